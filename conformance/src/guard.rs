@@ -3,7 +3,6 @@
 //! No input may cause a panic; if one does, the person at the terminal must see what was being done, and a run over
 //! many files must go on with the next one.
 
-use std::any::Any;
 use std::cell::Cell;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,6 +10,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
+use hlo_client::panic_message;
 use hlo_interp::cancel::{self, Cancelled};
 
 use crate::exit::{Exit, Failure};
@@ -62,12 +62,6 @@ pub fn check_machine() -> Result<(), Failure> {
             ),
         )
     })
-}
-
-/// What a panic said, if it is text.
-pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> Option<&str> {
-    let text = payload.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| payload.downcast_ref::<&str>().copied())
 }
 
 /// Runs `f`; a panic in it becomes a [`Failure`] with exit code 70 that names `what` was being done.

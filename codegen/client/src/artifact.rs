@@ -1,13 +1,11 @@
 //! Compiled programs as bytes: what a cache keeps on disk and what `hlo compile` writes.
 //!
-//! ```text
-//! magic (8) │ version (4) │ length of the header (4) │ SHA-256 of all that follows (32) │ header │ blobs
-//! ```
+//! The file is a [`container`](crate::container). Its header has the fused and scheduled module as text, kernels, and
+//! the lengths of the blobs: object code, then the values of constants, which the text elides. Buffers and the launch
+//! plan are not stored: loading derives them from the module.
 //!
-//! Numbers are little-endian. The header (postcard) has the fused and scheduled module as text with constants elided, what the kernels are, and the lengths of the blobs: object code, then
-//! values of constants. Where values lie and the launch plan are derived again when it is loaded. **Invariant:** what does not have the checksum, the version, the compiler's build and the
-//! features that it says is refused before anything else of it is looked at; what comes of the module is verified. The checksum finds damage, not malice: machine code is machine
-//! code, so an artifact is to be trusted as a program is.
+//! **Invariant:** an artifact of another build of the compiler, or for features that this machine lacks, is refused before
+//! its module is parsed, and the module is verified. The checksum finds damage, not malice: an artifact is machine code.
 
 use std::sync::Arc;
 
@@ -20,19 +18,15 @@ use hlo_codegen::program::array_bytes;
 use hlo_codegen::run_time_sizes::{Check, RunTimeSizes, RunTimeSizesParts};
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
+use crate::container::{Blobs, Format};
 use crate::error::{Code, Error};
 use crate::machine;
 
+const FORMAT: Format = Format { magic: *b"HLOEXE\r\n", version: 1, what: "compiled program" };
+
 /// What an artifact begins with.
-pub const MAGIC: [u8; 8] = *b"HLOEXE\r\n";
-
-/// The version of the format.
-const VERSION: u32 = 1;
-
-/// Bytes before the header.
-const PREFIX_BYTES: usize = 8 + 4 + 4 + 32;
+pub const MAGIC: [u8; 8] = FORMAT.magic;
 
 /// Constants of more elements are blobs.
 const INLINE_ELEMENTS: usize = 10;
@@ -53,7 +47,8 @@ struct Header {
     kernels: Vec<Option<KernelData>>,
     sizes: Option<SizesData>,
     object_bytes: Vec<u64>,
-    /// For each constant of the module whose text is elided, the bytes of its array leaves; `None`: its text was elided already.
+    /// For each constant whose text is elided: the lengths of its array leaves in bytes. `None`: it had no value when it was
+    /// compiled.
     constant_bytes: Vec<Option<Vec<u64>>>,
 }
 
@@ -99,7 +94,7 @@ struct CheckData {
 
 /// Whether bytes begin as an artifact does.
 pub fn is_artifact(bytes: &[u8]) -> bool {
-    bytes.starts_with(&MAGIC)
+    FORMAT.is(bytes)
 }
 
 fn constants(module: &Module) -> impl Iterator<Item = hlo::InstrId> {
@@ -121,7 +116,8 @@ fn elided(module: &Module, id: hlo::InstrId) -> Option<&ConstantValue> {
     }
 }
 
-/// A compilation as bytes. `program` is what was compiled, `cpu` the processor as the options name it, `target` as people do.
+/// Writes an artifact. `program`: the module that was compiled; `cpu`: LLVM's name of the processor, or "native";
+/// `target`: the processor's name for messages.
 ///
 /// # Errors
 /// More text than the format can hold.
@@ -173,24 +169,12 @@ pub fn write(compilation: &Compilation, program: &Module, cpu: &str, target: &st
         object_bytes: compilation.objects().iter().map(|o| o.len() as u64).collect(),
         constant_bytes: values.iter().map(leaves).collect(),
     };
-    let header = postcard::to_allocvec(&header)
-        .map_err(|e| Error::new(Code::Internal, "the header cannot be written").caused_by(e))?;
-    let header_bytes = u32::try_from(header.len())
-        .map_err(|_| Error::new(Code::Unimplemented, "the text of the program has more than 4 GiB"))?;
-    let mut bytes = vec![0; PREFIX_BYTES];
-    bytes.extend(header);
-    compilation.objects().iter().for_each(|o| bytes.extend_from_slice(o));
-    for value in values {
-        if let ConstantValue::Given(literal) = value {
-            literal.arrays().iter().for_each(|a| bytes.extend_from_slice(bytes_of(&a.buffer)));
-        }
-    }
-    let hash: [u8; 32] = Sha256::digest(&bytes[PREFIX_BYTES..]).into();
-    bytes[..8].copy_from_slice(&MAGIC);
-    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
-    bytes[12..16].copy_from_slice(&header_bytes.to_le_bytes());
-    bytes[16..48].copy_from_slice(&hash);
-    Ok(bytes)
+    let arrays = values.iter().flat_map(|value| match value {
+        ConstantValue::Given(literal) => literal.arrays(),
+        ConstantValue::Elided => Vec::new(),
+    });
+    let objects = compilation.objects().iter().map(|object| &**object);
+    FORMAT.write(&header, objects.chain(arrays.map(|array| bytes_of(&array.buffer))))
 }
 
 fn damaged(what: impl Into<String>) -> Error {
@@ -238,54 +222,31 @@ pub struct ArtifactInfo {
     pub constant_bytes: u64,
 }
 
-/// The header, and what follows it. Errors: the bytes are no whole artifact.
-fn open(bytes: &[u8]) -> Result<(Header, &[u8]), Error> {
-    let prefix = bytes.get(..PREFIX_BYTES).filter(|_| is_artifact(bytes));
-    let prefix = prefix.ok_or_else(|| damaged("this is no compiled program"))?;
-    let number = |at: usize| u32::from_le_bytes([prefix[at], prefix[at + 1], prefix[at + 2], prefix[at + 3]]);
-    if number(8) != VERSION {
-        let message = format!("a compiled program of version {}; this is version {VERSION}", number(8));
-        return Err(Error::new(Code::FailedPrecondition, message));
-    }
-    let rest = &bytes[PREFIX_BYTES..];
-    if Sha256::digest(rest)[..] != prefix[16..48] {
-        return Err(damaged("the compiled program is damaged: its checksum does not fit"));
-    }
-    let header = rest.get(..number(12) as usize).ok_or_else(|| damaged("the compiled program is cut"))?;
-    let blobs = &rest[header.len()..];
-    let header = postcard::from_bytes(header).map_err(|e| damaged("the header is damaged").caused_by(e))?;
-    Ok((header, blobs))
-}
-
 /// What an artifact says of itself.
 ///
 /// # Errors
 /// It is none, or damaged.
 pub fn info(bytes: &[u8]) -> Result<ArtifactInfo, Error> {
-    let (header, _) = open(bytes)?;
-    let shape =
-        |text: &String| hlo_parser::parse_shape(text).map_err(|_| damaged(format!("\"{text}\" is no shape")));
-    let SignatureData { name, parameters, result } = header.signature;
-    let parameters = parameters.iter().map(shape).collect::<Result<_, _>>()?;
-    Ok(ArtifactInfo {
-        signature: Signature { name, parameters, result: shape(&result)? },
-        code_bytes: header.object_bytes.iter().sum(),
-        constant_bytes: header.constant_bytes.iter().flatten().flatten().sum(),
-        build: header.build,
-        target: header.target,
-        needs: header.needs,
-    })
+    let (header, _) = FORMAT.read::<Header>(bytes)?;
+    ArtifactInfo::of(&header)
 }
 
-/// Cuts pieces off the front of bytes.
-struct Blobs<'a>(&'a [u8]);
-
-impl<'a> Blobs<'a> {
-    fn take(&mut self, bytes: u64) -> Result<&'a [u8], Error> {
-        let split = usize::try_from(bytes).ok().and_then(|n| self.0.split_at_checked(n));
-        let (blob, rest) = split.ok_or_else(|| damaged("the compiled program is cut"))?;
-        self.0 = rest;
-        Ok(blob)
+impl ArtifactInfo {
+    fn of(header: &Header) -> Result<Self, Error> {
+        let shape = |text: &String| {
+            hlo_parser::parse_shape(text).map_err(|_| damaged(format!("\"{text}\" is no shape")))
+        };
+        let parameters = header.signature.parameters.iter().map(shape).collect::<Result<_, _>>()?;
+        let result = shape(&header.signature.result)?;
+        let sum = |sum: u64, bytes: &u64| sum.saturating_add(*bytes);
+        Ok(Self {
+            signature: Signature { name: header.signature.name.clone(), parameters, result },
+            build: header.build.clone(),
+            target: header.target.clone(),
+            needs: header.needs.clone(),
+            code_bytes: header.object_bytes.iter().fold(0, sum),
+            constant_bytes: header.constant_bytes.iter().flatten().flatten().fold(0, sum),
+        })
     }
 }
 
@@ -320,13 +281,13 @@ fn shapes(texts: &[String]) -> Result<Vec<ArrayShape>, Error> {
     texts.iter().map(shape).collect()
 }
 
-/// The compilation that an artifact holds.
+/// The compilation that an artifact holds, and what it says of itself.
 ///
 /// # Errors
-/// It is none or damaged ([`Code::DataLoss`]); made by another build of the compiler, or for a machine with other features
+/// It is no artifact, or damaged ([`Code::DataLoss`]); made by another build, or for features that this machine lacks
 /// ([`Code::FailedPrecondition`]).
-pub fn read(bytes: &[u8]) -> Result<Compilation, Error> {
-    let (header, blobs) = open(bytes)?;
+pub fn read(bytes: &[u8]) -> Result<(ArtifactInfo, Compilation), Error> {
+    let (header, mut blobs) = FORMAT.read::<Header>(bytes)?;
     if header.build != BUILD {
         let message = format!("compiled by {}; this is {BUILD}", header.build);
         return Err(Error::new(Code::FailedPrecondition, message));
@@ -336,7 +297,7 @@ pub fn read(bytes: &[u8]) -> Result<Compilation, Error> {
         let message = format!("compiled for {}: this machine has no {lacking}", header.target);
         return Err(Error::new(Code::FailedPrecondition, message));
     }
-    let mut blobs = Blobs(blobs);
+    let info = ArtifactInfo::of(&header)?;
     let mut objects: Vec<Arc<[u8]>> = Vec::with_capacity(header.object_bytes.len());
     for &bytes in &header.object_bytes {
         objects.push(blobs.take(bytes)?.into());
@@ -357,7 +318,7 @@ pub fn read(bytes: &[u8]) -> Result<Compilation, Error> {
             None => return Err(damaged("a constant has no value")),
         }
     }
-    if lengths.next().is_some() || !blobs.0.is_empty() {
+    if lengths.next().is_some() || !blobs.is_empty() {
         return Err(damaged("the compiled program has values of no constant"));
     }
     if hlo::verify::verify(&module).has_errors() {
@@ -391,5 +352,6 @@ pub fn read(bytes: &[u8]) -> Result<Compilation, Error> {
     let refused = |what: String| damaged(format!("the compiled program does not fit this compiler: {what}"));
     let compilation =
         Compilation::new(module, sizes, header.fallback).map_err(|e| refused(e.diagnostic().message))?;
-    compilation.with_kernels(kernels, objects).map_err(|e| refused(e.to_string()))
+    let compilation = compilation.with_kernels(kernels, objects).map_err(|e| refused(e.to_string()))?;
+    Ok((info, compilation))
 }

@@ -8,7 +8,6 @@ use hlo::{ArrayLiteral, ArrayShape, ElementType};
 use hlo_codegen::program::array_bytes;
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
 
-use crate::artifact;
 use crate::backend::{Backend, Cpu, Interpreter};
 use crate::buffer::{Buffer, Foreign};
 use crate::cache::{Cache, CacheStatistics, DiskCache, Key};
@@ -95,8 +94,8 @@ impl Client {
     /// It is damaged ([`Code::DataLoss`]), or made by another build or for another machine ([`Code::FailedPrecondition`]). The
     /// artifact is machine code: whoever made it can do whatever this process can.
     pub fn load(&self, artifact: &[u8]) -> Result<Executable, Error> {
-        let signature = artifact::info(artifact)?.signature;
-        Ok(Executable::of_loaded(self, signature, self.inner.backend.load(artifact)?))
+        let (signature, loaded) = self.inner.backend.load(artifact)?;
+        Ok(Executable::of_loaded(self, signature, loaded))
     }
 
     /// Compiles a program to bytes that can be kept.
@@ -109,7 +108,7 @@ impl Client {
         options: &CompileOptions,
     ) -> Result<Vec<u8>, Error> {
         let program = program.with_constants(&options.constant_arguments)?;
-        let compiled = self.inner.backend.compile(program.module(), options)?;
+        let compiled = self.inner.backend.compile(program.module(), options, true)?;
         compiled
             .artifact
             .ok_or_else(|| Error::new(Code::Unimplemented, format!("{} has no artifacts", self.platform())))

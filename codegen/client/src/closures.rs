@@ -45,8 +45,6 @@ pub struct ClosureStore {
     number: u64,
     next: AtomicU64,
     closures: Mutex<FxHashMap<u64, Closure>>,
-    /// Programs that cannot be compiled, by fingerprint: asked for again, they fall back at once.
-    refused: Mutex<FxHashMap<u128, Error>>,
 }
 
 static STORES: AtomicU64 = AtomicU64::new(1);
@@ -57,7 +55,6 @@ impl Default for ClosureStore {
             number: STORES.fetch_add(1, Ordering::Relaxed),
             next: AtomicU64::new(1),
             closures: Mutex::default(),
-            refused: Mutex::default(),
         }
     }
 }
@@ -96,18 +93,10 @@ impl ClosureStore {
             let message = format!("{} is not compiled yet", program.module().name);
             return Ok(CompileStep::Fallback(Error::new(Code::Unimplemented, message)));
         }
-        let fingerprint = hlo::fingerprint(program.module());
-        if demand == Demand::MayFallBack {
-            let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(why) = refused.get(&fingerprint) {
-                return Ok(CompileStep::Fallback(why.clone()));
-            }
-        }
+        // That a program cannot be compiled, the client's cache remembers.
         let executable = match client.compile(program, options) {
             Ok(executable) => executable,
             Err(error) if demand == Demand::MayFallBack && error.code() == Code::Unimplemented => {
-                let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-                refused.insert(fingerprint, error.clone());
                 return Ok(CompileStep::Fallback(error));
             }
             Err(error) => return Err(error),

@@ -1,5 +1,6 @@
 //! The one error of this crate: a code to decide by, a message to read, and what caused it.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use hlo::Diagnostics;
@@ -112,4 +113,10 @@ impl From<hlo_codegen::runtime::arena::OutOfMemory> for Error {
     fn from(error: hlo_codegen::runtime::arena::OutOfMemory) -> Self {
         Self::new(Code::ResourceExhausted, error.to_string())
     }
+}
+
+/// The message of a panic, if it has one.
+pub fn panic_message(panic: &(dyn Any + Send)) -> Option<&str> {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
 }

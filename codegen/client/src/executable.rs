@@ -65,13 +65,12 @@ impl Executable {
         options: &CompileOptions,
     ) -> Result<Self, Error> {
         let program = program.with_constants(&options.constant_arguments)?;
-        let backend = &*client.inner.backend;
-        let mut compile = || backend.compile(program.module(), options);
+        let inner = &client.inner;
         let runs = match options.mode {
-            CacheMode::Off => Runs::Loaded(compile()?.loaded),
+            CacheMode::Off => Runs::Loaded(inner.backend.compile(program.module(), options, false)?.loaded),
             CacheMode::Strict => {
                 let key = client.key(&program, options);
-                Runs::Loaded(client.inner.cache.get(key, backend, &mut compile)?)
+                Runs::Loaded(inner.cache.get(key, &*inner.backend, program.module(), options)?)
             }
             CacheMode::Lazy { after, background } => {
                 let interpreted = crate::backend::Interpreter::loaded(&program);
@@ -169,24 +168,27 @@ impl Executable {
         arguments: &[&Buffer],
         options: &ExecuteOptions,
     ) -> Result<Vec<Buffer>, Error> {
-        let inner = &*self.inner;
         check_options(options)?;
         let loaded = self.loaded();
         let mut given: SmallVec<[Argument; 8]> = SmallVec::new();
         let lease = self.prepare(&**loaded, arguments, options, &mut given)?;
         let arrays = cancellable(options, || loaded.run(&mut given, options))?;
         drop(given);
-        let results = arrays.into_iter().enumerate();
-        let memory = &inner.client.inner.memory;
+        Ok(self.results(arrays, lease))
+    }
+
+    /// The results of a run, which hold their bytes of its lease.
+    fn results(&self, arrays: Vec<Array>, mut lease: Lease) -> Vec<Buffer> {
         let mut held: SmallVec<[Arc<Held>; 4]> = SmallVec::new();
-        let mut left = lease;
-        Ok(results
-            .map(|(leaf, array)| {
-                let data = Data::whole(hold(array.block, &mut held, &mut left));
-                let origin = Origin::Result { program: Arc::clone(&inner.name), leaf };
-                Buffer::ready(array.shape, origin, memory, data)
-            })
-            .collect())
+        let buffer = |(leaf, array): (usize, Array)| {
+            let data = Data::whole(hold(array.block, &mut held, &mut lease));
+            Buffer::ready(array.shape, self.origin(leaf), &self.inner.client.inner.memory, data)
+        };
+        arrays.into_iter().enumerate().map(buffer).collect()
+    }
+
+    fn origin(&self, leaf: usize) -> Origin {
+        Origin::Result { program: Arc::clone(&self.inner.name), leaf }
     }
 
     /// Begins an execution, and returns at once: the results are there when [`Buffer::wait`] returns, and have the error that ends the execution otherwise. So have
@@ -202,10 +204,8 @@ impl Executable {
         self.check_count(arguments.len())?;
         let inner = &*self.inner;
         let memory = &inner.client.inner.memory;
-        let pending = |(leaf, shape): (usize, &ArrayShape)| {
-            let origin = Origin::Result { program: Arc::clone(&inner.name), leaf };
-            Buffer::pending(shape.clone(), origin, memory)
-        };
+        let pending =
+            |(leaf, shape): (usize, &ArrayShape)| Buffer::pending(shape.clone(), self.origin(leaf), memory);
         let results: Vec<Buffer> = inner.results.iter().enumerate().map(pending).collect();
         let (this, arguments, options) = (self.clone(), arguments.to_vec(), options.clone());
         let settled = Settling(results.clone());
@@ -234,7 +234,6 @@ impl Executable {
         devices: Devices,
         options: &ExecuteOptions,
     ) -> Result<Vec<Vec<Buffer>>, Error> {
-        let inner = &*self.inner;
         check_options(options)?;
         if arguments.len() != devices.count() as usize {
             let message =
@@ -250,17 +249,7 @@ impl Executable {
             given.push(of_device.into_vec());
         }
         let results = cancellable(options, || loaded.run_devices(given, devices, options))?;
-        let memory = &inner.client.inner.memory;
-        let of_device = |(arrays, mut lease): (Vec<Array>, Lease)| {
-            let mut held: SmallVec<[Arc<Held>; 4]> = SmallVec::new();
-            let buffer = |(leaf, array): (usize, Array)| {
-                let data = Data::whole(hold(array.block, &mut held, &mut lease));
-                let origin = Origin::Result { program: Arc::clone(&inner.name), leaf };
-                Buffer::ready(array.shape, origin, memory, data)
-            };
-            arrays.into_iter().enumerate().map(buffer).collect()
-        };
-        Ok(results.into_iter().zip(leases).map(of_device).collect())
+        Ok(results.into_iter().zip(leases).map(|(arrays, lease)| self.results(arrays, lease)).collect())
     }
 
     fn check_count(&self, given: usize) -> Result<(), Error> {
@@ -303,10 +292,12 @@ impl Executable {
             };
             // Nobody but this execution refers to it any more.
             let taken = buffer.take("donated")?;
-            argument.source = Source::Lent(taken);
-            if loaded.reuses_arguments() {
-                give(argument);
-            }
+            argument.source = Source::Taken;
+            // Memory that something else refers to, such as a part of it, is lent.
+            argument.source = match loaded.reuses_arguments() {
+                true => taken.into_block().map_or_else(Source::Lent, Source::Given),
+                false => Source::Lent(taken),
+            };
         }
         Ok(lease)
     }
@@ -342,8 +333,8 @@ impl Executable {
     fn compile_now(&self) {
         if let Runs::Lazy(lazy) = &self.inner.runs {
             let client = &self.inner.client.inner;
-            let mut compile = || client.backend.compile(lazy.program.module(), &lazy.options);
-            let compiled = client.cache.get(lazy.key, &*client.backend, &mut compile);
+            let module = lazy.program.module();
+            let compiled = client.cache.get(lazy.key, &*client.backend, module, &lazy.options);
             let _ = lazy.compiled.set(compiled.ok());
         }
     }
@@ -358,18 +349,6 @@ impl Drop for Settling {
             pending.settle(Err(Error::new(Code::Internal, "the execution ended before it began")));
         }
     }
-}
-
-/// Lets the run have an argument that was donated, if nobody else uses its memory.
-fn give(argument: &mut Argument) {
-    let nothing = Source::Lent(Data::Host(Arc::new(hlo::Buffer::U8(Vec::new()))));
-    argument.source = match std::mem::replace(&mut argument.source, nothing) {
-        Source::Lent(data) => match data.into_block() {
-            Ok(block) => Source::Given(block),
-            Err(shared) => Source::Lent(shared),
-        },
-        given @ Source::Given(_) => given,
-    };
 }
 
 /// Holds an array of a run; arrays that are the same memory are held once.

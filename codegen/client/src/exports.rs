@@ -1,29 +1,23 @@
 //! Several functions in one artifact: each with a name and an ordinal, executed by either.
 //!
-//! ```text
-//! magic (8) │ version (4) │ length of the directory (4) │ SHA-256 of all that follows (32) │ directory │ artifacts
-//! ```
+//! The file is a [`container`](crate::container), whose blobs are the functions' artifacts.
 //!
 //! **Invariants:** ordinals are the positions in which functions were given, and stay what they are when the library is written and loaded; names are unique.
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::buffer::Buffer;
 use crate::client::Client;
+use crate::container::Format;
 use crate::error::{Code, Error};
 use crate::executable::Executable;
 use crate::options::{CompileOptions, ExecuteOptions};
 use crate::program::VerifiedModule;
 
+const FORMAT: Format = Format { magic: *b"HLOLIB\r\n", version: 1, what: "library" };
+
 /// What a library begins with.
-pub const MAGIC: [u8; 8] = *b"HLOLIB\r\n";
-
-/// The version of the format.
-const VERSION: u32 = 1;
-
-/// Bytes before the directory.
-const PREFIX_BYTES: usize = 8 + 4 + 4 + 32;
+pub const MAGIC: [u8; 8] = FORMAT.magic;
 
 #[derive(Serialize, Deserialize)]
 struct Directory {
@@ -35,10 +29,6 @@ struct Directory {
 #[derive(Clone, Debug)]
 pub struct Library {
     functions: Vec<(String, Executable)>,
-}
-
-fn damaged(what: &str) -> Error {
-    Error::new(Code::DataLoss, format!("the library is damaged: {what}"))
 }
 
 fn check_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), Error> {
@@ -89,19 +79,7 @@ impl Library {
             directory.functions.push(((*name).to_owned(), artifact.len() as u64));
             artifacts.push(artifact);
         }
-        let directory = postcard::to_allocvec(&directory)
-            .map_err(|e| Error::new(Code::Internal, "the directory cannot be written").caused_by(e))?;
-        let length = u32::try_from(directory.len())
-            .map_err(|_| Error::new(Code::Unimplemented, "the names have more than 4 GiB"))?;
-        let mut bytes = vec![0; PREFIX_BYTES];
-        bytes.extend(directory);
-        artifacts.iter().for_each(|artifact| bytes.extend(artifact));
-        let hash: [u8; 32] = Sha256::digest(&bytes[PREFIX_BYTES..]).into();
-        bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
-        bytes[12..16].copy_from_slice(&length.to_le_bytes());
-        bytes[16..48].copy_from_slice(&hash);
-        Ok(bytes)
+        FORMAT.write(&directory, artifacts.iter().map(Vec::as_slice))
     }
 
     /// Loads what [`Library::artifact`] made.
@@ -109,32 +87,14 @@ impl Library {
     /// # Errors
     /// As [`Client::load`].
     pub fn load(client: &Client, bytes: &[u8]) -> Result<Self, Error> {
-        let prefix = bytes.get(..PREFIX_BYTES).filter(|p| p.starts_with(&MAGIC));
-        let prefix = prefix.ok_or_else(|| damaged("this is no library"))?;
-        let number =
-            |at: usize| u32::from_le_bytes([prefix[at], prefix[at + 1], prefix[at + 2], prefix[at + 3]]);
-        if number(8) != VERSION {
-            let message = format!("a library of version {}; this is version {VERSION}", number(8));
-            return Err(Error::new(Code::FailedPrecondition, message));
-        }
-        let rest = &bytes[PREFIX_BYTES..];
-        if Sha256::digest(rest)[..] != prefix[16..48] {
-            return Err(damaged("its checksum does not fit"));
-        }
-        let directory = rest.get(..number(12) as usize).ok_or_else(|| damaged("it is cut"))?;
-        let mut artifacts = &rest[directory.len()..];
-        let directory: Directory =
-            postcard::from_bytes(directory).map_err(|e| damaged("its directory").caused_by(e))?;
+        let (directory, mut artifacts) = FORMAT.read::<Directory>(bytes)?;
         check_names(directory.functions.iter().map(|(name, _)| name.as_str()))?;
         let mut functions = Vec::with_capacity(directory.functions.len());
         for (name, bytes) in directory.functions {
-            let split = usize::try_from(bytes).ok().and_then(|n| artifacts.split_at_checked(n));
-            let (artifact, left) = split.ok_or_else(|| damaged("it is cut"))?;
-            artifacts = left;
-            functions.push((name, client.load(artifact)?));
+            functions.push((name, client.load(artifacts.take(bytes)?)?));
         }
         if !artifacts.is_empty() {
-            return Err(damaged("it has more than its directory says"));
+            return Err(FORMAT.damaged("it has more than its directory says"));
         }
         Ok(Self { functions })
     }

@@ -44,6 +44,7 @@ mod cache;
 pub mod chain;
 mod client;
 pub mod closures;
+mod container;
 mod error;
 mod executable;
 pub mod exports;
@@ -60,7 +61,7 @@ pub use cache::{
     Verdict,
 };
 pub use client::Client;
-pub use error::{Code, Error};
+pub use error::{Code, Error, panic_message};
 pub use executable::Executable;
 pub use memory::MemoryStatistics;
 pub use options::{Cancellation, ClientOptions, CompileOptions, ExecuteOptions};

@@ -51,7 +51,7 @@ impl Variable {
         self.inner.value.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its value now. It stays what it is whatever becomes of the variable, but for an update in place, which deletes it.
+    /// Its value now, which stays what it is whatever becomes of the variable.
     pub fn read(&self) -> Buffer {
         self.lock().clone()
     }
@@ -148,8 +148,8 @@ impl Bound {
         parameters.filter(|(p, _)| matches!(p, Binding::Argument)).map(|(_, shape)| shape).collect()
     }
 
-    /// Executes it: reads the variables, updates them, and gives the results that update none. Variables that it updates are given away, so that a program with
-    /// `input_output_alias` updates them in place.
+    /// Executes it: reads the variables, updates them, and gives the results that update none. Variables are not donated, since others may have read them: a program with
+    /// `input_output_alias` works on a copy.
     ///
     /// # Errors
     /// As [`Executable::execute_with`].
@@ -157,18 +157,23 @@ impl Bound {
         let mut guards: Vec<MutexGuard<'_, Buffer>> = self.locks.iter().map(Variable::lock).collect();
         let values: Vec<Buffer> = guards.iter().map(|guard| (**guard).clone()).collect();
         let results = self.execute_on(&values, arguments, options)?;
-        for (variable, result) in &self.updates {
-            let place = self.locks.iter().position(|v| v.inner.number == variable.inner.number);
-            let place = place.expect("invariant: every variable that is updated is locked");
-            *guards[place] = results[*result].clone();
-        }
-        drop(guards);
-        Ok(self.without_updates(results))
+        Ok(self.leave(&mut guards, results))
     }
 
-    fn without_updates(&self, results: Vec<Buffer>) -> Vec<Buffer> {
+    /// Gives the variables, which are locked, their results; the results that update none.
+    fn leave(&self, guards: &mut [MutexGuard<'_, Buffer>], results: Vec<Buffer>) -> Vec<Buffer> {
+        for (variable, result) in &self.updates {
+            let index =
+                self.lock_index(variable).expect("invariant: every variable that is updated is locked");
+            *guards[index] = results[*result].clone();
+        }
         let is_update = |n: &usize| self.updates.iter().any(|(_, result)| result == n);
         results.into_iter().enumerate().filter(|(n, _)| !is_update(n)).map(|(_, b)| b).collect()
+    }
+
+    /// The position of a variable in the order of locks.
+    fn lock_index(&self, variable: &Variable) -> Option<usize> {
+        self.locks.iter().position(|v| v.inner.number == variable.inner.number)
     }
 
     /// Executes it on values of the variables, in the order of their locks; all results.
@@ -183,10 +188,7 @@ impl Bound {
         for parameter in &self.parameters {
             let next = match parameter {
                 Binding::Argument => arguments.next(),
-                Binding::Variable(variable) => {
-                    let place = self.locks.iter().position(|v| v.inner.number == variable.inner.number);
-                    place.and_then(|place| values.get(place))
-                }
+                Binding::Variable(variable) => self.lock_index(variable).and_then(|i| values.get(i)),
             };
             match next {
                 Some(buffer) => given.push(buffer),
@@ -206,12 +208,6 @@ impl Bound {
     /// Gives variables the results of an execution.
     pub(crate) fn update(&self, results: Vec<Buffer>) -> Vec<Buffer> {
         let mut guards: Vec<MutexGuard<'_, Buffer>> = self.locks.iter().map(Variable::lock).collect();
-        for (variable, result) in &self.updates {
-            if let Some(place) = self.locks.iter().position(|v| v.inner.number == variable.inner.number) {
-                *guards[place] = results[*result].clone();
-            }
-        }
-        drop(guards);
-        self.without_updates(results)
+        self.leave(&mut guards, results)
     }
 }

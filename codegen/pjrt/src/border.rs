@@ -6,7 +6,6 @@
 //! **Invariants:** no panic crosses the border; a null where something is needed, a size that is no size and an object that was destroyed are errors. What cannot be checked, and is trusted: a
 //! pointer that is not null points at as many elements as the number beside it says, for as long as the C API promises.
 
-use std::any::Any;
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,17 +41,15 @@ pub(crate) unsafe fn enter<A: Struct>(
         Ok(Ok(())) => ptr::null_mut(),
         Ok(Err(failure)) => Error::give(failure),
         Err(panic) => {
-            let panicked =
-                || Error::give(Failure::internal(format!("{function} panicked: {}", panic_text(&*panic))));
+            let panicked = || {
+                Error::give(Failure::internal(format!(
+                    "{function} panicked: {}",
+                    hlo_client::panic_message(&*panic).unwrap_or("no message")
+                )))
+            };
             catch_unwind(AssertUnwindSafe(panicked)).unwrap_or(ptr::null_mut())
         }
     }
-}
-
-/// What a panic said.
-pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
 /// A struct that a caller points at, and how many bytes of it the caller has.

@@ -79,9 +79,8 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         let failure = Failure::from(e);
         Failure::new(failure.exit, format!("{}: {}", options.file.display(), failure.message))
     };
-    let info = artifact::info(&bytes).map_err(named)?;
     if options.info {
-        say(&info, ui);
+        say(&artifact::info(&bytes).map_err(named)?, ui);
         return Ok(Exit::Ok);
     }
     let memory_budget_bytes = Some(options.limits.memory_limit);

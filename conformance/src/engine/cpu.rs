@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hlo::{Diagnostic, Literal, Module};
-use hlo_client::{DiskCache, Key, artifact};
+use hlo_client::{DiskCache, Key, artifact, panic_message};
 use hlo_codegen::cpu::{self, CompileError};
 use hlo_codegen::passes::Pipeline;
 use hlo_codegen::program::Program;
@@ -28,7 +28,6 @@ use super::{
     Compilation, Engine, Executable, Finished, Form, Inputs, Outcome, RunOptions, not_observable, support,
 };
 use crate::exit::Failure;
-use crate::guard::panic_message;
 use crate::room::{self, Room};
 
 /// How programs are compiled.
@@ -162,17 +161,9 @@ fn compiled(source: &Module, options: &cpu::Options) -> Result<cpu::Compiled, Co
         ..hlo_client::CompileOptions::default()
     };
     let key = Key::new(source, &asked, &hlo_client::backend::fingerprint());
-    match cache.get(key) {
-        Ok(None) => {}
-        Ok(Some(bytes)) => match from_cache(&bytes, options.verify) {
-            Some((program, target)) => {
-                let times = vec![("cache".to_owned(), Duration::ZERO, start.elapsed())];
-                return Ok(cpu::Compiled { program, target, times });
-            }
-            // Damaged, or of another build or machine.
-            None => cache.remove(key),
-        },
-        Err(_refused) => cache.remove(key),
+    if let Ok(Some((program, target))) = cache.load(key, |bytes| from_cache(bytes, options.verify)) {
+        let times = vec![("cache".to_owned(), Duration::ZERO, start.elapsed())];
+        return Ok(cpu::Compiled { program, target, times });
     }
     let emission = cpu::emission(source, options)?;
     if let Ok(bytes) = artifact::write(&emission.compilation, source, &options.cpu, &emission.target) {
@@ -182,11 +173,12 @@ fn compiled(source: &Module, options: &cpu::Options) -> Result<cpu::Compiled, Co
     emission.assemble(options.verify, &mut ())
 }
 
-/// The program that an artifact holds, and the processor that it is for.
-fn from_cache(bytes: &[u8], verify: bool) -> Option<(Program, String)> {
-    let compilation = artifact::read(bytes).ok()?;
-    let program = compilation.assemble(verify, &mut |_, _| {}).ok()?;
-    Some((program, artifact::info(bytes).ok()?.target))
+/// The program that an artifact holds, and the processor that it is for. Errors: it cannot be used.
+fn from_cache(bytes: &[u8], verify: bool) -> Result<(Program, String), hlo_client::Error> {
+    let (info, compilation) = artifact::read(bytes)?;
+    let program = compilation.assemble(verify, &mut |_, _| {});
+    let program = program.map_err(|e| hlo_client::Error::new(hlo_client::Code::Internal, e.to_string()))?;
+    Ok((program, info.target))
 }
 
 /// What a failed compilation means.
@@ -310,17 +302,7 @@ impl Loaded<'_> {
             result
         };
         let results = fleet.on_each(inputs.arguments, one, |e| Err(Outcome::of_interpreter(&e)));
-        match fleet.deadlock(module) {
-            // Those that wait have failed as a consequence of one that failed by itself, or of all together.
-            Some((waiting, error)) => {
-                let own = (0..).zip(results).find(|(n, r)| r.is_err() && !waiting.contains(n));
-                match own {
-                    Some((_, Err(outcome))) => Err(outcome),
-                    Some((_, Ok(_))) | None => Err(Outcome::Trap(error.to_diagnostic())),
-                }
-            }
-            None => results.into_iter().collect(),
-        }
+        fleet.outcome(module, results, |error| Outcome::Trap(error.to_diagnostic()))
     }
 }
 

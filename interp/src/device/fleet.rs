@@ -61,7 +61,7 @@ impl Fleet {
 
     /// After all members have ended: why those that wait do so in vain; `None` if none does. Such members have failed as a consequence, which is
     /// no error of its own.
-    pub fn deadlock(&self, module: &Module) -> Option<(Vec<u32>, RunError)> {
+    fn deadlock(&self, module: &Module) -> Option<(Vec<u32>, RunError)> {
         let statuses = self.peers.exchange.statuses();
         let waiting: Vec<u32> = (0..)
             .zip(&statuses)
@@ -73,6 +73,22 @@ impl Fleet {
         }
         let error = report::deadlock(module, self.peers.devices, &statuses);
         Some((waiting, error))
+    }
+}
+
+impl Fleet {
+    /// After all members have ended: what each gave, if all gave something. Errors: that of a member that failed by itself; else, where members wait in vain, the deadlock, made an error by
+    /// `deadlocked`.
+    pub fn outcome<R, E>(
+        &self,
+        module: &Module,
+        results: Vec<std::result::Result<R, E>>,
+        deadlocked: impl FnOnce(RunError) -> E,
+    ) -> std::result::Result<Vec<R>, E> {
+        let Some((waiting, error)) = self.deadlock(module) else { return results.into_iter().collect() };
+        // Those that wait have failed as a consequence of one that failed by itself, or of all together.
+        let own = (0..).zip(results).filter(|(number, _)| !waiting.contains(number));
+        Err(own.filter_map(|(_, result)| result.err()).next().unwrap_or_else(|| deadlocked(error)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The C interface of `hlo-client`: `include/hlo.h` says what each function does.
 //!
-//! **Invariants:** a pointer that a function is given is null, or came from the function that makes such objects and was not destroyed; a null where an object is needed is an error, not a crash, and
-//! no panic crosses the border. Objects are references, so the order in which they are destroyed does not matter.
+//! **Invariants:** callers pass null, or a live object that this library made. A null where an object is needed is an
+//! error. No panic crosses into C. Objects are reference-counted, so they may be destroyed in any order.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -98,7 +98,7 @@ unsafe fn object<'a, T>(pointer: *const T, what: &str) -> Result<&'a T, Error> {
 /// An array of the caller's. Errors: it is null, and not empty.
 ///
 /// # Safety
-/// It is null, or leads to so many.
+/// It is null, or points at `count` elements.
 unsafe fn array<'a, T>(pointer: *const T, count: usize, what: &str) -> Result<&'a [T], Error> {
     match (pointer.is_null(), count) {
         (_, 0) => Ok(&[]),
@@ -523,7 +523,7 @@ pub unsafe extern "C" fn hlo_buffer_read(
                 return Err(invalid(format!("the buffer has {} bytes, not {length}", from.len())));
             }
             if length > 0 {
-                // SAFETY: by the caller's word there are so many bytes, which are the caller's own.
+                // SAFETY: by the caller's word it has `length` bytes, and nobody else writes to them.
                 unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), bytes.cast(), length) };
             }
             Ok(())

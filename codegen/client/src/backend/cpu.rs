@@ -1,15 +1,13 @@
-//! The compiler for this machine's processor as a back end. Without the feature `llvm` it loads and runs what was compiled before.
+//! The CPU compiler as a back end. Without the feature `llvm` it compiles nothing, and loads and runs artifacts.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
 
-use hlo::{ArrayLiteral, ArrayShape, Literal, Module};
-use hlo_codegen::compilation::Compilation;
+use hlo::{ArrayShape, Literal, Module};
 use hlo_codegen::isa;
 use hlo_codegen::runtime::executable::{Argument as Lent, Executable, Finished, LoadOptions, RunOptions};
 use hlo_codegen::runtime::pool::Pool;
-use hlo_codegen::runtime::raw::buffer_of;
 use hlo_codegen::sizes;
 use hlo_interp::Devices;
 use hlo_interp::cancel::Cancelled;
@@ -20,8 +18,8 @@ use super::interpreter::stored;
 #[cfg(feature = "llvm")]
 use super::unknown_custom_call;
 use super::{Argument, Array, Backend, Compiled, Loaded, Source};
-use crate::artifact;
-use crate::error::{Code, Error};
+use crate::artifact::{self, Signature};
+use crate::error::{Code, Error, panic_message};
 use crate::machine;
 use crate::options::{CompileOptions, ExecuteOptions};
 
@@ -31,7 +29,7 @@ pub struct Cpu {
     pool: Arc<Pool>,
 }
 
-/// All that programs compiled for a processor depend on beside themselves and their options: the compiler's build, the machine, and what this process was told to do without.
+/// What identifies the compiler and the machine in the keys of caches: the build, the processor's features, and the limits on both that this process was given.
 pub fn fingerprint() -> String {
     let limit = isa::limited().map_or("all", isa::Isa::name);
     let divisor = sizes::divided().unwrap_or(1);
@@ -44,13 +42,6 @@ impl Cpu {
     pub fn new(threads: usize) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         Self { pool: Arc::new(Pool::new(if threads == 0 { cores } else { threads })) }
-    }
-
-    fn ready(&self, compilation: Compilation) -> Result<Arc<dyn Loaded>, Error> {
-        let program = compilation
-            .assemble(cfg!(debug_assertions), &mut |_, _| {})
-            .map_err(|e| Error::new(Code::Internal, e.to_string()))?;
-        self.load_program(program)
     }
 
     fn load_program(&self, program: hlo_codegen::program::Program) -> Result<Arc<dyn Loaded>, Error> {
@@ -72,7 +63,7 @@ impl Backend for Cpu {
     }
 
     #[cfg(feature = "llvm")]
-    fn compile(&self, module: &Arc<Module>, options: &CompileOptions) -> Result<Compiled, Error> {
+    fn compile(&self, module: &Arc<Module>, options: &CompileOptions, keep: bool) -> Result<Compiled, Error> {
         use hlo_codegen::cpu::{self, CompileError};
         let to = cpu::Options {
             opt_level: options.opt_level,
@@ -95,19 +86,30 @@ impl Backend for Cpu {
         }
         guarded("the compiler", || {
             let emission = cpu::emission(module, &to).map_err(failed)?;
-            let artifact = artifact::write(&emission.compilation, module, &to.cpu, &emission.target)?;
+            let write = || artifact::write(&emission.compilation, module, &to.cpu, &emission.target);
+            let artifact = keep.then(write).transpose()?;
             let program = emission.assemble(to.verify, &mut ()).map_err(failed)?.program;
-            Ok(Compiled { loaded: self.load_program(program)?, artifact: Some(artifact) })
+            Ok(Compiled { loaded: self.load_program(program)?, artifact })
         })
     }
 
     #[cfg(not(feature = "llvm"))]
-    fn compile(&self, _module: &Arc<Module>, _options: &CompileOptions) -> Result<Compiled, Error> {
+    fn compile(
+        &self,
+        _module: &Arc<Module>,
+        _options: &CompileOptions,
+        _keep: bool,
+    ) -> Result<Compiled, Error> {
         Err(Error::new(Code::Unimplemented, "this build has no compiler: it runs what was compiled before"))
     }
 
-    fn load(&self, bytes: &[u8]) -> Result<Arc<dyn Loaded>, Error> {
-        guarded("loading", || self.ready(artifact::read(bytes)?))
+    fn load(&self, bytes: &[u8]) -> Result<(Signature, Arc<dyn Loaded>), Error> {
+        guarded("loading", || {
+            let (info, compilation) = artifact::read(bytes)?;
+            let program = compilation.assemble(cfg!(debug_assertions), &mut |_, _| {});
+            let program = program.map_err(|e| Error::new(Code::Internal, e.to_string()))?;
+            Ok((info.signature, self.load_program(program)?))
+        })
     }
 }
 
@@ -115,8 +117,7 @@ impl Backend for Cpu {
 fn guarded<T>(what: &str, run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let panic = Cancelled::rethrow(panic);
-        let message = panic.downcast_ref::<String>().map(String::as_str);
-        let message = message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        let message = panic_message(&*panic).unwrap_or("no message");
         Err(Error::new(Code::Internal, format!("{what} panicked: {message}")))
     })
 }
@@ -139,23 +140,20 @@ impl Running {
         let run =
             RunOptions { fuel: options.fuel, deadline: options.deadline, member, ..RunOptions::default() };
         if self.executable.has_run_time_sizes() {
-            let literals: Vec<Literal> = arguments.iter().map(literal).collect();
+            let literals: Vec<Literal> =
+                arguments.iter().map(|argument| Literal::Array(argument.to_literal())).collect();
             let (arrays, _) = self.executable.run_literals(&literals, &run)?;
             return arrays.iter().map(|array| stored(array, self.executable.store())).collect();
         }
         let mut lent: SmallVec<[Lent<'_>; 8]> = SmallVec::new();
         for argument in arguments.iter_mut() {
-            lent.push(match &mut argument.source {
-                Source::Lent(data) => Lent::Borrowed(data.bytes()),
-                given @ Source::Given(_) => {
-                    let nothing =
-                        Source::Lent(crate::buffer::Data::Host(Arc::new(hlo::Buffer::U8(Vec::new()))));
-                    match std::mem::replace(given, nothing) {
-                        Source::Given(block) => Lent::Donated(block),
-                        Source::Lent(_) => Lent::Borrowed(&[]),
-                    }
-                }
-            });
+            if let Source::Given(_) = argument.source
+                && let Source::Given(block) = std::mem::replace(&mut argument.source, Source::Taken)
+            {
+                lent.push(Lent::Donated(block));
+            } else {
+                lent.push(Lent::Borrowed(argument.bytes()));
+            }
         }
         let Finished { results, .. } = self.executable.run(&mut lent, &run)?;
         let arrays = self.shapes.iter().zip(results);
@@ -163,9 +161,10 @@ impl Running {
     }
 }
 
-fn literal(argument: &Argument) -> Literal {
-    let buffer = buffer_of(argument.shape.element_type, argument.bytes());
-    Literal::Array(ArrayLiteral { dims: argument.shape.dims.clone(), buffer: buffer.into() })
+/// An interpreter of what a compiled program leaves to it.
+fn interpreter<'m>(module: &'m Module, options: &ExecuteOptions) -> hlo_interp::Interpreter<'m> {
+    let seeded = hlo_interp::Options { seed: options.rng_seed, ..Default::default() };
+    hlo_interp::Interpreter::new(module, seeded)
 }
 
 impl Loaded for Running {
@@ -181,8 +180,7 @@ impl Loaded for Running {
         let Some(module) = self.executable.interpreted_module() else {
             return self.run_on(arguments, options, None);
         };
-        let seeded = hlo_interp::Options { seed: options.rng_seed, ..Default::default() };
-        let interpreter = hlo_interp::Interpreter::new(module, seeded);
+        let interpreter = interpreter(module, options);
         let fleet = Fleet::new(Devices::ONE);
         let member = fleet.join(&interpreter, 0);
         let results = self.run_on(arguments, options, Some(&member));
@@ -199,11 +197,10 @@ impl Loaded for Running {
         options: &ExecuteOptions,
     ) -> Result<Vec<Vec<Array>>, Error> {
         let Some(module) = self.executable.interpreted_module() else {
-            // Devices that never meet run in turn: each uses all threads.
+            // Devices that exchange nothing run one after the other, each on all threads.
             return arguments.into_iter().map(|mut a| self.run_on(&mut a, options, None)).collect();
         };
-        let seeded = hlo_interp::Options { seed: options.rng_seed, ..Default::default() };
-        let interpreter = hlo_interp::Interpreter::new(module, seeded);
+        let interpreter = interpreter(module, options);
         let fleet = Fleet::new(devices);
         let one = |number: u32, mut arguments: Vec<Argument>| {
             let member = fleet.join(&interpreter, number);
@@ -214,16 +211,6 @@ impl Loaded for Running {
             results
         };
         let results = fleet.on_each(arguments, one, |e| Err(e.into()));
-        match fleet.deadlock(module) {
-            // Those that wait have failed as a consequence of one that failed by itself, or of all together.
-            Some((waiting, error)) => {
-                let own = (0..).zip(results).find(|(n, r)| r.is_err() && !waiting.contains(n));
-                match own {
-                    Some((_, Err(own))) => Err(own),
-                    Some((_, Ok(_))) | None => Err(error.into()),
-                }
-            }
-            None => results.into_iter().collect(),
-        }
+        fleet.outcome(module, results, Error::from)
     }
 }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use hlo::{ArrayLiteral, ArrayShape, Literal, Module, Shape};
 use hlo_codegen::runtime::arena::Store;
-use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
+use hlo_codegen::runtime::raw::bytes_of;
 use hlo_interp::{Devices, Value};
 
 use super::{Argument, Array, Backend, Compiled, Loaded};
+use crate::artifact::Signature;
 use crate::error::{Code, Error};
 use crate::options::{CompileOptions, ExecuteOptions};
 use crate::program::VerifiedModule;
@@ -32,11 +33,16 @@ impl Backend for Interpreter {
         format!("interpreter {}", env!("CARGO_PKG_VERSION"))
     }
 
-    fn compile(&self, module: &Arc<Module>, _options: &CompileOptions) -> Result<Compiled, Error> {
+    fn compile(
+        &self,
+        module: &Arc<Module>,
+        _options: &CompileOptions,
+        _keep: bool,
+    ) -> Result<Compiled, Error> {
         Ok(Compiled { loaded: Arc::new(Interpreted::new(Arc::clone(module))), artifact: None })
     }
 
-    fn load(&self, _artifact: &[u8]) -> Result<Arc<dyn Loaded>, Error> {
+    fn load(&self, _artifact: &[u8]) -> Result<(Signature, Arc<dyn Loaded>), Error> {
         Err(Error::new(Code::FailedPrecondition, "the interpreter has no artifacts"))
     }
 }
@@ -52,10 +58,8 @@ pub(crate) struct Interpreted {
 
 impl Interpreted {
     pub(crate) fn new(module: Arc<Module>) -> Self {
-        let shape = module.program_shape(module.entry());
-        let shape = shape.expect("invariant: a module that verifies has an entry with a result");
-        let parameters = shape.parameters.iter().map(Shape::without_layout).collect();
-        let bytes = shape.result.checked_bytes().and_then(|n| u64::try_from(n).ok());
+        let Signature { parameters, result, .. } = Signature::of(&module);
+        let bytes = result.checked_bytes().and_then(|n| u64::try_from(n).ok());
         Self { module, parameters, store: Arc::default(), result_bytes: bytes.unwrap_or(u64::MAX) }
     }
 
@@ -79,14 +83,10 @@ impl Interpreted {
 /// A literal of a shape, its array leaves taken in order.
 fn literal<'a>(shape: &Shape, arrays: &mut impl Iterator<Item = &'a Argument>) -> Option<Literal> {
     match shape {
-        Shape::Array(_) => {
-            let array = arrays.next()?;
-            let buffer = buffer_of(array.shape.element_type, array.bytes());
-            Some(Literal::Array(ArrayLiteral { dims: array.shape.dims.clone(), buffer: buffer.into() }))
-        }
+        Shape::Array(_) => arrays.next().map(|array| Literal::Array(array.to_literal())),
         Shape::Tuple(elements) => {
             let elements: Option<Vec<Literal>> = elements.iter().map(|e| literal(e, arrays)).collect();
-            Some(Literal::Tuple(elements?.into_iter().collect()))
+            elements.map(Literal::Tuple)
         }
         Shape::Token | Shape::Opaque | Shape::Buffer(_) => Some(Literal::Token),
     }

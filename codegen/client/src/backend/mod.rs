@@ -10,9 +10,11 @@ mod interpreter;
 use std::fmt;
 use std::sync::Arc;
 
-use hlo::{ArrayShape, Module};
+use hlo::{ArrayLiteral, ArrayShape, Module};
 use hlo_codegen::runtime::arena::Block;
+use hlo_codegen::runtime::raw::buffer_of;
 
+use crate::artifact::Signature;
 use crate::buffer::Data;
 use crate::error::Error;
 use crate::options::{CompileOptions, ExecuteOptions};
@@ -29,17 +31,17 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// All that compiled code depends on beside the program and the options: the compiler's build, the processor.
     fn fingerprint(&self) -> String;
 
-    /// Compiles a module that verifies.
+    /// Compiles a module that verifies. `keep`: its artifact is wanted, too.
     ///
     /// # Errors
     /// [`crate::Code::Unimplemented`]: something is not supported, and the interpreter may know it.
-    fn compile(&self, module: &Arc<Module>, options: &CompileOptions) -> Result<Compiled, Error>;
+    fn compile(&self, module: &Arc<Module>, options: &CompileOptions, keep: bool) -> Result<Compiled, Error>;
 
-    /// Loads what [`Compiled::artifact`] holds.
+    /// Loads what [`Compiled::artifact`] holds, with what the program takes and gives.
     ///
     /// # Errors
     /// It is none of this back end, or not for this machine ([`crate::Code::FailedPrecondition`]), or damaged ([`crate::Code::DataLoss`]).
-    fn load(&self, artifact: &[u8]) -> Result<Arc<dyn Loaded>, Error>;
+    fn load(&self, artifact: &[u8]) -> Result<(Signature, Arc<dyn Loaded>), Error>;
 }
 
 /// What compiling gives.
@@ -47,7 +49,7 @@ pub trait Backend: fmt::Debug + Send + Sync {
 pub struct Compiled {
     /// Ready to run.
     pub loaded: Arc<dyn Loaded>,
-    /// The same to be kept; `None`: there is nothing worth keeping.
+    /// The same to be kept; `None`: nobody asked for it, or there is nothing worth keeping.
     pub artifact: Option<Vec<u8>>,
 }
 
@@ -90,6 +92,8 @@ pub(crate) enum Source {
     Lent(Data),
     /// The run may write to it, and hand it back as a result.
     Given(Block),
+    /// It was taken.
+    Taken,
 }
 
 impl Argument {
@@ -103,7 +107,14 @@ impl Argument {
         match &self.source {
             Source::Lent(data) => data.bytes(),
             Source::Given(block) => block.bytes(),
+            Source::Taken => &[],
         }
+    }
+
+    /// A copy on the host.
+    pub fn to_literal(&self) -> ArrayLiteral {
+        let buffer = buffer_of(self.shape.element_type, self.bytes());
+        ArrayLiteral { dims: self.shape.dims.clone(), buffer: buffer.into() }
     }
 }
 

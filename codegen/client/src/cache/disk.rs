@@ -118,11 +118,8 @@ impl DiskCache {
         self.folder.join(format!("{}{SUFFIX}", key.hex()))
     }
 
-    /// The bytes of an entry, if it is there.
-    ///
-    /// # Errors
-    /// It cannot be read, or somebody else may have written it.
-    pub fn get(&self, key: Key) -> Result<Option<Vec<u8>>, Error> {
+    /// The bytes of an entry, if it is there. Errors: it cannot be read, or somebody else may have written it.
+    fn get(&self, key: Key) -> Result<Option<Vec<u8>>, Error> {
         let path = self.path(key);
         let mut file = match OpenOptions::new().read(true).custom_flags(NO_FOLLOW).open(&path) {
             Ok(file) => file,
@@ -139,6 +136,19 @@ impl DiskCache {
         // When it was used last is for eviction alone: who may not say so goes on.
         let _ = file.set_times(FileTimes::new().set_modified(SystemTime::now()));
         Ok(Some(bytes))
+    }
+
+    /// What `load` makes of an entry, if it is there.
+    ///
+    /// # Errors
+    /// It was there and cannot be used (damaged, of another build or machine, or written by somebody else), and is removed.
+    pub fn load<T>(
+        &self,
+        key: Key,
+        load: impl FnOnce(&[u8]) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        let loaded = self.get(key).and_then(|bytes| bytes.map(|bytes| load(&bytes)).transpose());
+        loaded.inspect_err(|_| self.remove(key))
     }
 
     /// Keeps an entry.
@@ -166,8 +176,7 @@ impl DiskCache {
         Ok(())
     }
 
-    /// Removes an entry.
-    pub fn remove(&self, key: Key) {
+    fn remove(&self, key: Key) {
         // That it is gone already, or cannot go, changes nothing: it is not used.
         let _ = fs::remove_file(self.path(key));
     }

@@ -9,10 +9,12 @@ mod key;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
+use hlo::Module;
 use rustc_hash::FxHashMap;
 
 use crate::backend::{Backend, Loaded};
 use crate::error::{Code, Error};
+use crate::options::CompileOptions;
 
 pub use disk::{DiskCache, DiskEntry, Verdict};
 pub use key::Key;
@@ -129,19 +131,20 @@ impl Cache {
         }
     }
 
-    /// The program of a key, compiled by `compile` unless it is there.
+    /// The program of a key, compiled unless it is there.
     pub(crate) fn get(
         &self,
         key: Key,
         backend: &dyn Backend,
-        compile: &mut dyn FnMut() -> Result<crate::backend::Compiled, Error>,
+        module: &Arc<Module>,
+        options: &CompileOptions,
     ) -> Result<Arc<dyn Loaded>, Error> {
         let (entry, is_new) = self.entry(key);
         entry.last_use.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         if is_new {
             // Whoever waits is woken however this ends.
             let settle = Settle { cache: self, key, entry: &entry };
-            let outcome = self.obtain(key, backend, compile);
+            let outcome = self.obtain(key, backend, module, options);
             settle.with(outcome.clone());
             return outcome;
         }
@@ -184,36 +187,25 @@ impl Cache {
         &self,
         key: Key,
         backend: &dyn Backend,
-        compile: &mut dyn FnMut() -> Result<crate::backend::Compiled, Error>,
+        module: &Arc<Module>,
+        options: &CompileOptions,
     ) -> Result<Arc<dyn Loaded>, Error> {
-        if let Some(loaded) = self.read_disk(key, backend) {
-            count(&self.disk_hits);
-            return Ok(loaded);
+        match self.disk.as_ref().map(|disk| disk.load(key, |bytes| backend.load(bytes))) {
+            Some(Ok(Some((_, loaded)))) => {
+                count(&self.disk_hits);
+                return Ok(loaded);
+            }
+            Some(Ok(None)) | None => {}
+            Some(Err(_dropped)) => count(&self.disk_dropped),
         }
         count(&self.compilations);
-        let compiled = compile().inspect_err(|_| count(&self.failures))?;
+        let compiled = backend.compile(module, options, self.disk.is_some());
+        let compiled = compiled.inspect_err(|_| count(&self.failures))?;
         if let (Some(disk), Some(artifact)) = (&self.disk, &compiled.artifact) {
             // A folder that cannot be written to costs time, not results.
             let _ = disk.put(key, artifact);
         }
         Ok(compiled.loaded)
-    }
-
-    fn read_disk(&self, key: Key, backend: &dyn Backend) -> Option<Arc<dyn Loaded>> {
-        let disk = self.disk.as_ref()?;
-        let loaded = match disk.get(key) {
-            Ok(None) => return None,
-            Ok(Some(bytes)) => backend.load(&bytes),
-            Err(error) => Err(error),
-        };
-        match loaded {
-            Ok(loaded) => Some(loaded),
-            Err(_damaged_or_foreign) => {
-                disk.remove(key);
-                count(&self.disk_dropped);
-                None
-            }
-        }
     }
 
     /// Whether a program of this name is worth compiling in lazy mode.
