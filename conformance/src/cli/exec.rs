@@ -144,7 +144,7 @@ fn arguments(options: &Options, shapes: &[ArrayShape]) -> Result<Vec<ArrayLitera
     let mut npz = Npz::open(path, options.limits.memory_limit)?;
     let name = |i: usize| array_name(1, 0, "arg", i);
     npz.has_only(|found| (0..shapes.len()).any(|i| found == name(i)), "the program takes")?;
-    shapes.iter().enumerate().map(|(i, shape)| npz.array(&name(i), shape)).collect()
+    npz.arrays(shapes.iter().enumerate().map(|(i, shape)| (name(i), shape)))
 }
 
 fn say(info: &artifact::ArtifactInfo, ui: &Ui) {
