@@ -32,10 +32,10 @@ test-proto-peer: fuzz-build
 
 # JAX on the plugin (docs/pjrt.md), in an environment of Python of its own, made from PyPI.
 JAX_ENVIRONMENT = target/jax
-JAX_PLUGIN = $(CURDIR)/target/$(if $(JAX_PROFILE),release,debug)/libhlo_pjrt.so
+JAX_PLUGIN = $(CURDIR)/target/$(if $(JAX_PROFILE),release,debug)/libhlo_pjrt_plugin.so
 JAX_PROFILE ?= --release
 test-jax: setup
-	$(CARGO) build $(JAX_PROFILE) --locked -p hlo-pjrt
+	$(CARGO) build $(JAX_PROFILE) --locked -p hlo-pjrt-plugin
 	test -d $(JAX_ENVIRONMENT) || python3 -m venv $(JAX_ENVIRONMENT)
 	$(JAX_ENVIRONMENT)/bin/pip install --quiet jax==0.10.2 jaxlib==0.10.2 numpy ml_dtypes pypjrt==0.1.1
 	$(JAX_ENVIRONMENT)/bin/python codegen/pjrt/tests/jax/border.py $(JAX_PLUGIN)

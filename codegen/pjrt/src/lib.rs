@@ -1,4 +1,5 @@
-//! A PJRT plugin: frameworks that speak PJRT, JAX above all, compile and run programs with `hlo-client`. How it is used: docs/pjrt.md.
+//! A PJRT plugin: frameworks that speak PJRT, JAX above all, compile and run programs with `hlo-client`. How it is used: docs/pjrt.md. The shared library that they load
+//! is the crate in `plugin/`; `host/` is the caller's side.
 //!
 //! | module | holds |
 //! |---|---|
@@ -36,10 +37,3 @@ pub mod topology;
 pub mod transfer;
 pub mod values;
 pub mod wire;
-
-/// The one symbol of a plugin: its table.
-#[allow(non_snake_case, reason = "the name is the C API's")]
-#[unsafe(no_mangle)]
-pub extern "C" fn GetPjrtApi() -> *const api::table::Api {
-    &raw const api::table::API
-}

@@ -22,6 +22,7 @@ mod print;
 mod prove;
 mod reduce;
 mod run;
+mod serve;
 #[cfg(feature = "llvm")]
 mod stage;
 mod test;
@@ -124,6 +125,8 @@ enum Command {
     Compile(compile::Options),
     /// Run what `hlo compile` made
     Exec(exec::Options),
+    /// Run programs for whoever asks on standard input, as the engine `serve:` does
+    Serve(serve::Options),
     /// Look after a folder of compiled programs
     Cache(cache::Options),
     /// Where two traces of `run --trace` first differ
@@ -168,6 +171,7 @@ impl Command {
             #[cfg(feature = "llvm")]
             Command::Compile(o) => o.limits.memory_limit,
             Command::Exec(o) => o.limits.memory_limit,
+            Command::Serve(o) => o.limits.memory_limit,
             // What reads programs and does not run them has no limit of its own.
             Command::Verify(_)
             | Command::Print(_)
@@ -344,6 +348,7 @@ fn command_of(cli: &Cli, ui: &Ui) -> Result<Exit, Failure> {
         #[cfg(feature = "llvm")]
         Command::Compile(o) => compile::run(o, ui),
         Command::Exec(o) => exec::run(o, ui),
+        Command::Serve(o) => serve::run(o, ui),
         Command::Cache(o) => cache::run(o, ui),
     })
 }

@@ -139,8 +139,8 @@ impl CpuEngine {
         let compilation = Compilation {
             machine: format!("{}, {threads} thread{}", compiled.target, if threads == 1 { "" } else { "s" }),
             time: start.elapsed(),
-            kernels,
-            temporary_bytes: executable.temporary_bytes(),
+            kernels: Some(kernels),
+            temporary_bytes: Some(executable.temporary_bytes()),
             io_bytes: executable.io_bytes(),
         };
         let ran = AtomicBool::new(false);
@@ -346,7 +346,7 @@ impl Executable for Loaded<'_> {
                         Some(_) => ran.iter().map(|r| r.time).max().unwrap_or_default(),
                         None => ran.iter().map(|r| r.time).sum(),
                     },
-                    compiled: Some(self.compilation.clone()),
+                    compiled: Some(Box::new(self.compilation.clone())),
                     results: ran.into_iter().map(|r| r.results).collect(),
                 })
             }

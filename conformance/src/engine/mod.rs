@@ -15,6 +15,7 @@
 //! | `form:FILE` | the interpreter on another form of the program ([`form`]) |
 //! | `faulty:NAME` | the interpreter on what a wrong pass makes of it ([`passes`]) |
 //! | `recorded:FILE` | results that were recorded ([`recorded`]) |
+//! | `pjrt:PLUGIN.so` | a PJRT plugin in this process ([`pjrt`]) |
 //! | `exec:COMMAND`, `serve:COMMAND` | another program ([`external`]) |
 //! | `child:ENGINE` | any of these in a process of its own ([`external`]) |
 
@@ -28,6 +29,7 @@ mod function_ulps;
 mod functions;
 pub mod interpreter;
 pub mod passes;
+pub mod pjrt;
 pub mod recorded;
 pub mod spec;
 pub(crate) mod support;
@@ -184,7 +186,7 @@ pub struct Finished {
     /// Time for the run alone.
     pub time: Duration,
     /// Of an engine that compiles.
-    pub compiled: Option<Compilation>,
+    pub compiled: Option<Box<Compilation>>,
 }
 
 /// What a program was compiled to.
@@ -194,10 +196,10 @@ pub struct Compilation {
     pub machine: String,
     /// Time from the verified module to a program that is ready to run.
     pub time: Duration,
-    /// Compiled kernels.
-    pub kernels: usize,
-    /// Bytes that a run needs besides arguments and results.
-    pub temporary_bytes: u64,
+    /// Compiled kernels, if the engine says.
+    pub kernels: Option<usize>,
+    /// Bytes that a run needs besides arguments and results, if the engine says.
+    pub temporary_bytes: Option<u64>,
     /// Bytes of arguments and results.
     pub io_bytes: u64,
 }

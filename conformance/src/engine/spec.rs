@@ -9,6 +9,7 @@ use hlo_codegen::passes::{self, Pass, Pipeline};
 use super::external::{DEFAULT_TIMEOUT, ExternalEngine};
 use super::form::FormEngine;
 use super::passes::PassesEngine;
+use super::pjrt::PjrtEngine;
 use super::recorded::RecordedEngine;
 use super::timed::TimedEngine;
 use super::{Allowances, Engine, InterpreterEngine};
@@ -25,6 +26,7 @@ pub const PLATFORMS: &[&str] = &[
     "form:FILE",
     "faulty:NAME",
     "recorded:FILE",
+    "pjrt:PLUGIN.so",
     "exec:COMMAND",
     "serve:COMMAND",
     "child:ENGINE",
@@ -93,13 +95,14 @@ fn make(name: &str, timeout: Duration) -> Result<Arc<dyn Engine>, Failure> {
             Arc::new(FormEngine::new(name.to_owned(), program.module))
         }
         ("recorded", Some(path)) => Arc::new(RecordedEngine::new(path)),
+        ("pjrt", Some(path)) => Arc::new(PjrtEngine::new(path)),
         ("exec", Some(command)) => Arc::new(ExternalEngine::command(command, timeout)),
         ("serve", Some(command)) => Arc::new(ExternalEngine::server(command, timeout)),
         ("child", Some(spec)) => {
             let inner = make(spec, timeout)?;
             Arc::new(ExternalEngine::child(spec, inner.allowances(), timeout))
         }
-        ("passes" | "form" | "recorded" | "exec" | "serve" | "child" | "faulty", None) => {
+        ("passes" | "form" | "recorded" | "pjrt" | "exec" | "serve" | "child" | "faulty", None) => {
             return Err(Failure::usage(format!(
                 "the platform `{kind}` needs more: `{kind}:...`; there is: {}",
                 PLATFORMS.join(", ")
@@ -331,7 +334,9 @@ mod tests {
 
     #[test]
     fn platforms_are_found_refused_or_guessed() {
-        for name in ["interpreter", "passes:", "exec:true", "recorded:out.npz", "child:interpreter"] {
+        for name in
+            ["interpreter", "passes:", "exec:true", "recorded:out.npz", "pjrt:p.so", "child:interpreter"]
+        {
             assert_eq!(by_name(name).map(|e| e.name().to_owned()).unwrap(), name);
         }
         let failure = |name: &str| by_name(name).map(|_| ()).unwrap_err();

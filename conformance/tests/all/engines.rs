@@ -1,5 +1,7 @@
 //! Engines that are other programs: whatever they do, the run ends with an outcome that says so.
 
+use std::io::Write;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use hlo_conformance::differential::{Kind, Settings, Subject, differ};
@@ -19,6 +21,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("engines/recorded results", recorded),
         function("engines/commands end in every way", commands),
         function("engines/a server serves, crashes and is started again", server),
+        function("engines/hlo serves what others ask for", serve),
         function("engines/time limits", time_limits),
     ]
 }
@@ -45,6 +48,34 @@ fn ours(more: &str) -> String {
 fn child() {
     // `child:` starts the program that it is part of, which a test binary is not; a command does the same.
     assert_eq!(compare(&format!("exec:{}", ours("")), LONG), (Kind::Same, String::new()));
+}
+
+fn serve() {
+    let hlo = env!("CARGO_BIN_EXE_hlo");
+    assert_eq!(compare(&format!("serve:{hlo} serve interpreter"), LONG), (Kind::Same, String::new()));
+    let (kind, why) = compare(&format!("serve:{hlo} serve pjrt:none.so"), LONG);
+    assert_eq!(kind, Kind::Unsupported, "{why}");
+    assert!(why.contains("the plugin cannot be used: none.so"), "{why}");
+    // Lines that ask for nothing are answered, and the next is read.
+    let mut child = Command::new(hlo)
+        .args(["serve", "interpreter"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let asked = b"{}\nnonsense\n{\"module\": \"/nonexistent\", \"inputs\": \"/nonexistent\", \"output\": \"/nonexistent\"}\n";
+    child.stdin.take().unwrap().write_all(asked).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0));
+    let answers = String::from_utf8(ended.stdout).unwrap();
+    let answers: Vec<&str> = answers.lines().collect();
+    assert_eq!(answers.len(), 3, "{answers:?}");
+    assert!(answers[..2].iter().all(|a| a.contains("the line asks for no run")), "{answers:?}");
+    assert!(answers[2].contains("cannot be read"), "{answers:?}");
+    let mut long = Command::new(hlo).args(["serve", "interpreter"]).stdin(Stdio::piped()).spawn().unwrap();
+    // It ends before it has read all.
+    let _ = long.stdin.take().unwrap().write_all(&vec![b'x'; 1 << 20]);
+    assert_eq!(long.wait().unwrap().code(), Some(2));
 }
 
 fn recorded() {

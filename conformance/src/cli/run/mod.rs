@@ -794,14 +794,16 @@ impl Runner<'_> {
         let mut rate = String::new();
         match &finished.compiled {
             Some(c) => {
+                let kernels = c.kernels.map(|n| format!("{n} kernel{}", if n == 1 { "" } else { "s" }));
+                let temporary =
+                    c.temporary_bytes.map(|n| format!("{} besides arguments and results", report::bytes(n)));
+                let made: Vec<String> = kernels.into_iter().chain(temporary).collect();
+                let made = if made.is_empty() { String::new() } else { format!("   {}", made.join(", ")) };
                 self.ui.detail(format!(
-                    "  compile  {} ({})   {}   {} kernel{}, {} besides arguments and results",
+                    "  compile  {} ({})   {}{made}",
                     self.platform.name(),
                     c.machine,
                     report::time(c.time),
-                    c.kernels,
-                    if c.kernels == 1 { "" } else { "s" },
-                    report::bytes(c.temporary_bytes)
                 ));
                 // Less is gone before it could be timed.
                 if c.io_bytes >= 1 << 20 {
