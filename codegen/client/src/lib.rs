@@ -30,6 +30,7 @@
 //! | [`variables`] | arrays with a name, read and updated by programs |
 //! | [`closures`] | compiling and running as two steps |
 //! | [`handles`], [`chain`] | arrays and programs by number; plans of several programs run in one call |
+//! | [`custom_call`] | functions of yours that programs call by name |
 //! | [`exports`] | several functions in one artifact |
 //! | `program` | modules that verify, parameters made constant |
 //!
@@ -45,6 +46,7 @@ pub mod chain;
 mod client;
 pub mod closures;
 mod container;
+pub mod custom_call;
 mod error;
 mod executable;
 pub mod exports;
