@@ -107,7 +107,8 @@ impl<'a> Invocation<'a> {
     /// # Errors
     /// Arguments that do not fit its parameters, calls that nest too deep, and whatever ends the run.
     pub fn call(&self, computation: ComputationId, args: Vec<Value>) -> Result<Value> {
-        let (module, call) = (self.cx.module(), Call { instruction: self.cx.instr, module: self.cx.module() });
+        let (module, call) =
+            (self.cx.module(), Call { instruction: self.cx.instr, module: self.cx.module() });
         if self.cx.depth >= MAX_NESTING {
             return Err(call.unsupported(&format!("in calls that nest more than {MAX_NESTING} deep")));
         }

@@ -258,7 +258,8 @@ impl Executable {
             leases.push(self.prepare(&**loaded, arguments, options, &mut of_device)?);
             given.push(of_device.into_vec());
         }
-        let results = cancellable(options, || loaded.run_devices(given, devices, options, &Registry::default()))?;
+        let results =
+            cancellable(options, || loaded.run_devices(given, devices, options, &Registry::default()))?;
         Ok(results.into_iter().zip(leases).map(|(arrays, lease)| self.results(arrays, lease)).collect())
     }
 

@@ -65,6 +65,7 @@ pub use cache::{
 pub use client::Client;
 pub use error::{Code, Error, panic_message};
 pub use executable::Executable;
+pub use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
 pub use memory::MemoryStatistics;
 pub use options::{Cancellation, ClientOptions, CompileOptions, ExecuteOptions};
 pub use program::VerifiedModule;

@@ -285,7 +285,8 @@ impl<'a> Parser<'a> {
         }
         let mut elements = 1usize;
         loop {
-            let digits = self.rest().len() - self.rest().trim_start_matches(|c: char| c.is_ascii_digit()).len();
+            let digits =
+                self.rest().len() - self.rest().trim_start_matches(|c: char| c.is_ascii_digit()).len();
             if digits == 0 || !self.rest()[digits..].starts_with('x') {
                 break;
             }
@@ -314,10 +315,8 @@ impl<'a> Parser<'a> {
     fn blob(&self, ty: ElementType, text: &[u8], elements: usize) -> Result<Buffer, Error> {
         let digits = text.strip_prefix(b"0x").ok_or_else(|| self.wrong("hexadecimal digits before it"))?;
         let digit = |d: u8| char::from(d).to_digit(16);
-        let bytes: Option<Vec<u8>> = digits
-            .chunks(2)
-            .map(|pair| Some((digit(pair[0])? * 16 + digit(*pair.get(1)?)?) as u8))
-            .collect();
+        let bytes: Option<Vec<u8>> =
+            digits.chunks(2).map(|pair| Some((digit(pair[0])? * 16 + digit(*pair.get(1)?)?) as u8)).collect();
         let bytes = bytes.ok_or_else(|| self.wrong("hexadecimal digits before it"))?;
         if elements.checked_mul(ty.storage_bytes()) != Some(bytes.len()) {
             return Err(self.wrong(&format!("{elements} elements before it")));
@@ -345,7 +344,11 @@ fn buffer(ty: ElementType, literals: &[&str]) -> Option<Buffer> {
         };
         Some(if negative { -value } else { value })
     }
-    fn floats<T>(literals: &[&str], of: impl Fn(f64) -> T, from: impl Fn(u64) -> Option<T>) -> Option<Vec<T>> {
+    fn floats<T>(
+        literals: &[&str],
+        of: impl Fn(f64) -> T,
+        from: impl Fn(u64) -> Option<T>,
+    ) -> Option<Vec<T>> {
         let one = |text: &&str| match text.strip_prefix("0x") {
             Some(bits) => from(u64::from_str_radix(bits, 16).ok()?),
             None => text.parse::<f64>().ok().map(&of),
@@ -371,9 +374,7 @@ fn buffer(ty: ElementType, literals: &[&str]) -> Option<Buffer> {
         ElementType::U16 => Buffer::U16(ints(literals)?),
         ElementType::U32 => Buffer::U32(ints(literals)?),
         ElementType::U64 => Buffer::U64(ints(literals)?),
-        ElementType::F16 => {
-            Buffer::F16(floats(literals, f16::from_f64, |b| bits16(b).map(f16::from_bits))?)
-        }
+        ElementType::F16 => Buffer::F16(floats(literals, f16::from_f64, |b| bits16(b).map(f16::from_bits))?),
         ElementType::BF16 => {
             Buffer::BF16(floats(literals, bf16::from_f64, |b| bits16(b).map(bf16::from_bits))?)
         }
@@ -425,9 +426,23 @@ mod tests {
     fn what_is_no_dictionary_is_refused() {
         let deep = "{a = ".repeat(100_000);
         for wrong in [
-            "{", "x", "{a = }", "{a = 300 : i8}", "{a = 1 : i7}", "{a = 1, a = 2}", "{a = \"x}", "{a = \"\\q\"}", "{a = \"\\é\"}",
-            "{a = dense<[1> : tensor<1xi8>}", "{a = dense<[1]> : tensor<2xi8>}", "{a = dense<1> : tensor<99999999999x99999999999xi8>}",
-            "{a = dense<\"0x0\"> : tensor<1xi8>}", "{a = 1} b", "{a = dense<", "{a = array<i8: 1,>}", &deep,
+            "{",
+            "x",
+            "{a = }",
+            "{a = 300 : i8}",
+            "{a = 1 : i7}",
+            "{a = 1, a = 2}",
+            "{a = \"x}",
+            "{a = \"\\q\"}",
+            "{a = \"\\é\"}",
+            "{a = dense<[1> : tensor<1xi8>}",
+            "{a = dense<[1]> : tensor<2xi8>}",
+            "{a = dense<1> : tensor<99999999999x99999999999xi8>}",
+            "{a = dense<\"0x0\"> : tensor<1xi8>}",
+            "{a = 1} b",
+            "{a = dense<",
+            "{a = array<i8: 1,>}",
+            &deep,
         ] {
             let error = Attributes::parse(wrong).unwrap_err();
             assert_eq!(error.code(), Code::InvalidArgument, "{wrong}");

@@ -201,7 +201,11 @@ impl Binding {
         ] {
             if given.len() < declared.len() || given.len() > declared.len() && !open {
                 let least = if open { "at least " } else { "" };
-                return wrong(format!("the handler has {least}{} {what}s, the call {}", declared.len(), given.len()));
+                return wrong(format!(
+                    "the handler has {least}{} {what}s, the call {}",
+                    declared.len(),
+                    given.len()
+                ));
             }
             for (n, (ty, given)) in declared.iter().zip(&given).enumerate() {
                 if let Some(ty) = ty
@@ -362,7 +366,8 @@ impl BoundCall<'_, '_> {
     pub fn attribute<T: FromAttribute>(&self, name: &str) -> Result<T, Error> {
         let value = self.site().attributes.get(name).and_then(T::from_attribute);
         let missing = || {
-            self.site().error(Code::InvalidArgument, format_args!("there is no attribute `{name}`, {}", T::WHAT))
+            self.site()
+                .error(Code::InvalidArgument, format_args!("there is no attribute `{name}`, {}", T::WHAT))
         };
         value.ok_or_else(missing)
     }
@@ -373,7 +378,8 @@ impl BoundCall<'_, '_> {
     /// There is none of this name; as [`Context::call`].
     pub fn function(&self, name: &str, arguments: &[ArrayLiteral]) -> Result<Vec<ArrayLiteral>, Error> {
         let function = self.site().function(name);
-        let missing = || self.site().error(Code::InvalidArgument, format_args!("there is no function `{name}`"));
+        let missing =
+            || self.site().error(Code::InvalidArgument, format_args!("there is no function `{name}`"));
         self.call(function.ok_or_else(missing)?, arguments)
     }
 }

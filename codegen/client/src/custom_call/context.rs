@@ -41,6 +41,7 @@ impl fmt::Debug for UserData {
 pub struct Context<'a> {
     pub(super) site: &'a CallSite,
     pub(super) options: &'a ExecuteOptions,
+    pub(super) execution: u64,
     pub(super) device: u32,
     pub(super) threads: usize,
     pub(super) store: &'a Arc<Store>,
@@ -57,6 +58,11 @@ impl Context<'_> {
     /// Identifies the execution: [`ExecuteOptions::run_id`].
     pub fn run_id(&self) -> u64 {
         self.options.run_id
+    }
+
+    /// Another number for each execution: stages of the same execution have the same.
+    pub fn execution(&self) -> u64 {
+        self.execution
     }
 
     /// The number of the device.
@@ -80,7 +86,9 @@ impl Context<'_> {
     /// [`Code::Cancelled`], [`Code::DeadlineExceeded`].
     pub fn check_cancelled(&self) -> Result<(), Error> {
         if self.options.cancellation.as_ref().is_some_and(crate::Cancellation::is_cancelled) {
-            return Err(self.site.error(Code::Cancelled, format_args!("run {} was cancelled", self.run_id())));
+            return Err(self
+                .site
+                .error(Code::Cancelled, format_args!("run {} was cancelled", self.run_id())));
         }
         if self.deadline().is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(self.site.error(Code::DeadlineExceeded, "the deadline has passed"));
@@ -122,7 +130,9 @@ impl Context<'_> {
         let values: Option<Vec<Value>> = function.parameters.iter().map(|p| value(p, &mut given)).collect();
         let (Some(values), None) = (values, given.next()) else {
             let (name, given) = (&function.name, arguments.len());
-            return Err(self.site.error(Code::InvalidArgument, format_args!("{name} takes other than {given} arrays")));
+            return Err(self
+                .site
+                .error(Code::InvalidArgument, format_args!("{name} takes other than {given} arrays")));
         };
         let result = invocation.call(function.computation, values)?;
         Ok(result.into_literal().arrays().into_iter().cloned().collect())

@@ -105,6 +105,9 @@ pub trait Instance: Send + Sync {
     /// # Errors
     /// Ends the execution.
     fn execute(&self, context: &Context<'_>, operands: &[Leaf], results: &mut [Leaf]) -> Result<(), Error>;
+
+    /// After an execution, however it ended: what earlier stages have kept for it goes.
+    fn finish(&self, _context: &Context<'_>) {}
 }
 
 #[derive(Default)]

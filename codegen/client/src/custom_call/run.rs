@@ -5,6 +5,7 @@
 use std::collections::hash_map::Entry;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hlo::{ArrayLiteral, Buffer, InstrId, Module, Shape};
@@ -87,7 +88,11 @@ impl WithCalls {
         let mut targets: Vec<String> = by_instruction.values().map(|i| i.site.target.clone()).collect();
         targets.sort_unstable();
         targets.dedup();
-        Ok(Arc::new(Self { loaded, calls: Arc::new(Calls { by_instruction, store: Arc::default() }), targets }))
+        Ok(Arc::new(Self {
+            loaded,
+            calls: Arc::new(Calls { by_instruction, store: Arc::default() }),
+            targets,
+        }))
     }
 
     /// Runs it, with implementations that have this execution's options.
@@ -97,26 +102,16 @@ impl WithCalls {
         options: &ExecuteOptions,
         run: impl FnOnce(&Registry) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        for stage in [<dyn Instance>::prepare, <dyn Instance>::initialize] {
-            for device in 0..devices {
-                for call in self.calls.by_instruction.values() {
-                    let context = Context {
-                        site: &call.site,
-                        options,
-                        device,
-                        threads: 1,
-                        store: &self.calls.store,
-                        invocation: None,
-                    };
-                    guarded(&call.site, || stage(&*call.instance, &context))?;
-                }
-            }
-        }
         let execution = Arc::new(Execution {
             calls: Arc::clone(&self.calls),
             options: options.clone(),
+            number: next_execution(),
+            devices,
             failure: Mutex::default(),
         });
+        let _finishes = Finish(&execution);
+        execution.on_each(|call, context| call.instance.prepare(context))?;
+        execution.on_each(|call, context| call.instance.initialize(context))?;
         let mut registry = Registry::default();
         for target in &self.targets {
             registry.insert_shared(target, execution.clone());
@@ -165,11 +160,50 @@ impl Loaded for WithCalls {
 struct Execution {
     calls: Arc<Calls>,
     options: ExecuteOptions,
+    number: u64,
+    devices: u32,
     /// The first error of a handler.
     failure: Mutex<Option<Error>>,
 }
 
+fn next_execution() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Tells the calls of an execution that it has ended.
+struct Finish<'e>(&'e Execution);
+
+impl Drop for Finish<'_> {
+    fn drop(&mut self) {
+        // A panic there is nobody's result.
+        let _ = self.0.on_each(|call, context| {
+            call.instance.finish(context);
+            Ok(())
+        });
+    }
+}
+
 impl Execution {
+    /// A stage of all calls, on all devices.
+    fn on_each(&self, stage: impl Fn(&Instantiated, &Context<'_>) -> Result<(), Error>) -> Result<(), Error> {
+        for device in 0..self.devices {
+            for call in self.calls.by_instruction.values() {
+                let context = Context {
+                    site: &call.site,
+                    options: &self.options,
+                    execution: self.number,
+                    device,
+                    threads: 1,
+                    store: &self.calls.store,
+                    invocation: None,
+                };
+                guarded(&call.site, || stage(call, &context))?;
+            }
+        }
+        Ok(())
+    }
+
     fn failure(&self) -> Option<Error> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -185,7 +219,8 @@ impl CustomCall for Execution {
         let Some(instantiated) = self.calls.by_instruction.get(&invocation.id()) else {
             return Err(call.trap("it is none of the program that was compiled"));
         };
-        let result = execute(instantiated, invocation, &operands, &self.options, &self.calls.store);
+        let result =
+            execute(instantiated, invocation, &operands, &self.options, self.number, &self.calls.store);
         result.map_err(|error| {
             let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
             let message = error.to_string();
@@ -201,6 +236,7 @@ fn execute(
     invocation: &Invocation<'_>,
     operands: &[Value],
     options: &ExecuteOptions,
+    execution: u64,
     store: &Arc<Store>,
 ) -> Result<Value, Error> {
     let site = &*call.site;
@@ -212,6 +248,7 @@ fn execute(
     let context = Context {
         site,
         options,
+        execution,
         device: invocation.device(),
         threads: invocation.threads(),
         store,
@@ -308,19 +345,27 @@ impl CustomCall for OnDemand {
     ) -> Result<Value, RunError> {
         let run = || {
             let call = self.instantiated(call.module, invocation.id())?;
+            let execution = next_execution();
             let context = Context {
                 site: &call.site,
                 options: &self.options,
+                execution,
                 device: invocation.device(),
                 threads: 1,
                 store: &self.store,
                 invocation: None,
             };
-            guarded(&call.site, || {
+            let prepared = guarded(&call.site, || {
                 call.instance.prepare(&context)?;
                 call.instance.initialize(&context)
-            })?;
-            execute(&call, invocation, &operands, &self.options, &self.store)
+            });
+            let result = prepared
+                .and_then(|()| execute(&call, invocation, &operands, &self.options, execution, &self.store));
+            let _ = guarded(&call.site, || {
+                call.instance.finish(&context);
+                Ok(())
+            });
+            result
         };
         run().map_err(|error| call.trap(error))
     }

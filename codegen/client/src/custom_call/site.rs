@@ -23,6 +23,8 @@ pub struct CallSite {
     pub operands: Vec<Shape>,
     /// Those of the result.
     pub results: Vec<Shape>,
+    /// Whether the result is a tuple, of one array too.
+    pub result_is_tuple: bool,
     /// The functions that it refers to, in the order of its called computations.
     pub functions: Vec<Function>,
 }
@@ -73,7 +75,10 @@ impl CallSite {
         match instr.attrs.get(AttrKey::OperandLayoutConstraints) {
             Some(AttrValue::Shapes(shapes)) => shapes.iter().for_each(|shape| leaves(shape, &mut operands)),
             Some(_) | None => {
-                instr.operands().iter().for_each(|&o| leaves(&module.instr(o).shape.without_layout(), &mut operands));
+                instr
+                    .operands()
+                    .iter()
+                    .for_each(|&o| leaves(&module.instr(o).shape.without_layout(), &mut operands));
             }
         }
         let mut results = Vec::new();
@@ -90,7 +95,18 @@ impl CallSite {
         };
         let functions = instr.attrs.called_computations().into_iter().filter_map(function).collect();
         let instruction = instr.name.to_string();
-        Ok(Self { target, instruction, api_version, opaque, attributes, operands, results, functions })
+        let result_is_tuple = matches!(instr.shape, Shape::Tuple(_));
+        Ok(Self {
+            target,
+            instruction,
+            api_version,
+            opaque,
+            attributes,
+            operands,
+            results,
+            result_is_tuple,
+            functions,
+        })
     }
 
     /// An error of this call.
@@ -104,7 +120,8 @@ impl CallSite {
             Some(super::Attribute::Function(named)) => named.as_str(),
             Some(_) | None => name,
         };
-        let is_attribute = named != name || matches!(self.attributes.get(name), Some(super::Attribute::Function(_)));
+        let is_attribute =
+            named != name || matches!(self.attributes.get(name), Some(super::Attribute::Function(_)));
         let found = self.functions.iter().find(|f| f.name == named);
         // Frontends and passes rename computations; a reference to the only one there is needs no name.
         found.or_else(|| self.functions.first().filter(|_| is_attribute && self.functions.len() == 1))
@@ -114,7 +131,8 @@ impl CallSite {
     pub fn minor_to_major(shape: &Shape) -> Option<Vec<usize>> {
         let array = shape.as_array()?;
         let layout = array.layout.as_deref().filter(|layout| !Layout::is_row_major(layout))?;
-        let order: Vec<usize> = layout.minor_to_major.iter().filter_map(|&d| usize::try_from(d).ok()).collect();
+        let order: Vec<usize> =
+            layout.minor_to_major.iter().filter_map(|&d| usize::try_from(d).ok()).collect();
         (order.len() == array.rank()).then_some(order)
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use hlo::Buffer as Elements;
 use hlo_client::custom_call::{Binding, CallSite, Context, Handler, Instance, Leaf, UserData};
 use hlo_client::{
-    Cancellation, Client, ClientOptions, Code, CompileOptions, Error, ExecuteOptions, Executable,
+    Cancellation, Client, ClientOptions, Code, CompileOptions, Error, Executable, ExecuteOptions,
 };
 
 use crate::common::{floats, values};
@@ -106,9 +106,10 @@ fn registries_of_two_clients_are_two() {
 #[test]
 fn errors_and_panics_end_the_execution() {
     for client in clients() {
-        let fails = Binding::new("fails").remaining_arguments().result::<f32>().to(|call| {
-            Err(call.site().error(Code::DataLoss, "the third one is missing"))
-        });
+        let fails = Binding::new("fails")
+            .remaining_arguments()
+            .result::<f32>()
+            .to(|call| Err(call.site().error(Code::DataLoss, "the third one is missing")));
         let panics =
             Binding::new("panics").remaining_arguments().result::<f32>().to(|_| panic!("nobody expects it"));
         client.custom_calls().bind(fails).unwrap();
@@ -175,7 +176,8 @@ impl Instance for Counted {
         let sum = AtomicUsize::new(0);
         context.parallel(10, |i| drop(sum.fetch_add(i, Ordering::Relaxed)));
         assert_eq!(sum.into_inner(), 45);
-        let ([Leaf::Array(x), Leaf::Token], [Leaf::Array(y), Leaf::Token, Leaf::Array(n)]) = (operands, results)
+        let ([Leaf::Array(x), Leaf::Token], [Leaf::Array(y), Leaf::Token, Leaf::Array(n)]) =
+            (operands, results)
         else {
             panic!("tuples are flattened, tokens are leaves")
         };
@@ -202,7 +204,8 @@ fn stages_come_in_order_and_instances_end_with_the_executable() {
         assert_eq!(*results[0].to_literal().unwrap().buffer, Elements::F32(vec![1.0, 2.0]));
         assert_eq!(*results[1].to_literal().unwrap().buffer, Elements::S32(vec![7]));
         let of = |n: &AtomicUsize| n.load(Ordering::Relaxed);
-        let seen = [of(&stages.instantiated), of(&stages.prepared), of(&stages.initialized), of(&stages.executed)];
+        let seen =
+            [of(&stages.instantiated), of(&stages.prepared), of(&stages.initialized), of(&stages.executed)];
         assert_eq!(seen, [2; 4]);
         assert_eq!(of(&stages.dropped), 0);
         drop(executable);
@@ -271,7 +274,8 @@ fn a_handler_learns_that_it_is_to_end() {
             .unwrap_err();
         assert_eq!(error.code(), Code::DeadlineExceeded, "{error}");
         let cancellation = Cancellation::new();
-        let options = ExecuteOptions { cancellation: Some(cancellation.clone()), ..ExecuteOptions::default() };
+        let options =
+            ExecuteOptions { cancellation: Some(cancellation.clone()), ..ExecuteOptions::default() };
         let canceller = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(20));
             cancellation.cancel();
