@@ -5,6 +5,7 @@
 
 #![allow(
     non_camel_case_types,
+    non_snake_case,
     missing_docs,
     reason = "the names are those of the C API, whose documentation says what fields are"
 )]

@@ -14,7 +14,7 @@ use crate::frame::Operand;
 
 /// `XlaCustomCallStatus`: success, or a message.
 #[derive(Debug, Default)]
-pub struct Status(Option<String>);
+pub(crate) struct Status(Option<String>);
 
 type Original = unsafe extern "C" fn(*mut c_void, *const *const c_void);
 type Returning = unsafe extern "C" fn(*mut c_void, *const *const c_void, *mut Status);
@@ -26,7 +26,7 @@ type Unified = unsafe extern "C" fn(*mut c_void, *const *const c_void, *const c_
 /// `status` is the one that a function was called with.
 #[allow(non_snake_case, reason = "the name is XLA's")]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn XlaCustomCallStatusSetSuccess(status: *mut Status) {
+pub(crate) unsafe extern "C" fn XlaCustomCallStatusSetSuccess(status: *mut Status) {
     // SAFETY: as this function's.
     if let Some(status) = unsafe { status.as_mut() } {
         status.0 = None;
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn XlaCustomCallStatusSetSuccess(status: *mut Status) {
 /// `status` is the one that a function was called with; the message has so many bytes.
 #[allow(non_snake_case, reason = "the name is XLA's")]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn XlaCustomCallStatusSetFailure(
+pub(crate) unsafe extern "C" fn XlaCustomCallStatusSetFailure(
     status: *mut Status,
     message: *const c_char,
     length: usize,
