@@ -1,4 +1,5 @@
 // Handlers of XLA's FFI, written as its documentation says, and compiled against the headers that jaxlib ships.
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -50,7 +51,9 @@ static ffi::Error Reverse(ffi::RemainingArgs args, ffi::RemainingRets rets) {
 XLA_FFI_DEFINE_HANDLER_SYMBOL(reverse, Reverse, ffi::Ffi::Bind().RemainingArgs().RemainingRets());
 
 // Rows and columns as the layout has them: the sum of each column of a column-major matrix.
-static ffi::Error Columns(ffi::Buffer<ffi::F64, 2> x, ffi::ResultBuffer<ffi::F64, 1> y) {
+using Matrix = ffi::Buffer<ffi::F64, 2>;
+using Vector = ffi::Buffer<ffi::F64, 1>;
+static ffi::Error Columns(Matrix x, ffi::Result<Vector> y) {
   auto dims = x.dimensions();
   for (int64_t j = 0; j < dims[1]; ++j) {
     y->typed_data()[j] = 0;
@@ -58,8 +61,7 @@ static ffi::Error Columns(ffi::Buffer<ffi::F64, 2> x, ffi::ResultBuffer<ffi::F64
   }
   return ffi::Error::Success();
 }
-XLA_FFI_DEFINE_HANDLER_SYMBOL(columns, Columns,
-                              ffi::Ffi::Bind().Arg<ffi::Buffer<ffi::F64, 2>>().Ret<ffi::Buffer<ffi::F64, 1>>());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(columns, Columns, ffi::Ffi::Bind().Arg<Matrix>().Ret<Vector>());
 
 // State: how often this call was executed.
 static int32_t alive = 0;
