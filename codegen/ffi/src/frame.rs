@@ -56,6 +56,7 @@ pub(crate) struct Operand {
     pub(crate) data: *mut c_void,
     dtype: i32,
     dims: Box<[i64]>,
+    len: usize,
     memory: Option<Memory>,
 }
 
@@ -82,7 +83,7 @@ impl Operand {
         let dtype = type_number(array.buffer.element_type());
         let order = CallSite::minor_to_major(shape);
         if order.is_none() && bytes.as_ptr().addr().is_multiple_of(ALIGNMENT) {
-            return Ok(Self { data: bytes.as_ptr().cast_mut().cast(), dtype, dims, memory: None });
+            return Ok(Self { data: bytes.as_ptr().cast_mut().cast(), dtype, dims, len: bytes.len(), memory: None });
         }
         let mut memory = Memory::new(bytes.len())?;
         match order {
@@ -95,7 +96,7 @@ impl Operand {
                 });
             }
         }
-        Ok(Self { data: memory.start.as_ptr().cast(), dtype, dims, memory: Some(memory) })
+        Ok(Self { data: memory.start.as_ptr().cast(), dtype, dims, len: memory.bytes, memory: Some(memory) })
     }
 
     /// Room for a result.
@@ -104,7 +105,42 @@ impl Operand {
         let memory = Memory::new(bytes_of(&array.buffer).len())?;
         let dims = array.dims.iter().copied().collect();
         let dtype = type_number(array.buffer.element_type());
-        Ok(Self { data: memory.start.as_ptr().cast(), dtype, dims, memory: Some(memory) })
+        Ok(Self { data: memory.start.as_ptr().cast(), dtype, dims, len: memory.bytes, memory: Some(memory) })
+    }
+
+    /// Buffers of the operands and results of a call. Results that are an operand's memory share it.
+    pub(crate) fn of_call(
+        site: &CallSite,
+        operands: &[Leaf],
+        results: &[Leaf],
+    ) -> Result<(Vec<Self>, Vec<Self>), Error> {
+        let given = site.operands.iter().zip(operands);
+        let mut given = given.map(|(shape, leaf)| Self::read(shape, leaf)).collect::<Result<Vec<_>, _>>()?;
+        let mut room = results.iter().map(Self::room).collect::<Result<Vec<_>, _>>()?;
+        for &(result, operand) in &site.aliases {
+            let shapes = (site.results.get(result), site.operands.get(operand));
+            let (Some(of_result), Some(of_operand)) = shapes else { continue };
+            let copy = Self::read(of_result, &operands[operand])?;
+            let (Some(room), Some(given)) = (room.get_mut(result), given.get_mut(operand)) else { continue };
+            if let Some(memory) = &mut room.memory {
+                memory.bytes_mut().copy_from_slice(copy.bytes());
+            }
+            if CallSite::minor_to_major(of_result) == CallSite::minor_to_major(of_operand) {
+                given.data = room.data;
+            }
+        }
+        Ok((given, room))
+    }
+
+    /// The bytes, as they lie.
+    fn bytes(&self) -> &[u8] {
+        match &self.memory {
+            Some(memory) => memory.bytes(),
+            None => {
+                // SAFETY: it lies in an operand, which outlives the call, and has the bytes of its elements.
+                unsafe { std::slice::from_raw_parts(self.data.cast_const().cast(), self.len) }
+            }
+        }
     }
 
     /// What a handler has written to a result.
@@ -127,7 +163,7 @@ impl Operand {
     }
 
     fn token() -> Self {
-        Self { data: ptr::null_mut(), dtype: TYPE_TOKEN, dims: [].into(), memory: None }
+        Self { data: ptr::dangling_mut::<u8>().cast(), dtype: TYPE_TOKEN, dims: [].into(), len: 0, memory: None }
     }
 
     pub(crate) fn buffer(&mut self) -> XLA_FFI_Buffer {

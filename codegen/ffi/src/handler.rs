@@ -245,10 +245,7 @@ impl Instance for Typed {
 
     fn execute(&self, context: &Context<'_>, operands: &[Leaf], results: &mut [Leaf]) -> Result<(), Error> {
         let Some(execute) = self.bundle.execute else { return Ok(()) };
-        let given = self.site.operands.iter().zip(operands);
-        let mut given =
-            given.map(|(shape, leaf)| Operand::read(shape, leaf)).collect::<Result<Vec<_>, _>>()?;
-        let mut room = results.iter().map(Operand::room).collect::<Result<Vec<_>, _>>()?;
+        let (mut given, mut room) = Operand::of_call(&self.site, operands, results)?;
         let execution = self.execution(context);
         self.call(Stage::Execute, execute, Some(context), Some(&execution), &mut given, &mut room)?;
         for ((shape, result), room) in self.site.results.iter().zip(results).zip(&room) {

@@ -71,9 +71,7 @@ impl Untyped {
 impl Instance for Untyped {
     fn execute(&self, _context: &Context<'_>, operands: &[Leaf], results: &mut [Leaf]) -> Result<(), Error> {
         let site = &*self.site;
-        let given = site.operands.iter().zip(operands);
-        let given = given.map(|(shape, leaf)| Operand::read(shape, leaf)).collect::<Result<Vec<_>, _>>()?;
-        let room = results.iter().map(Operand::room).collect::<Result<Vec<_>, _>>()?;
+        let (given, room) = Operand::of_call(site, operands, results)?;
         let inputs: Vec<*const c_void> = given.iter().map(|o| o.data.cast_const()).collect();
         let mut outputs: Vec<*mut c_void> = room.iter().map(|o| o.data).collect();
         let output = match (site.result_is_tuple, outputs.first()) {

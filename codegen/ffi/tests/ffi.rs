@@ -74,8 +74,11 @@ fn run(custom_calls: &CustomCalls, text: &str, arguments: &[ArrayLiteral]) -> Re
     let options =
         || ClientOptions { custom_calls: custom_calls.clone(), threads: 2, ..ClientOptions::default() };
     let mut clients = vec![Client::interpreter(options()).unwrap()];
-    if cfg!(feature = "llvm") {
-        clients.push(Client::cpu(options()).unwrap());
+    let cpu = Client::cpu(options()).unwrap();
+    // A build without LLVM compiles nothing.
+    let anything = cpu.parse("HloModule m\n ENTRY e { ROOT r = f32[] constant(1) }").unwrap();
+    if cpu.compile(&anything, &CompileOptions::default()).is_ok() {
+        clients.push(cpu);
     }
     for client in clients {
         let run = || {
@@ -148,7 +151,7 @@ fn handlers_that_were_written_for_xla_run() {
         let folder = tempfile::tempdir().unwrap();
         let Some(library) = library(folder.path(), "g++", "handlers.cc", Some(&include)) else { return };
         let calls = CustomCalls::new();
-        for name in ["attributes", "reverse", "columns", "context", "later"] {
+        for name in ["attributes", "reverse", "columns", "in_place", "context", "later"] {
             library.bind(name, name, &calls).unwrap();
         }
         for name in ["original", "original_tuple", "with_status", "unified"] {
@@ -199,6 +202,12 @@ fn handlers_that_were_written_for_xla_run() {
         let wrong = columns.replace("f64", "f32");
         let error = run(&calls, &wrong, &[f32s(&[2, 3], &[0.0; 6])]).unwrap_err();
         assert!(error.to_string().contains("columns"), "{error}");
+
+        let in_place = format!(
+            "HloModule m\n ENTRY e {{ x = f32[2] parameter(0)\n c = f32[2] custom-call(x), custom_call_target=\"in_place\", output_to_operand_aliasing={{{{}}: (0, {{}})}}, {FFI}\n \
+             ROOT s = f32[2] add(c, x) }}"
+        );
+        assert_eq!(run(&calls, &in_place, &[f32s(&[2], &[1.0, 2.0])]).unwrap(), [Buffer::F32(vec![3.0, 4.0])]);
 
         let context = format!(
             "HloModule m\n ENTRY e {{ ROOT n = s64[] custom-call(), custom_call_target=\"context\", {FFI} }}"

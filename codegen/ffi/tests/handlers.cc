@@ -63,6 +63,15 @@ static ffi::Error Columns(Matrix x, ffi::Result<Vector> y) {
 }
 XLA_FFI_DEFINE_HANDLER_SYMBOL(columns, Columns, ffi::Ffi::Bind().Arg<Matrix>().Ret<Vector>());
 
+// A result that is its operand's memory.
+static ffi::Error InPlace(ffi::Buffer<ffi::F32> x, ffi::Result<ffi::Buffer<ffi::F32>> y) {
+  if (x.typed_data() != y->typed_data()) return ffi::Error::Internal("the result lies elsewhere");
+  y->typed_data()[0] += 1;
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(in_place, InPlace,
+                              ffi::Ffi::Bind().Arg<ffi::Buffer<ffi::F32>>().Ret<ffi::Buffer<ffi::F32>>());
+
 // State: how often this call was executed.
 static int32_t alive = 0;
 struct Count {

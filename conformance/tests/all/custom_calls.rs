@@ -189,7 +189,7 @@ fn loaded() {
         ends(&o, 6);
         assert!(err(&o).contains("there is nothing left"), "{}", err(&o));
         let o = hlo(&["run", &call("old"), "--platform", platform, "--load", &format!("{library}:old=plain_too_old")]);
-        ends(&o, 6);
+        ends(&o, 5);
         assert!(err(&o).contains("version 0.1"), "{}", err(&o));
     }
     // Not named, not there, no library, nothing in it.

@@ -245,6 +245,11 @@ fn execute(
         leaves(operand, &mut given);
     }
     let mut results: Vec<Leaf> = site.results.iter().map(zeros).collect();
+    for &(result, operand) in &site.aliases {
+        if let (Some(result), Some(operand)) = (results.get_mut(result), given.get(operand)) {
+            *result = operand.clone();
+        }
+    }
     let context = Context {
         site,
         options,
@@ -367,6 +372,9 @@ impl CustomCall for OnDemand {
             });
             result
         };
-        run().map_err(|error| call.trap(error))
+        run().map_err(|error| match error.code() {
+            Code::Unimplemented => call.unsupported(&format!("that is refused: {error}")),
+            _others => call.trap(error),
+        })
     }
 }

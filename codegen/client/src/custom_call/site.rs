@@ -25,6 +25,8 @@ pub struct CallSite {
     pub results: Vec<Shape>,
     /// Whether the result is a tuple, of one array too.
     pub result_is_tuple: bool,
+    /// Results that are to be their operands' memory, as leaves by number: such a result has the value of its operand at first.
+    pub aliases: Vec<(usize, usize)>,
     /// The functions that it refers to, in the order of its called computations.
     pub functions: Vec<Function>,
 }
@@ -47,6 +49,41 @@ fn leaves(shape: &Shape, out: &mut Vec<Shape>) {
         Shape::Buffer(inner) => leaves(inner, out),
         Shape::Array(_) | Shape::Token | Shape::Opaque => out.push(shape.clone()),
     }
+}
+
+/// How many leaves a shape has.
+fn count(shape: &Shape) -> usize {
+    let mut all = Vec::new();
+    leaves(shape, &mut all);
+    all.len()
+}
+
+/// The number of the leaf at a path in a shape.
+fn leaf_at(shape: &Shape, path: &[i64]) -> Option<usize> {
+    let Some((&first, rest)) = path.split_first() else {
+        return (!matches!(shape, Shape::Tuple(_))).then_some(0);
+    };
+    let parts = shape.as_tuple()?;
+    let first = usize::try_from(first).ok()?;
+    let before: usize = parts.get(..first)?.iter().map(count).sum();
+    Some(before + leaf_at(parts.get(first)?, rest)?)
+}
+
+/// Results and the operands whose memory they are.
+fn aliases(module: &Module, id: InstrId) -> Vec<(usize, usize)> {
+    let instr = module.instr(id);
+    let Some(AttrValue::OperandAliasing(list)) = instr.attrs.get(AttrKey::OutputToOperandAliasing) else {
+        return Vec::new();
+    };
+    let shape = |operand: InstrId| &module.instr(operand).shape;
+    let of = |alias: &hlo::attrs::OperandAlias| {
+        let result = leaf_at(&instr.shape, &alias.output_index)?;
+        let operand = usize::try_from(alias.operand).ok()?;
+        let before: usize = instr.operands().get(..operand)?.iter().map(|&o| count(shape(o))).sum();
+        let operand = leaf_at(shape(*instr.operands().get(operand)?), &alias.operand_index)?;
+        Some((result, before + operand))
+    };
+    list.iter().filter_map(of).collect()
 }
 
 impl CallSite {
@@ -95,6 +132,11 @@ impl CallSite {
         };
         let functions = instr.attrs.called_computations().into_iter().filter_map(function).collect();
         let instruction = instr.name.to_string();
+        let fits = |&(result, operand): &(usize, usize)| match (results.get(result), operands.get(operand)) {
+            (Some(Shape::Array(result)), Some(Shape::Array(operand))) => result.same_dims(operand),
+            (Some(_) | None, Some(_) | None) => false,
+        };
+        let aliases = aliases(module, id).into_iter().filter(fits).collect();
         let result_is_tuple = matches!(instr.shape, Shape::Tuple(_));
         Ok(Self {
             target,
@@ -105,6 +147,7 @@ impl CallSite {
             operands,
             results,
             result_is_tuple,
+            aliases,
             functions,
         })
     }

@@ -174,7 +174,9 @@ impl Instance for Counted {
         assert_eq!(context.user_data().unwrap().get::<u8>(), Some(&42));
         assert_eq!(context.scratch(100).unwrap().bytes().len(), 100);
         let sum = AtomicUsize::new(0);
-        context.parallel(10, |i| drop(sum.fetch_add(i, Ordering::Relaxed)));
+        context.parallel(10, |i| {
+            sum.fetch_add(i, Ordering::Relaxed);
+        });
         assert_eq!(sum.into_inner(), 45);
         let ([Leaf::Array(x), Leaf::Token], [Leaf::Array(y), Leaf::Token, Leaf::Array(n)]) =
             (operands, results)
