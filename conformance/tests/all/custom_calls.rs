@@ -172,11 +172,10 @@ fn loaded() {
     let named = format!("{library}:twice=plain_double");
     let o = hlo(&["run", &program, "--load", &named]);
     ends(&o, 0);
-    for command in [&["test"][..], &["bench", "--quiet"], &["isolate"]] {
-        let mut words = command.to_vec();
-        words.extend([&*program, "--load", &named]);
-        let o = hlo(&words);
-        ends(&o, 0);
+    for command in ["bench", "isolate"] {
+        for platform in ["cpu", "interpreter"] {
+            ends(&hlo(&[command, &program, "--platform", platform, "--load", &named]), 0);
+        }
     }
     for platform in ["cpu", "interpreter"] {
         let constant = fs::read_to_string(&program).unwrap().replace("parameter(0)", "constant({1, 2, 3})");

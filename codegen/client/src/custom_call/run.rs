@@ -223,9 +223,9 @@ impl CustomCall for Execution {
             execute(instantiated, invocation, &operands, &self.options, self.number, &self.calls.store);
         result.map_err(|error| {
             let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-            let message = error.to_string();
+            let trap = call.trap(instantiated.site.without_name(&error));
             failure.get_or_insert(error);
-            call.trap(message)
+            trap
         })
     }
 }
@@ -372,9 +372,14 @@ impl CustomCall for OnDemand {
             });
             result
         };
-        run().map_err(|error| match error.code() {
-            Code::Unimplemented => call.unsupported(&format!("that is refused: {error}")),
-            _others => call.trap(error),
+        run().map_err(|error| {
+            let text = error.to_string();
+            let name = CallSite::name_of(&call.instruction.name, call.target());
+            let text = text.strip_prefix(&name).unwrap_or(&text);
+            match error.code() {
+                Code::Unimplemented => call.unsupported(&format!("that is refused: {text}")),
+                _others => call.trap(text),
+            }
         })
     }
 }

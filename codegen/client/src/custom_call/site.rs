@@ -154,7 +154,19 @@ impl CallSite {
 
     /// An error of this call.
     pub fn error(&self, code: Code, message: impl std::fmt::Display) -> Error {
-        Error::new(code, format!("custom call %{} to {:?}: {message}", self.instruction, self.target))
+        Error::new(code, format!("{}{message}", Self::name_of(&self.instruction, &self.target)))
+    }
+
+    /// How messages begin.
+    pub(super) fn name_of(instruction: &str, target: &str) -> String {
+        format!("custom call %{instruction} to {target:?}: ")
+    }
+
+    /// The message of an error without the call's name.
+    pub(super) fn without_name(&self, error: &Error) -> String {
+        let text = error.to_string();
+        let name = Self::name_of(&self.instruction, &self.target);
+        text.strip_prefix(&name).map(str::to_owned).unwrap_or(text)
     }
 
     /// The function that an attribute, or its own name, says. Of one function, which has another name by now, it is that one.
