@@ -83,7 +83,13 @@ impl Operand {
         let dtype = type_number(array.buffer.element_type());
         let order = CallSite::minor_to_major(shape);
         if order.is_none() && bytes.as_ptr().addr().is_multiple_of(ALIGNMENT) {
-            return Ok(Self { data: bytes.as_ptr().cast_mut().cast(), dtype, dims, len: bytes.len(), memory: None });
+            return Ok(Self {
+                data: bytes.as_ptr().cast_mut().cast(),
+                dtype,
+                dims,
+                len: bytes.len(),
+                memory: None,
+            });
         }
         let mut memory = Memory::new(bytes.len())?;
         match order {
@@ -163,7 +169,13 @@ impl Operand {
     }
 
     fn token() -> Self {
-        Self { data: ptr::dangling_mut::<u8>().cast(), dtype: TYPE_TOKEN, dims: [].into(), len: 0, memory: None }
+        Self {
+            data: ptr::dangling_mut::<u8>().cast(),
+            dtype: TYPE_TOKEN,
+            dims: [].into(),
+            len: 0,
+            memory: None,
+        }
     }
 
     pub(crate) fn buffer(&mut self) -> XLA_FFI_Buffer {

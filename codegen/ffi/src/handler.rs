@@ -42,10 +42,12 @@ impl From<XLA_FFI_Handler_Bundle> for Bundle {
     }
 }
 
-/// A handler of C. What convention it has is the program's to say: `api_version`.
+/// A handler of C.
 #[derive(Clone, Copy, Debug)]
 pub struct ForeignHandler {
     bundle: Bundle,
+    /// Whether it is known to be of XLA's FFI; of others the program says what convention they have: `api_version`.
+    is_typed: bool,
 }
 
 impl ForeignHandler {
@@ -54,7 +56,15 @@ impl ForeignHandler {
     /// # Safety
     /// They are handlers: functions of XLA's FFI, or of the older conventions where programs call them so, that keep to what these say.
     pub unsafe fn new(bundle: Bundle) -> Self {
-        Self { bundle }
+        Self { bundle, is_typed: false }
+    }
+
+    /// Of functions of XLA's FFI, as handlers that are registered are.
+    ///
+    /// # Safety
+    /// They are such, and keep to what it says.
+    pub unsafe fn typed(bundle: Bundle) -> Self {
+        Self { bundle, is_typed: true }
     }
 }
 
@@ -65,6 +75,11 @@ impl Handler for ForeignHandler {
             return Err(site.error(Code::InvalidArgument, "there is no handler to execute"));
         };
         if site.api_version != ApiVersion::TypedFfi {
+            if self.is_typed {
+                let (given, wanted) = (site.api_version.text(), ApiVersion::TypedFfi.text());
+                let message = format!("a handler of XLA's FFI is called with {given}; it needs {wanted}");
+                return Err(site.error(Code::InvalidArgument, message));
+            }
             return Ok(Box::new(untyped::Untyped::new(execute, Arc::clone(site))));
         }
         let stages = [self.bundle.instantiate, self.bundle.prepare, self.bundle.initialize, Some(execute)];

@@ -155,7 +155,7 @@ impl Library {
         let mut targets = Vec::new();
         for handler in self.registered.iter().filter(|handler| handler.is_for_host()) {
             // SAFETY: the library says that they are handlers.
-            let foreign = unsafe { ForeignHandler::new(handler.bundle) };
+            let foreign = unsafe { ForeignHandler::typed(handler.bundle) };
             custom_calls.bind_handler(&handler.name, std::sync::Arc::new(foreign))?;
             targets.push(handler.name.clone());
         }

@@ -207,7 +207,10 @@ fn handlers_that_were_written_for_xla_run() {
             "HloModule m\n ENTRY e {{ x = f32[2] parameter(0)\n c = f32[2] custom-call(x), custom_call_target=\"in_place\", output_to_operand_aliasing={{{{}}: (0, {{}})}}, {FFI}\n \
              ROOT s = f32[2] add(c, x) }}"
         );
-        assert_eq!(run(&calls, &in_place, &[f32s(&[2], &[1.0, 2.0])]).unwrap(), [Buffer::F32(vec![3.0, 4.0])]);
+        assert_eq!(
+            run(&calls, &in_place, &[f32s(&[2], &[1.0, 2.0])]).unwrap(),
+            [Buffer::F32(vec![3.0, 4.0])]
+        );
 
         let context = format!(
             "HloModule m\n ENTRY e {{ ROOT n = s64[] custom-call(), custom_call_target=\"context\", {FFI} }}"
@@ -223,14 +226,13 @@ fn handlers_that_were_written_for_xla_run() {
         let error = run(&calls, &later(true), &[f32s(&[], &[4.0])]).unwrap_err();
         assert_eq!(error.code(), Code::DataLoss, "{error}");
 
-        state(&library, &calls);
+        state(&calls);
         untyped(&calls);
     }
 }
 
 /// Each call has a state of its own, which goes with the executable.
-fn state(library: &Library, calls: &CustomCalls) {
-    let _ = library;
+fn state(calls: &CustomCalls) {
     for target in ["count", "test.count"] {
         let text = format!(
             "HloModule m\n ENTRY e {{ a = s32[] custom-call(), custom_call_target=\"{target}\", custom_call_has_side_effect=true, {FFI}, backend_config={{from = 5 : i32}}\n \
@@ -243,6 +245,11 @@ fn state(library: &Library, calls: &CustomCalls) {
         for n in 0..3 {
             let results = executable.execute(&[]).unwrap();
             assert_eq!(*results[1].to_literal().unwrap().buffer, Buffer::S32(vec![50 + n]));
+        }
+        if target == "test.count" {
+            let error =
+                run(calls, &text.replace(FFI, "api_version=API_VERSION_STATUS_RETURNING"), &[]).unwrap_err();
+            assert!(error.to_string().contains("it needs API_VERSION_TYPED_FFI"), "{error}");
         }
         let error = run(calls, &text.replace("= 50", "= -1"), &[]).unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument);

@@ -72,7 +72,7 @@ fn register(name: &str, bundle: Bundle) -> Result<()> {
         None => {}
     }
     // SAFETY: the C API: what is registered is a handler.
-    let handler = Arc::new(unsafe { ForeignHandler::new(bundle) });
+    let handler = Arc::new(unsafe { ForeignHandler::typed(bundle) });
     HANDLERS.after.bind_fallback(name, handler.clone())?;
     HANDLERS.before.bind_handler(name, handler)?;
     known.insert(name.to_owned(), functions);

@@ -153,7 +153,8 @@ fn loaded() {
     let dir = Dir::new();
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../codegen/ffi/tests/plain.c");
     let library = dir.path("plain.so");
-    let compiled = Command::new("cc").args(["-shared", "-fPIC", "-w", "-o"]).arg(&library).arg(source).status();
+    let compiled =
+        Command::new("cc").args(["-shared", "-fPIC", "-w", "-o"]).arg(&library).arg(source).status();
     if compiled.is_err() {
         eprintln!("skipped: there is no cc");
         return;
@@ -180,14 +181,36 @@ fn loaded() {
     for platform in ["cpu", "interpreter"] {
         let constant = fs::read_to_string(&program).unwrap().replace("parameter(0)", "constant({1, 2, 3})");
         let constant = dir.file("constant.hlo", &constant);
-        let o =
-            hlo(&["run", &constant, "--platform", platform, "--reference-platform", "none", "--load", &named]);
+        let o = hlo(&[
+            "run",
+            &constant,
+            "--platform",
+            platform,
+            "--reference-platform",
+            "none",
+            "--load",
+            &named,
+        ]);
         ends(&o, 0);
         assert!(out(&o).contains("3, 10, 21"), "{}", out(&o));
-        let o = hlo(&["run", &call("fails"), "--platform", platform, "--load", &format!("{library}:fails=plain_failing")]);
+        let o = hlo(&[
+            "run",
+            &call("fails"),
+            "--platform",
+            platform,
+            "--load",
+            &format!("{library}:fails=plain_failing"),
+        ]);
         ends(&o, 6);
         assert!(err(&o).contains("there is nothing left"), "{}", err(&o));
-        let o = hlo(&["run", &call("old"), "--platform", platform, "--load", &format!("{library}:old=plain_too_old")]);
+        let o = hlo(&[
+            "run",
+            &call("old"),
+            "--platform",
+            platform,
+            "--load",
+            &format!("{library}:old=plain_too_old"),
+        ]);
         ends(&o, 5);
         assert!(err(&o).contains("version 0.1"), "{}", err(&o));
     }

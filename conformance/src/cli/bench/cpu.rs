@@ -10,6 +10,8 @@ use hlo_codegen::runtime::arena::Block;
 use hlo_codegen::runtime::executable::{Argument, Executable, Finished, LoadOptions, RunOptions, StepInfo};
 use hlo_codegen::runtime::limits::Limits;
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
+use hlo_interp::device::fleet::Fleet;
+use hlo_interp::{Devices, Interpreter};
 use serde_json::json;
 
 use super::profile::{self, Profile};
@@ -76,8 +78,8 @@ pub(super) fn time(
     let limits = RunOptions { fuel: options.limits.fuel, ..RunOptions::default() };
     // Handlers of libraries are given to an interpreter of whoever runs the program.
     let custom_calls = crate::loaded::registry();
-    let module = executable.interpreted_module().filter(|_| !custom_calls.is_empty());
-    let interpreter = module.map(|module| {
+    let interpreted = executable.interpreted_module().filter(|_| !custom_calls.is_empty());
+    let interpreter = interpreted.map(|module| {
         Interpreter::new(module, hlo_interp::Options { custom_calls, ..hlo_interp::Options::default() })
     });
     let mut arguments: Vec<Argument<'_>> = inputs.iter().map(|b| Argument::Borrowed(b.bytes())).collect();

@@ -122,7 +122,8 @@ def _forward(handlers):
 
     def call(name, handler, platform, api_version=0, traits=0):
         _xla.register_custom_call_target(name, handler, platform, api_version, traits)
-        handlers.register(_names(name), handler)
+        if api_version == 1:  # functions of the conventions from before are for JAX's own back end
+            handlers.register(_names(name), handler)
 
     def type_(name, registration):
         _xla.register_custom_type(name, registration)
