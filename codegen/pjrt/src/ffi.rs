@@ -4,13 +4,13 @@
 //!
 //! **Invariant:** a target is registered once; the same functions again change nothing.
 
-use std::collections::HashMap;
 use std::ffi::{c_char, c_void};
 use std::mem::transmute;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use hlo_client::custom_call::CustomCalls;
 use hlo_ffi::{Bundle, ForeignHandler, Registered};
+use rustc_hash::FxHashMap;
 
 use crate::api::structs::{PJRT_FFI_Type_Register_Args, PJRT_FFI_UserData_Add_Args};
 use crate::border;
@@ -45,7 +45,7 @@ pub struct TypeInfo {
 #[derive(Debug, Default)]
 struct Handlers {
     /// What registers a target: addresses of its functions.
-    known: Mutex<HashMap<String, [usize; 4]>>,
+    known: Mutex<FxHashMap<String, [usize; 4]>>,
     /// After what is built in.
     after: CustomCalls,
     /// Before it.

@@ -1,7 +1,7 @@
 """The plugin for JAX: `JAX_PLATFORMS=hlo` with this folder's parent on PYTHONPATH.
 
 JAX finds `jax_plugins.hlo` by itself and calls `initialize`, which registers the plugin and hands it the handlers of custom calls that JAX has for the processor: those of `jax.ffi.register_ffi_target`,
-before and after, callbacks into Python, and LAPACK's.
+before and after, and LAPACK's.
 
 HLO_PLUGIN names the shared library; by default it is libhlo_pjrt.so beside this file, or the one of the checkout that this file is in.
 """
@@ -118,7 +118,9 @@ def _forward(handlers):
     from jax._src.lib import xla_client
 
     for name, handler in xla_client.custom_call_targets("Host").items():
-        handlers.register(_names(name), handler)
+        # Of callbacks jaxlib hands out one of two stages, which cannot run without the other.
+        if "python_cpu_callback" not in _names(name):
+            handlers.register(_names(name), handler)
 
     def call(name, handler, platform, api_version=0, traits=0):
         _xla.register_custom_call_target(name, handler, platform, api_version, traits)
@@ -141,4 +143,6 @@ def initialize():
 
     path = _library_path()
     xla_bridge.register_plugin("hlo", priority=400, library_path=path)
-    _forward(Handlers(path))
+    global _handlers  # it lasts as long as the plugin, which calls what it registers
+    _handlers = Handlers(path)
+    _forward(_handlers)
