@@ -41,9 +41,12 @@ impl UserData {
         Ok(())
     }
 
-    /// The pointer of a type.
+    /// The pointer of a type. The unknown type, 0, asks for the only one there is: other runtimes in the process have numbers of their own, which handlers of ours cannot know.
     pub fn get(&self, type_id: i64) -> Option<*mut c_void> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let ([only], 0) = (&all[..], type_id) {
+            return Some(only.data);
+        }
         all.iter().find(|entry| entry.type_id == type_id).map(|entry| entry.data)
     }
 }

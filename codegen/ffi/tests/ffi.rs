@@ -133,7 +133,8 @@ fn structs_lie_as_in_xlas_headers() {
                 }
                 ["declared", "XLA_FFI_CallFrame", size] => assert_eq!(abi::CALL_FRAME_SIZE.to_string(), size),
                 ["declared", "XLA_FFI_Handler_Register_Args", size] => {
-                    let expected = if minor < 4 { abi::REGISTER_SIZE_0_3 } else { abi::REGISTER_SIZE_0_3 + 8 };
+                    let expected =
+                        if minor < 4 { abi::REGISTER_SIZE_0_3 } else { abi::REGISTER_SIZE_0_3 + 8 };
                     assert_eq!(expected.to_string(), size);
                 }
                 _ => panic!("{line}"),

@@ -1,6 +1,8 @@
-"""Custom calls under JAX: LAPACK's handlers, libraries of `jax.ffi` users.
+"""Custom calls under JAX: callbacks into Python, LAPACK's handlers, libraries of `jax.ffi` users.
 
-Usage: HLO_PLUGIN=PLUGIN.so PYTHONPATH=codegen/pjrt/python JAX_PLATFORMS=hlo python ffi.py    (HLO_CUSTOM_CALLS=registered: jaxlib's LAPACK instead of what is built in)
+Usage: HLO_PLUGIN=PLUGIN.so PYTHONPATH=codegen/pjrt/python JAX_PLATFORMS=hlo,cpu python ffi.py    (HLO_CUSTOM_CALLS=registered: jaxlib's LAPACK instead of what is built in)
+
+Callbacks need JAX's own back end beside the plugin: JAX puts their arguments there.
 
 Every check is a function; its name says what it claims. The exit code is the number of checks that fail. Those that compile a library say that they skip without g++.
 """
@@ -29,6 +31,75 @@ def check(function):
 
 def close(got, wanted, tolerance=1e-10):
     np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=tolerance, atol=tolerance)
+
+
+@check
+def pure_callbacks_give_what_python_gives():
+    def host(x, n):
+        return np.sin(x) * n
+
+    @jax.jit
+    def f(x):
+        y = jax.pure_callback(host, jax.ShapeDtypeStruct(x.shape, x.dtype), x * 2, np.float64(3))
+        return y + 1
+
+    x = np.linspace(0, 1, 6).reshape(2, 3)
+    close(f(x), np.sin(x * 2) * 3 + 1)
+    close(f(x.T), np.sin(x.T * 2) * 3 + 1)
+
+
+@check
+def io_callbacks_happen():
+    from jax.experimental import io_callback
+
+    seen = []
+    jax.jit(lambda x: io_callback(lambda v: seen.append(float(v)), None, x))(np.float32(2.5))
+    jax.effects_barrier()
+    assert seen == [2.5], seen
+
+
+@check
+def callbacks_in_loops_happen_each_time():
+    seen = []
+
+    @jax.jit
+    def f(n):
+        def body(i, x):
+            jax.debug.callback(lambda v: seen.append(int(v)), i)
+            return x + i
+
+        return jax.lax.fori_loop(0, n, body, 0)
+
+    assert int(f(5)) == 10
+    jax.effects_barrier()
+    assert sorted(seen) == [0, 1, 2, 3, 4], seen
+
+
+@check
+def debug_print_prints():
+    import contextlib
+    import io
+
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        jax.jit(lambda x: jax.debug.print("x is {x}", x=x))(np.int32(5))
+        jax.effects_barrier()
+    assert out.getvalue() == "x is 5\n", out.getvalue()
+
+
+@check
+def exceptions_in_callbacks_are_errors():
+    def wrong(x):
+        raise RuntimeError("nothing of the kind")
+
+    f = jax.jit(lambda x: jax.pure_callback(wrong, jax.ShapeDtypeStruct((), np.float32), x))
+    try:
+        np.asarray(f(np.float32(1)))
+    except Exception as error:
+        assert "nothing of the kind" in str(error), error
+    else:
+        raise AssertionError("no error")
+    assert float(jax.jit(lambda x: x + 1)(np.float32(1))) == 2.0
 
 
 @check

@@ -1,7 +1,7 @@
 """The plugin for JAX: `JAX_PLATFORMS=hlo` with this folder's parent on PYTHONPATH.
 
 JAX finds `jax_plugins.hlo` by itself and calls `initialize`, which registers the plugin and hands it the handlers of custom calls that JAX has for the processor: those of `jax.ffi.register_ffi_target`,
-before and after, and LAPACK's.
+before and after, callbacks into Python, and LAPACK's.
 
 HLO_PLUGIN names the shared library; by default it is libhlo_pjrt.so beside this file, or the one of the checkout that this file is in.
 """
@@ -10,41 +10,7 @@ import ctypes
 import os
 import pathlib
 
-_PJRT_EXTENSION_FFI = 5
-
-
-class _ByteSpan(ctypes.Structure):
-    _fields_ = [("ptr", ctypes.c_char_p), ("len", ctypes.c_size_t)]
-
-
-class _Bundle(ctypes.Structure):
-    _fields_ = [(stage, ctypes.c_void_p) for stage in ("instantiate", "prepare", "initialize", "execute", "record")]
-
-
-class _RegisterArgs(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("extension_start", ctypes.c_void_p),
-        ("name", _ByteSpan),
-        ("platform", _ByteSpan),
-        ("bundle", _Bundle),
-        ("traits", ctypes.c_uint32),
-    ]
-
-
-class _TypeArgs(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("extension_start", ctypes.c_void_p),
-        ("name", _ByteSpan),
-        ("type_id", ctypes.c_void_p),
-        ("type_info", ctypes.c_void_p),
-    ]
-
-
-# Slots of XLA_FFI_Api after its size, extensions, version and internal table.
-_FIRST_SLOT = 48
-_ERROR_DETAILS, _HANDLER_REGISTER, _TYPE_REGISTER = 1, 3, 5
+from . import frames
 
 
 def _library_path():
@@ -77,35 +43,27 @@ class Handlers:
     """Registers handlers with the plugin."""
 
     def __init__(self, path):
-        library = ctypes.CDLL(path)
-        library.XLA_FFI_GetApi.restype = ctypes.c_void_p
-        self._library, self._api = library, library.XLA_FFI_GetApi()
+        self.api = frames.Api(path)
 
-    def _call(self, slot, args):
-        address = ctypes.c_void_p.from_address(self._api + _FIRST_SLOT + 8 * slot).value
-        error = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(address)(ctypes.addressof(args))
-        if error:
-            raise ValueError(f"{args.name.ptr.decode()!r} cannot be registered")
-
-    def register(self, name, handler, platform="Host"):
+    def register(self, name, handler):
         """`handler` is a capsule, or capsules by stage."""
-        stages = handler if isinstance(handler, dict) else {"execute": handler}
-        args = _RegisterArgs(struct_size=ctypes.sizeof(_RegisterArgs))
-        args.name = _ByteSpan(name.encode(), len(name.encode()))
-        args.platform = _ByteSpan(platform.encode(), len(platform))
-        for stage, capsule in stages.items():
-            if capsule is not None and stage in dict(_Bundle._fields_):
-                setattr(args.bundle, stage, _pointer(capsule))
-        self._call(_HANDLER_REGISTER, args)
+        bundle = frames.Bundle()
+        for stage, capsule in (handler if isinstance(handler, dict) else {"execute": handler}).items():
+            if capsule is not None and stage in dict(frames.Bundle._fields_):
+                setattr(bundle, stage, _pointer(capsule))
+        self.api.register(name, bundle)
+
+    def register_callbacks(self, names):
+        from . import callbacks
+
+        self._callbacks = callbacks.handler(self.api)
+        for name in names:
+            self.api.register(name, frames.Bundle(execute=ctypes.cast(self._callbacks, ctypes.c_void_p)))
 
     def register_type(self, name, registration):
         """`registration` is a dictionary with capsules `type_id` and, perhaps, `type_info`."""
-        args = _TypeArgs(struct_size=ctypes.sizeof(_TypeArgs))
-        args.name = _ByteSpan(name.encode(), len(name.encode()))
-        args.type_id = _pointer(registration["type_id"])
         info = registration.get("type_info")
-        args.type_info = _pointer(info) if info is not None else None
-        self._call(_TYPE_REGISTER, args)
+        self.api.register_type(name, _pointer(registration["type_id"]), None if info is None else _pointer(info))
 
 
 def _names(name):
@@ -117,9 +75,10 @@ def _forward(handlers):
     from jax._src.lib import _jax as _xla
     from jax._src.lib import xla_client
 
+    callbacks = ("xla_ffi_python_cpu_callback", "xla_ffi_partitioned_python_cpu_callback")
+    handlers.register_callbacks(callbacks)
     for name, handler in xla_client.custom_call_targets("Host").items():
-        # Of callbacks jaxlib hands out one of two stages, which cannot run without the other.
-        if "python_cpu_callback" not in _names(name):
+        if _names(name) not in callbacks:
             handlers.register(_names(name), handler)
 
     def call(name, handler, platform, api_version=0, traits=0):
