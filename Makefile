@@ -40,6 +40,7 @@ test-jax: setup
 	$(JAX_ENVIRONMENT)/bin/pip install --quiet jax==0.10.2 jaxlib==0.10.2 numpy ml_dtypes pypjrt==0.1.1
 	$(JAX_ENVIRONMENT)/bin/python codegen/pjrt/tests/jax/border.py $(JAX_PLUGIN)
 	PJRT_NAMES_AND_LIBRARY_PATHS=hlo:$(JAX_PLUGIN) JAX_PLATFORMS=hlo $(JAX_ENVIRONMENT)/bin/python codegen/pjrt/tests/jax/check.py
+	for first in built-in registered; do HLO_CUSTOM_CALLS=$$first HLO_PLUGIN=$(abspath $(JAX_PLUGIN)) PYTHONPATH=codegen/pjrt/python JAX_PLATFORMS=hlo,cpu $(JAX_ENVIRONMENT)/bin/python codegen/pjrt/tests/jax/ffi.py || exit 1; done
 	$(JAX_ENVIRONMENT)/bin/python -m pypjrt.conform $(JAX_PLUGIN)
 
 setup:

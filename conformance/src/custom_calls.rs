@@ -7,7 +7,7 @@ use hlo::attrs::{AttrKey, AttrValue, COMMON};
 use hlo::literal::{ArrayLiteral, Buffer};
 use hlo::{ArrayShape, InstrId, Literal, Module, NewInstruction, Opcode, Shape};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::npz::Npz;
 
 /// What the calls of a target give.
@@ -19,8 +19,6 @@ pub enum Substitute {
     Zeros,
     /// The arrays `out0`, `out1`, ... of a file, on every execution and every device.
     Recorded(String),
-    /// What a function of a shared library computes, which is refused so far.
-    Library,
 }
 
 /// `NAME=WHAT`.
@@ -36,14 +34,12 @@ impl std::str::FromStr for Substitution {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let forms = "expected NAME=identity, NAME=zeros, NAME=FILE.npz or NAME=lib";
+        let forms = "expected NAME=identity, NAME=zeros or NAME=FILE.npz (functions of libraries: --load LIBRARY.so:NAME=SYMBOL)";
         let (target, what) = text.split_once('=').ok_or(forms)?;
         let gives = match what {
             "identity" => Substitute::Identity,
             "zeros" => Substitute::Zeros,
-            "lib" => Substitute::Library,
             file if file.ends_with(".npz") => Substitute::Recorded(file.to_owned()),
-            file if file.ends_with(".so") => Substitute::Library,
             _ => return Err(forms.to_owned()),
         };
         if target.is_empty() {
@@ -53,9 +49,9 @@ impl std::str::FromStr for Substitution {
     }
 }
 
-/// Rewrites all calls of the targets that are named; `limit` is the most bytes of an array that is read. A program without such calls stays as it is.
+/// Rewrites all calls of the targets that are named, and marks those that loaded libraries implement ([`crate::loaded`]); `limit` is the most bytes of an array that is read. A program without such calls stays as it is.
 ///
-/// Errors: [`Exit::Usage`] if operands and results do not fit together, or a file does not; [`Exit::Unsupported`] for what no rewriting can give.
+/// Errors: [`crate::exit::Exit::Usage`] if operands and results do not fit together, or a file does not.
 pub fn apply(substitutions: &[Substitution], module: &mut Module, limit: u64) -> Result<(), Failure> {
     let mut changed = false;
     for s in substitutions {
@@ -78,19 +74,12 @@ pub fn apply(substitutions: &[Substitution], module: &mut Module, limit: u64) ->
                         Ok(constant(module, call, shape.clone(), array))
                     })?
                 }
-                Substitute::Library => {
-                    let message = format!(
-                        "--custom-call {}=lib: functions of shared libraries are not called yet (that takes XLA's FFI); \
-                         identity, zeros and the results of a file are what there is",
-                        s.target
-                    );
-                    return Err(Failure::new(Exit::Unsupported, message));
-                }
             };
             take_over(module, call, new);
             changed = true;
         }
     }
+    crate::loaded::mark(module);
     if !changed {
         return Ok(());
     }

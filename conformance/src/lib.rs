@@ -34,6 +34,7 @@ pub mod guard;
 pub mod inputs;
 pub mod isolate;
 pub mod judge;
+pub mod loaded;
 pub mod mlir;
 pub mod mutate;
 pub mod near;

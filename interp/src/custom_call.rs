@@ -7,11 +7,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use hlo::{Instruction, Module};
+use hlo::{ComputationId, InstrId, Instruction, Module};
 use rustc_hash::FxHashMap;
 
+use crate::engine::{MAX_NESTING, fits};
 use crate::error::{ErrorKind, REFUSAL, Result, RunError};
-use crate::ops::shards;
+use crate::ops::{Args, Cx, shards};
 use crate::value::Value;
 
 pub use crate::device::sdy::MANUAL_AXES;
@@ -20,17 +21,110 @@ pub use crate::ops::shards::Direction;
 
 /// An implementation of one target, or of several.
 pub trait CustomCall: Send + Sync {
-    /// Computes the result of a call. It must be of the shape that the call says, and depend on nothing but the call and
-    /// the operands. Operands that do not fit are for [`Call::unsupported`] or [`Call::trap`] to report.
-    fn run(&self, call: &Call<'_>, operands: Vec<Value>) -> Result<Value>;
+    /// Computes the result of a call. It must be of the shape that the call says. Operands that do not fit are for
+    /// [`Call::unsupported`] or [`Call::trap`] to report.
+    fn run(&self, call: &Call<'_>, invocation: &Invocation<'_>, operands: Vec<Value>) -> Result<Value>;
 }
 
 impl<F> CustomCall for F
 where
     F: Fn(&Call<'_>, Vec<Value>) -> Result<Value> + Send + Sync,
 {
-    fn run(&self, call: &Call<'_>, operands: Vec<Value>) -> Result<Value> {
+    fn run(&self, call: &Call<'_>, _invocation: &Invocation<'_>, operands: Vec<Value>) -> Result<Value> {
         self(call, operands)
+    }
+}
+
+/// What begins the target of a call that whoever embeds the project has an implementation of ([`bind`]): no pass and no
+/// compiler takes such a call for one that is built in.
+const BOUND: &str = "bound:";
+
+/// Marks the calls of some targets as those of implementations that are given to the run. Returns how many there are.
+pub fn bind(module: &mut Module, is_bound: impl Fn(&Call<'_>) -> bool) -> usize {
+    let all = module.computations().iter().flat_map(|&c| module.instructions(c));
+    let wanted = |id: &InstrId| {
+        let call = Call { instruction: module.instr(*id), module };
+        call.instruction.opcode == hlo::Opcode::CustomCall && !call.is_bound() && is_bound(&call)
+    };
+    let calls: Vec<InstrId> = all.filter(wanted).collect();
+    for &id in &calls {
+        let attrs = &mut module.instr_mut(id).attrs;
+        let target = attrs.str(hlo::AttrKey::CustomCallTarget).unwrap_or_default();
+        let target = format!("{BOUND}{target}");
+        attrs.set(hlo::AttrKey::CustomCallTarget, hlo::attrs::AttrValue::Str(target.into()));
+    }
+    calls.len()
+}
+
+/// The calls of a module that [`bind`] has marked.
+pub fn bound_calls(module: &Module) -> Vec<InstrId> {
+    let all = module.computations().iter().flat_map(|&c| module.instructions(c));
+    let is_bound = |id: &InstrId| {
+        let instruction = module.instr(*id);
+        instruction.opcode == hlo::Opcode::CustomCall && Call { instruction, module }.is_bound()
+    };
+    all.filter(is_bound).collect()
+}
+
+/// One execution of a call, in a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Invocation<'a> {
+    cx: &'a Cx<'a>,
+}
+
+impl<'a> Invocation<'a> {
+    pub(crate) fn new(cx: &'a Cx<'a>) -> Self {
+        Self { cx }
+    }
+
+    /// The instruction.
+    pub fn id(&self) -> InstrId {
+        self.cx.id
+    }
+
+    /// The number of the device that executes it.
+    pub fn device(&self) -> u32 {
+        self.cx.session.number
+    }
+
+    /// The shape of the result.
+    pub fn shape(&self) -> hlo::Shape {
+        self.cx.instr.shape.clone()
+    }
+
+    /// Threads that [`Invocation::parallel`] has.
+    pub fn threads(&self) -> usize {
+        crate::parallel::threads()
+    }
+
+    /// Calls `work` once with each number below `count`, on all threads there are.
+    pub fn parallel(&self, count: usize, work: &(dyn Fn(usize) + Sync)) {
+        crate::parallel::tasks(count, work);
+    }
+
+    /// Runs a computation of the module on the same device and the same account.
+    ///
+    /// # Errors
+    /// Arguments that do not fit its parameters, calls that nest too deep, and whatever ends the run.
+    pub fn call(&self, computation: ComputationId, args: Vec<Value>) -> Result<Value> {
+        let (module, call) =
+            (self.cx.module(), Call { instruction: self.cx.instr, module: self.cx.module() });
+        if self.cx.depth >= MAX_NESTING {
+            return Err(call.unsupported(&format!("in calls that nest more than {MAX_NESTING} deep")));
+        }
+        let name = &module.computation(computation).name;
+        let parameters = module.program_shape(computation).map(|p| p.parameters).unwrap_or_default();
+        if args.len() != parameters.len() {
+            let (given, takes) = (args.len(), parameters.len());
+            return Err(call.trap(format_args!("{name} takes {takes} arguments, not {given}")));
+        }
+        for (n, (arg, parameter)) in args.iter().zip(&parameters).enumerate() {
+            if !fits(arg, parameter) {
+                let (given, wanted) = (arg.shape(), parameter.without_layout());
+                return Err(call.trap(format_args!("argument {n} of {name} has shape {given}, not {wanted}")));
+            }
+        }
+        self.cx.session.run(computation, Args::from_vec(args), self.cx.depth + 1)
     }
 }
 
@@ -71,20 +165,31 @@ impl Call<'_> {
 
     /// Whether the target is one of those built in, and takes a call of this form: what is known of that without values. Errors: what a run would refuse.
     pub fn check(&self) -> Result<()> {
-        crate::ops::check_custom_call(self)
+        if self.is_bound() { Ok(()) } else { crate::ops::check_custom_call(self) }
+    }
+
+    /// Whether an implementation is given to the run: see [`bind`].
+    pub fn is_bound(&self) -> bool {
+        self.written_target().starts_with(BOUND)
+    }
+
+    /// The attribute.
+    fn written_target(&self) -> &str {
+        self.instruction.attrs.str(hlo::AttrKey::CustomCallTarget).unwrap_or_default()
     }
 
     /// How the call cuts each of its operands into shards, or joins them, and in which direction; `None` if its target is not one of those that do.
     /// Errors: why that cannot be said.
     pub fn shards(&self) -> Option<Result<(Direction, Vec<Option<Tiling>>)>> {
-        let direction = shards::direction(self.target())?;
+        let direction = shards::direction(self.written_target())?;
         let tilings = shards::tilings(self, direction).map_err(|why| self.unsupported(&why));
         Some(tilings.map(|tilings| (direction, tilings)))
     }
 
-    /// `custom_call_target`.
+    /// `custom_call_target`, as it was before [`bind`].
     pub fn target(&self) -> &str {
-        self.instruction.attrs.str(hlo::AttrKey::CustomCallTarget).unwrap_or_default()
+        let target = self.written_target();
+        target.strip_prefix(BOUND).unwrap_or(target)
     }
 
     /// The text of `backend_config`, empty if there is none.
@@ -115,6 +220,16 @@ impl Registry {
     /// Adds an implementation, or replaces one, built in or not.
     pub fn insert(&mut self, target: &str, implementation: impl CustomCall + 'static) {
         self.0.insert(target.into(), Arc::new(implementation));
+    }
+
+    /// Adds an implementation that others have, too.
+    pub fn insert_shared(&mut self, target: &str, implementation: Arc<dyn CustomCall>) {
+        self.0.insert(target.into(), implementation);
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// The implementation of a target.

@@ -61,13 +61,18 @@ fn workers() -> Workers {
     WORKERS.with_borrow(Workers::clone)
 }
 
+/// How many threads would do the work.
+pub(crate) fn threads() -> usize {
+    match workers() {
+        Workers::Own => rayon::current_num_threads(),
+        Workers::Lent(threads) => threads.count(),
+        Workers::Alone => 1,
+    }
+}
+
 /// Whether work would be done by this thread alone.
 fn alone() -> bool {
-    match workers() {
-        Workers::Own => rayon::current_num_threads() == 1,
-        Workers::Lent(threads) => threads.count() == 1,
-        Workers::Alone => true,
-    }
+    threads() == 1
 }
 
 /// Whether threads wait for work: those of the process take as long to start as some microseconds of work.

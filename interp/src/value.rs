@@ -111,6 +111,15 @@ impl Tensor {
         }
     }
 
+    /// A literal of it, which shares the elements if these were a literal's and copies them otherwise.
+    pub fn to_shared_literal(&self) -> ArrayLiteral {
+        let buffer = match &self.storage.source {
+            Source::Lent(buffer) => Arc::clone(buffer),
+            Source::Owned(buffer) => Arc::new(buffer.clone()),
+        };
+        ArrayLiteral { dims: self.dims.clone(), buffer }
+    }
+
     /// Dimensions at run time.
     pub fn dims(&self) -> &[i64] {
         &self.dims

@@ -11,6 +11,7 @@ use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
 use crate::backend::{Backend, Cpu, Interpreter};
 use crate::buffer::{Buffer, Foreign};
 use crate::cache::{Cache, CacheStatistics, DiskCache, Key};
+use crate::custom_call::CustomCalls;
 use crate::error::{Code, Error};
 use crate::executable::Executable;
 use crate::memory::{DeviceMemory, MemoryStatistics};
@@ -32,6 +33,7 @@ pub(crate) struct Inner {
     fingerprint: String,
     pub(crate) memory: Arc<DeviceMemory>,
     pub(crate) cache: Cache,
+    pub(crate) custom_calls: CustomCalls,
     /// Asynchronous executions, done in order by one thread: what an execution waits for was enqueued before it.
     queue: OnceLock<Mutex<Sender<Job>>>,
 }
@@ -62,7 +64,14 @@ impl Client {
         let disk = disk.map(|folder| DiskCache::open(folder, options.cache_limit_bytes)).transpose()?;
         let fingerprint = backend.fingerprint();
         let memory = DeviceMemory::new(options.memory_budget_bytes, !options.never_evict);
-        let inner = Inner { backend, fingerprint, memory, cache: Cache::new(disk), queue: OnceLock::new() };
+        let inner = Inner {
+            backend,
+            fingerprint,
+            memory,
+            cache: Cache::new(disk),
+            custom_calls: options.custom_calls,
+            queue: OnceLock::new(),
+        };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -95,7 +104,7 @@ impl Client {
     /// artifact is machine code: whoever made it can do whatever this process can.
     pub fn load(&self, artifact: &[u8]) -> Result<Executable, Error> {
         let (signature, loaded) = self.inner.backend.load(artifact)?;
-        Ok(Executable::of_loaded(self, signature, loaded))
+        Executable::of_loaded(self, signature, loaded)
     }
 
     /// Compiles a program to bytes that can be kept.
@@ -107,11 +116,26 @@ impl Client {
         program: &VerifiedModule,
         options: &CompileOptions,
     ) -> Result<Vec<u8>, Error> {
-        let program = program.with_constants(&options.constant_arguments)?;
+        let program = self.prepared(program, options)?;
         let compiled = self.inner.backend.compile(program.module(), options, true)?;
         compiled
             .artifact
             .ok_or_else(|| Error::new(Code::Unimplemented, format!("{} has no artifacts", self.platform())))
+    }
+
+    /// The custom calls that programs of this client may have.
+    pub fn custom_calls(&self) -> &CustomCalls {
+        &self.inner.custom_calls
+    }
+
+    /// A program as back ends compile it: with its constant arguments, and its custom calls marked as the client's.
+    pub(crate) fn prepared(
+        &self,
+        program: &VerifiedModule,
+        options: &CompileOptions,
+    ) -> Result<VerifiedModule, Error> {
+        let program = program.with_constants(&options.constant_arguments)?;
+        Ok(program.with_custom_calls(&self.inner.custom_calls))
     }
 
     /// What a program is found by in the caches.

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use hlo::{ArrayShape, Shape};
 use hlo_interp::Devices;
+use hlo_interp::custom_call::Registry;
 use smallvec::SmallVec;
 
 use crate::artifact::Signature;
@@ -14,6 +15,7 @@ use crate::backend::{Argument, Array, Loaded, Source};
 use crate::buffer::{Buffer, Data, Held, Origin};
 use crate::cache::{CacheMode, Key};
 use crate::client::Client;
+use crate::custom_call::WithCalls;
 use crate::error::{Code, Error};
 use crate::memory::Lease;
 use crate::options::{CompileOptions, ExecuteOptions};
@@ -64,16 +66,19 @@ impl Executable {
         program: &VerifiedModule,
         options: &CompileOptions,
     ) -> Result<Self, Error> {
-        let program = program.with_constants(&options.constant_arguments)?;
+        let program = client.prepared(program, options)?;
         let inner = &client.inner;
+        let with_calls = |loaded| WithCalls::instantiate(loaded, &inner.custom_calls);
         let runs = match options.mode {
-            CacheMode::Off => Runs::Loaded(inner.backend.compile(program.module(), options, false)?.loaded),
+            CacheMode::Off => {
+                Runs::Loaded(with_calls(inner.backend.compile(program.module(), options, false)?.loaded)?)
+            }
             CacheMode::Strict => {
                 let key = client.key(&program, options);
-                Runs::Loaded(inner.cache.get(key, &*inner.backend, program.module(), options)?)
+                Runs::Loaded(with_calls(inner.cache.get(key, &*inner.backend, program.module(), options)?)?)
             }
             CacheMode::Lazy { after, background } => {
-                let interpreted = crate::backend::Interpreter::loaded(&program);
+                let interpreted = with_calls(crate::backend::Interpreter::loaded(&program))?;
                 let lazy = Lazy {
                     key: client.key(&program, options),
                     program: program.clone(),
@@ -90,8 +95,13 @@ impl Executable {
         Ok(Self::new(client, Signature::of(program.module()), runs))
     }
 
-    pub(crate) fn of_loaded(client: &Client, signature: Signature, loaded: Arc<dyn Loaded>) -> Self {
-        Self::new(client, signature, Runs::Loaded(loaded))
+    pub(crate) fn of_loaded(
+        client: &Client,
+        signature: Signature,
+        loaded: Arc<dyn Loaded>,
+    ) -> Result<Self, Error> {
+        let loaded = WithCalls::instantiate(loaded, &client.inner.custom_calls)?;
+        Ok(Self::new(client, signature, Runs::Loaded(loaded)))
     }
 
     fn new(client: &Client, signature: Signature, runs: Runs) -> Self {
@@ -172,7 +182,7 @@ impl Executable {
         let loaded = self.loaded();
         let mut given: SmallVec<[Argument; 8]> = SmallVec::new();
         let lease = self.prepare(&**loaded, arguments, options, &mut given)?;
-        let arrays = cancellable(options, || loaded.run(&mut given, options))?;
+        let arrays = cancellable(options, || loaded.run(&mut given, options, &Registry::default()))?;
         drop(given);
         Ok(self.results(arrays, lease))
     }
@@ -248,7 +258,8 @@ impl Executable {
             leases.push(self.prepare(&**loaded, arguments, options, &mut of_device)?);
             given.push(of_device.into_vec());
         }
-        let results = cancellable(options, || loaded.run_devices(given, devices, options))?;
+        let results =
+            cancellable(options, || loaded.run_devices(given, devices, options, &Registry::default()))?;
         Ok(results.into_iter().zip(leases).map(|(arrays, lease)| self.results(arrays, lease)).collect())
     }
 
@@ -335,6 +346,7 @@ impl Executable {
             let client = &self.inner.client.inner;
             let module = lazy.program.module();
             let compiled = client.cache.get(lazy.key, &*client.backend, module, &lazy.options);
+            let compiled = compiled.and_then(|loaded| WithCalls::instantiate(loaded, &client.custom_calls));
             let _ = lazy.compiled.set(compiled.ok());
         }
     }

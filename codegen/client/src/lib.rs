@@ -30,6 +30,7 @@
 //! | [`variables`] | arrays with a name, read and updated by programs |
 //! | [`closures`] | compiling and running as two steps |
 //! | [`handles`], [`chain`] | arrays and programs by number; plans of several programs run in one call |
+//! | [`custom_call`] | functions of yours that programs call by name |
 //! | [`exports`] | several functions in one artifact |
 //! | `program` | modules that verify, parameters made constant |
 //!
@@ -45,6 +46,7 @@ pub mod chain;
 mod client;
 pub mod closures;
 mod container;
+pub mod custom_call;
 mod error;
 mod executable;
 pub mod exports;
@@ -63,6 +65,7 @@ pub use cache::{
 pub use client::Client;
 pub use error::{Code, Error, panic_message};
 pub use executable::Executable;
+pub use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
 pub use memory::MemoryStatistics;
 pub use options::{Cancellation, ClientOptions, CompileOptions, ExecuteOptions};
 pub use program::VerifiedModule;

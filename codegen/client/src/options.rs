@@ -7,6 +7,7 @@ use hlo::ArrayLiteral;
 use hlo_interp::cancel::{CancellationToken, Cancelled};
 
 use crate::cache::CacheMode;
+use crate::custom_call::{CustomCalls, UserData};
 
 /// How a client is made.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +22,8 @@ pub struct ClientOptions {
     pub cache_directory: Option<PathBuf>,
     /// The most bytes of that folder, beyond which what was not used for longest goes; `None`: 1 GiB.
     pub cache_limit_bytes: Option<u64>,
+    /// Custom calls that programs may have; several clients may share a registry.
+    pub custom_calls: CustomCalls,
 }
 
 /// How a program is compiled.
@@ -95,4 +98,6 @@ pub struct ExecuteOptions {
     pub run_id: u64,
     /// Ends the execution from elsewhere.
     pub cancellation: Option<Cancellation>,
+    /// What custom calls find in their context.
+    pub user_data: Option<UserData>,
 }

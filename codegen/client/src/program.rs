@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hlo::attrs::{AttrKey, AttrValue};
 use hlo::{ArrayLiteral, ConstantValue, InstrId, Literal, Module, NewInstruction, Opcode, Shape};
 
+use crate::custom_call::CustomCalls;
 use crate::error::{Code, Error};
 
 /// A module that verifies: what compiling asks for, so that nothing is compiled that does not.
@@ -39,6 +40,18 @@ impl VerifiedModule {
     /// The module.
     pub fn module(&self) -> &Arc<Module> {
         &self.0
+    }
+
+    /// The program with the calls that a registry implements marked as such.
+    pub(crate) fn with_custom_calls(&self, custom_calls: &CustomCalls) -> Self {
+        if custom_calls.is_empty() || !has_custom_calls(&self.0) {
+            return self.clone();
+        }
+        let mut module = (*self.0).clone();
+        match custom_calls.mark(&mut module) {
+            0 => self.clone(),
+            _ => Self(Arc::new(module)),
+        }
     }
 
     /// The program with some of its parameters replaced by constants; the others keep their order.
@@ -114,4 +127,9 @@ impl VerifiedModule {
         }
         Self::new(module.compact())
     }
+}
+
+fn has_custom_calls(module: &Module) -> bool {
+    let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
+    all.any(|id| module.instr(id).opcode == Opcode::CustomCall)
 }

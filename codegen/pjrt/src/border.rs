@@ -37,6 +37,11 @@ pub(crate) unsafe fn enter<A: Struct>(
         unsafe { ptr::copy_nonoverlapping((&raw const own).cast::<u8>(), args.cast::<u8>(), size) };
         outcome
     };
+    answer(function, run)
+}
+
+/// Runs what answers a function of the API. The error that it ends with, or null.
+pub(crate) fn answer(function: &'static str, run: impl FnOnce() -> Result<()>) -> *mut Error {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(())) => ptr::null_mut(),
         Ok(Err(failure)) => Error::give(failure),

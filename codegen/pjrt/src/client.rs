@@ -1,7 +1,7 @@
 //! Clients, and the plugin as a whole.
 //!
-//! A client is made with options of its caller, or of the environment: `HLO_MODE` (`compile` or `interpret`), `HLO_PLATFORM_NAME` and `HLO_THREADS`, which are the options `mode`,
-//! `platform_name` and `threads`.
+//! A client is made with options of its caller, or of the environment: `HLO_MODE` (`compile` or `interpret`), `HLO_PLATFORM_NAME`, `HLO_CUSTOM_CALLS` and `HLO_THREADS`, which are the options `mode`,
+//! `platform_name`, `custom_calls` and `threads`.
 
 use std::env;
 use std::sync::{Arc, OnceLock};
@@ -19,6 +19,7 @@ use crate::api::structs::{
 use crate::border;
 use crate::device::{Device, DeviceDescription};
 use crate::error::{Code, Failure, Result};
+use crate::ffi;
 use crate::handles::{self, Handle, as_pointers, object};
 use crate::memory::{KINDS, Memory};
 use crate::topology::Topology;
@@ -49,6 +50,7 @@ object!(Client, "client");
 struct Options {
     mode: Option<String>,
     platform_name: Option<String>,
+    custom_calls: Option<String>,
     threads: usize,
 }
 
@@ -59,15 +61,21 @@ impl Options {
             Some(n) => n.parse().map_err(|_| Failure::invalid(format!("HLO_THREADS={n} is no number")))?,
             None => 0,
         };
-        Ok(Self { mode: text("HLO_MODE"), platform_name: text("HLO_PLATFORM_NAME"), threads })
+        Ok(Self {
+            mode: text("HLO_MODE"),
+            platform_name: text("HLO_PLATFORM_NAME"),
+            custom_calls: text("HLO_CUSTOM_CALLS"),
+            threads,
+        })
     }
 
     fn set(&mut self, name: &str, value: &Value) -> Result<()> {
         match (name, value) {
             ("mode", Value::Text(text)) => self.mode = Some(text.clone()),
+            ("custom_calls", Value::Text(text)) => self.custom_calls = Some(text.clone()),
             ("platform_name", Value::Text(text)) => self.platform_name = Some(text.clone()),
             ("threads", Value::Int(n)) if (0..=1 << 16).contains(n) => self.threads = *n as usize,
-            ("mode" | "platform_name" | "threads", other) => {
+            ("mode" | "platform_name" | "custom_calls" | "threads", other) => {
                 return Err(Failure::invalid(format!("the client option `{name}` cannot be {other:?}")));
             }
             // Callers pass options that are for other plugins too.
@@ -79,7 +87,17 @@ impl Options {
 
 impl Client {
     fn new(options: Options) -> Result<Self> {
-        let of_engine = ClientOptions { threads: options.threads, ..ClientOptions::default() };
+        let before_built_in = match options.custom_calls.as_deref() {
+            None | Some("built-in") => false,
+            Some("registered") => true,
+            Some(other) => {
+                let message =
+                    format!("custom calls are `{other}`; they can be `built-in` or `registered` first");
+                return Err(Failure::invalid(message));
+            }
+        };
+        let custom_calls = ffi::custom_calls(before_built_in);
+        let of_engine = ClientOptions { threads: options.threads, custom_calls, ..ClientOptions::default() };
         let (engine, interprets) = match options.mode.as_deref() {
             None | Some("compile") => (hlo_client::Client::cpu(of_engine)?, false),
             Some("interpret") => (hlo_client::Client::interpreter(of_engine)?, true),

@@ -27,6 +27,7 @@ use crate::buffer::array_bytes;
 use crate::client::Client;
 use crate::cost::Cost;
 use crate::error::{Code, Failure, Result};
+use crate::ffi;
 use crate::handles::{self, Handle, as_pointers, object};
 use crate::memory::KINDS;
 use crate::options::{CompileOptions, assignment_of_one_device};
@@ -195,6 +196,7 @@ fn check_devices(client: &Client, options: &CompileOptions) -> Result<()> {
 }
 
 pub(crate) fn compile(args: &mut PJRT_Client_Compile_Args) -> Result<()> {
+    ffi::take_over()?;
     let client = handles::get(args.client)?;
     let given = border::pointed(args.program.cast_const())?;
     let format = border::text(given.format, given.format_size, "the format of the program")?;
@@ -243,6 +245,7 @@ fn parts(bytes: &[u8]) -> Option<[&[u8]; 3]> {
 }
 
 pub(crate) fn deserialize_and_load(args: &mut PJRT_Executable_DeserializeAndLoad_Args) -> Result<()> {
+    ffi::take_over()?;
     let client = handles::get(args.client)?;
     let bytes = border::bytes(
         args.serialized_executable,

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use hlo_client::ExecuteOptions;
+use hlo_client::custom_call::UserData;
 use smallvec::SmallVec;
 
 use crate::api::structs::{
@@ -16,14 +17,17 @@ use crate::error::{Failure, Result};
 use crate::event::Event;
 use crate::handles::{self, Handle, object};
 
-/// `PJRT_ExecuteContext`: nothing is kept in it.
-#[derive(Debug)]
-pub struct ExecuteContext;
+/// `PJRT_ExecuteContext`: what executions hand to handlers of XLA's FFI.
+#[derive(Debug, Default)]
+pub struct ExecuteContext {
+    /// By type.
+    pub user_data: Arc<hlo_ffi::UserData>,
+}
 
 object!(ExecuteContext, "execute context");
 
 pub(crate) fn create_context(args: &mut PJRT_ExecuteContext_Create_Args) -> Result<()> {
-    args.context = Handle::new(ExecuteContext).pointer();
+    args.context = Handle::new(ExecuteContext::default()).pointer();
     Ok(())
 }
 
@@ -60,8 +64,12 @@ pub(crate) fn execute(args: &mut PJRT_LoadedExecutable_Execute_Args) -> Result<(
         }
     }
     let arrays: SmallVec<[&hlo_client::Buffer; 8]> = arguments.iter().map(|a| &a.array).collect();
-    let options =
-        ExecuteOptions { donate, run_id: u64::from(given.launch_id.cast_unsigned()), ..Default::default() };
+    let user_data = match given.context.is_null() {
+        true => None,
+        false => Some(UserData::new(handles::get(given.context)?.user_data.clone())),
+    };
+    let run_id = u64::from(given.launch_id.cast_unsigned());
+    let options = ExecuteOptions { donate, run_id, user_data, ..Default::default() };
     let results = program.executable.execute_with(&arrays, &options)?;
     let list = border::elements(args.output_lists, 1, "the list of result lists")?[0];
     let give = |array| Buffer::new(array, Arc::clone(&memory), Arc::clone(&program.client)).give();

@@ -10,6 +10,7 @@
 //! | [`client`], [`device`], [`memory`], [`topology`] | the plugin, a client, the one device and its memories |
 //! | [`buffer`], [`transfer`], [`strides`] | arrays, from the host and to it |
 //! | [`options`], [`program`], [`executable`], [`execute`], [`cost`] | compiling and executing |
+//! | [`ffi`] | handlers of XLA's FFI |
 //! | [`values`], [`serialized`], [`wire`] | attributes and bytes that callers read; messages taken apart |
 //!
 //! **Invariants:** unsafe code is at the border to C alone, and each block says which promise of the C API it rests on. Whatever a caller does that C can notice ends in an error with a code and a
@@ -27,6 +28,7 @@ pub mod error;
 pub mod event;
 pub mod executable;
 pub mod execute;
+pub mod ffi;
 pub mod handles;
 pub mod memory;
 pub mod options;

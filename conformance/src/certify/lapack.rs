@@ -33,7 +33,7 @@ fn free(case: &Case<'_>, routine: &str) -> Option<Algorithm> {
 pub(super) fn factors(case: &Case<'_>) -> Option<Vec<Leaf>> {
     let call = Call { instruction: case.instr, module: case.module };
     let (_, routine) = lapack::routine(call.target()).filter(|&(_, routine)| routine == "geqrf")?;
-    if !matches!(call.meaning(), Meaning::Open) {
+    if call.is_bound() || !matches!(call.meaning(), Meaning::Open) {
         return None;
     }
     let (bounds, basis) = reflectors::geqrf(case, free(case, routine)?)?;

@@ -560,6 +560,7 @@ fn evaluate(
             seed: options.seed,
             observer: Some(watcher.clone()),
             host,
+            custom_calls: crate::loaded::registry(),
             ..Options::default()
         }),
     );

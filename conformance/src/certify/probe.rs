@@ -156,6 +156,7 @@ impl Probe {
             accumulate: Accumulate::Exact,
             seed: settings.options.seed,
             host: Arc::new(NoHost),
+            custom_calls: crate::loaded::registry(),
             ..Options::default()
         });
         let results = Interpreter::new(&self.module, options).run_devices(devices, args);

@@ -48,6 +48,7 @@ use crate::engine;
 use crate::exit::{Exit, Failure};
 use crate::frontend::{self, Program, Reading};
 use crate::guard::{check_machine, guarded, on_own_stack, start_pool, useful};
+use crate::loaded::{self, Loading};
 use crate::report::parse_bytes;
 use crate::room;
 use ui::Ui;
@@ -236,16 +237,25 @@ pub(crate) struct CustomCallOptions {
     /// What calls of a custom_call_target give: NAME=identity, NAME=zeros, NAME=FILE.npz (out0, out1, ...); may be given again
     #[arg(long, value_name = "NAME=WHAT", hide_short_help = true)]
     custom_call: Vec<Substitution>,
+    /// A shared library with handlers of custom calls (XLA's FFI), which runs as this program does: LIBRARY.so, or LIBRARY.so:TARGET=SYMBOL,...; may be given again
+    #[arg(long, value_name = "LIBRARY", hide_short_help = true)]
+    load: Vec<Loading>,
 }
 
 impl CustomCallOptions {
     /// Whether nothing was said.
     fn is_empty(&self) -> bool {
-        self.custom_call.is_empty()
+        self.custom_call.is_empty() && self.load.is_empty()
+    }
+
+    /// Loads the libraries.
+    fn load(&self) -> Result<(), Failure> {
+        loaded::load(&self.load)
     }
 
     /// Rewrites a program accordingly.
     fn apply(&self, program: &mut Program, memory_limit: u64) -> Result<(), Failure> {
+        self.load()?;
         custom_calls::apply(&self.custom_call, &mut program.module, memory_limit)
     }
 }

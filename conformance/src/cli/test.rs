@@ -116,6 +116,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         let folders = options.folders.join(", ");
         return Err(Failure::usage(format!("no program that the filter lets through in {folders}")));
     }
+    options.custom_calls.load()?;
     let corpus = CorpusOptions {
         run: RunOptions {
             limits: Limits { fuel: options.limits.fuel, memory_bytes: options.limits.memory_limit },

@@ -287,6 +287,7 @@ impl Loaded<'_> {
                 memory_limit_of: room.of,
                 seed: options.seed,
                 host: inputs.host,
+                custom_calls: crate::loaded::registry(),
                 ..Options::default()
             },
         );

@@ -61,6 +61,7 @@ pub fn interpret(
             seed: options.seed,
             observer,
             host: inputs.host,
+            custom_calls: crate::loaded::registry(),
             ..Options::default()
         },
     );

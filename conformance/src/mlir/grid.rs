@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use hlo::{AttrKey, AttrValue, ComputationId, Module, Shape};
-use hlo_interp::custom_call::{Call, CustomCall};
+use hlo_interp::custom_call::{Call, CustomCall, Invocation};
 use hlo_interp::device::host::Host;
 use hlo_interp::{Devices, Interpreter, Options, RunError, Value};
 
@@ -64,7 +64,12 @@ fn with_entry(module: &Module, entry: ComputationId) -> Module {
 }
 
 impl CustomCall for RunParallel {
-    fn run(&self, call: &Call<'_>, operands: Vec<Value>) -> Result<Value, RunError> {
+    fn run(
+        &self,
+        call: &Call<'_>,
+        _invocation: &Invocation<'_>,
+        operands: Vec<Value>,
+    ) -> Result<Value, RunError> {
         let called = match call.instruction.attrs.get(AttrKey::CalledComputations) {
             Some(AttrValue::Computations(list)) => &list[..],
             _ => &[],

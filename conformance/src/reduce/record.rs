@@ -117,7 +117,14 @@ fn run(candidate: &Candidate, fuel: u64, recorder: Option<Arc<Recorder>>) -> Opt
     let arguments =
         arguments.ok()?.into_iter().map(|a| a.into_iter().map(Value::from_literal).collect()).collect();
     let observer = recorder.map(|r| -> Arc<dyn Observer> { r });
-    let options = Options { fuel: Some(fuel), memory_limit_bytes: MEMORY, observer, ..Options::default() };
+    let custom_calls = crate::loaded::registry();
+    let options = Options {
+        fuel: Some(fuel),
+        memory_limit_bytes: MEMORY,
+        observer,
+        custom_calls,
+        ..Options::default()
+    };
     let ran = Interpreter::new(module, options).run_devices(devices, arguments);
     Some((devices, ran.ok().map(|devices| devices.iter().map(|(_, stats)| stats.fuel).max().unwrap_or(0))))
 }

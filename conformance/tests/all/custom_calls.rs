@@ -1,6 +1,7 @@
 //! Custom calls on the command line: what nobody knows is refused before inputs are made, in the name of who was asked, and goes on as a person says.
 
 use std::fs;
+use std::process::Command;
 
 use libtest_mimic::Trial;
 
@@ -22,6 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("custom calls/as a person says", substituted),
         function("custom calls/what does not fit", misfits),
         function("custom calls/every command that compares", commands),
+        function("custom calls/handlers of a library", loaded),
     ]
 }
 
@@ -115,10 +117,7 @@ fn misfits() {
     let o = hlo(&["run", &other, "--custom-call", "Mine=identity"]);
     ends(&o, 2);
     assert!(err(&o).contains("needs operands and results of the same shapes"), "{}", err(&o));
-    let o = hlo(&["run", &unknown, "--custom-call", "Mine=lib"]);
-    ends(&o, 5);
-    assert!(err(&o).contains("shared librar"), "{}", err(&o));
-    for wrong in ["Mine", "Mine=", "=zeros", "Mine=something"] {
+    for wrong in ["Mine", "Mine=", "=zeros", "Mine=something", "Mine=lib"] {
         let o = hlo(&["run", &unknown, "--custom-call", wrong]);
         ends(&o, 2);
         assert!(err(&o).contains("NAME=identity"), "{}", err(&o));
@@ -147,4 +146,84 @@ fn commands() {
     ends(&hlo(&reduce), 1);
     ends(&hlo(&[&reduce[..], &given].concat()), 0);
     assert!(!fs::read_to_string(reduced.join("module.hlo")).unwrap().contains("custom-call"));
+}
+
+/// Handlers in C, compiled here; skipped where there is no compiler.
+fn loaded() {
+    let dir = Dir::new();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../codegen/ffi/tests/plain.c");
+    let library = dir.path("plain.so");
+    let compiled =
+        Command::new("cc").args(["-shared", "-fPIC", "-w", "-o"]).arg(&library).arg(source).status();
+    if compiled.is_err() {
+        eprintln!("skipped: there is no cc");
+        return;
+    }
+    assert!(compiled.is_ok_and(|status| status.success()));
+    let library = library.display().to_string();
+    let call = |target: &str| {
+        let text = format!(
+            "HloModule m\nENTRY e {{\n  x = f32[3] parameter(0)\n  y = f32[3] multiply(x, x)\n  c = f32[3] custom-call(y), custom_call_target=\"{target}\", \
+             api_version=API_VERSION_TYPED_FFI\n  ROOT s = f32[3] add(c, x)\n}}\n"
+        );
+        dir.file(&format!("{target}.hlo"), &text)
+    };
+    let program = call("twice");
+    // As others do, and without them.
+    let named = format!("{library}:twice=plain_double");
+    let o = hlo(&["run", &program, "--load", &named]);
+    ends(&o, 0);
+    for command in ["bench", "isolate"] {
+        for platform in ["cpu", "interpreter"] {
+            ends(&hlo(&[command, &program, "--platform", platform, "--load", &named]), 0);
+        }
+    }
+    for platform in ["cpu", "interpreter"] {
+        let constant = fs::read_to_string(&program).unwrap().replace("parameter(0)", "constant({1, 2, 3})");
+        let constant = dir.file("constant.hlo", &constant);
+        let o = hlo(&[
+            "run",
+            &constant,
+            "--platform",
+            platform,
+            "--reference-platform",
+            "none",
+            "--load",
+            &named,
+        ]);
+        ends(&o, 0);
+        assert!(out(&o).contains("3, 10, 21"), "{}", out(&o));
+        let o = hlo(&[
+            "run",
+            &call("fails"),
+            "--platform",
+            platform,
+            "--load",
+            &format!("{library}:fails=plain_failing"),
+        ]);
+        ends(&o, 6);
+        assert!(err(&o).contains("there is nothing left"), "{}", err(&o));
+        let o = hlo(&[
+            "run",
+            &call("old"),
+            "--platform",
+            platform,
+            "--load",
+            &format!("{library}:old=plain_too_old"),
+        ]);
+        ends(&o, 5);
+        assert!(err(&o).contains("version 0.1"), "{}", err(&o));
+    }
+    // Not named, not there, no library, nothing in it.
+    ends(&hlo(&["run", &program]), 5);
+    for (wrong, says) in [
+        (format!("{library}:twice=nowhere"), "no symbol nowhere"),
+        (library.clone(), "registers no handlers"),
+        (dir.path("missing.so").display().to_string(), "cannot be loaded"),
+        (program.clone(), "cannot be loaded"),
+    ] {
+        let o = hlo(&["run", &program, "--load", &wrong]);
+        ends(&o, 2);
+        assert!(err(&o).contains(says), "{}", err(&o));
+    }
 }

@@ -6,7 +6,7 @@ use super::collective::shards;
 use super::common::{dims, results};
 use super::sort::{self, Lines};
 use super::{Args, Cx, Outcome, lapack, library, topk};
-use crate::custom_call::{Call, Meaning};
+use crate::custom_call::{Call, Invocation, Meaning};
 use crate::engine::fits;
 use crate::error::Result;
 use crate::region::FloatOrder;
@@ -49,6 +49,7 @@ const ROOM: &[&str] = &["AllocateBuffer", "CreateBuffer", "__nop"];
 pub(crate) fn meaning(call: &Call<'_>) -> Meaning {
     let target = call.target();
     match target {
+        _ if call.is_bound() => Meaning::Open,
         "TopK" | "__gpu$TopK" | "mhlo.topk" | "chlo.top_k" => Meaning::TopK,
         "dce_sink" | "GetRngSeed" | "NopReturnToken" => Meaning::Exact,
         _ if let Some(direction) = shards::direction(target) => match shards::tilings(call, direction) {
@@ -90,6 +91,9 @@ pub(crate) fn check(call: &Call<'_>) -> Result<()> {
 /// computations of custom calls to their targets.
 fn hosted(call: &Call<'_>) -> Result<Option<ComputationId>> {
     let (module, instr) = (call.module, call.instruction);
+    if call.is_bound() {
+        return Ok(None);
+    }
     let ("HostExecute", &[computation]) = (call.target(), &instr.attrs.called_computations()[..]) else {
         return Ok(None);
     };
@@ -118,11 +122,14 @@ pub(super) fn custom_call(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
 fn value(cx: &Cx<'_>, call: Call<'_>, args: Args) -> Result<Value> {
     let target = call.target();
     if let Some(implementation) = cx.options().custom_calls.get(target) {
-        let result = implementation.run(&call, args.into_vec())?;
+        let result = implementation.run(&call, &Invocation::new(cx), args.into_vec())?;
         if !fits(&result, &cx.instr.shape) {
             return Err(call.trap(format_args!("the result has shape {}", result.shape())));
         }
         return Ok(result);
+    }
+    if call.is_bound() {
+        return Err(library::unknown(&call));
     }
     if let Some(direction) = shards::direction(target) {
         return shards::run(cx, &call, direction, args);

@@ -11,6 +11,7 @@ use hlo_codegen::runtime::pool::Pool;
 use hlo_codegen::sizes;
 use hlo_interp::Devices;
 use hlo_interp::cancel::Cancelled;
+use hlo_interp::custom_call::Registry;
 use hlo_interp::device::fleet::{Fleet, Member};
 use smallvec::SmallVec;
 
@@ -162,8 +163,13 @@ impl Running {
 }
 
 /// An interpreter of what a compiled program leaves to it.
-fn interpreter<'m>(module: &'m Module, options: &ExecuteOptions) -> hlo_interp::Interpreter<'m> {
-    let seeded = hlo_interp::Options { seed: options.rng_seed, ..Default::default() };
+fn interpreter<'m>(
+    module: &'m Module,
+    options: &ExecuteOptions,
+    calls: &Registry,
+) -> hlo_interp::Interpreter<'m> {
+    let custom_calls = calls.clone();
+    let seeded = hlo_interp::Options { seed: options.rng_seed, custom_calls, ..Default::default() };
     hlo_interp::Interpreter::new(module, seeded)
 }
 
@@ -176,11 +182,20 @@ impl Loaded for Running {
         self.executable.reuses_arguments()
     }
 
-    fn run(&self, arguments: &mut [Argument], options: &ExecuteOptions) -> Result<Vec<Array>, Error> {
+    fn interpreted(&self) -> Option<&Module> {
+        self.executable.interpreted_module().map(|module| &**module)
+    }
+
+    fn run(
+        &self,
+        arguments: &mut [Argument],
+        options: &ExecuteOptions,
+        calls: &Registry,
+    ) -> Result<Vec<Array>, Error> {
         let Some(module) = self.executable.interpreted_module() else {
             return self.run_on(arguments, options, None);
         };
-        let interpreter = interpreter(module, options);
+        let interpreter = interpreter(module, options, calls);
         let fleet = Fleet::new(Devices::ONE);
         let member = fleet.join(&interpreter, 0);
         let results = self.run_on(arguments, options, Some(&member));
@@ -195,12 +210,13 @@ impl Loaded for Running {
         arguments: Vec<Vec<Argument>>,
         devices: Devices,
         options: &ExecuteOptions,
+        calls: &Registry,
     ) -> Result<Vec<Vec<Array>>, Error> {
         let Some(module) = self.executable.interpreted_module() else {
             // Devices that exchange nothing run one after the other, each on all threads.
             return arguments.into_iter().map(|mut a| self.run_on(&mut a, options, None)).collect();
         };
-        let interpreter = interpreter(module, options);
+        let interpreter = interpreter(module, options, calls);
         let fleet = Fleet::new(devices);
         let one = |number: u32, mut arguments: Vec<Argument>| {
             let member = fleet.join(&interpreter, number);

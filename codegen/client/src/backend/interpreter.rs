@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hlo::{ArrayLiteral, ArrayShape, Literal, Module, Shape};
 use hlo_codegen::runtime::arena::Store;
 use hlo_codegen::runtime::raw::bytes_of;
+use hlo_interp::custom_call::Registry;
 use hlo_interp::{Devices, Value};
 
 use super::{Argument, Array, Backend, Compiled, Loaded};
@@ -71,8 +72,9 @@ impl Interpreted {
         Ok(values.into_iter().map(Value::from_literal).collect())
     }
 
-    fn options(options: &ExecuteOptions) -> hlo_interp::Options {
-        hlo_interp::Options { fuel: options.fuel, seed: options.rng_seed, ..Default::default() }
+    fn options(options: &ExecuteOptions, calls: &Registry) -> hlo_interp::Options {
+        let custom_calls = calls.clone();
+        hlo_interp::Options { fuel: options.fuel, seed: options.rng_seed, custom_calls, ..Default::default() }
     }
 
     fn arrays(&self, value: Value) -> Result<Vec<Array>, Error> {
@@ -109,8 +111,17 @@ impl Loaded for Interpreted {
         false
     }
 
-    fn run(&self, arguments: &mut [Argument], options: &ExecuteOptions) -> Result<Vec<Array>, Error> {
-        let interpreter = hlo_interp::Interpreter::new(&self.module, Self::options(options));
+    fn interpreted(&self) -> Option<&Module> {
+        Some(&self.module)
+    }
+
+    fn run(
+        &self,
+        arguments: &mut [Argument],
+        options: &ExecuteOptions,
+        calls: &Registry,
+    ) -> Result<Vec<Array>, Error> {
+        let interpreter = hlo_interp::Interpreter::new(&self.module, Self::options(options, calls));
         self.arrays(interpreter.run(self.values(arguments)?)?)
     }
 
@@ -119,8 +130,9 @@ impl Loaded for Interpreted {
         arguments: Vec<Vec<Argument>>,
         devices: Devices,
         options: &ExecuteOptions,
+        calls: &Registry,
     ) -> Result<Vec<Vec<Array>>, Error> {
-        let interpreter = hlo_interp::Interpreter::new(&self.module, Self::options(options));
+        let interpreter = hlo_interp::Interpreter::new(&self.module, Self::options(options, calls));
         let values: Result<Vec<_>, Error> = arguments.iter().map(|a| self.values(a)).collect();
         let results = interpreter.run_devices(devices, values?)?;
         results.into_iter().map(|(value, _)| self.arrays(value)).collect()

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use hlo::{ArrayLiteral, ArrayShape, Module};
 use hlo_codegen::runtime::arena::Block;
 use hlo_codegen::runtime::raw::buffer_of;
+use hlo_interp::custom_call::Registry;
 
 use crate::artifact::Signature;
 use crate::buffer::Data;
@@ -61,11 +62,19 @@ pub trait Loaded: fmt::Debug + Send + Sync {
     /// Whether results may be the memory of donated arguments.
     fn reuses_arguments(&self) -> bool;
 
+    /// The module whose custom calls the interpreter executes in a run; `None`: it executes nothing. The runs are given implementations of those that are the client's.
+    fn interpreted(&self) -> Option<&Module>;
+
     /// Runs it on one device: the array leaves of the arguments, in order, give those of the result. Arguments that are given away are taken out.
     ///
     /// # Errors
     /// Whatever ends the run.
-    fn run(&self, arguments: &mut [Argument], options: &ExecuteOptions) -> Result<Vec<Array>, Error>;
+    fn run(
+        &self,
+        arguments: &mut [Argument],
+        options: &ExecuteOptions,
+        calls: &Registry,
+    ) -> Result<Vec<Array>, Error>;
 
     /// Runs it on several devices at once, replicas times partitions; by device.
     ///
@@ -76,6 +85,7 @@ pub trait Loaded: fmt::Debug + Send + Sync {
         arguments: Vec<Vec<Argument>>,
         devices: hlo_interp::Devices,
         options: &ExecuteOptions,
+        calls: &Registry,
     ) -> Result<Vec<Vec<Array>>, Error>;
 }
 

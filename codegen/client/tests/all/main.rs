@@ -6,6 +6,7 @@ mod artifact;
 mod buffers;
 mod cache;
 mod common;
+mod custom_calls;
 mod exports;
 mod handles;
 mod lazy;

@@ -20,6 +20,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::executable::{Executable, LoadedExecutable};
 use crate::execute::ExecuteContext;
+use crate::ffi::TypeInfo;
 use crate::memory::Memory;
 use crate::serialized::SerializedBytes;
 use crate::topology::Topology;
@@ -344,5 +345,11 @@ structs! {
     PJRT_Buffer_UnsafePointer_Args { buffer: *mut Buffer, buffer_pointer: usize }
     PJRT_Buffer_IncreaseExternalReferenceCount_Args { buffer: *mut Buffer }
     PJRT_Buffer_DecreaseExternalReferenceCount_Args { buffer: *mut Buffer }
+    PJRT_FFI_Type_Register_Args {
+        type_name: *const c_char, type_name_size: usize, type_id: i64, type_info: *const TypeInfo,
+    }
+    PJRT_FFI_UserData_Add_Args {
+        context: *mut ExecuteContext, type_id: i64, data: *mut c_void, deleter: Option<hlo_ffi::abi::Deleter>,
+    }
     PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args { buffer: *mut Buffer, device_memory_ptr: *mut c_void }
 }

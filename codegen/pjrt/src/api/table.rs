@@ -7,9 +7,9 @@ use std::ptr;
 
 use crate::api::numbers::API_VERSION;
 use crate::api::structs::PJRT_Api_Version;
-use crate::border::enter;
+use crate::border::{answer, enter};
 use crate::error::{Error, Failure};
-use crate::{buffer, client, device, error, event, executable, execute, memory, topology, transfer};
+use crate::{buffer, client, device, error, event, executable, execute, ffi, memory, topology, transfer};
 
 /// A function of the API: it takes a struct and gives an error or null.
 pub type Function = unsafe extern "C" fn(args: *mut c_void) -> *mut Error;
@@ -25,13 +25,52 @@ pub struct Api {
     functions: [Function; NAMES.len()],
 }
 
-// SAFETY: nothing in it is ever written; the pointers are null.
+// SAFETY: nothing in it is ever written, nor is what its one pointer points at.
 unsafe impl Sync for Api {}
+
+/// `PJRT_FFI_Extension`: version 3, of the C API 0.114.
+#[derive(Debug)]
+#[repr(C)]
+#[allow(dead_code, reason = "callers read the fields")]
+pub struct FfiExtension {
+    struct_size: usize,
+    r#type: u32,
+    next: *mut c_void,
+    functions: [Function; 3],
+}
+
+// SAFETY: nothing in it is ever written; the pointers are null.
+unsafe impl Sync for FfiExtension {}
+
+/// `PJRT_Extension_Type_FFI`.
+const EXTENSION_TYPE_FFI: u32 = 5;
+
+/// The functions of XLA's FFI.
+pub static FFI_EXTENSION: FfiExtension = FfiExtension {
+    struct_size: size_of::<FfiExtension>(),
+    r#type: EXTENSION_TYPE_FFI,
+    next: ptr::null_mut(),
+    functions: [ffi_type_register, ffi_user_data_add, ffi_register_handler],
+};
+
+unsafe extern "C" fn ffi_type_register(args: *mut c_void) -> *mut Error {
+    // SAFETY: the C API: a function is given a struct of its own.
+    unsafe { enter(args, "PJRT_FFI_Type_Register", ffi::type_register) }
+}
+
+unsafe extern "C" fn ffi_user_data_add(args: *mut c_void) -> *mut Error {
+    // SAFETY: the C API: a function is given a struct of its own.
+    unsafe { enter(args, "PJRT_FFI_UserData_Add", ffi::user_data_add) }
+}
+
+unsafe extern "C" fn ffi_register_handler(args: *mut c_void) -> *mut Error {
+    answer("PJRT_FFI_Register_Handler", || ffi::register_handler(args.cast()))
+}
 
 /// The table.
 pub static API: Api = Api {
     struct_size: size_of::<Api>(),
-    extension_start: ptr::null_mut(),
+    extension_start: (&raw const FFI_EXTENSION).cast_mut().cast(),
     version: PJRT_Api_Version {
         struct_size: size_of::<PJRT_Api_Version>(),
         extension_start: ptr::null_mut(),
@@ -240,7 +279,9 @@ mod tests {
                 _ => panic!("{line}"),
             }
         }
-        assert_eq!(checked, structs::ALL.len());
+        // Those of the extension are checked where it is.
+        let of_extensions = structs::ALL.iter().filter(|s| s.0.starts_with("PJRT_FFI")).count();
+        assert_eq!(checked + of_extensions, structs::ALL.len());
         assert_eq!(slots, NAMES.len());
         assert_eq!(PJRT_Api_Version::NAME, "PJRT_Api_Version");
     }

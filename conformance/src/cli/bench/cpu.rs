@@ -10,6 +10,8 @@ use hlo_codegen::runtime::arena::Block;
 use hlo_codegen::runtime::executable::{Argument, Executable, Finished, LoadOptions, RunOptions, StepInfo};
 use hlo_codegen::runtime::limits::Limits;
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
+use hlo_interp::device::fleet::Fleet;
+use hlo_interp::{Devices, Interpreter};
 use serde_json::json;
 
 use super::profile::{self, Profile};
@@ -74,12 +76,21 @@ pub(super) fn time(
     }
     drop(arrays);
     let limits = RunOptions { fuel: options.limits.fuel, ..RunOptions::default() };
+    // Handlers of libraries are given to an interpreter of whoever runs the program.
+    let custom_calls = crate::loaded::registry();
+    let interpreted = executable.interpreted_module().filter(|_| !custom_calls.is_empty());
+    let interpreter = interpreted.map(|module| {
+        Interpreter::new(module, hlo_interp::Options { custom_calls, ..hlo_interp::Options::default() })
+    });
     let mut arguments: Vec<Argument<'_>> = inputs.iter().map(|b| Argument::Borrowed(b.bytes())).collect();
     let mut once = |how: &RunOptions<'_>| {
         for (argument, block) in arguments.iter_mut().zip(&inputs) {
             *argument = Argument::Borrowed(block.bytes());
         }
-        executable.run(&mut arguments, how)
+        let Some(interpreter) = &interpreter else { return executable.run(&mut arguments, how) };
+        let fleet = Fleet::new(Devices::ONE);
+        let member = fleet.join(interpreter, 0);
+        executable.run(&mut arguments, &RunOptions { member: Some(&member), ..*how })
     };
     let first = once(&limits).map_err(|e| ended(e).failure())?;
     let peak_bytes = before.and_then(Mark::growth);

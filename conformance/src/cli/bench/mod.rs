@@ -313,6 +313,7 @@ fn time_interpreter(
         memory_limit_bytes: room.bytes,
         memory_limit_of: room.of,
         seed: options.seed,
+        custom_calls: crate::loaded::registry(),
         ..RunOptions::default()
     };
     let (compile, interpreter) = median(3, || Interpreter::new(module, how()));

@@ -58,7 +58,14 @@ impl Converter<'_> {
                 Some(Attribute::String { text, .. }) if text.is_empty() => continue,
                 Some(Attribute::String { text, .. }) => BackendConfig::Str(text.clone()),
                 Some(Attribute::Dictionary(_)) => match self.m.attr(op, key) {
-                    Some(a) => BackendConfig::Raw(self.dictionary_text(a).into()),
+                    Some(a) => {
+                        // A dictionary that travels so makes the call one of the typed interface: JAX says no version.
+                        if key == "mhlo.backend_config" && version.is_none() {
+                            let typed = AttrValue::ApiVersion(ApiVersion::TypedFfi);
+                            attrs.set(AttrKey::ApiVersion, typed);
+                        }
+                        BackendConfig::Raw(self.dictionary_text(a).into())
+                    }
                     None => continue,
                 },
                 Some(_) => {

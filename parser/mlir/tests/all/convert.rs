@@ -118,6 +118,21 @@ fn calls_and_composites() {
 }
 
 #[test]
+fn dictionaries_of_jax_make_typed_calls() {
+    let call = |attributes: &str| {
+        let text = format!(
+            "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {{\n  %y = stablehlo.custom_call @f(%x) {{{attributes}}} : \
+             (tensor<2xf32>) -> tensor<2xf32>\n  return %y : tensor<2xf32>\n}}\n"
+        );
+        hlo_of(&text)
+    };
+    let typed = "api_version=API_VERSION_TYPED_FFI, backend_config={n = 3 : i64}";
+    assert!(call("backend_config = \"\", mhlo.backend_config = {n = 3 : i64}").contains(typed));
+    assert!(call("api_version = 4 : i32, backend_config = {n = 3 : i64}").contains(typed));
+    assert!(!call("backend_config = \"{n = 3 : i64}\"").contains("api_version"));
+}
+
+#[test]
 fn recursion_and_missing_functions_are_refused() {
     let call = |name: &str| {
         format!(

@@ -1,0 +1,116 @@
+//! The conventions from before the typed interface: `void target(void* out, const void** in)`, and those with a status.
+//!
+//! `out` is the buffer of the result, or of a tuple the list of its buffers.
+
+use std::ffi::{c_char, c_void};
+use std::sync::Arc;
+
+use hlo::attrs::ApiVersion;
+use hlo_client::custom_call::{CallSite, Context, Instance, Leaf};
+use hlo_client::{Code, Error};
+
+use crate::abi::Handler as Function;
+use crate::frame::Operand;
+
+/// `XlaCustomCallStatus`: success, or a message.
+#[derive(Debug, Default)]
+pub(crate) struct Status(Option<String>);
+
+type Original = unsafe extern "C" fn(*mut c_void, *const *const c_void);
+type Returning = unsafe extern "C" fn(*mut c_void, *const *const c_void, *mut Status);
+type Unified = unsafe extern "C" fn(*mut c_void, *const *const c_void, *const c_char, usize, *mut Status);
+
+/// Sets a status to success.
+///
+/// # Safety
+/// `status` is the one that a function was called with.
+#[allow(non_snake_case, reason = "the name is XLA's")]
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn XlaCustomCallStatusSetSuccess(status: *mut Status) {
+    // SAFETY: as this function's.
+    if let Some(status) = unsafe { status.as_mut() } {
+        status.0 = None;
+    }
+}
+
+/// Sets a status to a failure.
+///
+/// # Safety
+/// `status` is the one that a function was called with; the message has so many bytes.
+#[allow(non_snake_case, reason = "the name is XLA's")]
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn XlaCustomCallStatusSetFailure(
+    status: *mut Status,
+    message: *const c_char,
+    length: usize,
+) {
+    // SAFETY: as this function's.
+    let Some(status) = (unsafe { status.as_mut() }) else { return };
+    let bytes = match message.is_null() || isize::try_from(length).is_err() {
+        true => &[][..],
+        // SAFETY: as this function's.
+        false => unsafe { std::slice::from_raw_parts(message.cast::<u8>(), length) },
+    };
+    // The text may end before its length says so.
+    let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+    status.0 = Some(String::from_utf8_lossy(&bytes[..end]).into_owned());
+}
+
+/// A call of a program to such a function.
+pub(crate) struct Untyped {
+    function: Function,
+    site: Arc<CallSite>,
+}
+
+impl Untyped {
+    pub(crate) fn new(function: Function, site: Arc<CallSite>) -> Self {
+        Self { function, site }
+    }
+}
+
+impl Instance for Untyped {
+    fn execute(&self, _context: &Context<'_>, operands: &[Leaf], results: &mut [Leaf]) -> Result<(), Error> {
+        let site = &*self.site;
+        let (given, room) = Operand::of_call(site, operands, results)?;
+        let inputs: Vec<*const c_void> = given.iter().map(|o| o.data.cast_const()).collect();
+        let mut outputs: Vec<*mut c_void> = room.iter().map(|o| o.data).collect();
+        let output = match (site.result_is_tuple, outputs.first()) {
+            (false, Some(&only)) => only,
+            (true, _) | (false, None) => outputs.as_mut_ptr().cast(),
+        };
+        let mut status = Status::default();
+        let (function, inputs) = (self.function as *const (), inputs.as_ptr());
+        match site.api_version {
+            ApiVersion::Original | ApiVersion::Unspecified => {
+                // SAFETY: who bound it promised that it is a function of the convention that programs ask for; the buffers have the sizes that their shapes say.
+                unsafe { std::mem::transmute::<*const (), Original>(function)(output, inputs) };
+            }
+            ApiVersion::StatusReturning => {
+                // SAFETY: as above.
+                unsafe {
+                    std::mem::transmute::<*const (), Returning>(function)(output, inputs, &raw mut status)
+                };
+            }
+            ApiVersion::StatusReturningUnified | ApiVersion::TypedFfi => {
+                let (text, length) = (site.opaque.as_ptr().cast(), site.opaque.len());
+                // SAFETY: as above.
+                unsafe {
+                    std::mem::transmute::<*const (), Unified>(function)(
+                        output,
+                        inputs,
+                        text,
+                        length,
+                        &raw mut status,
+                    );
+                }
+            }
+        }
+        if let Some(message) = status.0 {
+            return Err(site.error(Code::Aborted, message));
+        }
+        for ((shape, result), room) in site.results.iter().zip(results).zip(&room) {
+            room.written(shape, result);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+"""The plugin for JAX: `JAX_PLATFORMS=hlo` with this folder's parent on PYTHONPATH.
+
+JAX finds `jax_plugins.hlo` by itself and calls `initialize`, which registers the plugin and hands it the handlers of custom calls that JAX has for the processor: those of `jax.ffi.register_ffi_target`,
+before and after, callbacks into Python, and LAPACK's.
+
+HLO_PLUGIN names the shared library; by default it is libhlo_pjrt_plugin.so beside this file, or the one of the checkout that this file is in.
+"""
+
+import ctypes
+import os
+import pathlib
+
+from . import frames
+
+
+def _library_path():
+    named = os.environ.get("HLO_PLUGIN")
+    if named:
+        return named
+    here = pathlib.Path(__file__).resolve()
+    beside = here.parent / "libhlo_pjrt_plugin.so"
+    if beside.exists():
+        return str(beside)
+    target = here.parents[4] / "target"
+    built = [target / profile / "libhlo_pjrt_plugin.so" for profile in ("release", "debug")]
+    for path in built:
+        if path.exists():
+            return str(path)
+    raise FileNotFoundError(f"libhlo_pjrt_plugin.so is neither beside {here} nor in {target}: HLO_PLUGIN names it")
+
+
+def _pointer(capsule):
+    """What a capsule holds, whatever its name is."""
+    api = ctypes.pythonapi
+    api.PyCapsule_GetName.restype = ctypes.c_char_p
+    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    return api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
+
+
+class Handlers:
+    """Registers handlers with the plugin."""
+
+    def __init__(self, path):
+        self.api = frames.Api(path)
+
+    def register(self, name, handler):
+        """`handler` is a capsule, or capsules by stage."""
+        bundle = frames.Bundle()
+        for stage, capsule in (handler if isinstance(handler, dict) else {"execute": handler}).items():
+            if capsule is not None and stage in dict(frames.Bundle._fields_):
+                setattr(bundle, stage, _pointer(capsule))
+        self.api.register(name, bundle)
+
+    def register_callbacks(self, names):
+        from . import callbacks
+
+        self._callbacks = callbacks.handler(self.api)
+        for name in names:
+            self.api.register(name, frames.Bundle(execute=ctypes.cast(self._callbacks, ctypes.c_void_p)))
+
+    def register_type(self, name, registration):
+        """`registration` is a dictionary with capsules `type_id` and, perhaps, `type_info`."""
+        info = registration.get("type_info")
+        self.api.register_type(name, _pointer(registration["type_id"]), None if info is None else _pointer(info))
+
+
+def _names(name):
+    return name.decode() if isinstance(name, bytes) else name
+
+
+def _forward(handlers):
+    """Hands over what JAX has for the processor, and what is registered from now on, to both runtimes."""
+    from jax._src.lib import _jax as _xla
+    from jax._src.lib import xla_client
+
+    callbacks = ("xla_ffi_python_cpu_callback", "xla_ffi_partitioned_python_cpu_callback")
+    handlers.register_callbacks(callbacks)
+    for name, handler in xla_client.custom_call_targets("Host").items():
+        if _names(name) not in callbacks:
+            handlers.register(_names(name), handler)
+
+    def call(name, handler, platform, api_version=0, traits=0):
+        _xla.register_custom_call_target(name, handler, platform, api_version, traits)
+        if api_version == 1:  # functions of the conventions from before are for JAX's own back end
+            handlers.register(_names(name), handler)
+
+    def type_(name, registration):
+        _xla.register_custom_type(name, registration)
+        handlers.register_type(_names(name), registration)
+
+    # What JAX's own back end would register is in one of the two: it keeps lists until there is one who takes them, and the first stays.
+    xla_client._custom_callback_handler.pop("Host", None)
+    xla_client.register_custom_call_handler("cpu", call)
+    xla_client._custom_type_id_handler.pop("Host", None)
+    xla_client.register_custom_type_handler("cpu", type_)
+
+
+def initialize():
+    from jax._src import xla_bridge
+
+    path = _library_path()
+    xla_bridge.register_plugin("hlo", priority=400, library_path=path)
+    global _handlers  # it lasts as long as the plugin, which calls what it registers
+    _handlers = Handlers(path)
+    _forward(_handlers)

@@ -1,0 +1,213 @@
+"""Custom calls under JAX: callbacks into Python, LAPACK's handlers, libraries of `jax.ffi` users.
+
+Usage: HLO_PLUGIN=PLUGIN.so PYTHONPATH=codegen/pjrt/python JAX_PLATFORMS=hlo,cpu python ffi.py    (HLO_CUSTOM_CALLS=registered: jaxlib's LAPACK instead of what is built in)
+
+Callbacks need JAX's own back end beside the plugin: JAX puts their arguments there.
+
+Every check is a function; its name says what it claims. The exit code is the number of checks that fail. Those that compile a library say that they skip without g++.
+"""
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+
+os.environ.setdefault("JAX_ENABLE_X64", "1")
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+CHECKS = []
+
+
+def check(function):
+    CHECKS.append(function)
+    return function
+
+
+def close(got, wanted, tolerance=1e-10):
+    np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=tolerance, atol=tolerance)
+
+
+@check
+def pure_callbacks_give_what_python_gives():
+    def host(x, n):
+        return np.sin(x) * n
+
+    @jax.jit
+    def f(x):
+        y = jax.pure_callback(host, jax.ShapeDtypeStruct(x.shape, x.dtype), x * 2, np.float64(3))
+        return y + 1
+
+    x = np.linspace(0, 1, 6).reshape(2, 3)
+    close(f(x), np.sin(x * 2) * 3 + 1)
+    close(f(x.T), np.sin(x.T * 2) * 3 + 1)
+
+
+@check
+def io_callbacks_happen():
+    from jax.experimental import io_callback
+
+    seen = []
+    jax.jit(lambda x: io_callback(lambda v: seen.append(float(v)), None, x))(np.float32(2.5))
+    jax.effects_barrier()
+    assert seen == [2.5], seen
+
+
+@check
+def callbacks_in_loops_happen_each_time():
+    seen = []
+
+    @jax.jit
+    def f(n):
+        def body(i, x):
+            jax.debug.callback(lambda v: seen.append(int(v)), i)
+            return x + i
+
+        return jax.lax.fori_loop(0, n, body, 0)
+
+    assert int(f(5)) == 10
+    jax.effects_barrier()
+    assert sorted(seen) == [0, 1, 2, 3, 4], seen
+
+
+@check
+def debug_print_prints():
+    import contextlib
+    import io
+
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        jax.jit(lambda x: jax.debug.print("x is {x}", x=x))(np.int32(5))
+        jax.effects_barrier()
+    assert out.getvalue() == "x is 5\n", out.getvalue()
+
+
+@check
+def exceptions_in_callbacks_are_errors():
+    def wrong(x):
+        raise RuntimeError("nothing of the kind")
+
+    f = jax.jit(lambda x: jax.pure_callback(wrong, jax.ShapeDtypeStruct((), np.float32), x))
+    try:
+        np.asarray(f(np.float32(1)))
+    except Exception as error:
+        assert "nothing of the kind" in str(error), error
+    else:
+        raise AssertionError("no error")
+    assert float(jax.jit(lambda x: x + 1)(np.float32(1))) == 2.0
+
+
+@check
+def decompositions_are_right():
+    rng = np.random.default_rng(0)
+    for dtype, tolerance in ((np.float64, 1e-9), (np.float32, 1e-3), (np.complex128, 1e-9)):
+        a = rng.standard_normal((2, 5, 5)).astype(dtype)
+        if np.iscomplexobj(a):
+            a = a + 1j * rng.standard_normal((2, 5, 5))
+        h = a @ np.conj(np.swapaxes(a, -1, -2)) + 5 * np.eye(5, dtype=dtype)
+        low = np.asarray(jnp.linalg.cholesky(h))
+        close(low @ np.conj(np.swapaxes(low, -1, -2)), h, tolerance)
+        q, r = jax.jit(jnp.linalg.qr)(a)
+        close(q @ r, a, tolerance)
+        u, s, v = jnp.linalg.svd(a)
+        close((u * np.asarray(s)[:, None, :]) @ v, a, tolerance)
+        w, e = jnp.linalg.eigh(h)
+        close((e * np.asarray(w)[:, None, :]) @ np.conj(np.swapaxes(e, -1, -2)), h, tolerance)
+        close(a @ jnp.linalg.solve(a, h), h, tolerance)
+
+
+@check
+def what_lapack_has_beside_runs():
+    a = np.random.default_rng(1).standard_normal((4, 4))
+    values, vectors = jnp.linalg.eig(a)
+    close(a @ np.asarray(vectors), np.asarray(vectors) * np.asarray(values), 1e-9)
+    t, q = jax.scipy.linalg.schur(a)
+    close(np.asarray(q) @ np.asarray(t) @ np.asarray(q).T, a, 1e-9)
+    h, q = jax.scipy.linalg.hessenberg(a, calc_q=True)
+    close(np.asarray(q) @ np.asarray(h) @ np.asarray(q).T, a, 1e-9)
+
+
+SOURCE = r"""
+#include <memory>
+#include "xla/ffi/api/ffi.h"
+namespace ffi = xla::ffi;
+static ffi::Error Scale(float by, ffi::Buffer<ffi::F32> x, ffi::Result<ffi::Buffer<ffi::F32>> y) {
+  if (by == 0) return ffi::Error::InvalidArgument("by nothing");
+  for (size_t i = 0; i < x.element_count(); ++i) y->typed_data()[i] = by * x.typed_data()[i];
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(scale, Scale, ffi::Ffi::Bind().Attr<float>("by").Arg<ffi::Buffer<ffi::F32>>().Ret<ffi::Buffer<ffi::F32>>());
+struct Count { static ffi::TypeId id; static ffi::TypeInfo info; int n = 0; };
+ffi::TypeId Count::id = {};
+ffi::TypeInfo Count::info = ffi::MakeTypeInfo<Count>();
+static ffi::ErrorOr<std::unique_ptr<Count>> Make() { return std::make_unique<Count>(); }
+XLA_FFI_DEFINE_HANDLER_SYMBOL(make, Make, ffi::Ffi::BindInstantiate());
+static ffi::Error Next(Count* count, ffi::ResultBufferR0<ffi::S32> n) { *n->typed_data() = count->n++; return ffi::Error::Success(); }
+XLA_FFI_DEFINE_HANDLER_SYMBOL(next, Next, ffi::Ffi::Bind().Ctx<ffi::State<Count>>().Ret<ffi::BufferR0<ffi::S32>>());
+extern "C" XLA_FFI_TypeId* count_id() { return &Count::id; }
+extern "C" const XLA_FFI_TypeInfo* count_info() { return &Count::info; }
+"""
+
+
+def capsule(address):
+    make = ctypes.pythonapi.PyCapsule_New
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return make(address, None, None)
+
+
+@check
+def libraries_of_users_run():
+    if not shutil.which("g++"):
+        print("skipped: there is no g++")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = os.path.join(folder, "f.cc"), os.path.join(folder, "f.so")
+        with open(source, "w") as file:
+            file.write(SOURCE)
+        command = ["g++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-I" + jax.ffi.include_dir(), source, "-o", library]
+        subprocess.run(command, check=True)
+        loaded = ctypes.CDLL(library)
+        jax.ffi.register_ffi_target("users_scale", jax.ffi.pycapsule(loaded.scale), platform="cpu")
+        call = jax.ffi.ffi_call("users_scale", jax.ShapeDtypeStruct((3,), np.float32))
+        x = np.array([1, 2, 3], np.float32)
+        close(jax.jit(lambda x: call(x, by=np.float32(2.5)) + 1)(x), x * 2.5 + 1)
+        try:
+            np.asarray(jax.jit(lambda x: call(x, by=np.float32(0)))(x))
+        except Exception as error:
+            assert "by nothing" in str(error), error
+        else:
+            raise AssertionError("no error")
+
+        loaded.count_id.restype = loaded.count_info.restype = ctypes.c_void_p
+        of_type = {"type_id": capsule(loaded.count_id()), "type_info": capsule(loaded.count_info())}
+        jax.ffi.register_ffi_type("users_count", of_type, platform="cpu")
+        stages = {"instantiate": jax.ffi.pycapsule(loaded.make), "execute": jax.ffi.pycapsule(loaded.next)}
+        jax.ffi.register_ffi_target("users_next", stages, platform="cpu")
+        count = jax.jit(lambda: jax.ffi.ffi_call("users_next", jax.ShapeDtypeStruct((), np.int32), has_side_effect=True)())
+        assert [int(count()) for _ in range(3)] == [0, 1, 2]
+
+
+def main():
+    failed = 0
+    chosen = sys.argv[1:]
+    for function in CHECKS:
+        if chosen and function.__name__ not in chosen:
+            continue
+        try:
+            function()
+            print(f"ok    {function.__name__}")
+        except Exception:
+            failed += 1
+            print(f"FAIL  {function.__name__}")
+            traceback.print_exc()
+    print(f"{len(CHECKS) - failed} of {len(CHECKS)}")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
