@@ -11,6 +11,7 @@ use super::form::FormEngine;
 use super::passes::PassesEngine;
 use super::recorded::RecordedEngine;
 use super::timed::TimedEngine;
+use super::xla_gpu::{XlaGpuCompiler, XlaGpuEngine};
 use super::{Allowances, Engine, InterpreterEngine};
 use crate::exit::{Exit, Failure};
 use crate::{faults, frontend, variants};
@@ -25,6 +26,8 @@ pub const PLATFORMS: &[&str] = &[
     "form:FILE",
     "faulty:NAME",
     "recorded:FILE",
+    "xla-gpu",
+    "xla-gpu:DIR",
     "exec:COMMAND",
     "serve:COMMAND",
     "child:ENGINE",
@@ -37,6 +40,8 @@ pub fn stays_inside(name: &str) -> bool {
     match &*kind.to_ascii_lowercase() {
         "interpreter" | "cpu" | "host" | "passes" | "faulty" => true,
         "form" | "recorded" => std::fs::metadata(rest).is_ok_and(|there| there.is_file()),
+        // A folder is read; without one XLA is started.
+        "xla-gpu" => std::fs::metadata(rest).is_ok_and(|there| there.is_dir()),
         "child" => stays_inside(rest),
         _ => false,
     }
@@ -93,6 +98,8 @@ fn make(name: &str, timeout: Duration) -> Result<Arc<dyn Engine>, Failure> {
             Arc::new(FormEngine::new(name.to_owned(), program.module))
         }
         ("recorded", Some(path)) => Arc::new(RecordedEngine::new(path)),
+        ("xla-gpu", Some(folder)) => Arc::new(XlaGpuEngine::folder(folder)?),
+        ("xla-gpu", None) => Arc::new(XlaGpuCompiler::new(timeout)?),
         ("exec", Some(command)) => Arc::new(ExternalEngine::command(command, timeout)),
         ("serve", Some(command)) => Arc::new(ExternalEngine::server(command, timeout)),
         ("child", Some(spec)) => {
@@ -310,7 +317,12 @@ mod tests {
         }
         let here = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
         assert!(stays_inside(&format!("recorded:{here}")) && stays_inside(&format!("child:form:{here}")));
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+        assert!(stays_inside(&format!("xla-gpu:{folder}")));
         for name in [
+            "xla-gpu",
+            "xla-gpu:",
+            "child:xla-gpu",
             "exec:true",
             "EXEC:true",
             "Serve:true",

@@ -40,6 +40,8 @@ pub struct Options {
     pub max_reports: usize,
     /// Bytes that registers, local and shared memory of the blocks in flight may take.
     pub memory_limit: u64,
+    /// Called again and again while kernels run, so that whoever cancels a run can unwind it.
+    pub poll: Option<fn()>,
     /// Blocks that are run: the first ones of the grid, a sample of a large launch.
     pub blocks: u64,
 }
@@ -52,6 +54,7 @@ impl Default for Options {
             fuel: 1 << 40,
             max_reports: 100,
             memory_limit: 1 << 32,
+            poll: None,
             blocks: u64::MAX,
         }
     }
@@ -342,6 +345,9 @@ impl<'m> Machine<'m> {
             }
             if turn >= blocks.len() {
                 turn = 0;
+            }
+            if let Some(poll) = self.options.poll {
+                poll();
             }
             if self.run_block(&mut blocks[turn])? {
                 blocks.remove(turn);
