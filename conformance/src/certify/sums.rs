@@ -285,7 +285,8 @@ impl Factor {
         if ty == ElementType::F32 && may_be_tf32(case) {
             for (off, largest) in self.off.iter_mut().zip(&mut self.largest) {
                 let cut = *largest * TF32_UNIT;
-                (*off, *largest) = (*off + cut, (*largest + cut).next_up() * f64::from(u8::from(*largest > 0.0)));
+                (*off, *largest) =
+                    (*off + cut, (*largest + cut).next_up() * f64::from(u8::from(*largest > 0.0)));
             }
         }
         self

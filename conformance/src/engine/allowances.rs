@@ -167,7 +167,9 @@ mod tests {
         let tf32 = Allowances::named("tf32").unwrap();
         assert_eq!(all, Allowances::named("all").unwrap().or(tf32));
         assert_eq!(
-            Allowances::named("all").unwrap().or(Allowances { functions: Functions::XLA_CPU, ..Allowances::STRICT }),
+            Allowances::named("all")
+                .unwrap()
+                .or(Allowances { functions: Functions::XLA_CPU, ..Allowances::STRICT }),
             Allowances::LOOSE
         );
         assert_eq!(Allowances::named("fast"), None);

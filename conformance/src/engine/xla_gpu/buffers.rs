@@ -37,9 +37,8 @@ pub(super) fn parse(text: &str) -> Result<Assignment, (usize, String)> {
             let form = || wrong("a value is not `value: <ID NAME @COLOR> (size=N,offset=N): SHAPE`");
             let (value, rest) = rest.split_once('>').ok_or_else(form)?;
             let name = value.split_whitespace().nth(1).ok_or_else(form)?;
-            let number = |key: &str| -> Option<u64> {
-                rest.split_once(key)?.1.split([',', ')']).next()?.parse().ok()
-            };
+            let number =
+                |key: &str| -> Option<u64> { rest.split_once(key)?.1.split([',', ')']).next()?.parse().ok() };
             let (size, offset) = number("size=").zip(number("offset=")).ok_or_else(form)?;
             let name = name.strip_suffix("{}").unwrap_or(name);
             slices.insert(name.to_owned(), Slice { allocation, offset, size });

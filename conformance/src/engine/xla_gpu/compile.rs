@@ -49,7 +49,8 @@ pub struct XlaGpuCompiler {
 impl XlaGpuCompiler {
     /// The compiler, if what it needs is there. A compilation may take so long. Errors: [`Exit::Unsupported`], with what to install.
     pub fn new(timeout: Duration) -> Result<Self, Failure> {
-        let lacking = |what: String| Failure::new(Exit::Unsupported, format!("platform `xla-gpu`: {what}\n{SET_UP}"));
+        let lacking =
+            |what: String| Failure::new(Exit::Unsupported, format!("platform `xla-gpu`: {what}\n{SET_UP}"));
         let script = env::var_os("HLO_XLA_GPU_SCRIPT").map_or_else(|| PathBuf::from(SCRIPT), PathBuf::from);
         if !script.is_file() {
             return Err(lacking(format!("there is no script {} (HLO_XLA_GPU_SCRIPT)", script.display())));
@@ -60,7 +61,8 @@ impl XlaGpuCompiler {
         if !cuda.join("bin/ptxas").is_file() {
             return Err(lacking(format!("there is no {}", cuda.join("bin/ptxas").display())));
         }
-        let python = env::var_os("HLO_XLA_GPU_PYTHON").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
+        let python =
+            env::var_os("HLO_XLA_GPU_PYTHON").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
         Ok(Self { python, script, cuda, timeout })
     }
 
@@ -89,7 +91,10 @@ impl XlaGpuCompiler {
             let errors = errors.map(Tail::text).unwrap_or_default();
             let lines: Vec<&str> = errors.trim().lines().collect();
             let last = lines[lines.len().saturating_sub(4)..].join("\n");
-            return Err(Outcome::lacking(format!("xla-gpu: {} ended with {status}: {last}", self.script.display())));
+            return Err(Outcome::lacking(format!(
+                "xla-gpu: {} ended with {status}: {last}",
+                self.script.display()
+            )));
         }
         Dump::read(&out.to_string_lossy()).map_err(|failure| match failure.exit {
             // Nothing was dumped: XLA refused the program, and the script said why.

@@ -13,10 +13,10 @@ use hlo_ptx::{Loaded, Memory};
 use rustc_hash::FxHashMap;
 
 use super::buffers::{self, Slice};
+use super::layout;
 use super::names::Names;
 use super::schedule::{self, sorts};
 use super::thunks::{self, KernelLaunch};
-use super::layout;
 use crate::exit::{Exit, Failure};
 use crate::files::read_source;
 use crate::frontend;
@@ -163,7 +163,8 @@ impl Dump {
             0 => Failure::new(exit, format!("{}: {message}", file.display())),
             _ => Failure::new(exit, format!("{}: line {line}: {message}", file.display())),
         };
-        let list = thunks::parse(&text(&files.thunks)?).map_err(|bad| at(&files.thunks, bad.line, Exit::Parse, &bad.message))?;
+        let list = thunks::parse(&text(&files.thunks)?)
+            .map_err(|bad| at(&files.thunks, bad.line, Exit::Parse, &bad.message))?;
         let slices = buffers::parse(&text(&files.assignment)?)
             .map_err(|(line, message)| at(&files.assignment, line, Exit::Parse, &message))?;
         let assigned = schedule::assign(&module, &list)
@@ -306,7 +307,8 @@ fn load(path: &Path, module: &Module) -> Result<Ptx, Failure> {
     let mut memory = Memory::default();
     let variables: Vec<(String, u64, bool)> =
         code.variables.iter().map(|v| (v.name.clone(), v.bytes, v.initial.is_empty())).collect();
-    let too_large = |e: hlo_ptx::memory::MemoryError| Failure::new(Exit::Trap, format!("{}: {e}", path.display()));
+    let too_large =
+        |e: hlo_ptx::memory::MemoryError| Failure::new(Exit::Trap, format!("{}: {e}", path.display()));
     let loaded = memory.load(code).map_err(too_large)?;
     for id in module.computations().iter().flat_map(|&c| module.instructions(c)) {
         let instr = module.instr(id);
@@ -317,7 +319,8 @@ fn load(path: &Path, module: &Module) -> Result<Ptx, Failure> {
         };
         let name = format!("buffer_for_{}", instr.name.replace(['.', '-'], "_"));
         let reserved = variables.iter().any(|(v, bytes, empty)| *v == name && *empty && *bytes > 0);
-        let (Some((address, bytes)), true, Some(array)) = (loaded.symbol(&name), reserved, value.as_array()) else {
+        let (Some((address, bytes)), true, Some(array)) = (loaded.symbol(&name), reserved, value.as_array())
+        else {
             continue;
         };
         let data = layout::to_device(&Tensor::from_literal(array.clone()), shape);

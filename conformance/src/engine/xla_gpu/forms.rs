@@ -59,12 +59,18 @@ pub(super) fn fits(dump: &Dump, module: &Module) -> Result<(), String> {
     if same || launches(dump, module).is_some() {
         return Ok(());
     }
-    Err(format!("{} has other parameters or results than the program, and none of its instructions", dump.file))
+    Err(format!(
+        "{} has other parameters or results than the program, and none of its instructions",
+        dump.file
+    ))
 }
 
 fn takes_and_gives_the_same(here: &ProgramShape, there: &ProgramShape) -> bool {
-    let leaves = |shapes: &[Shape]| shapes.iter().flat_map(|s| s.leaves().into_iter().cloned()).collect::<Vec<Shape>>();
-    let equal = |a: Vec<Shape>, b: Vec<Shape>| a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.compatible(b));
+    let leaves = |shapes: &[Shape]| {
+        shapes.iter().flat_map(|s| s.leaves().into_iter().cloned()).collect::<Vec<Shape>>()
+    };
+    let equal =
+        |a: Vec<Shape>, b: Vec<Shape>| a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.compatible(b));
     equal(leaves(&here.parameters), leaves(&there.parameters))
         && equal(leaves(std::slice::from_ref(&here.result)), leaves(std::slice::from_ref(&there.result)))
 }

@@ -6,6 +6,7 @@
 
 use hlo::{InstrId, Module, Shape};
 use hlo_interp::Value;
+use hlo_ptx::memory::MemoryError;
 use hlo_ptx::report::{Fault, Report};
 use hlo_ptx::{Launch, Memory, Options};
 
@@ -62,7 +63,9 @@ fn place(arguments: &[Argument]) -> Placed {
     sorted.sort_by_key(|s| (s.allocation, s.offset));
     for s in sorted {
         match regions.last_mut() {
-            Some(last) if last.allocation == s.allocation && s.offset < last.end => last.end = last.end.max(s.end()),
+            Some(last) if last.allocation == s.allocation && s.offset < last.end => {
+                last.end = last.end.max(s.end())
+            }
             Some(_) | None => {
                 regions.push(Region { allocation: s.allocation, start: s.offset, end: s.end(), address: 0 });
             }
@@ -103,7 +106,7 @@ pub(super) fn run(
 ) -> Result<(Value, Stats), Failed> {
     let instr = module.instr(id);
     let unsupported = |why: String| Failed::Unsupported(format!("`{}`: {why}", instr.name));
-    let memory_error = |e: hlo_ptx::memory::MemoryError| Failed::OutOfMemory(format!("`{}`: {e}", instr.name));
+    let memory_error = |e: MemoryError| Failed::OutOfMemory(format!("`{}`: {e}", instr.name));
     // The array of an operand.
     let array = |number: usize, leaf: usize| {
         let arrays = operands.get(number).map(Value::arrays).unwrap_or_default();
@@ -114,7 +117,7 @@ pub(super) fn run(
     // Memory of each PTX file begins as its variables; what is beside them is the same.
     let mut memory: Option<(usize, Memory)> = None;
     let mut stats = Stats::default();
-    let mut kept: Vec<(Vec<u8>, Vec<bool>)> = Vec::new();
+    let mut kept: Vec<Contents> = Vec::new();
     for (number, launch) in &kernel.launches {
         let ptx = &dump.ptx[*number];
         let fresh = memory.as_ref().is_none_or(|(of, _)| of != number);
@@ -141,8 +144,8 @@ pub(super) fn run(
                     new.write(placed.regions[region].address + offset, &data).map_err(memory_error)?;
                 }
             } else {
-                for (region, (bytes, written)) in placed.regions.iter().zip(&kept) {
-                    restore(&mut new, region.address, bytes, written).map_err(memory_error)?;
+                for (region, kept) in placed.regions.iter().zip(&kept) {
+                    restore(&mut new, region.address, kept).map_err(memory_error)?;
                 }
             }
             memory = Some((*number, new));
@@ -157,7 +160,9 @@ pub(super) fn run(
             poll: Some(hlo_interp::cancel::poll),
             ..Options::default()
         };
-        let say = |report: &Report| format!("kernel `{}` of `{}` ({}): {report}", launch.kernel, instr.name, ptx.file);
+        let say = |report: &Report| {
+            format!("kernel `{}` of `{}` ({}): {report}", launch.kernel, instr.name, ptx.file)
+        };
         match hlo_ptx::launch(&ptx.loaded, &launch.kernel, &call, memory, &options) {
             Ok(outcome) => {
                 stats.instructions += outcome.thread_instructions;
@@ -219,17 +224,28 @@ pub(super) fn run(
     }
 }
 
-/// Bytes of each region, and which were written.
-fn contents(memory: &Memory, placed: &Placed) -> Result<Vec<(Vec<u8>, Vec<bool>)>, hlo_ptx::memory::MemoryError> {
+/// What a region holds.
+struct Contents {
+    bytes: Vec<u8>,
+    /// Which of them were written.
+    written: Vec<bool>,
+}
+
+/// What each region holds.
+fn contents(memory: &Memory, placed: &Placed) -> Result<Vec<Contents>, MemoryError> {
     let one = |r: &Region| {
         let bytes = memory.read(r.address, r.end - r.start)?.to_vec();
         let written = (r.address..r.address + (r.end - r.start)).map(|at| Ok(memory.written(at, 1)? == 1));
-        Ok((bytes, written.collect::<Result<_, _>>()?))
+        Ok(Contents { bytes, written: written.collect::<Result<_, _>>()? })
     };
     placed.regions.iter().map(one).collect()
 }
 
-fn restore(memory: &mut Memory, address: u64, bytes: &[u8], written: &[bool]) -> Result<(), hlo_ptx::memory::MemoryError> {
+fn restore(
+    memory: &mut Memory,
+    address: u64,
+    Contents { bytes, written }: &Contents,
+) -> Result<(), MemoryError> {
     let mut at = 0;
     for run in written.chunk_by(|a, b| a == b) {
         if run[0] {

@@ -55,7 +55,8 @@ pub(super) fn to_device(tensor: &Tensor, shape: &ArrayShape) -> Result<Vec<u8>, 
     };
     let Some(bits) = packed_bits(shape) else { return Ok(ordered) };
     let mask = (1_u8 << bits) - 1;
-    let pack = |several: &[u8]| several.iter().enumerate().fold(0, |byte, (i, &x)| byte | (x & mask) << (i * bits));
+    let pack =
+        |several: &[u8]| several.iter().enumerate().fold(0, |byte, (i, &x)| byte | (x & mask) << (i * bits));
     Ok(ordered.chunks(8 / bits).map(pack).collect())
 }
 
@@ -77,7 +78,8 @@ pub(super) fn from_device(bytes: &[u8], shape: &ArrayShape) -> Result<Tensor, St
         Some(order) => {
             let mut logical = vec![0; ordered.len()];
             for (from, to) in order.into_iter().enumerate() {
-                logical[to * width..(to + 1) * width].copy_from_slice(&ordered[from * width..(from + 1) * width]);
+                logical[to * width..(to + 1) * width]
+                    .copy_from_slice(&ordered[from * width..(from + 1) * width]);
             }
             logical
         }

@@ -125,35 +125,44 @@ struct Compiled {
     form: Module,
     /// By instruction of the form, that of the dump whose kernels it launches.
     launches: Arc<[Option<InstrId>]>,
-    /// Whether the form is of instructions of the program.
-    observable: bool,
+    /// What an observer sees.
+    seen: Seen,
+}
+
+/// What an observer sees of a run.
+#[derive(Debug)]
+enum Seen {
+    /// The program's own instructions.
+    Program,
+    /// The optimized module, but for what is inside of kernels.
+    Optimized(Vec<bool>),
+    /// Nothing: what runs is the optimized module, whose instructions are not the program's.
+    Nothing,
 }
 
 impl Compiled {
     fn new(name: &str, dump: Arc<Dump>, module: &Module) -> Self {
         let found = forms::launches(&dump, module);
-        let observable = found.is_some();
+        let seen = if found.is_some() { Seen::Program } else { Seen::Nothing };
         let (runs, launches) = match found {
             Some(launches) => (module, launches),
             None => (&dump.module, forms::own(&dump)),
         };
         let form = observe::hollowed(runs, &launches);
-        Self { name: name.to_owned(), form, launches: launches.into(), dump, observable }
+        Self { name: name.to_owned(), form, launches: launches.into(), dump, seen }
     }
 }
 
 impl Executable for Compiled {
     fn run(&self, inputs: Inputs, options: &RunOptions, observer: Option<Arc<dyn Observer>>) -> Outcome {
-        if observer.is_some() && !self.observable {
+        if observer.is_some() && matches!(self.seen, Seen::Nothing) {
             return not_observable(&self.name);
         }
         if options.devices.count() != 1 {
             return Outcome::Unsupported(unsupported(format!("`{}` is a program of one device", self.name)));
         }
-        let limits = Limits {
-            fuel: options.limits.fuel.unwrap_or(DEFAULT_FUEL),
-            memory_bytes: options.memory_left(),
-        };
+        let limits =
+            Limits { fuel: options.limits.fuel.unwrap_or(DEFAULT_FUEL), memory_bytes: options.memory_left() };
         let host = Arc::new(Host {
             dump: self.dump.clone(),
             launches: self.launches.clone(),
@@ -182,21 +191,24 @@ impl Executable for Compiled {
     }
 
     fn form(&self) -> Option<Form<'_>> {
-        self.observable.then(|| Form::of(&self.form))
+        match &self.seen {
+            Seen::Program => Some(Form::of(&self.form)),
+            Seen::Optimized(seen) => Some(Form::seen_at(&self.form, seen)),
+            Seen::Nothing => None,
+        }
     }
 
     /// The optimized module, whose instructions are not the program's.
     fn watched(&self) -> Option<Box<dyn Executable + '_>> {
-        if self.observable {
-            return None;
+        match self.seen {
+            Seen::Program | Seen::Optimized(_) => None,
+            Seen::Nothing => {
+                let launches = forms::own(&self.dump);
+                let seen = Seen::Optimized(observe::outside_of_kernels(&self.dump.module, &launches));
+                let (name, dump, form) = (self.name.clone(), self.dump.clone(), self.dump.module.clone());
+                Some(Box::new(Compiled { name, dump, form, launches: launches.into(), seen }))
+            }
         }
-        Some(Box::new(Compiled {
-            name: self.name.clone(),
-            dump: self.dump.clone(),
-            form: self.dump.module.clone(),
-            launches: forms::own(&self.dump).into(),
-            observable: true,
-        }))
     }
 
     fn can_be_observed(&self) -> bool {

@@ -63,7 +63,9 @@ impl<'a> Names<'a> {
                     }
                     id = *instr.operands().get(index.remove(0))?;
                 }
-                Opcode::Bitcast | Opcode::OptBarrier | Opcode::AddDependency | Opcode::Domain => id = operand?,
+                Opcode::Bitcast | Opcode::OptBarrier | Opcode::AddDependency | Opcode::Domain => {
+                    id = operand?
+                }
                 Opcode::AsyncDone => {
                     let start = self.module.instr(operand?);
                     id = self.module.root(*start.attrs.called_computations().first()?);

@@ -69,7 +69,8 @@ impl Observer for Host {
     }
 
     fn leave(&self, site: &Site<'_>, result: &Value) -> Flow {
-        let told = |value: &Value| self.inner.as_ref().map_or(Flow::Continue, |inner| inner.leave(site, value));
+        let told =
+            |value: &Value| self.inner.as_ref().map_or(Flow::Continue, |inner| inner.leave(site, value));
         let Some(launched) = self.launched(site) else { return told(result) };
         let Some(kernel) = &self.dump.kernels[launched.index()] else { return told(result) };
         let operands = self.lock().operands.remove(&site.id).unwrap_or_default();
@@ -103,6 +104,18 @@ impl Observer for Host {
             inner.applied(module, at, computation, device, elements);
         }
     }
+}
+
+/// By instruction, whether it is outside of the fusions that are kernels: what is inside has no value of its own.
+pub(super) fn outside_of_kernels(module: &Module, launches: &[Option<InstrId>]) -> Vec<bool> {
+    let mut seen = vec![true; module.instruction_capacity()];
+    for id in module.computations().iter().flat_map(|&c| module.instructions(c)) {
+        let fused = module.instr(id).attrs.computation(AttrKey::Calls);
+        if let Some(fused) = fused.filter(|_| launches[id.index()].is_some()) {
+            module.instructions(fused).for_each(|inner| seen[inner.index()] = false);
+        }
+    }
+    seen
 }
 
 /// A module in which fusions that are kernels compute zeros: what they compute is replaced, and must not be computed in vain.
@@ -145,7 +158,10 @@ fn zeros(module: &mut Module, operands: &[Shape], result: &Shape) -> Computation
     for (i, shape) in operands.iter().enumerate() {
         let name = module.unique_name("hollow.operand");
         let attrs = Attrs::new().with(AttrKey::ParameterNumber, AttrValue::Int(i as i64));
-        let new = NewInstruction { attrs, ..NewInstruction::new(Opcode::Parameter, shape.clone(), &[]).named(name) };
+        let new = NewInstruction {
+            attrs,
+            ..NewInstruction::new(Opcode::Parameter, shape.clone(), &[]).named(name)
+        };
         module.append(computation, new);
     }
     let root = zero(module, computation, result);

@@ -89,7 +89,9 @@ impl Walk<'_> {
                 return Err(Misfit { line: 0, message: missing(None) });
             };
             let takes = |kind: &str| {
-                (thunk.kind == kind).then_some(()).ok_or_else(|| Misfit { line: thunk.line, message: missing(Some(thunk)) })
+                (thunk.kind == kind)
+                    .then_some(())
+                    .ok_or_else(|| Misfit { line: thunk.line, message: missing(Some(thunk)) })
             };
             match instr.opcode {
                 Opcode::While => {
@@ -105,16 +107,16 @@ impl Walk<'_> {
                 Opcode::Conditional => {
                     takes("kConditional")?;
                     rest.next();
+                    // By order, not by name: XLA writes `false_branch:` above the thunks of the computation that runs if the predicate is true.
                     for (i, called) in instr.attrs.called_computations().into_iter().enumerate() {
-                        let names = [format!("branch_{i}"), ["true_branch", "false_branch"].get(i).map_or(String::new(), |s| (*s).to_owned())];
-                        let section = names.iter().find(|n| thunk.sections.iter().any(|(s, _)| s == *n));
-                        let section = section.unwrap_or(&names[0]).clone();
-                        self.section(thunk, called, &section)?;
+                        let section = thunk.sections.get(i).map_or(&[][..], |(_, thunks)| thunks);
+                        self.part(thunk, called, section)?;
                     }
                 }
                 Opcode::AsyncStart => {
                     rest.next();
-                    let inner = thunk.sections.iter().find(|(name, _)| name.is_empty()).map(|(_, inner)| &inner[..]);
+                    let inner =
+                        thunk.sections.iter().find(|(name, _)| name.is_empty()).map(|(_, inner)| &inner[..]);
                     let called = instr.attrs.called_computations();
                     if let (Some(inner), Some(&called)) = (inner, called.first()) {
                         self.computation(called, inner)?;
@@ -128,7 +130,12 @@ impl Walk<'_> {
 
     fn section(&mut self, thunk: &Thunk, called: ComputationId, name: &str) -> Result<(), Misfit> {
         let section = thunk.sections.iter().find(|(section, _)| section == name);
-        self.computation(called, section.map_or(&[], |(_, thunks)| thunks)).map_err(|misfit| match misfit.line {
+        self.part(thunk, called, section.map_or(&[], |(_, thunks)| thunks))
+    }
+
+    /// A computation with its own thunks, which belong to `thunk`.
+    fn part(&mut self, thunk: &Thunk, called: ComputationId, thunks: &[Thunk]) -> Result<(), Misfit> {
+        self.computation(called, thunks).map_err(|misfit| match misfit.line {
             0 => Misfit { line: thunk.line, ..misfit },
             _ => misfit,
         })
@@ -169,12 +176,14 @@ pub(super) fn sorts(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     match (instr.opcode, instr.attrs.computation(AttrKey::Calls)) {
         (Opcode::Sort, _) => true,
-        (Opcode::Fusion, Some(fused)) => module.instructions(fused).any(|id| module.instr(id).opcode == Opcode::Sort),
+        (Opcode::Fusion, Some(fused)) => {
+            module.instructions(fused).any(|id| module.instr(id).opcode == Opcode::Sort)
+        }
         (_, _) => false,
     }
 }
 
-/// Whether XLA:GPU has no thunk for an instruction: it gives other names to what is there, or has no elements.
+/// Whether XLA:GPU has no thunk for an instruction: it gives other names to what is there, or has no elements (of which copies have one).
 fn executes_nothing(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     let names_only = matches!(
@@ -189,9 +198,13 @@ fn executes_nothing(module: &Module, id: InstrId) -> bool {
             | Opcode::AddDependency
             | Opcode::Domain
     );
-    let empty = |shape: &Shape| shape.leaves().into_iter().all(|l| l.as_array().is_some_and(|a| a.elements() == 0));
-    let calls = matches!(instr.opcode, Opcode::While | Opcode::Conditional | Opcode::Call | Opcode::CustomCall);
-    names_only || !calls && empty(&instr.shape)
+    let empty =
+        |shape: &Shape| shape.leaves().into_iter().all(|l| l.as_array().is_some_and(|a| a.elements() == 0));
+    let works = matches!(
+        instr.opcode,
+        Opcode::While | Opcode::Conditional | Opcode::Call | Opcode::CustomCall | Opcode::Copy
+    );
+    names_only || !works && empty(&instr.shape)
 }
 
 #[cfg(test)]

@@ -83,11 +83,16 @@ pub(super) fn parse(text: &str) -> Result<Vec<Thunk>, BadLine> {
             };
             owner.sections.push((name.to_owned(), Vec::new()));
         } else {
-            return Err(bad(format!("`{}` is neither a thunk nor the name of a part of one", shortened(text))));
+            return Err(bad(format!(
+                "`{}` is neither a thunk nor the name of a part of one",
+                shortened(text)
+            )));
         }
     }
     close(&mut open, 1);
-    let (_, root) = open.pop().unwrap_or_else(|| (0, Thunk { line: 0, kind: String::new(), launch: None, sections: Vec::new() }));
+    let (_, root) = open
+        .pop()
+        .unwrap_or_else(|| (0, Thunk { line: 0, kind: String::new(), launch: None, sections: Vec::new() }));
     Ok(root.sections.into_iter().next().map(|(_, thunks)| thunks).unwrap_or_default())
 }
 
@@ -131,15 +136,17 @@ fn launch(text: &str, line: usize) -> Result<KernelLaunch, String> {
         Ok::<_, String>(text[at + key.len()..].trim_start())
     };
     let three = |key: &str| {
-        let wrong = || format!("the launch of `{kernel}`: `{key}` is not followed by three sizes, such as [8, 1, 1]");
+        let wrong =
+            || format!("the launch of `{kernel}`: `{key}` is not followed by three sizes, such as [8, 1, 1]");
         let list = after(key)?.strip_prefix('[').and_then(|t| t.split_once(']')).ok_or_else(wrong)?.0;
         let sizes: Vec<u32> =
             list.split(',').map(|n| n.trim().parse()).collect::<Result<_, _>>().map_err(|_| wrong())?;
         <[u32; 3]>::try_from(sizes).map_err(|_| wrong())
     };
     let shared = after("shared_memory:")?.split_whitespace().next().and_then(|n| n.parse().ok());
-    let shared_bytes = shared
-        .ok_or_else(|| format!("the launch of `{kernel}`: `shared_memory:` is not followed by a number of bytes"))?;
+    let shared_bytes = shared.ok_or_else(|| {
+        format!("the launch of `{kernel}`: `shared_memory:` is not followed by a number of bytes")
+    })?;
     let (grid, block) = (three("grid:")?, three("threads:")?);
     Ok(KernelLaunch { line, kernel: kernel.to_owned(), grid, block, shared_bytes })
 }
@@ -183,7 +190,10 @@ condition:
         );
         let [_, (_, body)] = &list[1].sections[..] else { panic!() };
         let sine = body[0].sections[1].1[0].launch.as_ref().unwrap();
-        assert_eq!((sine.kernel.as_str(), sine.grid, sine.block, sine.shared_bytes, sine.line), ("wrapped_sine", [2, 3, 1], [128, 1, 1], 16, 9));
+        assert_eq!(
+            (sine.kernel.as_str(), sine.grid, sine.block, sine.shared_bytes, sine.line),
+            ("wrapped_sine", [2, 3, 1], [128, 1, 1], 16, 9)
+        );
     }
 
     #[test]
@@ -203,7 +213,8 @@ condition:
             let e = parse(text).unwrap_err();
             assert!(e.line == line && e.message.contains(part), "{text}: {e}");
         }
-        let deep: String = (0..200).map(|i| format!("{}001: kAsyncStart [source | sink]\n", " ".repeat(i))).collect();
+        let deep: String =
+            (0..200).map(|i| format!("{}001: kAsyncStart [source | sink]\n", " ".repeat(i))).collect();
         assert!(parse(&deep).unwrap_err().message.contains("nested"));
     }
 }
