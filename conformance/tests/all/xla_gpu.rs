@@ -168,7 +168,8 @@ fn whole() {
     assert!(out(&o).contains("same bits 100.0%") && out(&o).contains("2 kernels"), "{}", out(&o));
     // The files may have the name of a program before theirs, beside those of others.
     let prefixed = dump(&d, "prefixed", |_, _| None);
-    for (file, text) in fs::read_dir(&folder).unwrap().map(|f| f.unwrap()).map(|f| (f.file_name(), f.path())) {
+    for (file, text) in fs::read_dir(&folder).unwrap().map(|f| f.unwrap()).map(|f| (f.file_name(), f.path()))
+    {
         let text = fs::read(text).unwrap();
         for prefix in ["module_0001.jit_m.", "module_0002.jit_n."] {
             fs::write(d.path("prefixed").join(format!("{prefix}{}", file.to_str().unwrap())), &text).unwrap();
@@ -220,7 +221,11 @@ fn faults() {
     // What is changed, and what is said of it. The kernel's guard is on line 19 of its file.
     let cases = [
         ("setp.ge.u32 %p1, %r3, 100", "setp.ge.u32 %p1, %r3, 200", "Invalid __global__ read of size 4 bytes"),
-        ("setp.ge.u32 %p1, %r3, 100", "setp.ge.u32 %p1, %r3, 99", "leaves 4 of the 400 bytes of the result unwritten"),
+        (
+            "setp.ge.u32 %p1, %r3, 100",
+            "setp.ge.u32 %p1, %r3, 99",
+            "leaves 4 of the 400 bytes of the result unwritten",
+        ),
         ("add.s64 %rd5, %rd2, %rd3", "add.s64 %rd5, %rd2, 4", "race"),
         ("mul.wide.u32 %rd3, %r3, 4", "mul.wide.u32 %rd3, %r3, 2", "misaligned"),
         ("ld.global.b32 %r4, [%rd4]", "ld.global.b32 %r4, [%rd5]", "ninitialized"),
@@ -233,7 +238,10 @@ fn faults() {
         let text = format!("{}{}", out(&o), err(&o));
         assert!(text.to_lowercase().contains(&said.to_lowercase()), "{to}: {text}");
         assert!(text.contains("kernel `loop_add_fusion` of `loop_add_fusion`"), "{to}: {text}");
-        assert!(said.contains("unwritten") || text.contains("1.ptx") && text.contains(", line "), "{to}: {text}");
+        assert!(
+            said.contains("unwritten") || text.contains("1.ptx") && text.contains(", line "),
+            "{to}: {text}"
+        );
     }
     // A kernel without end stops at its fuel.
     let folder = dump(&d, "endless", changed("1.ptx", "$done:\n", "$done:\n    bra $done;\n"));
@@ -248,21 +256,68 @@ fn faults() {
 fn damaged() {
     let d = Dir::new();
     let source = d.file("m.hlo", SOURCE);
-    let cases: [(&str, &dyn Fn(&str, String) -> Option<String>, i32, &str); 14] = [
+    let cases: [(&str, &dyn Fn(&str, String) -> Option<String>, i32, &str); 16] = [
         ("no list", &|f, t| (f != "thunk_sequence.txt").then_some(t), 2, "there is no launch list"),
-        ("no hlo", &|f, t| (f != "sm_9.0a_gpu_after_optimizations.txt").then_some(t), 2, "there is no optimized HLO"),
+        (
+            "no hlo",
+            &|f, t| (f != "sm_9.0a_gpu_after_optimizations.txt").then_some(t),
+            2,
+            "there is no optimized HLO",
+        ),
         ("no buffers", &|f, t| (!f.contains("assignment")).then_some(t), 2, "there is no buffer assignment"),
-        ("no ptx", &|f, t| (!f.contains("ptx")).then_some(t), 4, "line 1: the kernel `loop_add_fusion` of `loop_add_fusion` is in no PTX file"),
+        (
+            "no ptx",
+            &|f, t| (!f.contains("ptx")).then_some(t),
+            4,
+            "line 1: the kernel `loop_add_fusion` of `loop_add_fusion` is in no PTX file",
+        ),
         ("one ptx", &|f, t| (f != "3.ptx").then_some(t), 4, "line 2: the kernel `loop_add_fusion_1`"),
         ("cut", &|f, t| Some(if f == "1.ptx" { t[..400].to_owned() } else { t }), 3, "1.ptx: error[X"),
         ("unknown", &changed("1.ptx", "mul.wide.u32", "mulwide.u32"), 4, "line 21"),
         ("future", &changed("1.ptx", ".version 8.0", ".version 99.0"), 3, "line 1"),
-        ("twice", &|f, t| Some(if f == "3.ptx" { kernel("loop_add_fusion", "mov.b32 %r5, %r4;") } else { t }), 4, "is in 1.ptx too"),
-        ("parameters", &changed("1.ptx", ",\n    .param .u64 loop_add_fusion_param_1", ""), 4, "loop_add_fusion_param_1"),
+        (
+            "twice",
+            &|f, t| Some(if f == "3.ptx" { kernel("loop_add_fusion", "mov.b32 %r5, %r4;") } else { t }),
+            4,
+            "is in 1.ptx too",
+        ),
+        (
+            "parameters",
+            &changed("1.ptx", ",\n    .param .u64 loop_add_fusion_param_1", ""),
+            4,
+            "loop_add_fusion_param_1",
+        ),
         ("short list", &changed("thunk_sequence.txt", "002: ", "\n# "), 3, "thunk_sequence.txt: line 3"),
-        ("long list", &|f, t| Some(if f == "thunk_sequence.txt" { format!("{t}{t}") } else { t }), 4, "line 3: kCustomKernel of `loop_add_fusion`: no instruction"),
-        ("block", &changed("thunk_sequence.txt", "threads: [32, 1, 1]", "threads: [0, 1, 1]"), 1, "at least one block and one thread"),
-        ("assignment", &changed("sm_9.0a_gpu_after_optimizations-buffer-assignment.txt", "(size=400,offset=0)", "(400)"), 3, "line 3"),
+        (
+            "long list",
+            &|f, t| Some(if f == "thunk_sequence.txt" { format!("{t}{t}") } else { t }),
+            4,
+            "line 3: kCustomKernel of `loop_add_fusion`: no instruction",
+        ),
+        (
+            "block",
+            &changed("thunk_sequence.txt", "threads: [32, 1, 1]", "threads: [0, 1, 1]"),
+            4,
+            "at least one block and one thread",
+        ),
+        (
+            "required",
+            &changed("thunk_sequence.txt", "threads: [32, 1, 1]", "threads: [64, 1, 1]"),
+            4,
+            "requires blocks of [32, 1, 1] threads",
+        ),
+        (
+            "shared",
+            &changed("thunk_sequence.txt", "shared_memory: 0 bytes", "shared_memory: 999999 bytes"),
+            4,
+            "bytes of dynamic shared memory",
+        ),
+        (
+            "assignment",
+            &changed("sm_9.0a_gpu_after_optimizations-buffer-assignment.txt", "(size=400,offset=0)", "(400)"),
+            3,
+            "line 3",
+        ),
     ];
     for (name, change, code, said) in cases {
         let folder = dump(&d, name, change);
@@ -376,7 +431,11 @@ fn ptx() {
     ] {
         let o = run("4", args);
         let text = format!("{}{}", out(&o), err(&o));
-        assert!(o.status.code() == Some(code) && text.contains(said), "{args:?}: {:?} {text}", o.status.code());
+        assert!(
+            o.status.code() == Some(code) && text.contains(said),
+            "{args:?}: {:?} {text}",
+            o.status.code()
+        );
     }
     let o = hlo(&["ptx", "run", &file, "--kernel", "sub", "--args", "zeros:f32[100]"]);
     ends(&o, 2);
@@ -419,7 +478,8 @@ fn kernel_by_kernel(dump: &str, case: &str) -> Result<(), String> {
     let mut npz = Npz::open(format!("{case}/inputs.npz"), 1 << 32).map_err(|f| f.to_string())?;
     let module = &program.module;
     let parameters = module.program_shape(module.entry()).ok_or("no program")?.parameters;
-    let shapes: Vec<_> = parameters.iter().flat_map(|s| s.leaves()).filter_map(|s| s.as_array().cloned()).collect();
+    let shapes: Vec<_> =
+        parameters.iter().flat_map(|s| s.leaves()).filter_map(|s| s.as_array().cloned()).collect();
     let named = shapes.iter().enumerate().map(|(i, s)| (format!("arg{i}"), s));
     let inputs = vec![npz.arrays(named).map_err(|f| f.to_string())?];
     let settings = Settings::default();
@@ -432,7 +492,8 @@ fn kernel_by_kernel(dump: &str, case: &str) -> Result<(), String> {
     let executable = hlo_conformance::engine::Engine::compile(&engine, engine.optimized());
     let executable = executable.map_err(|o| format!("{:?}", o.diagnostic()))?;
     let allowances = settings.policy.allowances(&engine);
-    let found = replay(&subject, &*executable, allowances, &settings).map_err(|o| format!("{:?}", o.diagnostic()))?;
+    let found =
+        replay(&subject, &*executable, allowances, &settings).map_err(|o| format!("{:?}", o.diagnostic()))?;
     match found.class() {
         Class::Same | Class::Explained => Ok(()),
         Class::Undecided | Class::Wrong => Err(format!("{:?} {:?}", found.first(), found.ended)),

@@ -234,7 +234,8 @@ fn kernel(
     let mut only_results = false;
     for (number, launch) in &launches {
         let code = &ptx[*number].loaded.module;
-        let Some(function) = code.kernel(&launch.kernel).map(|k| &code.functions[k]) else { continue };
+        let Some(index) = code.kernel(&launch.kernel) else { continue };
+        let function = &code.functions[index];
         let takes = function.params.len();
         let of_results = takes == results.len() && takes != all.len();
         if takes != all.len() && !(of_results && sorts(module, id)) {
@@ -252,6 +253,11 @@ fn kernel(
             ));
         }
         only_results = of_results;
+        let call = hlo_ptx::Launch::new(launch.grid, launch.block, launch.shared_bytes, &vec![0; takes]);
+        hlo_ptx::exec::check_launch(code, index, &call).map_err(|why| {
+            let (file, line) = (&ptx[*number].file, function.line);
+            (launch.line, format!("the launch of `{}` ({file}, line {line}) does not fit: {why}", launch.kernel))
+        })?;
     }
     let arguments = if only_results { results } else { all };
     Ok(Kernel { launches, arguments, begins_as })

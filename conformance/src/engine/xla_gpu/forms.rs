@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** an instruction has kernels only if it computes what the dump's instruction of its name does: the same program of it alone, but for names.
 
-use hlo::{InstrId, Module, ProgramShape, Shape, fingerprint};
+use hlo::{InstrId, Module, Shape, fingerprint};
 use rustc_hash::FxHashMap;
 
 use super::dump::Dump;
@@ -52,25 +52,18 @@ fn is_same(module: &Module, id: InstrId, dump: &Module, of: InstrId) -> bool {
         && fingerprint(&alone(module, &[id]).module) == fingerprint(&alone(dump, &[of]).module)
 }
 
-/// Whether a program is of instructions of the dump, or takes and gives what the dumped program does. Errors: why not.
-pub(super) fn fits(dump: &Dump, module: &Module) -> Result<(), String> {
-    let [here, there] = [module, &dump.module].map(|m| m.program_shape(m.entry()));
-    let same = here.zip(there).is_some_and(|(here, there)| takes_and_gives_the_same(&here, &there));
-    if same || launches(dump, module).is_some() {
-        return Ok(());
-    }
-    Err(format!(
-        "{} has other parameters or results than the program, and none of its instructions",
-        dump.file
-    ))
-}
-
-fn takes_and_gives_the_same(here: &ProgramShape, there: &ProgramShape) -> bool {
-    let leaves = |shapes: &[Shape]| {
-        shapes.iter().flat_map(|s| s.leaves().into_iter().cloned()).collect::<Vec<Shape>>()
+/// Whether a program takes and gives the arrays that the dumped one does. Errors: it does not.
+pub(super) fn takes_and_gives_the_same(dump: &Dump, module: &Module) -> Result<(), String> {
+    let leaves = |shape: &Shape| shape.leaves().into_iter().cloned().collect::<Vec<Shape>>();
+    let of = |m: &Module| {
+        let shape = m.program_shape(m.entry())?;
+        Some((shape.parameters.iter().flat_map(leaves).collect::<Vec<Shape>>(), leaves(&shape.result)))
     };
-    let equal =
-        |a: Vec<Shape>, b: Vec<Shape>| a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.compatible(b));
-    equal(leaves(&here.parameters), leaves(&there.parameters))
-        && equal(leaves(std::slice::from_ref(&here.result)), leaves(std::slice::from_ref(&there.result)))
+    let equal = |a: &[Shape], b: &[Shape]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.compatible(b));
+    match of(module).zip(of(&dump.module)) {
+        Some((here, there)) if equal(&here.0, &there.0) && equal(&here.1, &there.1) => Ok(()),
+        Some(_) | None => {
+            Err(format!("{} has other parameters or results than the program, and none of its instructions", dump.file))
+        }
+    }
 }

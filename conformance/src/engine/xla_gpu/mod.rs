@@ -7,7 +7,7 @@
 //! What an engine of a folder runs ([`forms`]):
 //! - **the optimized module itself**, or any program of instructions of it (such as those that `hlo isolate` and `hlo reduce` make): then the
 //!   replay injects the reference's values into each kernel's operands, and each kernel is judged alone;
-//! - **the program that XLA compiled**, or whatever takes and gives the same arrays: then its results are judged.
+//! - **the program that XLA compiled**: the first one that takes and gives the same arrays. Then its results are judged.
 //!
 //! | file | what |
 //! |---|---|
@@ -33,10 +33,10 @@ mod observe;
 mod schedule;
 mod thunks;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use hlo::diag::codes;
-use hlo::{Diagnostic, InstrId, Module, Span};
+use hlo::{Diagnostic, InstrId, Module, Span, fingerprint};
 use hlo_interp::{Devices, Observer};
 
 use super::interpreter::interpret;
@@ -56,13 +56,25 @@ const DEFAULT_FUEL: u64 = 1 << 36;
 pub struct XlaGpuEngine {
     name: String,
     dump: Arc<Dump>,
+    /// What it was given first.
+    program: OnceLock<Program>,
+}
+
+/// The program that an engine of a folder was given first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Program {
+    /// The optimized module, or a part of it.
+    Optimized,
+    /// What was compiled, by its fingerprint. Another program that takes and gives the same arrays is not what the dump is of.
+    Source(u128),
 }
 
 impl XlaGpuEngine {
     /// Reads a folder, or the files of one that begin with a prefix. Errors: a part is missing ([`Exit::Usage`]), is not what it should be
     /// ([`Exit::Parse`]), or does not fit the others ([`Exit::Verify`]).
     pub fn folder(path: &str) -> Result<Self, Failure> {
-        Ok(Self { name: format!("xla-gpu:{path}"), dump: Arc::new(Dump::read(path)?) })
+        let dump = Arc::new(Dump::read(path)?);
+        Ok(Self { name: format!("xla-gpu:{path}"), dump, program: OnceLock::new() })
     }
 
     /// The optimized module: each kernel is judged alone where this is the program.
@@ -103,7 +115,16 @@ impl Engine for XlaGpuEngine {
         if devices.count() != 1 {
             return Err(unsupported(format!("`{}` is a program of one device", self.name)));
         }
-        forms::fits(&self.dump, module).map_err(unsupported)
+        if forms::launches(&self.dump, module).is_some() {
+            self.program.get_or_init(|| Program::Optimized);
+            return Ok(());
+        }
+        forms::takes_and_gives_the_same(&self.dump, module).map_err(unsupported)?;
+        let this = Program::Source(fingerprint(module));
+        if *self.program.get_or_init(|| this) == this {
+            return Ok(());
+        }
+        Err(unsupported(format!("{} is of another program, and has none of its instructions", self.dump.file)))
     }
 
     fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome> {
