@@ -184,6 +184,15 @@ fn whole() {
     let o = run_on(&d, &other, &folder);
     ends(&o, 5);
     assert!(err(&o).contains("other parameters or results"), "{}", err(&o));
+    // A value that the dump leaves out.
+    let elided = |file: &str, text: String| {
+        let text = text.replace("%one = f32[] constant(1)", "%one = f32[] constant({...})");
+        same(file, text)
+    };
+    let elided = dump(&d, "elided", elided);
+    let o = run_on(&d, &source, &elided);
+    ends(&o, 5);
+    assert!(format!("{}{}", out(&o), err(&o)).contains("leaves out the value of `one`"), "{}", err(&o));
     let wrong = dump(&d, "wrong", changed("3.ptx", "%r4, %r4", "%r4, 0f00000000"));
     ends(&run_on(&d, &source, &wrong), 1);
 }

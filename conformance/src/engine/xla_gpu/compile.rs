@@ -76,6 +76,8 @@ impl XlaGpuCompiler {
             let mut launch = Launch::new(&self.python, false, Some(folder.root().path()))?;
             let command = launch.command();
             command.arg(&self.script).arg(&out).arg(&file).env("CUDA", &self.cuda);
+            // The script's variable for more of XLA's flags: values of all constants.
+            command.env("XF", "--xla_dump_large_constants=true");
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
             let mut process = launch.start()?;
             let said = process.stdout().map(|from| Tail::last(from, MOST_OUTPUT)).transpose()?;

@@ -256,7 +256,10 @@ fn kernel(
         let call = hlo_ptx::Launch::new(launch.grid, launch.block, launch.shared_bytes, &vec![0; takes]);
         hlo_ptx::exec::check_launch(code, index, &call).map_err(|why| {
             let (file, line) = (&ptx[*number].file, function.line);
-            (launch.line, format!("the launch of `{}` ({file}, line {line}) does not fit: {why}", launch.kernel))
+            (
+                launch.line,
+                format!("the launch of `{}` ({file}, line {line}) does not fit: {why}", launch.kernel),
+            )
         })?;
     }
     let arguments = if only_results { results } else { all };
