@@ -151,9 +151,15 @@ fn changed<'a>(which: &'a str, from: &'a str, to: &'a str) -> impl Fn(&str, Stri
 }
 
 fn run_on(d: &Dir, program: &str, folder: &str) -> std::process::Output {
+    run_with(d, program, folder, &[])
+}
+
+/// In the folder of the test, where findings are saved.
+fn run_with(d: &Dir, program: &str, folder: &str, options: &[&str]) -> std::process::Output {
     let platform = format!("xla-gpu:{folder}");
     std::process::Command::new(env!("CARGO_BIN_EXE_hlo"))
         .args(["run", program, "--platform", &platform])
+        .args(options)
         .current_dir(d.path(""))
         .output()
         .unwrap()
@@ -184,6 +190,11 @@ fn whole() {
     let o = run_on(&d, &other, &folder);
     ends(&o, 5);
     assert!(err(&o).contains("other parameters or results"), "{}", err(&o));
+    // XLA takes tuples of parameters apart.
+    let tuple = SOURCE
+        .replace("{(f32[100]{0})->", "{((f32[100]{0}))->")
+        .replace("x = f32[100]{0} parameter(0)", "t = (f32[100]{0}) parameter(0)\n  x = f32[100]{0} get-tuple-element(t), index=0");
+    ends(&run_on(&d, &d.file("tuple.hlo", tuple), &folder), 0);
     // A value that the dump leaves out.
     let elided = |file: &str, text: String| {
         let text = text.replace("%one = f32[] constant(1)", "%one = f32[] constant({...})");
@@ -254,11 +265,10 @@ fn faults() {
     }
     // A kernel without end stops at its fuel.
     let folder = dump(&d, "endless", changed("1.ptx", "$done:\n", "$done:\n    bra $done;\n"));
-    let platform = format!("xla-gpu:{folder}");
-    let o = hlo(&["run", &source, "--platform", &platform, "--fuel", "100000"]);
+    let o = run_with(&d, &source, &folder, &["--fuel", "100000"]);
     ends(&o, 6);
     assert!(format!("{}{}", out(&o), err(&o)).contains("did not end"), "{}{}", out(&o), err(&o));
-    let o = hlo(&["run", &source, "--platform", &platform, "--timeout", "1"]);
+    let o = run_with(&d, &source, &folder, &["--timeout", "1"]);
     ends(&o, 6);
 }
 

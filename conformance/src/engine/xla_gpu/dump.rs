@@ -205,7 +205,7 @@ impl Dump {
                     }
                 }
             }
-            if launches.len() == launched.launches.len() {
+            if launches.len() == launched.launches.len() && !reads_sizes(&module, id) {
                 let kernel = kernel(&module, id, launches, &names, &ptx);
                 kernels[id.index()] =
                     Some(kernel.map_err(|(line, message)| at(&files.thunks, line, Exit::Verify, &message))?);
@@ -213,6 +213,16 @@ impl Dump {
         }
         Ok(Dump { module, file: files.optimized.display().to_string(), kernels, ptx })
     }
+}
+
+/// Whether an instruction's kernels read or write sizes of dynamic dimensions, which XLA keeps behind the elements: they are executed as HLO.
+fn reads_sizes(module: &Module, id: InstrId) -> bool {
+    let instr = module.instr(id);
+    let dynamic = |s: &Shape| s.leaves().into_iter().any(|l| l.as_array().is_some_and(ArrayShape::is_dynamic));
+    let target = instr.attrs.str(AttrKey::CustomCallTarget);
+    matches!(target, Some("PadToStatic" | "SliceToDynamic"))
+        || dynamic(&instr.shape)
+        || instr.operands().iter().any(|&o| dynamic(&module.instr(o).shape))
 }
 
 /// The arguments of an instruction's kernels. Errors: line of the launch, and why it does not fit.

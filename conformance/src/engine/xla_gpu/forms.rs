@@ -73,7 +73,8 @@ fn laid_out(shape: &Shape) -> Shape {
 /// A constant whose value the dump's text does not have.
 pub(super) fn left_out(dump: &Dump) -> Option<&str> {
     let mut all = dump.module.computations().iter().flat_map(|&c| dump.module.instructions(c));
-    let elided = |id: &InstrId| matches!(dump.module.instr(*id).attrs.constant_value(), Some(ConstantValue::Elided));
+    let elided =
+        |id: &InstrId| matches!(dump.module.instr(*id).attrs.constant_value(), Some(ConstantValue::Elided));
     all.find(elided).map(|id| &*dump.module.instr(id).name)
 }
 

@@ -40,7 +40,7 @@ use hlo::{Diagnostic, InstrId, Module, Span, fingerprint};
 use hlo_interp::{Devices, Observer};
 
 use super::interpreter::interpret;
-use super::{Allowances, Compilation, Engine, Executable, Form, Inputs, Outcome, RunOptions, not_observable};
+use super::{Allowances, Compilation, Engine, Executable, Form, Inputs, Outcome, RunOptions, flatten, not_observable};
 use crate::exit::{Exit, Failure};
 use dump::Dump;
 use launch::{Failed, Limits};
@@ -181,6 +181,16 @@ impl Compiled {
     }
 }
 
+impl Compiled {
+    /// The program's arguments as the optimized module takes them: XLA may have taken tuples apart.
+    fn flattened(&self, inputs: Inputs) -> Result<Inputs, Outcome> {
+        let mut arrays = Vec::new();
+        inputs.arguments.into_iter().flatten().for_each(|literal| flatten(literal, &mut arrays));
+        let arguments = Inputs::new(&self.form, &[arrays]).map_err(Outcome::before)?.arguments;
+        Ok(Inputs { arguments, host: inputs.host })
+    }
+}
+
 impl Executable for Compiled {
     fn run(&self, inputs: Inputs, options: &RunOptions, observer: Option<Arc<dyn Observer>>) -> Outcome {
         if observer.is_some() && matches!(self.seen, Seen::Nothing) {
@@ -189,6 +199,13 @@ impl Executable for Compiled {
         if options.devices.count() != 1 {
             return Outcome::Unsupported(unsupported(format!("`{}` is a program of one device", self.name)));
         }
+        let inputs = match &self.seen {
+            Seen::Program | Seen::Optimized(_) => inputs,
+            Seen::Nothing => match self.flattened(inputs) {
+                Ok(inputs) => inputs,
+                Err(outcome) => return outcome,
+            },
+        };
         let limits =
             Limits { fuel: options.limits.fuel.unwrap_or(DEFAULT_FUEL), memory_bytes: options.memory_left() };
         let host = Arc::new(Host {

@@ -77,7 +77,10 @@ pub(super) fn parse(text: &str) -> Result<Vec<Thunk>, BadLine> {
             }
             open.push((column + 1, thunk(text, number + 1).map_err(bad)?));
         } else if let Some(name) = text.strip_suffix(':') {
-            close(&mut open, column + 2);
+            // XLA writes `condition:` at the margin, however deep the loop is; it follows the loop's own line.
+            if name != "condition" {
+                close(&mut open, column + 2);
+            }
             let Some((_, owner)) = open.last_mut().filter(|(at, _)| *at > 0) else {
                 return Err(bad(format!("`{text}` belongs to no thunk")));
             };
@@ -169,6 +172,11 @@ condition:
     011: kAsyncStart   [prev=010 (1) | sink        ] stream=computation_stream[0], async_id=11
         013: kDynamicSliceFusion [source | sink] params=1, results=1
             012: kCopy [source | sink] kCopy
+        014: kWhile [source | sink]
+condition:
+            015: kMemset [source | sink]
+          body:
+            016: kMemzero [source | sink]
 020: kFft [source | sink] (no description)
 ";
 
@@ -186,7 +194,7 @@ condition:
         assert_eq!(
             outline(&list),
             "kCopy, kWhile condition(kCustomKernel) body(kConditional branch_0() branch_1(kCustomKernel), \
-             kAsyncStart (kDynamicSliceFusion (kCopy))), kFft"
+             kAsyncStart (kDynamicSliceFusion (kCopy), kWhile condition(kMemset) body(kMemzero))), kFft"
         );
         let [_, (_, body)] = &list[1].sections[..] else { panic!() };
         let sine = body[0].sections[1].1[0].launch.as_ref().unwrap();
