@@ -191,9 +191,10 @@ fn whole() {
     ends(&o, 5);
     assert!(err(&o).contains("other parameters or results"), "{}", err(&o));
     // XLA takes tuples of parameters apart.
-    let tuple = SOURCE
-        .replace("{(f32[100]{0})->", "{((f32[100]{0}))->")
-        .replace("x = f32[100]{0} parameter(0)", "t = (f32[100]{0}) parameter(0)\n  x = f32[100]{0} get-tuple-element(t), index=0");
+    let tuple = SOURCE.replace("{(f32[100]{0})->", "{((f32[100]{0}))->").replace(
+        "x = f32[100]{0} parameter(0)",
+        "t = (f32[100]{0}) parameter(0)\n  x = f32[100]{0} get-tuple-element(t), index=0",
+    );
     ends(&run_on(&d, &d.file("tuple.hlo", tuple), &folder), 0);
     // A value that the dump leaves out.
     let elided = |file: &str, text: String| {
@@ -272,10 +273,13 @@ fn faults() {
     ends(&o, 6);
 }
 
+/// What becomes of a part of a dump; `None`: it is not there.
+type Change<'a> = &'a dyn Fn(&str, String) -> Option<String>;
+
 fn damaged() {
     let d = Dir::new();
     let source = d.file("m.hlo", SOURCE);
-    let cases: [(&str, &dyn Fn(&str, String) -> Option<String>, i32, &str); 16] = [
+    let cases: [(&str, Change<'_>, i32, &str); 16] = [
         ("no list", &|f, t| (f != "thunk_sequence.txt").then_some(t), 2, "there is no launch list"),
         (
             "no hlo",

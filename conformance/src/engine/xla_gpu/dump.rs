@@ -218,7 +218,8 @@ impl Dump {
 /// Whether an instruction's kernels read or write sizes of dynamic dimensions, which XLA keeps behind the elements: they are executed as HLO.
 fn reads_sizes(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
-    let dynamic = |s: &Shape| s.leaves().into_iter().any(|l| l.as_array().is_some_and(ArrayShape::is_dynamic));
+    let dynamic =
+        |s: &Shape| s.leaves().into_iter().any(|l| l.as_array().is_some_and(ArrayShape::is_dynamic));
     let target = instr.attrs.str(AttrKey::CustomCallTarget);
     matches!(target, Some("PadToStatic" | "SliceToDynamic"))
         || dynamic(&instr.shape)

@@ -40,7 +40,9 @@ use hlo::{Diagnostic, InstrId, Module, Span, fingerprint};
 use hlo_interp::{Devices, Observer};
 
 use super::interpreter::interpret;
-use super::{Allowances, Compilation, Engine, Executable, Form, Inputs, Outcome, RunOptions, flatten, not_observable};
+use super::{
+    Allowances, Compilation, Engine, Executable, Form, Inputs, Outcome, RunOptions, flatten, not_observable,
+};
 use crate::exit::{Exit, Failure};
 use dump::Dump;
 use launch::{Failed, Limits};
