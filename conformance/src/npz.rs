@@ -98,6 +98,36 @@ impl Npz {
         self.archive.index_for_name(&format!("{array}.npy")).is_some()
     }
 
+    /// Type and dimensions of an array, by the type that numpy has for it: `u1` is u8. Errors: [`Exit::Usage`] if it is missing, damaged, or of no such type.
+    pub fn shape(&mut self, array: &str) -> Result<ArrayShape, Failure> {
+        use ElementType as T;
+        const KNOWN: [ElementType; 14] = [
+            T::Pred,
+            T::S8,
+            T::S16,
+            T::S32,
+            T::S64,
+            T::U8,
+            T::U16,
+            T::U32,
+            T::U64,
+            T::F16,
+            T::F32,
+            T::F64,
+            T::C64,
+            T::C128,
+        ];
+        let usage = |what: String| Failure::usage(format!("{}: {array}: {what}", self.name));
+        let entry = self.archive.by_name(&format!("{array}.npy"));
+        let header = entry.map_err(|e| e.to_string()).and_then(|mut entry| read_header(&mut entry));
+        let header = header.map_err(|e| usage(format!("cannot be read: {e}")))?;
+        let accepts = |ty: &ElementType| Format::of(*ty).accepts(&header.descr).is_some();
+        let ty =
+            KNOWN.into_iter().find(accepts).ok_or_else(|| usage(format!("has type {}", header.descr)))?;
+        let dims: Option<Vec<i64>> = header.shape.iter().map(|&d| i64::try_from(d).ok()).collect();
+        dims.map(|dims| ArrayShape::new(ty, &dims)).ok_or_else(|| usage("has dimensions beyond 2^63".into()))
+    }
+
     /// The array of this name as a value of the given type and dimensions.
     /// Errors: missing, of other dimensions or another type, damaged: [`Exit::Usage`]; too large: [`Exit::Trap`].
     pub fn array(&mut self, array: &str, shape: &ArrayShape) -> Result<ArrayLiteral, Failure> {

@@ -92,6 +92,11 @@ impl Memory {
         Memory { allocations: Vec::new(), next: GLOBAL_BASE, used: 0, limit }
     }
 
+    /// Sets how many bytes it holds at most, what it holds already included.
+    pub fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+    }
+
     /// Allocates; nothing of it is written.
     ///
     /// # Errors

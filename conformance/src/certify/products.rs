@@ -49,7 +49,8 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Rad
         return None;
     }
     let xs = [lhs, rhs].map(|a| a.tensor);
-    let xs = [0, 1].map(|k| Factor::new(case.settings, xs[k], &radii[k], ty));
+    let xs =
+        [0, 1].map(|k| Factor::new(case.settings, xs[k], &radii[k], ty).in_tf32(case, xs[k].element_type()));
     if xs.iter().any(|x| x.special.contains(&true) || x.largest.iter().any(|m| !m.is_finite())) {
         return None;
     }

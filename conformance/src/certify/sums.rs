@@ -5,6 +5,7 @@
 //! one (Higham, Accuracy and Stability of Numerical Algorithms, section 4.2), where `u` is the unit of the accumulator. Magnitudes, how
 //! operands that are off move the sum, and numbers of terms are the same instruction in f64 on other operands.
 
+use hlo::attrs::Precision;
 use hlo::{AttrKey, ElementType, Opcode, Shape};
 use hlo_interp::{Accumulate, Tensor, Value};
 use rayon::prelude::*;
@@ -95,7 +96,7 @@ pub(super) fn products(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         .iter()
         .take(factors)
         .zip(radii)
-        .map(|(a, r)| Factor::new(case.settings, a.tensor, r, ty))
+        .map(|(a, r)| Factor::new(case.settings, a.tensor, r, ty).in_tf32(case, a.tensor.element_type()))
         .collect();
     let run = |of: &dyn Fn(usize) -> Vec<f64>| -> Option<Vec<f64>> {
         let args = case.args.iter().enumerate().map(|(k, a)| {
@@ -214,6 +215,15 @@ pub(super) fn term_count(case: &Case<'_>) -> f64 {
     case.instr.attrs.ints_or_empty(AttrKey::LhsContractingDims).iter().map(|&d| size(lhs, d)).product()
 }
 
+/// The relative error of an operand that is cut off to the 10 fraction bits of TF32, more than that of rounding to them.
+const TF32_UNIT: f64 = 1.0 / (1 << 10) as f64;
+
+/// Whether operands of f32 may be cut off to TF32: engines that do so do it where the instruction asks for no more precision.
+fn may_be_tf32(case: &Case<'_>) -> bool {
+    let asked = case.instr.attrs.precisions();
+    case.settings.allowances.tf32 && asked.is_none_or(|all| all.iter().all(|p| *p == Precision::Default))
+}
+
 /// An operand of products.
 pub(super) struct Factor {
     pub(super) value: Vec<f64>,
@@ -267,6 +277,19 @@ impl Factor {
             .collect();
         let value = each().map(|i| if special[i] { 0.0 } else { x.re[i] }).collect();
         Factor { value, magnitude, off, largest, special }
+    }
+
+    /// The same factor of a product of an element type, cut off to TF32 where engines may do that: what an element may be, times one and
+    /// [`TF32_UNIT`].
+    pub(super) fn in_tf32(mut self, case: &Case<'_>, ty: ElementType) -> Factor {
+        if ty == ElementType::F32 && may_be_tf32(case) {
+            for (off, largest) in self.off.iter_mut().zip(&mut self.largest) {
+                let cut = *largest * TF32_UNIT;
+                (*off, *largest) =
+                    (*off + cut, (*largest + cut).next_up() * f64::from(u8::from(*largest > 0.0)));
+            }
+        }
+        self
     }
 }
 

@@ -20,6 +20,7 @@ mod judging;
 mod opt;
 mod print;
 mod prove;
+mod ptx;
 mod reduce;
 mod run;
 mod serve;
@@ -144,6 +145,8 @@ enum Command {
     Exhaustive(exhaustive::Options),
     /// Prove that recorded values which differ are the ones in error
     Prove(prove::Options),
+    /// Run a PTX kernel with all checks, without a GPU; check and print PTX
+    Ptx(ptx::Options),
     /// Which opcodes filetests run on which element types
     Coverage(coverage::Options),
     /// What an error code means
@@ -169,6 +172,7 @@ impl Command {
             Command::Fuzz(o) => o.limits.memory_limit,
             Command::Reduce(o) => o.memory_limit,
             Command::Prove(o) => o.limits.memory_limit,
+            Command::Ptx(o) => o.memory_limit(),
             #[cfg(feature = "llvm")]
             Command::Compile(o) => o.limits.memory_limit,
             Command::Exec(o) => o.limits.memory_limit,
@@ -351,6 +355,7 @@ fn command_of(cli: &Cli, ui: &Ui) -> Result<Exit, Failure> {
         Command::Reduce(o) => reduce::run(o, ui),
         Command::Exhaustive(o) => exhaustive::run(o, ui),
         Command::Prove(o) => prove::run(o, ui),
+        Command::Ptx(o) => ptx::run(o, ui),
         Command::Coverage(o) => coverage::run(o, ui),
         Command::Explain(o) => explain::run(o, ui),
         Command::Completions(o) => completions::run(o, ui),

@@ -32,6 +32,10 @@ pub struct Allowances {
     /// `batch-norm-inference` may be `x * w + (offset - mean * w)` with `w = scale / sqrt(variance + epsilon)`: products may overflow although the result does not.
     #[serde(default)]
     pub affine_batch_norm: bool,
+    /// Operands of products of f32 (dot, convolution) may lose the low 13 bits of their significands, as TF32 does, unless the
+    /// instruction asks for more precision.
+    #[serde(default)]
+    pub tf32: bool,
     /// How far elementary functions may be off.
     #[serde(default)]
     pub functions: Functions,
@@ -49,10 +53,11 @@ impl Allowances {
         reciprocals: false,
         one_term_sums: false,
         affine_batch_norm: false,
+        tf32: false,
         functions: Functions::TABLE,
     };
 
-    /// All of them: what XLA:CPU does in some program or other.
+    /// What XLA:CPU does in some program or other: all of them but those that only accelerators take.
     pub const LOOSE: Allowances = Allowances {
         contraction: true,
         excess_precision: true,
@@ -63,11 +68,12 @@ impl Allowances {
         reciprocals: true,
         one_term_sums: true,
         affine_batch_norm: true,
+        tf32: false,
         functions: Functions::XLA_CPU,
     };
 
     /// The names that `--allow` takes.
-    pub const NAMES: [&str; 9] = [
+    pub const NAMES: [&str; 10] = [
         "contraction",
         "excess-precision",
         "flush-denormals",
@@ -77,9 +83,10 @@ impl Allowances {
         "reciprocals",
         "one-term-sums",
         "affine-batch-norm",
+        "tf32",
     ];
 
-    /// The liberty of a name, or all for `all`.
+    /// The liberty of a name; for `all` those of [`Allowances::LOOSE`].
     pub fn named(name: &str) -> Option<Allowances> {
         let strict = Allowances::STRICT;
         Some(match name {
@@ -92,6 +99,7 @@ impl Allowances {
             "reciprocals" => Allowances { reciprocals: true, ..strict },
             "one-term-sums" => Allowances { one_term_sums: true, ..strict },
             "affine-batch-norm" => Allowances { affine_batch_norm: true, ..strict },
+            "tf32" => Allowances { tf32: true, ..strict },
             "all" => Allowances { functions: Functions::TABLE, ..Allowances::LOOSE },
             _ => return None,
         })
@@ -110,6 +118,7 @@ impl Allowances {
             reciprocals: self.reciprocals | other.reciprocals,
             one_term_sums: self.one_term_sums | other.one_term_sums,
             affine_batch_norm: self.affine_batch_norm | other.affine_batch_norm,
+            tf32: self.tf32 | other.tf32,
             functions: self.functions.or(other.functions),
         }
     }
@@ -138,6 +147,7 @@ impl Allowances {
             self.reciprocals,
             self.one_term_sums,
             self.affine_batch_norm,
+            self.tf32,
         ];
         Self::NAMES.into_iter().zip(all).filter(|(_, granted)| *granted).map(|(name, _)| name).collect()
     }
@@ -154,9 +164,12 @@ mod tests {
         }
         let all =
             Allowances::NAMES.iter().fold(Allowances::STRICT, |a, n| a.or(Allowances::named(n).unwrap()));
-        assert_eq!(all, Allowances::named("all").unwrap());
+        let tf32 = Allowances::named("tf32").unwrap();
+        assert_eq!(all, Allowances::named("all").unwrap().or(tf32));
         assert_eq!(
-            all.or(Allowances { functions: Functions::XLA_CPU, ..Allowances::STRICT }),
+            Allowances::named("all")
+                .unwrap()
+                .or(Allowances { functions: Functions::XLA_CPU, ..Allowances::STRICT }),
             Allowances::LOOSE
         );
         assert_eq!(Allowances::named("fast"), None);

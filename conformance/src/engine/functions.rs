@@ -75,6 +75,9 @@ impl Functions {
     /// What XLA on the CPU may do: what is granted to compilers that nobody knows.
     pub const XLA_CPU: Functions = Functions { libraries: 1, given: [0; SLOTS] };
 
+    /// What XLA on GPUs may do.
+    pub const XLA_GPU: Functions = Functions { libraries: 2, given: [0; SLOTS] };
+
     /// What any library that was measured may do.
     pub const ANY: Functions = Functions { libraries: 0b1111, given: [0; SLOTS] };
 

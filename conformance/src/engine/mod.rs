@@ -16,6 +16,7 @@
 //! | `faulty:NAME` | the interpreter on what a wrong pass makes of it ([`passes`]) |
 //! | `recorded:FILE` | results that were recorded ([`recorded`]) |
 //! | `pjrt:PLUGIN.so` | a PJRT plugin in this process ([`pjrt`]) |
+//! | `xla-gpu:DIR`, `xla-gpu` | XLA's GPU compiler: its PTX, executed without a GPU ([`xla_gpu`]) |
 //! | `exec:COMMAND`, `serve:COMMAND` | another program ([`external`]) |
 //! | `child:ENGINE` | any of these in a process of its own ([`external`]) |
 
@@ -36,6 +37,7 @@ pub(crate) mod support;
 pub mod timed;
 #[cfg(feature = "llvm")]
 mod watched;
+pub mod xla_gpu;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -12,6 +12,7 @@ use super::passes::PassesEngine;
 use super::pjrt::PjrtEngine;
 use super::recorded::RecordedEngine;
 use super::timed::TimedEngine;
+use super::xla_gpu::{XlaGpuCompiler, XlaGpuEngine};
 use super::{Allowances, Engine, InterpreterEngine};
 use crate::exit::{Exit, Failure};
 use crate::{faults, frontend, variants};
@@ -27,6 +28,8 @@ pub const PLATFORMS: &[&str] = &[
     "faulty:NAME",
     "recorded:FILE",
     "pjrt:PLUGIN.so",
+    "xla-gpu",
+    "xla-gpu:DIR",
     "exec:COMMAND",
     "serve:COMMAND",
     "child:ENGINE",
@@ -39,6 +42,8 @@ pub fn stays_inside(name: &str) -> bool {
     match &*kind.to_ascii_lowercase() {
         "interpreter" | "cpu" | "host" | "passes" | "faulty" => true,
         "form" | "recorded" => std::fs::metadata(rest).is_ok_and(|there| there.is_file()),
+        // A folder is read; without one XLA is started.
+        "xla-gpu" => std::fs::metadata(rest).is_ok_and(|there| there.is_dir()),
         "child" => stays_inside(rest),
         _ => false,
     }
@@ -96,6 +101,8 @@ fn make(name: &str, timeout: Duration) -> Result<Arc<dyn Engine>, Failure> {
         }
         ("recorded", Some(path)) => Arc::new(RecordedEngine::new(path)),
         ("pjrt", Some(path)) => Arc::new(PjrtEngine::new(path)),
+        ("xla-gpu", Some(folder)) => Arc::new(XlaGpuEngine::folder(folder)?),
+        ("xla-gpu", None) => Arc::new(XlaGpuCompiler::new(timeout)?),
         ("exec", Some(command)) => Arc::new(ExternalEngine::command(command, timeout)),
         ("serve", Some(command)) => Arc::new(ExternalEngine::server(command, timeout)),
         ("child", Some(spec)) => {
@@ -313,7 +320,12 @@ mod tests {
         }
         let here = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
         assert!(stays_inside(&format!("recorded:{here}")) && stays_inside(&format!("child:form:{here}")));
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+        assert!(stays_inside(&format!("xla-gpu:{folder}")));
         for name in [
+            "xla-gpu",
+            "xla-gpu:",
+            "child:xla-gpu",
             "exec:true",
             "EXEC:true",
             "Serve:true",

@@ -40,6 +40,7 @@ mod steps;
 mod threads;
 mod time;
 mod watch;
+mod xla_gpu;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -75,6 +76,7 @@ fn main() {
     trials.extend(custom_calls::trials());
     trials.extend(output::trials());
     trials.extend(reduce::trials());
+    trials.extend(xla_gpu::trials());
     trials.extend(robust::trials());
     trials.extend(generated::trials());
     trials.extend(mlir::trials());

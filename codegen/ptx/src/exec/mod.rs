@@ -40,6 +40,8 @@ pub struct Options {
     pub max_reports: usize,
     /// Bytes that registers, local and shared memory of the blocks in flight may take.
     pub memory_limit: u64,
+    /// Called again and again while kernels run, so that whoever cancels a run can unwind it.
+    pub poll: Option<fn()>,
     /// Blocks that are run: the first ones of the grid, a sample of a large launch.
     pub blocks: u64,
 }
@@ -52,6 +54,7 @@ impl Default for Options {
             fuel: 1 << 40,
             max_reports: 100,
             memory_limit: 1 << 32,
+            poll: None,
             blocks: u64::MAX,
         }
     }
@@ -199,14 +202,6 @@ pub fn launch(
         return Err(stop(message, line));
     }
     let shared = SharedLayout::new(module, index as u32, launch.shared_bytes);
-    let most = shared_limit(module.arch);
-    if shared.fixed_bytes.saturating_add(launch.shared_bytes) > most {
-        let message = format!(
-            "the kernel uses {} bytes of static and {} bytes of dynamic shared memory; sm_{} has {most}",
-            shared.fixed_bytes, launch.shared_bytes, module.arch
-        );
-        return Err(stop(message, line));
-    }
     let mut params = vec![0_u8; function.param_bytes as usize];
     for (p, a) in function.params.iter().zip(&launch.arguments) {
         params[p.offset as usize..p.offset as usize + a.len()].copy_from_slice(a);
@@ -257,7 +252,11 @@ fn shared_limit(arch: u32) -> u64 {
     }
 }
 
-fn check_launch(module: &Module, kernel: usize, launch: &Launch) -> Result<(), String> {
+/// Whether a launch fits a kernel, by its index, and the device, before anything runs.
+///
+/// # Errors
+/// Why it does not.
+pub fn check_launch(module: &Module, kernel: usize, launch: &Launch) -> Result<(), String> {
     let f = &module.functions[kernel];
     if module.address_bits != 64 {
         return Err("modules with 32-bit addresses are not executed".into());
@@ -303,6 +302,14 @@ fn check_launch(module: &Module, kernel: usize, launch: &Launch) -> Result<(), S
             return Err(format!("parameter `{}` has {} bytes, the argument {}", p.name, p.bytes, a.len()));
         }
     }
+    let fixed = SharedLayout::new(module, kernel as u32, launch.shared_bytes).fixed_bytes;
+    let most = shared_limit(module.arch);
+    if fixed.saturating_add(launch.shared_bytes) > most {
+        return Err(format!(
+            "the kernel uses {fixed} bytes of static and {} bytes of dynamic shared memory; sm_{} has {most}",
+            launch.shared_bytes, module.arch
+        ));
+    }
     Ok(())
 }
 
@@ -342,6 +349,9 @@ impl<'m> Machine<'m> {
             }
             if turn >= blocks.len() {
                 turn = 0;
+            }
+            if let Some(poll) = self.options.poll {
+                poll();
             }
             if self.run_block(&mut blocks[turn])? {
                 blocks.remove(turn);

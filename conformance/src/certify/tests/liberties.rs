@@ -332,3 +332,31 @@ ENTRY e { x = f32[64] parameter(0)
     // Not by what is no constant.
     assert!(all[3].1.is_exact());
 }
+
+/// Operands that lose the low 13 bits of their significands, as the tensor cores of GPUs take them; few terms and many, where bounds are found in other ways.
+#[test]
+fn products_of_tf32_are_inside_unless_more_precision_is_asked_for() {
+    let text = |n: usize, precision: &str| {
+        format!(
+            "HloModule m\nENTRY e {{ x = f32[{n},{n}] parameter(0)\n y = f32[{n},{n}] parameter(1)\n ROOT z = f32[{n},{n}] dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}{precision} }}"
+        )
+    };
+    let cut = |x: f32| f64::from(f32::from_bits(x.to_bits() & !0x1fff));
+    for n in [3, 32] {
+        let (x, y) = (some(n * n, 1), some(n * n, 2));
+        let allowed = certified(&text(n, ""), &[&x, &y], with("tf32"));
+        let strict = certified(&text(n, ""), &[&x, &y], Allowances::STRICT);
+        let reference = number::Numbers::of(&hlo_interp::Tensor::from_literal(allowed[0].0.clone())).re;
+        let mut beyond = 0;
+        for (i, &reference) in reference.iter().enumerate() {
+            let sum: f64 = (0..n).map(|k| cut(x[i / n * n + k]) * cut(y[k * n + i % n])).sum();
+            let off = (f64::from(sum as f32) - reference).abs();
+            assert!(off <= allowed[0].1.soft.at(i), "{n} {i}: {off} {}", allowed[0].1.soft.at(i));
+            beyond += usize::from(off > strict[0].1.hard.at(i));
+        }
+        assert!(beyond > n, "{n}: {beyond}");
+        let precise = hard(&text(n, ", operand_precision={highest,highest}"), &[&x, &y], with("tf32"));
+        let strict: Vec<f64> = (0..n * n).map(|i| strict[0].1.hard.at(i)).collect();
+        assert_eq!(precise, strict, "{n}");
+    }
+}

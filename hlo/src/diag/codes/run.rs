@@ -66,6 +66,10 @@ super::codes! {
     JUDGING_TIMED_OUT = "R0044" "judging took too long"
         "Both engines ran, and finding out whether their difference is explained by rounding took longer than `--timeout`. Nothing is said of the\n\
          engine, and no finding is saved. `--max-ulp N` compares without bounds.",
+    KERNEL_FAULT = "R0045" "a GPU kernel did what none may"
+        "The kernel accessed memory outside of its arrays, read what nobody wrote, raced, met a barrier in a part of its threads, left a part of its\n\
+         result unwritten, or the like. The message names the HLO instruction, the kernel, the line of its PTX and the thread. A comparison\n\
+         counts this as a failure like wrong results, whatever the results are. docs/ptx.md lists what is checked.",
     UNSUPPORTED_OPCODE = "U0001" "opcode not supported by this engine"
         "The engine cannot run this opcode, or not in this form. The message names the opcode, the form and the engine.",
     UNSUPPORTED_CUSTOM_CALL = "U0002" "custom call not supported by this engine"

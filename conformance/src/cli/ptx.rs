@@ -1,0 +1,440 @@
+//! `hlo ptx`: PTX by itself, without HLO: run a kernel with all checks, check files, print them.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use hlo::{ArrayLiteral, ArrayShape, Buffer};
+use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
+use hlo_ptx::report::{Fault, Report};
+use hlo_ptx::{Launch, Memory};
+use serde::Serialize;
+
+use super::LimitOptions;
+use super::ui::Ui;
+use crate::engine::xla_gpu::ptx_module;
+use crate::exit::{Exit, Failure};
+use crate::files::read_source;
+use crate::npz::{self, Npz};
+use crate::report;
+
+/// Options of `hlo ptx`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    what: What,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hlo ptx check *.ptx
+  hlo ptx print kernel.ptx
+  hlo ptx run kernel.ptx --kernel add --grid 8 --block 128 --args in.npz:x in.npz:y empty:f32[1024] u32=1024 --output out.npz
+
+Exit codes of `run`: 0 nothing to report; 1 races, reads of what nobody wrote and the like; 6 the kernel was stopped
+(an access out of bounds, threads that wait forever, out of fuel); 2 the launch does not fit the kernel; 5 an instruction
+that is not executed here. What is checked: docs/ptx.md";
+
+#[derive(Subcommand, Debug)]
+enum What {
+    /// Run a kernel, and report what it does wrong
+    #[command(after_help = EXAMPLES)]
+    Run(Box<Run>),
+    /// Parse and verify files, a line for each
+    #[command(after_help = EXAMPLES)]
+    Check {
+        /// The files
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<String>,
+    },
+    /// Print a file as it was understood
+    #[command(after_help = EXAMPLES)]
+    Print {
+        /// The file; `-` is standard input
+        #[arg(value_name = "FILE")]
+        file: String,
+    },
+}
+
+#[derive(Args, Debug)]
+struct Run {
+    /// The file; `-` is standard input
+    #[arg(value_name = "FILE")]
+    file: String,
+    /// The kernel; it may be left out where there is one
+    #[arg(long, value_name = "NAME")]
+    kernel: Option<String>,
+    /// Blocks of the grid
+    #[arg(long, value_name = "X,Y,Z", default_value = "1", value_parser = three)]
+    grid: [u32; 3],
+    /// Threads of a block
+    #[arg(long, value_name = "X,Y,Z", default_value = "1", value_parser = three)]
+    block: [u32; 3],
+    /// Bytes of dynamic shared memory
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    shared: u64,
+    /// Arguments in order: numbers (u32=5, f32=1.5), arrays (FILE.npz:NAME), zeros:f32[8,4], empty:f32[8] (of which nothing is written)
+    #[arg(long, value_name = "ARG", num_args = 0.., allow_hyphen_values = false)]
+    args: Vec<Argument>,
+    /// Where to write the arrays after the run: arg0, arg2, ... by their places among the arguments
+    #[arg(long, value_name = "NPZ")]
+    output: Option<PathBuf>,
+    /// Check bounds and alignment alone
+    #[arg(long)]
+    fast: bool,
+    #[command(flatten)]
+    limits: LimitOptions,
+}
+
+/// An argument as it is given.
+#[derive(Clone, PartialEq, Debug)]
+enum Argument {
+    /// A number as its bytes.
+    Number(Vec<u8>),
+    /// An array of a file.
+    Array(String, String),
+    /// Zeros of a shape.
+    Zeros(ArrayShape),
+    /// An array of which nothing is written.
+    Empty(ArrayShape),
+}
+
+impl std::str::FromStr for Argument {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "`{text}` is no argument; those are u32=5, f32=1.5, FILE.npz:NAME, zeros:f32[8,4], empty:f32[8]"
+            )
+        };
+        let shape = |text: &str| {
+            let shape = hlo_parser::parse_shape(text).map_err(|d| format!("`{text}`: {}", d.message))?;
+            match shape.as_array() {
+                Some(array) if !array.is_dynamic() && array.checked_elements().is_some() => Ok(array.clone()),
+                Some(_) | None => Err(format!("`{text}` is no array of a known size")),
+            }
+        };
+        if let Some(rest) = text.strip_prefix("zeros:") {
+            return shape(rest).map(Argument::Zeros);
+        }
+        if let Some(rest) = text.strip_prefix("empty:") {
+            return shape(rest).map(Argument::Empty);
+        }
+        if let Some((file, name)) = text.rsplit_once(':') {
+            return Ok(Argument::Array(file.to_owned(), name.to_owned()));
+        }
+        let (ty, value) = text.split_once('=').ok_or_else(wrong)?;
+        number(ty, value).map(Argument::Number).ok_or_else(wrong)
+    }
+}
+
+/// The bytes of a number of a type of PTX.
+fn number(ty: &str, s: &str) -> Option<Vec<u8>> {
+    Some(match ty {
+        "u8" => s.parse::<u8>().ok()?.to_le_bytes().to_vec(),
+        "s8" => s.parse::<i8>().ok()?.to_le_bytes().to_vec(),
+        "u16" => s.parse::<u16>().ok()?.to_le_bytes().to_vec(),
+        "s16" => s.parse::<i16>().ok()?.to_le_bytes().to_vec(),
+        "u32" => s.parse::<u32>().ok()?.to_le_bytes().to_vec(),
+        "s32" => s.parse::<i32>().ok()?.to_le_bytes().to_vec(),
+        "u64" => s.parse::<u64>().ok()?.to_le_bytes().to_vec(),
+        "s64" => s.parse::<i64>().ok()?.to_le_bytes().to_vec(),
+        "f32" => s.parse::<f32>().ok()?.to_le_bytes().to_vec(),
+        "f64" => s.parse::<f64>().ok()?.to_le_bytes().to_vec(),
+        "f16" => half::f16::from_f64(s.parse().ok()?).to_le_bytes().to_vec(),
+        "bf16" => half::bf16::from_f64(s.parse().ok()?).to_le_bytes().to_vec(),
+        _other => return None,
+    })
+}
+
+/// `8`, `8,4` or `8,4,2`.
+fn three(text: &str) -> Result<[u32; 3], String> {
+    let wrong = || format!("`{text}` is not one to three sizes, such as 8 or 8,4,1");
+    let sizes: Vec<u32> =
+        text.split(',').map(|n| n.trim().parse()).collect::<Result<_, _>>().map_err(|_| wrong())?;
+    let at = |i: usize| sizes.get(i).copied().unwrap_or(1);
+    if sizes.len() > 3 { Err(wrong()) } else { Ok([at(0), at(1), at(2)]) }
+}
+
+impl Options {
+    pub(super) fn memory_limit(&self) -> u64 {
+        match &self.what {
+            What::Run(run) => run.limits.memory_limit,
+            What::Check { .. } | What::Print { .. } => u64::MAX,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct FileObject<'a> {
+    file: &'a str,
+    ok: bool,
+    kernels: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct RunObject<'a> {
+    file: &'a str,
+    kernel: &'a str,
+    ok: bool,
+    instructions: u64,
+    reports: Vec<ReportObject>,
+    stopped: Option<ReportObject>,
+}
+
+#[derive(Serialize)]
+struct ReportObject {
+    fault: String,
+    line: u32,
+    message: String,
+    text: String,
+}
+
+impl ReportObject {
+    fn of(report: &Report) -> Self {
+        let fault = format!("{:?}", report.fault);
+        Self { fault, line: report.line, message: report.message.clone(), text: report.to_string() }
+    }
+}
+
+pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
+    match &options.what {
+        What::Run(run) => launch(run, ui),
+        What::Check { files } => Ok(check(files, ui)),
+        What::Print { file } => print(file, ui),
+    }
+}
+
+fn check(files: &[String], ui: &Ui) -> Exit {
+    let mut exit = Exit::Ok;
+    for file in files {
+        let read = read_source(file).and_then(|source| ptx_module(file, &source.text));
+        match read {
+            Ok(module) => {
+                let kernels: Vec<String> = module.kernels().map(str::to_owned).collect();
+                let instructions: usize = module.functions.iter().map(|f| f.code.len()).sum();
+                if ui.json {
+                    ui.object(&FileObject { file, ok: true, kernels, error: None });
+                } else {
+                    let kernels =
+                        if kernels.is_empty() { "no kernel".to_owned() } else { kernels.join(", ") };
+                    ui.line(format!("{file}: ok: {instructions} instructions, {kernels}"));
+                }
+            }
+            Err(failure) => {
+                exit = exit.first_failure(failure.exit);
+                if ui.json {
+                    ui.object(&FileObject {
+                        file,
+                        ok: false,
+                        kernels: Vec::new(),
+                        error: Some(failure.message),
+                    });
+                } else {
+                    ui.failure(&failure);
+                }
+            }
+        }
+    }
+    exit
+}
+
+fn print(file: &str, ui: &Ui) -> Result<Exit, Failure> {
+    let source = read_source(file)?;
+    match hlo_ptx::parse::parse(&source.text) {
+        Ok(tree) => {
+            ui.raw(&hlo_ptx::print::print(&tree));
+            Ok(Exit::Ok)
+        }
+        Err(all) => {
+            let all: Vec<String> = all.iter().map(ToString::to_string).collect();
+            Err(Failure::new(Exit::Parse, format!("{file}: {}", all.join("\n"))))
+        }
+    }
+}
+
+/// An array in the device's memory.
+struct Uploaded {
+    name: String,
+    shape: ArrayShape,
+    address: u64,
+    bytes: u64,
+}
+
+fn launch(run: &Run, ui: &Ui) -> Result<Exit, Failure> {
+    let source = read_source(&run.file)?;
+    let module = ptx_module(&run.file, &source.text)?;
+    let kernel = kernel_of(run, &module)?;
+    let mut memory = Memory::with_limit(run.limits.memory_limit);
+    let no_room = |e: hlo_ptx::memory::MemoryError| Failure::new(Exit::Trap, format!("{}: {e}", run.file));
+    let loaded = memory.load(module).map_err(no_room)?;
+    let (mut arguments, mut arrays) = (Vec::new(), Vec::new());
+    for (i, argument) in run.args.iter().enumerate() {
+        let (shape, data) = match argument {
+            Argument::Number(bytes) => {
+                arguments.push(bytes.clone());
+                continue;
+            }
+            Argument::Array(file, name) => {
+                let mut npz = Npz::open(file, run.limits.memory_limit)?;
+                let shape = npz.shape(name)?;
+                let array = npz.array(name, &shape)?;
+                (shape, Some(bytes_of(&array.buffer).to_vec()))
+            }
+            Argument::Zeros(shape) => (shape.clone(), Some(vec![0; bytes_in(shape, run)?])),
+            Argument::Empty(shape) => (shape.clone(), None),
+        };
+        let name = format!("arg{i}");
+        let bytes = bytes_in(&shape, run)? as u64;
+        let address = memory.allocate(&name, bytes).map_err(no_room)?;
+        if let Some(data) = data {
+            memory.write(address, &data).map_err(no_room)?;
+        }
+        arguments.push(address.to_le_bytes().to_vec());
+        arrays.push(Uploaded { name, shape, address, bytes });
+    }
+    let call = Launch { grid: run.grid, block: run.block, shared_bytes: run.shared, arguments };
+    let base = if run.fast { hlo_ptx::Options::fast() } else { hlo_ptx::Options::default() };
+    let options = hlo_ptx::Options {
+        fuel: run.limits.fuel.unwrap_or(base.fuel),
+        memory_limit: run.limits.memory_limit.min(base.memory_limit),
+        ..base
+    };
+    let (reports, stopped, instructions) =
+        match hlo_ptx::launch(&loaded, &kernel, &call, &mut memory, &options) {
+            Ok(outcome) => (outcome.reports, None, outcome.thread_instructions),
+            Err(failure) => (failure.reports, Some(*failure.stop), 0),
+        };
+    let exit = exit_of(&reports, stopped.as_ref());
+    if exit == Exit::Usage
+        && let Some(stopped) = &stopped
+    {
+        return Err(Failure::usage(format!("{}: {}", run.file, stopped.message)));
+    }
+    if ui.json {
+        ui.object(&RunObject {
+            file: &run.file,
+            kernel: &kernel,
+            ok: exit == Exit::Ok,
+            instructions,
+            reports: reports.iter().map(ReportObject::of).collect(),
+            stopped: stopped.as_ref().map(ReportObject::of),
+        });
+    } else {
+        ui.detail(format!("{}: kernel {kernel}, {instructions} instructions of threads", run.file));
+        reports.iter().chain(&stopped).for_each(|r| ui.line(r.to_string()));
+    }
+    if stopped.is_none() {
+        give(run, &memory, &arrays, ui)?;
+    }
+    Ok(exit)
+}
+
+/// Bytes of an array. Errors: more than the limit.
+fn bytes_in(shape: &ArrayShape, run: &Run) -> Result<usize, Failure> {
+    let width = shape.element_type.storage_bytes() as u64;
+    let bytes =
+        shape.checked_elements().and_then(|n| u64::try_from(n).ok()).and_then(|n| n.checked_mul(width));
+    match bytes.filter(|&b| b <= run.limits.memory_limit).and_then(|b| usize::try_from(b).ok()) {
+        Some(bytes) => Ok(bytes),
+        None => Err(Failure::new(Exit::Trap, format!("{shape} is larger than the memory limit"))),
+    }
+}
+
+fn kernel_of(run: &Run, module: &hlo_ptx::ir::Module) -> Result<String, Failure> {
+    let all: Vec<&str> = module.kernels().collect();
+    match (&run.kernel, &all[..]) {
+        (Some(name), _) if module.kernel(name).is_some() => Ok(name.clone()),
+        (None, [one]) => Ok((*one).to_owned()),
+        (Some(name), _) => {
+            Err(Failure::usage(format!("{}: no kernel `{name}`; it has {}", run.file, listed(&all))))
+        }
+        (None, _) => {
+            Err(Failure::usage(format!("{}: name one with --kernel: it has {}", run.file, listed(&all))))
+        }
+    }
+}
+
+fn listed(all: &[&str]) -> String {
+    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+}
+
+fn exit_of(reports: &[Report], stopped: Option<&Report>) -> Exit {
+    match stopped.map(|s| s.fault) {
+        Some(Fault::Unsupported) => Exit::Unsupported,
+        Some(Fault::InvalidLaunch) => Exit::Usage,
+        Some(
+            Fault::OutOfBounds
+            | Fault::Misaligned
+            | Fault::ReadOnly
+            | Fault::UninitializedMemory
+            | Fault::UninitializedRegister
+            | Fault::WriteAfterWrite
+            | Fault::WriteAfterRead
+            | Fault::ReadAfterWrite
+            | Fault::DivergentWarp
+            | Fault::DivergentBlock
+            | Fault::InvalidBarrier
+            | Fault::InvalidMask
+            | Fault::InvalidMbarrier
+            | Fault::OutOfFuel
+            | Fault::Trap
+            | Fault::InvalidCall,
+        ) => Exit::Trap,
+        None if reports.is_empty() => Exit::Ok,
+        None => Exit::Differs,
+    }
+}
+
+/// Writes the arrays, or prints them.
+fn give(run: &Run, memory: &Memory, arrays: &[Uploaded], ui: &Ui) -> Result<(), Failure> {
+    let mut all = Vec::new();
+    for a in arrays {
+        let bytes = memory.read(a.address, a.bytes).map_err(|e| Failure::internal(e.to_string()))?;
+        let written = memory.written(a.address, a.bytes).map_err(|e| Failure::internal(e.to_string()))?;
+        if written < a.bytes && !ui.json {
+            ui.note(format!("{}: nothing wrote {} of its {} bytes", a.name, a.bytes - written, a.bytes));
+        }
+        let buffer: Buffer = buffer_of(a.shape.element_type, bytes);
+        let array = ArrayLiteral::new(a.shape.dims.clone(), buffer);
+        all.push((a.name.clone(), array.ok_or_else(|| Failure::internal("an array of another size"))?));
+    }
+    match &run.output {
+        Some(path) => {
+            let named: Vec<(String, &ArrayLiteral)> = all.iter().map(|(n, a)| (n.clone(), a)).collect();
+            npz::write(path, &named)
+        }
+        None if ui.json => Ok(()),
+        None => {
+            for (name, array) in &all {
+                ui.line(format!("{name} = {} {}", array.shape(), report::array_text(array)));
+            }
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hlo::ElementType;
+
+    #[test]
+    fn arguments_are_read() {
+        assert_eq!("u32=5".parse(), Ok(Argument::Number(vec![5, 0, 0, 0])));
+        assert_eq!("s64=-1".parse(), Ok(Argument::Number(vec![255; 8])));
+        assert_eq!("bf16=1.5".parse(), Ok(Argument::Number(vec![0xc0, 0x3f])));
+        assert_eq!("a/b.npz:x".parse(), Ok(Argument::Array("a/b.npz".to_owned(), "x".to_owned())));
+        let shape = ArrayShape::new(ElementType::F32, &[8, 4]);
+        assert_eq!("zeros:f32[8,4]".parse(), Ok(Argument::Zeros(shape.clone())));
+        assert_eq!("empty:f32[8,4]".parse(), Ok(Argument::Empty(shape)));
+        for text in ["5", "u32=x", "u3=5", "zeros:f32", "zeros:(f32[2])", "empty:f32[<=8]", "zeros:"] {
+            assert!(text.parse::<Argument>().is_err(), "{text}");
+        }
+        assert_eq!(three("8,4"), Ok([8, 4, 1]));
+        assert!(three("8,4,2,1").is_err() && three("").is_err() && three("-1").is_err());
+    }
+}
