@@ -17,6 +17,7 @@ pub mod corpus;
 pub mod coverage;
 pub mod custom_calls;
 pub mod differential;
+pub mod dumps;
 pub mod element;
 pub mod engine;
 pub mod exact;
@@ -55,6 +56,7 @@ pub mod scratch;
 pub mod time_limit;
 pub mod variants;
 pub mod verdict;
+pub mod viz;
 pub mod watch;
 
 /// Keeps freed memory for the next allocation for a while. glibc's hands large blocks back to the system at once, so that each run of a

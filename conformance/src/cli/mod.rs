@@ -10,6 +10,7 @@ mod completions;
 mod convert;
 mod coverage;
 mod diff_trace;
+mod dump;
 mod exec;
 mod exhaustive;
 mod explain;
@@ -29,6 +30,7 @@ mod trust;
 pub mod ui;
 pub(crate) mod values;
 mod verify;
+mod viz;
 mod waiting;
 mod watch;
 
@@ -111,6 +113,8 @@ enum Command {
     Print(print::Options),
     /// Convert programs between text and XLA's protocol buffers
     Convert(convert::Options),
+    /// Draw a program: a page for a browser, SVG, dot
+    Viz(viz::Options),
     /// Run all recorded cases below folders
     Test(test::Options),
     /// Run passes on a program and print what they make of it
@@ -158,6 +162,7 @@ impl Command {
             Command::Run(o) => o.memory_limit(),
             Command::Test(o) => o.limits.memory_limit,
             Command::Convert(o) => o.limits.memory_limit,
+            Command::Viz(o) => o.limits.memory_limit,
             Command::Bisect(o) => o.limits.memory_limit,
             Command::Bench(o) => o.limits.memory_limit,
             Command::DiffTrace(o) => o.memory_limit,
@@ -326,6 +331,7 @@ fn command_of(cli: &Cli, ui: &Ui) -> Result<Exit, Failure> {
         Command::Verify(o) => verify::run(o, ui),
         Command::Print(o) => print::run(o, ui),
         Command::Convert(o) => convert::run(o, ui),
+        Command::Viz(o) => viz::run(o, ui),
         Command::Test(o) => test::run(o, ui),
         Command::Opt(o) => opt::run(o, ui),
         Command::Bisect(o) => bisect::run(o, ui),

@@ -39,6 +39,7 @@ mod semantics;
 mod steps;
 mod threads;
 mod time;
+mod viz;
 mod watch;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -84,6 +85,7 @@ fn main() {
     trials.extend(bisect::trials());
     trials.extend(buffers::trials());
     trials.extend(semantics::trials());
+    trials.extend(viz::trials());
     trials.extend(watch::trials());
     trials.extend(isolate::trials());
     trials.extend(judging::trials());
