@@ -34,7 +34,8 @@ use crate::verdict::Tally;
 pub const VERSION: u32 = 1;
 /// The names of the files.
 pub const FINDING: &str = "finding.json";
-const MODULE: &str = "module.hlo";
+/// The program.
+pub(crate) const MODULE: &str = "module.hlo";
 const INPUTS: &str = "inputs.npz";
 const EXPECTED: &str = "expected.npz";
 const ACTUAL: &str = "actual.npz";
@@ -218,25 +219,14 @@ pub fn save(parent: &Path, stem: &str, artifact: &Artifact<'_>) -> Result<PathBu
         tempfile::Builder::new().prefix(&prefix).tempdir_in(parent).map_err(|e| fail(parent, &e))?;
     let at = temporary.path();
     let hash = hash(&text, artifact);
-    let write = |name: &str, text: &str| {
-        let path = at.join(name);
-        fs::write(&path, text).map_err(|e| fail(&path, &e))
-    };
-    write(MODULE, &text)?;
-    npz::write(&at.join(INPUTS), &named("arg", artifact.inputs))?;
-    for (name, arrays) in [(EXPECTED, artifact.expected), (ACTUAL, artifact.actual)] {
-        if let Some(arrays) = arrays {
-            npz::write(&at.join(name), &named("out", arrays))?;
-        }
-    }
-    let json = serde_json::to_string_pretty(artifact.finding)
-        .map_err(|e| Failure::internal(format!("a finding cannot be written as JSON: {e}")))?;
-    write(FINDING, &format!("{json}\n"))?;
+    write_files(at, &text, artifact)?;
     // Names do not change when a folder of the same content is there already.
     for n in 1..=9999u32 {
         let name = if n == 1 { format!("{stem}-{hash}") } else { format!("{stem}-{hash}-{n}") };
         let folder = parent.join(&name);
-        write(COMMAND, &format!("hlo run {}{}\n", quoted_word(&name), artifact.finding.named()))?;
+        let command = at.join(COMMAND);
+        fs::write(&command, format!("hlo run {}{}\n", quoted_word(&name), artifact.finding.named()))
+            .map_err(|e| fail(&command, &e))?;
         if folder.exists() {
             if same_content(&folder, at) {
                 return Ok(folder);
@@ -256,6 +246,25 @@ pub fn save(parent: &Path, stem: &str, artifact: &Artifact<'_>) -> Result<PathBu
         }
     }
     Err(Failure::usage(format!("{}: has too many folders {stem}-{hash}-N", parent.display())))
+}
+
+/// Writes the files of a finding, with the program as `text`, to a folder that nobody looks at yet. Errors: wrong usage, if they cannot be written.
+pub(crate) fn write_files(folder: &Path, text: &str, artifact: &Artifact<'_>) -> Result<(), Failure> {
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text)
+            .map_err(|e| Failure::usage(format!("{}: cannot be written: {}", path.display(), describe(&e))))
+    };
+    write(MODULE, text)?;
+    npz::write(&folder.join(INPUTS), &named("arg", artifact.inputs))?;
+    for (name, arrays) in [(EXPECTED, artifact.expected), (ACTUAL, artifact.actual)] {
+        if let Some(arrays) = arrays {
+            npz::write(&folder.join(name), &named("out", arrays))?;
+        }
+    }
+    let json = serde_json::to_string_pretty(artifact.finding)
+        .map_err(|e| Failure::internal(format!("a finding cannot be written as JSON: {e}")))?;
+    write(FINDING, &format!("{json}\n"))
 }
 
 /// What temporary folders begin with; the number of the process that writes them follows.

@@ -146,7 +146,11 @@ impl<'a> ModuleDump<'a> {
     fn module(&mut self, name: &str, module: &Module) {
         let how = self.how;
         if how.text {
-            let options = if how.elide { PrintOptions::LONG.eliding(XLA_CONSTANT_ELEMENTS) } else { PrintOptions::LONG };
+            let options = if how.elide {
+                PrintOptions::LONG.eliding(XLA_CONSTANT_ELEMENTS)
+            } else {
+                PrintOptions::LONG
+            };
             self.note(&format!("{name}.txt"), &print_module(module, &options));
         }
         if how.proto {

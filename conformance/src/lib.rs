@@ -5,9 +5,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod anonymize;
 pub mod artifact;
 pub mod attack;
 pub mod bisect;
+pub mod bundle;
 pub mod case;
 pub mod certify;
 pub mod check;

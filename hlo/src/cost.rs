@@ -114,10 +114,8 @@ fn traffic_bytes(module: &Module, id: InstrId) -> Option<u64> {
             | Opcode::AsyncUpdate
             | Opcode::AsyncDone
     );
-    let runs = matches!(
-        instr.opcode,
-        Opcode::Call | Opcode::While | Opcode::Conditional | Opcode::AsyncStart
-    );
+    let runs =
+        matches!(instr.opcode, Opcode::Call | Opcode::While | Opcode::Conditional | Opcode::AsyncStart);
     if runs {
         return None;
     }

@@ -22,6 +22,7 @@ mod opt;
 mod print;
 mod prove;
 mod reduce;
+mod report;
 mod run;
 #[cfg(feature = "llvm")]
 mod stage;
@@ -140,6 +141,8 @@ enum Command {
     Fuzz(Box<fuzz::Options>),
     /// The smallest program with the same failure
     Reduce(Box<reduce::Options>),
+    /// Collect all that a bug report needs in a folder
+    Report(Box<report::Options>),
     /// Check elementwise functions against arbitrary precision
     Exhaustive(exhaustive::Options),
     /// Prove that recorded values which differ are the ones in error
@@ -163,6 +166,7 @@ impl Command {
             Command::Test(o) => o.limits.memory_limit,
             Command::Convert(o) => o.limits.memory_limit,
             Command::Viz(o) => o.limits.memory_limit,
+            Command::Report(o) => o.limits.memory_limit,
             Command::Bisect(o) => o.limits.memory_limit,
             Command::Bench(o) => o.limits.memory_limit,
             Command::DiffTrace(o) => o.memory_limit,
@@ -341,6 +345,7 @@ fn command_of(cli: &Cli, ui: &Ui) -> Result<Exit, Failure> {
         Command::Filetest(o) => filetest::run(o, ui),
         Command::Fuzz(o) => fuzz::run(o, ui),
         Command::Reduce(o) => reduce::run(o, ui),
+        Command::Report(o) => report::run(o, ui),
         Command::Exhaustive(o) => exhaustive::run(o, ui),
         Command::Prove(o) => prove::run(o, ui),
         Command::Coverage(o) => coverage::run(o, ui),

@@ -14,9 +14,9 @@ use super::ui::Ui;
 use super::{ReadOptions, RiskOptions};
 #[cfg(feature = "llvm")]
 use crate::dumps;
+use crate::dumps::ModuleDump;
 #[cfg(feature = "llvm")]
 use crate::engine::cpu::CpuOptions;
-use crate::dumps::ModuleDump;
 use crate::engine::spec;
 use crate::exit::{Exit, Failure};
 use crate::files::{describe, write_text};

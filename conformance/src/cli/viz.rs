@@ -136,7 +136,10 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         } else {
             let (n, size) = (report::grouped(instructions as u64), report::bytes(bytes as u64));
             let time = report::time(start.elapsed());
-            ui.detail(format!("{output}: {n} instruction{}, {size}, {time}", if instructions == 1 { "" } else { "s" }));
+            ui.detail(format!(
+                "{output}: {n} instruction{}, {size}, {time}",
+                if instructions == 1 { "" } else { "s" }
+            ));
         }
     }
     Ok(if broken { Exit::Verify } else { Exit::Ok })
@@ -159,7 +162,10 @@ fn profile(program: &Program, options: &Options) -> Result<Profile, Failure> {
     let module = &program.module;
     let devices = devices::choose(module, None, None)?.devices;
     if devices.count() != 1 {
-        return Err(Failure::new(Exit::Unsupported, "--profile watches one device; this program runs on several"));
+        return Err(Failure::new(
+            Exit::Unsupported,
+            "--profile watches one device; this program runs on several",
+        ));
     }
     if let Err(d) = InterpreterEngine.supports(module, devices) {
         return Err(Failure::new(Exit::Unsupported, d.message));

@@ -71,7 +71,8 @@ pub(crate) fn layered(
         return Layered::default();
     }
     let drawing = Drawing::arranged(n, edges, bounds);
-    let left = (0..drawing.x.len()).map(|i| drawing.x[i] - drawing.width(i) / 2.0).fold(f64::INFINITY, f64::min);
+    let left =
+        (0..drawing.x.len()).map(|i| drawing.x[i] - drawing.width(i) / 2.0).fold(f64::INFINITY, f64::min);
     let x = drawing.x.iter().map(|x| x - left).collect();
     Layered { rows: drawing.rows, x, bends: drawing.bends }
 }

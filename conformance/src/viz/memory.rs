@@ -79,13 +79,24 @@ fn points(
     for (i, &id) in order.iter().enumerate() {
         let opcode = module.instr(id).opcode;
         let parameter = opcode == Opcode::Parameter;
-        let held = if renames(opcode) || (parameter && !with_parameters) { 0 } else { bytes(&module.instr(id).shape) };
+        let held = if renames(opcode) || (parameter && !with_parameters) {
+            0
+        } else {
+            bytes(&module.instr(id).shape)
+        };
         live = live.saturating_add(held);
         if !parameter {
             freed[end[i]] = freed[end[i]].saturating_add(held);
         }
         let inner = match runs(opcode) {
-            true => module.instr(id).attrs.called_computations().iter().filter_map(|c| peaks.get(c)).max().copied(),
+            true => module
+                .instr(id)
+                .attrs
+                .called_computations()
+                .iter()
+                .filter_map(|c| peaks.get(c))
+                .max()
+                .copied(),
             false => None,
         };
         points.push(Point { after: id, bytes: live.saturating_add(inner.unwrap_or(0)) });
@@ -134,9 +145,11 @@ ENTRY e { p = f32[10] parameter(0)  ROOT w = f32[10] while(p), condition=c, body
 
     #[test]
     fn thinning_keeps_the_peak() {
-        let module = crate::frontend::parse_text("HloModule m\nENTRY e { ROOT p = f32[] parameter(0) }").0.unwrap();
+        let module =
+            crate::frontend::parse_text("HloModule m\nENTRY e { ROOT p = f32[] parameter(0) }").0.unwrap();
         let after = module.root(module.entry());
-        let points: Vec<Point> = (0..100).map(|i| Point { after, bytes: if i == 37 { 1000 } else { i } }).collect();
+        let points: Vec<Point> =
+            (0..100).map(|i| Point { after, bytes: if i == 37 { 1000 } else { i } }).collect();
         let thin = thinned(&points, 10);
         assert_eq!(thin.len(), 10);
         assert_eq!(thin.iter().map(|p| p.bytes).max(), Some(1000));

@@ -75,7 +75,8 @@ impl<'a> Picture<'a> {
     /// What the text of an instruction says after its operands; of a constant its value.
     fn attributes(&self, id: InstrId) -> String {
         let module = self.module;
-        let options = PrintOptions { metadata: false, ..PrintOptions::source(module).eliding(MAX_CONSTANT_ELEMENTS) };
+        let options =
+            PrintOptions { metadata: false, ..PrintOptions::source(module).eliding(MAX_CONSTANT_ELEMENTS) };
         let text = print_instruction(module, id, &options);
         let opcode = module.instr(id).opcode;
         let rest = text.split_once(" = ").map_or(&*text, |(_, rest)| rest);
@@ -239,7 +240,10 @@ impl Family {
             | Opcode::ReduceScatter
             | Opcode::Send
             | Opcode::SendDone => Family::Collective,
-            Opcode::BatchNormGrad | Opcode::BatchNormInference | Opcode::BatchNormTraining | Opcode::BitcastConvert
+            Opcode::BatchNormGrad
+            | Opcode::BatchNormInference
+            | Opcode::BatchNormTraining
+            | Opcode::BitcastConvert
             | Opcode::Abs
             | Opcode::Acos
             | Opcode::Acosh

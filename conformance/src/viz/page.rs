@@ -95,7 +95,10 @@ pub fn write(picture: &Picture<'_>) -> String {
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n",
     );
-    out.push_str(&format!("<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{BODY}", escape(&title)));
+    out.push_str(&format!(
+        "<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{BODY}",
+        escape(&title)
+    ));
     out.push_str("<script type=\"application/json\" id=\"data\">");
     in_script(&json, &mut out);
     out.push_str("</script>\n<script>\n");

@@ -50,7 +50,8 @@ fn computation(picture: &Picture<'_>, drawn: &Drawn, y: &mut f64, width: &mut f6
         row.iter().for_each(|&entry| row_of[entry] = r);
     }
     let top = *y;
-    let at = |entry: usize| (layered.x[entry] + MARGIN, top + row_of[entry] as f64 * ROW_STEP + NODE_HEIGHT / 2.0);
+    let at =
+        |entry: usize| (layered.x[entry] + MARGIN, top + row_of[entry] as f64 * ROW_STEP + NODE_HEIGHT / 2.0);
     for (&(from, to), bends) in drawn.edges.iter().zip(&layered.bends) {
         let ((x0, y0), (x1, y1)) = (at(from), at(to));
         let mut points = vec![(x0, y0 + NODE_HEIGHT / 2.0)];
@@ -68,7 +69,8 @@ fn computation(picture: &Picture<'_>, drawn: &Drawn, y: &mut f64, width: &mut f6
             let _ = write!(out, "<a href=\"#c{}\">", callee.index());
         }
         let cost = picture.costs.get(&id).map(cost_text).unwrap_or_default();
-        let title = format!("{}\n{}\n{}\n{cost}", instr.name, instr.opcode, shorten(&instr.shape.to_string(), 300));
+        let title =
+            format!("{}\n{}\n{}\n{cost}", instr.name, instr.opcode, shorten(&instr.shape.to_string(), 300));
         let _ = write!(
             out,
             "<g id=\"i{}\"><title>{}</title><rect class=\"b{}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{NODE_WIDTH}\" height=\"{NODE_HEIGHT}\" rx=\"6\" fill=\"{}\"/>\

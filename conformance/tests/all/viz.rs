@@ -58,7 +58,9 @@ fn every_instruction_once() {
     for c in data["computations"].as_array().unwrap() {
         let (first, count) = (c["first"].as_u64().unwrap(), c["count"].as_u64().unwrap());
         let rows = c["rows"].as_array().unwrap().iter().flat_map(|r| r.as_array().unwrap());
-        rows.map(|e| e.as_u64().unwrap()).filter(|&e| e < count).for_each(|e| seen[(first + e) as usize] += 1);
+        rows.map(|e| e.as_u64().unwrap())
+            .filter(|&e| e < count)
+            .for_each(|e| seen[(first + e) as usize] += 1);
     }
     assert!(seen.iter().all(|&n| n == 1), "{seen:?}");
     assert_eq!(data["computations"][0]["name"], "main", "the entry is first");
@@ -103,7 +105,10 @@ fn hostile_names() {
     let json = &html[html.find("id=\"data\">").unwrap() + 10..html.find("</script").unwrap()];
     assert!(!json.contains(['<', '>', '&', '\u{2028}', '\n']), "nothing in the data looks like markup");
     assert_eq!(data(&html)["instructions"][0][0], HOSTILE, "and they read back as they were");
-    assert!(!html.contains("http://") && !html.contains("https://") && !html.contains("url("), "nothing is loaded");
+    assert!(
+        !html.contains("http://") && !html.contains("https://") && !html.contains("url("),
+        "nothing is loaded"
+    );
     let svg = svg::write(&picture);
     let text = well_formed(&svg);
     assert!(text.contains("</script><script>alert(1)"), "{text}");
@@ -258,7 +263,9 @@ fn command_line() {
     ends(&made, 0);
     assert!(out(&made).contains("m.html: 16 instructions, "), "{}", out(&made));
     data(&std::fs::read_to_string(d.path("m.html")).unwrap());
-    for (name, begins) in [("m.svg", "<?xml"), ("m.dot", "digraph"), ("m.gv", "digraph"), ("m.htm", "<!DOCTYPE html>")] {
+    for (name, begins) in
+        [("m.svg", "<?xml"), ("m.dot", "digraph"), ("m.gv", "digraph"), ("m.htm", "<!DOCTYPE html>")]
+    {
         let path = d.path(name);
         ends(&hlo(&["viz", &file, "-o", path.to_str().unwrap()]), 0);
         assert!(std::fs::read_to_string(path).unwrap().starts_with(begins), "{name}");
@@ -266,7 +273,10 @@ fn command_line() {
     let shown = hlo(&["viz", &file, "--format", "dot", "-o", "-"]);
     assert_eq!(check_dot(&out(&shown)), (16, 11));
     let json = hlo(&["viz", &file, "--json", "-o", d.path("j.svg").to_str().unwrap()]);
-    assert_eq!((&json_lines(&json)[0]["instructions"], &json_lines(&json)[0]["format"]), (&16.into(), &"svg".into()));
+    assert_eq!(
+        (&json_lines(&json)[0]["instructions"], &json_lines(&json)[0]["format"]),
+        (&16.into(), &"svg".into())
+    );
     let unknown = hlo(&["viz", &file, "-o", d.path("m.pdf").to_str().unwrap()]);
     ends(&unknown, 2);
     assert!(err(&unknown).contains("the name says no format"), "{}", err(&unknown));
@@ -275,7 +285,8 @@ fn command_line() {
     let broken = d.file("b.hlo", "HloModule b\nENTRY e { ROOT p = f32[2] negate(q) }");
     ends(&hlo(&["viz", &broken]), 3);
     assert!(!d.path("b.html").exists());
-    let wrong = d.file("w.hlo", "HloModule w\nENTRY e { p = f32[2] parameter(0)  ROOT n = f32[3] negate(p) }");
+    let wrong =
+        d.file("w.hlo", "HloModule w\nENTRY e { p = f32[2] parameter(0)  ROOT n = f32[3] negate(p) }");
     ends(&hlo(&["viz", &wrong]), 4);
     assert!(!d.path("w.html").exists());
     ends(&hlo(&["viz", &wrong, "--no-verify", "-q"]), 4);
@@ -293,7 +304,8 @@ ENTRY e { z = s32[] constant(0)  x = f32[4] parameter(0)  t = (s32[], f32[4]) tu
     let page = d.path("m.html");
     ends(&hlo(&["viz", &file, "--profile", "-o", page.to_str().unwrap()]), 0);
     let data = data(&std::fs::read_to_string(page).unwrap());
-    let of = |name: &str| data["instructions"].as_array().unwrap().iter().find(|i| i[0] == name).unwrap().clone();
+    let of =
+        |name: &str| data["instructions"].as_array().unwrap().iter().find(|i| i[0] == name).unwrap().clone();
     assert_eq!(of("y")[9][0], 5, "five iterations");
     assert_eq!(of("y")[8], 5, "which are estimated as well");
     assert_eq!(of("l")[9][0], 6);
