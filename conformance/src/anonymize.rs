@@ -76,7 +76,7 @@ fn instruction(module: &mut Module, id: InstrId, name: String, what: Anonymize) 
         && literal.arrays().iter().any(|a| a.buffer.len() > 1)
         && let Some(made) = elided_literal(&name, &instr.shape)
     {
-        instr.attrs.set(AttrKey::Literal, AttrValue::Literal(ConstantValue::Given(made.into())));
+        instr.attrs.set(AttrKey::ConstantValue, AttrValue::Literal(ConstantValue::Given(made.into())));
     }
     instr.name = name.as_str().into();
 }

@@ -79,6 +79,34 @@ impl Dumps {
     }
 }
 
+impl Dumps {
+    /// Dumps a program, and what the compiler makes of it if that is the platform of this name.
+    pub fn program(&self, number: usize, module: &Module, platform: &str) -> Result<(), Failure> {
+        let Some(mut dump) = self.of(number, module)? else { return Ok(()) };
+        #[cfg(feature = "llvm")]
+        if let Some(options) = crate::engine::spec::cpu_options(platform)? {
+            return compile(dump, module, &options.compiler());
+        }
+        let _ = platform;
+        dump.before(module);
+        dump.finish()
+    }
+
+    /// Dumps arguments and results of a run, if snapshots are wanted.
+    pub fn run(
+        &self,
+        (number, run): (usize, u64),
+        module: &Module,
+        arguments: &[Vec<ArrayLiteral>],
+        results: &[Vec<ArrayLiteral>],
+        platform: &str,
+    ) -> Result<(), Failure> {
+        let Some(mut dump) = self.of(number, module)? else { return Ok(()) };
+        dump.snapshot(run, module, arguments, results, platform);
+        dump.finish()
+    }
+}
+
 impl<'a> ModuleDump<'a> {
     /// Passes of these names are to run.
     #[must_use]

@@ -10,7 +10,7 @@ mod completions;
 mod convert;
 mod coverage;
 mod diff_trace;
-mod dump;
+pub(crate) mod dump;
 mod exec;
 mod exhaustive;
 mod explain;

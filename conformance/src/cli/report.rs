@@ -206,8 +206,12 @@ fn task(
         (Some(what), _) => {
             anonymize(&mut module, what);
             let text = print_module(&module, &PrintOptions::source(&module));
-            let again = parse_text(&text).0.filter(|m| !hlo::verify::verify(m).has_errors());
-            module = again.ok_or_else(|| Failure::internal("an anonymized program does not read back"))?;
+            let (again, found) = parse_text(&text);
+            let found = again.as_ref().map_or(found, hlo::verify::verify);
+            module = again.filter(|_| !found.has_errors()).ok_or_else(|| {
+                let why = found.iter().next().map(|d| d.message.clone()).unwrap_or_default();
+                Failure::internal(format!("an anonymized program does not read back: {why}"))
+            })?;
             text
         }
     };

@@ -28,7 +28,7 @@ use crate::artifact::Finding;
 use crate::case::Form;
 use crate::check::{Check, Verdict};
 use crate::differential::{Settings, Subject, reference_run};
-use crate::dumps::{Dumps, ModuleDump};
+use crate::dumps::Dumps;
 use crate::engine::devices::{self, Chosen};
 use crate::engine::recorded::{read_results, result_arrays};
 use crate::engine::support::{self, Ready};
@@ -379,19 +379,9 @@ impl Runner<'_> {
         Ok(exit)
     }
 
-    fn module_dump(&self, module: &Module) -> Result<Option<ModuleDump<'_>>, Failure> {
-        self.dumps.map_or(Ok(None), |(dumps, number)| dumps.of(number, module))
-    }
-
     /// Dumps the program, and what the compiler makes of it if that is the platform.
     fn dump(&self, module: &Module) -> Result<(), Failure> {
-        let Some(mut dump) = self.module_dump(module)? else { return Ok(()) };
-        #[cfg(feature = "llvm")]
-        if let Some(options) = engine::spec::cpu_options(self.platform.name())? {
-            return crate::dumps::compile(dump, module, &options.compiler());
-        }
-        dump.before(module);
-        dump.finish()
+        self.dumps.map_or(Ok(()), |(dumps, number)| dumps.program(number, module, self.platform.name()))
     }
 
     /// Dumps the arguments and results of a run, if snapshots are wanted.
@@ -402,10 +392,9 @@ impl Runner<'_> {
         arguments: &[Vec<ArrayLiteral>],
         results: &[Vec<ArrayLiteral>],
     ) -> Result<(), Failure> {
-        let Some(mut dump) = self.module_dump(module)? else { return Ok(()) };
+        let Some((dumps, number)) = self.dumps else { return Ok(()) };
         let run = seed.wrapping_sub(self.options.seed);
-        dump.snapshot(run, module, arguments, results, self.platform.name());
-        dump.finish()
+        dumps.run((number, run), module, arguments, results, self.platform.name())
     }
 
     /// A refusal of the platform, with what to do about it where nobody asked for that platform.
