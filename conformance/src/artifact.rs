@@ -213,7 +213,7 @@ pub fn save(parent: &Path, stem: &str, artifact: &Artifact<'_>) -> Result<PathBu
         None => print_module(artifact.module, &PrintOptions::source(artifact.module)),
     };
     fs::create_dir_all(parent).map_err(|e| fail(parent, &e))?;
-    remove_left_over(parent);
+    remove_left_over(parent, TEMPORARY);
     let prefix = format!("{TEMPORARY}{}-", std::process::id());
     let temporary =
         tempfile::Builder::new().prefix(&prefix).tempdir_in(parent).map_err(|e| fail(parent, &e))?;
@@ -270,8 +270,8 @@ pub(crate) fn write_files(folder: &Path, text: &str, artifact: &Artifact<'_>) ->
 /// What temporary folders begin with; the number of the process that writes them follows.
 const TEMPORARY: &str = ".hlo-finding-";
 
-/// Removes what processes left that were ended while they wrote.
-fn remove_left_over(parent: &Path) {
+/// Removes what processes left that were ended while they wrote: folders whose names are `prefix`, the number of the process and `-`.
+pub(crate) fn remove_left_over(parent: &Path, prefix: &str) {
     let processes = Path::new("/proc");
     if !processes.join("self").exists() {
         return;
@@ -279,7 +279,7 @@ fn remove_left_over(parent: &Path) {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     for entry in entries {
         let name = entry.file_name();
-        let owner = name.to_str().and_then(|n| n.strip_prefix(TEMPORARY)?.split_once('-'));
+        let owner = name.to_str().and_then(|n| n.strip_prefix(prefix)?.split_once('-'));
         let owner = owner.and_then(|(process, _)| process.parse::<u32>().ok());
         if owner.is_some_and(|process| !processes.join(process.to_string()).exists()) {
             // Another one may be at it.
@@ -402,7 +402,7 @@ mod tests {
             fs::create_dir(folder).unwrap();
             fs::write(folder.join(MODULE), "").unwrap();
         }
-        remove_left_over(parent.path());
+        remove_left_over(parent.path(), TEMPORARY);
         assert!(own.exists() && other.exists());
         assert_eq!(left.exists(), !Path::new("/proc/self").exists());
     }

@@ -4,15 +4,17 @@
 //! program, arguments and the reference's result, for XLA's `run_hlo_module`), `environment.json`, `isolate.html` and `reduced/` where something fails, and
 //! `README.txt`.
 //!
-//! **Invariants:** the folder is complete or absent: it is written under a temporary name and renamed. One that is there is replaced only if it is a report.
+//! **Invariants:** the folder is complete or absent: it is written under a temporary name and renamed. One that is there is replaced, at once, only if it is a report.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::Serialize;
 
+use crate::artifact::remove_left_over;
 use crate::exit::Failure;
 use crate::files::{describe, read_beside};
 
@@ -26,6 +28,8 @@ pub const REDUCED: &str = "reduced";
 pub const PAGE: &str = "isolate.html";
 /// The program with arguments and the result.
 pub const SNAPSHOT: &str = "snapshot.pb";
+/// What temporary folders begin with; the number of the process that writes them follows.
+const TEMPORARY: &str = ".hlo-report-";
 /// What is in the folder, for people.
 pub const README: &str = "README.txt";
 
@@ -90,8 +94,9 @@ impl Draft {
         refuse_others(target)?;
         let parent = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         fs::create_dir_all(parent).map_err(|e| failed(parent, &e))?;
+        remove_left_over(parent, TEMPORARY);
         let folder = tempfile::Builder::new()
-            .prefix(".hlo-report-")
+            .prefix(&format!("{TEMPORARY}{}-", std::process::id()))
             .tempdir_in(parent)
             .map_err(|e| failed(parent, &e))?;
         Ok(Self { target: target.to_owned(), folder })
@@ -111,26 +116,15 @@ impl Draft {
             let _ = fs::set_permissions(folder.path(), meta.permissions());
         }
         refuse_others(&target)?;
-        // The older one is removed once the new one has its name; if that fails it gets its own name back.
-        let older = match target.exists() {
-            true => {
-                let aside = folder.path().with_extension("older");
-                fs::rename(&target, &aside).map_err(|e| failed(&target, &e))?;
-                Some(aside)
-            }
-            false => None,
-        };
-        if let Err(e) = fs::rename(folder.path(), &target) {
-            if let Some(aside) = older {
-                let _ = fs::rename(aside, &target);
-            }
-            return Err(failed(&target, &e));
+        if target.exists() {
+            // Both change names at once: at no time is there neither. The older one goes with the temporary name.
+            let (new, old) = (folder.path(), &*target);
+            return renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE)
+                .map_err(|e| failed(&target, &e.into()));
         }
+        fs::rename(folder.path(), &target).map_err(|e| failed(&target, &e))?;
         // What has been renamed is not there to be removed.
         let _ = folder.keep();
-        if let Some(aside) = older {
-            let _ = fs::remove_dir_all(aside);
-        }
         Ok(())
     }
 }

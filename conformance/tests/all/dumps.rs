@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::Command;
 
 use libtest_mimic::Trial;
 
@@ -16,6 +17,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = vec![
         function("dumps/passes are dumped as XLA names them", passes),
         function("dumps/flags are checked", flags),
+        function("dumps/run_hlo_module takes them in every spelling", run_hlo_module),
     ];
     if cfg!(feature = "llvm") {
         trials.push(function("dumps/a compilation is dumped as XLA names its files", compiled));
@@ -153,4 +155,27 @@ fn flags() {
     let blocked = format!("--xla_dump_to={file}");
     ends(&hlo(&["opt", &file, &blocked]), 2);
     assert_eq!(fs::read_to_string(&file).unwrap(), PROGRAM);
+}
+
+fn run_hlo_module() {
+    let d = Dir::new();
+    let (file, to) = (d.file("m.hlo", PROGRAM), d.path("dump"));
+    let run = |flags: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_run_hlo_module"))
+            .args(["--platform=interpreter", "--reference_platform="])
+            .args(flags)
+            .arg(&file)
+            .output()
+            .unwrap()
+    };
+    let flags =
+        ["--xla-dump-to", to.to_str().unwrap(), "--xla_dump_hlo_as_text", "--xla_dump_hlo_snapshots=true"];
+    ends(&run(&flags), 0);
+    let expected = ["module_0000.jit_f.before_optimizations.txt", "module_0000.jit_f.snapshot.0.pb"];
+    assert_eq!(names(&d, "dump"), set(&expected));
+    // Without a folder there is nothing to dump to.
+    let lonely = run(&["--xla_dump_hlo_as_text"]);
+    ends(&lonely, 0);
+    assert!(err(&lonely).contains("changes nothing without --xla_dump_to"), "{}", err(&lonely));
+    ends(&run(&["--xla_dump_to=x", "--xla_dump_hlo_pass_re=("]), 2);
 }

@@ -340,7 +340,7 @@ fn browser() {
         Command::new(browser)
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=3000", "--dump-dom"])
             .arg(format!("--user-data-dir={}", folder.display()))
-            .arg(format!("file://{file}#search=fused"))
+            .arg(format!("file://{file}#search=tanh"))
             .output()
             .ok()
     });
@@ -350,5 +350,6 @@ fn browser() {
     };
     let dom = out(&shown);
     assert!(dom.contains("data-ready=\""), "the script has ended: {}\n{}", dom, err(&shown));
-    assert!(dom.contains("steps"), "with the program's name");
+    // What was searched for is found, in a fusion in the body of a loop, and shown.
+    assert!(dom.contains("tanh, in fused"), "{dom}");
 }
