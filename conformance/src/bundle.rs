@@ -118,9 +118,11 @@ impl Draft {
         refuse_others(&target)?;
         if target.exists() {
             // Both change names at once: at no time is there neither. The older one goes with the temporary name.
-            let (new, old) = (folder.path(), &*target);
-            return renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE)
-                .map_err(|e| failed(&target, &e.into()));
+            if renameat_with(CWD, folder.path(), CWD, &*target, RenameFlags::EXCHANGE).is_ok() {
+                return Ok(());
+            }
+            // Some file systems cannot do that.
+            fs::remove_dir_all(&target).map_err(|e| failed(&target, &e))?;
         }
         fs::rename(folder.path(), &target).map_err(|e| failed(&target, &e))?;
         // What has been renamed is not there to be removed.
