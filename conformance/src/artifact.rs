@@ -34,7 +34,8 @@ use crate::verdict::Tally;
 pub const VERSION: u32 = 1;
 /// The names of the files.
 pub const FINDING: &str = "finding.json";
-const MODULE: &str = "module.hlo";
+/// The program.
+pub(crate) const MODULE: &str = "module.hlo";
 const INPUTS: &str = "inputs.npz";
 const EXPECTED: &str = "expected.npz";
 const ACTUAL: &str = "actual.npz";
@@ -212,31 +213,20 @@ pub fn save(parent: &Path, stem: &str, artifact: &Artifact<'_>) -> Result<PathBu
         None => print_module(artifact.module, &PrintOptions::source(artifact.module)),
     };
     fs::create_dir_all(parent).map_err(|e| fail(parent, &e))?;
-    remove_left_over(parent);
+    remove_left_over(parent, TEMPORARY);
     let prefix = format!("{TEMPORARY}{}-", std::process::id());
     let temporary =
         tempfile::Builder::new().prefix(&prefix).tempdir_in(parent).map_err(|e| fail(parent, &e))?;
     let at = temporary.path();
     let hash = hash(&text, artifact);
-    let write = |name: &str, text: &str| {
-        let path = at.join(name);
-        fs::write(&path, text).map_err(|e| fail(&path, &e))
-    };
-    write(MODULE, &text)?;
-    npz::write(&at.join(INPUTS), &named("arg", artifact.inputs))?;
-    for (name, arrays) in [(EXPECTED, artifact.expected), (ACTUAL, artifact.actual)] {
-        if let Some(arrays) = arrays {
-            npz::write(&at.join(name), &named("out", arrays))?;
-        }
-    }
-    let json = serde_json::to_string_pretty(artifact.finding)
-        .map_err(|e| Failure::internal(format!("a finding cannot be written as JSON: {e}")))?;
-    write(FINDING, &format!("{json}\n"))?;
+    write_files(at, &text, artifact)?;
     // Names do not change when a folder of the same content is there already.
     for n in 1..=9999u32 {
         let name = if n == 1 { format!("{stem}-{hash}") } else { format!("{stem}-{hash}-{n}") };
         let folder = parent.join(&name);
-        write(COMMAND, &format!("hlo run {}{}\n", quoted_word(&name), artifact.finding.named()))?;
+        let command = at.join(COMMAND);
+        fs::write(&command, format!("hlo run {}{}\n", quoted_word(&name), artifact.finding.named()))
+            .map_err(|e| fail(&command, &e))?;
         if folder.exists() {
             if same_content(&folder, at) {
                 return Ok(folder);
@@ -258,11 +248,30 @@ pub fn save(parent: &Path, stem: &str, artifact: &Artifact<'_>) -> Result<PathBu
     Err(Failure::usage(format!("{}: has too many folders {stem}-{hash}-N", parent.display())))
 }
 
+/// Writes the files of a finding, with the program as `text`, to a folder that nobody looks at yet. Errors: wrong usage, if they cannot be written.
+pub(crate) fn write_files(folder: &Path, text: &str, artifact: &Artifact<'_>) -> Result<(), Failure> {
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text)
+            .map_err(|e| Failure::usage(format!("{}: cannot be written: {}", path.display(), describe(&e))))
+    };
+    write(MODULE, text)?;
+    npz::write(&folder.join(INPUTS), &named("arg", artifact.inputs))?;
+    for (name, arrays) in [(EXPECTED, artifact.expected), (ACTUAL, artifact.actual)] {
+        if let Some(arrays) = arrays {
+            npz::write(&folder.join(name), &named("out", arrays))?;
+        }
+    }
+    let json = serde_json::to_string_pretty(artifact.finding)
+        .map_err(|e| Failure::internal(format!("a finding cannot be written as JSON: {e}")))?;
+    write(FINDING, &format!("{json}\n"))
+}
+
 /// What temporary folders begin with; the number of the process that writes them follows.
 const TEMPORARY: &str = ".hlo-finding-";
 
-/// Removes what processes left that were ended while they wrote.
-fn remove_left_over(parent: &Path) {
+/// Removes what processes left that were ended while they wrote: folders whose names are `prefix`, the number of the process and `-`.
+pub(crate) fn remove_left_over(parent: &Path, prefix: &str) {
     let processes = Path::new("/proc");
     if !processes.join("self").exists() {
         return;
@@ -270,7 +279,7 @@ fn remove_left_over(parent: &Path) {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     for entry in entries {
         let name = entry.file_name();
-        let owner = name.to_str().and_then(|n| n.strip_prefix(TEMPORARY)?.split_once('-'));
+        let owner = name.to_str().and_then(|n| n.strip_prefix(prefix)?.split_once('-'));
         let owner = owner.and_then(|(process, _)| process.parse::<u32>().ok());
         if owner.is_some_and(|process| !processes.join(process.to_string()).exists()) {
             // Another one may be at it.
@@ -393,7 +402,7 @@ mod tests {
             fs::create_dir(folder).unwrap();
             fs::write(folder.join(MODULE), "").unwrap();
         }
-        remove_left_over(parent.path());
+        remove_left_over(parent.path(), TEMPORARY);
         assert!(own.exists() && other.exists());
         assert_eq!(left.exists(), !Path::new("/proc/self").exists());
     }

@@ -5,9 +5,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod anonymize;
 pub mod artifact;
 pub mod attack;
 pub mod bisect;
+pub mod bundle;
 pub mod case;
 pub mod certify;
 pub mod check;
@@ -17,6 +19,7 @@ pub mod corpus;
 pub mod coverage;
 pub mod custom_calls;
 pub mod differential;
+pub mod dumps;
 pub mod element;
 pub mod engine;
 pub mod exact;
@@ -56,6 +59,7 @@ pub mod scratch;
 pub mod time_limit;
 pub mod variants;
 pub mod verdict;
+pub mod viz;
 pub mod watch;
 
 /// Keeps freed memory for the next allocation for a while. glibc's hands large blocks back to the system at once, so that each run of a

@@ -1,7 +1,7 @@
 //! The program `run_hlo_module`, with the flags and the verdicts of XLA's tool of that name (`xla/tools/run_hlo_module_main.cc`).
 //!
 //! **Invariants:** a flag of XLA's is obeyed, or refused as unsupported, or is an `--xla_*` option of XLA's compilers, which is
-//! noted and changes nothing (but for the one that is obeyed); none is silently dropped. Exit codes are those of `hlo`.
+//! noted and changes nothing (but for those that are obeyed); none is silently dropped. Exit codes are those of `hlo`.
 
 use std::ffi::OsString;
 
@@ -13,10 +13,12 @@ use hlo_interp::Devices;
 #[cfg(feature = "llvm")]
 use hlo_codegen::isa;
 
+use crate::cli::dump;
 use crate::cli::set_threads;
 use crate::cli::ui::{self, Ui};
 use crate::cli::values;
 use crate::differential::{Settings, Subject};
+use crate::dumps::Dumps;
 use crate::engine::{self, Engine, Finished, Inputs, Limits, RunOptions, named};
 use crate::exit::{Exit, Failure};
 use crate::frontend::{Program, load};
@@ -48,10 +50,11 @@ Usage: run_hlo_module [FLAGS] --platform=NAME FILE...
   --input_format=FORMAT         hlo, txt, pb or pbtxt; files are told by their content
   --run_test_hlo_passes, --run_reference_hlo_passes    the interpreter has no passes: both are noted
 
+  --xla_dump_to=DIR             dumps, with XLA's file names; formats and filters as for hlo run (docs/harness.md)
   --xla_cpu_max_isa=ISA         the most that the platform cpu uses: AVX2, AVX512, AVX512_VNNI, AVX512_BF16
 
 Flags are written --flag=value, --flag value, --flag or --noflag, with _ or -. Other options --xla_*
-are noted and change nothing. Protobuf literals and modules are unsupported.
+are noted and change nothing. Protobuf literals are unsupported.
 
 Examples:
   run_hlo_module --platform=interpreter --reference_platform=\"\" --print_literals m.hlo
@@ -101,6 +104,8 @@ struct Flags {
     help: bool,
     version: bool,
     noted: Vec<String>,
+    /// XLA's dump flags, as [`dump::of_flags`] takes them.
+    dumps: Vec<String>,
     files: Vec<String>,
 }
 
@@ -124,6 +129,7 @@ impl Default for Flags {
             help: false,
             version: false,
             noted: Vec::new(),
+            dumps: Vec::new(),
             files: Vec::new(),
         }
     }
@@ -149,6 +155,13 @@ fn parse_flags(args: impl Iterator<Item = String>) -> Result<Flags, Failure> {
             None => (body.replace('-', "_"), None),
         };
         let name = if name == "h" { "help".to_owned() } else { name };
+        if let Some(is_switch) = dump::flag(&name) {
+            if value.is_none() && !is_switch {
+                value = args.next();
+            }
+            flags.dumps.push(format!("--{name}={}", value.as_deref().unwrap_or("true")));
+            continue;
+        }
         if (name.starts_with("xla_") && !FLAGS.iter().any(|(flag, _)| *flag == name))
             || name.starts_with("noxla_")
         {
@@ -317,6 +330,13 @@ fn run(args: impl Iterator<Item = String>, ui: &Ui) -> Result<Exit, Failure> {
         })?;
         isa::limit(isa);
     }
+    let dumps = if flags.dumps.iter().any(|f| f.starts_with("--xla_dump_to=")) {
+        dump::of_flags(&flags.dumps)?
+    } else {
+        // XLA dumps to standard output then, where results are here.
+        flags.dumps.iter().for_each(|note| ui.warn(format!("{note} changes nothing without --xla_dump_to")));
+        None
+    };
     for note in &flags.noted {
         ui.warn(format!("{note} changes nothing here"));
     }
@@ -328,7 +348,7 @@ fn run(args: impl Iterator<Item = String>, ui: &Ui) -> Result<Exit, Failure> {
     };
     let mut exit = Exit::Ok;
     let (mut runs, mut failed) = (0u64, 0u64);
-    for file in &flags.files {
+    for (number, file) in flags.files.iter().enumerate() {
         let result = guarded(&format!("running {file}"), || {
             let program = match load(file) {
                 Ok(program) => program,
@@ -337,7 +357,11 @@ fn run(args: impl Iterator<Item = String>, ui: &Ui) -> Result<Exit, Failure> {
                     return Ok((1, 1, rejected.exit));
                 }
             };
-            run_file(file, &program, &flags, &*platform, reference.as_deref(), ui)
+            let dumps = dumps.as_ref().map(|d| (d, number));
+            if let Some((dumps, number)) = dumps {
+                dumps.program(number, &program.module, platform.name())?;
+            }
+            run_file(file, &program, &flags, (&*platform, reference.as_deref()), dumps, ui)
         });
         let (n, bad, e) = result.unwrap_or_else(|failure| {
             ui.failure(&failure);
@@ -356,8 +380,8 @@ fn run_file(
     file: &str,
     program: &Program,
     flags: &Flags,
-    platform: &dyn Engine,
-    reference: Option<&dyn Engine>,
+    (platform, reference): (&dyn Engine, Option<&dyn Engine>),
+    dumps: Option<(&Dumps, usize)>,
     ui: &Ui,
 ) -> Result<(u64, u64, Exit), Failure> {
     let mut exit = Exit::Ok;
@@ -370,7 +394,7 @@ fn run_file(
         }
         let end = match reference {
             Some(_) if flags.isolate => run_isolated(program, file, flags, iteration, platform, ui)?,
-            _ => run_once(program, file, flags, iteration, platform, reference, ui)?,
+            _ => run_once(program, file, flags, iteration, (platform, reference), dumps, ui)?,
         };
         failed += u64::from(end != Exit::Ok);
         exit = exit.first_failure(end);
@@ -412,8 +436,8 @@ fn run_once(
     file: &str,
     flags: &Flags,
     iteration: u64,
-    platform: &dyn Engine,
-    reference: Option<&dyn Engine>,
+    (platform, reference): (&dyn Engine, Option<&dyn Engine>),
+    dumps: Option<(&Dumps, usize)>,
     ui: &Ui,
 ) -> Result<Exit, Failure> {
     let module = &program.module;
@@ -457,6 +481,9 @@ fn run_once(
     };
     if !flags.output.is_empty() {
         crate::npz::write(std::path::Path::new(&flags.output), &named("out", &results))?;
+    }
+    if let Some((dumps, number)) = dumps {
+        dumps.run((number, iteration), module, &arrays, &results, platform.name())?;
     }
     let Some(reference) = reference else {
         ui.line("Skipping reference platform");
@@ -570,13 +597,15 @@ mod tests {
             "--print-literals",
             "-norandom_init_input_literals",
             "--xla_dump_to=/tmp/x",
+            "--xla_cpu_enable_fast_math=false",
             "b.hlo",
         ])
         .unwrap();
         assert_eq!((&*f.platform, &*f.reference_platform, f.iterations), ("interpreter", "", 3));
         assert!(f.print_literals && !f.random_inputs);
         assert_eq!(f.files, ["a.hlo", "b.hlo"]);
-        assert_eq!(f.noted, ["--xla_dump_to=/tmp/x"]);
+        assert_eq!(f.noted, ["--xla_cpu_enable_fast_math=false"]);
+        assert_eq!(f.dumps, ["--xla_dump_to=/tmp/x"]);
         let f = parse(&["--abs_error_bound=1e-5", "--rel_error_bound", "0.25", "--print_literals=false"])
             .unwrap();
         assert_eq!((f.bounds, f.print_literals), (ErrorSpec { abs: 1e-5, rel: 0.25 }, false));

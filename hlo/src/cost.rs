@@ -32,39 +32,147 @@ pub struct ModuleCost {
 
 /// What the entry computation costs. `trip_count` knows how often the body of a loop runs, where that follows from the program.
 pub fn module_cost(module: &Module, trip_count: &dyn Fn(InstrId) -> Option<u64>) -> ModuleCost {
-    let entry = module.entry();
-    let mut costs: FxHashMap<ComputationId, u64> = FxHashMap::default();
-    let order = callees_first(module, entry);
-    let mut unknown_loops = false;
-    for &c in &order {
-        let each = module.instructions(c).map(|id| {
-            let called = called(module, id, trip_count);
-            unknown_loops |= called.unknown;
-            let inner = called.computations.iter().map(|c| costs.get(c).copied().unwrap_or(0));
-            own_operations(module, id, &costs)
-                .saturating_add(inner.fold(0, u64::saturating_add).saturating_mul(called.times))
-        });
-        let cost = each.fold(0, u64::saturating_add);
-        costs.insert(c, cost);
-    }
-    let mut times: FxHashMap<ComputationId, u64> = FxHashMap::default();
-    times.insert(entry, 1);
+    let counted = Counted::of(module, trip_count);
     let mut largest: Option<(InstrId, u64)> = None;
-    for &c in order.iter().rev() {
-        let executions = times.get(&c).copied().unwrap_or(0);
+    for &c in counted.order.iter().rev() {
         for id in module.instructions(c) {
-            let own = own_operations(module, id, &costs).saturating_mul(executions);
+            let own = own_operations(module, id, &counted.operations).saturating_mul(counted.executions(c));
             if own > largest.map_or(0, |l| l.1) {
                 largest = Some((id, own));
             }
-            let called = called(module, id, trip_count);
-            for callee in called.computations {
-                let sum = times.entry(callee).or_insert(0);
-                *sum = sum.saturating_add(executions.saturating_mul(called.times));
-            }
         }
     }
-    ModuleCost { operations: costs.get(&entry).copied().unwrap_or(0), largest, unknown_loops }
+    let operations = counted.operations.get(&module.entry()).copied().unwrap_or(0);
+    ModuleCost { operations, largest, unknown_loops: counted.unknown_loops }
+}
+
+/// What one execution of an instruction costs, with the computations that it runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InstructionCost {
+    /// Operations on elements.
+    pub operations: u64,
+    /// Bytes read and written: operands and result, each once; of a call or a loop those of what it runs, and nothing where only names change.
+    pub bytes: u64,
+    /// Executions in a run of the entry computation. `None` of instructions that are applied to elements, and of what is never called.
+    pub executions: Option<u64>,
+}
+
+/// What every instruction of a module costs. `trip_count` as for [`module_cost`].
+pub fn instruction_costs(
+    module: &Module,
+    trip_count: &dyn Fn(InstrId) -> Option<u64>,
+) -> FxHashMap<InstrId, InstructionCost> {
+    let counted = Counted::of(module, trip_count);
+    let mut bytes: FxHashMap<ComputationId, u64> = FxHashMap::default();
+    let mut costs = FxHashMap::default();
+    // What is never called has a cost too.
+    let mut seen: rustc_hash::FxHashSet<ComputationId> = counted.order.iter().copied().collect();
+    let mut order = counted.order.clone();
+    for &c in module.computations() {
+        if !seen.contains(&c) {
+            order.extend(callees_first(module, c).into_iter().filter(|&c| seen.insert(c)));
+        }
+    }
+    let mut operations = counted.operations.clone();
+    for &c in &order {
+        let (mut all_operations, mut all_bytes) = (0u64, 0u64);
+        for id in module.instructions(c) {
+            let called = called(module, id, trip_count);
+            let run = |of: &FxHashMap<ComputationId, u64>| {
+                let each = called.computations.iter().map(|c| of.get(c).copied().unwrap_or(0));
+                each.fold(0, u64::saturating_add).saturating_mul(called.times)
+            };
+            let cost = InstructionCost {
+                operations: own_operations(module, id, &operations).saturating_add(run(&operations)),
+                bytes: traffic_bytes(module, id).unwrap_or_else(|| run(&bytes)),
+                executions: counted.times.get(&c).copied(),
+            };
+            all_operations = all_operations.saturating_add(cost.operations);
+            all_bytes = all_bytes.saturating_add(cost.bytes);
+            costs.insert(id, cost);
+        }
+        operations.insert(c, all_operations);
+        bytes.insert(c, all_bytes);
+    }
+    costs
+}
+
+/// Bytes that an instruction reads and writes itself; `None` if those of what it runs count.
+fn traffic_bytes(module: &Module, id: InstrId) -> Option<u64> {
+    let instr = module.instr(id);
+    let names_only = matches!(
+        instr.opcode,
+        Opcode::Parameter
+            | Opcode::Constant
+            | Opcode::Tuple
+            | Opcode::GetTupleElement
+            | Opcode::Bitcast
+            | Opcode::AfterAll
+            | Opcode::AddDependency
+            | Opcode::OptBarrier
+            | Opcode::Domain
+            | Opcode::AsyncUpdate
+            | Opcode::AsyncDone
+    );
+    let runs =
+        matches!(instr.opcode, Opcode::Call | Opcode::While | Opcode::Conditional | Opcode::AsyncStart);
+    if runs {
+        return None;
+    }
+    if names_only {
+        return Some(0);
+    }
+    let bytes = |shape: &Shape| shape.checked_bytes().and_then(|n| u64::try_from(n).ok()).unwrap_or(u64::MAX);
+    let operands = instr.operands().iter().map(|&o| bytes(&module.instr(o).shape));
+    Some(operands.fold(bytes(&instr.shape), u64::saturating_add))
+}
+
+/// What computations cost and how often they run, those that the entry computation leads to.
+struct Counted {
+    /// Those, each after what it calls.
+    order: Vec<ComputationId>,
+    /// Operations of one execution.
+    operations: FxHashMap<ComputationId, u64>,
+    /// Executions of those that run as a whole.
+    times: FxHashMap<ComputationId, u64>,
+    unknown_loops: bool,
+}
+
+impl Counted {
+    fn of(module: &Module, trip_count: &dyn Fn(InstrId) -> Option<u64>) -> Self {
+        let entry = module.entry();
+        let mut operations: FxHashMap<ComputationId, u64> = FxHashMap::default();
+        let order = callees_first(module, entry);
+        let mut unknown_loops = false;
+        for &c in &order {
+            let each = module.instructions(c).map(|id| {
+                let called = called(module, id, trip_count);
+                unknown_loops |= called.unknown;
+                let inner = called.computations.iter().map(|c| operations.get(c).copied().unwrap_or(0));
+                own_operations(module, id, &operations)
+                    .saturating_add(inner.fold(0, u64::saturating_add).saturating_mul(called.times))
+            });
+            let cost = each.fold(0, u64::saturating_add);
+            operations.insert(c, cost);
+        }
+        let mut times: FxHashMap<ComputationId, u64> = FxHashMap::default();
+        times.insert(entry, 1);
+        for &c in order.iter().rev() {
+            let executions = times.get(&c).copied().unwrap_or(0);
+            for id in module.instructions(c) {
+                let called = called(module, id, trip_count);
+                for callee in called.computations {
+                    let sum = times.entry(callee).or_insert(0);
+                    *sum = sum.saturating_add(executions.saturating_mul(called.times));
+                }
+            }
+        }
+        Self { order, operations, times, unknown_loops }
+    }
+
+    fn executions(&self, c: ComputationId) -> u64 {
+        self.times.get(&c).copied().unwrap_or(0)
+    }
 }
 
 /// What a computation costs each time that it is applied to elements; calls in it count each time.

@@ -149,6 +149,8 @@ const COMMANDS: &[(usize, Line)] = &[
     (1, &["opt", "{m}", "--stage", "llvm", "-O0"]),
     (1, &["opt", "{m}", "--stage", "asm", "-O3"]),
     (1, &["opt", "{m}", "--stage", "html", "-o", "{d}/page.html"]),
+    (2, &["viz", "{m}", "-o", "{d}/viz.html"]),
+    (1, &["viz", "{m}", "-o", "{d}/viz.svg"]),
     (3, &["isolate", "{m}", "--platform", "cpu", "{limits}"]),
     (2, &["isolate", "{m}", "--platform", "passes:default", "--html", "{d}/page.html", "{limits}"]),
     (
@@ -271,6 +273,7 @@ const REFUSED: &[(usize, Line)] = &[
     (4, &["print", "{m}"]),
     (4, &["run", "{m}", "--no-verify", "--save-mismatch", "none", "{limits}"]),
     (4, &["opt", "{m}", "--no-verify", "-o", "{d}/opt.hlo"]),
+    (2, &["viz", "{m}", "--no-verify", "-o", "{d}/viz.html"]),
     (1, &["verify", "{m}", "--json"]),
     (1, &["run", "{m}", "{limits}"]),
     (1, &["isolate", "{m}", "--platform", "cpu", "{limits}"]),

@@ -7,8 +7,10 @@ use clap::Args;
 use hlo_client::{Client, ClientOptions, CompileOptions, VerifiedModule, artifact};
 use serde::Serialize;
 
+use super::dump::DumpOptions;
 use super::ui::Ui;
 use super::{LimitOptions, ReadOptions};
+use crate::dumps;
 use crate::exit::{Exit, Failure};
 use crate::files::write_whole;
 use crate::frontend::load_as;
@@ -41,6 +43,8 @@ pub(crate) struct Options {
     #[command(flatten)]
     pub(super) limits: LimitOptions,
     #[command(flatten)]
+    dump: DumpOptions,
+    #[command(flatten)]
     read: ReadOptions,
 }
 
@@ -65,6 +69,18 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         None => Path::new(file).with_extension("hloexe"),
     };
     let program = load_as(file, &options.read.reading()).map_err(|rejected| rejected.failure(ui.color))?;
+    if let Some(dumps) = options.dump.dumps()
+        && let Some(dump) = dumps.of(0, &program.module)?
+    {
+        let to = hlo_codegen::cpu::Options {
+            opt_level: options.opt_level,
+            fallback: options.fallback,
+            cpu: options.target_cpu.clone(),
+            features: options.target_features.clone(),
+            ..hlo_codegen::cpu::Options::default()
+        };
+        dumps::compile(dump, &program.module, &to)?;
+    }
     let client = Client::cpu(ClientOptions::default())?;
     let to = CompileOptions {
         opt_level: options.opt_level,

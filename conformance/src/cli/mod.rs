@@ -10,6 +10,7 @@ mod completions;
 mod convert;
 mod coverage;
 mod diff_trace;
+pub(crate) mod dump;
 mod exec;
 mod exhaustive;
 mod explain;
@@ -22,6 +23,7 @@ mod print;
 mod prove;
 mod ptx;
 mod reduce;
+mod report;
 mod run;
 mod serve;
 #[cfg(feature = "llvm")]
@@ -31,6 +33,7 @@ mod trust;
 pub mod ui;
 pub(crate) mod values;
 mod verify;
+mod viz;
 mod waiting;
 mod watch;
 
@@ -114,6 +117,8 @@ enum Command {
     Print(print::Options),
     /// Convert programs between text and XLA's protocol buffers
     Convert(convert::Options),
+    /// Draw a program: a page for a browser, SVG, dot
+    Viz(viz::Options),
     /// Run all recorded cases below folders
     Test(test::Options),
     /// Run passes on a program and print what they make of it
@@ -141,6 +146,8 @@ enum Command {
     Fuzz(Box<fuzz::Options>),
     /// The smallest program with the same failure
     Reduce(Box<reduce::Options>),
+    /// Collect all that a bug report needs in a folder
+    Report(Box<report::Options>),
     /// Check elementwise functions against arbitrary precision
     Exhaustive(exhaustive::Options),
     /// Prove that recorded values which differ are the ones in error
@@ -165,6 +172,8 @@ impl Command {
             Command::Run(o) => o.memory_limit(),
             Command::Test(o) => o.limits.memory_limit,
             Command::Convert(o) => o.limits.memory_limit,
+            Command::Viz(o) => o.limits.memory_limit,
+            Command::Report(o) => o.limits.memory_limit,
             Command::Bisect(o) => o.limits.memory_limit,
             Command::Bench(o) => o.limits.memory_limit,
             Command::DiffTrace(o) => o.memory_limit,
@@ -344,6 +353,7 @@ fn command_of(cli: &Cli, ui: &Ui) -> Result<Exit, Failure> {
         Command::Verify(o) => verify::run(o, ui),
         Command::Print(o) => print::run(o, ui),
         Command::Convert(o) => convert::run(o, ui),
+        Command::Viz(o) => viz::run(o, ui),
         Command::Test(o) => test::run(o, ui),
         Command::Opt(o) => opt::run(o, ui),
         Command::Bisect(o) => bisect::run(o, ui),
@@ -353,6 +363,7 @@ fn command_of(cli: &Cli, ui: &Ui) -> Result<Exit, Failure> {
         Command::Filetest(o) => filetest::run(o, ui),
         Command::Fuzz(o) => fuzz::run(o, ui),
         Command::Reduce(o) => reduce::run(o, ui),
+        Command::Report(o) => report::run(o, ui),
         Command::Exhaustive(o) => exhaustive::run(o, ui),
         Command::Prove(o) => prove::run(o, ui),
         Command::Ptx(o) => ptx::run(o, ui),

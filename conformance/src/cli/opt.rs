@@ -9,8 +9,12 @@ use hlo::print::{PrintOptions, print_module};
 use hlo_codegen::passes::{self, Fuel, Pass, Pipeline, Steps};
 use serde::Serialize;
 
+use super::dump::DumpOptions;
 use super::ui::Ui;
 use super::{ReadOptions, RiskOptions};
+#[cfg(feature = "llvm")]
+use crate::dumps;
+use crate::dumps::ModuleDump;
 #[cfg(feature = "llvm")]
 use crate::engine::cpu::CpuOptions;
 use crate::engine::spec;
@@ -60,6 +64,8 @@ pub(crate) struct Options {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
+    dump: DumpOptions,
+    #[command(flatten)]
     read: ReadOptions,
     #[command(flatten)]
     risk: RiskOptions,
@@ -88,6 +94,8 @@ struct Watcher<'a> {
     names: Vec<String>,
     dumps: Option<(&'a Path, String)>,
     written: u64,
+    /// Dumps with XLA's flags.
+    dump: Option<ModuleDump<'a>>,
     failed: Option<Failure>,
 }
 
@@ -103,13 +111,19 @@ impl Watcher<'_> {
 }
 
 impl Steps for Watcher<'_> {
-    fn before(&mut self, _step: usize, _pass: &dyn Pass, _module: &Module) {
+    fn before(&mut self, step: usize, pass: &dyn Pass, module: &Module) {
+        if let Some(dump) = &mut self.dump {
+            Steps::before(dump, step, pass, module);
+        }
         self.since = Instant::now();
     }
 
     fn after(&mut self, step: usize, pass: &dyn Pass, module: &Module, applications: u64) {
         let seconds = self.since.elapsed().as_secs_f64();
         self.rows.push(Row { pass: pass.name().to_owned(), applications, seconds });
+        if let Some(dump) = &mut self.dump {
+            Steps::after(dump, step, pass, module, applications);
+        }
         if applications > 0 {
             let next = self.names.get(step + 1).map_or("pipeline-end", String::as_str);
             let file =
@@ -156,6 +170,11 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
             return Err(Failure::new(Exit::Verify, "a program that does not verify is not compiled"));
         }
         let compiler = CpuOptions { opt_level: options.opt_level, fallback: false }.compiler();
+        if let Some(dumps) = options.dump.dumps()
+            && let Some(dump) = dumps.of(0, &program.module)?
+        {
+            dumps::compile(dump, &program.module, &compiler)?;
+        }
         let text = super::stage::text(&program.module, stage, &compiler)?;
         return print_stage(path, stage, &text, options.output.as_deref(), ui);
     }
@@ -238,15 +257,22 @@ fn optimized(
             .map_err(|e| Failure::usage(format!("{}: {}", folder.display(), describe(&e))))?;
         dumps = Some((&**folder, clean(&module.name)));
     }
+    let names: Vec<String> = pipeline.passes().map(|p| p.name().to_owned()).collect();
+    let wanted = options.dump.dumps();
+    let dump = wanted.as_ref().map(|d| d.of(0, &module)).transpose()?.flatten();
     let mut watcher = Watcher {
         since: Instant::now(),
         rows: Vec::new(),
-        names: pipeline.passes().map(|p| p.name().to_owned()).collect(),
+        dump: dump.map(|d| d.of_passes(names.iter().cloned())),
+        names,
         dumps,
         written: 0,
         failed: None,
     };
     watcher.write("before_optimizations", &module);
+    if let Some(dump) = &mut watcher.dump {
+        dump.before(&module);
+    }
     let mut fuel = options.fuel_passes.map_or(Fuel::UNLIMITED, Fuel::new);
     let ran = pipeline.run_watched(&mut module, &mut fuel, &mut watcher);
     ran.map_err(|broken| {
@@ -255,6 +281,10 @@ fn optimized(
     })?;
     let module = module.compact();
     watcher.write("after_optimizations", &module);
+    if let Some(mut dump) = watcher.dump.take() {
+        dump.optimized(&module);
+        dump.finish()?;
+    }
     match watcher.failed {
         Some(failure) => Err(failure),
         None => Ok((module, watcher.rows)),

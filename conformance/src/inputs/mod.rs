@@ -20,6 +20,7 @@ use crate::element::int_limits;
 use crate::engine::array_name;
 use crate::exit::{Exit, Failure};
 use crate::files::{self, read_beside};
+use crate::frontend::Program;
 use crate::npz::Npz;
 use crate::room::{self, Room};
 
@@ -183,6 +184,29 @@ pub fn generate(
     }
     let on = |device: u64| plan.leaves.iter().map(|l| l.made(seed, device)).collect();
     Ok((0..u64::from(devices.count())).map(on).collect())
+}
+
+/// The inputs of a program: those of a file, those that a snapshot recorded, or made ones. For each device.
+pub(crate) fn of_program(
+    program: &Program,
+    given: Option<&str>,
+    seed: u64,
+    devices: Devices,
+    memory_limit: u64,
+) -> Result<Vec<Vec<ArrayLiteral>>, Failure> {
+    let module = &program.module;
+    if let Some(path) = given {
+        return read(module, &mut Npz::open(path, memory_limit)?, devices);
+    }
+    let recorded = match &program.recorded {
+        Some(recorded) => recorded.arguments_on(module, devices)?,
+        None => None,
+    };
+    if let Some(arrays) = recorded {
+        return Ok(arrays);
+    }
+    let plan = plan(module, range_beside(&program.source.name)?)?;
+    generate(&plan, seed, devices, memory_limit)
 }
 
 /// Builds the values of the entry's parameters from their arrays. Errors: [`Exit::Usage`] if there are too few.

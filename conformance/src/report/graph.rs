@@ -1,12 +1,12 @@
 //! Layered layout of acyclic graphs: every edge goes down, rows are ordered so that few edges cross, and long edges bend around nodes.
 //!
 //! **Invariant:** time and memory are about linear in nodes and edges, whatever the graph: rows are cut to [`MAX_ROW`], and where there
-//! are too many bends long edges go straight.
+//! are too many bends, or an edge spans more than [`MAX_SPAN`] rows, edges go straight.
 
 /// Width of a node.
-pub(super) const NODE_WIDTH: f64 = 172.0;
+pub(crate) const NODE_WIDTH: f64 = 172.0;
 /// Height of a node.
-pub(super) const NODE_HEIGHT: f64 = 46.0;
+pub(crate) const NODE_HEIGHT: f64 = 46.0;
 /// From one row to the next.
 const ROW_STEP: f64 = 84.0;
 /// Between neighbours.
@@ -17,66 +17,101 @@ const BEND: f64 = 6.0;
 const MAX_ROW: usize = 10;
 /// The most bends in a row.
 const MAX_BENDS: usize = 40;
+/// The most rows that an edge passes with a bend in each.
+const MAX_SPAN: usize = 400;
 const SWEEPS: usize = 6;
 
 /// Where things are.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     /// For each node its centre.
-    pub(super) nodes: Vec<(f64, f64)>,
+    pub(crate) nodes: Vec<(f64, f64)>,
     /// For each edge its points: bottom of one node, bends, top of the other.
-    pub(super) edges: Vec<Vec<(f64, f64)>>,
+    pub(crate) edges: Vec<Vec<(f64, f64)>>,
     /// Size of the drawing.
-    pub(super) width: f64,
+    pub(crate) width: f64,
     /// Its height.
-    pub(super) height: f64,
+    pub(crate) height: f64,
 }
 
 /// Lays out nodes `0..n`. Edges go from lower to higher numbers.
-pub(super) fn layout(n: usize, edges: &[(usize, usize)]) -> Layout {
+pub(crate) fn layout(n: usize, edges: &[(usize, usize)]) -> Layout {
     if n == 0 {
         return Layout::default();
     }
-    let mut rows_of = rows_of(n, edges);
-    cut_rows(&mut rows_of);
-    let mut drawing = Drawing::new(n, edges, rows_of);
-    for sweep in 0..SWEEPS {
-        drawing.order(sweep % 2 == 0);
-    }
-    drawing.place();
-    drawing.finish(n, edges)
+    Drawing::arranged(n, edges, &Bounds { row: MAX_ROW, span: |_| MAX_SPAN }).finish(n, edges)
 }
 
-/// The row of each node: below all it depends on; nodes that depend on nothing are right above their first user.
+/// A graph in rows, for who places the nodes of each row as wide as they then are.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Layered {
+    /// What is in each row, from left to right: nodes below the number of nodes, bends from there on.
+    pub(crate) rows: Vec<Vec<usize>>,
+    /// For each node and bend the centre, as long as all nodes are [`NODE_WIDTH`] wide.
+    pub(crate) x: Vec<f64>,
+    /// For each edge its bends.
+    pub(crate) bends: Vec<Vec<usize>>,
+}
+
+/// What rows and edges are limited to.
+pub(crate) struct Bounds<F> {
+    /// The most nodes in a row.
+    pub(crate) row: usize,
+    /// For each edge the most rows that it passes with bends; one that passes more goes straight.
+    pub(crate) span: F,
+}
+
+/// Arranges nodes `0..n` in rows. Edges go from lower to higher numbers.
+pub(crate) fn layered(
+    n: usize,
+    edges: &[(usize, usize)],
+    bounds: &Bounds<impl Fn(usize) -> usize>,
+) -> Layered {
+    if n == 0 {
+        return Layered::default();
+    }
+    let drawing = Drawing::arranged(n, edges, bounds);
+    let left =
+        (0..drawing.x.len()).map(|i| drawing.x[i] - drawing.width(i) / 2.0).fold(f64::INFINITY, f64::min);
+    let x = drawing.x.iter().map(|x| x - left).collect();
+    Layered { rows: drawing.rows, x, bends: drawing.bends }
+}
+
+/// The row of each node: below all it depends on, and then as near to its first user as that makes edges shorter in sum: what is off the longest
+/// paths (constants, their broadcasts, updates at the end) is right above who uses it.
 fn rows_of(n: usize, edges: &[(usize, usize)]) -> Vec<usize> {
-    let mut row = vec![0usize; n];
-    let (mut sorted, mut source) = (edges.to_vec(), vec![true; n]);
+    let (mut row, mut uses) = (vec![0usize; n], vec![0usize; n]);
+    let mut sorted = edges.to_vec();
     sorted.sort_unstable_by_key(|&(_, to)| to);
     for &(from, to) in &sorted {
         row[to] = row[to].max(row[from] + 1);
-        source[to] = false;
+        uses[from] += 1;
     }
-    let mut above = vec![usize::MAX; n];
+    // Edges that a node makes longer when it moves down: what has no other user moves with it.
+    let mut held = vec![0usize; n];
     for &(from, to) in edges {
-        above[from] = above[from].min(row[to].saturating_sub(1));
+        held[to] += usize::from(uses[from] > 1 && row[from] > 0);
     }
-    for i in 0..n {
-        if source[i] && above[i] != usize::MAX {
-            row[i] = above[i];
+    sorted.sort_unstable_by_key(|&(from, _)| std::cmp::Reverse(from));
+    for out in sorted.chunk_by(|a, b| a.0 == b.0) {
+        let from = out[0].0;
+        let first = out.iter().map(|&(_, to)| row[to]).min().unwrap_or(0);
+        if held[from] <= out.len() {
+            row[from] = row[from].max(first.saturating_sub(1));
         }
     }
     row
 }
 
 /// Makes several rows of one that is too long. No edge is within a row, so that edges still go down.
-fn cut_rows(row: &mut [usize]) {
+fn cut_rows(row: &mut [usize], max_row: usize) {
     let mut by_row: Vec<Vec<usize>> = vec![Vec::new(); row.iter().max().map_or(0, |m| m + 1)];
     for (i, &r) in row.iter().enumerate() {
         by_row[r].push(i);
     }
     let mut next = 0;
     for nodes in by_row {
-        let parts = nodes.len().div_ceil(MAX_ROW).max(1);
+        let parts = nodes.len().div_ceil(max_row).max(1);
         let size = nodes.len().div_ceil(parts).max(1);
         for part in nodes.chunks(size) {
             part.iter().for_each(|&i| row[i] = next);
@@ -98,7 +133,18 @@ struct Drawing {
 }
 
 impl Drawing {
-    fn new(n: usize, edges: &[(usize, usize)], row: Vec<usize>) -> Self {
+    fn arranged(n: usize, edges: &[(usize, usize)], bounds: &Bounds<impl Fn(usize) -> usize>) -> Self {
+        let mut rows_of = rows_of(n, edges);
+        cut_rows(&mut rows_of, bounds.row);
+        let mut drawing = Drawing::new(n, edges, rows_of, &bounds.span);
+        for sweep in 0..SWEEPS {
+            drawing.order(sweep % 2 == 0);
+        }
+        drawing.place();
+        drawing
+    }
+
+    fn new(n: usize, edges: &[(usize, usize)], row: Vec<usize>, span: &impl Fn(usize) -> usize) -> Self {
         let mut d = Drawing {
             x: vec![0.0; n],
             rows: vec![Vec::new(); row.iter().max().map_or(0, |m| m + 1)],
@@ -113,11 +159,11 @@ impl Drawing {
         }
         let limit = 6 * n + 64;
         let mut bends_of = vec![0usize; d.rows.len()];
-        for &(from, to) in edges {
+        for (edge, &(from, to)) in edges.iter().enumerate() {
             let mut bends = Vec::new();
             let mut last = from;
             let between = d.row[from] + 1..d.row[to];
-            let room = d.row.len() - n + between.len() <= limit;
+            let room = between.len() <= span(edge).min(MAX_SPAN) && d.row.len() - n + between.len() <= limit;
             if room && bends_of[between.clone()].iter().all(|&n| n < MAX_BENDS) {
                 bends_of[between].iter_mut().for_each(|n| *n += 1);
                 for r in d.row[from] + 1..d.row[to] {

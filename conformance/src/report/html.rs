@@ -612,7 +612,7 @@ fn path_from(module: &Module, id: InstrId) -> FxHashSet<InstrId> {
 }
 
 /// A smooth line through points, going down at each.
-fn curve(points: &[(f64, f64)]) -> String {
+pub(crate) fn curve(points: &[(f64, f64)]) -> String {
     let mut d = String::new();
     for (i, &(x, y)) in points.iter().enumerate() {
         match i.checked_sub(1).map(|p| points[p]) {
@@ -628,7 +628,8 @@ fn curve(points: &[(f64, f64)]) -> String {
     d
 }
 
-fn shorten(text: &str, most: usize) -> String {
+/// A text cut to so many characters.
+pub(crate) fn shorten(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** every number of a value is printed so that it reads back to the same bits ([`Number::write`]).
 
-mod graph;
+pub(crate) mod graph;
 pub mod html;
 pub mod json;
 pub mod text;

@@ -28,6 +28,7 @@ pub(super) fn run(root: &str, options: &Options, ui: &Ui) -> Result<Exit, Failur
     for (flag, given) in [
         ("--inputs", options.inputs.is_some()),
         ("--output", options.output.is_some()),
+        ("--xla_dump_to", options.dump.dumps().is_some()),
         ("--save-inputs", options.save_inputs.is_some()),
         ("--expected", options.expected.is_some()),
         ("--infeed", options.infeed.is_some()),

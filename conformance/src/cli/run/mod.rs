@@ -6,6 +6,7 @@ mod folder;
 mod jobs;
 mod object;
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use hlo::diag::render_all;
 use hlo::{ArrayLiteral, Diagnostic, Diagnostics, Module};
 use hlo_interp::{Accumulate, Devices};
 
+use super::dump::DumpOptions;
 use super::judging::JudgingOptions;
 use super::trust::TrustOption;
 use super::ui::{Ui, closed};
@@ -26,6 +28,7 @@ use crate::artifact::Finding;
 use crate::case::Form;
 use crate::check::{Check, Verdict};
 use crate::differential::{Settings, Subject, reference_run};
+use crate::dumps::Dumps;
 use crate::engine::devices::{self, Chosen};
 use crate::engine::recorded::{read_results, result_arrays};
 use crate::engine::support::{self, Ready};
@@ -133,6 +136,8 @@ pub(crate) struct Options {
     #[command(flatten)]
     limits: LimitOptions,
     #[command(flatten)]
+    dump: DumpOptions,
+    #[command(flatten)]
     read: ReadOptions,
     #[command(flatten)]
     risk: RiskOptions,
@@ -179,6 +184,8 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         return Err(Failure::usage(format!("{flag} takes one program")));
     }
     let mut exit = Exit::Ok;
+    let dumps = options.dump.dumps();
+    let number = Cell::new(0);
     for file in &options.files {
         let result = guarded(&format!("running {file}"), || {
             if jobs::is_folder_of_programs(file) {
@@ -212,7 +219,8 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
                 let (platform, reference) = (&*platform, reference.as_deref());
                 let phases: Arc<Phases> = Arc::default();
                 let _waiting = Waiting::new(ui, &phases);
-                let runner = Runner { options, ui, platform, reference, job, phases };
+                let dumps = dumps.as_ref().map(|d| (d, number.replace(number.get() + 1)));
+                let runner = Runner { options, ui, platform, reference, job, phases, dumps };
                 exit = exit.first_failure(runner.run()?);
             }
             Ok(exit)
@@ -253,6 +261,8 @@ struct Runner<'a> {
     reference: Option<&'a dyn Engine>,
     job: &'a Job,
     phases: Arc<Phases>,
+    /// Dumps that are wanted, and the number of the program among them.
+    dumps: Option<(&'a Dumps, usize)>,
 }
 
 /// What results are compared with.
@@ -346,6 +356,7 @@ impl Runner<'_> {
                 return Ok(self.no_results(program, Exit::Unsupported, d));
             }
         }
+        self.dump(module)?;
         cost::estimate(module, &self.phases, self.ui);
         // Inputs may take much longer to make than a program to compile.
         let compile = || Ready::new(self.platform, module);
@@ -366,6 +377,24 @@ impl Runner<'_> {
             }
         }
         Ok(exit)
+    }
+
+    /// Dumps the program, and what the compiler makes of it if that is the platform.
+    fn dump(&self, module: &Module) -> Result<(), Failure> {
+        self.dumps.map_or(Ok(()), |(dumps, number)| dumps.program(number, module, self.platform.name()))
+    }
+
+    /// Dumps the arguments and results of a run, if snapshots are wanted.
+    fn dump_run(
+        &self,
+        module: &Module,
+        seed: u64,
+        arguments: &[Vec<ArrayLiteral>],
+        results: &[Vec<ArrayLiteral>],
+    ) -> Result<(), Failure> {
+        let Some((dumps, number)) = self.dumps else { return Ok(()) };
+        let run = seed.wrapping_sub(self.options.seed);
+        dumps.run((number, run), module, arguments, results, self.platform.name())
     }
 
     /// A refusal of the platform, with what to do about it where nobody asked for that platform.
@@ -612,6 +641,7 @@ impl Runner<'_> {
         if let Some(path) = &self.options.output {
             npz::write(Path::new(path), &named("out", &ran.finished.results))?;
         }
+        self.dump_run(module, seed, &arguments, &ran.finished.results)?;
         let pass = ran.verdicts.as_ref().is_none_or(|(v, _)| v.iter().all(|v| v.pass));
         let exit = if pass { Exit::Ok } else { Exit::Differs };
         if self.ui.json {
@@ -702,6 +732,7 @@ impl Runner<'_> {
         if let Some(path) = &self.options.output {
             npz::write(Path::new(path), &named("out", &finished.results))?;
         }
+        self.dump_run(module, run.seed, arguments, &finished.results)?;
         let ran = Ran {
             seed: run.seed,
             inputs_time,

@@ -1,0 +1,306 @@
+//! Dumps of a program on its way through the compiler, in the files and with the names that XLA gives them (`xla/service/dump.cc`), so that a folder of
+//! ours reads like one of XLA's, and both are read by `hlo bisect --dumps`, `hlo run DIR` and XLA's tools.
+//!
+//! **Invariants:** each file is complete or absent; a dump never changes what is compiled, and what cannot be dumped fails the command, after everything else was dumped.
+//! Constants are written in full, for a dump is there to be run again.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use hlo::diag::render_all;
+use hlo::print::{PrintOptions, print_module};
+use hlo::{ArrayLiteral, Literal, Module};
+use hlo_codegen::passes::{Pass, Steps};
+use hlo_proto::{Contents, WriteError};
+use regex_lite::Regex;
+
+use crate::engine::Inputs;
+use crate::exit::{Exit, Failure};
+use crate::files::{describe, write_text, write_whole};
+use crate::inputs;
+use crate::protos::{self, Format};
+use crate::viz::{Picture, dot, page};
+
+/// XLA's limit on constants in its dumps, where large ones are not wanted.
+const XLA_CONSTANT_ELEMENTS: usize = 10;
+
+/// What is dumped, and where to.
+#[derive(Clone, Debug, Default)]
+pub struct Dumps {
+    /// The folder, which is made if it is not there.
+    pub folder: PathBuf,
+    /// HLO text.
+    pub text: bool,
+    /// `HloProto`.
+    pub proto: bool,
+    /// The language of Graphviz.
+    pub dot: bool,
+    /// Pages.
+    pub html: bool,
+    /// Arguments and results of runs.
+    pub snapshots: bool,
+    /// Constants of more than 10 elements are left out of text, as XLA does.
+    pub elide: bool,
+    /// Only modules whose name this matches somewhere.
+    pub modules: Option<Regex>,
+    /// After passes whose name this matches somewhere too.
+    pub passes: Option<Regex>,
+}
+
+/// The dumps of one module.
+#[derive(Debug)]
+pub struct ModuleDump<'a> {
+    how: &'a Dumps,
+    /// `module_0000.NAME`.
+    stem: String,
+    /// Names of the passes that are to run.
+    names: Vec<String>,
+    /// Dumps after passes so far.
+    counter: u64,
+    /// The first thing that went wrong.
+    failed: Option<Failure>,
+}
+
+/// As XLA does it: what could trouble a file system is an underscore.
+fn clean(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '_' }).collect()
+}
+
+impl Dumps {
+    /// The dumps of the module of this number in a run of the program; `None` if none are wanted of it. Errors: the folder cannot be made.
+    pub fn of(&self, number: usize, module: &Module) -> Result<Option<ModuleDump<'_>>, Failure> {
+        if self.modules.as_ref().is_some_and(|r| !r.is_match(&module.name)) {
+            return Ok(None);
+        }
+        std::fs::create_dir_all(&self.folder)
+            .map_err(|e| Failure::usage(format!("{}: {}", self.folder.display(), describe(&e))))?;
+        let stem = format!("module_{number:04}.{}", clean(&module.name));
+        Ok(Some(ModuleDump { how: self, stem, names: Vec::new(), counter: 0, failed: None }))
+    }
+}
+
+impl Dumps {
+    /// Dumps a program, and what the compiler makes of it if that is the platform of this name.
+    pub fn program(&self, number: usize, module: &Module, platform: &str) -> Result<(), Failure> {
+        let Some(mut dump) = self.of(number, module)? else { return Ok(()) };
+        #[cfg(feature = "llvm")]
+        if let Some(options) = crate::engine::spec::cpu_options(platform)? {
+            return compile(dump, module, &options.compiler());
+        }
+        let _ = platform;
+        dump.before(module);
+        dump.finish()
+    }
+
+    /// Dumps arguments and results of a run, if snapshots are wanted.
+    pub fn run(
+        &self,
+        (number, run): (usize, u64),
+        module: &Module,
+        arguments: &[Vec<ArrayLiteral>],
+        results: &[Vec<ArrayLiteral>],
+        platform: &str,
+    ) -> Result<(), Failure> {
+        let Some(mut dump) = self.of(number, module)? else { return Ok(()) };
+        dump.snapshot(run, module, arguments, results, platform);
+        dump.finish()
+    }
+}
+
+impl<'a> ModuleDump<'a> {
+    /// Passes of these names are to run.
+    #[must_use]
+    pub fn of_passes(mut self, names: impl IntoIterator<Item = String>) -> ModuleDump<'a> {
+        self.names = names.into_iter().collect();
+        self
+    }
+
+    /// The program as it was given.
+    pub fn before(&mut self, module: &Module) {
+        self.module("before_optimizations", module);
+    }
+
+    /// The program as the compiler for the CPU lowers it.
+    pub fn after(&mut self, module: &Module) {
+        self.module("cpu_after_optimizations", module);
+    }
+
+    /// A text of the compiler's, by what stands between the module's name and the end of the file's.
+    pub fn note(&mut self, name: &str, text: &str) {
+        let path = self.path(name);
+        self.tried(write_text(&path, text));
+    }
+
+    /// Arguments and results of a run, of one device.
+    pub fn snapshot(
+        &mut self,
+        run: u64,
+        module: &Module,
+        arguments: &[Vec<ArrayLiteral>],
+        results: &[Vec<ArrayLiteral>],
+        platform: &str,
+    ) {
+        if self.how.snapshots {
+            let path = self.path(&format!("snapshot.{run}.pb"));
+            self.tried(write_snapshot(&path, module, arguments, results, platform));
+        }
+    }
+
+    /// The program as passes alone left it.
+    pub fn optimized(&mut self, module: &Module) {
+        self.module("after_optimizations", module);
+    }
+
+    /// The first thing that went wrong, if anything did.
+    pub fn finish(self) -> Result<(), Failure> {
+        self.failed.map_or(Ok(()), Err)
+    }
+
+    /// Whether LLVM's code is wanted: where text is.
+    pub fn wants_text(&self) -> bool {
+        self.how.text
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.how.folder.join(format!("{}.{name}", self.stem))
+    }
+
+    fn tried(&mut self, written: Result<(), Failure>) {
+        if let Err(failure) = written {
+            self.failed.get_or_insert(failure);
+        }
+    }
+
+    fn module(&mut self, name: &str, module: &Module) {
+        let how = self.how;
+        if how.text {
+            let options = if how.elide {
+                PrintOptions::LONG.eliding(XLA_CONSTANT_ELEMENTS)
+            } else {
+                PrintOptions::LONG
+            };
+            self.note(&format!("{name}.txt"), &print_module(module, &options));
+        }
+        if how.proto {
+            let path = self.path(&format!("{name}.hlo.pb"));
+            let contents = Contents { module, arguments: &[], result: None, platform: "" };
+            self.tried(write_message(&path, &contents, Format::HloPb));
+        }
+        if how.dot || how.html {
+            let picture = Picture::new(name, module, None);
+            if how.dot {
+                self.note(&format!("{name}.dot"), &dot::write(&picture));
+            }
+            if how.html {
+                self.note(&format!("{name}.html"), &page::write(&picture));
+            }
+        }
+    }
+
+    fn wants_pass(&self, name: &str) -> bool {
+        self.how.passes.as_ref().is_some_and(|r| r.is_match(name))
+    }
+
+    fn pass(&mut self, after: &str, before: &str, module: &Module) {
+        let name = format!("{:04}.passes.after_{}.before_{}", self.counter, clean(after), clean(before));
+        self.counter += 1;
+        self.module(&name, &module.compact());
+    }
+}
+
+impl Steps for ModuleDump<'_> {
+    fn before(&mut self, step: usize, pass: &dyn Pass, module: &Module) {
+        const START: &str = "pipeline-start";
+        if step == 0 && self.wants_pass(START) {
+            self.pass(START, pass.name(), module);
+        }
+    }
+
+    fn after(&mut self, step: usize, pass: &dyn Pass, module: &Module, applications: u64) {
+        if applications > 0 && self.wants_pass(pass.name()) {
+            let next = self.names.get(step + 1).cloned().unwrap_or_else(|| "pipeline-end".to_owned());
+            self.pass(pass.name(), &next, module);
+        }
+    }
+}
+
+#[cfg(feature = "llvm")]
+impl hlo_codegen::cpu::Stages for ModuleDump<'_> {
+    fn lowered(&mut self, module: &Module, _: &hlo_codegen::plan::lower::Lowered) {
+        ModuleDump::after(self, &module.compact());
+    }
+
+    fn assigned(&mut self, module: &Module, assigned: &hlo_codegen::buffers::Assigned) {
+        if self.wants_text() {
+            let text = hlo_codegen::buffers::report(module, assigned);
+            self.note("cpu_after_optimizations-buffer-assignment.txt", &text);
+        }
+    }
+
+    fn wants_llvm(&self) -> [bool; 3] {
+        [self.wants_text(), self.wants_text(), false]
+    }
+
+    fn llvm(&mut self, unit: usize, texts: [Option<String>; 3]) {
+        // Code is compiled in units side by side; XLA's single file is the first.
+        let part = if unit == 0 { String::new() } else { format!(".{unit}") };
+        for (name, text) in ["ir-no-opt", "ir-with-opt"].iter().zip(texts) {
+            if let Some(text) = text {
+                self.note(&format!("{name}{part}.ll"), &text);
+            }
+        }
+    }
+}
+
+/// Compiles a verified module for its dumps alone. That it is not compiled is said by who compiles it to be run; what was reached by then is dumped.
+#[cfg(feature = "llvm")]
+pub fn compile(dump: ModuleDump<'_>, module: &Module, options: &hlo_codegen::cpu::Options) -> ModuleDumped {
+    use hlo_codegen::passes::Pipeline;
+    let pipeline = Pipeline::cpu(options.opt_level);
+    let mut dump = dump.of_passes(pipeline.passes().map(|p| p.name().to_owned()).collect::<Vec<_>>());
+    dump.before(module);
+    let _ = hlo_codegen::cpu::compile_watched(module, options, &pipeline, &mut dump);
+    dump.finish()
+}
+
+/// What came of dumping.
+pub type ModuleDumped = Result<(), Failure>;
+
+/// Writes arguments and results of a run on one device as a snapshot.
+pub fn write_snapshot(
+    path: &Path,
+    module: &Module,
+    arguments: &[Vec<ArrayLiteral>],
+    results: &[Vec<ArrayLiteral>],
+    platform: &str,
+) -> Result<(), Failure> {
+    let [results] = results else {
+        let why = "a snapshot has the result of one device, and the program ran on several";
+        return Err(Failure::new(Exit::Unsupported, format!("{}: {why}", path.display())));
+    };
+    let arguments = Inputs::new(module, arguments)?.arguments;
+    let shape = &module.instr(module.root(module.entry())).shape;
+    let result: Literal = inputs::build(shape, &mut results.iter().cloned())?;
+    let contents = Contents { module, arguments: &arguments, result: Some(&result), platform };
+    write_message(path, &contents, Format::SnapshotPb)
+}
+
+/// Writes a message to a file, whole or not at all.
+pub fn write_message(path: &Path, contents: &Contents<'_>, format: Format) -> Result<(), Failure> {
+    let mut refused = None;
+    let written = write_whole(path, |file| match protos::write(contents, format, file) {
+        Ok(()) => file.flush(),
+        Err(WriteError::Io(e)) => Err(e),
+        Err(WriteError::Unsupported(found) | WriteError::Unreadable(found)) => {
+            refused = Some(found);
+            Err(io::Error::other("not written"))
+        }
+    });
+    match refused {
+        Some(found) => {
+            let text = render_all(&found, &path.display().to_string(), "", false);
+            Err(Failure::rendered(Exit::Unsupported, text))
+        }
+        None => written,
+    }
+}

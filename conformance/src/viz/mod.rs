@@ -1,0 +1,341 @@
+//! Pictures of programs: a page with a viewer ([`page`]), SVG ([`svg`]) and the language of Graphviz ([`dot`]).
+//!
+//! **Invariants:** every instruction is in a picture exactly once; what comes from the program is escaped for the language that it is written in, so
+//! that no name is ever markup or code; the time taken is about linear in the program. Layout is computed here, and viewers only place what they show.
+
+pub mod dot;
+pub mod memory;
+pub mod page;
+pub mod profile;
+pub mod svg;
+
+use std::num::NonZeroU64;
+
+use hlo::cost::{InstructionCost, instruction_costs};
+use hlo::print::{PrintOptions, print_instruction};
+use hlo::{ComputationId, InstrId, Module, Opcode};
+use hlo_codegen::passes::loops::trip_count;
+use rustc_hash::FxHashMap;
+
+use crate::report::graph::{Bounds, Layered, layered};
+use crate::report::html::shorten;
+use profile::Profile;
+
+/// The most nodes side by side.
+const MAX_ROW: usize = 24;
+/// Edges that pass more rows are drawn when one of their ends is looked at.
+const MAX_SPAN: usize = 60;
+/// The same of edges from constants, which everything may use.
+const MAX_CONSTANT_SPAN: usize = 2;
+/// The longest text of attributes that is shown.
+const MAX_ATTRIBUTES_CHARS: usize = 600;
+/// Constants of more elements are not written out.
+const MAX_CONSTANT_ELEMENTS: usize = 10;
+
+/// What a picture shows.
+#[derive(Debug)]
+pub struct Picture<'a> {
+    /// The file, as the person named it.
+    pub file: &'a str,
+    /// The program.
+    pub module: &'a Module,
+    /// What each instruction costs.
+    pub costs: FxHashMap<InstrId, InstructionCost>,
+    /// What a run took, if there was one.
+    pub profile: Option<Profile>,
+    /// The computations, the entry first, each in rows.
+    computations: Vec<Drawn>,
+}
+
+/// A computation in rows.
+#[derive(Debug)]
+struct Drawn {
+    id: ComputationId,
+    instructions: Vec<InstrId>,
+    /// Positions in `instructions`.
+    edges: Vec<(usize, usize)>,
+    layered: Layered,
+}
+
+impl<'a> Picture<'a> {
+    /// Lays out a program.
+    pub fn new(file: &'a str, module: &'a Module, profile: Option<Profile>) -> Self {
+        let costs = instruction_costs(module, &|id| trip_count(module, id));
+        let entry = module.entry();
+        let rest = module.computations().iter().copied().filter(|&c| c != entry);
+        let computations = std::iter::once(entry).chain(rest).map(|c| Drawn::new(module, c)).collect();
+        Self { file, module, costs, profile, computations }
+    }
+
+    /// Instructions of all computations.
+    pub fn instruction_count(&self) -> usize {
+        self.computations.iter().map(|c| c.instructions.len()).sum()
+    }
+
+    /// What the text of an instruction says after its operands; of a constant its value.
+    fn attributes(&self, id: InstrId) -> String {
+        let module = self.module;
+        let options =
+            PrintOptions { metadata: false, ..PrintOptions::source(module).eliding(MAX_CONSTANT_ELEMENTS) };
+        let text = print_instruction(module, id, &options);
+        let opcode = module.instr(id).opcode;
+        let rest = text.split_once(" = ").map_or(&*text, |(_, rest)| rest);
+        let call = format!("{}(", opcode.name());
+        let inside = rest.find(&call).map(|at| &rest[at + call.len()..]);
+        let keeps_operands = matches!(opcode, Opcode::Constant | Opcode::Parameter);
+        let shown = match inside {
+            Some(inside) if keeps_operands => inside,
+            Some(inside) => after_parenthesis(inside).unwrap_or(inside),
+            None => rest,
+        };
+        let shown = shown.trim_start_matches([',', ' ']);
+        let shown = if keeps_operands { format!("({shown}") } else { shown.to_owned() };
+        shorten(&shown, MAX_ATTRIBUTES_CHARS)
+    }
+}
+
+impl Drawn {
+    fn new(module: &Module, id: ComputationId) -> Self {
+        let instructions: Vec<InstrId> = module.instructions(id).collect();
+        let position: FxHashMap<InstrId, usize> =
+            instructions.iter().enumerate().map(|(i, &id)| (id, i)).collect();
+        let mut edges = Vec::new();
+        for (to, &id) in instructions.iter().enumerate() {
+            let operands = module.instr(id).operands().iter();
+            // Of a program that does not verify operands may come later.
+            let mut from: Vec<usize> =
+                operands.filter_map(|o| position.get(o).copied()).filter(|&f| f < to).collect();
+            from.sort_unstable();
+            from.dedup();
+            edges.extend(from.into_iter().map(|f| (f, to)));
+        }
+        let span = |edge: usize| {
+            let (from, _) = edges[edge];
+            let constant = module.instr(instructions[from]).opcode == Opcode::Constant;
+            if constant { MAX_CONSTANT_SPAN } else { MAX_SPAN }
+        };
+        let layered = layered(instructions.len(), &edges, &Bounds { row: MAX_ROW, span });
+        Self { id, instructions, edges, layered }
+    }
+}
+
+/// What an instruction is about, for its colour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Family {
+    /// Parameters, constants, iota: what has no operands.
+    Source,
+    /// One element at a time.
+    Elementwise,
+    /// Contractions and convolutions, and what is built on them.
+    Contraction,
+    /// Reductions, scans, sorts.
+    Reduction,
+    /// What moves elements.
+    Movement,
+    /// What gives values other names.
+    Name,
+    /// What runs computations.
+    Control,
+    /// What devices do together.
+    Collective,
+}
+
+impl Family {
+    pub(crate) const ALL: [Family; 8] = [
+        Family::Source,
+        Family::Elementwise,
+        Family::Contraction,
+        Family::Reduction,
+        Family::Movement,
+        Family::Name,
+        Family::Control,
+        Family::Collective,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Family::Source => "source",
+            Family::Elementwise => "elementwise",
+            Family::Contraction => "contraction",
+            Family::Reduction => "reduction",
+            Family::Movement => "movement",
+            Family::Name => "name",
+            Family::Control => "control",
+            Family::Collective => "collective",
+        }
+    }
+
+    pub(crate) fn of(opcode: Opcode) -> Family {
+        match opcode {
+            Opcode::Parameter
+            | Opcode::Constant
+            | Opcode::Iota
+            | Opcode::Rng
+            | Opcode::RngBitGenerator
+            | Opcode::RngGetAndUpdateState
+            | Opcode::PartitionId
+            | Opcode::ReplicaId => Family::Source,
+            Opcode::Dot
+            | Opcode::RaggedDot
+            | Opcode::ScaledDot
+            | Opcode::Convolution
+            | Opcode::Cholesky
+            | Opcode::TriangularSolve
+            | Opcode::Fft => Family::Contraction,
+            Opcode::Reduce
+            | Opcode::ReduceWindow
+            | Opcode::Scan
+            | Opcode::Sort
+            | Opcode::Topk
+            | Opcode::SelectAndScatter
+            | Opcode::Scatter => Family::Reduction,
+            Opcode::Broadcast
+            | Opcode::Reshape
+            | Opcode::DynamicReshape
+            | Opcode::Transpose
+            | Opcode::Slice
+            | Opcode::DynamicSlice
+            | Opcode::DynamicUpdateSlice
+            | Opcode::Concatenate
+            | Opcode::Pad
+            | Opcode::Reverse
+            | Opcode::Gather
+            | Opcode::CopyStart
+            | Opcode::CopyDone => Family::Movement,
+            Opcode::Tuple
+            | Opcode::GetTupleElement
+            | Opcode::Bitcast
+            | Opcode::AfterAll
+            | Opcode::AddDependency
+            | Opcode::OptBarrier
+            | Opcode::Domain
+            | Opcode::GetDimensionSize
+            | Opcode::SetDimensionSize => Family::Name,
+            Opcode::While
+            | Opcode::Conditional
+            | Opcode::Call
+            | Opcode::Fusion
+            | Opcode::Map
+            | Opcode::CustomCall
+            | Opcode::AsyncStart
+            | Opcode::AsyncUpdate
+            | Opcode::AsyncDone => Family::Control,
+            Opcode::AllGather
+            | Opcode::AllGatherDone
+            | Opcode::AllGatherStart
+            | Opcode::AllReduce
+            | Opcode::AllReduceDone
+            | Opcode::AllReduceStart
+            | Opcode::AllToAll
+            | Opcode::CollectiveBroadcast
+            | Opcode::CollectivePermute
+            | Opcode::CollectivePermuteDone
+            | Opcode::CollectivePermuteStart
+            | Opcode::CollectiveReduce
+            | Opcode::Infeed
+            | Opcode::Outfeed
+            | Opcode::RaggedAllToAll
+            | Opcode::Recv
+            | Opcode::RecvDone
+            | Opcode::ReduceScatter
+            | Opcode::Send
+            | Opcode::SendDone => Family::Collective,
+            Opcode::BatchNormGrad
+            | Opcode::BatchNormInference
+            | Opcode::BatchNormTraining
+            | Opcode::BitcastConvert
+            | Opcode::Abs
+            | Opcode::Acos
+            | Opcode::Acosh
+            | Opcode::Asin
+            | Opcode::Asinh
+            | Opcode::Atanh
+            | Opcode::Cbrt
+            | Opcode::Ceil
+            | Opcode::Convert
+            | Opcode::Copy
+            | Opcode::Cosine
+            | Opcode::Cosh
+            | Opcode::CountLeadingZeros
+            | Opcode::Erf
+            | Opcode::Exponential
+            | Opcode::ExponentialMinusOne
+            | Opcode::Floor
+            | Opcode::Imag
+            | Opcode::IsFinite
+            | Opcode::Log
+            | Opcode::LogPlusOne
+            | Opcode::Logistic
+            | Opcode::Negate
+            | Opcode::Not
+            | Opcode::Popcnt
+            | Opcode::Real
+            | Opcode::ReducePrecision
+            | Opcode::RoundNearestAfz
+            | Opcode::RoundNearestEven
+            | Opcode::Rsqrt
+            | Opcode::Sign
+            | Opcode::Sine
+            | Opcode::Sinh
+            | Opcode::Sqrt
+            | Opcode::Tan
+            | Opcode::Tanh
+            | Opcode::Add
+            | Opcode::And
+            | Opcode::Atan2
+            | Opcode::Compare
+            | Opcode::Complex
+            | Opcode::Divide
+            | Opcode::Maximum
+            | Opcode::Minimum
+            | Opcode::Mulhi
+            | Opcode::Multiply
+            | Opcode::Or
+            | Opcode::Power
+            | Opcode::Remainder
+            | Opcode::ShiftLeft
+            | Opcode::ShiftRightArithmetic
+            | Opcode::ShiftRightLogical
+            | Opcode::StochasticConvert
+            | Opcode::Subtract
+            | Opcode::Xor
+            | Opcode::Clamp
+            | Opcode::Select => Family::Elementwise,
+        }
+    }
+}
+
+/// What follows the parenthesis that closes an opened one; quoted text is skipped.
+fn after_parenthesis(text: &str) -> Option<&str> {
+    let (mut depth, mut quoted, mut escaped) = (1usize, false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            _ if quoted => {}
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(&text[at + 1..]);
+        }
+    }
+    None
+}
+
+/// `2.1M operations, 64.0 MiB, 3 executions`, as far as there is something to say.
+fn cost_text(cost: &InstructionCost) -> String {
+    let mut parts = Vec::new();
+    if cost.operations > 1 {
+        parts.push(format!("{} operations", crate::report::count(cost.operations)));
+    }
+    if let Some(bytes) = NonZeroU64::new(cost.bytes) {
+        parts.push(crate::report::bytes(bytes.get()));
+    }
+    if let Some(n) = cost.executions.filter(|&n| n != 1) {
+        parts.push(format!("{} executions", crate::report::grouped(n)));
+    }
+    parts.join(", ")
+}
