@@ -13,6 +13,7 @@ pub mod bytecode;
 pub mod check;
 pub mod convert;
 pub mod encode;
+pub mod from_hlo;
 pub mod ir;
 pub mod print;
 pub mod text;
