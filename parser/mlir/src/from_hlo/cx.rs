@@ -432,6 +432,8 @@ impl<'h> Exporter<'h> {
                         let value = self.string(&text);
                         self.discardable(op, "mhlo.sharding", value);
                     }
+                    // Those of the elements are those of the results.
+                    _ if self.current == self.hlo.root(self.hlo.entry()) => {}
                     _ => {
                         self.left_out.insert("shardings of instructions that are no operations");
                     }
