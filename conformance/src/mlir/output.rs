@@ -42,7 +42,7 @@ pub(crate) fn tree_of_hlo(module: &Module) -> Result<(ir::Module, Vec<&'static s
 /// A module in a form. Errors: the version has no operation or attribute for it.
 pub(crate) fn written(tree: &ir::Module, form: Form) -> Result<Vec<u8>, Diagnostics> {
     match form {
-        Form::Text => Ok(print(tree, &PrintOptions::default()).into_bytes()),
+        Form::Text => Ok(print(tree, &PrintOptions::PRETTY).into_bytes()),
         Form::Bytecode(version) => bytecode::write(tree, version),
     }
 }
@@ -50,7 +50,7 @@ pub(crate) fn written(tree: &ir::Module, form: Form) -> Result<Vec<u8>, Diagnost
 /// The StableHLO text of a program, or why there is none, for a comment.
 pub(crate) fn text_of_hlo(module: &Module) -> Result<String, String> {
     match tree_of_hlo(module) {
-        Ok((tree, _)) => Ok(print(&tree, &PrintOptions::default())),
+        Ok((tree, _)) => Ok(print(&tree, &PrintOptions::PRETTY)),
         Err(found) => Err(found
             .iter()
             .map(|d| format!("{}: {}", d.code.as_str(), d.message))

@@ -1,5 +1,6 @@
 //! How many of the MLIR files given as arguments are read, and print to the same module, in the generic form and in those of
-//! operations: `rates FILE...`. `--show` prints the latter.
+//! operations: `rates FILE...`. `--out FOLDER` writes the latter, without
+//! locations, to `FOLDER/N.mlir`, N being the position among the files.
 
 use hlo_mlir::ir::{Module, OpId};
 use hlo_mlir::print::{PrintOptions, print};
@@ -20,8 +21,15 @@ fn together(mut m: Module) -> Module {
 #[allow(clippy::print_stdout, reason = "this is what the program is for")]
 fn main() {
     let (mut files, mut modules, mut read, mut same, mut pretty) = (0, 0, 0, 0, 0);
-    let show = std::env::args().any(|a| a == "--show");
-    for path in std::env::args().skip(1) {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut folder = None;
+    if let [option, to, ..] = &arguments[..]
+        && option == "--out"
+    {
+        folder = Some(std::path::PathBuf::from(to));
+        arguments.drain(..2);
+    }
+    for path in arguments {
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
         files += 1;
         for part in split(&text) {
@@ -36,8 +44,10 @@ fn main() {
             read += 1;
             let once = print(&module, &PrintOptions::default());
             let own = print(&module, &PrintOptions::PRETTY);
-            if show {
-                println!("{own}");
+            if let Some(folder) = &folder {
+                let options = PrintOptions { locations: false, ..PrintOptions::PRETTY };
+                std::fs::write(folder.join(format!("{files}.mlir")), print(&module, &options))
+                    .expect("the file can be written");
             }
             let merged = print(&together(module), &PrintOptions::default());
             for (form, text) in [("generic", &once), ("pretty", &own)] {

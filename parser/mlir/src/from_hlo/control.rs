@@ -38,11 +38,9 @@ impl Exporter<'_> {
             if interface { self.result_types(&shape.result)? } else { self.leaf_types(&shape.result)? };
         let ty = self.m.ty(Type::Function { inputs: inputs.clone().into(), results: results.into() });
         let ty = self.m.attribute(Attribute::Type(ty));
-        let (sym_name, private) = (self.string(&text), self.string("private"));
-        let mut properties = vec![("function_type", ty), ("sym_name", sym_name)];
-        if !entry {
-            properties.push(("sym_visibility", private));
-        }
+        let (sym_name, visibility) =
+            (self.string(&text), self.string(if entry { "public" } else { "private" }));
+        let properties = vec![("function_type", ty), ("sym_name", sym_name), ("sym_visibility", visibility)];
         let (outer, loc, last) = (self.block, self.loc, self.last);
         (self.block, self.loc) = (self.top, LocId::UNKNOWN);
         let op = self.op("func.func", &[], &[], &properties)?;

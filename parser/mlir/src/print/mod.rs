@@ -197,7 +197,12 @@ impl<'m> Printer<'m> {
                 let _ = i;
             }
             self.name_of(first);
-            if o.results.len() > 1 {
+            if self.names_each(op) {
+                for &result in &o.results[1..] {
+                    self.out.push_str(", ");
+                    self.name_of(result);
+                }
+            } else if o.results.len() > 1 {
                 let _ = write!(self.out, ":{}", o.results.len());
             }
             self.out.push_str(" = ");
@@ -257,9 +262,16 @@ impl<'m> Printer<'m> {
         self.name_of(value);
         if let ValueDef::Result { op, index } = self.m.value(value).def
             && self.m.op(op).results.len() > 1
+            && !self.names_each(op)
         {
             let _ = write!(self.out, "#{index}");
         }
+    }
+
+    /// Whether each result has a name of its own.
+    fn names_each(&self, op: OpId) -> bool {
+        let count = self.m.op(op).results.len();
+        self.options.pretty && count > 1 && names::result_names(self.m.op_name(op)).len() == count
     }
 
     /// `%name`

@@ -76,6 +76,13 @@ impl Namer<'_> {
             }
             for &op in &m.block(block).operations {
                 let Some(&result) = m.op(op).results.first() else { continue };
+                let own = result_names(m.op_name(op));
+                if own.len() == m.op(op).results.len() {
+                    for (&result, name) in m.op(op).results.iter().zip(own) {
+                        self.name(result, name, &mut at);
+                    }
+                    continue;
+                }
                 match asm_name(m, op) {
                     Some(name) => self.name(result, name, &mut at),
                     None => {
@@ -109,6 +116,17 @@ impl Namer<'_> {
 
 pub(super) fn is_while(m: &Module, op: OpId) -> bool {
     matches!(m.op_name(op), "stablehlo.while" | "mhlo.while")
+}
+
+/// The names of the results of operations that have several, each with one of its own.
+pub(super) fn result_names(operation: &str) -> &'static [&'static str] {
+    match operation.split_once('.') {
+        Some(("stablehlo" | "mhlo", "rng_bit_generator")) => &["output_state", "output"],
+        Some(("stablehlo" | "mhlo", "batch_norm_training")) => &["output", "batch_mean", "batch_var"],
+        Some(("stablehlo" | "mhlo", "batch_norm_grad")) => &["grad_operand", "grad_scale", "grad_offset"],
+        Some(("chlo", "top_k")) => &["values", "indices"],
+        _ => &[],
+    }
 }
 
 /// The name that an operation asks for.

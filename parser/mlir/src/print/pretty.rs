@@ -161,7 +161,7 @@ impl Printer<'_> {
                     if *m.get_type(ty) == Type::Float(FloatType::F64) && f64::from_bits(bits).is_finite() =>
                 {
                     self.gap(gap);
-                    elements::float(&mut self.out, FloatType::F64, bits);
+                    elements::float_as_mlir(&mut self.out, FloatType::F64, bits);
                 }
                 _ => return false,
             },
@@ -180,8 +180,7 @@ impl Printer<'_> {
             Item::Enum(name, of) => match attr(name) {
                 Some(&Attribute::Enum { name, value }) if m.text(name) == of => {
                     self.gap(gap);
-                    // As MLIR prints what has a space of its own.
-                    let _ = write!(self.out, " {}", m.text(value));
+                    self.out.push_str(m.text(value));
                 }
                 _ => return false,
             },
@@ -671,8 +670,8 @@ impl Printer<'_> {
         let name = name.to_owned();
         self.out.push_str("func.func ");
         match (m.attr(op, "sym_visibility"), self.text_of(op, "sym_visibility")) {
-            (None, _) => self.out.push_str("public "),
-            (Some(_), Some(word @ ("private" | "nested"))) => {
+            (None, _) => {}
+            (Some(_), Some(word @ ("public" | "private" | "nested"))) => {
                 let word = word.to_owned();
                 let _ = write!(self.out, "{word} ");
             }
