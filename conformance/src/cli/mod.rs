@@ -109,7 +109,7 @@ enum Command {
     Verify(verify::Options),
     /// Print programs in one of XLA's styles
     Print(print::Options),
-    /// Convert programs between text and XLA's protocol buffers
+    /// Convert programs between text, XLA's protocol buffers and StableHLO
     Convert(convert::Options),
     /// Run all recorded cases below folders
     Test(test::Options),

@@ -47,7 +47,7 @@ pub(crate) fn written(tree: &ir::Module, form: Form) -> Result<Vec<u8>, Diagnost
     }
 }
 
-/// The StableHLO text of a program, or why there is none, for a comment.
+/// The StableHLO text of a program, or why there is none, in a line each.
 pub(crate) fn text_of_hlo(module: &Module) -> Result<String, String> {
     match tree_of_hlo(module) {
         Ok((tree, _)) => Ok(print(&tree, &PrintOptions::PRETTY)),

@@ -36,6 +36,7 @@ mod processes;
 mod reduce;
 mod robust;
 mod semantics;
+mod stablehlo;
 mod steps;
 mod threads;
 mod time;
@@ -84,6 +85,7 @@ fn main() {
     trials.extend(bisect::trials());
     trials.extend(buffers::trials());
     trials.extend(semantics::trials());
+    trials.extend(stablehlo::trials());
     trials.extend(watch::trials());
     trials.extend(isolate::trials());
     trials.extend(judging::trials());

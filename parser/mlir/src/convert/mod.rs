@@ -24,6 +24,7 @@ mod quantized;
 mod random;
 mod reduction;
 mod regions;
+mod rules;
 pub(crate) mod shapes;
 mod shardy;
 mod special;
