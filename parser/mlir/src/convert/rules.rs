@@ -264,14 +264,16 @@ impl<'m> Converter<'m> {
             ("transpose", &[x], &[r]) => {
                 self.same_elements(op, "C1", x, r)?;
                 match self.ints_of_attr(op, "permutation") {
-                    Some(order) if order.len() == x.dims.len() => {
-                        let dims: Option<Vec<i64>> = order
-                            .iter()
-                            .map(|&d| usize::try_from(d).ok().and_then(|d| x.dims.get(d)).copied())
-                            .collect();
-                        dims.map_or(Ok(()), |dims| self.must_have(op, "C3", r, &dims))
+                    Some(order) => {
+                        let mut sorted = order.clone();
+                        sorted.sort_unstable();
+                        if !sorted.iter().copied().eq(0..x.dims.len() as i64) {
+                            return Ok(());
+                        }
+                        let dims: Vec<i64> = order.iter().map(|&d| x.dims[d as usize]).collect();
+                        self.must_have(op, "C3", r, &dims)
                     }
-                    Some(_) | None => Ok(()),
+                    None => Ok(()),
                 }
             }
             ("dynamic_slice", [x, starts @ ..], &[r]) => {
@@ -404,7 +406,8 @@ impl<'m> Converter<'m> {
         let lists =
             ["edge_padding_low", "edge_padding_high", "interior_padding"].map(|n| self.ints_of_attr(op, n));
         let [Some(low), Some(high), Some(interior)] = lists else { return Ok(()) };
-        if [&low, &high, &interior].iter().any(|l| l.len() != x.dims.len()) {
+        if [&low, &high, &interior].iter().any(|l| l.len() != x.dims.len()) || interior.iter().any(|&n| n < 0)
+        {
             return Ok(());
         }
         let dims: Vec<i64> = (0..x.dims.len())
@@ -500,7 +503,8 @@ impl<'m> Converter<'m> {
         }
         let Some(dimensions) = self.ints_of_attr(op, "dimensions") else { return Ok(()) };
         let rank = inputs[0].dims.len() as i64;
-        if dimensions.iter().any(|d| !(0..rank).contains(d)) {
+        let twice = dimensions.iter().enumerate().any(|(i, d)| dimensions[..i].contains(d));
+        if twice || dimensions.iter().any(|d| !(0..rank).contains(d)) {
             return Ok(());
         }
         let kept: Vec<i64> =

@@ -92,7 +92,45 @@ impl<'h> Exporter<'h> {
         }
     }
 
+    /// Instructions that are written out where computations are regions, copies included; of a computation, with those inside it.
+    fn written_out(&self) -> u64 {
+        use hlo::Opcode as O;
+        // Functions are written once.
+        let is_region = |opcode| !matches!(opcode, O::Call | O::Fusion | O::AsyncStart | O::CustomCall);
+        let mut sizes: FxHashMap<ComputationId, u64> = FxHashMap::default();
+        let mut total = 0u64;
+        let mut stack: Vec<(ComputationId, bool)> =
+            self.hlo.computations().iter().map(|&c| (c, false)).collect();
+        while let Some((computation, ready)) = stack.pop() {
+            if sizes.contains_key(&computation) {
+                continue;
+            }
+            let regions = || {
+                let instructions = self.hlo.instructions(computation).map(|id| self.hlo.instr(id));
+                instructions.filter(|i| is_region(i.opcode)).flat_map(|i| i.attrs.called_computations())
+            };
+            if !ready {
+                stack.push((computation, true));
+                stack.extend(regions().filter(|c| !sizes.contains_key(c)).map(|c| (c, false)));
+                continue;
+            }
+            let own = self.hlo.computation(computation).len() as u64;
+            let size = regions().fold(own, |n, c| n.saturating_add(sizes.get(&c).copied().unwrap_or(0)));
+            sizes.insert(computation, size);
+            total = total.max(size);
+        }
+        total
+    }
+
     pub(super) fn run(mut self) -> Result<Exported, Diagnostics> {
+        let size = self.written_out();
+        if size > MOST_OPERATIONS as u64 {
+            let message = format!(
+                "with a copy of each computation that is applied in its place the program has {size} instructions; at most \
+                 {MOST_OPERATIONS}"
+            );
+            return Err(Diagnostic::error(codes::UNSUPPORTED_IN_STABLEHLO, Span::NONE, message).into());
+        }
         if let Err(d) = self.program() {
             self.errors.push(*d);
         }

@@ -233,9 +233,6 @@ impl<'t> Parser<'t> {
                     let op = self.m.op_mut(state.op);
                     if property { &mut op.properties } else { &mut op.attributes }.push(a);
                 }
-                let mut properties = std::mem::take(&mut self.m.op_mut(state.op).properties);
-                properties.sort_by(|a, b| self.m.text(a.name).cmp(self.m.text(b.name)));
-                self.m.op_mut(state.op).properties = properties;
             }
             Item::Types(types) => self.types(types, state)?,
         }
