@@ -3,6 +3,7 @@
 use hlo::Instruction;
 use hlo::attrs::{AttrKey, DotAlgorithm, Precision, WindowDim};
 
+use super::cx::PartOfWindow;
 use super::cx::{Export, Exporter, Leaves, Part};
 use crate::ir::{AttrId, Attribute, FloatType, NamedAttribute, Type};
 
@@ -144,7 +145,7 @@ impl Exporter<'_> {
         ];
         if !dims.is_empty() {
             let pairs: Vec<Vec<i64>> = dims.iter().map(|d| vec![d.pad_low, d.pad_high]).collect();
-            let lists: [(&str, fn(&WindowDim) -> i64); 3] = [
+            let lists: [(&str, PartOfWindow); 3] = [
                 ("window_strides", |d| d.stride),
                 ("lhs_dilation", |d| d.base_dilation),
                 ("rhs_dilation", |d| d.window_dilation),

@@ -524,6 +524,9 @@ impl<'h> Exporter<'h> {
     }
 }
 
+/// A number of one dimension of a window.
+pub(super) type PartOfWindow = fn(&hlo::attrs::WindowDim) -> i64;
+
 /// A parameter of a record.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Part<'a> {

@@ -3,7 +3,7 @@
 use hlo::Instruction;
 use hlo::attrs::{AttrKey, WindowDim};
 
-use super::cx::{Export, Exporter, Leaves};
+use super::cx::{Export, Exporter, Leaves, PartOfWindow};
 use crate::ir::AttrId;
 
 impl Exporter<'_> {
@@ -53,7 +53,7 @@ impl Exporter<'_> {
             return self.refuse("StableHLO has no windows that are read backwards but of convolutions");
         }
         let mut properties = Vec::new();
-        let lists: [(&str, fn(&WindowDim) -> i64); 4] = [
+        let lists: [(&str, PartOfWindow); 4] = [
             ("window_dimensions", |d| d.size),
             ("window_strides", |d| d.stride),
             ("base_dilations", |d| d.base_dilation),

@@ -113,7 +113,7 @@ fn significant(x: f64, ty: FloatType) -> String {
     let sign = if x.is_sign_negative() { "-" } else { "" };
     let written = |d: &[u8]| d.iter().map(|d| char::from(b'0' + d)).collect::<String>();
     let first = last + all.len() as i32 - 1;
-    if last >= 0 && last <= MOST_ZEROS {
+    if (0..=MOST_ZEROS).contains(&last) {
         return format!("{sign}{}{}", written(&all), "0".repeat(last as usize));
     }
     if last < 0 && first >= 0 {
