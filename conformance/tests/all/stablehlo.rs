@@ -62,7 +62,8 @@ fn there_and_back(module: &Module) -> Result<Result<Vec<Module>, String>, String
     Ok(Ok(back))
 }
 
-/// Generated programs of consecutive seeds. Of what has no StableHLO there is little, and it is refused by the name of an instruction.
+/// Generated programs of consecutive seeds. What has no StableHLO (elements of one bit, floats of several formats
+/// in one operation, a few opcodes) is refused by the name of an instruction.
 fn generated_programs() -> Result<(), Failed> {
     let first_seed = variable("HLO_PROPERTY_SEED", 1) << 32;
     let count = variable("HLO_PROPERTY_CASES", 300);
@@ -94,7 +95,7 @@ fn generated_programs() -> Result<(), Failed> {
             }
         }
     }
-    if std::env::var_os("HLO_PROPERTY_SHOW").is_some() || refused * 4 > count {
+    if std::env::var_os("HLO_PROPERTY_SHOW").is_some() || refused * 2 > count {
         return Err(failed(format!("of {count} programs {refused} have no StableHLO: {kinds:#?}")));
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Which family converts an instruction.
 
-use hlo::{Instruction, Opcode};
+use hlo::{ElementType, Instruction, Opcode, Shape};
 
 use super::cx::{Export, Exporter, Leaves};
 
@@ -8,6 +8,7 @@ impl Exporter<'_> {
     /// Converts an instruction; its leaves.
     pub(super) fn instruction(&mut self, i: &Instruction) -> Export<Leaves> {
         use Opcode as O;
+        self.one_precision(i)?;
         match i.opcode {
             O::Parameter => self.refuse("is not among the parameters of its computation"),
             O::Constant => self.constant(i),
@@ -152,5 +153,74 @@ impl Exporter<'_> {
             O::PartitionId => self.whole("stablehlo.partition_id", &[], &[]),
             O::ReplicaId => self.whole("stablehlo.replica_id", &[], &[]),
         }
+    }
+
+    /// That an operation does not mix floats of several formats, which HLO's verifier lets through and StableHLO's does not: what it
+    /// computes is rounded once, to the format of the result, so that conversions around it would compute something else.
+    fn one_precision(&self, i: &Instruction) -> Export<()> {
+        use Opcode as O;
+        let all: Vec<&Shape> = i.operands().iter().map(|&o| &self.hlo.instr(o).shape).collect();
+        let own = i.shape.leaves();
+        // What belongs together: of folds an array, its initial value and its result.
+        let groups: Vec<Vec<&Shape>> = match i.opcode {
+            O::Compare | O::IsFinite => vec![all],
+            O::Reduce | O::ReduceWindow | O::Scatter => {
+                let n = if i.opcode == O::Scatter { all.len() / 2 } else { own.len() };
+                let second = if i.opcode == O::Scatter { n + 1 } else { n };
+                (0..own.len())
+                    .map(|k| {
+                        [all.get(k), all.get(second + k), own.get(k)].into_iter().flatten().copied().collect()
+                    })
+                    .collect()
+            }
+            O::Convert | O::StochasticConvert => return Ok(()),
+            O::Broadcast
+            | O::Concatenate
+            | O::DynamicUpdateSlice
+            | O::DynamicSlice
+            | O::Gather
+            | O::Pad
+            | O::Reshape
+            | O::DynamicReshape
+            | O::Reverse
+            | O::Slice
+            | O::Transpose
+            | O::Copy
+            | O::SelectAndScatter
+            | O::BatchNormGrad
+            | O::BatchNormInference
+            | O::BatchNormTraining
+            | O::Cholesky
+            | O::TriangularSolve
+            | O::Fft
+            | O::AllReduce
+            | O::ReduceScatter
+            | O::AllGather
+            | O::AllToAll
+            | O::CollectivePermute
+            | O::CollectiveBroadcast
+            | O::SetDimensionSize => vec![all.into_iter().chain(own).collect()],
+            // Of others each value has a type of its own.
+            opcode => match opcode.is_elementwise() {
+                true => vec![all.into_iter().chain(own).collect()],
+                false => return Ok(()),
+            },
+        };
+        for group in groups {
+            let mut first: Option<ElementType> = None;
+            for shape in group {
+                let element = match shape.element_type().map(ElementType::real_part) {
+                    Some(e) if e.is_float() => e,
+                    Some(_) | None => continue,
+                };
+                match first {
+                    Some(other) if other != element => {
+                        return self.refuse(&format!("mixes elements of types {other} and {element}"));
+                    }
+                    Some(_) | None => first = Some(element),
+                }
+            }
+        }
+        Ok(())
     }
 }
