@@ -146,8 +146,10 @@ fn to_stablehlo(options: &Options, file: (String, Vec<u8>), form: Form, ui: &Ui)
                     return Err(Failure::rendered(Exit::Unsupported, text));
                 }
             };
-            if !left_out.is_empty() {
-                ui.detail(format!("StableHLO cannot say, and it changes no result: {}", left_out.join(", ")));
+            // Not on standard output, where the program may go.
+            if !left_out.is_empty() && !ui.quiet && !ui.json {
+                let list = left_out.join(", ");
+                ui.raw_error(&format!("note: StableHLO cannot say, and it changes no result: {list}\n"));
             }
             let exit = if program.broken.is_empty() { Exit::Ok } else { Exit::Verify };
             (tree, program.source.text, exit)

@@ -133,12 +133,14 @@ impl Exporter<'_> {
 
     pub(super) fn collective_broadcast(&mut self, i: &Instruction) -> Export<Leaves> {
         let mut properties = self.collective_properties(i)?;
+        let types = self.leaf_types(&i.shape)?;
         if i.attrs.bool(AttrKey::HasDynamicRoot) {
             properties.push(("has_dynamic_root", self.bool(true)));
+            let op = self.many(i, "stablehlo.collective_broadcast", &types, &properties)?;
+            return Ok(self.results_of(op));
         }
-        let types = self.leaf_types(&i.shape)?;
-        let op = self.many(i, "stablehlo.collective_broadcast", &types, &properties)?;
-        Ok(self.results_of(op))
+        // Older versions take one operand.
+        self.each(i, "stablehlo.collective_broadcast", &types, &properties)
     }
 
     pub(super) fn reduce_scatter(&mut self, i: &Instruction) -> Export<Leaves> {

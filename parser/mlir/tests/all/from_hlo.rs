@@ -94,6 +94,19 @@ fn predicates_are_bytes_in_hlo() {
 }
 
 #[test]
+fn the_least_of_each_row_stay_the_least() {
+    let text =
+        entry("  x = f32[2,8] parameter(0)\n  ROOT r = (f32[2,3], s32[2,3]) topk(x), k=3, largest=false\n");
+    let text = stablehlo(&text);
+    assert!(text.contains("stablehlo.custom_call @mhlo.topk(%arg0)"), "{text}");
+    let again = convert(&read(&text), &ConvertOptions::default()).unwrap().module;
+    let root = again.instr(again.root(again.entry()));
+    let topk = again.instr(again.instr(root.operands()[0]).operands()[0]);
+    assert_eq!(topk.attrs.int(hlo::AttrKey::K), Some(3));
+    assert!(!topk.attrs.bool_or(hlo::AttrKey::Largest, true));
+}
+
+#[test]
 fn what_is_started_is_done() {
     let text = entry(
         "  x = f32[2] parameter(0)\n  s = (f32[2], f32[2], u32[]) copy-start(x)\n  ROOT d = f32[2] copy-done(s)\n",
