@@ -169,6 +169,8 @@ pub struct Program {
     pub broken: Diagnostics,
     /// It is the module that was picked out of the text.
     pub picked: bool,
+    /// It was given as StableHLO.
+    pub is_stablehlo: bool,
     /// What the file, a snapshot, recorded of a run.
     pub recorded: Option<Recorded>,
     /// Times.
@@ -224,12 +226,21 @@ pub fn load_as(path: &str, reading: &Reading) -> Result<Program, Box<Rejected>> 
 
 /// The same of what was read of a file, with its name.
 pub(crate) fn load_bytes(file: (String, Vec<u8>), reading: &Reading) -> Result<Program, Box<Rejected>> {
-    let Read { mut source, module, diagnostics: mut warnings, mut times, recorded } =
+    let Read { mut source, mut module, diagnostics: mut warnings, mut times, recorded, tree } =
         parse_bytes(file, reading.pick.as_ref(), Duration::ZERO)?;
     let picked = reading.pick.is_some();
     let start = Instant::now();
     let mut found = hlo::verify::verify(&module);
     times.verify = start.elapsed();
+    // Places are in the text of what was read from bytecode.
+    if let Some(tree) = tree.as_ref().filter(|_| !found.is_empty()) {
+        let text = mlir::text_of(tree);
+        if let (Some(again), _) = mlir::parse(&text, None, u64::MAX) {
+            (found, module) = (hlo::verify::verify(&again), again);
+            (source.text, source.is_hlo) = (text, true);
+        }
+    }
+    let is_stablehlo = tree.is_some() || mlir::is_mlir(&source.text);
     // What was read from a message has no text to show places in; its own will do.
     if !source.is_hlo
         && !found.is_empty()
@@ -242,7 +253,7 @@ pub(crate) fn load_bytes(file: (String, Vec<u8>), reading: &Reading) -> Result<P
         for d in &found {
             broken.push(Diagnostic { severity: Severity::Warning, ..d.clone() });
         }
-        return Ok(Program { source, module, warnings, broken, picked, recorded, times });
+        return Ok(Program { source, module, warnings, broken, picked, recorded, times, is_stablehlo });
     }
     if found.has_errors() {
         return Err(Box::new(Rejected {
@@ -255,7 +266,16 @@ pub(crate) fn load_bytes(file: (String, Vec<u8>), reading: &Reading) -> Result<P
         }));
     }
     warnings.append(found);
-    Ok(Program { source, module, warnings, broken: Diagnostics::new(), picked, recorded, times })
+    Ok(Program {
+        source,
+        module,
+        warnings,
+        broken: Diagnostics::new(),
+        picked,
+        recorded,
+        times,
+        is_stablehlo,
+    })
 }
 
 /// A text, its module, what the parser warned of, and the times so far.
@@ -284,9 +304,21 @@ fn parse_bytes(
         }
         return protos::read(name, bytes, form, read);
     }
-    let bytes = match mlir::text_of_bytecode(&bytes) {
+    let bytes = match mlir::tree_of_bytecode(&bytes) {
         None => bytes,
-        Some(Ok(text)) => text.into_bytes(),
+        Some(Ok(tree)) => {
+            let start = Instant::now();
+            match (pick, mlir::program_of(&tree)) {
+                (None, Ok(module)) => {
+                    let times = Times { read, parse: start.elapsed(), verify: Duration::ZERO };
+                    let source = Source { name, text: String::new(), is_hlo: false };
+                    let diagnostics = Diagnostics::new();
+                    return Ok(Read { source, module, diagnostics, times, recorded: None, tree: Some(tree) });
+                }
+                // What is found, and what is picked, is in the text.
+                (Some(_), _) | (None, Err(_)) => mlir::text_of(&tree).into_bytes(),
+            }
+        }
         Some(Err(diagnostics)) => {
             return Err(Box::new(Rejected {
                 stage: Stage::Parse,
@@ -305,7 +337,7 @@ fn parse_bytes(
     match module {
         Some(module) if !diagnostics.has_errors() => {
             let times = Times { read, parse, verify: Duration::ZERO };
-            Ok(Read { source, module, diagnostics, times, recorded: None })
+            Ok(Read { source, module, diagnostics, times, recorded: None, tree: None })
         }
         _ => Err(Box::new(Rejected {
             stage: Stage::Parse,

@@ -33,6 +33,8 @@ pub(crate) struct Read {
     pub(crate) diagnostics: Diagnostics,
     pub(crate) times: Times,
     pub(crate) recorded: Option<Recorded>,
+    /// The module that it was converted from, if that was read from bytecode: its text is made where places are asked for.
+    pub(crate) tree: Option<hlo_mlir::ir::Module>,
 }
 
 /// How messages are read.
@@ -74,7 +76,14 @@ pub(crate) fn read(
     let result = result.map(|r| flat(vec![r]));
     let recorded = (!arguments.is_empty() || result.is_some())
         .then(|| Recorded { arguments: arguments.into_iter().map(flat).collect(), result });
-    Ok(Read { source: Source { name, text, is_hlo: false }, module, diagnostics, times, recorded })
+    Ok(Read {
+        source: Source { name, text, is_hlo: false },
+        module,
+        diagnostics,
+        times,
+        recorded,
+        tree: None,
+    })
 }
 
 impl Recorded {
@@ -142,6 +151,10 @@ pub(crate) fn with_places(module: &Module, found: &Diagnostics) -> Option<(Strin
 pub enum Format {
     /// HLO text
     Hlo,
+    /// StableHLO as MLIR text
+    Stablehlo,
+    /// StableHLO as MLIR bytecode, a portable artifact
+    Bytecode,
     /// HloModuleProto, binary
     Pb,
     /// HloModuleProto in the text format of protocol buffers
@@ -169,6 +182,8 @@ impl Format {
                 let _ = stem;
                 return Some(Format::Hlo);
             }
+            (_, "mlir") => return Some(Format::Stablehlo),
+            (_, "mlirbc" | "bc") => return Some(Format::Bytecode),
             (stem, "txt" | "pbtxt" | "textproto" | "prototxt") => (stem.trim_end_matches(".pb"), true),
             (stem, "pb" | "binpb") => (stem, false),
             _ => return None,
@@ -201,10 +216,10 @@ impl Format {
         }
     }
 
-    /// The message that it is; `None` for HLO text.
+    /// The message that it is; `None` for HLO text and MLIR.
     pub fn message(self) -> Option<(Kind, Encoding)> {
         match self {
-            Format::Hlo => None,
+            Format::Hlo | Format::Stablehlo | Format::Bytecode => None,
             Format::Pb => Some((Kind::Module, Encoding::Binary)),
             Format::Pbtxt => Some((Kind::Module, Encoding::Text)),
             Format::HloPb => Some((Kind::Proto, Encoding::Binary)),
@@ -216,13 +231,19 @@ impl Format {
         }
     }
 
+    /// Whether it is StableHLO.
+    pub fn is_mlir(self) -> bool {
+        matches!(self, Format::Stablehlo | Format::Bytecode)
+    }
+
     /// Whether it has room for arguments and results.
     pub fn is_snapshot(self) -> bool {
         matches!(self.message(), Some((Kind::Snapshot | Kind::UnoptimizedSnapshot, _)))
     }
 }
 
-/// Writes a program in a format. Text is as XLA prints it, or as it was read.
+/// Writes a program as text or message; text is as XLA prints it, or as it was read. StableHLO is written by
+/// [`output`](crate::mlir::output).
 ///
 /// # Errors
 /// What `hlo_proto::write` cannot say, or the writer's.
@@ -257,7 +278,9 @@ mod tests {
             ("m.hlo_unoptimized_snapshot.pb", Some(Format::UnoptimizedSnapshotPb)),
             ("m.hlo_unoptimized_snapshot.pb.txt", Some(Format::UnoptimizedSnapshotPbtxt)),
             ("a", None),
-            ("a.mlir", None),
+            ("a.mlir", Some(Format::Stablehlo)),
+            ("module.mlir.bc", Some(Format::Bytecode)),
+            ("a.mlirbc", Some(Format::Bytecode)),
         ] {
             assert_eq!(Format::of_name(name), format, "{name}");
             if let Some((kind, encoding)) = format.and_then(Format::message) {

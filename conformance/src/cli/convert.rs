@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::Args;
 use hlo::diag::render_all;
 use hlo::{Diagnostics, Literal, Module};
+use hlo_mlir::bytecode::Version;
 use hlo_proto::{Contents, WriteError};
 
 use super::ui::Ui;
@@ -15,8 +16,10 @@ use crate::exit::{Exit, Failure};
 use crate::files::{read_bytes, write_whole};
 use crate::frontend::Program;
 use crate::inputs;
+use crate::mlir::output::{self, Form};
 use crate::npz::Npz;
 use crate::protos::{self, Format};
+use crate::room;
 
 /// Options of `hlo convert`.
 #[derive(Args, Debug)]
@@ -31,6 +34,9 @@ pub(crate) struct Options {
     /// The format, if the name of the output does not say it
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<Format>,
+    /// Bytecode for readers of this version of StableHLO and newer ones, 0.9.0 to 1.20.0; the newest if not given
+    #[arg(long, value_name = "X.Y.Z", value_parser = target_version)]
+    target_version: Option<Version>,
     /// Arguments of a snapshot: arrays arg0, arg1, ... (dK.arg0 of partition K)
     #[arg(long, value_name = "NPZ")]
     inputs: Option<String>,
@@ -51,8 +57,11 @@ Examples:
   hlo convert dump.hlo.pb -o dump.hlo
   hlo convert module.hlo --inputs in.npz --with-result -o run.snapshot.pb
   hlo convert run.snapshot.pb --to pbtxt | less
+  hlo convert module.hlo -o module.mlir
+  hlo convert module.mlir --target-version 1.13.0 -o module.mlirbc
+  hlo convert exported.bin --to hlo
 
-Formats by name: .hlo .txt text, .pb .pbtxt HloModuleProto, .hlo.pb HloProto,
+Formats by name: .hlo .txt text, .mlir StableHLO, .mlirbc .bc its bytecode, .pb .pbtxt HloModuleProto, .hlo.pb HloProto,
 .snapshot.pb HloSnapshot, .unoptimized_snapshot.pb HloUnoptimizedSnapshot (docs/formats.md)";
 
 /// Converts a program. Nothing is written unless all of it can be.
@@ -71,8 +80,27 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
             "--inputs and --with-result need a snapshot to record in (--to snapshot-pb)",
         ));
     }
+    if options.target_version.is_some() && format != Format::Bytecode {
+        return Err(Failure::usage("--target-version is for bytecode (--to bytecode)"));
+    }
     // Standard input can be read once.
     let (name, bytes) = read_bytes(&options.file)?;
+    let form = match format {
+        Format::Stablehlo => Some(Form::Text),
+        Format::Bytecode => Some(Form::Bytecode(options.target_version.unwrap_or(Version::NEWEST))),
+        Format::Hlo
+        | Format::Pb
+        | Format::Pbtxt
+        | Format::HloPb
+        | Format::HloPbtxt
+        | Format::SnapshotPb
+        | Format::SnapshotPbtxt
+        | Format::UnoptimizedSnapshotPb
+        | Format::UnoptimizedSnapshotPbtxt => None,
+    };
+    if let Some(form) = form {
+        return to_stablehlo(options, (name, bytes), form, ui);
+    }
     if let (Some(from), Some(to), false) = (hlo_proto::sniff(&bytes), format.message(), records) {
         let read = protos::read_options(&bytes);
         let convert = |out: &mut dyn Write| hlo_proto::convert(&bytes, from, to, &read, out);
@@ -90,6 +118,49 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     };
     write(options, &program.source.text, ui, |out| protos::write(&contents, format, out))?;
     Ok(if program.broken.is_empty() { Exit::Ok } else { Exit::Verify })
+}
+
+fn target_version(text: &str) -> Result<Version, String> {
+    let wrong = || "versions are three numbers, 0.9.0 to 1.20.0".to_owned();
+    let version: Version = text.parse().map_err(|_| wrong())?;
+    if (Version::OLDEST..=Version::NEWEST).contains(&version) { Ok(version) } else { Err(wrong()) }
+}
+
+/// Writes StableHLO: the module that was given, if it is in MLIR, else what the program is converted to.
+fn to_stablehlo(options: &Options, file: (String, Vec<u8>), form: Form, ui: &Ui) -> Result<Exit, Failure> {
+    let reading = options.read.at_risk(options.risk);
+    let (tree, text, exit) = match output::tree_of(&file.1, reading.pick.as_ref(), room::text_left()) {
+        Some(Ok(tree)) => (tree, String::new(), Exit::Ok),
+        Some(Err((found, text))) => {
+            let exit = crate::mlir::exit_of(&found).unwrap_or(Exit::Parse);
+            let color = ui.color_errors && !ui.json;
+            return Err(Failure::rendered(exit, render_all(&found, &file.0, &text, color)));
+        }
+        None => {
+            let program = load_read(file, &reading, ui)?;
+            let (tree, left_out) = match output::tree_of_hlo(&program.module) {
+                Ok(made) => made,
+                Err(found) => {
+                    let color = ui.color_errors && !ui.json;
+                    let text = render_all(&found, &options.file, &program.source.text, color);
+                    return Err(Failure::rendered(Exit::Unsupported, text));
+                }
+            };
+            // Not on standard output, where the program may go.
+            if !left_out.is_empty() && !ui.quiet && !ui.json {
+                let list = left_out.join(", ");
+                ui.raw_error(&format!("note: StableHLO cannot say, and it changes no result: {list}\n"));
+            }
+            let exit = if program.broken.is_empty() { Exit::Ok } else { Exit::Verify };
+            (tree, program.source.text, exit)
+        }
+    };
+    write(options, &text, ui, |out| {
+        let bytes = output::written(&tree, form)
+            .map_err(|found| WriteError::Unsupported(output::without_places(found)))?;
+        Ok(out.write_all(&bytes)?)
+    })?;
+    Ok(exit)
 }
 
 /// What a snapshot is to say beside the program.

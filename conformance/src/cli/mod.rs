@@ -115,7 +115,7 @@ enum Command {
     Verify(verify::Options),
     /// Print programs in one of XLA's styles
     Print(print::Options),
-    /// Convert programs between text and XLA's protocol buffers
+    /// Convert programs between text, XLA's protocol buffers and StableHLO
     Convert(convert::Options),
     /// Draw a program: a page for a browser, SVG, dot
     Viz(viz::Options),

@@ -15,7 +15,9 @@ use crate::case::Case;
 use crate::differential::Settings;
 use crate::engine::{self, Limits, RunOptions, spec};
 use crate::exit::{Exit, Failure};
+use crate::files::write_text;
 use crate::inputs;
+use crate::mlir::output::text_of_hlo;
 use crate::npz::Npz;
 use crate::reduce::{
     self, Candidate, Command, Differential, Match, NotReduced, Oracle, Report, Step, Trouble,
@@ -88,7 +90,7 @@ Examples:
 Ends with 0 if there is a result, 1 if the program does not fail. Run it again to go on where it was stopped.";
 
 pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
-    let original = read(options, ui)?;
+    let (original, is_stablehlo) = read(options, ui)?;
     let out = options.out.clone().unwrap_or_else(|| default_out(&options.program));
     for (written, read) in
         [("module.hlo", program_file(&options.program)), ("inputs.npz", inputs_file(options))]
@@ -149,7 +151,18 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     if !begun {
         begin(ui, &report.signature.to_string(), &original);
     }
-    end(ui, &report, &out);
+    // What was given as StableHLO is given back as such.
+    let mut stablehlo = None;
+    if is_stablehlo {
+        match text_of_hlo(&report.best.module) {
+            Ok(text) => {
+                write_text(&out.join("module.mlir"), &text)?;
+                stablehlo = Some(text);
+            }
+            Err(why) => ui.detail(format!("the smallest program has no StableHLO: {why}")),
+        }
+    }
+    end(ui, &report, &out, stablehlo);
     Ok(Exit::Ok)
 }
 
@@ -166,12 +179,13 @@ fn inputs_file(options: &Options) -> Option<PathBuf> {
     options.inputs.clone().or_else(beside)
 }
 
-/// The program and its inputs.
-fn read(options: &Options, ui: &Ui) -> Result<Candidate, Failure> {
+/// The program and its inputs, and whether it was given as StableHLO.
+fn read(options: &Options, ui: &Ui) -> Result<(Candidate, bool), Failure> {
     let program =
         program_file(&options.program).map_or_else(|| "-".to_owned(), |p| p.to_string_lossy().into_owned());
     let mut loaded = super::load(&program, &options.read.reading(), ui)?;
     options.custom_calls.apply(&mut loaded, options.memory_limit)?;
+    let is_stablehlo = loaded.is_stablehlo;
     let mut module = loaded.module;
     let (replicas, partitions) = recorded_devices(&options.program)?;
     let devices = super::devices(ui, &module, replicas, partitions)?;
@@ -184,7 +198,7 @@ fn read(options: &Options, ui: &Ui) -> Result<Candidate, Failure> {
             inputs::generate(&plan, options.seed, devices, options.memory_limit)?
         }
     };
-    Ok(Candidate { module, inputs })
+    Ok((Candidate { module, inputs }, is_stablehlo))
 }
 
 /// The devices that a finding or a case was run on.
@@ -301,8 +315,8 @@ struct ResultObject<'a> {
     program: &'a str,
 }
 
-fn end(ui: &Ui, report: &Report, out: &Path) {
-    let text = reduce::text(&report.best.module);
+fn end(ui: &Ui, report: &Report, out: &Path, stablehlo: Option<String>) {
+    let text = stablehlo.unwrap_or_else(|| reduce::text(&report.best.module));
     if ui.json {
         ui.object(&ResultObject {
             event: "result",

@@ -5,6 +5,7 @@
 //! in the text that was given.
 
 mod grid;
+pub(crate) mod output;
 pub mod test;
 
 use hlo::diag::codes;
@@ -89,19 +90,37 @@ pub(crate) fn parse(text: &str, pick: Option<&Pick>, memory_bytes: u64) -> (Opti
     }
 }
 
-/// The text of a program in MLIR bytecode, or in what `jax.export` serializes; places in the program are places in it. `None`: it is neither.
+/// The module in MLIR bytecode, or in what `jax.export` serializes. `None`: the file is neither.
 ///
 /// Errors: the file is damaged, with offsets in it.
-pub(crate) fn text_of_bytecode(file: &[u8]) -> Option<Result<String, Diagnostics>> {
+pub(crate) fn tree_of_bytecode(file: &[u8]) -> Option<Result<hlo_mlir::ir::Module, Diagnostics>> {
     use hlo_mlir::bytecode::{export, is_bytecode, read};
-    let module = if is_bytecode(file) {
-        read(file)
+    if is_bytecode(file) {
+        Some(read(file))
     } else if export::is_export(file) {
-        export::read(file).and_then(|export| read(&file[export.artifact]))
+        Some(export::read(file).and_then(|export| read(&file[export.artifact])))
     } else {
-        return None;
-    };
-    Some(module.map(|module| print(&module, &PrintOptions::default())))
+        None
+    }
+}
+
+/// The program of a module that was read from bytecode, which has no text and so no places.
+pub(crate) fn program_of(tree: &hlo_mlir::ir::Module) -> Result<Module, Diagnostics> {
+    let mut module = convert(tree, &ConvertOptions::default())?.module;
+    let instructions: Vec<hlo::InstrId> =
+        module.computations().iter().flat_map(|&c| module.instructions(c)).collect();
+    for id in instructions {
+        module.instr_mut(id).span = Span::NONE;
+    }
+    for computation in module.computations().to_vec() {
+        module.computation_mut(computation).span = Span::NONE;
+    }
+    Ok(module)
+}
+
+/// The text of a module that was read from bytecode: what is found is shown in it.
+pub(crate) fn text_of(tree: &hlo_mlir::ir::Module) -> String {
+    print(tree, &PrintOptions::default())
 }
 
 /// The names of the modules of a text; empty ones of those that have none.

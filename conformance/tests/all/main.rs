@@ -38,6 +38,7 @@ mod reduce;
 mod reports;
 mod robust;
 mod semantics;
+mod stablehlo;
 mod steps;
 mod threads;
 mod time;
@@ -92,6 +93,7 @@ fn main() {
     trials.extend(viz::trials());
     trials.extend(dumps::trials());
     trials.extend(reports::trials());
+    trials.extend(stablehlo::trials());
     trials.extend(watch::trials());
     trials.extend(isolate::trials());
     trials.extend(judging::trials());

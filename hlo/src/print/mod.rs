@@ -241,6 +241,13 @@ pub fn print_array_shape(shape: &ArrayShape, style: ShapeStyle) -> String {
     text.into_string()
 }
 
+/// A sharding as text, with its braces and without metadata.
+pub fn print_sharding(sharding: &crate::attrs::Sharding) -> String {
+    let mut text = Text::new();
+    sharding::write_sharding(&mut text, sharding, false);
+    text.into_string()
+}
+
 /// What printing a module carries around.
 struct Printer<'m> {
     module: &'m Module,

@@ -1,4 +1,4 @@
-//! MLIR modules of StableHLO and its neighbours, as text or bytecode, and their conversion to HLO.
+//! MLIR modules of StableHLO and its neighbours, as text or bytecode, and their conversion to HLO and back.
 //!
 //! Both forms are read into one tree ([`ir`]), which knows no dialect: operations with operands, results, attributes and
 //! regions, over uniqued types and attributes. What dialects mean is in the conversion.
@@ -13,6 +13,7 @@ pub mod bytecode;
 pub mod check;
 pub mod convert;
 pub mod encode;
+pub mod from_hlo;
 pub mod ir;
 pub mod print;
 pub mod text;

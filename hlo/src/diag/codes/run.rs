@@ -84,4 +84,8 @@ super::codes! {
     UNSUPPORTED_IN_PROTO = "U0005" "XLA's protocol buffers have no field for this"
         "The program says something for which HloModuleProto has no field, so that it cannot be written in that form without losing\n\
          it. docs/formats.md lists what that is. The message names the instruction and the attribute.",
+    UNSUPPORTED_IN_STABLEHLO = "U0006" "HLO that has no StableHLO"
+        "The instruction, its type or one of its attributes says something that StableHLO cannot, and leaving it out would change the\n\
+         result. The message names the instruction; docs/stablehlo.md lists all that is refused, and what is left out because it\n\
+         changes nothing.",
 }

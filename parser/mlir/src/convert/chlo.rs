@@ -4,7 +4,7 @@ use hlo::attrs::{AttrKey, AttrValue, Attrs, CompareType, Direction};
 use hlo::{ElementType, InstrId, Opcode, Shape};
 
 use super::cx::{Convert, Converter, list};
-use crate::ir::OpId;
+use crate::ir::{Attribute, OpId};
 
 impl Converter<'_> {
     /// An operation of CHLO by its name.
@@ -180,10 +180,17 @@ impl Converter<'_> {
         let shapes = self.result_shapes(op)?;
         let (k, largest) = match self.attr(op, "k") {
             Some(_) => (self.int(op, "k")?, self.bool_or(op, "largest", true)?),
-            // The custom call says it by its result.
+            // The custom call says the number by its result, and has the attributes of CHLO's operation in a dictionary.
             None => {
                 let last = shapes.first().and_then(Shape::as_array).and_then(|s| s.dims.last().copied());
-                (last.unwrap_or(0), true)
+                let largest = match self.attr(op, "mhlo.attributes") {
+                    Some(Attribute::Dictionary(list)) => !list.iter().any(|a| {
+                        self.m.text(a.name) == "largest"
+                            && matches!(self.m.get_attribute(a.value), Attribute::Bool(false))
+                    }),
+                    Some(_) | None => true,
+                };
+                (last.unwrap_or(0), largest)
             }
         };
         let attrs =

@@ -95,6 +95,7 @@ impl Converter<'_> {
         if self.is_quantized(op) {
             return self.quantized_operation(op, name);
         }
+        self.rules(op, name)?;
         match name {
             "constant" => self.constant(op),
             "abs" => self.unary(op, O::Abs),

@@ -24,6 +24,7 @@ mod quantized;
 mod random;
 mod reduction;
 mod regions;
+mod rules;
 pub(crate) mod shapes;
 mod shardy;
 mod special;
@@ -34,6 +35,7 @@ use hlo::{Diagnostic, Diagnostics, Span};
 use rustc_hash::FxHashMap;
 
 use crate::ir::{Attribute, Module, OpId, Type};
+pub(crate) use cx::ints;
 use cx::{Body, Converter};
 
 /// The target of the call that runs functions on a grid of devices, which tests of collectives have. Its configuration is

@@ -21,7 +21,7 @@ impl Printer<'_> {
             }
             Attribute::Float { bits, ty } => {
                 match m.get_type(*ty) {
-                    Type::Float(f) => elements::float(&mut self.out, *f, *bits),
+                    Type::Float(f) => self.float(*f, *bits),
                     _ => {
                         let _ = write!(self.out, "0x{bits:X}");
                     }
@@ -170,7 +170,7 @@ impl Printer<'_> {
                 }
                 Attribute::Float { bits, ty } if name.ends_with("result_accuracy") => {
                     if let Type::Float(f) = self.m.get_type(*ty) {
-                        elements::float(&mut self.out, *f, *bits);
+                        self.float(*f, *bits);
                     }
                 }
                 _ => self.attribute(p.value),
@@ -194,13 +194,21 @@ impl Printer<'_> {
         }
     }
 
+    fn float(&mut self, ty: FloatType, bits: u64) {
+        if self.options.pretty {
+            elements::float_as_mlir(&mut self.out, ty, bits);
+        } else {
+            elements::float(&mut self.out, ty, bits);
+        }
+    }
+
     /// One element, or a part of a complex one.
     pub(super) fn number(&mut self, ty: TypeId, bytes: &[u8]) {
         let mut bits = [0; 16];
         bits[..bytes.len()].copy_from_slice(bytes);
         let bits = u128::from_le_bytes(bits);
         match self.m.get_type(ty) {
-            Type::Float(f) => elements::float(&mut self.out, *f, bits as u64),
+            Type::Float(f) => self.float(*f, bits as u64),
             Type::Integer { width: 1, .. } => self.out.push_str(if bits & 1 == 1 { "true" } else { "false" }),
             Type::Integer { sign: Signedness::Unsigned, .. } => {
                 let _ = write!(self.out, "{bits}");
@@ -212,7 +220,7 @@ impl Printer<'_> {
                 let half = bytes.len() / 2;
                 self.out.push('(');
                 self.number(*part, &bytes[..half]);
-                self.out.push_str(", ");
+                self.out.push_str(if self.options.pretty { "," } else { ", " });
                 self.number(*part, &bytes[half..]);
                 self.out.push(')');
             }
@@ -221,6 +229,12 @@ impl Printer<'_> {
                 let _ = write!(self.out, "{}", (bits << unused) as i128 >> unused);
             }
         }
+    }
+
+    /// Whether so many elements are written as bytes. Those of one bit are not: MLIR packs them.
+    fn is_long(&self, element: TypeId, count: usize) -> bool {
+        const MOST_WRITTEN_OUT: usize = 100;
+        count > MOST_WRITTEN_OUT && !matches!(self.m.get_type(element), Type::Integer { width: 1, .. })
     }
 
     fn elements(&mut self, ty: TypeId, splat: bool, data: &[u8]) {
@@ -236,6 +250,10 @@ impl Printer<'_> {
             self.number(element, data);
         } else if self.options.elide_above.is_some_and(|most| data.len() > most) {
             self.out.push_str("...");
+        } else if self.options.pretty && self.is_long(element, data.len() / width.max(1)) {
+            self.out.push_str("\"0x");
+            elements::hex(&mut self.out, data);
+            self.out.push('"');
         } else if !data.is_empty() {
             elements::nested(self, &dims, |p, i| p.number(element, &data[i * width..(i + 1) * width]));
         }

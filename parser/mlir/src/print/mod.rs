@@ -1,10 +1,13 @@
-//! The tree as MLIR text, in the generic form, which every reader of MLIR understands.
+//! The tree as MLIR text: in the generic form, which every reader of MLIR understands, or in the forms that operations have
+//! (`pretty`), as MLIR's own printer writes them.
 //!
 //! **Invariant:** the text reads back as the same module: operations, types, attributes, locations and resources. Names of
 //! values are made anew. Nothing recurses on the nesting of regions.
 
 mod attribute;
 mod elements;
+mod names;
+mod pretty;
 
 use std::fmt::Write as _;
 
@@ -23,18 +26,31 @@ pub struct PrintOptions {
     pub locations: bool,
     /// Elements of more bytes than this are left out, for people: the text does not read back then.
     pub elide_above: Option<usize>,
+    /// Operations are in the forms of their own, where they have one; else in the generic form.
+    pub pretty: bool,
+}
+
+impl PrintOptions {
+    /// As MLIR's own printer writes, with locations where operations have any.
+    pub const PRETTY: Self = Self { locations: true, elide_above: None, pretty: true };
 }
 
 impl Default for PrintOptions {
     fn default() -> Self {
-        Self { locations: true, elide_above: None }
+        Self { locations: true, elide_above: None, pretty: false }
     }
 }
 
 /// The text of a module.
 pub fn print(m: &Module, options: &PrintOptions) -> String {
-    let mut p =
-        Printer { m, out: String::new(), options: *options, names: vec![u32::MAX; m.value_count()], next: 0 };
+    let mut p = Printer {
+        m,
+        out: String::new(),
+        options: *options,
+        names: vec![u32::MAX; m.value_count()],
+        next: 0,
+        texts: if options.pretty { names::assign(m) } else { Vec::new() },
+    };
     if let Some(top) = m.top() {
         p.tree(top);
     }
@@ -64,16 +80,22 @@ pub(super) struct Printer<'m> {
     /// The number of each value, `u32::MAX` before it has one.
     names: Vec<u32>,
     next: u32,
+    /// The name of each value, of the pretty form.
+    texts: Vec<Box<str>>,
 }
 
 /// What is left to print, innermost last.
-enum Todo {
+pub(super) enum Todo {
     /// The operation at an index of a block.
     Block(BlockId, usize, usize),
     /// Region `n` of an operation, and all after it.
     Regions(OpId, usize, usize),
     /// The blocks of a region from `n` on.
     Blocks(OpId, usize, usize, usize),
+    /// The body of a loop, after its condition.
+    Do(OpId, BlockId, usize),
+    /// The end of an operation whose last region ends.
+    End(OpId, usize),
 }
 
 impl<'m> Printer<'m> {
@@ -81,13 +103,14 @@ impl<'m> Printer<'m> {
         Self {
             m,
             out: String::new(),
-            options: PrintOptions { locations: false, elide_above: None },
+            options: PrintOptions { locations: false, elide_above: None, pretty: false },
             names: Vec::new(),
             next: 0,
+            texts: Vec::new(),
         }
     }
 
-    fn indent(&mut self, depth: usize) {
+    pub(super) fn indent(&mut self, depth: usize) {
         // The text is linear in the module, however deep that is.
         for _ in 0..depth.min(MOST_INDENTED) {
             self.out.push_str("  ");
@@ -99,6 +122,13 @@ impl<'m> Printer<'m> {
         self.head(top, 0, &mut stack);
         while let Some(todo) = stack.pop() {
             match todo {
+                Todo::Do(op, body, depth) => self.loop_body(op, body, depth, &mut stack),
+                Todo::End(op, depth) => {
+                    self.indent(depth);
+                    self.out.push('}');
+                    self.trailing_location(self.m.op(op).loc);
+                    self.out.push('\n');
+                }
                 Todo::Block(block, index, depth) => {
                     let Some(&op) = self.m.block(block).operations.get(index) else { continue };
                     stack.push(Todo::Block(block, index + 1, depth));
@@ -166,11 +196,19 @@ impl<'m> Printer<'m> {
                 self.names[result.index()] = self.names[first.index()];
                 let _ = i;
             }
-            let _ = write!(self.out, "%{}", self.names[first.index()]);
-            if o.results.len() > 1 {
+            self.name_of(first);
+            if self.names_each(op) {
+                for &result in &o.results[1..] {
+                    self.out.push_str(", ");
+                    self.name_of(result);
+                }
+            } else if o.results.len() > 1 {
                 let _ = write!(self.out, ":{}", o.results.len());
             }
             self.out.push_str(" = ");
+        }
+        if self.options.pretty && self.pretty(op, depth, stack) {
+            return;
         }
         let _ = write!(self.out, "\"{}\"(", self.m.text(o.name));
         for (i, &operand) in o.operands.iter().enumerate() {
@@ -219,19 +257,41 @@ impl<'m> Printer<'m> {
         self.out.push('\n');
     }
 
-    fn value(&mut self, value: ValueId) {
+    pub(super) fn value(&mut self, value: ValueId) {
         use crate::ir::ValueDef;
-        let number = self.names[value.index()];
-        let _ = write!(self.out, "%{number}");
+        self.name_of(value);
         if let ValueDef::Result { op, index } = self.m.value(value).def
             && self.m.op(op).results.len() > 1
+            && !self.names_each(op)
         {
             let _ = write!(self.out, "#{index}");
         }
     }
 
+    /// Whether each result has a name of its own.
+    fn names_each(&self, op: OpId) -> bool {
+        let count = self.m.op(op).results.len();
+        self.options.pretty && count > 1 && names::result_names(self.m.op_name(op)).len() == count
+    }
+
+    /// `%name`
+    fn name_of(&mut self, value: ValueId) {
+        self.out.push('%');
+        match self.texts.get(value.index()) {
+            Some(text) => self.out.push_str(text),
+            None => {
+                let _ = write!(self.out, "{}", self.names[value.index()]);
+            }
+        }
+    }
+
+    /// Gives a value the name of another.
+    pub(super) fn name_as(&mut self, value: ValueId, other: ValueId) {
+        self.texts[value.index()] = self.texts[other.index()].clone();
+    }
+
     /// `t`, `(t, t)`, `()`; a function type as the only result in parentheses.
-    fn results(&mut self, types: &[TypeId]) {
+    pub(super) fn results(&mut self, types: &[TypeId]) {
         match *types {
             [one] if !matches!(self.m.get_type(one), Type::Function { .. }) => self.ty(one),
             _ => {
@@ -362,7 +422,7 @@ impl<'m> Printer<'m> {
         self.out.push_str(if braces { "}>" } else { ">" });
     }
 
-    fn trailing_location(&mut self, loc: LocId) {
+    pub(super) fn trailing_location(&mut self, loc: LocId) {
         if self.options.locations && loc != LocId::UNKNOWN {
             self.out.push_str(" loc(");
             self.location(loc);

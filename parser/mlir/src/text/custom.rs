@@ -94,9 +94,7 @@ impl<'t> Parser<'t> {
         if let Some(visibility) = ["public", "private", "nested"].into_iter().find(|w| self.is_word(w)) {
             self.advance();
             let name = self.m.name(visibility);
-            if visibility != "public" {
-                self.set_string(op, "sym_visibility", name)?;
-            }
+            self.set_string(op, "sym_visibility", name)?;
         }
         let name = self.symbol()?;
         self.set_string(op, "sym_name", name)?;

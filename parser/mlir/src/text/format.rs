@@ -465,3 +465,23 @@ pub(crate) fn of(name: &str) -> Option<&'static [Item]> {
         }),
     }
 }
+
+/// Whether an attribute in the dictionary of a form is a property of the operation: what its form does not say otherwise.
+pub(crate) fn is_property(operation: &str, attribute: &str) -> bool {
+    let Some(("stablehlo" | "mhlo", name)) = operation.split_once('.') else { return false };
+    match attribute {
+        "result_accuracy" => true,
+        "precision_config" => matches!(name, "convolution" | "dynamic_conv"),
+        "feature_group_count" | "batch_group_count" => name == "convolution",
+        "api_version"
+        | "backend_config"
+        | "called_computations"
+        | "has_side_effect"
+        | "operand_layouts"
+        | "output_operand_aliases"
+        | "result_layouts" => name == "custom_call",
+        "composite_attributes" | "decomposition" | "version" => name == "composite",
+        "known_expanding_dimensions" | "known_nonexpanding_dimensions" => name == "dynamic_broadcast_in_dim",
+        _ => false,
+    }
+}

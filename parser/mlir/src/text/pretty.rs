@@ -4,7 +4,7 @@ use hlo::Span;
 use hlo::diag::codes::mlir;
 
 use super::cursor::{Parse, Parser};
-use super::format::{Item, Types};
+use super::format::{Item, Types, is_property};
 use super::operation::{Operand, Results, Step};
 use super::records::Part;
 use super::token::Tok;
@@ -228,8 +228,11 @@ impl<'t> Parser<'t> {
                 }
             }
             Item::Dict => {
-                let mut attributes = self.optional_dictionary()?;
-                self.m.op_mut(state.op).attributes.append(&mut attributes);
+                for a in self.optional_dictionary()? {
+                    let property = is_property(self.m.op_name(state.op), self.m.text(a.name));
+                    let op = self.m.op_mut(state.op);
+                    if property { &mut op.properties } else { &mut op.attributes }.push(a);
+                }
             }
             Item::Types(types) => self.types(types, state)?,
         }

@@ -109,6 +109,13 @@ impl<'t> Parser<'t> {
                 self.expect(Tok::Comma)?;
             }
         }
+        // Declared ones in the order of their declaration, whatever that of the text is.
+        let order = declared(mnemonic);
+        let position = |p: &NamedAttribute| {
+            let text = self.m.text(p.name);
+            order.iter().position(|&name| name == text).unwrap_or(order.len())
+        };
+        parameters.sort_by_key(position);
         self.intern_attribute(Attribute::Dialect { name, parameters: parameters.into() })
     }
 
@@ -276,6 +283,46 @@ impl<'t> Parser<'t> {
                 self.error_at(mlir::MLIR_BAD_ATTRIBUTE, self.since(start), message)
             }
         }
+    }
+}
+
+/// The parameters of a record, as its declaration orders them.
+fn declared(record: &str) -> &'static [&'static str] {
+    match record {
+        "dot" => &[
+            "lhs_batching_dimensions",
+            "rhs_batching_dimensions",
+            "lhs_contracting_dimensions",
+            "rhs_contracting_dimensions",
+        ],
+        "dot_algorithm" => &[
+            "lhs_precision_type",
+            "rhs_precision_type",
+            "accumulation_type",
+            "lhs_component_count",
+            "rhs_component_count",
+            "num_primitive_operations",
+            "allow_imprecise_accumulation",
+        ],
+        "gather" => &[
+            "offset_dims",
+            "collapsed_slice_dims",
+            "operand_batching_dims",
+            "start_indices_batching_dims",
+            "start_index_map",
+            "index_vector_dim",
+        ],
+        "scatter" => &[
+            "update_window_dims",
+            "inserted_window_dims",
+            "input_batching_dims",
+            "scatter_indices_batching_dims",
+            "scatter_dims_to_operand_dims",
+            "index_vector_dim",
+        ],
+        "channel_handle" => &["handle", "type"],
+        "output_operand_alias" => &["output_tuple_indices", "operand_index", "operand_tuple_indices"],
+        _ => &[],
     }
 }
 

@@ -104,6 +104,35 @@ fn a_quantized_operand_that_is_used_twice_is_one_number() {
     assert!(hlo.contains("round-nearest-even"), "{hlo}");
 }
 
+/// The HLO of one operation on an argument.
+fn of_one(operand: &str, operation: &str, result: &str) -> String {
+    hlo_of(&format!(
+        "func.func @main(%x: {operand}) -> {result} {{\n  %r = {operation} : ({operands}) -> {result}\n  return %r : {result}\n}}\n",
+        operands = vec![operand; operation.matches("%x").count()].join(", ")
+    ))
+}
+
+#[test]
+fn predicates_add_as_truth_values() {
+    let pairs = [("add", "or"), ("maximum", "or"), ("multiply", "and"), ("minimum", "and")];
+    for (name, opcode) in pairs {
+        let hlo = of_one("tensor<2xi1>", &format!("\"stablehlo.{name}\"(%x, %x)"), "tensor<2xi1>");
+        assert!(hlo.contains(&format!("pred[2] {opcode}(%x, %x)")), "{name}: {hlo}");
+    }
+}
+
+#[test]
+fn predicates_are_bits_in_stablehlo() {
+    let hlo = of_one("tensor<8xi1>", "\"stablehlo.bitcast_convert\"(%x)", "tensor<ui8>");
+    assert!(hlo.contains("u1[8] convert(%x)") && hlo.contains("u8[] bitcast-convert("), "{hlo}");
+}
+
+#[test]
+fn a_complex_number_converts_to_its_real_part() {
+    let hlo = of_one("tensor<2xcomplex<f32>>", "\"stablehlo.convert\"(%x)", "tensor<2xi32>");
+    assert!(hlo.contains("f32[2] real(%x)") && hlo.contains("s32[2] convert("), "{hlo}");
+}
+
 #[test]
 fn calls_and_composites() {
     let text = "module {\n  func.func @main(%x: tensor<f32>) -> tensor<f32> {\n    %0 = stablehlo.composite \"my.op\" %x \

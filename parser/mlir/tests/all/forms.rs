@@ -114,7 +114,7 @@ fn contractions() {
          (tensor<1x8x3xf32>, tensor<2x3x4xf32>) -> tensor<1x8x4xf32>",
         "%0 = \"stablehlo.convolution\"(%a, %k) <{dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, \
          window_strides = array<i64: 1>, padding = dense<[[0, 1]]> : tensor<1x2xi64>, window_reversal = array<i1: \
-         false>}> {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x8x3xf32>, tensor<2x3x4xf32>) \
+         false>, batch_group_count = 1 : i64, feature_group_count = 1 : i64}> : (tensor<1x8x3xf32>, tensor<2x3x4xf32>) \
          -> tensor<1x8x4xf32>",
     );
 }

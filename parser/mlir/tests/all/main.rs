@@ -1,8 +1,10 @@
 //! Tests of reading MLIR, of printing it, and of its conversion to HLO.
 
+mod constraints;
 mod convert;
 mod diagnostics;
 mod forms;
+mod from_hlo;
 mod robustness;
 mod stablehlo;
 
