@@ -72,7 +72,6 @@ Examples:
   hlo run module.hlo                            run it on made inputs and print the results
   hlo run module.hlo --inputs in.npz --expected out.npz
   hlo verify dump/*.txt                         a line for each file, errors with their place
-  hlo print --style short module.hlo
   hlo test ../shared/corpus/jax                 all recorded cases below a folder
   hlo explain V0312                             what an error means
 
@@ -133,6 +132,7 @@ enum Command {
     /// Run what `hlo compile` made
     Exec(exec::Options),
     /// Run programs for whoever asks on standard input, as the engine `serve:` does
+    #[command(hide = true)]
     Serve(serve::Options),
     /// Look after a folder of compiled programs
     Cache(cache::Options),

@@ -73,8 +73,8 @@ struct Run {
     /// Bytes of dynamic shared memory
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     shared: u64,
-    /// Arguments in order: numbers (u32=5, f32=1.5), arrays (FILE.npz:NAME), zeros:f32[8,4], empty:f32[8] (of which nothing is written)
-    #[arg(long, value_name = "ARG", num_args = 0.., allow_hyphen_values = false)]
+    /// Arguments in order: numbers, arrays of files, arrays of zeros or of nothing.
+    #[arg(help = "Arguments in order: numbers (u32=5, f32=1.5), arrays (FILE.npz:NAME), zeros:f32[8,4], empty:f32[8] (of which nothing is written)", long, value_name = "ARG", num_args = 0.., allow_hyphen_values = false)]
     args: Vec<Argument>,
     /// Where to write the arrays after the run: arg0, arg2, ... by their places among the arguments
     #[arg(long, value_name = "NPZ")]

@@ -24,7 +24,7 @@ const MOST_LINE_BYTES: u64 = 64 << 10;
 /// Options of `hlo serve`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  hlo fuzz --engines \"interpreter,serve:hlo serve pjrt:plugin.so\"\n\nA line of standard input asks for a run, {\"module\": PATH, \"inputs\": PATH, \"output\": PATH}; each is answered with a line: {\"ok\": true}, or {\"error\": \"why\", \"kind\": \"unsupported\"} (docs/harness.md)."
+    after_help = "Examples:\n  hlo fuzz --engines \"interpreter,serve:hlo serve pjrt:plugin.so\"\n\nA line of standard input asks for a run, {\"module\": PATH, \"inputs\": PATH, \"output\": PATH}; each is answered with a line: {\"ok\": true}, or {\"error\": \"why\", \"kind\": \"unsupported\"} (docs/harness.md)."
 )]
 pub(crate) struct Options {
     /// The engine that runs the programs

@@ -1,7 +1,8 @@
 //! Operations whose result's shape is an operand: where that is known they are the ones without it.
 
+use hlo::attrs::SliceDim;
 use hlo::diag::codes;
-use hlo::{InstrId, Opcode, Shape, UNBOUNDED};
+use hlo::{AttrKey, AttrValue, Attrs, ElementType, InstrId, Opcode, Shape, UNBOUNDED};
 
 use super::cx::{Convert, Converter};
 use crate::ir::OpId;
@@ -57,7 +58,15 @@ impl Converter<'_> {
             }
             "dynamic_reshape" => {
                 let shape = self.said(op, 1, "C4")?;
-                let id = self.plain(Opcode::Reshape, shape, &[x]);
+                let bounded = shape.as_array().is_some_and(hlo::ArrayShape::is_dynamic);
+                let id = match operands.get(1) {
+                    // The sizes at run time are those that the operand says, within the bounds.
+                    Some(&sizes) if bounded => {
+                        let all: Vec<InstrId> = std::iter::once(x).chain(self.sizes_of(sizes)).collect();
+                        self.plain(Opcode::DynamicReshape, shape, &all)
+                    }
+                    Some(_) | None => self.plain(Opcode::Reshape, shape, &[x]),
+                };
                 self.bind_one(op, id)
             }
             "dynamic_iota" => {
@@ -86,6 +95,26 @@ impl Converter<'_> {
             "real_dynamic_slice" => self.real_dynamic_slice(op, x),
             _ => self.unsupported(op, "no operation of this name has HLO"),
         }
+    }
+
+    /// The elements of a list of sizes, one by one, as HLO takes them.
+    fn sizes_of(&mut self, list: InstrId) -> Vec<InstrId> {
+        let list = match self.out.instr(list).shape.element_type() {
+            Some(ElementType::S32) => list,
+            _ => {
+                let shape = Shape::array(ElementType::S32, &self.dims_of(list));
+                self.plain(Opcode::Convert, shape, &[list])
+            }
+        };
+        let count = self.dims_of(list).first().copied().unwrap_or(0);
+        (0..count)
+            .map(|i| {
+                let part = AttrValue::Slices([SliceDim { start: i, limit: i + 1, stride: 1 }].into());
+                let attrs = Attrs::new().with(AttrKey::Slice, part);
+                let one = self.emit(Opcode::Slice, Shape::array(ElementType::S32, &[1]), &[list], attrs);
+                self.plain(Opcode::Reshape, Shape::array(ElementType::S32, &[]), &[one])
+            })
+            .collect()
     }
 
     fn real_dynamic_slice(&mut self, op: OpId, x: InstrId) -> Convert<()> {
