@@ -126,6 +126,25 @@ fn bounded_dimensions_are_an_encoding() {
     assert!(text.contains("tensor<?xf32, #stablehlo.bounds<4>>"), "{text}");
 }
 
+/// The sizes that a bounded result has are those that the operand says, whether they are constants or not: a plain reshape would take them from its operand.
+#[test]
+fn bounded_results_have_the_sizes_that_are_said() {
+    let text = entry(
+        "  x = f32[0,3] parameter(0)\n  n = s32[] parameter(1)\n  one = s32[] constant(1)\n  none = s32[] constant(0)\n  a = f32[<=1,<=0] \
+         dynamic-reshape(x, one, none)\n  b = f32[<=1,<=0] dynamic-reshape(x, n, none)\n  ROOT r = (f32[<=1,<=0], f32[<=1,<=0]) tuple(a, b)\n",
+    );
+    let text = stablehlo(&text);
+    let again = convert(&read(&text), &ConvertOptions::default()).expect("it converts").module;
+    let entry = again.entry();
+    let reshapes: Vec<usize> = again
+        .instructions(entry)
+        .map(|id| again.instr(id))
+        .filter(|i| i.opcode == hlo::Opcode::DynamicReshape)
+        .map(|i| i.operands().len())
+        .collect();
+    assert_eq!(reshapes, [3, 3], "{text}");
+}
+
 #[test]
 fn header_shardings_and_calls() {
     let text = "HloModule m, input_output_alias={ {}: (0, {}, may-alias) }, buffer_donor={ (1, {}) }, num_partitions=2\n\nf {\n  x = f32[4] \
