@@ -49,6 +49,27 @@ pub struct Context<'a> {
     pub(super) invocation: Option<&'a Invocation<'a>>,
 }
 
+impl<'a> Context<'a> {
+    /// Of a stage that no execution of the call is part of.
+    pub(super) fn before(
+        site: &'a CallSite,
+        options: &'a ExecuteOptions,
+        execution: u64,
+        device: u32,
+        store: &'a Arc<Store>,
+    ) -> Self {
+        Self { site, options, execution, device, threads: 1, store, invocation: None }
+    }
+
+    /// The same while the call is executed.
+    pub(super) fn during<'b>(&self, invocation: &'b Invocation<'b>) -> Context<'b>
+    where
+        'a: 'b,
+    {
+        Context { threads: invocation.threads(), invocation: Some(invocation), ..*self }
+    }
+}
+
 impl Context<'_> {
     /// The call.
     pub fn site(&self) -> &CallSite {

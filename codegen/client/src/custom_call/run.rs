@@ -189,15 +189,8 @@ impl Execution {
     fn on_each(&self, stage: impl Fn(&Instantiated, &Context<'_>) -> Result<(), Error>) -> Result<(), Error> {
         for device in 0..self.devices {
             for call in self.calls.by_instruction.values() {
-                let context = Context {
-                    site: &call.site,
-                    options: &self.options,
-                    execution: self.number,
-                    device,
-                    threads: 1,
-                    store: &self.calls.store,
-                    invocation: None,
-                };
+                let context =
+                    Context::before(&call.site, &self.options, self.number, device, &self.calls.store);
                 guarded(&call.site, || stage(call, &context))?;
             }
         }
@@ -219,8 +212,9 @@ impl CustomCall for Execution {
         let Some(instantiated) = self.calls.by_instruction.get(&invocation.id()) else {
             return Err(call.trap("it is none of the program that was compiled"));
         };
-        let result =
-            execute(instantiated, invocation, &operands, &self.options, self.number, &self.calls.store);
+        let (site, store) = (&instantiated.site, &self.calls.store);
+        let context = Context::before(site, &self.options, self.number, invocation.device(), store);
+        let result = execute(instantiated, &context.during(invocation), invocation, &operands);
         result.map_err(|error| {
             let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
             let trap = call.trap(instantiated.site.without_name(&error));
@@ -233,11 +227,9 @@ impl CustomCall for Execution {
 /// Executes a call on values.
 fn execute(
     call: &Instantiated,
+    context: &Context<'_>,
     invocation: &Invocation<'_>,
     operands: &[Value],
-    options: &ExecuteOptions,
-    execution: u64,
-    store: &Arc<Store>,
 ) -> Result<Value, Error> {
     let site = &*call.site;
     let mut given = Vec::with_capacity(site.operands.len());
@@ -250,16 +242,7 @@ fn execute(
             *result = operand.clone();
         }
     }
-    let context = Context {
-        site,
-        options,
-        execution,
-        device: invocation.device(),
-        threads: invocation.threads(),
-        store,
-        invocation: Some(invocation),
-    };
-    guarded(site, || call.instance.execute(&context, &given, &mut results))?;
+    guarded(site, || call.instance.execute(context, &given, &mut results))?;
     drop(given);
     let mut results = results.into_iter();
     let value = value(&invocation.shape(), &mut results);
@@ -351,21 +334,14 @@ impl CustomCall for OnDemand {
         let run = || {
             let call = self.instantiated(call.module, invocation.id())?;
             let execution = next_execution();
-            let context = Context {
-                site: &call.site,
-                options: &self.options,
-                execution,
-                device: invocation.device(),
-                threads: 1,
-                store: &self.store,
-                invocation: None,
-            };
+            let context =
+                Context::before(&call.site, &self.options, execution, invocation.device(), &self.store);
             let prepared = guarded(&call.site, || {
                 call.instance.prepare(&context)?;
                 call.instance.initialize(&context)
             });
-            let result = prepared
-                .and_then(|()| execute(&call, invocation, &operands, &self.options, execution, &self.store));
+            let result =
+                prepared.and_then(|()| execute(&call, &context.during(invocation), invocation, &operands));
             let _ = guarded(&call.site, || {
                 call.instance.finish(&context);
                 Ok(())
