@@ -1,6 +1,7 @@
 //! Errors: what calls end with, and what callers ask of them.
 
 use std::ffi::{c_char, c_void};
+use std::fmt;
 use std::sync::Arc;
 
 use hlo::Diagnostics;
@@ -122,6 +123,14 @@ impl Failure {
         Self { code, message }
     }
 }
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
 
 impl From<hlo_client::Error> for Failure {
     fn from(error: hlo_client::Error) -> Self {

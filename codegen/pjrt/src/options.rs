@@ -3,7 +3,7 @@
 //! The rest is what other back ends are told (debug options, autotuning, layouts of arguments, which are row-major here), and skipped.
 
 use crate::error::{Failure, Result};
-use crate::wire::{Fields, Value};
+use crate::wire::{Fields, Value, put, put_number};
 
 /// How a program is compiled.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,10 +22,14 @@ impl Default for CompileOptions {
     }
 }
 
-/// Numbers of the fields that are read.
+/// Numbers of the fields that are read and written (XLA's `xla/pjrt/proto/compile_options.proto`).
 mod field {
+    /// `CompileOptionsProto.parameter_is_tupled_arguments`.
+    pub(super) const PARAMETER_IS_TUPLED_ARGUMENTS: u64 = 2;
     /// `CompileOptionsProto.executable_build_options`.
     pub(super) const BUILD_OPTIONS: u64 = 3;
+    /// `ExecutableBuildOptionsProto.device_ordinal`.
+    pub(super) const DEVICE_ORDINAL: u64 = 1;
     /// `ExecutableBuildOptionsProto.num_replicas`.
     pub(super) const REPLICAS: u64 = 4;
     /// `ExecutableBuildOptionsProto.num_partitions`.
@@ -64,6 +68,21 @@ impl CompileOptions {
     pub fn read(bytes: &[u8]) -> Result<Self> {
         Self::read_message(bytes)
             .map_err(|error| Failure { message: format!("the compile options: {}", error.message), ..error })
+    }
+
+    /// Writes the `CompileOptionsProto` of a program of one device, the default one. `tupled`: its one parameter is a tuple of the arguments.
+    pub fn write_for_one_device(tupled: bool) -> Vec<u8> {
+        let mut build = Vec::new();
+        // -1: the default device.
+        put_number(&mut build, field::DEVICE_ORDINAL, u64::MAX);
+        put_number(&mut build, field::REPLICAS, 1);
+        put_number(&mut build, field::PARTITIONS, 1);
+        let mut options = Vec::new();
+        if tupled {
+            put_number(&mut options, field::PARAMETER_IS_TUPLED_ARGUMENTS, 1);
+        }
+        put(&mut options, field::BUILD_OPTIONS, &build);
+        options
     }
 
     fn read_message(bytes: &[u8]) -> Result<Self> {
@@ -175,6 +194,16 @@ mod tests {
         let wanted = CompileOptions { replicas: 1, partitions: 1, devices: vec![0] };
         assert_eq!(CompileOptions::read(&bytes).unwrap(), wanted);
         assert_eq!(CompileOptions::read(&[]).unwrap(), CompileOptions::default());
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for tupled in [false, true] {
+            let bytes = CompileOptions::write_for_one_device(tupled);
+            assert_eq!(CompileOptions::read(&bytes).unwrap(), CompileOptions::default());
+        }
+        // As jaxlib writes it, but for the assignment of devices.
+        assert_eq!(CompileOptions::write_for_one_device(false)[2..], OF_JAX[2..17]);
     }
 
     #[test]

@@ -95,6 +95,12 @@ pub fn put(message: &mut Vec<u8>, number: u64, bytes: &[u8]) {
     message.extend(bytes);
 }
 
+/// Appends a field that is a number.
+pub fn put_number(message: &mut Vec<u8>, number: u64, value: u64) {
+    put_varint(message, number << 3);
+    put_varint(message, value);
+}
+
 fn put_varint(message: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         message.push(value as u8 | 0x80);

@@ -11,9 +11,7 @@ use std::time::{Duration, Instant};
 use hlo::diag::codes;
 use hlo::{ArrayLiteral, Diagnostic, Literal, Module, Shape, Span};
 use hlo_interp::{Devices, Observer};
-use hlo_pjrt_host::error::Code;
-use hlo_pjrt_host::{Client, Error, Plugin};
-use hlo_proto::{Contents, Encoding, Kind, WriteError};
+use hlo_pjrt_host::{Client, Code, Failure, Plugin};
 
 use super::recorded::result_arrays;
 use super::{
@@ -26,7 +24,7 @@ use super::{
 pub struct PjrtEngine {
     name: String,
     path: String,
-    client: OnceLock<Result<Arc<Client>, Error>>,
+    client: OnceLock<Result<Arc<Client>, Failure>>,
 }
 
 impl PjrtEngine {
@@ -51,7 +49,7 @@ fn refusal(message: String) -> Diagnostic {
 }
 
 /// What a failure that a plugin reports means.
-fn outcome(error: &Error) -> Outcome {
+fn outcome(error: &Failure) -> Outcome {
     match error.code {
         Code::Unimplemented | Code::InvalidArgument => Outcome::Unsupported(refusal(error.to_string())),
         Code::ResourceExhausted => Outcome::exhausted(error.to_string()),
@@ -68,17 +66,6 @@ fn outcome(error: &Error) -> Outcome {
         | Code::Unavailable
         | Code::DataLoss
         | Code::Unauthenticated => Outcome::crashed(error.to_string()),
-    }
-}
-
-/// That a program has no `HloModuleProto`.
-fn unwritten(error: WriteError) -> Outcome {
-    match error {
-        WriteError::Unsupported(found) | WriteError::Unreadable(found) => {
-            let why = found.iter().next().map_or_else(String::new, |d| format!(": {}", d.message));
-            Outcome::Unsupported(refusal(format!("the program has no HloModuleProto{why}")))
-        }
-        WriteError::Io(error) => Outcome::crashed(format!("the program's HloModuleProto: {error}")),
     }
 }
 
@@ -125,12 +112,9 @@ impl Engine for PjrtEngine {
         let shape = module.program_shape(module.entry());
         let shape = shape.expect("invariant: a verified module has a root");
         let tupled = is_tupled(&shape.parameters).expect("invariant: what is supported has arrays");
-        let mut proto = Vec::new();
-        hlo_proto::write(&Contents::of(module), Kind::Module, Encoding::Binary, &mut proto)
-            .map_err(unwritten)?;
         let client = self.client()?;
         let start = Instant::now();
-        let executable = client.compile("hlo", &proto, tupled).map_err(|error| outcome(&error))?;
+        let executable = client.compile_hlo(module, tupled).map_err(|error| outcome(&error))?;
         Ok(Box::new(Compiled {
             engine: self,
             module,

@@ -3,7 +3,7 @@
 use std::ptr;
 use std::sync::Arc;
 
-use hlo::ArrayLiteral;
+use hlo::{ArrayLiteral, Module};
 use hlo_pjrt::api::numbers::{buffer_type, semantics};
 use hlo_pjrt::api::structs::{
     PJRT_Client_AddressableDevices_Args, PJRT_Client_BufferFromHostBuffer_Args, PJRT_Client_Compile_Args,
@@ -12,10 +12,11 @@ use hlo_pjrt::api::structs::{
 };
 use hlo_pjrt::client as opaque;
 use hlo_pjrt::device::Device;
+use hlo_pjrt::error::{Code, Failure};
+use hlo_pjrt::options::CompileOptions;
+use hlo_pjrt::program;
 
-use crate::error::{Code, Error};
 use crate::executable::{Buffer, Executable, bytes_of};
-use crate::options;
 use crate::plugin::{Plugin, bytes, zeroed};
 
 /// What a plugin calls its platform, and its version.
@@ -47,7 +48,7 @@ impl Client {
     ///
     /// # Errors
     /// What the plugin says: there is no such device, say; [`Code::FailedPrecondition`]: it has none.
-    pub fn new(plugin: Arc<Plugin>) -> Result<Arc<Self>, Error> {
+    pub fn new(plugin: Arc<Plugin>) -> Result<Arc<Self>, Failure> {
         let mut args = zeroed::<PJRT_Client_Create_Args>();
         plugin.call("PJRT_Client_Create", &mut args)?;
         let mut client = Self {
@@ -61,7 +62,7 @@ impl Client {
         client.plugin.call("PJRT_Client_AddressableDevices", &mut args)?;
         if args.num_addressable_devices == 0 || args.addressable_devices.is_null() {
             let message = format!("{} has no device", client.plugin.path());
-            return Err(Error::new(Code::FailedPrecondition, message));
+            return Err(Failure::new(Code::FailedPrecondition, message));
         }
         // SAFETY: the C API: as many pointers, which live as long as the client.
         client.device = unsafe { *args.addressable_devices };
@@ -92,13 +93,13 @@ impl Client {
     ///
     /// # Errors
     /// What the plugin says.
-    pub fn compile(self: &Arc<Self>, format: &str, code: &[u8], tupled: bool) -> Result<Executable, Error> {
+    pub fn compile(self: &Arc<Self>, format: &str, code: &[u8], tupled: bool) -> Result<Executable, Failure> {
         let mut program = zeroed::<PJRT_Program>();
         program.code = code.as_ptr().cast_mut().cast();
         program.code_size = code.len();
         program.format = format.as_ptr().cast();
         program.format_size = format.len();
-        let options = options::of_one_device(tupled);
+        let options = CompileOptions::write_for_one_device(tupled);
         let mut args = zeroed::<PJRT_Client_Compile_Args>();
         args.client = self.client;
         args.program = &raw mut program;
@@ -106,14 +107,22 @@ impl Client {
         args.compile_options_size = options.len();
         // What is pointed to lives until the call ends, and the C API needs it no longer.
         self.plugin.call("PJRT_Client_Compile", &mut args)?;
-        Ok(Executable::new(Arc::clone(self), args.executable))
+        Executable::new(Arc::clone(self), args.executable)
+    }
+
+    /// Compiles a verified module for one device, as an `HloModuleProto`; `tupled` as for [`Client::compile`].
+    ///
+    /// # Errors
+    /// It says what has no field there ([`Code::Unimplemented`]), or what the plugin says.
+    pub fn compile_hlo(self: &Arc<Self>, module: &Module, tupled: bool) -> Result<Executable, Failure> {
+        self.compile("hlo", &program::write(module)?, tupled)
     }
 
     /// Copies an array to the device.
     ///
     /// # Errors
     /// What the plugin says.
-    pub(crate) fn buffer(self: &Arc<Self>, array: &ArrayLiteral) -> Result<Buffer, Error> {
+    pub(crate) fn buffer(self: &Arc<Self>, array: &ArrayLiteral) -> Result<Buffer, Failure> {
         let shape = array.shape();
         let data = bytes_of(array);
         let mut args = zeroed::<PJRT_Client_BufferFromHostBuffer_Args>();

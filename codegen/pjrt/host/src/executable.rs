@@ -13,10 +13,10 @@ use hlo_pjrt::api::structs::{
     PJRT_LoadedExecutable_Execute_Args, PJRT_LoadedExecutable_GetExecutable_Args,
 };
 use hlo_pjrt::buffer as opaque;
+use hlo_pjrt::error::{Code, Failure};
 use hlo_pjrt::executable::LoadedExecutable;
 
 use crate::client::Client;
-use crate::error::{Code, Error};
 use crate::plugin::zeroed;
 
 pub(crate) fn bytes_of(array: &ArrayLiteral) -> &[u8] {
@@ -35,7 +35,7 @@ impl Buffer {
     }
 
     /// Its shape as the plugin says it: of an array of bounded dimensions the sizes that they have.
-    fn shape(&self) -> Result<ArrayShape, Error> {
+    fn shape(&self) -> Result<ArrayShape, Failure> {
         let plugin = &self.client.plugin;
         let mut ty = zeroed::<PJRT_Buffer_ElementType_Args>();
         ty.buffer = self.buffer;
@@ -46,7 +46,7 @@ impl Buffer {
         let unknown = || {
             let message =
                 format!("a result of PJRT_Buffer_Type {} is no array that is known here", ty.r#type);
-            Error::new(Code::Unimplemented, message)
+            Failure::new(Code::Unimplemented, message)
         };
         let element = element_type(ty.r#type).ok_or_else(unknown)?;
         let dims = match dims.num_dims {
@@ -56,11 +56,15 @@ impl Buffer {
         };
         let shape = ArrayShape::new(element, dims);
         let valid = dims.iter().all(|&d| d >= 0) && hlo_pjrt::buffer::array_bytes(&shape).is_some();
-        if valid { Ok(shape) } else { Err(Error::new(Code::Internal, format!("a result of shape {dims:?}"))) }
+        if valid {
+            Ok(shape)
+        } else {
+            Err(Failure::new(Code::Internal, format!("a result of shape {dims:?}")))
+        }
     }
 
     /// Copies it to the host, row-major.
-    fn to_literal(&self) -> Result<ArrayLiteral, Error> {
+    fn to_literal(&self) -> Result<ArrayLiteral, Failure> {
         let shape = self.shape()?;
         let plugin = &self.client.plugin;
         let order: Vec<i64> = (0..shape.dims.len() as i64).rev().collect();
@@ -98,6 +102,8 @@ impl Drop for Buffer {
 pub struct Executable {
     client: Arc<Client>,
     executable: *mut LoadedExecutable,
+    /// How many arrays it gives.
+    results: usize,
 }
 
 // SAFETY: the C API lets any thread use an executable.
@@ -106,12 +112,13 @@ unsafe impl Send for Executable {}
 unsafe impl Sync for Executable {}
 
 impl Executable {
-    pub(crate) fn new(client: Arc<Client>, executable: *mut LoadedExecutable) -> Self {
-        Self { client, executable }
+    pub(crate) fn new(client: Arc<Client>, executable: *mut LoadedExecutable) -> Result<Self, Failure> {
+        let mut new = Self { client, executable, results: 0 };
+        new.results = new.count_results()?;
+        Ok(new)
     }
 
-    /// How many arrays it gives.
-    fn results(&self) -> Result<usize, Error> {
+    fn count_results(&self) -> Result<usize, Failure> {
         let plugin = &self.client.plugin;
         let mut args = zeroed::<PJRT_LoadedExecutable_GetExecutable_Args>();
         args.loaded_executable = self.executable;
@@ -129,9 +136,8 @@ impl Executable {
     ///
     /// # Errors
     /// What the plugin says.
-    pub fn execute(&self, arguments: &[&ArrayLiteral]) -> Result<Vec<ArrayLiteral>, Error> {
+    pub fn execute(&self, arguments: &[&ArrayLiteral]) -> Result<Vec<ArrayLiteral>, Failure> {
         let plugin = &self.client.plugin;
-        let results = self.results()?;
         let arguments: Vec<Buffer> =
             arguments.iter().map(|a| self.client.buffer(a)).collect::<Result<_, _>>()?;
         let kept: Vec<i64> = (0..arguments.len() as i64).collect();
@@ -140,7 +146,7 @@ impl Executable {
         options.num_non_donatable_input_indices = kept.len();
         let pointers: Vec<*mut opaque::Buffer> = arguments.iter().map(|a| a.buffer).collect();
         let lists = [pointers.as_ptr()];
-        let mut outputs: Vec<*mut opaque::Buffer> = vec![ptr::null_mut(); results];
+        let mut outputs: Vec<*mut opaque::Buffer> = vec![ptr::null_mut(); self.results];
         let output_lists = [outputs.as_mut_ptr()];
         let mut done = [ptr::null_mut()];
         let mut args = zeroed::<PJRT_LoadedExecutable_Execute_Args>();

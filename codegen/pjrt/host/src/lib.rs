@@ -5,8 +5,8 @@
 //! | [`plugin`] | the shared library and its table of functions |
 //! | [`client`] | a client: compiling, arrays to the device |
 //! | [`executable`] | a compiled program, its runs, arrays from the device |
-//! | [`error`] | what a plugin says of a failure |
-//! | `options` | the message with which a program is compiled |
+//!
+//! Structs, numbers, messages and failures are those of [`hlo_pjrt`].
 //!
 //! **Invariants:** objects of a plugin are destroyed once, before the client that they belong to; a library that was loaded stays. A plugin is code in
 //! this process: whoever names one trusts it, and if it aborts, the process does.
@@ -14,12 +14,10 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod client;
-pub mod error;
 pub mod executable;
-mod options;
 pub mod plugin;
 
 pub use client::Client;
-pub use error::Error;
 pub use executable::Executable;
+pub use hlo_pjrt::error::{Code, Failure};
 pub use plugin::Plugin;

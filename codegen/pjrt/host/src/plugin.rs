@@ -13,9 +13,8 @@ use hlo_pjrt::api::structs::{
     PJRT_Event_Await_Args, PJRT_Event_Destroy_Args, PJRT_Plugin_Initialize_Args, Struct,
 };
 use hlo_pjrt::api::table::{Function, NAMES};
+use hlo_pjrt::error::{Code, Failure};
 use hlo_pjrt::event::Event;
-
-use crate::error::{Code, Error};
 
 /// What a table begins with.
 #[repr(C)]
@@ -59,26 +58,28 @@ impl Plugin {
     /// # Errors
     /// [`Code::NotFound`]: the loader cannot load it, or it has no `GetPjrtApi`; [`Code::FailedPrecondition`]: its API is of another major version; what the
     /// plugin says when it is initialized.
-    pub fn load(path: &str) -> Result<Arc<Self>, Error> {
+    pub fn load(path: &str) -> Result<Arc<Self>, Failure> {
         // Without a slash the loader would look in its own folders.
         let file = if path.contains('/') { path.to_owned() } else { format!("./{path}") };
-        let not_found = |e: libloading::Error| Error::new(Code::NotFound, format!("{path}: {e}"));
+        let not_found = |e: libloading::Error| Failure::new(Code::NotFound, format!("{path}: {e}"));
         // SAFETY: what runs in the library is trusted by who names it, as a program is that one starts.
         let library = unsafe { libloading::Library::new(file) }.map_err(not_found)?;
         // Objects of the plugin, and threads that it has started, may run its code at any time.
         let library: &'static libloading::Library = Box::leak(Box::new(library));
-        // SAFETY: the C API: the type of this symbol.
-        let entry = unsafe { library.get::<unsafe extern "C" fn() -> *const Header>(b"GetPjrtApi\0") };
-        let entry = entry.map_err(not_found)?;
+        // SAFETY: the C API: the type of this symbol; its address may be null.
+        let entry =
+            unsafe { library.get::<Option<unsafe extern "C" fn() -> *const Header>>(b"GetPjrtApi\0") };
+        let none = || Failure::new(Code::NotFound, format!("{path}: GetPjrtApi is at no address"));
+        let entry = entry.map_err(not_found)?.ok_or_else(none)?;
         // SAFETY: the C API: it takes nothing, and what it gives is never freed.
         let table = unsafe { entry() };
         if table.is_null() {
-            return Err(Error::new(Code::FailedPrecondition, format!("{path}: GetPjrtApi gives no table")));
+            return Err(Failure::new(Code::FailedPrecondition, format!("{path}: GetPjrtApi gives no table")));
         }
         // SAFETY: the C API: a table begins with its size.
         let size = unsafe { (*table).struct_size };
         if size < size_of::<Header>() {
-            return Err(Error::new(
+            return Err(Failure::new(
                 Code::FailedPrecondition,
                 format!("{path}: a table of {size} bytes has no version"),
             ));
@@ -91,7 +92,7 @@ impl Plugin {
                 "{path} is for version {}.{} of the PJRT C API; this program speaks {}.{}",
                 version.0, version.1, ours.0, ours.1
             );
-            return Err(Error::new(Code::FailedPrecondition, message));
+            return Err(Failure::new(Code::FailedPrecondition, message));
         }
         let plugin = Arc::new(Self { path: path.to_owned(), table, version });
         plugin.call("PJRT_Plugin_Initialize", &mut zeroed::<PJRT_Plugin_Initialize_Args>())?;
@@ -108,11 +109,11 @@ impl Plugin {
         self.version
     }
 
-    fn function(&self, name: &str) -> Result<Function, Error> {
+    fn function(&self, name: &str) -> Result<Function, Failure> {
         let index = NAMES.iter().position(|n| *n == name);
         let index = index.expect("invariant: the names are those of the table");
         let offset = size_of::<Header>() + index * size_of::<usize>();
-        let missing = || Error::new(Code::Unimplemented, format!("{} has no {name}", self.path));
+        let missing = || Failure::new(Code::Unimplemented, format!("{} has no {name}", self.path));
         // SAFETY: the table begins with its size, and a slot within that is a function or null.
         let function = unsafe {
             if offset + size_of::<usize>() > (*self.table).struct_size {
@@ -127,7 +128,7 @@ impl Plugin {
     ///
     /// # Errors
     /// The plugin has no such function, or what it says of the failure.
-    pub(crate) fn call<S: Struct>(&self, name: &str, args: &mut S) -> Result<(), Error> {
+    pub(crate) fn call<S: Struct>(&self, name: &str, args: &mut S) -> Result<(), Failure> {
         debug_assert_eq!(S::NAME.strip_suffix("_Args"), Some(name));
         let function = self.function(name)?;
         // SAFETY: the C API: a function is given its struct, which knows its size. Pointers in it are live: whoever fills them in says why.
@@ -136,7 +137,7 @@ impl Plugin {
     }
 
     /// What an error says, which is destroyed.
-    fn taken(&self, name: &str, error: *mut hlo_pjrt::error::Error) -> Error {
+    fn taken(&self, name: &str, error: *mut hlo_pjrt::error::Error) -> Failure {
         let mut message = zeroed::<PJRT_Error_Message_Args>();
         message.error = error;
         let mut code = zeroed::<PJRT_Error_GetCode_Args>();
@@ -162,14 +163,14 @@ impl Plugin {
             // SAFETY: the C API; nothing uses the error any more.
             unsafe { function((&raw mut args).cast()) };
         }
-        Error::new(code.unwrap_or(Code::Unknown), format!("{name}: {text}"))
+        Failure::new(code.unwrap_or(Code::Unknown), format!("{name}: {text}"))
     }
 
     /// Waits for an event, which is destroyed.
     ///
     /// # Errors
     /// What went wrong before it.
-    pub(crate) fn wait(&self, event: *mut Event) -> Result<(), Error> {
+    pub(crate) fn wait(&self, event: *mut Event) -> Result<(), Failure> {
         if event.is_null() {
             return Ok(());
         }

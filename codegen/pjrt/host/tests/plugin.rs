@@ -5,9 +5,7 @@
 use std::sync::Arc;
 
 use hlo::{ArrayLiteral, Buffer};
-use hlo_pjrt_host::error::Code;
-use hlo_pjrt_host::{Client, Plugin};
-use hlo_proto::{Contents, Encoding, Kind};
+use hlo_pjrt_host::{Client, Code, Plugin};
 
 /// Where cargo puts the plugin, on which this crate's tests depend.
 fn file() -> String {
@@ -19,12 +17,9 @@ fn client() -> Arc<Client> {
     Client::new(Plugin::load(&file()).unwrap()).unwrap()
 }
 
-fn proto(text: &str) -> Vec<u8> {
+fn module(text: &str) -> hlo::Module {
     let parsed = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default());
-    let module = parsed.module.unwrap_or_else(|| panic!("{:?}", parsed.diagnostics));
-    let mut bytes = Vec::new();
-    hlo_proto::write(&Contents::of(&module), Kind::Module, Encoding::Binary, &mut bytes).unwrap();
-    bytes
+    parsed.module.unwrap_or_else(|| panic!("{:?}", parsed.diagnostics))
 }
 
 fn array(dims: &[i64], buffer: Buffer) -> ArrayLiteral {
@@ -35,10 +30,10 @@ fn array(dims: &[i64], buffer: Buffer) -> ArrayLiteral {
 fn programs_compile_and_run() {
     let client = client();
     assert_eq!(client.platform().name, "cpu");
-    let program = proto(
+    let program = module(
         "HloModule m\nENTRY e { x = f32[2,3] parameter(0)\n p = pred[2] parameter(1)\n t = f32[3,2] transpose(x), dimensions={1,0}\n n = s4[3,2] convert(t)\n ROOT r = (f32[3,2], s4[3,2], pred[2]) tuple(t, n, p) }",
     );
-    let executable = client.compile("hlo", &program, false).unwrap();
+    let executable = client.compile_hlo(&program, false).unwrap();
     let x = array(&[2, 3], Buffer::F32(vec![1.0, 2.0, 3.0, -4.0, 5.0, 6.0]));
     let p = array(&[2], Buffer::Pred(vec![true, false]));
     // Twice: no argument is given away.
@@ -57,11 +52,11 @@ fn programs_compile_and_run() {
 
 #[test]
 fn a_tuple_of_arguments_is_one_parameter() {
-    let program = proto(
+    let program = module(
         "HloModule m\nENTRY e { t = (s32[2], s32[2]) parameter(0)\n a = s32[2] get-tuple-element(t), index=0\n b = s32[2] get-tuple-element(t), index=1\n ROOT r = s32[2] subtract(a, b) }",
     );
     let [a, b] = [vec![5, 7], vec![1, 9]].map(|v| array(&[2], Buffer::S32(v)));
-    match client().compile("hlo", &program, true) {
+    match client().compile_hlo(&program, true) {
         Ok(executable) => {
             let results = executable.execute(&[&a, &b]).unwrap();
             assert_eq!(*results[0].buffer, Buffer::S32(vec![4, -2]));
@@ -86,8 +81,8 @@ fn failures_are_errors() {
     );
     let error = client.compile("hlo", b"\xff\xff", false).unwrap_err();
     assert_eq!(error.code, Code::InvalidArgument, "{error}");
-    let program = proto("HloModule m\nENTRY e { x = f32[2] parameter(0)\n ROOT r = f32[2] negate(x) }");
-    let executable = client.compile("hlo", &program, false).unwrap();
+    let program = module("HloModule m\nENTRY e { x = f32[2] parameter(0)\n ROOT r = f32[2] negate(x) }");
+    let executable = client.compile_hlo(&program, false).unwrap();
     assert_eq!(executable.execute(&[]).unwrap_err().code, Code::InvalidArgument);
     let other = array(&[3], Buffer::F32(vec![0.0; 3]));
     assert_eq!(executable.execute(&[&other]).unwrap_err().code, Code::InvalidArgument);
