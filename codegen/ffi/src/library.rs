@@ -3,12 +3,11 @@
 //! A handler is found by the symbol that somebody names, or registers itself while its library is loaded (`XLA_FFI_REGISTER_HANDLER(XLA_FFI_GetApi(), ...)`), for which the program exports `XLA_FFI_GetApi`.
 //! **Invariant:** a library that was loaded stays: handlers may be called at any time.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
 use hlo_client::custom_call::CustomCalls;
 use hlo_client::{Code, Error};
+use libloading::os::unix::{Library as Loaded, RTLD_NOW};
 
 use crate::abi::Handler as Function;
 use crate::handler::{Bundle, ForeignHandler};
@@ -45,42 +44,23 @@ pub fn take_registered() -> Vec<Registered> {
 /// One library is loaded at a time, so that it is known what it registers.
 static LOADING: Mutex<()> = Mutex::new(());
 
-const RTLD_NOW: c_int = 2;
-
-unsafe extern "C" {
-    fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void;
-    fn dlsym(library: *mut c_void, symbol: *const c_char) -> *mut c_void;
-    fn dlerror() -> *mut c_char;
-}
-
-/// What the loader says of its last failure.
-fn loader_message() -> String {
-    // SAFETY: gives null or text of the loader's own, which it keeps until its next failure in this thread.
-    let text = unsafe { dlerror() };
-    match text.is_null() {
-        true => "the loader does not say why".to_owned(),
-        // SAFETY: as above.
-        false => unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned(),
+/// What a failure of the loader is: names with a zero in them are none.
+fn code(error: &libloading::Error) -> Code {
+    match error {
+        libloading::Error::CreateCString { .. } | libloading::Error::CreateCStringWithTrailing { .. } => {
+            Code::InvalidArgument
+        }
+        _ => Code::NotFound,
     }
-}
-
-fn c_text(text: &str, what: &str) -> Result<CString, Error> {
-    CString::new(text)
-        .map_err(|_| Error::new(Code::InvalidArgument, format!("{what} {text:?} has a zero in it")))
 }
 
 /// A shared library.
 #[derive(Debug)]
 pub struct Library {
     path: String,
-    handle: NonNull<c_void>,
+    loaded: &'static Loaded,
     registered: Vec<Registered>,
 }
-
-// SAFETY: handles of the loader are used by any thread.
-unsafe impl Send for Library {}
-// SAFETY: as above.
-unsafe impl Sync for Library {}
 
 impl Library {
     /// Loads a library, whose code runs by that: whoever made it can do whatever this process can.
@@ -89,17 +69,16 @@ impl Library {
     /// [`Code::NotFound`]: what the loader says.
     pub fn load(path: &str) -> Result<Self, Error> {
         // Without a slash the loader would look in its own folders.
-        let file =
-            c_text(&if path.contains('/') { path.to_owned() } else { format!("./{path}") }, "the path")?;
+        let file = if path.contains('/') { path.to_owned() } else { format!("./{path}") };
         let _alone = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
         let before = take_registered();
-        // SAFETY: the path ends with a zero. What runs in the library is trusted by who names it, as a program is that one starts.
-        let handle = unsafe { dlopen(file.as_ptr(), RTLD_NOW) };
+        // SAFETY: what runs in the library is trusted by who names it, as a program is that one starts.
+        let loaded = unsafe { Loaded::open(Some(file), RTLD_NOW) };
         let registered = take_registered();
         before.into_iter().for_each(register);
-        let failed = || Error::new(Code::NotFound, format!("{path} cannot be loaded: {}", loader_message()));
-        let handle = NonNull::new(handle).ok_or_else(failed)?;
-        Ok(Self { path: path.to_owned(), handle, registered })
+        let failed = |e| Error::new(code(&e), format!("{path} cannot be loaded: {e}"));
+        let loaded = Box::leak(Box::new(loaded.map_err(failed)?));
+        Ok(Self { path: path.to_owned(), loaded, registered })
     }
 
     /// The handlers that it has registered by itself.
@@ -112,13 +91,10 @@ impl Library {
     /// # Errors
     /// [`Code::NotFound`].
     fn function(&self, symbol: &str) -> Result<Function, Error> {
-        let name = c_text(symbol, "the symbol")?;
-        // SAFETY: the library stays loaded; the name ends with a zero.
-        let found = unsafe { dlsym(self.handle.as_ptr(), name.as_ptr()) };
-        let missing = || Error::new(Code::NotFound, format!("{} has no symbol {symbol}", self.path));
-        let found = NonNull::new(found).ok_or_else(missing)?;
-        // SAFETY: who names the symbol says that it is a handler.
-        Ok(unsafe { std::mem::transmute::<*mut c_void, Function>(found.as_ptr()) })
+        // SAFETY: who names the symbol says that it is a handler; the address of a symbol may be null.
+        let found = unsafe { self.loaded.get::<Option<Function>>(symbol.as_bytes()) };
+        let missing = |code| Error::new(code, format!("{} has no symbol {symbol}", self.path));
+        found.map_err(|e| missing(code(&e)))?.ok_or_else(|| missing(Code::NotFound))
     }
 
     /// Binds a target to a handler by its symbols: that which executes, or `STAGE:SYMBOL` for several, separated by `+`.
