@@ -45,6 +45,45 @@ pub enum Fault {
     InvalidLaunch,
 }
 
+/// What a fault that stops a launch is due to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// What the kernel does.
+    Kernel,
+    /// How it is launched.
+    Launch,
+    /// It took as many instructions as it may, and had not ended.
+    Fuel,
+    /// What this interpreter does not execute.
+    Unsupported,
+}
+
+impl Fault {
+    /// What it is due to.
+    pub fn cause(self) -> Cause {
+        match self {
+            Fault::OutOfBounds
+            | Fault::Misaligned
+            | Fault::ReadOnly
+            | Fault::UninitializedMemory
+            | Fault::UninitializedRegister
+            | Fault::WriteAfterWrite
+            | Fault::WriteAfterRead
+            | Fault::ReadAfterWrite
+            | Fault::DivergentWarp
+            | Fault::DivergentBlock
+            | Fault::InvalidBarrier
+            | Fault::InvalidMask
+            | Fault::InvalidMbarrier
+            | Fault::Trap
+            | Fault::InvalidCall => Cause::Kernel,
+            Fault::InvalidLaunch => Cause::Launch,
+            Fault::OutOfFuel => Cause::Fuel,
+            Fault::Unsupported => Cause::Unsupported,
+        }
+    }
+}
+
 /// How sure the fault is one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 pub enum Severity {

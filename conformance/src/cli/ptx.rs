@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use hlo::{ArrayLiteral, ArrayShape, Buffer};
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
-use hlo_ptx::report::{Fault, Report};
+use hlo_ptx::report::{Cause, Report};
 use hlo_ptx::{Launch, Memory};
 use serde::Serialize;
 
@@ -363,27 +363,10 @@ fn listed(all: &[&str]) -> String {
 }
 
 fn exit_of(reports: &[Report], stopped: Option<&Report>) -> Exit {
-    match stopped.map(|s| s.fault) {
-        Some(Fault::Unsupported) => Exit::Unsupported,
-        Some(Fault::InvalidLaunch) => Exit::Usage,
-        Some(
-            Fault::OutOfBounds
-            | Fault::Misaligned
-            | Fault::ReadOnly
-            | Fault::UninitializedMemory
-            | Fault::UninitializedRegister
-            | Fault::WriteAfterWrite
-            | Fault::WriteAfterRead
-            | Fault::ReadAfterWrite
-            | Fault::DivergentWarp
-            | Fault::DivergentBlock
-            | Fault::InvalidBarrier
-            | Fault::InvalidMask
-            | Fault::InvalidMbarrier
-            | Fault::OutOfFuel
-            | Fault::Trap
-            | Fault::InvalidCall,
-        ) => Exit::Trap,
+    match stopped.map(|s| s.fault.cause()) {
+        Some(Cause::Unsupported) => Exit::Unsupported,
+        Some(Cause::Launch) => Exit::Usage,
+        Some(Cause::Kernel | Cause::Fuel) => Exit::Trap,
         None if reports.is_empty() => Exit::Ok,
         None => Exit::Differs,
     }

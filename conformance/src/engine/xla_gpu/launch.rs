@@ -7,7 +7,7 @@
 use hlo::{InstrId, Module, Shape};
 use hlo_interp::Value;
 use hlo_ptx::memory::MemoryError;
-use hlo_ptx::report::{Fault, Report};
+use hlo_ptx::report::{Cause, Report};
 use hlo_ptx::{Launch, Memory, Options};
 
 use super::buffers::Slice;
@@ -176,25 +176,10 @@ pub(super) fn run(
             }
             Err(failure) => {
                 let said = say(&failure.stop);
-                return Err(match failure.stop.fault {
-                    Fault::Unsupported => Failed::Unsupported(said),
-                    Fault::OutOfFuel => Failed::OutOfFuel(said),
-                    Fault::OutOfBounds
-                    | Fault::Misaligned
-                    | Fault::ReadOnly
-                    | Fault::UninitializedMemory
-                    | Fault::UninitializedRegister
-                    | Fault::WriteAfterWrite
-                    | Fault::WriteAfterRead
-                    | Fault::ReadAfterWrite
-                    | Fault::DivergentWarp
-                    | Fault::DivergentBlock
-                    | Fault::InvalidBarrier
-                    | Fault::InvalidMask
-                    | Fault::InvalidMbarrier
-                    | Fault::Trap
-                    | Fault::InvalidCall
-                    | Fault::InvalidLaunch => Failed::Kernel(said),
+                return Err(match failure.stop.fault.cause() {
+                    Cause::Unsupported => Failed::Unsupported(said),
+                    Cause::Fuel => Failed::OutOfFuel(said),
+                    Cause::Kernel | Cause::Launch => Failed::Kernel(said),
                 });
             }
         }
