@@ -254,7 +254,11 @@ impl hlo_codegen::cpu::Stages for ModuleDump<'_> {
 
 /// Compiles a verified module for its dumps alone. That it is not compiled is said by who compiles it to be run; what was reached by then is dumped.
 #[cfg(feature = "llvm")]
-pub fn compile(dump: ModuleDump<'_>, module: &Module, options: &hlo_codegen::cpu::Options) -> ModuleDumped {
+pub fn compile(
+    dump: ModuleDump<'_>,
+    module: &Module,
+    options: &hlo_codegen::cpu::Options,
+) -> Result<(), Failure> {
     use hlo_codegen::passes::Pipeline;
     let pipeline = Pipeline::cpu(options.opt_level);
     let mut dump = dump.of_passes(pipeline.passes().map(|p| p.name().to_owned()).collect::<Vec<_>>());
@@ -262,9 +266,6 @@ pub fn compile(dump: ModuleDump<'_>, module: &Module, options: &hlo_codegen::cpu
     let _ = hlo_codegen::cpu::compile_watched(module, options, &pipeline, &mut dump);
     dump.finish()
 }
-
-/// What came of dumping.
-pub type ModuleDumped = Result<(), Failure>;
 
 /// Writes arguments and results of a run on one device as a snapshot.
 pub fn write_snapshot(

@@ -18,7 +18,7 @@ use super::{LimitOptions, ReadOptions, values};
 use crate::anonymize::{Anonymize, anonymize};
 use crate::artifact::{self, Artifact, Finding, MODULE, write_files};
 use crate::bundle::{Draft, ENVIRONMENT, Environment, PAGE, README, REDUCED, SNAPSHOT};
-use crate::differential::{Difference, Settings, Subject, differ, differ_from, reference_run};
+use crate::differential::{Difference, Settings, Subject, differ_from, reference_run};
 use crate::dumps::write_snapshot;
 use crate::engine::spec::with_timeout;
 use crate::engine::{self, Engine, Finished, Limits, Outcome, RunOptions};
@@ -357,7 +357,7 @@ fn reduced(
     let Candidate { module, inputs } = &found.best;
     let subject = Subject::new(module, inputs);
     let expected = reference_run(&*task.reference, &subject, &task.settings);
-    let difference = differ(&*task.reference, &*task.engine, &subject, &task.settings);
+    let difference = differ_from(&expected, &*task.engine, &subject, &task.settings);
     let finished = if let Outcome::Finished(f) = &expected { Some(f) } else { None };
     written(task, module, &reduce::text(module), inputs, finished, &difference, &folder)?;
     if !found.fixpoint {
