@@ -2,18 +2,16 @@
 //! judges it.
 
 use std::io::{self, BufRead, Read, Write};
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::Path;
 
 use clap::Args;
 use hlo::diag::codes;
 use hlo_interp::Devices;
-use serde::Deserialize;
-use serde_json::json;
 
 use super::LimitOptions;
 use super::ui::Ui;
-use crate::engine::{self, Engine, Inputs, Outcome, RunOptions, named};
+use crate::engine::external::{Answer, Ask};
+use crate::engine::{self, Engine, Inputs, Limits, Outcome, RunOptions, named};
 use crate::exit::{Exit, Failure};
 use crate::npz::{self, Npz};
 use crate::{frontend, inputs};
@@ -37,22 +35,6 @@ pub(crate) struct Options {
     pub(super) limits: LimitOptions,
 }
 
-/// What a line asks for.
-#[derive(Deserialize)]
-struct Asked {
-    module: String,
-    inputs: PathBuf,
-    output: PathBuf,
-    #[serde(default = "one")]
-    replicas: i64,
-    #[serde(default = "one")]
-    partitions: i64,
-}
-
-fn one() -> i64 {
-    1
-}
-
 pub(crate) fn run(options: &Options, _ui: &Ui) -> Result<Exit, Failure> {
     let engine = engine::by_name(&options.platform)?;
     let gone = |e: io::Error| Failure::new(Exit::Trap, format!("who asked is gone: {e}"));
@@ -67,55 +49,35 @@ pub(crate) fn run(options: &Options, _ui: &Ui) -> Result<Exit, Failure> {
         if read as u64 > MOST_LINE_BYTES {
             return Err(Failure::usage(format!("a line of more than {MOST_LINE_BYTES} bytes")));
         }
-        let answer = match serde_json::from_slice::<Asked>(&line) {
-            Ok(asked) => match answered(&asked, &engine, options) {
-                Ok(()) => json!({"ok": true}),
-                Err((kind, error)) => json!({"error": error, "kind": kind}),
+        let answer = match serde_json::from_slice::<Ask>(&line) {
+            Ok(ask) => match ran(&ask, &*engine, options) {
+                Ok(()) => Answer::ok(),
+                Err(failure) => Answer::failed(failure.exit, failure.message),
             },
-            Err(e) => json!({"error": format!("the line asks for no run: {e}"), "kind": "error"}),
+            Err(e) => Answer::failed(Exit::Usage, format!("the line asks for no run: {e}")),
         };
+        let answer = serde_json::to_string(&answer).map_err(|e| gone(e.into()))?;
         let mut out = io::stdout().lock();
         writeln!(out, "{answer}").and_then(|()| out.flush()).map_err(gone)?;
     }
 }
 
-/// Runs one program. Errors: the kind of the failure as servers name it, and why.
-fn answered(
-    asked: &Asked,
-    engine: &Arc<dyn Engine>,
-    options: &Options,
-) -> Result<(), (&'static str, String)> {
-    let failed = |f: Failure| (kind(f.exit), f.message);
-    let program = frontend::load(&asked.module).map_err(|r| failed(r.failure(false)))?;
-    let devices = Devices::new(asked.replicas, asked.partitions)
-        .ok_or_else(|| ("error", "so many devices are not supported".to_owned()))?;
-    let run = RunOptions {
-        seed: options.seed,
-        devices,
-        limits: engine::Limits { fuel: options.limits.fuel, memory_bytes: options.limits.memory_limit },
-        ..RunOptions::default()
-    };
-    let mut npz = Npz::open(&asked.inputs, options.limits.memory_limit).map_err(failed)?;
-    let arrays = inputs::read(&program.module, &mut npz, devices).map_err(failed)?;
-    let inputs = Inputs::new(&program.module, &arrays).map_err(failed)?;
-    let outcome = engine.run(&program.module, inputs, &run);
-    match outcome {
-        Outcome::Finished(finished) => {
-            npz::write(&asked.output, &named("out", &finished.results)).map_err(failed)
+/// Runs one program, and writes its results.
+fn ran(ask: &Ask, engine: &dyn Engine, options: &Options) -> Result<(), Failure> {
+    let program = frontend::load(&ask.module).map_err(|r| r.failure(false))?;
+    let devices = Devices::new(ask.replicas, ask.partitions)
+        .ok_or_else(|| Failure::usage("so many devices are not supported"))?;
+    let limits = Limits { fuel: options.limits.fuel, memory_bytes: options.limits.memory_limit };
+    let run = RunOptions { seed: options.seed, devices, limits, ..RunOptions::default() };
+    let mut npz = Npz::open(&ask.inputs, limits.memory_bytes)?;
+    let arrays = inputs::read(&program.module, &mut npz, devices)?;
+    let inputs = Inputs::new(&program.module, &arrays)?;
+    match engine.run(&program.module, inputs, &run) {
+        Outcome::Finished(finished) => npz::write(Path::new(&ask.output), &named("out", &finished.results)),
+        // What this machine lacks is no trap of the program.
+        Outcome::Trap(d) if d.code == codes::ENVIRONMENT_FAILED => {
+            Err(Failure::new(Exit::Internal, d.message))
         }
-        other => {
-            let lacks = matches!(&other, Outcome::Trap(d) if d.code == codes::ENVIRONMENT_FAILED);
-            let failure = other.failure();
-            Err((if lacks { "error" } else { kind(failure.exit) }, failure.message))
-        }
-    }
-}
-
-/// What servers call a failure of this exit code.
-fn kind(exit: Exit) -> &'static str {
-    match exit {
-        Exit::Unsupported => "unsupported",
-        Exit::Trap => "trap",
-        Exit::Ok | Exit::Differs | Exit::Usage | Exit::Parse | Exit::Verify | Exit::Internal => "error",
+        other => Err(other.failure()),
     }
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use hlo::diag::codes;
 use hlo::{ArrayLiteral, Diagnostic, Module, Span};
 use hlo_interp::{Devices, Observer};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::recorded::read_results;
 use super::{Allowances, Engine, Executable, Finished, Inputs, Outcome, RunOptions, named, not_observable};
@@ -206,9 +206,7 @@ impl External<'_> {
         if status.success() {
             return Ok(());
         }
-        let text = errors.map(Tail::text).unwrap_or_default();
-        let lines: Vec<&str> = text.trim().lines().collect();
-        let text = lines[lines.len().saturating_sub(4)..].join("\n");
+        let text = errors.map(Tail::last_lines).unwrap_or_default();
         let message = if text.is_empty() {
             format!("the engine ended with {status}")
         } else {
@@ -289,15 +287,52 @@ struct Server {
     _root: Arc<Root>,
 }
 
-/// A line of a server.
-#[derive(Deserialize)]
-struct Answer {
-    #[serde(default)]
+/// The line that asks a server for a run.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Ask {
+    pub(crate) module: String,
+    pub(crate) inputs: String,
+    pub(crate) output: String,
+    #[serde(default = "one")]
+    pub(crate) replicas: i64,
+    #[serde(default = "one")]
+    pub(crate) partitions: i64,
+}
+
+fn one() -> i64 {
+    1
+}
+
+/// A line of a server: `ok`, or why there are no results.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Answer {
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     ok: bool,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     error: String,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     kind: String,
+}
+
+/// Kinds of failure that a server tells apart; all others are the engine's.
+const UNSUPPORTED: &str = "unsupported";
+const TRAP: &str = "trap";
+
+impl Answer {
+    /// The results are written.
+    pub(crate) fn ok() -> Self {
+        Self { ok: true, error: String::new(), kind: String::new() }
+    }
+
+    /// There are none, as a program ends that cannot give them.
+    pub(crate) fn failed(exit: Exit, error: String) -> Self {
+        let kind = match exit {
+            Exit::Unsupported => UNSUPPORTED,
+            Exit::Trap => TRAP,
+            Exit::Ok | Exit::Differs | Exit::Usage | Exit::Parse | Exit::Verify | Exit::Internal => "error",
+        };
+        Self { ok: false, error, kind: kind.to_owned() }
+    }
 }
 
 impl Server {
@@ -336,10 +371,10 @@ impl Server {
                 server.insert(started.map_err(|e| lacks(&format!("{name} cannot be started"), &e))?)
             }
         };
-        let line = serde_json::json!({
-            "module": module, "inputs": inputs, "output": output,
-            "replicas": options.devices.replicas(), "partitions": options.devices.partitions(),
-        });
+        let [module, inputs, output] = [module, inputs, output].map(str::to_owned);
+        let (replicas, partitions) = (options.devices.replicas().into(), options.devices.partitions().into());
+        let ask = Ask { module, inputs, output, replicas, partitions };
+        let line = serde_json::to_string(&ask).map_err(|e| lacks("the run's line", &e.into()))?;
         let start = Instant::now();
         let answer = match this.process.send(format!("{line}\n").as_bytes(), timeout) {
             Ok(()) => this.answers.next(timeout.saturating_sub(start.elapsed())),
@@ -374,10 +409,10 @@ pub fn answered(name: &str, line: &str) -> Result<(), Outcome> {
             Err(Outcome::crashed(format!("{name} answered neither `ok` nor an `error`: {line}")))
         }
         Ok(Answer { error, kind, .. }) => Err(match &*kind {
-            "unsupported" => {
+            UNSUPPORTED => {
                 Outcome::Unsupported(Diagnostic::error(codes::UNSUPPORTED_OPCODE, Span::NONE, error))
             }
-            "trap" => Outcome::Trap(Diagnostic::error(codes::ENGINE_FAILED, Span::NONE, error)),
+            TRAP => Outcome::Trap(Diagnostic::error(codes::ENGINE_FAILED, Span::NONE, error)),
             _ => Outcome::crashed(error),
         }),
         Err(e) => Err(Outcome::crashed(format!("{name} answered what is no answer: {e}"))),

@@ -53,6 +53,14 @@ impl Tail {
         // What it started has ended too, so that there is nobody left to hold the pipe open.
         self.text.recv_timeout(Duration::from_secs(2)).unwrap_or_default()
     }
+
+    /// The last lines of the text, for an error.
+    pub fn last_lines(self) -> String {
+        const LINES: usize = 4;
+        let text = self.text();
+        let lines: Vec<&str> = text.trim().lines().collect();
+        lines[lines.len().saturating_sub(LINES)..].join("\n")
+    }
 }
 
 fn keep(all: &mut Vec<u8>, block: &[u8], kept: Kept) {

@@ -90,9 +90,7 @@ impl XlaGpuCompiler {
         let Some(status) = status else { return Err(Outcome::timed_out("xla-gpu", self.timeout)) };
         let said = said.map(Tail::text).unwrap_or_default();
         if !status.success() {
-            let errors = errors.map(Tail::text).unwrap_or_default();
-            let lines: Vec<&str> = errors.trim().lines().collect();
-            let last = lines[lines.len().saturating_sub(4)..].join("\n");
+            let last = errors.map(Tail::last_lines).unwrap_or_default();
             return Err(Outcome::lacking(format!(
                 "xla-gpu: {} ended with {status}: {last}",
                 self.script.display()
