@@ -27,6 +27,7 @@ pub mod run_time_sizes;
 pub mod runtime;
 pub mod schedule;
 pub mod sizes;
+pub mod tape;
 mod unsupported;
 
 pub use unsupported::{REFUSAL, Unsupported};

@@ -1,11 +1,11 @@
 //! Boxes that a space of elements is divided into, so that in each of them nothing is decided about where elements come from; and which of them are
 //! computed side by side.
 
-use super::index::Def;
 use super::nest::Output;
-use super::tape::Tape;
 use crate::Unsupported;
 use crate::passes::facts::{MOST_PARTS, PART, WIDE};
+use crate::tape::Tape;
+use crate::tape::index::Def;
 
 /// The most nests that a space is divided into; along one dimension [`MOST_PARTS`], if the pieces have [`PART`] elements.
 const MOST_PIECES: usize = 6;

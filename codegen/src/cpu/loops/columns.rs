@@ -6,15 +6,15 @@
 use hlo::ElementType;
 
 use super::code::Code;
-use super::index::Affine;
 use super::lanes::{self, over_lanes};
 use super::nest::loops;
 use super::reduce::{BLOCKS, END, Reduction};
 use super::region::{Carried, narrowed, registers, values, widened};
-use super::tape::Tape;
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
 use crate::cpu::scalar::Val;
 use crate::sizes;
+use crate::tape::Tape;
+use crate::tape::index::Affine;
 
 /// Columns of a unit of whole rows.
 pub(super) const COLUMNS: i64 = 4096;

@@ -1,7 +1,7 @@
 //! What kernels read, write and compute: for the decision how many threads they are worth, and for profiles.
 
 use super::Cost;
-use super::tape::{NodeId, Op, Tape};
+use crate::tape::{NodeId, Op, Tape};
 
 /// Of a nest that computes nodes `elements` times and stores them in arrays: every array read counts once, with no more than what is read of it.
 pub(super) fn of(tape: &Tape<'_>, outputs: impl Iterator<Item = (NodeId, u32)>, elements: u64) -> Cost {

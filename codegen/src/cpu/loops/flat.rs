@@ -4,9 +4,9 @@
 //! which lanes pick theirs. What a nest takes is estimated for that, because lanes over rows (a column each) share what all columns of a row need.
 
 use super::access;
-use super::index::{Affine, Index};
 use super::nest::Nest;
-use super::tape::{GuardId, Op, Tape};
+use crate::tape::index::{Affine, Index};
+use crate::tape::{GuardId, Op, Tape};
 
 /// Lanes that estimates are for.
 const LANES: i64 = 16;

@@ -4,12 +4,12 @@
 //! **Invariant:** asking changes no value: indices are loaded of rows that the kernel is called for, and what is asked for may be any address.
 
 use super::code::Code;
-use super::index::{Affine, Def};
 use super::lanes::is_plain;
 use super::nest::decode;
-use super::tape::{NodeId, Op, Tape};
 use crate::cpu::llvm::{IntPredicate, Result, Value};
 use crate::sizes;
+use crate::tape::index::{Affine, Def};
+use crate::tape::{NodeId, Op, Tape};
 
 /// Bytes of an array from which on its rows are far away: not in the nearest caches.
 pub(super) const DISTANT: i64 = 1 << 20;

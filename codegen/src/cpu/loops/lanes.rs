@@ -3,9 +3,9 @@
 use hlo::ElementType;
 
 use super::code::{Code, Mask};
-use super::index::{Affine, Def};
-use super::tape::{Node, NodeId, Op, Tape};
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
+use crate::tape::index::{Affine, Def};
+use crate::tape::{Node, NodeId, Op, Tape};
 
 /// A loop whose variable goes over lanes, from `low` (a multiple of `multiple`) to `high`, and what remains at the end: on lanes that are partly
 /// enabled, or one by one where the target cannot do that, or not well. `count` is the number of elements if it is known, or one that leaves as many for the end.

@@ -17,7 +17,6 @@ mod columns;
 mod cost;
 mod flat;
 mod gathered;
-mod index;
 mod lanes;
 mod nest;
 mod reduce;
@@ -28,9 +27,8 @@ mod scatter;
 mod short;
 mod sparse;
 mod sweep;
-mod tape;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tile;
 mod together;
 mod whiles;
@@ -45,6 +43,7 @@ use super::Unit;
 use super::llvm::{Emit, Result, Target, Value};
 use crate::Unsupported;
 use crate::kernel::{Kernel, Phase, Request};
+use crate::tape::Tape;
 
 /// What a phase reads and writes, in bytes, and computes, in arithmetic operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -62,7 +61,7 @@ struct Function<'a, 'ctx> {
 
 /// What is emitted for a request: a tape and the phases that work on it.
 struct Plan<'m> {
-    tape: tape::Tape<'m>,
+    tape: Tape<'m>,
     phases: Vec<Work<'m>>,
     scratch: u64,
 }
@@ -103,7 +102,7 @@ impl<'m> Work<'m> {
         }
     }
 
-    fn cost(&self, tape: &tape::Tape<'_>) -> Cost {
+    fn cost(&self, tape: &Tape<'_>) -> Cost {
         match self {
             Work::Nest(n) => n.cost(tape),
             Work::Rows(r) => r.cost(tape),
@@ -114,7 +113,7 @@ impl<'m> Work<'m> {
         }
     }
 
-    fn emit(&self, f: &Function<'_, '_>, tape: &tape::Tape<'m>, target: &Target) -> Result<()> {
+    fn emit(&self, f: &Function<'_, '_>, tape: &Tape<'m>, target: &Target) -> Result<()> {
         match self {
             Work::Nest(n) => n.emit(f, tape, target),
             Work::Rows(r) => r.emit(f, tape, target),

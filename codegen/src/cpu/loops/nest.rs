@@ -10,11 +10,9 @@ use super::boxes::{LIGHTER, MOSTLY, boxes, together};
 use super::code::Code;
 use super::flat;
 use super::gathered::{Gathered, Picked};
-use super::index::{Affine, Index, gcd};
 use super::lanes::{LONGEST, lanes, over_lanes, registers, scatters};
 use super::roots::{Root, Way};
 use super::sparse::Sparse;
-use super::tape::{Bound, NodeId, Op, Tape, array_leaves, leaf_shape};
 use super::tile::{self, Tiles};
 use super::wider;
 use super::{Cost, Function};
@@ -22,6 +20,8 @@ use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, REGISTER, Result, Target, Value};
 use crate::passes::facts::MOST_ASSEMBLED;
 use crate::sizes;
+use crate::tape::index::{Affine, Index, gcd};
+use crate::tape::{Bound, NodeId, Op, Tape, array_leaves, leaf_shape};
 
 /// A value and where it is stored.
 #[derive(Clone, Debug)]
@@ -458,7 +458,7 @@ pub(super) fn map(
         for shape in array_leaves(&module.instr(p).shape) {
             let ty = shape.element_type;
             let array = tape.array(&ArrayShape::new(ty, &[ANY]), arguments.len() as u32);
-            let load = Op::Load { array, at: at.clone(), guard: super::tape::ALWAYS };
+            let load = Op::Load { array, at: at.clone(), guard: crate::tape::ALWAYS };
             arguments.push(tape.push(load, ty));
         }
     }

@@ -11,18 +11,18 @@ use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode};
 use super::abreast::blocks_of_rows;
 use super::code::Code;
 use super::columns::COLUMNS;
-use super::index::{Affine, AtomId, Def, Index};
 use super::lanes::{self, over_lanes};
 use super::nest::{self, Nest, Output, bind_parameters, decode, leaf_root, loops, variables};
 use super::region::{Combine, registers, values};
 use super::sweep::{self, Fold, Folds, Range, Sweep};
-use super::tape::{Bound, Op, Tape, array_leaves};
 use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, Result, Target};
 use crate::cpu::scalar::Val;
 use crate::fusion::folds::{Space, space};
 use crate::sizes;
+use crate::tape::index::{Affine, AtomId, Def, Index};
+use crate::tape::{Bound, Op, Tape, array_leaves};
 
 /// The variable of chunks, that of blocks of columns, and what that is after the last one of a unit.
 const CHUNK: u32 = 64;

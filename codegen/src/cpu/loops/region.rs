@@ -4,11 +4,11 @@ use hlo::attrs::AttrKey;
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode};
 
 use super::code::Code;
-use super::tape::{NodeId, Tape};
 use crate::Unsupported;
 use crate::cpu::llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
 use crate::cpu::scalar::{self, Val};
 use crate::passes::reduce::operation;
+use crate::tape::{NodeId, Tape};
 use hlo::elementwise::{Binary, Kind, kind};
 
 /// The combination of several accumulators with as many elements.

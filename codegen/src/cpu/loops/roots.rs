@@ -3,11 +3,11 @@
 use hlo::{ArrayShape, ElementType, InstrId};
 
 use super::flat;
-use super::index::{Affine, AtomId, Def, Index, components};
 use super::nest::{Nest, Output, variables_of};
-use super::tape::{Op, Tape};
 use crate::Unsupported;
 use crate::passes::facts::{MOST_ASSEMBLED, MOST_COLUMNS};
+use crate::tape::index::{Affine, AtomId, Def, Index, components};
+use crate::tape::{Op, Tape};
 
 /// The least rows whose columns are worth lanes: a register full of f32.
 const MANY_ROWS: i64 = 16;

@@ -10,19 +10,19 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::code::Code;
 use super::gathered::DISTANT;
-use super::index::{Affine, Index};
 use super::lanes::{self, over_lanes};
 use super::nest::{self, Output, STREAMING, bind_parameters, decode, leaf_root, variables};
 use super::region::{narrowed, widened};
 use super::short::{self, Columns};
 use super::sweep::{self, Fold, Folds, Sweep};
-use super::tape::{ALWAYS, NodeId, Op, Tape, array_leaves};
 use super::together::{self, Together};
 use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{Prim, Result, Target, Value};
 use crate::cpu::scalar::{Val, register};
 use crate::sizes;
+use crate::tape::index::{Affine, Index};
+use crate::tape::{ALWAYS, NodeId, Op, Tape, array_leaves};
 
 /// Bytes of stack for what is kept of a row.
 const KEPT: i64 = 128 << 10;

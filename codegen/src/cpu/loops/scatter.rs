@@ -8,14 +8,14 @@ use hlo::attrs::AttrKey;
 use hlo::{InstrId, Module, Opcode};
 
 use super::code::Code;
-use super::index::{Affine, Index};
 use super::lanes::{self, over_lanes};
 use super::nest::{self, Nest, bind_parameters, loops, variables};
 use super::region::Combine;
-use super::tape::{ALWAYS, Condition, GuardId, NodeId, Tape, array_leaves};
 use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, Result, Target, Value};
+use crate::tape::index::{Affine, Index};
+use crate::tape::{ALWAYS, Condition, GuardId, NodeId, Tape, array_leaves};
 
 /// Chunks of rows: each looks at all index vectors.
 const CHUNKS: u64 = 8;

@@ -10,15 +10,15 @@ use hlo::{InstrId, Module};
 use super::access::{self, storage};
 use super::code::{Code, Table};
 use super::cost;
-use super::index::Affine;
 use super::nest::{self, Output, decode};
 use super::reduce::reduces;
 use super::region::{registers, values};
 use super::rows::{Buffer, Chain};
 use super::sweep::Folds;
-use super::tape::{ALWAYS, NodeId, Op, Tape};
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Value};
 use crate::cpu::scalar::Val;
+use crate::tape::index::Affine;
+use crate::tape::{ALWAYS, NodeId, Op, Tape};
 
 /// The most elements of a short row: more are worth registers of their own, since picking takes operations by their number.
 const MOST: i64 = 20;

@@ -8,11 +8,11 @@ use rustc_hash::FxHashSet;
 
 use super::access::zero;
 use super::code::Code;
-use super::index::AtomId;
 use super::lanes::over_lanes;
-use super::tape::{ALWAYS, NodeId, Op, Tape};
 use crate::cpu::llvm::{Emit, IntPredicate, Prim, Result, Target, Value};
 use crate::cpu::scalar::{Val, register};
+use crate::tape::index::AtomId;
+use crate::tape::{ALWAYS, NodeId, Op, Tape};
 use hlo::attrs::Direction;
 use hlo::{ElementType, Opcode};
 

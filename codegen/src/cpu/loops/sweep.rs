@@ -4,14 +4,14 @@ use hlo::attrs::AttrKey;
 use hlo::{Bits, Buffer, ElementType, InstrId, Module, Opcode, with_buffer};
 
 use super::code::Code;
-use super::index::Affine;
 use super::lanes;
 use super::region::{Carried, Combine, across, registers, values};
-use super::tape::{NodeId, Op, Tape, array_leaves};
 use crate::Unsupported;
 use crate::cpu::llvm::{Result, Target, Value};
 use crate::cpu::scalar::{self, Val};
 use crate::passes::facts::integer;
+use crate::tape::index::Affine;
+use crate::tape::{NodeId, Op, Tape, array_leaves};
 
 /// One reduction.
 pub(super) struct Fold<'m> {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::runtime::kernel_tests::{Close, check, check_with};
 
 /// A module whose entry is a fusion of parameters of these shapes.
-pub(super) fn fused(kind: &str, parameters: &[&str], result: &str, body: &str, regions: &str) -> String {
+pub(crate) fn fused(kind: &str, parameters: &[&str], result: &str, body: &str, regions: &str) -> String {
     let mut text = format!("HloModule m\n\n{regions}\nfused {{\n");
     for (i, p) in parameters.iter().enumerate() {
         writeln!(text, "  p{i} = {p} parameter({i})").unwrap();
@@ -473,14 +473,14 @@ fn called_computations_and_constants() {
 }
 
 /// A computation of two scalars.
-pub(super) fn region(name: &str, ty: &str, op: &str) -> String {
+pub(crate) fn region(name: &str, ty: &str, op: &str) -> String {
     format!(
         "{name} {{\n  x = {ty}[] parameter(0)\n  y = {ty}[] parameter(1)\n  ROOT r = {ty}[] {op}(x, y)\n}}\n\n"
     )
 }
 
 /// A reduction of one operand.
-pub(super) fn reduction(ty: &str, op: &str, from: &str, dims: &str, to: &str) -> String {
+pub(crate) fn reduction(ty: &str, op: &str, from: &str, dims: &str, to: &str) -> String {
     let body = format!("  ROOT r = {ty}{to} reduce(p0, p1), dimensions={{{dims}}}, to_apply=f");
     let parameters = [format!("{ty}{from}"), format!("{ty}[]")];
     let parameters: Vec<&str> = parameters.iter().map(String::as_str).collect();
@@ -504,7 +504,7 @@ const SHAPES: [(&str, &str, &str); 13] = [
 ];
 
 #[test]
-fn reductions_that_are_exact() {
+pub(crate) fn reductions_that_are_exact() {
     for (from, dims, to) in SHAPES {
         for (ty, op) in
             [("f32", "maximum"), ("s32", "add"), ("pred", "or"), ("s8", "multiply"), ("f64", "multiply")]
@@ -596,7 +596,7 @@ fn literal_reductions_of_many_rows() {
 }
 
 #[test]
-fn fused_reductions() {
+pub(crate) fn fused_reductions() {
     let body = "  m = f32[50,33] multiply(p0, p1)\n  a = f32[50,33] add(m, p0)\n  z = f32[] constant(0)\n  \
                 r = f32[50] reduce(a, z), dimensions={1}, to_apply=f\n  ROOT n = f32[50] negate(r)";
     let text = fused("kInput", &["f32[50,33]", "f32[50,33]"], "f32[50]", body, &region("f", "f32", "add"));
@@ -611,7 +611,7 @@ fn fused_reductions() {
 }
 
 #[test]
-fn reductions_in_any_fusion() {
+pub(crate) fn reductions_in_any_fusion() {
     let regions = region("f", "f32", "add") + &region("g", "f32", "maximum");
     let body = "  z = f32[] constant(0)\n  r = f32[50] reduce(p0, z), dimensions={1}, to_apply=f\n  \
                 b = f32[3,50] broadcast(r), dimensions={1}\n  m = f32[3] reduce(b, z), dimensions={1}, to_apply=g\n  \

@@ -4,13 +4,13 @@
 use inkwell::values::BasicValueEnum;
 
 use super::code::Code;
-use super::index::{Affine, AtomId, Def};
 use super::lanes::{self, over_lanes};
 use super::nest::{Nest, decode, store_all};
-use super::tape::{ALWAYS, NodeId, Op, Tape};
 use super::{Function, access};
 use crate::cpu::llvm::{Emit, IntPredicate, Prim, Result, Target, Value};
 use crate::cpu::scalar::Val;
+use crate::tape::index::{Affine, AtomId, Def};
+use crate::tape::{ALWAYS, NodeId, Op, Tape};
 
 /// The variables of blocks of rows, and of the first column of a tile.
 const BLOCKS: u32 = 70;

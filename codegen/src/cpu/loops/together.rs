@@ -10,9 +10,9 @@ use super::nest::{Output, decode};
 use super::region::{narrowed, widened};
 use super::rows::{Buffer, Chain};
 use super::sweep::Folds;
-use super::tape::{Node, NodeId, Op, Tape};
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
 use crate::cpu::scalar::{Val, register};
+use crate::tape::{Node, NodeId, Op, Tape};
 
 /// The longest rows that are worth it, in elements: longer ones hide what is between their sweeps.
 const LONGEST: i64 = 1024;

@@ -12,17 +12,17 @@ use hlo::{ElementType, InstrId, Module, Opcode};
 
 use super::boxes::{boxes, together};
 use super::code::Code;
-use super::index::{Affine, Index, components};
 use super::lanes::{self, over_lanes};
 use super::nest::{self, Output, leaf_root, loops, store_all, variables};
 use super::region::{Carried, registers, values};
-use super::tape::{ALWAYS, Bound, NodeId, Op, Tape, array_leaves};
 use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
 use crate::cpu::scalar::Val;
 use crate::fusion::MOST_WINDOWS;
 use crate::kernel::Progress;
+use crate::tape::index::{Affine, Index, components};
+use crate::tape::{ALWAYS, Bound, NodeId, Op, Tape, array_leaves};
 
 /// Bytes of scratch memory before arrays: [`crate::kernel::Progress`].
 const PROGRESS: u64 = 64;
@@ -80,7 +80,7 @@ fn is_state(module: &Module, instr: InstrId, leaf: u32, state: InstrId, which: u
         (at, leaf) = leaf_root(module, at, leaf);
         match module.instr(at).opcode {
             Opcode::GetTupleElement => {
-                leaf += super::tape::first_leaf(module, at);
+                leaf += crate::tape::first_leaf(module, at);
                 at = module.instr(at).operands()[0];
             }
             _ => return at == state && leaf == which,
@@ -307,7 +307,7 @@ fn update(module: &Module, at: InstrId, state: InstrId, leaf: u32) -> Option<Ins
     let looks = |state: InstrId| {
         module.users(state).iter().filter(|u| {
             let user = module.instr(u.user);
-            user.opcode != Opcode::GetTupleElement || super::tape::first_leaf(module, u.user) == leaf
+            user.opcode != Opcode::GetTupleElement || crate::tape::first_leaf(module, u.user) == leaf
         })
     };
     let condition = module.computations().iter().flat_map(|&c| module.instructions(c)).find_map(|i| {

@@ -4,11 +4,11 @@
 
 use hlo::{ArrayShape, ElementType, Opcode};
 
-use super::index::{Affine, AtomId, Def};
 use super::nest::{HALF, Nest, Output};
 use super::roots::Root;
-use super::tape::{ALWAYS, Op, Tape};
 use crate::Unsupported;
+use crate::tape::index::{Affine, AtomId, Def};
+use crate::tape::{ALWAYS, Op, Tape};
 
 /// The nest of a root whose rows are such, of half a register at most: that is one vector. Its variables are numbered from `first`. `None`: they are no such rows, or no
 /// wider elements make them up.

@@ -14,10 +14,10 @@ use smallvec::SmallVec;
 
 use self::numbers::index_type;
 pub(super) use self::tables::Table;
-use super::index::AtomId;
-use super::tape::{Extent, GuardId, NodeId, Op, Tape};
 use crate::cpu::llvm::{Emit, Error, Prim, Result, Value};
 use crate::cpu::scalar::Val;
+use crate::tape::index::AtomId;
+use crate::tape::{Extent, GuardId, NodeId, Op, Tape};
 
 /// A number at run time: of lane 0 and of the others.
 #[derive(Clone, Copy)]

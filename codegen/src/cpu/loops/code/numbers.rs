@@ -2,9 +2,9 @@
 
 use super::{Code, Made, Mask, Number, Place, Spread, StepsId, Term, Terms};
 use crate::cpu::llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
-use crate::cpu::loops::index::{Affine, AtomId, Def, gcd};
-use crate::cpu::loops::tape::{ALWAYS, Condition, GuardId, Op, Tape};
 use crate::cpu::scalar::Val;
+use crate::tape::index::{Affine, AtomId, Def, gcd};
+use crate::tape::{ALWAYS, Condition, GuardId, Op, Tape};
 use smallvec::SmallVec;
 
 /// What a number is a multiple of that is one of everything.

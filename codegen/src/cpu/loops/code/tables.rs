@@ -7,9 +7,9 @@ use hlo::ElementType;
 use super::{Code, Known, Place, Spread};
 use crate::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
 use crate::cpu::loops::access::{is_near, storage, zero};
-use crate::cpu::loops::index::Affine;
-use crate::cpu::loops::tape::GuardId;
 use crate::cpu::scalar::Val;
+use crate::tape::GuardId;
+use crate::tape::index::Affine;
 
 /// The most registers of a table.
 const MOST: i64 = 16;

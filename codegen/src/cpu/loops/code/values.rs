@@ -5,10 +5,10 @@ use hlo::elementwise::Binary;
 use super::{Code, Known, Made, Mask, Place, Spread};
 use crate::cpu::llvm::{Emit, Error, Prim, Result, Value};
 use crate::cpu::loops::access;
-use crate::cpu::loops::index::Affine;
-use crate::cpu::loops::tape::{ALWAYS, GuardId, NodeId, Op};
 use crate::cpu::scalar::{self, Val};
 use crate::passes::facts::MOST_ASSEMBLED;
+use crate::tape::index::Affine;
+use crate::tape::{ALWAYS, GuardId, NodeId, Op};
 use smallvec::SmallVec;
 
 /// Nodes of a tape that are too many to look among for the loads beside each.

@@ -10,22 +10,22 @@ use rustc_hash::FxHashMap;
 
 /// A number that is not known before run time: a place in [`Space`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(super) struct AtomId(pub(super) u32);
+pub struct AtomId(pub u32);
 
 /// `sum of factor * atom, + constant`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Affine {
+pub struct Affine {
     /// Sorted by atom, no factor 0.
-    pub(super) terms: SmallVec<[(AtomId, i64); 3]>,
+    pub terms: SmallVec<[(AtomId, i64); 3]>,
     /// The rest.
-    pub(super) constant: i64,
+    pub constant: i64,
 }
 
 /// An index: a component a dimension.
-pub(super) type Index = SmallVec<[Affine; 4]>;
+pub type Index = SmallVec<[Affine; 4]>;
 
 /// The components of the element of a row-major number in an array of these dimensions.
-pub(super) fn components(number: i64, dims: &[i64]) -> SmallVec<[i64; 4]> {
+pub fn components(number: i64, dims: &[i64]) -> SmallVec<[i64; 4]> {
     let mut rest = number;
     let mut components: SmallVec<[i64; 4]> = dims
         .iter()
@@ -42,7 +42,7 @@ pub(super) fn components(number: i64, dims: &[i64]) -> SmallVec<[i64; 4]> {
 
 /// What an atom is.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Def {
+pub enum Def {
     /// A loop variable.
     Var(u32),
     /// Quotient by a constant above 1.
@@ -55,46 +55,46 @@ pub(super) enum Def {
 
 /// An atom and the numbers that it can be.
 #[derive(Clone, Debug)]
-pub(super) struct Atom {
+pub struct Atom {
     /// What it is.
-    pub(super) def: Def,
+    pub def: Def,
     /// The least value.
-    pub(super) low: i64,
+    pub low: i64,
     /// The greatest value.
-    pub(super) high: i64,
+    pub high: i64,
 }
 
 /// All atoms of an expression.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Space {
+pub struct Space {
     /// By [`AtomId`].
-    pub(super) atoms: Vec<Atom>,
+    pub atoms: Vec<Atom>,
     known: FxHashMap<(Def, i64, i64), AtomId>,
 }
 
 impl Affine {
     /// A constant.
-    pub(super) fn constant(constant: i64) -> Self {
+    pub fn constant(constant: i64) -> Self {
         Self { terms: SmallVec::new(), constant }
     }
 
     /// One atom.
-    pub(super) fn atom(atom: AtomId) -> Self {
+    pub fn atom(atom: AtomId) -> Self {
         Self { terms: SmallVec::from_slice(&[(atom, 1)]), constant: 0 }
     }
 
     /// The number that it is, if it is one.
-    pub(super) fn as_constant(&self) -> Option<i64> {
+    pub fn as_constant(&self) -> Option<i64> {
         self.terms.is_empty().then_some(self.constant)
     }
 
     /// With a constant added.
-    pub(super) fn plus(&self, constant: i64) -> Self {
+    pub fn plus(&self, constant: i64) -> Self {
         Self { terms: self.terms.clone(), constant: self.constant.wrapping_add(constant) }
     }
 
     /// Times a constant.
-    pub(super) fn times(&self, factor: i64) -> Self {
+    pub fn times(&self, factor: i64) -> Self {
         if factor == 0 {
             return Self::default();
         }
@@ -104,12 +104,12 @@ impl Affine {
     }
 
     /// The factor of an atom.
-    pub(super) fn factor(&self, atom: AtomId) -> i64 {
+    pub fn factor(&self, atom: AtomId) -> i64 {
         self.terms.binary_search_by_key(&atom, |t| t.0).map_or(0, |i| self.terms[i].1)
     }
 
     /// Plus another one.
-    pub(super) fn merged(&self, other: &Self) -> Self {
+    pub fn merged(&self, other: &Self) -> Self {
         let mut terms: SmallVec<[(AtomId, i64); 3]> = SmallVec::new();
         let (mut a, mut b) = (self.terms.iter().peekable(), other.terms.iter().peekable());
         loop {
@@ -142,7 +142,7 @@ impl Affine {
 }
 
 /// The greatest that both are multiples of; 0 is a multiple of everything.
-pub(super) fn gcd(a: i64, b: i64) -> i64 {
+pub fn gcd(a: i64, b: i64) -> i64 {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
     while b != 0 {
         (a, b) = (b, a % b);
@@ -152,7 +152,7 @@ pub(super) fn gcd(a: i64, b: i64) -> i64 {
 
 impl Space {
     /// The atom of a definition and range.
-    pub(super) fn intern(&mut self, def: Def, low: i64, high: i64) -> AtomId {
+    pub fn intern(&mut self, def: Def, low: i64, high: i64) -> AtomId {
         let next = AtomId(self.atoms.len() as u32);
         let id = *self.known.entry((def.clone(), low, high)).or_insert(next);
         if id == next {
@@ -162,7 +162,7 @@ impl Space {
     }
 
     /// A loop variable of `size` values from 0; of one value the constant 0.
-    pub(super) fn var(&mut self, number: u32, size: i64) -> Affine {
+    pub fn var(&mut self, number: u32, size: i64) -> Affine {
         if size == 1 {
             return Affine::default();
         }
@@ -170,34 +170,34 @@ impl Space {
     }
 
     /// What the number of the next new atom will be.
-    pub(super) fn next_atom(&self) -> AtomId {
+    pub fn next_atom(&self) -> AtomId {
         AtomId(self.atoms.len() as u32)
     }
 
     /// Makes an atom something else of the same range.
-    pub(super) fn redefine(&mut self, id: AtomId, def: Def) {
+    pub fn redefine(&mut self, id: AtomId, def: Def) {
         let atom = &mut self.atoms[id.0 as usize];
         self.known.remove(&(atom.def.clone(), atom.low, atom.high));
         atom.def = def;
     }
 
     /// The atom with this number.
-    pub(super) fn atom(&self, id: AtomId) -> &Atom {
+    pub fn atom(&self, id: AtomId) -> &Atom {
         &self.atoms[id.0 as usize]
     }
 
     /// The atom of a loop variable, if anything depends on it.
-    pub(super) fn atom_of(&self, var: u32) -> Option<AtomId> {
+    pub fn atom_of(&self, var: u32) -> Option<AtomId> {
         self.atoms.iter().position(|a| a.def == Def::Var(var)).map(|i| AtomId(i as u32))
     }
 
     /// Whether a number is made of loop variables alone.
-    pub(super) fn is_of_variables(&self, x: &Affine) -> bool {
+    pub fn is_of_variables(&self, x: &Affine) -> bool {
         x.terms.iter().all(|t| matches!(self.atom(t.0).def, Def::Var(_)))
     }
 
     /// The least and the greatest value.
-    pub(super) fn range(&self, x: &Affine) -> (i64, i64) {
+    pub fn range(&self, x: &Affine) -> (i64, i64) {
         let (mut low, mut high) = (x.constant, x.constant);
         for &(a, f) in &x.terms {
             let atom = self.atom(a);
@@ -209,7 +209,7 @@ impl Space {
     }
 
     /// The number where variables have these values; `None`: it is known at run time only.
-    pub(super) fn at(&self, x: &Affine, of: &dyn Fn(u32) -> i64) -> Option<i64> {
+    pub fn at(&self, x: &Affine, of: &dyn Fn(u32) -> i64) -> Option<i64> {
         x.terms.iter().try_fold(x.constant, |sum, &(a, f)| {
             let n = match &self.atom(a).def {
                 Def::Var(v) => of(*v),
@@ -222,7 +222,7 @@ impl Space {
     }
 
     /// The sum. A quotient and a remainder of the same number by the same divisor become that number where factors fit.
-    pub(super) fn add(&self, a: &Affine, b: &Affine) -> Affine {
+    pub fn add(&self, a: &Affine, b: &Affine) -> Affine {
         let mut sum = a.merged(b);
         loop {
             let pair = sum.terms.iter().find_map(|&(m, f)| {
@@ -262,7 +262,7 @@ impl Space {
     }
 
     /// Floored quotient and remainder by a positive constant.
-    pub(super) fn div_mod(&mut self, x: &Affine, d: i64) -> (Affine, Affine) {
+    pub fn div_mod(&mut self, x: &Affine, d: i64) -> (Affine, Affine) {
         if d == 1 {
             return (x.clone(), Affine::default());
         }
@@ -299,7 +299,7 @@ impl Space {
     }
 
     /// The value of an operation, clamped to a range that is not empty.
-    pub(super) fn value(&mut self, op: u32, low: i64, high: i64) -> Affine {
+    pub fn value(&mut self, op: u32, low: i64, high: i64) -> Affine {
         if low == high {
             return Affine::constant(low);
         }
@@ -307,7 +307,7 @@ impl Space {
     }
 
     /// The row-major number of an index into dimensions.
-    pub(super) fn linear(&self, index: &[Affine], dims: &[i64]) -> Affine {
+    pub fn linear(&self, index: &[Affine], dims: &[i64]) -> Affine {
         let (mut sum, mut stride) = (Affine::default(), 1i64);
         for (x, &d) in index.iter().zip(dims).rev() {
             sum = self.add(&sum, &x.times(stride));
@@ -317,7 +317,7 @@ impl Space {
     }
 
     /// The index into dimensions that has a row-major number.
-    pub(super) fn delinear(&mut self, linear: &Affine, dims: &[i64]) -> Index {
+    pub fn delinear(&mut self, linear: &Affine, dims: &[i64]) -> Index {
         let mut index: Index = dims.iter().map(|_| Affine::default()).collect();
         let mut rest = linear.clone();
         let first = dims.iter().position(|&d| d != 1);
@@ -337,7 +337,7 @@ impl Space {
 
     /// The index of an array of other dimensions whose elements come in the same order. Groups of dimensions that hold the same elements are
     /// taken for themselves.
-    pub(super) fn reshape(&mut self, index: &[Affine], from: &[i64], to: &[i64]) -> Index {
+    pub fn reshape(&mut self, index: &[Affine], from: &[i64], to: &[i64]) -> Index {
         let mut result: Index = SmallVec::new();
         let (mut i, mut j) = (0, 0);
         while i < from.len() || j < to.len() {

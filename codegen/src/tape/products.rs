@@ -3,9 +3,9 @@
 use hlo::attrs::AttrKey;
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, TypeClass};
 
+use super::index::{Affine, Index, components};
 use super::{Condition, Key, NodeId, Op, Tape, dims_of};
 use crate::Unsupported;
-use crate::cpu::loops::index::{Affine, Index, components};
 use crate::fusion::folds::{Weighted, sums};
 use crate::passes::facts::{few_positions, few_products, few_terms, is_product};
 use crate::passes::reduce::operation;
@@ -50,11 +50,7 @@ impl Tape<'_> {
     }
 
     /// One product of a contraction that is a reduction, at the index of an element that it goes over, and the type in which they are summed.
-    pub(in crate::cpu::loops) fn weighted(
-        &mut self,
-        dot: InstrId,
-        index: &[Affine],
-    ) -> Result<(NodeId, ElementType), Unsupported> {
+    pub fn weighted(&mut self, dot: InstrId, index: &[Affine]) -> Result<(NodeId, ElementType), Unsupported> {
         let (module, instr) = (self.module, self.module.instr(dot));
         let (Some(ty), Some(Weighted { side, weights, .. })) = (sums(module, dot), Weighted::of(module, dot))
         else {
@@ -69,12 +65,12 @@ impl Tape<'_> {
     }
 
     /// What such sums begin with.
-    pub(in crate::cpu::loops) fn zero(&mut self, ty: ElementType) -> NodeId {
+    pub fn zero(&mut self, ty: ElementType) -> NodeId {
         self.push(Op::Iota { value: Affine::default() }, ty)
     }
 
     /// A reduction of few elements: its operation applied to one after the other.
-    pub(super) fn few_terms(&mut self, key: &Key, ty: ElementType) -> Result<Option<NodeId>, Unsupported> {
+    pub fn few_terms(&mut self, key: &Key, ty: ElementType) -> Result<Option<NodeId>, Unsupported> {
         let (module, instr) = (self.module, self.module.instr(key.instr));
         let (Some(terms), Some(callee)) =
             (few_terms(module, key.instr), instr.attrs.computation(AttrKey::ToApply))
@@ -110,11 +106,7 @@ impl Tape<'_> {
     }
 
     /// Windows of few elements: the operation applied to those that exist, one after the other.
-    pub(super) fn few_positions(
-        &mut self,
-        key: &Key,
-        ty: ElementType,
-    ) -> Result<Option<NodeId>, Unsupported> {
+    pub fn few_positions(&mut self, key: &Key, ty: ElementType) -> Result<Option<NodeId>, Unsupported> {
         let (module, instr) = (self.module, self.module.instr(key.instr));
         let (Some(positions), Some(callee), Some(window)) = (
             few_positions(module, key.instr),

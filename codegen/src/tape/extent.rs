@@ -1,7 +1,7 @@
 //! How large and how fine numbers of a tape are, as far as their origin in integers and constants says.
 //!
 //! For divisions by constants: where no dividend is so large or so small that a product over- or underflows, the correctly rounded quotient is made of
-//! products ([`crate::cpu::scalar::quotient`]), in half the time that a division takes.
+//! products (`cpu::scalar::quotient`), in half the time that a division takes.
 
 use hlo::{Bits, ElementType, Opcode, TypeClass, with_buffer};
 
@@ -9,7 +9,7 @@ use super::{NodeId, Op, Tape};
 
 /// Finite numbers.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::cpu::loops) struct Extent {
+pub struct Extent {
     /// No magnitude is greater.
     most: f64,
     /// All are multiples of this power of two.
@@ -45,7 +45,7 @@ fn exponent(x: f64) -> i32 {
 
 impl Tape<'_> {
     /// What is known of each node.
-    pub(in crate::cpu::loops) fn extents(&self) -> Vec<Option<Extent>> {
+    pub fn extents(&self) -> Vec<Option<Extent>> {
         let mut all = Vec::with_capacity(self.nodes.len());
         for n in 0..self.nodes.len() {
             let extent = self.extent(n as NodeId, &all);
@@ -123,7 +123,7 @@ impl Tape<'_> {
     }
 
     /// The divisor of a division by a constant, if what is known of the dividend lets it be a product; and, if dividends are few integers, the greatest one.
-    pub(in crate::cpu::loops) fn known_divisor(
+    pub fn known_divisor(
         &self,
         n: NodeId,
         extents: &mut Option<Vec<Option<Extent>>>,

@@ -3,9 +3,9 @@
 use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId};
 
+use super::index::{Affine, Index};
 use super::{ALWAYS, Condition, GuardId, Key, NodeId, Op, Tape, dims_of};
 use crate::Unsupported;
-use crate::cpu::loops::index::{Affine, Index};
 
 impl Tape<'_> {
     pub(super) fn selection(
@@ -74,13 +74,7 @@ impl Tape<'_> {
     }
 
     /// Clamped start indices from scalar operands `first..`.
-    pub(super) fn starts(
-        &mut self,
-        key: &Key,
-        first: usize,
-        of: &[i64],
-        window: &[i64],
-    ) -> Option<Vec<Affine>> {
+    pub fn starts(&mut self, key: &Key, first: usize, of: &[i64], window: &[i64]) -> Option<Vec<Affine>> {
         let instr = self.module.instr(key.instr);
         let mut nodes = Vec::new();
         // Scalars, or in XLA's older form one vector of starts.
@@ -150,7 +144,7 @@ impl Tape<'_> {
     }
 
     /// The components of an index vector: the dimension that each is for, and its node.
-    pub(super) fn start_vector(
+    pub fn start_vector(
         &mut self,
         key: &Key,
         starts: InstrId,
@@ -174,7 +168,7 @@ impl Tape<'_> {
     }
 
     /// The clamped start indices of a window in an array, from the scalar operands `first..` of an instruction.
-    pub(in crate::cpu::loops) fn window_starts(
+    pub fn window_starts(
         &mut self,
         instr: InstrId,
         first: usize,
@@ -194,7 +188,7 @@ impl Tape<'_> {
     }
 
     /// The components of the index vector of a scatter at a batch index.
-    pub(in crate::cpu::loops) fn index_vector(
+    pub fn index_vector(
         &mut self,
         starts: InstrId,
         batch: &[Affine],

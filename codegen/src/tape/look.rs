@@ -3,12 +3,12 @@
 use hlo::Opcode;
 use hlo::elementwise::{Kind, Unary, kind};
 
+use super::index::{Affine, Def};
 use super::{GuardId, NodeId, Op, Tape};
-use crate::cpu::loops::index::{Affine, Def};
 
 impl Tape<'_> {
     /// Calls with each node that a node needs: operands, and values in its indices and guards.
-    pub(in crate::cpu::loops) fn for_each_operand(&self, node: NodeId, f: &mut impl FnMut(NodeId)) {
+    pub fn for_each_operand(&self, node: NodeId, f: &mut impl FnMut(NodeId)) {
         match &self.nodes[node as usize].op {
             Op::Load { at, guard, .. } => {
                 self.values_in(at, f);
@@ -37,7 +37,7 @@ impl Tape<'_> {
     }
 
     /// Whether a value may be a NaN that no arithmetic made: with a sign and payload that are to be kept.
-    pub(in crate::cpu::loops) fn moves(&self, node: NodeId) -> bool {
+    pub fn moves(&self, node: NodeId) -> bool {
         let mut seen = rustc_hash::FxHashSet::default();
         let mut pending = vec![node];
         while let Some(n) = pending.pop() {
@@ -86,12 +86,12 @@ impl Tape<'_> {
     }
 
     /// These nodes and all that they need, operands first.
-    pub(in crate::cpu::loops) fn needed(&self, roots: impl Iterator<Item = NodeId>) -> Vec<NodeId> {
+    pub fn needed(&self, roots: impl Iterator<Item = NodeId>) -> Vec<NodeId> {
         self.needed_besides(roots, &|_| false)
     }
 
     /// The same but for nodes that are known and what those alone need.
-    pub(in crate::cpu::loops) fn needed_besides(
+    pub fn needed_besides(
         &self,
         roots: impl Iterator<Item = NodeId>,
         known: &dyn Fn(NodeId) -> bool,
@@ -108,14 +108,15 @@ impl Tape<'_> {
         nodes
     }
 
-    pub(super) fn values_in_guard(&self, guard: GuardId, f: &mut impl FnMut(NodeId)) {
+    /// Calls with each node whose value a guard depends on.
+    pub fn values_in_guard(&self, guard: GuardId, f: &mut impl FnMut(NodeId)) {
         for c in &self.guards[guard as usize] {
             self.values_in(&c.value, f);
         }
     }
 
     /// Calls with each node whose value a number depends on.
-    pub(in crate::cpu::loops) fn values_in(&self, x: &Affine, f: &mut impl FnMut(NodeId)) {
+    pub fn values_in(&self, x: &Affine, f: &mut impl FnMut(NodeId)) {
         for &(a, _) in &x.terms {
             match &self.space.atom(a).def {
                 Def::Var(_) => {}
@@ -126,7 +127,7 @@ impl Tape<'_> {
     }
 
     /// Calls with each number of the tape, to look at or to change.
-    pub(in crate::cpu::loops) fn for_each_number(&mut self, f: &mut impl FnMut(&mut Affine)) {
+    pub fn for_each_number(&mut self, f: &mut impl FnMut(&mut Affine)) {
         for node in &mut self.nodes {
             match &mut node.op {
                 Op::Load { at, .. } | Op::Constant { at, .. } => f(at),
@@ -153,7 +154,7 @@ impl Tape<'_> {
     }
 
     /// Whether all variables that a node's own numbers depend on, not those of its operands, are what `f` says.
-    pub(in crate::cpu::loops) fn vars_of(&self, node: NodeId, f: &mut impl FnMut(u32) -> bool) -> bool {
+    pub fn vars_of(&self, node: NodeId, f: &mut impl FnMut(u32) -> bool) -> bool {
         let guarded = |guard: GuardId| self.guards[guard as usize].iter().map(|c| &c.value);
         match &self.nodes[node as usize].op {
             Op::Load { at, guard, .. } => self.vars_in(at, f) && guarded(*guard).all(|x| self.vars_in(x, f)),
@@ -173,7 +174,8 @@ impl Tape<'_> {
         }
     }
 
-    pub(in crate::cpu::loops) fn vars_in(&self, x: &Affine, f: &mut impl FnMut(u32) -> bool) -> bool {
+    /// Whether `f` holds for every loop variable that a number depends on.
+    pub fn vars_in(&self, x: &Affine, f: &mut impl FnMut(u32) -> bool) -> bool {
         x.terms.iter().all(|&(a, _)| match &self.space.atom(a).def {
             Def::Var(v) => f(*v),
             Def::Div(y, _) | Def::Mod(y, _) => self.vars_in(y, f),
@@ -182,7 +184,7 @@ impl Tape<'_> {
     }
 
     /// Whether the code of a node may have branches.
-    pub(in crate::cpu::loops) fn branches(&self, node: NodeId) -> bool {
+    pub fn branches(&self, node: NodeId) -> bool {
         let Op::Elementwise { instr, operands } = &self.nodes[node as usize].op else { return false };
         let opcode = self.module.instr(*instr).opcode;
         let complex = operands.iter().any(|&o| self.nodes[o as usize].ty.is_complex());
@@ -192,7 +194,7 @@ impl Tape<'_> {
     }
 
     /// Arithmetic operations of one element of a node: an elementary function counts 20, a division 4.
-    pub(in crate::cpu::loops) fn flops(&self, node: NodeId) -> u64 {
+    pub fn flops(&self, node: NodeId) -> u64 {
         match &self.nodes[node as usize].op {
             Op::Elementwise { instr, .. } => {
                 let opcode = self.module.instr(*instr).opcode;

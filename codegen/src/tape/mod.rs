@@ -6,10 +6,11 @@
 //! whose values its indices hold; equal instructions at equal indices are one operation; memory is read only where the guard of the load holds.
 
 mod extent;
+pub mod index;
 mod look;
 mod movement;
 mod products;
-#[cfg(test)]
+#[cfg(all(test, feature = "llvm"))]
 mod tests;
 
 use std::sync::Arc;
@@ -19,33 +20,34 @@ use hlo::{ArrayShape, ElementType, InstrId, Module, Opcode, Shape};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::index::{Affine, Index, Space};
+use self::index::{Affine, Index, Space};
 use crate::Unsupported;
-pub(super) use extent::Extent;
+pub use extent::Extent;
 
 /// A place in [`Tape::nodes`].
-pub(super) type NodeId = u32;
+pub type NodeId = u32;
 
 /// A set of conditions, a place in [`Tape::guards`]; 0 is no condition.
-pub(super) type GuardId = u32;
+pub type GuardId = u32;
 
 /// The guard that always holds.
-pub(super) const ALWAYS: GuardId = 0;
+pub const ALWAYS: GuardId = 0;
 
 /// `low <= value < high`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Condition {
+pub struct Condition {
     /// What is looked at.
-    pub(super) value: Affine,
+    pub value: Affine,
     /// Least.
-    pub(super) low: i64,
+    pub low: i64,
     /// One past the greatest.
-    pub(super) high: i64,
+    pub high: i64,
 }
 
 /// An operation.
 #[derive(Clone, Debug)]
-pub(super) enum Op {
+#[expect(missing_docs, reason = "the line of a variant says what its fields are")]
+pub enum Op {
     /// An element of an array in memory, by its row-major number, read where the guard holds.
     Load { array: u32, at: Affine, guard: GuardId },
     /// An element of a constant.
@@ -56,7 +58,7 @@ pub(super) enum Op {
     Elementwise { instr: InstrId, operands: SmallVec<[NodeId; 3]> },
     /// Another element type, as `convert`.
     Convert { operand: NodeId },
-    /// An integer in whose order a float is what [`scalar::extreme_key`](crate::cpu::scalar::extreme_key) says.
+    /// An integer in whose order a float is what `cpu::scalar::extreme_key` says.
     Order { operand: NodeId, least: bool },
     /// The float of such an integer.
     Unorder { operand: NodeId, least: bool },
@@ -78,29 +80,29 @@ pub(super) enum Op {
 
 /// An operation and the element type of its result.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
+pub struct Node {
     /// What it computes.
-    pub(super) op: Op,
+    pub op: Op,
     /// Its type.
-    pub(super) ty: ElementType,
+    pub ty: ElementType,
 }
 
 /// An array in memory.
 #[derive(Clone, Debug)]
-pub(super) struct Array {
+pub struct Array {
     /// Its shape.
-    pub(super) shape: ArrayShape,
+    pub shape: ArrayShape,
     /// Which argument of the kernel it is.
-    pub(super) argument: u32,
+    pub argument: u32,
     /// Bytes in it before the first element.
-    pub(super) offset: u64,
+    pub offset: u64,
     /// Whether it is written in loops where it is read.
-    pub(super) written: bool,
+    pub written: bool,
 }
 
 /// What an array leaf of an instruction is, if it is not computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Bound {
+pub enum Bound {
     /// In memory: a place in [`Tape::arrays`].
     Array(u32),
     /// A node, the same at every index.
@@ -111,7 +113,7 @@ pub(super) enum Bound {
 
 /// An array leaf of an instruction at an index.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Key {
+pub struct Key {
     frame: u32,
     instr: InstrId,
     leaf: u32,
@@ -133,17 +135,17 @@ const MAX_NODES: usize = 200_000;
 
 /// An expression.
 #[derive(Clone, Debug)]
-pub(super) struct Tape<'m> {
+pub struct Tape<'m> {
     /// Where the instructions are.
-    pub(super) module: &'m Module,
+    pub module: &'m Module,
     /// Variables and what is made of them.
-    pub(super) space: Space,
+    pub space: Space,
     /// Operations, operands first.
-    pub(super) nodes: Vec<Node>,
+    pub nodes: Vec<Node>,
     /// Sets of conditions.
-    pub(super) guards: Vec<SmallVec<[Condition; 2]>>,
+    pub guards: Vec<SmallVec<[Condition; 2]>>,
     /// Arrays in memory.
-    pub(super) arrays: Vec<Array>,
+    pub arrays: Vec<Array>,
     bound: FxHashMap<(u32, InstrId, u32), Bound>,
     known: FxHashMap<Key, NodeId>,
     frames: Vec<Frame>,
@@ -152,7 +154,7 @@ pub(super) struct Tape<'m> {
 }
 
 /// The array shape of a leaf.
-pub(super) fn leaf_shape(shape: &Shape, leaf: u32) -> Option<&ArrayShape> {
+pub fn leaf_shape(shape: &Shape, leaf: u32) -> Option<&ArrayShape> {
     if let Shape::Array(a) = shape {
         return (leaf == 0).then_some(a);
     }
@@ -160,7 +162,7 @@ pub(super) fn leaf_shape(shape: &Shape, leaf: u32) -> Option<&ArrayShape> {
 }
 
 /// The array leaves of a shape, in order.
-pub(super) fn array_leaves(shape: &Shape) -> impl Iterator<Item = &ArrayShape> {
+pub fn array_leaves(shape: &Shape) -> impl Iterator<Item = &ArrayShape> {
     shape.leaves().into_iter().filter_map(Shape::as_array)
 }
 
@@ -170,7 +172,7 @@ fn dims_of(module: &Module, id: InstrId) -> &[i64] {
 
 impl<'m> Tape<'m> {
     /// An empty one.
-    pub(super) fn new(module: &'m Module) -> Self {
+    pub fn new(module: &'m Module) -> Self {
         Self {
             module,
             space: Space::default(),
@@ -186,12 +188,12 @@ impl<'m> Tape<'m> {
     }
 
     /// Says what a leaf of an instruction is.
-    pub(super) fn bind(&mut self, instr: InstrId, leaf: u32, what: Bound) {
+    pub fn bind(&mut self, instr: InstrId, leaf: u32, what: Bound) {
         self.bound.insert((0, instr, leaf), what);
     }
 
     /// Says what node a leaf of an instruction is at one index, the only one at which it may be asked for.
-    pub(super) fn bind_at(&mut self, instr: InstrId, leaf: u32, node: NodeId, at: &[Affine]) {
+    pub fn bind_at(&mut self, instr: InstrId, leaf: u32, node: NodeId, at: &[Affine]) {
         let place = self.places.iter().position(|p| p[..] == *at).unwrap_or_else(|| {
             self.places.push(at.into());
             self.places.len() - 1
@@ -200,24 +202,24 @@ impl<'m> Tape<'m> {
     }
 
     /// An array in memory.
-    pub(super) fn array(&mut self, shape: &ArrayShape, argument: u32) -> u32 {
+    pub fn array(&mut self, shape: &ArrayShape, argument: u32) -> u32 {
         self.arrays.push(Array { shape: shape.clone(), argument, offset: 0, written: false });
         self.arrays.len() as u32 - 1
     }
 
     /// A value that emission provides.
-    pub(super) fn given(&mut self, number: u32, ty: ElementType) -> NodeId {
+    pub fn given(&mut self, number: u32, ty: ElementType) -> NodeId {
         self.push(Op::Given { number }, ty)
     }
 
     /// Adds an operation.
-    pub(super) fn push(&mut self, op: Op, ty: ElementType) -> NodeId {
+    pub fn push(&mut self, op: Op, ty: ElementType) -> NodeId {
         self.nodes.push(Node { op, ty });
         self.nodes.len() as u32 - 1
     }
 
     /// A node as another type.
-    pub(super) fn convert(&mut self, node: NodeId, ty: ElementType) -> NodeId {
+    pub fn convert(&mut self, node: NodeId, ty: ElementType) -> NodeId {
         if self.nodes[node as usize].ty == ty {
             return node;
         }
@@ -225,27 +227,22 @@ impl<'m> Tape<'m> {
     }
 
     /// The integer of a float, in a type of as many bits, for its greatest or least among others.
-    pub(super) fn order(&mut self, node: NodeId, ty: ElementType, least: bool) -> NodeId {
+    pub fn order(&mut self, node: NodeId, ty: ElementType, least: bool) -> NodeId {
         self.push(Op::Order { operand: node, least }, ty)
     }
 
     /// The float of a type that [`Tape::order`] made an integer of.
-    pub(super) fn unorder(&mut self, node: NodeId, ty: ElementType, least: bool) -> NodeId {
+    pub fn unorder(&mut self, node: NodeId, ty: ElementType, least: bool) -> NodeId {
         self.push(Op::Unorder { operand: node, least }, ty)
     }
 
     /// The node of an array leaf of an instruction (of the outermost computation) at an index.
-    pub(super) fn node(
-        &mut self,
-        instr: InstrId,
-        leaf: u32,
-        index: &[Affine],
-    ) -> Result<NodeId, Unsupported> {
+    pub fn node(&mut self, instr: InstrId, leaf: u32, index: &[Affine]) -> Result<NodeId, Unsupported> {
         self.build(Key { frame: 0, instr, leaf, index: Index::from(index), guard: ALWAYS })
     }
 
     /// The nodes of the results of a computation of scalars applied to nodes.
-    pub(super) fn apply(
+    pub fn apply(
         &mut self,
         computation: hlo::ComputationId,
         arguments: &[NodeId],
@@ -292,7 +289,7 @@ impl<'m> Tape<'m> {
     }
 
     /// A guard with more conditions; `None` if it never holds.
-    pub(super) fn guard(&mut self, base: GuardId, more: &[Condition]) -> Option<GuardId> {
+    pub fn guard(&mut self, base: GuardId, more: &[Condition]) -> Option<GuardId> {
         let mut all = self.guards[base as usize].clone();
         for c in more {
             let (low, high) = self.space.range(&c.value);
@@ -546,7 +543,7 @@ impl<'m> Tape<'m> {
     }
 
     /// The literal of a constant of the tape.
-    pub(super) fn literal(&self, instr: InstrId) -> Option<Arc<hlo::Literal>> {
+    pub fn literal(&self, instr: InstrId) -> Option<Arc<hlo::Literal>> {
         let instr = self.module.instr(instr);
         match instr.attrs.constant_value()? {
             hlo::ConstantValue::Given(literal) => Some(literal.clone()),
@@ -558,7 +555,7 @@ impl<'m> Tape<'m> {
 }
 
 /// The first leaf, among those of the operand, of a `get-tuple-element`.
-pub(super) fn first_leaf(module: &Module, id: InstrId) -> u32 {
+pub fn first_leaf(module: &Module, id: InstrId) -> u32 {
     let instr = module.instr(id);
     let index = instr.attrs.int(AttrKey::Index).and_then(|i| usize::try_from(i).ok()).unwrap_or(0);
     let elements = instr.operands().first().and_then(|&o| module.instr(o).shape.as_tuple()).unwrap_or(&[]);
