@@ -15,6 +15,8 @@ pub mod buffers;
 pub mod compilation;
 #[cfg(feature = "llvm")]
 pub mod cpu;
+mod error;
+pub mod front;
 pub mod fusion;
 pub mod isa;
 pub mod kernel;
@@ -30,4 +32,5 @@ pub mod sizes;
 pub mod tape;
 mod unsupported;
 
+pub use error::CompileError;
 pub use unsupported::{REFUSAL, Unsupported};

@@ -1,25 +1,23 @@
 //! The driver: from a verified module to a program.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hlo::{Diagnostic, InstrId, Module, Opcode};
+use hlo::Module;
 use hlo_interp::cancel;
 
 use super::alike;
 use super::llvm::{self, Level, Target, new_context};
 use super::loops;
 use super::unit::Unit;
-use crate::Unsupported;
+use crate::CompileError;
 use crate::buffers::Assigned;
-use crate::compilation::{AssembleError, Compilation};
-use crate::fusion;
+use crate::compilation::Compilation;
+use crate::front;
 use crate::kernel::{Kernel, Request};
-use crate::passes::{self, Fuel, Pass, Pipeline, Steps};
+use crate::passes::{Pass, Pipeline, Steps};
 use crate::plan::lower::Lowered;
 use crate::program::Program;
-use crate::run_time_sizes::{self, RunTimeSizes};
 
 /// How to compile.
 #[derive(Clone, Debug)]
@@ -43,56 +41,6 @@ impl Default for Options {
         let verify = cfg!(debug_assertions);
         let (cpu, features) = ("native".to_owned(), String::new());
         Self { opt_level: 2, threads: 0, fallback: false, cpu, features, verify }
-    }
-}
-
-/// Why there is no program.
-#[derive(Debug)]
-pub enum CompileError {
-    /// Something is not supported.
-    Unsupported(Box<Unsupported>),
-    /// A processor that does not exist, or cannot run here.
-    Target(String),
-    /// The compiler went wrong: what a pass left does not verify, or what was emitted LLVM refuses.
-    Defect(String),
-}
-
-impl CompileError {
-    /// As an error for people.
-    pub fn diagnostic(&self) -> Diagnostic {
-        use hlo::diag::codes;
-        match self {
-            CompileError::Unsupported(unsupported) => unsupported.diagnostic(),
-            CompileError::Target(message) => {
-                Diagnostic::error(codes::UNSUPPORTED_OPCODE, hlo::Span::NONE, message.clone())
-            }
-            CompileError::Defect(message) => {
-                Diagnostic::error(codes::COMPILER_DEFECT, hlo::Span::NONE, message.clone())
-            }
-        }
-    }
-}
-
-impl fmt::Display for CompileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.diagnostic().message.fmt(f)
-    }
-}
-
-impl std::error::Error for CompileError {}
-
-impl From<Unsupported> for CompileError {
-    fn from(unsupported: Unsupported) -> Self {
-        CompileError::Unsupported(Box::new(unsupported))
-    }
-}
-
-impl From<AssembleError> for CompileError {
-    fn from(error: AssembleError) -> Self {
-        match error {
-            AssembleError::Unsupported(unsupported) => CompileError::Unsupported(unsupported),
-            AssembleError::Defect(message) => CompileError::Defect(message),
-        }
     }
 }
 
@@ -175,16 +123,6 @@ pub fn emission(module: &Module, options: &Options) -> Result<Emission, CompileE
     emission_watched(module, options, &Pipeline::cpu(options.opt_level), &mut ())
 }
 
-/// Refuses forms that verify and that neither the compiler nor the interpreter implements.
-fn check_forms(module: &Module) -> Result<(), Unsupported> {
-    let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
-    let rounds_to = |id: InstrId| module.instr(id).shape.element_type().filter(|ty| !ty.is_signed_integer());
-    let refused = all.find_map(|id| {
-        (module.instr(id).opcode == Opcode::StochasticConvert).then(|| Some((id, rounds_to(id)?))).flatten()
-    });
-    refused.map_or(Ok(()), |(id, ty)| Err(Unsupported::new(module, id, format!("to {ty}"))))
-}
-
 /// The same with other passes, telling of every stage. The passes have to end with [`crate::fusion`]'s, for what is not in a fusion is refused.
 pub fn compile_watched(
     module: &Module,
@@ -203,36 +141,11 @@ fn emission_watched(
 ) -> Result<Emission, CompileError> {
     let mut clock = Clock::default();
     let target = Target::new(&options.cpu, &options.features, level(options.opt_level))?;
-    passes::check_size(module)?;
-    check_forms(module)?;
-    let mut module = module.clone();
     clock.lap("target");
-    let run_time_sizes = static_shapes(&mut module)?;
-    for step in 0..pipeline.passes().len() {
-        let mut forward = Forward(stages);
-        let ran = pipeline.step(step, &mut module, &mut Fuel::UNLIMITED.clone(), &mut forward);
-        let ran = ran.map_err(|broken| {
-            let why = broken.diagnostics.into_iter().next().map(|d| d.message.clone()).unwrap_or_default();
-            CompileError::Defect(format!("what the pass {} made does not verify: {why}", broken.pass))
-        })?;
-        clock.lap(&ran.pass);
-    }
-    for name in ["flatten-call-graph", "schedule"] {
-        if let Some(pass) = passes::by_name(name) {
-            pass.run(&mut module, &mut Fuel::UNLIMITED.clone());
-        }
-    }
-    // From here on instructions run in the order in which they stand, so what control edges kept out of fusions may go into some of its own.
-    let all =
-        |m: &Module| -> Vec<InstrId> { m.computations().iter().flat_map(|&c| m.instructions(c)).collect() };
-    for id in all(&module) {
-        module.instr_mut(id).control_predecessors.clear();
-    }
-    passes::annotate_shardings(&mut module);
-    fusion::wrap(&mut module, &mut Fuel::UNLIMITED.clone());
-    let module = module.compact();
+    let mut forward = Forward(stages);
+    let (module, run_time_sizes) =
+        front::fused_and_scheduled(module, pipeline, &mut forward, &mut |name| clock.lap(name))?;
     // From here on no instruction gets another reader: a sort computes only what its readers take.
-    clock.lap("order");
     let compilation = Compilation::new(module, run_time_sizes, options.fallback)?;
     stages.lowered(compilation.module(), compilation.lowered());
     clock.lap("lowering");
@@ -240,28 +153,6 @@ fn emission_watched(
     let compilation = compilation.with_kernels(kernels, objects)?;
     clock.lap("llvm");
     Ok(Emission { compilation, target: target.describe(), clock })
-}
-
-/// Padded arrays and sizes in the place of arrays with run-time sizes, if there are any. Errors: the first instruction for which there is no rule. What
-/// is left otherwise is refused where it is lowered.
-fn static_shapes(module: &mut Module) -> Result<Option<RunTimeSizes>, Unsupported> {
-    let asked = |id: InstrId| module.instr(id).opcode == Opcode::GetDimensionSize;
-    let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
-    if !all.any(asked) && !passes::edit::has_run_time_sizes(module) {
-        return Ok(None);
-    }
-    for name in ["dce", "dynamic-padder", "dce"] {
-        if let Some(pass) = passes::by_name(name) {
-            pass.run(module, &mut Fuel::UNLIMITED.clone());
-        }
-    }
-    match (run_time_sizes::lift(module), passes::dynamic_padder::left(module)) {
-        (None, Some(left)) => {
-            let why = "there is no rule for an array whose size is known only at run time";
-            Err(Unsupported::new(module, left, why))
-        }
-        (sizes, _) => Ok(sizes),
-    }
 }
 
 /// What LLVM does at a level of ours.

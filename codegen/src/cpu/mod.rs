@@ -7,5 +7,6 @@ pub mod loops;
 pub mod scalar;
 mod unit;
 
-pub use compile::{CompileError, Compiled, Emission, Options, Stages, compile, compile_watched, emission};
+pub use crate::CompileError;
+pub use compile::{Compiled, Emission, Options, Stages, compile, compile_watched, emission};
 pub use unit::Unit;

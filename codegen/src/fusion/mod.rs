@@ -69,6 +69,23 @@ const FUSION: &[&str] = &[
     "dce",
 ];
 
+/// Fusions for GPUs, in order: contractions and what is done to rows are kernels of their own there.
+const GPU_FUSION: &[&str] = &[
+    "reduce-simplifier",
+    "degenerate-dimensions",
+    "algebraic-simplifier",
+    "movement-simplifier",
+    "reshape-simplifier",
+    "transpose-folding",
+    "cse",
+    "nan-canonicalizer",
+    "tuple-simplifier",
+    "dce",
+    "loop-fusion",
+    "fusion-wrapper",
+    "dce",
+];
+
 /// What buffer assignment needs.
 const ORDER: &[&str] = &["flatten-call-graph", "schedule"];
 
@@ -76,13 +93,22 @@ impl Pipeline {
     /// What a program goes through before it is scheduled and lowered for this machine: at `opt_level` 0 only what lowering needs, else the passes of
     /// [`crate::passes::DEFAULT`] and fusion.
     pub fn cpu(opt_level: u8) -> Pipeline {
+        Self::fusing(opt_level, FUSION)
+    }
+
+    /// The same for a GPU.
+    pub fn gpu(opt_level: u8) -> Pipeline {
+        Self::fusing(opt_level, GPU_FUSION)
+    }
+
+    fn fusing(opt_level: u8, fusion: &[&str]) -> Pipeline {
         let of = |names: &[&str]| {
             names.iter().filter_map(|name| by_name(name)).fold(Pipeline::new(), |p, pass| p.then(pass, None))
         };
         if opt_level == 0 {
             return of(LOWERING).followed_by(of(UNFUSED)).followed_by(of(ORDER));
         }
-        of(LOWERING).followed_by(Pipeline::standard()).followed_by(of(FUSION)).followed_by(of(ORDER))
+        of(LOWERING).followed_by(Pipeline::standard()).followed_by(of(fusion)).followed_by(of(ORDER))
     }
 }
 
@@ -93,7 +119,13 @@ mod tests {
     #[test]
     fn pipelines_are_made_of_declared_passes() {
         assert!(
-            LOWERING.iter().chain(UNFUSED).chain(FUSION).chain(ORDER).all(|name| by_name(name).is_some())
+            LOWERING
+                .iter()
+                .chain(UNFUSED)
+                .chain(FUSION)
+                .chain(GPU_FUSION)
+                .chain(ORDER)
+                .all(|name| by_name(name).is_some())
         );
         assert_eq!(Pipeline::cpu(0).passes().len(), LOWERING.len() + UNFUSED.len() + ORDER.len());
     }

@@ -1,0 +1,82 @@
+//! What every back end does with a module before it emits code: passes, fusion, the order of instructions.
+//!
+//! **Invariant:** what comes out is HLO that verifies, in which instructions run in the order in which they stand, and
+//! no computation is called from two places.
+
+use hlo::{InstrId, Module, Opcode};
+
+use crate::Unsupported;
+use crate::error::CompileError;
+use crate::fusion;
+use crate::passes::{self, Fuel, Pipeline, Steps};
+use crate::run_time_sizes::{self, RunTimeSizes};
+
+/// A verified module after the passes of a pipeline, which end with [`crate::fusion`]'s, scheduled; and what stands between it and arguments or results of
+/// run-time sizes. `steps` is told of every pass, `lap` of every stage that has ended. Errors: forms that nothing implements, a pass that broke the module.
+pub fn fused_and_scheduled(
+    module: &Module,
+    pipeline: &Pipeline,
+    steps: &mut dyn Steps,
+    lap: &mut dyn FnMut(&str),
+) -> Result<(Module, Option<RunTimeSizes>), CompileError> {
+    passes::check_size(module)?;
+    check_forms(module)?;
+    let mut module = module.clone();
+    let run_time_sizes = static_shapes(&mut module)?;
+    for step in 0..pipeline.passes().len() {
+        let ran = pipeline.step(step, &mut module, &mut Fuel::UNLIMITED.clone(), steps);
+        let ran = ran.map_err(|broken| {
+            let why = broken.diagnostics.into_iter().next().map(|d| d.message.clone()).unwrap_or_default();
+            CompileError::Defect(format!("what the pass {} made does not verify: {why}", broken.pass))
+        })?;
+        lap(&ran.pass);
+    }
+    for name in ["flatten-call-graph", "schedule"] {
+        if let Some(pass) = passes::by_name(name) {
+            pass.run(&mut module, &mut Fuel::UNLIMITED.clone());
+        }
+    }
+    // From here on instructions run in the order in which they stand, so what control edges kept out of fusions may go into some of its own.
+    let all =
+        |m: &Module| -> Vec<InstrId> { m.computations().iter().flat_map(|&c| m.instructions(c)).collect() };
+    for id in all(&module) {
+        module.instr_mut(id).control_predecessors.clear();
+    }
+    passes::annotate_shardings(&mut module);
+    fusion::wrap(&mut module, &mut Fuel::UNLIMITED.clone());
+    let module = module.compact();
+    lap("order");
+    Ok((module, run_time_sizes))
+}
+
+/// Refuses forms that verify and that neither the compiler nor the interpreter implements.
+fn check_forms(module: &Module) -> Result<(), Unsupported> {
+    let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
+    let rounds_to = |id: InstrId| module.instr(id).shape.element_type().filter(|ty| !ty.is_signed_integer());
+    let refused = all.find_map(|id| {
+        (module.instr(id).opcode == Opcode::StochasticConvert).then(|| Some((id, rounds_to(id)?))).flatten()
+    });
+    refused.map_or(Ok(()), |(id, ty)| Err(Unsupported::new(module, id, format!("to {ty}"))))
+}
+
+/// Padded arrays and sizes in the place of arrays with run-time sizes, if there are any. Errors: the first instruction for which there is no rule. What
+/// is left otherwise is refused where it is lowered.
+fn static_shapes(module: &mut Module) -> Result<Option<RunTimeSizes>, Unsupported> {
+    let asked = |id: InstrId| module.instr(id).opcode == Opcode::GetDimensionSize;
+    let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
+    if !all.any(asked) && !passes::edit::has_run_time_sizes(module) {
+        return Ok(None);
+    }
+    for name in ["dce", "dynamic-padder", "dce"] {
+        if let Some(pass) = passes::by_name(name) {
+            pass.run(module, &mut Fuel::UNLIMITED.clone());
+        }
+    }
+    match (run_time_sizes::lift(module), passes::dynamic_padder::left(module)) {
+        (None, Some(left)) => {
+            let why = "there is no rule for an array whose size is known only at run time";
+            Err(Unsupported::new(module, left, why))
+        }
+        (sizes, _) => Ok(sizes),
+    }
+}
