@@ -75,6 +75,22 @@ impl Prim {
         }
     }
 
+    /// LLVM's type of it.
+    pub(super) fn lane_type(self, context: &Context) -> BasicTypeEnum<'_> {
+        match self {
+            Prim::I1 => context.bool_type().into(),
+            Prim::I8 => context.i8_type().into(),
+            Prim::I16 => context.i16_type().into(),
+            Prim::I32 => context.i32_type().into(),
+            Prim::I64 => context.i64_type().into(),
+            Prim::I128 => context.i128_type().into(),
+            Prim::F16 => context.f16_type().into(),
+            Prim::F32 => context.f32_type().into(),
+            Prim::F64 => context.f64_type().into(),
+            Prim::Ptr => context.ptr_type(AddressSpace::default()).into(),
+        }
+    }
+
     /// Whether it is a float.
     pub const fn is_float(self) -> bool {
         matches!(self, Prim::F16 | Prim::F32 | Prim::F64)
@@ -98,6 +114,8 @@ pub struct Emit<'a, 'ctx> {
     pub avx512: bool,
     /// Whether it has AVX-512 VNNI besides.
     pub vnni: bool,
+    /// Whether the target is a GPU: no host function can be called, and vectors exist in memory accesses only.
+    pub gpu: bool,
 }
 
 macro_rules! binary {
@@ -134,18 +152,7 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
 
     /// The type of one lane.
     pub fn lane_type(&self, prim: Prim) -> BasicTypeEnum<'ctx> {
-        match prim {
-            Prim::I1 => self.context.bool_type().into(),
-            Prim::I8 => self.context.i8_type().into(),
-            Prim::I16 => self.context.i16_type().into(),
-            Prim::I32 => self.context.i32_type().into(),
-            Prim::I64 => self.context.i64_type().into(),
-            Prim::I128 => self.context.i128_type().into(),
-            Prim::F16 => self.context.f16_type().into(),
-            Prim::F32 => self.context.f32_type().into(),
-            Prim::F64 => self.context.f64_type().into(),
-            Prim::Ptr => self.context.ptr_type(AddressSpace::default()).into(),
-        }
+        prim.lane_type(self.context)
     }
 
     /// The type of all lanes: a scalar type if there is one lane.

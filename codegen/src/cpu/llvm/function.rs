@@ -47,6 +47,9 @@ pub(super) fn take_complaint() -> Option<String> {
     COMPLAINT.with(|c| c.borrow_mut().take())
 }
 
+/// PTX has `brx.idx` for them, which few tools know; chains of branches cost little more.
+pub(super) const NO_JUMP_TABLES: &str = "no-jump-tables";
+
 /// How wide vectors are to be.
 const WIDTHS: [&str; 2] = ["prefer-vector-width", "min-legal-vector-width"];
 
@@ -75,7 +78,7 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
         builder.position_at_end(context.append_basic_block(function, "entry"));
         let avx512 = target.vector_bytes() == 64;
         let vnni = avx512 && target.has("avx512vnni");
-        let e = Self { context, module, builder, function, lanes: 1, avx512, vnni };
+        let e = Self { context, module, builder, function, lanes: 1, avx512, vnni, gpu: false };
         let parameters = function.get_params();
         match parameters[..] {
             [a, b, c] => Ok((e, [a, b, c])),
@@ -102,7 +105,7 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
                 let linkage = Some(Linkage::Internal);
                 let function = self.module.add_function(&symbol, result.fn_type(&parameters, false), linkage);
                 function.add_attribute(AttributeLoc::Function, enum_attribute(self.context, "nounwind"));
-                for key in WIDTHS {
+                for key in WIDTHS.into_iter().chain([NO_JUMP_TABLES]) {
                     if let Some(width) = self.function.get_string_attribute(AttributeLoc::Function, key) {
                         function.add_attribute(AttributeLoc::Function, width);
                     }
@@ -128,6 +131,6 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
     }
 }
 
-fn enum_attribute(context: &Context, name: &str) -> Attribute {
+pub(super) fn enum_attribute(context: &Context, name: &str) -> Attribute {
     context.create_enum_attribute(Attribute::get_named_enum_kind_id(name), 0)
 }

@@ -10,13 +10,16 @@
 mod control;
 mod emit;
 mod function;
+mod gpu;
 #[cfg(test)]
 pub(crate) mod harness;
 mod memory;
 mod target;
 #[cfg(test)]
 mod tests;
-pub(crate) mod workers;
+#[cfg(test)]
+mod tests_gpu;
+pub mod workers;
 
 use std::fmt;
 
@@ -28,8 +31,9 @@ pub use inkwell::{FloatPredicate, IntPredicate};
 
 pub use emit::{Emit, Prim, Value};
 pub use function::new_context;
+pub use gpu::{Atomic, Axis, Parameter, Scope, Shuffle, Space, Special};
 pub use memory::REGISTER;
-pub use target::{Level, Target};
+pub use target::{Level, NVPTX_ARCHITECTURES, Target};
 
 use crate::Unsupported;
 

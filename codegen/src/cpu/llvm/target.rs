@@ -2,14 +2,14 @@
 
 use std::cell::RefCell;
 use std::ffi::CStr;
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 
 use inkwell::OptimizationLevel;
 use inkwell::llvm_sys::support::LLVMParseCommandLineOptions;
 use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{
-    CodeModel, FileType, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine,
+    CodeModel, FileType, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple,
 };
 
 use super::{Error, Result, function::take_complaint};
@@ -43,21 +43,35 @@ impl Level {
     }
 
     /// Emitted code is in SSA form with explicit vectors and rotated loops: what remains to be done is little.
-    const fn passes(self) -> Option<&'static str> {
-        match self {
-            Level::O0 | Level::O1 => None,
-            Level::O2 => Some("function(early-cse)"),
+    const fn passes(self, machine: MachineKind) -> Option<&'static str> {
+        match (self, machine) {
+            (Level::O0 | Level::O1, _) => None,
+            // ptxas optimizes what is inside registers; addresses, redundant loads and branches are better seen here.
+            (Level::O2 | Level::O3, MachineKind::Nvptx) => Some(
+                "function(sroa,early-cse<memssa>,instcombine,simplifycfg,loop-mssa(licm),gvn,instcombine,simplifycfg,dce)",
+            ),
+            (Level::O2, MachineKind::Host) => Some("function(early-cse)"),
             // Not `instcombine`: it leaves shuffles with lanes that nobody reads, on which LLVM 22's legalization of AVX-512 vectors of bytes never ends.
-            Level::O3 => {
+            (Level::O3, MachineKind::Host) => {
                 Some("function(early-cse<memssa>,instsimplify,simplifycfg,loop-mssa(licm),early-cse)")
             }
         }
     }
 }
 
+/// What kind of code is made.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum MachineKind {
+    /// Machine code of the processor that this runs on.
+    Host,
+    /// PTX.
+    Nvptx,
+}
+
 /// A processor to compile for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Target {
+    machine: MachineKind,
     cpu: String,
     features: String,
     level: Level,
@@ -66,6 +80,15 @@ pub struct Target {
 
 /// Processors that have a name here beside "native".
 const NAMED: &[&str] = if cfg!(target_arch = "x86_64") { &["x86-64-v3", "x86-64-v4"] } else { &[] };
+
+/// The compute capabilities that PTX is made for. Each implies the least PTX ISA version that has it (sm_75 6.3, sm_80 7.0, sm_86 7.1, sm_89 and sm_90 7.8, sm_100 8.6,
+/// sm_120 8.7), which is what LLVM writes unless a feature raises it: drivers refuse versions newer than they are.
+pub const NVPTX_ARCHITECTURES: &[&str] = &["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"];
+
+/// The longest vector in one memory access of PTX.
+const NVPTX_VECTOR_BYTES: u32 = 16;
+
+const NVPTX_TRIPLE: &str = "nvptx64-nvidia-cuda";
 
 /// Features that generated code rests on (fused multiply-add, conversion of f16). On x86-64 what x86-64-v3 stands for; every aarch64 has what is named here, whether
 /// LLVM finds that out or not.
@@ -165,7 +188,32 @@ impl Target {
             "native" => name.to_owned(),
             other => other.to_owned(),
         };
-        Ok(Self { cpu, features: all, level, vector_bytes })
+        Ok(Self { machine: MachineKind::Host, cpu, features: all, level, vector_bytes })
+    }
+
+    /// PTX for a compute capability, one of [`NVPTX_ARCHITECTURES`]. Errors: another name.
+    pub fn nvptx(arch: &str, level: Level) -> Result<Self> {
+        static NVPTX: Once = Once::new();
+        if !NVPTX_ARCHITECTURES.contains(&arch) {
+            let known = NVPTX_ARCHITECTURES.join(", ");
+            return Err(Error::Target(format!("unknown compute capability \"{arch}\": there are {known}")));
+        }
+        // LLVM's options are parsed first.
+        host()?;
+        // There is no parser of assembly for it to be initialized.
+        NVPTX.call_once(|| LlvmTarget::initialize_nvptx(&InitializationConfig::default()));
+        Ok(Self {
+            machine: MachineKind::Nvptx,
+            cpu: arch.to_owned(),
+            features: String::new(),
+            level,
+            vector_bytes: NVPTX_VECTOR_BYTES,
+        })
+    }
+
+    /// Whether it makes PTX.
+    pub fn is_nvptx(&self) -> bool {
+        self.machine == MachineKind::Nvptx
     }
 
     /// This processor, and, where vectors may be shorter than its own, one that has those.
@@ -177,6 +225,9 @@ impl Target {
 
     /// For people: the processor and its vectors, such as `znver4, avx512`.
     pub fn describe(&self) -> String {
+        if self.is_nvptx() {
+            return self.cpu.clone();
+        }
         let vectors = match self.vector_bytes {
             64 => "avx512",
             32 => "avx2",
@@ -228,7 +279,7 @@ impl Target {
     /// Verifies a module, since LLVM crashes on what is not well formed, and runs the passes of the level.
     pub fn optimize(&self, module: &Module<'_>) -> Result<()> {
         module.verify()?;
-        match self.level.passes() {
+        match self.level.passes(self.machine) {
             Some(passes) => self.run_passes(module, passes),
             None => Ok(()),
         }
@@ -247,7 +298,7 @@ impl Target {
         self.emit(module, FileType::Object)
     }
 
-    /// Assembly of a module that was optimized.
+    /// Assembly of a module that was optimized: of a GPU PTX.
     pub fn assembly(&self, module: &Module<'_>) -> Result<String> {
         Ok(String::from_utf8_lossy(&self.emit(module, FileType::Assembly)?).into_owned())
     }
@@ -277,13 +328,21 @@ impl Target {
     }
 
     fn machine(&self) -> Result<TargetMachine> {
-        let triple = TargetMachine::get_default_triple();
+        let triple = match self.machine {
+            MachineKind::Host => TargetMachine::get_default_triple(),
+            MachineKind::Nvptx => TargetTriple::create(NVPTX_TRIPLE),
+        };
+        // Of PTX code generation is cheap, and it shares address arithmetic among accesses.
+        let codegen = match (self.machine, self.level) {
+            (MachineKind::Nvptx, Level::O2) => OptimizationLevel::Default,
+            (MachineKind::Nvptx | MachineKind::Host, level) => level.codegen(),
+        };
         LlvmTarget::from_triple(&triple)?
             .create_target_machine(
                 &triple,
                 &self.cpu,
                 &self.features,
-                self.level.codegen(),
+                codegen,
                 RelocMode::PIC,
                 CodeModel::Small,
             )

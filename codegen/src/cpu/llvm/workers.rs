@@ -25,7 +25,7 @@ use crate::runtime::arena::Memory;
 const STACKS: [usize; 3] = [1 << 28, 1 << 26, 1 << 23];
 
 /// Calls `job` with each number below `jobs`, on at most as many threads as there are cores. Errors: what LLVM said where it could not go on. A panic is resumed here.
-pub(crate) fn run<T: Send>(jobs: usize, job: &(dyn Fn(usize) -> T + Sync)) -> Vec<Result<T, Error>> {
+pub fn run<T: Send>(jobs: usize, job: &(dyn Fn(usize) -> T + Sync)) -> Vec<Result<T, Error>> {
     static INSTALL: Once = Once::new();
     // SAFETY: the handler may be called at any time from any thread; it is written for that.
     INSTALL.call_once(|| unsafe { LLVMInstallFatalErrorHandler(Some(fatal)) });
