@@ -181,6 +181,15 @@ impl Memory {
         Ok(&self.allocations[i].bytes[at..at + bytes as usize])
     }
 
+    /// For each byte of a range 1 if it was written, else 0.
+    ///
+    /// # Errors
+    /// The range is not inside one allocation.
+    pub fn written_bytes(&self, address: u64, bytes: u64) -> Result<&[u8], MemoryError> {
+        let (i, at) = self.range(address, bytes)?;
+        Ok(&self.allocations[i].written[at..at + bytes as usize])
+    }
+
     /// How many bytes of a range were written.
     ///
     /// # Errors

@@ -25,12 +25,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use self::classes::Classes;
 use self::live::{is_name, tick, transfers};
 use self::moves::{Move, Moved};
-pub(crate) use self::order::control as control_computations;
+pub use self::order::control as control_computations;
 use self::order::{Event, Order};
 use self::pack::{Bin, Item};
 pub use self::report::{Placed, placed, report, title};
+pub use self::values::alias_of;
 use self::values::{Origin, ValueId, Values};
-pub(crate) use self::values::{alias_of, element_starts, for_each_array};
+pub(crate) use self::values::{element_starts, for_each_array};
 use crate::Unsupported;
 
 /// A part of an allocation.

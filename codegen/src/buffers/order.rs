@@ -94,7 +94,7 @@ struct Frame<'m> {
 }
 
 /// The computations that an instruction calls as control flow, in the order in which they stand in the line.
-pub(crate) fn control(module: &Module, id: InstrId) -> Vec<ComputationId> {
+pub fn control(module: &Module, id: InstrId) -> Vec<ComputationId> {
     let instr = module.instr(id);
     let one = |key| instr.attrs.computation(key);
     match instr.opcode {

@@ -96,7 +96,7 @@ pub(super) fn leaf_range(shape: &Shape, index: &[i64]) -> Option<(usize, usize)>
 ///
 /// A `bitcast` counts where it says no more than a reshape, which is what is left of it when layouts are gone; `bitcast-convert` where it moves
 /// bits as they are: bits of floats become canonical when they are looked at.
-pub(crate) fn alias_of(module: &Module, id: InstrId) -> Option<InstrId> {
+pub fn alias_of(module: &Module, id: InstrId) -> Option<InstrId> {
     let instr = module.instr(id);
     let &operand = instr.operands().first()?;
     let shape = &module.instr(operand).shape;

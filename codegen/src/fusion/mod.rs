@@ -28,6 +28,11 @@ use crate::passes::{Pipeline, by_name};
 pub use kinds::applies_loops;
 pub use small::{MOST_WINDOWS, small_loop};
 
+/// Whether an instruction folds dimensions of what it reads ([`folds`]).
+pub fn is_fold(module: &hlo::Module, id: hlo::InstrId) -> bool {
+    folds::space(module, id).is_some()
+}
+
 pub(crate) use loops::run as fuse_loops;
 pub(crate) use output::run as fuse_outputs;
 pub(crate) use rows::run as fuse_rows;

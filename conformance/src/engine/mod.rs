@@ -31,6 +31,8 @@ mod functions;
 pub mod interpreter;
 pub mod passes;
 pub mod pjrt;
+#[cfg(feature = "llvm")]
+pub mod ptx;
 pub mod recorded;
 pub mod spec;
 pub(crate) mod support;

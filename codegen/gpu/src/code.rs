@@ -1,0 +1,383 @@
+//! A tape evaluated by one thread: numbers, addresses, guards and values in registers.
+//!
+//! **Invariants:** a value is emitted once in a scope, operands first, where the builder stands when it is first asked for; what a loop body asks
+//! for is forgotten behind it ([`Code::scoped`]). Indices are `i32` wherever their range, and that of every sum on the way, fits.
+
+use hlo::elementwise::Binary;
+use hlo::{ElementType, with_buffer};
+use hlo_codegen::cpu::llvm::Space;
+use hlo_codegen::cpu::llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
+use hlo_codegen::cpu::scalar::{self, Val};
+use hlo_codegen::tape::index::{Affine, AtomId, Def};
+use hlo_codegen::tape::{ALWAYS, GuardId, NodeId, Op, Tape};
+use rustc_hash::FxHashMap;
+
+/// What was emitted so far.
+#[derive(Clone, Default)]
+struct Known<'ctx> {
+    nodes: FxHashMap<NodeId, Val<'ctx>>,
+    atoms: FxHashMap<AtomId, Value<'ctx>>,
+    /// Addresses of the elements whose number has these terms and the constant 0.
+    addresses: FxHashMap<(u32, Affine), Value<'ctx>>,
+    vars: FxHashMap<u32, Value<'ctx>>,
+    given: FxHashMap<u32, Val<'ctx>>,
+}
+
+/// The evaluation of a tape in a function.
+pub(crate) struct Code<'t, 'm, 'a, 'ctx> {
+    /// Where code is emitted.
+    pub(crate) e: Emit<'a, 'ctx>,
+    tape: &'t Tape<'m>,
+    /// Addresses of arrays, by the number of the argument.
+    arguments: &'t [Value<'ctx>],
+    known: Known<'ctx>,
+}
+
+impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
+    /// In a function whose arguments are these.
+    pub(crate) fn new(e: Emit<'a, 'ctx>, tape: &'t Tape<'m>, arguments: &'t [Value<'ctx>]) -> Self {
+        Self { e, tape, arguments, known: Known::default() }
+    }
+
+    /// Says what a loop variable is: an `i32` or `i64`.
+    pub(crate) fn set_var(&mut self, var: u32, value: Value<'ctx>) {
+        self.known.vars.insert(var, value);
+    }
+
+    /// Says what a value is that the tape only names.
+    pub(crate) fn give(&mut self, number: u32, value: Val<'ctx>) {
+        self.known.given.insert(number, value);
+    }
+
+    /// Emits something whose values are forgotten behind it: the body of a loop, a branch.
+    pub(crate) fn scoped<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let known = self.known.clone();
+        let result = f(self);
+        self.known = known;
+        result
+    }
+
+    /// Whether a number, and every sum on the way to it, fits an `i32`.
+    fn is_narrow(&self, x: &Affine) -> bool {
+        let limit = i64::from(i32::MAX);
+        let mut sum = x.constant.saturating_abs();
+        for &(a, f) in &x.terms {
+            let atom = self.tape.space.atom(a);
+            let most = atom.low.saturating_abs().max(atom.high.saturating_abs());
+            sum = sum.saturating_add(most.saturating_mul(f.saturating_abs()));
+        }
+        sum <= limit && x.terms.iter().all(|t| t.1.saturating_abs() <= limit)
+    }
+
+    fn atom(&mut self, id: AtomId) -> Result<Value<'ctx>> {
+        if let Some(&known) = self.known.atoms.get(&id) {
+            return Ok(known);
+        }
+        let e = self.e;
+        let atom = self.tape.space.atom(id).clone();
+        let prim = if self.is_narrow(&Affine::atom(id)) { Prim::I32 } else { Prim::I64 };
+        let value = match &atom.def {
+            Def::Var(v) => {
+                let var = self.known.vars.get(v).copied();
+                let var = var.ok_or_else(|| Error::Llvm(format!("loop variable {v} is not known here")))?;
+                e.resize(var, prim, true)?
+            }
+            Def::Div(x, d) => {
+                let (x, d) = self.divided(x, *d)?;
+                e.resize(e.udiv(x, d)?, prim, true)?
+            }
+            Def::Mod(x, d) => {
+                let (x, d) = self.divided(x, *d)?;
+                e.resize(e.urem(x, d)?, prim, true)?
+            }
+            Def::Value(node) => {
+                let value = self.value(*node)?;
+                clamped(&e, &value, prim, atom.low, atom.high)?
+            }
+        };
+        self.known.atoms.insert(id, value);
+        Ok(value)
+    }
+
+    /// A number that is not negative, and what divides it.
+    fn divided(&mut self, x: &Affine, d: i64) -> Result<(Value<'ctx>, Value<'ctx>)> {
+        let x = self.number(x)?;
+        let prim = if d > i64::from(i32::MAX) { Prim::I64 } else { self.e.prim_of(x) };
+        Ok((self.e.resize(x, prim, true)?, self.e.int(prim, d.cast_unsigned())))
+    }
+
+    /// A number at run time: an `i32` where it fits, else an `i64`.
+    pub(crate) fn number(&mut self, x: &Affine) -> Result<Value<'ctx>> {
+        let e = self.e;
+        let prim = if self.is_narrow(x) { Prim::I32 } else { Prim::I64 };
+        let mut sum = None;
+        for &(a, f) in &x.terms {
+            let atom = self.atom(a)?;
+            let atom = e.resize(atom, prim, true)?;
+            let product = if f == 1 { atom } else { e.mul(atom, e.int(prim, f.cast_unsigned()))? };
+            sum = Some(sum.map_or(Ok(product), |sum| e.add(sum, product))?);
+        }
+        let constant = e.int(prim, x.constant.cast_unsigned());
+        Ok(match sum {
+            None => constant,
+            Some(sum) if x.constant == 0 => sum,
+            Some(sum) => e.add(sum, constant)?,
+        })
+    }
+
+    /// The address of the element of an array of this row-major number.
+    pub(crate) fn address(&mut self, array: u32, at: &Affine) -> Result<Value<'ctx>> {
+        let e = self.e;
+        let of = &self.tape.arrays[array as usize];
+        let bytes = of.shape.element_type.storage_bytes() as i64;
+        // What differs by a constant alone is a constant offset from one address, so that neighbours are seen to be such.
+        let terms = Affine { constant: 0, ..at.clone() };
+        let key = (array, terms);
+        let base = match self.known.addresses.get(&key) {
+            Some(&base) => base,
+            None => {
+                let pointer = self.arguments.get(of.argument as usize).copied();
+                let pointer = pointer.ok_or_else(|| Error::Llvm("an array that is no argument".into()))?;
+                let pointer = e.address_at(pointer, of.offset)?;
+                let number = self.number(&key.1)?;
+                let number = e.resize(number, Prim::I64, true)?;
+                let base = match key.1.terms.is_empty() {
+                    true => pointer,
+                    false => e.address(pointer, e.mul(number, e.i64(bytes))?)?,
+                };
+                self.known.addresses.insert(key, base);
+                base
+            }
+        };
+        match at.constant {
+            0 => Ok(base),
+            constant => e.address(base, e.i64(constant.wrapping_mul(bytes))),
+        }
+    }
+
+    /// Whether the conditions of a guard hold: an `i1`; `None`: they always do.
+    pub(crate) fn guard(&mut self, guard: GuardId) -> Result<Option<Value<'ctx>>> {
+        let e = self.e;
+        let mut all = None;
+        for condition in &self.tape.guards[guard as usize].clone() {
+            let x = self.number(&condition.value)?;
+            let x = e.resize(x, Prim::I64, true)?;
+            let (low, high) = self.tape.space.range(&condition.value);
+            let mut hold = |c: Value<'ctx>| -> Result<()> {
+                all = Some(all.map_or(Ok(c), |all| e.and(all, c))?);
+                Ok(())
+            };
+            if low < condition.low {
+                hold(e.icmp(IntPredicate::SGE, x, e.i64(condition.low))?)?;
+            }
+            if high >= condition.high {
+                hold(e.icmp(IntPredicate::SLT, x, e.i64(condition.high))?)?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// An element of an array.
+    pub(crate) fn load(&mut self, array: u32, at: &Affine) -> Result<Val<'ctx>> {
+        let ty = self.tape.arrays[array as usize].shape.element_type;
+        let address = self.address(array, at)?;
+        load(&self.e, ty, address)
+    }
+
+    /// Stores an element of an array.
+    pub(crate) fn store(&mut self, value: &Val<'ctx>, array: u32, at: &Affine) -> Result<()> {
+        let address = self.address(array, at)?;
+        store(&self.e, value, address)
+    }
+
+    /// The value of a node.
+    pub(crate) fn value(&mut self, node: NodeId) -> Result<Val<'ctx>> {
+        if let Some(&known) = self.known.nodes.get(&node) {
+            return Ok(known);
+        }
+        let mut needed = Vec::new();
+        let mut seen = rustc_hash::FxHashSet::default();
+        let mut pending = vec![node];
+        while let Some(n) = pending.pop() {
+            if self.known.nodes.contains_key(&n) || !seen.insert(n) {
+                continue;
+            }
+            needed.push(n);
+            self.tape.for_each_operand(n, &mut |m| pending.push(m));
+        }
+        needed.sort_unstable();
+        for n in needed {
+            let value = self.node(n)?;
+            self.known.nodes.insert(n, value);
+        }
+        Ok(self.known.nodes[&node])
+    }
+
+    /// A value whose operands are known.
+    fn node(&mut self, node: NodeId) -> Result<Val<'ctx>> {
+        let (e, tape) = (self.e, self.tape);
+        let ty = tape.nodes[node as usize].ty;
+        let known = |n: &NodeId| self.known.nodes[n];
+        Ok(match &tape.nodes[node as usize].op {
+            Op::Load { array, at, guard } => self.load_guarded(*array, at, *guard)?,
+            Op::Constant { instr, at } => self.constant(*instr, at)?,
+            Op::Iota { value } => {
+                let number = self.number(value)?;
+                let from = if e.prim_of(number) == Prim::I32 { ElementType::S32 } else { ElementType::S64 };
+                scalar::convert(&e, Val::of_storage(&e, from, &[number])?, ty)?
+            }
+            Op::Elementwise { instr, operands } => {
+                let operands: Vec<Val<'ctx>> = operands.iter().map(known).collect();
+                scalar::elementwise(&e, tape.module.instr(*instr), &operands)?
+            }
+            Op::Convert { operand } => scalar::convert(&e, known(operand), ty)?,
+            Op::Order { operand, least } => scalar::extreme_key(&e, ty, *least, &known(operand))?,
+            Op::Unorder { operand, least } => scalar::of_extreme_key(&e, ty, *least, &known(operand))?,
+            Op::Select { guard, yes, no } => {
+                let (yes, no) = (known(yes), known(no));
+                match self.guard(*guard)? {
+                    None => yes,
+                    Some(holds) => scalar::select(&e, holds, &yes, &no)?,
+                }
+            }
+            Op::Bits { operand } => scalar::of_pattern(&e, ty, scalar::pattern(&e, known(operand))?)?,
+            Op::Pack { parts } => {
+                let prim = Prim::int(ty.bits().max(8));
+                let mut all = e.int(prim, 0);
+                for (i, part) in parts.iter().enumerate() {
+                    let part = known(part);
+                    let bits = e.resize(scalar::pattern(&e, part)?, prim, false)?;
+                    let width = u64::from(part.ty().bits());
+                    all = e.or(all, e.shl(bits, e.int(prim, i as u64 * width))?)?;
+                }
+                scalar::of_pattern(&e, ty, all)?
+            }
+            Op::Products { factors } => {
+                let mut sum: Option<Val<'ctx>> = None;
+                for pair in factors.chunks_exact(2) {
+                    sum = scalar::multiply_add(&e, sum.as_ref(), &known(&pair[0]), &known(&pair[1]))?;
+                }
+                sum.ok_or_else(|| Error::Llvm(format!("no sum of products of {ty}")))?
+            }
+            Op::Sum { terms } => {
+                let sum = scalar::binary(&e, Binary::Add, &known(&terms[0]), &known(&terms[1]))?;
+                sum.ok_or_else(|| Error::Llvm(format!("no sum of {ty}")))?
+            }
+            Op::Unpack { whole, part } => {
+                let bits = scalar::pattern(&e, known(whole))?;
+                let prim = e.prim_of(bits);
+                let part = self.number(part)?;
+                let at = e.mul(e.resize(part, prim, false)?, e.int(prim, u64::from(ty.bits())))?;
+                let bits = e.lshr(bits, at)?;
+                let bits = e.resize(bits, Prim::int(ty.bits().max(8).next_power_of_two()), false)?;
+                let bits = match ty.bits() {
+                    narrow @ 0..8 => e.and(bits, e.int(Prim::I8, (1 << narrow) - 1))?,
+                    _ => bits,
+                };
+                scalar::of_pattern(&e, ty, bits)?
+            }
+            Op::Given { number } => {
+                let known = self.known.given.get(number).copied();
+                known.ok_or_else(|| Error::Llvm(format!("value {number} is not given here")))?
+            }
+        })
+    }
+
+    fn load_guarded(&mut self, array: u32, at: &Affine, guard: GuardId) -> Result<Val<'ctx>> {
+        let holds = if guard == ALWAYS { None } else { self.guard(guard)? };
+        let address = self.address(array, at)?;
+        let ty = self.tape.arrays[array as usize].shape.element_type;
+        let e = self.e;
+        let Some(holds) = holds else { return load(&e, ty, address) };
+        let (prim, parts) = storage(ty);
+        let stored =
+            e.if_else(holds, || load_stored(&e, ty, address), || Ok(vec![zero(&e, prim); parts as usize]))?;
+        Val::of_storage(&e, ty, &stored)
+    }
+
+    fn constant(&mut self, instr: hlo::InstrId, at: &Affine) -> Result<Val<'ctx>> {
+        let e = self.e;
+        let refuse = |why: &str| Error::from(hlo_codegen::Unsupported::new(self.tape.module, instr, why));
+        let literal = self.tape.literal(instr).ok_or_else(|| refuse("a constant without a value"))?;
+        let array = literal.as_array().ok_or_else(|| refuse("a constant that is no array"))?;
+        if let (Some(i), true) = (at.as_constant(), array.buffer.len() <= 1) {
+            return Ok(Val::constant(&e, &array.buffer, usize::try_from(i).unwrap_or(0)));
+        }
+        let ty = array.buffer.element_type();
+        let base = global(&e, &array.buffer)?;
+        let number = self.number(at)?;
+        let number = e.resize(number, Prim::I64, true)?;
+        load(&e, ty, e.address(base, e.mul(number, e.i64(ty.storage_bytes() as i64))?)?)
+    }
+}
+
+/// An integer of any type as one of another width, clamped to a range that fits that.
+pub(crate) fn clamped<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    x: &Val<'ctx>,
+    to: Prim,
+    low: i64,
+    high: i64,
+) -> Result<Value<'ctx>> {
+    let signed = x.ty().is_signed_integer();
+    let value = x.registers()[0];
+    let prim = Prim::int(e.prim_of(value).bits().max(to.bits()));
+    let mut value = e.resize(value, prim, signed)?;
+    // Unsigned numbers beyond the signed range are above every bound.
+    let (less, more) = match signed {
+        true => (IntPredicate::SLT, IntPredicate::SGT),
+        false => (IntPredicate::ULT, IntPredicate::UGT),
+    };
+    if signed || low > 0 {
+        let low = e.int(prim, low.cast_unsigned());
+        value = e.select(e.icmp(less, value, low)?, low, value)?;
+    }
+    let high = e.int(prim, high.cast_unsigned());
+    value = e.select(e.icmp(more, value, high)?, high, value)?;
+    e.resize(value, to, true)
+}
+
+/// What each part of an element is in memory, and how many parts there are.
+pub(crate) fn storage(ty: ElementType) -> (Prim, u32) {
+    (scalar::storage(ty), 1 + u32::from(ty.is_complex()))
+}
+
+/// Zero of a kind of lane.
+pub(crate) fn zero<'ctx>(e: &Emit<'_, 'ctx>, prim: Prim) -> Value<'ctx> {
+    if prim.is_float() { e.float(prim, 0.0) } else { e.int(prim, 0) }
+}
+
+fn load_stored<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, address: Value<'ctx>) -> Result<Vec<Value<'ctx>>> {
+    let (prim, parts) = storage(ty);
+    (0..u64::from(parts))
+        .map(|p| e.load(prim, e.address_at(address, p * prim.bytes())?, prim.bytes() as u32))
+        .collect()
+}
+
+/// The element at an address.
+pub(crate) fn load<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, address: Value<'ctx>) -> Result<Val<'ctx>> {
+    Val::of_storage(e, ty, &load_stored(e, ty, address)?)
+}
+
+/// Stores an element at an address.
+pub(crate) fn store<'ctx>(e: &Emit<'_, 'ctx>, value: &Val<'ctx>, address: Value<'ctx>) -> Result<()> {
+    for (p, part) in value.to_storage(e)?.into_iter().enumerate() {
+        let bytes = e.prim_of(part).bytes();
+        e.store(part, e.address_at(address, p as u64 * bytes)?, bytes as u32)?;
+    }
+    Ok(())
+}
+
+/// The elements of a constant, in global memory.
+fn global<'ctx>(e: &Emit<'_, 'ctx>, buffer: &hlo::Buffer) -> Result<Value<'ctx>> {
+    let ty = buffer.element_type();
+    let size = ty.storage_bytes();
+    // Narrow signed integers are extended in memory.
+    let unused = if ty.is_signed_integer() { 128 - ty.bits() } else { 0 };
+    let bytes: Vec<u64> = with_buffer!(buffer, v => v.iter().flat_map(|&x| {
+        let bits = (hlo::Bits::bits(x) << unused).cast_signed() >> unused;
+        bits.to_le_bytes().into_iter().take(size).map(u64::from)
+    }).collect());
+    let name = format!("constant.{}.{}", Space::Global as u8, e.module.get_globals().count());
+    Ok(e.constant_table(&name, Prim::I8, &bytes)?.into())
+}

@@ -1,0 +1,102 @@
+//! What compilation leaves, as data: the fused and scheduled module, its kernels, and PTX.
+//!
+//! This is what an artifact holds. Where values lie and the launch plan are not part of it: [`Compilation::assemble`] derives both,
+//! with no LLVM. **Invariant:** the plan of a program is one that this crate made from a module that verifies, so what comes
+//! from a file may be wrong only in its kernels.
+
+use std::sync::Arc;
+
+use hlo::{InstrId, Literal, Module, Shape};
+use hlo_codegen::buffers::{self, Questions};
+use hlo_codegen::compilation::AssembleError;
+use hlo_codegen::passes::facts;
+use hlo_codegen::run_time_sizes::RunTimeSizes;
+use hlo_codegen::{CompileError, Unsupported};
+use rustc_hash::FxHashMap;
+
+use crate::arch::Arch;
+use crate::kernel::{Kernel, Stage};
+use crate::lower::Lowered;
+use crate::plan;
+use crate::program::Program;
+
+/// The buffers of modules with more instructions are not checked.
+const MAX_CHECKED_INSTRUCTIONS: usize = 5_000;
+
+/// A compiled program before its buffers are assigned.
+#[derive(Debug)]
+pub struct Compilation {
+    /// What it was compiled for.
+    pub arch: Arch,
+    /// Fused and scheduled.
+    pub module: Module,
+    /// By the order of [`Lowered::kernels`].
+    pub kernels: Vec<Kernel>,
+    /// Texts of PTX, each a module of its own.
+    pub ptx: Vec<Arc<str>>,
+    /// For each symbol of a kernel function the text that has it.
+    pub symbols: FxHashMap<String, usize>,
+    /// What stands between the module and a program whose arguments or results have run-time sizes.
+    pub run_time_sizes: Option<RunTimeSizes>,
+}
+
+fn defect(message: impl Into<String>) -> CompileError {
+    AssembleError::Defect(message.into()).into()
+}
+
+impl Compilation {
+    /// Assigns buffers and writes the plan. `verify`: the buffers are checked. Errors: kernels that do not fit the module, buffers that overlap.
+    pub fn assemble(self, verify: bool) -> Result<Program, CompileError> {
+        let Compilation { arch, module, kernels, ptx, symbols, run_time_sizes } = self;
+        let lowered = Lowered::new(&module)?;
+        if lowered.kernels.len() != kernels.len() {
+            let (has, needs) = (kernels.len(), lowered.kernels.len());
+            return Err(defect(format!("{has} kernels of a module that takes {needs}")));
+        }
+        for stage in kernels.iter().flat_map(|k| &k.stages) {
+            let Stage::Launch(launch) = stage else { continue };
+            if !symbols.get(&launch.symbol).is_some_and(|&at| at < ptx.len()) {
+                return Err(defect(format!("there is no kernel function `{}`", launch.symbol)));
+            }
+        }
+        let kernels: FxHashMap<InstrId, Kernel> = lowered.kernels.iter().copied().zip(kernels).collect();
+        let scratch = |id: InstrId| kernels.get(&id).map_or(0, |k| k.scratch_bytes);
+        let whole = |_: InstrId| false;
+        let questions = Questions { scratch: &scratch, whole: &whole };
+        let assigned = buffers::assign(&module, &questions)?;
+        if verify && module.instruction_capacity() <= MAX_CHECKED_INSTRUCTIONS {
+            buffers::check::check(&module, &assigned, &questions)
+                .map_err(|why| defect(format!("buffers: {why}")))?;
+        }
+        let mut constants = Vec::with_capacity(assigned.constants.len());
+        for &(id, leaf) in &assigned.constants {
+            constants.push(constant(&module, id, leaf as usize)?);
+        }
+        let shape = module.program_shape(module.entry());
+        let shape = shape.ok_or_else(|| defect("a program without a result"))?;
+        let plan = plan::write(&module, &lowered, &assigned, &kernels);
+        Ok(Program {
+            name: module.name.to_string(),
+            arch,
+            parameters: shape.parameters.iter().map(Shape::without_layout).collect(),
+            result: shape.result.without_layout(),
+            ptx,
+            symbols,
+            buffers: assigned.assignment,
+            constants,
+            plan,
+            run_time_sizes,
+        })
+    }
+}
+
+/// An array leaf of a constant.
+fn constant(module: &Module, id: InstrId, leaf: usize) -> Result<Arc<Literal>, Unsupported> {
+    let missing = || Unsupported::new(module, id, "a constant whose value is not in the text");
+    let literal = facts::literal(module, id).ok_or_else(missing)?;
+    if literal.as_array().is_some() {
+        return Ok(Arc::clone(literal));
+    }
+    let array = literal.arrays().get(leaf).map(|&a| a.clone()).ok_or_else(missing)?;
+    Ok(Arc::new(Literal::Array(array)))
+}

@@ -1,0 +1,116 @@
+//! The driver: from a verified module to PTX and launches.
+
+use std::sync::Arc;
+
+use hlo::Module;
+use hlo_codegen::CompileError;
+use hlo_codegen::cpu::llvm::{Level, Target, new_context, workers};
+use hlo_codegen::front;
+use hlo_codegen::passes::{Pipeline, Steps};
+use hlo_interp::cancel;
+use rustc_hash::FxHashMap;
+
+use crate::arch::Arch;
+use crate::compilation::Compilation;
+use crate::kernel::{Kernel, Stage};
+use crate::kernels::{self, Unit};
+use crate::lower::{Lowered, Lowering};
+
+/// How to compile.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What for.
+    pub arch: Arch,
+    /// How much to optimize, 0 to 3: which passes run ([`Pipeline::gpu`]) and what LLVM does.
+    pub opt_level: u8,
+    /// Threads to compile on; 0: as many as there are cores.
+    pub threads: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { arch: Arch::default(), opt_level: 2, threads: 0 }
+    }
+}
+
+/// Compiles a verified module.
+pub fn compile(module: &Module, options: &Options) -> Result<Compilation, CompileError> {
+    compile_watched(module, options, &Pipeline::gpu(options.opt_level), &mut ())
+}
+
+/// The same with other passes, telling of every pass.
+pub fn compile_watched(
+    module: &Module,
+    options: &Options,
+    pipeline: &Pipeline,
+    steps: &mut dyn Steps,
+) -> Result<Compilation, CompileError> {
+    let level = Level::ALL[usize::from(options.opt_level).min(Level::ALL.len() - 1)];
+    let target = Target::nvptx(options.arch.name(), level)?;
+    let (module, run_time_sizes) =
+        front::fused_and_scheduled(module, pipeline, steps, &mut |_| cancel::poll())?;
+    let lowered = Lowered::new(&module)?;
+    let (kernels, ptx, symbols) = emit(&module, &lowered, &target, options)?;
+    Ok(Compilation { arch: options.arch, module, kernels, ptx, symbols, run_time_sizes })
+}
+
+/// Kernels by [`Lowered::kernels`], texts of PTX, and which has which symbol.
+type Made = (Vec<Kernel>, Vec<Arc<str>>, FxHashMap<String, usize>);
+
+fn emit(
+    module: &Module,
+    lowered: &Lowered,
+    target: &Target,
+    options: &Options,
+) -> Result<Made, CompileError> {
+    let count = lowered.kernels.len();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = if options.threads == 0 { cores } else { options.threads.min(cores) };
+    let units = threads.min(count);
+    // Neighbours are alike: each unit takes some of all parts of the program.
+    let of_unit = |unit: usize| (unit..count).step_by(units.max(1));
+    let made = workers::run(units, &|unit| emit_unit(module, lowered, of_unit(unit), target, options.arch));
+    let mut kernels = vec![Kernel::default(); count];
+    let mut texts = Vec::new();
+    let mut symbols = FxHashMap::default();
+    for unit in made {
+        let (unit, text) = unit??;
+        for (place, kernel) in unit {
+            for stage in &kernel.stages {
+                if let Stage::Launch(launch) = stage {
+                    symbols.insert(launch.symbol.clone(), texts.len());
+                }
+            }
+            kernels[place] = kernel;
+        }
+        texts.push(text);
+    }
+    Ok((kernels, texts, symbols))
+}
+
+/// Some of the kernels, each with its place, and their PTX.
+type Emitted = (Vec<(usize, Kernel)>, Arc<str>);
+
+fn emit_unit(
+    module: &Module,
+    lowered: &Lowered,
+    places: impl Iterator<Item = usize>,
+    target: &Target,
+    arch: Arch,
+) -> Result<Emitted, CompileError> {
+    let context = new_context();
+    let llvm = context.create_module(&module.name);
+    target.prepare(&llvm)?;
+    let builder = context.create_builder();
+    let unit = Unit { context: &context, llvm: &llvm, builder: &builder, target, arch };
+    let mut made = Vec::new();
+    for place in places {
+        cancel::poll();
+        let id = lowered.kernels[place];
+        let Some(&Lowering::Kernel(family)) = lowered.decisions.get(&id) else { continue };
+        made.push((place, kernels::emit(&unit, module, id, family, &format!("k{place}"))?));
+    }
+    target.optimize(&llvm)?;
+    cancel::poll();
+    Ok((made, target.assembly(&llvm)?.into()))
+}

@@ -1,0 +1,170 @@
+//! Loop fusions and single elementwise or data movement instructions: a thread computes some neighbouring elements of the results.
+//!
+//! **Invariant:** a thread loads all that it reads before it stores anything, and what it stores nobody else reads where memory is shared.
+
+use hlo::{InstrId, Module, Opcode};
+use hlo_codegen::Unsupported;
+use hlo_codegen::cpu::llvm::{Axis, Special};
+use hlo_codegen::cpu::llvm::{IntPredicate, Prim, Result};
+use hlo_codegen::tape::index::{Affine, Index};
+use hlo_codegen::tape::{NodeId, Tape};
+
+use super::{Unit, launch};
+use crate::code::Code;
+use crate::kernel::{Argument, Kernel, Stage};
+use crate::subject::{Root, Subject};
+
+/// Threads of a block.
+const THREADS: u32 = 256;
+
+/// Bytes of the widest access.
+const ACCESS_BYTES: i64 = 16;
+
+/// The most nodes of the tape that a thread computes for several elements.
+const MAX_NODES: usize = 4096;
+
+/// A value and where it is stored.
+pub(crate) struct Output {
+    pub(crate) node: NodeId,
+    pub(crate) array: u32,
+    pub(crate) at: Affine,
+}
+
+/// Results of the same dimensions, or windows of such.
+struct Space<'m> {
+    dims: Vec<i64>,
+    roots: Vec<(Root<'m>, Option<InstrId>)>,
+}
+
+/// The update of a root that writes a window of its operand, which lies where the result lies.
+pub(crate) fn in_place_update(module: &Module, root: InstrId, is_alone: bool) -> Option<InstrId> {
+    let instr = module.instr(root);
+    if instr.opcode != Opcode::DynamicUpdateSlice {
+        return None;
+    }
+    let &[of, update, ..] = instr.operands() else { return None };
+    let sole = module.users(of).len() == 1 && module.instr(of).opcode == Opcode::Parameter;
+    let empty = module.instr(of).shape.as_array().is_none_or(|a| a.elements() == 0);
+    ((sole || is_alone) && !empty).then_some(update)
+}
+
+/// Emits an instruction.
+pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &str) -> Result<Kernel> {
+    let Subject { tape, roots, arrays } = Subject::new(module, id)?;
+    let is_alone = module.instr(id).opcode == Opcode::DynamicUpdateSlice;
+    let mut spaces: Vec<Space<'_>> = Vec::new();
+    for root in roots {
+        let update = in_place_update(module, root.instr, is_alone);
+        let shape = match update {
+            Some(update) => module.instr(update).shape.expect_array(),
+            None => root.shape,
+        };
+        let dims: Vec<i64> = shape.dims.to_vec();
+        match spaces.iter_mut().find(|s| s.dims == dims) {
+            Some(space) => space.roots.push((root, update)),
+            None => spaces.push(Space { dims, roots: vec![(root, update)] }),
+        }
+    }
+    let mut kernel = Kernel::default();
+    for (n, space) in spaces.iter().filter(|s| !s.dims.contains(&0)).enumerate() {
+        let symbol = if n == 0 { symbol.to_owned() } else { format!("{symbol}_{n}") };
+        emit_space(unit, module, id, &tape, space, arrays, &symbol, &mut kernel)?;
+    }
+    Ok(kernel)
+}
+
+/// What is stored of an element of a space: of all its roots.
+fn outputs(
+    tape: &mut Tape<'_>,
+    space: &Space<'_>,
+    index: &Index,
+    into: &mut Vec<Output>,
+) -> std::result::Result<(), Unsupported> {
+    for (root, update) in &space.roots {
+        let (node, to) = match update {
+            Some(update) => {
+                let starts = tape.window_starts(root.instr, 2, &root.shape.dims, &space.dims)?;
+                let to: Index = index.iter().zip(&starts).map(|(x, s)| tape.space.add(x, s)).collect();
+                (tape.node(*update, 0, index)?, to)
+            }
+            None => (tape.node(root.instr, root.leaf, index)?, index.clone()),
+        };
+        let at = tape.space.linear(&to, &root.shape.dims);
+        into.push(Output { node, array: root.array, at });
+    }
+    Ok(())
+}
+
+/// The variable that counts threads.
+const THREAD: u32 = 0;
+
+#[expect(clippy::too_many_arguments, reason = "what a kernel is made of")]
+fn emit_space(
+    unit: &Unit<'_, '_>,
+    module: &Module,
+    id: InstrId,
+    tape: &Tape<'_>,
+    space: &Space<'_>,
+    arrays: u32,
+    symbol: &str,
+    kernel: &mut Kernel,
+) -> Result<()> {
+    let elements: i64 = space.dims.iter().product();
+    // One element after the other, as many as the widest access has and leave a thread for each lane of the device.
+    let widest = space.roots.iter().map(|(r, _)| r.shape.element_type.storage_bytes() as i64).max();
+    let figures = unit.arch.figures();
+    let resident = i64::from(figures.multiprocessors) * i64::from(figures.resident_threads);
+    let mut per_thread = (ACCESS_BYTES / widest.unwrap_or(1)).clamp(1, 8);
+    while per_thread > 1 && (elements % per_thread != 0 || elements / per_thread < resident) {
+        per_thread /= 2;
+    }
+    let (tape, outputs) = loop {
+        let mut tape = tape.clone();
+        let mut stored = Vec::new();
+        let thread = tape.space.var(THREAD, elements / per_thread);
+        for element in 0..per_thread {
+            let number = thread.times(per_thread).plus(element);
+            let index = tape.space.delinear(&number, &space.dims);
+            outputs(&mut tape, space, &index, &mut stored)?;
+        }
+        if per_thread == 1 || tape.nodes.len() <= MAX_NODES {
+            break (tape, stored);
+        }
+        per_thread /= 2;
+    };
+    let threads = elements / per_thread;
+    let blocks = (threads + i64::from(THREADS) - 1) / i64::from(THREADS);
+    let (e, arguments) = unit.begin(symbol, arrays, 0, THREADS)?;
+    // The number of a thread, in 32 bits where all fit.
+    let wide = blocks.saturating_mul(i64::from(THREADS)) > i64::from(i32::MAX);
+    let prim = if wide { Prim::I64 } else { Prim::I32 };
+    let block = e.resize(e.special(Special::Ctaid(Axis::X))?, prim, false)?;
+    let lane = e.resize(e.special(Special::Tid(Axis::X))?, prim, false)?;
+    let thread = e.add(e.mul(block, e.int(prim, u64::from(THREADS)))?, lane)?;
+    let body = || -> Result<()> {
+        let mut code = Code::new(e, &tape, &arguments);
+        code.set_var(THREAD, thread);
+        let mut values = Vec::with_capacity(outputs.len());
+        for output in &outputs {
+            values.push(code.value(output.node)?);
+        }
+        // Addresses too before anything is stored: they may depend on what is read.
+        for output in &outputs {
+            code.address(output.array, &output.at)?;
+        }
+        for (output, value) in outputs.iter().zip(&values) {
+            code.store(value, output.array, &output.at)?;
+        }
+        Ok(())
+    };
+    if threads == blocks * i64::from(THREADS) {
+        body()?;
+    } else {
+        let inside = e.icmp(IntPredicate::ULT, thread, e.int(prim, threads.cast_unsigned()))?;
+        e.if_then(inside, body)?;
+    }
+    e.return_void()?;
+    let arguments = (0..arrays).map(Argument::Array).collect();
+    kernel.stages.push(Stage::Launch(launch(module, id, symbol, blocks, THREADS, arguments)?));
+    Ok(())
+}

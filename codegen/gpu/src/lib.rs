@@ -1,0 +1,33 @@
+//! Compiles HLO for NVIDIA GPUs.
+//!
+//! ```text
+//! Module ──passes, fusion, schedule (hlo-codegen)──> kernels per instruction ──LLVM NVPTX──> PTX ┐
+//!                                                        └──buffers──> launch plan ──────────────┴─> Program ──run──> results
+//! ```
+//!
+//! [`lower`] says how each instruction is executed, [`kernels`] emits it, one file a family, [`plan`] writes the launches,
+//! [`run`] executes a program on a [`run::Device`]: the interpreter of PTX ([`interpreted`]), which checks every access, or a GPU.
+//!
+//! **Invariants:** a [`program::Program`] is data: PTX text, launches, constants. Plan and buffers are derived from the module and
+//! the kernels without LLVM. Results are deterministic: no atomics on floats, reductions combine in an order that shapes alone decide.
+#![forbid(unsafe_code)]
+
+pub mod arch;
+#[cfg(feature = "llvm")]
+mod code;
+pub mod compilation;
+#[cfg(feature = "llvm")]
+pub mod compile;
+pub mod interpreted;
+pub mod kernel;
+#[cfg(feature = "llvm")]
+pub mod kernels;
+pub mod lower;
+pub mod plan;
+pub mod program;
+pub mod run;
+#[cfg(feature = "llvm")]
+mod subject;
+
+/// How every refusal of this compiler begins.
+pub const REFUSAL: &str = "the compiler for GPUs does not support ";

@@ -1,0 +1,276 @@
+//! How each instruction of a fused and scheduled module is executed on a GPU. No LLVM here: what is loaded from a file is decided on again.
+
+use hlo::attrs::AttrKey;
+use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode, Shape};
+use hlo_codegen::Unsupported;
+use hlo_codegen::buffers::control_computations;
+use hlo_codegen::program::array_bytes;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// How deep loops and branches may nest.
+const MAX_DEPTH: usize = 200;
+
+/// The family of kernels that executes an instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Family {
+    /// Every element of every result is an expression of elements of operands.
+    Loop,
+    /// Dimensions are folded, with producers and what follows in the same kernel.
+    Reduce,
+    /// A contraction of two operands.
+    Dot,
+    /// A convolution.
+    Convolution,
+    /// Windows of an array are folded.
+    ReduceWindow,
+    /// A prefix operation along a dimension.
+    Scan,
+    /// Updates at indices that the program computes.
+    Scatter,
+    /// Updates where a window selects.
+    SelectAndScatter,
+    /// Lines are sorted.
+    Sort,
+    /// The greatest of each line.
+    TopK,
+    /// A discrete Fourier transform.
+    Fft,
+    /// Random bits by a counter.
+    RandomBits,
+}
+
+/// How an instruction is executed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lowering {
+    /// Not at all: it is another name of what is there.
+    Nothing,
+    /// By kernels of its own.
+    Kernel(Family),
+    /// By copying bytes.
+    Copy,
+    /// By running what it calls.
+    While,
+    /// By running a branch.
+    Conditional,
+    /// By running what it calls.
+    Call,
+}
+
+/// Refuses values that have no place in memory, or whose size is not known before the program runs.
+fn check_shapes(module: &Module, id: InstrId) -> Result<(), Unsupported> {
+    let mut problem = None;
+    module.instr(id).shape.for_each_leaf(&mut |leaf| {
+        let found = match leaf {
+            Shape::Array(a) if a.is_dynamic() => Some("an array whose size is known only at run time"),
+            Shape::Array(a) if array_bytes(a).is_none() => Some("an array larger than memory can be"),
+            Shape::Buffer(_) => Some("a mutable buffer"),
+            Shape::Array(_) | Shape::Token | Shape::Opaque | Shape::Tuple(_) => None,
+        };
+        problem = problem.or(found);
+    });
+    match problem {
+        Some(problem) => Err(Unsupported::new(module, id, problem)),
+        None => Ok(()),
+    }
+}
+
+/// Decides how an instruction is executed. Errors: nothing executes it.
+pub fn decide(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
+    check_shapes(module, id)?;
+    let refuse = |reason: &str| Err(Unsupported::new(module, id, reason));
+    let opcode = module.instr(id).opcode;
+    match opcode {
+        Opcode::Parameter
+        | Opcode::Constant
+        | Opcode::Tuple
+        | Opcode::GetTupleElement
+        | Opcode::OptBarrier
+        | Opcode::AddDependency
+        | Opcode::AfterAll
+        | Opcode::Domain => Ok(Lowering::Nothing),
+        Opcode::Copy | Opcode::Reshape => Ok(Lowering::Copy),
+        Opcode::Bitcast if hlo_codegen::buffers::alias_of(module, id).is_some() => Ok(Lowering::Nothing),
+        Opcode::Bitcast => refuse("a bitcast that is no view of its operand"),
+        Opcode::Fusion => fusion(module, id),
+        Opcode::While => Ok(Lowering::While),
+        Opcode::Conditional => Ok(Lowering::Conditional),
+        Opcode::Call => Ok(Lowering::Call),
+        Opcode::Reduce => Ok(Lowering::Kernel(Family::Reduce)),
+        Opcode::Abs
+        | Opcode::Acos
+        | Opcode::Acosh
+        | Opcode::Asin
+        | Opcode::Asinh
+        | Opcode::Atanh
+        | Opcode::Cbrt
+        | Opcode::Ceil
+        | Opcode::Convert
+        | Opcode::Cosine
+        | Opcode::Cosh
+        | Opcode::CountLeadingZeros
+        | Opcode::Erf
+        | Opcode::Exponential
+        | Opcode::ExponentialMinusOne
+        | Opcode::Floor
+        | Opcode::Imag
+        | Opcode::IsFinite
+        | Opcode::Log
+        | Opcode::LogPlusOne
+        | Opcode::Logistic
+        | Opcode::Negate
+        | Opcode::Not
+        | Opcode::Popcnt
+        | Opcode::Real
+        | Opcode::ReducePrecision
+        | Opcode::RoundNearestAfz
+        | Opcode::RoundNearestEven
+        | Opcode::Rsqrt
+        | Opcode::Sign
+        | Opcode::Sine
+        | Opcode::Sinh
+        | Opcode::Sqrt
+        | Opcode::Tan
+        | Opcode::Tanh
+        | Opcode::Add
+        | Opcode::And
+        | Opcode::Atan2
+        | Opcode::Compare
+        | Opcode::Complex
+        | Opcode::Divide
+        | Opcode::Maximum
+        | Opcode::Minimum
+        | Opcode::Mulhi
+        | Opcode::Multiply
+        | Opcode::Or
+        | Opcode::Power
+        | Opcode::Remainder
+        | Opcode::ShiftLeft
+        | Opcode::ShiftRightArithmetic
+        | Opcode::ShiftRightLogical
+        | Opcode::StochasticConvert
+        | Opcode::Subtract
+        | Opcode::Xor
+        | Opcode::Clamp
+        | Opcode::Select
+        | Opcode::BitcastConvert
+        | Opcode::Broadcast
+        | Opcode::Concatenate
+        | Opcode::DynamicSlice
+        | Opcode::DynamicUpdateSlice
+        | Opcode::Gather
+        | Opcode::Iota
+        | Opcode::Map
+        | Opcode::Pad
+        | Opcode::Reverse
+        | Opcode::Slice
+        | Opcode::Transpose => Ok(Lowering::Kernel(Family::Loop)),
+        Opcode::Dot => Ok(Lowering::Kernel(Family::Dot)),
+        Opcode::Convolution => Ok(Lowering::Kernel(Family::Convolution)),
+        Opcode::ReduceWindow => Ok(Lowering::Kernel(Family::ReduceWindow)),
+        Opcode::Scan => Ok(Lowering::Kernel(Family::Scan)),
+        Opcode::Scatter => Ok(Lowering::Kernel(Family::Scatter)),
+        Opcode::SelectAndScatter => Ok(Lowering::Kernel(Family::SelectAndScatter)),
+        Opcode::Sort => Ok(Lowering::Kernel(Family::Sort)),
+        Opcode::Topk => Ok(Lowering::Kernel(Family::TopK)),
+        Opcode::Fft => Ok(Lowering::Kernel(Family::Fft)),
+        Opcode::RngBitGenerator => Ok(Lowering::Kernel(Family::RandomBits)),
+        Opcode::DynamicReshape | Opcode::GetDimensionSize | Opcode::SetDimensionSize => {
+            refuse("sizes known only at run time")
+        }
+        Opcode::RaggedDot
+        | Opcode::ScaledDot
+        | Opcode::BatchNormGrad
+        | Opcode::BatchNormInference
+        | Opcode::BatchNormTraining
+        | Opcode::Cholesky
+        | Opcode::TriangularSolve
+        | Opcode::CustomCall => refuse("there is no kernel for it"),
+        Opcode::Rng
+        | Opcode::RngGetAndUpdateState
+        | Opcode::AsyncStart
+        | Opcode::AsyncUpdate
+        | Opcode::AsyncDone
+        | Opcode::CopyStart
+        | Opcode::CopyDone
+        | Opcode::Infeed
+        | Opcode::Outfeed
+        | Opcode::Recv
+        | Opcode::RecvDone
+        | Opcode::Send
+        | Opcode::SendDone
+        | Opcode::AllGather
+        | Opcode::AllGatherStart
+        | Opcode::AllGatherDone
+        | Opcode::AllReduce
+        | Opcode::AllReduceStart
+        | Opcode::AllReduceDone
+        | Opcode::AllToAll
+        | Opcode::CollectiveBroadcast
+        | Opcode::CollectivePermute
+        | Opcode::CollectivePermuteStart
+        | Opcode::CollectivePermuteDone
+        | Opcode::CollectiveReduce
+        | Opcode::RaggedAllToAll
+        | Opcode::ReduceScatter
+        | Opcode::PartitionId
+        | Opcode::ReplicaId => refuse("other devices, hosts or earlier runs have a part in it"),
+    }
+}
+
+/// The family of a fusion: that of what is in it and is no expression of single elements.
+fn fusion(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
+    let computation = module.instr(id).attrs.computation(AttrKey::Calls);
+    let computation = computation.ok_or_else(|| Unsupported::new(module, id, "it calls nothing"))?;
+    let root = module.root(computation);
+    if module.instr(root).opcode == Opcode::Scatter {
+        return Ok(Lowering::Kernel(Family::Scatter));
+    }
+    let folds = module.instructions(computation).any(|i| hlo_codegen::fusion::is_fold(module, i));
+    Ok(Lowering::Kernel(if folds { Family::Reduce } else { Family::Loop }))
+}
+
+/// The decisions on all instructions that run.
+#[derive(Debug, Default)]
+pub struct Lowered {
+    /// By instruction.
+    pub decisions: FxHashMap<InstrId, Lowering>,
+    /// The instructions that have kernels, in order.
+    pub kernels: Vec<InstrId>,
+}
+
+impl Lowered {
+    /// Decides on every instruction that is reached from the entry through control flow.
+    pub fn new(module: &Module) -> Result<Self, Unsupported> {
+        let mut lowered = Self::default();
+        let mut stack: Vec<(ComputationId, usize)> = vec![(module.entry(), 0)];
+        let mut seen = FxHashSet::default();
+        while let Some((computation, depth)) = stack.pop() {
+            if !seen.insert(computation) {
+                continue;
+            }
+            for id in module.instructions(computation) {
+                let decision = decide(module, id)?;
+                if matches!(decision, Lowering::While | Lowering::Conditional | Lowering::Call) {
+                    if depth == MAX_DEPTH {
+                        let reason = format!("calls, loops and branches nested deeper than {MAX_DEPTH}");
+                        return Err(Unsupported::new(module, id, reason));
+                    }
+                    stack.extend(control_computations(module, id).into_iter().map(|c| (c, depth + 1)));
+                }
+                if matches!(decision, Lowering::Kernel(_)) {
+                    lowered.kernels.push(id);
+                }
+                lowered.decisions.insert(id, decision);
+            }
+        }
+        Ok(lowered)
+    }
+}
+
+/// Bytes of an array leaf.
+///
+/// # Panics
+/// If it is larger than memory can be, which [`decide`] refuses.
+pub fn bytes_of(shape: &ArrayShape) -> u64 {
+    array_bytes(shape).expect("invariant: decided on")
+}

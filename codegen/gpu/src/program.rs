@@ -1,0 +1,139 @@
+//! What the compiler makes: data that [`crate::run`] executes.
+
+use std::sync::Arc;
+
+use hlo::{ArrayShape, Literal, Shape};
+use hlo_codegen::buffers::{Assignment, Slice};
+use hlo_codegen::program::arrays;
+use hlo_codegen::run_time_sizes::RunTimeSizes;
+
+use crate::arch::Arch;
+
+/// An argument of a launch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Argument {
+    /// The address of a slice of the program's memory.
+    Slice(Slice),
+    /// A number.
+    Word(u64),
+}
+
+/// A launch of a kernel function.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Launch {
+    /// The symbol of the function.
+    pub symbol: String,
+    /// Blocks along each dimension.
+    pub grid: [u32; 3],
+    /// Threads of a block along each dimension.
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub shared_bytes: u32,
+    /// Its arguments.
+    pub arguments: Vec<Argument>,
+}
+
+/// What a step does.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Action {
+    /// Launches a kernel function.
+    Launch(Launch),
+    /// Copies bytes between slices of the same size that do not overlap.
+    Copy {
+        /// From here.
+        from: Slice,
+        /// To there.
+        to: Slice,
+    },
+    /// Sets all bytes of a slice.
+    Fill {
+        /// Where.
+        to: Slice,
+        /// To what.
+        byte: u8,
+    },
+    /// Runs `condition`, and while `predicate` is then true `body`, and again.
+    While {
+        /// Computes the predicate.
+        condition: Plan,
+        /// A `pred[]`.
+        predicate: Slice,
+        /// Computes the next state, in the place of this one.
+        body: Plan,
+    },
+    /// Runs one of the branches.
+    Conditional {
+        /// A `pred[]` (true: the first branch) or an `s32[]` (out of range: the last).
+        selector: Slice,
+        /// Whether it is a `pred[]`.
+        is_predicate: bool,
+        /// Each leaves its result in the slices of the conditional's.
+        branches: Vec<Plan>,
+    },
+}
+
+/// One thing to do.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Step {
+    /// The instruction that it executes, for profiles and errors.
+    pub name: String,
+    /// What is done.
+    pub action: Action,
+}
+
+/// Steps in order.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Plan {
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+impl Plan {
+    /// How many launches of kernels there are, those of loops and branches counted once.
+    pub fn launches(&self) -> usize {
+        let of = |step: &Step| match &step.action {
+            Action::Launch(_) => 1,
+            Action::Copy { .. } | Action::Fill { .. } => 0,
+            Action::While { condition, body, .. } => condition.launches() + body.launches(),
+            Action::Conditional { branches, .. } => branches.iter().map(Plan::launches).sum(),
+        };
+        self.steps.iter().map(of).sum()
+    }
+}
+
+/// A compiled program.
+#[derive(Debug)]
+pub struct Program {
+    /// The entry's name.
+    pub name: String,
+    /// What it was compiled for.
+    pub arch: Arch,
+    /// Shapes of the entry's parameters.
+    pub parameters: Vec<Shape>,
+    /// Shape of the entry's result.
+    pub result: Shape,
+    /// Texts of PTX, each a module of its own; the symbols of kernels are unique over all of them.
+    pub ptx: Vec<Arc<str>>,
+    /// For each symbol of a kernel function the module that has it.
+    pub symbols: rustc_hash::FxHashMap<String, usize>,
+    /// Where every value lies.
+    pub buffers: Assignment,
+    /// Values of the constant allocations, by `AllocationKind::Constant`.
+    pub constants: Vec<Arc<Literal>>,
+    /// What to do, in order.
+    pub plan: Plan,
+    /// What stands between it and a program whose arguments or results have sizes that the run says.
+    pub run_time_sizes: Option<RunTimeSizes>,
+}
+
+impl Program {
+    /// The array leaves of all parameters, in order.
+    pub fn parameter_leaves(&self) -> impl Iterator<Item = &ArrayShape> {
+        self.parameters.iter().flat_map(arrays)
+    }
+
+    /// The array leaves of the result, in order.
+    pub fn result_leaves(&self) -> Vec<&ArrayShape> {
+        arrays(&self.result).collect()
+    }
+}

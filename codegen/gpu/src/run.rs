@@ -1,0 +1,206 @@
+//! Executes a program on a device.
+//!
+//! **Invariant:** what a device is asked for is launches, copies and fills of slices in the order of the plan; predicates and selectors of control flow
+//! are the only values that are read back before the end.
+
+use std::fmt;
+
+use hlo::diag::codes;
+use hlo::{ArrayLiteral, Diagnostic, Literal, Span};
+use hlo_codegen::buffers::{AllocationKind, Slice};
+use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
+use hlo_interp::cancel;
+
+use crate::program::{Action, Launch, Plan, Program};
+
+/// Memory of a program, and what is done to it.
+pub trait Device {
+    /// Makes allocation `index` of the program, of so many bytes; `contents`: what is in it.
+    fn allocate(
+        &mut self,
+        index: usize,
+        name: &str,
+        bytes: u64,
+        contents: Option<&[u8]>,
+    ) -> Result<(), RunError>;
+    /// Launches a kernel function for an instruction.
+    fn launch(&mut self, instruction: &str, launch: &Launch) -> Result<(), RunError>;
+    /// Copies bytes between slices of one size that do not overlap.
+    fn copy(&mut self, from: Slice, to: Slice) -> Result<(), RunError>;
+    /// Sets all bytes of a slice.
+    fn fill(&mut self, to: Slice, byte: u8) -> Result<(), RunError>;
+    /// The bytes of a slice, after all that was asked for before. `what` names it in errors.
+    fn read(&mut self, slice: Slice, what: &str) -> Result<Vec<u8>, RunError>;
+}
+
+/// Why there is no result.
+#[derive(Clone, Debug)]
+pub enum RunError {
+    /// The arguments are not those of the program.
+    Arguments(String),
+    /// There is not enough memory.
+    OutOfMemory(String),
+    /// It took more steps, or instructions of threads, than it may.
+    OutOfFuel(String),
+    /// It took longer than it may.
+    TimedOut(String),
+    /// A kernel did what none may: what the checker of the interpreter or the device reports.
+    Kernel(String),
+    /// The device, or the interpreter of PTX, does not execute it.
+    Unsupported(String),
+    /// A check of a run-time size.
+    Sizes(Box<hlo_interp::RunError>),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Arguments(m)
+            | RunError::OutOfMemory(m)
+            | RunError::OutOfFuel(m)
+            | RunError::TimedOut(m)
+            | RunError::Kernel(m)
+            | RunError::Unsupported(m) => f.write_str(m),
+            RunError::Sizes(e) => e.to_diagnostic().message.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl RunError {
+    /// As an error for people.
+    pub fn diagnostic(&self) -> Diagnostic {
+        let code = match self {
+            RunError::Sizes(e) => return e.to_diagnostic(),
+            RunError::Arguments(_) => codes::WRONG_ARGUMENTS,
+            RunError::OutOfMemory(_) => codes::OUT_OF_MEMORY,
+            RunError::OutOfFuel(_) => codes::OUT_OF_FUEL,
+            RunError::TimedOut(_) => codes::ENGINE_TIMED_OUT,
+            RunError::Kernel(_) => codes::COMPILER_DEFECT,
+            RunError::Unsupported(_) => codes::UNSUPPORTED_OPCODE,
+        };
+        Diagnostic::error(code, Span::NONE, self.to_string())
+    }
+}
+
+/// How far a run may go.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Steps of the plan, those of loops each time.
+    pub steps: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { steps: u64::MAX }
+    }
+}
+
+/// Runs a program on arguments: one literal a parameter. Gives the array leaves of its result.
+pub fn execute(
+    program: &Program,
+    device: &mut dyn Device,
+    arguments: &[&Literal],
+    limits: Limits,
+) -> Result<Vec<ArrayLiteral>, RunError> {
+    let leaves: Vec<&ArrayLiteral> = arguments.iter().flat_map(|a| a.arrays()).collect();
+    let lifted: Vec<ArrayLiteral>;
+    let leaves: Vec<&ArrayLiteral> = match &program.run_time_sizes {
+        Some(sizes) => {
+            lifted = sizes.pad(leaves.into_iter()).map_err(RunError::Arguments)?;
+            lifted.iter().collect()
+        }
+        None => leaves,
+    };
+    let expected: Vec<_> = program.parameter_leaves().collect();
+    if expected.len() != leaves.len() {
+        let (takes, got) = (expected.len(), leaves.len());
+        return Err(RunError::Arguments(format!("the program takes {takes} arrays, {got} are given")));
+    }
+    for (n, (shape, array)) in expected.iter().zip(&leaves).enumerate() {
+        if shape.elements() != array.buffer.len() || shape.element_type != array.buffer.element_type() {
+            let got = array.buffer.element_type();
+            return Err(RunError::Arguments(format!(
+                "array {n} is {got}[{}], the program takes {shape}",
+                array.buffer.len()
+            )));
+        }
+    }
+    for (index, allocation) in program.buffers.allocations.iter().enumerate() {
+        let (name, contents) = match allocation.kind {
+            AllocationKind::Parameter { leaf, .. } => {
+                (format!("parameter {leaf}"), leaves.get(leaf as usize).map(|a| bytes_of(&a.buffer)))
+            }
+            AllocationKind::Constant { index } => {
+                let array = program.constants.get(index as usize).and_then(|l| l.as_array());
+                (format!("constant {index}"), array.map(|a| bytes_of(&a.buffer)))
+            }
+            AllocationKind::Result { leaf } => (format!("result {leaf}"), None),
+            AllocationKind::Arena => ("temporaries".to_owned(), None),
+            AllocationKind::Frame => ("scratch memory".to_owned(), None),
+        };
+        device.allocate(index, &name, allocation.bytes, contents)?;
+    }
+    let mut run = Run { device, steps: limits.steps };
+    run.plan(&program.plan)?;
+    let mut results = Vec::new();
+    for (leaf, (slice, shape)) in program.buffers.results.iter().zip(program.result_leaves()).enumerate() {
+        let bytes = run.device.read(*slice, &format!("result {leaf}"))?;
+        let buffer = buffer_of(shape.element_type, &bytes);
+        results.push(ArrayLiteral { dims: shape.dims.clone(), buffer: buffer.into() });
+    }
+    match &program.run_time_sizes {
+        Some(sizes) => sizes.cut(results).map_err(|e| RunError::Sizes(Box::new(e))),
+        None => Ok(results),
+    }
+}
+
+struct Run<'a> {
+    device: &'a mut dyn Device,
+    steps: u64,
+}
+
+impl Run<'_> {
+    fn plan(&mut self, plan: &Plan) -> Result<(), RunError> {
+        for step in &plan.steps {
+            cancel::poll();
+            let left = self.steps.checked_sub(1);
+            self.steps =
+                left.ok_or_else(|| RunError::OutOfFuel("the program takes more steps than it may".into()))?;
+            match &step.action {
+                Action::Launch(launch) => self.device.launch(&step.name, launch)?,
+                Action::Copy { from, to } => self.device.copy(*from, *to)?,
+                Action::Fill { to, byte } => self.device.fill(*to, *byte)?,
+                Action::While { condition, predicate, body } => loop {
+                    self.plan(condition)?;
+                    let what = format!("the predicate of `{}`", step.name);
+                    if self.device.read(*predicate, &what)?.first().is_none_or(|&b| b == 0) {
+                        break;
+                    }
+                    self.plan(body)?;
+                    let left = self.steps.checked_sub(1);
+                    self.steps = left.ok_or_else(|| {
+                        RunError::OutOfFuel(format!(
+                            "the loop `{}` takes more iterations than it may",
+                            step.name
+                        ))
+                    })?;
+                },
+                Action::Conditional { selector, is_predicate, branches } => {
+                    let what = format!("the selector of `{}`", step.name);
+                    let bytes = self.device.read(*selector, &what)?;
+                    let branch = if *is_predicate {
+                        usize::from(bytes.first() == Some(&0))
+                    } else {
+                        let index = bytes.first_chunk().map_or(-1, |b| i32::from_le_bytes(*b));
+                        usize::try_from(index).unwrap_or(usize::MAX)
+                    };
+                    let branch = branches.get(branch).or(branches.last());
+                    branch.map_or(Ok(()), |plan| self.plan(plan))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,88 @@
+//! What a kernel computes: an instruction, or the computation of a fusion, on a tape whose parameters are arrays in memory.
+
+use hlo::attrs::AttrKey;
+use hlo::{ArrayShape, InstrId, Module, Opcode};
+use hlo_codegen::Unsupported;
+use hlo_codegen::tape::{Bound, Tape, array_leaves};
+
+/// An array leaf of the result.
+#[derive(Clone, Debug)]
+pub(crate) struct Root<'m> {
+    /// The instruction that makes it, through tuples.
+    pub(crate) instr: InstrId,
+    /// Which of its leaves.
+    pub(crate) leaf: u32,
+    /// The array that it is stored to.
+    pub(crate) array: u32,
+    /// Its shape.
+    pub(crate) shape: &'m ArrayShape,
+}
+
+/// A tape, and what of it is stored.
+pub(crate) struct Subject<'m> {
+    /// Operands are bound to arrays: those of a fusion by the parameters of its computation.
+    pub(crate) tape: Tape<'m>,
+    /// The results.
+    pub(crate) roots: Vec<Root<'m>>,
+    /// How many arrays are arguments: operands, then results.
+    pub(crate) arrays: u32,
+}
+
+impl<'m> Subject<'m> {
+    /// Of an instruction. Errors: a fusion of nothing.
+    pub(crate) fn new(module: &'m Module, id: InstrId) -> Result<Self, Unsupported> {
+        let mut tape = Tape::new(module);
+        let instr = module.instr(id);
+        let mut argument = 0;
+        let mut bind = |tape: &mut Tape<'m>, of: InstrId| {
+            for (leaf, shape) in array_leaves(&module.instr(of).shape).enumerate() {
+                let array = tape.array(shape, argument);
+                tape.bind(of, leaf as u32, Bound::Array(array));
+                argument += 1;
+            }
+        };
+        let root = if instr.opcode == Opcode::Fusion {
+            let computation = instr.attrs.computation(AttrKey::Calls);
+            let computation =
+                computation.ok_or_else(|| Unsupported::new(module, id, "a fusion of nothing"))?;
+            for &p in module.computation(computation).parameters().iter().flatten() {
+                bind(&mut tape, p);
+            }
+            module.root(computation)
+        } else {
+            for &operand in instr.operands() {
+                bind(&mut tape, operand);
+            }
+            id
+        };
+        let mut roots = Vec::new();
+        for (leaf, shape) in array_leaves(&instr.shape).enumerate() {
+            let (instr, own) = leaf_root(module, root, leaf as u32);
+            let array = tape.array(shape, argument);
+            argument += 1;
+            roots.push(Root { instr, leaf: own, array, shape });
+        }
+        Ok(Self { tape, roots, arrays: argument })
+    }
+}
+
+/// The instruction that a leaf of a root is, through tuples.
+pub(crate) fn leaf_root(module: &Module, root: InstrId, leaf: u32) -> (InstrId, u32) {
+    let (mut at, mut leaf) = (root, leaf);
+    while module.instr(at).opcode == Opcode::Tuple {
+        let mut next = None;
+        for &o in module.instr(at).operands() {
+            let n = array_leaves(&module.instr(o).shape).count() as u32;
+            if leaf < n {
+                next = Some(o);
+                break;
+            }
+            leaf -= n;
+        }
+        match next {
+            Some(o) => at = o,
+            None => break,
+        }
+    }
+    (at, leaf)
+}
