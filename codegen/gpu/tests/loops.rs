@@ -12,7 +12,7 @@ fn elementwise_and_movement() {
         EXACT,
     );
     check(
-        "HloModule m\nENTRY e {\n  x = s32[4,5] parameter(0)\n  z = s32[] constant(7)\n  p = s32[6,9] pad(x, z), padding=1_1x0_2_1\n  r = s32[6,9] reverse(p), dimensions={1}\n  c = s32[12,9] concatenate(p, r), dimensions={0}\n  ROOT b = s32[108] reshape(c)\n}\n",
+        "HloModule m\nENTRY e {\n  x = s32[4,5] parameter(0)\n  z = s32[] constant(7)\n  p = s32[6,11] pad(x, z), padding=1_1x0_2_1\n  r = s32[6,11] reverse(p), dimensions={1}\n  c = s32[12,11] concatenate(p, r), dimensions={0}\n  ROOT b = s32[132] reshape(c)\n}\n",
         EXACT,
     );
 }
