@@ -262,7 +262,8 @@ impl Device {
         self.context.current()?;
         let mut pool = std::ptr::null_mut();
         // SAFETY: the driver writes a handle.
-        let status = unsafe { (self.context.api.cuDeviceGetDefaultMemPool)(&raw mut pool, self.context.device) };
+        let status =
+            unsafe { (self.context.api.cuDeviceGetDefaultMemPool)(&raw mut pool, self.context.device) };
         self.context.check("cuDeviceGetDefaultMemPool", status)?;
         // SAFETY: the pool is the device's own, which lives as long as the driver.
         let status = unsafe { (self.context.api.cuMemPoolTrimTo)(pool, 0) };
