@@ -7,6 +7,7 @@ use hlo::small_float::{FloatFormat, Specials};
 use hlo::{ElementType, TypeClass};
 
 use super::convert::convert;
+use super::device;
 use super::functions;
 use super::int::{compare as compare_ints, wrap};
 use super::narrow::{Rounding, computed, format_of, widen};
@@ -175,7 +176,10 @@ pub fn quotient<'ctx>(
 /// rounded to 53 bits, `r - q y` is a multiple of the last bits of `r` and of `q y` and at most half of the latter's unit, so it is exact.
 fn remainder<'ctx>(e: &Emit<'_, 'ctx>, a: Value<'ctx>, b: Value<'ctx>) -> Result<Value<'ctx>> {
     if e.prim_of(a) == Prim::F64 {
-        return e.each_lane(&[a, b], Prim::F64, |e, lane| e.external("fmod", Prim::F64, lane));
+        return e.each_lane(&[a, b], Prim::F64, |e, lane| match lane {
+            &[x, y] if e.gpu => device::remainder(e, x, y),
+            lane => e.external("fmod", Prim::F64, lane),
+        });
     }
     let (infinity, zero) = (e.f64(f64::INFINITY), e.f64(0.0));
     let x = call1(e, "llvm.fabs", e.fpext(a, Prim::F64)?)?;
@@ -208,7 +212,7 @@ fn remainder<'ctx>(e: &Emit<'_, 'ctx>, a: Value<'ctx>, b: Value<'ctx>) -> Result
 /// the signs asked for, and otherwise one number twice: a shorter chain than LLVM's, which exchanges operands by their signs first (but knows more
 /// about constants).
 fn extreme<'ctx>(e: &Emit<'_, 'ctx>, greater: bool, a: Value<'ctx>, b: Value<'ctx>) -> Result<Value<'ctx>> {
-    if !cfg!(target_arch = "x86_64") || e.is_constant(a) || e.is_constant(b) {
+    if e.gpu || !cfg!(target_arch = "x86_64") || e.is_constant(a) || e.is_constant(b) {
         let name = if greater { "llvm.maximum" } else { "llvm.minimum" };
         return e.intrinsic(name, &[a.get_type()], &[a, b]);
     }

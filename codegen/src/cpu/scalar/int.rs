@@ -157,7 +157,7 @@ fn quotient<'ctx>(
     b: Value<'ctx>,
 ) -> Result<Value<'ctx>> {
     let float = match prim.bits() {
-        _ if e.lanes == 1 || e.is_constant(b) => None,
+        _ if e.lanes == 1 || e.gpu || e.is_constant(b) => None,
         8 => Some(Prim::F32),
         16 => Some(Prim::F32),
         32 => Some(Prim::F64),

@@ -6,6 +6,7 @@
 
 mod complex;
 pub mod convert;
+mod device;
 mod float;
 mod functions;
 mod int;
