@@ -164,8 +164,8 @@ impl Api {
             Some(unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned())
         };
         let name = text(self.cuGetErrorName).unwrap_or_else(|| format!("CUDA error {status}"));
-        let message =
-            text(self.cuGetErrorString).unwrap_or_else(|| "an error that the driver does not name".to_owned());
+        let message = text(self.cuGetErrorString)
+            .unwrap_or_else(|| "an error that the driver does not name".to_owned());
         (name, message)
     }
 }

@@ -11,7 +11,7 @@ use crate::device::Context;
 use crate::error::{Error, Result};
 
 /// Bytes of each of the compiler's logs.
-const LOG_BYTES: usize = 16 << 10;
+const LOG_BYTES: usize = 64 << 10;
 
 /// A module that is loaded.
 pub(crate) struct Image {
@@ -127,7 +127,8 @@ impl Module {
         let api = self.context.api;
         let mut handle = std::ptr::null_mut();
         // SAFETY: the module is loaded, the name ends with NUL, the driver writes a handle.
-        let status = unsafe { (api.cuModuleGetFunction)(&raw mut handle, self.image.handle, symbol.as_ptr()) };
+        let status =
+            unsafe { (api.cuModuleGetFunction)(&raw mut handle, self.image.handle, symbol.as_ptr()) };
         if status == sys::CUresult::CUDA_ERROR_NOT_FOUND as Status {
             return Err(no_such());
         }
@@ -136,8 +137,9 @@ impl Module {
         loop {
             let (mut offset, mut bytes) = (0, 0);
             // SAFETY: the function is of a loaded module; the driver writes two integers, or says that there is no such parameter.
-            let status =
-                unsafe { (api.cuFuncGetParamInfo)(handle, parameters.len(), &raw mut offset, &raw mut bytes) };
+            let status = unsafe {
+                (api.cuFuncGetParamInfo)(handle, parameters.len(), &raw mut offset, &raw mut bytes)
+            };
             if status == sys::CUresult::CUDA_ERROR_INVALID_VALUE as Status {
                 break;
             }
@@ -238,7 +240,8 @@ impl Function {
         let get = |which: sys::CUfunction_attribute| -> Result<u32> {
             let mut value = 0;
             // SAFETY: the function is of a loaded module; the driver writes an integer.
-            let status = unsafe { (context.api.cuFuncGetAttribute)(&raw mut value, which, self.inner.handle) };
+            let status =
+                unsafe { (context.api.cuFuncGetAttribute)(&raw mut value, which, self.inner.handle) };
             context.check("cuFuncGetAttribute", status)?;
             Ok(u32::try_from(value).unwrap_or(0))
         };
@@ -280,7 +283,11 @@ impl Function {
         let refused = |message: String| Err(Error::Launch { kernel: self.name().to_owned(), message });
         let parameters = self.parameters();
         if parameters.len() != arguments.len() {
-            return refused(format!("it has {} parameters, the launch {}", parameters.len(), arguments.len()));
+            return refused(format!(
+                "it has {} parameters, the launch {}",
+                parameters.len(),
+                arguments.len()
+            ));
         }
         for (i, (&bytes, a)) in parameters.iter().zip(arguments).enumerate() {
             if a.len() != bytes {
@@ -298,9 +305,11 @@ mod tests {
     #[test]
     fn logs_of_the_compiler_are_located() {
         let ptx = ".version 8.0\n.visible .entry one(\n)\n{\nret;\n}\n.visible .entry two()\n{\n  oops;\n}\n";
-        let log = "ptxas application ptx input, line 9; error   : Not a name of any known instruction: 'oops'";
+        let log =
+            "ptxas application ptx input, line 9; error   : Not a name of any known instruction: 'oops'";
         assert_eq!(located(log, ptx), (Some("two".to_owned()), Some(9)));
-        let log = "ptxas error   : Entry function 'one' uses too much shared data (0x20000 bytes, 0xc000 max)";
+        let log =
+            "ptxas error   : Entry function 'one' uses too much shared data (0x20000 bytes, 0xc000 max)";
         assert_eq!(located(log, ptx), (Some("one".to_owned()), None));
         assert_eq!(located("", ptx), (None, None));
     }

@@ -33,7 +33,12 @@ pub trait GraphApi {
     /// Makes an instance of steps in their order.
     fn instantiate(&mut self, steps: &[Self::Step]) -> Result<Self::Instance, Self::Error>;
     /// Changes the step of an index.
-    fn update(&mut self, instance: &mut Self::Instance, index: usize, step: &Self::Step) -> Result<Updated, Self::Error>;
+    fn update(
+        &mut self,
+        instance: &mut Self::Instance,
+        index: usize,
+        step: &Self::Step,
+    ) -> Result<Updated, Self::Error>;
     /// Executes an instance.
     fn launch(&mut self, instance: &mut Self::Instance) -> Result<(), Self::Error>;
     /// Executes steps without an instance.
@@ -215,7 +220,12 @@ mod tests {
             Ok(self.instances.len() - 1)
         }
 
-        fn update(&mut self, instance: &mut usize, index: usize, step: &Pair) -> Result<Updated, &'static str> {
+        fn update(
+            &mut self,
+            instance: &mut usize,
+            index: usize,
+            step: &Pair,
+        ) -> Result<Updated, &'static str> {
             self.log.push(format!("update {index}"));
             // As the driver: the kernel of a node stays.
             if self.refuse || self.instances[*instance][index].0 != step.0 {

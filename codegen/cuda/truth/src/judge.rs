@@ -78,7 +78,9 @@ pub fn compare(case: &Case, arrays: &[Array], device: &[Vec<u8>], interpreter: &
                     if d == i {
                         v.equal += 1;
                     }
-                    let operand = |n: usize| arrays.iter().filter(|a| !a.is_output).nth(n).map_or(0, |a| a.element(index));
+                    let operand = |n: usize| {
+                        arrays.iter().filter(|a| !a.is_output).nth(n).map_or(0, |a| a.element(index))
+                    };
                     match approximate(instruction, *ty, [operand(0), operand(1)], d, i) {
                         Approximation::Stated { ulp, is_within } => {
                             if v.largest_ulp.is_none_or(|l| ulp > l) && ulp.is_finite() {
@@ -166,7 +168,8 @@ pub fn decode(ty: Type, bits: u64) -> f64 {
 fn ulp(ty: Type, value: f64) -> f64 {
     let (e, f) = layout(ty).unwrap_or((8, 23));
     let least = 2 - (1_i32 << (e - 1));
-    let exponent = if value == 0.0 { least } else { ((value.abs().to_bits() >> 52) as i32 - 1023).max(least) };
+    let exponent =
+        if value == 0.0 { least } else { ((value.abs().to_bits() >> 52) as i32 - 1023).max(least) };
     // Below 2^-1022 in two steps.
     let at = exponent - f as i32;
     if at < -1000 { 2_f64.powi(at + 500) * 2_f64.powi(-500) } else { 2_f64.powi(at) }
@@ -184,7 +187,13 @@ enum Approximation {
 }
 
 /// Judges each element of an approximate result, and gives the worst.
-fn approximate(instruction: &str, ty: Type, operands: [u64; 2], device: u64, interpreter: u64) -> Approximation {
+fn approximate(
+    instruction: &str,
+    ty: Type,
+    operands: [u64; 2],
+    device: u64,
+    interpreter: u64,
+) -> Approximation {
     let (count, bits) = elements(ty);
     let mask = u64::MAX >> (64 - bits);
     let part = |v: u64, i: u32| v >> (i * bits) & mask;
@@ -200,7 +209,9 @@ fn approximate(instruction: &str, ty: Type, operands: [u64; 2], device: u64, int
         let this = one(instruction, ty, operands.map(|o| part(o, i)), d);
         // A special element that is equal says nothing of the whole.
         let this = match this {
-            Approximation::Special if d == x && count > 1 => Approximation::Stated { ulp: 0.0, is_within: true },
+            Approximation::Special if d == x && count > 1 => {
+                Approximation::Stated { ulp: 0.0, is_within: true }
+            }
             other => other,
         };
         if worst.as_ref().is_none_or(|w| rank(&this) > rank(w)) {
@@ -244,7 +255,10 @@ fn one(instruction: &str, ty: Type, [a, b]: [u64; 2], device: u64) -> Approximat
     let distance = (got - exact).abs();
     let unit = ulp(ty, exact);
     let in_ulps = distance / unit;
-    let is_flushed = ftz && got == 0.0 && exact.abs() < least_normal * 1.000_001 && got.is_sign_negative() == exact.is_sign_negative();
+    let is_flushed = ftz
+        && got == 0.0
+        && exact.abs() < least_normal * 1.000_001
+        && got.is_sign_negative() == exact.is_sign_negative();
     let unstated = Approximation::Unstated { ulp: in_ulps };
     let allowed = match error_of(instruction) {
         Some(Error::Ulp(_)) if is_div_approx && y.abs() < 2_f64.powi(-126) => return unstated,
@@ -259,7 +273,11 @@ fn one(instruction: &str, ty: Type, [a, b]: [u64; 2], device: u64) -> Approximat
             _ => most.max(unit / 2.0),
         },
         Some(Error::AbsoluteWithin(low, high, absolute, relative)) => {
-            if x > low && x < high { absolute.max(unit / 2.0) } else { (relative * exact.abs()).max(unit / 2.0) }
+            if x > low && x < high {
+                absolute.max(unit / 2.0)
+            } else {
+                (relative * exact.abs()).max(unit / 2.0)
+            }
         }
         Some(Error::Unstated) | None => return unstated,
     };
@@ -298,7 +316,10 @@ mod tests {
         // Flushed results and operands.
         assert!(within(one("ex2.approx.ftz.f32", Type::F32, [f(-130.0), 0], 0)));
         assert!(!within(one("ex2.approx.f32", Type::F32, [f(-130.0), 0], 0)));
-        assert!(matches!(one("sin.approx.f32", Type::F32, [f(1e6), 0], f(0.5)), Approximation::Unstated { .. }));
+        assert!(matches!(
+            one("sin.approx.f32", Type::F32, [f(1e6), 0], f(0.5)),
+            Approximation::Unstated { .. }
+        ));
         assert!(!within(one("sin.approx.f32", Type::F32, [f(1.0), 0], f(0.842))));
     }
 }

@@ -188,7 +188,13 @@ fn row(case: &Case, end: End) -> Row {
 }
 
 /// The cases of a chunk as one module, without those that the device refuses.
-fn module(chunk: &[&Case], device: &dyn Target, interpreter: &dyn Target, settings: &Settings, start: Instant) -> Vec<Row> {
+fn module(
+    chunk: &[&Case],
+    device: &dyn Target,
+    interpreter: &dyn Target,
+    settings: &Settings,
+    start: Instant,
+) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut left: Vec<&Case> = chunk.to_vec();
     let loaded = loop {

@@ -32,7 +32,8 @@ fn the_interpreter_agrees_with_itself() {
     let rows = run(&cases, &Interpreter, &Interpreter, &Settings::new(90));
     // Approximations are judged by functions of f64, not by the interpreter's bits.
     assert_eq!(wrong(&rows), Vec::<String>::new());
-    let counts: BTreeMap<String, u64> = summary(&rows).into_iter().map(|f| (f.family, f.instructions)).collect();
+    let counts: BTreeMap<String, u64> =
+        summary(&rows).into_iter().map(|f| (f.family, f.instructions)).collect();
     for (family, least) in [
         ("approximate", 20),
         ("atomic", 80),
@@ -95,7 +96,8 @@ fn a_fault_of_each_family_is_caught() {
         let rows = run(&cases, &Interpreter, &Interpreter, &settings);
         assert!(!rows.is_empty() && wrong(&rows).is_empty(), "{instruction}: {:?}", wrong(&rows));
         let rows = run(&cases, &Faulty { from, to }, &Interpreter, &settings);
-        let caught = rows.iter().any(|r| matches!(&r.end, End::Compared(v) if v.wrong > 0 && !v.first.is_empty()));
+        let caught =
+            rows.iter().any(|r| matches!(&r.end, End::Compared(v) if v.wrong > 0 && !v.first.is_empty()));
         assert!(caught, "{from} as {to} is not caught: {rows:?}");
     }
 }
@@ -119,7 +121,13 @@ impl Target for Ptxas {
         let name = format!("{:?}.ptx", std::thread::current().id());
         let file = self.folder.path().join(name);
         std::fs::write(&file, ptx).unwrap();
-        let out = Command::new(&self.program).arg("-arch=sm_90").arg(&file).arg("-o").arg("/dev/null").output().unwrap();
+        let out = Command::new(&self.program)
+            .arg("-arch=sm_90")
+            .arg(&file)
+            .arg("-o")
+            .arg("/dev/null")
+            .output()
+            .unwrap();
         if out.status.success() {
             return Interpreter.load(ptx);
         }

@@ -56,7 +56,9 @@ fn case(s: &Spelling, scale: Scale) -> Option<Case> {
     let (is_atom, is_cas, is_shared) = (s.opcode == "atom", s.has("cas"), s.has("shared"));
     // b, c (of compare and swap), memory, result.
     let mut text = prologue(&[each, each, each, each]);
-    text += &format!(".reg .b{bits} %b<{count}>, %c<{count}>, %d<{count}>, %m<{count}>; .reg .b32 %s, %t; .reg .b64 %g;\n");
+    text += &format!(
+        ".reg .b{bits} %b<{count}>, %c<{count}>, %d<{count}>, %m<{count}>; .reg .b32 %s, %t; .reg .b64 %g;\n"
+    );
     for i in 0..count {
         let at = i * bytes;
         text += &format!(
@@ -114,7 +116,11 @@ fn case(s: &Spelling, scale: Scale) -> Option<Case> {
         family: "atomic",
         instruction: name,
         body: text,
-        variables: if is_shared { format!(".shared .align 16 .b8 $K_s[{}];\n", 256 * each) } else { String::new() },
+        variables: if is_shared {
+            format!(".shared .align 16 .b8 $K_s[{}];\n", 256 * each)
+        } else {
+            String::new()
+        },
         blocks: (n / 256) as u32,
         threads: 256,
         fill: Box::new(fill),
@@ -129,7 +135,12 @@ fn contended(s: &Spelling, scale: Scale) -> Option<Case> {
     let (ty, count) = shape(s)?;
     let commutes = ["add", "min", "max", "and", "or", "xor", "inc"].iter().any(|m| s.has(m));
     let is_float = ty.class() == hlo_ptx::types::Class::Float;
-    if count != 1 || !commutes || is_float || s.has("shared") || s.operands.iter().any(|o| matches!(o, Operand::Registers)) {
+    if count != 1
+        || !commutes
+        || is_float
+        || s.has("shared")
+        || s.operands.iter().any(|o| matches!(o, Operand::Registers))
+    {
         return None;
     }
     let n = scale.results.min(1 << 13);

@@ -98,7 +98,12 @@ pub fn describe(s: &Shape, arrays: &[Array], index: usize) -> Vec<String> {
     let [na, nb, nc] = s.registers();
     let (thread, r) = (index / nc, index % nc);
     let (warp, lane) = (thread / 32, thread % 32);
-    let find = |array: &Array, ty: Type, registers: usize, place: Place<'_>, wanted: &dyn Fn((usize, usize)) -> Option<usize>, count: usize| {
+    let find = |array: &Array,
+                ty: Type,
+                registers: usize,
+                place: Place<'_>,
+                wanted: &dyn Fn((usize, usize)) -> Option<usize>,
+                count: usize| {
         let (e, bits) = per_register(ty);
         let mut out = vec![0; count];
         for lane in 0..32 {
@@ -117,9 +122,24 @@ pub fn describe(s: &Shape, arrays: &[Array], index: usize) -> Vec<String> {
     let mut all = Vec::new();
     for j in 0..e {
         let (row, column) = s.place_c(lane, r, j);
-        let a = find(&arrays[0], s.a, na, &|l, r, j| s.place_a(l, r, j), &|p| (p.0 == row).then_some(p.1), s.k);
-        let b = find(&arrays[1], s.b, nb, &|l, r, j| s.place_b(l, r, j), &|p| (p.1 == column).then_some(p.0), s.k);
-        let c = find(&arrays[2], s.c, nc, &|l, r, j| s.place_c(l, r, j), &|p| (p == (row, column)).then_some(0), 1);
+        let a =
+            find(&arrays[0], s.a, na, &|l, r, j| s.place_a(l, r, j), &|p| (p.0 == row).then_some(p.1), s.k);
+        let b = find(
+            &arrays[1],
+            s.b,
+            nb,
+            &|l, r, j| s.place_b(l, r, j),
+            &|p| (p.1 == column).then_some(p.0),
+            s.k,
+        );
+        let c = find(
+            &arrays[2],
+            s.c,
+            nc,
+            &|l, r, j| s.place_c(l, r, j),
+            &|p| (p == (row, column)).then_some(0),
+            1,
+        );
         all.push(format!("d[{row}][{column}]: a={a} b={b} c={c}"));
     }
     all
@@ -189,9 +209,7 @@ fn fill(s: &Shape, name: &str, products: usize) -> Vec<Array> {
         b.extend(pack(&y, s.b, nb, &|l, r, j| s.place_b(l, r, j)));
         c.extend(pack(&z, s.c, nc, &|l, r, j| s.place_c(l, r, j)));
     }
-    let input = |name: &str, ty: Type, v: &[u64]| {
-        Array::input(name, ty, width(ty), to_bytes(v, width(ty)))
-    };
+    let input = |name: &str, ty: Type, v: &[u64]| Array::input(name, ty, width(ty), to_bytes(v, width(ty)));
     // Two f16 of a register: NaN is looked for in both.
     let packed = if s.c == Type::F16 { Type::F16x2 } else { s.c };
     vec![
@@ -273,9 +291,15 @@ fn matrices(s: &Shape, p: usize, random: &mut Random) -> (Matrix, Matrix, Matrix
         ),
         // Any bits, one in 64: NaN and infinities.
         4 => (
-            make(s.m, s.k, &mut |_, _| if random.below(64) == 0 { element(s.a, random) } else { near(s.a, 0, 4, random) }),
-            make(s.k, s.n, &mut |_, _| if random.below(64) == 0 { element(s.b, random) } else { near(s.b, 0, 4, random) }),
-            make(s.m, s.n, &mut |_, _| if random.below(64) == 0 { element(s.c, random) } else { near(s.c, 0, 4, random) }),
+            make(s.m, s.k, &mut |_, _| {
+                if random.below(64) == 0 { element(s.a, random) } else { near(s.a, 0, 4, random) }
+            }),
+            make(s.k, s.n, &mut |_, _| {
+                if random.below(64) == 0 { element(s.b, random) } else { near(s.b, 0, 4, random) }
+            }),
+            make(s.m, s.n, &mut |_, _| {
+                if random.below(64) == 0 { element(s.c, random) } else { near(s.c, 0, 4, random) }
+            }),
         ),
         // Subnormal operands.
         5 => (
@@ -324,9 +348,15 @@ fn matrices(s: &Shape, p: usize, random: &mut Random) -> (Matrix, Matrix, Matrix
                 random.below(2) << (bits - 1)
             };
             (
-                make(s.m, s.k, &mut |_, _| if random.below(8) == 0 { near(s.a, 0, 6, random) } else { zero(s.a, random) }),
-                make(s.k, s.n, &mut |_, _| if random.below(8) == 0 { near(s.b, 0, 6, random) } else { zero(s.b, random) }),
-                make(s.m, s.n, &mut |_, _| if random.below(4) == 0 { near(s.c, 0, 6, random) } else { zero(s.c, random) }),
+                make(s.m, s.k, &mut |_, _| {
+                    if random.below(8) == 0 { near(s.a, 0, 6, random) } else { zero(s.a, random) }
+                }),
+                make(s.k, s.n, &mut |_, _| {
+                    if random.below(8) == 0 { near(s.b, 0, 6, random) } else { zero(s.b, random) }
+                }),
+                make(s.m, s.n, &mut |_, _| {
+                    if random.below(4) == 0 { near(s.c, 0, 6, random) } else { zero(s.c, random) }
+                }),
             )
         }
         // Results around the least normal number of f32, where products reach it.

@@ -34,7 +34,16 @@ pub fn cases(scale: Scale) -> Vec<Case> {
             if ty.bits() * vector > 128 {
                 continue;
             }
-            for space in ["", ".global", ".shared", ".local", ".global.nc", ".volatile.global", ".relaxed.gpu.global", ".param"] {
+            for space in [
+                "",
+                ".global",
+                ".shared",
+                ".local",
+                ".global.nc",
+                ".volatile.global",
+                ".relaxed.gpu.global",
+                ".param",
+            ] {
                 all.extend(case(*ty, vector as usize, space, n));
             }
         }
@@ -60,7 +69,8 @@ fn case(ty: Type, count: usize, space: &str, n: usize) -> Option<Case> {
         ".reg .b{bits} %x<{count}>, %y<{count}>; .reg .b8 %unused; .reg .b32 %s, %t; .reg .b64 %g;\n.local .align 16 .b8 l[{each}];\n"
     )
     .replace(" .reg .b8 %unused;", "");
-    let (name, load, store) = (ty.name(), format!("ld{space}{vector}.{}", ty.name()), format!("st{space}{vector}.{}", ty.name()));
+    let (name, load, store) =
+        (ty.name(), format!("ld{space}{vector}.{}", ty.name()), format!("st{space}{vector}.{}", ty.name()));
     let plain = format!("ld.global{vector}.{name}");
     let back = format!("st.global{vector}.{name}");
     let mut instruction = format!("{load} {store}");
@@ -71,7 +81,10 @@ fn case(ty: Type, count: usize, space: &str, n: usize) -> Option<Case> {
             text += &format!("mad.lo.u32 %s, %t, {each}, %s;\n");
             text += &format!(
                 "{plain} {}, [%a0];\n{store} [{address}], {};\n{load} {}, [{address}];\n{back} [%a2], {};\n",
-                list('y'), list('y'), list('x'), list('x')
+                list('y'),
+                list('y'),
+                list('x'),
+                list('x')
             );
         }
         ".param" => {
@@ -108,7 +121,11 @@ fn case(ty: Type, count: usize, space: &str, n: usize) -> Option<Case> {
             ]
         }
     };
-    let variables = if space == ".shared" { format!(".shared .align 16 .b8 $K_s[{}];\n", 256 * each) } else { String::new() };
+    let variables = if space == ".shared" {
+        format!(".shared .align 16 .b8 $K_s[{}];\n", 256 * each)
+    } else {
+        String::new()
+    };
     let text = if space == ".shared" { text } else { text.replace("mov.u32 %s, $K_s;", "mov.u32 %s, 0;") };
     let case = Case {
         family: "memory",

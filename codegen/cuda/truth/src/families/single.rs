@@ -8,10 +8,10 @@ use crate::case::{Array, Case, Judge, prologue};
 use crate::operands::{Random, columns, to_bytes};
 
 const OPCODES: &[&str] = &[
-    "add", "addc", "sub", "subc", "mul", "mul24", "mad", "madc", "mad24", "sad", "div", "rem", "abs", "neg", "min",
-    "max", "popc", "clz", "bfind", "fns", "brev", "bfe", "bfi", "bmsk", "szext", "dp4a", "dp2a", "testp", "copysign",
-    "fma", "rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh", "set", "setp", "selp", "slct", "and", "or",
-    "xor", "not", "cnot", "lop3", "shf", "shl", "shr", "prmt", "cvt",
+    "add", "addc", "sub", "subc", "mul", "mul24", "mad", "madc", "mad24", "sad", "div", "rem", "abs", "neg",
+    "min", "max", "popc", "clz", "bfind", "fns", "brev", "bfe", "bfi", "bmsk", "szext", "dp4a", "dp2a",
+    "testp", "copysign", "fma", "rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh", "set", "setp",
+    "selp", "slct", "and", "or", "xor", "not", "cnot", "lop3", "shf", "shl", "shr", "prmt", "cvt",
 ];
 
 /// Tables of `lop3` that are tried.
@@ -70,7 +70,10 @@ fn is_of_the_isa(s: &Spelling) -> bool {
                 return from == Type::F32 && rounds && !s.has("rm") && !s.has("rp") && !wide && !s.has("sat");
             }
             let single = to == Type::F32 || from == Type::F32;
-            if s.has("rna") || (wide && !single) || (narrow && !(from == Type::F32 && matches!(to, Type::F16 | Type::Bf16))) {
+            if s.has("rna")
+                || (wide && !single)
+                || (narrow && !(from == Type::F32 && matches!(to, Type::F16 | Type::Bf16)))
+            {
                 return false;
             }
             match (is_float(to), is_float(from)) {
@@ -131,7 +134,8 @@ struct Read {
 fn case(s: &Spelling, immediate: Option<u32>, scale: Scale) -> Option<Case> {
     let name = immediate.map_or_else(|| s.to_string(), |v| format!("{s} {v:#x}"));
     let (mut reads, mut writes): (Vec<Read>, Vec<(Type, u32)>) = (Vec::new(), Vec::new());
-    let (mut declared, mut loaded, mut stored, mut operands) = (String::new(), String::new(), String::new(), Vec::new());
+    let (mut declared, mut loaded, mut stored, mut operands) =
+        (String::new(), String::new(), String::new(), Vec::new());
     let read = |reads: &mut Vec<Read>, ty: Type, bits: u32| {
         reads.push(Read { ty, bits: register_bits(bits), is_predicate: false });
         format!("%x{}", reads.len() - 1)
@@ -179,7 +183,11 @@ fn case(s: &Spelling, immediate: Option<u32>, scale: Scale) -> Option<Case> {
                     operands.push(read(&mut reads, ty, 16));
                 }
             }
-            Operand::Vector { .. } | Operand::Address | Operand::Label | Operand::Registers | Operand::Free => return None,
+            Operand::Vector { .. }
+            | Operand::Address
+            | Operand::Label
+            | Operand::Registers
+            | Operand::Free => return None,
         }
     }
     // Carries in come from an addition before, carries out go to one behind.
@@ -187,7 +195,8 @@ fn case(s: &Spelling, immediate: Option<u32>, scale: Scale) -> Option<Case> {
     if is_carry {
         if s.opcode.ends_with('c') && s.opcode != "addcc" {
             let carry = read(&mut reads, Type::U32, 32);
-            let add = if s.opcode == "subc" { "sub.cc.u32 %c0, 0, %c1" } else { "add.cc.u32 %c0, %c1, 0xffffffff" };
+            let add =
+                if s.opcode == "subc" { "sub.cc.u32 %c0, 0, %c1" } else { "add.cc.u32 %c0, %c1, 0xffffffff" };
             before = format!("and.b32 %c1, {carry}, 1; {add};\n");
         }
         if s.has("cc") {
@@ -254,7 +263,13 @@ fn count(s: &Spelling, reads: &[Read], scale: Scale) -> usize {
     if narrow { scale.results.min(1 << 16) } else { scale.results * wide }.next_multiple_of(256)
 }
 
-fn fill(s: &Spelling, name: &str, reads: &[(Type, u32, bool)], writes: &[(Type, u32)], results: usize) -> Vec<Array> {
+fn fill(
+    s: &Spelling,
+    name: &str,
+    reads: &[(Type, u32, bool)],
+    writes: &[(Type, u32)],
+    results: usize,
+) -> Vec<Array> {
     let mut random = Random::of(name);
     let types: Vec<Type> = reads.iter().map(|r| r.0).collect();
     let mut values = columns(&types, results, &mut random);
@@ -313,7 +328,12 @@ fn fill(s: &Spelling, name: &str, reads: &[(Type, u32, bool)], writes: &[(Type, 
     let mut arrays = Vec::new();
     for (i, &(ty, bits, _)) in reads.iter().enumerate() {
         let width = (bits / 8) as usize;
-        arrays.push(Array::input(["a", "b", "c", "d", "e", "f"][i.min(5)], ty, width, to_bytes(&values[i], width)));
+        arrays.push(Array::input(
+            ["a", "b", "c", "d", "e", "f"][i.min(5)],
+            ty,
+            width,
+            to_bytes(&values[i], width),
+        ));
     }
     for (i, &(ty, bits)) in writes.iter().enumerate() {
         arrays.push(Array::output(["y", "z", "w"][i.min(2)], ty, (bits / 8) as usize, results));

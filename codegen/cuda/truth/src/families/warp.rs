@@ -27,7 +27,14 @@ pub fn cases(scale: Scale) -> Vec<Case> {
     all
 }
 
-fn case(family: &'static str, instruction: &str, body: String, blocks: usize, threads: usize, fill: crate::case::Fill) -> Case {
+fn case(
+    family: &'static str,
+    instruction: &str,
+    body: String,
+    blocks: usize,
+    threads: usize,
+    fill: crate::case::Fill,
+) -> Case {
     Case {
         family,
         instruction: instruction.to_owned(),
@@ -57,7 +64,9 @@ fn shuffles(scale: Scale) -> Vec<Case> {
                 let clamps = [0, 31, 0x1F, 0x181F, 0x1800, 0x1807, 0x1C03, 0x1E01, 0x1000, 0x100F];
                 vec![
                     word("a", n, |_| random.next() & 0xFFFF_FFFF),
-                    word("b", n, |_| if random.below(8) == 0 { random.next() & 0xFFFF_FFFF } else { random.below(40) }),
+                    word("b", n, |_| {
+                        if random.below(8) == 0 { random.next() & 0xFFFF_FFFF } else { random.below(40) }
+                    }),
                     word("c", n, |_| match random.below(8) {
                         0 => random.next() & 0x1F1F,
                         _ => clamps[random.below(clamps.len() as u64) as usize],
@@ -86,7 +95,8 @@ fn votes(scale: Scale) -> Vec<Case> {
                 Operand::Free => ("%d|%p", 2),
                 _ => ("%d", 0),
             };
-            let operands = if opcode == "elect" { format!("{target}, %m") } else { format!("{target}, {value}, %m") };
+            let operands =
+                if opcode == "elect" { format!("{target}, %m") } else { format!("{target}, {value}, %m") };
             let mut body = prologue(&[load, 4, 4, 4]);
             body += &format!(
                 ".reg .b{} %x; .reg .b32 %m, %d, %e, %l, %t; .reg .pred %p, %q, %in;\n\
@@ -149,7 +159,13 @@ fn matrices(scale: Scale) -> Vec<Case> {
     let mut all = Vec::new();
     for opcode in ["ldmatrix", "stmatrix"] {
         for s in spellings(opcode) {
-            let count = if s.has("x4") { 4 } else if s.has("x2") { 2 } else { 1 };
+            let count = if s.has("x4") {
+                4
+            } else if s.has("x2") {
+                2
+            } else {
+                1
+            };
             let names: Vec<String> = (0..count).map(|i| format!("%r{i}")).collect();
             let list = format!("{{{}}}", names.join(", "));
             let mut variables = ".shared .align 16 .b8 $K_s[512];\n".to_owned();
@@ -162,7 +178,9 @@ fn matrices(scale: Scale) -> Vec<Case> {
                      cvt.u64.u32 %g, %s; cvta.shared.u64 %g, %g;\n\
                      ld.global.v4.b32 {%v0, %v1, %v2, %v3}, [%a0]; ld.global.v4.b32 {%w0, %w1, %w2, %w3}, [%a2];\n";
             if opcode == "ldmatrix" {
-                body += &format!("st.shared.v4.b32 [%t], {{%v0, %v1, %v2, %v3}}; bar.sync 0;\n{s} {list}, {address};\n");
+                body += &format!(
+                    "st.shared.v4.b32 [%t], {{%v0, %v1, %v2, %v3}}; bar.sync 0;\n{s} {list}, {address};\n"
+                );
                 for (i, r) in names.iter().enumerate() {
                     body += &format!("st.global.b32 [%a3+{}], {r};\n", 4 * i);
                 }
@@ -264,7 +282,9 @@ fn barriers(scale: Scale) -> Vec<Case> {
         list.push((text.to_owned(), reduce(text, is_count)));
     }
     for (mode, bytes) in [("ca", 4), ("ca", 8), ("ca", 16), ("cg", 16)] {
-        for (wait, end) in [("cp.async.commit_group; cp.async.wait_group 0;", ""), ("cp.async.wait_all;", "bar.sync 0;")] {
+        for (wait, end) in
+            [("cp.async.commit_group; cp.async.wait_group 0;", ""), ("cp.async.wait_all;", "bar.sync 0;")]
+        {
             // Threads whose element is at a multiple copy for their neighbours.
             let text = format!(
                 "mov.b32 %e, {}; and.b32 %e, %t, %e; setp.eq.u32 %q, %e, 0;\n@%q cp.async.{mode}.shared.global [%u], [%a0], {bytes};\n{wait}\nbar.sync 0;\nld.shared.b32 %d, [%v];\n{end}\n",
@@ -283,7 +303,10 @@ fn barriers(scale: Scale) -> Vec<Case> {
     for (arrive, wait) in [
         ("mbarrier.arrive.shared.b64 %g, [$K_m];", "mbarrier.test_wait.shared.b64 %p, [$K_m], %g;"),
         ("mbarrier.arrive.shared::cta.b64 %g, [$K_m];", "mbarrier.try_wait.shared::cta.b64 %p, [$K_m], %g;"),
-        ("mbarrier.arrive.release.cta.shared::cta.b64 _, [$K_m];", "mbarrier.try_wait.parity.shared::cta.b64 %p, [$K_m], 0;"),
+        (
+            "mbarrier.arrive.release.cta.shared::cta.b64 _, [$K_m];",
+            "mbarrier.try_wait.parity.shared::cta.b64 %p, [$K_m], 0;",
+        ),
         ("mbarrier.arrive.shared.b64 %g, [$K_m];", "mbarrier.test_wait.parity.shared.b64 %p, [$K_m], 0;"),
     ] {
         let text = format!(
@@ -325,8 +348,24 @@ fn barriers(scale: Scale) -> Vec<Case> {
 /// Registers that say who a thread is.
 fn registers() -> Case {
     let names = [
-        "tid.x", "tid.y", "tid.z", "ntid.x", "ntid.y", "ntid.z", "ctaid.x", "ctaid.y", "ctaid.z", "nctaid.x", "nctaid.y",
-        "nctaid.z", "laneid", "lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt",
+        "tid.x",
+        "tid.y",
+        "tid.z",
+        "ntid.x",
+        "ntid.y",
+        "ntid.z",
+        "ctaid.x",
+        "ctaid.y",
+        "ctaid.z",
+        "nctaid.x",
+        "nctaid.y",
+        "nctaid.z",
+        "laneid",
+        "lanemask_eq",
+        "lanemask_le",
+        "lanemask_lt",
+        "lanemask_ge",
+        "lanemask_gt",
     ];
     let n = 512;
     let mut body = prologue(&[4 * names.len()]);
