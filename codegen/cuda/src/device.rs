@@ -47,11 +47,11 @@ pub struct DeviceInfo {
     pub shared_bytes_per_block_opt_in: u32,
     /// Resident threads of a multiprocessor, at most.
     pub threads_per_multiprocessor: u32,
-    /// Clock of the multiprocessors, kHz.
+    /// Clock of the multiprocessors, kHz; 0: not said.
     pub clock_khz: u32,
-    /// Clock of the memory, kHz.
+    /// Clock of the memory, kHz; 0: not said.
     pub memory_clock_khz: u32,
-    /// Width of the memory bus, bits.
+    /// Width of the memory bus, bits; 0: not said.
     pub memory_bus_bits: u32,
     /// Bytes of the L2 cache.
     pub l2_bytes: u64,
@@ -157,9 +157,10 @@ impl Driver {
                 A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
             )?,
             threads_per_multiprocessor: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
-            clock_khz: attribute(A::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?,
-            memory_clock_khz: attribute(A::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?,
-            memory_bus_bits: attribute(A::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?,
+            // Newer drivers may say nothing of these.
+            clock_khz: attribute(A::CU_DEVICE_ATTRIBUTE_CLOCK_RATE).unwrap_or(0),
+            memory_clock_khz: attribute(A::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE).unwrap_or(0),
+            memory_bus_bits: attribute(A::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH).unwrap_or(0),
             l2_bytes: u64::from(attribute(A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?),
             driver_version: self.version,
         };

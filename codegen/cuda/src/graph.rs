@@ -27,8 +27,8 @@ pub struct Graph {
     context: Arc<Context>,
     handle: sys::CUgraph,
     nodes: Vec<sys::CUgraphNode>,
-    /// Kernels that nodes launch: their modules stay loaded.
-    functions: Vec<Function>,
+    /// The last kernel: whom failures are put down to. Modules stay loaded as long as the context is.
+    last: Option<Arc<str>>,
 }
 
 // SAFETY: the handles belong to the driver; a graph is changed by whoever has it exclusively.
@@ -38,8 +38,6 @@ unsafe impl Send for Graph {}
 pub struct Instance {
     graph: Graph,
     handle: sys::CUgraphExec,
-    /// What the last launch of it has to wait for before it is destroyed.
-    launched: Option<Stream>,
 }
 
 // SAFETY: as for `Graph`.
@@ -47,7 +45,7 @@ unsafe impl Send for Instance {}
 
 impl Graph {
     pub(crate) fn captured(context: Arc<Context>, handle: sys::CUgraph) -> Graph {
-        Graph { context, handle, nodes: Vec::new(), functions: Vec::new() }
+        Graph { context, handle, nodes: Vec::new(), last: None }
     }
 
     /// A graph whose steps run in their order.
@@ -75,7 +73,7 @@ impl Graph {
                 prepare(&context, function, launch)?;
                 let mut arguments = Arguments::new(&launch.arguments);
                 let parameters = kernel_parameters(function, launch, &mut arguments);
-                self.functions.push(function.clone());
+                self.last = Some(function.inner.name.clone());
                 // SAFETY: the graph is alive, the dependency is a node of it; arguments are as many and as long as the kernel's parameters
                 // (`prepare`), and copied by the driver.
                 unsafe {
@@ -113,7 +111,7 @@ impl Graph {
         let status =
             unsafe { (self.context.api.cuGraphInstantiateWithFlags)(&raw mut handle, self.handle, 0) };
         self.context.check("cuGraphInstantiateWithFlags", status)?;
-        Ok(Instance { graph: self, handle, launched: None })
+        Ok(Instance { graph: self, handle })
     }
 }
 
@@ -134,10 +132,9 @@ impl Instance {
         // SAFETY: instance and stream are alive.
         let status = unsafe { (context.api.cuGraphLaunch)(self.handle, stream.inner.handle) };
         context.check("cuGraphLaunch", status)?;
-        if let Some(last) = self.graph.functions.last() {
-            context.launched(&last.inner.name);
+        if let Some(last) = &self.graph.last {
+            context.launched(last);
         }
-        self.launched = Some(stream.clone());
         Ok(())
     }
 
@@ -152,7 +149,6 @@ impl Instance {
                 prepare(&context, function, launch)?;
                 let mut arguments = Arguments::new(&launch.arguments);
                 let parameters = kernel_parameters(function, launch, &mut arguments);
-                self.graph.functions.push(function.clone());
                 // SAFETY: the node is of the instance's graph; arguments fit the parameters (`prepare`) and are copied by the driver. The driver
                 // refuses a node of another kind.
                 unsafe {
@@ -188,11 +184,7 @@ impl Instance {
         // SAFETY: instance and graph are alive.
         let status =
             unsafe { (context.api.cuGraphExecUpdate_v2)(self.handle, graph.handle, &raw mut result) };
-        let accepted = self.accepted("cuGraphExecUpdate", status)?;
-        if accepted {
-            self.graph.functions.extend(graph.functions.iter().cloned());
-        }
-        Ok(accepted)
+        self.accepted("cuGraphExecUpdate", status)
     }
 
     fn accepted(&self, call: &'static str, status: Status) -> Result<bool> {

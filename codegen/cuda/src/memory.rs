@@ -11,6 +11,7 @@ use cudarc::driver::sys;
 use crate::api::{SUCCESS, Status};
 use crate::device::Context;
 use crate::error::{Error, Result};
+use crate::module::Module;
 use crate::stream::{Event, Stream};
 
 /// Bytes of device memory. Freed in the order of the stream that it was allocated on, when it is dropped.
@@ -153,15 +154,28 @@ impl Stream {
     /// Writes bytes from an offset on, after everything that was put on the stream before. The bytes may be changed when this returns.
     pub fn write(&self, buffer: &Buffer, offset: u64, bytes: &[u8]) -> Result<()> {
         buffer.check(offset, bytes.len() as u64)?;
+        self.write_at(buffer.address + offset, bytes)
+    }
+
+    /// Writes a variable of a module from its first byte on, after everything that was put on the stream before.
+    pub fn write_variable(&self, module: &Module, name: &str, bytes: &[u8]) -> Result<()> {
+        let (address, length) = module.variable(name)?;
+        if bytes.len() as u64 > length {
+            return Err(Error::Range { offset: 0, bytes: bytes.len() as u64, length });
+        }
+        self.write_at(address, bytes)
+    }
+
+    /// Writes bytes to a range that is the device's.
+    fn write_at(&self, mut to: u64, bytes: &[u8]) -> Result<()> {
         let context = self.context();
         context.current()?;
         let mut staging = self.inner.staging.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut to = buffer.address + offset;
         for part in bytes.chunks(PIECE_BYTES) {
             let piece = staging.piece(self, part.len())?;
             // SAFETY: the piece has room for the part, is not the device's at the moment, and is this thread's by the lock.
             unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), piece.pointer.cast(), part.len()) };
-            // SAFETY: the range is inside of the buffer; the piece lives until its event is done.
+            // SAFETY: the range is inside of a buffer or a variable; the piece lives until its event is done.
             let status = unsafe {
                 (context.api.cuMemcpyHtoDAsync_v2)(to, piece.pointer, part.len(), self.inner.handle)
             };

@@ -11,7 +11,7 @@ use crate::device::Context;
 use crate::error::{Error, Result};
 
 /// Bytes of each of the compiler's logs.
-const LOG_BYTES: usize = 16 << 10;
+const LOG_BYTES: usize = 64 << 10;
 
 /// A module that is loaded.
 pub(crate) struct Image {

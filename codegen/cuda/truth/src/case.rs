@@ -116,7 +116,9 @@ impl Case {
             grid: [self.blocks, 1, 1],
             block: [self.threads, 1, 1],
             shared_bytes: 0,
-            arguments: arrays.iter().map(|a| Argument::Memory(a.bytes.clone())).collect(),
+            variables: Vec::new(),
+            memory: arrays.iter().map(|a| a.bytes.clone()).collect(),
+            arguments: (0..arrays.len()).map(|i| Argument::Address(i, 0)).collect(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What executes kernels.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hlo_ptx::report::Cause;
 use hlo_ptx::{Launch, Memory, Options};
@@ -16,6 +16,10 @@ pub struct Work {
     pub block: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub shared_bytes: u32,
+    /// Variables of the module that the host writes before the launch.
+    pub variables: Vec<(String, Arc<[u8]>)>,
+    /// Memory before the launch, an allocation each.
+    pub memory: Vec<Arc<[u8]>>,
     /// Arguments in order.
     pub arguments: Vec<Argument>,
 }
@@ -25,8 +29,19 @@ pub struct Work {
 pub enum Argument {
     /// A number as its bytes.
     Number(Vec<u8>),
-    /// The address of memory with these bytes.
-    Memory(Arc<[u8]>),
+    /// The address of an offset in the memory of a number.
+    Address(usize, u64),
+}
+
+impl Work {
+    /// The arguments as bytes, where memory has these addresses.
+    fn arguments(&self, address: impl Fn(usize) -> u64) -> Vec<Vec<u8>> {
+        let one = |a: &Argument| match a {
+            Argument::Number(bytes) => bytes.clone(),
+            Argument::Address(memory, offset) => (address(*memory) + offset).to_le_bytes().to_vec(),
+        };
+        self.arguments.iter().map(one).collect()
+    }
 }
 
 /// Why there is no result.
@@ -64,7 +79,7 @@ pub trait Target: Sync {
 
 /// A text that a target took.
 pub trait Module {
-    /// Executes a launch, and gives the bytes of each memory argument afterwards.
+    /// Executes a launch, and gives the bytes of each memory afterwards.
     ///
     /// # Errors
     /// There is no result.
@@ -94,17 +109,17 @@ impl Module for Interpreted {
         let failed = |e: hlo_ptx::memory::MemoryError| Refusal::Failed(e.to_string());
         let mut memory = Memory::default();
         let loaded = memory.load(self.0.clone()).map_err(failed)?;
-        let (mut arguments, mut uploaded) = (Vec::new(), Vec::new());
-        for a in &work.arguments {
-            match a {
-                Argument::Number(bytes) => arguments.push(bytes.clone()),
-                Argument::Memory(bytes) => {
-                    let address = memory.upload("memory", bytes).map_err(failed)?;
-                    uploaded.push((address, bytes.len() as u64));
-                    arguments.push(address.to_le_bytes().to_vec());
-                }
-            }
+        for (name, bytes) in &work.variables {
+            let Some((address, _)) = loaded.symbol(name) else {
+                return Err(Refusal::Failed(format!("the module has no `{name}`")));
+            };
+            memory.write(address, bytes).map_err(failed)?;
         }
+        let mut uploaded = Vec::new();
+        for bytes in &work.memory {
+            uploaded.push((memory.upload("memory", bytes).map_err(failed)?, bytes.len() as u64));
+        }
+        let arguments = work.arguments(|i| uploaded[i].0);
         let launch = Launch {
             grid: work.grid,
             block: work.block,
@@ -127,18 +142,20 @@ impl Module for Interpreted {
 /// A CUDA device.
 pub struct Cuda {
     device: hlo_cuda::Device,
+    /// Streams that nobody uses at the moment: their page-locked memory is used again.
+    streams: Mutex<Vec<hlo_cuda::Stream>>,
 }
 
 impl Cuda {
     /// A device that is open.
     #[must_use]
     pub fn new(device: hlo_cuda::Device) -> Self {
-        Cuda { device }
+        Cuda { device, streams: Mutex::new(Vec::new()) }
     }
 }
 
 struct Compiled<'d> {
-    device: &'d hlo_cuda::Device,
+    target: &'d Cuda,
     module: hlo_cuda::Module,
 }
 
@@ -175,25 +192,25 @@ impl From<hlo_cuda::Error> for Refusal {
 
 impl Target for Cuda {
     fn load(&self, ptx: &str) -> Result<Box<dyn Module + '_>, Refusal> {
-        Ok(Box::new(Compiled { device: &self.device, module: self.device.module(ptx)? }))
+        Ok(Box::new(Compiled { target: self, module: self.device.module(ptx)? }))
     }
 }
 
 impl Module for Compiled<'_> {
     fn run(&self, work: &Work) -> Result<Vec<Vec<u8>>, Refusal> {
         let function = self.module.function(&work.kernel)?;
-        let stream = self.device.stream()?;
-        let (mut arguments, mut buffers) = (Vec::new(), Vec::new());
-        for a in &work.arguments {
-            match a {
-                Argument::Number(bytes) => arguments.push(bytes.clone()),
-                Argument::Memory(bytes) => {
-                    let buffer = stream.upload(bytes)?;
-                    arguments.push(buffer.address().to_le_bytes().to_vec());
-                    buffers.push(buffer);
-                }
-            }
+        let free = || self.target.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = free().pop();
+        let stream = match last {
+            Some(stream) => stream,
+            None => self.target.device.stream()?,
+        };
+        for (name, bytes) in &work.variables {
+            stream.write_variable(&self.module, name, bytes)?;
         }
+        let buffers: Vec<hlo_cuda::Buffer> =
+            work.memory.iter().map(|bytes| stream.upload(bytes)).collect::<hlo_cuda::Result<_>>()?;
+        let arguments = work.arguments(|i| buffers[i].address());
         let launch = hlo_cuda::Launch {
             grid: work.grid,
             block: work.block,
@@ -202,6 +219,8 @@ impl Module for Compiled<'_> {
         };
         stream.launch(&function, &launch)?;
         let results: hlo_cuda::Result<Vec<Vec<u8>>> = buffers.iter().map(|b| stream.download(b)).collect();
+        drop(buffers);
+        free().push(stream);
         Ok(results?)
     }
 }
