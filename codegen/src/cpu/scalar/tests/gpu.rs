@@ -307,3 +307,50 @@ fn functions_on_points() {
         check_with(&cases, &FORMS[..1], |case| whole(&pairs(ty, case.operands.len(), n, 0)));
     }
 }
+
+/// What NVIDIA's assembler says of every kernel of a type: that it is legal for the hardware; where registers are spilled is printed. `make test-ptxas`.
+#[test]
+#[ignore = "needs ptxas, which HLO_PTXAS names"]
+fn ptxas() {
+    let program = std::env::var("HLO_PTXAS").expect("HLO_PTXAS is the path of ptxas");
+    let folder = std::env::temp_dir().join(format!("hlo-ptxas-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut errors = Vec::new();
+    for &ty in ElementType::ALL {
+        let mut cases = plain_cases(ty);
+        cases.extend(conversion_cases(ty));
+        cases.extend(comparison_cases(ty));
+        if ty.is_float() || ty.is_complex() {
+            cases.extend(function_cases(ty));
+        }
+        let built: Vec<_> = cases.iter().filter_map(|case| Some((case, case.module(64)?))).collect();
+        let modules: Vec<_> = built.iter().map(|(_, (module, root))| (module, *root)).collect();
+        for (arch, lanes) in [("sm_80", 1), ("sm_80", 4), ("sm_90", 1), ("sm_90", 4)] {
+            let file = folder.join(format!("{ty}_{arch}_{lanes}.ptx"));
+            std::fs::write(&file, ptx(&modules, arch, lanes)).unwrap();
+            let output = std::process::Command::new(&program)
+                .args([&format!("-arch={arch}"), "-v", "-o", "/dev/null"])
+                .arg(&file)
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            if !output.status.success() {
+                errors.push(format!("{}: {said}", file.display()));
+                continue;
+            }
+            let mut function = "";
+            for line in said.lines() {
+                if let Some((_, name)) = line.split_once("properties for ") {
+                    function = name;
+                }
+                if line.contains("spill stores") && !line.contains(" 0 bytes spill stores") {
+                    let case = function.strip_prefix('k').and_then(|k| k.parse::<usize>().ok());
+                    let opcode = case.map_or(function, |k| built[k].0.opcode.name());
+                    println!("{ty} {arch}, {lanes} lanes, {opcode}: {}", line.trim());
+                }
+            }
+        }
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(errors.is_empty(), "{}", errors.join("\n"));
+}
