@@ -12,6 +12,9 @@ use hlo_codegen::tape::index::{Affine, AtomId, Def, gcd};
 use hlo_codegen::tape::{ALWAYS, GuardId, NodeId, Op, Tape};
 use rustc_hash::FxHashMap;
 
+/// Bytes of the widest access of a thread.
+const MAX_ACCESS_BYTES: i64 = 16;
+
 /// What was emitted so far.
 #[derive(Clone, Default)]
 struct Known<'ctx> {
@@ -22,6 +25,9 @@ struct Known<'ctx> {
     vars: FxHashMap<u32, Value<'ctx>>,
     given: FxHashMap<u32, Val<'ctx>>,
 }
+
+/// What was emitted in a scope that goes on later.
+pub(crate) struct Scope<'ctx>(Known<'ctx>);
 
 /// The evaluation of a tape in a function.
 pub(crate) struct Code<'t, 'm, 'a, 'ctx> {
@@ -68,6 +74,28 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         let known = self.known.clone();
         let result = f(self);
         self.known = known;
+        result
+    }
+
+    /// Emits something whose values are forgotten behind it, but for [`Code::resumed`].
+    pub(crate) fn begun(&mut self, f: impl FnOnce(&mut Self) -> Result<()>) -> Result<Scope<'ctx>> {
+        let known = self.known.clone();
+        let result = f(self);
+        let scope = Scope(std::mem::replace(&mut self.known, known));
+        result.map(|()| scope)
+    }
+
+    /// Emits something where the values of a scope are known, besides what was given since.
+    pub(crate) fn resumed<T>(
+        &mut self,
+        scope: &mut Scope<'ctx>,
+        f: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let given = self.known.given.clone();
+        scope.0.given.extend(given);
+        std::mem::swap(&mut self.known, &mut scope.0);
+        let result = f(self);
+        std::mem::swap(&mut self.known, &mut scope.0);
         result
     }
 
@@ -225,6 +253,77 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
             self.known.nodes.insert(n, value);
         }
         Ok(self.known.nodes[&node])
+    }
+
+    /// Emits what nodes need and does not depend on a loop variable, before the loop over that.
+    pub(crate) fn hoist(&mut self, nodes: impl Iterator<Item = NodeId>, var: u32) -> Result<()> {
+        let tape = self.tape;
+        let mut varies = vec![false; tape.nodes.len()];
+        let mut wanted = Vec::new();
+        for n in tape.needed_besides(nodes, &|n| self.known.nodes.contains_key(&n)) {
+            let mut operands = false;
+            tape.for_each_operand(n, &mut |m| operands |= varies[m as usize]);
+            let constant = matches!(tape.nodes[n as usize].op, Op::Constant { .. } | Op::Given { .. });
+            varies[n as usize] = operands || !tape.vars_of(n, &mut |v| v != var);
+            if !varies[n as usize] && !constant {
+                wanted.push(n);
+            }
+        }
+        for n in wanted {
+            self.value(n)?;
+        }
+        Ok(())
+    }
+
+    /// Loads by one access what lies next to each other of what these nodes load unconditionally, at numbers that no loaded value is part of.
+    pub(crate) fn load_runs(&mut self, nodes: impl Iterator<Item = NodeId>) -> Result<()> {
+        let tape = self.tape;
+        let mut runs: std::collections::BTreeMap<(u32, Vec<(AtomId, i64)>), Vec<(i64, NodeId)>> =
+            std::collections::BTreeMap::new();
+        for n in tape.needed_besides(nodes, &|n| self.known.nodes.contains_key(&n)) {
+            let Op::Load { array, at, guard: ALWAYS } = &tape.nodes[n as usize].op else { continue };
+            let mut is_free = true;
+            tape.values_in(at, &mut |_| is_free = false);
+            if is_free {
+                runs.entry((*array, at.terms.to_vec())).or_default().push((at.constant, n));
+            }
+        }
+        for ((array, terms), mut loads) in runs {
+            loads.sort_unstable();
+            let of = &tape.arrays[array as usize];
+            let ty = of.shape.element_type;
+            let bytes = ty.storage_bytes() as i64;
+            let mut at = 0;
+            while at < loads.len() {
+                let first = loads[at].0;
+                let mut width = MAX_ACCESS_BYTES / bytes;
+                let is_run = |width: i64| {
+                    let factors = terms.iter().map(|t| t.1).chain([first]);
+                    factors.into_iter().all(|f| f % width == 0)
+                        && of.offset % (width * bytes).unsigned_abs() == 0
+                        && (0..width).all(|i| loads[at..].iter().any(|l| l.0 == first + i))
+                };
+                while width > 1 && !is_run(width) {
+                    width /= 2;
+                }
+                if width <= 1 {
+                    at += 1;
+                    continue;
+                }
+                let number = Affine { terms: terms.iter().copied().collect(), constant: first };
+                let address = self.address(array, &number)?;
+                let (prim, parts) = storage(ty);
+                let all = self.e.with_lanes(width as u32 * parts);
+                let vector = all.load(prim, address, (width * bytes) as u32)?;
+                while let Some(&(constant, node)) = loads.get(at).filter(|l| l.0 < first + width) {
+                    let lane = (constant - first) as u32 * parts;
+                    let stored = (0..parts).map(|p| all.extract(vector, lane + p)).collect::<Result<Vec<_>>>()?;
+                    self.known.nodes.insert(node, Val::of_storage(&self.e, ty, &stored)?);
+                    at += 1;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// A value whose operands are known.

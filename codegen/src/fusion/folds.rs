@@ -7,11 +7,12 @@
 //! **Invariant:** whether a `dot` is one depends on it and on the shapes of its operands alone, so it is the same in a fusion as before.
 
 use hlo::attrs::{AttrKey, Precision};
-use hlo::{ArrayShape, ElementType, InstrId, Module, Opcode, TypeClass};
+use hlo::{ArrayShape, ComputationId, ElementType, InstrId, Module, Opcode, TypeClass};
 use smallvec::SmallVec;
 
 use super::kinds::dims;
 use super::thin::{self, SIDES};
+use crate::Unsupported;
 use crate::passes::facts::{few_terms, is_ieee, is_product};
 
 /// Matrices of floats of 16 bits that kernels for products of a matrix and a vector are faster with: some rows of so many terms next to each other, or so many rows next to
@@ -26,41 +27,41 @@ const FEW: i64 = 2;
 
 /// What a reduction goes over, and what it keeps of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Space {
+pub struct Space {
     /// The dimensions of the elements.
-    pub(crate) dims: SmallVec<[i64; 4]>,
+    pub dims: SmallVec<[i64; 4]>,
     /// Those that are reduced.
-    pub(crate) along: SmallVec<[usize; 4]>,
+    pub along: SmallVec<[usize; 4]>,
     /// Which of the dimensions each one of the result is; `None` of one of size 1 that is none of them.
-    pub(crate) kept: SmallVec<[Option<usize>; 4]>,
+    pub kept: SmallVec<[Option<usize>; 4]>,
 }
 
 impl Space {
     /// Whether a dimension is reduced.
-    pub(crate) fn is_reduced(&self, d: usize) -> bool {
+    pub fn is_reduced(&self, d: usize) -> bool {
         self.along.contains(&d)
     }
 
     /// Whether the result has what is kept, in the order in which the elements have it.
-    pub(crate) fn in_order(&self) -> bool {
+    pub fn in_order(&self) -> bool {
         let kept = (0..self.dims.len()).filter(|&d| !self.is_reduced(d));
         self.kept.iter().copied().eq(kept.map(Some))
     }
 
     /// The dimensions of the result.
-    pub(crate) fn kept_dims(&self) -> SmallVec<[i64; 4]> {
+    pub fn kept_dims(&self) -> SmallVec<[i64; 4]> {
         self.kept.iter().map(|d| d.map_or(1, |d| self.dims[d])).collect()
     }
 
     /// The dimensions that number rows and those of a row, if the reduced ones are the last.
-    pub(crate) fn rows(&self) -> Option<(&[i64], &[i64])> {
+    pub fn rows(&self) -> Option<(&[i64], &[i64])> {
         let rows = self.dims.len().checked_sub(self.along.len())?;
         (self.in_order() && self.along.iter().all(|&d| d >= rows)).then(|| self.dims.split_at(rows))
     }
 }
 
 /// The space of a reduction. `None`: the instruction is none.
-pub(crate) fn space(module: &Module, id: InstrId) -> Option<Space> {
+pub fn space(module: &Module, id: InstrId) -> Option<Space> {
     let instr = module.instr(id);
     match instr.opcode {
         Opcode::Reduce if few_terms(module, id).is_none() => {
@@ -73,6 +74,30 @@ pub(crate) fn space(module: &Module, id: InstrId) -> Option<Space> {
         Opcode::Dot => Weighted::of(module, id).filter(|w| w.is_fold(module, id)).map(|w| w.space),
         _ => None,
     }
+}
+
+/// The reductions of a fusion's computation, in order, and what they go over.
+pub fn all(module: &Module, computation: ComputationId) -> Vec<(InstrId, Space)> {
+    module.instructions(computation).filter_map(|i| Some((i, space(module, i)?))).collect()
+}
+
+/// The order in which the result of a fusion's only reduction, a contraction, is stored, if that is not its own: which of its dimensions each one is.
+pub fn stored_order(
+    module: &Module,
+    computation: ComputationId,
+    reductions: &[(InstrId, Space)],
+) -> Result<Option<Vec<usize>>, Unsupported> {
+    let &[(dot, _)] = reductions else { return Ok(None) };
+    let turns = |user: InstrId| module.instr(user).opcode == Opcode::Transpose;
+    let Some(transpose) = module.users(dot).iter().map(|u| u.user).find(|&u| turns(u)) else {
+        return Ok(None);
+    };
+    // What reads the result in its own order cannot be stored with what reads it in the other.
+    if module.users(dot).len() != 1 || module.root(computation) == dot {
+        return Err(Unsupported::new(module, dot, "a result in two orders"));
+    }
+    let order = module.instr(transpose).attrs.ints_or_empty(AttrKey::Dimensions);
+    Ok(Some(order.iter().map(|&d| d as usize).collect()))
 }
 
 /// The operand whose elements a reduction goes over.

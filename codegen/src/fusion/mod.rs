@@ -10,7 +10,8 @@
 //! **Invariants:** an instruction with control edges, effects or run-time sizes is never in a fusion; a fusion's computation is called once,
 //! holds no fusion, and stands before its caller in the text.
 
-pub(crate) mod folds;
+pub mod combine;
+pub mod folds;
 mod graph;
 mod index_map;
 pub mod kinds;
@@ -74,7 +75,7 @@ const FUSION: &[&str] = &[
     "dce",
 ];
 
-/// Fusions for GPUs, in order: contractions and what is done to rows are kernels of their own there.
+/// Fusions for GPUs, in order: contractions are kernels of their own there.
 const GPU_FUSION: &[&str] = &[
     "reduce-simplifier",
     "degenerate-dimensions",
@@ -86,6 +87,7 @@ const GPU_FUSION: &[&str] = &[
     "nan-canonicalizer",
     "tuple-simplifier",
     "dce",
+    "row-fusion",
     "loop-fusion",
     "fusion-wrapper",
     "dce",

@@ -6,6 +6,7 @@
 //! whose values its indices hold; equal instructions at equal indices are one operation; memory is read only where the guard of the load holds.
 
 mod extent;
+pub mod fold;
 pub mod index;
 mod look;
 mod movement;

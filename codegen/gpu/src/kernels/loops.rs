@@ -51,6 +51,23 @@ pub(crate) fn in_place_update(module: &Module, root: InstrId, is_alone: bool) ->
 /// Emits an instruction.
 pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &str) -> Result<Kernel> {
     let Subject { tape, roots, arrays } = Subject::new(module, id)?;
+    let mut kernel = Kernel::default();
+    self::roots(unit, module, id, &tape, roots, arrays, symbol, &mut kernel)?;
+    Ok(kernel)
+}
+
+/// Emits launches that make roots element by element.
+#[expect(clippy::too_many_arguments, reason = "what a kernel is made of")]
+pub(super) fn roots(
+    unit: &Unit<'_, '_>,
+    module: &Module,
+    id: InstrId,
+    tape: &Tape<'_>,
+    roots: Vec<Root<'_>>,
+    arrays: u32,
+    symbol: &str,
+    kernel: &mut Kernel,
+) -> Result<()> {
     let is_alone = module.instr(id).opcode == Opcode::DynamicUpdateSlice;
     let mut spaces: Vec<Space<'_>> = Vec::new();
     for root in roots {
@@ -65,12 +82,11 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
             None => spaces.push(Space { dims, roots: vec![(root, update)] }),
         }
     }
-    let mut kernel = Kernel::default();
     for (n, space) in spaces.iter().filter(|s| !s.dims.contains(&0)).enumerate() {
         let symbol = if n == 0 { symbol.to_owned() } else { format!("{symbol}_{n}") };
-        emit_space(unit, module, id, &tape, space, arrays, &symbol, &mut kernel)?;
+        emit_space(unit, module, id, tape, space, arrays, &symbol, kernel)?;
     }
-    Ok(kernel)
+    Ok(())
 }
 
 /// What is stored of an element of a space: of all its roots.

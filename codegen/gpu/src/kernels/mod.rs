@@ -3,7 +3,9 @@
 //! Every family's `emit` gives a [`Kernel`]: launches of functions that it put into the unit, whose symbols begin with `symbol`. **Invariant:** what
 //! reads an array that a result may share memory with (`hlo_codegen::buffers::in_place`) reads an element before it writes the element in its place.
 
+mod folds;
 pub mod loops;
+mod reduce;
 
 use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
@@ -62,7 +64,7 @@ pub fn emit(
         |what: &str| Err(Unsupported::new(module, id, format!("there is no kernel for {what}")).into());
     let mut kernel = match family {
         Family::Loop => loops::emit(unit, module, id, symbol)?,
-        Family::Reduce => return missing("reductions"),
+        Family::Reduce => reduce::emit(unit, module, id, symbol)?,
         Family::Dot => return missing("contractions"),
         Family::Convolution => return missing("convolutions"),
         Family::ReduceWindow => return missing("windows"),

@@ -10,7 +10,6 @@
 
 mod abreast;
 mod access;
-mod argmax;
 mod boxes;
 mod code;
 mod columns;
@@ -185,7 +184,7 @@ fn apart(module: &Module, id: InstrId) -> std::result::Result<Plan<'_>, Unsuppor
 /// Whether a fusion computes reductions.
 fn reduces(module: &Module, id: InstrId) -> bool {
     let computation = module.instr(id).attrs.computation(AttrKey::Calls);
-    computation.is_some_and(|c| !reduce::reduces(module, c).is_empty())
+    computation.is_some_and(|c| !crate::fusion::folds::all(module, c).is_empty())
 }
 
 /// The instruction that a request is about.

@@ -6,20 +6,20 @@
 //! over what is kept, where that is near. **Invariant:** what is not free to be reordered is combined element by element in the interpreter's order.
 
 use hlo::attrs::AttrKey;
-use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode};
+use hlo::{ArrayShape, ComputationId, InstrId, Module};
 
 use super::abreast::blocks_of_rows;
 use super::code::Code;
 use super::columns::COLUMNS;
 use super::lanes::{self, over_lanes};
 use super::nest::{self, Nest, Output, bind_parameters, decode, leaf_root, loops, variables};
-use super::region::{Combine, registers, values};
+use super::region::{Combine, order_of, registers, values};
 use super::sweep::{self, Fold, Folds, Range, Sweep};
 use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, Result, Target};
 use crate::cpu::scalar::Val;
-use crate::fusion::folds::{Space, space};
+use crate::fusion::folds::{self, Space};
 use crate::sizes;
 use crate::tape::index::{Affine, AtomId, Def, Index};
 use crate::tape::{Bound, Op, Tape, array_leaves};
@@ -71,11 +71,6 @@ pub(super) struct Reduction<'m> {
     pub(super) stripe_units: i64,
 }
 
-/// The reductions that a fusion's root needs, in order, and what they go over.
-pub(super) fn reduces(module: &Module, computation: ComputationId) -> Vec<(InstrId, Space)> {
-    module.instructions(computation).filter_map(|i| Some((i, space(module, i)?))).collect()
-}
-
 /// The reduction of a fusion.
 pub(super) fn fusion(
     module: &Module,
@@ -86,14 +81,14 @@ pub(super) fn fusion(
     };
     let mut tape = Tape::new(module);
     let first_result = bind_parameters(&mut tape, computation, 0);
-    let all = reduces(module, computation);
+    let all = folds::all(module, computation);
     let Some((_, over)) = all.first() else {
         return Err(Unsupported::new(module, id, "a reduction without a reduce"));
     };
     if let Some(&(reduce, _)) = all.iter().find(|(_, other)| other != over) {
         return Err(Unsupported::new(module, reduce, "reductions of different dimensions in a fusion"));
     }
-    let turned = turned(module, computation, &all)?;
+    let turned = folds::stored_order(module, computation, &all)?;
     let (index, mut vars) = variables(&mut tape, &over.dims, 0);
     let reduced: Vec<u32> = over.along.iter().map(|&d| d as u32).collect();
     // As the results are stored.
@@ -124,7 +119,7 @@ pub(super) fn fusion(
     let (mut folds, mut given) = (Vec::new(), 0);
     for index in &seen {
         for (reduce, _) in &all {
-            let fold = Fold::new(&mut tape, id, *reduce, index, given)?;
+            let fold = Fold::new(&mut tape, id, *reduce, index, given, order_of)?;
             given += fold.given.len() as u32;
             folds.push(fold);
         }
@@ -182,25 +177,6 @@ fn kept_of(space: &Space, index: &[Affine]) -> Index {
     space.kept.iter().map(|d| d.map_or_else(Affine::default, |d| index[d].clone())).collect()
 }
 
-/// The order in which the result of a fusion's only reduction, a contraction, is stored, if that is not its own: which of its dimensions each one is.
-fn turned(
-    module: &Module,
-    computation: ComputationId,
-    reduces: &[(InstrId, Space)],
-) -> std::result::Result<Option<Vec<usize>>, Unsupported> {
-    let &[(dot, _)] = reduces else { return Ok(None) };
-    let turns = |user: InstrId| module.instr(user).opcode == Opcode::Transpose;
-    let Some(transpose) = module.users(dot).iter().map(|u| u.user).find(|&u| turns(u)) else {
-        return Ok(None);
-    };
-    // What reads the result in its own order cannot be stored with what reads it in the other.
-    if module.users(dot).len() != 1 || module.root(computation) == dot {
-        return Err(Unsupported::new(module, dot, "a result in two orders"));
-    }
-    let order = module.instr(transpose).attrs.ints_or_empty(AttrKey::Dimensions);
-    Ok(Some(order.iter().map(|&d| d as usize).collect()))
-}
-
 /// How many columns a reduction over rows next to them has, if they are few: then each is a reduction of its own, over lanes of rows, for columns would take
 /// part of a register and wait for one another.
 fn columns_apart(module: &Module, computation: ComputationId, reduces: &[(InstrId, Space)]) -> Option<i64> {
@@ -243,12 +219,12 @@ pub(super) fn apart(
     let leaves = array_leaves(&module.instr(id).shape).count() as u32;
     let argument = first_result + leaves;
     let (mut plans, mut scratch, mut given, mut first) = (Vec::new(), 0u64, 0, 200);
-    for (reduce, over) in reduces(module, computation) {
+    for (reduce, over) in folds::all(module, computation) {
         let instr = module.instr(reduce);
         let (index, mut vars) = variables(&mut tape, &over.dims, first);
         let reduced: Vec<u32> = over.along.iter().map(|&d| first + d as u32).collect();
         first += 100;
-        let fold = Fold::new(&mut tape, id, reduce, &index, given)?;
+        let fold = Fold::new(&mut tape, id, reduce, &index, given, order_of)?;
         given += fold.given.len() as u32;
         let kept_dims = over.kept_dims();
         let mut kept = tape.space.linear(&kept_of(&over, &index), &kept_dims);

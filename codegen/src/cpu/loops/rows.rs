@@ -12,7 +12,7 @@ use super::code::Code;
 use super::gathered::DISTANT;
 use super::lanes::{self, over_lanes};
 use super::nest::{self, Output, STREAMING, bind_parameters, decode, leaf_root, variables};
-use super::region::{narrowed, widened};
+use super::region::{narrowed, order_of, widened};
 use super::short::{self, Columns};
 use super::sweep::{self, Fold, Folds, Sweep};
 use super::together::{self, Together};
@@ -20,6 +20,7 @@ use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{Prim, Result, Target, Value};
 use crate::cpu::scalar::{Val, register};
+use crate::fusion::folds;
 use crate::sizes;
 use crate::tape::index::{Affine, Index};
 use crate::tape::{ALWAYS, NodeId, Op, Tape, array_leaves};
@@ -74,7 +75,7 @@ pub(super) fn fusion(
     };
     let mut tape = Tape::new(module);
     let first_result = bind_parameters(&mut tape, computation, 0);
-    let reduces = super::reduce::reduces(module, computation);
+    let reduces = folds::all(module, computation);
     let Some((first, over)) = reduces.first() else {
         return refuse(id, "a chain of rows without a reduction");
     };
@@ -99,7 +100,7 @@ pub(super) fn fusion(
         let mut at = tape.space.reshape(&at_row, row_dims, own_rows);
         let result_at = at.clone();
         at.extend(tape.space.reshape(&index[row_dims.len()..], inner_dims, own_row));
-        let fold = Fold::new(&mut tape, id, reduce, &at, next)?;
+        let fold = Fold::new(&mut tape, id, reduce, &at, next, order_of)?;
         next += fold.given.len() as u32;
         let needs = tape.needed(fold.operands.iter().chain(&fold.initial).copied());
         let sweep = needs.iter().filter_map(|&n| match tape.nodes[n as usize].op {

@@ -11,7 +11,7 @@ use super::access::{self, storage};
 use super::code::{Code, Table};
 use super::cost;
 use super::nest::{self, Output, decode};
-use super::reduce::reduces;
+use crate::fusion::folds;
 use super::region::{registers, values};
 use super::rows::{Buffer, Chain};
 use super::sweep::Folds;
@@ -67,7 +67,7 @@ pub(super) fn rows(
 /// Whether a fusion can be such rows: they are as long as what its first reduction makes one element of. So little is known before it is planned.
 pub(super) fn may_be(module: &Module, fusion: InstrId) -> bool {
     let computation = module.instr(fusion).attrs.computation(AttrKey::Calls);
-    let reduces = computation.map(|c| reduces(module, c)).unwrap_or_default();
+    let reduces = computation.map(|c| folds::all(module, c)).unwrap_or_default();
     reduces.first().and_then(|(_, over)| over.rows()).is_some_and(|(rows, row)| {
         let count = |dims: &[i64]| dims.iter().fold(1i64, |n, &d| n.saturating_mul(d));
         (2..=MOST).contains(&count(row)) && count(rows) >= MANY_ROWS

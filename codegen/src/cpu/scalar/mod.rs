@@ -5,8 +5,10 @@
 //! on rounding modes or other state; control flow is in rare cases (integer powers, remainders), so the builder's block may change.
 
 mod complex;
+pub mod combine;
 pub mod convert;
 mod device;
+mod extreme;
 mod float;
 mod functions;
 mod int;

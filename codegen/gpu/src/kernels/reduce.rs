@@ -1,0 +1,655 @@
+//! Reductions with fused producers and epilogues.
+//!
+//! Threads of a block are `lanes x rows` over what is kept and what is reduced: where reduced elements lie next to each other, neighbouring threads go over
+//! them ([`Mapping::Rows`]) and combine by shuffles, then through shared memory; where kept ones do, each thread reduces columns of its own
+//! ([`Mapping::Columns`]) and those of a block combine through shared memory. Where that leaves the device idle, the reduced elements are cut into chunks, each of which
+//! leaves accumulators in scratch memory that a second launch reduces. **Invariants:** the order of combination is decided by shapes and types alone; what may
+//! not be reordered is combined by one thread a result, in the interpreter's order.
+
+use hlo::attrs::AttrKey;
+use hlo::{ArrayShape, InstrId, Module, Opcode};
+use hlo_codegen::Unsupported;
+use hlo_codegen::cpu::llvm::{Axis, IntPredicate, Prim, Result, Special};
+use hlo_codegen::fusion::folds::{self as spaces, Space};
+use hlo_codegen::fusion::is_fold;
+use hlo_codegen::tape::fold::{Fold, no_order};
+use hlo_codegen::tape::index::{Affine, Index};
+use hlo_codegen::tape::{ALWAYS, Bound, Op, Tape, array_leaves};
+
+use super::folds::{Folds, Item, registers};
+use super::loops::{self, Output};
+use super::{Unit, launch};
+use crate::arch::{MAX_THREADS, WARP};
+use crate::code::Code;
+use crate::kernel::{Argument, Kernel, Launch, Stage};
+use crate::subject::{Root, Subject};
+
+/// The variables of a tape: which unit of what is kept a thread computes, the step of its loop, and the chunk that its block reduces.
+pub(super) const KEPT: u32 = 0;
+pub(super) const STEP: u32 = 1;
+const CHUNK: u32 = 2;
+
+/// Threads of a block, where nothing asks for more.
+const THREADS: i64 = 256;
+/// Bytes of the widest access.
+const ACCESS_BYTES: i64 = 16;
+/// Steps that a thread of a long row takes.
+const STEPS: i64 = 4;
+/// Threads of all blocks that keep a device busy.
+const BUSY_THREADS: i64 = 1 << 17;
+/// Blocks that do, and how many a launch that is cut into chunks gets.
+const BUSY_BLOCKS: i64 = 256;
+const CHUNKED_BLOCKS: i64 = 512;
+/// The fewest steps of a thread in a chunk.
+const CHUNK_STEPS: i64 = 8;
+/// The most elements that a thread loads before it combines any.
+const MOST_AT_ONCE: i64 = 32;
+/// Shared memory for accumulators.
+const SHARED_BYTES: i64 = 32 << 10;
+/// The most nodes of the tape that are computed for several elements in a step.
+const MAX_NODES: usize = 4096;
+
+/// How threads of a block are laid out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mapping {
+    /// `width` neighbouring threads go over what is reduced to one result.
+    Rows { width: i64 },
+    /// Neighbouring threads go over what is kept, and so many rows of them over what is reduced.
+    Columns { rows: i64 },
+}
+
+/// How a reduction is computed.
+#[derive(Clone, Copy, Debug)]
+struct Scheme {
+    mapping: Mapping,
+    /// Kept units of a block.
+    units: i64,
+    /// Neighbouring kept elements of a unit, neighbouring reduced elements of a step.
+    kept: i64,
+    reduced: i64,
+    /// Steps of a chunk, and how many chunks there are.
+    chunks: Option<(i64, i64)>,
+}
+
+/// What is reduced and kept, in numbers.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    results: i64,
+    terms: i64,
+}
+
+/// Reductions over one space, built for a scheme.
+struct Built<'m> {
+    tape: Tape<'m>,
+    folds: Folds<'m>,
+    /// What is stored of each unit.
+    outputs: Vec<Output>,
+    /// Where the accumulators of a chunk are stored instead.
+    partial: Vec<(u32, Affine)>,
+    sizes: Sizes,
+    scheme: Scheme,
+}
+
+/// What the results of reductions over one space become.
+enum Results<'a, 'm> {
+    /// Roots of the fusion.
+    Roots(&'a [Root<'m>]),
+    /// Each leaf of the only reduction goes to an array.
+    Arrays(&'a [u32]),
+}
+
+/// Reductions over one space.
+struct Group<'a, 'm> {
+    module: &'m Module,
+    id: InstrId,
+    tape: &'a Tape<'m>,
+    reductions: &'a [(InstrId, Space)],
+    /// In which order results are stored, if not in their own.
+    order: Option<Vec<usize>>,
+    results: Results<'a, 'm>,
+}
+
+/// Emits an instruction.
+pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &str) -> Result<Kernel> {
+    let subject = Subject::new(module, id)?;
+    let (reductions, order) = if module.instr(id).opcode == Opcode::Fusion {
+        let computation = module.instr(id).attrs.computation(AttrKey::Calls);
+        let computation = computation.ok_or_else(|| Unsupported::new(module, id, "a fusion of nothing"))?;
+        let all = spaces::all(module, computation);
+        let order = spaces::stored_order(module, computation, &all);
+        (all, order.ok())
+    } else {
+        if !is_fold(module, id) {
+            return loops::emit(unit, module, id, symbol);
+        }
+        (spaces::space(module, id).map(|space| (id, space)).into_iter().collect(), Some(None))
+    };
+    let is_one = reductions.windows(2).all(|pair| pair[0].1 == pair[1].1);
+    if let (true, Some(order)) = (is_one, order) {
+        let results = Results::Roots(&subject.roots);
+        let group = Group { module, id, tape: &subject.tape, reductions: &reductions, order, results };
+        match group.plan() {
+            Ok(built) => {
+                let mut kernel = Kernel::default();
+                let mut scratch = 0;
+                group.emit(unit, built, subject.arrays, symbol, &mut scratch, &mut kernel)?;
+                kernel.scratch_bytes = scratch;
+                return Ok(kernel);
+            }
+            // What it refuses may be computed one after the other.
+            Err(_) => {}
+        }
+    }
+    apart(unit, module, id, subject, symbol)
+}
+
+/// Any fusion with reductions: each into scratch memory, from which the results are then made element by element.
+pub(super) fn apart<'m>(
+    unit: &Unit<'_, '_>,
+    module: &'m Module,
+    id: InstrId,
+    subject: Subject<'m>,
+    symbol: &str,
+) -> Result<Kernel> {
+    let Subject { mut tape, roots, arrays } = subject;
+    let computation = module.instr(id).attrs.computation(AttrKey::Calls);
+    let computation = computation.ok_or_else(|| Unsupported::new(module, id, "a fusion of nothing"))?;
+    let mut kernel = Kernel::default();
+    let mut scratch = 0;
+    for (n, (reduce, space)) in spaces::all(module, computation).into_iter().enumerate() {
+        let mut leaves = Vec::new();
+        let shapes: Vec<&ArrayShape> = array_leaves(&module.instr(reduce).shape).collect();
+        for shape in &shapes {
+            leaves.push(scratch_array(&mut tape, shape, arrays, &mut scratch));
+        }
+        let reductions = [(reduce, space)];
+        let results = Results::Arrays(&leaves);
+        let group = Group { module, id, tape: &tape, reductions: &reductions, order: None, results };
+        let built = group.plan()?;
+        group.emit(unit, built, arrays, &format!("{symbol}_r{n}"), &mut scratch, &mut kernel)?;
+        for (leaf, &array) in leaves.iter().enumerate() {
+            tape.bind(reduce, leaf as u32, Bound::Array(array));
+        }
+    }
+    kernel.scratch_bytes = scratch;
+    let arguments = arrays + u32::from(scratch > 0);
+    loops::roots(unit, module, id, &tape, roots, arguments, symbol, &mut kernel)?;
+    Ok(kernel)
+}
+
+/// An array in scratch memory, which is the argument after all others.
+pub(super) fn scratch_array(tape: &mut Tape<'_>, shape: &ArrayShape, argument: u32, scratch: &mut u64) -> u32 {
+    let array = tape.array(shape, argument);
+    tape.arrays[array as usize].offset = *scratch;
+    let bytes = shape.elements() as u64 * shape.element_type.storage_bytes() as u64;
+    *scratch += bytes.next_multiple_of(u64::from(super::ALIGNMENT));
+    array
+}
+
+/// The least power of two that is not less.
+fn power_from(n: i64) -> i64 {
+    n.max(1).unsigned_abs().next_power_of_two().cast_signed()
+}
+
+/// The greatest power of two that is not more.
+pub(super) fn power_to(n: i64) -> i64 {
+    1 << n.max(1).ilog2()
+}
+
+fn div_up(n: i64, by: i64) -> i64 {
+    (n + by - 1) / by
+}
+
+/// Bytes that loads read next to each other along kept and along reduced elements, and the widest element of either.
+#[derive(Clone, Copy, Default, Debug)]
+struct Neighbours {
+    kept: i64,
+    reduced: i64,
+    widest: [i64; 2],
+}
+
+/// Where neighbours are loaded from neighbouring addresses.
+fn neighbours(tape: &Tape<'_>, folds: &Folds<'_>) -> Neighbours {
+    let mut found = Neighbours::default();
+    for n in tape.needed(folds.elements()) {
+        let Op::Load { array, at, .. } = &tape.nodes[n as usize].op else { continue };
+        let number = |kept: i64, step: i64| {
+            tape.space.at(at, &|var| match var {
+                KEPT => kept,
+                STEP => step,
+                _ => 0,
+            })
+        };
+        let bytes = tape.arrays[*array as usize].shape.element_type.storage_bytes() as i64;
+        let (Some(first), Some(kept), Some(reduced)) = (number(0, 0), number(1, 0), number(0, 1)) else {
+            continue;
+        };
+        if reduced.abs_diff(first) == 1 {
+            found.reduced += bytes;
+            found.widest[1] = found.widest[1].max(bytes);
+        } else if kept.abs_diff(first) == 1 {
+            found.kept += bytes;
+            found.widest[0] = found.widest[0].max(bytes);
+        }
+    }
+    found
+}
+
+/// The scheme of reductions of these sizes. `accumulators`: how many each result takes; `bytes`: theirs.
+fn scheme(sizes: Sizes, near: Neighbours, is_inner: bool, (accumulators, bytes): (i64, i64)) -> Scheme {
+    let Sizes { results, terms } = sizes;
+    let over_columns = match near.kept.cmp(&near.reduced) {
+        std::cmp::Ordering::Greater => true,
+        std::cmp::Ordering::Less => false,
+        std::cmp::Ordering::Equal => !is_inner,
+    };
+    let over_columns = over_columns && results > 1 || terms == 1;
+    let access = |widest: i64| if widest == 0 { 1 } else { (ACCESS_BYTES / widest).clamp(1, 8) };
+    // Cuts steps of blocks into chunks, of each of which a thread takes every `stride`-th step.
+    let cut = |blocks: i64, steps: i64, stride: i64| {
+        let wanted = (CHUNKED_BLOCKS / blocks).min(steps / (stride * CHUNK_STEPS));
+        if blocks >= BUSY_BLOCKS || wanted < 2 {
+            return None;
+        }
+        let size = div_up(div_up(steps, wanted), stride * STEPS) * stride * STEPS;
+        Some((size, div_up(steps, size))).filter(|&(_, count)| count > 1)
+    };
+    if over_columns {
+        let mut kept = access(near.widest[0]);
+        let few = |kept: i64| {
+            let units = results / kept;
+            results % kept != 0 || units < i64::from(WARP) || units.saturating_mul(terms) < BUSY_THREADS
+        };
+        while kept > 1 && (few(kept) || kept * accumulators > MOST_AT_ONCE) {
+            kept /= 2;
+        }
+        let units = results / kept;
+        let mut rows = (THREADS / i64::from(WARP)).min(power_to(terms / STEPS));
+        while rows > 1 && units * (rows / 2) >= BUSY_THREADS {
+            rows /= 2;
+        }
+        let mut lanes = power_from(units).min(THREADS / rows);
+        if units >= i64::from(WARP) && units.saturating_mul(rows) < BUSY_THREADS {
+            lanes = i64::from(WARP);
+            rows = (THREADS / lanes).min(power_to(terms / STEPS));
+        }
+        while rows > 1 && lanes * rows * kept * bytes > SHARED_BYTES {
+            rows /= 2;
+        }
+        lanes = lanes.max(i64::from(WARP) / rows);
+        let chunks = cut(div_up(units, lanes), terms, rows);
+        return Scheme { mapping: Mapping::Columns { rows }, units: lanes, kept, reduced: 1, chunks };
+    }
+    let mut reduced = access(near.widest[1]);
+    while reduced > 1 && (terms % reduced != 0 || reduced * accumulators > MOST_AT_ONCE) {
+        reduced /= 2;
+    }
+    let steps = terms / reduced;
+    let mut width = power_to(steps / STEPS).min(THREADS);
+    while width < i64::from(MAX_THREADS) && width * 2 <= steps && results.saturating_mul(width) < BUSY_THREADS {
+        width *= 2;
+    }
+    let is_cut = |width: i64| cut(div_up(results, (THREADS / width).max(1)), steps, width);
+    if is_cut(THREADS.min(width)).is_some() {
+        width = width.min(THREADS);
+    }
+    let most = power_from(results).min((THREADS / width).max(1));
+    let units = most.max(i64::from(WARP) / width);
+    let chunks = cut(div_up(results, units), steps, width);
+    Scheme { mapping: Mapping::Rows { width }, units, kept: 1, reduced, chunks }
+}
+
+/// One thread a result, an element after the other.
+fn sequential(sizes: Sizes) -> Scheme {
+    let units = power_from(sizes.results).clamp(i64::from(WARP), THREADS / 2);
+    Scheme { mapping: Mapping::Columns { rows: 1 }, units, kept: 1, reduced: 1, chunks: None }
+}
+
+impl<'m> Group<'_, 'm> {
+    fn space(&self) -> std::result::Result<&Space, Unsupported> {
+        let first = self.reductions.first().map(|(_, space)| space);
+        first.ok_or_else(|| Unsupported::new(self.module, self.id, "a reduction without a reduce"))
+    }
+
+    /// Which dimension of the elements each dimension of what is stored is.
+    fn stored(&self, space: &Space) -> Vec<Option<usize>> {
+        match &self.order {
+            Some(order) => order.iter().map(|&d| space.kept[d]).collect(),
+            None => space.kept.to_vec(),
+        }
+    }
+
+    /// Chooses a scheme and builds for it.
+    fn plan(&self) -> std::result::Result<Built<'m>, Unsupported> {
+        let space = self.space()?;
+        let size = |dims: &mut dyn Iterator<Item = i64>| dims.fold(1i64, i64::saturating_mul);
+        let stored = self.stored(space);
+        let results = size(&mut stored.iter().map(|d| d.map_or(1, |d| space.dims[d])));
+        let terms = size(&mut space.along.iter().map(|&d| space.dims[d]));
+        let sizes = Sizes { results, terms };
+        let built = self.build(sizes, sequential(sizes))?;
+        if built.folds.literal {
+            return Ok(built);
+        }
+        let near = neighbours(&built.tape, &built.folds);
+        let last = (0..space.dims.len()).rev().find(|&d| space.dims[d] != 1);
+        let is_inner = last.is_some_and(|d| space.is_reduced(d));
+        let accumulators = (built.folds.items.len() as i64, i64::from(built.folds.bytes()));
+        let mut scheme = scheme(sizes, near, is_inner, accumulators);
+        loop {
+            let built = self.build(sizes, scheme)?;
+            if built.tape.nodes.len() <= MAX_NODES || scheme.kept * scheme.reduced == 1 {
+                return Ok(built);
+            }
+            scheme.kept = 1;
+            scheme.reduced = 1;
+        }
+    }
+
+    fn build(&self, sizes: Sizes, scheme: Scheme) -> std::result::Result<Built<'m>, Unsupported> {
+        let Sizes { results, terms } = sizes;
+        let space = self.space()?;
+        let mut tape = self.tape.clone();
+        let stored = self.stored(space);
+        let stored_dims: Vec<i64> = stored.iter().map(|d| d.map_or(1, |d| space.dims[d])).collect();
+        let mut along: Vec<usize> = space.along.to_vec();
+        along.sort_unstable();
+        let reduced_dims: Vec<i64> = along.iter().map(|&d| space.dims[d]).collect();
+        let unit = tape.space.var(KEPT, results / scheme.kept);
+        let step = tape.space.var(STEP, terms / scheme.reduced);
+        let (mut items, mut given) = (Vec::new(), 0);
+        let mut kept_at: Vec<(Affine, Index, Index)> = Vec::new();
+        for column in 0..scheme.kept {
+            let number = unit.times(scheme.kept).plus(column);
+            let at = tape.space.delinear(&number, &stored_dims);
+            let mut index: Index = space.dims.iter().map(|_| Affine::default()).collect();
+            for (x, d) in at.iter().zip(&stored) {
+                if let Some(d) = *d {
+                    index[d] = x.clone();
+                }
+            }
+            let own: Index =
+                space.kept.iter().map(|d| d.map_or_else(Affine::default, |d| index[d].clone())).collect();
+            let from = items.len();
+            for term in 0..scheme.reduced {
+                let number = step.times(scheme.reduced).plus(term);
+                let reduced = tape.space.delinear(&number, &reduced_dims);
+                for (x, &d) in reduced.into_iter().zip(&along) {
+                    index[d] = x;
+                }
+                for (n, &(reduce, _)) in self.reductions.iter().enumerate() {
+                    let first = if term == 0 { given } else { 0 };
+                    let mut fold = Fold::new(&mut tape, self.id, reduce, &index, first, no_order)?;
+                    let element = std::mem::take(&mut fold.operands);
+                    if term == 0 {
+                        given += fold.given.len() as u32;
+                        items.push(Item { fold, elements: vec![element] });
+                    } else {
+                        items[from + n].elements.push(element);
+                    }
+                }
+            }
+            kept_at.push((number, at, own));
+        }
+        let literal = terms == 0 || items.iter().any(|item: &Item<'_>| !item.fold.combine.free());
+        let mut outputs = Vec::new();
+        let n = self.reductions.len();
+        for (of, (number, at, own)) in kept_at.into_iter().enumerate() {
+            let folds = &items[of * n..(of + 1) * n];
+            match self.results {
+                Results::Roots(roots) => {
+                    // Only now: what is reduced at the same time cannot be an operand.
+                    for (item, (reduce, _)) in folds.iter().zip(self.reductions) {
+                        item.fold.bind(&mut tape, *reduce, &own);
+                    }
+                    for root in roots {
+                        if root.shape.checked_elements().map(|n| n as i64) != Some(results) {
+                            let what = "a result of other dimensions than the reduction's";
+                            return Err(Unsupported::new(self.module, self.id, what));
+                        }
+                        let at = tape.space.reshape(&at, &stored_dims, &root.shape.dims);
+                        let node = tape.node(root.instr, root.leaf, &at)?;
+                        outputs.push(Output { node, array: root.array, at: number.clone() });
+                    }
+                }
+                Results::Arrays(arrays) => {
+                    for item in folds {
+                        for (leaf, &array) in arrays.iter().enumerate() {
+                            let ty = tape.arrays[array as usize].shape.element_type;
+                            let node = item.fold.result(&mut tape, leaf, ty);
+                            outputs.push(Output { node, array, at: number.clone() });
+                        }
+                    }
+                }
+            }
+        }
+        let folds = Folds { items, literal, partial: false };
+        Ok(Built { tape, folds, outputs, partial: Vec::new(), sizes, scheme })
+    }
+
+    /// Emits what was built, in two launches if it is cut into chunks.
+    fn emit(
+        &self,
+        unit: &Unit<'_, '_>,
+        mut built: Built<'m>,
+        arrays: u32,
+        symbol: &str,
+        scratch: &mut u64,
+        kernel: &mut Kernel,
+    ) -> Result<()> {
+        if built.sizes.results == 0 {
+            return Ok(());
+        }
+        let is_scratch = |tape: &Tape<'_>| tape.arrays.iter().any(|a| a.argument == arrays);
+        let Some((_, count)) = built.scheme.chunks else {
+            let arguments = arrays + u32::from(is_scratch(&built.tape));
+            kernel.stages.push(Stage::Launch(built.emit(unit, self.module, self.id, arguments, symbol)?));
+            return Ok(());
+        };
+        // Accumulators of each chunk, chunks outermost.
+        let results = built.sizes.results;
+        let per_column = built.folds.items.len() / built.scheme.kept as usize;
+        let types: Vec<_> = built.folds.items[..per_column].iter().flat_map(|i| i.fold.types.clone()).collect();
+        let chunk = built.tape.space.var(CHUNK, count);
+        let unit_number = built.tape.space.var(KEPT, results / built.scheme.kept);
+        let mut shapes = Vec::new();
+        let mut ids = Vec::new();
+        for &ty in &types {
+            let shape = ArrayShape::new(ty, &[count, results]);
+            ids.push(scratch_array(&mut built.tape, &shape, arrays, scratch));
+            shapes.push((shape, built.tape.arrays[ids[ids.len() - 1] as usize].offset));
+        }
+        for column in 0..built.scheme.kept {
+            let number = unit_number.times(built.scheme.kept).plus(column);
+            let at = built.tape.space.add(&chunk.times(results), &number);
+            built.partial.extend(ids.iter().map(|&array| (array, at.clone())));
+        }
+        let first = built.emit(unit, self.module, self.id, arrays + 1, &format!("{symbol}_chunks"))?;
+        kernel.stages.push(Stage::Launch(first));
+        let sizes = Sizes { results, terms: count };
+        let mut near = Neighbours::default();
+        let widest = types.iter().map(|ty| ty.storage_bytes() as i64).max().unwrap_or(1);
+        if results == 1 { near.reduced = 1 } else { near.kept = 1 }
+        near.widest = [widest; 2];
+        let bytes = types.iter().map(|ty| ty.storage_bytes() as i64).sum();
+        let mut scheme = scheme(sizes, near, results == 1, (per_column as i64, bytes));
+        scheme.chunks = None;
+        // As the sums of elements, but of what the chunks left.
+        let reduced = std::mem::replace(&mut scheme.reduced, 1);
+        let mut last = self.build(Sizes { results, terms: built.sizes.terms }, scheme)?;
+        scheme.reduced = reduced;
+        last.scheme = scheme;
+        last.sizes = sizes;
+        last.folds.partial = true;
+        let steps = last.tape.space.var(STEP, count / reduced);
+        let unit_number = last.tape.space.var(KEPT, results / scheme.kept);
+        let ids: Vec<u32> = shapes
+            .iter()
+            .map(|(shape, offset)| {
+                let array = last.tape.array(shape, arrays);
+                last.tape.arrays[array as usize].offset = *offset;
+                array
+            })
+            .collect();
+        for (n, item) in last.folds.items.iter_mut().enumerate() {
+            let column = n / per_column;
+            let before: usize = built.folds.items[..n % per_column].iter().map(|i| i.fold.types.len()).sum();
+            let number = unit_number.times(scheme.kept).plus(column as i64);
+            item.elements.clear();
+            for term in 0..reduced {
+                let chunk = steps.times(reduced).plus(term);
+                let at = last.tape.space.add(&chunk.times(results), &number);
+                let of = |(i, &ty): (usize, &hlo::ElementType)| {
+                    let array = ids[before + i];
+                    last.tape.push(Op::Load { array, at: at.clone(), guard: ALWAYS }, ty)
+                };
+                item.elements.push(item.fold.types.iter().enumerate().map(of).collect());
+            }
+        }
+        let last = last.emit(unit, self.module, self.id, arrays + 1, symbol)?;
+        kernel.stages.push(Stage::Launch(last));
+        Ok(())
+    }
+}
+
+impl<'m> Built<'m> {
+    /// Emits one launch.
+    fn emit(
+        &self,
+        unit: &Unit<'_, '_>,
+        module: &Module,
+        id: InstrId,
+        arrays: u32,
+        symbol: &str,
+    ) -> Result<Launch> {
+        let Built { tape, folds, outputs, partial, sizes, scheme } = self;
+        let (kept, steps) = (sizes.results / scheme.kept, sizes.terms / scheme.reduced);
+        let (stride, rows) = match scheme.mapping {
+            Mapping::Rows { width } => (width, 1),
+            Mapping::Columns { rows } => (scheme.units, rows),
+        };
+        let threads = match scheme.mapping {
+            Mapping::Rows { width } => width * scheme.units,
+            Mapping::Columns { rows } => rows * scheme.units,
+        };
+        let threads = threads as u32;
+        let blocks = div_up(kept, scheme.units);
+        let (chunk_steps, chunks) = scheme.chunks.unwrap_or((steps, 1));
+        let (e, arguments) = unit.begin(symbol, arrays, 0, threads)?;
+        // Everything that is counted, and a step beyond it, in 32 bits where that fits.
+        let most = (steps + i64::from(threads) * STEPS * 2).max(blocks * chunks * i64::from(threads));
+        let prim = if most > i64::from(i32::MAX) { Prim::I64 } else { Prim::I32 };
+        let int = |n: i64| e.int(prim, n.cast_unsigned());
+        let thread = e.special(Special::Tid(Axis::X))?;
+        let block = e.resize(e.special(Special::Ctaid(Axis::X))?, prim, false)?;
+        let (block, chunk) = match chunks {
+            1 => (block, None),
+            _ => (e.urem(block, int(blocks))?, Some(e.udiv(block, int(blocks))?)),
+        };
+        let outer = e.resize(e.udiv(thread, e.i32(stride as i32))?, prim, false)?;
+        let inner = e.resize(e.urem(thread, e.i32(stride as i32))?, prim, false)?;
+        // Which unit of the block, and which of the threads that reduce it.
+        let (own, row) = match scheme.mapping {
+            Mapping::Rows { .. } => (outer, inner),
+            Mapping::Columns { .. } => (inner, outer),
+        };
+        let number = e.add(e.mul(block, int(scheme.units))?, own)?;
+        let mut leads = e.icmp(IntPredicate::EQ, row, int(0))?;
+        let mut at = number;
+        if kept % scheme.units != 0 {
+            // Threads of units that do not exist do what those of the last one do, and store nothing.
+            let exists = e.icmp(IntPredicate::ULT, number, int(kept))?;
+            leads = e.and(leads, exists)?;
+            at = e.select(exists, number, int(kept - 1))?;
+        }
+        let mut code = Code::new(e, tape, &arguments);
+        let c = &mut code;
+        c.set_var(KEPT, at);
+        let (mut low, mut high) = (int(0), int(steps));
+        if let Some(chunk) = chunk {
+            c.set_var(CHUNK, chunk);
+            low = e.mul(chunk, int(chunk_steps))?;
+            high = e.add(low, int(chunk_steps))?;
+            if steps % chunk_steps != 0 {
+                high = e.select(e.icmp(IntPredicate::SLT, high, int(steps))?, high, int(steps))?;
+            }
+        }
+        // Steps of a thread are this far apart.
+        let pace = match scheme.mapping {
+            Mapping::Rows { width } => width,
+            Mapping::Columns { .. } => rows,
+        };
+        let start = folds.starts(c)?;
+        let mut carried = registers(&start);
+        if sizes.terms > 0 {
+            c.hoist(folds.elements(), STEP)?;
+            let per_step = (scheme.kept * scheme.reduced).max(1) * (folds.items.len() as i64 / scheme.kept).max(1);
+            let mut copies = if folds.literal { 1 } else { STEPS.min(MOST_AT_ONCE / per_step).max(1) };
+            copies = power_to(copies);
+            while copies > 1 && chunk_steps < copies * pace {
+                copies /= 2;
+            }
+            let mut next = e.add(low, row)?;
+            if copies > 1 {
+                let last = e.sub(high, int((copies - 1) * pace))?;
+                let all: Vec<_> = [next].into_iter().chain(carried).collect();
+                let all = e.for_carried(next, last, int(copies * pace), &all, |step, all| {
+                    c.scoped(|c| {
+                        let mut mine = all[1..].to_vec();
+                        let mut scopes = Vec::new();
+                        for copy in 0..copies {
+                            let at = if copy == 0 { step } else { e.add(step, int(copy * pace))? };
+                            scopes.push(c.begun(|c| {
+                                c.set_var(STEP, at);
+                                c.load_runs(folds.elements())
+                            })?);
+                        }
+                        for mut scope in scopes {
+                            mine = c.resumed(&mut scope, |c| {
+                                Ok(registers(&folds.step(c, &folds.values(&mine), None)?))
+                            })?;
+                        }
+                        Ok([e.add(step, int(copies * pace))?].into_iter().chain(mine).collect())
+                    })
+                })?;
+                next = all[0];
+                carried = all[1..].to_vec();
+            }
+            if chunk_steps % (copies * pace) != 0 || steps % chunk_steps != 0 || copies == 1 {
+                carried = e.for_carried(next, high, int(pace), &carried, |step, mine| {
+                    c.scoped(|c| {
+                        c.set_var(STEP, step);
+                        c.load_runs(folds.elements())?;
+                        Ok(registers(&folds.step(c, &folds.values(mine), None)?))
+                    })
+                })?;
+            }
+        }
+        let total = folds.values(&carried);
+        let shared = format!("{symbol}_shared");
+        let total = match scheme.mapping {
+            Mapping::Rows { width } => {
+                folds.across_lanes(e, thread, threads, width as u32, &shared, &total)?
+            }
+            Mapping::Columns { rows } => {
+                folds.across_rows(e, thread, (scheme.units as u32, rows as u32), &shared, &total)?
+            }
+        };
+        e.if_then(leads, || {
+            c.scoped(|c| {
+                if !partial.is_empty() {
+                    return partial.iter().zip(&total).try_for_each(|((array, at), x)| c.store(x, *array, at));
+                }
+                folds.give(c, &total)?;
+                let values = outputs.iter().map(|o| c.value(o.node)).collect::<Result<Vec<_>>>()?;
+                for (output, value) in outputs.iter().zip(&values) {
+                    c.store(value, output.array, &output.at)?;
+                }
+                Ok(())
+            })
+        })?;
+        e.return_void()?;
+        let arguments = (0..arrays).map(Argument::Array).collect();
+        Ok(launch(module, id, symbol, blocks * chunks, threads, arguments)?)
+    }
+}
