@@ -74,7 +74,7 @@ const FUSION: &[&str] = &[
     "dce",
 ];
 
-/// Fusions for GPUs, in order: contractions and what is done to rows are kernels of their own there.
+/// Fusions for GPUs, in order: what is done to rows is in kernels of its own there.
 const GPU_FUSION: &[&str] = &[
     "reduce-simplifier",
     "degenerate-dimensions",
@@ -86,6 +86,7 @@ const GPU_FUSION: &[&str] = &[
     "nan-canonicalizer",
     "tuple-simplifier",
     "dce",
+    "output-fusion",
     "loop-fusion",
     "fusion-wrapper",
     "dce",
