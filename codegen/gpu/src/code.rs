@@ -580,6 +580,29 @@ pub(crate) fn load<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, address: Value<'ct
     Val::of_storage(e, ty, &load_stored(e, ty, address)?)
 }
 
+/// The element of an array at an offset, in elements, an `i32` or `i64` that is not negative.
+pub(crate) fn element<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    ty: ElementType,
+    array: Value<'ctx>,
+    offset: Value<'ctx>,
+) -> Result<Val<'ctx>> {
+    let offset = e.resize(offset, Prim::I64, true)?;
+    load(e, ty, e.address(array, e.mul(offset, e.i64(ty.storage_bytes() as i64))?)?)
+}
+
+/// Stores an element of an array at an offset, in elements, an `i32` or `i64` that is not negative.
+pub(crate) fn store_element<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    value: &Val<'ctx>,
+    array: Value<'ctx>,
+    offset: Value<'ctx>,
+) -> Result<()> {
+    let offset = e.resize(offset, Prim::I64, true)?;
+    let bytes = value.ty().storage_bytes() as i64;
+    store(e, value, e.address(array, e.mul(offset, e.i64(bytes))?)?)
+}
+
 /// Stores an element at an address.
 pub(crate) fn store<'ctx>(e: &Emit<'_, 'ctx>, value: &Val<'ctx>, address: Value<'ctx>) -> Result<()> {
     for (p, part) in value.to_storage(e)?.into_iter().enumerate() {

@@ -1,6 +1,6 @@
 //! How each instruction of a fused and scheduled module is executed on a GPU. No LLVM here: what is loaded from a file is decided on again.
 
-use hlo::attrs::AttrKey;
+use hlo::attrs::{AttrKey, FusionKind};
 use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode, Shape};
 use hlo_codegen::Unsupported;
 use hlo_codegen::buffers::control_computations;
@@ -21,6 +21,10 @@ pub enum Family {
     Dot,
     /// A convolution.
     Convolution,
+    /// A contraction in groups whose sizes are data.
+    RaggedDot,
+    /// A contraction of operands with scales.
+    ScaledDot,
     /// Windows of an array are folded.
     ReduceWindow,
     /// A prefix operation along a dimension.
@@ -177,9 +181,9 @@ pub fn decide(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         Opcode::DynamicReshape | Opcode::GetDimensionSize | Opcode::SetDimensionSize => {
             refuse("sizes known only at run time")
         }
-        Opcode::RaggedDot
-        | Opcode::ScaledDot
-        | Opcode::BatchNormGrad
+        Opcode::RaggedDot => Ok(Lowering::Kernel(Family::RaggedDot)),
+        Opcode::ScaledDot => Ok(Lowering::Kernel(Family::ScaledDot)),
+        Opcode::BatchNormGrad
         | Opcode::BatchNormInference
         | Opcode::BatchNormTraining
         | Opcode::Cholesky
@@ -221,12 +225,35 @@ pub fn decide(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
 fn fusion(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
     let computation = module.instr(id).attrs.computation(AttrKey::Calls);
     let computation = computation.ok_or_else(|| Unsupported::new(module, id, "it calls nothing"))?;
+    if module.instr(id).attrs.fusion_kind() == Some(&FusionKind::Output) {
+        let mut heroes = module.instructions(computation).filter(|&i| is_hero(module, i));
+        return match (heroes.next().map(|i| module.instr(i).opcode), heroes.next()) {
+            (Some(Opcode::Dot), None) => Ok(Lowering::Kernel(Family::Dot)),
+            (Some(_), None) => Ok(Lowering::Kernel(Family::Convolution)),
+            (_, _) => {
+                let reason = "an output fusion of several contractions, or of none";
+                Err(Unsupported::new(module, id, reason))
+            }
+        };
+    }
     let root = module.root(computation);
     if module.instr(root).opcode == Opcode::Scatter {
         return Ok(Lowering::Kernel(Family::Scatter));
     }
     let folds = module.instructions(computation).any(|i| hlo_codegen::fusion::is_fold(module, i));
     Ok(Lowering::Kernel(if folds { Family::Reduce } else { Family::Loop }))
+}
+
+/// Whether it is what an output fusion is about.
+fn is_hero(module: &Module, id: InstrId) -> bool {
+    matches!(module.instr(id).opcode, Opcode::Dot | Opcode::Convolution)
+}
+
+/// The contraction or convolution that the kernel of an instruction computes: itself, or that of an output fusion.
+pub fn hero(module: &Module, id: InstrId) -> InstrId {
+    let computation = module.instr(id).attrs.computation(AttrKey::Calls);
+    let inside = computation.and_then(|c| module.instructions(c).find(|&i| is_hero(module, i)));
+    inside.filter(|_| module.instr(id).opcode == Opcode::Fusion).unwrap_or(id)
 }
 
 /// The decisions on all instructions that run.

@@ -3,9 +3,14 @@
 //! Every family's `emit` gives a [`Kernel`]: launches of functions that it put into the unit, whose symbols begin with `symbol`. **Invariant:** what
 //! reads an array that a result may share memory with (`hlo_codegen::buffers::in_place`) reads an element before it writes the element in its place.
 
+mod contract;
+mod convolution;
+mod dot;
 mod folds;
 pub mod loops;
+mod ragged_dot;
 mod reduce;
+mod scaled_dot;
 
 use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
@@ -16,7 +21,7 @@ use inkwell::context::Context;
 
 use crate::arch::{Arch, MAX_GRID_X};
 use crate::kernel::{Argument, Kernel, Launch};
-use crate::lower::Family;
+use crate::lower::{self, Family};
 
 /// An LLVM module that kernels are emitted into.
 #[derive(Clone, Copy, Debug)]
@@ -65,8 +70,10 @@ pub fn emit(
     let mut kernel = match family {
         Family::Loop => loops::emit(unit, module, id, symbol)?,
         Family::Reduce => reduce::emit(unit, module, id, symbol)?,
-        Family::Dot => return missing("contractions"),
-        Family::Convolution => return missing("convolutions"),
+        Family::Dot => dot::emit(unit, module, id, lower::hero(module, id), symbol)?,
+        Family::Convolution => convolution::emit(unit, module, id, lower::hero(module, id), symbol)?,
+        Family::RaggedDot => ragged_dot::emit(unit, module, id, symbol)?,
+        Family::ScaledDot => scaled_dot::emit(unit, module, id, symbol)?,
         Family::ReduceWindow => return missing("windows"),
         Family::Scan => return missing("scans"),
         Family::Scatter => return missing("scatters"),
