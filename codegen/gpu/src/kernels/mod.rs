@@ -3,7 +3,10 @@
 //! Every family's `emit` gives a [`Kernel`]: launches of functions that it put into the unit, whose symbols begin with `symbol`. **Invariant:** what
 //! reads an array that a result may share memory with (`hlo_codegen::buffers::in_place`) reads an element before it writes the element in its place.
 
+mod applied;
 pub mod loops;
+mod sort;
+mod threads;
 
 use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
@@ -69,7 +72,7 @@ pub fn emit(
         Family::Scan => return missing("scans"),
         Family::Scatter => return missing("scatters"),
         Family::SelectAndScatter => return missing("selections"),
-        Family::Sort => return missing("sorting"),
+        Family::Sort => sort::emit(unit, module, id, symbol)?,
         Family::TopK => return missing("top-k"),
         Family::Fft => return missing("transforms"),
         Family::RandomBits => return missing("random bits"),
