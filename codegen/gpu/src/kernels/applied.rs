@@ -1,10 +1,10 @@
 //! Computations of scalars that an instruction applies: comparators, combiners.
 
-use hlo::{ComputationId, ElementType, InstrId, Module};
+use hlo::{ComputationId, ElementType, InstrId, Module, Opcode};
 use hlo_codegen::Unsupported;
 use hlo_codegen::cpu::llvm::{Emit, Error, Result};
 use hlo_codegen::cpu::scalar::Val;
-use hlo_codegen::tape::{NodeId, Op, Tape};
+use hlo_codegen::tape::{Node, NodeId, Op, Tape};
 
 use crate::code::Code;
 
@@ -43,6 +43,28 @@ impl<'m> Applied<'m> {
     /// Whether a parameter has a part in any result.
     pub(super) fn uses(&self, parameter: usize) -> bool {
         self.used[parameter]
+    }
+
+    /// The parameter that the only result is.
+    pub(super) fn selected(&self) -> Option<u32> {
+        match (&self.results[..], self.tape.nodes.get(*self.results.first()? as usize)?) {
+            ([_], Node { op: Op::Given { number }, .. }) => Some(*number),
+            (_, _) => None,
+        }
+    }
+
+    /// The commutative operation of both of two parameters that the only result is.
+    pub(super) fn operation(&self) -> Option<Opcode> {
+        let (&[result], 2) = (&self.results[..], self.used.len()) else { return None };
+        let Op::Elementwise { instr, operands } = &self.tape.nodes[result as usize].op else { return None };
+        let number = |n: &NodeId| match self.tape.nodes[*n as usize].op {
+            Op::Given { number } => Some(number),
+            _ => None,
+        };
+        let [Some(a), Some(b)] = operands.iter().map(number).collect::<Vec<_>>()[..] else { return None };
+        let opcode = self.tape.module.instr(*instr).opcode;
+        let commutes = opcode.commutes(self.tape.nodes[result as usize].ty);
+        (a != b && commutes).then_some(opcode)
     }
 
     /// Emits its results for arguments; those that are not used may be missing.

@@ -5,6 +5,7 @@
 
 mod applied;
 pub mod loops;
+mod scatter;
 mod sort;
 mod threads;
 
@@ -70,7 +71,7 @@ pub fn emit(
         Family::Convolution => return missing("convolutions"),
         Family::ReduceWindow => return missing("windows"),
         Family::Scan => return missing("scans"),
-        Family::Scatter => return missing("scatters"),
+        Family::Scatter => scatter::emit(unit, module, id, symbol)?,
         Family::SelectAndScatter => return missing("selections"),
         Family::Sort => sort::emit(unit, module, id, symbol)?,
         Family::TopK => return missing("top-k"),
