@@ -3,6 +3,7 @@
 //! Every family's `emit` gives a [`Kernel`]: launches of functions that it put into the unit, whose symbols begin with `symbol`. **Invariant:** what
 //! reads an array that a result may share memory with (`hlo_codegen::buffers::in_place`) reads an element before it writes the element in its place.
 
+mod applied;
 mod contract;
 mod convolution;
 mod dot;
@@ -11,6 +12,9 @@ pub mod loops;
 mod ragged_dot;
 mod reduce;
 mod scaled_dot;
+mod scatter;
+mod sort;
+mod threads;
 
 use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
@@ -76,9 +80,9 @@ pub fn emit(
         Family::ScaledDot => scaled_dot::emit(unit, module, id, symbol)?,
         Family::ReduceWindow => return missing("windows"),
         Family::Scan => return missing("scans"),
-        Family::Scatter => return missing("scatters"),
+        Family::Scatter => scatter::emit(unit, module, id, symbol)?,
         Family::SelectAndScatter => return missing("selections"),
-        Family::Sort => return missing("sorting"),
+        Family::Sort => sort::emit(unit, module, id, symbol)?,
         Family::TopK => return missing("top-k"),
         Family::Fft => return missing("transforms"),
         Family::RandomBits => return missing("random bits"),
