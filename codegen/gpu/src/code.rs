@@ -317,7 +317,8 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
                 let vector = all.load(prim, address, (width * bytes) as u32)?;
                 while let Some(&(constant, node)) = loads.get(at).filter(|l| l.0 < first + width) {
                     let lane = (constant - first) as u32 * parts;
-                    let stored = (0..parts).map(|p| all.extract(vector, lane + p)).collect::<Result<Vec<_>>>()?;
+                    let stored =
+                        (0..parts).map(|p| all.extract(vector, lane + p)).collect::<Result<Vec<_>>>()?;
                     self.known.nodes.insert(node, Val::of_storage(&self.e, ty, &stored)?);
                     at += 1;
                 }
