@@ -15,6 +15,7 @@ use crate::dumps;
 use crate::engine;
 use crate::exit::{Exit, Failure};
 use crate::files::write_whole;
+use crate::folder;
 use crate::frontend::load_as;
 use crate::report;
 
@@ -25,8 +26,11 @@ use crate::report;
 )]
 pub(crate) struct Options {
     /// The program; `-` is standard input
-    #[arg(value_name = "FILE")]
-    file: String,
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<String>,
+    /// Compile the programs of whole folders into the folder that `--cache` names, for `--platform cuda` on another machine
+    #[arg(long, requires = "target", conflicts_with = "output")]
+    into_cache: bool,
     /// Where the compiled program goes; beside the program if not given
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -65,7 +69,12 @@ struct Object<'a> {
 }
 
 pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
-    let file = &options.file;
+    if options.into_cache {
+        return into_cache(options, ui);
+    }
+    let [file] = &options.files[..] else {
+        return Err(Failure::usage("one program is compiled to a file: several go --into-cache"));
+    };
     let output = match &options.output {
         Some(output) => output.clone(),
         None if file == "-" => {
@@ -107,6 +116,29 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     write(options, ui, &output, &bytes, (info.code_bytes, info.constant_bytes), &info.target)
 }
 
+/// Compiles the programs at and below folders into the cache.
+fn into_cache(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
+    let Some(arch) = options.target else { return Err(Failure::usage("--into-cache needs --target")) };
+    if engine::programs::cache().is_none() {
+        return Err(Failure::usage("--into-cache needs a folder: --cache DIR"));
+    }
+    let folder::Files { cases, programs, .. } = folder::files(&options.files)?;
+    let of_case = |case: PathBuf| folder::Listed::of_case(&case).map(|listed| listed.program.path);
+    let paths: Vec<PathBuf> = cases.into_iter().filter_map(of_case).chain(programs).collect();
+    let mut refused = 0;
+    for path in &paths {
+        let name = path.display().to_string();
+        // What is no program is none on the other machine either.
+        let Ok(program) = load_as(&name, &options.read.reading()) else { continue };
+        if let Err(error) = engine::gpu::compiled(&program.module, arch, options.opt_level) {
+            refused += 1;
+            ui.line(format!("{name}: {}", engine::gpu::diagnostic(&error).message));
+        }
+    }
+    ui.line(format!("{} of {} programs compiled for {arch}", paths.len() - refused, paths.len()));
+    Ok(Exit::Ok)
+}
+
 /// Writes a compiled program, of so many bytes of code and of constants, and says so.
 fn write(
     options: &Options,
@@ -119,7 +151,7 @@ fn write(
     write_whole(output, |file| file.write_all(bytes))?;
     if ui.json {
         ui.object(&Object {
-            file: &options.file,
+            file: &options.files[0],
             ok: true,
             output: output.display().to_string(),
             bytes: bytes.len(),
