@@ -74,7 +74,7 @@ fn absent() {
     for (mode, said) in [
         (1, "lacks cuGraphLaunch"),
         (2, "no CUDA-capable device is detected"),
-        (3, "CUDA 11.8; CUDA 12.4 or newer is needed"),
+        (3, "CUDA 11.8; CUDA 12.8 or newer is needed"),
         (10, "counts none"),
     ] {
         let Some(driver) = driver(mode) else { return };
