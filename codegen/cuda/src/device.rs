@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::module::{Image, Module};
 use crate::stream::Stream;
 
-/// The oldest driver that is supported, CUDA 12.4: the first that says which parameters a kernel has.
-pub const OLDEST_DRIVER: i32 = 12040;
+/// The oldest driver that is supported, CUDA 12.8: the first with every function of [`crate::SYMBOLS`].
+pub const OLDEST_DRIVER: i32 = 12080;
 
 /// How long the device may take where nobody says, before [`Error::Timeout`].
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);

@@ -13,7 +13,7 @@ pub enum Error {
         message: String,
     },
     /// The library lacks functions: it is no driver, or an old one.
-    #[error("{library} lacks {}: it is no CUDA driver, or older than CUDA 12.4", symbols.join(", "))]
+    #[error("{library} lacks {}: it is no CUDA driver, or older than CUDA 12.8", symbols.join(", "))]
     MissingSymbols {
         /// The library.
         library: String,
@@ -154,7 +154,7 @@ impl Error {
     }
 }
 
-/// `12.4` of 12040.
+/// `12.8` of 12080.
 fn version(v: i32) -> String {
     format!("{}.{}", v / 1000, v % 1000 / 10)
 }

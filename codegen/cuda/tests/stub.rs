@@ -83,7 +83,7 @@ fn what_is_missing_is_said() {
         (Mode::MissingSymbol, "lacks cuGraphLaunch"),
         (Mode::NoDevice, "no CUDA-capable device"),
         (Mode::NoneCounted, "counts none"),
-        (Mode::Old, "the CUDA driver is of CUDA 11.8; CUDA 12.4 or newer is needed"),
+        (Mode::Old, "the CUDA driver is of CUDA 11.8; CUDA 12.8 or newer is needed"),
         (Mode::UnknownStatus, "cuInit: CUDA error 4321"),
     ] {
         let Some(found) = driver(mode) else { return };

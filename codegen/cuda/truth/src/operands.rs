@@ -18,7 +18,7 @@ impl Random {
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -27,7 +27,7 @@ impl Random {
 
     /// A number below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n.max(1)
+        self.bits() % n.max(1)
     }
 }
 
@@ -82,7 +82,7 @@ pub fn special(ty: Type) -> Vec<u64> {
             one + 3 * quarter,
             one + (1 << f),
             one + (1 << f) + quarter,
-            one + (f as u64) << f >> 1 << 1 & (infinity - 1),
+            one + (u64::from(f) << f),
             infinity - 1,
             infinity - (1 << f),
             infinity,
@@ -93,7 +93,11 @@ pub fn special(ty: Type) -> Vec<u64> {
             one - (4 << f) + (0x9_9999_9999_9999 >> (52 - f)),
             one - (2 << f) + (0x5_5555_5555_5555 >> (52 - f)),
         ];
-        return positive.iter().flat_map(|&v| [v & mask, (v | sign) & mask]).collect();
+        // Around the ends of integer types.
+        let ends = [7, 8, 15, 16, 31, 32, 63, 64].map(|n: u64| one + (n << f));
+        let ends = ends.into_iter().filter(|&v| v < infinity).flat_map(|v| [v - 1, v]);
+        let all = positive.into_iter().chain(ends);
+        return all.flat_map(|v| [v & mask, (v | sign) & mask]).collect();
     }
     let mut all = vec![0, 1, 2, 3, 5, 7, mask, mask - 1, sign, sign - 1, sign + 1];
     all.extend((0..bits).step_by(5).flat_map(|s| [1_u64 << s, (1_u64 << s).wrapping_neg() & mask]));
@@ -113,7 +117,7 @@ pub fn element(ty: Type, random: &mut Random) -> u64 {
         // A fraction that begins with random bits and ends in what decides roundings: nothing, a half, just below or above one.
         let short = |random: &mut Random| {
             let keep = random.below(u64::from(f)) as u32;
-            let head = random.next() & fraction & !(fraction >> keep);
+            let head = random.bits() & fraction & !(fraction >> keep);
             let rest = fraction >> keep;
             let half = (rest >> 1) + u64::from(rest > 0);
             let tail = match random.below(6) {
@@ -127,7 +131,7 @@ pub fn element(ty: Type, random: &mut Random) -> u64 {
             head | (tail & rest)
         };
         return match random.below(8) {
-            0 => random.next() & mask,
+            0 => random.bits() & mask,
             1 => {
                 let all = special(ty);
                 all[random.below(all.len() as u64) as usize]
@@ -138,23 +142,23 @@ pub fn element(ty: Type, random: &mut Random) -> u64 {
                     & ((1 << e) - 1);
                 sign | short(random) | exponent << f
             }
-            5 => sign | (random.next() & fraction),
+            5 => sign | (random.bits() & fraction),
             6 => {
                 let spread = (bias / 2).max(1);
-                sign | (random.next() & fraction) | (bias - spread / 2 + random.below(spread)) << f
+                sign | (random.bits() & fraction) | (bias - spread / 2 + random.below(spread)) << f
             }
-            _ => sign | (random.next() & fraction) | (bias - 1 + random.below(3)) << f,
+            _ => sign | (random.bits() & fraction) | (bias - 1 + random.below(3)) << f,
         };
     }
     match random.below(5) {
-        0 => random.next() & mask,
+        0 => random.bits() & mask,
         1 => {
             let all = special(ty);
             all[random.below(all.len() as u64) as usize]
         }
-        2 => random.next() & mask & (mask >> random.below(u64::from(bits))),
-        3 => (random.next() & mask & (mask >> random.below(u64::from(bits)))).wrapping_neg() & mask,
-        _ => random.next() & random.next() & mask,
+        2 => random.bits() & mask & (mask >> random.below(u64::from(bits))),
+        3 => (random.bits() & mask & (mask >> random.below(u64::from(bits)))).wrapping_neg() & mask,
+        _ => random.bits() & random.bits() & mask,
     }
 }
 
@@ -180,7 +184,7 @@ pub fn columns(types: &[Type], n: usize, random: &mut Random) -> Vec<Vec<u64>> {
     let every: usize = lists.iter().map(Vec::len).product();
     let crossed = every.min(n / 2);
     // A stride that has no factor in common with the number of combinations visits different ones.
-    let stride = if crossed < every { every / crossed.max(1) | 1 } else { 1 };
+    let stride = if crossed < every { (every / crossed.max(1)) | 1 } else { 1 };
     for i in 0..crossed {
         let mut at = i * stride % every;
         for (column, (list, &ty)) in out.iter_mut().zip(lists.iter().zip(types)) {
@@ -257,7 +261,7 @@ mod tests {
     fn special_values_are_of_the_type() {
         for &ty in Type::ALL {
             let (_, bits) = elements(ty);
-            if bits < 8 || bits > 64 || ty.bits() < 8 {
+            if !(8..=64).contains(&bits) || ty.bits() < 8 {
                 continue;
             }
             let all = special(ty);

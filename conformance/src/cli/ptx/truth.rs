@@ -424,3 +424,55 @@ fn ended(outcome: &Outcome) -> End {
         _other => End::Failed(format!("interpreter: {said}")),
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::print_stderr, reason = "says what it skips")]
+mod tests {
+    use super::*;
+    use hlo_truth::target::Module;
+
+    /// The interpreter, which flips a bit of the first byte that a kernel changes.
+    struct Faulty;
+
+    struct Flipping<'f>(Box<dyn Module + 'f>);
+
+    impl Target for Faulty {
+        fn load(&self, ptx: &str) -> Result<Box<dyn Module + '_>, Refusal> {
+            Ok(Box::new(Flipping(Interpreter.load(ptx)?)))
+        }
+    }
+
+    impl Module for Flipping<'_> {
+        fn run(&self, work: &Work) -> Result<Vec<Vec<u8>>, Refusal> {
+            let mut all = self.0.run(work)?;
+            for (after, before) in all.iter_mut().zip(&work.memory) {
+                if let Some(at) = (0..before.len()).find(|&i| before[i] != after[i]) {
+                    after[at] ^= 0x40;
+                    break;
+                }
+            }
+            Ok(all)
+        }
+    }
+
+    #[test]
+    fn a_device_that_computes_another_byte_is_caught_on_xla_s_kernels() {
+        let dumps_folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus/gpu/jax");
+        if !dumps_folder.is_dir() {
+            eprintln!("NOTE: ../shared/corpus/gpu is not beside this checkout: SKIPPED");
+            return;
+        }
+        let run = |target: Arc<dyn Target + Send>| {
+            dumps(&dumps_folder, target, 2, Duration::from_secs(100), "dtypes__add").unwrap()
+        };
+        let rows = run(Arc::new(Interpreter));
+        assert!(rows.len() > 3 && !rows.iter().any(Row::is_wrong), "{rows:?}");
+        let compared = |r: &Row| matches!(&r.end, End::Compared(v) if v.results > 0);
+        assert!(rows.iter().all(compared), "{rows:?}");
+        assert!(
+            run(Arc::new(Faulty))
+                .iter()
+                .all(|r| matches!(&r.end, End::Compared(v) if v.wrong + v.within > 0))
+        );
+    }
+}

@@ -98,9 +98,10 @@ fn case(s: &Spelling, scale: Scale) -> Option<Case> {
             let mut values = columns(&[ty, ty, ty], n * count, &mut random);
             if is_cas {
                 // Half of the comparisons hold.
-                for i in 0..n * count {
+                let [compared, _, memory] = &mut values[..] else { return Vec::new() };
+                for (c, m) in compared.iter_mut().zip(memory) {
                     if random.below(2) == 0 {
-                        values[0][i] = values[2][i];
+                        *c = *m;
                     }
                 }
             }

@@ -224,7 +224,7 @@ type Matrix = Vec<Vec<u64>>;
 
 /// A number of a format with an exponent, as near as the format allows, and a random or full fraction.
 fn number(ty: Type, exponent: i32, random: &mut Random) -> u64 {
-    let Some((e, f)) = layout(ty) else { return random.next() & (u64::MAX >> (64 - ty.bits())) };
+    let Some((e, f)) = layout(ty) else { return random.bits() & (u64::MAX >> (64 - ty.bits())) };
     let bias = (1 << (e - 1)) - 1;
     let top = if ty == Type::E4m3 { (1 << e) - 1 } else { (1 << e) - 2 };
     let field = (exponent + bias).clamp(0, top) as u64;
@@ -232,7 +232,7 @@ fn number(ty: Type, exponent: i32, random: &mut Random) -> u64 {
     let mut fraction = match random.below(8) {
         0 => all,
         1 => 0,
-        _ => random.next() & all,
+        _ => random.bits() & all,
     };
     if ty == Type::E4m3 && field == 15 && fraction == 7 {
         fraction = 6;

@@ -113,7 +113,7 @@ fn case(ty: Type, count: usize, space: &str, n: usize) -> Option<Case> {
         let name = instruction.clone();
         move || {
             let mut random = Random::of(&name);
-            let data: Vec<u8> = (0..n * each).map(|_| random.next() as u8).collect();
+            let data: Vec<u8> = (0..n * each).map(|_| random.bits() as u8).collect();
             vec![
                 Array::input("m", ty, bytes, data),
                 Array::output("x", Type::B64, wide, n * count),

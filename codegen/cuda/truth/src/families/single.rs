@@ -276,17 +276,17 @@ fn fill(
     for (i, &(ty, bits, is_predicate)) in reads.iter().enumerate() {
         for v in &mut values[i] {
             if is_predicate {
-                *v = random.next() & 0xFFFF_FFFF;
+                *v = random.bits() & 0xFFFF_FFFF;
             } else if ty.bits() < bits {
                 // The upper bits of a wider register take no part.
-                *v |= random.next() << ty.bits();
+                *v |= random.bits() << ty.bits();
             }
         }
     }
     // Positions, lengths and amounts of shifts: around the widths.
     let small = |random: &mut Random| match random.below(4) {
         0 => random.below(256),
-        1 => random.next() & 0xFFFF_FFFF,
+        1 => random.bits() & 0xFFFF_FFFF,
         _ => random.below(70),
     };
     let amounts: &[usize] = match s.opcode {
@@ -308,20 +308,21 @@ fn fill(
         }
     }
     if s.opcode == "fns" {
-        for row in 0..results {
-            values[1][row] &= 31;
-            let sign = random.next();
-            values[2][row] = (sign % 40).wrapping_sub(if sign & 1 << 40 == 0 { 0 } else { 20 }) & 0xFFFF_FFFF;
+        values[1].iter_mut().for_each(|v| *v &= 31);
+        for v in &mut values[2] {
+            // -20 to 39.
+            *v = random.below(60).wrapping_sub(20) & 0xFFFF_FFFF;
         }
     }
     if matches!(s.opcode, "div" | "rem") && s.types[0].class() != Class::Float {
         // The ISA leaves division by zero open, and of the least number by -1.
         let (bits, signed) = (s.types[0].bits(), s.types[0].is_signed());
         let (mask, least) = (u64::MAX >> (64 - bits), 1_u64 << (bits - 1));
-        for row in 0..results {
-            let is_open = signed && values[0][row] & mask == least && values[1][row] & mask == mask;
-            if values[1][row] & mask == 0 || is_open {
-                values[1][row] = 3;
+        let [dividends, divisors, ..] = &mut values[..] else { return Vec::new() };
+        for (a, b) in dividends.iter().zip(divisors) {
+            let is_open = signed && a & mask == least && *b & mask == mask;
+            if *b & mask == 0 || is_open {
+                *b = 3;
             }
         }
     }

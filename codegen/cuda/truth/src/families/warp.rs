@@ -63,12 +63,12 @@ fn shuffles(scale: Scale) -> Vec<Case> {
                 let mut random = Random::of(&name);
                 let clamps = [0, 31, 0x1F, 0x181F, 0x1800, 0x1807, 0x1C03, 0x1E01, 0x1000, 0x100F];
                 vec![
-                    word("a", n, |_| random.next() & 0xFFFF_FFFF),
+                    word("a", n, |_| random.bits() & 0xFFFF_FFFF),
                     word("b", n, |_| {
-                        if random.below(8) == 0 { random.next() & 0xFFFF_FFFF } else { random.below(40) }
+                        if random.below(8) == 0 { random.bits() & 0xFFFF_FFFF } else { random.below(40) }
                     }),
                     word("c", n, |_| match random.below(8) {
-                        0 => random.next() & 0x1F1F,
+                        0 => random.bits() & 0x1F1F,
                         _ => clamps[random.below(clamps.len() as u64) as usize],
                     }),
                     Array::output("d", Type::B32, 4, n),
@@ -123,13 +123,13 @@ fn votes(scale: Scale) -> Vec<Case> {
                         .map(|_| match random.below(4) {
                             0 => 0xFFFF_FFFF,
                             1 => 1 << random.below(32),
-                            2 => random.next() & 0xFFFF_FFFF,
-                            _ => (random.next() | random.next()) & 0xFFFF_FFFF,
+                            2 => random.bits() & 0xFFFF_FFFF,
+                            _ => (random.bits() | random.bits()) & 0xFFFF_FFFF,
                         })
                         .map(|m| if m == 0 { 1 } else { m })
                         .collect();
                     let kinds: Vec<u64> = masks.iter().map(|_| random.below(4)).collect();
-                    let common = random.next();
+                    let common = random.bits();
                     let values: Vec<u64> = (0..n)
                         .map(|i| match kinds[i / 32] {
                             0 => common,
@@ -206,7 +206,7 @@ fn matrices(scale: Scale) -> Vec<Case> {
                         rows.extend(order);
                     }
                     let mut data = |name: &str| {
-                        Array::input(name, Type::B32, 4, bytes(4 * n, |_| random.next() & 0xFFFF_FFFF))
+                        Array::input(name, Type::B32, 4, bytes(4 * n, |_| random.bits() & 0xFFFF_FFFF))
                     };
                     let (x, y) = (data("x"), data("y"));
                     vec![
@@ -229,7 +229,7 @@ fn matrices(scale: Scale) -> Vec<Case> {
     );
     let fill = move || {
         let mut random = Random::of("movmatrix");
-        vec![word("x", n, |_| random.next() & 0xFFFF_FFFF), Array::output("d", Type::B32, 4, n)]
+        vec![word("x", n, |_| random.bits() & 0xFFFF_FFFF), Array::output("d", Type::B32, 4, n)]
     };
     all.push(case("matrix", name, body, warps, 32, Box::new(fill)));
     all
@@ -327,7 +327,7 @@ fn barriers(scale: Scale) -> Vec<Case> {
                     let mut random = Random::of(&name);
                     let density: Vec<u64> = (0..blocks).map(|_| random.below(4)).collect();
                     let x = |i: usize| {
-                        let v = random.next() & 0xFFFF_FFFE;
+                        let v = random.bits() & 0xFFFF_FFFE;
                         v | match density[i / 128] {
                             0 => 0,
                             1 => 1,
