@@ -12,7 +12,7 @@ use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum};
 use inkwell::values::{AsValueRef, BasicValueEnum, InstructionOpcode, InstructionValue, PointerValue};
 use inkwell::{AddressSpace, AtomicOrdering, AtomicRMWBinOp};
 
-use super::function::{NO_JUMP_TABLES, enum_attribute};
+use super::function::{NO_IMPLICIT_FLOAT, NO_JUMP_TABLES, enum_attribute};
 use super::{Emit, Error, Prim, Result, Target, Value};
 
 /// `ptx_kernel`
@@ -149,6 +149,7 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
         let function = module.add_function(symbol, context.void_type().fn_type(&types, false), None);
         function.set_call_conventions(KERNEL_CONVENTION);
         function.add_attribute(AttributeLoc::Function, enum_attribute(context, "nounwind"));
+        function.add_attribute(AttributeLoc::Function, enum_attribute(context, NO_IMPLICIT_FLOAT));
         let attribute = |key, value: &str| {
             function.add_attribute(AttributeLoc::Function, context.create_string_attribute(key, value));
         };

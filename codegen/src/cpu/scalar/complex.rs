@@ -4,7 +4,7 @@ use hlo::attrs::Direction;
 use hlo::{ElementType, Opcode};
 
 use super::device;
-use super::float::select;
+use super::float::{negated, select};
 use super::functions;
 use super::value::{Computed, Val, register};
 use crate::cpu::llvm::{Emit, Error, FloatPredicate, Prim, Result, Value};
@@ -63,7 +63,8 @@ pub(super) fn unary<'ctx>(e: &Emit<'_, 'ctx>, op: Unary, x: &Val<'ctx>) -> Resul
     match op {
         Unary::Abs => Ok(Some(Val::arithmetic(x.ty.real_part(), functions::modulus(e, x.ty, [re, im])?))),
         Unary::Negate => {
-            Ok(Some(Val { computed: x.computed, ..Val::complex(x.ty, e.fneg(re)?, e.fneg(im)?) }))
+            let (re, im) = (negated(e, x, re)?, negated(e, x, im)?);
+            Ok(Some(Val { computed: x.computed, ..Val::complex(x.ty, re, im) }))
         }
         Unary::Sign => {
             let [re, im] = functions::complex_sign(e, x.ty, [re, im])?;

@@ -47,7 +47,12 @@ pub(super) fn unary<'ctx>(e: &Emit<'_, 'ctx>, op: Unary, x: &Val<'ctx>) -> Resul
 fn abs<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Val<'ctx>> {
     let a = x.single();
     let Some(format) = format_of(x.ty) else {
-        return Ok(Val { computed: x.computed, ..Val::one(x.ty, call1(e, "llvm.fabs", a)?) });
+        let cleared = if keeps_payloads(e, x) {
+            on_bits(e, a, |bits, sign| e.and(bits, e.not(sign)?))?
+        } else {
+            call1(e, "llvm.fabs", a)?
+        };
+        return Ok(Val { computed: x.computed, ..Val::one(x.ty, cleared) });
     };
     let prim = register(x.ty);
     let cleared = e.and(a, e.int(prim, u64::from(format.magnitude_mask())))?;
@@ -66,7 +71,7 @@ fn abs<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Val<'ctx>> {
 fn negate<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Val<'ctx>> {
     let a = x.single();
     let Some(format) = format_of(x.ty) else {
-        return Ok(Val { computed: x.computed, ..Val::one(x.ty, e.fneg(a)?) });
+        return Ok(Val { computed: x.computed, ..Val::one(x.ty, negated(e, x, a)?) });
     };
     let prim = register(x.ty);
     let flipped = e.xor(a, e.int(prim, u64::from(format.sign_mask())))?;
@@ -80,6 +85,31 @@ fn negate<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Val<'ctx>> {
         Specials::Scale => e.int(prim, u64::from(format.converted_nan_bits())),
     };
     Ok(Val { computed: x.computed, ..Val::one(x.ty, result) })
+}
+
+/// Whether a NaN of a value is to keep its payload through an instruction of floats, which on a GPU gives any NaN.
+fn keeps_payloads<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> bool {
+    e.gpu && !x.is_arithmetic()
+}
+
+/// A register of a value with the sign bit flipped.
+pub(super) fn negated<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>, register: Value<'ctx>) -> Result<Value<'ctx>> {
+    if keeps_payloads(e, x) {
+        return on_bits(e, register, |bits, sign| e.xor(bits, sign));
+    }
+    e.fneg(register)
+}
+
+/// What integers make of the pattern of an `f32` or `f64`, and the one of its sign bit.
+fn on_bits<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    x: Value<'ctx>,
+    f: impl FnOnce(Value<'ctx>, Value<'ctx>) -> Result<Value<'ctx>>,
+) -> Result<Value<'ctx>> {
+    let prim = e.prim_of(x);
+    let int = Prim::int(prim.bits());
+    let sign = e.with_lanes(e.lanes_of(x)).int(int, 1 << (prim.bits() - 1));
+    e.bitcast(f(e.bitcast(x, int)?, sign)?, prim)
 }
 
 /// -1 or 1; zeros and NaNs as they are.

@@ -152,6 +152,24 @@ fn check(cases: &[Case]) {
     check_with(cases, &FORMS, few);
 }
 
+/// Sign bits are changed by integers: what a GPU's `neg` and `abs` give of a NaN is any NaN.
+#[test]
+fn payloads_are_kept() {
+    for ty in [ElementType::F32, ElementType::F64, ElementType::C64, ElementType::C128, ElementType::BF16] {
+        for opcode in [Opcode::Negate, Opcode::Abs] {
+            let case = Case::new(opcode, &[ty]);
+            if opcode == Opcode::Abs && ty.is_complex() {
+                continue;
+            }
+            let (module, root) = case.module(256).unwrap();
+            for (arch, lanes) in FORMS {
+                let text = ptx(&[(&module, root)], arch, lanes);
+                assert!(!text.contains("neg.") && !text.contains("abs."), "{text}");
+            }
+        }
+    }
+}
+
 #[test]
 fn integers_and_predicates() {
     for ty in of_class(|ty| ty.is_integer() || ty == ElementType::Pred) {
