@@ -4,7 +4,8 @@
 mod support;
 
 use hlo_gpu::arch::Arch;
-use support::{EXACT, Tolerance, check, check_on};
+use hlo_gpu::compile::{Options, Products};
+use support::{EXACT, Tolerance, check, check_on, check_with};
 
 /// A program of one `dot` of operands of these shapes, with these attributes.
 fn dot(lhs: &str, rhs: &str, result: &str, attributes: &str) -> String {
@@ -174,5 +175,94 @@ fn operands_with_scales() {
     check(
         "HloModule m\nENTRY e {\n  x = bf16[4,8] parameter(0)\n  y = bf16[8,6] parameter(1)\n  a = bf16[2,8] parameter(2)\n  b = bf16[] parameter(3)\n  ROOT d = f32[4,6] scaled-dot(x, y, a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n",
         Tolerance(1e-6),
+    );
+}
+
+/// The tile of this many rows, and terms in so many parts.
+fn tiled(tile: i64, split: i64) -> Options {
+    let products = Products { tile: Some(tile), split: Some(split), ..Products::default() };
+    Options { products, ..Options::default() }
+}
+
+const LAYOUTS: [(bool, bool); 4] = [(false, false), (false, true), (true, false), (true, true)];
+
+/// A product of `m` rows, `k` terms and `n` columns, of operands that are transposed or not.
+fn product(ty: &str, [m, k, n]: [i64; 3], (left, right): (bool, bool), result: &str) -> String {
+    let (lhs, l) = if left { (format!("{ty}[{k},{m}]"), 0) } else { (format!("{ty}[{m},{k}]"), 1) };
+    let (rhs, r) = if right { (format!("{ty}[{n},{k}]"), 1) } else { (format!("{ty}[{k},{n}]"), 0) };
+    let attributes = format!("lhs_contracting_dims={{{l}}}, rhs_contracting_dims={{{r}}}");
+    dot(&lhs, &rhs, &format!("{result}[{m},{n}]"), &attributes)
+}
+
+#[test]
+fn borders_of_tiles() {
+    for (tile, sizes) in [
+        (128, [[128, 24, 128], [129, 17, 132], [127, 9, 65]].as_slice()),
+        (64, &[[64, 32, 64], [65, 33, 68], [63, 7, 129]]),
+        (32, &[[32, 32, 32], [33, 63, 36], [7, 129, 9], [1, 127, 64]]),
+    ] {
+        for &size in sizes {
+            for layout in LAYOUTS {
+                check_with(&product("s32", size, layout, "s32"), &tiled(tile, 1), EXACT, 5);
+            }
+            check_with(&product("f32", size, LAYOUTS[0], "f32"), &tiled(tile, 1), single(size[1] as u32), 5);
+        }
+    }
+    for (ty, result, tolerance) in [
+        ("f64", "f64", Tolerance(1e-13)),
+        ("s64", "s64", EXACT),
+        ("s8", "s32", EXACT),
+        ("f16", "f32", single(40)),
+        ("bf16", "bf16", HALF),
+    ] {
+        for layout in LAYOUTS {
+            let options = Options {
+                products: Products { tensor_cores: false, ..tiled(64, 1).products },
+                ..tiled(64, 1)
+            };
+            check_with(&product(ty, [64, 40, 72], layout, result), &options, tolerance, 6);
+            check_with(&product(ty, [66, 37, 63], layout, result), &options, tolerance, 6);
+        }
+    }
+}
+
+#[test]
+fn terms_in_parts() {
+    for (split, size) in [(2, [8, 4096, 8]), (64, [8, 4096, 8]), (4, [33, 300, 17]), (64, [9, 100, 12])] {
+        let program = check_with(&product("s32", size, LAYOUTS[0], "s32"), &tiled(32, split), EXACT, 7);
+        assert_eq!(program.plan.launches(), 2);
+    }
+    check_with(
+        "HloModule m\nENTRY e {\n  x = f32[3,20,300] parameter(0)\n  y = f32[3,300,24] parameter(1)\n  b = f32[24] parameter(2)\n  d = f32[3,20,24] dot(x, y), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}\n  bb = f32[3,20,24] broadcast(b), dimensions={2}\n  ROOT s = f32[3,20,24] add(d, bb)\n}\n",
+        &tiled(32, 4),
+        single(300),
+        8,
+    );
+}
+
+#[test]
+fn batches_and_dimensions_apart() {
+    check_with(
+        &dot(
+            "s32[17,2,24,3]",
+            "s32[24,20,3,2]",
+            "s32[3,2,17,20]",
+            "lhs_batch_dims={3,1}, rhs_batch_dims={2,3}, lhs_contracting_dims={2}, rhs_contracting_dims={0}",
+        ),
+        &tiled(32, 1),
+        EXACT,
+        9,
+    );
+    // Contracted dimensions that are not one in memory.
+    check_with(
+        &dot(
+            "s32[6,20,8]",
+            "s32[6,8,5,4]",
+            "s32[20,5,4]",
+            "lhs_contracting_dims={0,2}, rhs_contracting_dims={0,1}",
+        ),
+        &tiled(32, 1),
+        EXACT,
+        9,
     );
 }

@@ -24,6 +24,7 @@ use inkwell::builder::Builder;
 use inkwell::context::Context;
 
 use crate::arch::{Arch, MAX_GRID_X};
+use crate::compile::Products;
 use crate::kernel::{Argument, Kernel, Launch};
 use crate::lower::{self, Family};
 
@@ -40,6 +41,8 @@ pub struct Unit<'a, 'ctx> {
     pub target: &'a Target,
     /// The architecture.
     pub arch: Arch,
+    /// How contractions and convolutions are computed.
+    pub products: Products,
 }
 
 /// Bytes that every array is aligned to.

@@ -6,6 +6,8 @@
 pub(super) mod epilogue;
 pub(super) mod operand;
 pub(super) mod simple;
+pub(super) mod source;
+pub(super) mod tile;
 
 use hlo::attrs::Precision;
 use hlo::elementwise::Binary;

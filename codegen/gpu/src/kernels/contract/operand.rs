@@ -26,6 +26,11 @@ impl Steps {
         Self(joined)
     }
 
+    /// Sizes and strides, the outermost first.
+    pub(crate) fn dims(&self) -> &[(i64, i64)] {
+        &self.0
+    }
+
     /// How many indices there are.
     pub(crate) fn size(&self) -> i64 {
         self.0.iter().map(|d| d.0).product()
