@@ -4,10 +4,13 @@
 //! reads an array that a result may share memory with (`hlo_codegen::buffers::in_place`) reads an element before it writes the element in its place.
 
 mod applied;
+mod linalg;
 pub mod loops;
+mod random;
 mod scatter;
 mod sort;
 mod threads;
+mod topk;
 
 use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
@@ -74,9 +77,11 @@ pub fn emit(
         Family::Scatter => scatter::emit(unit, module, id, symbol)?,
         Family::SelectAndScatter => return missing("selections"),
         Family::Sort => sort::emit(unit, module, id, symbol)?,
-        Family::TopK => return missing("top-k"),
+        Family::TopK => topk::emit(unit, module, id, symbol)?,
+        Family::Cholesky => linalg::cholesky(unit, module, id, symbol)?,
+        Family::TriangularSolve => linalg::triangular_solve(unit, module, id, symbol)?,
         Family::Fft => return missing("transforms"),
-        Family::RandomBits => return missing("random bits"),
+        Family::RandomBits => random::emit(unit, module, id, symbol)?,
     };
     kernel.name = module.instr(id).name.to_string();
     Ok(kernel)
