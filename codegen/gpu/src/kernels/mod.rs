@@ -4,6 +4,7 @@
 //! reads an array that a result may share memory with (`hlo_codegen::buffers::in_place`) reads an element before it writes the element in its place.
 
 mod applied;
+mod fft;
 mod linalg;
 pub mod loops;
 mod random;
@@ -11,6 +12,7 @@ mod scatter;
 mod sort;
 mod threads;
 mod topk;
+mod transpose;
 
 use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
@@ -80,7 +82,7 @@ pub fn emit(
         Family::TopK => topk::emit(unit, module, id, symbol)?,
         Family::Cholesky => linalg::cholesky(unit, module, id, symbol)?,
         Family::TriangularSolve => linalg::triangular_solve(unit, module, id, symbol)?,
-        Family::Fft => return missing("transforms"),
+        Family::Fft => fft::emit(unit, module, id, symbol)?,
         Family::RandomBits => random::emit(unit, module, id, symbol)?,
     };
     kernel.name = module.instr(id).name.to_string();
