@@ -69,6 +69,11 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         self.known.given.insert(number, value);
     }
 
+    /// Says what the value of a node is, so that it is not computed.
+    pub(crate) fn set_value(&mut self, node: NodeId, value: Val<'ctx>) {
+        self.known.nodes.insert(node, value);
+    }
+
     /// Emits something whose values are forgotten behind it: the body of a loop, a branch.
     pub(crate) fn scoped<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let known = self.known.clone();

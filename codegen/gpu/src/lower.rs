@@ -41,6 +41,10 @@ pub enum Family {
     Fft,
     /// Random bits by a counter.
     RandomBits,
+    /// A Cholesky factorization.
+    Cholesky,
+    /// A triangular system.
+    TriangularSolve,
 }
 
 /// How an instruction is executed.
@@ -185,10 +189,11 @@ pub fn decide(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         Opcode::ScaledDot => Ok(Lowering::Kernel(Family::ScaledDot)),
         Opcode::BatchNormGrad
         | Opcode::BatchNormInference
-        | Opcode::BatchNormTraining
-        | Opcode::Cholesky
-        | Opcode::TriangularSolve
-        | Opcode::CustomCall => refuse("there is no kernel for it"),
+        | Opcode::BatchNormTraining => refuse("there is no kernel for it"),
+        Opcode::Cholesky => Ok(Lowering::Kernel(Family::Cholesky)),
+        Opcode::TriangularSolve => Ok(Lowering::Kernel(Family::TriangularSolve)),
+        Opcode::CustomCall if is_top_k(module, id) => Ok(Lowering::Kernel(Family::TopK)),
+        Opcode::CustomCall => refuse("there is no kernel for it"),
         Opcode::Rng
         | Opcode::RngGetAndUpdateState
         | Opcode::AsyncStart
@@ -219,6 +224,13 @@ pub fn decide(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         | Opcode::PartitionId
         | Opcode::ReplicaId => refuse("other devices, hosts or earlier runs have a part in it"),
     }
+}
+
+/// Whether a custom call, of arrays, is a top-k.
+fn is_top_k(module: &Module, id: InstrId) -> bool {
+    const TARGETS: [&str; 4] = ["TopK", "__gpu$TopK", "mhlo.topk", "chlo.top_k"];
+    let instr = module.instr(id);
+    TARGETS.contains(&instr.attrs.str(AttrKey::CustomCallTarget).unwrap_or_default())
 }
 
 /// The family of a fusion: that of what is in it and is no expression of single elements.

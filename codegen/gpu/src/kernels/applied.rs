@@ -42,7 +42,7 @@ impl<'m> Applied<'m> {
 
     /// Whether a parameter has a part in any result.
     pub(super) fn uses(&self, parameter: usize) -> bool {
-        self.used[parameter]
+        self.used.get(parameter).copied().unwrap_or(false)
     }
 
     /// The parameter that the only result is.

@@ -50,6 +50,9 @@ pub(crate) fn in_place_update(module: &Module, root: InstrId, is_alone: bool) ->
 
 /// Emits an instruction.
 pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &str) -> Result<Kernel> {
+    if let Some(kernel) = super::transpose::emit(unit, module, id, symbol)? {
+        return Ok(kernel);
+    }
     let Subject { tape, roots, arrays } = Subject::new(module, id)?;
     let mut kernel = Kernel::default();
     self::roots(unit, module, id, &tape, roots, arrays, symbol, &mut kernel)?;

@@ -7,14 +7,19 @@ mod applied;
 mod contract;
 mod convolution;
 mod dot;
+mod fft;
 mod folds;
+mod linalg;
 pub mod loops;
 mod ragged_dot;
+mod random;
 mod reduce;
 mod scaled_dot;
 mod scatter;
 mod sort;
 mod threads;
+mod topk;
+mod transpose;
 
 use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
@@ -86,9 +91,11 @@ pub fn emit(
         Family::Scatter => scatter::emit(unit, module, id, symbol)?,
         Family::SelectAndScatter => return missing("selections"),
         Family::Sort => sort::emit(unit, module, id, symbol)?,
-        Family::TopK => return missing("top-k"),
-        Family::Fft => return missing("transforms"),
-        Family::RandomBits => return missing("random bits"),
+        Family::TopK => topk::emit(unit, module, id, symbol)?,
+        Family::Cholesky => linalg::cholesky(unit, module, id, symbol)?,
+        Family::TriangularSolve => linalg::triangular_solve(unit, module, id, symbol)?,
+        Family::Fft => fft::emit(unit, module, id, symbol)?,
+        Family::RandomBits => random::emit(unit, module, id, symbol)?,
     };
     kernel.name = module.instr(id).name.to_string();
     Ok(kernel)
