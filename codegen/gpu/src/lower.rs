@@ -187,9 +187,9 @@ pub fn decide(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         }
         Opcode::RaggedDot => Ok(Lowering::Kernel(Family::RaggedDot)),
         Opcode::ScaledDot => Ok(Lowering::Kernel(Family::ScaledDot)),
-        Opcode::BatchNormGrad
-        | Opcode::BatchNormInference
-        | Opcode::BatchNormTraining => refuse("there is no kernel for it"),
+        Opcode::BatchNormGrad | Opcode::BatchNormInference | Opcode::BatchNormTraining => {
+            refuse("there is no kernel for it")
+        }
         Opcode::Cholesky => Ok(Lowering::Kernel(Family::Cholesky)),
         Opcode::TriangularSolve => Ok(Lowering::Kernel(Family::TriangularSolve)),
         Opcode::CustomCall if is_top_k(module, id) => Ok(Lowering::Kernel(Family::TopK)),
