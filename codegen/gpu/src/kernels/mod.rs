@@ -6,6 +6,10 @@
 mod folds;
 pub mod loops;
 mod reduce;
+mod reduce_window;
+mod scan;
+mod select_and_scatter;
+mod windows;
 
 use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
@@ -67,10 +71,10 @@ pub fn emit(
         Family::Reduce => reduce::emit(unit, module, id, symbol)?,
         Family::Dot => return missing("contractions"),
         Family::Convolution => return missing("convolutions"),
-        Family::ReduceWindow => return missing("windows"),
-        Family::Scan => return missing("scans"),
+        Family::ReduceWindow => reduce_window::emit(unit, module, id, symbol)?,
+        Family::Scan => scan::emit_scan(unit, module, id, symbol)?,
         Family::Scatter => return missing("scatters"),
-        Family::SelectAndScatter => return missing("selections"),
+        Family::SelectAndScatter => select_and_scatter::emit(unit, module, id, symbol)?,
         Family::Sort => return missing("sorting"),
         Family::TopK => return missing("top-k"),
         Family::Fft => return missing("transforms"),

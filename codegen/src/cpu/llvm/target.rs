@@ -48,7 +48,7 @@ impl Level {
             (Level::O0 | Level::O1, _) => None,
             // ptxas optimizes what is inside registers; addresses, redundant loads and branches are better seen here.
             (Level::O2 | Level::O3, MachineKind::Nvptx) => Some(
-                "function(sroa,early-cse<memssa>,instcombine,simplifycfg,loop-mssa(licm),gvn,instcombine,simplifycfg,dce)",
+                "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,instcombine<no-verify-fixpoint>,simplifycfg,dce)",
             ),
             (Level::O2, MachineKind::Host) => Some("function(early-cse)"),
             // Not `instcombine`: it leaves shuffles with lanes that nobody reads, on which LLVM 22's legalization of AVX-512 vectors of bytes never ends.
