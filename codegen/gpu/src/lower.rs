@@ -1,6 +1,6 @@
 //! How each instruction of a fused and scheduled module is executed on a GPU. No LLVM here: what is loaded from a file is decided on again.
 
-use hlo::attrs::AttrKey;
+use hlo::attrs::{AttrKey, FusionKind};
 use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode, Shape};
 use hlo_codegen::Unsupported;
 use hlo_codegen::buffers::control_computations;
@@ -17,6 +17,8 @@ pub enum Family {
     Loop,
     /// Dimensions are folded, with producers and what follows in the same kernel.
     Reduce,
+    /// Rows are reduced, and elements made of what they come to, in one kernel.
+    Rows,
     /// A contraction of two operands.
     Dot,
     /// A convolution.
@@ -226,7 +228,12 @@ fn fusion(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         return Ok(Lowering::Kernel(Family::Scatter));
     }
     let folds = module.instructions(computation).any(|i| hlo_codegen::fusion::is_fold(module, i));
-    Ok(Lowering::Kernel(if folds { Family::Reduce } else { Family::Loop }))
+    let is_rows = module.instr(id).attrs.fusion_kind() == Some(&FusionKind::Custom);
+    Ok(Lowering::Kernel(match (folds, is_rows) {
+        (true, true) => Family::Rows,
+        (true, false) => Family::Reduce,
+        (false, _) => Family::Loop,
+    }))
 }
 
 /// The decisions on all instructions that run.

@@ -24,13 +24,14 @@ fn dims(of: &[i64]) -> String {
 
 /// A binary operation as a computation.
 fn region(name: &str, ty: &str, op: &str) -> String {
-    format!("{name} {{\n  a = {ty}[] parameter(0)\n  b = {ty}[] parameter(1)\n  ROOT r = {ty}[] {op}(a, b)\n}}\n")
+    format!(
+        "{name} {{\n  a = {ty}[] parameter(0)\n  b = {ty}[] parameter(1)\n  ROOT r = {ty}[] {op}(a, b)\n}}\n"
+    )
 }
 
 /// One reduction of a parameter.
 fn reduction(ty: &str, of: &[i64], along: &[i64], op: &str, initial: &str) -> String {
-    let kept: Vec<i64> =
-        (0..of.len()).filter(|&d| !along.contains(&(d as i64))).map(|d| of[d]).collect();
+    let kept: Vec<i64> = (0..of.len()).filter(|&d| !along.contains(&(d as i64))).map(|d| of[d]).collect();
     let mut text = format!("HloModule m\n{}", region("f", ty, op));
     let (of, kept, along) = (dims(of), dims(&kept), dims(along));
     writeln!(text, "ENTRY e {{\n  x = {ty}[{of}] parameter(0)\n  i = {ty}[] constant({initial})").unwrap();
@@ -122,7 +123,9 @@ fn products_of_floats_and_complex_numbers() {
 
 #[test]
 fn what_may_not_be_reordered_keeps_its_order() {
-    for (of, along) in [(&[3i64, 70][..], &[1i64][..]), (&[70, 3], &[0]), (&[9, 5, 4], &[0, 2]), (&[40], &[0])] {
+    for (of, along) in
+        [(&[3i64, 70][..], &[1i64][..]), (&[70, 3], &[0]), (&[9, 5, 4], &[0, 2]), (&[40], &[0])]
+    {
         check(&reduction("s32", of, along, "subtract", "3"), EXACT);
         check(&reduction("f32", of, along, "subtract", "0.5"), EXACT);
     }
@@ -233,7 +236,8 @@ fn reductions_of_different_spaces_and_of_one_another() {
 #[test]
 fn contractions_that_are_reductions() {
     // Of batches without free dimensions; the sum of products of magnitude 4.
-    let attrs = "lhs_contracting_dims={0,1}, lhs_batch_dims={2}, rhs_contracting_dims={0,1}, rhs_batch_dims={2}";
+    let attrs =
+        "lhs_contracting_dims={0,1}, lhs_batch_dims={2}, rhs_contracting_dims={0,1}, rhs_batch_dims={2}";
     check(
         &format!(
             "HloModule m\nENTRY e {{\n  x = f32[6,20,48] parameter(0)\n  y = f32[6,20,48] parameter(1)\n  d = f32[48] dot(x, y), {attrs}\n  ROOT s = f32[48] negate(d)\n}}\n"

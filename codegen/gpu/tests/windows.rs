@@ -22,9 +22,9 @@ fn windows(ty: &str, operand: &str, result: &str, window: &str, op: &str, initia
 const WINDOWS: &[(&str, &str, &str)] = &[
     ("40", "36", "size=5"),
     ("40", "40", "size=11 pad=5_5"),
-    ("7,33", "3,9", "size=3x7 stride=2x4 pad=0_0x3_2"),
+    ("7,33", "3,8", "size=3x7 stride=2x4 pad=0_0x3_2"),
     ("7,33", "5,15", "size=3x20 stride=1x1 pad=0_0x-2_3"),
-    ("9,10", "17,36", "size=11x2 stride=1x1 pad=5_5x8_8 lhs_dilate=2x2 rhs_dilate=1x1"),
+    ("9,10", "17,34", "size=11x2 stride=1x1 pad=5_5x8_8 lhs_dilate=2x2 rhs_dilate=1x1"),
     ("9,30", "9,16", "size=1x8 rhs_dilate=1x3 stride=1x1 pad=0_0x4_3"),
     ("4,5,6", "2,5,6", "size=2x13x1 stride=2x1x1 pad=0_0x6_6x0_0"),
     ("3", "13", "size=12 pad=10_11"),

@@ -43,11 +43,7 @@ pub fn binary_root(module: &Module, computation: ComputationId) -> Option<(Binar
 impl<'m> Combine<'m> {
     /// Of a reduction. `counted`: the second operand counts up along the order of the elements, and nobody reads
     /// the first result.
-    pub fn of(
-        module: &'m Module,
-        reduce: InstrId,
-        counted: bool,
-    ) -> std::result::Result<Self, Unsupported> {
+    pub fn of(module: &'m Module, reduce: InstrId, counted: bool) -> std::result::Result<Self, Unsupported> {
         let instr = module.instr(reduce);
         if instr.opcode == Opcode::Dot {
             let whole = instr.shape.element_type().is_some_and(ElementType::is_integer);
@@ -87,10 +83,7 @@ impl<'m> Combine<'m> {
     }
 
     /// Of a computation whose order matters, each step rounded.
-    pub fn literal(
-        module: &'m Module,
-        computation: ComputationId,
-    ) -> std::result::Result<Self, Unsupported> {
+    pub fn literal(module: &'m Module, computation: ComputationId) -> std::result::Result<Self, Unsupported> {
         match binary_root(module, computation) {
             Some((op, _)) => Ok(Combine::Binary(op, false)),
             None => Self::general(module, computation),

@@ -7,8 +7,8 @@ use hlo::ElementType;
 use hlo_codegen::cpu::llvm::{Emit, Error, IntPredicate, Prim, Result, Shuffle, Value};
 use hlo_codegen::cpu::scalar::{self, Val, combine};
 use hlo_codegen::fusion::combine::Combine;
-use hlo_codegen::tape::fold::Fold;
 use hlo_codegen::tape::NodeId;
+use hlo_codegen::tape::fold::Fold;
 
 use crate::arch::WARP;
 use crate::code::Code;
@@ -241,7 +241,9 @@ impl<'m> Folds<'m> {
         elements: u32,
         registers: &[Value<'ctx>],
     ) -> Result<Vec<SharedArray<'ctx>>> {
-        let of = |(i, &x): (usize, &Value<'ctx>)| SharedArray::new(&e, &format!("{name}_{i}"), e.prim_of(x), elements);
+        let of = |(i, &x): (usize, &Value<'ctx>)| {
+            SharedArray::new(&e, &format!("{name}_{i}"), e.prim_of(x), elements)
+        };
         registers.iter().enumerate().map(of).collect()
     }
 
@@ -270,7 +272,8 @@ impl<'m> Folds<'m> {
             || {
                 e.for_carried(e.i32(1), e.i32(rows as i32), e.i32(1), &mine, |row, carried| {
                     let from = e.add(e.mul(row, e.i32(stride as i32))?, thread)?;
-                    let other = arrays.iter().map(|array| array.load(&e, from)).collect::<Result<Vec<_>>>()?;
+                    let other =
+                        arrays.iter().map(|array| array.load(&e, from)).collect::<Result<Vec<_>>>()?;
                     let all = self.joined(e, &self.values(carried), &self.values(&other))?;
                     Ok(registers(&all))
                 })

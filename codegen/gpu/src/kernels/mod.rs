@@ -7,6 +7,7 @@ mod folds;
 pub mod loops;
 mod reduce;
 mod reduce_window;
+mod rows;
 mod scan;
 mod select_and_scatter;
 mod windows;
@@ -69,6 +70,7 @@ pub fn emit(
     let mut kernel = match family {
         Family::Loop => loops::emit(unit, module, id, symbol)?,
         Family::Reduce => reduce::emit(unit, module, id, symbol)?,
+        Family::Rows => rows::emit(unit, module, id, symbol)?,
         Family::Dot => return missing("contractions"),
         Family::Convolution => return missing("convolutions"),
         Family::ReduceWindow => reduce_window::emit(unit, module, id, symbol)?,

@@ -177,8 +177,23 @@ pub(super) fn apart<'m>(
     Ok(kernel)
 }
 
+/// Stores what nodes come to, those of one array together.
+pub(super) fn store_outputs(c: &mut Code<'_, '_, '_, '_>, outputs: &[Output]) -> Result<()> {
+    let mut stored = Vec::new();
+    for output in outputs {
+        stored.push((c.value(output.node)?, output.array, output.at.clone()));
+    }
+    stored.sort_by_key(|s| s.1);
+    c.store_runs(&stored)
+}
+
 /// An array in scratch memory, which is the argument after all others.
-pub(super) fn scratch_array(tape: &mut Tape<'_>, shape: &ArrayShape, argument: u32, scratch: &mut u64) -> u32 {
+pub(super) fn scratch_array(
+    tape: &mut Tape<'_>,
+    shape: &ArrayShape,
+    argument: u32,
+    scratch: &mut u64,
+) -> u32 {
     let array = tape.array(shape, argument);
     tape.arrays[array as usize].offset = *scratch;
     let bytes = shape.elements() as u64 * shape.element_type.storage_bytes() as u64;
@@ -187,7 +202,7 @@ pub(super) fn scratch_array(tape: &mut Tape<'_>, shape: &ArrayShape, argument: u
 }
 
 /// The least power of two that is not less.
-fn power_from(n: i64) -> i64 {
+pub(super) fn power_from(n: i64) -> i64 {
     n.max(1).unsigned_abs().next_power_of_two().cast_signed()
 }
 
@@ -196,7 +211,7 @@ pub(super) fn power_to(n: i64) -> i64 {
     1 << n.max(1).ilog2()
 }
 
-fn div_up(n: i64, by: i64) -> i64 {
+pub(super) fn div_up(n: i64, by: i64) -> i64 {
     (n + by - 1) / by
 }
 
@@ -286,7 +301,8 @@ fn scheme(sizes: Sizes, near: Neighbours, is_inner: bool, (accumulators, bytes):
     }
     let steps = terms / reduced;
     let mut width = power_to(steps / STEPS).min(THREADS);
-    while width < i64::from(MAX_THREADS) && width * 2 <= steps && results.saturating_mul(width) < BUSY_THREADS {
+    while width < i64::from(MAX_THREADS) && width * 2 <= steps && results.saturating_mul(width) < BUSY_THREADS
+    {
         width *= 2;
     }
     let is_cut = |width: i64| cut(div_up(results, (THREADS / width).max(1)), steps, width);
@@ -449,7 +465,8 @@ impl<'m> Group<'_, 'm> {
         // Accumulators of each chunk, chunks outermost.
         let results = built.sizes.results;
         let per_column = built.folds.items.len() / built.scheme.kept as usize;
-        let types: Vec<_> = built.folds.items[..per_column].iter().flat_map(|i| i.fold.types.clone()).collect();
+        let types: Vec<_> =
+            built.folds.items[..per_column].iter().flat_map(|i| i.fold.types.clone()).collect();
         let chunk = built.tape.space.var(CHUNK, count);
         let unit_number = built.tape.space.var(KEPT, results / built.scheme.kept);
         let mut shapes = Vec::new();
@@ -469,7 +486,11 @@ impl<'m> Group<'_, 'm> {
         let sizes = Sizes { results, terms: count };
         let mut near = Neighbours::default();
         let widest = types.iter().map(|ty| ty.storage_bytes() as i64).max().unwrap_or(1);
-        if results == 1 { near.reduced = 1 } else { near.kept = 1 }
+        if results == 1 {
+            near.reduced = 1
+        } else {
+            near.kept = 1
+        }
         near.widest = [widest; 2];
         let bytes = types.iter().map(|ty| ty.storage_bytes() as i64).sum();
         let mut scheme = scheme(sizes, near, results == 1, (per_column as i64, bytes));
@@ -583,7 +604,8 @@ impl<'m> Built<'m> {
         let mut carried = registers(&start);
         if sizes.terms > 0 {
             c.hoist(folds.elements(), STEP)?;
-            let per_step = (scheme.kept * scheme.reduced).max(1) * (folds.items.len() as i64 / scheme.kept).max(1);
+            let per_step =
+                (scheme.kept * scheme.reduced).max(1) * (folds.items.len() as i64 / scheme.kept).max(1);
             let mut copies = if folds.literal { 1 } else { STEPS.min(MOST_AT_ONCE / per_step).max(1) };
             copies = power_to(copies);
             while copies > 1 && chunk_steps < copies * pace {
@@ -638,14 +660,13 @@ impl<'m> Built<'m> {
         e.if_then(leads, || {
             c.scoped(|c| {
                 if !partial.is_empty() {
-                    return partial.iter().zip(&total).try_for_each(|((array, at), x)| c.store(x, *array, at));
+                    let stored = partial.iter().zip(&total).map(|((array, at), x)| (*x, *array, at.clone()));
+                    let mut stored: Vec<_> = stored.collect();
+                    stored.sort_by_key(|s| s.1);
+                    return c.store_runs(&stored);
                 }
                 folds.give(c, &total)?;
-                let values = outputs.iter().map(|o| c.value(o.node)).collect::<Result<Vec<_>>>()?;
-                for (output, value) in outputs.iter().zip(&values) {
-                    c.store(value, output.array, &output.at)?;
-                }
-                Ok(())
+                store_outputs(c, outputs)
             })
         })?;
         e.return_void()?;

@@ -6,8 +6,8 @@ use hlo::{ElementType, InstrId, Module};
 use hlo_codegen::Unsupported;
 use hlo_codegen::cpu::llvm::{Axis, IntPredicate, Prim, Result, Special, Value};
 use hlo_codegen::fusion::combine::Combine;
-use hlo_codegen::tape::fold::Fold;
 use hlo_codegen::tape::array_leaves;
+use hlo_codegen::tape::fold::Fold;
 
 use super::folds::{Folds, Item, registers};
 use super::reduce::{KEPT, STEP};

@@ -256,13 +256,14 @@ impl<'m> Scan<'m> {
         let accumulator = start[0].ty();
         if only_sums {
             let first = e.add(low, own)?;
-            let sums = e.for_carried(first, high, int(i64::from(THREADS)), &registers(&start), |step, sums| {
-                c.scoped(|c| {
-                    c.set_var(STEP, step);
-                    c.load_runs(self.folds.elements())?;
-                    Ok(registers(&self.folds.step(c, &self.folds.values(sums), None)?))
-                })
-            })?;
+            let sums =
+                e.for_carried(first, high, int(i64::from(THREADS)), &registers(&start), |step, sums| {
+                    c.scoped(|c| {
+                        c.set_var(STEP, step);
+                        c.load_runs(self.folds.elements())?;
+                        Ok(registers(&self.folds.step(c, &self.folds.values(sums), None)?))
+                    })
+                })?;
             let sums = self.folds.values(&sums);
             let total =
                 self.folds.across_lanes(e, thread, THREADS, THREADS, &format!("{symbol}_shared"), &sums)?;
@@ -278,13 +279,15 @@ impl<'m> Scan<'m> {
         let fold = &self.folds.items[0].fold;
         let mut before = vec![c.value(fold.initial[0])?];
         if chunks > 1 {
-            let all = e.for_carried(own, chunk, int(i64::from(THREADS)), &registers(&start), |other, sums| {
-                c.scoped(|c| {
-                    let address = self.partial_address(c, accumulator, e.add(e.mul(of, int(chunks))?, other)?)?;
-                    let loaded = crate::code::load(&e, accumulator, address)?;
-                    Ok(registers(&self.folds.joined(e, &self.folds.values(sums), &[loaded])?))
-                })
-            })?;
+            let all =
+                e.for_carried(own, chunk, int(i64::from(THREADS)), &registers(&start), |other, sums| {
+                    c.scoped(|c| {
+                        let address =
+                            self.partial_address(c, accumulator, e.add(e.mul(of, int(chunks))?, other)?)?;
+                        let loaded = crate::code::load(&e, accumulator, address)?;
+                        Ok(registers(&self.folds.joined(e, &self.folds.values(sums), &[loaded])?))
+                    })
+                })?;
             let all = self.folds.values(&all);
             let total =
                 self.folds.across_lanes(e, thread, THREADS, THREADS, &format!("{symbol}_before"), &all)?;
@@ -398,7 +401,8 @@ fn start_arrays<'ctx>(
     name: &str,
     registers: &[Value<'ctx>],
 ) -> Result<Vec<SharedArray<'ctx>>> {
-    let of = |(i, &x): (usize, &Value<'ctx>)| SharedArray::new(e, &format!("{name}_{i}"), e.prim_of(x), WARPS);
+    let of =
+        |(i, &x): (usize, &Value<'ctx>)| SharedArray::new(e, &format!("{name}_{i}"), e.prim_of(x), WARPS);
     registers.iter().enumerate().map(of).collect()
 }
 
@@ -417,7 +421,9 @@ pub(super) fn emit_scan(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbo
     let (Some(inputs), Some(outputs)) = (split(instr.operands().len()), split(roots.len())) else {
         return refuse("more carries than arrays");
     };
-    let Some(&first) = instr.operands().first().filter(|_| inputs > 0) else { return refuse("a scan of nothing") };
+    let Some(&first) = instr.operands().first().filter(|_| inputs > 0) else {
+        return refuse("a scan of nothing");
+    };
     let dims = module.instr(first).shape.expect_array().dims.to_vec();
     let reverse = instr.attrs.bool(AttrKey::IsReverse);
     let mut kernel = Kernel::default();
@@ -469,25 +475,26 @@ pub(super) fn emit_scan(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbo
         c.set_var(KEPT, thread);
         let start = nodes[inputs..].iter().map(|&n| c.value(n)).collect::<Result<Vec<_>>>()?;
         let end = e.int(prim, length.cast_unsigned());
-        let last = e.for_carried(e.int(prim, 0), end, e.int(prim, 1), &registers(&start), |step, carried| {
-            c.scoped(|c| {
-                c.set_var(STEP, step);
-                let mut applied = Code::new(e, &region, &[]);
-                applied.set_var(KEPT, thread);
-                for (i, &n) in nodes[..inputs].iter().enumerate() {
-                    applied.give(i as u32, c.value(n)?);
-                }
-                for (i, value) in carried_values(&types, carried).into_iter().enumerate() {
-                    applied.give((inputs + i) as u32, value);
-                }
-                let all = results.iter().map(|&n| applied.value(n)).collect::<Result<Vec<_>>>()?;
-                for (root, value) in roots.iter().zip(&all[..outputs]) {
-                    c.store(value, root.array, &whole_number)?;
-                }
-                let settled = all[outputs..].iter().map(|x| x.settled(&e)).collect::<Result<Vec<_>>>()?;
-                Ok(registers(&settled))
-            })
-        })?;
+        let last =
+            e.for_carried(e.int(prim, 0), end, e.int(prim, 1), &registers(&start), |step, carried| {
+                c.scoped(|c| {
+                    c.set_var(STEP, step);
+                    let mut applied = Code::new(e, &region, &[]);
+                    applied.set_var(KEPT, thread);
+                    for (i, &n) in nodes[..inputs].iter().enumerate() {
+                        applied.give(i as u32, c.value(n)?);
+                    }
+                    for (i, value) in carried_values(&types, carried).into_iter().enumerate() {
+                        applied.give((inputs + i) as u32, value);
+                    }
+                    let all = results.iter().map(|&n| applied.value(n)).collect::<Result<Vec<_>>>()?;
+                    for (root, value) in roots.iter().zip(&all[..outputs]) {
+                        c.store(value, root.array, &whole_number)?;
+                    }
+                    let settled = all[outputs..].iter().map(|x| x.settled(&e)).collect::<Result<Vec<_>>>()?;
+                    Ok(registers(&settled))
+                })
+            })?;
         for (root, value) in roots[outputs..].iter().zip(carried_values(&types, &last)) {
             c.store(&value, root.array, &number)?;
         }

@@ -171,7 +171,8 @@ impl<'m> Gatherer<'_, 'm> {
         let combine = Combine::literal(module, self.scatter)?;
         let elements: i64 = of.dims.iter().product();
         // How many windows, along each dimension, may reach an element.
-        let reach: Vec<i64> = window.iter().map(|w| (w.size - 1).max(0) * w.window_dilation / w.stride.max(1) + 1).collect();
+        let reach: Vec<i64> =
+            window.iter().map(|w| (w.size - 1).max(0) * w.window_dilation / w.stride.max(1) + 1).collect();
         let steps: i64 = reach.iter().product();
         let number = tape.space.var(KEPT, elements);
         let step = tape.space.var(STEP, steps);

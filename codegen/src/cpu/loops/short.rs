@@ -11,12 +11,12 @@ use super::access::{self, storage};
 use super::code::{Code, Table};
 use super::cost;
 use super::nest::{self, Output, decode};
-use crate::fusion::folds;
 use super::region::{registers, values};
 use super::rows::{Buffer, Chain};
 use super::sweep::Folds;
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Value};
 use crate::cpu::scalar::Val;
+use crate::fusion::folds;
 use crate::tape::index::Affine;
 use crate::tape::{ALWAYS, NodeId, Op, Tape};
 

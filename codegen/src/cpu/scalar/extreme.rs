@@ -1,7 +1,7 @@
 //! Reductions to the greatest or least value and its index ([`crate::fusion::combine::Combine::Extreme`]).
 
-use hlo::attrs::Direction;
 use hlo::ElementType;
+use hlo::attrs::Direction;
 
 use crate::cpu::llvm::{Emit, FloatPredicate, IntPredicate, Result, Value};
 use crate::cpu::scalar::{self, Val};

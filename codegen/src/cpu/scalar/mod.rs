@@ -4,8 +4,8 @@
 //! the caps it states elsewhere. A value is a [`Val`]; its form in registers and in memory is in [`value`]. No instruction here traps, and none depends
 //! on rounding modes or other state; control flow is in rare cases (integer powers, remainders), so the builder's block may change.
 
-mod complex;
 pub mod combine;
+mod complex;
 pub mod convert;
 mod extreme;
 mod float;
