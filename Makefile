@@ -1,6 +1,6 @@
 # The two commands: `make demo` runs a real JAX training step, `make test` runs all tests. Both install what is missing
 # (Debian, Ubuntu). The others are for people who work on the project.
-.PHONY: demo test test-jax test-proto-peer setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
+.PHONY: demo test test-jax test-proto-peer test-ptxas setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
 export PATH := $(PATH):$(HOME)/.cargo/bin
 CARGO ?= cargo
 # Programs are built for a fixed baseline (.cargo/config.toml); a machine below it builds for the oldest one. Same bits.
@@ -42,6 +42,13 @@ test-jax: setup
 	PJRT_NAMES_AND_LIBRARY_PATHS=hlo:$(JAX_PLUGIN) JAX_PLATFORMS=hlo $(JAX_ENVIRONMENT)/bin/python codegen/pjrt/tests/jax/check.py
 	for first in built-in registered; do HLO_CUSTOM_CALLS=$$first HLO_PLUGIN=$(abspath $(JAX_PLUGIN)) PYTHONPATH=codegen/pjrt/python JAX_PLATFORMS=hlo,cpu $(JAX_ENVIRONMENT)/bin/python codegen/pjrt/tests/jax/ffi.py || exit 1; done
 	$(JAX_ENVIRONMENT)/bin/python -m pypjrt.conform $(JAX_PLUGIN)
+
+# That NVIDIA's assembler takes all PTX that elementwise operations are made of. PTXAS is another one; the one of PyPI is under NVIDIA's license.
+PTXAS_WHEEL = nvidia-cuda-nvcc-cu12==12.9.86
+PTXAS ?= $(CURDIR)/target/ptxas/nvidia/cuda_nvcc/bin/ptxas
+test-ptxas: setup
+	test -x $(PTXAS) || { $(PYTHON) -m pip install --quiet --no-deps --target target/ptxas $(PTXAS_WHEEL) && chmod +x $(PTXAS); }
+	HLO_PTXAS=$(PTXAS) $(CARGO) test --workspace --locked --lib -- --ignored --nocapture ptxas
 
 setup:
 	@bash .ci/setup

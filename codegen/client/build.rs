@@ -9,7 +9,14 @@ fn main() {
     );
     let workspace = here.join("../..");
     let mut files = Vec::new();
-    for part in ["hlo/src", "interp/src", "codegen/src", "codegen/linalg/src", "codegen/client/src"] {
+    for part in [
+        "hlo/src",
+        "interp/src",
+        "codegen/src",
+        "codegen/linalg/src",
+        "codegen/gpu/src",
+        "codegen/client/src",
+    ] {
         let folder = workspace.join(part);
         println!("cargo:rerun-if-changed={}", folder.display());
         collect(&folder, &mut files);

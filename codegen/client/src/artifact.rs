@@ -54,7 +54,7 @@ struct Header {
 
 /// Shapes as text.
 #[derive(Serialize, Deserialize)]
-struct SignatureData {
+pub(crate) struct SignatureData {
     name: String,
     parameters: Vec<String>,
     result: String,
@@ -79,7 +79,7 @@ struct PhaseData {
 }
 
 #[derive(Serialize, Deserialize)]
-struct SizesData {
+pub(crate) struct SizesData {
     parameters: Vec<String>,
     results: Vec<String>,
     checks: Vec<CheckData>,
@@ -122,15 +122,7 @@ fn elided(module: &Module, id: hlo::InstrId) -> Option<&ConstantValue> {
 /// # Errors
 /// More text than the format can hold.
 pub fn write(compilation: &Compilation, program: &Module, cpu: &str, target: &str) -> Result<Vec<u8>, Error> {
-    let module = compilation.module();
-    let signature = Signature::of(program);
-    let values: Vec<&ConstantValue> = constants(module).filter_map(|id| elided(module, id)).collect();
-    let leaves = |value: &&ConstantValue| match value {
-        ConstantValue::Given(literal) => {
-            Some(literal.arrays().iter().map(|a| bytes_of(&a.buffer).len() as u64).collect())
-        }
-        ConstantValue::Elided => None,
-    };
+    let stored = Stored::of(compilation.module());
     let phase = |p: &Phase| PhaseData {
         symbol: p.symbol.clone(),
         units: p.units,
@@ -145,39 +137,123 @@ pub fn write(compilation: &Compilation, program: &Module, cpu: &str, target: &st
         scratch: k.scratch,
         iterates: k.iterates,
     };
-    let shapes = |shapes: &[ArrayShape]| shapes.iter().map(ToString::to_string).collect();
-    let check = |Check { dimension, bound, lacking }: Check| CheckData { dimension, bound, lacking };
-    let sizes = compilation.run_time_sizes().map(RunTimeSizes::parts).map(|parts| SizesData {
-        parameters: shapes(&parts.parameters),
-        results: shapes(&parts.results),
-        checks: parts.checks.into_iter().map(check).collect(),
-    });
-    let print = PrintOptions { normalize: false, ..PrintOptions::LONG }.eliding(INLINE_ELEMENTS);
     let header = Header {
         build: BUILD.to_owned(),
         needs: machine::needed(cpu).into_iter().map(str::to_owned).collect(),
         target: target.to_owned(),
-        signature: SignatureData {
+        signature: SignatureData::of(program),
+        fallback: compilation.falls_back(),
+        module: stored.text,
+        kernels: compilation.kernels().iter().map(|k| k.as_ref().map(kernel)).collect(),
+        sizes: compilation.run_time_sizes().map(SizesData::of),
+        object_bytes: compilation.objects().iter().map(|o| o.len() as u64).collect(),
+        constant_bytes: stored.constant_bytes,
+    };
+    let objects = compilation.objects().iter().map(|object| &**object);
+    FORMAT.write(&header, objects.chain(stored.arrays.iter().map(|array| bytes_of(&array.buffer))))
+}
+
+/// A module as text, and the values that the text leaves out.
+pub(crate) struct Stored<'m> {
+    pub(crate) text: String,
+    /// For each constant whose text is elided: the lengths of its array leaves in bytes. `None`: it has no value.
+    pub(crate) constant_bytes: Vec<Option<Vec<u64>>>,
+    /// The arrays of these constants.
+    pub(crate) arrays: Vec<&'m ArrayLiteral>,
+}
+
+impl<'m> Stored<'m> {
+    pub(crate) fn of(module: &'m Module) -> Self {
+        let values: Vec<&ConstantValue> = constants(module).filter_map(|id| elided(module, id)).collect();
+        let leaves = |value: &&ConstantValue| match value {
+            ConstantValue::Given(literal) => {
+                Some(literal.arrays().iter().map(|a| bytes_of(&a.buffer).len() as u64).collect())
+            }
+            ConstantValue::Elided => None,
+        };
+        let print = PrintOptions { normalize: false, ..PrintOptions::LONG }.eliding(INLINE_ELEMENTS);
+        let constant_bytes = values.iter().map(leaves).collect();
+        let arrays = values.iter().flat_map(|value| match value {
+            ConstantValue::Given(literal) => literal.arrays(),
+            ConstantValue::Elided => Vec::new(),
+        });
+        Self { text: print_module(module, &print), constant_bytes, arrays: arrays.collect() }
+    }
+}
+
+/// The module that a text and the values behind it hold.
+///
+/// Errors: it does not parse or verify, values that fit no constant.
+pub(crate) fn module_of(
+    text: &str,
+    constant_bytes: &[Option<Vec<u64>>],
+    blobs: &mut Blobs<'_>,
+) -> Result<Module, Error> {
+    let parsed = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default());
+    let mut module =
+        parsed.module.ok_or_else(|| damaged("the module of the compiled program does not parse"))?;
+    let mut lengths = constant_bytes.iter();
+    let elided: Vec<_> = constants(&module).filter(|&id| elided(&module, id).is_some()).collect();
+    for id in elided {
+        match lengths.next() {
+            Some(Some(leaves)) => {
+                let value = literal(&module.instr(id).shape, &mut leaves.iter(), blobs)?;
+                let value = AttrValue::Literal(ConstantValue::Given(Arc::new(value)));
+                module.instr_mut(id).attrs.set(AttrKey::ConstantValue, value);
+            }
+            Some(None) => {}
+            None => return Err(damaged("a constant has no value")),
+        }
+    }
+    if lengths.next().is_some() || !blobs.is_empty() {
+        return Err(damaged("the compiled program has values of no constant"));
+    }
+    if hlo::verify::verify(&module).has_errors() {
+        return Err(damaged("the module of the compiled program does not verify"));
+    }
+    Ok(module)
+}
+
+impl SignatureData {
+    pub(crate) fn of(program: &Module) -> Self {
+        let signature = Signature::of(program);
+        Self {
             name: signature.name,
             parameters: signature.parameters.iter().map(ToString::to_string).collect(),
             result: signature.result.to_string(),
-        },
-        fallback: compilation.falls_back(),
-        module: print_module(module, &print),
-        kernels: compilation.kernels().iter().map(|k| k.as_ref().map(kernel)).collect(),
-        sizes,
-        object_bytes: compilation.objects().iter().map(|o| o.len() as u64).collect(),
-        constant_bytes: values.iter().map(leaves).collect(),
-    };
-    let arrays = values.iter().flat_map(|value| match value {
-        ConstantValue::Given(literal) => literal.arrays(),
-        ConstantValue::Elided => Vec::new(),
-    });
-    let objects = compilation.objects().iter().map(|object| &**object);
-    FORMAT.write(&header, objects.chain(arrays.map(|array| bytes_of(&array.buffer))))
+        }
+    }
+
+    pub(crate) fn signature(&self) -> Result<Signature, Error> {
+        let shape = |text: &String| {
+            hlo_parser::parse_shape(text).map_err(|_| damaged(format!("\"{text}\" is no shape")))
+        };
+        let parameters = self.parameters.iter().map(shape).collect::<Result<_, _>>()?;
+        Ok(Signature { name: self.name.clone(), parameters, result: shape(&self.result)? })
+    }
 }
 
-fn damaged(what: impl Into<String>) -> Error {
+impl SizesData {
+    pub(crate) fn of(sizes: &RunTimeSizes) -> Self {
+        let shapes = |shapes: &[ArrayShape]| shapes.iter().map(ToString::to_string).collect();
+        let check = |Check { dimension, bound, lacking }: Check| CheckData { dimension, bound, lacking };
+        let parts = sizes.parts();
+        Self {
+            parameters: shapes(&parts.parameters),
+            results: shapes(&parts.results),
+            checks: parts.checks.into_iter().map(check).collect(),
+        }
+    }
+
+    pub(crate) fn sizes(self) -> Result<RunTimeSizes, Error> {
+        let check = |CheckData { dimension, bound, lacking }| Check { dimension, bound, lacking };
+        let checks = self.checks.into_iter().map(check).collect();
+        let (parameters, results) = (shapes(&self.parameters)?, shapes(&self.results)?);
+        Ok(RunTimeSizes::from(RunTimeSizesParts { parameters, results, checks }))
+    }
+}
+
+pub(crate) fn damaged(what: impl Into<String>) -> Error {
     Error::new(Code::DataLoss, what)
 }
 
@@ -233,14 +309,9 @@ pub fn info(bytes: &[u8]) -> Result<ArtifactInfo, Error> {
 
 impl ArtifactInfo {
     fn of(header: &Header) -> Result<Self, Error> {
-        let shape = |text: &String| {
-            hlo_parser::parse_shape(text).map_err(|_| damaged(format!("\"{text}\" is no shape")))
-        };
-        let parameters = header.signature.parameters.iter().map(shape).collect::<Result<_, _>>()?;
-        let result = shape(&header.signature.result)?;
         let sum = |sum: u64, bytes: &u64| sum.saturating_add(*bytes);
         Ok(Self {
-            signature: Signature { name: header.signature.name.clone(), parameters, result },
+            signature: header.signature.signature()?,
             build: header.build.clone(),
             target: header.target.clone(),
             needs: header.needs.clone(),
@@ -302,38 +373,8 @@ pub fn read(bytes: &[u8]) -> Result<(ArtifactInfo, Compilation), Error> {
     for &bytes in &header.object_bytes {
         objects.push(blobs.take(bytes)?.into());
     }
-    let parsed = hlo_parser::parse_module(&header.module, &hlo_parser::ParseOptions::default());
-    let mut module =
-        parsed.module.ok_or_else(|| damaged("the module of the compiled program does not parse"))?;
-    let mut lengths = header.constant_bytes.iter();
-    let elided: Vec<_> = constants(&module).filter(|&id| elided(&module, id).is_some()).collect();
-    for id in elided {
-        match lengths.next() {
-            Some(Some(leaves)) => {
-                let value = literal(&module.instr(id).shape, &mut leaves.iter(), &mut blobs)?;
-                let value = AttrValue::Literal(ConstantValue::Given(Arc::new(value)));
-                module.instr_mut(id).attrs.set(AttrKey::ConstantValue, value);
-            }
-            Some(None) => {}
-            None => return Err(damaged("a constant has no value")),
-        }
-    }
-    if lengths.next().is_some() || !blobs.is_empty() {
-        return Err(damaged("the compiled program has values of no constant"));
-    }
-    if hlo::verify::verify(&module).has_errors() {
-        return Err(damaged("the module of the compiled program does not verify"));
-    }
-    let sizes = match header.sizes {
-        Some(SizesData { parameters, results, checks }) => {
-            let check = |CheckData { dimension, bound, lacking }| Check { dimension, bound, lacking };
-            let checks = checks.into_iter().map(check).collect();
-            let parts =
-                RunTimeSizesParts { parameters: shapes(&parameters)?, results: shapes(&results)?, checks };
-            Some(RunTimeSizes::from(parts))
-        }
-        None => None,
-    };
+    let module = module_of(&header.module, &header.constant_bytes, &mut blobs)?;
+    let sizes = header.sizes.map(SizesData::sizes).transpose()?;
     let phase = |p: PhaseData| Phase {
         symbol: p.symbol,
         units: p.units,

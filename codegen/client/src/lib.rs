@@ -50,6 +50,7 @@ pub mod custom_call;
 mod error;
 mod executable;
 pub mod exports;
+pub mod gpu_artifact;
 pub mod handles;
 mod machine;
 mod memory;

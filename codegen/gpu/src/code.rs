@@ -8,7 +8,7 @@ use hlo::{ElementType, with_buffer};
 use hlo_codegen::cpu::llvm::Space;
 use hlo_codegen::cpu::llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
 use hlo_codegen::cpu::scalar::{self, Val};
-use hlo_codegen::tape::index::{Affine, AtomId, Def};
+use hlo_codegen::tape::index::{Affine, AtomId, Def, gcd};
 use hlo_codegen::tape::{ALWAYS, GuardId, NodeId, Op, Tape};
 use rustc_hash::FxHashMap;
 
@@ -37,12 +37,26 @@ pub(crate) struct Code<'t, 'm, 'a, 'ctx> {
     /// Addresses of arrays, by the number of the argument.
     arguments: &'t [Value<'ctx>],
     known: Known<'ctx>,
+    /// Loads of neighbouring elements that are one access: for each the first of its group and its place there.
+    grouped: FxHashMap<NodeId, (NodeId, u32)>,
+    /// The nodes of each group by the first of them.
+    groups: FxHashMap<NodeId, Vec<NodeId>>,
 }
+
+/// Bytes of the widest access of a thread.
+pub(crate) const ACCESS_BYTES: u64 = 16;
 
 impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
     /// In a function whose arguments are these.
     pub(crate) fn new(e: Emit<'a, 'ctx>, tape: &'t Tape<'m>, arguments: &'t [Value<'ctx>]) -> Self {
-        Self { e, tape, arguments, known: Known::default() }
+        Self {
+            e,
+            tape,
+            arguments,
+            known: Known::default(),
+            grouped: FxHashMap::default(),
+            groups: FxHashMap::default(),
+        }
     }
 
     /// Says what a loop variable is: an `i32` or `i64`.
@@ -53,6 +67,11 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
     /// Says what a value is that the tape only names.
     pub(crate) fn give(&mut self, number: u32, value: Val<'ctx>) {
         self.known.given.insert(number, value);
+    }
+
+    /// Says what the value of a node is, so that it is not computed.
+    pub(crate) fn set_value(&mut self, node: NodeId, value: Val<'ctx>) {
+        self.known.nodes.insert(node, value);
     }
 
     /// Emits something whose values are forgotten behind it: the body of a loop, a branch.
@@ -364,6 +383,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         let ty = tape.nodes[node as usize].ty;
         let known = |n: &NodeId| self.known.nodes[n];
         Ok(match &tape.nodes[node as usize].op {
+            Op::Load { .. } if self.grouped.contains_key(&node) => self.load_grouped(node)?,
             Op::Load { array, at, guard } => self.load_guarded(*array, at, *guard)?,
             Op::Constant { instr, at } => self.constant(*instr, at)?,
             Op::Iota { value } => {
@@ -440,6 +460,113 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         Val::of_storage(&e, ty, &stored)
     }
 
+    /// What the number of an element is a multiple of, but for its constant; 0 is a multiple of everything.
+    fn multiple_of_terms(&self, x: &Affine) -> i64 {
+        let of = |&(a, f): &(AtomId, i64)| {
+            let of = match &self.tape.space.atom(a).def {
+                Def::Var(_) | Def::Value(_) => 1,
+                Def::Div(y, d) => match self.multiple_of_terms(y) {
+                    multiple if multiple % d == 0 => gcd(multiple / d, y.constant.div_euclid(*d)),
+                    _ => 1,
+                },
+                Def::Mod(y, d) => gcd(gcd(self.multiple_of_terms(y), *d), y.constant),
+            };
+            f.saturating_mul(of)
+        };
+        x.terms.iter().map(of).fold(0, gcd)
+    }
+
+    /// Whether the element of this number, and the `count - 1` behind it, are one aligned access of an array.
+    pub(crate) fn is_vector(&self, array: u32, at: &Affine, count: u64) -> bool {
+        let of = &self.tape.arrays[array as usize];
+        let bytes = of.shape.element_type.storage_bytes() as u64;
+        let aligned = |n: i64| n.unsigned_abs() % count == 0;
+        count > 1
+            && count.is_power_of_two()
+            && bytes * count <= ACCESS_BYTES
+            && (of.offset % (bytes * count)) == 0
+            && aligned(self.multiple_of_terms(at))
+            && aligned(at.constant)
+    }
+
+    /// Finds loads of neighbouring elements among nodes that will be asked for, up to `count` of them: they become single accesses, made when the first
+    /// is asked for. Not of arrays that are written where they are read.
+    pub(crate) fn join_loads(&mut self, count: u64) {
+        let mut runs: FxHashMap<(u32, Affine), Vec<(i64, NodeId)>> = FxHashMap::default();
+        for (n, node) in (0..).zip(&self.tape.nodes) {
+            if let Op::Load { array, at, guard: ALWAYS } = &node.op
+                && !self.tape.arrays[*array as usize].written
+                && !node.ty.is_complex()
+            {
+                let terms = Affine { constant: 0, ..at.clone() };
+                runs.entry((*array, terms)).or_default().push((at.constant, n));
+            }
+        }
+        for ((array, terms), mut run) in runs {
+            run.sort_unstable();
+            run.dedup_by_key(|r| r.0);
+            let mut at = 0;
+            while at < run.len() {
+                let mut width = count;
+                let fits = |width: u64| {
+                    let all = run.get(at..at + width as usize);
+                    let start = Affine { constant: run[at].0, ..terms.clone() };
+                    all.is_some_and(|all| all.iter().zip(run[at].0..).all(|(r, c)| r.0 == c))
+                        && self.is_vector(array, &start, width)
+                };
+                while width > 1 && !fits(width) {
+                    width /= 2;
+                }
+                if width > 1 {
+                    let nodes: Vec<NodeId> = run[at..at + width as usize].iter().map(|r| r.1).collect();
+                    for (place, &n) in (0..).zip(&nodes) {
+                        self.grouped.insert(n, (nodes[0], place));
+                    }
+                    self.groups.insert(nodes[0], nodes);
+                }
+                at += width.max(1) as usize;
+            }
+        }
+    }
+
+    /// A load of a group: all of it is loaded.
+    fn load_grouped(&mut self, node: NodeId) -> Result<Val<'ctx>> {
+        let (first, _) = self.grouped[&node];
+        let nodes = self.groups[&first].clone();
+        let Op::Load { array, at, .. } = &self.tape.nodes[first as usize].op else {
+            return Err(Error::Llvm("a group of what is no load".into()));
+        };
+        let address = self.address(*array, at)?;
+        let ty = self.tape.nodes[first as usize].ty;
+        let e = self.e;
+        let prim = scalar::storage(ty);
+        let wide = e.with_lanes(nodes.len() as u32);
+        let all = wide.load(prim, address, (prim.bytes() * nodes.len() as u64) as u32)?;
+        for (lane, &n) in (0..).zip(&nodes) {
+            let value = Val::of_storage(&e, ty, &[e.extract(all, lane)?])?;
+            self.known.nodes.insert(n, value);
+        }
+        Ok(self.known.nodes[&node])
+    }
+
+    /// Stores neighbouring elements of an array, which are one aligned access ([`Code::is_vector`]).
+    pub(crate) fn store_vector(&mut self, values: &[Val<'ctx>], array: u32, at: &Affine) -> Result<()> {
+        let e = self.e;
+        let address = self.address(array, at)?;
+        let mut all = None;
+        let wide = e.with_lanes(values.len() as u32);
+        for (lane, value) in (0..).zip(values) {
+            let stored = value.to_storage(&e)?;
+            let [stored] = stored[..] else { return Err(Error::Llvm("a vector of pairs".into())) };
+            let so_far = all.map_or_else(|| wide.poison(e.prim_of(stored)), |all| all);
+            all = Some(e.insert(so_far, stored, lane)?);
+        }
+        let Some(all) = all else { return Ok(()) };
+        let prim = e.prim_of(all);
+        wide.store(all, address, (prim.bytes() * values.len() as u64) as u32)?;
+        Ok(())
+    }
+
     fn constant(&mut self, instr: hlo::InstrId, at: &Affine) -> Result<Val<'ctx>> {
         let e = self.e;
         let refuse = |why: &str| Error::from(hlo_codegen::Unsupported::new(self.tape.module, instr, why));
@@ -502,6 +629,29 @@ fn load_stored<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, address: Value<'ctx>) 
 /// The element at an address.
 pub(crate) fn load<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, address: Value<'ctx>) -> Result<Val<'ctx>> {
     Val::of_storage(e, ty, &load_stored(e, ty, address)?)
+}
+
+/// The element of an array at an offset, in elements, an `i32` or `i64` that is not negative.
+pub(crate) fn element<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    ty: ElementType,
+    array: Value<'ctx>,
+    offset: Value<'ctx>,
+) -> Result<Val<'ctx>> {
+    let offset = e.resize(offset, Prim::I64, true)?;
+    load(e, ty, e.address(array, e.mul(offset, e.i64(ty.storage_bytes() as i64))?)?)
+}
+
+/// Stores an element of an array at an offset, in elements, an `i32` or `i64` that is not negative.
+pub(crate) fn store_element<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    value: &Val<'ctx>,
+    array: Value<'ctx>,
+    offset: Value<'ctx>,
+) -> Result<()> {
+    let offset = e.resize(offset, Prim::I64, true)?;
+    let bytes = value.ty().storage_bytes() as i64;
+    store(e, value, e.address(array, e.mul(offset, e.i64(bytes))?)?)
 }
 
 /// Stores an element at an address.

@@ -25,11 +25,30 @@ pub struct Options {
     pub opt_level: u8,
     /// Threads to compile on; 0: as many as there are cores.
     pub threads: usize,
+    /// How contractions and convolutions are computed.
+    pub products: Products,
+}
+
+/// How contractions and convolutions are computed: for tests, and for who tunes them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Products {
+    /// Whether tensor cores multiply `bf16` and `f16` and sum in `f32`, which they truncate where other instructions round to nearest.
+    pub tensor_cores: bool,
+    /// Rows of the tile of a block; none: by an estimate of what is fastest.
+    pub tile: Option<i64>,
+    /// Parts that the terms of sums are cut into, each for a block of its own, up to as many as there are tiles; none: by an estimate.
+    pub split: Option<i64>,
+}
+
+impl Default for Products {
+    fn default() -> Self {
+        Self { tensor_cores: true, tile: None, split: None }
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { arch: Arch::default(), opt_level: 2, threads: 0 }
+        Self { arch: Arch::default(), opt_level: 2, threads: 0, products: Products::default() }
     }
 }
 
@@ -69,7 +88,7 @@ fn emit(
     let units = threads.min(count);
     // Neighbours are alike: each unit takes some of all parts of the program.
     let of_unit = |unit: usize| (unit..count).step_by(units.max(1));
-    let made = workers::run(units, &|unit| emit_unit(module, lowered, of_unit(unit), target, options.arch));
+    let made = workers::run(units, &|unit| emit_unit(module, lowered, of_unit(unit), target, options));
     let mut kernels = vec![Kernel::default(); count];
     let mut texts = Vec::new();
     let mut symbols = FxHashMap::default();
@@ -96,13 +115,14 @@ fn emit_unit(
     lowered: &Lowered,
     places: impl Iterator<Item = usize>,
     target: &Target,
-    arch: Arch,
+    options: &Options,
 ) -> Result<Emitted, CompileError> {
     let context = new_context();
     let llvm = context.create_module(&module.name);
     target.prepare(&llvm)?;
     let builder = context.create_builder();
-    let unit = Unit { context: &context, llvm: &llvm, builder: &builder, target, arch };
+    let Options { arch, products, .. } = *options;
+    let unit = Unit { context: &context, llvm: &llvm, builder: &builder, target, arch, products };
     let mut made = Vec::new();
     for place in places {
         cancel::poll();

@@ -9,7 +9,7 @@ use hlo_codegen::buffers::Slice;
 use hlo_ptx::report::Cause;
 use hlo_ptx::{Loaded, Memory, Options};
 
-use crate::program::{Argument, Launch, Program};
+use crate::program::{Action, Argument, Launch, Program, SequenceId, Step};
 use crate::run::{Device, RunError};
 
 /// Programs whose PTX was parsed and verified.
@@ -148,6 +148,31 @@ impl Device for Interpreted<'_> {
         Ok(())
     }
 
+    fn sequence(&mut self, _id: SequenceId, steps: &[Step]) -> Result<(), RunError> {
+        for step in steps {
+            match &step.action {
+                Action::Launch(launch) => self.launch(&step.name, launch)?,
+                Action::Copy { from, to } => self.copy(*from, *to)?,
+                Action::Fill { to, byte } => self.fill(*to, *byte)?,
+                Action::While { .. } | Action::Conditional { .. } => {
+                    return Err(RunError::Unsupported("control flow in a sequence".into()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, slice: Slice, what: &str) -> Result<Vec<u8>, RunError> {
+        let block = self.block(slice)?;
+        let range = slice.offset as usize..(slice.offset + slice.bytes) as usize;
+        if let Some(at) = block.written[range.clone()].iter().position(|&w| w == 0) {
+            return Err(RunError::Kernel(format!("nothing wrote byte {at} of {what}")));
+        }
+        Ok(block.bytes[range].to_vec())
+    }
+}
+
+impl Interpreted<'_> {
     fn launch(&mut self, instruction: &str, launch: &Launch) -> Result<(), RunError> {
         let out_of_memory =
             |e: hlo_ptx::memory::MemoryError| RunError::OutOfMemory(format!("`{instruction}`: {e}"));
@@ -233,14 +258,5 @@ impl Device for Interpreted<'_> {
         block.bytes[range.clone()].fill(byte);
         block.written[range].fill(1);
         Ok(())
-    }
-
-    fn read(&mut self, slice: Slice, what: &str) -> Result<Vec<u8>, RunError> {
-        let block = self.block(slice)?;
-        let range = slice.offset as usize..(slice.offset + slice.bytes) as usize;
-        if let Some(at) = block.written[range.clone()].iter().position(|&w| w == 0) {
-            return Err(RunError::Kernel(format!("nothing wrote byte {at} of {what}")));
-        }
-        Ok(block.bytes[range].to_vec())
     }
 }

@@ -18,6 +18,8 @@ mod code;
 pub mod compilation;
 #[cfg(feature = "llvm")]
 pub mod compile;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 pub mod interpreted;
 pub mod kernel;
 #[cfg(feature = "llvm")]

@@ -23,6 +23,10 @@ pub enum Family {
     Dot,
     /// A convolution.
     Convolution,
+    /// A contraction in groups whose sizes are data.
+    RaggedDot,
+    /// A contraction of operands with scales.
+    ScaledDot,
     /// Windows of an array are folded.
     ReduceWindow,
     /// A prefix operation along a dimension.
@@ -39,6 +43,10 @@ pub enum Family {
     Fft,
     /// Random bits by a counter.
     RandomBits,
+    /// A Cholesky factorization.
+    Cholesky,
+    /// A triangular system.
+    TriangularSolve,
 }
 
 /// How an instruction is executed.
@@ -179,14 +187,15 @@ pub fn decide(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         Opcode::DynamicReshape | Opcode::GetDimensionSize | Opcode::SetDimensionSize => {
             refuse("sizes known only at run time")
         }
-        Opcode::RaggedDot
-        | Opcode::ScaledDot
-        | Opcode::BatchNormGrad
-        | Opcode::BatchNormInference
-        | Opcode::BatchNormTraining
-        | Opcode::Cholesky
-        | Opcode::TriangularSolve
-        | Opcode::CustomCall => refuse("there is no kernel for it"),
+        Opcode::RaggedDot => Ok(Lowering::Kernel(Family::RaggedDot)),
+        Opcode::ScaledDot => Ok(Lowering::Kernel(Family::ScaledDot)),
+        Opcode::BatchNormGrad | Opcode::BatchNormInference | Opcode::BatchNormTraining => {
+            refuse("there is no kernel for it")
+        }
+        Opcode::Cholesky => Ok(Lowering::Kernel(Family::Cholesky)),
+        Opcode::TriangularSolve => Ok(Lowering::Kernel(Family::TriangularSolve)),
+        Opcode::CustomCall if is_top_k(module, id) => Ok(Lowering::Kernel(Family::TopK)),
+        Opcode::CustomCall => refuse("there is no kernel for it"),
         Opcode::Rng
         | Opcode::RngGetAndUpdateState
         | Opcode::AsyncStart
@@ -219,10 +228,28 @@ pub fn decide(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
     }
 }
 
+/// Whether a custom call, of arrays, is a top-k.
+fn is_top_k(module: &Module, id: InstrId) -> bool {
+    const TARGETS: [&str; 4] = ["TopK", "__gpu$TopK", "mhlo.topk", "chlo.top_k"];
+    let instr = module.instr(id);
+    TARGETS.contains(&instr.attrs.str(AttrKey::CustomCallTarget).unwrap_or_default())
+}
+
 /// The family of a fusion: that of what is in it and is no expression of single elements.
 fn fusion(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
     let computation = module.instr(id).attrs.computation(AttrKey::Calls);
     let computation = computation.ok_or_else(|| Unsupported::new(module, id, "it calls nothing"))?;
+    if module.instr(id).attrs.fusion_kind() == Some(&FusionKind::Output) {
+        let mut heroes = module.instructions(computation).filter(|&i| is_hero(module, i));
+        return match (heroes.next().map(|i| module.instr(i).opcode), heroes.next()) {
+            (Some(Opcode::Dot), None) => Ok(Lowering::Kernel(Family::Dot)),
+            (Some(_), None) => Ok(Lowering::Kernel(Family::Convolution)),
+            (_, _) => {
+                let reason = "an output fusion of several contractions, or of none";
+                Err(Unsupported::new(module, id, reason))
+            }
+        };
+    }
     let root = module.root(computation);
     if module.instr(root).opcode == Opcode::Scatter {
         return Ok(Lowering::Kernel(Family::Scatter));
@@ -234,6 +261,18 @@ fn fusion(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         (true, false) => Family::Reduce,
         (false, _) => Family::Loop,
     }))
+}
+
+/// Whether it is what an output fusion is about.
+fn is_hero(module: &Module, id: InstrId) -> bool {
+    matches!(module.instr(id).opcode, Opcode::Dot | Opcode::Convolution)
+}
+
+/// The contraction or convolution that the kernel of an instruction computes: itself, or that of an output fusion.
+pub fn hero(module: &Module, id: InstrId) -> InstrId {
+    let computation = module.instr(id).attrs.computation(AttrKey::Calls);
+    let inside = computation.and_then(|c| module.instructions(c).find(|&i| is_hero(module, i)));
+    inside.filter(|_| module.instr(id).opcode == Opcode::Fusion).unwrap_or(id)
 }
 
 /// The decisions on all instructions that run.

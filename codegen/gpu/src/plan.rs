@@ -1,5 +1,7 @@
 //! The launch plan: the steps of a program, in order, with control flow.
 
+use std::cell::Cell;
+
 use hlo::attrs::AttrKey;
 use hlo::{ComputationId, ElementType, InstrId, Module};
 use hlo_codegen::buffers::{Assigned, Copy, Slice, When, control_computations};
@@ -16,7 +18,7 @@ pub fn write(
     assigned: &Assigned,
     kernels: &FxHashMap<InstrId, Kernel>,
 ) -> Plan {
-    let writer = Writer { module, lowered, assigned, kernels };
+    let writer = Writer { module, lowered, assigned, kernels, plans: Cell::new(0) };
     let mut plan = writer.computation(module.entry());
     plan.steps.extend(writer.copies(When::AtEnd, "end"));
     plan
@@ -27,6 +29,8 @@ struct Writer<'a> {
     lowered: &'a Lowered,
     assigned: &'a Assigned,
     kernels: &'a FxHashMap<InstrId, Kernel>,
+    /// How many plans were begun.
+    plans: Cell<u32>,
 }
 
 /// A copy, unless both lie in the same place.
@@ -41,13 +45,15 @@ impl Writer<'_> {
     }
 
     fn computation(&self, computation: ComputationId) -> Plan {
+        let ordinal = self.plans.get();
+        self.plans.set(ordinal + 1);
         let mut steps = Vec::new();
         for id in self.module.instructions(computation) {
             if !self.assigned.is_name(self.module, id) {
                 self.instruction(id, &mut steps);
             }
         }
-        Plan { steps }
+        Plan { ordinal, steps }
     }
 
     /// A computation, and the copies that follow it.

@@ -84,8 +84,29 @@ pub struct Step {
 /// Steps in order.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Plan {
+    /// Which of the program's plans it is: the entry, a body, a condition, a branch.
+    pub ordinal: u32,
     /// The steps.
     pub steps: Vec<Step>,
+}
+
+/// Launches, copies and fills next to each other in a plan, with no control flow between them: what one graph executes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SequenceId {
+    /// The ordinal of the plan.
+    pub plan: u32,
+    /// Its first step.
+    pub first: u32,
+}
+
+impl Step {
+    /// Whether a device does it by itself: it is no control flow.
+    pub fn is_straight(&self) -> bool {
+        match self.action {
+            Action::Launch(_) | Action::Copy { .. } | Action::Fill { .. } => true,
+            Action::While { .. } | Action::Conditional { .. } => false,
+        }
+    }
 }
 
 impl Plan {

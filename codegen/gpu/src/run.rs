@@ -11,7 +11,7 @@ use hlo_codegen::buffers::{AllocationKind, Slice};
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
 use hlo_interp::cancel;
 
-use crate::program::{Action, Launch, Plan, Program};
+use crate::program::{Action, Plan, Program, SequenceId, Step};
 
 /// Memory of a program, and what is done to it.
 pub trait Device {
@@ -23,12 +23,8 @@ pub trait Device {
         bytes: u64,
         contents: Option<&[u8]>,
     ) -> Result<(), RunError>;
-    /// Launches a kernel function for an instruction.
-    fn launch(&mut self, instruction: &str, launch: &Launch) -> Result<(), RunError>;
-    /// Copies bytes between slices of one size that do not overlap.
-    fn copy(&mut self, from: Slice, to: Slice) -> Result<(), RunError>;
-    /// Sets all bytes of a slice.
-    fn fill(&mut self, to: Slice, byte: u8) -> Result<(), RunError>;
+    /// Does steps that are no control flow, in order.
+    fn sequence(&mut self, id: SequenceId, steps: &[Step]) -> Result<(), RunError>;
     /// The bytes of a slice, after all that was asked for before. `what` names it in errors.
     fn read(&mut self, slice: Slice, what: &str) -> Result<Vec<u8>, RunError>;
 }
@@ -113,18 +109,27 @@ pub fn execute(
         }
         None => leaves,
     };
+    upload(program, device, &leaves)?;
+    run(program, device, limits)?;
+    let results = download(program, device)?;
+    match &program.run_time_sizes {
+        Some(sizes) => sizes.cut(results).map_err(|e| RunError::Sizes(Box::new(e))),
+        None => Ok(results),
+    }
+}
+
+/// Makes the memory of a program, with its arguments (the leaves of its parameters, padded to their bounds) and constants in it.
+pub fn upload(program: &Program, device: &mut dyn Device, leaves: &[&ArrayLiteral]) -> Result<(), RunError> {
     let expected: Vec<_> = program.parameter_leaves().collect();
     if expected.len() != leaves.len() {
         let (takes, got) = (expected.len(), leaves.len());
         return Err(RunError::Arguments(format!("the program takes {takes} arrays, {got} are given")));
     }
-    for (n, (shape, array)) in expected.iter().zip(&leaves).enumerate() {
-        if shape.elements() != array.buffer.len() || shape.element_type != array.buffer.element_type() {
-            let got = array.buffer.element_type();
-            return Err(RunError::Arguments(format!(
-                "array {n} is {got}[{}], the program takes {shape}",
-                array.buffer.len()
-            )));
+    for (n, (shape, array)) in expected.iter().zip(leaves).enumerate() {
+        let got = array.buffer.element_type();
+        if shape.elements() != array.buffer.len() || shape.element_type != got {
+            let message = format!("array {n} is {got}[{}], the program takes {shape}", array.buffer.len());
+            return Err(RunError::Arguments(message));
         }
     }
     for (index, allocation) in program.buffers.allocations.iter().enumerate() {
@@ -142,18 +147,23 @@ pub fn execute(
         };
         device.allocate(index, &name, allocation.bytes, contents)?;
     }
-    let mut run = Run { device, steps: limits.steps };
-    run.plan(&program.plan)?;
+    Ok(())
+}
+
+/// Executes the plan of a program whose memory was made. The device may still be at work afterwards.
+pub fn run(program: &Program, device: &mut dyn Device, limits: Limits) -> Result<(), RunError> {
+    Run { device, steps: limits.steps }.plan(&program.plan)
+}
+
+/// Reads the array leaves of the result.
+pub fn download(program: &Program, device: &mut dyn Device) -> Result<Vec<ArrayLiteral>, RunError> {
     let mut results = Vec::new();
     for (leaf, (slice, shape)) in program.buffers.results.iter().zip(program.result_leaves()).enumerate() {
-        let bytes = run.device.read(*slice, &format!("result {leaf}"))?;
+        let bytes = device.read(*slice, &format!("result {leaf}"))?;
         let buffer = buffer_of(shape.element_type, &bytes);
         results.push(ArrayLiteral { dims: shape.dims.clone(), buffer: buffer.into() });
     }
-    match &program.run_time_sizes {
-        Some(sizes) => sizes.cut(results).map_err(|e| RunError::Sizes(Box::new(e))),
-        None => Ok(results),
-    }
+    Ok(results)
 }
 
 struct Run<'a> {
@@ -163,15 +173,23 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn plan(&mut self, plan: &Plan) -> Result<(), RunError> {
-        for step in &plan.steps {
+        let mut rest = &plan.steps[..];
+        while let [step, ..] = rest {
             cancel::poll();
-            let left = self.steps.checked_sub(1);
+            let straight = rest.iter().take_while(|s| s.is_straight()).count();
+            let left = self.steps.checked_sub(straight.max(1) as u64);
             self.steps =
                 left.ok_or_else(|| RunError::OutOfFuel("the program takes more steps than it may".into()))?;
+            if straight > 0 {
+                let first = (plan.steps.len() - rest.len()) as u32;
+                self.device.sequence(SequenceId { plan: plan.ordinal, first }, &rest[..straight])?;
+                rest = &rest[straight..];
+                continue;
+            }
+            rest = &rest[1..];
             match &step.action {
-                Action::Launch(launch) => self.device.launch(&step.name, launch)?,
-                Action::Copy { from, to } => self.device.copy(*from, *to)?,
-                Action::Fill { to, byte } => self.device.fill(*to, *byte)?,
+                // Done above.
+                Action::Launch(_) | Action::Copy { .. } | Action::Fill { .. } => {}
                 Action::While { condition, predicate, body } => loop {
                     self.plan(condition)?;
                     let what = format!("the predicate of `{}`", step.name);

@@ -56,6 +56,7 @@ pub mod parse;
 pub mod print;
 mod race;
 pub mod report;
+pub mod spell;
 pub mod syntax;
 pub mod table;
 pub mod types;

@@ -484,6 +484,11 @@ pub(crate) fn all_forms() -> Vec<(&'static str, &'static Form)> {
     all
 }
 
+/// The forms of an opcode, with its name as the table has it.
+pub(crate) fn forms_of(opcode: &str) -> Option<(&'static str, &'static [Form])> {
+    TABLE.get_key_value(opcode).map(|(name, forms)| (*name, &forms[..]))
+}
+
 /// Every opcode of the table, sorted.
 #[must_use]
 pub fn opcodes() -> Vec<&'static str> {

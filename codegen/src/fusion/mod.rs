@@ -75,7 +75,7 @@ const FUSION: &[&str] = &[
     "dce",
 ];
 
-/// Fusions for GPUs, in order: contractions are kernels of their own there.
+/// Fusions for GPUs, in order.
 const GPU_FUSION: &[&str] = &[
     "reduce-simplifier",
     "degenerate-dimensions",
@@ -88,6 +88,7 @@ const GPU_FUSION: &[&str] = &[
     "tuple-simplifier",
     "dce",
     "row-fusion",
+    "output-fusion",
     "loop-fusion",
     "fusion-wrapper",
     "dce",

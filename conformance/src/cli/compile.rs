@@ -4,27 +4,33 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use hlo_client::{Client, ClientOptions, CompileOptions, VerifiedModule, artifact};
+use hlo_client::{Client, ClientOptions, CompileOptions, VerifiedModule, artifact, gpu_artifact};
+use hlo_gpu::arch::Arch;
 use serde::Serialize;
 
 use super::dump::DumpOptions;
 use super::ui::Ui;
 use super::{LimitOptions, ReadOptions};
 use crate::dumps;
+use crate::engine;
 use crate::exit::{Exit, Failure};
 use crate::files::write_whole;
+use crate::folder;
 use crate::frontend::load_as;
 use crate::report;
 
 /// Options of `hlo compile`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  hlo compile module.hlo                        writes module.hloexe\n  hlo compile module.hlo --target-cpu x86-64-v3 -o module.hloexe\n  hlo exec module.hloexe --inputs in.npz"
+    after_help = "Examples:\n  hlo compile module.hlo                        writes module.hloexe\n  hlo compile module.hlo --target-cpu x86-64-v3 -o module.hloexe\n  hlo exec module.hloexe --inputs in.npz\n  hlo compile module.hlo --target sm_90         for a GPU, which need not be there"
 )]
 pub(crate) struct Options {
     /// The program; `-` is standard input
-    #[arg(value_name = "FILE")]
-    file: String,
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<String>,
+    /// Compile the programs of whole folders into the folder that `--cache` names, for `--platform cuda` on another machine
+    #[arg(long, requires = "target", conflicts_with = "output")]
+    into_cache: bool,
     /// Where the compiled program goes; beside the program if not given
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -34,6 +40,9 @@ pub(crate) struct Options {
     /// The processor: `native`, or on x86-64 `x86-64-v3`, `x86-64-v4`
     #[arg(long, value_name = "CPU", default_value = "native")]
     target_cpu: String,
+    /// A GPU instead of the processor: `sm_75`, `sm_80`, `sm_90`, `sm_100`, `sm_120`
+    #[arg(long, value_name = "ARCH", conflicts_with_all = ["target_features", "fallback"])]
+    target: Option<Arch>,
     /// Features of the processor, added and removed: `+avx512f,-avx512bf16`
     #[arg(long, value_name = "LIST", default_value = "", allow_hyphen_values = true)]
     target_features: String,
@@ -60,7 +69,12 @@ struct Object<'a> {
 }
 
 pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
-    let file = &options.file;
+    if options.into_cache {
+        return into_cache(options, ui);
+    }
+    let [file] = &options.files[..] else {
+        return Err(Failure::usage("one program is compiled to a file: several go --into-cache"));
+    };
     let output = match &options.output {
         Some(output) => output.clone(),
         None if file == "-" => {
@@ -69,6 +83,14 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         None => Path::new(file).with_extension("hloexe"),
     };
     let program = load_as(file, &options.read.reading()).map_err(|rejected| rejected.failure(ui.color))?;
+    if let Some(arch) = options.target {
+        let compiled = engine::gpu::compiled(&program.module, arch, options.opt_level);
+        let compiled = compiled.map_err(|e| engine::gpu::failure(&e))?;
+        let bytes = gpu_artifact::write(&compiled, &program.module)?;
+        let info = gpu_artifact::info(&bytes)?;
+        let code = (info.code_bytes, info.constant_bytes);
+        return write(options, ui, &output, &bytes, code, info.arch.name());
+    }
     if let Some(dumps) = options.dump.dumps()
         && let Some(dump) = dumps.of(0, &program.module)?
     {
@@ -90,26 +112,60 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         ..CompileOptions::default()
     };
     let bytes = client.compile_artifact(&VerifiedModule::new(program.module)?, &to)?;
-    write_whole(&output, |file| file.write_all(&bytes))?;
     let info = artifact::info(&bytes)?;
+    write(options, ui, &output, &bytes, (info.code_bytes, info.constant_bytes), &info.target)
+}
+
+/// Compiles the programs at and below folders into the cache.
+fn into_cache(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
+    let Some(arch) = options.target else { return Err(Failure::usage("--into-cache needs --target")) };
+    if engine::programs::cache().is_none() {
+        return Err(Failure::usage("--into-cache needs a folder: --cache DIR"));
+    }
+    let folder::Files { cases, programs, .. } = folder::files(&options.files)?;
+    let of_case = |case: PathBuf| folder::Listed::of_case(&case).map(|listed| listed.program.path);
+    let paths: Vec<PathBuf> = cases.into_iter().filter_map(of_case).chain(programs).collect();
+    let mut refused = 0;
+    for path in &paths {
+        let name = path.display().to_string();
+        // What is no program is none on the other machine either.
+        let Ok(program) = load_as(&name, &options.read.reading()) else { continue };
+        if let Err(error) = engine::gpu::compiled(&program.module, arch, options.opt_level) {
+            refused += 1;
+            ui.line(format!("{name}: {}", engine::gpu::diagnostic(&error).message));
+        }
+    }
+    ui.line(format!("{} of {} programs compiled for {arch}", paths.len() - refused, paths.len()));
+    Ok(Exit::Ok)
+}
+
+/// Writes a compiled program, of so many bytes of code and of constants, and says so.
+fn write(
+    options: &Options,
+    ui: &Ui,
+    output: &Path,
+    bytes: &[u8],
+    (code_bytes, constant_bytes): (u64, u64),
+    target: &str,
+) -> Result<Exit, Failure> {
+    write_whole(output, |file| file.write_all(bytes))?;
     if ui.json {
         ui.object(&Object {
-            file,
+            file: &options.files[0],
             ok: true,
             output: output.display().to_string(),
             bytes: bytes.len(),
-            code_bytes: info.code_bytes,
-            constant_bytes: info.constant_bytes,
-            target: &info.target,
+            code_bytes,
+            constant_bytes,
+            target,
         });
     } else {
         ui.line(format!(
-            "{}: {} for {} (code {}, constants {})",
+            "{}: {} for {target} (code {}, constants {})",
             output.display(),
             report::bytes(bytes.len() as u64),
-            info.target,
-            report::bytes(info.code_bytes),
-            report::bytes(info.constant_bytes),
+            report::bytes(code_bytes),
+            report::bytes(constant_bytes),
         ));
     }
     Ok(Exit::Ok)

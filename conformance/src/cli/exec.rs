@@ -1,11 +1,13 @@
 //! `hlo exec`: runs what `hlo compile` made. It needs no LLVM.
 
+mod gpu;
+
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use hlo::{ArrayLiteral, ArrayShape, Shape};
-use hlo_client::{Buffer, Client, ClientOptions, ExecuteOptions, artifact};
+use hlo_client::{Buffer, Client, ClientOptions, ExecuteOptions, artifact, gpu_artifact};
 use hlo_interp::Devices;
 use serde::Serialize;
 
@@ -21,7 +23,7 @@ use crate::report;
 /// Options of `hlo exec`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  hlo compile module.hlo && hlo exec module.hloexe --inputs in.npz --output out.npz\n\nA compiled program is machine code: run only what you trust as you trust a program."
+    after_help = "Examples:\n  hlo compile module.hlo && hlo exec module.hloexe --inputs in.npz --output out.npz\n  hlo compile module.hlo --target sm_90 && hlo exec module.hloexe --iterations 20   on a GPU\n  hlo exec module.hloexe --platform ptx         in the interpreter of PTX\n\nA compiled program is machine code: run only what you trust as you trust a program."
 )]
 pub(crate) struct Options {
     /// The compiled program
@@ -36,6 +38,12 @@ pub(crate) struct Options {
     /// Seed of made inputs and of rng
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
+    /// Where a program for GPUs runs: `cuda`, `cuda:N` or `ptx`
+    #[arg(long, value_name = "PLATFORM", default_value = "cuda")]
+    platform: String,
+    /// Run a program for GPUs so many times more, and say what a run takes on the device
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    iterations: u32,
     /// Say what the file holds, and run nothing
     #[arg(long)]
     info: bool,
@@ -79,6 +87,9 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         let failure = Failure::from(e);
         Failure::new(failure.exit, format!("{}: {}", options.file.display(), failure.message))
     };
+    if gpu_artifact::is_artifact(&bytes) {
+        return gpu::run(options, ui, &bytes);
+    }
     if options.info {
         say(&artifact::info(&bytes).map_err(named)?, ui);
         return Ok(Exit::Ok);
@@ -99,6 +110,17 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let results = executable.execute_with(&arguments, &run)?;
     let time = start.elapsed();
     let arrays: Vec<ArrayLiteral> = results.iter().map(Buffer::to_literal).collect::<Result<_, _>>()?;
+    results_of(options, ui, executable.name(), &arrays, time)
+}
+
+/// Writes and prints the results of a run.
+fn results_of(
+    options: &Options,
+    ui: &Ui,
+    name: &str,
+    arrays: &[ArrayLiteral],
+    time: Duration,
+) -> Result<Exit, Failure> {
     if let Some(path) = &options.output {
         let named: Vec<(String, &ArrayLiteral)> =
             arrays.iter().enumerate().map(|(i, a)| (array_name(1, 0, "out", i), a)).collect();
@@ -117,7 +139,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         });
         return Ok(Exit::Ok);
     }
-    ui.detail(format!("  run      {} in {}", executable.name(), report::time(time)));
+    ui.detail(format!("  run      {} in {}", name, report::time(time)));
     if options.output.is_none() || ui.verbose {
         for (i, array) in arrays.iter().enumerate() {
             let name = array_name(1, 0, "out", i);

@@ -97,7 +97,6 @@ struct Global {
     #[arg(long, global = true, value_name = "ISA", value_parser = values::isa, hide_short_help = true)]
     cpu_max_isa: Option<Isa>,
     /// Keep compiled programs in a folder, and take them from there
-    #[cfg(feature = "llvm")]
     #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
     cache: Option<std::path::PathBuf>,
     /// Compile and run as if arrays were N times as large where that decides how, so that small programs go the ways of large ones
@@ -331,9 +330,8 @@ fn run_cli(cli: &Cli) -> Exit {
     }
     room::hold_to(cli.command.memory_limit(), ui.json);
     let result = set_threads(cli.global.threads).and_then(|()| {
-        #[cfg(feature = "llvm")]
         if let Some(folder) = &cli.global.cache {
-            engine::cpu::set_cache(folder)?;
+            engine::programs::set_cache(folder)?;
         }
         command_of(cli, &ui)
     });

@@ -4,14 +4,13 @@
 //! [`Fleet`], instruction by instruction.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use hlo::{Diagnostic, Literal, Module};
-use hlo_client::{DiskCache, Key, artifact, panic_message};
+use hlo_client::{Key, artifact, panic_message};
 use hlo_codegen::cpu::{self, CompileError};
 use hlo_codegen::passes::Pipeline;
 use hlo_codegen::program::Program;
@@ -23,11 +22,11 @@ use hlo_interp::cancel::Cancelled;
 use hlo_interp::device::fleet::{Fleet, Member};
 use hlo_interp::{Devices, Interpreter, Observer, Options};
 
+use super::programs;
 use super::watched::{Keep, LoweredForm, Watchers};
 use super::{
     Compilation, Engine, Executable, Finished, Form, Inputs, Outcome, RunOptions, not_observable, support,
 };
-use crate::exit::Failure;
 use crate::room::{self, Room};
 
 /// How programs are compiled.
@@ -63,16 +62,6 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 /// Sets the threads that programs are compiled and run on; 0: all there are. Later calls than the first run change nothing.
 pub fn set_threads(threads: usize) {
     THREADS.store(threads, Ordering::Relaxed);
-}
-
-/// Where compiled programs are kept between processes.
-static CACHE: OnceLock<DiskCache> = OnceLock::new();
-
-/// Keeps compiled programs in a folder, and takes them from there. Later calls change nothing. Errors: the folder cannot be used.
-pub fn set_cache(folder: &Path) -> Result<(), Failure> {
-    let cache = DiskCache::open(folder, None)?;
-    let _ = CACHE.set(cache);
-    Ok(())
 }
 
 /// The threads that programs run on.
@@ -151,7 +140,7 @@ impl CpuEngine {
 
 /// Compiles a program, or takes it from the cache.
 fn compiled(source: &Module, options: &cpu::Options) -> Result<cpu::Compiled, CompileError> {
-    let Some(cache) = CACHE.get() else { return cpu::compile(source, options) };
+    let Some(cache) = programs::cache() else { return cpu::compile(source, options) };
     let start = Instant::now();
     let asked = hlo_client::CompileOptions {
         opt_level: options.opt_level,

@@ -28,11 +28,11 @@ pub mod external;
 pub mod form;
 mod function_ulps;
 mod functions;
+pub mod gpu;
 pub mod interpreter;
 pub mod passes;
 pub mod pjrt;
-#[cfg(feature = "llvm")]
-pub mod ptx;
+pub mod programs;
 pub mod recorded;
 pub mod spec;
 pub(crate) mod support;

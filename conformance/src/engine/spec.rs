@@ -8,6 +8,7 @@ use hlo_codegen::passes::{self, Pass, Pipeline};
 
 use super::external::{DEFAULT_TIMEOUT, ExternalEngine};
 use super::form::FormEngine;
+use super::gpu::{GpuEngine, GpuOptions};
 use super::passes::PassesEngine;
 use super::pjrt::PjrtEngine;
 use super::recorded::RecordedEngine;
@@ -28,7 +29,9 @@ pub const PLATFORMS: &[&str] = &[
     "faulty:NAME",
     "recorded:FILE",
     "pjrt:PLUGIN.so",
-    "ptx:ARCH",
+    "ptx",
+    "ptx:sm_80",
+    "cuda",
     "xla-gpu",
     "xla-gpu:DIR",
     "exec:COMMAND",
@@ -41,7 +44,7 @@ pub const PLATFORMS: &[&str] = &[
 pub fn stays_inside(name: &str) -> bool {
     let (kind, rest) = name.split_once(':').unwrap_or((name, ""));
     match &*kind.to_ascii_lowercase() {
-        "interpreter" | "cpu" | "host" | "passes" | "faulty" | "ptx" => true,
+        "interpreter" | "cpu" | "host" | "passes" | "faulty" | "ptx" | "cuda" => true,
         "form" | "recorded" => std::fs::metadata(rest).is_ok_and(|there| there.is_file()),
         // A folder is read; without one XLA is started.
         "xla-gpu" => std::fs::metadata(rest).is_ok_and(|there| there.is_dir()),
@@ -51,7 +54,7 @@ pub fn stays_inside(name: &str) -> bool {
 }
 
 /// Names of platforms that people know from XLA and that are not built into this program.
-const KNOWN_ELSEWHERE: &[&str] = &["gpu", "cuda", "rocm", "tpu"];
+const KNOWN_ELSEWHERE: &[&str] = &["gpu", "rocm", "tpu"];
 
 /// The engine of this name. Errors: wrong usage with "did you mean", or unsupported for a platform that is known but not there.
 pub fn by_name(name: &str) -> Result<Arc<dyn Engine>, Failure> {
@@ -96,7 +99,8 @@ fn make(name: &str, timeout: Duration) -> Result<Arc<dyn Engine>, Failure> {
             Arc::new(PassesEngine::new(name.to_owned(), Pipeline::new().then(pass, None), Allowances::STRICT))
         }
         ("cpu" | "host", options) => cpu(name, options)?,
-        ("ptx", options) => ptx(name, options)?,
+        ("ptx", options) => Arc::new(GpuEngine::interpreted(name.to_owned(), GpuOptions::parse(options)?)),
+        ("cuda", options) => Arc::new(GpuEngine::cuda(name.to_owned(), GpuOptions::parse(options)?)?),
         ("form", Some(path)) => {
             let program = frontend::load(path).map_err(|r| r.failure(false))?;
             Arc::new(FormEngine::new(name.to_owned(), program.module))
@@ -141,19 +145,6 @@ fn make(name: &str, timeout: Duration) -> Result<Arc<dyn Engine>, Failure> {
 #[cfg(feature = "llvm")]
 fn cpu(name: &str, options: Option<&str>) -> Result<Arc<dyn Engine>, Failure> {
     Ok(Arc::new(super::cpu::CpuEngine::new(name.to_owned(), given(options)?)))
-}
-
-/// The compiler for GPUs, whose PTX is interpreted, by what stands after `ptx:`.
-#[cfg(feature = "llvm")]
-fn ptx(name: &str, options: Option<&str>) -> Result<Arc<dyn Engine>, Failure> {
-    let options = super::ptx::PtxOptions::parse(options)?;
-    Ok(Arc::new(super::ptx::PtxEngine::new(name.to_owned(), options)))
-}
-
-/// There is none in this build.
-#[cfg(not(feature = "llvm"))]
-fn ptx(name: &str, _options: Option<&str>) -> Result<Arc<dyn Engine>, Failure> {
-    Err(Failure::new(Exit::Unsupported, format!("platform `{name}`: this program was built without LLVM")))
 }
 
 /// How the engine of this name compiles (`O2`, `fallback`, `O2+fallback`); `None` if it is another than `cpu`. Errors: wrong usage with "did you mean".

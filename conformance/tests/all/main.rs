@@ -15,6 +15,7 @@ mod corpora;
 mod coverage;
 mod cpu;
 mod crashers;
+mod cuda;
 mod custom_calls;
 mod dumps;
 mod engines;
@@ -77,6 +78,7 @@ fn main() {
     trials.extend(convert::trials());
     trials.extend(pasted::trials());
     trials.extend(folders::trials());
+    trials.extend(cuda::trials());
     trials.extend(custom_calls::trials());
     trials.extend(output::trials());
     trials.extend(reduce::trials());

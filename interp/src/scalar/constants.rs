@@ -57,7 +57,7 @@ pub(super) const INVERSE_ODD: [Dd; 16] = [
 ];
 
 /// The binary digits of 2/pi after the point, most significant word first.
-pub(super) const TWO_OVER_PI: [u64; 22] = [
+pub const TWO_OVER_PI: [u64; 22] = [
     0xa2f9_836e_4e44_1529,
     0xfc27_57d1_f534_ddc0,
     0xdb62_9599_3c43_9041,

@@ -33,6 +33,7 @@ mod trig;
 pub(crate) mod wide;
 
 pub use complex::ComplexNumber;
+pub use constants::TWO_OVER_PI;
 pub use convert::{Carrier, Scalar, convert};
 pub use float::{Float, canonical};
 pub use int::Int;

@@ -4,8 +4,8 @@
 
 use hlo::{InstrId, Module, Opcode};
 use hlo_codegen::Unsupported;
-use hlo_codegen::cpu::llvm::{Axis, Special};
-use hlo_codegen::cpu::llvm::{IntPredicate, Prim, Result};
+use hlo_codegen::cpu::llvm::{Axis, IntPredicate, Prim, Result, Special};
+use hlo_codegen::cpu::scalar::Val;
 use hlo_codegen::tape::index::{Affine, Index};
 use hlo_codegen::tape::{NodeId, Tape};
 
@@ -50,6 +50,9 @@ pub(crate) fn in_place_update(module: &Module, root: InstrId, is_alone: bool) ->
 
 /// Emits an instruction.
 pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &str) -> Result<Kernel> {
+    if let Some(kernel) = super::transpose::emit(unit, module, id, symbol)? {
+        return Ok(kernel);
+    }
     let Subject { tape, roots, arrays } = Subject::new(module, id)?;
     let mut kernel = Kernel::default();
     self::roots(unit, module, id, &tape, roots, arrays, symbol, &mut kernel)?;
@@ -160,6 +163,7 @@ fn emit_space(
     let body = || -> Result<()> {
         let mut code = Code::new(e, &tape, &arguments);
         code.set_var(THREAD, thread);
+        code.join_loads(per_thread.cast_unsigned());
         let mut values = Vec::with_capacity(outputs.len());
         for output in &outputs {
             values.push(code.value(output.node)?);
@@ -168,8 +172,35 @@ fn emit_space(
         for output in &outputs {
             code.address(output.array, &output.at)?;
         }
-        for (output, value) in outputs.iter().zip(&values) {
-            code.store(value, output.array, &output.at)?;
+        // Outputs come element by element, all roots of each.
+        let roots = space.roots.len();
+        for root in 0..roots {
+            let of_root = |element: usize| element * roots + root;
+            let (mut element, elements) = (0, outputs.len() / roots);
+            while element < elements {
+                let first = &outputs[of_root(element)];
+                let mut width = elements - element;
+                let is_run = |width: usize| {
+                    let consecutive = (1..width).all(|k| {
+                        let other = &outputs[of_root(element + k)].at;
+                        other.terms == first.at.terms && other.constant == first.at.constant + k as i64
+                    });
+                    consecutive && code.is_vector(first.array, &first.at, width as u64)
+                };
+                while width > 1 && !(width.is_power_of_two() && is_run(width)) {
+                    width -= 1;
+                }
+                let of_run: Vec<Val<'_>> = (element..element + width).map(|k| values[of_root(k)]).collect();
+                if width > 1 && !of_run[0].ty().is_complex() {
+                    code.store_vector(&of_run, first.array, &first.at)?;
+                } else {
+                    for (k, value) in of_run.iter().enumerate() {
+                        let output = &outputs[of_root(element + k)];
+                        code.store(value, output.array, &output.at)?;
+                    }
+                }
+                element += width;
+            }
         }
         Ok(())
     };

@@ -3,13 +3,27 @@
 //! Every family's `emit` gives a [`Kernel`]: launches of functions that it put into the unit, whose symbols begin with `symbol`. **Invariant:** what
 //! reads an array that a result may share memory with (`hlo_codegen::buffers::in_place`) reads an element before it writes the element in its place.
 
+mod applied;
+mod contract;
+mod convolution;
+mod dot;
+mod fft;
 mod folds;
+mod linalg;
 pub mod loops;
+mod ragged_dot;
+mod random;
 mod reduce;
 mod reduce_window;
 mod rows;
+mod scaled_dot;
 mod scan;
+mod scatter;
 mod select_and_scatter;
+mod sort;
+mod threads;
+mod topk;
+mod transpose;
 mod windows;
 
 use hlo::{InstrId, Module};
@@ -20,8 +34,9 @@ use inkwell::builder::Builder;
 use inkwell::context::Context;
 
 use crate::arch::{Arch, MAX_GRID_X};
+use crate::compile::Products;
 use crate::kernel::{Argument, Kernel, Launch};
-use crate::lower::Family;
+use crate::lower::{self, Family};
 
 /// An LLVM module that kernels are emitted into.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +51,8 @@ pub struct Unit<'a, 'ctx> {
     pub target: &'a Target,
     /// The architecture.
     pub arch: Arch,
+    /// How contractions and convolutions are computed.
+    pub products: Products,
 }
 
 /// Bytes that every array is aligned to.
@@ -65,22 +82,24 @@ pub fn emit(
     family: Family,
     symbol: &str,
 ) -> Result<Kernel> {
-    let missing =
-        |what: &str| Err(Unsupported::new(module, id, format!("there is no kernel for {what}")).into());
     let mut kernel = match family {
         Family::Loop => loops::emit(unit, module, id, symbol)?,
         Family::Reduce => reduce::emit(unit, module, id, symbol)?,
         Family::Rows => rows::emit(unit, module, id, symbol)?,
-        Family::Dot => return missing("contractions"),
-        Family::Convolution => return missing("convolutions"),
+        Family::Dot => dot::emit(unit, module, id, lower::hero(module, id), symbol)?,
+        Family::Convolution => convolution::emit(unit, module, id, lower::hero(module, id), symbol)?,
+        Family::RaggedDot => ragged_dot::emit(unit, module, id, symbol)?,
+        Family::ScaledDot => scaled_dot::emit(unit, module, id, symbol)?,
         Family::ReduceWindow => reduce_window::emit(unit, module, id, symbol)?,
         Family::Scan => scan::emit_scan(unit, module, id, symbol)?,
-        Family::Scatter => return missing("scatters"),
+        Family::Scatter => scatter::emit(unit, module, id, symbol)?,
         Family::SelectAndScatter => select_and_scatter::emit(unit, module, id, symbol)?,
-        Family::Sort => return missing("sorting"),
-        Family::TopK => return missing("top-k"),
-        Family::Fft => return missing("transforms"),
-        Family::RandomBits => return missing("random bits"),
+        Family::Sort => sort::emit(unit, module, id, symbol)?,
+        Family::TopK => topk::emit(unit, module, id, symbol)?,
+        Family::Cholesky => linalg::cholesky(unit, module, id, symbol)?,
+        Family::TriangularSolve => linalg::triangular_solve(unit, module, id, symbol)?,
+        Family::Fft => fft::emit(unit, module, id, symbol)?,
+        Family::RandomBits => random::emit(unit, module, id, symbol)?,
     };
     kernel.name = module.instr(id).name.to_string();
     Ok(kernel)

@@ -27,8 +27,12 @@ pub fn parse(text: &str) -> Module {
 
 /// Compiles a program.
 pub fn compiled(module: &Module, arch: Arch) -> Program {
-    let options = Options { arch, ..Options::default() };
-    let compilation = compile::compile(module, &options).unwrap_or_else(|e| panic!("{e}"));
+    compiled_with(module, &Options { arch, ..Options::default() })
+}
+
+/// Compiles a program as options say.
+pub fn compiled_with(module: &Module, options: &Options) -> Program {
+    let compilation = compile::compile(module, options).unwrap_or_else(|e| panic!("{e}"));
     compilation.assemble(true).unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -111,12 +115,17 @@ pub fn assert_close(got: &ArrayLiteral, expected: &ArrayLiteral, tolerance: Tole
 
 /// Compiles a program for an architecture, runs it on arguments of a seed, and compares with the interpreter. Gives the program.
 pub fn check_on(text: &str, arch: Arch, tolerance: Tolerance, seed: u64) -> Program {
+    check_with(text, &Options { arch, ..Options::default() }, tolerance, seed)
+}
+
+/// [`check_on`] of a program that is compiled as options say.
+pub fn check_with(text: &str, options: &Options, tolerance: Tolerance, seed: u64) -> Program {
     let module = parse(text);
     let arguments = arguments(&module, seed);
     let expected = hlo_interp::Interpreter::new(&module, hlo_interp::Options::default())
         .run(arguments.iter().cloned().map(hlo_interp::Value::from_literal).collect())
         .unwrap_or_else(|e| panic!("{e:?}"));
-    let program = compiled(&module, arch);
+    let program = compiled_with(&module, options);
     let got = interpreted(&program, &arguments);
     let expected: Vec<ArrayLiteral> =
         expected.arrays().into_iter().map(hlo_interp::value::Tensor::to_literal).collect();

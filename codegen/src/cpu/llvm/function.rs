@@ -50,6 +50,9 @@ pub(super) fn take_complaint() -> Option<String> {
 /// PTX has `brx.idx` for them, which few tools know; chains of branches cost little more.
 pub(super) const NO_JUMP_TABLES: &str = "no-jump-tables";
 
+/// Without it LLVM makes floating-point negations and magnitudes of operations on sign bits, which on a GPU keep no payload of a NaN.
+pub(super) const NO_IMPLICIT_FLOAT: &str = "noimplicitfloat";
+
 /// How wide vectors are to be.
 const WIDTHS: [&str; 2] = ["prefer-vector-width", "min-legal-vector-width"];
 
@@ -105,6 +108,12 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
                 let linkage = Some(Linkage::Internal);
                 let function = self.module.add_function(&symbol, result.fn_type(&parameters, false), linkage);
                 function.add_attribute(AttributeLoc::Function, enum_attribute(self.context, "nounwind"));
+                if self.gpu {
+                    function.add_attribute(
+                        AttributeLoc::Function,
+                        enum_attribute(self.context, NO_IMPLICIT_FLOAT),
+                    );
+                }
                 for key in WIDTHS.into_iter().chain([NO_JUMP_TABLES]) {
                     if let Some(width) = self.function.get_string_attribute(AttributeLoc::Function, key) {
                         function.add_attribute(AttributeLoc::Function, width);

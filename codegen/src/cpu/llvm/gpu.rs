@@ -9,10 +9,10 @@ use inkwell::context::{AsContextRef, Context};
 use inkwell::llvm_sys::core::{LLVMGetSyncScopeID, LLVMSetAtomicSyncScopeID};
 use inkwell::module::{Linkage, Module};
 use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum};
-use inkwell::values::{AsValueRef, BasicValueEnum, InstructionValue, PointerValue};
+use inkwell::values::{AsValueRef, BasicValueEnum, InstructionOpcode, InstructionValue, PointerValue};
 use inkwell::{AddressSpace, AtomicOrdering, AtomicRMWBinOp};
 
-use super::function::{NO_JUMP_TABLES, enum_attribute};
+use super::function::{NO_IMPLICIT_FLOAT, NO_JUMP_TABLES, enum_attribute};
 use super::{Emit, Error, Prim, Result, Target, Value};
 
 /// `ptx_kernel`
@@ -149,6 +149,7 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
         let function = module.add_function(symbol, context.void_type().fn_type(&types, false), None);
         function.set_call_conventions(KERNEL_CONVENTION);
         function.add_attribute(AttributeLoc::Function, enum_attribute(context, "nounwind"));
+        function.add_attribute(AttributeLoc::Function, enum_attribute(context, NO_IMPLICIT_FLOAT));
         let attribute = |key, value: &str| {
             function.add_attribute(AttributeLoc::Function, context.create_string_attribute(key, value));
         };
@@ -245,6 +246,17 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
         let wide = |register| e.zext(e.special(register)?, Prim::I64);
         let first = e.mul(wide(Special::Ctaid(Axis::X))?, wide(Special::Ntid(Axis::X))?)?;
         e.add(first, wide(Special::Tid(Axis::X))?)
+    }
+
+    /// `f32` rounded to `bf16`, as patterns of 16 bits: from sm_80 on one instruction, of two lanes.
+    pub fn to_bf16(&self, x: Value<'ctx>) -> Result<Value<'ctx>> {
+        let ty = self.context.bf16_type();
+        let ty: BasicTypeEnum<'ctx> = match self.lanes_of(x) {
+            1 => ty.into(),
+            lanes => ty.vec_type(lanes).into(),
+        };
+        let rounded = self.builder.build_cast(InstructionOpcode::FPTrunc, x, ty, "")?;
+        self.bitcast_to(rounded, self.with_lanes(self.lanes_of(x)).ty(Prim::I16))
     }
 
     /// The lanes among those of the mask where an `i1` is set, as bits of an `i32`.

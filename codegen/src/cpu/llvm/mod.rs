@@ -17,8 +17,6 @@ mod memory;
 mod target;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod tests_gpu;
 pub mod workers;
 
 use std::fmt;

@@ -1,5 +1,7 @@
 //! Code is made, errors are errors.
 
+mod gpu;
+
 use inkwell::module::Module;
 
 use super::*;

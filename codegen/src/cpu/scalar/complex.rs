@@ -3,12 +3,47 @@
 use hlo::attrs::Direction;
 use hlo::{ElementType, Opcode};
 
-use super::float::select;
+use super::device;
+use super::float::{negated, select};
 use super::functions;
 use super::value::{Computed, Val, register};
-use crate::cpu::llvm::{Emit, FloatPredicate, Prim, Result, Value};
+use crate::cpu::llvm::{Emit, Error, FloatPredicate, Prim, Result, Value};
 use crate::runtime::functions::symbol;
 use hlo::elementwise::{Binary, Function, Unary};
+
+/// What is computed by a function of its own, at least of some operands.
+#[derive(Clone, Copy)]
+pub(super) enum Operation {
+    Function(Function),
+    Sign,
+    Binary(Binary),
+}
+
+impl Operation {
+    pub(super) fn opcode(self) -> Opcode {
+        match self {
+            Operation::Function(f) => f.opcode(),
+            Operation::Sign => Opcode::Sign,
+            Operation::Binary(op) => op.opcode(),
+        }
+    }
+
+    /// By a function of the device, of the parts of scalars.
+    pub(super) fn on_device<'ctx>(
+        self,
+        e: &Emit<'_, 'ctx>,
+        operands: &[Value<'ctx>],
+    ) -> Result<[Value<'ctx>; 2]> {
+        match (self, operands) {
+            (Operation::Function(f), &[re, im]) => device::unary(e, f, [re, im]),
+            (Operation::Sign, &[re, im]) => device::sign(e, [re, im]),
+            (Operation::Binary(op), &[a, b, c, d]) => device::binary(e, op, [a, b, c, d]),
+            (Operation::Function(_) | Operation::Sign | Operation::Binary(_), _) => {
+                Err(Error::Llvm(format!("{} of {} parts", self.opcode(), operands.len())))
+            }
+        }
+    }
+}
 
 /// A function of one operand; `None` if there is no such.
 pub(super) fn function<'ctx>(e: &Emit<'_, 'ctx>, f: Function, x: &Val<'ctx>) -> Result<Option<Val<'ctx>>> {
@@ -18,7 +53,7 @@ pub(super) fn function<'ctx>(e: &Emit<'_, 'ctx>, f: Function, x: &Val<'ctx>) -> 
     let (re, im) = x.pair();
     match functions::complex_unary(e, f, x.ty, [re, im])? {
         Some([re, im]) => Ok(Some(Val::complex(x.ty, re, im))),
-        None => call(e, f.opcode(), x.ty, &[re, im]).map(Some),
+        None => call(e, Operation::Function(f), x.ty, &[re, im]).map(Some),
     }
 }
 
@@ -28,7 +63,8 @@ pub(super) fn unary<'ctx>(e: &Emit<'_, 'ctx>, op: Unary, x: &Val<'ctx>) -> Resul
     match op {
         Unary::Abs => Ok(Some(Val::arithmetic(x.ty.real_part(), functions::modulus(e, x.ty, [re, im])?))),
         Unary::Negate => {
-            Ok(Some(Val { computed: x.computed, ..Val::complex(x.ty, e.fneg(re)?, e.fneg(im)?) }))
+            let (re, im) = (negated(e, x, re)?, negated(e, x, im)?);
+            Ok(Some(Val { computed: x.computed, ..Val::complex(x.ty, re, im) }))
         }
         Unary::Sign => {
             let [re, im] = functions::complex_sign(e, x.ty, [re, im])?;
@@ -61,7 +97,7 @@ pub(super) fn binary<'ctx>(
         Binary::Divide | Binary::Power | Binary::Atan2 => {
             match functions::complex_binary(e, op, x.ty, [a, b, c, d])? {
                 Some([re, im]) => Ok(Some(Val::complex(x.ty, re, im))),
-                None => call(e, op.opcode(), x.ty, &[a, b, c, d]).map(Some),
+                None => call(e, Operation::Binary(op), x.ty, &[a, b, c, d]).map(Some),
             }
         }
         Binary::Remainder => {
@@ -91,7 +127,7 @@ fn multiply<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>, y: &Val<'ctx>) -> Result<Va
     let careful = || -> Result<Vec<Value<'ctx>>> {
         let exact = match x.ty {
             ElementType::C64 => e.outlined("careful_product", 2, &[a, b, c, d], careful_product)?,
-            _ => call(e, Opcode::Multiply, x.ty, &[a, b, c, d])?.registers(),
+            _ => call(e, Operation::Binary(Binary::Multiply), x.ty, &[a, b, c, d])?.registers(),
         };
         Ok(vec![e.select(odd, exact[0], re)?, e.select(odd, exact[1], im)?])
     };
@@ -183,24 +219,30 @@ pub(super) fn compare<'ctx>(
     }
 }
 
-/// Calls a function of the runtime for each lane; it leaves both parts in memory.
+/// Calls a function of the runtime for each lane; it leaves both parts in memory. On a GPU the function is the device's.
 fn call<'ctx>(
     e: &Emit<'_, 'ctx>,
-    opcode: Opcode,
+    operation: Operation,
     ty: ElementType,
     operands: &[Value<'ctx>],
 ) -> Result<Val<'ctx>> {
-    let (prim, name) = (register(ty), symbol(opcode, ty.name()));
-    let room = e.stack(prim, 2)?;
+    let (prim, name) = (register(ty), symbol(operation.opcode(), ty.name()));
     let (one, pair) = (e.scalar(), e.with_lanes(2));
+    let room = if e.gpu { None } else { Some(e.stack(prim, 2)?.into()) };
     let (mut re, mut im) = (e.poison(prim), e.poison(prim));
     for lane in 0..e.lanes {
         let mut arguments = operands.iter().map(|&x| e.extract(x, lane)).collect::<Result<Vec<_>>>()?;
-        arguments.push(room.into());
-        one.external_call(&name, None, &arguments)?;
-        let both = pair.load(prim, room.into(), 8)?;
-        re = e.insert(re, pair.extract(both, 0)?, lane)?;
-        im = e.insert(im, pair.extract(both, 1)?, lane)?;
+        let [first, second] = match room {
+            Some(room) => {
+                arguments.push(room);
+                one.external_call(&name, None, &arguments)?;
+                let both = pair.load(prim, room, 8)?;
+                [pair.extract(both, 0)?, pair.extract(both, 1)?]
+            }
+            None => operation.on_device(&one, &arguments)?,
+        };
+        re = e.insert(re, first, lane)?;
+        im = e.insert(im, second, lane)?;
     }
     Ok(Val::complex(ty, re, im))
 }

@@ -7,6 +7,7 @@ use hlo::small_float::{FloatFormat, Specials};
 use hlo::{ElementType, TypeClass};
 
 use super::convert::convert;
+use super::device;
 use super::functions;
 use super::int::{compare as compare_ints, wrap};
 use super::narrow::{Rounding, computed, format_of, widen};
@@ -46,7 +47,12 @@ pub(super) fn unary<'ctx>(e: &Emit<'_, 'ctx>, op: Unary, x: &Val<'ctx>) -> Resul
 fn abs<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Val<'ctx>> {
     let a = x.single();
     let Some(format) = format_of(x.ty) else {
-        return Ok(Val { computed: x.computed, ..Val::one(x.ty, call1(e, "llvm.fabs", a)?) });
+        let cleared = if keeps_payloads(e, x) {
+            on_bits(e, a, |bits, sign| e.and(bits, e.not(sign)?))?
+        } else {
+            call1(e, "llvm.fabs", a)?
+        };
+        return Ok(Val { computed: x.computed, ..Val::one(x.ty, cleared) });
     };
     let prim = register(x.ty);
     let cleared = e.and(a, e.int(prim, u64::from(format.magnitude_mask())))?;
@@ -65,7 +71,7 @@ fn abs<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Val<'ctx>> {
 fn negate<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Val<'ctx>> {
     let a = x.single();
     let Some(format) = format_of(x.ty) else {
-        return Ok(Val { computed: x.computed, ..Val::one(x.ty, e.fneg(a)?) });
+        return Ok(Val { computed: x.computed, ..Val::one(x.ty, negated(e, x, a)?) });
     };
     let prim = register(x.ty);
     let flipped = e.xor(a, e.int(prim, u64::from(format.sign_mask())))?;
@@ -79,6 +85,31 @@ fn negate<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Val<'ctx>> {
         Specials::Scale => e.int(prim, u64::from(format.converted_nan_bits())),
     };
     Ok(Val { computed: x.computed, ..Val::one(x.ty, result) })
+}
+
+/// Whether a NaN of a value is to keep its payload through an instruction of floats, which on a GPU gives any NaN.
+fn keeps_payloads<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> bool {
+    e.gpu && !x.is_arithmetic()
+}
+
+/// A register of a value with the sign bit flipped.
+pub(super) fn negated<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>, register: Value<'ctx>) -> Result<Value<'ctx>> {
+    if keeps_payloads(e, x) {
+        return on_bits(e, register, |bits, sign| e.xor(bits, sign));
+    }
+    e.fneg(register)
+}
+
+/// What integers make of the pattern of an `f32` or `f64`, and the one of its sign bit.
+fn on_bits<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    x: Value<'ctx>,
+    f: impl FnOnce(Value<'ctx>, Value<'ctx>) -> Result<Value<'ctx>>,
+) -> Result<Value<'ctx>> {
+    let prim = e.prim_of(x);
+    let int = Prim::int(prim.bits());
+    let sign = e.with_lanes(e.lanes_of(x)).int(int, 1 << (prim.bits() - 1));
+    e.bitcast(f(e.bitcast(x, int)?, sign)?, prim)
 }
 
 /// -1 or 1; zeros and NaNs as they are.
@@ -175,7 +206,10 @@ pub fn quotient<'ctx>(
 /// rounded to 53 bits, `r - q y` is a multiple of the last bits of `r` and of `q y` and at most half of the latter's unit, so it is exact.
 fn remainder<'ctx>(e: &Emit<'_, 'ctx>, a: Value<'ctx>, b: Value<'ctx>) -> Result<Value<'ctx>> {
     if e.prim_of(a) == Prim::F64 {
-        return e.each_lane(&[a, b], Prim::F64, |e, lane| e.external("fmod", Prim::F64, lane));
+        return e.each_lane(&[a, b], Prim::F64, |e, lane| match lane {
+            &[x, y] if e.gpu => device::remainder(e, x, y),
+            lane => e.external("fmod", Prim::F64, lane),
+        });
     }
     let (infinity, zero) = (e.f64(f64::INFINITY), e.f64(0.0));
     let x = call1(e, "llvm.fabs", e.fpext(a, Prim::F64)?)?;
@@ -208,7 +242,7 @@ fn remainder<'ctx>(e: &Emit<'_, 'ctx>, a: Value<'ctx>, b: Value<'ctx>) -> Result
 /// the signs asked for, and otherwise one number twice: a shorter chain than LLVM's, which exchanges operands by their signs first (but knows more
 /// about constants).
 fn extreme<'ctx>(e: &Emit<'_, 'ctx>, greater: bool, a: Value<'ctx>, b: Value<'ctx>) -> Result<Value<'ctx>> {
-    if !cfg!(target_arch = "x86_64") || e.is_constant(a) || e.is_constant(b) {
+    if e.gpu || !cfg!(target_arch = "x86_64") || e.is_constant(a) || e.is_constant(b) {
         let name = if greater { "llvm.maximum" } else { "llvm.minimum" };
         return e.intrinsic(name, &[a.get_type()], &[a, b]);
     }

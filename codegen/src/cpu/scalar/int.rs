@@ -97,6 +97,8 @@ pub(super) fn binary<'ctx>(
     let bits = e.int(prim, u64::from(ty.bits()));
     let zero = e.int(prim, 0);
     let in_range = |e: &Emit<'_, 'ctx>| e.icmp(IntPredicate::ULT, b, bits);
+    // For NVPTX LLVM 22 drops the test of the amount, since PTX shifts by 32 bits of it and clamps: so it is one of 32 bits.
+    let shift = |amount: Value<'ctx>| if e.gpu { call(e, "llvm.umin", &[amount, bits]) } else { Ok(amount) };
     let result = match op {
         Binary::Add => e.add(a, b)?,
         Binary::Subtract => e.sub(a, b)?,
@@ -110,8 +112,8 @@ pub(super) fn binary<'ctx>(
         Binary::Or => e.or(a, b)?,
         Binary::Xor => e.xor(a, b)?,
         // A shift by too much is poison, which the selection drops.
-        Binary::ShiftLeft => e.select(in_range(e)?, e.shl(a, b)?, zero)?,
-        Binary::ShiftRightLogical => e.select(in_range(e)?, e.lshr(unsigned(e, x)?, b)?, zero)?,
+        Binary::ShiftLeft => e.select(in_range(e)?, e.shl(a, shift(b)?)?, zero)?,
+        Binary::ShiftRightLogical => e.select(in_range(e)?, e.lshr(unsigned(e, x)?, shift(b)?)?, zero)?,
         Binary::ShiftRightArithmetic => {
             let most = e.int(prim, u64::from(prim.bits() - 1));
             let unused = e.int(prim, u64::from(prim.bits() - ty.bits()));
@@ -157,7 +159,7 @@ fn quotient<'ctx>(
     b: Value<'ctx>,
 ) -> Result<Value<'ctx>> {
     let float = match prim.bits() {
-        _ if e.lanes == 1 || e.is_constant(b) => None,
+        _ if e.lanes == 1 || e.gpu || e.is_constant(b) => None,
         8 => Some(Prim::F32),
         16 => Some(Prim::F32),
         32 => Some(Prim::F64),

@@ -7,6 +7,7 @@
 pub mod combine;
 mod complex;
 pub mod convert;
+mod device;
 mod extreme;
 mod float;
 mod functions;

@@ -136,6 +136,14 @@ fn rounded<'ctx>(
     if ty == ElementType::F16 {
         return Ok(Val::arithmetic(ty, e.bitcast(e.fptrunc(x, Prim::F16)?, Prim::I16)?));
     }
+    if ty == ElementType::BF16 && e.gpu {
+        // The NaN of a GPU is 0x7fffffff: only a conversion keeps it one.
+        let pattern = match rounding {
+            Rounding::Any | Rounding::Arithmetic => e.to_bf16(x)?,
+            Rounding::Exact => upper_half(e, e.bitcast(x, Prim::I32)?)?,
+        };
+        return Ok(Val { computed: Computed::Everywhere, ..Val::one(ty, pattern) });
+    }
     if ty == ElementType::BF16 {
         let (bits, computed) = match rounding {
             Rounding::Any => {
@@ -154,7 +162,7 @@ fn rounded<'ctx>(
 
 /// Whether patterns of 16 bits fill registers, so that the numbers that they are computed in fill twice as many.
 fn fills_registers<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> bool {
-    cfg!(target_arch = "x86_64") && e.lanes_of(x).is_multiple_of(if e.avx512 { 32 } else { 16 })
+    cfg!(target_arch = "x86_64") && !e.gpu && e.lanes_of(x).is_multiple_of(if e.avx512 { 32 } else { 16 })
 }
 
 /// [`widen`] in the order of [`Order::Halves`].

@@ -1,5 +1,7 @@
 //! Every operation of every type against the interpreter, on scalars and on vectors, over special values.
 
+mod gpu;
+
 use hlo::attrs::{AttrKey, AttrValue, CompareType, Direction};
 use hlo::builder::ComputationBuilder;
 use hlo::elided::splitmix64;
@@ -148,12 +150,17 @@ fn values(ty: ElementType, n: usize) -> Vec<u128> {
 
 /// Columns of operands: special values of one, or pairs (triples) of them.
 fn operands(types: &[ElementType]) -> Vec<Buffer> {
-    let sets: Vec<Vec<u128>> = match types.len() {
-        1 => types.iter().map(|&ty| values(ty, 1500)).collect(),
-        _ => types.iter().map(|&ty| values(ty, 110)).collect(),
-    };
+    match types.len() {
+        1 => columns(types, 1500, usize::MAX),
+        _ => columns(types, 110, 8192),
+    }
+}
+
+/// Columns of at most so many of the combinations of `values` values of each type.
+fn columns(types: &[ElementType], each: usize, most: usize) -> Vec<Buffer> {
+    let sets: Vec<Vec<u128>> = types.iter().map(|&ty| values(ty, each)).collect();
     let total: usize = sets.iter().map(Vec::len).product();
-    let n = total.min(if types.len() == 1 { usize::MAX } else { 8192 });
+    let n = total.min(most);
     let n = n.next_multiple_of(64);
     let mut columns: Vec<Vec<u128>> = vec![Vec::with_capacity(n); sets.len()];
     // A stride that is prime to the number of pairs visits each at most once.
@@ -320,14 +327,22 @@ fn of_class(f: impl Fn(ElementType) -> bool) -> Vec<ElementType> {
 /// Every operation that takes and gives one type.
 fn plain(types: &[ElementType], target: &Target) {
     for &ty in types {
-        let mut cases: Vec<Case> = Unary::ALL.iter().map(|op| Case::new(op.opcode(), &[ty])).collect();
-        cases.extend(Binary::ALL.iter().map(|op| Case::new(op.opcode(), &[ty, ty])));
-        cases.extend([Opcode::Real, Opcode::Imag, Opcode::IsFinite].map(|op| Case::new(op, &[ty])));
-        cases.push(Case::new(Opcode::Complex, &[ty, ty]));
-        cases.push(Case::new(Opcode::Clamp, &[ty, ty, ty]));
-        cases.push(Case::new(Opcode::Select, &[ElementType::Pred, ty, ty]));
-        check(&cases, target);
+        check(&plain_cases(ty), target);
     }
+}
+
+fn plain_cases(ty: ElementType) -> Vec<Case> {
+    let mut cases: Vec<Case> = Unary::ALL.iter().map(|op| Case::new(op.opcode(), &[ty])).collect();
+    cases.extend(Binary::ALL.iter().map(|op| Case::new(op.opcode(), &[ty, ty])));
+    cases.extend([Opcode::Real, Opcode::Imag, Opcode::IsFinite].map(|op| Case::new(op, &[ty])));
+    cases.push(Case::new(Opcode::Complex, &[ty, ty]));
+    cases.push(Case::new(Opcode::Clamp, &[ty, ty, ty]));
+    cases.push(Case::new(Opcode::Select, &[ElementType::Pred, ty, ty]));
+    cases
+}
+
+fn function_cases(ty: ElementType) -> Vec<Case> {
+    Function::ALL.iter().map(|f| Case::new(f.opcode(), &[ty])).collect()
 }
 
 #[test]
@@ -353,7 +368,7 @@ fn complex_numbers() {
 #[test]
 fn functions_of_every_type() {
     for &ty in &of_class(|ty| ty.is_float() || ty.is_complex()) {
-        let cases: Vec<Case> = Function::ALL.iter().map(|f| Case::new(f.opcode(), &[ty])).collect();
+        let cases = function_cases(ty);
         check(&cases, &host());
     }
 }
@@ -367,7 +382,7 @@ fn without_wide_vectors() {
         &target,
     );
     for ty in [ElementType::F32, ElementType::BF16] {
-        let cases: Vec<Case> = Function::ALL.iter().map(|f| Case::new(f.opcode(), &[ty])).collect();
+        let cases = function_cases(ty);
         check(&cases, &target);
     }
 }
@@ -403,59 +418,77 @@ fn without_sums_of_products() {
 #[test]
 fn conversions() {
     for &from in ElementType::ALL {
-        let cases: Vec<Case> =
-            ElementType::ALL.iter().map(|&to| Case::to(Opcode::Convert, from, to)).collect();
-        check(&cases, &host());
+        check(&conversion_cases(from), &host());
     }
+}
+
+fn conversion_cases(from: ElementType) -> Vec<Case> {
+    ElementType::ALL.iter().map(|&to| Case::to(Opcode::Convert, from, to)).collect()
 }
 
 #[test]
 fn conversions_of_bits() {
+    check(&bitcast_cases(), &host());
+}
+
+fn bitcast_cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for &from in ElementType::ALL {
         for &to in of_class(|to| to.bits() == from.bits()).iter() {
             cases.push(Case::to(Opcode::BitcastConvert, from, to));
         }
     }
-    check(&cases, &host());
+    cases
 }
 
 #[test]
 fn comparisons() {
+    for &ty in ElementType::ALL {
+        check(&comparison_cases(ty), &host());
+    }
+}
+
+fn comparison_cases(ty: ElementType) -> Vec<Case> {
     let directions =
         [Direction::Eq, Direction::Ne, Direction::Ge, Direction::Gt, Direction::Le, Direction::Lt];
-    for &ty in ElementType::ALL {
-        let mut cases = Vec::new();
-        for direction in directions {
-            let attrs = Attrs::new().with(AttrKey::Direction, AttrValue::Direction(direction));
-            cases.push(Case { attrs: attrs.clone(), ..Case::new(Opcode::Compare, &[ty, ty]) });
-            if ty.class() == TypeClass::Float {
-                let attrs = attrs.with(AttrKey::CompareType, AttrValue::CompareType(CompareType::TotalOrder));
-                cases.push(Case { attrs, ..Case::new(Opcode::Compare, &[ty, ty]) });
-            }
+    let mut cases = Vec::new();
+    for direction in directions {
+        let attrs = Attrs::new().with(AttrKey::Direction, AttrValue::Direction(direction));
+        cases.push(Case { attrs: attrs.clone(), ..Case::new(Opcode::Compare, &[ty, ty]) });
+        if ty.class() == TypeClass::Float {
+            let attrs = attrs.with(AttrKey::CompareType, AttrValue::CompareType(CompareType::TotalOrder));
+            cases.push(Case { attrs, ..Case::new(Opcode::Compare, &[ty, ty]) });
         }
-        check(&cases, &host());
     }
+    cases
 }
 
 #[test]
 fn reduced_precision() {
     for &ty in &of_class(|ty| ty.is_float()) {
-        let mut cases = Vec::new();
-        for (exponent, mantissa) in
-            [(8, 7), (5, 10), (4, 3), (5, 2), (1, 0), (8, 23), (11, 52), (3, 30), (2, 1)]
-        {
-            let attrs = Attrs::new()
-                .with(AttrKey::ExponentBits, AttrValue::Int(exponent))
-                .with(AttrKey::MantissaBits, AttrValue::Int(mantissa));
-            cases.push(Case { attrs, ..Case::new(Opcode::ReducePrecision, &[ty]) });
-        }
-        check(&cases, &host());
+        check(&reduction_cases(ty), &host());
     }
+}
+
+fn reduction_cases(ty: ElementType) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (exponent, mantissa) in [(8, 7), (5, 10), (4, 3), (5, 2), (1, 0), (8, 23), (11, 52), (3, 30), (2, 1)]
+    {
+        let attrs = Attrs::new()
+            .with(AttrKey::ExponentBits, AttrValue::Int(exponent))
+            .with(AttrKey::MantissaBits, AttrValue::Int(mantissa));
+        cases.push(Case { attrs, ..Case::new(Opcode::ReducePrecision, &[ty]) });
+    }
+    cases
 }
 
 #[test]
 fn stochastic_conversions() {
+    check(&stochastic_cases(), &host());
+}
+
+fn stochastic_cases() -> Vec<Case> {
+    let mut cases = Vec::new();
     for (ty, random) in [
         (ElementType::F64, ElementType::U64),
         (ElementType::F32, ElementType::U32),
@@ -464,26 +497,28 @@ fn stochastic_conversions() {
         (ElementType::F8E5M2, ElementType::U8),
     ] {
         let signed = of_class(ElementType::is_signed_integer);
-        let cases: Vec<Case> = signed
-            .iter()
-            .map(|&to| Case { result: Some(to), ..Case::new(Opcode::StochasticConvert, &[ty, random]) })
-            .collect();
-        check(&cases, &host());
+        cases.extend(
+            signed
+                .iter()
+                .map(|&to| Case { result: Some(to), ..Case::new(Opcode::StochasticConvert, &[ty, random]) }),
+        );
     }
+    cases
 }
 
 #[test]
 fn mixed_floats() {
+    check(&mixed_cases(), &host());
+}
+
+fn mixed_cases() -> Vec<Case> {
     let (half, single) = (ElementType::BF16, ElementType::F32);
-    check(
-        &[
-            Case { result: Some(single), ..Case::new(Opcode::Add, &[half, single]) },
-            Case { result: Some(half), ..Case::new(Opcode::Multiply, &[single, half]) },
-            Case { result: Some(half), ..Case::new(Opcode::Copy, &[single]) },
-            Case { result: Some(single), ..Case::new(Opcode::Floor, &[half]) },
-        ],
-        &host(),
-    );
+    vec![
+        Case { result: Some(single), ..Case::new(Opcode::Add, &[half, single]) },
+        Case { result: Some(half), ..Case::new(Opcode::Multiply, &[single, half]) },
+        Case { result: Some(half), ..Case::new(Opcode::Copy, &[single]) },
+        Case { result: Some(single), ..Case::new(Opcode::Floor, &[half]) },
+    ]
 }
 
 /// Operands of `f64` functions: over all patterns, over all usual exponents, around multiples of pi/2, around 1, integers, numbers of `f32`.

@@ -1,5 +1,6 @@
-//! `hlo opt --stage`: what the compiler for the CPU makes on its way.
+//! `hlo opt --stage`: what the compilers make on their way.
 
+mod gpu;
 mod page;
 
 use std::fmt::Write;
@@ -32,6 +33,12 @@ pub(crate) enum Stage {
     LlvmOptimized,
     /// Assembly
     Asm,
+    /// The program that is lowered for a GPU (sm_90)
+    GpuHlo,
+    /// Launches on a GPU, in order: grid, block, arguments
+    GpuLaunches,
+    /// PTX for a GPU
+    Ptx,
     /// A page for a browser: the optimized program, how each instruction is lowered, memory over time
     Html,
 }
@@ -80,6 +87,9 @@ impl Stages for Watcher {
 pub(crate) fn text(module: &Module, stage: Stage, options: &Options) -> Result<String, Failure> {
     if stage == Stage::Hlo {
         return Ok(print_module(module, &PrintOptions::source(module)));
+    }
+    if let Some(text) = gpu::text(module, stage, options.opt_level) {
+        return text;
     }
     let mut watcher = Watcher { stage, text: String::new(), lowered: FxHashMap::default() };
     let pipeline = Pipeline::cpu(options.opt_level);

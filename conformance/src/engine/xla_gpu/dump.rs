@@ -39,6 +39,8 @@ pub(super) struct Dump {
 pub(super) struct Ptx {
     /// Name of the file.
     pub(super) file: String,
+    /// Its text.
+    pub(super) text: String,
     /// The module with its variables in `memory`.
     pub(super) loaded: Loaded,
     /// Memory before any launch: the variables.
@@ -323,7 +325,8 @@ fn collect(shape: &Shape, path: &mut Vec<usize>, f: &mut impl FnMut(&[usize], &A
 /// Reads a PTX file, and gives the variables that stand for constants of the program their values, as XLA's runtime does.
 fn load(path: &Path, module: &Module) -> Result<Ptx, Failure> {
     let file = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let code = super::ptx_module(&path.display().to_string(), &text(path)?)?;
+    let text = text(path)?;
+    let code = super::ptx_module(&path.display().to_string(), &text)?;
     let mut memory = Memory::default();
     let variables: Vec<(String, u64, bool)> =
         code.variables.iter().map(|v| (v.name.clone(), v.bytes, v.initial.is_empty())).collect();
@@ -350,7 +353,7 @@ fn load(path: &Path, module: &Module) -> Result<Ptx, Failure> {
             memory.write(address, &data).map_err(too_large)?;
         }
     }
-    Ok(Ptx { file, loaded, memory })
+    Ok(Ptx { file, text, loaded, memory })
 }
 
 #[cfg(test)]

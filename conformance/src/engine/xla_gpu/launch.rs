@@ -4,15 +4,19 @@
 //! bounds although XLA has another array there; what no kernel and no operand wrote is uninitialized; launches of an instruction see each other's writes,
 //! launches of others do not, but through values.
 
+use std::sync::Arc;
+
 use hlo::{InstrId, Module, Shape};
 use hlo_interp::Value;
+use hlo_ptx::ir::Space;
 use hlo_ptx::memory::MemoryError;
 use hlo_ptx::report::{Cause, Report};
 use hlo_ptx::{Launch, Memory, Options};
 
 use super::buffers::Slice;
-use super::dump::{Argument, Dump, Kernel, Of};
+use super::dump::{Argument, Dump, Kernel, Of, Ptx};
 use super::layout;
+use super::mirror::{Mirror, Mirrored};
 
 /// What is checked, and limits.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +107,7 @@ pub(super) fn run(
     kernel: &Kernel,
     operands: &[Value],
     limits: Limits,
+    mirror: Option<&dyn Mirror>,
 ) -> Result<(Value, Stats), Failed> {
     let instr = module.instr(id);
     let unsupported = |why: String| Failed::Unsupported(format!("`{}`: {why}", instr.name));
@@ -163,8 +168,34 @@ pub(super) fn run(
         let say = |report: &Report| {
             format!("kernel `{}` of `{}` ({}): {report}", launch.kernel, instr.name, ptx.file)
         };
+        let copy = |memory: &Memory| -> Result<Vec<Vec<u8>>, MemoryError> {
+            placed.regions.iter().map(|r| Ok(memory.read(r.address, r.end - r.start)?.to_vec())).collect()
+        };
+        let before =
+            mirror.map(|_| Ok((copy(memory)?, variables(ptx, memory)?))).transpose().map_err(memory_error)?;
         match hlo_ptx::launch(&ptx.loaded, &launch.kernel, &call, memory, &options) {
             Ok(outcome) => {
+                if let (Some(mirror), Some((before, variables))) = (mirror, before) {
+                    let elements = kernel
+                        .arguments
+                        .iter()
+                        .map(|a| (a.shape.element_type, layout::device_bytes(&a.shape)))
+                        .collect();
+                    mirror.launched(Mirrored {
+                        file: &ptx.file,
+                        ptx: &ptx.text,
+                        instruction: &instr.name,
+                        kernel: &launch.kernel,
+                        grid: launch.grid,
+                        block: launch.block,
+                        shared_bytes: launch.shared_bytes,
+                        arguments: placed.of.clone(),
+                        elements,
+                        variables,
+                        before: before.into_iter().map(Into::into).collect(),
+                        after: copy(memory).map_err(memory_error)?,
+                    });
+                }
                 stats.instructions += outcome.thread_instructions;
                 if let Some(first) = outcome.reports.first() {
                     let more = match outcome.reports.len() {
@@ -207,6 +238,16 @@ pub(super) fn run(
         Some(value) => Ok((value, stats)),
         None => Err(unsupported(format!("a result of {} is more than arrays", instr.shape))),
     }
+}
+
+/// The variables of a module with what they hold.
+fn variables(ptx: &Ptx, memory: &Memory) -> Result<Vec<(String, Arc<[u8]>)>, MemoryError> {
+    let module = &ptx.loaded.module;
+    let held =
+        module.variables.iter().filter(|v| matches!(v.space, Space::Global | Space::Const) && v.bytes > 0);
+    held.filter_map(|v| Some((v, ptx.loaded.symbol(&v.name)?)))
+        .map(|(v, (address, bytes))| Ok((v.name.clone(), memory.read(address, bytes)?.into())))
+        .collect()
 }
 
 /// What a region holds.

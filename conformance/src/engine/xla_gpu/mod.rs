@@ -17,6 +17,7 @@
 //! | `dump` | a folder, read and checked |
 //! | `layout` | arrays as the device holds them |
 //! | `launch` | the kernels of one instruction on values |
+//! | `mirror` | a second target, on which each launch is repeated |
 //! | `observe` | a run |
 //!
 //! **Invariants:** a kernel gets the arrays that its instruction has as operands, in memory that overlaps where XLA's does; what the checker of `hlo-ptx`
@@ -28,6 +29,7 @@ mod dump;
 mod forms;
 mod launch;
 mod layout;
+pub mod mirror;
 mod names;
 mod observe;
 mod schedule;
@@ -46,6 +48,7 @@ use super::{
 use crate::exit::{Exit, Failure};
 use dump::Dump;
 use launch::{Failed, Limits};
+use mirror::{Mirror, Watching};
 use observe::{Host, State};
 
 pub use compile::XlaGpuCompiler;
@@ -60,6 +63,7 @@ pub struct XlaGpuEngine {
     dump: Arc<Dump>,
     /// What it was given first.
     program: OnceLock<Program>,
+    mirror: Watching,
 }
 
 /// The program that an engine of a folder was given first.
@@ -76,7 +80,19 @@ impl XlaGpuEngine {
     /// ([`Exit::Parse`]), or does not fit the others ([`Exit::Verify`]).
     pub fn folder(path: &str) -> Result<Self, Failure> {
         let dump = Arc::new(Dump::read(path)?);
-        Ok(Self { name: format!("xla-gpu:{path}"), dump, program: OnceLock::new() })
+        Ok(Self {
+            name: format!("xla-gpu:{path}"),
+            dump,
+            program: OnceLock::new(),
+            mirror: Watching::default(),
+        })
+    }
+
+    /// Tells somebody of each launch from now on.
+    #[must_use]
+    pub fn mirrored(mut self, mirror: Arc<dyn Mirror>) -> Self {
+        self.mirror = Watching(Some(mirror));
+        self
     }
 
     /// The optimized module: each kernel is judged alone where this is the program.
@@ -138,7 +154,10 @@ impl Engine for XlaGpuEngine {
 
     fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome> {
         self.supports(module, Devices::ONE).map_err(Outcome::Unsupported)?;
-        Ok(Box::new(Compiled::new(&self.name, self.dump.clone(), module)))
+        Ok(Box::new(Compiled {
+            mirror: self.mirror.clone(),
+            ..Compiled::new(&self.name, self.dump.clone(), module)
+        }))
     }
 }
 
@@ -157,6 +176,7 @@ struct Compiled {
     launches: Arc<[Option<InstrId>]>,
     /// What an observer sees.
     seen: Seen,
+    mirror: Watching,
 }
 
 /// What an observer sees of a run.
@@ -179,7 +199,14 @@ impl Compiled {
             None => (&dump.module, forms::own(&dump)),
         };
         let form = observe::hollowed(runs, &launches);
-        Self { name: name.to_owned(), form, launches: launches.into(), dump, seen }
+        Self {
+            name: name.to_owned(),
+            form,
+            launches: launches.into(),
+            dump,
+            seen,
+            mirror: Watching::default(),
+        }
     }
 }
 
@@ -214,6 +241,7 @@ impl Executable for Compiled {
             dump: self.dump.clone(),
             launches: self.launches.clone(),
             limits,
+            mirror: self.mirror.clone(),
             inner: observer,
             state: Mutex::new(State::default()),
         });
@@ -253,7 +281,8 @@ impl Executable for Compiled {
                 let launches = forms::own(&self.dump);
                 let seen = Seen::Optimized(observe::outside_of_kernels(&self.dump.module, &launches));
                 let (name, dump, form) = (self.name.clone(), self.dump.clone(), self.dump.module.clone());
-                Some(Box::new(Compiled { name, dump, form, launches: launches.into(), seen }))
+                let (launches, mirror) = (launches.into(), self.mirror.clone());
+                Some(Box::new(Compiled { name, dump, form, launches, seen, mirror }))
             }
         }
     }

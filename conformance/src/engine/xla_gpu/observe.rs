@@ -16,6 +16,7 @@ use rustc_hash::FxHashMap;
 
 use super::dump::Dump;
 use super::launch::{self, Failed, Limits};
+use super::mirror::Watching;
 
 /// Executes kernels when the interpreter comes to their instructions.
 pub(super) struct Host {
@@ -23,6 +24,8 @@ pub(super) struct Host {
     /// By instruction of the module that runs, that of the dump whose kernels it launches.
     pub(super) launches: Arc<[Option<InstrId>]>,
     pub(super) limits: Limits,
+    /// Who is told of each launch.
+    pub(super) mirror: Watching,
     /// Who watches the run besides.
     pub(super) inner: Option<Arc<dyn Observer>>,
     pub(super) state: Mutex<State>,
@@ -74,7 +77,9 @@ impl Observer for Host {
         let Some(launched) = self.launched(site) else { return told(result) };
         let Some(kernel) = &self.dump.kernels[launched.index()] else { return told(result) };
         let operands = self.lock().operands.remove(&site.id).unwrap_or_default();
-        match launch::run(&self.dump, (&self.dump.module, launched), kernel, &operands, self.limits) {
+        let mirror = self.mirror.0.as_deref();
+        let at = (&self.dump.module, launched);
+        match launch::run(&self.dump, at, kernel, &operands, self.limits, mirror) {
             Ok((value, stats)) => {
                 let mut state = self.lock();
                 state.kernels += 1;

@@ -11,6 +11,8 @@ use super::logarithm::{log_of_modulus, log1p};
 use super::trigonometric::{limit, sine_cosine};
 use super::{Digits, at_least, at_most, fabs, rare, sqrt};
 use crate::cpu::llvm::{Emit, FloatPredicate, Prim, Result, Value};
+use crate::cpu::scalar::complex::Operation;
+use crate::cpu::scalar::device;
 use crate::cpu::scalar::float::copysign;
 use crate::runtime::functions::symbol;
 use hlo::elementwise::{Binary, Function};
@@ -238,15 +240,17 @@ fn widened<'ctx, const N: usize>(e: &Emit<'_, 'ctx>, parts: [Value<'ctx>; N]) ->
 /// The formula where it holds, elsewhere what the runtime's function gives of the operands.
 fn joined<'ctx>(
     e: &Emit<'_, 'ctx>,
-    opcode: Opcode,
+    operation: Operation,
     ty: ElementType,
     operands: &[Value<'ctx>],
     fast: Fast<'ctx>,
 ) -> Result<Pair<'ctx>> {
     let prim = e.prim_of(operands[0]);
     let value = fast.value.into_iter().map(|x| e.fptrunc(x, prim)).collect::<Result<Vec<_>>>()?;
-    let name = symbol(opcode, ty.name());
-    let result = rare(e, e.not(fast.holds)?, operands, &value, |one, lane, room| {
+    let name = symbol(operation.opcode(), ty.name());
+    let room = if e.gpu { None } else { Some(e.stack(prim, 2)?.into()) };
+    let result = rare(e, e.not(fast.holds)?, operands, &value, &|one, lane| {
+        let Some(room) = room else { return Ok(operation.on_device(one, lane)?.to_vec()) };
         one.external_call(&name, None, &[lane, &[room]].concat())?;
         let part = prim.bytes();
         let re = one.load(prim, room, part as u32)?;
@@ -263,7 +267,7 @@ pub(in super::super) fn unary<'ctx>(
     z: Pair<'ctx>,
 ) -> Result<Option<Pair<'ctx>>> {
     let Some(fast) = formula(e, f, widened(e, z)?, format(ty))? else { return Ok(None) };
-    joined(e, f.opcode(), ty, &z, fast).map(Some)
+    joined(e, Operation::Function(f), ty, &z, fast).map(Some)
 }
 
 /// `sign`: `z / |z|`.
@@ -275,7 +279,7 @@ pub(in super::super) fn sign<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, z: Pair<
     let zero = is_zero(e, e.fadd(large, small)?)?;
     let modulus = e.select(zero, e.f64(1.0), modulus)?;
     let value = [e.fdiv(a, modulus)?, e.fdiv(b, modulus)?];
-    joined(e, Opcode::Sign, ty, &z, Fast { value, holds: e.or(holds, zero)? })
+    joined(e, Operation::Sign, ty, &z, Fast { value, holds: e.or(holds, zero)? })
 }
 
 /// Quotients and powers; `None`: there is no formula. Theirs are long: each is a function of its own.
@@ -290,11 +294,10 @@ pub(in super::super) fn binary<'ctx>(
         Binary::Power if format(ty).narrow => power,
         _ => return Ok(None),
     };
-    let opcode = op.opcode();
-    let name = symbol(opcode, ty.name());
+    let name = symbol(op.opcode(), ty.name());
     let all = e.outlined(&format!("{name}.lanes"), 2, &operands, |e, operands| {
         let parts = widened(e, [operands[0], operands[1], operands[2], operands[3]])?;
-        Ok(joined(e, opcode, ty, operands, of(e, parts, format(ty))?)?.to_vec())
+        Ok(joined(e, Operation::Binary(op), ty, operands, of(e, parts, format(ty))?)?.to_vec())
     })?;
     Ok(Some([all[0], all[1]]))
 }
@@ -342,8 +345,12 @@ pub(in super::super) fn modulus<'ctx>(
     let odd = e.not(e.or(inside, e.and(zero, below)?)?)?;
     if prim == Prim::F64 {
         let name = symbol(Opcode::Abs, ty.name());
-        let exact =
-            rare(e, odd, &[a, b], &[fast], |one, lane, _| Ok(vec![one.external(&name, prim, lane)?]))?;
+        let exact = rare(e, odd, &[a, b], &[fast], &|one, lane| {
+            Ok(vec![match lane {
+                &[re, im] if one.gpu => device::modulus(one, [re, im])?,
+                lane => one.external(&name, prim, lane)?,
+            }])
+        })?;
         return Ok(exact[0]);
     }
     let careful = || {

@@ -17,8 +17,7 @@ mod power;
 mod roots;
 mod trigonometric;
 
-use hlo::Opcode;
-
+use super::device;
 use crate::cpu::llvm::{Emit, FloatPredicate, Prim, Result, Value};
 use crate::runtime::functions::symbol;
 use hlo::elementwise::Function;
@@ -64,7 +63,7 @@ pub(super) fn unary<'ctx>(
         Function::Erf => error_function::erf(e, x),
         Function::Tan => {
             let fast = wide(&|x, digits| trigonometric::tan(e, x, digits))?;
-            beyond(e, Opcode::Tan, x, trigonometric::limit(Prim::F64), fast)
+            beyond(e, Function::Tan, x, trigonometric::limit(Prim::F64), fast)
         }
         Function::Acos => wide(&|x, digits| inverse::acos(e, x, digits)),
         Function::Acosh => wide(&|x, digits| logarithm::acosh(e, x, digits)),
@@ -94,39 +93,62 @@ pub(super) fn atan2<'ctx>(e: &Emit<'_, 'ctx>, a: Value<'ctx>, b: Value<'ctx>) ->
     e.fptrunc(angle, Prim::F32)
 }
 
+pub(super) use trigonometric::of_reduced_angle;
+
 pub(super) use complex::{binary as complex_binary, modulus, sign as complex_sign, unary as complex_unary};
 
 /// `fast`, but where `|x| > limit` what the runtime's function gives.
 fn beyond<'ctx>(
     e: &Emit<'_, 'ctx>,
-    opcode: Opcode,
+    function: Function,
     x: Value<'ctx>,
     limit: f64,
     fast: Value<'ctx>,
 ) -> Result<Value<'ctx>> {
     let prim = e.prim_of(x);
     let far = e.fcmp(FloatPredicate::OGT, fabs(e, x)?, e.float(prim, limit))?;
-    let name = symbol(opcode, if prim == Prim::F32 { "f32" } else { "f64" });
-    let result = rare(e, far, &[x], &[fast], |one, lane, _| Ok(vec![one.external(&name, prim, lane)?]))?;
-    Ok(result[0])
+    let name = symbol(function.opcode(), if prim == Prim::F32 { "f32" } else { "f64" });
+    let slow = |one: &Emit<'_, 'ctx>, lane: &[Value<'ctx>]| {
+        let value = if one.gpu {
+            device::of_angle(one, function, lane[0])?
+        } else {
+            one.external(&name, prim, lane)?
+        };
+        Ok(vec![value])
+    };
+    Ok(rare(e, far, &[x], &[fast], &slow)?[0])
 }
 
-/// `fast`, but on the lanes of `mask`, which are rare, what a function of scalars gives: of the operands, and of room for as many numbers as there are results. Lanes are
-/// gone through only if there is one.
+/// What is computed of scalars where the fast way does not hold.
+type Slow<'f, 'ctx> = &'f dyn Fn(&Emit<'_, 'ctx>, &[Value<'ctx>]) -> Result<Vec<Value<'ctx>>>;
+
+/// `fast`, but on the lanes of `mask`, which are rare, what a function of scalars gives of the operands. Lanes are gone through only if there is one.
 pub(super) fn rare<'ctx>(
     e: &Emit<'_, 'ctx>,
     mask: Value<'ctx>,
     operands: &[Value<'ctx>],
     fast: &[Value<'ctx>],
-    slow: impl FnOnce(&Emit<'_, 'ctx>, &[Value<'ctx>], Value<'ctx>) -> Result<Vec<Value<'ctx>>>,
+    slow: Slow<'_, 'ctx>,
 ) -> Result<Vec<Value<'ctx>>> {
     let (one, lanes) = (e.scalar(), e.lanes_of(mask));
     let wide = e.with_lanes(lanes);
+    if e.gpu && lanes > 1 {
+        // Few lanes, whose registers cannot be indexed: one after the other.
+        let mut all = fast.to_vec();
+        for lane in 0..lanes {
+            let pick = |x: &[Value<'ctx>]| x.iter().map(|&x| e.extract(x, lane)).collect::<Result<Vec<_>>>();
+            let (operands, fast) = (pick(operands)?, pick(fast)?);
+            let results = rare(&one, e.extract(mask, lane)?, &operands, &fast, slow)?;
+            for (all, result) in all.iter_mut().zip(results) {
+                *all = e.insert(*all, result, lane)?;
+            }
+        }
+        return Ok(all);
+    }
     let prim = e.prim_of(operands[0]);
-    let room = one.stack(prim, 2)?.into();
     let lane_by_lane = || -> Result<Vec<Value<'ctx>>> {
         if lanes == 1 {
-            return slow(&one, operands, room);
+            return slow(&one, operands);
         }
         let spill = |x: Value<'ctx>| -> Result<Value<'ctx>> {
             let place = one.stack(e.prim_of(x), lanes)?.into();
@@ -143,7 +165,7 @@ pub(super) fn rare<'ctx>(
             one.if_then(one.trunc(is_set, Prim::I1)?, || {
                 let load = |&place: &Value<'ctx>| one.load(prim, at(place, prim, lane)?, prim.bytes() as u32);
                 let scalars = from.iter().map(load).collect::<Result<Vec<_>>>()?;
-                for (result, &place) in slow(&one, &scalars, room)?.into_iter().zip(&to) {
+                for (result, &place) in slow(&one, &scalars)?.into_iter().zip(&to) {
                     let prim = one.prim_of(result);
                     one.store(result, at(place, prim, lane)?, prim.bytes() as u32)?;
                 }
@@ -260,7 +282,7 @@ const fn magic(prim: Prim) -> f64 {
 }
 
 /// `2^n` for integral `n` that are exponents of normal numbers; of anything else anything.
-fn power_of_two<'ctx>(e: &Emit<'_, 'ctx>, n: Value<'ctx>) -> Result<Value<'ctx>> {
+pub(super) fn power_of_two<'ctx>(e: &Emit<'_, 'ctx>, n: Value<'ctx>) -> Result<Value<'ctx>> {
     let prim = e.prim_of(n);
     let (int, form) = (Prim::int(prim.bits()), logarithm::layout(prim));
     let bits = e.bitcast(e.fadd(n, e.float(prim, magic(prim)))?, int)?;

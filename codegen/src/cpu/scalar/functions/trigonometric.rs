@@ -1,6 +1,6 @@
 //! Sine, cosine and tangent: by the quadrant that the angle is in, and what is left of it, at most pi/4.
 
-use hlo::Opcode;
+use hlo::elementwise::Function;
 
 use super::{Digits, beyond, magic, polynomial};
 use crate::cpu::llvm::{Emit, FloatPredicate, IntPredicate, Prim, Result, Value};
@@ -124,12 +124,16 @@ pub(super) fn sine_cosine<'ctx>(
     x: Value<'ctx>,
     digits: Digits,
 ) -> Result<[Value<'ctx>; 2]> {
-    let angle = reduce(e, x, digits)?;
-    let [sine, cosine] = kernels(e, &angle, digits)?;
+    let [sine, cosine] = both(e, &reduce(e, x, digits)?, digits)?;
+    Ok([keep_zero(e, x, sine)?, cosine])
+}
+
+fn both<'ctx>(e: &Emit<'_, 'ctx>, angle: &Angle<'ctx>, digits: Digits) -> Result<[Value<'ctx>; 2]> {
+    let [sine, cosine] = kernels(e, angle, digits)?;
     let turns = angle.turns;
     let odd = odd(e, turns)?;
     Ok([
-        keep_zero(e, x, turned(e, e.select(odd, cosine, sine)?, turns, 1)?)?,
+        turned(e, e.select(odd, cosine, sine)?, turns, 1)?,
         turned(e, e.select(odd, sine, cosine)?, next(e, turns)?, 1)?,
     ])
 }
@@ -137,20 +141,39 @@ pub(super) fn sine_cosine<'ctx>(
 /// `sin x`
 pub(super) fn sine<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
     let [sine, _] = sine_cosine(e, x, Digits::All)?;
-    beyond(e, Opcode::Sine, x, limit(e.prim_of(x)), sine)
+    beyond(e, Function::Sine, x, limit(e.prim_of(x)), sine)
 }
 
 /// `cos x`
 pub(super) fn cosine<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
     let [_, cosine] = sine_cosine(e, x, Digits::All)?;
-    beyond(e, Opcode::Cosine, x, limit(e.prim_of(x)), cosine)
+    beyond(e, Function::Cosine, x, limit(e.prim_of(x)), cosine)
 }
 
 /// `tan x`, of angles up to the limit.
 pub(super) fn tan<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, digits: Digits) -> Result<Value<'ctx>> {
-    let angle = reduce(e, x, digits)?;
-    let [sine, cosine] = kernels(e, &angle, digits)?;
+    keep_zero(e, x, tangent(e, &reduce(e, x, digits)?, digits)?)
+}
+
+fn tangent<'ctx>(e: &Emit<'_, 'ctx>, angle: &Angle<'ctx>, digits: Digits) -> Result<Value<'ctx>> {
+    let [sine, cosine] = kernels(e, angle, digits)?;
     let odd = odd(e, angle.turns)?;
     let quotient = e.fdiv(e.select(odd, cosine, sine)?, e.select(odd, sine, cosine)?)?;
-    keep_zero(e, x, turned(e, quotient, angle.turns, 0)?)
+    turned(e, quotient, angle.turns, 0)
+}
+
+/// Sine, cosine or tangent of an `f64` angle that was reduced already: its rest, at most pi/4, in two parts, and the number of right angles.
+pub(in super::super) fn of_reduced_angle<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    function: Function,
+    [r, low]: [Value<'ctx>; 2],
+    turns: Value<'ctx>,
+    digits: Digits,
+) -> Result<Value<'ctx>> {
+    let angle = Angle { r, low: Some(low), turns };
+    if function == Function::Tan {
+        return tangent(e, &angle, digits);
+    }
+    let [sine, cosine] = both(e, &angle, digits)?;
+    Ok(if function == Function::Sine { sine } else { cosine })
 }

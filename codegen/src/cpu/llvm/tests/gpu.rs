@@ -3,7 +3,7 @@
 use hlo::ElementType;
 use hlo::literal::BufferOf;
 
-use super::harness::Ptx;
+use super::super::harness::Ptx;
 use super::*;
 
 const OUTPUT: Parameter = Parameter::Array { align: 16, is_read_only: false, is_no_alias: true };

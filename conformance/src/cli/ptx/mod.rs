@@ -1,4 +1,8 @@
-//! `hlo ptx`: PTX by itself, without HLO: run a kernel with all checks, check files, print them.
+//! `hlo ptx`: PTX by itself, without HLO: run a kernel with all checks or on a device, compare both, check files, print them.
+
+mod device;
+#[cfg(feature = "cuda")]
+mod truth;
 
 use std::path::PathBuf;
 
@@ -30,16 +34,30 @@ Examples:
   hlo ptx check *.ptx
   hlo ptx print kernel.ptx
   hlo ptx run kernel.ptx --kernel add --grid 8 --block 128 --args in.npz:x in.npz:y empty:f32[1024] u32=1024 --output out.npz
+  hlo ptx run kernel.ptx --grid 8 --block 128 --args zeros:f32[1024] --device cuda
+  hlo ptx compare kernel.ptx --grid 8 --block 128 --args zeros:f32[1024]
+  hlo ptx devices
+  hlo ptx truth shared/corpus/gpu/jax --report truth.json
 
 Exit codes of `run`: 0 nothing to report; 1 races, reads of what nobody wrote and the like; 6 the kernel was stopped
 (an access out of bounds, threads that wait forever, out of fuel); 2 the launch does not fit the kernel; 5 an instruction
-that is not executed here. What is checked: docs/ptx.md";
+that is not executed here, or no CUDA device. What is checked: docs/ptx.md; devices: docs/cuda.md";
 
 #[derive(Subcommand, Debug)]
 enum What {
     /// Run a kernel, and report what it does wrong
     #[command(after_help = EXAMPLES)]
     Run(Box<Run>),
+    /// Run a kernel in the interpreter and on a CUDA device, and compare every byte of the arrays
+    #[command(after_help = EXAMPLES)]
+    Compare(Box<Run>),
+    /// List the CUDA devices
+    #[command(after_help = EXAMPLES)]
+    Devices,
+    /// Compare the interpreter with a CUDA device: every instruction, matrices, warps, atomics, XLA's kernels
+    #[cfg(feature = "cuda")]
+    #[command(after_help = EXAMPLES)]
+    Truth(truth::Options),
     /// Parse and verify files, a line for each
     #[command(after_help = EXAMPLES)]
     Check {
@@ -82,6 +100,12 @@ struct Run {
     /// Check bounds and alignment alone
     #[arg(long)]
     fast: bool,
+    /// What runs the kernel: interpreter, cuda, cuda:1
+    #[arg(long, value_name = "DEVICE", default_value = "interpreter")]
+    device: device::Choice,
+    /// Seconds that a CUDA device may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, hide_short_help = true)]
+    device_timeout: u64,
     #[command(flatten)]
     limits: LimitOptions,
 }
@@ -160,8 +184,10 @@ fn three(text: &str) -> Result<[u32; 3], String> {
 impl Options {
     pub(super) fn memory_limit(&self) -> u64 {
         match &self.what {
-            What::Run(run) => run.limits.memory_limit,
-            What::Check { .. } | What::Print { .. } => u64::MAX,
+            What::Run(run) | What::Compare(run) => run.limits.memory_limit,
+            #[cfg(feature = "cuda")]
+            What::Truth(_) => u64::MAX,
+            What::Devices | What::Check { .. } | What::Print { .. } => u64::MAX,
         }
     }
 }
@@ -202,7 +228,14 @@ impl ReportObject {
 
 pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     match &options.what {
-        What::Run(run) => launch(run, ui),
+        What::Run(run) => match run.device {
+            device::Choice::Interpreter => launch(run, ui),
+            device::Choice::Cuda(ordinal) => device::launch(run, ordinal, ui),
+        },
+        What::Compare(run) => device::compare(run, ui),
+        What::Devices => device::list(ui),
+        #[cfg(feature = "cuda")]
+        What::Truth(options) => truth::run(options, ui),
         What::Check { files } => Ok(check(files, ui)),
         What::Print { file } => print(file, ui),
     }
@@ -256,26 +289,19 @@ fn print(file: &str, ui: &Ui) -> Result<Exit, Failure> {
     }
 }
 
-/// An array in the device's memory.
-struct Uploaded {
-    name: String,
-    shape: ArrayShape,
-    address: u64,
-    bytes: u64,
+/// An argument that is read: a number, or an array with its contents, of which nothing may be written.
+enum Ready {
+    Number(Vec<u8>),
+    Array { name: String, shape: ArrayShape, bytes: u64, data: Option<Vec<u8>> },
 }
 
-fn launch(run: &Run, ui: &Ui) -> Result<Exit, Failure> {
-    let source = read_source(&run.file)?;
-    let module = ptx_module(&run.file, &source.text)?;
-    let kernel = kernel_of(run, &module)?;
-    let mut memory = Memory::with_limit(run.limits.memory_limit);
-    let no_room = |e: hlo_ptx::memory::MemoryError| Failure::new(Exit::Trap, format!("{}: {e}", run.file));
-    let loaded = memory.load(module).map_err(no_room)?;
-    let (mut arguments, mut arrays) = (Vec::new(), Vec::new());
+/// Reads the arguments.
+fn ready(run: &Run) -> Result<Vec<Ready>, Failure> {
+    let mut all = Vec::new();
     for (i, argument) in run.args.iter().enumerate() {
         let (shape, data) = match argument {
             Argument::Number(bytes) => {
-                arguments.push(bytes.clone());
+                all.push(Ready::Number(bytes.clone()));
                 continue;
             }
             Argument::Array(file, name) => {
@@ -287,14 +313,52 @@ fn launch(run: &Run, ui: &Ui) -> Result<Exit, Failure> {
             Argument::Zeros(shape) => (shape.clone(), Some(vec![0; bytes_in(shape, run)?])),
             Argument::Empty(shape) => (shape.clone(), None),
         };
-        let name = format!("arg{i}");
         let bytes = bytes_in(&shape, run)? as u64;
-        let address = memory.allocate(&name, bytes).map_err(no_room)?;
-        if let Some(data) = data {
-            memory.write(address, &data).map_err(no_room)?;
+        all.push(Ready::Array { name: format!("arg{i}"), shape, bytes, data });
+    }
+    Ok(all)
+}
+
+/// An array behind a run.
+struct Left {
+    name: String,
+    shape: ArrayShape,
+    bytes: Vec<u8>,
+    /// Bytes that nobody wrote, as far as is known.
+    unwritten: u64,
+}
+
+/// What a run in the interpreter came to.
+struct Interpreted {
+    kernel: String,
+    reports: Vec<Report>,
+    stopped: Option<Report>,
+    instructions: u64,
+    exit: Exit,
+    arrays: Vec<Left>,
+}
+
+/// Runs the kernel in the interpreter. Errors: what stops it before it begins.
+fn interpret(run: &Run) -> Result<Interpreted, Failure> {
+    let source = read_source(&run.file)?;
+    let module = ptx_module(&run.file, &source.text)?;
+    let kernel = kernel_of(run, &module)?;
+    let mut memory = Memory::with_limit(run.limits.memory_limit);
+    let no_room = |e: hlo_ptx::memory::MemoryError| Failure::new(Exit::Trap, format!("{}: {e}", run.file));
+    let loaded = memory.load(module).map_err(no_room)?;
+    let (mut arguments, mut arrays) = (Vec::new(), Vec::new());
+    for argument in ready(run)? {
+        match argument {
+            Ready::Number(bytes) => arguments.push(bytes),
+            Ready::Array { name, shape, bytes, data } => {
+                let address = memory.allocate(&name, bytes).map_err(no_room)?;
+                if let Some(data) = data {
+                    memory.write(address, &data).map_err(no_room)?;
+                }
+                arguments.push(address.to_le_bytes().to_vec());
+                arrays.push((name, shape, address, bytes));
+            }
         }
-        arguments.push(address.to_le_bytes().to_vec());
-        arrays.push(Uploaded { name, shape, address, bytes });
     }
     let call = Launch { grid: run.grid, block: run.block, shared_bytes: run.shared, arguments };
     let base = if run.fast { hlo_ptx::Options::fast() } else { hlo_ptx::Options::default() };
@@ -314,23 +378,42 @@ fn launch(run: &Run, ui: &Ui) -> Result<Exit, Failure> {
     {
         return Err(Failure::usage(format!("{}: {}", run.file, stopped.message)));
     }
+    let mut results = Vec::new();
+    for (name, shape, address, length) in arrays {
+        let bytes = memory.read(address, length).map_err(|e| Failure::internal(e.to_string()))?.to_vec();
+        let written = memory.written(address, length).map_err(|e| Failure::internal(e.to_string()))?;
+        results.push(Left { name, shape, bytes, unwritten: length - written });
+    }
+    Ok(Interpreted { kernel, reports, stopped, instructions, exit, arrays: results })
+}
+
+/// Says what the checker found.
+fn say(run: &Run, done: &Interpreted, ui: &Ui) {
     if ui.json {
         ui.object(&RunObject {
             file: &run.file,
-            kernel: &kernel,
-            ok: exit == Exit::Ok,
-            instructions,
-            reports: reports.iter().map(ReportObject::of).collect(),
-            stopped: stopped.as_ref().map(ReportObject::of),
+            kernel: &done.kernel,
+            ok: done.exit == Exit::Ok,
+            instructions: done.instructions,
+            reports: done.reports.iter().map(ReportObject::of).collect(),
+            stopped: done.stopped.as_ref().map(ReportObject::of),
         });
     } else {
-        ui.detail(format!("{}: kernel {kernel}, {instructions} instructions of threads", run.file));
-        reports.iter().chain(&stopped).for_each(|r| ui.line(r.to_string()));
+        ui.detail(format!(
+            "{}: kernel {}, {} instructions of threads",
+            run.file, done.kernel, done.instructions
+        ));
+        done.reports.iter().chain(&done.stopped).for_each(|r| ui.line(r.to_string()));
     }
-    if stopped.is_none() {
-        give(run, &memory, &arrays, ui)?;
+}
+
+fn launch(run: &Run, ui: &Ui) -> Result<Exit, Failure> {
+    let done = interpret(run)?;
+    say(run, &done, ui);
+    if done.stopped.is_none() {
+        give(run, &done.arrays, ui)?;
     }
-    Ok(exit)
+    Ok(done.exit)
 }
 
 /// Bytes of an array. Errors: more than the limit.
@@ -373,15 +456,13 @@ fn exit_of(reports: &[Report], stopped: Option<&Report>) -> Exit {
 }
 
 /// Writes the arrays, or prints them.
-fn give(run: &Run, memory: &Memory, arrays: &[Uploaded], ui: &Ui) -> Result<(), Failure> {
+fn give(run: &Run, arrays: &[Left], ui: &Ui) -> Result<(), Failure> {
     let mut all = Vec::new();
     for a in arrays {
-        let bytes = memory.read(a.address, a.bytes).map_err(|e| Failure::internal(e.to_string()))?;
-        let written = memory.written(a.address, a.bytes).map_err(|e| Failure::internal(e.to_string()))?;
-        if written < a.bytes && !ui.json {
-            ui.note(format!("{}: nothing wrote {} of its {} bytes", a.name, a.bytes - written, a.bytes));
+        if a.unwritten > 0 && !ui.json {
+            ui.note(format!("{}: nothing wrote {} of its {} bytes", a.name, a.unwritten, a.bytes.len()));
         }
-        let buffer: Buffer = buffer_of(a.shape.element_type, bytes);
+        let buffer: Buffer = buffer_of(a.shape.element_type, &a.bytes);
         let array = ArrayLiteral::new(a.shape.dims.clone(), buffer);
         all.push((a.name.clone(), array.ok_or_else(|| Failure::internal("an array of another size"))?));
     }

@@ -1,0 +1,94 @@
+//! Computations of scalars that an instruction applies: comparators, combiners.
+
+use hlo::{ComputationId, ElementType, InstrId, Module, Opcode};
+use hlo_codegen::Unsupported;
+use hlo_codegen::cpu::llvm::{Emit, Error, Result};
+use hlo_codegen::cpu::scalar::Val;
+use hlo_codegen::tape::{Node, NodeId, Op, Tape};
+
+use crate::code::Code;
+
+/// A computation of scalars, as a tape of which the parameters are given.
+pub(super) struct Applied<'m> {
+    tape: Tape<'m>,
+    results: Vec<NodeId>,
+    used: Vec<bool>,
+}
+
+impl<'m> Applied<'m> {
+    /// The computation that `id` applies to scalars of these types. Errors: parameters of other types, or what no kernel computes of scalars.
+    pub(super) fn new(
+        module: &'m Module,
+        id: InstrId,
+        computation: ComputationId,
+        types: &[ElementType],
+    ) -> std::result::Result<Self, Unsupported> {
+        let parameters = module.computation(computation).parameters();
+        let types_of = parameters.iter().flatten().map(|&p| module.instr(p).shape.element_type());
+        if !types_of.eq(types.iter().copied().map(Some)) {
+            return Err(Unsupported::new(module, id, "a computation of other types"));
+        }
+        let mut tape = Tape::new(module);
+        let given: Vec<NodeId> = types.iter().zip(0..).map(|(&ty, n)| tape.given(n, ty)).collect();
+        let results = tape.apply(computation, &given)?;
+        let mut used = vec![false; types.len()];
+        for node in tape.needed(results.iter().copied()) {
+            if let Op::Given { number } = tape.nodes[node as usize].op {
+                used[number as usize] = true;
+            }
+        }
+        Ok(Self { tape, results, used })
+    }
+
+    /// Whether a parameter has a part in any result.
+    pub(super) fn uses(&self, parameter: usize) -> bool {
+        self.used.get(parameter).copied().unwrap_or(false)
+    }
+
+    /// The parameter that the only result is.
+    pub(super) fn selected(&self) -> Option<u32> {
+        match (&self.results[..], self.tape.nodes.get(*self.results.first()? as usize)?) {
+            ([_], Node { op: Op::Given { number }, .. }) => Some(*number),
+            (_, _) => None,
+        }
+    }
+
+    /// The commutative operation of both of two parameters that the only result is.
+    pub(super) fn operation(&self) -> Option<Opcode> {
+        let (&[result], 2) = (&self.results[..], self.used.len()) else { return None };
+        let Op::Elementwise { instr, operands } = &self.tape.nodes[result as usize].op else { return None };
+        let number = |n: &NodeId| match self.tape.nodes[*n as usize].op {
+            Op::Given { number } => Some(number),
+            _ => None,
+        };
+        let [Some(a), Some(b)] = operands.iter().map(number).collect::<Vec<_>>()[..] else { return None };
+        let opcode = self.tape.module.instr(*instr).opcode;
+        let commutes = opcode.commutes(self.tape.nodes[result as usize].ty);
+        (a != b && commutes).then_some(opcode)
+    }
+
+    /// Emits its results for arguments; those that are not used may be missing.
+    pub(super) fn call<'ctx>(
+        &self,
+        e: Emit<'_, 'ctx>,
+        arguments: &[Option<Val<'ctx>>],
+    ) -> Result<Vec<Val<'ctx>>> {
+        let mut code = Code::new(e, &self.tape, &[]);
+        for (argument, number) in arguments.iter().zip(0..) {
+            if let Some(argument) = argument {
+                code.give(number, *argument);
+            }
+        }
+        self.results.iter().map(|&node| code.value(node)).collect()
+    }
+
+    /// The only result.
+    pub(super) fn result<'ctx>(
+        &self,
+        e: Emit<'_, 'ctx>,
+        arguments: &[Option<Val<'ctx>>],
+    ) -> Result<Val<'ctx>> {
+        let results = self.call(e, arguments)?;
+        results.first().copied().ok_or_else(|| Error::Llvm("an applied computation without a result".into()))
+    }
+}

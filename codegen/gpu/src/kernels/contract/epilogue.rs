@@ -1,0 +1,84 @@
+//! What is stored of each element of the result of a contraction: itself, or what a fusion makes of it.
+
+use hlo::InstrId;
+use hlo_codegen::Unsupported;
+use hlo_codegen::cpu::llvm::{Emit, Result, Value};
+use hlo_codegen::cpu::scalar::Val;
+use hlo_codegen::tape::Tape;
+use hlo_codegen::tape::index::{Affine, Index, Space};
+
+use crate::code::Code;
+use crate::kernels::loops::Output;
+use crate::subject::Subject;
+
+/// Variables of the tape: batch, row, and group of neighbouring columns.
+const VARS: [u32; 3] = [0, 1, 2];
+
+/// What is done to some neighbouring columns of a row of the result.
+pub(crate) struct Epilogue<'m> {
+    tape: Tape<'m>,
+    outputs: Vec<Output>,
+    /// How many columns.
+    pub(crate) width: u32,
+}
+
+/// The index of the result of a batch, a row, and a column.
+pub(crate) type ResultIndex<'a> = &'a dyn Fn(&mut Space, [&Affine; 3]) -> Index;
+
+impl<'m> Epilogue<'m> {
+    /// For results of `[batch, rows, columns]`, whose columns are a multiple of the width.
+    pub(crate) fn new(
+        subject: &Subject<'m>,
+        hero: InstrId,
+        [batch, rows, columns]: [i64; 3],
+        width: u32,
+        index: ResultIndex<'_>,
+    ) -> std::result::Result<Self, Unsupported> {
+        let mut tape = subject.tape.clone();
+        let shape = tape.module.instr(hero).shape.expect_array();
+        let batch = tape.space.var(VARS[0], batch);
+        let row = tape.space.var(VARS[1], rows);
+        let group = tape.space.var(VARS[2], columns / i64::from(width));
+        let mut outputs = Vec::new();
+        for c in 0..width {
+            let column = group.times(i64::from(width)).plus(i64::from(c));
+            let index = index(&mut tape.space, [&batch, &row, &column]);
+            let sum = tape.given(c, shape.element_type);
+            tape.bind_at(hero, 0, sum, &index);
+            for root in &subject.roots {
+                let node = tape.node(root.instr, root.leaf, &index)?;
+                let at = tape.space.linear(&index, &root.shape.dims);
+                outputs.push(Output { node, array: root.array, at });
+            }
+        }
+        Ok(Self { tape, outputs, width })
+    }
+
+    /// Stores what is made of elements of the result, one a column. `at`: batch, row and group of columns, each an `i32` or `i64`.
+    pub(crate) fn store<'ctx>(
+        &self,
+        e: Emit<'_, 'ctx>,
+        arguments: &[Value<'ctx>],
+        at: [Value<'ctx>; 3],
+        elements: &[Val<'ctx>],
+    ) -> Result<()> {
+        let mut code = Code::new(e, &self.tape, arguments);
+        for (var, value) in VARS.into_iter().zip(at) {
+            code.set_var(var, value);
+        }
+        for (c, element) in (0..).zip(elements) {
+            code.give(c, *element);
+        }
+        let mut values = Vec::with_capacity(self.outputs.len());
+        for output in &self.outputs {
+            values.push(code.value(output.node)?);
+        }
+        for output in &self.outputs {
+            code.address(output.array, &output.at)?;
+        }
+        for (output, value) in self.outputs.iter().zip(&values) {
+            code.store(value, output.array, &output.at)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+//! What a tiled kernel reads: matrices of rows and terms, in neighbours that lie together in memory.
+
+use hlo::ElementType;
+use hlo_codegen::cpu::llvm::{Emit, Prim, Result, Value};
+
+use super::operand::{Operand, Steps, index_prim};
+
+/// Bytes of the widest access.
+const ACCESS_BYTES: i64 = 16;
+
+/// Along which dimension of a matrix elements are neighbours in memory, and how many are read at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Along {
+    /// Terms of a row.
+    Terms(i64),
+    /// Rows of a term.
+    Rows(i64),
+}
+
+impl Along {
+    /// How many elements are read at once.
+    pub(crate) fn width(self) -> i64 {
+        match self {
+            Along::Terms(n) | Along::Rows(n) => n,
+        }
+    }
+}
+
+/// A batch of matrices.
+pub(crate) trait Source {
+    /// Which argument of the kernel it is.
+    fn argument(&self) -> u32;
+    /// Its element type in memory.
+    fn ty(&self) -> ElementType;
+    /// How it lies in memory. **Invariant:** as many elements as it says, from a multiple of that on, are all inside or all outside of the matrix, are
+    /// consecutive in memory, and the first is aligned to all of them.
+    fn along(&self) -> Along;
+    /// The distance of terms in memory if it is the same everywhere and no element is absent.
+    fn term_stride(&self) -> Option<i64>;
+    /// What is known of a row of a matrix of the batch (both `i32`).
+    fn row<'ctx>(&self, e: &Emit<'_, 'ctx>, batch: Value<'ctx>, row: Value<'ctx>)
+    -> Result<Vec<Value<'ctx>>>;
+    /// The offset, in elements, of a term (an `i32`) of a row, and whether it is there at all if that depends.
+    fn at<'ctx>(
+        &self,
+        e: &Emit<'_, 'ctx>,
+        row: &[Value<'ctx>],
+        term: Value<'ctx>,
+    ) -> Result<(Value<'ctx>, Option<Value<'ctx>>)>;
+}
+
+/// The widest power of two up to what an access has, of which numbers are multiples.
+pub(crate) fn width(bytes: i64, numbers: impl IntoIterator<Item = i64>) -> i64 {
+    let mut width = (ACCESS_BYTES / bytes).max(1);
+    for number in numbers {
+        while number % width != 0 {
+            width /= 2;
+        }
+    }
+    width
+}
+
+/// An operand in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Matrix<'a> {
+    operand: &'a Operand,
+    along: Along,
+    prim: Prim,
+}
+
+impl<'a> Matrix<'a> {
+    /// Of an operand.
+    pub(crate) fn new(operand: &'a Operand) -> Self {
+        let bytes = operand.ty.storage_bytes() as i64;
+        let [batch, rows, terms] = [&operand.batch, &operand.rows, &operand.terms];
+        let strides = |steps: &'a Steps| steps.dims().iter().map(|d| d.1);
+        let outer = |steps: &'a Steps| {
+            let dims = steps.dims();
+            let outer = dims[..dims.len().saturating_sub(1)].iter().map(|d| d.1);
+            outer.chain(dims.last().map(|d| d.0))
+        };
+        let inner = |steps: &Steps| steps.dims().last().map_or(i64::MAX, |d| d.1);
+        let along = if inner(terms) == 1 {
+            Along::Terms(width(bytes, strides(batch).chain(strides(rows)).chain(outer(terms))))
+        } else if inner(rows) == 1 {
+            Along::Rows(width(bytes, strides(batch).chain(strides(terms)).chain(outer(rows))))
+        } else if inner(rows) < inner(terms) {
+            Along::Rows(1)
+        } else {
+            Along::Terms(1)
+        };
+        Self { operand, along, prim: index_prim(operand.elements) }
+    }
+}
+
+impl Source for Matrix<'_> {
+    fn argument(&self) -> u32 {
+        self.operand.argument
+    }
+
+    fn ty(&self) -> ElementType {
+        self.operand.ty
+    }
+
+    fn along(&self) -> Along {
+        self.along
+    }
+
+    fn term_stride(&self) -> Option<i64> {
+        self.operand.terms.stride()
+    }
+
+    fn row<'ctx>(
+        &self,
+        e: &Emit<'_, 'ctx>,
+        batch: Value<'ctx>,
+        row: Value<'ctx>,
+    ) -> Result<Vec<Value<'ctx>>> {
+        let batch = self.operand.batch.offset(e, e.resize(batch, self.prim, false)?)?;
+        let row = self.operand.rows.offset(e, e.resize(row, self.prim, false)?)?;
+        Ok(vec![e.add(batch, row)?])
+    }
+
+    fn at<'ctx>(
+        &self,
+        e: &Emit<'_, 'ctx>,
+        row: &[Value<'ctx>],
+        term: Value<'ctx>,
+    ) -> Result<(Value<'ctx>, Option<Value<'ctx>>)> {
+        let term = self.operand.terms.offset(e, e.resize(term, self.prim, false)?)?;
+        Ok((e.add(row[0], term)?, None))
+    }
+}

@@ -1,0 +1,245 @@
+//! `convolution`: any number of spatial dimensions, feature or batch groups, strides, dilations, padding of either sign, reversal, dimensions in any order.
+//!
+//! **Numerics** (SEMANTICS.md, "Sums"): as for dots, but integers are summed in 64 bits and saturate. Terms in padding and holes are absent, so an
+//! infinity in the kernel makes no NaN there.
+
+use hlo::attrs::AttrKey;
+use hlo::{ElementType, InstrId, Module};
+use hlo_codegen::Unsupported;
+use hlo_codegen::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
+
+use super::contract::epilogue::Epilogue;
+use super::contract::operand::{argument_of, components, index_prim, strides};
+use super::contract::{Words, check_precision, simple};
+use super::{Unit, launch};
+use crate::code;
+use crate::kernel::{Argument, Kernel, Stage};
+use crate::subject::Subject;
+
+/// Positions beyond are not computed with.
+const MAX_POSITION: i64 = 1 << 40;
+
+/// A spatial dimension.
+#[derive(Clone, Debug)]
+pub(super) struct Axis {
+    /// Size of the input, and its stride in memory.
+    pub(super) input: [i64; 2],
+    /// Size of the kernel, and its stride in memory.
+    pub(super) kernel: [i64; 2],
+    /// The result's dimension.
+    pub(super) output_dim: usize,
+    /// Between placements of the window.
+    pub(super) stride: i64,
+    /// Before the first element of the input.
+    pub(super) padding: i64,
+    /// Between elements of the input.
+    pub(super) input_dilation: i64,
+    /// Between elements of the kernel.
+    pub(super) kernel_dilation: i64,
+    /// Whether the kernel is read backwards.
+    pub(super) is_reversed: bool,
+}
+
+/// A convolution.
+#[derive(Clone, Debug)]
+pub(super) struct Convolution {
+    pub(super) words: Words,
+    /// Arguments and element types of input and kernel.
+    pub(super) operands: [(u32, ElementType); 2],
+    pub(super) axes: Vec<Axis>,
+    /// Dimensions of the result, and which of them are batch and feature.
+    pub(super) dims: Vec<i64>,
+    pub(super) batch_dim: usize,
+    pub(super) feature_dim: usize,
+    /// Input features of a group, and strides in input and kernel.
+    pub(super) channels: [i64; 3],
+    /// Strides of the input's batch and the kernel's output feature.
+    pub(super) batch_stride: i64,
+    pub(super) feature_stride: i64,
+    /// Output features of a feature group; how many groups there are.
+    pub(super) feature_groups: [i64; 2],
+    /// Output features of a batch group; batches of one; how many groups there are.
+    pub(super) batch_groups: [i64; 3],
+    /// Elements of input and kernel, whichever has more.
+    pub(super) elements: i64,
+}
+
+impl Convolution {
+    /// Of a `convolution`, in the kernel of an instruction (itself, or a fusion).
+    pub(super) fn of(
+        module: &Module,
+        kernel: InstrId,
+        id: InstrId,
+    ) -> std::result::Result<Self, Unsupported> {
+        check_precision(module, id)?;
+        let instr = module.instr(id);
+        let refuse = |reason: &str| Unsupported::new(module, id, reason);
+        if instr.attrs.sparsity().is_some() {
+            return Err(refuse("sparsity_config"));
+        }
+        let labels = instr.attrs.conv_dims().ok_or_else(|| refuse("no dim_labels"))?;
+        if labels.unknown.iter().any(|unknown| !unknown.is_empty()) {
+            return Err(refuse("dimensions labelled ?"));
+        }
+        let result = instr.shape.expect_array();
+        let (left, l) = argument_of(module, kernel, id, 0)?;
+        let (right, r) = argument_of(module, kernel, id, 1)?;
+        let (ls, rs) = (strides(&l.dims), strides(&r.dims));
+        let at = |d: i64| usize::try_from(d).expect("invariant: the verifier checked dim_labels");
+        let window = instr.attrs.window().map_or(&[][..], |w| &w.dims);
+        let mut axes = Vec::new();
+        for (i, w) in window.iter().enumerate() {
+            let (input, kernel) = (at(labels.input_spatial[i]), at(labels.kernel_spatial[i]));
+            let numbers = [w.stride, w.pad_low, w.base_dilation, w.window_dilation];
+            if numbers.iter().any(|x| x.saturating_abs() >= MAX_POSITION) {
+                return Err(refuse("a window beyond 2^40"));
+            }
+            axes.push(Axis {
+                input: [l.dims[input], ls[input]],
+                kernel: [r.dims[kernel], rs[kernel]],
+                output_dim: at(labels.output_spatial[i]),
+                stride: w.stride.max(1),
+                padding: w.pad_low,
+                input_dilation: w.base_dilation.max(1),
+                kernel_dilation: w.window_dilation.max(1),
+                is_reversed: w.reversal,
+            });
+        }
+        let groups = |key| instr.attrs.int(key).unwrap_or(1).max(1);
+        let (feature_groups, batch_groups) =
+            (groups(AttrKey::FeatureGroupCount), groups(AttrKey::BatchGroupCount));
+        let features = r.dims[at(labels.kernel_output_feature)];
+        let input_feature = at(labels.input_feature);
+        let words = Words::new(l.element_type, r.element_type, result.element_type).saturating();
+        Ok(Self {
+            words,
+            operands: [(left, l.element_type), (right, r.element_type)],
+            axes,
+            dims: result.dims.to_vec(),
+            batch_dim: at(labels.output_batch),
+            feature_dim: at(labels.output_feature),
+            channels: [
+                l.dims[input_feature] / feature_groups,
+                ls[input_feature],
+                rs[at(labels.kernel_input_feature)],
+            ],
+            batch_stride: ls[at(labels.input_batch)],
+            feature_stride: rs[at(labels.kernel_output_feature)],
+            feature_groups: [(features / feature_groups).max(1), feature_groups],
+            batch_groups: [
+                (features / batch_groups).max(1),
+                l.dims[at(labels.input_batch)] / batch_groups,
+                batch_groups,
+            ],
+            elements: l.dims.iter().product::<i64>().max(r.dims.iter().product()),
+        })
+    }
+
+    /// Positions of the window.
+    pub(super) fn window(&self) -> i64 {
+        self.axes.iter().map(|axis| axis.kernel[0]).product()
+    }
+
+    /// Offsets, in elements, of the parts of input and kernel that an element of the result reads. `at`: its index.
+    fn first<'ctx>(&self, e: &Emit<'_, 'ctx>, at: &[Value<'ctx>]) -> Result<[Value<'ctx>; 2]> {
+        let times = |x, factor: i64| e.mul(x, e.i64(factor));
+        let (batch, feature) = (at[self.batch_dim], at[self.feature_dim]);
+        let mut input = times(batch, self.batch_stride)?;
+        let [of_group, groups] = self.feature_groups;
+        if groups > 1 {
+            let group = e.udiv(feature, e.i64(of_group))?;
+            input = e.add(input, times(group, self.channels[0] * self.channels[1])?)?;
+        }
+        let [of_group, batches, groups] = self.batch_groups;
+        if groups > 1 {
+            let group = e.udiv(feature, e.i64(of_group))?;
+            input = e.add(input, times(group, batches * self.batch_stride)?)?;
+        }
+        Ok([input, times(feature, self.feature_stride)?])
+    }
+
+    /// Where position `window` meets the input at an element of the result: whether it does, and offsets in input and kernel. All numbers are `i64`.
+    fn meeting<'ctx>(
+        &self,
+        e: &Emit<'_, 'ctx>,
+        at: &[Value<'ctx>],
+        window: Value<'ctx>,
+    ) -> Result<(Value<'ctx>, [Value<'ctx>; 2])> {
+        let sizes: Vec<i64> = self.axes.iter().map(|axis| axis.kernel[0]).collect();
+        let mut holds = e.bool(true);
+        let (mut input, mut kernel) = (e.i64(0), e.i64(0));
+        for (axis, component) in self.axes.iter().zip(components(e, window, &sizes)?) {
+            let times = |x, factor: i64| if factor == 1 { Ok(x) } else { e.mul(x, e.i64(factor)) };
+            let placed = times(at[axis.output_dim], axis.stride)?;
+            let far = e.add(placed, times(component, axis.kernel_dilation)?)?;
+            let mut position = e.sub(far, e.i64(axis.padding))?;
+            if axis.input_dilation > 1 {
+                let dilation = e.i64(axis.input_dilation);
+                let there = e.icmp(IntPredicate::EQ, e.srem(position, dilation)?, e.i64(0))?;
+                let not_before = e.icmp(IntPredicate::SGE, position, e.i64(0))?;
+                holds = e.and(holds, e.and(there, not_before)?)?;
+                position = e.sdiv(position, dilation)?;
+            }
+            holds = e.and(holds, e.icmp(IntPredicate::ULT, position, e.i64(axis.input[0]))?)?;
+            input = e.add(input, times(position, axis.input[1])?)?;
+            let component = match axis.is_reversed {
+                true => e.sub(e.i64(axis.kernel[0] - 1), component)?,
+                false => component,
+            };
+            kernel = e.add(kernel, times(component, axis.kernel[1])?)?;
+        }
+        Ok((holds, [input, kernel]))
+    }
+}
+
+/// Emits a `convolution`, `hero`, in the kernel of `id`: itself, or a fusion.
+pub(super) fn emit(
+    unit: &Unit<'_, '_>,
+    module: &Module,
+    id: InstrId,
+    hero: InstrId,
+    symbol: &str,
+) -> Result<Kernel> {
+    let subject = Subject::new(module, id)?;
+    let convolution = Convolution::of(module, id, hero)?;
+    let mut kernel = Kernel::default();
+    let threads: i64 = convolution.dims.iter().product();
+    if threads == 0 {
+        return Ok(kernel);
+    }
+    let epilogue = Epilogue::new(&subject, hero, [1, 1, threads], 1, &|space, [_, _, number]| {
+        space.delinear(number, &convolution.dims)
+    })?;
+    let (e, arguments) = unit.begin(symbol, subject.arrays, 0, simple::THREADS)?;
+    let words = &convolution.words;
+    simple::each_thread(&e, threads, index_prim(threads), |thread| {
+        let wide = |x| e.resize(x, Prim::I64, false);
+        let at = components(&e, thread, &convolution.dims)?;
+        let at = at.into_iter().map(wide).collect::<Result<Vec<_>>>()?;
+        let first = convolution.first(&e, &at)?;
+        let [channels, input_step, kernel_step] = convolution.channels;
+        let zero = words.zero(&e).registers();
+        let (from, to) = (e.i64(0), e.i64(convolution.window()));
+        let sum = e.for_carried(from, to, e.i64(1), &zero, |window, carried| {
+            let (holds, offsets) = convolution.meeting(&e, &at, window)?;
+            let [input, weight] = [e.add(first[0], offsets[0])?, e.add(first[1], offsets[1])?];
+            let count = e.select(holds, e.i64(channels), e.i64(0))?;
+            let sum = simple::sum(&e, words, count, &words.of_registers(carried), |channel| {
+                let element = |(argument, ty): (u32, ElementType), first, step: i64| {
+                    let offset = e.add(first, e.mul(channel, e.i64(step))?)?;
+                    code::element(&e, ty, arguments[argument as usize], offset)
+                };
+                let [lhs, rhs] = convolution.operands;
+                Ok([element(lhs, input, input_step)?, element(rhs, weight, kernel_step)?])
+            })?;
+            Ok(sum.registers())
+        })?;
+        let element = words.finish(&e, words.of_registers(&sum))?;
+        let none = e.i32(0);
+        epilogue.store(e, &arguments, [none, none, thread], &[element])
+    })?;
+    let arguments = (0..subject.arrays).map(Argument::Array).collect();
+    let blocks = simple::blocks(threads);
+    kernel.stages.push(Stage::Launch(launch(module, id, symbol, blocks, simple::THREADS, arguments)?));
+    Ok(kernel)
+}

@@ -1,0 +1,183 @@
+//! `dot`, alone or with what a fusion makes of its result.
+
+use hlo::{InstrId, Module};
+use hlo_codegen::Unsupported;
+use hlo_codegen::cpu::llvm::Result;
+use hlo_codegen::tape::index::{Affine, Index, Space};
+
+use super::contract::epilogue::Epilogue;
+use super::contract::operand::{Operand, Parts, Steps, argument_of, index_prim, strides};
+use super::contract::source::Matrix;
+use super::contract::tile::{self, Tiled};
+use super::contract::{Words, check_precision, simple};
+use super::{Unit, launch};
+use crate::code;
+use crate::kernel::{Argument, Kernel, Stage};
+use crate::subject::Subject;
+
+/// A batch of matrix products.
+#[derive(Clone, Debug)]
+pub(super) struct Product {
+    /// The arithmetic.
+    pub(super) words: Words,
+    /// Left and right operand.
+    pub(super) operands: [Operand; 2],
+    /// Sizes: batch, rows, columns.
+    pub(super) extents: [i64; 3],
+    /// Terms of each sum.
+    pub(super) terms: i64,
+    /// Dimensions of the batch, of rows, of columns.
+    dims: [Vec<i64>; 3],
+}
+
+impl Product {
+    /// Of a `dot`, in the kernel of an instruction (itself, or a fusion).
+    pub(super) fn of(
+        module: &Module,
+        kernel: InstrId,
+        id: InstrId,
+    ) -> std::result::Result<Self, Unsupported> {
+        check_precision(module, id)?;
+        let result = module.instr(id).shape.expect_array().element_type;
+        let [(left, l), (right, r)] =
+            [argument_of(module, kernel, id, 0)?, argument_of(module, kernel, id, 1)?];
+        let words = Words::new(l.element_type, r.element_type, result);
+        let [mut lp, mut rp] = [Parts::of(module, id, 0), Parts::of(module, id, 1)];
+        let (ls, rs) = (strides(&l.dims), strides(&r.dims));
+        // Terms may come in any order: that in which they lie in memory.
+        let mut pairs: Vec<(usize, usize)> =
+            lp.contracting.iter().copied().zip(rp.contracting.iter().copied()).collect();
+        pairs.sort_by_key(|&(i, _)| std::cmp::Reverse(ls[i]));
+        (lp.contracting, rp.contracting) = pairs.into_iter().unzip();
+        let sizes = |dims: &[i64], some: &[usize]| some.iter().map(|&d| dims[d]).collect::<Vec<i64>>();
+        let dims = [sizes(&l.dims, &lp.batch), sizes(&l.dims, &lp.free), sizes(&r.dims, &rp.free)];
+        let operand = |argument, shape: &hlo::ArrayShape, strides: &[i64], parts: &Parts| {
+            let steps = |some: &[usize]| Steps::new(some.iter().map(|&d| (shape.dims[d], strides[d])));
+            Operand {
+                argument,
+                ty: shape.element_type,
+                elements: shape.dims.iter().product(),
+                batch: steps(&parts.batch),
+                rows: steps(&parts.free),
+                terms: steps(&parts.contracting),
+            }
+        };
+        let terms = sizes(&l.dims, &lp.contracting).iter().product();
+        let operands = [operand(left, l, &ls, &lp), operand(right, r, &rs, &rp)];
+        let extents = dims.each_ref().map(|d| d.iter().product());
+        Ok(Self { words, operands, extents, terms, dims })
+    }
+
+    /// The index of the result of a batch, a row and a column.
+    fn index(&self, space: &mut Space, at: [&Affine; 3]) -> Index {
+        at.into_iter().zip(&self.dims).flat_map(|(number, dims)| space.delinear(number, dims)).collect()
+    }
+
+    /// What is stored of some neighbouring columns.
+    pub(super) fn epilogue<'m>(
+        &self,
+        subject: &Subject<'m>,
+        hero: InstrId,
+        width: u32,
+    ) -> std::result::Result<Epilogue<'m>, Unsupported> {
+        Epilogue::new(subject, hero, self.extents, width, &|space, at| self.index(space, at))
+    }
+}
+
+/// The kernel that computes a product.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Choice {
+    /// A thread an element.
+    Simple,
+    /// In tiles.
+    Tiled(tile::Plan),
+}
+
+/// Fewer multiply-adds are not worth tiles.
+const MIN_TILED_WORK: i64 = 1 << 12;
+
+fn choose(unit: &Unit<'_, '_>, product: &Product) -> Choice {
+    let [batch, m, n] = product.extents;
+    let terms = product.terms;
+    // Tiles count in 32 bits.
+    let counts = [m, n, terms, batch, batch.saturating_mul(m).saturating_mul(n)];
+    let fits = counts.iter().all(|&x| x < 1 << 30);
+    let work = batch.saturating_mul(m).saturating_mul(n).saturating_mul(terms);
+    if !fits || terms == 0 || work < MIN_TILED_WORK || !tile::has_tiles(product.words.field) {
+        return Choice::Simple;
+    }
+    Choice::Tiled(tile::plan(unit.arch, unit.products, &product.words, product.extents, terms).0)
+}
+
+/// Emits a `dot`, `hero`, in the kernel of `id`: itself, or a fusion.
+pub(super) fn emit(
+    unit: &Unit<'_, '_>,
+    module: &Module,
+    id: InstrId,
+    hero: InstrId,
+    symbol: &str,
+) -> Result<Kernel> {
+    let subject = Subject::new(module, id)?;
+    let product = Product::of(module, id, hero)?;
+    let mut kernel = Kernel::default();
+    if product.extents.contains(&0) {
+        return Ok(kernel);
+    }
+    match choose(unit, &product) {
+        Choice::Simple => emit_simple(unit, module, id, hero, &subject, &product, symbol, &mut kernel)?,
+        Choice::Tiled(plan) => {
+            let [lhs, rhs] = product.operands.each_ref().map(Matrix::new);
+            let tiled = Tiled {
+                words: product.words,
+                sources: [&lhs, &rhs],
+                extents: product.extents,
+                terms: product.terms,
+            };
+            let epilogue = |width| product.epilogue(&subject, hero, width);
+            let arrays = subject.arrays;
+            tile::emit(unit, module, id, symbol, arrays, &tiled, plan, &epilogue, None, &mut kernel)?;
+        }
+    }
+    Ok(kernel)
+}
+
+#[expect(clippy::too_many_arguments, reason = "what a kernel is made of")]
+fn emit_simple(
+    unit: &Unit<'_, '_>,
+    module: &Module,
+    id: InstrId,
+    hero: InstrId,
+    subject: &Subject<'_>,
+    product: &Product,
+    symbol: &str,
+    kernel: &mut Kernel,
+) -> Result<()> {
+    let [batch, m, n] = product.extents;
+    let [lhs, rhs] = &product.operands;
+    let threads = batch * m * n;
+    let prim = index_prim(threads.max(lhs.elements).max(rhs.elements).max(product.terms));
+    let epilogue = product.epilogue(subject, hero, 1)?;
+    let (e, arguments) = unit.begin(symbol, subject.arrays, 0, simple::THREADS)?;
+    simple::each_thread(&e, threads, prim, |thread| {
+        let of = |x: i64| e.int(prim, x.cast_unsigned());
+        let column = e.urem(thread, of(n))?;
+        let rest = e.udiv(thread, of(n))?;
+        let (row, at) = (e.urem(rest, of(m))?, e.udiv(rest, of(m))?);
+        let first =
+            |operand: &Operand, row| e.add(operand.batch.offset(&e, at)?, operand.rows.offset(&e, row)?);
+        let (left, right) = (first(lhs, row)?, first(rhs, column)?);
+        let element = |operand: &Operand, first, term| {
+            let offset = e.add(first, operand.terms.offset(&e, term)?)?;
+            code::element(&e, operand.ty, arguments[operand.argument as usize], offset)
+        };
+        let words = &product.words;
+        let sum = simple::sum(&e, words, of(product.terms), &words.zero(&e), |term| {
+            Ok([element(lhs, left, term)?, element(rhs, right, term)?])
+        })?;
+        epilogue.store(e, &arguments, [at, row, column], &[words.finish(&e, sum)?])
+    })?;
+    let arguments = (0..subject.arrays).map(Argument::Array).collect();
+    let blocks = simple::blocks(threads);
+    kernel.stages.push(Stage::Launch(launch(module, id, symbol, blocks, simple::THREADS, arguments)?));
+    Ok(())
+}

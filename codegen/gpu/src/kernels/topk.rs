@@ -1,0 +1,82 @@
+//! The greatest or least elements of lines and their positions, in order.
+//!
+//! Chunks of a line are sorted in shared memory, and only the first `k` of each are kept, until one chunk is left: candidates stay in the order of their
+//! positions among equals. Where `k` is more than half a chunk the lines are sorted whole. By TOTALORDER, or by a comparator of values, or
+//! of values and positions.
+
+use hlo::attrs::AttrKey;
+use hlo::{ElementType, InstrId, Module, Opcode};
+use hlo_codegen::Unsupported;
+use hlo_codegen::cpu::llvm::Result;
+
+use super::Unit;
+use super::applied::Applied;
+use super::sort::{Area, Order, Place, Sorter};
+use crate::kernel::Kernel;
+
+/// Emits a `topk`, or a custom call that is one.
+pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &str) -> Result<Kernel> {
+    let instr = module.instr(id);
+    let refuse = |why: &str| Unsupported::new(module, id, why);
+    let x = instr.operands().first().and_then(|&o| module.instr(o).shape.as_array());
+    let x = x.ok_or_else(|| refuse("top-k of what is no array"))?;
+    let values = instr.shape.as_tuple().and_then(|t| t.first()?.as_array());
+    let values = values.ok_or_else(|| refuse("top-k without a pair of results"))?;
+    let (Some(&len), Some(&k)) = (x.dims.last(), values.dims.last()) else {
+        return Err(refuse("top-k of a scalar").into());
+    };
+    let indices = instr.shape.as_tuple().and_then(|t| t.get(1)?.element_type());
+    if x.element_type.is_complex() || i32::try_from(len).is_err() || indices != Some(ElementType::S32) {
+        return Err(refuse("top-k of complex numbers, or of 2^31 elements or more").into());
+    }
+    let ty = x.element_type;
+    let comparator = instr.attrs.called_computations().first().copied();
+    let order = match comparator.filter(|_| instr.opcode == Opcode::CustomCall) {
+        None => Order::First { descending: instr.attrs.bool_or(AttrKey::Largest, true) },
+        Some(comparator) => {
+            let types = [ty, ty, ElementType::S32, ElementType::S32];
+            let count = module.computation(comparator).parameters().len();
+            Order::Comparator(Applied::new(module, id, comparator, &types[..count.min(types.len())])?)
+        }
+    };
+    let elements: i64 = x.dims.iter().product();
+    let mut kernel = Kernel::default();
+    if elements == 0 || k == 0 {
+        return Ok(kernel);
+    }
+    let mut sorter = Sorter {
+        unit,
+        module,
+        id,
+        symbol,
+        types: &[ty, ElementType::S32],
+        order: &order,
+        lines: elements / len,
+        arrays: 3,
+        scratch: 3,
+    };
+    let array = |argument: u32| Place::Array { argument, offset: 0 };
+    let mut from = Area { places: vec![array(0), Place::Position], len, stride: 1 };
+    let to = Area { places: vec![array(1), array(2)], len: k, stride: 1 };
+    let slots = sorter.max_slots();
+    let chunk = i64::from(slots);
+    if len > chunk {
+        sorter.arrays += 1;
+    }
+    if 2 * k > chunk {
+        sorter.sort(&mut kernel, &from, &to, 0)?;
+        return Ok(kernel);
+    }
+    // Candidates of a round lie behind those of the one before.
+    let (mut offset, mut round) = (0, 0);
+    while from.len > chunk {
+        let kept = from.len / chunk * k + (from.len % chunk).min(k);
+        let candidates = sorter.area(kept, offset);
+        offset += sorter.area_bytes(kept);
+        sorter.sort_chunks(&mut kernel, &format!("_round{round}"), &from, &candidates, slots, k)?;
+        (from, round) = (candidates, round + 1);
+    }
+    kernel.scratch_bytes = offset;
+    sorter.sort(&mut kernel, &from, &to, offset)?;
+    Ok(kernel)
+}

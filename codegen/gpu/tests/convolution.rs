@@ -1,0 +1,104 @@
+//! Convolutions: any attributes, layouts of dimensions, element types.
+#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
+
+mod support;
+
+use support::{EXACT, Tolerance, check};
+
+/// A program of one `convolution` of operands of these shapes, with these attributes.
+fn convolution(lhs: &str, rhs: &str, result: &str, attributes: &str) -> String {
+    format!(
+        "HloModule m\nENTRY e {{\n  x = {lhs} parameter(0)\n  y = {rhs} parameter(1)\n  ROOT c = {result} convolution(x, y), {attributes}\n}}\n"
+    )
+}
+
+#[test]
+fn any_attributes() {
+    let cases = [
+        (
+            "s32[2,6,7,3]",
+            "s32[3,3,3,4]",
+            "s32[2,6,7,4]",
+            "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
+        ),
+        (
+            "s32[2,3,9,8]",
+            "s32[4,3,3,2]",
+            "s32[2,4,4,5]",
+            "window={size=3x2 stride=2x2 pad=0_0x1_1}, dim_labels=bf01_oi01->bf01",
+        ),
+        (
+            "s32[1,6,7,4]",
+            "s32[3,2,2,6]",
+            "s32[1,8,8,6]",
+            "window={size=3x2 pad=2_2x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=2",
+        ),
+        (
+            "s32[4,6,7,3]",
+            "s32[3,2,3,6]",
+            "s32[2,4,6,6]",
+            "window={size=3x2}, dim_labels=b01f_01io->b01f, batch_group_count=2",
+        ),
+        (
+            "s32[1,5,3]",
+            "s32[3,3,2]",
+            "s32[1,11,2]",
+            "window={size=3 pad=2_2 lhs_dilate=2}, dim_labels=b0f_0io->b0f",
+        ),
+        (
+            "s32[1,9,3]",
+            "s32[3,3,2]",
+            "s32[1,5,2]",
+            "window={size=3 rhs_dilate=2 rhs_reversal=1}, dim_labels=b0f_0io->b0f",
+        ),
+        ("s32[1,9,3]", "s32[3,3,2]", "s32[1,5,2]", "window={size=3 pad=-1_-1}, dim_labels=b0f_0io->b0f"),
+        ("s32[3,4]", "s32[4,2]", "s32[3,2]", "dim_labels=bf_io->bf"),
+        (
+            "s32[3,4,5,2,2]",
+            "s32[2,2,2,3,2]",
+            "s32[2,2,3,5,3]",
+            "window={size=2x2x2 pad=0_0x0_0x1_0}, dim_labels=012bf_012oi->b012f",
+        ),
+        ("s8[1,6,7,3]", "s8[3,3,3,4]", "s8[1,4,5,4]", "window={size=3x3}, dim_labels=b01f_01io->b01f"),
+        ("u8[1,6,7,3]", "u8[3,3,3,4]", "u8[1,4,5,4]", "window={size=3x3}, dim_labels=b01f_01io->b01f"),
+        ("s4[1,6,7,3]", "s4[3,3,3,4]", "s4[1,4,5,4]", "window={size=3x3}, dim_labels=b01f_01io->b01f"),
+        ("s8[1,6,7,3]", "s8[3,3,3,4]", "s32[1,4,5,4]", "window={size=3x3}, dim_labels=b01f_01io->b01f"),
+        ("pred[1,6,7,3]", "pred[2,2,3,4]", "pred[1,5,6,4]", "window={size=2x2}, dim_labels=b01f_01io->b01f"),
+        ("s64[1,6,7,3]", "s64[2,2,3,4]", "s64[1,5,6,4]", "window={size=2x2}, dim_labels=b01f_01io->b01f"),
+    ];
+    for (lhs, rhs, result, attributes) in cases {
+        check(&convolution(lhs, rhs, result, attributes), EXACT);
+    }
+}
+
+#[test]
+fn floats_and_complex_numbers() {
+    // 27 products of at most 4 each.
+    for (ty, tolerance) in [("f32", 1e-5), ("f64", 1e-14), ("bf16", 0.008), ("f16", 0.001), ("c64", 1e-5)] {
+        let text = convolution(
+            &format!("{ty}[2,6,7,3]"),
+            &format!("{ty}[3,3,3,4]"),
+            &format!("{ty}[2,6,7,4]"),
+            "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
+        );
+        check(&text, Tolerance(tolerance));
+    }
+}
+
+/// What is outside of the input is absent: it is no zero that an infinity makes a NaN of.
+#[test]
+fn holes_are_absent() {
+    check(
+        "HloModule m\nENTRY e {\n  x = f32[1,5,2] parameter(0)\n  y = f32[3,2,2] constant({{{1,inf},{2,3}},{{-1,0.5},{2,1}},{{inf,1},{1,-inf}}})\n  ROOT c = f32[1,9,2] convolution(x, y), window={size=3 pad=3_3}, dim_labels=b0f_0io->b0f\n}\n",
+        Tolerance(1e-6),
+    );
+}
+
+#[test]
+fn what_follows_is_in_the_same_kernel() {
+    let program = check(
+        "HloModule m\nENTRY e {\n  x = f32[2,6,7,3] parameter(0)\n  y = f32[3,3,3,4] parameter(1)\n  b = f32[4] parameter(2)\n  c = f32[2,6,7,4] convolution(x, y), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f\n  bb = f32[2,6,7,4] broadcast(b), dimensions={3}\n  s = f32[2,6,7,4] add(c, bb)\n  ROOT t = f32[2,6,7,4] tanh(s)\n}\n",
+        Tolerance(1e-5),
+    );
+    assert_eq!(program.plan.launches(), 1);
+}

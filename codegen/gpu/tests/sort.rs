@@ -1,0 +1,71 @@
+//! Sorts and top-k: types, dimensions, comparators, lengths around what a block sorts.
+#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
+
+mod support;
+
+use hlo_gpu::arch::Arch;
+use support::{EXACT, check, check_on};
+
+/// A sort of `n` operands of a type and of so many positions; `less` is the comparator's root, of `a`, `b` and what else it computes.
+fn sort(ty: &str, dims: &str, dimension: i64, less: &str) -> String {
+    format!(
+        "HloModule m\nless {{\n  a = {ty}[] parameter(0)\n  b = {ty}[] parameter(1)\n  {less}\n}}\nENTRY e {{\n  x = {ty}[{dims}] parameter(0)\n  ROOT s = {ty}[{dims}] sort(x), dimensions={{{dimension}}}, to_apply=less\n}}\n"
+    )
+}
+
+/// A sort of keys of few values with positions beside them.
+fn pairs(ty: &str, dims: &str, dimension: i64, stable: bool) -> String {
+    format!(
+        "HloModule m\nless {{\n  a = {ty}[] parameter(0)\n  b = {ty}[] parameter(1)\n  i = s32[] parameter(2)\n  j = s32[] parameter(3)\n  ROOT l = pred[] compare(a, b), direction=GT\n}}\nENTRY e {{\n  x = {ty}[{dims}] parameter(0)\n  i = s32[{dims}] iota(), iota_dimension={dimension}\n  ROOT s = ({ty}[{dims}], s32[{dims}]) sort(x, i), dimensions={{{dimension}}}, is_stable={stable}, to_apply=less\n}}\n"
+    )
+}
+
+const LESS: &str = "ROOT l = pred[] compare(a, b), direction=LT";
+
+#[test]
+fn lengths_around_blocks() {
+    for len in [1, 2, 3, 31, 33, 1023, 1025, 2048, 2049, 3000, 4097, 5000] {
+        check(&pairs("s32", &len.to_string(), 0, true), EXACT);
+    }
+    check(&sort("f32", "9000", 0, "ROOT l = pred[] compare(a, b), direction=LT, type=TOTALORDER"), EXACT);
+}
+
+#[test]
+fn dimensions() {
+    for (dims, dimension) in
+        [("7,33", 0), ("7,33", 1), ("3,40,5", 1), ("100,3", 1), ("2200,3", 0), ("3,2200", 1), ("0,4", 1)]
+    {
+        check(&pairs("f32", dims, dimension, false), EXACT);
+    }
+}
+
+#[test]
+fn types() {
+    for ty in ["pred", "s8", "u8", "s16", "u32", "s64", "u64", "bf16", "f16", "f64", "f8e4m3fn", "u4"] {
+        check(&sort(ty, "3,70", 1, LESS), EXACT);
+    }
+    let parts = "r = f32[] real(a)\n  q = f32[] real(b)\n  ROOT l = pred[] compare(r, q), direction=LT";
+    check(&sort("c64", "70", 0, parts), EXACT);
+    check(&sort("c64", "2100", 0, parts), EXACT);
+}
+
+#[test]
+fn several_keys() {
+    let text = |n: i64| {
+        format!(
+            "HloModule m\nless {{\n  a = s32[] parameter(0)\n  b = s32[] parameter(1)\n  c = f32[] parameter(2)\n  d = f32[] parameter(3)\n  l = pred[] compare(a, b), direction=LT\n  e = pred[] compare(a, b), direction=EQ\n  m = pred[] compare(c, d), direction=GT\n  n = pred[] and(e, m)\n  ROOT r = pred[] or(l, n)\n}}\nENTRY e {{\n  x = s32[{n}] parameter(0)\n  y = f32[{n}] parameter(1)\n  ROOT s = (s32[{n}], f32[{n}]) sort(x, y), dimensions={{0}}, to_apply=less\n}}\n"
+        )
+    };
+    check(&text(500), EXACT);
+    check_on(&text(4500), Arch::Sm80, EXACT, 3);
+}
+
+#[test]
+fn comparators_that_are_no_order_end() {
+    for n in [500, 5000] {
+        let text = sort("s32", &n.to_string(), 0, "ROOT l = pred[] compare(a, b), direction=NE");
+        let module = support::parse(&text);
+        let program = support::compiled(&module, Arch::Sm90);
+        support::interpreted(&program, &support::arguments(&module, 1));
+    }
+}
