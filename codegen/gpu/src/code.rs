@@ -90,14 +90,14 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         result.map(|()| scope)
     }
 
-    /// Emits something where the values of a scope are known, besides what was given since.
+    /// Emits something where the values of a scope are known, besides what was given and emitted outside of it since.
     pub(crate) fn resumed<T>(
         &mut self,
         scope: &mut Scope<'ctx>,
         f: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
-        let given = self.known.given.clone();
-        scope.0.given.extend(given);
+        scope.0.given.extend(self.known.given.iter().map(|(&number, &value)| (number, value)));
+        scope.0.nodes.extend(self.known.nodes.iter().map(|(&node, &value)| (node, value)));
         std::mem::swap(&mut self.known, &mut scope.0);
         let result = f(self);
         std::mem::swap(&mut self.known, &mut scope.0);
@@ -328,6 +328,51 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
                     at += 1;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Stores values as elements of arrays: those of one array that come one after the other and lie next to each other by one access.
+    pub(crate) fn store_runs(&mut self, stored: &[(Val<'ctx>, u32, Affine)]) -> Result<()> {
+        let tape = self.tape;
+        // Addresses before anything is stored: they may depend on what is read.
+        for (_, array, at) in stored {
+            self.address(*array, at)?;
+        }
+        let mut rest = stored;
+        while let Some(((value, array, first), _)) = rest.split_first() {
+            let of = &tape.arrays[*array as usize];
+            let bytes = of.shape.element_type.storage_bytes() as i64;
+            let is_run = |width: i64| {
+                let run = rest.get(..usize::try_from(width).unwrap_or(usize::MAX));
+                let aligned = first.terms.iter().map(|t| t.1).chain([first.constant]).all(|f| f % width == 0)
+                    && of.offset % (width * bytes).unsigned_abs() == 0;
+                aligned
+                    && run
+                        .is_some_and(|run| (0..).zip(run).all(|(i, r)| r.1 == *array && r.2 == first.plus(i)))
+            };
+            let mut width = MAX_ACCESS_BYTES / bytes;
+            while width > 1 && !is_run(width) {
+                width /= 2;
+            }
+            if width <= 1 {
+                self.store(value, *array, first)?;
+                rest = &rest[1..];
+                continue;
+            }
+            let (run, others) = rest.split_at(width as usize);
+            let mut parts = Vec::new();
+            for (value, ..) in run {
+                parts.extend(value.to_storage(&self.e)?);
+            }
+            let all = self.e.with_lanes(parts.len() as u32);
+            let mut vector = all.poison(self.e.prim_of(parts[0]));
+            for (lane, &part) in (0..).zip(&parts) {
+                vector = all.insert(vector, part, lane)?;
+            }
+            let address = self.address(*array, first)?;
+            all.store(vector, address, (width * bytes) as u32)?;
+            rest = others;
         }
         Ok(())
     }

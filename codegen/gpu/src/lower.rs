@@ -17,6 +17,8 @@ pub enum Family {
     Loop,
     /// Dimensions are folded, with producers and what follows in the same kernel.
     Reduce,
+    /// Rows are reduced, and elements made of what they come to, in one kernel.
+    Rows,
     /// A contraction of two operands.
     Dot,
     /// A convolution.
@@ -253,7 +255,12 @@ fn fusion(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         return Ok(Lowering::Kernel(Family::Scatter));
     }
     let folds = module.instructions(computation).any(|i| hlo_codegen::fusion::is_fold(module, i));
-    Ok(Lowering::Kernel(if folds { Family::Reduce } else { Family::Loop }))
+    let is_rows = module.instr(id).attrs.fusion_kind() == Some(&FusionKind::Custom);
+    Ok(Lowering::Kernel(match (folds, is_rows) {
+        (true, true) => Family::Rows,
+        (true, false) => Family::Reduce,
+        (false, _) => Family::Loop,
+    }))
 }
 
 /// Whether it is what an output fusion is about.

@@ -116,6 +116,24 @@ impl<'m> Fold<'m> {
         })
     }
 
+    /// Of operands and initial values on the tape, one of each for every result, which have these types.
+    pub fn of_nodes(
+        tape: &mut Tape<'m>,
+        combine: Combine<'m>,
+        operands: &[NodeId],
+        initial: &[NodeId],
+        results: &[ElementType],
+        first: u32,
+    ) -> Self {
+        let types: Vec<ElementType> = results.iter().map(|&ty| combine.accumulator(ty)).collect();
+        let mut converted = |nodes: &[NodeId]| -> Vec<NodeId> {
+            nodes.iter().zip(&types).map(|(&node, &ty)| tape.convert(node, ty)).collect()
+        };
+        let (operands, initial) = (converted(operands), converted(initial));
+        let given = (0..types.len() as u32).map(|i| first + i).collect();
+        Self { operands, initial, types, given, combine, ordered: None }
+    }
+
     /// The node of a result, of a type, once emission has given the accumulator.
     pub fn result(&self, tape: &mut Tape<'_>, leaf: usize, ty: ElementType) -> NodeId {
         let node = tape.given(self.given[leaf], self.types[leaf]);

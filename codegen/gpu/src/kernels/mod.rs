@@ -14,12 +14,17 @@ pub mod loops;
 mod ragged_dot;
 mod random;
 mod reduce;
+mod reduce_window;
+mod rows;
 mod scaled_dot;
+mod scan;
 mod scatter;
+mod select_and_scatter;
 mod sort;
 mod threads;
 mod topk;
 mod transpose;
+mod windows;
 
 use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
@@ -77,19 +82,18 @@ pub fn emit(
     family: Family,
     symbol: &str,
 ) -> Result<Kernel> {
-    let missing =
-        |what: &str| Err(Unsupported::new(module, id, format!("there is no kernel for {what}")).into());
     let mut kernel = match family {
         Family::Loop => loops::emit(unit, module, id, symbol)?,
         Family::Reduce => reduce::emit(unit, module, id, symbol)?,
+        Family::Rows => rows::emit(unit, module, id, symbol)?,
         Family::Dot => dot::emit(unit, module, id, lower::hero(module, id), symbol)?,
         Family::Convolution => convolution::emit(unit, module, id, lower::hero(module, id), symbol)?,
         Family::RaggedDot => ragged_dot::emit(unit, module, id, symbol)?,
         Family::ScaledDot => scaled_dot::emit(unit, module, id, symbol)?,
-        Family::ReduceWindow => return missing("windows"),
-        Family::Scan => return missing("scans"),
+        Family::ReduceWindow => reduce_window::emit(unit, module, id, symbol)?,
+        Family::Scan => scan::emit_scan(unit, module, id, symbol)?,
         Family::Scatter => scatter::emit(unit, module, id, symbol)?,
-        Family::SelectAndScatter => return missing("selections"),
+        Family::SelectAndScatter => select_and_scatter::emit(unit, module, id, symbol)?,
         Family::Sort => sort::emit(unit, module, id, symbol)?,
         Family::TopK => topk::emit(unit, module, id, symbol)?,
         Family::Cholesky => linalg::cholesky(unit, module, id, symbol)?,

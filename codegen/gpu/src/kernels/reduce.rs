@@ -177,6 +177,16 @@ pub(super) fn apart<'m>(
     Ok(kernel)
 }
 
+/// Stores what nodes come to, those of one array together.
+pub(super) fn store_outputs(c: &mut Code<'_, '_, '_, '_>, outputs: &[Output]) -> Result<()> {
+    let mut stored = Vec::new();
+    for output in outputs {
+        stored.push((c.value(output.node)?, output.array, output.at.clone()));
+    }
+    stored.sort_by_key(|s| s.1);
+    c.store_runs(&stored)
+}
+
 /// An array in scratch memory, which is the argument after all others.
 pub(super) fn scratch_array(
     tape: &mut Tape<'_>,
@@ -192,7 +202,7 @@ pub(super) fn scratch_array(
 }
 
 /// The least power of two that is not less.
-fn power_from(n: i64) -> i64 {
+pub(super) fn power_from(n: i64) -> i64 {
     n.max(1).unsigned_abs().next_power_of_two().cast_signed()
 }
 
@@ -201,7 +211,7 @@ pub(super) fn power_to(n: i64) -> i64 {
     1 << n.max(1).ilog2()
 }
 
-fn div_up(n: i64, by: i64) -> i64 {
+pub(super) fn div_up(n: i64, by: i64) -> i64 {
     (n + by - 1) / by
 }
 
@@ -650,17 +660,13 @@ impl<'m> Built<'m> {
         e.if_then(leads, || {
             c.scoped(|c| {
                 if !partial.is_empty() {
-                    return partial
-                        .iter()
-                        .zip(&total)
-                        .try_for_each(|((array, at), x)| c.store(x, *array, at));
+                    let stored = partial.iter().zip(&total).map(|((array, at), x)| (*x, *array, at.clone()));
+                    let mut stored: Vec<_> = stored.collect();
+                    stored.sort_by_key(|s| s.1);
+                    return c.store_runs(&stored);
                 }
                 folds.give(c, &total)?;
-                let values = outputs.iter().map(|o| c.value(o.node)).collect::<Result<Vec<_>>>()?;
-                for (output, value) in outputs.iter().zip(&values) {
-                    c.store(value, output.array, &output.at)?;
-                }
-                Ok(())
+                store_outputs(c, outputs)
             })
         })?;
         e.return_void()?;
