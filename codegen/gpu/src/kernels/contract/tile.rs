@@ -59,7 +59,7 @@ const WIDE_TILES: [Tile; 2] = [
 const LANES: [i64; 2] = [4, 8];
 
 /// Seconds that a launch takes of itself, about.
-const LAUNCH_SECONDS: f64 = 3e-6;
+pub(crate) const LAUNCH_SECONDS: f64 = 3e-6;
 
 /// Multiply-adds that a multiprocessor does in a second, about.
 const FMA_PER_SECOND: f64 = 128.0 * 1.7e9;
@@ -98,7 +98,7 @@ pub(crate) trait Repairs {
     ) -> Result<Val<'ctx>>;
 }
 
-fn ceil(a: i64, b: i64) -> i64 {
+pub(crate) fn ceil(a: i64, b: i64) -> i64 {
     (a + b - 1) / b
 }
 
@@ -629,7 +629,7 @@ pub(crate) fn emit<'m>(
 }
 
 /// Emits the kernel that adds the sums of parts, in order; gives its blocks.
-fn emit_sum(
+pub(crate) fn emit_sum(
     unit: &Unit<'_, '_>,
     symbol: &str,
     arrays: u32,
