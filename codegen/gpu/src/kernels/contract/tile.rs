@@ -261,7 +261,11 @@ impl<'s> Loader<'s> {
         term: Value<'ctx>,
     ) -> Result<(Value<'ctx>, Option<Value<'ctx>>)> {
         let row = if self.row_step == 0 { &loading.rows[0] } else { &loading.rows[slot as usize] };
-        let (offset, is_there) = self.source.at(e, row, term)?;
+        let (mut offset, is_there) = self.source.at(e, row, term)?;
+        if let Some(is_there) = is_there {
+            // The first element of the array is read in the place of what is absent.
+            offset = e.select(is_there, offset, e.int(e.prim_of(offset), 0))?;
+        }
         let bytes = self.source.ty().storage_bytes() as i64;
         let offset = e.mul(e.resize(offset, Prim::I64, false)?, e.i64(bytes))?;
         Ok((e.address(loading.array, offset)?, is_there))
@@ -331,10 +335,8 @@ impl<'s> Loader<'s> {
         address: Value<'ctx>,
         is_there: Option<Value<'ctx>>,
     ) -> Result<Vec<Value<'ctx>>> {
-        let Some(is_there) = is_there else { return self.load(e, words, address) };
-        let zero = words.zero(e).registers()[0];
-        let width = self.along.width() as usize;
-        e.if_else(is_there, || self.load(e, words, address), || Ok(vec![zero; width]))
+        let loaded = self.load(e, words, address)?;
+        Self::where_it_holds(e, is_there, loaded)
     }
 
     /// Loads a whole tile.
