@@ -141,7 +141,7 @@ fn products_of_patches() {
         (
             "[2,9,10,8]",
             "[3,3,8,16]",
-            "[2,9,8,16]",
+            "[2,9,10,16]",
             "window={size=3x3 pad=2_2x1_1 rhs_dilate=2x1 rhs_reversal=1x1}, dim_labels=b01f_01io->b01f",
         ),
         ("[2,9,10,8]", "[1,1,8,16]", "[2,9,10,16]", "window={size=1x1}, dim_labels=b01f_01io->b01f"),
