@@ -55,3 +55,16 @@ pub use graph::{DriverGraphs, Graph, Instance, Step};
 pub use memory::Buffer;
 pub use module::{Function, FunctionAttributes, Module};
 pub use stream::{Event, Launch, Stream};
+
+/// What belongs to the driver shows its name alone.
+macro_rules! opaque {
+    ($($name:ident)*) => {
+        $(impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        })*
+    };
+}
+
+opaque! { Driver Device Stream Event Buffer Module Function Graph Instance Step DriverGraphs }
