@@ -31,6 +31,21 @@ pub(crate) struct Folds<'m> {
     pub(crate) partial: bool,
 }
 
+/// The steps of a thread.
+pub(crate) struct Steps<'ctx> {
+    /// The variable that counts them.
+    pub(crate) var: u32,
+    /// The first one, and what they are below.
+    pub(crate) low: Value<'ctx>,
+    pub(crate) high: Value<'ctx>,
+    /// How far they are apart.
+    pub(crate) pace: i64,
+    /// Steps of an iteration.
+    pub(crate) copies: i64,
+    /// Whether there may be others after the last iteration.
+    pub(crate) remain: bool,
+}
+
 /// Values as registers that loops carry.
 pub(crate) fn registers<'ctx>(values: &[Val<'ctx>]) -> Vec<Value<'ctx>> {
     values.iter().flat_map(Val::registers).collect()
@@ -140,6 +155,56 @@ impl<'m> Folds<'m> {
             at += n;
         }
         Ok(all)
+    }
+
+    /// Combines the steps `low`, `low + pace`, ... below `high` into accumulators (registers), `copies` of them an iteration. `remain`: there may be steps after
+    /// the last whole iteration.
+    pub(crate) fn over<'ctx>(
+        &self,
+        c: &mut Code<'_, 'm, '_, 'ctx>,
+        steps: &Steps<'ctx>,
+        accumulators: Vec<Value<'ctx>>,
+    ) -> Result<Vec<Value<'ctx>>> {
+        let &Steps { var, low, high, pace, copies, remain } = steps;
+        let e = c.e;
+        let prim = e.prim_of(low);
+        let int = |n: i64| e.int(prim, n.cast_unsigned());
+        let (mut next, mut carried) = (low, accumulators);
+        if copies > 1 {
+            let last = e.sub(high, int((copies - 1) * pace))?;
+            let all: Vec<_> = [next].into_iter().chain(carried).collect();
+            let all = e.for_carried(next, last, int(copies * pace), &all, |step, all| {
+                c.scoped(|c| {
+                    let mut mine = all[1..].to_vec();
+                    let mut scopes = Vec::new();
+                    for copy in 0..copies {
+                        let at = if copy == 0 { step } else { e.add(step, int(copy * pace))? };
+                        scopes.push(c.begun(|c| {
+                            c.set_var(var, at);
+                            c.load_runs(self.elements())
+                        })?);
+                    }
+                    for mut scope in scopes {
+                        mine = c.resumed(&mut scope, |c| {
+                            Ok(registers(&self.step(c, &self.values(&mine), None)?))
+                        })?;
+                    }
+                    Ok([e.add(step, int(copies * pace))?].into_iter().chain(mine).collect())
+                })
+            })?;
+            next = all[0];
+            carried = all[1..].to_vec();
+        }
+        if copies > 1 && !remain {
+            return Ok(carried);
+        }
+        e.for_carried(next, high, int(pace), &carried, |step, mine| {
+            c.scoped(|c| {
+                c.set_var(var, step);
+                c.load_runs(self.elements())?;
+                Ok(registers(&self.step(c, &self.values(mine), None)?))
+            })
+        })
     }
 
     /// Accumulators combined with accumulators of other elements.

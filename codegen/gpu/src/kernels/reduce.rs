@@ -16,7 +16,7 @@ use hlo_codegen::tape::fold::{Fold, no_order};
 use hlo_codegen::tape::index::{Affine, Index};
 use hlo_codegen::tape::{ALWAYS, Bound, Op, Tape, array_leaves};
 
-use super::folds::{Folds, Item, registers};
+use super::folds::{Folds, Item, Steps, registers};
 use super::loops::{self, Output};
 use super::{Unit, launch};
 use crate::arch::{MAX_THREADS, WARP};
@@ -611,41 +611,9 @@ impl<'m> Built<'m> {
             while copies > 1 && chunk_steps < copies * pace {
                 copies /= 2;
             }
-            let mut next = e.add(low, row)?;
-            if copies > 1 {
-                let last = e.sub(high, int((copies - 1) * pace))?;
-                let all: Vec<_> = [next].into_iter().chain(carried).collect();
-                let all = e.for_carried(next, last, int(copies * pace), &all, |step, all| {
-                    c.scoped(|c| {
-                        let mut mine = all[1..].to_vec();
-                        let mut scopes = Vec::new();
-                        for copy in 0..copies {
-                            let at = if copy == 0 { step } else { e.add(step, int(copy * pace))? };
-                            scopes.push(c.begun(|c| {
-                                c.set_var(STEP, at);
-                                c.load_runs(folds.elements())
-                            })?);
-                        }
-                        for mut scope in scopes {
-                            mine = c.resumed(&mut scope, |c| {
-                                Ok(registers(&folds.step(c, &folds.values(&mine), None)?))
-                            })?;
-                        }
-                        Ok([e.add(step, int(copies * pace))?].into_iter().chain(mine).collect())
-                    })
-                })?;
-                next = all[0];
-                carried = all[1..].to_vec();
-            }
-            if chunk_steps % (copies * pace) != 0 || steps % chunk_steps != 0 || copies == 1 {
-                carried = e.for_carried(next, high, int(pace), &carried, |step, mine| {
-                    c.scoped(|c| {
-                        c.set_var(STEP, step);
-                        c.load_runs(folds.elements())?;
-                        Ok(registers(&folds.step(c, &folds.values(mine), None)?))
-                    })
-                })?;
-            }
+            let low = e.add(low, row)?;
+            let remain = chunk_steps % (copies * pace) != 0 || steps % chunk_steps != 0;
+            carried = folds.over(c, &Steps { var: STEP, low, high, pace, copies, remain }, carried)?;
         }
         let total = folds.values(&carried);
         let shared = format!("{symbol}_shared");

@@ -316,11 +316,13 @@ impl<'m> Scan<'m> {
                 let before = self.folds.values(before);
                 let prefix = apply(e, self.combine(), &before, &[inclusive])?;
                 e.if_then(exists, || {
+                    let mut stored = Vec::new();
                     for (value, at) in running.iter().zip(&self.places) {
-                        let value = apply(e, self.combine(), &prefix, &[*value])?;
-                        self.store(c, &value[0], at)?;
+                        let value = apply(e, self.combine(), &prefix, &[*value])?[0];
+                        stored.push((scalar::convert(&e, value, self.ty)?, self.result, at.clone()));
                     }
-                    Ok(())
+                    stored.sort_by_key(|s| s.2.constant);
+                    c.store_runs(&stored)
                 })?;
                 Ok(registers(&apply(e, self.combine(), &before, &[total])?))
             })
