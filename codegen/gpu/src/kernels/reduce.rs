@@ -136,6 +136,7 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
                 kernel.scratch_bytes = scratch;
                 return Ok(kernel);
             }
+            Err(why) if module.instr(id).opcode != Opcode::Fusion => return Err(why.into()),
             // What it refuses may be computed one after the other.
             Err(_) => {}
         }
