@@ -12,7 +12,7 @@ use hlo_codegen::Unsupported;
 use hlo_codegen::cpu::llvm::{Axis, IntPredicate, Prim, Result, Special};
 use hlo_codegen::fusion::folds::{self as spaces, Space};
 use hlo_codegen::fusion::is_fold;
-use hlo_codegen::tape::fold::{Fold, no_order};
+use hlo_codegen::tape::fold::{Fold, wide_extremes};
 use hlo_codegen::tape::index::{Affine, Index};
 use hlo_codegen::tape::{ALWAYS, Bound, Op, Tape, array_leaves};
 
@@ -280,14 +280,14 @@ fn scheme(sizes: Sizes, near: Neighbours, is_inner: bool, (accumulators, bytes):
             kept /= 2;
         }
         let units = results / kept;
-        let mut rows = (THREADS / i64::from(WARP)).min(power_to(terms / STEPS));
+        let mut lanes = power_from(units).min(i64::from(WARP));
+        let mut rows = (THREADS / lanes).min(power_to(terms / STEPS));
+        // Where columns alone keep the device busy, threads have one each.
         while rows > 1 && units * (rows / 2) >= BUSY_THREADS {
             rows /= 2;
         }
-        let mut lanes = power_from(units).min(THREADS / rows);
-        if units >= i64::from(WARP) && units.saturating_mul(rows) < BUSY_THREADS {
-            lanes = i64::from(WARP);
-            rows = (THREADS / lanes).min(power_to(terms / STEPS));
+        while lanes * rows * 2 <= THREADS && lanes * 2 <= power_from(units) {
+            lanes *= 2;
         }
         while rows > 1 && lanes * rows * kept * bytes > SHARED_BYTES {
             rows /= 2;
@@ -396,7 +396,7 @@ impl<'m> Group<'_, 'm> {
                 }
                 for (n, &(reduce, _)) in self.reductions.iter().enumerate() {
                     let first = if term == 0 { given } else { 0 };
-                    let mut fold = Fold::new(&mut tape, self.id, reduce, &index, first, no_order)?;
+                    let mut fold = Fold::new(&mut tape, self.id, reduce, &index, first, wide_extremes)?;
                     let element = std::mem::take(&mut fold.operands);
                     if term == 0 {
                         given += fold.given.len() as u32;

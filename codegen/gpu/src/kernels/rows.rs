@@ -9,7 +9,7 @@ use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
 use hlo_codegen::cpu::llvm::{Axis, IntPredicate, Prim, Result, Special, Value};
 use hlo_codegen::fusion::folds as spaces;
-use hlo_codegen::tape::fold::{Fold, no_order};
+use hlo_codegen::tape::fold::{Fold, wide_extremes};
 use hlo_codegen::tape::index::{Affine, Index};
 use hlo_codegen::tape::{NodeId, Op, Tape};
 use rustc_hash::FxHashMap;
@@ -124,7 +124,7 @@ fn build<'m>(
         for inner in &at_elements {
             let mut at = result_at.clone();
             at.extend(tape.space.reshape(inner, inner_dims, own_row));
-            let mut fold = Fold::new(&mut tape, id, reduction, &at, given, no_order)?;
+            let mut fold = Fold::new(&mut tape, id, reduction, &at, given, wide_extremes)?;
             let element = std::mem::take(&mut fold.operands);
             match &mut item {
                 Some(item) => item.elements.push(element),
