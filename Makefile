@@ -1,6 +1,6 @@
 # The two commands: `make demo` runs a real JAX training step, `make test` runs all tests. Both install what is missing
 # (Debian, Ubuntu). The others are for people who work on the project.
-.PHONY: demo test test-jax test-proto-peer test-ptxas setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
+.PHONY: demo test test-jax test-proto-peer test-ptxas prepare-cuda test-cuda bench-cuda setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
 export PATH := $(PATH):$(HOME)/.cargo/bin
 CARGO ?= cargo
 # Programs are built for a fixed baseline (.cargo/config.toml); a machine below it builds for the oldest one. Same bits.
@@ -49,6 +49,20 @@ PTXAS ?= $(CURDIR)/target/ptxas/nvidia/cuda_nvcc/bin/ptxas
 test-ptxas: setup
 	test -x $(PTXAS) || { $(PYTHON) -m pip install --quiet --no-deps --target target/ptxas $(PTXAS_WHEEL) && chmod +x $(PTXAS); }
 	HLO_PTXAS=$(PTXAS) $(CARGO) test --workspace --locked --lib -- --ignored --nocapture ptxas
+
+# Programs on a GPU (docs/gpu.md): a folder for a machine that has one and nothing else, made on any; and what to do there. CUDA_CASES are recorded cases, CUDA_PROGRAMS are timed.
+CUDA_ARCH ?= sm_90
+CUDA_FOLDER ?= target/cuda
+CUDA_CASES ?= conformance/corpus $(wildcard ../shared/corpus/jax)
+CUDA_PROGRAMS ?= $(wildcard ../shared/bench/*.hlo) docs/demo/train_step.hlo
+prepare-cuda: setup
+	$(CARGO) build --release --locked -p hlo-conformance --bins
+	$(CARGO) build --release --locked -p hlo-conformance --bin hlo --no-default-features --features cuda --target-dir target/cuda-only
+	conformance/cuda/prepare target/release/hlo target/cuda-only/release/hlo $(CUDA_FOLDER) $(CUDA_ARCH) $(CUDA_CASES) -- $(CUDA_PROGRAMS)
+test-cuda: prepare-cuda
+	$(CUDA_FOLDER)/run test
+bench-cuda: prepare-cuda
+	$(CUDA_FOLDER)/run bench
 
 setup:
 	@bash .ci/setup

@@ -47,7 +47,9 @@ static LOADING: Mutex<()> = Mutex::new(());
 /// What a failure of the loader is: names with a zero in them are none.
 fn code(error: &libloading::Error) -> Code {
     match error {
-        libloading::Error::InteriorZeroElements => Code::InvalidArgument,
+        libloading::Error::CreateCString { .. } | libloading::Error::CreateCStringWithTrailing { .. } => {
+            Code::InvalidArgument
+        }
         _ => Code::NotFound,
     }
 }

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use hlo::attrs::AttrKey;
 use hlo::{ComputationId, ElementType, InstrId, Module};
 use hlo_codegen::buffers::{Assigned, Copy, Slice, When, control_computations};
+use hlo_codegen::passes::trip_count::known_trip_count;
 use rustc_hash::FxHashMap;
 
 use crate::kernel::{self, Kernel, Stage};
@@ -86,7 +87,8 @@ impl Writer<'_> {
                 let root = computation(AttrKey::Condition).map(|c| self.module.root(c));
                 let predicate = root.map(|root| self.assigned.slice_of(root, 0)).unwrap_or_default();
                 let body = self.part(computation(AttrKey::Body), Some(When::AfterBody(id)));
-                Action::While { condition, predicate, body }
+                let iterations = known_trip_count(self.module, id);
+                Action::While { condition, predicate, body, iterations }
             }
             Some(Lowering::Conditional) => {
                 let branches = control_computations(self.module, id).into_iter().zip(0..);

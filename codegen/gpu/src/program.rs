@@ -60,6 +60,8 @@ pub enum Action {
         predicate: Slice,
         /// Computes the next state, in the place of this one.
         body: Plan,
+        /// How many iterations there are, where that is known: then nothing is read back, and the condition is not computed.
+        iterations: Option<u64>,
     },
     /// Runs one of the branches.
     Conditional {

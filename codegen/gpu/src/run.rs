@@ -190,21 +190,30 @@ impl Run<'_> {
             match &step.action {
                 // Done above.
                 Action::Launch(_) | Action::Copy { .. } | Action::Fill { .. } => {}
-                Action::While { condition, predicate, body } => loop {
-                    self.plan(condition)?;
-                    let what = format!("the predicate of `{}`", step.name);
-                    if self.device.read(*predicate, &what)?.first().is_none_or(|&b| b == 0) {
-                        break;
+                Action::While { condition, predicate, body, iterations } => {
+                    let mut done = 0;
+                    loop {
+                        let goes_on = match iterations {
+                            Some(iterations) => done < *iterations,
+                            None => {
+                                self.plan(condition)?;
+                                let what = format!("the predicate of `{}`", step.name);
+                                self.device.read(*predicate, &what)?.first().is_some_and(|&b| b != 0)
+                            }
+                        };
+                        if !goes_on {
+                            break;
+                        }
+                        self.plan(body)?;
+                        done += 1;
+                        let left = self.steps.checked_sub(1);
+                        self.steps = left.ok_or_else(|| {
+                            let message =
+                                format!("the loop `{}` takes more iterations than it may", step.name);
+                            RunError::OutOfFuel(message)
+                        })?;
                     }
-                    self.plan(body)?;
-                    let left = self.steps.checked_sub(1);
-                    self.steps = left.ok_or_else(|| {
-                        RunError::OutOfFuel(format!(
-                            "the loop `{}` takes more iterations than it may",
-                            step.name
-                        ))
-                    })?;
-                },
+                }
                 Action::Conditional { selector, is_predicate, branches } => {
                     let what = format!("the selector of `{}`", step.name);
                     let bytes = self.device.read(*selector, &what)?;

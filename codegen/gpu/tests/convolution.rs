@@ -3,7 +3,8 @@
 
 mod support;
 
-use support::{EXACT, Tolerance, check};
+use hlo_gpu::compile::{Options, Products};
+use support::{EXACT, Tolerance, check, check_with};
 
 /// A program of one `convolution` of operands of these shapes, with these attributes.
 fn convolution(lhs: &str, rhs: &str, result: &str, attributes: &str) -> String {
@@ -101,4 +102,78 @@ fn what_follows_is_in_the_same_kernel() {
         Tolerance(1e-5),
     );
     assert_eq!(program.plan.launches(), 1);
+}
+
+/// As products of patches: in tiles of every size, in parts, on tensor cores, with features last or not, groups, reversal, dilation.
+#[test]
+fn products_of_patches() {
+    let cases = [
+        (
+            "[2,9,10,8]",
+            "[3,3,8,16]",
+            "[2,9,10,16]",
+            "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
+        ),
+        (
+            "[2,9,10,6]",
+            "[3,3,6,10]",
+            "[2,4,5,10]",
+            "window={size=3x3 stride=2x2 pad=0_0x1_1}, dim_labels=b01f_01io->b01f",
+        ),
+        (
+            "[2,6,9,10]",
+            "[10,6,3,3]",
+            "[2,10,9,10]",
+            "window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01",
+        ),
+        (
+            "[2,9,10,16]",
+            "[3,3,8,16]",
+            "[2,7,8,16]",
+            "window={size=3x3}, dim_labels=b01f_01io->b01f, feature_group_count=2",
+        ),
+        (
+            "[4,9,10,8]",
+            "[3,3,8,16]",
+            "[2,7,8,16]",
+            "window={size=3x3}, dim_labels=b01f_01io->b01f, batch_group_count=2",
+        ),
+        (
+            "[2,9,10,8]",
+            "[3,3,8,16]",
+            "[2,9,10,16]",
+            "window={size=3x3 pad=2_2x1_1 rhs_dilate=2x1 rhs_reversal=1x1}, dim_labels=b01f_01io->b01f",
+        ),
+        ("[2,9,10,8]", "[1,1,8,16]", "[2,9,10,16]", "window={size=1x1}, dim_labels=b01f_01io->b01f"),
+        ("[3,40,8]", "[5,8,16]", "[3,40,16]", "window={size=5 pad=2_2}, dim_labels=b0f_0io->b0f"),
+    ];
+    let options = |tile, split| Options {
+        products: Products { tile: Some(tile), split: Some(split), ..Products::default() },
+        ..Options::default()
+    };
+    for (i, (lhs, rhs, result, attributes)) in cases.into_iter().enumerate() {
+        let of = |ty: &str, out: &str| {
+            convolution(&format!("{ty}{lhs}"), &format!("{ty}{rhs}"), &format!("{out}{result}"), attributes)
+        };
+        check_with(&of("s32", "s32"), &options(32, 1), EXACT, 2);
+        // At most 72 products of at most 4 each.
+        check_with(&of("f32", "f32"), &options([32, 64, 128][i % 3], 1), Tolerance(2e-5), 3);
+        check_with(&of("f32", "f32"), &options(32, 3), Tolerance(2e-5), 4);
+        check_with(&of("bf16", "f32"), &options([64, 128][i % 2], 1), Tolerance(4e-5), 5);
+        check_with(&of("f16", "f16"), &options(64, 2), Tolerance(0.001), 6);
+    }
+}
+
+#[test]
+fn holes_in_patches_are_absent() {
+    for ty in ["f32", "bf16"] {
+        // Infinities where the window is outside of the input at the border.
+        let text = format!(
+            "HloModule m\nENTRY e {{\n  x = {ty}[2,16,8] parameter(0)\n  y = {ty}[3,8,8] parameter(1)\n  i = s32[3,8,8] iota(), iota_dimension=0\n  z = s32[] constant(0)\n  zz = s32[3,8,8] broadcast(z), dimensions={{}}\n  p = pred[3,8,8] compare(i, zz), direction=EQ\n  inf = {ty}[] constant(inf)\n  ii = {ty}[3,8,8] broadcast(inf), dimensions={{}}\n  k = {ty}[3,8,8] select(p, ii, y)\n  ROOT c = {ty}[2,16,8] convolution(x, k), window={{size=3 pad=1_1}}, dim_labels=b0f_0io->b0f\n}}\n"
+        );
+        for split in [1, 2] {
+            let products = Products { split: Some(split), ..Products::default() };
+            check_with(&text, &Options { products, ..Options::default() }, Tolerance(0.008), 1);
+        }
+    }
 }

@@ -266,3 +266,55 @@ fn batches_and_dimensions_apart() {
         9,
     );
 }
+
+/// Sums on tensor cores are truncated, of each 16 terms: twice the bound of rounded ones.
+fn truncated(k: u32) -> Tolerance {
+    Tolerance(2.0 * single(k).0)
+}
+
+#[test]
+fn tensor_cores() {
+    for arch in [Arch::Sm80, Arch::Sm90] {
+        for (tile, sizes) in [
+            (256, [[128, 64, 256], [136, 72, 264]].as_slice()),
+            (128, &[[128, 128, 128], [72, 40, 136], [200, 24, 24]]),
+            (64, &[[64, 64, 64], [8, 200, 72]]),
+        ] {
+            for &size in sizes {
+                for (i, layout) in LAYOUTS.into_iter().enumerate() {
+                    let options = Options { arch, ..tiled(tile, 1) };
+                    let ty = if i % 2 == 0 { "bf16" } else { "f16" };
+                    let text = product(ty, size, layout, "f32");
+                    let program = check_with(&text, &options, truncated(size[1] as u32), 10);
+                    let ptx = program.ptx.join("\n");
+                    for (part, is_wanted) in [("mma.sync", true), ("cp.async", true), (".local", false)] {
+                        assert_eq!(
+                            ptx.contains(part),
+                            is_wanted,
+                            "{part} {tile} {arch}
+{text}
+{ptx}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+    for split in [2, 5] {
+        let text = product("bf16", [40, 328, 24], LAYOUTS[1], "bf16");
+        assert_eq!(check_with(&text, &tiled(64, split), HALF, 11).plan.launches(), 2);
+    }
+    // Odd columns, batches.
+    check_with(&product("f16", [24, 64, 33], LAYOUTS[1], "f16"), &tiled(64, 1), Tolerance(0.001), 12);
+    check_with(
+        &dot(
+            "bf16[3,40,64]",
+            "bf16[3,64,48]",
+            "f32[3,40,48]",
+            "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}",
+        ),
+        &tiled(64, 1),
+        truncated(64),
+        12,
+    );
+}

@@ -77,6 +77,7 @@ const FUSION: &[&str] = &[
 
 /// Fusions for GPUs, in order.
 const GPU_FUSION: &[&str] = &[
+    "while-loop-trip-count-annotator",
     "reduce-simplifier",
     "degenerate-dimensions",
     "algebraic-simplifier",

@@ -48,6 +48,7 @@ mod shardings;
 mod sort;
 mod stacks;
 mod transpose_folding;
+pub mod trip_count;
 mod tuples;
 mod while_loop;
 mod while_motion;
@@ -269,6 +270,11 @@ pub const DECLARED: &[Declared] = &[
         name: "while-loop-simplifier",
         doc: "loops that never run or run once, and carried values that nothing looks at",
         run: while_loop::run,
+    },
+    Declared {
+        name: "while-loop-trip-count-annotator",
+        doc: "how many iterations a loop makes, in its backend configuration",
+        run: trip_count::run,
     },
     Declared {
         name: "while-loop-unroller",

@@ -85,7 +85,10 @@ fn compile(
     arch: Arch,
     opt_level: u8,
 ) -> Result<hlo_gpu::compilation::Compilation, CompileError> {
-    hlo_gpu::compile::compile(module, &hlo_gpu::compile::Options { arch, opt_level, threads: 0 })
+    hlo_gpu::compile::compile(
+        module,
+        &hlo_gpu::compile::Options { arch, opt_level, ..hlo_gpu::compile::Options::default() },
+    )
 }
 
 #[cfg(not(feature = "llvm"))]

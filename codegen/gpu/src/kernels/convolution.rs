@@ -2,11 +2,16 @@
 //!
 //! **Numerics** (SEMANTICS.md, "Sums"): as for dots, but integers are summed in 64 bits and saturate. Terms in padding and holes are absent, so an
 //! infinity in the kernel makes no NaN there.
+//!
+//! Most are products of matrices ([`patches`]); a thread computes an element of the others: those of a dilated input, and of few features a group.
+
+mod patches;
 
 use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId, Module};
 use hlo_codegen::Unsupported;
 use hlo_codegen::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
+use hlo_codegen::cpu::scalar::Val;
 
 use super::contract::epilogue::Epilogue;
 use super::contract::operand::{argument_of, components, index_prim, strides};
@@ -15,62 +20,59 @@ use super::{Unit, launch};
 use crate::code;
 use crate::kernel::{Argument, Kernel, Stage};
 use crate::subject::Subject;
+use patches::Patched;
 
 /// Positions beyond are not computed with.
 const MAX_POSITION: i64 = 1 << 40;
 
 /// A spatial dimension.
 #[derive(Clone, Debug)]
-pub(super) struct Axis {
+struct Axis {
     /// Size of the input, and its stride in memory.
-    pub(super) input: [i64; 2],
+    input: [i64; 2],
     /// Size of the kernel, and its stride in memory.
-    pub(super) kernel: [i64; 2],
+    kernel: [i64; 2],
     /// The result's dimension.
-    pub(super) output_dim: usize,
+    output_dim: usize,
     /// Between placements of the window.
-    pub(super) stride: i64,
+    stride: i64,
     /// Before the first element of the input.
-    pub(super) padding: i64,
+    padding: i64,
     /// Between elements of the input.
-    pub(super) input_dilation: i64,
+    input_dilation: i64,
     /// Between elements of the kernel.
-    pub(super) kernel_dilation: i64,
+    kernel_dilation: i64,
     /// Whether the kernel is read backwards.
-    pub(super) is_reversed: bool,
+    is_reversed: bool,
 }
 
 /// A convolution.
 #[derive(Clone, Debug)]
-pub(super) struct Convolution {
-    pub(super) words: Words,
+struct Convolution {
+    words: Words,
     /// Arguments and element types of input and kernel.
-    pub(super) operands: [(u32, ElementType); 2],
-    pub(super) axes: Vec<Axis>,
+    operands: [(u32, ElementType); 2],
+    axes: Vec<Axis>,
     /// Dimensions of the result, and which of them are batch and feature.
-    pub(super) dims: Vec<i64>,
-    pub(super) batch_dim: usize,
-    pub(super) feature_dim: usize,
+    dims: Vec<i64>,
+    batch_dim: usize,
+    feature_dim: usize,
     /// Input features of a group, and strides in input and kernel.
-    pub(super) channels: [i64; 3],
+    channels: [i64; 3],
     /// Strides of the input's batch and the kernel's output feature.
-    pub(super) batch_stride: i64,
-    pub(super) feature_stride: i64,
+    batch_stride: i64,
+    feature_stride: i64,
     /// Output features of a feature group; how many groups there are.
-    pub(super) feature_groups: [i64; 2],
+    feature_groups: [i64; 2],
     /// Output features of a batch group; batches of one; how many groups there are.
-    pub(super) batch_groups: [i64; 3],
-    /// Elements of input and kernel, whichever has more.
-    pub(super) elements: i64,
+    batch_groups: [i64; 3],
+    /// Elements of input and kernel.
+    elements: [i64; 2],
 }
 
 impl Convolution {
     /// Of a `convolution`, in the kernel of an instruction (itself, or a fusion).
-    pub(super) fn of(
-        module: &Module,
-        kernel: InstrId,
-        id: InstrId,
-    ) -> std::result::Result<Self, Unsupported> {
+    fn of(module: &Module, kernel: InstrId, id: InstrId) -> std::result::Result<Self, Unsupported> {
         check_precision(module, id)?;
         let instr = module.instr(id);
         let refuse = |reason: &str| Unsupported::new(module, id, reason);
@@ -131,12 +133,12 @@ impl Convolution {
                 l.dims[at(labels.input_batch)] / batch_groups,
                 batch_groups,
             ],
-            elements: l.dims.iter().product::<i64>().max(r.dims.iter().product()),
+            elements: [l.dims.iter().product(), r.dims.iter().product()],
         })
     }
 
     /// Positions of the window.
-    pub(super) fn window(&self) -> i64 {
+    fn window(&self) -> i64 {
         self.axes.iter().map(|axis| axis.kernel[0]).product()
     }
 
@@ -192,6 +194,37 @@ impl Convolution {
     }
 }
 
+impl Convolution {
+    /// The sum of an element of the result. `at`: its index, all `i64`.
+    fn sum<'ctx>(
+        &self,
+        e: &Emit<'_, 'ctx>,
+        arguments: &[Value<'ctx>],
+        at: &[Value<'ctx>],
+    ) -> Result<Val<'ctx>> {
+        let words = &self.words;
+        let first = self.first(e, at)?;
+        let [channels, input_step, kernel_step] = self.channels;
+        let zero = words.zero(e).registers();
+        let (from, to) = (e.i64(0), e.i64(self.window()));
+        let sum = e.for_carried(from, to, e.i64(1), &zero, |window, carried| {
+            let (holds, offsets) = self.meeting(e, at, window)?;
+            let [input, weight] = [e.add(first[0], offsets[0])?, e.add(first[1], offsets[1])?];
+            let count = e.select(holds, e.i64(channels), e.i64(0))?;
+            let sum = simple::sum(e, words, count, &words.of_registers(carried), |channel| {
+                let element = |(argument, ty): (u32, ElementType), first, step: i64| {
+                    let offset = e.add(first, e.mul(channel, e.i64(step))?)?;
+                    code::element(e, ty, arguments[argument as usize], offset)
+                };
+                let [lhs, rhs] = self.operands;
+                Ok([element(lhs, input, input_step)?, element(rhs, weight, kernel_step)?])
+            })?;
+            Ok(sum.registers())
+        })?;
+        Ok(words.of_registers(&sum))
+    }
+}
+
 /// Emits a `convolution`, `hero`, in the kernel of `id`: itself, or a fusion.
 pub(super) fn emit(
     unit: &Unit<'_, '_>,
@@ -207,36 +240,20 @@ pub(super) fn emit(
     if threads == 0 {
         return Ok(kernel);
     }
+    if let Some(product) = Patched::new(&convolution) {
+        product.emit(unit, module, id, hero, &subject, symbol, &mut kernel)?;
+        return Ok(kernel);
+    }
     let epilogue = Epilogue::new(&subject, hero, [1, 1, threads], 1, &|space, [_, _, number]| {
         space.delinear(number, &convolution.dims)
     })?;
     let (e, arguments) = unit.begin(symbol, subject.arrays, 0, simple::THREADS)?;
-    let words = &convolution.words;
     simple::each_thread(&e, threads, index_prim(threads), |thread| {
-        let wide = |x| e.resize(x, Prim::I64, false);
         let at = components(&e, thread, &convolution.dims)?;
-        let at = at.into_iter().map(wide).collect::<Result<Vec<_>>>()?;
-        let first = convolution.first(&e, &at)?;
-        let [channels, input_step, kernel_step] = convolution.channels;
-        let zero = words.zero(&e).registers();
-        let (from, to) = (e.i64(0), e.i64(convolution.window()));
-        let sum = e.for_carried(from, to, e.i64(1), &zero, |window, carried| {
-            let (holds, offsets) = convolution.meeting(&e, &at, window)?;
-            let [input, weight] = [e.add(first[0], offsets[0])?, e.add(first[1], offsets[1])?];
-            let count = e.select(holds, e.i64(channels), e.i64(0))?;
-            let sum = simple::sum(&e, words, count, &words.of_registers(carried), |channel| {
-                let element = |(argument, ty): (u32, ElementType), first, step: i64| {
-                    let offset = e.add(first, e.mul(channel, e.i64(step))?)?;
-                    code::element(&e, ty, arguments[argument as usize], offset)
-                };
-                let [lhs, rhs] = convolution.operands;
-                Ok([element(lhs, input, input_step)?, element(rhs, weight, kernel_step)?])
-            })?;
-            Ok(sum.registers())
-        })?;
-        let element = words.finish(&e, words.of_registers(&sum))?;
+        let at = at.into_iter().map(|x| e.resize(x, Prim::I64, false)).collect::<Result<Vec<_>>>()?;
+        let sum = convolution.sum(&e, &arguments, &at)?;
         let none = e.i32(0);
-        epilogue.store(e, &arguments, [none, none, thread], &[element])
+        epilogue.store(e, &arguments, [none, none, thread], &[convolution.words.finish(&e, sum)?])
     })?;
     let arguments = (0..subject.arrays).map(Argument::Array).collect();
     let blocks = simple::blocks(threads);

@@ -6,6 +6,7 @@ use hlo_codegen::cpu::llvm::Result;
 use hlo_codegen::tape::index::{Affine, Index, Space};
 
 use super::contract::epilogue::Epilogue;
+use super::contract::mma;
 use super::contract::operand::{Operand, Parts, Steps, argument_of, index_prim, strides};
 use super::contract::source::Matrix;
 use super::contract::tile::{self, Tiled};
@@ -84,29 +85,18 @@ impl Product {
     }
 }
 
-/// The kernel that computes a product.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Choice {
-    /// A thread an element.
-    Simple,
-    /// In tiles.
-    Tiled(tile::Plan),
-}
-
 /// Fewer multiply-adds are not worth tiles.
 const MIN_TILED_WORK: i64 = 1 << 12;
 
-fn choose(unit: &Unit<'_, '_>, product: &Product) -> Choice {
+/// Whether a product is worth tiles, and fits what they count in.
+fn is_tiled(product: &Product) -> bool {
     let [batch, m, n] = product.extents;
     let terms = product.terms;
     // Tiles count in 32 bits.
     let counts = [m, n, terms, batch, batch.saturating_mul(m).saturating_mul(n)];
     let fits = counts.iter().all(|&x| x < 1 << 30);
     let work = batch.saturating_mul(m).saturating_mul(n).saturating_mul(terms);
-    if !fits || terms == 0 || work < MIN_TILED_WORK || !tile::has_tiles(product.words.field) {
-        return Choice::Simple;
-    }
-    Choice::Tiled(tile::plan(unit.arch, unit.products, &product.words, product.extents, terms).0)
+    fits && terms > 0 && work >= MIN_TILED_WORK && tile::has_tiles(product.words.field)
 }
 
 /// Emits a `dot`, `hero`, in the kernel of `id`: itself, or a fusion.
@@ -123,21 +113,21 @@ pub(super) fn emit(
     if product.extents.contains(&0) {
         return Ok(kernel);
     }
-    match choose(unit, &product) {
-        Choice::Simple => emit_simple(unit, module, id, hero, &subject, &product, symbol, &mut kernel)?,
-        Choice::Tiled(plan) => {
-            let [lhs, rhs] = product.operands.each_ref().map(Matrix::new);
-            let tiled = Tiled {
-                words: product.words,
-                sources: [&lhs, &rhs],
-                extents: product.extents,
-                terms: product.terms,
-            };
-            let epilogue = |width| product.epilogue(&subject, hero, width);
-            let arrays = subject.arrays;
-            tile::emit(unit, module, id, symbol, arrays, &tiled, plan, &epilogue, None, &mut kernel)?;
-        }
+    let [lhs, rhs] = product.operands.each_ref().map(Matrix::new);
+    let tiled =
+        Tiled { words: product.words, sources: [&lhs, &rhs], extents: product.extents, terms: product.terms };
+    if !is_tiled(&product) {
+        emit_simple(unit, module, id, hero, &subject, &product, symbol, &mut kernel)?;
+        return Ok(kernel);
     }
+    let epilogue = |width| product.epilogue(&subject, hero, width);
+    let arrays = subject.arrays;
+    if let Some((plan, _)) = mma::plan(unit.arch, unit.products, &tiled) {
+        mma::emit(unit, module, id, symbol, arrays, &tiled, plan, &epilogue, None, &mut kernel)?;
+        return Ok(kernel);
+    }
+    let (plan, _) = tile::plan(unit.arch, unit.products, &product.words, product.extents, product.terms);
+    tile::emit(unit, module, id, symbol, arrays, &tiled, plan, &epilogue, None, &mut kernel)?;
     Ok(kernel)
 }
 

@@ -307,7 +307,6 @@ impl<'ctx> Emitter<'_, '_, 'ctx> {
     }
 
     /// One element of a pass: `number` counts them, an `i32`, and `done` is the product of the factors before.
-    #[expect(clippy::too_many_arguments, reason = "the variables of the sum")]
     fn element(
         &self,
         e: &Emit<'_, 'ctx>,

@@ -30,7 +30,7 @@ const THREADS: u32 = 256;
 /// What elements are ordered by.
 pub(super) enum Order<'m> {
     /// The comparator of a sort, of `a0, b0, a1, b1, ...`.
-    Comparator(Applied<'m>),
+    Comparator(Box<Applied<'m>>),
     /// The first column, floats by TOTALORDER.
     First {
         /// Greater ones first.
@@ -616,7 +616,7 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
     let comparator = instr.attrs.computation(AttrKey::ToApply);
     let comparator = comparator.ok_or_else(|| refuse("a sort without a comparator"))?;
     let twice: Vec<ElementType> = types.iter().flat_map(|&ty| [ty, ty]).collect();
-    let order = Order::Comparator(Applied::new(module, id, comparator, &twice)?);
+    let order = Order::Comparator(Box::new(Applied::new(module, id, comparator, &twice)?));
     let count = types.len() as u32;
     let area = |first: u32| Area {
         places: (0..count).map(|k| Place::Array { argument: first + k, offset: 0 }).collect(),

@@ -36,7 +36,8 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
         Some(comparator) => {
             let types = [ty, ty, ElementType::S32, ElementType::S32];
             let count = module.computation(comparator).parameters().len();
-            Order::Comparator(Applied::new(module, id, comparator, &types[..count.min(types.len())])?)
+            let types = &types[..count.min(types.len())];
+            Order::Comparator(Box::new(Applied::new(module, id, comparator, types)?))
         }
     };
     let elements: i64 = x.dims.iter().product();

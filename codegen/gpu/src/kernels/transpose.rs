@@ -7,7 +7,6 @@
 
 use hlo::{InstrId, Module};
 use hlo_codegen::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
-use hlo_codegen::cpu::scalar::Val;
 use hlo_codegen::tape::index::{Affine, AtomId, Def, Index};
 use hlo_codegen::tape::{NodeId, Op, Tape};
 
@@ -69,7 +68,7 @@ impl<'m> Computed<'m> {
     /// All numbers that nodes are made of.
     fn numbers(&self) -> Vec<Affine> {
         let mut numbers = Vec::new();
-        let mut guarded = |guard: u32, numbers: &mut Vec<Affine>| {
+        let guarded = |guard: u32, numbers: &mut Vec<Affine>| {
             numbers.extend(self.tape.guards[guard as usize].iter().map(|c| c.value.clone()));
         };
         for &node in &self.needed {

@@ -83,7 +83,7 @@ impl<'ctx> Emit<'_, 'ctx> {
 
     /// Orders streaming stores before everything that follows (`sfence`).
     pub fn fence(&self) -> Result<()> {
-        if cfg!(target_arch = "x86_64") {
+        if cfg!(target_arch = "x86_64") && !self.gpu {
             self.intrinsic_call("llvm.x86.sse.sfence", &[], &[])?;
         } else {
             self.builder.build_fence(AtomicOrdering::SequentiallyConsistent, false, "")?;
@@ -186,7 +186,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         );
     }
 
-    /// Prefetches of so many bytes from an address on, to be read: one for each cache line's length of them.
+    /// Prefetches of so many bytes from an address on, to be read: one for each cache line's length of them. A GPU has other threads to run meanwhile.
     pub fn prefetch(&self, address: Value<'ctx>, bytes: u64) -> Result<()> {
         self.prefetch_as(address, bytes, 3)
     }
@@ -198,6 +198,9 @@ impl<'ctx> Emit<'_, 'ctx> {
 
     fn prefetch_as(&self, address: Value<'ctx>, bytes: u64, locality: i32) -> Result<()> {
         const LINE: usize = 64;
+        if self.gpu {
+            return Ok(());
+        }
         let e = self.scalar();
         let [read, locality, data] = [0, locality, 1].map(|how| e.i32(how));
         for line in (0..bytes).step_by(LINE) {

@@ -133,6 +133,7 @@ fn on_device(
                 launches,
                 median_us,
                 least_us,
+                steady_us,
             });
         } else {
             ui.line(format!(

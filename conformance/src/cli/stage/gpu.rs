@@ -70,9 +70,20 @@ fn plan(of: &Plan, depth: usize, text: &mut String) {
             Action::Fill { to, byte } => {
                 writeln!(text, "{indent}{name}: fill {} with {byte:#x}", argument(&Argument::Slice(*to)))
             }
-            Action::While { condition, predicate, body } => {
-                let _ = writeln!(text, "{indent}{name}: while {}", argument(&Argument::Slice(*predicate)));
-                plan(condition, depth + 1, text);
+            Action::While { condition, predicate, body, iterations } => {
+                match iterations {
+                    Some(n) => {
+                        let _ = writeln!(text, "{indent}{name}: {n} times");
+                    }
+                    None => {
+                        let _ = writeln!(
+                            text,
+                            "{indent}{name}: while {}",
+                            argument(&Argument::Slice(*predicate))
+                        );
+                        plan(condition, depth + 1, text);
+                    }
+                }
                 let done = writeln!(text, "{indent}do");
                 plan(body, depth + 1, text);
                 done

@@ -4,8 +4,6 @@
 //! bounds although XLA has another array there; what no kernel and no operand wrote is uninitialized; launches of an instruction see each other's writes,
 //! launches of others do not, but through values.
 
-use std::sync::Arc;
-
 use hlo::{InstrId, Module, Shape};
 use hlo_interp::Value;
 use hlo_ptx::ir::Space;
@@ -16,7 +14,7 @@ use hlo_ptx::{Launch, Memory, Options};
 use super::buffers::Slice;
 use super::dump::{Argument, Dump, Kernel, Of, Ptx};
 use super::layout;
-use super::mirror::{Mirror, Mirrored};
+use super::mirror::{Mirror, Mirrored, Variables};
 
 /// What is checked, and limits.
 #[derive(Clone, Copy, Debug)]
@@ -241,7 +239,7 @@ pub(super) fn run(
 }
 
 /// The variables of a module with what they hold.
-fn variables(ptx: &Ptx, memory: &Memory) -> Result<Vec<(String, Arc<[u8]>)>, MemoryError> {
+fn variables(ptx: &Ptx, memory: &Memory) -> Result<Variables, MemoryError> {
     let module = &ptx.loaded.module;
     let held =
         module.variables.iter().filter(|v| matches!(v.space, Space::Global | Space::Const) && v.bytes > 0);

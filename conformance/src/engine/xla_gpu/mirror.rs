@@ -7,6 +7,9 @@ use std::sync::Arc;
 
 use hlo::ElementType;
 
+/// Variables of a module by name, with what they hold.
+pub type Variables = Vec<(String, Arc<[u8]>)>;
+
 /// A launch as the interpreter executed it.
 #[derive(Clone, Debug)]
 pub struct Mirrored<'r> {
@@ -29,7 +32,7 @@ pub struct Mirrored<'r> {
     /// For each argument the type of its elements, and its bytes.
     pub elements: Vec<(ElementType, usize)>,
     /// The variables of the module, and what they hold before.
-    pub variables: Vec<(String, Arc<[u8]>)>,
+    pub variables: Variables,
     /// Memory before.
     pub before: Vec<Arc<[u8]>>,
     /// Memory after, by the interpreter.

@@ -59,7 +59,7 @@ const WIDE_TILES: [Tile; 2] = [
 const LANES: [i64; 2] = [4, 8];
 
 /// Seconds that a launch takes of itself, about.
-const LAUNCH_SECONDS: f64 = 3e-6;
+pub(crate) const LAUNCH_SECONDS: f64 = 3e-6;
 
 /// Multiply-adds that a multiprocessor does in a second, about.
 const FMA_PER_SECOND: f64 = 128.0 * 1.7e9;
@@ -98,7 +98,7 @@ pub(crate) trait Repairs {
     ) -> Result<Val<'ctx>>;
 }
 
-fn ceil(a: i64, b: i64) -> i64 {
+pub(crate) fn ceil(a: i64, b: i64) -> i64 {
     (a + b - 1) / b
 }
 
@@ -261,7 +261,11 @@ impl<'s> Loader<'s> {
         term: Value<'ctx>,
     ) -> Result<(Value<'ctx>, Option<Value<'ctx>>)> {
         let row = if self.row_step == 0 { &loading.rows[0] } else { &loading.rows[slot as usize] };
-        let (offset, is_there) = self.source.at(e, row, term)?;
+        let (mut offset, is_there) = self.source.at(e, row, term)?;
+        if let Some(is_there) = is_there {
+            // The first element of the array is read in the place of what is absent.
+            offset = e.select(is_there, offset, e.int(e.prim_of(offset), 0))?;
+        }
         let bytes = self.source.ty().storage_bytes() as i64;
         let offset = e.mul(e.resize(offset, Prim::I64, false)?, e.i64(bytes))?;
         Ok((e.address(loading.array, offset)?, is_there))
@@ -331,10 +335,8 @@ impl<'s> Loader<'s> {
         address: Value<'ctx>,
         is_there: Option<Value<'ctx>>,
     ) -> Result<Vec<Value<'ctx>>> {
-        let Some(is_there) = is_there else { return self.load(e, words, address) };
-        let zero = words.zero(e).registers()[0];
-        let width = self.along.width() as usize;
-        e.if_else(is_there, || self.load(e, words, address), || Ok(vec![zero; width]))
+        let loaded = self.load(e, words, address)?;
+        Self::where_it_holds(e, is_there, loaded)
     }
 
     /// Loads a whole tile.
@@ -629,7 +631,7 @@ pub(crate) fn emit<'m>(
 }
 
 /// Emits the kernel that adds the sums of parts, in order; gives its blocks.
-fn emit_sum(
+pub(crate) fn emit_sum(
     unit: &Unit<'_, '_>,
     symbol: &str,
     arrays: u32,

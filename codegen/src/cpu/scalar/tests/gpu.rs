@@ -9,7 +9,11 @@ const BLOCK: u32 = 64;
 
 /// Kernels `k0`, `k1`, ... of cases: a thread computes as many elements as there are lanes. What LLVM cannot compile is an error, not the end of the process.
 fn ptx(cases: &[(&Module, InstrId)], arch: &str, lanes: u32) -> String {
-    let target = Target::nvptx(arch, Level::O2).unwrap();
+    ptx_at(Level::O2, cases, arch, lanes)
+}
+
+fn ptx_at(level: Level, cases: &[(&Module, InstrId)], arch: &str, lanes: u32) -> String {
+    let target = Target::nvptx(arch, level).unwrap();
     let compile = |_| {
         let context = new_context();
         let llvm = context.create_module("test");
@@ -86,7 +90,8 @@ fn compare(
     let expected =
         Interpreter::new(module, Options::default()).run(arguments).unwrap().into_array().into_buffer();
     let threads = u32::try_from(n).unwrap() / lanes;
-    let actual = ptx.run(symbol, inputs, ty, n, [threads / BLOCK, BLOCK]);
+    let block = BLOCK * 4 / lanes.max(4);
+    let actual = ptx.run(symbol, inputs, ty, n, [threads / block, block]);
     let numeric = numeric(case, ty);
     let mut spread = 0;
     let mut is_right = |i: usize| {
@@ -231,6 +236,58 @@ fn other_roundings() {
         check(&reduction_cases(ty));
     }
     check(&stochastic_cases());
+}
+
+/// As many lanes as the widest access has of a type, and fewer.
+#[test]
+fn vectors_of_other_lengths() {
+    for (ty, lanes) in [
+        (ElementType::Pred, 16),
+        (ElementType::S8, 16),
+        (ElementType::U4, 8),
+        (ElementType::U16, 8),
+        (ElementType::S64, 2),
+        (ElementType::F8E4M3FN, 16),
+        (ElementType::F8E8M0FNU, 2),
+        (ElementType::F16, 8),
+        (ElementType::BF16, 8),
+        (ElementType::F32, 2),
+        (ElementType::F64, 2),
+        (ElementType::C64, 2),
+    ] {
+        let mut cases = plain_cases(ty);
+        cases.extend(comparison_cases(ty));
+        cases.extend(conversion_cases(ty));
+        if ty.is_float() {
+            cases.extend(function_cases(ty));
+        }
+        check_with(&cases, &[("sm_80", lanes)], |case| whole(&columns(&case.operands, 60, 256)));
+    }
+}
+
+/// Without passes, and with others.
+#[test]
+fn other_levels() {
+    for level in [Level::O0, Level::O1, Level::O3] {
+        let mut errors = Vec::new();
+        for (opcode, types) in [
+            (Opcode::Sine, &[ElementType::F32][..]),
+            (Opcode::Tan, &[ElementType::F64]),
+            (Opcode::Remainder, &[ElementType::F64; 2]),
+            (Opcode::Acos, &[ElementType::C64]),
+            (Opcode::Divide, &[ElementType::C128; 2]),
+            (Opcode::Add, &[ElementType::BF16; 2]),
+        ] {
+            let case = Case::new(opcode, types);
+            let inputs = whole(&columns(types, 60, 256));
+            let (module, root) = case.module(inputs[0].len()).unwrap();
+            for (arch, lanes) in FORMS {
+                let mut ptx = Ptx::load(&ptx_at(level, &[(&module, root)], arch, lanes));
+                compare(&mut ptx, ("k0", &case, lanes), (&module, root), &inputs, &mut errors);
+            }
+        }
+        assert!(errors.is_empty(), "{level:?}: {}", errors.join("\n"));
+    }
 }
 
 /// Special values, and numbers between 2^from and 2^to of both signs.

@@ -1,0 +1,519 @@
+//! Products of matrices of 16-bit floats on tensor cores: `mma.sync` of 16 x 8 x 16, summed in `f32`.
+//!
+//! A block has tiles of both operands for several steps in shared memory: while one is multiplied, the next ones are copied (`cp.async`). A tile lies there as
+//! it lies in memory, term by term or row by row, in chunks of 16 bytes, whose numbers are swizzled by an exclusive or with that of their line, so that
+//! neither copies nor `ldmatrix` meet in a bank; `ldmatrix` transposes what lies term by term. Borders, and terms that fill no tile, are
+//! those of [`super::tile`]; what is absent is copied as zeros.
+
+use hlo::{ElementType, InstrId, Module};
+use hlo_codegen::Unsupported;
+use hlo_codegen::cpu::llvm::{Axis, Emit, IntPredicate, Prim, Result, Space, Special, Value};
+
+use super::epilogue::Epilogue;
+use super::source::{Along, Source};
+use super::tile::{LAUNCH_SECONDS, Repair, Tiled, block_tile, ceil, emit_sum, joined};
+use super::{Field, simple};
+use crate::arch::Arch;
+use crate::compile::Products;
+use crate::kernel::{Argument, Kernel, Stage};
+use crate::kernels::{Unit, launch};
+
+/// Sizes of tiles.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Tile {
+    rows: i64,
+    columns: i64,
+    /// Terms of a step.
+    terms: i64,
+    /// Rows and columns of a warp.
+    warp: [i64; 2],
+    /// Steps in shared memory at once.
+    stages: i64,
+    /// Blocks of a multiprocessor.
+    resident: i64,
+    /// What a multiprocessor computes of what it could, in percent.
+    efficiency: i64,
+}
+
+impl Tile {
+    fn threads(&self) -> i64 {
+        self.rows / self.warp[0] * (self.columns / self.warp[1]) * 32
+    }
+}
+
+/// How it is computed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Plan {
+    tile: Tile,
+    split: i64,
+}
+
+/// Elements of a chunk.
+const CHUNK: i64 = 8;
+/// Bytes of a chunk.
+const CHUNK_BYTES: i64 = 16;
+
+/// Rows, terms and columns of an instruction.
+const M: i64 = 16;
+const K: i64 = 16;
+const N: i64 = 8;
+
+fn tiles(arch: Arch) -> [Tile; 3] {
+    // Where two blocks of longer steps fit into shared memory.
+    let is_large = arch.figures().shared_bytes_opt_in >= 200 << 10;
+    let (terms, stages) = if is_large { (64, 3) } else { (32, 4) };
+    [
+        Tile { rows: 128, columns: 256, terms, warp: [64, 64], stages, resident: 1, efficiency: 90 },
+        Tile { rows: 128, columns: 128, terms, warp: [64, 64], stages, resident: 2, efficiency: 80 },
+        Tile { rows: 64, columns: 64, terms: 32, warp: [32, 32], stages: 4, resident: 4, efficiency: 50 },
+    ]
+}
+
+/// Whether tensor cores multiply these matrices, and how; and the seconds that it takes, by an estimate.
+pub(crate) fn plan(arch: Arch, products: Products, tiled: &Tiled<'_>) -> Option<(Plan, f64)> {
+    let [lhs, rhs] = tiled.sources.map(|s| s.ty());
+    let is_half = lhs == rhs && matches!(lhs, ElementType::BF16 | ElementType::F16);
+    let is_whole = tiled.sources.iter().all(|s| s.along().width() == CHUNK);
+    let can = products.tensor_cores && arch >= Arch::Sm80 && tiled.words.field == Field::F32;
+    if !can || !is_half || !is_whole {
+        return None;
+    }
+    let figures = arch.figures();
+    let processors = i64::from(figures.multiprocessors);
+    let [batch, m, n] = tiled.extents;
+    let per_clock = if arch >= Arch::Sm90 { 1300.0 } else { 1000.0 };
+    let mut best: Option<(Plan, f64)> = None;
+    let all = tiles(arch);
+    let is_wanted = |tile: &&Tile| {
+        products.tile == Some(tile.columns) || all.iter().all(|t| products.tile != Some(t.columns))
+    };
+    for &tile in all.iter().filter(is_wanted) {
+        let blocks = batch * ceil(m, tile.rows) * ceil(n, tile.columns);
+        let steps = ceil(tiled.terms, tile.terms);
+        let splits = match products.split {
+            Some(split) => vec![split],
+            None => vec![1, 2, 4, 8, 16, 32, 64],
+        };
+        for split in splits.into_iter().filter(|&s| s <= steps || products.split.is_some()) {
+            let per = ceil(steps, split.clamp(1, steps));
+            let parts = ceil(steps, per);
+            let at_once = processors * tile.resident;
+            let waves = ceil(blocks * parts, at_once);
+            let own = tile.resident.min(ceil(blocks * parts, processors));
+            let rate = per_clock * 1.7e9 * tile.efficiency as f64 / 100.0;
+            // Fewer blocks than a multiprocessor can hold do not keep it busy.
+            let alone = if own < tile.resident { 1.3 } else { 1.0 };
+            let work = (tile.rows * tile.columns * tile.terms * (per + tile.stages)) as f64;
+            let mut seconds = (waves * own) as f64 * work * alone / rate;
+            if parts > 1 {
+                let bytes = (2 * parts * batch * m * n * 4) as f64;
+                seconds += LAUNCH_SECONDS + bytes / figures.bytes_per_second;
+            }
+            if best.is_none_or(|(_, least)| seconds < least) {
+                best = Some((Plan { tile, split: parts }, seconds));
+            }
+        }
+    }
+    best
+}
+
+/// The tile of an operand in shared memory.
+struct Loader<'s> {
+    source: &'s dyn Source,
+    /// Of the tile.
+    rows: i64,
+    terms: i64,
+    all_rows: i64,
+    /// Copies of a thread.
+    slots: i64,
+    /// Rows and terms between those of a thread.
+    row_step: i64,
+    term_step: i64,
+    /// Bytes of a line: a row of terms, or a term of rows.
+    pitch: i64,
+    by_rows: bool,
+}
+
+/// What a thread knows of the tile that it copies.
+struct Loading<'ctx> {
+    term: Value<'ctx>,
+    rows: Vec<Vec<Value<'ctx>>>,
+    array: Value<'ctx>,
+    /// Where the first chunk goes, in bytes from the beginning of the tile: an `i64`.
+    to: Value<'ctx>,
+}
+
+impl<'s> Loader<'s> {
+    fn new(source: &'s dyn Source, rows: i64, terms: i64, all_rows: i64, threads: i64) -> Self {
+        let by_rows = matches!(source.along(), Along::Terms(_));
+        let per_line = if by_rows { terms } else { rows } / CHUNK;
+        let lines = threads / per_line;
+        let slots = rows * terms / CHUNK / threads;
+        let (row_step, term_step) = if by_rows { (lines, 0) } else { (0, lines) };
+        Self {
+            source,
+            rows,
+            terms,
+            all_rows,
+            slots,
+            row_step,
+            term_step,
+            pitch: per_line * CHUNK_BYTES,
+            by_rows,
+        }
+    }
+
+    fn bytes(&self) -> i64 {
+        self.rows * self.terms * 2
+    }
+
+    /// What the number of a chunk is combined with in a line.
+    fn swizzle<'ctx>(&self, e: &Emit<'_, 'ctx>, line: Value<'ctx>) -> Result<Value<'ctx>> {
+        match self.pitch / CHUNK_BYTES {
+            // Two lines are as long as all banks.
+            4 => e.and(e.lshr(line, e.i32(1))?, e.i32(3)),
+            _ => e.and(line, e.i32(7)),
+        }
+    }
+
+    fn begin<'ctx>(
+        &self,
+        e: &Emit<'_, 'ctx>,
+        thread: Value<'ctx>,
+        batch: Value<'ctx>,
+        first: Value<'ctx>,
+        arguments: &[Value<'ctx>],
+    ) -> Result<Loading<'ctx>> {
+        let of = |x: i64| e.i32(x as i32);
+        let per_line = of(self.pitch / CHUNK_BYTES);
+        let (line, chunk) = (e.udiv(thread, per_line)?, e.urem(thread, per_line)?);
+        let first_of = e.mul(chunk, of(CHUNK))?;
+        let (row, term) = if self.by_rows { (line, first_of) } else { (first_of, line) };
+        let mut rows = Vec::new();
+        for slot in 0..if self.by_rows { self.slots } else { 1 } {
+            let mut at = e.add(first, e.add(row, of(slot * self.row_step))?)?;
+            if self.all_rows % self.rows != 0 {
+                let last = of(self.all_rows - if self.by_rows { 1 } else { CHUNK });
+                at = e.select(e.icmp(IntPredicate::ULT, at, last)?, at, last)?;
+            }
+            rows.push(self.source.row(e, batch, at)?);
+        }
+        let place = e.xor(chunk, self.swizzle(e, line)?)?;
+        let to = e.add(e.mul(line, of(self.pitch))?, e.mul(place, of(CHUNK_BYTES))?)?;
+        let array = arguments[self.source.argument() as usize];
+        Ok(Loading { term, rows, array, to: e.zext(to, Prim::I64)? })
+    }
+
+    /// Copies the tile that begins at a term; if it has fewer terms than others, those and zeros.
+    fn copy<'ctx>(
+        &self,
+        e: &Emit<'_, 'ctx>,
+        loading: &Loading<'ctx>,
+        begin: Value<'ctx>,
+        valid: Option<Value<'ctx>>,
+        to: Value<'ctx>,
+    ) -> Result<()> {
+        let first = e.address(to, loading.to)?;
+        for slot in 0..self.slots {
+            let mut term = e.add(loading.term, e.i32((slot * self.term_step) as i32))?;
+            let mut holds = None;
+            if let Some(valid) = valid {
+                let last = e.sub(valid, e.i32(if self.by_rows { CHUNK as i32 } else { 1 }))?;
+                holds = Some(e.icmp(IntPredicate::ULT, term, valid)?);
+                term = e.select(e.icmp(IntPredicate::ULT, term, last)?, term, last)?;
+            }
+            let row = &loading.rows[if self.by_rows { slot as usize } else { 0 }];
+            let (mut offset, is_there) = self.source.at(e, row, e.add(begin, term)?)?;
+            if let Some(is_there) = is_there {
+                // Nothing is read there, but the address is one of the array.
+                offset = e.select(is_there, offset, e.int(e.prim_of(offset), 0))?;
+                holds = Some(holds.map_or(Ok(is_there), |holds| e.and(holds, is_there))?);
+            }
+            let from = e.address(loading.array, e.mul(e.zext(offset, Prim::I64)?, e.i64(2))?)?;
+            let far = slot * (self.row_step + self.term_step) * self.pitch;
+            let to = e.address_at(first, far.cast_unsigned())?;
+            match holds {
+                None => e.intrinsic_call("llvm.nvvm.cp.async.cg.shared.global.16", &[], &[to, from])?,
+                Some(holds) => {
+                    let bytes = e.select(holds, e.i32(CHUNK_BYTES as i32), e.i32(0))?;
+                    let name = "llvm.nvvm.cp.async.cg.shared.global.16.s";
+                    e.intrinsic_call(name, &[], &[to, from, bytes])?
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// Where a lane reads 16 rows and 16 terms for `ldmatrix`: for each of `count` groups of rows and of the `terms / 16` of terms the offset in bytes, an `i64`,
+    /// and a constant one. `first`: the first row of the warp. `is_left`: which of the four matrices have the later rows, and which the later terms.
+    fn reads<'ctx>(
+        &self,
+        e: &Emit<'_, 'ctx>,
+        lane: Value<'ctx>,
+        first: Value<'ctx>,
+        count: i64,
+        is_left: bool,
+    ) -> Result<Vec<Vec<(Value<'ctx>, i64)>>> {
+        let of = |x: i64| e.i32(x as i32);
+        let inner = e.and(lane, of(7))?;
+        let odd = e.and(e.lshr(lane, of(3))?, of(1))?;
+        let high = e.lshr(lane, of(4))?;
+        // Of the left operand matrices are numbered rows first, of the right one terms first.
+        let (row_half, term_half) = if is_left { (odd, high) } else { (high, odd) };
+        let steps = self.terms / K;
+        let mut all = Vec::new();
+        for group in 0..count {
+            let mut of_group = Vec::new();
+            for step in 0..steps {
+                let (line, chunk, constant) = if self.by_rows {
+                    let line = e.add(first, e.add(e.mul(row_half, of(8))?, inner)?)?;
+                    (line, e.add(of(step * K / CHUNK), term_half)?, group * M * self.pitch)
+                } else {
+                    let line = e.add(e.mul(term_half, of(8))?, inner)?;
+                    let chunk = e.add(e.lshr(first, of(3))?, e.add(of(group * M / CHUNK), row_half)?)?;
+                    (line, chunk, step * K * self.pitch)
+                };
+                // Lines are a multiple of 8 and the lane's own.
+                let place = e.xor(chunk, self.swizzle(e, inner)?)?;
+                let at = e.add(e.mul(line, of(self.pitch))?, e.mul(place, of(CHUNK_BYTES))?)?;
+                of_group.push((e.zext(at, Prim::I64)?, constant));
+            }
+            all.push(of_group);
+        }
+        Ok(all)
+    }
+
+    /// Four matrices of 8 x 8.
+    fn read<'ctx>(
+        &self,
+        e: &Emit<'_, 'ctx>,
+        tile: Value<'ctx>,
+        (offset, constant): (Value<'ctx>, i64),
+    ) -> Result<Vec<Value<'ctx>>> {
+        let name = match self.by_rows {
+            true => "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16",
+            false => "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16",
+        };
+        let pointer = e.context.ptr_type(Space::Shared.address_space()).into();
+        let address = e.address_at(e.address(tile, offset)?, constant.cast_unsigned())?;
+        let all = e.intrinsic(name, &[pointer], &[address])?.into_struct_value();
+        (0..4).map(|i| Ok(e.builder.build_extract_value(all, i, "")?)).collect()
+    }
+}
+
+/// `c + a * b` of 16 x 16, 16 x 8 and 16 x 8.
+fn multiply<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    ty: ElementType,
+    a: &[Value<'ctx>],
+    b: &[Value<'ctx>],
+    c: &[Value<'ctx>],
+) -> Result<Vec<Value<'ctx>>> {
+    let name = match ty {
+        ElementType::BF16 => "llvm.nvvm.mma.m16n8k16.row.col.bf16",
+        _ => "llvm.nvvm.mma.m16n8k16.row.col.f32.f32",
+    };
+    let halves = e.vector_type(Prim::F16, 2).into();
+    let factor = |&x: &Value<'ctx>| match ty {
+        ElementType::BF16 => Ok(x),
+        _ => e.bitcast_to(x, halves),
+    };
+    let factors = a.iter().chain(b).map(factor).collect::<Result<Vec<_>>>()?;
+    let operands: Vec<Value<'ctx>> = factors.into_iter().chain(c.iter().copied()).collect();
+    let all = e.intrinsic(name, &[], &operands)?.into_struct_value();
+    (0..4).map(|i| Ok(e.builder.build_extract_value(all, i, "")?)).collect()
+}
+
+/// Emits it.
+#[expect(clippy::too_many_arguments, reason = "what a kernel is made of")]
+#[expect(clippy::too_many_lines, reason = "one kernel from its beginning to its end")]
+pub(crate) fn emit<'m, 'ctx>(
+    unit: &Unit<'_, 'ctx>,
+    module: &Module,
+    id: InstrId,
+    symbol: &str,
+    arrays: u32,
+    tiled: &Tiled<'_>,
+    plan: Plan,
+    epilogue: &dyn Fn(u32) -> std::result::Result<Epilogue<'m>, Unsupported>,
+    repair: Option<Repair<'_>>,
+    kernel: &mut Kernel,
+) -> Result<()> {
+    let Tiled { words, sources, extents: [batch, m, n], terms } = *tiled;
+    let Plan { tile, split } = plan;
+    let threads = tile.threads();
+    let steps = ceil(terms, tile.terms);
+    let per = ceil(steps, split);
+    let grid = [ceil(m, tile.rows), ceil(n, tile.columns)];
+    let blocks = split * batch * grid[0] * grid[1];
+    let is_split = split > 1;
+    let all_arrays = arrays + u32::from(is_split);
+    let (e, arguments) = unit.begin(symbol, all_arrays, 0, threads as u32)?;
+    let of = |x: i64| e.i32(x as i32);
+    let loaders = [
+        Loader::new(sources[0], tile.rows, tile.terms, m, threads),
+        Loader::new(sources[1], tile.columns, tile.terms, n, threads),
+    ];
+    let stage_bytes = loaders[0].bytes() + loaders[1].bytes();
+    let shared_bytes = (tile.stages * stage_bytes) as u32;
+    let is_dynamic = shared_bytes > unit.arch.figures().shared_bytes;
+    let shared: Value<'ctx> = if is_dynamic {
+        e.dynamic_shared("dynamic_shared", 128)?.into()
+    } else {
+        e.shared_array(&format!("{symbol}_tiles"), Prim::I8, shared_bytes, 128)?.into()
+    };
+
+    let thread = e.special(Special::Tid(Axis::X))?;
+    let [part, at, block_row, block_column] = block_tile(&e, grid, batch)?;
+    let first_row = e.mul(block_row, of(tile.rows))?;
+    let first_column = e.mul(block_column, of(tile.columns))?;
+    // The terms that fill no tile come first.
+    let rest = terms - (steps - 1) * tile.terms;
+    let (begin, valid, count) = if is_split {
+        let first = e.mul(part, of(per))?;
+        let is_first = e.icmp(IntPredicate::EQ, part, of(0))?;
+        let begin = e.sub(e.mul(first, of(tile.terms))?, of(tile.terms - rest))?;
+        let begin = e.select(is_first, of(0), begin)?;
+        let valid = e.select(is_first, of(rest), of(tile.terms))?;
+        let left = e.sub(of(steps), first)?;
+        let count = e.select(e.icmp(IntPredicate::ULT, left, of(per))?, left, of(per))?;
+        (begin, valid, count)
+    } else {
+        (of(0), of(rest), of(steps))
+    };
+    let ragged = (rest < tile.terms).then_some(valid);
+    let next = e.sub(e.add(begin, valid)?, of(tile.terms))?;
+
+    let (warp, lane) = (e.lshr(thread, of(5))?, e.and(thread, of(31))?);
+    let across = of(tile.columns / tile.warp[1]);
+    let warp_row = e.mul(e.udiv(warp, across)?, of(tile.warp[0]))?;
+    let warp_column = e.mul(e.urem(warp, across)?, of(tile.warp[1]))?;
+    let loading = [
+        loaders[0].begin(&e, thread, at, first_row, &arguments)?,
+        loaders[1].begin(&e, thread, at, first_column, &arguments)?,
+    ];
+    let second = loaders[0].bytes();
+    let copy = |begin: Value<'ctx>, valid: Option<Value<'ctx>>, stage: Value<'ctx>| -> Result<()> {
+        loaders[0].copy(&e, &loading[0], begin, valid, stage)?;
+        loaders[1].copy(&e, &loading[1], begin, valid, e.address_at(stage, second.cast_unsigned())?)
+    };
+    let commit = || e.intrinsic_call("llvm.nvvm.cp.async.commit.group", &[], &[]).map(|_| ());
+    let ahead = tile.stages - 1;
+    for stage in 0..ahead {
+        let to = e.address_at(shared, (stage * stage_bytes).cast_unsigned())?;
+        if stage == 0 {
+            copy(begin, ragged, to)?;
+        } else {
+            let there = e.icmp(IntPredicate::SLT, of(stage), count)?;
+            e.if_then(there, || copy(e.add(next, of(stage * tile.terms))?, None, to))?;
+        }
+        commit()?;
+    }
+    let [warp_rows, warp_columns] = tile.warp;
+    let left = loaders[0].reads(&e, lane, warp_row, warp_rows / M, true)?;
+    let right = loaders[1].reads(&e, lane, warp_column, warp_columns / M, false)?;
+    let (down, along) = (warp_rows / M, warp_columns / N);
+    let zero = e.f32(0.0);
+    let sums = vec![zero; (down * along * 4) as usize];
+    // The stage that is multiplied, and the one that is copied to, in bytes.
+    let carried = [vec![e.i32(0), of(ahead * stage_bytes)], sums].concat();
+    let ty = sources[0].ty();
+    let after = e.for_carried(of(0), count, of(1), &carried, |step, carried| {
+        let wait = e.i32((ahead - 1) as i32);
+        e.intrinsic_call("llvm.nvvm.cp.async.wait.group", &[], &[wait])?;
+        e.barrier()?;
+        let (here, to) = (carried[0], carried[1]);
+        let later = e.add(step, of(ahead))?;
+        let there = e.icmp(IntPredicate::SLT, later, count)?;
+        e.if_then(there, || {
+            let to = e.address(shared, e.zext(to, Prim::I64)?)?;
+            copy(e.add(next, e.mul(later, of(tile.terms))?)?, None, to)
+        })?;
+        commit()?;
+        let first = e.address(shared, e.zext(here, Prim::I64)?)?;
+        let other = e.address_at(first, second.cast_unsigned())?;
+        let mut sums = carried[2..].to_vec();
+        for k in 0..(tile.terms / K) as usize {
+            let a = left.iter().map(|of| loaders[0].read(&e, first, of[k])).collect::<Result<Vec<_>>>()?;
+            let b = right.iter().map(|of| loaders[1].read(&e, other, of[k])).collect::<Result<Vec<_>>>()?;
+            for i in 0..down as usize {
+                for j in 0..along as usize {
+                    let own = 4 * (i * along as usize + j);
+                    let b = &b[j / 2][2 * (j % 2)..][..2];
+                    let c = multiply(&e, ty, &a[i], b, &sums[own..own + 4])?;
+                    sums[own..own + 4].copy_from_slice(&c);
+                }
+            }
+        }
+        let wrapped = |x| -> Result<Value<'ctx>> {
+            let x = e.add(x, of(stage_bytes))?;
+            let is_last = e.icmp(IntPredicate::EQ, x, of(tile.stages * stage_bytes))?;
+            e.select(is_last, of(0), x)
+        };
+        Ok([vec![wrapped(here)?, wrapped(to)?], sums].concat())
+    })?;
+    let sums = &after[2..];
+
+    let width = if n % 2 == 0 { 2 } else { 1 };
+    let epilogue_of = || epilogue(width as u32);
+    let own_epilogue = if is_split { None } else { Some(epilogue_of()?) };
+    let lane_row = e.add(e.add(first_row, warp_row)?, e.lshr(lane, of(2))?)?;
+    let lane_column = e.add(e.add(first_column, warp_column)?, e.mul(e.and(lane, of(3))?, of(2))?)?;
+    let store = |row: Value<'ctx>, column: Value<'ctx>, sums: &[Value<'ctx>]| -> Result<()> {
+        let Some(epilogue) = &own_epilogue else {
+            let line = e.add(e.mul(part, of(batch))?, at)?;
+            let wide = |x| e.zext(x, Prim::I64);
+            let line = e.add(e.mul(wide(line)?, e.i64(m))?, wide(row)?)?;
+            let offset = e.add(e.mul(line, e.i64(n))?, wide(column)?)?;
+            let address = e.address(arguments[arrays as usize], e.mul(offset, e.i64(4))?)?;
+            return e.store(joined(&e, sums)?, address, 4 * sums.len() as u32).map(|_| ());
+        };
+        let mut elements = Vec::new();
+        for (c, &sum) in (0..).zip(sums) {
+            let mut sum = vec![sum];
+            if let Some(repair) = repair {
+                let is_nan = e.fcmp(hlo_codegen::cpu::llvm::FloatPredicate::UNO, sum[0], sum[0])?;
+                let column = e.add(column, of(c))?;
+                let again = || Ok(repair.sum(&e, &arguments, [at, row, column])?.registers());
+                sum = e.if_else(is_nan, again, || Ok(sum.clone()))?;
+            }
+            elements.push(words.finish(&e, words.of_registers(&sum))?);
+        }
+        epilogue.store(e, &arguments, [at, row, e.udiv(column, of(width))?], &elements)
+    };
+    let guarded = |limit: i64, size: i64, index: Value<'ctx>, body: &mut dyn FnMut() -> Result<()>| {
+        if limit % size == 0 {
+            return body();
+        }
+        let inside = e.icmp(IntPredicate::ULT, index, of(limit))?;
+        e.if_then(inside, body)
+    };
+    for i in 0..down {
+        for half in 0..2 {
+            let row = e.add(lane_row, of(i * M + half * 8))?;
+            guarded(m, tile.rows, row, &mut || {
+                for j in 0..along {
+                    for first in (0..2).step_by(width as usize) {
+                        let column = e.add(lane_column, of(j * N + first))?;
+                        let from = (4 * (i * along + j) + 2 * half + first) as usize;
+                        let some = &sums[from..from + width as usize];
+                        guarded(n, tile.columns, column, &mut || store(row, column, some))?;
+                    }
+                }
+                Ok(())
+            })?;
+        }
+    }
+    e.return_void()?;
+    let all: Vec<Argument> = (0..all_arrays).map(Argument::Array).collect();
+    let mut first = launch(module, id, symbol, blocks, threads as u32, all.clone())?;
+    first.shared_bytes = if is_dynamic { shared_bytes } else { 0 };
+    kernel.stages.push(Stage::Launch(first));
+    if is_split {
+        kernel.scratch_bytes = (split * batch * m * n * 4).cast_unsigned();
+        let symbol = format!("{symbol}_sum");
+        let blocks = emit_sum(unit, &symbol, all_arrays, tiled, split, &epilogue_of()?, repair)?;
+        kernel.stages.push(Stage::Launch(launch(module, id, &symbol, blocks, simple::THREADS, all)?));
+    }
+    Ok(())
+}
