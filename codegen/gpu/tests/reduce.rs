@@ -1,13 +1,17 @@
 //! Reductions: every combiner, sizes around those of warps and blocks, rows, columns and chunks, with producers and epilogues.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
+#[path = "support/faults.rs"]
+mod faults;
 mod support;
 
 use std::fmt::Write;
 
+use faults::assert_barriers_matter;
 use hlo_gpu::arch::Arch;
+use hlo_gpu::compile::Options;
 use hlo_gpu::program::Program;
-use support::{EXACT, Tolerance, check, check_on};
+use support::{EXACT, Tolerance, check, check_on, check_with};
 
 /// Arguments are multiples of 2^-10 of magnitude 2 at most: sums of 2^13 of them are exact in f32.
 const EXACT_SUMS: i64 = 1 << 13;
@@ -256,5 +260,34 @@ fn wide_loads_and_no_local_memory() {
         let program = check(&reduction("f32", of, along, "maximum", "-inf"), EXACT);
         let text = program.ptx.join("\n");
         assert!(text.contains("ld.global.v4") && !text.contains(".local"), "{of:?}\n{text}");
+    }
+}
+
+#[test]
+fn without_a_barrier_reductions_race() {
+    for (of, along) in [(&[3i64, 1024][..], &[1i64][..]), (&[1024, 40], &[0])] {
+        assert_barriers_matter(&reduction("f32", of, along, "add", "0"));
+    }
+}
+
+#[test]
+fn without_optimization() {
+    for (of, along) in [(&[7i64, 33][..], &[1i64][..]), (&[33, 7], &[0]), (&[70001], &[0])] {
+        let options = Options { opt_level: 0, ..Options::default() };
+        check_with(&reduction("s32", of, along, "add", "3"), &options, EXACT, 1);
+    }
+}
+
+#[test]
+fn more_elements_than_32_bits_count() {
+    for (of, along) in [
+        (&[5_000_000_000i64][..], &[0i64][..]),
+        (&[3, 3_000_000_000], &[1]),
+        (&[3_000_000_000, 3], &[1]),
+        (&[3, 3_000_000_000], &[0]),
+    ] {
+        let module = support::parse(&reduction("s8", of, along, "add", "3"));
+        let program = support::compiled(&module, Arch::Sm90);
+        hlo_gpu::interpreted::Modules::new(&program).unwrap();
     }
 }

@@ -1,8 +1,11 @@
 //! Fusions of rows: softmax, normalizations, what is made of several reductions, in place and not; short, long and odd rows.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
+#[path = "support/faults.rs"]
+mod faults;
 mod support;
 
+use faults::assert_barriers_matter;
 use hlo_gpu::arch::Arch;
 use support::{EXACT, Tolerance, check, check_on};
 
@@ -64,6 +67,11 @@ fn softmax_in_place() {
         );
         check(&text, rounded(n));
     }
+}
+
+#[test]
+fn without_a_barrier_rows_race() {
+    assert_barriers_matter(&softmax(8, 1024));
 }
 
 #[test]

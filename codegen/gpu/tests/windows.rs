@@ -1,8 +1,11 @@
 //! Windows: every attribute and combiner, prefixes and suffixes, scans, selections.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
+#[path = "support/faults.rs"]
+mod faults;
 mod support;
 
+use faults::assert_barriers_matter;
 use hlo_gpu::arch::Arch;
 use support::{EXACT, Tolerance, check, check_on};
 
@@ -130,6 +133,30 @@ fn scans() {
             EXACT,
         );
     }
+}
+
+#[test]
+fn running_operations() {
+    // Along a line by threads, by blocks, and by chunks of it.
+    for (shape, slice, d) in [("4,50", "4", 1), ("50,4", "4", 0), ("3,5000", "3", 1), ("20000", "", 0)] {
+        for reverse in ["false", "true"] {
+            // Multiples of 2^-10 of magnitude 2 are summed exactly, and rounded once, up to 2^13 of them; then s32 alone.
+            let types: &[&str] = if shape == "20000" { &["s32"] } else { &["f32", "bf16", "s32"] };
+            for ty in types {
+                check(
+                    &format!(
+                        "HloModule m\nf {{\n  a = {ty}[{slice}] parameter(0)\n  c = {ty}[{slice}] parameter(1)\n  s = {ty}[{slice}] add(a, c)\n  ROOT r = ({ty}[{slice}], {ty}[{slice}]) tuple(s, s)\n}}\nENTRY e {{\n  x = {ty}[{shape}] parameter(0)\n  i = {ty}[{slice}] parameter(1)\n  ROOT r = ({ty}[{shape}], {ty}[{slice}]) scan(x, i), dimensions={{{d}}}, to_apply=f, num_carries=1, is_reverse={reverse}\n}}\n"
+                    ),
+                    EXACT,
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_barrier_prefixes_race() {
+    assert_barriers_matter(&cumulative("f32", [1, 4096, 1], false, "add", "0"));
 }
 
 #[test]

@@ -53,20 +53,25 @@ impl<'m> Combine<'m> {
             return Err(Unsupported::new(module, reduce, "a reduction by nothing"));
         };
         if let Some((op, ty)) = binary_root(module, computation) {
-            let float = ty.is_float() || ty.is_complex();
-            return Ok(match op {
-                Binary::Add if float => Combine::Sum,
-                Binary::Add | Binary::Multiply | Binary::And | Binary::Or | Binary::Xor => {
-                    Combine::Binary(op, !float)
-                }
-                Binary::Maximum | Binary::Minimum => Combine::Binary(op, !ty.is_complex()),
-                other => Combine::Binary(other, false),
-            });
+            return Ok(Self::of_operation(op, ty));
         }
         if let Some(least) = extreme(module, computation).filter(|_| counted) {
             return Ok(Combine::Extreme { least });
         }
         Self::general(module, computation)
+    }
+
+    /// Of an operation of an accumulator and an element of a type.
+    pub fn of_operation(op: Binary, ty: ElementType) -> Self {
+        let float = ty.is_float() || ty.is_complex();
+        match op {
+            Binary::Add if float => Combine::Sum,
+            Binary::Add | Binary::Multiply | Binary::And | Binary::Or | Binary::Xor => {
+                Combine::Binary(op, !float)
+            }
+            Binary::Maximum | Binary::Minimum => Combine::Binary(op, !ty.is_complex()),
+            other => Combine::Binary(other, false),
+        }
     }
 
     fn general(module: &'m Module, computation: ComputationId) -> std::result::Result<Self, Unsupported> {

@@ -1,6 +1,7 @@
 //! A reduction on a tape: its elements, its initial values, and how they are combined.
 
 use hlo::attrs::AttrKey;
+use hlo::elementwise::Binary;
 use hlo::{Bits, Buffer, ElementType, InstrId, Module, Opcode, with_buffer};
 
 use super::index::Affine;
@@ -26,12 +27,22 @@ pub struct Fold<'m> {
     ordered: Option<bool>,
 }
 
-/// The signed integers whose order finds the greatest or the least (`true`) of floats of a type, where that takes fewer operations than the floats do.
-pub type Order = fn(&Combine<'_>, ElementType) -> Option<(ElementType, bool)>;
+/// In what other type than that of the results the greatest or the least of floats is found, where that takes fewer operations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Extremes {
+    /// In signed integers, in whose order floats are; whether the least is wanted.
+    Ordered(ElementType, bool),
+    /// In wider floats, which hold all of them.
+    Wide(ElementType),
+}
 
-/// Extremes of floats are found among floats.
-pub fn no_order(_: &Combine<'_>, _: ElementType) -> Option<(ElementType, bool)> {
-    None
+/// Whether a combination of values of a type is such an extreme, and how it is found.
+pub type Order = fn(&Combine<'_>, ElementType) -> Option<Extremes>;
+
+/// Extremes of floats of 16 bits are found in 32 bits.
+pub fn wide_extremes(combine: &Combine<'_>, ty: ElementType) -> Option<Extremes> {
+    let is_extreme = matches!(combine, Combine::Binary(Binary::Maximum | Binary::Minimum, true));
+    (is_extreme && ty.is_float() && ty.bits() == 16).then_some(Extremes::Wide(ElementType::F32))
 }
 
 /// Whether anybody reads the first result of a reduce in a fusion.
@@ -75,25 +86,33 @@ impl<'m> Fold<'m> {
         // Without elements the initial value is the result as it is, also a NaN.
         let any =
             instr.operands().iter().take(n).all(|&o| module.instr(o).shape.expect_array().elements() > 0);
-        let ordered = order(&combine, results[0]).filter(|_| any);
-        let types: Vec<ElementType> = match ordered {
-            Some((key, _)) => vec![key],
+        let extremes = order(&combine, results[0]).filter(|_| any);
+        let types: Vec<ElementType> = match extremes {
+            Some(Extremes::Ordered(ty, _) | Extremes::Wide(ty)) => vec![ty],
             None => results.iter().map(|&ty| combine.accumulator(ty)).collect(),
         };
         for (i, &ty) in types.iter().enumerate() {
             for node in [&mut operands[i], &mut initial[i]] {
                 // A reduction of elements of another float type than its result's converts them first.
-                *node = match ordered {
-                    Some((key, least)) => {
+                *node = match extremes {
+                    Some(Extremes::Ordered(key, least)) => {
                         let value = tape.convert(*node, results[i]);
                         tape.order(value, key, least)
+                    }
+                    Some(Extremes::Wide(_)) => {
+                        let value = tape.convert(*node, results[i]);
+                        tape.convert(value, ty)
                     }
                     None => tape.convert(*node, ty),
                 };
             }
         }
         let given = (0..n as u32).map(|i| first + i).collect();
-        Ok(Self { operands, initial, types, given, combine, ordered: ordered.map(|o| o.1) })
+        let ordered = match extremes {
+            Some(Extremes::Ordered(_, least)) => Some(least),
+            Some(Extremes::Wide(_)) | None => None,
+        };
+        Ok(Self { operands, initial, types, given, combine, ordered })
     }
 
     /// Of a contraction: a sum of products, which begins with zero.

@@ -31,6 +31,21 @@ pub(crate) struct Folds<'m> {
     pub(crate) partial: bool,
 }
 
+/// The steps of a thread.
+pub(crate) struct Steps<'ctx> {
+    /// The variable that counts them.
+    pub(crate) var: u32,
+    /// The first one, and what they are below.
+    pub(crate) low: Value<'ctx>,
+    pub(crate) high: Value<'ctx>,
+    /// How far they are apart.
+    pub(crate) pace: i64,
+    /// Steps of an iteration.
+    pub(crate) copies: i64,
+    /// Whether there may be others after the last iteration.
+    pub(crate) remain: bool,
+}
+
 /// Values as registers that loops carry.
 pub(crate) fn registers<'ctx>(values: &[Val<'ctx>]) -> Vec<Value<'ctx>> {
     values.iter().flat_map(Val::registers).collect()
@@ -142,6 +157,56 @@ impl<'m> Folds<'m> {
         Ok(all)
     }
 
+    /// Combines the steps `low`, `low + pace`, ... below `high` into accumulators (registers), `copies` of them an iteration. `remain`: there may be steps after
+    /// the last whole iteration.
+    pub(crate) fn over<'ctx>(
+        &self,
+        c: &mut Code<'_, 'm, '_, 'ctx>,
+        steps: &Steps<'ctx>,
+        accumulators: Vec<Value<'ctx>>,
+    ) -> Result<Vec<Value<'ctx>>> {
+        let &Steps { var, low, high, pace, copies, remain } = steps;
+        let e = c.e;
+        let prim = e.prim_of(low);
+        let int = |n: i64| e.int(prim, n.cast_unsigned());
+        let (mut next, mut carried) = (low, accumulators);
+        if copies > 1 {
+            let last = e.sub(high, int((copies - 1) * pace))?;
+            let all: Vec<_> = [next].into_iter().chain(carried).collect();
+            let all = e.for_carried(next, last, int(copies * pace), &all, |step, all| {
+                c.scoped(|c| {
+                    let mut mine = all[1..].to_vec();
+                    let mut scopes = Vec::new();
+                    for copy in 0..copies {
+                        let at = if copy == 0 { step } else { e.add(step, int(copy * pace))? };
+                        scopes.push(c.begun(|c| {
+                            c.set_var(var, at);
+                            c.load_runs(self.elements())
+                        })?);
+                    }
+                    for mut scope in scopes {
+                        mine = c.resumed(&mut scope, |c| {
+                            Ok(registers(&self.step(c, &self.values(&mine), None)?))
+                        })?;
+                    }
+                    Ok([e.add(step, int(copies * pace))?].into_iter().chain(mine).collect())
+                })
+            })?;
+            next = all[0];
+            carried = all[1..].to_vec();
+        }
+        if copies > 1 && !remain {
+            return Ok(carried);
+        }
+        e.for_carried(next, high, int(pace), &carried, |step, mine| {
+            c.scoped(|c| {
+                c.set_var(var, step);
+                c.load_runs(self.elements())?;
+                Ok(registers(&self.step(c, &self.values(mine), None)?))
+            })
+        })
+    }
+
     /// Accumulators combined with accumulators of other elements.
     pub(crate) fn joined<'ctx>(
         &self,
@@ -188,7 +253,7 @@ impl<'m> Folds<'m> {
         name: &str,
         accumulators: &[Val<'ctx>],
     ) -> Result<Vec<Val<'ctx>>> {
-        let mut all = self.across_warp(e, width.min(WARP), accumulators)?;
+        let mut all = self.across_warp(e, (1, width.min(WARP)), accumulators)?;
         if width <= WARP {
             return Ok(all);
         }
@@ -210,19 +275,19 @@ impl<'m> Folds<'m> {
         let from = e.add(first, e.and(lane, e.i32(warps as i32 - 1))?)?;
         let loaded = arrays.iter().map(|array| array.load(&e, from)).collect::<Result<Vec<_>>>()?;
         all = self.values(&loaded);
-        self.across_warp(e, warps, &all)
+        self.across_warp(e, (1, warps), &all)
     }
 
-    /// Accumulators of groups of neighbouring lanes of a warp combined.
+    /// Accumulators of the lanes of groups of `width` neighbouring ones that are `stride` apart combined.
     fn across_warp<'ctx>(
         &self,
         e: Emit<'_, 'ctx>,
-        width: u32,
+        (stride, width): (u32, u32),
         accumulators: &[Val<'ctx>],
     ) -> Result<Vec<Val<'ctx>>> {
         let mut all = accumulators.to_vec();
         let mut distance = width / 2;
-        while distance > 0 {
+        while distance >= stride {
             let mut other = Vec::new();
             for x in registers(&all) {
                 other.push(e.shuffle_sync(e.full_warp(), Shuffle::Bfly, x, e.i32(distance as i32))?);
@@ -247,8 +312,8 @@ impl<'m> Folds<'m> {
         registers.iter().enumerate().map(of).collect()
     }
 
-    /// Accumulators of threads that are `stride` apart combined, `rows` of them; the first `stride` threads get the results, the others something. `stride * rows`
-    /// threads are all of the block. Nothing else may use shared memory of this name.
+    /// Accumulators of threads that are `stride` (a power of two) apart combined, `rows` of them; the first `stride` threads get the results, the others
+    /// something. `stride * rows` threads are all of the block. Nothing else may use shared memory of this name.
     pub(crate) fn across_rows<'ctx>(
         &self,
         e: Emit<'_, 'ctx>,
@@ -260,12 +325,26 @@ impl<'m> Folds<'m> {
         if rows == 1 {
             return Ok(accumulators.to_vec());
         }
-        let mine = registers(accumulators);
+        // First the rows of a warp, if there are several: then one of them has what they come to.
+        let mut accumulators = accumulators.to_vec();
+        let of_warp = (WARP / stride).clamp(1, rows);
+        if of_warp > 1 {
+            accumulators = self.across_warp(e, (stride, stride * of_warp), &accumulators)?;
+        }
+        let rows = rows / of_warp;
+        if rows == 1 {
+            return Ok(accumulators);
+        }
+        let mine = registers(&accumulators);
         let arrays = self.shared(e, name, stride * rows, &mine)?;
         let is_first = e.icmp(IntPredicate::ULT, thread, e.i32(stride as i32))?;
-        e.if_then(e.not(is_first)?, || {
-            arrays.iter().zip(&mine).try_for_each(|(array, &x)| array.store(&e, thread, x))
-        })?;
+        let (mut place, mut stores) = (thread, e.not(is_first)?);
+        if of_warp > 1 {
+            let (lane, warp) = (e.and(thread, e.i32(31))?, e.lshr(thread, e.i32(5))?);
+            place = e.add(e.mul(warp, e.i32(stride as i32))?, lane)?;
+            stores = e.and(stores, e.icmp(IntPredicate::ULT, lane, e.i32(stride as i32))?)?;
+        }
+        e.if_then(stores, || arrays.iter().zip(&mine).try_for_each(|(array, &x)| array.store(&e, place, x)))?;
         e.barrier()?;
         let all = e.if_else(
             is_first,

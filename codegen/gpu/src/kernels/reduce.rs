@@ -12,11 +12,11 @@ use hlo_codegen::Unsupported;
 use hlo_codegen::cpu::llvm::{Axis, IntPredicate, Prim, Result, Special};
 use hlo_codegen::fusion::folds::{self as spaces, Space};
 use hlo_codegen::fusion::is_fold;
-use hlo_codegen::tape::fold::{Fold, no_order};
+use hlo_codegen::tape::fold::{Fold, wide_extremes};
 use hlo_codegen::tape::index::{Affine, Index};
 use hlo_codegen::tape::{ALWAYS, Bound, Op, Tape, array_leaves};
 
-use super::folds::{Folds, Item, registers};
+use super::folds::{Folds, Item, Steps, registers};
 use super::loops::{self, Output};
 use super::{Unit, launch};
 use crate::arch::{MAX_THREADS, WARP};
@@ -136,6 +136,7 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
                 kernel.scratch_bytes = scratch;
                 return Ok(kernel);
             }
+            Err(why) if module.instr(id).opcode != Opcode::Fusion => return Err(why.into()),
             // What it refuses may be computed one after the other.
             Err(_) => {}
         }
@@ -279,14 +280,14 @@ fn scheme(sizes: Sizes, near: Neighbours, is_inner: bool, (accumulators, bytes):
             kept /= 2;
         }
         let units = results / kept;
-        let mut rows = (THREADS / i64::from(WARP)).min(power_to(terms / STEPS));
+        let mut lanes = power_from(units).min(i64::from(WARP));
+        let mut rows = (THREADS / lanes).min(power_to(terms / STEPS));
+        // Where columns alone keep the device busy, threads have one each.
         while rows > 1 && units * (rows / 2) >= BUSY_THREADS {
             rows /= 2;
         }
-        let mut lanes = power_from(units).min(THREADS / rows);
-        if units >= i64::from(WARP) && units.saturating_mul(rows) < BUSY_THREADS {
-            lanes = i64::from(WARP);
-            rows = (THREADS / lanes).min(power_to(terms / STEPS));
+        while lanes * rows * 2 <= THREADS && lanes * 2 <= power_from(units) {
+            lanes *= 2;
         }
         while rows > 1 && lanes * rows * kept * bytes > SHARED_BYTES {
             rows /= 2;
@@ -395,7 +396,7 @@ impl<'m> Group<'_, 'm> {
                 }
                 for (n, &(reduce, _)) in self.reductions.iter().enumerate() {
                     let first = if term == 0 { given } else { 0 };
-                    let mut fold = Fold::new(&mut tape, self.id, reduce, &index, first, no_order)?;
+                    let mut fold = Fold::new(&mut tape, self.id, reduce, &index, first, wide_extremes)?;
                     let element = std::mem::take(&mut fold.operands);
                     if term == 0 {
                         given += fold.given.len() as u32;
@@ -611,41 +612,9 @@ impl<'m> Built<'m> {
             while copies > 1 && chunk_steps < copies * pace {
                 copies /= 2;
             }
-            let mut next = e.add(low, row)?;
-            if copies > 1 {
-                let last = e.sub(high, int((copies - 1) * pace))?;
-                let all: Vec<_> = [next].into_iter().chain(carried).collect();
-                let all = e.for_carried(next, last, int(copies * pace), &all, |step, all| {
-                    c.scoped(|c| {
-                        let mut mine = all[1..].to_vec();
-                        let mut scopes = Vec::new();
-                        for copy in 0..copies {
-                            let at = if copy == 0 { step } else { e.add(step, int(copy * pace))? };
-                            scopes.push(c.begun(|c| {
-                                c.set_var(STEP, at);
-                                c.load_runs(folds.elements())
-                            })?);
-                        }
-                        for mut scope in scopes {
-                            mine = c.resumed(&mut scope, |c| {
-                                Ok(registers(&folds.step(c, &folds.values(&mine), None)?))
-                            })?;
-                        }
-                        Ok([e.add(step, int(copies * pace))?].into_iter().chain(mine).collect())
-                    })
-                })?;
-                next = all[0];
-                carried = all[1..].to_vec();
-            }
-            if chunk_steps % (copies * pace) != 0 || steps % chunk_steps != 0 || copies == 1 {
-                carried = e.for_carried(next, high, int(pace), &carried, |step, mine| {
-                    c.scoped(|c| {
-                        c.set_var(STEP, step);
-                        c.load_runs(folds.elements())?;
-                        Ok(registers(&folds.step(c, &folds.values(mine), None)?))
-                    })
-                })?;
-            }
+            let low = e.add(low, row)?;
+            let remain = chunk_steps % (copies * pace) != 0 || steps % chunk_steps != 0;
+            carried = folds.over(c, &Steps { var: STEP, low, high, pace, copies, remain }, carried)?;
         }
         let total = folds.values(&carried);
         let shared = format!("{symbol}_shared");

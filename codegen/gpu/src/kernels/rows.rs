@@ -9,12 +9,12 @@ use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
 use hlo_codegen::cpu::llvm::{Axis, IntPredicate, Prim, Result, Special, Value};
 use hlo_codegen::fusion::folds as spaces;
-use hlo_codegen::tape::fold::{Fold, no_order};
+use hlo_codegen::tape::fold::{Fold, wide_extremes};
 use hlo_codegen::tape::index::{Affine, Index};
 use hlo_codegen::tape::{NodeId, Op, Tape};
 use rustc_hash::FxHashMap;
 
-use super::folds::{Folds, Item, registers};
+use super::folds::{Folds, Item, Steps, registers};
 use super::loops::Output;
 use super::reduce::{self, KEPT, STEP, div_up, power_from, power_to, store_outputs};
 use super::{Unit, launch};
@@ -23,9 +23,12 @@ use crate::code::Code;
 use crate::kernel::{Argument, Kernel, Stage};
 use crate::subject::Subject;
 
-/// Threads of a block of short rows, and the most that have one row.
+/// Threads of a block of short rows, the most that have one row, and the most if that is what it takes to keep it in registers.
 const THREADS: i64 = 256;
 const MOST_THREADS: i64 = 512;
+const MOST_THREADS_IN_REGISTERS: i64 = 1024;
+/// Steps of an iteration over a row that is not kept.
+const COPIES: i64 = 2;
 /// Bytes of the widest access.
 const ACCESS_BYTES: i64 = 16;
 /// Elements of all arrays that a thread keeps in registers: so many where that leaves enough threads, and at most.
@@ -121,7 +124,7 @@ fn build<'m>(
         for inner in &at_elements {
             let mut at = result_at.clone();
             at.extend(tape.space.reshape(inner, inner_dims, own_row));
-            let mut fold = Fold::new(&mut tape, id, reduction, &at, given, no_order)?;
+            let mut fold = Fold::new(&mut tape, id, reduction, &at, given, wide_extremes)?;
             let element = std::mem::take(&mut fold.operands);
             match &mut item {
                 Some(item) => item.elements.push(element),
@@ -217,6 +220,9 @@ impl<'m> Chain<'m> {
         while width < MOST_THREADS && width * 2 <= power_from(steps) && kept(width) > KEPT_ELEMENTS {
             width *= 2;
         }
+        if kept(width) > MOST_KEPT_ELEMENTS && kept(MOST_THREADS_IN_REGISTERS) <= MOST_KEPT_ELEMENTS {
+            width = MOST_THREADS_IN_REGISTERS;
+        }
         (width, kept(width) <= MOST_KEPT_ELEMENTS)
     }
 
@@ -284,13 +290,13 @@ impl<'m> Chain<'m> {
                     })?;
                 }
             } else if self.length > 0 {
-                carried = e.for_carried(first, int(steps), int(width), &carried, |step, carried| {
-                    c.scoped(|c| {
-                        c.set_var(STEP, step);
-                        c.load_runs(folds.elements())?;
-                        Ok(registers(&folds.step(c, &folds.values(carried), None)?))
-                    })
-                })?;
+                let (low, high, pace) = (first, int(steps), width);
+                let mut copies = if folds.literal { 1 } else { COPIES };
+                while copies > 1 && steps < copies * pace {
+                    copies /= 2;
+                }
+                let remain = steps % (copies * pace) != 0;
+                carried = folds.over(c, &Steps { var: STEP, low, high, pace, copies, remain }, carried)?;
             }
             let total = folds.values(&carried);
             // Each sweep has shared memory of its own: nobody waits before it is written again.

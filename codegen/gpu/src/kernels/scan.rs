@@ -5,7 +5,8 @@
 //! the chunks before it come to. Many lines next to each other, and what may not be regrouped, are a line a thread. **Invariant:** order is decided by shapes and types alone.
 
 use hlo::attrs::{AttrKey, WindowDim};
-use hlo::{ArrayShape, ElementType, InstrId, Module};
+use hlo::elementwise::{Binary, Kind, kind};
+use hlo::{ArrayShape, ComputationId, ElementType, InstrId, Module, Opcode};
 use hlo_codegen::Unsupported;
 use hlo_codegen::cpu::llvm::{Axis, Emit, IntPredicate, Prim, Result, Shuffle, Special, Value};
 use hlo_codegen::cpu::scalar::{self, Val};
@@ -85,70 +86,112 @@ pub(super) fn emit<'m>(
     symbol: &str,
     kernel: &mut Kernel,
 ) -> Result<()> {
-    let Subject { mut tape, roots, arrays } = subject;
-    let is_free = combine.free();
-    let by_thread = !is_free || line.lines() >= MANY_LINES || line.length <= SHORT_LINE;
-    let mut each = 1;
-    while !by_thread && each < 4 && line.length % (each * 2) == 0 {
-        each *= 2;
-    }
-    let of = tape.space.var(KEPT, line.lines());
-    let step = tape.space.var(STEP, line.length / each);
     let &[x, init] = module.instr(id).operands() else {
         return Err(Unsupported::new(module, id, "prefixes of several operands").into());
     };
-    let (operand, ty) = (module.instr(x).shape.expect_array(), roots[0].shape.element_type);
-    let (mut elements, mut places) = (Vec::new(), Vec::new());
-    let mut fold = None;
-    let begin = tape.node(init, 0, &[])?;
-    let mut combine = Some(combine);
-    for i in 0..each {
-        let at = number(&mut tape, &line, &of, &step.times(each).plus(i), reverse);
-        let index = tape.space.delinear(&at, &operand.dims);
-        let node = tape.node(x, 0, &index)?;
-        match (&mut fold, combine.take()) {
-            (None, Some(combine)) => {
-                fold = Some(Fold::of_nodes(&mut tape, combine, &[node], &[begin], &[ty], 0));
-                elements.extend(fold.iter().flat_map(|f| f.operands.clone()));
-            }
-            (Some(fold), _) => elements.push(tape.convert(node, fold.types[0])),
-            (None, None) => {}
+    let result = subject.roots[0].array;
+    let operation = Operation { x, init, is_carried: false, line, reverse, combine, result, last: None };
+    operation.emit(unit, module, id, subject, symbol, kernel)
+}
+
+/// A prefix or suffix operation.
+struct Operation<'m> {
+    /// What is combined, and what it begins with: a scalar, or a value a line.
+    x: InstrId,
+    init: InstrId,
+    is_carried: bool,
+    line: Line,
+    /// From the end of the line.
+    reverse: bool,
+    combine: Combine<'m>,
+    /// The array of results, and that of what each line comes to.
+    result: u32,
+    last: Option<u32>,
+}
+
+impl<'m> Operation<'m> {
+    fn emit(
+        self,
+        unit: &Unit<'_, '_>,
+        module: &'m Module,
+        id: InstrId,
+        subject: Subject<'m>,
+        symbol: &str,
+        kernel: &mut Kernel,
+    ) -> Result<()> {
+        let Operation { x, init, is_carried, line, reverse, combine, result, last } = self;
+        let Subject { mut tape, arrays, .. } = subject;
+        let is_free = combine.free();
+        let by_thread = !is_free || line.lines() >= MANY_LINES || line.length <= SHORT_LINE;
+        let mut each = 1;
+        while !by_thread && each < 4 && line.length % (each * 2) == 0 {
+            each *= 2;
         }
-        places.push(at);
+        let of = tape.space.var(KEPT, line.lines());
+        let step = tape.space.var(STEP, line.length / each);
+        let operand = module.instr(x).shape.expect_array();
+        let ty = tape.arrays[result as usize].shape.element_type;
+        let (mut elements, mut places) = (Vec::new(), Vec::new());
+        let mut fold = None;
+        let begin = match is_carried {
+            true => {
+                let slice = &module.instr(init).shape.expect_array().dims;
+                let at = tape.space.delinear(&of, slice);
+                tape.node(init, 0, &at)?
+            }
+            false => tape.node(init, 0, &[])?,
+        };
+        let mut combine = Some(combine);
+        for i in 0..each {
+            let at = number(&mut tape, &line, &of, &step.times(each).plus(i), reverse);
+            let index = tape.space.delinear(&at, &operand.dims);
+            let node = tape.node(x, 0, &index)?;
+            match (&mut fold, combine.take()) {
+                (None, Some(combine)) => {
+                    fold = Some(Fold::of_nodes(&mut tape, combine, &[node], &[begin], &[ty], 0));
+                    elements.extend(fold.iter().flat_map(|f| f.operands.clone()));
+                }
+                (Some(fold), _) => elements.push(tape.convert(node, fold.types[0])),
+                (None, None) => {}
+            }
+            places.push(at);
+        }
+        let Some(fold) = fold else { return Ok(()) };
+        let accumulator = fold.types[0];
+        let item = Item { elements: elements.iter().map(|&n| vec![n]).collect(), fold };
+        let mut scan = Scan {
+            folds: Folds { items: vec![item], literal: !is_free || by_thread, partial: false },
+            tape,
+            line,
+            elements,
+            places,
+            each,
+            of,
+            result,
+            last,
+            ty,
+            arrays,
+            chunks: None,
+            partial: None,
+        };
+        if by_thread {
+            kernel.stages.push(scan.by_thread(unit, module, id, symbol)?);
+            return Ok(());
+        }
+        let tile = i64::from(THREADS) * each;
+        let wanted = (BUSY_BLOCKS / line.lines()).min(line.length / (tile * CHUNK_TILES));
+        if wanted >= 2 {
+            let tiles = (line.length + tile - 1) / tile;
+            let size = (tiles + wanted - 1) / wanted;
+            let count = (tiles + size - 1) / size;
+            scan.chunks = Some((size * i64::from(THREADS), count));
+            let shape = ArrayShape::new(accumulator, &[line.lines(), count]);
+            scan.partial = Some(scratch_array(&mut scan.tape, &shape, arrays, &mut kernel.scratch_bytes));
+            kernel.stages.push(scan.by_block(unit, module, id, &format!("{symbol}_chunks"), true)?);
+        }
+        kernel.stages.push(scan.by_block(unit, module, id, symbol, false)?);
+        Ok(())
     }
-    let Some(fold) = fold else { return Ok(()) };
-    let accumulator = fold.types[0];
-    let item = Item { elements: elements.iter().map(|&n| vec![n]).collect(), fold };
-    let mut scan = Scan {
-        folds: Folds { items: vec![item], literal: !is_free || by_thread, partial: false },
-        tape,
-        line,
-        elements,
-        places,
-        each,
-        result: roots[0].array,
-        ty,
-        arrays,
-        chunks: None,
-        partial: None,
-    };
-    if by_thread {
-        kernel.stages.push(scan.by_thread(unit, module, id, symbol)?);
-        return Ok(());
-    }
-    let tile = i64::from(THREADS) * each;
-    let wanted = (BUSY_BLOCKS / line.lines()).min(line.length / (tile * CHUNK_TILES));
-    if wanted >= 2 {
-        let tiles = (line.length + tile - 1) / tile;
-        let size = (tiles + wanted - 1) / wanted;
-        let count = (tiles + size - 1) / size;
-        scan.chunks = Some((size * i64::from(THREADS), count));
-        let shape = ArrayShape::new(accumulator, &[line.lines(), count]);
-        scan.partial = Some(scratch_array(&mut scan.tape, &shape, arrays, &mut kernel.scratch_bytes));
-        kernel.stages.push(scan.by_block(unit, module, id, &format!("{symbol}_chunks"), true)?);
-    }
-    kernel.stages.push(scan.by_block(unit, module, id, symbol, false)?);
-    Ok(())
 }
 
 /// A prefix operation that is emitted.
@@ -160,7 +203,11 @@ struct Scan<'m> {
     elements: Vec<NodeId>,
     places: Vec<Affine>,
     each: i64,
+    /// The number of the line.
+    of: Affine,
+    /// The array of results, and that of what each line comes to.
     result: u32,
+    last: Option<u32>,
     ty: ElementType,
     arrays: u32,
     /// Steps (of a thread's elements) of a chunk, and how many there are of a line.
@@ -191,6 +238,13 @@ impl<'m> Scan<'m> {
         c.e.address(base, c.e.mul(number, c.e.i64(accumulator.storage_bytes() as i64))?)
     }
 
+    /// Stores what a line comes to, if that is wanted.
+    fn store_last<'ctx>(&self, c: &mut Code<'_, 'm, '_, 'ctx>, value: &Val<'ctx>) -> Result<()> {
+        let Some(array) = self.last else { return Ok(()) };
+        let value = scalar::convert(&c.e, *value, self.ty)?;
+        c.store(&value, array, &self.of)
+    }
+
     /// A thread goes along a line.
     fn by_thread(&self, unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &str) -> Result<Stage> {
         let lines = self.line.lines();
@@ -206,7 +260,7 @@ impl<'m> Scan<'m> {
             c.set_var(KEPT, thread);
             let start = registers(&self.folds.starts(c)?);
             let end = e.int(prim, self.line.length.cast_unsigned());
-            e.for_carried(e.int(prim, 0), end, e.int(prim, 1), &start, |step, carried| {
+            let last = e.for_carried(e.int(prim, 0), end, e.int(prim, 1), &start, |step, carried| {
                 c.scoped(|c| {
                     c.set_var(STEP, step);
                     let next = self.folds.step(c, &self.folds.values(carried), None)?;
@@ -214,7 +268,7 @@ impl<'m> Scan<'m> {
                     Ok(registers(&next))
                 })
             })?;
-            Ok(())
+            self.store_last(c, &self.folds.values(&last)[0])
         })?;
         e.return_void()?;
         let arguments = (0..self.arrays).map(Argument::Array).collect();
@@ -295,7 +349,7 @@ impl<'m> Scan<'m> {
         }
         let shared = start_arrays(&e, &format!("{symbol}_warps"), &registers(&start))?;
         let pace = int(i64::from(THREADS));
-        e.for_carried(low, high, pace, &registers(&before), |tile, before| {
+        let total = e.for_carried(low, high, pace, &registers(&before), |tile, before| {
             c.scoped(|c| {
                 let step = e.add(tile, own)?;
                 let exists = e.icmp(IntPredicate::SLT, step, high)?;
@@ -316,15 +370,24 @@ impl<'m> Scan<'m> {
                 let before = self.folds.values(before);
                 let prefix = apply(e, self.combine(), &before, &[inclusive])?;
                 e.if_then(exists, || {
+                    let mut stored = Vec::new();
                     for (value, at) in running.iter().zip(&self.places) {
-                        let value = apply(e, self.combine(), &prefix, &[*value])?;
-                        self.store(c, &value[0], at)?;
+                        let value = apply(e, self.combine(), &prefix, &[*value])?[0];
+                        stored.push((scalar::convert(&e, value, self.ty)?, self.result, at.clone()));
                     }
-                    Ok(())
+                    stored.sort_by_key(|s| s.2.constant);
+                    c.store_runs(&stored)
                 })?;
                 Ok(registers(&apply(e, self.combine(), &before, &[total])?))
             })
         })?;
+        if self.last.is_some() {
+            let is_last = e.icmp(IntPredicate::EQ, chunk, int(chunks - 1))?;
+            let is_first_thread = e.icmp(IntPredicate::EQ, thread, e.i32(0))?;
+            e.if_then(e.and(is_last, is_first_thread)?, || {
+                c.scoped(|c| self.store_last(c, &self.folds.values(&total)[0]))
+            })?;
+        }
         e.return_void()?;
         Ok(done)
     }
@@ -406,10 +469,25 @@ fn start_arrays<'ctx>(
     registers.iter().enumerate().map(of).collect()
 }
 
-/// Emits a `scan`: a thread an element of a slice, step by step.
+/// The operation that a computation `s = op(x, carry); (s, s)` of slices of a type runs, as the reference recognizes sums.
+fn running(module: &Module, computation: ComputationId) -> Option<(Binary, ElementType)> {
+    let root = module.instr(module.root(computation));
+    let (Opcode::Tuple, &[a, b]) = (root.opcode, root.operands()) else { return None };
+    let step = module.instr(a);
+    let ty = step.shape.element_type()?;
+    let is_of_parameters = step.operands().iter().all(|&o| {
+        let of = module.instr(o);
+        of.opcode == Opcode::Parameter && of.shape.element_type() == Some(ty)
+    });
+    let &[x, carry] = step.operands() else { return None };
+    let Some(Kind::Binary(op)) = kind(step.opcode) else { return None };
+    (a == b && is_of_parameters && x != carry && step.opcode.commutes(ty)).then_some((op, ty))
+}
+
+/// Emits a `scan`: a running operation that may be regrouped, or a thread an element of a slice, step by step.
 pub(super) fn emit_scan(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &str) -> Result<Kernel> {
     let refuse = |why: &str| Err(Unsupported::new(module, id, why).into());
-    let Subject { mut tape, roots, arrays } = Subject::new(module, id)?;
+    let subject = Subject::new(module, id)?;
     let instr = module.instr(id);
     let d = instr.attrs.ints_or_empty(AttrKey::Dimensions).first().and_then(|&d| usize::try_from(d).ok());
     let carries = instr.attrs.int(AttrKey::NumCarries).and_then(|n| usize::try_from(n).ok());
@@ -418,7 +496,7 @@ pub(super) fn emit_scan(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbo
         return refuse("a scan without a computation");
     };
     let split = |n: usize| n.checked_sub(carries);
-    let (Some(inputs), Some(outputs)) = (split(instr.operands().len()), split(roots.len())) else {
+    let (Some(inputs), Some(outputs)) = (split(instr.operands().len()), split(subject.roots.len())) else {
         return refuse("more carries than arrays");
     };
     let Some(&first) = instr.operands().first().filter(|_| inputs > 0) else {
@@ -427,6 +505,20 @@ pub(super) fn emit_scan(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbo
     let dims = module.instr(first).shape.expect_array().dims.to_vec();
     let reverse = instr.attrs.bool(AttrKey::IsReverse);
     let mut kernel = Kernel::default();
+    if let (&[x, init], [stacked, last]) = (instr.operands(), &subject.roots[..])
+        && let Some(combine) = running(module, computation).map(|(op, ty)| Combine::of_operation(op, ty))
+        && combine.free()
+        && !dims.contains(&0)
+        && [stacked.shape, module.instr(init).shape.expect_array()]
+            .iter()
+            .all(|a| Some(a.element_type) == module.instr(x).shape.element_type())
+    {
+        let (line, result, last) = (Line::of(&dims, d), stacked.array, Some(last.array));
+        let operation = Operation { x, init, is_carried: true, line, reverse, combine, result, last };
+        operation.emit(unit, module, id, subject, symbol, &mut kernel)?;
+        return Ok(kernel);
+    }
+    let Subject { mut tape, roots, arrays } = subject;
     let mut slice = dims.clone();
     let length = slice.remove(d);
     let slices: i64 = slice.iter().product();

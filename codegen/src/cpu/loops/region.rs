@@ -7,10 +7,11 @@ use super::code::Code;
 use crate::cpu::llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
 use crate::cpu::scalar::{Val, combine};
 pub(super) use crate::fusion::combine::Combine;
+use crate::tape::fold::Extremes;
 
 /// The signed integers whose order finds the greatest or the least (`true`) of floats of a type: fewer operations than for floats, of which a NaN
 /// is neither and zeros are different; floats of 16 bits need no wider ones besides.
-pub(super) fn order_of(combine: &Combine<'_>, ty: ElementType) -> Option<(ElementType, bool)> {
+pub(super) fn order_of(combine: &Combine<'_>, ty: ElementType) -> Option<Extremes> {
     let least = match combine {
         Combine::Binary(Binary::Maximum, true) => false,
         Combine::Binary(Binary::Minimum, true) => true,
@@ -19,10 +20,11 @@ pub(super) fn order_of(combine: &Combine<'_>, ty: ElementType) -> Option<(Elemen
         }
     };
     if ty.is_float() && ty.bits() == 16 {
-        return Some((ElementType::S16, least));
+        return Some(Extremes::Ordered(ElementType::S16, least));
     }
     // Other processors have instructions for it.
-    (ty == ElementType::F32 && cfg!(target_arch = "x86_64")).then_some((ElementType::S32, least))
+    (ty == ElementType::F32 && cfg!(target_arch = "x86_64"))
+        .then_some(Extremes::Ordered(ElementType::S32, least))
 }
 
 impl Combine<'_> {
