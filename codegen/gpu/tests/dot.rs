@@ -318,3 +318,37 @@ fn tensor_cores() {
         12,
     );
 }
+
+/// Products with few vectors: matrices of either layout, on either side, rows that fill no block, terms in parts.
+#[test]
+fn matrices_and_few_vectors() {
+    for (size, launches) in [
+        ([64, 512, 1], 1),
+        ([33, 300, 1], 1),
+        ([1, 300, 70], 1),
+        ([4, 64, 200], 1),
+        ([200, 68, 8], 1),
+        ([40, 24, 3], 1),
+        ([1, 8192, 32], 2),
+    ] {
+        for layout in LAYOUTS {
+            let program = check(&product("s32", size, layout, "s32"), EXACT);
+            assert!(program.plan.launches() <= launches, "{size:?} {layout:?}");
+            check(&product("f32", size, layout, "f32"), single(size[1] as u32));
+            check(&product("bf16", size, layout, "bf16"), HALF);
+        }
+    }
+    check(
+        &dot("f32[65536]", "f32[65536]", "f32[]", "lhs_contracting_dims={0}, rhs_contracting_dims={0}"),
+        single(1024),
+    );
+    check(
+        &dot(
+            "s8[3,2048]",
+            "s8[3,40,2048]",
+            "s32[3,40]",
+            "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_contracting_dims={2}",
+        ),
+        EXACT,
+    );
+}

@@ -7,6 +7,7 @@ pub(super) mod epilogue;
 pub(super) mod mma;
 pub(super) mod operand;
 pub(super) mod simple;
+pub(super) mod skinny;
 pub(super) mod source;
 pub(super) mod tile;
 
