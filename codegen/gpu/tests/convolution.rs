@@ -146,6 +146,14 @@ fn products_of_patches() {
         ),
         ("[2,9,10,8]", "[1,1,8,16]", "[2,9,10,16]", "window={size=1x1}, dim_labels=b01f_01io->b01f"),
         ("[3,40,8]", "[5,8,16]", "[3,40,16]", "window={size=5 pad=2_2}, dim_labels=b0f_0io->b0f"),
+        // Gradients of a strided convolution, by the input and by the kernel.
+        (
+            "[2,5,6,8]",
+            "[3,3,8,16]",
+            "[2,9,11,16]",
+            "window={size=3x3 pad=1_1x1_1 lhs_dilate=2x2}, dim_labels=b01f_01io->b01f",
+        ),
+        ("[4,9,10,8]", "[4,7,8,16]", "[3,3,8,16]", "window={size=7x8}, dim_labels=f01b_i01o->01bf"),
     ];
     let options = |tile, split| Options {
         products: Products { tile: Some(tile), split: Some(split), ..Products::default() },
