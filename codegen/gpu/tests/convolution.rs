@@ -72,6 +72,36 @@ fn any_attributes() {
     }
 }
 
+/// A feature of a channel each, in windows that are written out and in a loop.
+#[test]
+fn depthwise() {
+    for (window, result) in
+        [("size=3x3 pad=1_1x1_1", "[2,6,9,8]"), ("size=3x3 pad=0_2x1_1 lhs_dilate=2x1", "[2,11,9,8]")]
+    {
+        let attributes = format!("window={{{window}}}, dim_labels=b01f_01io->b01f, feature_group_count=8");
+        let of = |ty: &str| {
+            convolution(
+                &format!("{ty}[2,6,9,8]"),
+                &format!("{ty}[3,3,1,8]"),
+                &format!("{ty}{result}"),
+                &attributes,
+            )
+        };
+        check(&of("s32"), EXACT);
+        // 9 products of at most 4 each.
+        check(&of("f32"), Tolerance(4e-6));
+    }
+    check(
+        &convolution(
+            "s32[2,9,10,6]",
+            "s32[7,6,1,12]",
+            "s32[2,3,5,12]",
+            "window={size=7x6}, dim_labels=b01f_01io->b01f, feature_group_count=6",
+        ),
+        EXACT,
+    );
+}
+
 #[test]
 fn floats_and_complex_numbers() {
     // 27 products of at most 4 each.

@@ -110,6 +110,17 @@ fn what_follows_is_in_the_same_kernel() {
     );
 }
 
+/// Long code is in a loop over rows of a thread.
+#[test]
+fn long_code_follows() {
+    for (ty, m, n) in [("f32", 33, 40), ("bf16", 40, 72), ("bf16", 24, 33)] {
+        let text = format!(
+            "HloModule m\nENTRY e {{\n  x = {ty}[{m},32] parameter(0)\n  y = {ty}[{n},32] parameter(1)\n  b = {ty}[{n}] parameter(2)\n  d = {ty}[{m},{n}] dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}\n  bb = {ty}[{m},{n}] broadcast(b), dimensions={{1}}\n  s = {ty}[{m},{n}] add(d, bb)\n  ROOT t = {ty}[{m},{n}] tanh(s)\n}}\n"
+        );
+        assert_eq!(check(&text, HALF).plan.launches(), 1);
+    }
+}
+
 #[test]
 fn older_architectures() {
     for arch in [Arch::Sm75, Arch::Sm80] {

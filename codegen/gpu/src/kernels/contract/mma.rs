@@ -10,8 +10,9 @@ use hlo_codegen::Unsupported;
 use hlo_codegen::cpu::llvm::{Axis, Emit, IntPredicate, Prim, Result, Space, Special, Value};
 
 use super::epilogue::Epilogue;
+use super::loader::joined;
 use super::source::{Along, Source};
-use super::tile::{LAUNCH_SECONDS, Repair, Tiled, block_tile, ceil, emit_sum, joined};
+use super::tile::{LAUNCH_SECONDS, Repair, Tiled, block_tile, ceil, emit_sum, guarded, repaired, rotated};
 use super::{Field, simple};
 use crate::arch::Arch;
 use crate::compile::Products;
@@ -452,7 +453,14 @@ pub(crate) fn emit<'m, 'ctx>(
         };
         Ok([vec![wrapped(here)?, wrapped(to)?], sums].concat())
     })?;
-    let sums = &after[2..];
+    // In the order of rows, as a thread has them: two rows of each instruction, and of each two columns.
+    let mut sums = Vec::new();
+    for i in 0..down * 2 {
+        for j in 0..along {
+            let first = (2 + 4 * (i / 2 * along + j) + i % 2 * 2) as usize;
+            sums.extend_from_slice(&after[first..first + 2]);
+        }
+    }
 
     let width = if n % 2 == 0 { 2 } else { 1 };
     let epilogue_of = || epilogue(width as u32);
@@ -468,40 +476,45 @@ pub(crate) fn emit<'m, 'ctx>(
             let address = e.address(arguments[arrays as usize], e.mul(offset, e.i64(4))?)?;
             return e.store(joined(&e, sums)?, address, 4 * sums.len() as u32).map(|_| ());
         };
-        let mut elements = Vec::new();
-        for (c, &sum) in (0..).zip(sums) {
-            let mut sum = vec![sum];
-            if let Some(repair) = repair {
-                let is_nan = e.fcmp(hlo_codegen::cpu::llvm::FloatPredicate::UNO, sum[0], sum[0])?;
-                let column = e.add(column, of(c))?;
-                let again = || Ok(repair.sum(&e, &arguments, [at, row, column])?.registers());
-                sum = e.if_else(is_nan, again, || Ok(sum.clone()))?;
-            }
-            elements.push(words.finish(&e, words.of_registers(&sum))?);
-        }
+        let elements = sums.iter().map(|&x| words.finish(&e, words.of_registers(&[x])));
+        let elements = elements.collect::<Result<Vec<_>>>()?;
         epilogue.store(e, &arguments, [at, row, e.udiv(column, of(width))?], &elements)
     };
-    let guarded = |limit: i64, size: i64, index: Value<'ctx>, body: &mut dyn FnMut() -> Result<()>| {
-        if limit % size == 0 {
-            return body();
-        }
-        let inside = e.icmp(IntPredicate::ULT, index, of(limit))?;
-        e.if_then(inside, body)
+    // The row of a line of a thread's sums, and the column of one of them.
+    let row_of = |line: Value<'ctx>| e.add(lane_row, e.mul(line, of(M / 2))?);
+    let column_of = |number: Value<'ctx>| {
+        let pair = e.mul(e.udiv(number, of(2))?, of(N))?;
+        e.add(lane_column, e.add(pair, e.urem(number, of(2))?)?)
     };
-    for i in 0..down {
-        for half in 0..2 {
-            let row = e.add(lane_row, of(i * M + half * 8))?;
-            guarded(m, tile.rows, row, &mut || {
-                for j in 0..along {
-                    for first in (0..2).step_by(width as usize) {
-                        let column = e.add(lane_column, of(j * N + first))?;
-                        let from = (4 * (i * along + j) + 2 * half + first) as usize;
-                        let some = &sums[from..from + width as usize];
-                        guarded(n, tile.columns, column, &mut || store(row, column, some))?;
-                    }
-                }
-                Ok(())
-            })?;
+    let of_line = 2 * along;
+    if let Some(repair) = repair.filter(|_| !is_split) {
+        sums = repaired(&e, &sums, &mut |number| {
+            let row = row_of(e.udiv(number, of(of_line))?)?;
+            let column = column_of(e.urem(number, of(of_line))?)?;
+            let inside =
+                e.and(e.icmp(IntPredicate::ULT, row, of(m))?, e.icmp(IntPredicate::ULT, column, of(n))?)?;
+            let again = || Ok(repair.sum(&e, &arguments, [at, row, column])?.registers());
+            Ok(e.if_else(inside, again, || Ok(vec![zero]))?[0])
+        })?;
+    }
+    let store_line = |line: Value<'ctx>, sums: &[Value<'ctx>]| -> Result<()> {
+        let row = row_of(line)?;
+        guarded(&e, m, tile.rows, row, &mut || {
+            for (j, some) in (0..).zip(sums.chunks(width as usize)) {
+                let column = column_of(of(j * width))?;
+                guarded(&e, n, tile.columns, column, &mut || store(row, column, some))?;
+            }
+            Ok(())
+        })
+    };
+    if own_epilogue.as_ref().is_some_and(Epilogue::is_long) {
+        e.for_carried(of(0), of(2 * down), of(1), &sums, |line, sums| {
+            store_line(line, sums)?;
+            Ok(rotated(sums, of_line as usize))
+        })?;
+    } else {
+        for (line, sums) in (0..).zip(sums.chunks(of_line as usize)) {
+            store_line(of(line), sums)?;
         }
     }
     e.return_void()?;

@@ -4,6 +4,7 @@
 //! once into the result; integers are computed modulo 2^32 or 2^64; `pred` is an or of ands.
 
 pub(super) mod epilogue;
+mod loader;
 pub(super) mod mma;
 pub(super) mod operand;
 pub(super) mod simple;
