@@ -509,7 +509,7 @@ pub(crate) fn emit<'m, 'ctx>(
     };
     if own_epilogue.as_ref().is_some_and(Epilogue::is_long) {
         e.for_carried(of(0), of(2 * down), of(1), &sums, |line, sums| {
-            store_line(line, sums)?;
+            store_line(line, &sums[..of_line as usize])?;
             Ok(rotated(sums, of_line as usize))
         })?;
     } else {
