@@ -311,6 +311,22 @@ fn tensor_cores() {
             }
         }
     }
+    // Bytes, with signs or not.
+    for (lhs, rhs, result) in
+        [("s8", "s8", "s32"), ("u8", "s8", "s32"), ("s8", "u8", "s32"), ("u8", "u8", "u8")]
+    {
+        let attributes = "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
+        let text = dot(
+            &format!("{lhs}[40,144]"),
+            &format!("{rhs}[33,144]"),
+            &format!("{result}[40,33]"),
+            attributes,
+        );
+        for options in [tiled(64, 1), tiled(128, 2)] {
+            let program = check_with(&text, &options, EXACT, 13);
+            assert!(program.ptx.join("").contains("mma.sync.aligned.m16n8k32"), "{text}");
+        }
+    }
     for split in [2, 5] {
         let text = product("bf16", [40, 328, 24], LAYOUTS[1], "bf16");
         assert_eq!(check_with(&text, &tiled(64, split), HALF, 11).plan.launches(), 2);

@@ -49,6 +49,9 @@ pub(crate) struct Plan {
     split: i64,
 }
 
+/// Words of the matrix and of the vectors, by rows.
+type Factors<'ctx> = (Vec<Vec<Val<'ctx>>>, Vec<Vec<Val<'ctx>>>);
+
 /// Whether it is such a product, and how it is computed.
 pub(crate) fn plan(arch: Arch, tiled: &Tiled<'_>) -> Option<Plan> {
     let [batch, m, n] = tiled.extents;
@@ -172,7 +175,7 @@ pub(crate) fn emit<'m, 'ctx>(
             load_terms(&e, &words, source, &arguments, row, term, count, by_terms)
         };
     let count = own * vectors;
-    let step = |index: Value<'ctx>, is_guarded: bool| -> Result<(Vec<Vec<Val<'ctx>>>, Vec<Vec<Val<'ctx>>>)> {
+    let step = |index: Value<'ctx>, is_guarded: bool| -> Result<Factors<'ctx>> {
         let mut term = e.add(e.mul(index, of(sharing))?, number)?;
         if by_terms {
             term = e.mul(term, of(width))?;
@@ -193,9 +196,7 @@ pub(crate) fn emit<'m, 'ctx>(
         let vector = vector_rows.iter().map(|row| there(load(small, row, term, each)?));
         Ok((matrix, vector.collect::<Result<Vec<_>>>()?))
     };
-    let add = |sums: &mut [Value<'ctx>],
-               (matrix, vector): &(Vec<Vec<Val<'ctx>>>, Vec<Vec<Val<'ctx>>>)|
-     -> Result<()> {
+    let add = |sums: &mut [Value<'ctx>], (matrix, vector): &Factors<'ctx>| -> Result<()> {
         for row in 0..own as usize {
             for v in 0..vectors as usize {
                 let sum = &mut sums[row * vectors as usize + v];

@@ -133,7 +133,9 @@ pub(crate) fn plan(
             Some(split) => vec![split],
             None => vec![1, 2, 4, 8, 16, 32, 64],
         };
-        for split in splits.into_iter().filter(|&s| s <= steps || products.split.is_some()) {
+        // What fills the device is not cut.
+        let most = if blocks >= 2 * processors { 1 } else { steps };
+        for split in splits.into_iter().filter(|&s| s <= most || products.split.is_some()) {
             let per = ceil(steps, split.clamp(1, steps));
             let parts = ceil(steps, per);
             let waves = ceil(blocks * parts, processors);
@@ -472,6 +474,10 @@ impl<'ctx> Own<'ctx> {
     }
 }
 
+/// Takes row, first column, and the sums of some neighbouring columns.
+type Store<'f, 'ctx> =
+    &'f mut dyn FnMut(&Emit<'_, 'ctx>, Value<'ctx>, Value<'ctx>, &[Value<'ctx>]) -> Result<()>;
+
 /// Where sums go.
 struct Results {
     words: Words,
@@ -493,7 +499,7 @@ impl Results {
         [first_row, first_column]: [Value<'ctx>; 2],
         sums: &[Value<'ctx>],
         is_rolled: bool,
-        f: &mut dyn FnMut(&Emit<'_, 'ctx>, Value<'ctx>, Value<'ctx>, &[Value<'ctx>]) -> Result<()>,
+        f: Store<'_, 'ctx>,
     ) -> Result<()> {
         let [_, m, n] = self.extents;
         let [own_rows, columns] = self.tile.own;
