@@ -202,6 +202,19 @@ fn products_of_patches() {
     }
 }
 
+/// Bytes whose sums fit 32 bits are not saturated, and tensor cores multiply them.
+#[test]
+fn bytes() {
+    let text = convolution(
+        "s8[2,9,10,16]",
+        "s8[24,3,3,16]",
+        "s32[2,9,10,24]",
+        "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_o01i->b01f",
+    );
+    let program = check(&text, EXACT);
+    assert!(program.ptx.join("").contains("mma.sync.aligned.m16n8k32"));
+}
+
 #[test]
 fn holes_in_patches_are_absent() {
     for ty in ["f32", "bf16"] {

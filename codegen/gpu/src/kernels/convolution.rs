@@ -75,6 +75,12 @@ struct Convolution {
     prim: Prim,
 }
 
+/// The greatest magnitude of integers of a byte or two.
+fn greatest(ty: ElementType) -> Option<i64> {
+    let narrow = ty.is_integer() && ty.bits() <= 16;
+    narrow.then(|| if ty.is_signed_integer() { 1 << (ty.bits() - 1) } else { (1 << ty.bits()) - 1 })
+}
+
 impl Convolution {
     /// Of a `convolution`, in the kernel of an instruction (itself, or a fusion).
     fn of(module: &Module, kernel: InstrId, id: InstrId) -> std::result::Result<Self, Unsupported> {
@@ -117,7 +123,15 @@ impl Convolution {
             (groups(AttrKey::FeatureGroupCount), groups(AttrKey::BatchGroupCount));
         let features = r.dims[at(labels.kernel_output_feature)];
         let input_feature = at(labels.input_feature);
-        let words = Words::new(l.element_type, r.element_type, result.element_type).saturating();
+        let terms = axes.iter().map(|axis: &Axis| axis.kernel[0]).product::<i64>()
+            * r.dims[at(labels.kernel_input_feature)];
+        let words = Words::new(l.element_type, r.element_type, result.element_type);
+        let is_small = result.element_type == ElementType::S32
+            && greatest(l.element_type)
+                .zip(greatest(r.element_type))
+                .is_some_and(|(l, r)| (l * r).saturating_mul(terms) <= i64::from(i32::MAX));
+        // Where no sum is beyond 32 bits none saturates.
+        let words = if is_small { words } else { words.saturating() };
         let elements: [i64; 2] = [l.dims.iter().product(), r.dims.iter().product()];
         let furthest = axes.iter().map(|axis: &Axis| {
             let placed = result.dims[axis.output_dim].saturating_mul(axis.stride);
