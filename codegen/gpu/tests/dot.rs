@@ -311,6 +311,14 @@ fn tensor_cores() {
             }
         }
     }
+    // What is gathered: sizes of which a chunk is no part.
+    for (tile, size) in [(64, [40, 70, 33]), (128, [130, 67, 132]), (64, [66, 129, 36])] {
+        for layout in LAYOUTS {
+            let program =
+                check_with(&product("bf16", size, layout, "f32"), &tiled(tile, 1), truncated(130), 14);
+            assert!(program.ptx.join("").contains("mma.sync"));
+        }
+    }
     // Bytes, with signs or not.
     for (lhs, rhs, result) in
         [("s8", "s8", "s32"), ("u8", "s8", "s32"), ("s8", "u8", "s32"), ("u8", "u8", "u8")]

@@ -3,7 +3,8 @@
 //! A block has tiles of both operands for several steps in shared memory: while one is multiplied, the next ones are copied (`cp.async`). A tile lies there as
 //! it lies in memory, term by term or row by row, in chunks of 16 bytes, whose numbers are swizzled by an exclusive or with that of their line, so that
 //! neither copies nor `ldmatrix` meet in a bank; `ldmatrix` transposes what lies term by term. Borders, and terms that fill no tile, are
-//! those of [`super::tile`]; what is absent is copied as zeros.
+//! those of [`super::tile`]; what is absent is copied as zeros. Chunks that are not aligned in memory, or not in one piece, are gathered in registers, and stored
+//! when the tile before has been multiplied.
 
 use hlo::{ElementType, InstrId, Module};
 use hlo_codegen::Unsupported;
@@ -98,24 +99,30 @@ fn tiles(arch: Arch) -> [Tile; 4] {
 /// Whether tensor cores multiply these matrices, and how; and the seconds that it takes, by an estimate.
 pub(crate) fn plan(arch: Arch, products: Products, tiled: &Tiled<'_>) -> Option<(Plan, f64)> {
     let bytes = bytes_of(&tiled.words, tiled.sources.map(|s| s.ty()))?;
-    let is_whole = |s: &&dyn Source| {
-        // Bytes are not transposed.
-        let can = bytes == 2 || matches!(s.along(), Along::Terms(_));
-        can && s.along().width() * bytes == CHUNK_BYTES
-    };
-    if !products.tensor_cores || arch < Arch::Sm80 || !tiled.sources.iter().all(is_whole) {
+    let width = |s: &dyn Source| s.along().width() * bytes;
+    // Bytes are neither transposed nor gathered.
+    let can =
+        |s: &&dyn Source| bytes == 2 || matches!(s.along(), Along::Terms(_)) && width(*s) == CHUNK_BYTES;
+    if !products.tensor_cores || arch < Arch::Sm80 || !tiled.sources.iter().all(can) {
         return None;
     }
+    // What is gathered goes through registers.
+    let gathered = match tiled.sources.map(width).into_iter().min() {
+        Some(CHUNK_BYTES) | None => 1.0,
+        Some(2) => 0.3,
+        Some(_) => 0.5,
+    };
     let figures = arch.figures();
     let processors = i64::from(figures.multiprocessors);
     let [batch, m, n] = tiled.extents;
     let per_clock = if arch >= Arch::Sm90 { 1300.0 } else { 1000.0 };
     let mut best: Option<(Plan, f64)> = None;
     let all = tiles(arch);
+    let fits = |tile: &&Tile| gathered == 1.0 || tile.columns < 256;
     let is_wanted = |tile: &&Tile| {
         products.tile == Some(tile.columns) || all.iter().all(|t| products.tile != Some(t.columns))
     };
-    for &tile in all.iter().filter(is_wanted) {
+    for &tile in all.iter().filter(is_wanted).filter(fits) {
         let blocks = batch * ceil(m, tile.rows) * ceil(n, tile.columns);
         let step_terms = tile.term_bytes / bytes;
         let steps = ceil(tiled.terms, step_terms);
@@ -131,7 +138,7 @@ pub(crate) fn plan(arch: Arch, products: Products, tiled: &Tiled<'_>) -> Option<
             let at_once = processors * tile.resident;
             let waves = ceil(blocks * parts, at_once);
             let own = tile.resident.min(ceil(blocks * parts, processors));
-            let rate = per_clock * 1.7e9 * tile.efficiency as f64 / 100.0;
+            let rate = per_clock * 1.7e9 * gathered * tile.efficiency as f64 / 100.0;
             // Fewer blocks than a multiprocessor can hold do not keep it busy.
             let alone = if own < tile.resident { 1.3 } else { 1.0 };
             let work = (tile.rows * tile.columns * tile.term_bytes / 2 * (per + tile.stages)) as f64;
@@ -166,6 +173,8 @@ struct Loader<'s> {
     /// Bytes of an element, and elements of a chunk.
     element: i64,
     chunk: i64,
+    /// Elements of an access to memory: fewer than a chunk if that is not aligned, or not in one piece.
+    group: i64,
 }
 
 /// What a thread knows of the tile that it copies.
@@ -182,6 +191,7 @@ impl<'s> Loader<'s> {
         let by_rows = matches!(source.along(), Along::Terms(_));
         let element = source.ty().storage_bytes() as i64;
         let chunk = CHUNK_BYTES / element;
+        let group = source.along().width().min(chunk);
         let per_line = if by_rows { terms } else { rows } / chunk;
         let lines = threads / per_line;
         let slots = rows * terms / chunk / threads;
@@ -198,6 +208,7 @@ impl<'s> Loader<'s> {
             by_rows,
             element,
             chunk,
+            group,
         }
     }
 
@@ -227,12 +238,16 @@ impl<'s> Loader<'s> {
         let (line, chunk) = (e.udiv(thread, per_line)?, e.urem(thread, per_line)?);
         let first_of = e.mul(chunk, of(self.chunk))?;
         let (row, term) = if self.by_rows { (line, first_of) } else { (first_of, line) };
+        // Of each access: one a slot, or, of rows that are neighbours, those of a chunk.
+        let (accesses, far, last) = match self.by_rows {
+            true => (self.slots, self.row_step, self.all_rows - 1),
+            false => (self.chunk / self.group, self.group, self.all_rows - self.group),
+        };
         let mut rows = Vec::new();
-        for slot in 0..if self.by_rows { self.slots } else { 1 } {
-            let mut at = e.add(first, e.add(row, of(slot * self.row_step))?)?;
+        for access in 0..accesses {
+            let mut at = e.add(first, e.add(row, of(access * far))?)?;
             if self.all_rows % self.rows != 0 {
-                let last = of(self.all_rows - if self.by_rows { 1 } else { self.chunk });
-                at = e.select(e.icmp(IntPredicate::ULT, at, last)?, at, last)?;
+                at = e.select(e.icmp(IntPredicate::ULT, at, of(last))?, at, of(last))?;
             }
             rows.push(self.source.row(e, batch, at)?);
         }
@@ -242,7 +257,52 @@ impl<'s> Loader<'s> {
         Ok(Loading { term, rows, array, to: e.zext(to, Prim::I64)? })
     }
 
-    /// Copies the tile that begins at a term; if it has fewer terms than others, those and zeros.
+    /// Whether chunks are copied as they are; they go through registers otherwise.
+    fn is_whole(&self) -> bool {
+        self.group == self.chunk
+    }
+
+    /// The address of some neighbouring elements of a chunk at a first term, of so many if it has not all of them, and whether they are there.
+    fn address<'ctx>(
+        &self,
+        e: &Emit<'_, 'ctx>,
+        loading: &Loading<'ctx>,
+        [slot, part]: [i64; 2],
+        begin: Value<'ctx>,
+        valid: Option<Value<'ctx>>,
+    ) -> Result<(Value<'ctx>, Option<Value<'ctx>>)> {
+        let inside = if self.by_rows { part * self.group } else { 0 };
+        let mut term = e.add(loading.term, e.i32((slot * self.term_step + inside) as i32))?;
+        let mut holds = None;
+        if let Some(valid) = valid {
+            let last = e.sub(valid, e.i32(if self.by_rows { self.group as i32 } else { 1 }))?;
+            holds = Some(e.icmp(IntPredicate::ULT, term, valid)?);
+            term = e.select(e.icmp(IntPredicate::ULT, term, last)?, term, last)?;
+        }
+        let row = &loading.rows[if self.by_rows { slot } else { part } as usize];
+        let (mut offset, is_there) = self.source.at(e, row, e.add(begin, term)?)?;
+        if let Some(is_there) = is_there {
+            // Nothing is taken from there, but the address is one of the array.
+            offset = e.select(is_there, offset, e.int(e.prim_of(offset), 0))?;
+            holds = Some(holds.map_or(Ok(is_there), |holds| e.and(holds, is_there))?);
+        }
+        let offset = e.mul(e.zext(offset, Prim::I64)?, e.i64(self.element))?;
+        Ok((e.address(loading.array, offset)?, holds))
+    }
+
+    /// Where a chunk goes.
+    fn place<'ctx>(
+        &self,
+        e: &Emit<'_, 'ctx>,
+        loading: &Loading<'ctx>,
+        slot: i64,
+        to: Value<'ctx>,
+    ) -> Result<Value<'ctx>> {
+        let far = slot * (self.row_step + self.term_step) * self.pitch;
+        e.address_at(e.address(to, loading.to)?, far.cast_unsigned())
+    }
+
+    /// Copies the tile that begins at a term, if chunks are whole; if it has fewer terms than others, those and zeros.
     fn copy<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,
@@ -251,25 +311,9 @@ impl<'s> Loader<'s> {
         valid: Option<Value<'ctx>>,
         to: Value<'ctx>,
     ) -> Result<()> {
-        let first = e.address(to, loading.to)?;
         for slot in 0..self.slots {
-            let mut term = e.add(loading.term, e.i32((slot * self.term_step) as i32))?;
-            let mut holds = None;
-            if let Some(valid) = valid {
-                let last = e.sub(valid, e.i32(if self.by_rows { self.chunk as i32 } else { 1 }))?;
-                holds = Some(e.icmp(IntPredicate::ULT, term, valid)?);
-                term = e.select(e.icmp(IntPredicate::ULT, term, last)?, term, last)?;
-            }
-            let row = &loading.rows[if self.by_rows { slot as usize } else { 0 }];
-            let (mut offset, is_there) = self.source.at(e, row, e.add(begin, term)?)?;
-            if let Some(is_there) = is_there {
-                // Nothing is read there, but the address is one of the array.
-                offset = e.select(is_there, offset, e.int(e.prim_of(offset), 0))?;
-                holds = Some(holds.map_or(Ok(is_there), |holds| e.and(holds, is_there))?);
-            }
-            let from = e.address(loading.array, e.mul(e.zext(offset, Prim::I64)?, e.i64(self.element))?)?;
-            let far = slot * (self.row_step + self.term_step) * self.pitch;
-            let to = e.address_at(first, far.cast_unsigned())?;
+            let (from, holds) = self.address(e, loading, [slot, 0], begin, valid)?;
+            let to = self.place(e, loading, slot, to)?;
             match holds {
                 None => e.intrinsic_call("llvm.nvvm.cp.async.cg.shared.global.16", &[], &[to, from])?,
                 Some(holds) => {
@@ -278,6 +322,62 @@ impl<'s> Loader<'s> {
                     e.intrinsic_call(name, &[], &[to, from, bytes])?
                 }
             };
+        }
+        Ok(())
+    }
+
+    /// Registers of the chunks that [`Loader::fetch`] gives.
+    fn fetched(&self) -> i64 {
+        self.slots * CHUNK_BYTES / 4
+    }
+
+    /// Loads the chunks of the tile that begins at a term, of 16-bit elements, in accesses of a group; each in four registers of 32 bits.
+    fn fetch<'ctx>(
+        &self,
+        e: &Emit<'_, 'ctx>,
+        loading: &Loading<'ctx>,
+        begin: Value<'ctx>,
+        valid: Option<Value<'ctx>>,
+    ) -> Result<Vec<Value<'ctx>>> {
+        let mut all = Vec::new();
+        for slot in 0..self.slots {
+            let mut halves = Vec::new();
+            for part in 0..self.chunk / self.group {
+                let (from, holds) = self.address(e, loading, [slot, part], begin, valid)?;
+                let (prim, count) =
+                    if self.group == 1 { (Prim::I16, 1) } else { (Prim::I32, self.group / 2) };
+                let loaded = e.with_lanes(count as u32).load(prim, from, (self.group * 2) as u32)?;
+                for lane in 0..count as u32 {
+                    let x = e.extract(loaded, lane)?;
+                    halves.push(match holds {
+                        Some(holds) => e.select(holds, x, e.int(prim, 0))?,
+                        None => x,
+                    });
+                }
+            }
+            if self.group > 1 {
+                all.extend(halves);
+                continue;
+            }
+            for pair in halves.chunks_exact(2) {
+                let (low, high) = (e.zext(pair[0], Prim::I32)?, e.zext(pair[1], Prim::I32)?);
+                all.push(e.or(low, e.shl(high, e.i32(16))?)?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Stores what [`Loader::fetch`] gave.
+    fn put<'ctx>(
+        &self,
+        e: &Emit<'_, 'ctx>,
+        loading: &Loading<'ctx>,
+        fetched: &[Value<'ctx>],
+        to: Value<'ctx>,
+    ) -> Result<()> {
+        for (slot, chunk) in (0..).zip(fetched.chunks_exact(4)) {
+            let to = self.place(e, loading, slot, to)?;
+            e.store(joined(e, chunk)?, to, CHUNK_BYTES as u32)?;
         }
         Ok(())
     }
@@ -439,19 +539,43 @@ pub(crate) fn emit<'m, 'ctx>(
         loaders[1].begin(&e, thread, at, first_column, &arguments)?,
     ];
     let second = loaders[0].bytes();
+    let base = |side: usize, stage| e.address_at(stage, if side == 0 { 0 } else { second.cast_unsigned() });
     let copy = |begin: Value<'ctx>, valid: Option<Value<'ctx>>, stage: Value<'ctx>| -> Result<()> {
-        loaders[0].copy(&e, &loading[0], begin, valid, stage)?;
-        loaders[1].copy(&e, &loading[1], begin, valid, e.address_at(stage, second.cast_unsigned())?)
+        for side in (0..2).filter(|&side| loaders[side].is_whole()) {
+            loaders[side].copy(&e, &loading[side], begin, valid, base(side, stage)?)?;
+        }
+        Ok(())
+    };
+    let fetch = |begin: Value<'ctx>, valid: Option<Value<'ctx>>| -> Result<Vec<Value<'ctx>>> {
+        let mut all = Vec::new();
+        for side in (0..2).filter(|&side| !loaders[side].is_whole()) {
+            all.extend(loaders[side].fetch(&e, &loading[side], begin, valid)?);
+        }
+        Ok(all)
+    };
+    let put = |fetched: &[Value<'ctx>], stage: Value<'ctx>| -> Result<()> {
+        let mut rest = fetched;
+        for side in (0..2).filter(|&side| !loaders[side].is_whole()) {
+            let (own, others) = rest.split_at(loaders[side].fetched() as usize);
+            loaders[side].put(&e, &loading[side], own, base(side, stage)?)?;
+            rest = others;
+        }
+        Ok(())
+    };
+    let gathered: i64 = loaders.iter().filter(|l| !l.is_whole()).map(Loader::fetched).sum();
+    let load = |begin: Value<'ctx>, valid: Option<Value<'ctx>>, stage: Value<'ctx>| -> Result<()> {
+        copy(begin, valid, stage)?;
+        put(&fetch(begin, valid)?, stage)
     };
     let commit = || e.intrinsic_call("llvm.nvvm.cp.async.commit.group", &[], &[]).map(|_| ());
     let ahead = tile.stages - 1;
     for stage in 0..ahead {
         let to = e.address_at(shared, (stage * stage_bytes).cast_unsigned())?;
         if stage == 0 {
-            copy(begin, ragged, to)?;
+            load(begin, ragged, to)?;
         } else {
             let there = e.icmp(IntPredicate::SLT, of(stage), count)?;
-            e.if_then(there, || copy(e.add(next, of(stage * step_terms))?, None, to))?;
+            e.if_then(there, || load(e.add(next, of(stage * step_terms))?, None, to))?;
         }
         commit()?;
     }
@@ -470,10 +594,16 @@ pub(crate) fn emit<'m, 'ctx>(
         let (here, to) = (carried[0], carried[1]);
         let later = e.add(step, of(ahead))?;
         let there = e.icmp(IntPredicate::SLT, later, count)?;
-        e.if_then(there, || {
-            let to = e.address(shared, e.zext(to, Prim::I64)?)?;
-            copy(e.add(next, e.mul(later, of(step_terms))?)?, None, to)
-        })?;
+        let to_stage = e.address(shared, e.zext(to, Prim::I64)?)?;
+        let fetched = e.if_else(
+            there,
+            || {
+                let begin = e.add(next, e.mul(later, of(step_terms))?)?;
+                copy(begin, None, to_stage)?;
+                fetch(begin, None)
+            },
+            || Ok(vec![of(0); gathered as usize]),
+        )?;
         commit()?;
         let first = e.address(shared, e.zext(here, Prim::I64)?)?;
         let other = e.address_at(first, second.cast_unsigned())?;
@@ -489,6 +619,9 @@ pub(crate) fn emit<'m, 'ctx>(
                     sums[own..own + 4].copy_from_slice(&c);
                 }
             }
+        }
+        if gathered > 0 {
+            e.if_then(there, || put(&fetched, to_stage))?;
         }
         let wrapped = |x| -> Result<Value<'ctx>> {
             let x = e.add(x, of(stage_bytes))?;
