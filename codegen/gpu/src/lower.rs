@@ -251,6 +251,13 @@ fn fusion(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         };
     }
     let root = module.root(computation);
+    // A contraction alone, of a matrix and a vector for instance, is none of the reductions.
+    let mut computed =
+        module.instructions(computation).filter(|&i| module.instr(i).opcode != Opcode::Parameter);
+    let is_alone = computed.next() == Some(root) && computed.next().is_none();
+    if is_alone && module.instr(root).opcode == Opcode::Dot && hlo_codegen::fusion::is_fold(module, root) {
+        return Ok(Lowering::Kernel(Family::Dot));
+    }
     if module.instr(root).opcode == Opcode::Scatter {
         return Ok(Lowering::Kernel(Family::Scatter));
     }

@@ -72,6 +72,36 @@ fn any_attributes() {
     }
 }
 
+/// A feature of a channel each, in windows that are written out and in a loop.
+#[test]
+fn depthwise() {
+    for (window, result) in
+        [("size=3x3 pad=1_1x1_1", "[2,6,9,8]"), ("size=3x3 pad=0_2x1_1 lhs_dilate=2x1", "[2,11,9,8]")]
+    {
+        let attributes = format!("window={{{window}}}, dim_labels=b01f_01io->b01f, feature_group_count=8");
+        let of = |ty: &str| {
+            convolution(
+                &format!("{ty}[2,6,9,8]"),
+                &format!("{ty}[3,3,1,8]"),
+                &format!("{ty}{result}"),
+                &attributes,
+            )
+        };
+        check(&of("s32"), EXACT);
+        // 9 products of at most 4 each.
+        check(&of("f32"), Tolerance(4e-6));
+    }
+    check(
+        &convolution(
+            "s32[2,9,10,6]",
+            "s32[7,6,1,12]",
+            "s32[2,3,5,12]",
+            "window={size=7x6}, dim_labels=b01f_01io->b01f, feature_group_count=6",
+        ),
+        EXACT,
+    );
+}
+
 #[test]
 fn floats_and_complex_numbers() {
     // 27 products of at most 4 each.
@@ -146,6 +176,14 @@ fn products_of_patches() {
         ),
         ("[2,9,10,8]", "[1,1,8,16]", "[2,9,10,16]", "window={size=1x1}, dim_labels=b01f_01io->b01f"),
         ("[3,40,8]", "[5,8,16]", "[3,40,16]", "window={size=5 pad=2_2}, dim_labels=b0f_0io->b0f"),
+        // Gradients of a strided convolution, by the input and by the kernel.
+        (
+            "[2,5,6,8]",
+            "[3,3,8,16]",
+            "[2,9,11,16]",
+            "window={size=3x3 pad=1_1x1_1 lhs_dilate=2x2}, dim_labels=b01f_01io->b01f",
+        ),
+        ("[4,9,10,8]", "[4,7,8,16]", "[3,3,8,16]", "window={size=7x8}, dim_labels=f01b_i01o->01bf"),
     ];
     let options = |tile, split| Options {
         products: Products { tile: Some(tile), split: Some(split), ..Products::default() },
@@ -162,6 +200,19 @@ fn products_of_patches() {
         check_with(&of("bf16", "f32"), &options([64, 128][i % 2], 1), Tolerance(4e-5), 5);
         check_with(&of("f16", "f16"), &options(64, 2), Tolerance(0.001), 6);
     }
+}
+
+/// Bytes whose sums fit 32 bits are not saturated, and tensor cores multiply them.
+#[test]
+fn bytes() {
+    let text = convolution(
+        "s8[2,9,10,16]",
+        "s8[24,3,3,16]",
+        "s32[2,9,10,24]",
+        "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_o01i->b01f",
+    );
+    let program = check(&text, EXACT);
+    assert!(program.ptx.join("").contains("mma.sync.aligned.m16n8k32"));
 }
 
 #[test]

@@ -110,6 +110,17 @@ fn what_follows_is_in_the_same_kernel() {
     );
 }
 
+/// Long code is in a loop over rows of a thread.
+#[test]
+fn long_code_follows() {
+    for (ty, m, n) in [("f32", 33, 40), ("bf16", 40, 72), ("bf16", 24, 33)] {
+        let text = format!(
+            "HloModule m\nENTRY e {{\n  x = {ty}[{m},32] parameter(0)\n  y = {ty}[{n},32] parameter(1)\n  b = {ty}[{n}] parameter(2)\n  d = {ty}[{m},{n}] dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}\n  bb = {ty}[{m},{n}] broadcast(b), dimensions={{1}}\n  s = {ty}[{m},{n}] add(d, bb)\n  ROOT t = {ty}[{m},{n}] tanh(s)\n}}\n"
+        );
+        assert_eq!(check(&text, HALF).plan.launches(), 1);
+    }
+}
+
 #[test]
 fn older_architectures() {
     for arch in [Arch::Sm75, Arch::Sm80] {
@@ -300,6 +311,30 @@ fn tensor_cores() {
             }
         }
     }
+    // What is gathered: sizes of which a chunk is no part.
+    for (tile, size) in [(64, [40, 70, 33]), (128, [130, 67, 132]), (64, [66, 129, 36])] {
+        for layout in LAYOUTS {
+            let program =
+                check_with(&product("bf16", size, layout, "f32"), &tiled(tile, 1), truncated(130), 14);
+            assert!(program.ptx.join("").contains("mma.sync"));
+        }
+    }
+    // Bytes, with signs or not.
+    for (lhs, rhs, result) in
+        [("s8", "s8", "s32"), ("u8", "s8", "s32"), ("s8", "u8", "s32"), ("u8", "u8", "u8")]
+    {
+        let attributes = "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
+        let text = dot(
+            &format!("{lhs}[40,144]"),
+            &format!("{rhs}[33,144]"),
+            &format!("{result}[40,33]"),
+            attributes,
+        );
+        for options in [tiled(64, 1), tiled(128, 2)] {
+            let program = check_with(&text, &options, EXACT, 13);
+            assert!(program.ptx.join("").contains("mma.sync.aligned.m16n8k32"), "{text}");
+        }
+    }
     for split in [2, 5] {
         let text = product("bf16", [40, 328, 24], LAYOUTS[1], "bf16");
         assert_eq!(check_with(&text, &tiled(64, split), HALF, 11).plan.launches(), 2);
@@ -316,5 +351,39 @@ fn tensor_cores() {
         &tiled(64, 1),
         truncated(64),
         12,
+    );
+}
+
+/// Products with few vectors: matrices of either layout, on either side, rows that fill no block, terms in parts.
+#[test]
+fn matrices_and_few_vectors() {
+    for (size, launches) in [
+        ([64, 512, 1], 1),
+        ([33, 300, 1], 1),
+        ([1, 300, 70], 1),
+        ([4, 64, 200], 1),
+        ([200, 68, 8], 1),
+        ([40, 24, 3], 1),
+        ([1, 8192, 32], 2),
+    ] {
+        for layout in LAYOUTS {
+            let program = check(&product("s32", size, layout, "s32"), EXACT);
+            assert!(program.plan.launches() <= launches, "{size:?} {layout:?}");
+            check(&product("f32", size, layout, "f32"), single(size[1] as u32));
+            check(&product("bf16", size, layout, "bf16"), HALF);
+        }
+    }
+    check(
+        &dot("f32[65536]", "f32[65536]", "f32[]", "lhs_contracting_dims={0}, rhs_contracting_dims={0}"),
+        single(1024),
+    );
+    check(
+        &dot(
+            "s8[3,2048]",
+            "s8[3,40,2048]",
+            "s32[3,40]",
+            "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_contracting_dims={2}",
+        ),
+        EXACT,
     );
 }

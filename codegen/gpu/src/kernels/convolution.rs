@@ -3,7 +3,7 @@
 //! **Numerics** (SEMANTICS.md, "Sums"): as for dots, but integers are summed in 64 bits and saturate. Terms in padding and holes are absent, so an
 //! infinity in the kernel makes no NaN there.
 //!
-//! Most are products of matrices ([`patches`]); a thread computes an element of the others: those of a dilated input, and of few features a group.
+//! Most are products of matrices ([`patches`]); a thread computes an element of the others: those of few features a group, of complex numbers, of truth values.
 
 mod patches;
 
@@ -11,7 +11,7 @@ use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId, Module};
 use hlo_codegen::Unsupported;
 use hlo_codegen::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
-use hlo_codegen::cpu::scalar::Val;
+use hlo_codegen::cpu::scalar::{self, Val};
 
 use super::contract::epilogue::Epilogue;
 use super::contract::operand::{argument_of, components, index_prim, strides};
@@ -21,6 +21,9 @@ use crate::code;
 use crate::kernel::{Argument, Kernel, Stage};
 use crate::subject::Subject;
 use patches::Patched;
+
+/// The most positions of a window that are written out one by one.
+const MAX_UNROLLED: i64 = 32;
 
 /// Positions beyond are not computed with.
 const MAX_POSITION: i64 = 1 << 40;
@@ -68,6 +71,14 @@ struct Convolution {
     batch_groups: [i64; 3],
     /// Elements of input and kernel.
     elements: [i64; 2],
+    /// An integer that holds all positions and offsets.
+    prim: Prim,
+}
+
+/// The greatest magnitude of integers of a byte or two.
+fn greatest(ty: ElementType) -> Option<i64> {
+    let narrow = ty.is_integer() && ty.bits() <= 16;
+    narrow.then(|| if ty.is_signed_integer() { 1 << (ty.bits() - 1) } else { (1 << ty.bits()) - 1 })
 }
 
 impl Convolution {
@@ -112,7 +123,23 @@ impl Convolution {
             (groups(AttrKey::FeatureGroupCount), groups(AttrKey::BatchGroupCount));
         let features = r.dims[at(labels.kernel_output_feature)];
         let input_feature = at(labels.input_feature);
-        let words = Words::new(l.element_type, r.element_type, result.element_type).saturating();
+        let terms = axes.iter().map(|axis: &Axis| axis.kernel[0]).product::<i64>()
+            * r.dims[at(labels.kernel_input_feature)];
+        let words = Words::new(l.element_type, r.element_type, result.element_type);
+        let is_small = result.element_type == ElementType::S32
+            && greatest(l.element_type)
+                .zip(greatest(r.element_type))
+                .is_some_and(|(l, r)| (l * r).saturating_mul(terms) <= i64::from(i32::MAX));
+        // Where no sum is beyond 32 bits none saturates.
+        let words = if is_small { words } else { words.saturating() };
+        let elements: [i64; 2] = [l.dims.iter().product(), r.dims.iter().product()];
+        let furthest = axes.iter().map(|axis: &Axis| {
+            let placed = result.dims[axis.output_dim].saturating_mul(axis.stride);
+            let window = axis.kernel[0].saturating_mul(axis.kernel_dilation);
+            placed.saturating_add(window).saturating_add(axis.padding.saturating_abs())
+        });
+        let prim =
+            index_prim(furthest.chain(elements).chain([result.dims.iter().product()]).max().unwrap_or(0));
         Ok(Self {
             words,
             operands: [(left, l.element_type), (right, r.element_type)],
@@ -133,8 +160,14 @@ impl Convolution {
                 l.dims[at(labels.input_batch)] / batch_groups,
                 batch_groups,
             ],
-            elements: [l.dims.iter().product(), r.dims.iter().product()],
+            elements,
+            prim,
         })
+    }
+
+    /// A number of its integer type.
+    fn int<'ctx>(&self, e: &Emit<'_, 'ctx>, x: i64) -> Value<'ctx> {
+        e.int(self.prim, x.cast_unsigned())
     }
 
     /// Positions of the window.
@@ -144,23 +177,23 @@ impl Convolution {
 
     /// Offsets, in elements, of the parts of input and kernel that an element of the result reads. `at`: its index.
     fn first<'ctx>(&self, e: &Emit<'_, 'ctx>, at: &[Value<'ctx>]) -> Result<[Value<'ctx>; 2]> {
-        let times = |x, factor: i64| e.mul(x, e.i64(factor));
+        let times = |x, factor: i64| e.mul(x, self.int(e, factor));
         let (batch, feature) = (at[self.batch_dim], at[self.feature_dim]);
         let mut input = times(batch, self.batch_stride)?;
         let [of_group, groups] = self.feature_groups;
         if groups > 1 {
-            let group = e.udiv(feature, e.i64(of_group))?;
+            let group = e.udiv(feature, self.int(e, of_group))?;
             input = e.add(input, times(group, self.channels[0] * self.channels[1])?)?;
         }
         let [of_group, batches, groups] = self.batch_groups;
         if groups > 1 {
-            let group = e.udiv(feature, e.i64(of_group))?;
+            let group = e.udiv(feature, self.int(e, of_group))?;
             input = e.add(input, times(group, batches * self.batch_stride)?)?;
         }
         Ok([input, times(feature, self.feature_stride)?])
     }
 
-    /// Where position `window` meets the input at an element of the result: whether it does, and offsets in input and kernel. All numbers are `i64`.
+    /// Where position `window` meets the input at an element of the result: whether it does, and offsets in input and kernel. All numbers are of the convolution's integer type.
     fn meeting<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,
@@ -169,23 +202,23 @@ impl Convolution {
     ) -> Result<(Value<'ctx>, [Value<'ctx>; 2])> {
         let sizes: Vec<i64> = self.axes.iter().map(|axis| axis.kernel[0]).collect();
         let mut holds = e.bool(true);
-        let (mut input, mut kernel) = (e.i64(0), e.i64(0));
+        let (mut input, mut kernel) = (self.int(e, 0), self.int(e, 0));
         for (axis, component) in self.axes.iter().zip(components(e, window, &sizes)?) {
-            let times = |x, factor: i64| if factor == 1 { Ok(x) } else { e.mul(x, e.i64(factor)) };
+            let times = |x, factor: i64| if factor == 1 { Ok(x) } else { e.mul(x, self.int(e, factor)) };
             let placed = times(at[axis.output_dim], axis.stride)?;
             let far = e.add(placed, times(component, axis.kernel_dilation)?)?;
-            let mut position = e.sub(far, e.i64(axis.padding))?;
+            let mut position = e.sub(far, self.int(e, axis.padding))?;
             if axis.input_dilation > 1 {
-                let dilation = e.i64(axis.input_dilation);
-                let there = e.icmp(IntPredicate::EQ, e.srem(position, dilation)?, e.i64(0))?;
-                let not_before = e.icmp(IntPredicate::SGE, position, e.i64(0))?;
+                let dilation = self.int(e, axis.input_dilation);
+                let there = e.icmp(IntPredicate::EQ, e.srem(position, dilation)?, self.int(e, 0))?;
+                let not_before = e.icmp(IntPredicate::SGE, position, self.int(e, 0))?;
                 holds = e.and(holds, e.and(there, not_before)?)?;
                 position = e.sdiv(position, dilation)?;
             }
-            holds = e.and(holds, e.icmp(IntPredicate::ULT, position, e.i64(axis.input[0]))?)?;
+            holds = e.and(holds, e.icmp(IntPredicate::ULT, position, self.int(e, axis.input[0]))?)?;
             input = e.add(input, times(position, axis.input[1])?)?;
             let component = match axis.is_reversed {
-                true => e.sub(e.i64(axis.kernel[0] - 1), component)?,
+                true => e.sub(self.int(e, axis.kernel[0] - 1), component)?,
                 false => component,
             };
             kernel = e.add(kernel, times(component, axis.kernel[1])?)?;
@@ -205,15 +238,18 @@ impl Convolution {
         let words = &self.words;
         let first = self.first(e, at)?;
         let [channels, input_step, kernel_step] = self.channels;
+        if channels == 1 && self.window() <= MAX_UNROLLED {
+            return self.unrolled(e, arguments, at, first);
+        }
         let zero = words.zero(e).registers();
-        let (from, to) = (e.i64(0), e.i64(self.window()));
-        let sum = e.for_carried(from, to, e.i64(1), &zero, |window, carried| {
+        let (from, to) = (self.int(e, 0), self.int(e, self.window()));
+        let sum = e.for_carried(from, to, self.int(e, 1), &zero, |window, carried| {
             let (holds, offsets) = self.meeting(e, at, window)?;
             let [input, weight] = [e.add(first[0], offsets[0])?, e.add(first[1], offsets[1])?];
-            let count = e.select(holds, e.i64(channels), e.i64(0))?;
+            let count = e.select(holds, self.int(e, channels), self.int(e, 0))?;
             let sum = simple::sum(e, words, count, &words.of_registers(carried), |channel| {
                 let element = |(argument, ty): (u32, ElementType), first, step: i64| {
-                    let offset = e.add(first, e.mul(channel, e.i64(step))?)?;
+                    let offset = e.add(first, e.mul(channel, self.int(e, step))?)?;
                     code::element(e, ty, arguments[argument as usize], offset)
                 };
                 let [lhs, rhs] = self.operands;
@@ -222,6 +258,34 @@ impl Convolution {
             Ok(sum.registers())
         })?;
         Ok(words.of_registers(&sum))
+    }
+}
+
+impl Convolution {
+    /// The sum of an element of the result of one channel a group, position after position.
+    fn unrolled<'ctx>(
+        &self,
+        e: &Emit<'_, 'ctx>,
+        arguments: &[Value<'ctx>],
+        at: &[Value<'ctx>],
+        first: [Value<'ctx>; 2],
+    ) -> Result<Val<'ctx>> {
+        let words = &self.words;
+        let mut sum = words.zero(e);
+        for window in 0..self.window() {
+            let (holds, offsets) = self.meeting(e, at, self.int(e, window))?;
+            let input = e.select(holds, e.add(first[0], offsets[0])?, self.int(e, 0))?;
+            let weight = e.add(first[1], offsets[1])?;
+            let element = |(argument, ty): (u32, ElementType), offset| {
+                let x = code::element(e, ty, arguments[argument as usize], offset)?;
+                words.of(e, x)
+            };
+            let [lhs, rhs] = self.operands;
+            let (x, y) = (element(lhs, input)?, element(rhs, weight)?);
+            let next = words.multiply_add(e, &sum, &x, &y)?;
+            sum = scalar::select(e, holds, &next, &sum)?;
+        }
+        Ok(words.of_registers(&sum.registers()))
     }
 }
 
@@ -250,7 +314,7 @@ pub(super) fn emit(
     let (e, arguments) = unit.begin(symbol, subject.arrays, 0, simple::THREADS)?;
     simple::each_thread(&e, threads, index_prim(threads), |thread| {
         let at = components(&e, thread, &convolution.dims)?;
-        let at = at.into_iter().map(|x| e.resize(x, Prim::I64, false)).collect::<Result<Vec<_>>>()?;
+        let at = at.into_iter().map(|x| e.resize(x, convolution.prim, false)).collect::<Result<Vec<_>>>()?;
         let sum = convolution.sum(&e, &arguments, &at)?;
         let none = e.i32(0);
         epilogue.store(e, &arguments, [none, none, thread], &[convolution.words.finish(&e, sum)?])

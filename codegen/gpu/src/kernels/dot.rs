@@ -10,7 +10,7 @@ use super::contract::mma;
 use super::contract::operand::{Operand, Parts, Steps, argument_of, index_prim, strides};
 use super::contract::source::Matrix;
 use super::contract::tile::{self, Tiled};
-use super::contract::{Words, check_precision, simple};
+use super::contract::{Words, check_precision, simple, skinny};
 use super::{Unit, launch};
 use crate::code;
 use crate::kernel::{Argument, Kernel, Stage};
@@ -122,6 +122,11 @@ pub(super) fn emit(
     }
     let epilogue = |width| product.epilogue(&subject, hero, width);
     let arrays = subject.arrays;
+    let is_free = unit.products.tile.is_none() && unit.products.split.is_none();
+    if let Some(plan) = skinny::plan(unit.arch, &tiled).filter(|_| is_free) {
+        skinny::emit(unit, module, id, symbol, arrays, &tiled, plan, &epilogue, &mut kernel)?;
+        return Ok(kernel);
+    }
     if let Some((plan, _)) = mma::plan(unit.arch, unit.products, &tiled) {
         mma::emit(unit, module, id, symbol, arrays, &tiled, plan, &epilogue, None, &mut kernel)?;
         return Ok(kernel);

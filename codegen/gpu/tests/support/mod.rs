@@ -45,7 +45,7 @@ impl Numbers {
         self.0 >> 33
     }
 
-    /// An array of small numbers: floats in [-2, 2], integers in [-8, 8] or [0, 16].
+    /// An array of small numbers: floats in [-2, 2], integers in [-8, 8] or [0, 16], all of those of a byte.
     pub fn array(&mut self, shape: &ArrayShape) -> ArrayLiteral {
         let n = shape.elements();
         let ty = shape.element_type;
@@ -56,6 +56,8 @@ impl Numbers {
             ElementType::BF16 => Buffer::BF16((0..n).map(|_| hlo::half::bf16::from_f64(float())).collect()),
             ElementType::F16 => Buffer::F16((0..n).map(|_| hlo::half::f16::from_f64(float())).collect()),
             ElementType::S32 => Buffer::S32((0..n).map(|_| (self.next() % 17) as i32 - 8).collect()),
+            ElementType::S8 => Buffer::S8((0..n).map(|_| self.next() as i8).collect()),
+            ElementType::U8 => Buffer::U8((0..n).map(|_| self.next() as u8).collect()),
             ElementType::Pred => Buffer::Pred((0..n).map(|_| self.next() % 2 == 0).collect()),
             other => {
                 let bytes = usize::try_from(array_bytes(shape).unwrap()).unwrap();

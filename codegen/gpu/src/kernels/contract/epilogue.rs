@@ -1,11 +1,12 @@
 //! What is stored of each element of the result of a contraction: itself, or what a fusion makes of it.
 
 use hlo::InstrId;
+use hlo::opcode::NumericRow;
 use hlo_codegen::Unsupported;
 use hlo_codegen::cpu::llvm::{Emit, Result, Value};
 use hlo_codegen::cpu::scalar::Val;
-use hlo_codegen::tape::Tape;
 use hlo_codegen::tape::index::{Affine, Index, Space};
+use hlo_codegen::tape::{Node, Op, Tape};
 
 use crate::code::Code;
 use crate::kernels::loops::Output;
@@ -13,6 +14,9 @@ use crate::subject::Subject;
 
 /// Variables of the tape: batch, row, and group of neighbouring columns.
 const VARS: [u32; 3] = [0, 1, 2];
+
+/// Operations of an element beyond which code is long.
+const LONG: usize = 24;
 
 /// What is done to some neighbouring columns of a row of the result.
 pub(crate) struct Epilogue<'m> {
@@ -52,6 +56,20 @@ impl<'m> Epilogue<'m> {
             }
         }
         Ok(Self { tape, outputs, width })
+    }
+
+    /// Whether it is so much for an element that it is written once for a row of a thread's elements, in a loop.
+    pub(crate) fn is_long(&self) -> bool {
+        let module = self.tape.module;
+        let cost = |node: &Node| match &node.op {
+            Op::Elementwise { instr, .. } => match module.instr(*instr).opcode.numeric_row() {
+                NumericRow::Elementary(_) => LONG,
+                _ => 1,
+            },
+            Op::Load { .. } | Op::Given { .. } => 0,
+            _ => 1,
+        };
+        self.tape.nodes.iter().map(cost).sum::<usize>() > LONG * self.width as usize / 2
     }
 
     /// Stores what is made of elements of the result, one a column. `at`: batch, row and group of columns, each an `i32` or `i64`.

@@ -4,9 +4,11 @@
 //! once into the result; integers are computed modulo 2^32 or 2^64; `pred` is an or of ands.
 
 pub(super) mod epilogue;
+mod loader;
 pub(super) mod mma;
 pub(super) mod operand;
 pub(super) mod simple;
+pub(super) mod skinny;
 pub(super) mod source;
 pub(super) mod tile;
 
@@ -82,6 +84,11 @@ impl Words {
         Self { field: Field::F64, ..self }
     }
 
+    /// Whether integers of a byte are themselves in sums, modulo 2^32, of which the low bits are the result.
+    pub(super) fn keeps_bytes(&self) -> bool {
+        self.through.is_integer() && self.through.bits() >= 8 && !self.saturating
+    }
+
     /// The element type of words.
     pub(super) fn word(&self) -> ElementType {
         match self.field {
@@ -93,11 +100,6 @@ impl Words {
             Field::C64 => ElementType::C64,
             Field::C128 => ElementType::C128,
         }
-    }
-
-    /// The type of the result's elements.
-    pub(super) fn result_type(&self) -> ElementType {
-        self.result
     }
 
     /// An element of an operand as a word.

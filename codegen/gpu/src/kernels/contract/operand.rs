@@ -31,11 +31,6 @@ impl Steps {
         &self.0
     }
 
-    /// How many indices there are.
-    pub(crate) fn size(&self) -> i64 {
-        self.0.iter().map(|d| d.0).product()
-    }
-
     /// The stride, if there is one; 0 if there is but one index.
     pub(crate) fn stride(&self) -> Option<i64> {
         match self.0[..] {
@@ -151,12 +146,12 @@ pub(crate) fn index_prim(elements: i64) -> Prim {
 }
 
 /// The array of an operand of an instruction, and which argument of the kernel it is: of a kernel of the instruction itself, or of a fusion that it is in.
-pub(crate) fn argument_of<'m>(
-    module: &'m Module,
+pub(crate) fn argument_of(
+    module: &Module,
     kernel: InstrId,
     id: InstrId,
     operand: usize,
-) -> std::result::Result<(u32, &'m ArrayShape), Unsupported> {
+) -> std::result::Result<(u32, &ArrayShape), Unsupported> {
     let of = module.instr(id).operands()[operand];
     let refuse = |reason: &str| Unsupported::new(module, id, reason);
     let shape = module.instr(of).shape.as_array().ok_or_else(|| refuse("an operand that is no array"))?;

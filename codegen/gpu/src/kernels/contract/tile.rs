@@ -7,15 +7,15 @@
 //! them, in order.
 
 use hlo::{InstrId, Module};
-use hlo_codegen::cpu::llvm::{Axis, Emit, IntPredicate, Prim, Result, Special, Value};
+use hlo_codegen::cpu::llvm::{Axis, Emit, FloatPredicate, IntPredicate, Prim, Result, Special, Value};
 use hlo_codegen::cpu::scalar::{self, Val};
 use inkwell::attributes::AttributeLoc;
 
 use super::epilogue::Epilogue;
-use super::source::{Along, Source};
+use super::loader::{Loader, joined};
+use super::source::Source;
 use super::{Field, Words, simple};
 use crate::arch::Arch;
-use crate::code;
 use crate::compile::Products;
 use crate::kernel::{Argument, Kernel, Stage};
 use crate::kernels::{Unit, launch};
@@ -133,7 +133,9 @@ pub(crate) fn plan(
             Some(split) => vec![split],
             None => vec![1, 2, 4, 8, 16, 32, 64],
         };
-        for split in splits.into_iter().filter(|&s| s <= steps || products.split.is_some()) {
+        // What fills the device is not cut.
+        let most = if blocks >= 2 * processors { 1 } else { steps };
+        for split in splits.into_iter().filter(|&s| s <= most || products.split.is_some()) {
             let per = ceil(steps, split.clamp(1, steps));
             let parts = ceil(steps, per);
             let waves = ceil(blocks * parts, processors);
@@ -153,287 +155,6 @@ pub(crate) fn plan(
         }
     }
     best.expect("invariant: there are tiles")
-}
-
-/// The tile of an operand in shared memory, and who loads what of it.
-struct Loader<'s> {
-    source: &'s dyn Source,
-    /// Of the tile.
-    rows: i64,
-    terms: i64,
-    /// Of the whole matrix.
-    all_rows: i64,
-    along: Along,
-    /// Accesses of a thread.
-    slots: i64,
-    /// Rows and terms between those of a thread.
-    row_step: i64,
-    term_step: i64,
-    /// Words between terms in shared memory.
-    pitch: i64,
-}
-
-/// What a thread knows of the tile of an operand that it loads.
-struct Loading<'ctx> {
-    /// Row in the tile and term in the tile of the first access.
-    row: Value<'ctx>,
-    term: Value<'ctx>,
-    /// What the source knows of the row of each access.
-    rows: Vec<Vec<Value<'ctx>>>,
-    array: Value<'ctx>,
-}
-
-/// Words between terms in shared memory beyond the rows: neighbouring terms are 4 banks apart.
-const PAD_BYTES: i64 = 16;
-
-impl<'s> Loader<'s> {
-    fn new(
-        source: &'s dyn Source,
-        rows: i64,
-        terms: i64,
-        all_rows: i64,
-        threads: i64,
-        word_bytes: i64,
-    ) -> Self {
-        let along = source.along();
-        // As wide as leaves an access for each thread.
-        let mut width = along.width();
-        while rows * terms / width < threads {
-            width /= 2;
-        }
-        let (along, row_step, term_step) = match along {
-            Along::Terms(_) => (Along::Terms(width), threads / (terms / width).min(threads), 0),
-            Along::Rows(_) => (Along::Rows(width), 0, threads / (rows / width).min(threads)),
-        };
-        let slots = rows * terms / width / threads;
-        let pitch = rows + PAD_BYTES / word_bytes;
-        Self { source, rows, terms, all_rows, along, slots, row_step, term_step, pitch }
-    }
-
-    /// Words of the tile in shared memory.
-    fn words(&self) -> i64 {
-        self.pitch * self.terms
-    }
-
-    fn begin<'ctx>(
-        &self,
-        e: &Emit<'_, 'ctx>,
-        thread: Value<'ctx>,
-        batch: Value<'ctx>,
-        first: Value<'ctx>,
-        arguments: &[Value<'ctx>],
-    ) -> Result<Loading<'ctx>> {
-        let of = |x: i64| e.i32(x as i32);
-        let width = self.along.width();
-        let (row, term) = match self.along {
-            Along::Terms(_) => {
-                let per_row = self.terms / width;
-                (e.udiv(thread, of(per_row))?, e.mul(e.urem(thread, of(per_row))?, of(width))?)
-            }
-            Along::Rows(_) => {
-                let per_term = self.rows / width;
-                (e.mul(e.urem(thread, of(per_term))?, of(width))?, e.udiv(thread, of(per_term))?)
-            }
-        };
-        let mut rows = Vec::new();
-        for slot in 0..self.slots {
-            if slot > 0 && self.row_step == 0 {
-                break;
-            }
-            let mut at = e.add(first, e.add(row, of(slot * self.row_step))?)?;
-            if self.all_rows % self.rows != 0 {
-                let width = if matches!(self.along, Along::Rows(_)) { width } else { 1 };
-                let last = of(self.all_rows - width);
-                at = e.select(e.icmp(IntPredicate::ULT, at, last)?, at, last)?;
-            }
-            rows.push(self.source.row(e, batch, at)?);
-        }
-        let array = arguments[self.source.argument() as usize];
-        Ok(Loading { row, term, rows, array })
-    }
-
-    /// The address of an access at a first term, and whether its elements are there.
-    fn address<'ctx>(
-        &self,
-        e: &Emit<'_, 'ctx>,
-        loading: &Loading<'ctx>,
-        slot: i64,
-        term: Value<'ctx>,
-    ) -> Result<(Value<'ctx>, Option<Value<'ctx>>)> {
-        let row = if self.row_step == 0 { &loading.rows[0] } else { &loading.rows[slot as usize] };
-        let (mut offset, is_there) = self.source.at(e, row, term)?;
-        if let Some(is_there) = is_there {
-            // The first element of the array is read in the place of what is absent.
-            offset = e.select(is_there, offset, e.int(e.prim_of(offset), 0))?;
-        }
-        let bytes = self.source.ty().storage_bytes() as i64;
-        let offset = e.mul(e.resize(offset, Prim::I64, false)?, e.i64(bytes))?;
-        Ok((e.address(loading.array, offset)?, is_there))
-    }
-
-    /// The words at an address.
-    fn load<'ctx>(
-        &self,
-        e: &Emit<'_, 'ctx>,
-        words: &Words,
-        address: Value<'ctx>,
-    ) -> Result<Vec<Value<'ctx>>> {
-        let ty = self.source.ty();
-        let width = self.along.width() as u32;
-        let (prim, _) = code::storage(ty);
-        let all = e.with_lanes(width).load(prim, address, width * prim.bytes() as u32)?;
-        (0..width)
-            .map(|lane| {
-                let x = Val::of_storage(e, ty, &[e.extract(all, lane)?])?;
-                Ok(words.of(e, x)?.registers()[0])
-            })
-            .collect()
-    }
-
-    /// Zeros where a condition does not hold.
-    fn where_it_holds<'ctx>(
-        e: &Emit<'_, 'ctx>,
-        holds: Option<Value<'ctx>>,
-        words: Vec<Value<'ctx>>,
-    ) -> Result<Vec<Value<'ctx>>> {
-        let Some(holds) = holds else { return Ok(words) };
-        let zero = code::zero(e, e.prim_of(words[0]));
-        words.into_iter().map(|x| e.select(holds, x, zero)).collect()
-    }
-
-    /// Loads the first tile, from a term on: so many terms, and zeros.
-    fn load_first<'ctx>(
-        &self,
-        e: &Emit<'_, 'ctx>,
-        words: &Words,
-        loading: &Loading<'ctx>,
-        begin: Value<'ctx>,
-        valid: Option<Value<'ctx>>,
-    ) -> Result<Vec<Vec<Value<'ctx>>>> {
-        let mut all = Vec::new();
-        for slot in 0..self.slots {
-            let mut term = e.add(loading.term, e.i32((slot * self.term_step) as i32))?;
-            let mut holds = None;
-            if let Some(valid) = valid {
-                let width = if matches!(self.along, Along::Terms(_)) { self.along.width() } else { 1 };
-                let last = e.sub(valid, e.i32(width as i32))?;
-                holds = Some(e.icmp(IntPredicate::ULT, term, valid)?);
-                term = e.select(e.icmp(IntPredicate::ULT, term, last)?, term, last)?;
-            }
-            let (address, is_there) = self.address(e, loading, slot, e.add(begin, term)?)?;
-            let loaded = self.load_there(e, words, address, is_there)?;
-            all.push(Self::where_it_holds(e, holds, loaded)?);
-        }
-        Ok(all)
-    }
-
-    /// Loads what may be absent.
-    fn load_there<'ctx>(
-        &self,
-        e: &Emit<'_, 'ctx>,
-        words: &Words,
-        address: Value<'ctx>,
-        is_there: Option<Value<'ctx>>,
-    ) -> Result<Vec<Value<'ctx>>> {
-        let loaded = self.load(e, words, address)?;
-        Self::where_it_holds(e, is_there, loaded)
-    }
-
-    /// Loads a whole tile.
-    fn load_tile<'ctx>(
-        &self,
-        e: &Emit<'_, 'ctx>,
-        words: &Words,
-        loading: &Loading<'ctx>,
-        pointers: &[Value<'ctx>],
-        begin: Value<'ctx>,
-    ) -> Result<Vec<Vec<Value<'ctx>>>> {
-        (0..self.slots)
-            .map(|slot| {
-                let (address, is_there) = if pointers.is_empty() {
-                    let term = e.add(loading.term, e.i32((slot * self.term_step) as i32))?;
-                    self.address(e, loading, slot, e.add(begin, term)?)?
-                } else if self.row_step == 0 {
-                    let stride = self.source.term_stride().unwrap_or(0);
-                    let bytes = self.source.ty().storage_bytes() as i64;
-                    let far = slot * self.term_step * stride * bytes;
-                    (e.address_at(pointers[0], far.cast_unsigned())?, None)
-                } else {
-                    (pointers[slot as usize], None)
-                };
-                self.load_there(e, words, address, is_there)
-            })
-            .collect()
-    }
-
-    /// Addresses of the accesses to the tile that begins at a term, to be moved along; none if the source has to be asked each time.
-    fn pointers<'ctx>(
-        &self,
-        e: &Emit<'_, 'ctx>,
-        loading: &Loading<'ctx>,
-        begin: Value<'ctx>,
-    ) -> Result<Vec<Value<'ctx>>> {
-        if self.source.term_stride().is_none() {
-            return Ok(Vec::new());
-        }
-        let term = e.add(begin, loading.term)?;
-        (0..loading.rows.len() as i64).map(|slot| Ok(self.address(e, loading, slot, term)?.0)).collect()
-    }
-
-    /// Bytes between tiles.
-    fn advance(&self) -> i64 {
-        let bytes = self.source.ty().storage_bytes() as i64;
-        self.source.term_stride().unwrap_or(0) * self.terms * bytes
-    }
-
-    /// Stores what was loaded to the tile in shared memory.
-    fn store<'ctx>(
-        &self,
-        e: &Emit<'_, 'ctx>,
-        loading: &Loading<'ctx>,
-        shared: Value<'ctx>,
-        loaded: &[Vec<Value<'ctx>>],
-    ) -> Result<()> {
-        let prim = e.prim_of(loaded[0][0]);
-        let bytes = prim.bytes() as i64;
-        let at = e.add(e.mul(loading.term, e.i32(self.pitch as i32))?, loading.row)?;
-        let at = e.mul(e.zext(at, Prim::I64)?, e.i64(bytes))?;
-        let first = e.address(shared, at)?;
-        for (slot, words) in (0..).zip(loaded) {
-            let offset = (slot * self.term_step * self.pitch + slot * self.row_step) * bytes;
-            match self.along {
-                Along::Terms(_) => {
-                    for (i, &word) in (0..).zip(words) {
-                        let offset = offset + i * self.pitch * bytes;
-                        e.store(word, e.address_at(first, offset.cast_unsigned())?, bytes as u32)?;
-                    }
-                }
-                Along::Rows(width) => {
-                    let most = (16 / bytes).min(width) as usize;
-                    for (i, part) in (0..).zip(words.chunks(most)) {
-                        let offset = offset + i * most as i64 * bytes;
-                        let value = joined(e, part)?;
-                        let align = (most as i64 * bytes) as u32;
-                        e.store(value, e.address_at(first, offset.cast_unsigned())?, align)?;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Scalars as a vector.
-pub(crate) fn joined<'ctx>(e: &Emit<'_, 'ctx>, all: &[Value<'ctx>]) -> Result<Value<'ctx>> {
-    if let [one] = all {
-        return Ok(*one);
-    }
-    let v = e.with_lanes(all.len() as u32);
-    let mut vector = v.poison(e.prim_of(all[0]));
-    for (lane, &x) in (0..).zip(all) {
-        vector = v.insert(vector, x, lane)?;
-    }
-    Ok(vector)
 }
 
 /// Tells ptxas how many blocks a multiprocessor is to hold.
@@ -597,7 +318,7 @@ pub(crate) fn emit<'m>(
     let firsts = [first_row, first_column];
     if is_split {
         let partials = arguments[arrays as usize];
-        result.each(&e, &own, firsts, &sums, &mut |e, row, column, sums| {
+        result.each(&e, &own, firsts, &sums, false, &mut |e, row, column, sums| {
             let line = e.add(e.mul(part, of(batch))?, at)?;
             let wide = |x| e.zext(x, Prim::I64);
             let line = e.add(e.mul(wide(line)?, e.i64(m))?, wide(row)?)?;
@@ -611,7 +332,8 @@ pub(crate) fn emit<'m>(
             Some(repair) => result.repaired(&e, &own, firsts, sums, at, repair, &arguments)?,
             None => sums,
         };
-        result.each(&e, &own, firsts, &sums, &mut |e, row, column, sums| {
+        let is_long = epilogue.is_long();
+        result.each(&e, &own, firsts, &sums, is_long, &mut |e, row, column, sums| {
             let group = e.udiv(column, of(width))?;
             let sums = sums.iter().map(|&x| words.finish(e, words.of_registers(&[x])));
             let elements = sums.collect::<Result<Vec<_>>>()?;
@@ -676,7 +398,7 @@ pub(crate) fn emit_sum(
             if let Some(repair) = repair {
                 let column = e.add(e.mul(group, of(width))?, of(c))?;
                 let x = sum.registers()[0];
-                let is_nan = e.fcmp(hlo_codegen::cpu::llvm::FloatPredicate::UNO, x, x)?;
+                let is_nan = e.fcmp(FloatPredicate::UNO, x, x)?;
                 let again = || Ok(repair.sum(&e, &arguments, [at, row, column])?.registers());
                 sum = words.of_registers(&e.if_else(is_nan, again, || Ok(vec![x]))?);
             }
@@ -750,15 +472,11 @@ impl<'ctx> Own<'ctx> {
         }
         Ok(sums)
     }
-
-    /// The row or column in the block's tile of an own one, which is the first of a group or so many after that.
-    fn index(&self, e: &Emit<'_, 'ctx>, side: usize, own: i64) -> Result<Value<'ctx>> {
-        let (_, far) = self.groups()[side];
-        let position = [self.row, self.column][side];
-        let first = e.mul(position, e.i32(self.wide as i32))?;
-        e.add(first, e.i32((own / self.wide * far + own % self.wide) as i32))
-    }
 }
+
+/// Takes row, first column, and the sums of some neighbouring columns.
+type Store<'f, 'ctx> =
+    &'f mut dyn FnMut(&Emit<'_, 'ctx>, Value<'ctx>, Value<'ctx>, &[Value<'ctx>]) -> Result<()>;
 
 /// Where sums go.
 struct Results {
@@ -772,37 +490,56 @@ struct Results {
 }
 
 impl Results {
-    /// Calls with row, first column, and the sums of some neighbouring columns, inside of the result.
+    /// Calls with row, first column, and the sums of some neighbouring columns, inside of the result. `is_rolled`: in a loop over rows, where sums move
+    /// to the registers of those that were taken.
     fn each<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,
         own: &Own<'ctx>,
         [first_row, first_column]: [Value<'ctx>; 2],
         sums: &[Value<'ctx>],
-        f: &mut dyn FnMut(&Emit<'_, 'ctx>, Value<'ctx>, Value<'ctx>, &[Value<'ctx>]) -> Result<()>,
+        is_rolled: bool,
+        f: Store<'_, 'ctx>,
     ) -> Result<()> {
         let [_, m, n] = self.extents;
-        let columns = self.tile.own[1];
-        let guarded = |limit: i64, size: i64, index, body: &mut dyn FnMut() -> Result<()>| {
-            if limit % size == 0 {
-                return body();
-            }
-            let inside = e.icmp(IntPredicate::ULT, index, e.i32(limit as i32))?;
-            e.if_then(inside, body)
-        };
-        for i in 0..self.tile.own[0] {
-            let row = e.add(first_row, own.index(e, 0, i)?)?;
-            guarded(m, self.tile.rows, row, &mut || {
+        let [own_rows, columns] = self.tile.own;
+        let mut line = |i: Value<'ctx>, sums: &[Value<'ctx>]| -> Result<()> {
+            let row = e.add(first_row, self.index(e, own, 0, i)?)?;
+            guarded(e, m, self.tile.rows, row, &mut || {
                 for j in (0..columns).step_by(self.width as usize) {
-                    let column = e.add(first_column, own.index(e, 1, j)?)?;
-                    let from = (i * columns + j) as usize;
-                    let some = &sums[from..from + self.width as usize];
-                    guarded(n, self.tile.columns, column, &mut || f(e, row, column, some))?;
+                    let column = e.add(first_column, self.index(e, own, 1, e.i32(j as i32))?)?;
+                    let some = &sums[j as usize..(j + self.width) as usize];
+                    guarded(e, n, self.tile.columns, column, &mut || f(e, row, column, some))?;
                 }
                 Ok(())
+            })
+        };
+        if is_rolled {
+            e.for_carried(e.i32(0), e.i32(own_rows as i32), e.i32(1), sums, |i, sums| {
+                line(i, sums)?;
+                Ok(rotated(sums, columns as usize))
             })?;
+            return Ok(());
+        }
+        for (i, sums) in (0..).zip(sums.chunks(columns as usize)) {
+            line(e.i32(i), sums)?;
         }
         Ok(())
+    }
+
+    /// The row or column in the block's tile of an own one: groups of own ones are apart.
+    fn index<'ctx>(
+        &self,
+        e: &Emit<'_, 'ctx>,
+        own: &Own<'ctx>,
+        side: usize,
+        index: Value<'ctx>,
+    ) -> Result<Value<'ctx>> {
+        let of = |x: i64| e.i32(x as i32);
+        let (_, far) = own.groups()[side];
+        let position = e.mul([own.row, own.column][side], of(self.wide))?;
+        let group = e.mul(e.udiv(index, of(self.wide))?, of(far))?;
+        e.add(position, e.add(group, e.urem(index, of(self.wide))?)?)
     }
 
     /// With those that are NaN computed again: rarely, so in a loop over all of them.
@@ -817,46 +554,63 @@ impl Results {
         repair: Repair<'_>,
         arguments: &[Value<'ctx>],
     ) -> Result<Vec<Value<'ctx>>> {
-        use hlo_codegen::cpu::llvm::FloatPredicate;
-        if !e.prim_of(sums[0]).is_float() {
-            return Ok(sums);
-        }
-        let is_nan = |x| e.fcmp(FloatPredicate::UNO, x, x);
-        let mut any = is_nan(sums[0])?;
-        for &x in &sums[1..] {
-            any = e.or(any, is_nan(x)?)?;
-        }
         let of = |x: i64| e.i32(x as i32);
-        let [own_rows, own_columns] = self.tile.own;
+        let [_, own_columns] = self.tile.own;
         let [_, m, n] = self.extents;
-        let again = || {
-            e.for_carried(of(0), of(own_rows * own_columns), of(1), &sums, |number, sums| {
-                let (i, j) = (e.udiv(number, of(own_columns))?, e.urem(number, of(own_columns))?);
-                // As `Own::index`, of numbers known at run time.
-                let index = |side: usize, own_index, position| -> Result<Value<'ctx>> {
-                    let (_, far) = own.groups()[side];
-                    let group = e.mul(e.udiv(own_index, of(self.wide))?, of(far))?;
-                    let inside = e.add(group, e.urem(own_index, of(self.wide))?)?;
-                    e.add(e.mul(position, of(self.wide))?, inside)
-                };
-                let row = e.add(first_row, index(0, i, own.row)?)?;
-                let column = e.add(first_column, index(1, j, own.column)?)?;
-                let inside =
-                    e.and(e.icmp(IntPredicate::ULT, row, of(m))?, e.icmp(IntPredicate::ULT, column, of(n))?)?;
-                let zero = self.words.zero(e).registers();
-                let sum = e.if_else(
-                    inside,
-                    || Ok(repair.sum(e, arguments, [at, row, column])?.registers()),
-                    || Ok(zero),
-                )?[0];
-                let mut next = Vec::with_capacity(sums.len());
-                for (k, &x) in (0..).zip(sums) {
-                    let here = e.icmp(IntPredicate::EQ, number, of(k))?;
-                    next.push(e.select(e.and(here, is_nan(x)?)?, sum, x)?);
-                }
-                Ok(next)
-            })
-        };
-        e.if_else(any, again, || Ok(sums.clone()))
+        repaired(e, &sums, &mut |number| {
+            let (i, j) = (e.udiv(number, of(own_columns))?, e.urem(number, of(own_columns))?);
+            let row = e.add(first_row, self.index(e, own, 0, i)?)?;
+            let column = e.add(first_column, self.index(e, own, 1, j)?)?;
+            let inside =
+                e.and(e.icmp(IntPredicate::ULT, row, of(m))?, e.icmp(IntPredicate::ULT, column, of(n))?)?;
+            let zero = self.words.zero(e).registers();
+            let again = || Ok(repair.sum(e, arguments, [at, row, column])?.registers());
+            Ok(e.if_else(inside, again, || Ok(zero))?[0])
+        })
     }
+}
+
+/// Values with the first so many at the end.
+pub(crate) fn rotated<'ctx>(values: &[Value<'ctx>], by: usize) -> Vec<Value<'ctx>> {
+    let (first, others) = values.split_at(by);
+    [others, first].concat()
+}
+
+/// Runs a piece where an index is below a limit; tiles of a size that divides it have no others.
+pub(crate) fn guarded<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    limit: i64,
+    size: i64,
+    index: Value<'ctx>,
+    body: &mut dyn FnMut() -> Result<()>,
+) -> Result<()> {
+    if limit % size == 0 {
+        return body();
+    }
+    e.if_then(e.icmp(IntPredicate::ULT, index, e.i32(limit as i32))?, body)
+}
+
+/// Sums with those that are NaN computed again, by their number: rarely, so in a loop over all of them.
+pub(crate) fn repaired<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    sums: &[Value<'ctx>],
+    again: &mut dyn FnMut(Value<'ctx>) -> Result<Value<'ctx>>,
+) -> Result<Vec<Value<'ctx>>> {
+    let is_nan = |x| e.fcmp(FloatPredicate::UNO, x, x);
+    let mut any = is_nan(sums[0])?;
+    for &x in &sums[1..] {
+        any = e.or(any, is_nan(x)?)?;
+    }
+    let all = || {
+        e.for_carried(e.i32(0), e.i32(sums.len() as i32), e.i32(1), sums, |number, sums| {
+            let sum = again(number)?;
+            let mut next = Vec::with_capacity(sums.len());
+            for (k, &x) in (0..).zip(sums) {
+                let here = e.icmp(IntPredicate::EQ, number, e.i32(k))?;
+                next.push(e.select(e.and(here, is_nan(x)?)?, sum, x)?);
+            }
+            Ok(next)
+        })
+    };
+    e.if_else(any, all, || Ok(sums.to_vec()))
 }

@@ -35,15 +35,23 @@ enum Term {
     Channel,
 }
 
+/// What a dimension of positions is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Position {
+    Batch,
+    /// Placements of the window along an axis.
+    Axis(usize),
+}
+
 /// A convolution as a product.
 #[derive(Debug)]
 pub(super) struct Patched<'a> {
     convolution: &'a Convolution,
-    /// Groups, positions, features.
     groups: i64,
+    /// Of a group.
     features: i64,
-    /// Batch and spatial dimensions of the result.
-    positions: Vec<i64>,
+    /// Dimensions of positions, the outermost first: those of the batch and of space, in the order in which they lie in the input.
+    positions: Vec<(Position, i64)>,
     /// Dimensions of terms, the outermost first.
     terms: Vec<(Term, i64)>,
     /// By axis: whether positions of the window may be outside of the input.
@@ -64,17 +72,22 @@ impl<'a> Patched<'a> {
         }
         let groups = feature_groups.max(batch_groups);
         let features = if feature_groups > 1 { of_group } else { c.batch_groups[0] };
-        let positions: Vec<i64> =
-            [batches].into_iter().chain(c.axes.iter().map(|axis| c.dims[axis.output_dim])).collect();
+        let mut positions = vec![(Position::Batch, batches, c.batch_stride)];
+        for (i, axis) in c.axes.iter().enumerate() {
+            positions.push((Position::Axis(i), c.dims[axis.output_dim], axis.input[1] * axis.stride));
+        }
+        positions.sort_by_key(|p| std::cmp::Reverse(p.2));
+        let positions: Vec<(Position, i64)> = positions.into_iter().map(|(p, size, _)| (p, size)).collect();
         let mut has_holes = Vec::new();
         for axis in &c.axes {
             let last =
                 (c.dims[axis.output_dim] - 1) * axis.stride + (axis.kernel[0] - 1) * axis.kernel_dilation;
             let small = [last, axis.padding, axis.kernel_dilation].iter().all(|x| x.abs() < MAX_COUNT);
-            if !small || axis.input_dilation > 1 {
+            if !small || axis.input_dilation >= MAX_COUNT {
                 return None;
             }
-            has_holes.push(axis.padding > 0 || last - axis.padding >= axis.input[0]);
+            let is_outside = axis.padding > 0 || last - axis.padding >= axis.input[0];
+            has_holes.push(is_outside || axis.input_dilation > 1);
         }
         // Of terms that may come in any order, that of the kernel in memory.
         let mut terms: Vec<(Term, i64, i64)> = Vec::new();
@@ -84,7 +97,8 @@ impl<'a> Patched<'a> {
         terms.push((Term::Channel, c.channels[0], c.channels[2]));
         terms.retain(|t| t.1 != 1);
         terms.sort_by_key(|t| std::cmp::Reverse(t.2));
-        let (m, k): (i64, i64) = (positions.iter().product(), terms.iter().map(|t| t.1).product());
+        let (m, k): (i64, i64) =
+            (positions.iter().map(|p| p.1).product(), terms.iter().map(|t| t.1).product());
         let counts = [m, k, features, groups.saturating_mul(m).saturating_mul(features)];
         let work = counts[3].saturating_mul(k);
         let is_small = m < MIN_SIDE || features < MIN_SIDE || work < MIN_WORK || k == 0;
@@ -104,8 +118,21 @@ impl<'a> Patched<'a> {
         Some(Self { convolution, groups, features, positions, terms, has_holes, kernel, is_swapped })
     }
 
+    /// Sizes of the dimensions of positions.
+    fn sizes(&self) -> Vec<i64> {
+        self.positions.iter().map(|p| p.1).collect()
+    }
+
+    /// The dimension of the result that one of positions is.
+    fn result_dim(&self, position: Position) -> usize {
+        match position {
+            Position::Batch => self.convolution.batch_dim,
+            Position::Axis(i) => self.convolution.axes[i].output_dim,
+        }
+    }
+
     fn extents(&self) -> [i64; 3] {
-        let m = self.positions.iter().product();
+        let m = self.positions.iter().map(|p| p.1).product();
         if self.is_swapped { [self.groups, self.features, m] } else { [self.groups, m, self.features] }
     }
 
@@ -114,12 +141,11 @@ impl<'a> Patched<'a> {
         let c = self.convolution;
         let (position, feature) = if self.is_swapped { (column, row) } else { (row, column) };
         let feature = space.add(&group.times(self.features), feature);
-        let at = space.delinear(position, &self.positions);
+        let at = space.delinear(position, &self.sizes());
         let mut index: Index = c.dims.iter().map(|_| Affine::default()).collect();
         index[c.feature_dim] = feature;
-        index[c.batch_dim] = at[0].clone();
-        for (axis, component) in c.axes.iter().zip(&at[1..]) {
-            index[axis.output_dim] = component.clone();
+        for (&(position, _), component) in self.positions.iter().zip(&at) {
+            index[self.result_dim(position)] = component.clone();
         }
         index
     }
@@ -165,12 +191,11 @@ impl Repairs for Patched<'_> {
         let c = self.convolution;
         let (position, feature) = if self.is_swapped { (column, row) } else { (row, column) };
         let feature = e.add(e.mul(group, e.i32(self.features as i32))?, feature)?;
-        let mut at = vec![e.i64(0); c.dims.len()];
-        at[c.feature_dim] = e.zext(feature, Prim::I64)?;
-        let components = components(e, position, &self.positions)?;
-        at[c.batch_dim] = e.zext(components[0], Prim::I64)?;
-        for (axis, &component) in c.axes.iter().zip(&components[1..]) {
-            at[axis.output_dim] = e.zext(component, Prim::I64)?;
+        let mut at = vec![c.int(e, 0); c.dims.len()];
+        at[c.feature_dim] = e.resize(feature, c.prim, false)?;
+        let components = components(e, position, &self.sizes())?;
+        for (&(position, _), component) in self.positions.iter().zip(components) {
+            at[self.result_dim(position)] = e.resize(component, c.prim, false)?;
         }
         c.sum(e, arguments, &at)
     }
@@ -188,12 +213,14 @@ impl<'a> Patches<'a> {
         let c = of.convolution;
         let [channels, channel_stride, _] = c.channels;
         let bytes = c.operands[0].1.storage_bytes() as i64;
+        let strides = || c.axes.iter().map(|axis| axis.input[1]);
         let by_channel = channel_stride == 1 && of.terms.last().is_some_and(|t| t.0 == Term::Channel);
-        let strides = c.axes.iter().map(|axis| axis.input[1]);
-        let along = if by_channel {
-            Along::Terms(width(bytes, strides.chain([c.batch_stride, channels])))
-        } else {
-            Along::Rows(1)
+        let along = match of.positions.last() {
+            _ if by_channel => Along::Terms(width(bytes, strides().chain([c.batch_stride, channels]))),
+            Some(&(Position::Batch, batches)) if c.batch_stride == 1 => {
+                Along::Rows(width(bytes, strides().chain([channel_stride, batches])))
+            }
+            Some(_) | None => Along::Rows(1),
         };
         Self { of, along, prim: index_prim(c.elements[0]) }
     }
@@ -227,7 +254,7 @@ impl Source for Patches<'_> {
         }
     }
 
-    /// The offset of the batch, and by axis the position of the window's beginning.
+    /// The offset of the batch, and by axis the position at which the window begins.
     fn row<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,
@@ -235,23 +262,28 @@ impl Source for Patches<'_> {
         row: Value<'ctx>,
     ) -> Result<Vec<Value<'ctx>>> {
         let c = self.of.convolution;
-        let at = components(e, row, &self.of.positions)?;
+        let components = components(e, row, &self.of.sizes())?;
         let wide = |x| e.resize(x, self.prim, false);
         let times = |x, factor: i64| e.mul(x, e.int(self.prim, factor.cast_unsigned()));
         let of_group = match c.feature_groups[1] {
             1 => c.batch_groups[1] * c.batch_stride,
             _ => c.channels[0] * c.channels[1],
         };
-        let mut offset = times(wide(at[0])?, c.batch_stride)?;
+        let mut offset = e.int(self.prim, 0);
+        let mut placed = vec![e.i32(0); c.axes.len()];
+        for (&(position, _), component) in self.of.positions.iter().zip(components) {
+            match position {
+                Position::Batch => offset = times(wide(component)?, c.batch_stride)?,
+                Position::Axis(i) => {
+                    let at = e.mul(component, e.i32(c.axes[i].stride as i32))?;
+                    placed[i] = e.sub(at, e.i32(c.axes[i].padding as i32))?;
+                }
+            }
+        }
         if self.of.groups > 1 {
             offset = e.add(offset, times(wide(batch)?, of_group)?)?;
         }
-        let mut all = vec![offset];
-        for (axis, &component) in c.axes.iter().zip(&at[1..]) {
-            let placed = e.mul(component, e.i32(axis.stride as i32))?;
-            all.push(e.sub(placed, e.i32(axis.padding as i32))?);
-        }
-        Ok(all)
+        Ok([vec![offset], placed].concat())
     }
 
     fn at<'ctx>(
@@ -284,6 +316,13 @@ impl Source for Patches<'_> {
                 };
                 let far = e.mul(component, e.i32(axis.kernel_dilation as i32))?;
                 position = e.add(position, far)?;
+            }
+            if axis.input_dilation > 1 {
+                // Numbers before the first element are, without a sign, beyond the last.
+                let dilation = e.i32(axis.input_dilation as i32);
+                let there = e.icmp(IntPredicate::EQ, e.urem(position, dilation)?, e.i32(0))?;
+                holds = Some(holds.map_or(Ok(there), |holds| e.and(holds, there))?);
+                position = e.udiv(position, dilation)?;
             }
             if self.of.has_holes[i] {
                 let inside = e.icmp(IntPredicate::ULT, position, e.i32(axis.input[0] as i32))?;
