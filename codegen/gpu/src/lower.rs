@@ -7,6 +7,8 @@ use hlo_codegen::buffers::control_computations;
 use hlo_codegen::program::array_bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::one_device;
+
 /// How deep loops and branches may nest.
 const MAX_DEPTH: usize = 200;
 
@@ -47,6 +49,8 @@ pub enum Family {
     Cholesky,
     /// A triangular system.
     TriangularSolve,
+    /// What takes place among devices, of which there is one.
+    OneDevice,
 }
 
 /// How an instruction is executed.
@@ -195,7 +199,28 @@ pub fn decide(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         Opcode::Cholesky => Ok(Lowering::Kernel(Family::Cholesky)),
         Opcode::TriangularSolve => Ok(Lowering::Kernel(Family::TriangularSolve)),
         Opcode::CustomCall if is_top_k(module, id) => Ok(Lowering::Kernel(Family::TopK)),
+        Opcode::CustomCall if one_device::stages(module, id).is_some() => {
+            Ok(Lowering::Kernel(Family::OneDevice))
+        }
         Opcode::CustomCall => refuse("there is no kernel for it"),
+        Opcode::AllGather
+        | Opcode::AllGatherStart
+        | Opcode::AllGatherDone
+        | Opcode::AllReduce
+        | Opcode::AllReduceStart
+        | Opcode::AllReduceDone
+        | Opcode::AllToAll
+        | Opcode::CollectiveBroadcast
+        | Opcode::CollectivePermute
+        | Opcode::CollectivePermuteStart
+        | Opcode::CollectivePermuteDone
+        | Opcode::CollectiveReduce
+        | Opcode::ReduceScatter
+        | Opcode::PartitionId
+        | Opcode::ReplicaId => match one_device::stages(module, id) {
+            Some(_) => Ok(Lowering::Kernel(Family::OneDevice)),
+            None => refuse("other devices have a part in it"),
+        },
         Opcode::Rng
         | Opcode::RngGetAndUpdateState
         | Opcode::AsyncStart
@@ -209,22 +234,7 @@ pub fn decide(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         | Opcode::RecvDone
         | Opcode::Send
         | Opcode::SendDone
-        | Opcode::AllGather
-        | Opcode::AllGatherStart
-        | Opcode::AllGatherDone
-        | Opcode::AllReduce
-        | Opcode::AllReduceStart
-        | Opcode::AllReduceDone
-        | Opcode::AllToAll
-        | Opcode::CollectiveBroadcast
-        | Opcode::CollectivePermute
-        | Opcode::CollectivePermuteStart
-        | Opcode::CollectivePermuteDone
-        | Opcode::CollectiveReduce
-        | Opcode::RaggedAllToAll
-        | Opcode::ReduceScatter
-        | Opcode::PartitionId
-        | Opcode::ReplicaId => refuse("other devices, hosts or earlier runs have a part in it"),
+        | Opcode::RaggedAllToAll => refuse("other devices, hosts or earlier runs have a part in it"),
     }
 }
 
