@@ -5,6 +5,7 @@ use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode, Shape};
 use hlo_codegen::Unsupported;
 use hlo_codegen::buffers::control_computations;
 use hlo_codegen::program::array_bytes;
+use hlo_interp::custom_call::Call;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::one_device;
@@ -199,6 +200,7 @@ pub fn decide(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         Opcode::Cholesky => Ok(Lowering::Kernel(Family::Cholesky)),
         Opcode::TriangularSolve => Ok(Lowering::Kernel(Family::TriangularSolve)),
         Opcode::CustomCall if is_top_k(module, id) => Ok(Lowering::Kernel(Family::TopK)),
+        Opcode::CustomCall if let Some(family) = lapack(module, id) => Ok(Lowering::Kernel(family)),
         Opcode::CustomCall if one_device::stages(module, id).is_some() => {
             Ok(Lowering::Kernel(Family::OneDevice))
         }
@@ -243,6 +245,18 @@ fn is_top_k(module: &Module, id: InstrId) -> bool {
     const TARGETS: [&str; 4] = ["TopK", "__gpu$TopK", "mhlo.topk", "chlo.top_k"];
     let instr = module.instr(id);
     TARGETS.contains(&instr.attrs.str(AttrKey::CustomCallTarget).unwrap_or_default())
+}
+
+/// The family of a call of LAPACK that has a kernel: whose results bounds say how far they may be off. All others have one right answer, to the bit.
+fn lapack(module: &Module, id: InstrId) -> Option<Family> {
+    let call = Call { instruction: module.instr(id), module };
+    let (_, name) = hlo_codegen::lapack::routine(call.target())?;
+    let family = match name {
+        "potrf" => Family::Cholesky,
+        "trsm" => Family::TriangularSolve,
+        _others => return None,
+    };
+    (!call.is_bound() && call.check().is_ok()).then_some(family)
 }
 
 /// The family of a fusion: that of what is in it and is no expression of single elements.
