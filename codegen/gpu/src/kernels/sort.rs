@@ -318,10 +318,9 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         let symbol = format!("{}{suffix}", self.symbol);
         let chunks = (from.len + i64::from(slots) - 1) / i64::from(slots);
         let room = self.max_slots().min(GROUP_SLOTS);
-        // Lines that are one chunk each are sorted several in a block.
-        let group = if chunks == 1 { (room / slots).max(1) } else { 1 };
-        let group = group.min(u32::try_from(self.lines).unwrap_or(u32::MAX));
+        // Short chunks are sorted several in a block.
         let units = self.lines * chunks;
+        let group = (room / slots).max(1).min(u32::try_from(units).unwrap_or(u32::MAX));
         let blocks = (units + i64::from(group) - 1) / i64::from(group);
         let all = slots * group;
         let threads = (all / 2).next_multiple_of(32).clamp(32, 2 * THREADS);
