@@ -349,7 +349,16 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
             }
             Ok([line, begin, count, at])
         };
+        // Neighbouring threads move elements that are neighbours in memory: of lines along an outer dimension those of neighbouring lines.
+        let moved_slot = |n: Value<'ctx>| -> Result<Value<'ctx>> {
+            if from.stride == 1 || group == 1 {
+                return Ok(n);
+            }
+            let lines = e.int(Prim::I32, u64::from(group));
+            e.add(e.mul(e.urem(n, lines)?, e.int(Prim::I32, u64::from(slots)))?, e.udiv(n, lines)?)
+        };
         strided(&e, lane, threads, all, |slot| {
+            let slot = moved_slot(slot)?;
             let [line, begin, count, at] = place(slot)?;
             let own = e.resize(at, Prim::I32, false)?;
             e.store(own, Self::at(&e, order, slot, ElementType::S32)?, 4)?;
@@ -370,6 +379,7 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         for step in 0..steps {
             let slot = e.add(lane, e.i32((step * threads).cast_signed()))?;
             let inside = e.icmp(IntPredicate::ULT, slot, e.i32(all.cast_signed()))?;
+            let slot = moved_slot(slot)?;
             let [line, begin, count, at] = place(slot)?;
             let here = e.and(inside, e.icmp(IntPredicate::SLT, at, min(&e, count, int(keep))?)?)?;
             let zeros = || -> Vec<Value<'ctx>> {
