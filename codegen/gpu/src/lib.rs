@@ -25,6 +25,7 @@ pub mod kernel;
 #[cfg(feature = "llvm")]
 pub mod kernels;
 pub mod lower;
+mod one_device;
 pub mod plan;
 pub mod program;
 pub mod run;

@@ -5,7 +5,10 @@ use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode, Shape};
 use hlo_codegen::Unsupported;
 use hlo_codegen::buffers::control_computations;
 use hlo_codegen::program::array_bytes;
+use hlo_interp::custom_call::Call;
 use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::one_device;
 
 /// How deep loops and branches may nest.
 const MAX_DEPTH: usize = 200;
@@ -47,6 +50,8 @@ pub enum Family {
     Cholesky,
     /// A triangular system.
     TriangularSolve,
+    /// What takes place among devices, of which there is one.
+    OneDevice,
 }
 
 /// How an instruction is executed.
@@ -195,7 +200,29 @@ pub fn decide(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         Opcode::Cholesky => Ok(Lowering::Kernel(Family::Cholesky)),
         Opcode::TriangularSolve => Ok(Lowering::Kernel(Family::TriangularSolve)),
         Opcode::CustomCall if is_top_k(module, id) => Ok(Lowering::Kernel(Family::TopK)),
+        Opcode::CustomCall if let Some(family) = lapack(module, id) => Ok(Lowering::Kernel(family)),
+        Opcode::CustomCall if one_device::stages(module, id).is_some() => {
+            Ok(Lowering::Kernel(Family::OneDevice))
+        }
         Opcode::CustomCall => refuse("there is no kernel for it"),
+        Opcode::AllGather
+        | Opcode::AllGatherStart
+        | Opcode::AllGatherDone
+        | Opcode::AllReduce
+        | Opcode::AllReduceStart
+        | Opcode::AllReduceDone
+        | Opcode::AllToAll
+        | Opcode::CollectiveBroadcast
+        | Opcode::CollectivePermute
+        | Opcode::CollectivePermuteStart
+        | Opcode::CollectivePermuteDone
+        | Opcode::CollectiveReduce
+        | Opcode::ReduceScatter
+        | Opcode::PartitionId
+        | Opcode::ReplicaId => match one_device::stages(module, id) {
+            Some(_) => Ok(Lowering::Kernel(Family::OneDevice)),
+            None => refuse("other devices have a part in it"),
+        },
         Opcode::Rng
         | Opcode::RngGetAndUpdateState
         | Opcode::AsyncStart
@@ -209,22 +236,7 @@ pub fn decide(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         | Opcode::RecvDone
         | Opcode::Send
         | Opcode::SendDone
-        | Opcode::AllGather
-        | Opcode::AllGatherStart
-        | Opcode::AllGatherDone
-        | Opcode::AllReduce
-        | Opcode::AllReduceStart
-        | Opcode::AllReduceDone
-        | Opcode::AllToAll
-        | Opcode::CollectiveBroadcast
-        | Opcode::CollectivePermute
-        | Opcode::CollectivePermuteStart
-        | Opcode::CollectivePermuteDone
-        | Opcode::CollectiveReduce
-        | Opcode::RaggedAllToAll
-        | Opcode::ReduceScatter
-        | Opcode::PartitionId
-        | Opcode::ReplicaId => refuse("other devices, hosts or earlier runs have a part in it"),
+        | Opcode::RaggedAllToAll => refuse("other devices, hosts or earlier runs have a part in it"),
     }
 }
 
@@ -233,6 +245,18 @@ fn is_top_k(module: &Module, id: InstrId) -> bool {
     const TARGETS: [&str; 4] = ["TopK", "__gpu$TopK", "mhlo.topk", "chlo.top_k"];
     let instr = module.instr(id);
     TARGETS.contains(&instr.attrs.str(AttrKey::CustomCallTarget).unwrap_or_default())
+}
+
+/// The family of a call of LAPACK that has a kernel: whose results bounds say how far they may be off. All others have one right answer, to the bit.
+fn lapack(module: &Module, id: InstrId) -> Option<Family> {
+    let call = Call { instruction: module.instr(id), module };
+    let (_, name) = hlo_codegen::lapack::routine(call.target())?;
+    let family = match name {
+        "potrf" => Family::Cholesky,
+        "trsm" => Family::TriangularSolve,
+        _others => return None,
+    };
+    (!call.is_bound() && call.check().is_ok()).then_some(family)
 }
 
 /// The family of a fusion: that of what is in it and is no expression of single elements.

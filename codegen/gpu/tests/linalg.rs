@@ -81,3 +81,34 @@ fn systems() {
         }
     }
 }
+
+#[test]
+fn calls_of_lapack() {
+    for (ty, letter) in [("f32", "s"), ("f64", "d"), ("c64", "c"), ("c128", "z")] {
+        for uplo in [76, 85] {
+            let n = 9;
+            let text = format!(
+                "HloModule m\nENTRY e {{\n{}  ROOT r = ({ty}[2,{n},{n}], s32[2]) custom-call(a), custom_call_target=\"lapack_{letter}potrf_ffi\", backend_config=\"{{uplo = {uplo} : ui8}}\"\n}}\n",
+                definite(ty, n)
+            );
+            check(&text, tolerance(ty));
+            for (side, trans, diag) in [(76, 78, 78), (82, 84, 78), (76, 67, 78), (82, 78, 78)] {
+                let text = format!(
+                    "HloModule m\nENTRY e {{\n{}  y = {ty}[2,{n},{n}] parameter(1)\n  ROOT r = {ty}[2,{n},{n}] custom-call(a, y), custom_call_target=\"lapack_{letter}trsm_ffi\", backend_config=\"{{side = {side} : ui8, uplo = {uplo} : ui8, trans_x = {trans} : ui8, diag = {diag} : ui8}}\"\n}}\n",
+                    definite(ty, n)
+                );
+                check(&text, tolerance(ty));
+            }
+        }
+    }
+    // Step 3 fails, the second matrix does not.
+    let failing = "HloModule m\nENTRY e {\n  x = f32[2,3,3] constant({{{4,2,1},{2,5,3},{1,3,-1}},{{4,2,1},{2,5,3},{1,3,9}}})\n  z = f32[2,3,3] parameter(0)\n  n = f32[2,3,3] subtract(z, z)\n  a = f32[2,3,3] add(x, n)\n  ROOT r = (f32[2,3,3], s32[2]) custom-call(a), custom_call_target=\"lapack_spotrf_ffi\", backend_config=\"{uplo = 85 : ui8}\"\n}\n";
+    let got = support::interpreted(
+        &support::compiled(&support::parse(failing), Arch::Sm90),
+        &support::arguments(&support::parse(failing), 1),
+    );
+    let hlo::Buffer::S32(info) = &*got[1].buffer else { panic!("{:?}", got[1]) };
+    assert_eq!(info[..], [3, 0]);
+    let hlo::Buffer::F32(factors) = &*got[0].buffer else { panic!("{:?}", got[0]) };
+    assert_eq!(factors[..9], [2.0, 1.0, 0.5, 2.0, 2.0, 1.25, 1.0, 3.0, -1.0], "the last row stays");
+}

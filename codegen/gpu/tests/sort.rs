@@ -32,9 +32,17 @@ fn lengths_around_blocks() {
 
 #[test]
 fn dimensions() {
-    for (dims, dimension) in
-        [("7,33", 0), ("7,33", 1), ("3,40,5", 1), ("100,3", 1), ("2200,3", 0), ("3,2200", 1), ("0,4", 1)]
-    {
+    for (dims, dimension) in [
+        ("7,33", 0),
+        ("7,33", 1),
+        ("3,40,5", 1),
+        ("100,3", 1),
+        ("2200,3", 0),
+        ("3,2200", 1),
+        ("0,4", 1),
+        ("40,37", 0),
+        ("2,9,50", 1),
+    ] {
         check(&pairs("f32", dims, dimension, false), EXACT);
     }
 }
@@ -68,4 +76,31 @@ fn comparators_that_are_no_order_end() {
         let program = support::compiled(&module, Arch::Sm90);
         support::interpreted(&program, &support::arguments(&module, 1));
     }
+}
+
+#[test]
+fn many_columns() {
+    // As many compared columns as leave room for few elements.
+    let (n, columns) = (700, 24);
+    let list = |f: &dyn Fn(usize) -> String| (0..columns).map(f).collect::<Vec<_>>().join(", ");
+    let parameters: String = (0..2 * columns).map(|k| format!("  p{k} = f64[] parameter({k})\n")).collect();
+    let sums = |first: usize| -> String {
+        (1..columns)
+            .map(|k| {
+                let before = if k == 1 { format!("p{first}") } else { format!("s{first}_{}", k - 1) };
+                format!("  s{first}_{k} = f64[] add({before}, p{})\n", 2 * k + first)
+            })
+            .collect()
+    };
+    let shapes = list(&|_| format!("f64[{n}]"));
+    let operands: String = (0..columns).map(|k| format!("  x{k} = f64[{n}] parameter({k})\n")).collect();
+    let text = format!(
+        "HloModule m\nless {{\n{parameters}{}{}  ROOT l = pred[] compare(s0_{}, s1_{}), direction=LT\n}}\nENTRY e {{\n{operands}  ROOT s = ({shapes}) sort({}), dimensions={{0}}, to_apply=less\n}}\n",
+        sums(0),
+        sums(1),
+        columns - 1,
+        columns - 1,
+        list(&|k| format!("x{k}")),
+    );
+    check(&text, EXACT);
 }

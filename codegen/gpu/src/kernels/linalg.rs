@@ -1,14 +1,15 @@
 //! Cholesky factorizations and triangular systems, in the element type's own arithmetic: a block a matrix, column by column.
 //!
 //! Both are right-looking: as soon as a column is known, everything that depends on it is updated by all threads. Matrices lie in the memory of the result
-//! all the while; a barrier separates a column from its updates. Conventions are the interpreter's: of a factorization that fails all elements are NaN.
+//! all the while; a barrier separates a column from its updates. Conventions are the interpreter's: of a factorization that fails all elements are NaN,
+//! but `potrf` leaves the columns from the step that failed on as they were, and gives that step's number.
 
 use hlo::attrs::{AttrKey, Transpose};
 use hlo::elementwise::Binary;
-use hlo::{ElementType, InstrId, Module};
-use hlo_codegen::Unsupported;
+use hlo::{ElementType, InstrId, Module, Opcode};
 use hlo_codegen::cpu::llvm::{Emit, Error, FloatPredicate, IntPredicate, Prim, Result, Value};
 use hlo_codegen::cpu::scalar::{self, Val};
+use hlo_codegen::{Unsupported, lapack};
 
 use super::threads::{block, thread};
 use super::{Unit, launch};
@@ -86,7 +87,7 @@ fn sizes(module: &Module, of: InstrId) -> Option<(ElementType, i64, i64, i64)> {
     wide.then_some((ty, *rows, *columns, batch.iter().product()))
 }
 
-/// Emits a `cholesky`.
+/// Emits a `cholesky`, or a call of `potrf`.
 pub(super) fn cholesky<'ctx>(
     unit: &Unit<'_, 'ctx>,
     module: &Module,
@@ -97,14 +98,26 @@ pub(super) fn cholesky<'ctx>(
     let refuse = |why: &str| Unsupported::new(module, id, why);
     let (ty, n, columns, count) = sizes(module, instr.operands()[0])
         .ok_or_else(|| refuse("a Cholesky factorization of less than two dimensions or of narrow numbers"))?;
-    let lower = instr.attrs.bool(AttrKey::Lower);
+    let is_potrf = instr.opcode == Opcode::CustomCall;
+    let lower = match is_potrf {
+        true => lapack::setting(instr, "uplo") == Some('L'),
+        false => instr.attrs.bool(AttrKey::Lower),
+    };
     let mut kernel = Kernel::default();
-    if n != columns || n * count == 0 {
-        return if n == columns { Ok(kernel) } else { Err(refuse("a matrix that is not square").into()) };
+    if n != columns {
+        return Err(refuse("a matrix that is not square").into());
     }
-    let (e, arguments) = unit.begin(symbol, 2, 0, THREADS)?;
+    let arrays = if is_potrf { 3 } else { 2 };
+    if n * count == 0 {
+        if is_potrf {
+            kernel.stages.push(Stage::Fill { array: 2, byte: 0 });
+        }
+        return Ok(kernel);
+    }
+    let (e, arguments) = unit.begin(symbol, arrays, 0, THREADS)?;
     let e = &e;
-    let first = e.mul(block(e, Prim::I64)?, e.i64(n * n))?;
+    let own = block(e, Prim::I64)?;
+    let first = e.mul(own, e.i64(n * n))?;
     let lane = thread(e, Prim::I64)?;
     let matrix = |argument: usize| -> Result<Matrix<'ctx>> {
         let base = Matrix { ty, base: arguments[argument] }.at(e, first)?;
@@ -120,7 +133,7 @@ pub(super) fn cholesky<'ctx>(
     };
     let zero = Val::of_bits(e, ty, 0);
     let all = e.i64(n * n);
-    // One triangle, of its diagonal the real part; the other one is 0.
+    // One triangle, of its diagonal the real part; the other one is 0, or stays.
     each(e, lane, all, threads, |number| {
         let (row, column) = (e.udiv(number, order)?, e.urem(number, order)?);
         let (i, j) = if lower { (row, column) } else { (column, row) };
@@ -132,17 +145,21 @@ pub(super) fn cholesky<'ctx>(
                 let diagonal = e.icmp(IntPredicate::EQ, i, j)?;
                 scalar::select(e, diagonal, &real(e, &x), &x)?.to_storage(e)
             },
-            || zero.to_storage(e),
+            || if is_potrf { from.get(e, number)?.to_storage(e) } else { zero.to_storage(e) },
         )?;
         to.set(e, number, &Val::of_storage(e, ty, &registers)?)
     })?;
     e.barrier()?;
-    let failed = e.for_carried(e.i64(0), order, one, &[e.bool(false)], |j, failed| {
+    // The first step that fails, from 1.
+    let failed = e.for_carried(e.i64(0), order, one, &[e.i64(0)], |j, failed| {
         let diagonal = place(j, j)?;
         let pivot = to.get(e, diagonal)?.registers()[0];
         let prim = e.prim_of(pivot);
-        let positive = e.fcmp(FloatPredicate::OGE, pivot, e.float(prim, 0.0))?;
-        let failed = e.or(failed[0], e.not(positive)?)?;
+        let least = if is_potrf { FloatPredicate::OGT } else { FloatPredicate::OGE };
+        let positive = e.fcmp(least, pivot, e.float(prim, 0.0))?;
+        let already = e.icmp(IntPredicate::NE, failed[0], e.i64(0))?;
+        let step = e.select(positive, e.i64(0), e.add(j, one)?)?;
+        let failed = e.select(already, failed[0], step)?;
         let root = e.intrinsic("llvm.sqrt", &[e.lane_type(prim)], &[pivot])?;
         let parts = if ty.is_complex() { vec![root, e.float(prim, 0.0)] } else { vec![root] };
         let root = Val::of_registers(ty, &parts, false);
@@ -175,10 +192,26 @@ pub(super) fn cholesky<'ctx>(
         e.barrier()?;
         Ok(vec![failed])
     })?;
-    let nan = Val::of_registers(ty, &nan(e, ty), true);
-    e.if_then(failed[0], || each(e, lane, all, threads, |number| to.set(e, number, &nan)))?;
+    let has_failed = e.icmp(IntPredicate::NE, failed[0], e.i64(0))?;
+    if is_potrf {
+        let last = e.sub(failed[0], one)?;
+        let restore = |number: Value<'ctx>| -> Result<()> {
+            let (row, column) = (e.udiv(number, order)?, e.urem(number, order)?);
+            let behind = e.icmp(IntPredicate::SGE, if lower { column } else { row }, last)?;
+            e.if_then(behind, || to.set(e, number, &from.get(e, number)?))
+        };
+        e.if_then(has_failed, || each(e, lane, all, threads, restore))?;
+        e.if_then(e.icmp(IntPredicate::EQ, lane, e.i64(0))?, || {
+            let info = e.address(arguments[2], e.mul(own, e.i64(4))?)?;
+            e.store(e.trunc(failed[0], Prim::I32)?, info, 4)?;
+            Ok(())
+        })?;
+    } else {
+        let nan = Val::of_registers(ty, &nan(e, ty), true);
+        e.if_then(has_failed, || each(e, lane, all, threads, |number| to.set(e, number, &nan)))?;
+    }
     e.return_void()?;
-    let arguments = (0..2).map(Argument::Array).collect();
+    let arguments = (0..arrays).map(Argument::Array).collect();
     kernel.stages.push(Stage::Launch(launch(module, id, symbol, count, THREADS, arguments)?));
     Ok(kernel)
 }
@@ -192,7 +225,7 @@ fn nan<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType) -> Vec<Value<'ctx>> {
     }
 }
 
-/// Emits a `triangular-solve`.
+/// Emits a `triangular-solve`, or a call of `trsm`.
 pub(super) fn triangular_solve<'ctx>(
     unit: &Unit<'_, 'ctx>,
     module: &Module,
@@ -206,9 +239,20 @@ pub(super) fn triangular_solve<'ctx>(
         return Err(refuse("triangular systems of less than two dimensions or of narrow numbers").into());
     };
     let a = &instr.attrs;
-    let (left, lower, unit_diagonal) =
-        (a.bool(AttrKey::LeftSide), a.bool(AttrKey::Lower), a.bool(AttrKey::UnitDiagonal));
-    let transpose = a.transpose().copied().unwrap_or(Transpose::No);
+    let is = |key: &str, letter: char| lapack::setting(instr, key) == Some(letter);
+    let (left, lower, unit_diagonal, transpose) = match instr.opcode == Opcode::CustomCall {
+        true => {
+            let transposed = if is("trans_x", 'T') { Transpose::Transpose } else { Transpose::No };
+            let transpose = if is("trans_x", 'C') { Transpose::Adjoint } else { transposed };
+            (is("side", 'L'), is("uplo", 'L'), is("diag", 'U'), transpose)
+        }
+        false => (
+            a.bool(AttrKey::LeftSide),
+            a.bool(AttrKey::Lower),
+            a.bool(AttrKey::UnitDiagonal),
+            a.transpose().copied().unwrap_or(Transpose::No),
+        ),
+    };
     if n != m || n != if left { rows } else { columns } {
         return Err(refuse("matrices that do not fit").into());
     }

@@ -98,6 +98,11 @@ pub fn emit(
         Family::TopK => topk::emit(unit, module, id, symbol)?,
         Family::Cholesky => linalg::cholesky(unit, module, id, symbol)?,
         Family::TriangularSolve => linalg::triangular_solve(unit, module, id, symbol)?,
+        Family::OneDevice => {
+            let refused = || Unsupported::new(module, id, "other devices have a part in it");
+            let stages = crate::one_device::stages(module, id).ok_or_else(refused)?;
+            Kernel { stages, ..Kernel::default() }
+        }
         Family::Fft => fft::emit(unit, module, id, symbol)?,
         Family::RandomBits => random::emit(unit, module, id, symbol)?,
     };

@@ -13,13 +13,17 @@ use hlo_codegen::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
 use hlo_codegen::cpu::scalar::{self, Val};
 
 use super::applied::Applied;
-use super::threads::{block, max, min, search, strided, thread};
+use super::threads::{block, max, min, search, strided, thread, warp_search};
 use super::{Unit, launch};
 use crate::code::{load, store, zero};
 use crate::kernel::{Argument, Kernel, Stage};
 
 /// The most elements that a block sorts.
 const MAX_SLOTS: u32 = 2048;
+/// The least number of elements for which a block has threads enough to merge, two warps.
+const MIN_SLOTS: u32 = 64;
+/// The most bytes of an element that are compared: [`MIN_SLOTS`] of them fit in 48 KiB beside what each column takes for its alignment.
+const MAX_COMPARED_BYTES: u32 = 512;
 /// Elements of short lines that a block sorts together.
 const GROUP_SLOTS: u32 = 512;
 /// The most elements that a block merges.
@@ -159,9 +163,12 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
 
     /// The most elements that a block sorts: a power of two.
     pub(super) fn max_slots(&self) -> u32 {
-        let bytes = self.unit.arch.figures().shared_bytes;
-        let fits = |&slots: &u32| slots * (4 + self.used_bytes()) <= bytes;
-        [MAX_SLOTS, MAX_SLOTS / 2, MAX_SLOTS / 4].into_iter().find(fits).unwrap_or(MAX_SLOTS / 8)
+        // Beside them lie two numbers of a merge, and what alignment takes.
+        let beside = 64 * (1 + self.types.len() as u32);
+        let bytes = self.unit.arch.figures().shared_bytes.saturating_sub(beside);
+        let fits = |slots: &u32| slots * (4 + self.used_bytes()) <= bytes;
+        let fewer = |slots: &u32| (*slots > MIN_SLOTS).then_some(slots / 2);
+        std::iter::successors(Some(MAX_SLOTS), fewer).find(fits).unwrap_or(MIN_SLOTS)
     }
 
     /// Bytes of an area of lines of a length in scratch memory.
@@ -311,10 +318,9 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         let symbol = format!("{}{suffix}", self.symbol);
         let chunks = (from.len + i64::from(slots) - 1) / i64::from(slots);
         let room = self.max_slots().min(GROUP_SLOTS);
-        // Lines that are one chunk each are sorted several in a block.
-        let group = if chunks == 1 { (room / slots).max(1) } else { 1 };
-        let group = group.min(u32::try_from(self.lines).unwrap_or(u32::MAX));
+        // Short chunks are sorted several in a block.
         let units = self.lines * chunks;
+        let group = (room / slots).max(1).min(u32::try_from(units).unwrap_or(u32::MAX));
         let blocks = (units + i64::from(group) - 1) / i64::from(group);
         let all = slots * group;
         let threads = (all / 2).next_multiple_of(32).clamp(32, 2 * THREADS);
@@ -343,7 +349,16 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
             }
             Ok([line, begin, count, at])
         };
+        // Neighbouring threads move elements that are neighbours in memory: of lines along an outer dimension those of neighbouring lines.
+        let moved_slot = |n: Value<'ctx>| -> Result<Value<'ctx>> {
+            if from.stride == 1 || group == 1 {
+                return Ok(n);
+            }
+            let lines = e.int(Prim::I32, u64::from(group));
+            e.add(e.mul(e.urem(n, lines)?, e.int(Prim::I32, u64::from(slots)))?, e.udiv(n, lines)?)
+        };
         strided(&e, lane, threads, all, |slot| {
+            let slot = moved_slot(slot)?;
             let [line, begin, count, at] = place(slot)?;
             let own = e.resize(at, Prim::I32, false)?;
             e.store(own, Self::at(&e, order, slot, ElementType::S32)?, 4)?;
@@ -364,6 +379,7 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         for step in 0..steps {
             let slot = e.add(lane, e.i32((step * threads).cast_signed()))?;
             let inside = e.icmp(IntPredicate::ULT, slot, e.i32(all.cast_signed()))?;
+            let slot = moved_slot(slot)?;
             let [line, begin, count, at] = place(slot)?;
             let here = e.and(inside, e.icmp(IntPredicate::SLT, at, min(&e, count, int(keep))?)?)?;
             let zeros = || -> Vec<Value<'ctx>> {
@@ -507,20 +523,24 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         // How many elements of the left run are before both ends of the tile.
         let wide = ElementType::S64;
         let splits: Value<'ctx> = e.shared_array(&format!("{symbol}_splits"), Prim::I64, 2, 8)?.into();
-        e.if_then(e.icmp(IntPredicate::ULT, lane, e.i32(2))?, || {
-            let is_begin = e.icmp(IntPredicate::EQ, lane, e.i32(0))?;
+        let warp = e.lshr(lane, e.i32(5))?;
+        e.if_then(e.icmp(IntPredicate::ULT, warp, e.i32(2))?, || {
+            let is_begin = e.icmp(IntPredicate::EQ, warp, e.i32(0))?;
             let diagonal = e.sub(e.select(is_begin, begin, end)?, pair)?;
             let low = max(e, int(0), e.sub(diagonal, right_count)?)?;
             let high = min(e, diagonal, left_count)?;
             let last = e.add(right, e.sub(diagonal, int(1))?)?;
-            let split = search(e, low, high, |middle| {
+            let split = warp_search(e, low, high, |middle| {
                 let left = row(e.add(pair, middle)?)?;
                 let right = row(e.sub(last, middle)?)?;
                 self.order.before(e, &right, &left)
             })?;
             let split = e.resize(split, Prim::I64, false)?;
-            e.store(split, Self::at(e, splits, lane, wide)?, 8)?;
-            Ok(())
+            let is_first = e.icmp(IntPredicate::EQ, e.and(lane, e.i32(31))?, e.i32(0))?;
+            e.if_then(is_first, || {
+                e.store(split, Self::at(e, splits, warp, wide)?, 8)?;
+                Ok(())
+            })
         })?;
         e.barrier()?;
         let split = |n: u64| -> Result<Value<'ctx>> {
@@ -638,6 +658,9 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
         arrays: 2 * count,
         scratch: 2 * count,
     };
+    if sorter.used_bytes() > MAX_COMPARED_BYTES {
+        return Err(refuse("a comparator of more columns than shared memory has room for").into());
+    }
     if len > i64::from(sorter.max_slots()) {
         sorter.arrays += 1;
     }

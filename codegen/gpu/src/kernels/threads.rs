@@ -68,6 +68,44 @@ pub(super) fn search<'ctx>(
     Ok(found[0])
 }
 
+/// [`search`] by all lanes of a warp, which try a position each: all of them give the same.
+pub(super) fn warp_search<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    low: Value<'ctx>,
+    high: Value<'ctx>,
+    holds: impl FnOnce(Value<'ctx>) -> Result<Value<'ctx>>,
+) -> Result<Value<'ctx>> {
+    let prim = e.prim_of(low);
+    let int = |x: u64| e.int(prim, x);
+    let number = e.zext(e.special(Special::LaneId)?, prim)?;
+    let some = e.icmp(IntPredicate::SLT, low, high)?;
+    let found = e.if_else(
+        some,
+        || {
+            let last = e.do_while(&[low, high], |state| {
+                let (low, high) = (state[0], state[1]);
+                // Lane k tries the last position of the k-th of 33 parts.
+                let step = e.add(e.udiv(e.sub(high, low)?, int(33))?, int(1))?;
+                let behind = e.add(low, e.mul(step, e.add(number, int(1))?)?)?;
+                let position = e.sub(behind, int(1))?;
+                let is_below = e.if_else(
+                    e.icmp(IntPredicate::SLT, position, high)?,
+                    || Ok(vec![e.not(holds(position)?)?]),
+                    || Ok(vec![e.bool(false)]),
+                )?[0];
+                let below = e.ballot_sync(e.full_warp(), is_below)?;
+                let count = e.intrinsic("llvm.ctpop", &[below.get_type()], &[below])?;
+                let low = e.add(low, e.mul(step, e.resize(count, prim, false)?)?)?;
+                let high = min(e, high, e.sub(e.add(low, step)?, int(1))?)?;
+                Ok((e.icmp(IntPredicate::SLT, low, high)?, vec![low, high]))
+            })?;
+            Ok(vec![last[0]])
+        },
+        || Ok(vec![low]),
+    )?;
+    Ok(found[0])
+}
+
 /// The lesser of two signed integers.
 pub(super) fn min<'ctx>(e: &Emit<'_, 'ctx>, a: Value<'ctx>, b: Value<'ctx>) -> Result<Value<'ctx>> {
     e.select(e.icmp(IntPredicate::SLT, a, b)?, a, b)

@@ -1,8 +1,8 @@
 //! The greatest or least elements of lines and their positions, in order.
 //!
-//! Chunks of a line are sorted in shared memory, and only the first `k` of each are kept, until one chunk is left: candidates stay in the order of their
-//! positions among equals. Where `k` is more than half a chunk the lines are sorted whole. By TOTALORDER, or by a comparator of values, or
-//! of values and positions.
+//! Chunks of a line, some times as long as `k`, are sorted in shared memory, and only the first `k` of each are kept, until a block can sort what is left:
+//! candidates stay in the order of their positions among equals. Where `k` is more than half of what a block sorts the lines are sorted
+//! whole. By TOTALORDER, or by a comparator of values, or of values and positions.
 
 use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId, Module, Opcode};
@@ -13,6 +13,13 @@ use super::Unit;
 use super::applied::Applied;
 use super::sort::{Area, Order, Place, Sorter};
 use crate::kernel::Kernel;
+
+/// The least length of a chunk.
+const MIN_CHUNK: i64 = 256;
+/// What is kept of a chunk is at most one of so many.
+const KEPT: i64 = 8;
+/// Lines of so many chunks are sorted at once.
+const FEW_CHUNKS: i64 = 4;
 
 /// Emits a `topk`, or a custom call that is one.
 pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &str) -> Result<Kernel> {
@@ -59,21 +66,24 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
     let array = |argument: u32| Place::Array { argument, offset: 0 };
     let mut from = Area { places: vec![array(0), Place::Position], len, stride: 1 };
     let to = Area { places: vec![array(1), array(2)], len: k, stride: 1 };
-    let slots = sorter.max_slots();
-    let chunk = i64::from(slots);
-    if len > chunk {
+    let most = i64::from(sorter.max_slots());
+    let chunk = u64::try_from(KEPT * k).map_or(most, |n| n.next_power_of_two().cast_signed());
+    let chunk = chunk.clamp(MIN_CHUNK.min(most), most);
+    let at_once = most.min(FEW_CHUNKS * chunk);
+    if len > at_once {
         sorter.arrays += 1;
     }
-    if 2 * k > chunk {
+    if 2 * k > most {
         sorter.sort(&mut kernel, &from, &to, 0)?;
         return Ok(kernel);
     }
     // Candidates of a round lie behind those of the one before.
     let (mut offset, mut round) = (0, 0);
-    while from.len > chunk {
+    while from.len > at_once {
         let kept = from.len / chunk * k + (from.len % chunk).min(k);
         let candidates = sorter.area(kept, offset);
         offset += sorter.area_bytes(kept);
+        let slots = u32::try_from(chunk).unwrap_or(u32::MAX);
         sorter.sort_chunks(&mut kernel, &format!("_round{round}"), &from, &candidates, slots, k)?;
         (from, round) = (candidates, round + 1);
     }
