@@ -26,6 +26,18 @@ pub enum Graphs {
     Explicit,
 }
 
+impl std::str::FromStr for Graphs {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "off" => Ok(Graphs::Off),
+            "explicit" => Ok(Graphs::Explicit),
+            _ => Err(format!("\"{name}\" is neither off nor explicit")),
+        }
+    }
+}
+
 /// A GPU that programs run on.
 #[derive(Clone)]
 pub struct Gpu {

@@ -44,6 +44,10 @@ pub(crate) struct Options {
     /// Run a program for GPUs so many times more, and say what a run takes on the device
     #[arg(long, value_name = "N", default_value_t = 0)]
     iterations: u32,
+    /// Whether launches on a GPU that follow each other become CUDA graphs: `off` or `explicit`
+    #[cfg(feature = "cuda")]
+    #[arg(long, value_name = "HOW", default_value = "explicit")]
+    cuda_graphs: hlo_gpu::cuda::Graphs,
     /// Say what the file holds, and run nothing
     #[arg(long)]
     info: bool,

@@ -35,6 +35,7 @@ mod output;
 mod passes;
 mod pasted;
 mod processes;
+mod ptx;
 mod reduce;
 mod reports;
 mod robust;
@@ -83,6 +84,7 @@ fn main() {
     trials.extend(output::trials());
     trials.extend(reduce::trials());
     trials.extend(xla_gpu::trials());
+    trials.extend(ptx::trials());
     trials.extend(robust::trials());
     trials.extend(generated::trials());
     trials.extend(mlir::trials());

@@ -90,13 +90,13 @@ fn on_device(
     limits: Limits,
     ordinal: usize,
 ) -> Result<(Vec<ArrayLiteral>, Duration), RunError> {
-    use hlo_gpu::cuda::{Gpu, Graphs};
+    use hlo_gpu::cuda::Gpu;
     /// The longest that the device may take.
     const TIMEOUT: Duration = Duration::from_secs(120);
     /// How long runs are launched one after the other for, about.
     const STEADY_US: f64 = 100_000.0;
     let gpu = Gpu::open(ordinal, TIMEOUT)?;
-    let mut loaded = gpu.load(Arc::clone(&program), Graphs::default())?;
+    let mut loaded = gpu.load(Arc::clone(&program), options.cuda_graphs)?;
     let start = Instant::now();
     let arrays = run::execute(&program, &mut loaded, arguments, limits)?;
     let time = start.elapsed();
