@@ -54,11 +54,11 @@ test-ptxas: setup
 CUDA_ARCH ?= sm_90
 CUDA_FOLDER ?= target/cuda
 CUDA_CASES ?= conformance/corpus $(wildcard ../shared/corpus/jax)
-CUDA_PROGRAMS ?= $(wildcard ../shared/bench/*.hlo) docs/demo/train_step.hlo
+CUDA_PROGRAMS ?= $(wildcard ../shared/bench/*.hlo conformance/cuda/programs/*.hlo) docs/demo/train_step.hlo
 prepare-cuda: setup
 	$(CARGO) build --release --locked -p hlo-conformance --bins
-	$(CARGO) build --release --locked -p hlo-conformance --bin hlo --no-default-features --features cuda --target-dir target/cuda-only
-	conformance/cuda/prepare target/release/hlo target/cuda-only/release/hlo $(CUDA_FOLDER) $(CUDA_ARCH) $(CUDA_CASES) -- $(CUDA_PROGRAMS)
+	$(CARGO) build --profile small --locked -p hlo-conformance --bin hlo --no-default-features --features cuda --target-dir target/cuda-only
+	conformance/cuda/prepare target/release/hlo target/cuda-only/small/hlo $(CUDA_FOLDER) $(CUDA_ARCH) $(CUDA_CASES) -- $(CUDA_PROGRAMS)
 test-cuda: prepare-cuda
 	$(CUDA_FOLDER)/run test
 bench-cuda: prepare-cuda

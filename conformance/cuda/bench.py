@@ -4,11 +4,12 @@
     cuda.py --hlo ./hlo --compiled DIR [--json FILE] M.hlo...
 
 DIR has for each M.hlo the program that `hlo compile --target` made of it, M.hloexe. Needs jax with CUDA. Times are of the device in steady state: so many runs are
-launched one after the other that they take a while, and the time of all is divided by their number. `tf32`: XLA with the precision that the program asks for, which
+launched one after the other that they take a while, and the time of all is divided by their number; `on device`: how long XLA's kernels were at work, by jax's profiler, without
+the gaps between them (ours has its gaps). `tf32`: XLA with the precision that the program asks for, which
 lets it multiply f32 in tf32; `f32`: the same with operand_precision=highest. An `inputs.json` beside a program gives ranges of integers, {"name": [low, high)},
 a `scales.json` standard deviations of floats.
 """
-import argparse, json, math, os, re, statistics, subprocess, sys, tempfile, time
+import argparse, glob, gzip, json, math, os, re, statistics, subprocess, sys, tempfile, time
 
 ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 ap.add_argument("programs", nargs="+")
@@ -90,6 +91,27 @@ def time_xla(exe, buffers):
     return statistics.median(best), results
 
 
+def device_time(exe, buffers, runs=10):
+    """Microseconds of a run on the device, as jax's profiler saw its kernels: without what the host takes to launch them. None: the profiler has none."""
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            for _ in range(runs):
+                last = exe.execute(buffers)
+            jax.block_until_ready(last)
+        traces = glob.glob(os.path.join(folder, "**", "*.trace.json.gz"), recursive=True)
+        if not traces:
+            return None
+        events = json.loads(gzip.open(traces[0]).read())["traceEvents"]
+    device = {e["pid"] for e in events if e.get("name") == "process_name" and "/device:GPU" in e["args"].get("name", "")}
+    streams = {(e["pid"], e["tid"]) for e in events if e.get("name") == "thread_name" and e["pid"] in device and "Stream" in e["args"].get("name", "")}
+    spans = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e.get("ph") == "X" and (e["pid"], e.get("tid")) in streams)
+    busy, end = 0.0, -1.0
+    for a, b in spans:
+        busy += max(0.0, b - max(a, end))
+        end = max(end, b)
+    return busy / runs if spans else None
+
+
 def difference(a, b):
     """The greatest difference, relative to the greatest magnitude of the array."""
     a, b = np.asarray(a), np.asarray(b)
@@ -103,7 +125,7 @@ def difference(a, b):
 
 HIGHEST = re.compile(r"^(.*= \S+ (?:dot|convolution)\(.*)$", re.M)
 begin, rows = time.time(), []
-print(f"{DEVICE.device_kind}\n{'program':34} {'ours us':>10} {'XLA us':>10} {'XLA f32':>10} {'ratio':>7} {'kernels':>7} {'difference':>10}", flush=True)
+print(f"{DEVICE.device_kind}\n{'program':34} {'ours us':>10} {'XLA us':>10} {'XLA f32':>10} {'on device':>10} {'ratio':>7} {'device':>7} {'kernels':>7} {'difference':>10}", flush=True)
 for path in args.programs:
     name = os.path.basename(path).removesuffix(".hlo")
     row = {"program": name}
@@ -132,20 +154,27 @@ for path in args.programs:
                 row["error"] = "not compiled"
         if not args.no_xla:
             buffers = [jax.device_put(v, DEVICE) for v in values]
-            row["xla_us"], theirs = time_xla(compile_(text), buffers)
+            exe = compile_(text)
+            row["xla_us"], theirs = time_xla(exe, buffers)
+            row["xla_device_us"] = device_time(exe, buffers)
             strict = HIGHEST.sub(lambda m: m[1] if "operand_precision" in m[1] else m[1] + ", operand_precision={highest,highest}", text)
             if strict != text and "f32[" in text:
-                row["xla_f32_us"], theirs = time_xla(compile_(strict), buffers)
+                exe = compile_(strict)
+                row["xla_f32_us"], theirs = time_xla(exe, buffers)
+                row["xla_device_us"] = device_time(exe, buffers)
             if "median_us" in row:
                 pairs = [(o.view(np.asarray(t).dtype) if o.dtype != np.asarray(t).dtype else o, t) for o, t in zip(ours, theirs)]
                 row["difference"] = max(difference(o.reshape(np.asarray(t).shape), t) for o, t in pairs)
                 row["ratio"] = row.get("xla_f32_us", row["xla_us"]) / row["steady_us"]
+                if row["xla_device_us"]:
+                    row["device_ratio"] = row["xla_device_us"] / row["steady_us"]
     except Exception as e:  # one program must not hide the others
         row["error"] = f"{row.get('error', '')} {type(e).__name__}: {str(e).splitlines()[0][:200] if str(e) else ''}".strip()
-    number = lambda key, form="10.1f": format(row[key], form) if key in row else " " * int(form.split(".")[0])
-    print(f"{name:34} {number('steady_us')} {number('xla_us')} {number('xla_f32_us')} {number('ratio', '7.2f')} {row.get('launches', ''):>7} {number('difference', '10.1e')} {row.get('error', '')}", flush=True)
-ratios = [r["ratio"] for r in rows if "ratio" in r]
-if ratios:
-    print(f"geometric mean of {len(ratios)}: XLA takes {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f} times as long (f32 where both are)")
+    number = lambda key, form="10.1f": format(row[key], form) if row.get(key) is not None else " " * int(form.split(".")[0])
+    print(f"{name:34} {number('steady_us')} {number('xla_us')} {number('xla_f32_us')} {number('xla_device_us')} {number('ratio', '7.2f')} {number('device_ratio', '7.2f')} {row.get('launches', ''):>7} {number('difference', '10.1e')} {row.get('error', '')}", flush=True)
+for key, what in (("ratio", "as its caller sees it"), ("device_ratio", "its kernels alone, without gaps between them")):
+    ratios = [r[key] for r in rows if r.get(key)]
+    if ratios:
+        print(f"geometric mean of {len(ratios)}: XLA takes {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f} times as long, {what} (f32 where both are)")
 if args.json:
     json.dump(rows, open(args.json, "w"), indent=1)
