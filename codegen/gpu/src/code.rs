@@ -3,6 +3,8 @@
 //! **Invariants:** a value is emitted once in a scope, operands first, where the builder stands when it is first asked for; what a loop body asks
 //! for is forgotten behind it ([`Code::scoped`]). Indices are `i32` wherever their range, and that of every sum on the way, fits.
 
+use std::collections::BTreeMap;
+
 use hlo::elementwise::Binary;
 use hlo::{ElementType, with_buffer};
 use hlo_codegen::cpu::llvm::Space;
@@ -11,9 +13,6 @@ use hlo_codegen::cpu::scalar::{self, Val};
 use hlo_codegen::tape::index::{Affine, AtomId, Def, gcd};
 use hlo_codegen::tape::{ALWAYS, GuardId, NodeId, Op, Tape};
 use rustc_hash::FxHashMap;
-
-/// Bytes of the widest access of a thread.
-const MAX_ACCESS_BYTES: i64 = 16;
 
 /// What was emitted so far.
 #[derive(Clone, Default)]
@@ -25,6 +24,9 @@ struct Known<'ctx> {
     vars: FxHashMap<u32, Value<'ctx>>,
     given: FxHashMap<u32, Val<'ctx>>,
 }
+
+/// Loads by their array and what their numbers are but for constants: those, and their nodes.
+type Runs = BTreeMap<(u32, Vec<(AtomId, i64)>), Vec<(i64, NodeId)>>;
 
 /// What was emitted in a scope that goes on later.
 pub(crate) struct Scope<'ctx>(Known<'ctx>);
@@ -283,8 +285,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
     /// Loads by one access what lies next to each other of what these nodes load unconditionally, at numbers that no loaded value is part of.
     pub(crate) fn load_runs(&mut self, nodes: impl Iterator<Item = NodeId>) -> Result<()> {
         let tape = self.tape;
-        let mut runs: std::collections::BTreeMap<(u32, Vec<(AtomId, i64)>), Vec<(i64, NodeId)>> =
-            std::collections::BTreeMap::new();
+        let mut runs: Runs = BTreeMap::new();
         for n in tape.needed_besides(nodes, &|n| self.known.nodes.contains_key(&n)) {
             let Op::Load { array, at, guard: ALWAYS } = &tape.nodes[n as usize].op else { continue };
             let mut is_free = true;
@@ -301,11 +302,11 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
             let mut at = 0;
             while at < loads.len() {
                 let first = loads[at].0;
-                let mut width = MAX_ACCESS_BYTES / bytes;
+                let mut width = ACCESS_BYTES.cast_signed() / bytes;
                 let is_run = |width: i64| {
                     let factors = terms.iter().map(|t| t.1).chain([first]);
                     factors.into_iter().all(|f| f % width == 0)
-                        && of.offset % (width * bytes).unsigned_abs() == 0
+                        && of.offset.is_multiple_of((width * bytes).unsigned_abs())
                         && (0..width).all(|i| loads[at..].iter().any(|l| l.0 == first + i))
                 };
                 while width > 1 && !is_run(width) {
@@ -346,12 +347,12 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
             let is_run = |width: i64| {
                 let run = rest.get(..usize::try_from(width).unwrap_or(usize::MAX));
                 let aligned = first.terms.iter().map(|t| t.1).chain([first.constant]).all(|f| f % width == 0)
-                    && of.offset % (width * bytes).unsigned_abs() == 0;
+                    && of.offset.is_multiple_of((width * bytes).unsigned_abs());
                 aligned
                     && run
                         .is_some_and(|run| (0..).zip(run).all(|(i, r)| r.1 == *array && r.2 == first.plus(i)))
             };
-            let mut width = MAX_ACCESS_BYTES / bytes;
+            let mut width = ACCESS_BYTES.cast_signed() / bytes;
             while width > 1 && !is_run(width) {
                 width /= 2;
             }

@@ -20,7 +20,7 @@ use super::folds::{Folds, Item, Steps, registers};
 use super::loops::{self, Output};
 use super::{Unit, launch};
 use crate::arch::{MAX_THREADS, WARP};
-use crate::code::Code;
+use crate::code::{ACCESS_BYTES, Code};
 use crate::kernel::{Argument, Kernel, Launch, Stage};
 use crate::subject::{Root, Subject};
 
@@ -31,8 +31,6 @@ const CHUNK: u32 = 2;
 
 /// Threads of a block, where nothing asks for more.
 const THREADS: i64 = 256;
-/// Bytes of the widest access.
-const ACCESS_BYTES: i64 = 16;
 /// Steps that a thread of a long row takes.
 const STEPS: i64 = 4;
 /// Threads of all blocks that keep a device busy.
@@ -260,7 +258,8 @@ fn scheme(sizes: Sizes, near: Neighbours, is_inner: bool, (accumulators, bytes):
         std::cmp::Ordering::Equal => !is_inner,
     };
     let over_columns = over_columns && results > 1 || terms == 1;
-    let access = |widest: i64| if widest == 0 { 1 } else { (ACCESS_BYTES / widest).clamp(1, 8) };
+    let access =
+        |widest: i64| if widest == 0 { 1 } else { (ACCESS_BYTES.cast_signed() / widest).clamp(1, 8) };
     // Cuts steps of blocks into chunks, of each of which a thread takes every `stride`-th step.
     let cut = |blocks: i64, steps: i64, stride: i64| {
         let wanted = (CHUNKED_BLOCKS / blocks).min(steps / (stride * CHUNK_STEPS));
@@ -420,7 +419,7 @@ impl<'m> Group<'_, 'm> {
                         item.fold.bind(&mut tape, *reduce, &own);
                     }
                     for root in roots {
-                        if root.shape.checked_elements().map(|n| n as i64) != Some(results) {
+                        if root.shape.checked_elements() != Some(results) {
                             let what = "a result of other dimensions than the reduction's";
                             return Err(Unsupported::new(self.module, self.id, what));
                         }

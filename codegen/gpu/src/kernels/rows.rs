@@ -19,7 +19,7 @@ use super::loops::Output;
 use super::reduce::{self, KEPT, STEP, div_up, power_from, power_to, store_outputs};
 use super::{Unit, launch};
 use crate::arch::WARP;
-use crate::code::Code;
+use crate::code::{ACCESS_BYTES, Code};
 use crate::kernel::{Argument, Kernel, Stage};
 use crate::subject::Subject;
 
@@ -29,8 +29,6 @@ const MOST_THREADS: i64 = 512;
 const MOST_THREADS_IN_REGISTERS: i64 = 1024;
 /// Steps of an iteration over a row that is not kept.
 const COPIES: i64 = 2;
-/// Bytes of the widest access.
-const ACCESS_BYTES: i64 = 16;
 /// Elements of all arrays that a thread keeps in registers: so many where that leaves enough threads, and at most.
 const KEPT_ELEMENTS: i64 = 16;
 const MOST_KEPT_ELEMENTS: i64 = 32;
@@ -74,7 +72,7 @@ fn plan<'m>(
     if single.is_literal() {
         return Ok(single);
     }
-    let mut each = (ACCESS_BYTES / single.widest()).clamp(1, 8);
+    let mut each = (ACCESS_BYTES.cast_signed() / single.widest()).clamp(1, 8);
     while each > 1 && single.length % each != 0 {
         each /= 2;
     }
