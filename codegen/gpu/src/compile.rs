@@ -34,7 +34,7 @@ pub struct Options {
 pub struct Products {
     /// Whether tensor cores multiply `bf16` and `f16` and sum in `f32`, which they truncate where other instructions round to nearest.
     pub tensor_cores: bool,
-    /// Rows of the tile of a block; none: by an estimate of what is fastest.
+    /// Columns of the tile of a block; none, or a number that no tile has: by an estimate of what is fastest.
     pub tile: Option<i64>,
     /// Parts that the terms of sums are cut into, each for a block of its own, up to as many as there are tiles; none: by an estimate.
     pub split: Option<i64>,

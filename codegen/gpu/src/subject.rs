@@ -66,6 +66,13 @@ impl<'m> Subject<'m> {
     }
 }
 
+impl Subject<'_> {
+    /// How many arguments are operands: the first ones.
+    pub(crate) fn reads(&self) -> u32 {
+        self.arrays - self.roots.len() as u32
+    }
+}
+
 /// The instruction that a leaf of a root is, through tuples.
 pub(crate) fn leaf_root(module: &Module, root: InstrId, leaf: u32) -> (InstrId, u32) {
     let (mut at, mut leaf) = (root, leaf);

@@ -19,6 +19,7 @@ use super::contract::{Words, check_precision, simple};
 use super::{Unit, launch};
 use crate::code;
 use crate::kernel::{Argument, Kernel, Stage};
+use crate::lower::bytes_of;
 use crate::subject::Subject;
 use patches::Patched;
 
@@ -299,8 +300,16 @@ pub(super) fn emit(
 ) -> Result<Kernel> {
     let subject = Subject::new(module, id)?;
     let convolution = Convolution::of(module, id, hero)?;
-    let mut kernel = Kernel::default();
     let threads: i64 = convolution.dims.iter().product();
+    let results: u64 = subject.roots.iter().map(|root| bytes_of(root.shape)).sum();
+    let of_operand =
+        |i: usize| convolution.elements[i] as u64 * convolution.operands[i].1.storage_bytes() as u64;
+    let terms = convolution.window().saturating_mul(convolution.channels[0]) as u64;
+    let mut kernel = Kernel {
+        bytes: of_operand(0) + of_operand(1) + results,
+        flops: 2 * (threads as u64).saturating_mul(terms),
+        ..Kernel::default()
+    };
     if threads == 0 {
         return Ok(kernel);
     }
@@ -311,7 +320,8 @@ pub(super) fn emit(
     let epilogue = Epilogue::new(&subject, hero, [1, 1, threads], 1, &|space, [_, _, number]| {
         space.delinear(number, &convolution.dims)
     })?;
-    let (e, arguments) = unit.begin(symbol, subject.arrays, 0, simple::THREADS)?;
+    let (e, arguments) =
+        unit.begin_apart(symbol, subject.reads(), subject.arrays - subject.reads(), simple::THREADS)?;
     simple::each_thread(&e, threads, index_prim(threads), |thread| {
         let at = components(&e, thread, &convolution.dims)?;
         let at = at.into_iter().map(|x| e.resize(x, convolution.prim, false)).collect::<Result<Vec<_>>>()?;

@@ -14,6 +14,7 @@ use super::contract::{Words, check_precision, simple, skinny};
 use super::{Unit, launch};
 use crate::code;
 use crate::kernel::{Argument, Kernel, Stage};
+use crate::lower::bytes_of;
 use crate::subject::Subject;
 
 /// A batch of matrix products.
@@ -109,13 +110,25 @@ pub(super) fn emit(
 ) -> Result<Kernel> {
     let subject = Subject::new(module, id)?;
     let product = Product::of(module, id, hero)?;
-    let mut kernel = Kernel::default();
+    let [batch, m, n] = product.extents;
+    let results: u64 = subject.roots.iter().map(|root| bytes_of(root.shape)).sum();
+    let operand_bytes = |o: &Operand| o.elements as u64 * o.ty.storage_bytes() as u64;
+    let mut kernel = Kernel {
+        bytes: product.operands.iter().map(operand_bytes).sum::<u64>() + results,
+        flops: 2 * (batch as u64).saturating_mul((m * n) as u64).saturating_mul(product.terms as u64),
+        ..Kernel::default()
+    };
     if product.extents.contains(&0) {
         return Ok(kernel);
     }
     let [lhs, rhs] = product.operands.each_ref().map(Matrix::new);
-    let tiled =
-        Tiled { words: product.words, sources: [&lhs, &rhs], extents: product.extents, terms: product.terms };
+    let tiled = Tiled {
+        words: product.words,
+        sources: [&lhs, &rhs],
+        extents: product.extents,
+        terms: product.terms,
+        reads: subject.reads(),
+    };
     if !is_tiled(&product) {
         emit_simple(unit, module, id, hero, &subject, &product, symbol, &mut kernel)?;
         return Ok(kernel);
@@ -152,7 +165,8 @@ fn emit_simple(
     let threads = batch * m * n;
     let prim = index_prim(threads.max(lhs.elements).max(rhs.elements).max(product.terms));
     let epilogue = product.epilogue(subject, hero, 1)?;
-    let (e, arguments) = unit.begin(symbol, subject.arrays, 0, simple::THREADS)?;
+    let (e, arguments) =
+        unit.begin_apart(symbol, subject.reads(), subject.arrays - subject.reads(), simple::THREADS)?;
     simple::each_thread(&e, threads, prim, |thread| {
         let of = |x: i64| e.int(prim, x.cast_unsigned());
         let column = e.urem(thread, of(n))?;

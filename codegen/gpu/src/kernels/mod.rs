@@ -72,6 +72,20 @@ impl<'a, 'ctx> Unit<'a, 'ctx> {
         parameters.extend(std::iter::repeat_n(Parameter::Scalar(Prim::I64), words));
         Emit::gpu_kernel(self.context, self.llvm, self.builder, self.target, symbol, &parameters, max_threads)
     }
+
+    /// Begins a kernel function of so many arrays that nobody writes while it runs, and then so many others, none of which shares memory with another.
+    pub fn begin_apart(
+        &self,
+        symbol: &str,
+        reads: u32,
+        others: u32,
+        max_threads: u32,
+    ) -> Result<(Emit<'a, 'ctx>, Vec<Value<'ctx>>)> {
+        let array = |is_read_only| Parameter::Array { align: ALIGNMENT, is_read_only, is_no_alias: true };
+        let mut parameters = vec![array(true); reads as usize];
+        parameters.extend(std::iter::repeat_n(array(false), others as usize));
+        Emit::gpu_kernel(self.context, self.llvm, self.builder, self.target, symbol, &parameters, max_threads)
+    }
 }
 
 /// Emits what executes an instruction. Symbols begin with `symbol`.

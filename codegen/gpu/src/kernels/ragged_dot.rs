@@ -125,7 +125,7 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
         return Ok(kernel);
     }
     let arrays = 4;
-    let (e, arguments) = unit.begin(symbol, arrays, 0, simple::THREADS)?;
+    let (e, arguments) = unit.begin_apart(symbol, arrays - 1, 1, simple::THREADS)?;
     simple::each_thread(&e, threads, index_prim(threads), |thread| {
         let wide = |x| e.resize(x, Prim::I64, false);
         let at = components(&e, thread, &result.dims)?;

@@ -96,7 +96,7 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
     let elements = |of: &Scaled<'_>| of.shape.dims.iter().product::<i64>();
     let prim = index_prim(threads.max(elements(&lhs)).max(elements(&rhs)));
     let arrays = 5;
-    let (e, arguments) = unit.begin(symbol, arrays, 0, simple::THREADS)?;
+    let (e, arguments) = unit.begin_apart(symbol, arrays - 1, 1, simple::THREADS)?;
     simple::each_thread(&e, threads, prim, |thread| {
         let of = |x: i64| e.int(prim, x.cast_unsigned());
         let (column, rest) = (e.urem(thread, of(n))?, e.udiv(thread, of(n))?);

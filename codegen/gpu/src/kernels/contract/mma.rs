@@ -483,7 +483,7 @@ pub(crate) fn emit<'m, 'ctx>(
     repair: Option<Repair<'_>>,
     kernel: &mut Kernel,
 ) -> Result<()> {
-    let Tiled { words, sources, extents: [batch, m, n], terms } = *tiled;
+    let Tiled { words, sources, extents: [batch, m, n], terms, .. } = *tiled;
     let Plan { tile, split } = plan;
     let threads = tile.threads();
     let types = sources.map(|s| s.ty());
@@ -494,7 +494,7 @@ pub(crate) fn emit<'m, 'ctx>(
     let blocks = split * batch * grid[0] * grid[1];
     let is_split = split > 1;
     let all_arrays = arrays + u32::from(is_split);
-    let (e, arguments) = unit.begin(symbol, all_arrays, 0, threads as u32)?;
+    let (e, arguments) = unit.begin_apart(symbol, tiled.reads, all_arrays - tiled.reads, threads as u32)?;
     let of = |x: i64| e.i32(x as i32);
     let loaders = [
         Loader::new(sources[0], tile.rows, step_terms, m, threads),

@@ -118,7 +118,7 @@ pub(crate) fn emit<'m, 'ctx>(
     epilogue: &dyn Fn(u32) -> std::result::Result<Epilogue<'m>, Unsupported>,
     kernel: &mut Kernel,
 ) -> Result<()> {
-    let Tiled { words, sources, extents: [batch, m, n], terms } = *tiled;
+    let Tiled { words, sources, extents: [batch, m, n], terms, .. } = *tiled;
     let Plan { matrix, by_terms, width, rows: own, team, warps, split } = plan;
     let (rows, vectors) = if matrix == 0 { (m, n) } else { (n, m) };
     let [big, small] = [sources[matrix], sources[1 - matrix]];
@@ -129,7 +129,7 @@ pub(crate) fn emit<'m, 'ctx>(
     let of_block = if by_terms { warps / team * own } else { LANES * own };
     let groups = ceil(rows, of_block);
     let blocks = split * batch * groups;
-    let (e, arguments) = unit.begin(symbol, all_arrays, 0, threads as u32)?;
+    let (e, arguments) = unit.begin_apart(symbol, tiled.reads, all_arrays - tiled.reads, threads as u32)?;
     let of = |x: i64| e.i32(x as i32);
     let prim = scalar::register(words.word());
     let word_bytes = prim.bytes() as i64;

@@ -74,6 +74,8 @@ pub(crate) struct Tiled<'a> {
     pub(crate) extents: [i64; 3],
     /// Terms of each sum.
     pub(crate) terms: i64,
+    /// Arguments of the kernel that are only read: the first ones.
+    pub(crate) reads: u32,
 }
 
 /// How it is computed.
@@ -202,7 +204,7 @@ pub(crate) fn emit<'m>(
     repair: Option<Repair<'_>>,
     kernel: &mut Kernel,
 ) -> Result<()> {
-    let Tiled { words, sources, extents: [batch, m, n], terms } = *tiled;
+    let Tiled { words, sources, extents: [batch, m, n], terms, .. } = *tiled;
     let Plan { tile, split } = plan;
     let prim = scalar::register(words.word());
     let word_bytes = prim.bytes() as i64;
@@ -213,7 +215,7 @@ pub(crate) fn emit<'m>(
     let blocks = split * batch * grid[0] * grid[1];
     let is_split = split > 1;
     let all_arrays = arrays + u32::from(is_split);
-    let (e, arguments) = unit.begin(symbol, all_arrays, 0, threads as u32)?;
+    let (e, arguments) = unit.begin_apart(symbol, tiled.reads, all_arrays - tiled.reads, threads as u32)?;
     if threads == 256 && word_bytes == 4 {
         set_blocks_per_processor(&e, 2);
     }
@@ -367,7 +369,7 @@ pub(crate) fn emit_sum(
     let prim = scalar::register(words.word());
     let elements = batch * m * n;
     let threads = elements / width;
-    let (e, arguments) = unit.begin(symbol, arrays, 0, simple::THREADS)?;
+    let (e, arguments) = unit.begin_apart(symbol, tiled.reads, arrays - tiled.reads, simple::THREADS)?;
     let partials = arguments[arrays as usize - 1];
     let bytes = prim.bytes() as i64;
     simple::each_thread(&e, threads, Prim::I32, |thread| {

@@ -167,7 +167,7 @@ impl<'a> Patched<'a> {
             if self.is_swapped { [&weights, &patches] } else { [&patches, &weights] };
         let terms = self.terms.iter().map(|t| t.1).product();
         let words = self.convolution.words;
-        let tiled = Tiled { words, sources, extents: self.extents(), terms };
+        let tiled = Tiled { words, sources, extents: self.extents(), terms, reads: subject.reads() };
         let epilogue =
             |width| Epilogue::new(subject, hero, self.extents(), width, &|space, at| self.index(space, at));
         let is_float = words.word().is_float();
