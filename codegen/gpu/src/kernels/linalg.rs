@@ -18,6 +18,8 @@ use crate::kernel::{Argument, Kernel, Stage};
 
 /// Threads of a block.
 const THREADS: u32 = 256;
+/// Threads along a side of the square that a block is where it updates a matrix.
+const SIDE: i64 = 16;
 /// Right-hand sides that a block solves together.
 const SYSTEMS: i64 = 8;
 
@@ -131,6 +133,7 @@ pub(super) fn cholesky<'ctx>(
         let (row, column) = if lower { (i, j) } else { (j, i) };
         e.add(e.mul(row, order)?, column)
     };
+    let (slow, fast) = (e.udiv(lane, e.i64(SIDE))?, e.urem(lane, e.i64(SIDE))?);
     let zero = Val::of_bits(e, ty, 0);
     let all = e.i64(n * n);
     // One triangle, of its diagonal the real part; the other one is 0, or stays.
@@ -176,12 +179,11 @@ pub(super) fn cholesky<'ctx>(
             to.set(e, at, &Val::of_registers(ty, &quotients?, false))
         })?;
         e.barrier()?;
-        // Everything to the right of it and below, row by row.
-        let rest = e.sub(order, below)?;
-        each(e, lane, e.mul(rest, rest)?, threads, |number| {
-            let (i, k) = (e.add(below, e.udiv(number, rest)?)?, e.add(below, e.urem(number, rest)?)?);
-            e.if_then(e.icmp(IntPredicate::SGE, i, k)?, || {
-                let (left, right) = (to.get(e, place(i, j)?)?, to.get(e, place(k, j)?)?);
+        // Everything to the right of it and below: neighbouring threads along what is contiguous.
+        each(e, e.add(below, if lower { slow } else { fast })?, order, SIDE, |i| {
+            let left = to.get(e, place(i, j)?)?;
+            each(e, e.add(below, if lower { fast } else { slow })?, e.add(i, one)?, SIDE, |k| {
+                let right = to.get(e, place(k, j)?)?;
                 let product = operation(e, Binary::Multiply, &left, &conjugate(e, &right)?)?;
                 let at = place(i, k)?;
                 let updated = operation(e, Binary::Subtract, &to.get(e, at)?, &product)?;
@@ -290,32 +292,37 @@ pub(super) fn triangular_solve<'ctx>(
         let system = e.mul(e.add(first, s)?, e.i64(by_system))?;
         e.add(e.mul(i, e.i64(by_unknown))?, system)
     };
-    let parts = |x: Value<'ctx>| Ok::<_, Error>((e.udiv(x, own_systems)?, e.urem(x, own_systems)?));
-    let threads = i64::from(THREADS);
-    each(e, lane, e.mul(e.i64(n), own_systems)?, threads, |k| {
-        let (i, s) = parts(k)?;
-        let at = place(i, s)?;
-        x.set(e, at, &b.get(e, at)?)
+    // A thread has one of the systems, and some of its unknowns.
+    let (slow, system) = (e.udiv(lane, e.i64(SYSTEMS))?, e.urem(lane, e.i64(SYSTEMS))?);
+    let rows_at_once = i64::from(THREADS) / SYSTEMS;
+    let exists = e.icmp(IntPredicate::SLT, system, own_systems)?;
+    e.if_then(exists, || {
+        each(e, slow, e.i64(n), rows_at_once, |i| {
+            let at = place(i, system)?;
+            x.set(e, at, &b.get(e, at)?)
+        })
     })?;
     e.barrier()?;
     each(e, e.i64(0), e.i64(n), 1, |step| {
         let i = if forward { step } else { e.sub(e.i64(n - 1), step)? };
+        let known = place(i, system)?;
         if !unit_diagonal {
             let pivot = element(i, i)?;
-            each(e, lane, own_systems, threads, |s| {
-                let at = place(i, s)?;
-                x.set(e, at, &operation(e, Binary::Divide, &x.get(e, at)?, &pivot)?)
+            let is_first = e.icmp(IntPredicate::EQ, slow, e.i64(0))?;
+            e.if_then(e.and(exists, is_first)?, || {
+                x.set(e, known, &operation(e, Binary::Divide, &x.get(e, known)?, &pivot)?)
             })?;
             e.barrier()?;
         }
-        let rest = e.sub(e.i64(n - 1), step)?;
-        each(e, lane, e.mul(rest, own_systems)?, threads, |k| {
-            let (behind, s) = parts(k)?;
-            let behind = e.add(behind, e.i64(1))?;
-            let j = if forward { e.add(i, behind)? } else { e.sub(i, behind)? };
-            let product = operation(e, Binary::Multiply, &element(j, i)?, &x.get(e, place(i, s)?)?)?;
-            let at = place(j, s)?;
-            x.set(e, at, &operation(e, Binary::Subtract, &x.get(e, at)?, &product)?)
+        e.if_then(exists, || {
+            let known = x.get(e, known)?;
+            let first = e.add(e.add(step, slow)?, e.i64(1))?;
+            each(e, first, e.i64(n), rows_at_once, |later| {
+                let j = if forward { later } else { e.sub(e.i64(n - 1), later)? };
+                let product = operation(e, Binary::Multiply, &element(j, i)?, &known)?;
+                let at = place(j, system)?;
+                x.set(e, at, &operation(e, Binary::Subtract, &x.get(e, at)?, &product)?)
+            })
         })?;
         e.barrier()
     })?;
