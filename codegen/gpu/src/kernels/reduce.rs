@@ -344,7 +344,8 @@ impl<'m> Group<'_, 'm> {
         let terms = size(&mut space.along.iter().map(|&d| space.dims[d]));
         let sizes = Sizes { results, terms };
         let built = self.build(sizes, sequential(sizes))?;
-        if built.folds.literal {
+        // Nothing is shared out of no results, or of no terms.
+        if built.folds.literal || results == 0 || terms == 0 {
             return Ok(built);
         }
         let near = neighbours(&built.tape, &built.folds);
