@@ -1,10 +1,8 @@
 //! Cholesky factorizations and triangular systems: types, sizes, all options.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-mod support;
-
+use crate::support;
+use crate::support::{Tolerance, check, check_on};
 use hlo_gpu::arch::Arch;
-use support::{Tolerance, check, check_on};
 
 /// For well-conditioned matrices of small order: some units in the last place of the greatest element.
 fn tolerance(ty: &str) -> Tolerance {

@@ -1,12 +1,10 @@
 //! Sorts, scatters, transforms and the like at every level and for every architecture.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-mod support;
-
+use crate::support;
+use crate::support::Tolerance;
 use hlo::ArrayLiteral;
 use hlo_gpu::arch::Arch;
 use hlo_gpu::compile::{Options, compile};
-use support::Tolerance;
 
 const LESS: &str = "less {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT l = pred[] compare(a, b), direction=LT\n}\nadd {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32[] add(a, b)\n}\n";
 

@@ -1,10 +1,7 @@
 //! Scatters: every attribute, combiners with and without an order, numbers of updates around what is walked and sorted.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-mod support;
-
+use crate::support::{EXACT, check, check_on};
 use hlo_gpu::arch::Arch;
-use support::{EXACT, check, check_on};
 
 /// A scatter of rows or elements: operand, indices and updates of these dimensions, attributes, and the combiner's root.
 fn scatter(ty: &str, [operand, indices, updates]: [&str; 3], attrs: &str, f: &str) -> String {

@@ -1,11 +1,8 @@
 //! Contractions: all forms, element types and sizes around the borders of tiles.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-mod support;
-
+use crate::support::{EXACT, Tolerance, check, check_on, check_with};
 use hlo_gpu::arch::Arch;
 use hlo_gpu::compile::{Options, Products};
-use support::{EXACT, Tolerance, check, check_on, check_with};
 
 /// A program of one `dot` of operands of these shapes, with these attributes.
 fn dot(lhs: &str, rhs: &str, result: &str, attributes: &str) -> String {

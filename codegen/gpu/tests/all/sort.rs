@@ -1,10 +1,8 @@
 //! Sorts and top-k: types, dimensions, comparators, lengths around what a block sorts.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-mod support;
-
+use crate::support;
+use crate::support::{EXACT, check, check_on};
 use hlo_gpu::arch::Arch;
-use support::{EXACT, check, check_on};
 
 /// A sort of `n` operands of a type and of so many positions; `less` is the comparator's root, of `a`, `b` and what else it computes.
 fn sort(ty: &str, dims: &str, dimension: i64, less: &str) -> String {

@@ -1,10 +1,7 @@
 //! Transforms: all kinds, types, ranks, lengths of any factors, in shared memory and beyond.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-mod support;
-
+use crate::support::{Tolerance, check_on};
 use hlo_gpu::arch::Arch;
-use support::{Tolerance, check_on};
 
 fn fft(kind: &str, wide: bool, outer: &str, lengths: &[i64]) -> String {
     let (real, complex) = if wide { ("f64", "c128") } else { ("f32", "c64") };

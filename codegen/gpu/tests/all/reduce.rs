@@ -1,17 +1,13 @@
 //! Reductions: every combiner, sizes around those of warps and blocks, rows, columns and chunks, with producers and epilogues.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
-
-#[path = "support/faults.rs"]
-mod faults;
-mod support;
 
 use std::fmt::Write;
 
-use faults::assert_barriers_matter;
+use crate::support;
+use crate::support::faults::assert_barriers_matter;
+use crate::support::{EXACT, Tolerance, check, check_on, check_with};
 use hlo_gpu::arch::Arch;
 use hlo_gpu::compile::Options;
 use hlo_gpu::program::Program;
-use support::{EXACT, Tolerance, check, check_on, check_with};
 
 /// Arguments are multiples of 2^-10 of magnitude 2 at most: sums of 2^13 of them are exact in f32.
 const EXACT_SUMS: i64 = 1 << 13;

@@ -7,7 +7,7 @@ use hlo_gpu::interpreted::{Interpreted, Modules};
 use hlo_gpu::program::Program;
 use hlo_gpu::run::{self, Limits, RunError};
 
-use super::support;
+use crate::support;
 
 /// What a run reports, if anything.
 fn reported(program: &Program, arguments: &[Literal]) -> Option<RunError> {

@@ -1,11 +1,8 @@
 //! Transposes in tiles: sizes around tiles, types, permutations, elementwise work around them, edges, and what is not tiled.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-mod support;
-
+use crate::support::{EXACT, check, check_on};
 use hlo_gpu::arch::Arch;
 use hlo_gpu::program::Program;
-use support::{EXACT, check, check_on};
 
 fn transpose(ty: &str, from: &str, to: &str, permutation: &str) -> String {
     format!(

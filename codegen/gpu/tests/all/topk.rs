@@ -1,10 +1,7 @@
 //! Top-k: types, both directions, lengths and numbers around what a block sorts, the custom call.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-mod support;
-
+use crate::support::{EXACT, check, check_on};
 use hlo_gpu::arch::Arch;
-use support::{EXACT, check, check_on};
 
 fn topk(ty: &str, rows: &str, len: i64, k: i64, largest: bool) -> String {
     format!(

@@ -1,13 +1,8 @@
 //! Windows: every attribute and combiner, prefixes and suffixes, scans, selections.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-#[path = "support/faults.rs"]
-mod faults;
-mod support;
-
-use faults::assert_barriers_matter;
+use crate::support::faults::assert_barriers_matter;
+use crate::support::{EXACT, Tolerance, check, check_on};
 use hlo_gpu::arch::Arch;
-use support::{EXACT, Tolerance, check, check_on};
 
 fn region(ty: &str, op: &str) -> String {
     format!("f {{\n  a = {ty}[] parameter(0)\n  b = {ty}[] parameter(1)\n  ROOT r = {ty}[] {op}(a, b)\n}}\n")

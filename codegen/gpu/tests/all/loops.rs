@@ -1,9 +1,6 @@
 //! Loop fusions, data movement, control flow, in-place updates.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-mod support;
-
-use support::{EXACT, check};
+use crate::support::{EXACT, check};
 
 #[test]
 fn elementwise_and_movement() {

@@ -1,11 +1,8 @@
 //! Random bits: both algorithms, all types, odd and even dimensions, states.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-mod support;
-
+use crate::support::{EXACT, check, check_on};
 use hlo::{ElementType, TypeClass};
 use hlo_gpu::arch::Arch;
-use support::{EXACT, check, check_on};
 
 #[test]
 fn bits_and_states() {

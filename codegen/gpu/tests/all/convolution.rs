@@ -1,10 +1,7 @@
 //! Convolutions: any attributes, layouts of dimensions, element types.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-mod support;
-
+use crate::support::{EXACT, Tolerance, check, check_with};
 use hlo_gpu::compile::{Options, Products};
-use support::{EXACT, Tolerance, check, check_with};
 
 /// A program of one `convolution` of operands of these shapes, with these attributes.
 fn convolution(lhs: &str, rhs: &str, result: &str, attributes: &str) -> String {

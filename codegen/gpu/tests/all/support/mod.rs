@@ -1,5 +1,7 @@
 //! Programs as text, compiled to PTX, interpreted, and compared with the interpreter of HLO.
 
+pub(crate) mod faults;
+
 use hlo::{ArrayLiteral, ArrayShape, Buffer, ElementType, Literal, Module, Shape};
 use hlo_codegen::program::{array_bytes, arrays};
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};

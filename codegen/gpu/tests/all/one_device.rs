@@ -1,9 +1,6 @@
 //! Collectives, device numbers and annotations where there is one device.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-mod support;
-
-use support::{EXACT, check};
+use crate::support::{EXACT, check};
 
 #[test]
 fn collectives_of_one_participant() {

@@ -1,13 +1,8 @@
 //! Fusions of rows: softmax, normalizations, what is made of several reductions, in place and not; short, long and odd rows.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-#[path = "support/faults.rs"]
-mod faults;
-mod support;
-
-use faults::assert_barriers_matter;
+use crate::support::faults::assert_barriers_matter;
+use crate::support::{EXACT, Tolerance, check, check_on};
 use hlo_gpu::arch::Arch;
-use support::{EXACT, Tolerance, check, check_on};
 
 const ADD: &str =
     "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT r = f32[] add(a, b)\n}\n";
