@@ -11,6 +11,7 @@
 //! | `case` | a kernel with its memory, and what its results have to be |
 //! | `families/` | the cases, one file a family |
 //! | `judge` | comparison of results |
+//! | `report` | what was found, as text and as data |
 //! | `run` | all cases on both targets, in parallel, within a time |
 //!
 //! **Invariants:** a case depends on its name and the scale alone, never on time or threads; every kernel writes all bytes of its outputs, so that what is
@@ -21,5 +22,6 @@ pub mod case;
 pub mod families;
 pub mod judge;
 pub mod operands;
+pub mod report;
 pub mod run;
 pub mod target;

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::case::Case;
 use crate::families::single::header;
-use crate::judge::{Difference, Verdict, compare};
+use crate::judge::{Verdict, compare};
 use crate::target::{Module, Refusal, Target};
 
 /// How cases are run.
@@ -129,19 +129,6 @@ pub fn summary(rows: &[Row]) -> Vec<Family> {
     all.into_values().collect()
 }
 
-/// The first differences of each instruction.
-#[must_use]
-pub fn differences(rows: &[Row]) -> Vec<(&Row, &[Difference])> {
-    let first = |r: &Row| matches!(&r.end, End::Compared(v) if !v.first.is_empty());
-    rows.iter()
-        .filter(|r| first(r))
-        .map(|r| match &r.end {
-            End::Compared(v) => (r, &v.first[..]),
-            End::Refused(_) | End::NotExecuted(_) | End::Failed(_) | End::Skipped => (r, &[][..]),
-        })
-        .collect()
-}
-
 /// Kernels of a module: compiling one takes about as long as starting the compiler.
 const KERNELS: usize = 24;
 
@@ -153,7 +140,6 @@ pub fn run(cases: &[Case], device: &dyn Target, interpreter: &dyn Target, settin
             && c.instruction.contains(&settings.filter)
     };
     let chosen: Vec<&Case> = cases.iter().filter(wanted).collect();
-    // Neighbours in the table are of one kind: strided chunks mix quick and slow ones.
     let chunks: Vec<Vec<&Case>> = chosen.chunks(KERNELS).map(<[&Case]>::to_vec).collect();
     let next = AtomicUsize::new(0);
     let rows: Mutex<Vec<(usize, Row)>> = Mutex::new(Vec::new());

@@ -11,9 +11,9 @@ use hlo_interp::Devices;
 use hlo_ptx::types::Type;
 use hlo_truth::families::{Scale, all};
 use hlo_truth::judge::{Difference, Verdict, decode};
+use hlo_truth::report::{Report, approximations, differences, table};
 use hlo_truth::run::{End, Row, Settings, run as run_cases, summary};
 use hlo_truth::target::{Argument, Cuda, Interpreter, Refusal, Target, Work};
-use serde::Serialize;
 
 use super::device;
 use crate::cli::ui::Ui;
@@ -62,15 +62,6 @@ pub(super) struct Options {
     sm: u32,
 }
 
-#[derive(Serialize)]
-struct ReportObject<'a> {
-    device: &'a str,
-    seconds: f64,
-    summary: Vec<hlo_truth::run::Family>,
-    /// Rows that are wrong, approximations, and what was refused; the others are in the summary.
-    rows: Vec<&'a Row>,
-}
-
 pub(super) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let start = Instant::now();
     let (target, arch, name): (Box<dyn Target + Send>, u32, String) = match options.device {
@@ -111,18 +102,7 @@ pub(super) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         return Err(Failure::usage("nothing is compared: no such family or instruction"));
     }
     if let Some(path) = &options.report {
-        let is_told = |r: &&Row| match &r.end {
-            End::Compared(v) => {
-                v.wrong > 0 || v.largest_ulp.is_some() || v.largest_unstated_ulp.is_some() || v.within > 0
-            }
-            End::Refused(_) | End::NotExecuted(_) | End::Failed(_) | End::Skipped => true,
-        };
-        let object = ReportObject {
-            device: &name,
-            seconds,
-            summary: summary(&rows),
-            rows: rows.iter().filter(is_told).collect(),
-        };
+        let object = Report::new(&name, seconds, &rows);
         let text = serde_json::to_string_pretty(&object).map_err(|e| Failure::internal(e.to_string()))?;
         write_text(path, &text)?;
     }
@@ -130,89 +110,15 @@ pub(super) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     Ok(if rows.iter().any(Row::is_wrong) { Exit::Differs } else { Exit::Ok })
 }
 
-/// Instructions that are shown with their differences, at most, and differences of each.
-const SHOWN: (usize, usize) = (60, 2);
-
 fn tell(rows: &[Row], device: &str, seconds: f64, ui: &Ui) {
     if ui.json {
         summary(rows).iter().for_each(|f| ui.object(f));
         return;
     }
     ui.detail(format!("{device}, compared with the interpreter in {seconds:.1} s"));
-    ui.line(format!(
-        "{:<12} {:>6} {:>6} {:>11} {:>11} {:>9} {:>9} {:>8} {:>7} {:>7} {:>6} {:>7}",
-        "family",
-        "instr",
-        "wrong",
-        "results",
-        "equal",
-        "wrong",
-        "NaN bits",
-        "within",
-        "refused",
-        "not run",
-        "failed",
-        "skipped"
-    ));
-    for f in summary(rows) {
-        ui.line(format!(
-            "{:<12} {:>6} {:>6} {:>11} {:>11} {:>9} {:>9} {:>8} {:>7} {:>7} {:>6} {:>7}",
-            f.family,
-            f.instructions,
-            f.wrong_instructions,
-            f.results,
-            f.equal,
-            f.wrong,
-            f.nan_bits,
-            f.within,
-            f.refused,
-            f.not_executed,
-            f.failed,
-            f.skipped
-        ));
-    }
-    for row in rows {
-        if let End::Compared(v) = &row.end
-            && row.family == "approximate"
-        {
-            let error = |e: Option<f64>| e.map_or_else(|| "-".to_owned(), |e| format!("{e:.3}"));
-            ui.detail(format!(
-                "{}: {} of {} equal, largest error {} ulp ({}), where none is stated {}",
-                row.instruction,
-                v.equal,
-                v.results,
-                error(v.largest_ulp),
-                v.largest_at,
-                error(v.largest_unstated_ulp)
-            ));
-        }
-    }
-    let wrong: Vec<&Row> = rows.iter().filter(|r| r.is_wrong()).collect();
-    for row in wrong.iter().take(SHOWN.0) {
-        match &row.end {
-            End::Compared(v) => {
-                ui.line(format!(
-                    "{}: {}: {} of {} wrong, {} of them NaN bits",
-                    row.family, row.instruction, v.wrong, v.results, v.nan_bits
-                ));
-                for d in v.first.iter().take(SHOWN.1) {
-                    ui.line(format!(
-                        "    {} {}: device {}, interpreter {} {}",
-                        d.place,
-                        d.operands.join(" "),
-                        d.device,
-                        d.interpreter,
-                        d.note
-                    ));
-                }
-            }
-            End::Failed(message) => ui.line(format!("{}: {}: {message}", row.family, row.instruction)),
-            End::Refused(_) | End::NotExecuted(_) | End::Skipped => {}
-        }
-    }
-    if wrong.len() > SHOWN.0 {
-        ui.line(format!("and {} more", wrong.len() - SHOWN.0));
-    }
+    table(rows).iter().for_each(|line| ui.line(line));
+    approximations(rows).iter().for_each(|line| ui.detail(line));
+    differences(rows).iter().for_each(|line| ui.line(line));
 }
 
 /// Repeats launches on a target.
