@@ -8,6 +8,7 @@
 //! | `sat?` | optional |
 //! | `lo,hi` | one of these is required |
 //! | `rn,rz?` | at most one of these |
+//! | `@100` | the form needs `.target sm_100` or higher |
 //! | `:u32,s32` | a type, one of these; types are matched in their order |
 //! | `$name` | stands for a list of [`LISTS`] |
 //!
@@ -63,26 +64,26 @@ add sat? :s32 | d0 s0 s0
 add :u16,u32,u64,s16,s64,u16x2,s16x2 | d0 s0 s0
 add cc :u32,s32,u64,s64 | d0 s0 s0
 add $rnd? ftz? sat? :f32 | d0 s0 s0
-add $rnd? ftz? :f32x2 | d0 s0 s0
+add @100 $rnd? ftz? :f32x2 | d0 s0 s0
 add $rnd? :f64 | d0 s0 s0
 add rn? ftz? sat? :f16,f16x2 | d0 s0 s0
 add rn? :bf16,bf16x2 | d0 s0 s0
-add $rnd? sat? :f32 :f16,bf16 | d0 s1 s0
+add @100 $rnd? sat? :f32 :f16,bf16 | d0 s1 s0
 addc cc? :u32,s32,u64,s64 | d0 s0 s0
 sub sat? :s32 | d0 s0 s0
 sub :u16,u32,u64,s16,s64 | d0 s0 s0
 sub cc :u32,s32,u64,s64 | d0 s0 s0
 sub $rnd? ftz? sat? :f32 | d0 s0 s0
-sub $rnd? ftz? :f32x2 | d0 s0 s0
+sub @100 $rnd? ftz? :f32x2 | d0 s0 s0
 sub $rnd? :f64 | d0 s0 s0
 sub rn? ftz? sat? :f16,f16x2 | d0 s0 s0
 sub rn? :bf16,bf16x2 | d0 s0 s0
-sub $rnd? sat? :f32 :f16,bf16 | d0 s1 s0
+sub @100 $rnd? sat? :f32 :f16,bf16 | d0 s1 s0
 subc cc? :u32,s32,u64,s64 | d0 s0 s0
 mul lo,hi :$int | d0 s0 s0
 mul wide :u16,u32,s16,s32 | D0 s0 s0
 mul $rnd? ftz? sat? :f32 | d0 s0 s0
-mul $rnd? ftz? :f32x2 | d0 s0 s0
+mul @100 $rnd? ftz? :f32x2 | d0 s0 s0
 mul $rnd? :f64 | d0 s0 s0
 mul rn? ftz? sat? :f16,f16x2 | d0 s0 s0
 mul rn? :bf16,bf16x2 | d0 s0 s0
@@ -93,7 +94,8 @@ mad wide :u16,u32,s16,s32 | D0 s0 s0 S0
 mad $rnd? ftz? sat? :f32 | d0 s0 s0 s0
 mad $rnd? :f64 | d0 s0 s0 s0
 madc lo,hi cc? :u32,s32,u64,s64 | d0 s0 s0 s0
-mad24 lo,hi sat? :u32,s32 | d0 s0 s0 s0
+mad24 lo,hi :u32,s32 | d0 s0 s0 s0
+mad24 hi sat :s32 | d0 s0 s0 s0
 sad :$int | d0 s0 s0 s0
 div :$int | d0 s0 s0
 div approx,full ftz? :f32 | d0 s0 s0
@@ -110,13 +112,13 @@ min :u16,u32,u64,s16,s64,u16x2 | d0 s0 s0
 min relu? :s32,s16x2 | d0 s0 s0
 min ftz? NaN? xorsign? abs? :f32,f16,f16x2 | d0 s0 s0
 min NaN? xorsign? abs? :bf16,bf16x2 | d0 s0 s0
-min ftz? NaN? abs? :f32 | d0 s0 s0 s0
+min @100 ftz? NaN? abs? :f32 | d0 s0 s0 s0
 min :f64 | d0 s0 s0
 max :u16,u32,u64,s16,s64,u16x2 | d0 s0 s0
 max relu? :s32,s16x2 | d0 s0 s0
 max ftz? NaN? xorsign? abs? :f32,f16,f16x2 | d0 s0 s0
 max NaN? xorsign? abs? :bf16,bf16x2 | d0 s0 s0
-max ftz? NaN? abs? :f32 | d0 s0 s0 s0
+max @100 ftz? NaN? abs? :f32 | d0 s0 s0 s0
 max :f64 | d0 s0 s0
 popc :b32,b64 | >u32 s0
 clz :b32,b64 | >u32 s0
@@ -132,12 +134,12 @@ dp2a lo,hi :u32,s32 :u32,s32 | >s32 <b32 <b32 <s32
 testp finite,infinite,number,notanumber,normal,subnormal :f32,f64 | p s0
 copysign :f32,f64 | d0 s0 s0
 fma $rnd? ftz? sat? :f32 | d0 s0 s0 s0
-fma $rnd? ftz? :f32x2 | d0 s0 s0 s0
+fma @100 $rnd? ftz? :f32x2 | d0 s0 s0 s0
 fma $rnd? :f64 | d0 s0 s0 s0
 fma rn ftz? sat? relu? :f16,f16x2 | d0 s0 s0 s0
 fma rn relu? :bf16,bf16x2 | d0 s0 s0 s0
 fma rn oob relu? :f16,f16x2,bf16,bf16x2 | d0 s0 s0 s0
-fma $rnd? sat? :f32 :f16,bf16 | d0 s1 s1 s0
+fma @100 $rnd? sat? :f32 :f16,bf16 | d0 s1 s1 s0
 rcp approx ftz? :f32 | d0 s0
 rcp $rnd ftz? :f32 | d0 s0
 rcp $rnd :f64 | d0 s0
@@ -149,12 +151,16 @@ rsqrt approx ftz? :f32,f64 | d0 s0
 sin approx ftz? :f32 | d0 s0
 cos approx ftz? :f32 | d0 s0
 lg2 approx ftz? :f32 | d0 s0
-ex2 approx ftz? :f32,f16,f16x2,bf16,bf16x2 | d0 s0
+ex2 approx ftz? :f32 | d0 s0
+ex2 approx :f16,f16x2 | d0 s0
+ex2 approx ftz :bf16,bf16x2 | d0 s0
 tanh approx :f32,f16,f16x2,bf16,bf16x2 | d0 s0
 set $cmpi,equ,neu,ltu,leu,gtu,geu,num,nan ftz? :u32,s32,f32 :b16,b32,b64,u16,u32,u64,s16,s32,s64,f32,f64 | d0 s1 s1
 set $cmpi,equ,neu,ltu,leu,gtu,geu,num,nan $bool ftz? :u32,s32,f32 :b16,b32,b64,u16,u32,u64,s16,s32,s64,f32,f64 | d0 s1 s1 q
-set $cmpf ftz? :f16,bf16,u16,s16,u32,s32 :f16,bf16 | d0 s1 s1
-set $cmpf ftz? :f16x2,bf16x2,f16,bf16 :f16x2,bf16x2 | d0 s1 s1
+set $cmpf ftz? :f16,u16,s16,u32,s32 :f16 | d0 s1 s1
+set $cmpf ftz? :bf16,u16,s16,u32,s32 :bf16 | d0 s1 s1
+set $cmpf ftz? :f16x2 :f16x2 | d0 s1 s1
+set $cmpf ftz? :bf16x2 :bf16x2 | d0 s1 s1
 setp $cmpi :$int,$bits | P s0 s0
 setp $cmpi $bool :$int,$bits | P s0 s0 q
 setp $cmpf ftz? :f32,f64,f16,bf16 | P s0 s0
@@ -188,15 +194,17 @@ cvta $wspace,const,param::entry :u32,u64 | d0 f
 cvta to $wspace,const,param::entry :u32,u64 | d0 s0
 isspacep $space | p <u64
 cvt $irnd,$rnd,rna,rs? relu? satfinite? ftz? sat? :u8,u16,u32,u64,s8,s16,s32,s64,f16,bf16,f32,f64,tf32 :u8,u16,u32,u64,s8,s16,s32,s64,f16,bf16,f32,f64 | c0 k1
-cvt rn,rz,rs relu? satfinite? :f16x2,bf16x2 :f32 | d0 s1 s1 <b32?
+cvt rn,rz relu? satfinite? :f16x2,bf16x2 :f32 | d0 s1 s1
+cvt @100 rs relu? satfinite? :f16x2,bf16x2 :f32 | d0 s1 s1 <b32
 cvt rn relu? satfinite :e4m3x2,e5m2x2 :f32 | d0 s1 s1
-cvt rn relu? satfinite :e2m1x2,e2m3x2,e3m2x2 :f32 | f s1 s1
+cvt @100 rn relu? satfinite :e2m1x2,e2m3x2,e3m2x2 :f32 | f s1 s1
 cvt rn relu? satfinite :e4m3x2,e5m2x2 :f16x2 | d0 s1
-cvt rn relu? :f16x2 :e4m3x2,e5m2x2,e2m1x2,e2m3x2,e3m2x2 | d0 f
-cvt rz,rp satfinite? :ue8m0x2 :f32 | d0 s1 s1
-cvt rz,rp satfinite? :ue8m0x2 :bf16x2 | d0 s1
-cvt rn :bf16x2 :ue8m0x2 | d0 s1
-cvt pack sat :u16,s16,u8,s8 :s32 | >b32 s1 s1
+cvt rn relu? :f16x2 :e4m3x2,e5m2x2 | d0 f
+cvt @100 rn relu? :f16x2 :e2m1x2,e2m3x2,e3m2x2 | d0 f
+cvt @100 rz,rp satfinite? :ue8m0x2 :f32 | d0 s1 s1
+cvt @100 rz,rp satfinite? :ue8m0x2 :bf16x2 | d0 s1
+cvt @100 rn :bf16x2 :ue8m0x2 | d0 s1
+cvt pack sat :u16,s16 :s32 | >b32 s1 s1
 cvt pack sat :u8,s8 :s32 :b32 | >b32 s1 s1 s2
 ld weak? $space? $cop? $evict1? $evict2? $hint? $prefetch? v2,v4,v8? :$mem | v0 m <b64?
 ld volatile $space? $prefetch? v2,v4,v8? :$mem | v0 m
@@ -266,7 +274,7 @@ activemask :b32 | d0
 redux sync add :u32,s32 | d0 s0 <b32
 redux sync min,max :u32,s32 | d0 s0 <b32
 redux sync and,or,xor :b32 | d0 s0 <b32
-redux sync min,max abs? NaN? :f32 | d0 s0 <b32
+redux @100 sync min,max abs? NaN? :f32 | d0 s0 <b32
 elect sync | f <b32
 griddepcontrol launch_dependents,wait |
 cp async ca,cg $sspace global $hint? $prefetch? | m m i f? f?
@@ -292,7 +300,8 @@ movmatrix sync aligned m8n8 trans :b16 | >b32 <b32
 mma sync aligned m8n8k4 row,col row,col :f16,f32 :f16 :f16 :f16,f32 | x x x x
 mma sync aligned m16n8k8,m16n8k16 row col :f16,f32 :f16 :f16 :f16,f32 | x x x x
 mma sync aligned m16n8k4,m16n8k8,m16n8k16 row col :f32 :bf16,tf32 :bf16,tf32 :f32 | x x x x
-mma sync aligned m16n8k16,m16n8k32 row col kind::f8f6f4? :f16,f32 :e4m3,e5m2 :e4m3,e5m2 :f16,f32 | x x x x
+mma sync aligned m16n8k16,m16n8k32 row col :f16,f32 :e4m3,e5m2 :e4m3,e5m2 :f16,f32 | x x x x
+mma @120 sync aligned m16n8k32 row col kind::f8f6f4 :f16,f32 :e4m3,e5m2 :e4m3,e5m2 :f16,f32 | x x x x
 mma sync aligned m8n8k4,m16n8k4,m16n8k8,m16n8k16 row col $rnd? :f64 :f64 :f64 :f64 | x x x x
 mma sync aligned m8n8k16,m16n8k16,m16n8k32 row col satfinite? :s32 :u8,s8 :u8,s8 :s32 | x x x x
 mma sync aligned m8n8k32,m16n8k32,m16n8k64 row col satfinite? :s32 :u4,s4 :u4,s4 :s32 | x x x x
@@ -315,6 +324,8 @@ pub(crate) struct Slot {
 
 /// A form of an instruction.
 pub(crate) struct Form {
+    /// The least architecture that has the form: 100 is sm_100.
+    pub(crate) arch: u32,
     pub(crate) slots: Vec<Slot>,
     pub(crate) operands: Vec<Kind>,
 }
@@ -361,11 +372,13 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut table = Table::default();
     for line in FORMS.lines().filter(|l| !l.is_empty()) {
         let (head, operands) = line.split_once('|').unwrap_or((line, ""));
-        let mut words = head.split_whitespace();
-        let opcode = words.next().unwrap_or_default();
-        let slots = words.map(slot).collect();
+        let (targets, mut words): (Vec<_>, Vec<_>) =
+            head.split_whitespace().partition(|w| w.starts_with('@'));
+        let arch = targets.first().and_then(|w| w[1..].parse().ok()).unwrap_or(0);
+        let opcode = words.remove(0);
+        let slots = words.into_iter().map(slot).collect();
         let operands = operands.split_whitespace().map(kind).collect();
-        table.entry(opcode).or_default().push(Form { slots, operands });
+        table.entry(opcode).or_default().push(Form { arch, slots, operands });
     }
     table
 });
@@ -549,5 +562,18 @@ mod tests {
         assert_eq!(types("ld.param::entry.b64", 2), Some(vec![Type::B64]));
         assert_eq!(types("mul.lo", 3), None);
         assert_eq!(types("membar.gl", 0), Some(vec![]));
+        // What ptxas refuses for every architecture.
+        for (text, operands) in [
+            ("mad24.lo.sat.s32", 4),
+            ("mad24.hi.sat.u32", 4),
+            ("set.eq.f16.bf16", 3),
+            ("set.lt.ftz.bf16x2.f16x2", 3),
+            ("ex2.approx.bf16", 2),
+            ("ex2.approx.ftz.f16", 2),
+        ] {
+            assert_eq!(types(text, operands), None, "{text}");
+        }
+        assert_eq!(types("mad24.hi.sat.s32", 4), Some(vec![Type::S32]));
+        assert_eq!(types("ex2.approx.ftz.bf16x2", 2), Some(vec![Type::Bf16x2]));
     }
 }

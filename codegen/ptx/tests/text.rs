@@ -177,3 +177,41 @@ fn mutated_texts() {
     }
     assert!(verified > 40 && ended > 40, "{verified} {ended}");
 }
+
+/// Conversions that ptxas refuses, and forms that need a newer target.
+#[test]
+fn forms_that_no_target_or_not_this_one_has() {
+    let of = |target: &str, registers: &str, instruction: &str| {
+        let text = format!(
+            ".version 8.8\n.target {target}\n.address_size 64\n.visible .entry k() {{\n{registers}\n{instruction}\nret;\n}}\n"
+        );
+        hlo_ptx::lower::module(&text).err().map(|all| all[0].message.clone())
+    };
+    let registers = ".reg .b16 %h<4>; .reg .b32 %r<4>; .reg .b64 %d<4>;";
+    for (instruction, says) in [
+        ("cvt.sat.u16.u16 %h0, %h1;", "`.sat` has no effect"),
+        ("cvt.sat.s64.u32 %d0, %r1;", "`.sat` has no effect"),
+        ("cvt.rn.sat.bf16.f32 %h0, %r1;", "`.sat` does not go"),
+        ("cvt.rni.u8.bf16 %r0, %h1;", "no conversion"),
+        ("cvt.rn.relu.ftz.f16.f32 %h0, %r1;", "`.relu` does not go with `.ftz`"),
+        ("cvt.rm.satfinite.f16.f32 %h0, %r1;", "`.rn` and `.rz`"),
+        ("cvt.rna.relu.tf32.f32 %r0, %r1;", "`.rna.tf32`"),
+        ("mad24.lo.sat.s32 %r0, %r1, %r2, %r3;", "no form"),
+    ] {
+        let message = of("sm_100a", registers, instruction).unwrap();
+        assert!(message.contains(says), "{instruction}: {message}");
+    }
+    for instruction in [
+        "min.f32 %r0, %r1, %r2, %r3;",
+        "add.rn.f32x2 %d0, %d1, %d2;",
+        "fma.rn.f32.bf16 %r0, %h1, %h2, %r3;",
+        "redux.sync.max.f32 %r0, %r1, %r2;",
+        "cvt.rn.satfinite.tf32.f32 %r0, %r1;",
+    ] {
+        let message = of("sm_90", registers, instruction).unwrap();
+        assert!(message.contains("needs `.target sm_100`"), "{instruction}: {message}");
+        assert_eq!(of("sm_100a", registers, instruction), None);
+    }
+    // What has something to clamp stays.
+    assert_eq!(of("sm_90", registers, "cvt.sat.s16.u16 %h0, %h1; cvt.sat.u8.u16 %r0, %h1;"), None);
+}

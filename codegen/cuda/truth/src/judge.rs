@@ -279,6 +279,15 @@ fn one(instruction: &str, ty: Type, [a, b]: [u64; 2], device: u64) -> Approximat
                 (relative * exact.abs()).max(unit / 2.0)
             }
         }
+        Some(Error::RelativeOrUlp(relative, ulps)) => {
+            if exact.abs() < least_normal {
+                ulps * unit
+            } else {
+                (relative * exact.abs()).max(unit / 2.0)
+            }
+        }
+        // A flushed result says nothing of the error.
+        Some(Error::Unstated) | None if is_flushed => return Approximation::Unstated { ulp: 0.0 },
         Some(Error::Unstated) | None => return unstated,
     };
     // Behind the least normal number, but for results that could round to it, `.ftz` leaves zero alone.

@@ -1,7 +1,9 @@
 //! Conversions of one lane, by the ISA's rules of `cvt`.
 
 use super::integer::{low, signed};
-use crate::float::{BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, F32, F64, Format, Number, Overflow, TF32};
+use crate::float::{
+    BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, F32, F64, Format, Number, Overflow, Special, TF32,
+};
 use crate::ir::{Conversion, Round};
 use crate::types::{Class, Type};
 
@@ -73,7 +75,8 @@ fn one(c: &Conversion, x: u64) -> u64 {
             } else {
                 Number::from_i128(i128::from(low(x, c.from.bits())))
             };
-            to.round(n, c.round, Overflow::Ieee)
+            let r = to.round(n, c.round, Overflow::Ieee);
+            if c.sat { saturate(to, r) } else { r }
         }
         (Some(from), None) => float_to_int(c, from, x),
         (Some(from), Some(to)) => float_to_float(c, from, to, x),
@@ -128,18 +131,18 @@ fn float_to_int(c: &Conversion, from: Format, x: u64) -> u64 {
 fn float_to_float(c: &Conversion, from: Format, to: Format, x: u64) -> u64 {
     let bits = element_bits(c.from);
     let x = low(x, bits);
-    let x = if c.ftz && from == F32 { from.flush(x) } else { x };
+    // Measured on an H100: conversions to f16 do not flush their operand.
+    let x = if c.ftz && from == F32 && to != F16 { from.flush(x) } else { x };
     let mut n = from.unpack(x);
-    // To the same format without rounding: the bits, but for what the modifiers say.
+    if let Some(bits) = nan_bits(c, from, to, x) {
+        return bits;
+    }
     if c.integral
         && let Number::Finite { negative, exponent, .. } = n
         && exponent < 0
     {
         let i = n.to_integer(c.round).unwrap_or(0);
         n = Number::Finite { negative, exponent: 0, mantissa: i.unsigned_abs(), sticky: false };
-    }
-    if from == to && n == Number::Nan && !c.sat && !c.relu && from == F64 {
-        return x | 1 << 51;
     }
     let overflow = if c.satfinite { Overflow::Saturate } else { Overflow::Ieee };
     let mut r = to.round(n, c.round, overflow);
@@ -150,13 +153,57 @@ fn float_to_float(c: &Conversion, from: Format, to: Format, x: u64) -> u64 {
     }
     let sign = 1_u64 << (width - 1);
     if c.sat {
-        let one = to.round(Number::from_i128(1), Round::Nearest, Overflow::Ieee);
-        r = if to.is_nan(r) || r & sign != 0 { 0 } else { r.min(one) };
+        r = saturate(to, r);
     }
     if c.relu && r & sign != 0 && !to.is_nan(r) {
         r = 0;
     }
     if c.to == Type::Tf32 { r << 13 } else { r }
+}
+
+/// `.sat`: clamps to [0, 1]; NaN becomes zero.
+fn saturate(to: Format, r: u64) -> u64 {
+    let sign = 1_u64 << (to.exponent + to.fraction);
+    let one = to.round(Number::from_i128(1), Round::Nearest, Overflow::Ieee);
+    if to.is_nan(r) || r & sign != 0 { 0 } else { r.min(one) }
+}
+
+/// The result of a NaN (of `.rna.tf32`: of an infinity, too) where it is not the canonical NaN of the destination. The ISA
+/// leaves it open; these are the bits of an H100. What is no floating-point instruction there keeps all bits: a move, the shift
+/// that widens bf16 to f32, the mask that narrows f32 to tf32. Conversions from and to f64 keep sign and the upper bits of the
+/// payload, quieted.
+fn nan_bits(c: &Conversion, from: Format, to: Format, x: u64) -> Option<u64> {
+    if c.to == Type::Tf32 && c.round == Round::NearestAway && low(x, 31) >= F32.infinity() {
+        // The low 13 bits are cut off; `.satfinite` subtracts a unit in the last place from infinities and NaNs alike.
+        let kept = x & !0x1FFF;
+        return Some(if c.satfinite { kept - 0x2000 } else { kept });
+    }
+    if !from.is_nan(x) || c.sat || c.relu {
+        return None;
+    }
+    let is_move = c.from == c.to && !c.integral && !c.ftz && matches!(c.to, Type::F32 | Type::F64);
+    if is_move {
+        return Some(x);
+    }
+    if c.from == Type::Bf16 && c.to == Type::F32 && !c.ftz {
+        return Some(x << 16);
+    }
+    if (c.from == Type::F64 || c.to == Type::F64)
+        && from.special == Special::Ieee
+        && to.special == Special::Ieee
+    {
+        // `.ftz` makes the operand canonical first.
+        let x = if c.ftz && from == F32 { from.nan() } else { x };
+        let sign = x >> (from.exponent + from.fraction) & 1;
+        let payload = x & ((1 << from.fraction) - 1);
+        let payload = if to.fraction >= from.fraction {
+            payload << (to.fraction - from.fraction)
+        } else {
+            payload >> (from.fraction - to.fraction)
+        };
+        return Some(sign << (to.exponent + to.fraction) | to.infinity() | 1 << (to.fraction - 1) | payload);
+    }
+    None
 }
 
 /// The exponent of a power of two, rounded towards zero or up.

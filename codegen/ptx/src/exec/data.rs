@@ -123,7 +123,8 @@ impl Warp {
                         Testp::Infinite => inf,
                         Testp::Number => !nan,
                         Testp::NotANumber => nan,
-                        Testp::Normal => !nan && !inf && !subnormal && magnitude != 0,
+                        // Zero counts as normal: measured on an H100, the ISA does not say.
+                        Testp::Normal => !nan && !inf && !subnormal,
                         Testp::Subnormal => subnormal,
                     };
                     out |= u32::from(hit) << lane;
@@ -157,7 +158,11 @@ impl Warp {
                 let mut parts = [compare(cmp, x, y, 0), if pair { compare(cmp, x, y, 16) } else { 0 }];
                 if let Some((logic, with)) = cmp.combine {
                     let c = self.pred_src(&f, with);
-                    parts = parts.map(|p| combine(logic, p, c));
+                    parts[0] = combine(logic, parts[0], c);
+                    // A scalar has no second element: it stays false whatever the operator makes of it.
+                    if pair {
+                        parts[1] = combine(logic, parts[1], c);
+                    }
                     defined &= self.pred_defined(&f, with);
                 }
                 let one = match to {

@@ -7,9 +7,9 @@
 
 use super::integer::signed;
 use super::matrix::Matrix;
-use crate::float::ops::fma;
+use crate::float::ops::{float2, fma};
 use crate::float::{BF16, E4M3, E5M2, F16, F32, Format, Number, Overflow, TF32};
-use crate::ir::{FloatMode, FloatType, Mma, Round};
+use crate::ir::{Float2, FloatMode, FloatType, Mma, Round};
 use crate::types::{Class, Type};
 
 /// Fraction bits of the fixed-point sum, and bytes of A that one block takes, by architecture.
@@ -40,17 +40,7 @@ pub(super) fn multiply(s: &Mma, arch: u32, a: &Matrix, b: &Matrix, c: &Matrix) -
 fn dot(s: &Mma, arch: u32, x: &[u64], y: &[u64], c: u64) -> u64 {
     match s.a {
         Type::F64 => {
-            let mode = FloatMode {
-                ty: FloatType::F64,
-                lanes: 1,
-                round: Round::Nearest,
-                ftz: false,
-                sat: false,
-                relu: false,
-                nan: false,
-                abs: false,
-                xorsign: false,
-            };
+            let mode = mode(FloatType::F64, s.round);
             x.iter().zip(y).fold(c, |c, (&x, &y)| fma(mode, x, y, c))
         }
         Type::B1 => {
@@ -64,6 +54,7 @@ fn dot(s: &Mma, arch: u32, x: &[u64], y: &[u64], c: u64) -> u64 {
             let sum = if s.satfinite { sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) } else { sum };
             u64::from(sum as u32)
         }
+        Type::E4m3 | Type::E5m2 if (90..120).contains(&arch) => converted(s, arch, x, y, c),
         _ => {
             let (fraction, bytes) = model(arch, s.a);
             let block = (bytes * 8 / s.a.bits()).max(1) as usize;
@@ -78,13 +69,67 @@ fn dot(s: &Mma, arch: u32, x: &[u64], y: &[u64], c: u64) -> u64 {
                     let kept = Format { exponent: 8, fraction: 13, special: crate::float::Special::Ieee };
                     kept.round(sum, Round::Zero, Overflow::Ieee) << 10
                 } else {
-                    F32.round(sum, Round::Zero, Overflow::Ieee)
+                    truncate(sum)
                 };
+                // Measured on an H100: zero has no sign, whatever the terms' are.
+                if is_zero(s.d, bits) {
+                    bits = 0;
+                }
                 acc = if s.d == Type::F16 { F16.unpack(bits) } else { F32.unpack(bits) };
             }
             bits
         }
     }
+}
+
+/// The mode of an operation without modifiers.
+fn mode(ty: FloatType, round: Round) -> FloatMode {
+    FloatMode {
+        ty,
+        lanes: 1,
+        round,
+        ftz: false,
+        sat: false,
+        relu: false,
+        nan: false,
+        abs: false,
+        xorsign: false,
+    }
+}
+
+/// Products of f8 on sm_90 and sm_100, whose tensor cores have no `mma.sync` of f8. The assembler converts the operands to
+/// f16, multiplies the lower half of each register (k mod 4 in 0, 1) and then the upper half (2, 3) as products of f16 that
+/// start from zero, and adds C to the end, rounded to nearest.
+fn converted(s: &Mma, arch: u32, x: &[u64], y: &[u64], c: u64) -> u64 {
+    let half = |v: &[u64], ty: Type, upper: bool| -> Vec<u64> {
+        let format = if ty == Type::E4m3 { E4M3 } else { E5M2 };
+        let elements = v.iter().enumerate().filter(|(k, _)| (k % 4 >= 2) == upper);
+        elements.map(|(_, &bits)| F16.round(format.unpack(bits), Round::Nearest, Overflow::Ieee)).collect()
+    };
+    let products = Mma { k: s.k / 2, a: Type::F16, b: Type::F16, c: s.d, ..*s };
+    let sum = [false, true]
+        .into_iter()
+        .fold(0, |sum, upper| dot(&products, arch, &half(x, s.a, upper), &half(y, s.b, upper), sum));
+    let ty = if s.d == Type::F16 { FloatType::F16 } else { FloatType::F32 };
+    float2(Float2::Add, mode(ty, Round::Nearest), c, sum)
+}
+
+/// A sum cut off to f32. Measured on an H100: beyond the largest number it is infinity, although it is cut off.
+fn truncate(sum: Number) -> u64 {
+    let bits = F32.round(sum, Round::Zero, Overflow::Ieee);
+    match sum {
+        Number::Finite { negative, exponent, mantissa, .. }
+            if mantissa != 0 && exponent + 127 - mantissa.leading_zeros() as i32 > 127 =>
+        {
+            F32.infinity() | u64::from(negative) << 31
+        }
+        Number::Nan | Number::Infinite(_) | Number::Finite { .. } => bits,
+    }
+}
+
+/// Whether bits of a result are a zero.
+fn is_zero(ty: Type, bits: u64) -> bool {
+    bits & ((1 << (ty.bits() - 1)) - 1) == 0
 }
 
 fn operand(ty: Type, v: u64) -> (Number, i32) {
@@ -177,6 +222,7 @@ mod tests {
             b: a,
             c: Type::F32,
             d: Type::F32,
+            round: Round::Nearest,
             satfinite: false,
             xor: false,
             transposed: (false, false),
@@ -231,5 +277,46 @@ mod tests {
         assert_eq!(dot(&shape(Type::Bf16, 8), 80, &[inf, ninf], &[one, one], 0), 0x7FFF_FFFF);
         assert_eq!(dot(&shape(Type::Bf16, 8), 80, &[nan], &[one], 0), 0x7FFF_FFFF);
         assert_eq!(dot(&shape(Type::Tf32, 8), 80, &[f(1.0) | 0x1FFF], &[f(1.0)], 0), f(1.0));
+    }
+
+    /// Rows and columns recorded on an H100.
+    #[test]
+    fn products_of_an_h100() {
+        let numbers = |list: &str| -> Vec<u64> {
+            list.split(',').map(|v| u64::from_str_radix(v.trim(), 16).unwrap()).collect()
+        };
+        let (mut count, mut wrong) = (0, Vec::new());
+        let data = include_str!("../../tests/data/h100-mma.txt");
+        for line in data.lines().filter(|l| !l.starts_with('#')) {
+            let fields: Vec<&str> = line.split('|').map(str::trim).collect();
+            let [instruction, a, b, c, d] = fields[..] else { panic!("{line}") };
+            let mut words: Vec<&str> = instruction.split('.').skip(6).collect();
+            let round = match words[0] {
+                "rz" => Round::Zero,
+                "rm" => Round::Down,
+                "rp" => Round::Up,
+                _ => Round::Nearest,
+            };
+            if matches!(words[0], "rn" | "rz" | "rm" | "rp") {
+                words.remove(0);
+            }
+            let types: Vec<Type> = words.iter().map(|w| Type::from_name(w).unwrap()).collect();
+            let (x, y) = (numbers(a), numbers(b));
+            let s = Mma {
+                a: types[1],
+                b: types[2],
+                c: types[3],
+                d: types[0],
+                round,
+                ..shape(types[1], x.len() as u16)
+            };
+            let got = dot(&s, 90, &x, &y, numbers(c)[0]);
+            if got != numbers(d)[0] {
+                wrong.push(format!("{line}: {got:x}"));
+            }
+            count += 1;
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+        assert!(count > 160, "{count}");
     }
 }

@@ -57,11 +57,11 @@ pub enum Number {
 const TOP: u32 = 126;
 
 impl Format {
-    fn bias(self) -> i32 {
+    pub(crate) fn bias(self) -> i32 {
         (1 << (self.exponent - 1)) - 1
     }
 
-    fn sign_bit(self) -> u64 {
+    pub(crate) fn sign_bit(self) -> u64 {
         1 << (self.exponent + self.fraction)
     }
 

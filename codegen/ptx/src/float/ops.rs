@@ -27,12 +27,17 @@ fn mask(ty: FloatType) -> u64 {
     u64::MAX >> (64 - width(ty))
 }
 
-/// The NaN that an operation makes. f64 keeps the payload of the first NaN operand; the others have one NaN.
+/// The quiet NaN with the sign and the payload of an f64 NaN.
+pub(crate) fn quiet_f64(x: u64) -> u64 {
+    x | 1 << 51
+}
+
+/// The NaN that an operation makes. f32, f16 and bf16 have one NaN. The ISA leaves the bits of f64 open; measured on an H100: sign
+/// and payload of the first NaN operand in the order b, c, a, quieted. `operands` come in that order.
 fn nan(ty: FloatType, operands: &[u64]) -> u64 {
     match ty {
         FloatType::F64 => {
-            let quiet = |&x: &u64| F64.is_nan(x).then_some(x | 1 << 51);
-            operands.iter().find_map(quiet).unwrap_or(0xFFF8_0000_0000_0000)
+            operands.iter().find(|&&x| F64.is_nan(x)).map_or(0xFFF8_0000_0000_0000, |&x| quiet_f64(x))
         }
         FloatType::F32 | FloatType::F16 | FloatType::Bf16 => format(ty).nan(),
     }
@@ -64,12 +69,30 @@ fn each<const N: usize>(mode: FloatMode, operands: [u64; N], op: impl Fn([u64; N
     if mode.lanes == 2 { element(0) | element(1) } else { element(0) }
 }
 
-/// Rounds an exact number to the format of the mode.
+/// Rounds an exact number to the format of the mode. `operands`: those that may be NaN, as [`nan`] takes them.
 fn round(mode: FloatMode, n: super::Number, operands: &[u64]) -> u64 {
     if n == super::Number::Nan {
         return finish(mode, nan(mode.ty, operands));
     }
-    finish(mode, format(mode.ty).round(n, mode.round, Overflow::Ieee))
+    let f = format(mode.ty);
+    let bits = f.round(n, mode.round, Overflow::Ieee);
+    if mode.ftz && is_least_normal(f, bits) && is_tiny(f, n, mode.round) {
+        return finish(mode, bits & f.sign_bit());
+    }
+    finish(mode, bits)
+}
+
+fn is_least_normal(f: Format, bits: u64) -> bool {
+    bits & !f.sign_bit() == 1 << f.fraction
+}
+
+/// Whether a number is tiny after rounding (IEEE 754, 7.5): below the least normal number where it is rounded as if exponents had
+/// no bound. `.ftz` flushes such results although rounding to a subnormal carries into the least normal number (measured on an H100).
+fn is_tiny(f: Format, n: super::Number, round: Round) -> bool {
+    let wide = Format { exponent: 15, ..f };
+    let least = (wide.bias() - f.bias() + 1) as u64;
+    let bits = wide.round(n, round, Overflow::Ieee);
+    (bits & !wide.sign_bit()) >> f.fraction < least
 }
 
 /// a * b + c, rounded once.
@@ -77,19 +100,22 @@ fn round(mode: FloatMode, n: super::Number, operands: &[u64]) -> u64 {
 pub fn fma(mode: FloatMode, a: u64, b: u64, c: u64) -> u64 {
     each(mode, [a, b, c], |[a, b, c]| {
         let nearest = mode.round == Round::Nearest;
+        let exact = || {
+            let f = format(mode.ty);
+            round(mode, f.unpack(a).product(f.unpack(b)).sum(f.unpack(c), mode.round), &[b, c, a])
+        };
         match mode.ty {
             FloatType::F32 if nearest => {
                 let x = f32::from_bits(a as u32).mul_add(f32::from_bits(b as u32), f32::from_bits(c as u32));
-                finish(mode, u64::from(canonical(x).to_bits()))
+                let bits = u64::from(canonical(x).to_bits());
+                // A result that `.ftz` may flush is rounded again from its exact value.
+                if mode.ftz && is_least_normal(F32, bits) { exact() } else { finish(mode, bits) }
             }
             FloatType::F64 if nearest && ![a, b, c].iter().any(|&x| F64.is_nan(x)) => {
                 let x = f64::from_bits(a).mul_add(f64::from_bits(b), f64::from_bits(c));
                 if x.is_nan() { nan(mode.ty, &[]) } else { x.to_bits() }
             }
-            _ => {
-                let f = format(mode.ty);
-                round(mode, f.unpack(a).product(f.unpack(b)).sum(f.unpack(c), mode.round), &[a, b, c])
-            }
+            FloatType::F32 | FloatType::F64 | FloatType::F16 | FloatType::Bf16 => exact(),
         }
     })
 }
@@ -111,7 +137,7 @@ pub fn float2(op: Float2, mode: FloatMode, a: u64, b: u64) -> u64 {
                 let q = x / y;
                 // The ISA: of divisors beyond 2^126 zero, of infinity by them NaN.
                 let huge = y.abs() > f32::from_bits(0x7E80_0000) && y.is_finite();
-                let q = if huge && x.is_infinite() {
+                let q = if huge && !x.is_finite() {
                     f32::NAN
                 } else if huge {
                     0.0_f32.copysign(q)
@@ -130,7 +156,11 @@ pub fn float2(op: Float2, mode: FloatMode, a: u64, b: u64) -> u64 {
                         Float2::Div | Float2::DivFull | Float2::DivApprox => x / y,
                         Float2::Min | Float2::Max | Float2::Copysign => f32::NAN,
                     };
-                    return finish(mode, u64::from(canonical(r).to_bits()));
+                    let bits = u64::from(canonical(r).to_bits());
+                    // A result that `.ftz` may flush is rounded again from its exact value.
+                    if !(mode.ftz && is_least_normal(f, bits)) {
+                        return finish(mode, bits);
+                    }
                 }
                 let (m, n) = (f.unpack(a), f.unpack(b));
                 let r = match op {
@@ -140,7 +170,9 @@ pub fn float2(op: Float2, mode: FloatMode, a: u64, b: u64) -> u64 {
                     Float2::Div | Float2::DivFull | Float2::DivApprox => m.quotient(n),
                     Float2::Min | Float2::Max | Float2::Copysign => super::Number::Nan,
                 };
-                round(mode, r, &[a, b])
+                // The device divides f64 in software, which looks at the dividend first.
+                let nans = if op == Float2::Div { [a, b] } else { [b, a] };
+                round(mode, r, &nans)
             }
         }
     })
@@ -154,8 +186,8 @@ fn minmax(max: bool, mode: FloatMode, a: u64, b: u64) -> u64 {
     // Magnitude order of bits, with -0 below +0, as the ISA orders them.
     let key = |x: u64| if x & sign != 0 { !x & (sign | (sign - 1)) } else { x | sign };
     let r = match (f.is_nan(a), f.is_nan(b)) {
-        (true, true) => return nan_of(mode.ty),
-        (true, false) | (false, true) if mode.nan => return nan_of(mode.ty),
+        (true, true) => return nan(mode.ty, &[b, a]),
+        (true, false) | (false, true) if mode.nan => return nan(mode.ty, &[b, a]),
         (true, false) => b,
         (false, true) => a,
         (false, false) => {
@@ -169,13 +201,6 @@ fn minmax(max: bool, mode: FloatMode, a: u64, b: u64) -> u64 {
     if mode.xorsign { (r & !sign) | xor } else { r }
 }
 
-fn nan_of(ty: FloatType) -> u64 {
-    match ty {
-        FloatType::F64 => 0x7FFF_FFFF_FFFF_FFFF,
-        FloatType::F32 | FloatType::F16 | FloatType::Bf16 => format(ty).nan(),
-    }
-}
-
 /// An operation of one operand.
 #[must_use]
 pub fn float1(op: Float1, mode: FloatMode, a: u64) -> u64 {
@@ -183,6 +208,8 @@ pub fn float1(op: Float1, mode: FloatMode, a: u64) -> u64 {
         let f = format(mode.ty);
         let sign = 1_u64 << (width(mode.ty) - 1);
         match op {
+            // NaN: measured on an H100, where both are additions to zero. The ISA leaves the bits open.
+            Float1::Neg | Float1::Abs if f.is_nan(a) => nan(mode.ty, &[a]),
             Float1::Neg => a ^ sign,
             Float1::Abs => a & !sign,
             Float1::Rcp => {
@@ -192,6 +219,7 @@ pub fn float1(op: Float1, mode: FloatMode, a: u64) -> u64 {
             Float1::Sqrt => round(mode, f.unpack(a).sqrt(), &[a]),
             Float1::RcpApprox
             | Float1::RcpApproxFtz64
+            | Float1::RsqrtApproxFtz64
             | Float1::SqrtApprox
             | Float1::RsqrtApprox
             | Float1::Sin

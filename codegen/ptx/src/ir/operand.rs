@@ -216,6 +216,7 @@ pub enum Float1 {
     RcpApproxFtz64,
     SqrtApprox,
     RsqrtApprox,
+    RsqrtApproxFtz64,
     Sin,
     Cos,
     Lg2,
@@ -491,6 +492,8 @@ pub struct Mma {
     pub c: Type,
     /// Element type of D.
     pub d: Type,
+    /// The rounding of f64 results.
+    pub round: Round,
     /// Integer results are clamped instead of wrapped.
     pub satfinite: bool,
     /// `.b1`: products are exclusive or instead of and.

@@ -237,6 +237,9 @@ impl<'a> Lowering<'a> {
             "rcp" => Op::Float1 { op: Float1::Rcp, mode, d, a: x },
             "sqrt" if approx => Op::Float1 { op: Float1::SqrtApprox, mode, d, a: x },
             "sqrt" => Op::Float1 { op: Float1::Sqrt, mode, d, a: x },
+            "rsqrt" if mode.ty == FloatType::F64 && mode.ftz => {
+                Op::Float1 { op: Float1::RsqrtApproxFtz64, mode, d, a: x }
+            }
             "rsqrt" => Op::Float1 { op: Float1::RsqrtApprox, mode, d, a: x },
             "sin" => Op::Float1 { op: Float1::Sin, mode, d, a: x },
             "cos" => Op::Float1 { op: Float1::Cos, mode, d, a: x },

@@ -241,6 +241,9 @@ impl<'a> Lowering<'a> {
                     format!("the conversion from `.{}` to `.{}` takes {needs}", from.name(), to.name());
                 return self.fault(c.i.opcode.span, "X0102", what);
             }
+            if let Some(what) = self.illegal_conversion(c, to, from) {
+                return self.fault(c.i.opcode.span, "X0102", what);
+            }
         }
         let op = match to {
             // Two sources, packed.
@@ -260,6 +263,47 @@ impl<'a> Lowering<'a> {
         };
         b.push(op);
         Ok(())
+    }
+
+    /// Why the modifiers of a scalar conversion do not go with its types: what ptxas refuses.
+    fn illegal_conversion(&self, c: &Checked<'_, 'a>, to: Type, from: Type) -> Option<String> {
+        let both = |t: Type| to == t || from == t;
+        let between = format!("from `.{}` to `.{}`", from.name(), to.name());
+        let is_float = |t: Type| t.class() == Class::Float;
+        if both(Type::Bf16) && [to, from].iter().any(|t| !is_float(*t) && t.bits() == 8) {
+            return Some(format!("there is no conversion {between}"));
+        }
+        if c.has("sat") {
+            if both(Type::Bf16) {
+                return Some(format!("`.sat` does not go with conversions {between}"));
+            }
+            // Every value of the source is one of the destination: nothing to clamp.
+            let holds = match (to.is_signed(), from.is_signed()) {
+                (true, false) => to.bits() > from.bits(),
+                (false, true) => false,
+                (true, true) | (false, false) => to.bits() >= from.bits(),
+            };
+            if !is_float(to) && !is_float(from) && holds {
+                return Some(format!("`.sat` has no effect on conversions {between} and is not allowed"));
+            }
+        }
+        for modifier in ["relu", "satfinite"].into_iter().filter(|m| c.has(m)) {
+            if c.has("ftz") || c.has("sat") {
+                return Some(format!("`.{modifier}` does not go with `.ftz` and `.sat`"));
+            }
+            if c.has("rm") || c.has("rp") {
+                return Some(format!("`.{modifier}` goes with the roundings `.rn` and `.rz`"));
+            }
+        }
+        if to == Type::Tf32 && c.has("rna") && c.has("relu") {
+            return Some("`.relu` does not go with `.rna.tf32`".to_owned());
+        }
+        if to == Type::Tf32 && c.has("satfinite") && !c.has("rna") && self.module.arch < 100 {
+            return Some(
+                "`.satfinite` of `.rn.tf32` and `.rz.tf32` needs `.target sm_100` or higher".to_owned(),
+            );
+        }
+        None
     }
 
     /// What a name of a callee means: a function, or a register that holds one.

@@ -125,6 +125,15 @@ impl<'a> Lowering<'a> {
                 return self.fault(i.opcode.span, "X0102", what);
             }
         };
+        if self.module.arch < form.arch {
+            let what = format!(
+                "`{}` needs `.target sm_{}` or higher, the module has sm_{}",
+                full(),
+                form.arch,
+                self.module.arch
+            );
+            return self.fault(i.opcode.span, "X0102", what);
+        }
         let least = form.operands.iter().filter(|k| !k.optional).count();
         if i.operands.len() < least || i.operands.len() > form.operands.len() {
             let most = form.operands.len();

@@ -3,8 +3,8 @@
 use super::function::{Body, Local};
 use super::operand::{Arg, Checked, is_sink, literal};
 use super::{Check, Lowering};
-use crate::ir::{BarrierOp, Call, Callee, Mma, Op, Passed, Redux, Shuffle, Src, Vote};
-use crate::lower::data::pair;
+use crate::ir::{BarrierOp, Call, Callee, Mma, Op, Passed, Redux, Round, Shuffle, Src, Vote};
+use crate::lower::data::{pair, rounding};
 use crate::syntax::{Operand, OperandKind};
 use crate::types::Type;
 
@@ -291,6 +291,7 @@ impl<'a> Lowering<'a> {
             b: bt,
             c: ct,
             d,
+            round: rounding(&c.mods).unwrap_or(Round::Nearest),
             satfinite: c.has("satfinite"),
             xor: c.has("xor"),
             transposed: if volta {

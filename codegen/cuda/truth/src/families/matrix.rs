@@ -195,7 +195,8 @@ fn case(s: &Spelling, scale: Scale) -> Option<Case> {
         fill,
         judge: Judge::Product(shape),
     };
-    hlo_ptx::lower::module(&(header(90) + &case.text("k"))).ok()?;
+    // `.kind::f8f6f4` needs sm_120.
+    hlo_ptx::lower::module(&(header(120) + &case.text("k"))).ok()?;
     Some(case)
 }
 
