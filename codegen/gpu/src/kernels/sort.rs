@@ -1,16 +1,22 @@
 //! Stable sorts of lines by any comparator.
 //!
+//! What is known to be a strict weak order has one stable result, whatever the algorithm; other comparators, and lines with NaNs that do not compare, are
+//! sorted literally ([`literal`]).
+//!
 //! Chunks of a line are sorted by a bitonic network (Batcher 1968) in shared memory, on the positions of elements: of two that are compared, the later one comes
 //! first exactly if the comparator says that it is before the earlier one, so the order is total and the sort stable. Longer lines are then merged by merge path
 //! (Green, McColl and Bader 2012) through scratch memory, run by run. **Invariants:** a line that one block sorts is read whole before anything of it is
 //! written, and a longer one is read whole by the first launch and written by the last, so results may lie where operands lie; a comparator that is
 //! no strict weak order decides about the order alone: no access and no loop bound depends on its consistency.
 
+mod literal;
+
 use hlo::attrs::{AttrKey, Direction};
 use hlo::{ElementType, InstrId, Module, TypeClass};
 use hlo_codegen::Unsupported;
 use hlo_codegen::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
 use hlo_codegen::cpu::scalar::{self, Val};
+use hlo_codegen::runtime::native::{FloatOrder, SortKey, sort_keys};
 
 use super::applied::Applied;
 use super::threads::{block, max, min, search, strided, thread, warp_search};
@@ -658,12 +664,25 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
         arrays: 2 * count,
         scratch: 2 * count,
     };
+    let (from, to) = (area(0), area(count));
+    let Some(keys) = sort_keys(module, comparator, &types) else {
+        sorter.arrays += 1;
+        sorter.sort_literally(&mut kernel, &from, &to)?;
+        return Ok(kernel);
+    };
     if sorter.used_bytes() > MAX_COMPARED_BYTES {
         return Err(refuse("a comparator of more columns than shared memory has room for").into());
     }
-    if len > i64::from(sorter.max_slots()) {
+    let partial: Vec<SortKey> = keys.into_iter().filter(|k| k.floats == FloatOrder::Partial).collect();
+    if len > i64::from(sorter.max_slots()) || !partial.is_empty() {
         sorter.arrays += 1;
     }
-    sorter.sort(&mut kernel, &area(0), &area(count), 0)?;
+    if partial.is_empty() {
+        sorter.sort(&mut kernel, &from, &to, 0)?;
+        return Ok(kernel);
+    }
+    let apart = sorter.sort_apart(&mut kernel, &partial, &from, 0)?;
+    sorter.sort(&mut kernel, &from, &to, apart.end)?;
+    sorter.put_back(&mut kernel, &apart, &to)?;
     Ok(kernel)
 }
