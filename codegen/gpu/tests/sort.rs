@@ -31,6 +31,47 @@ fn lengths_around_blocks() {
 }
 
 #[test]
+fn lines_by_digits() {
+    // Around tiles of 2048, from 4096 elements a pass on.
+    for len in [16383, 16384, 16385, 18431, 18433] {
+        check(&pairs("s32", &len.to_string(), 0, true), EXACT);
+    }
+    let program = check(&pairs("s32", "2,16500", 1, true), EXACT);
+    assert!(program.ptx.concat().contains("_distribute"), "not by digits");
+    check(&pairs("f32", "16500,2", 0, true), EXACT);
+    for ty in ["s8", "u8", "s16", "u16", "bf16", "f16", "f8e4m3fn", "f8e5m2fnuz", "f8e8m0fnu"] {
+        for less in ["LT", "GT"] {
+            let total = if ty.contains('f') { ", type=TOTALORDER" } else { "" };
+            check(
+                &sort(ty, "8200", 0, &format!("ROOT l = pred[] compare(a, b), direction={less}{total}")),
+                EXACT,
+            );
+        }
+    }
+    for ty in ["s64", "u64", "f64"] {
+        check(&sort(ty, "32800", 0, LESS), EXACT);
+    }
+    check_on(&sort("u32", "17000", 0, LESS), Arch::Sm75, EXACT, 2);
+}
+
+#[test]
+fn floats_by_digits() {
+    let total = "ROOT l = pred[] compare(a, b), direction=GT, type=TOTALORDER";
+    // What JAX compares: NaNs are one and largest, and the zeros one.
+    let merged = "n = f32[] constant(nan)\n  z = f32[] constant(0)\n  e0 = pred[] compare(a, z), direction=EQ\n  e1 = pred[] compare(b, z), direction=EQ\n  u0 = pred[] compare(a, a), direction=NE\n  u1 = pred[] compare(b, b), direction=NE\n  s0 = f32[] select(e0, z, a)\n  s1 = f32[] select(e1, z, b)\n  t0 = f32[] select(u0, n, s0)\n  t1 = f32[] select(u1, n, s1)\n  ROOT l = pred[] compare(t0, t1), direction=LT, type=TOTALORDER";
+    for less in [total, merged, LESS] {
+        check(&with_nans("f32", "16500", 0, less), EXACT);
+    }
+    // No NaN, and zeros of both signs, which are equal but for TOTALORDER.
+    for less in [total, merged, LESS] {
+        let text = with_nans("f32", "16500", 0, less)
+            .replace("divide(w, w)", "negate(w)")
+            .replace("constant(1)", "constant(-1)");
+        check(&text, EXACT);
+    }
+}
+
+#[test]
 fn dimensions() {
     for (dims, dimension) in [
         ("7,33", 0),
