@@ -15,7 +15,7 @@ use hlo_codegen::tape::index::{Affine, Index};
 use hlo_codegen::tape::{ALWAYS, Condition, GuardId, NodeId, Op, Tape};
 
 use super::applied::Applied;
-use super::sort::{Area, Order, Place, Sorter, aligned};
+use super::sort::{Area, Digits, Order, Place, Sorter, aligned};
 use super::threads::{block, thread};
 use super::{Unit, launch};
 use crate::code::{Code, load, store};
@@ -359,10 +359,9 @@ impl<'ctx, 'm> Emitter<'_, '_, 'ctx, 'm> {
         let (items, per_item) = if s.aligned { (s.batch, s.window) } else { (s.batch * s.window, 1) };
         let key = if s.elements < i64::from(u32::MAX) { ElementType::U32 } else { ElementType::U64 };
         let item = if items < i64::from(u32::MAX) { ElementType::U32 } else { ElementType::U64 };
-        let (key_prim, nowhere) = match key {
-            ElementType::U32 => (Prim::I32, u64::from(u32::MAX)),
-            _ => (Prim::I64, u64::MAX),
-        };
+        let key_prim = if key == ElementType::U32 { Prim::I32 } else { Prim::I64 };
+        // Behind all elements: keys have as few bits as can be.
+        let nowhere = s.elements.unsigned_abs();
         let scratch = self.arrays;
         let arrays = scratch + 1;
         let order = Order::First { descending: false };
@@ -373,6 +372,7 @@ impl<'ctx, 'm> Emitter<'_, '_, 'ctx, 'm> {
             symbol: &format!("{}_sort", self.symbol),
             types: &[key, item],
             order: &order,
+            digits: Some(Digits::unsigned(nowhere.ilog2() + 1)),
             lines: 1,
             arrays,
             scratch,

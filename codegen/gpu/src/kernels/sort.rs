@@ -1,17 +1,25 @@
 //! Stable sorts of lines by any comparator.
 //!
+//! What is known to be a strict weak order has one stable result, whatever the algorithm; other comparators, and lines with NaNs that do not compare, are
+//! sorted literally ([`literal`]).
+//!
 //! Chunks of a line are sorted by a bitonic network (Batcher 1968) in shared memory, on the positions of elements: of two that are compared, the later one comes
 //! first exactly if the comparator says that it is before the earlier one, so the order is total and the sort stable. Longer lines are then merged by merge path
-//! (Green, McColl and Bader 2012) through scratch memory, run by run. **Invariants:** a line that one block sorts is read whole before anything of it is
+//! (Green, McColl and Bader 2012) through scratch memory, run by run, or, by one key, sorted by its digits ([`radix`]). **Invariants:** a line that one block sorts is read whole before anything of it is
 //! written, and a longer one is read whole by the first launch and written by the last, so results may lie where operands lie; a comparator that is
 //! no strict weak order decides about the order alone: no access and no loop bound depends on its consistency.
+
+mod literal;
+mod radix;
 
 use hlo::attrs::{AttrKey, Direction};
 use hlo::{ElementType, InstrId, Module, TypeClass};
 use hlo_codegen::Unsupported;
 use hlo_codegen::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
 use hlo_codegen::cpu::scalar::{self, Val};
+use hlo_codegen::runtime::native::{FloatOrder, SortKey, sort_keys};
 
+pub(super) use self::radix::Digits;
 use super::applied::Applied;
 use super::threads::{block, max, min, search, strided, thread, warp_search};
 use super::{Unit, launch};
@@ -138,6 +146,8 @@ pub(super) struct Sorter<'a, 'u, 'ctx, 'm> {
     /// The columns' types.
     pub(super) types: &'a [ElementType],
     pub(super) order: &'a Order<'m>,
+    /// What long lines are sorted by the digits of, if that is as good.
+    pub(super) digits: Option<Digits>,
     /// How many lines there are.
     pub(super) lines: i64,
     /// Arrays that functions take, the scratch memory included.
@@ -197,6 +207,9 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         if from.len <= i64::from(slots) {
             let slots = u32::try_from(from.len).unwrap_or(1).next_power_of_two();
             return self.sort_chunks(kernel, "", from, to, slots, to.len);
+        }
+        if let Some(digits) = self.digits.filter(|d| to.len == from.len && d.suits(from.len)) {
+            return self.sort_digits(kernel, digits, from, to, offset);
         }
         let bytes = self.area_bytes(from.len);
         let areas = [self.area(from.len, offset), self.area(from.len, offset + bytes)];
@@ -654,16 +667,33 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
         symbol,
         types: &types,
         order: &order,
+        digits: None,
         lines: elements / len,
         arrays: 2 * count,
         scratch: 2 * count,
     };
+    let (from, to) = (area(0), area(count));
+    let Some(keys) = sort_keys(module, comparator, &types) else {
+        sorter.arrays += 1;
+        sorter.sort_literally(&mut kernel, &from, &to)?;
+        return Ok(kernel);
+    };
     if sorter.used_bytes() > MAX_COMPARED_BYTES {
         return Err(refuse("a comparator of more columns than shared memory has room for").into());
     }
-    if len > i64::from(sorter.max_slots()) {
+    if let [key] = keys[..] {
+        sorter.digits = Digits::of(key, types[key.operand]);
+    }
+    let partial: Vec<SortKey> = keys.into_iter().filter(|k| k.floats == FloatOrder::Partial).collect();
+    if len > i64::from(sorter.max_slots()) || !partial.is_empty() {
         sorter.arrays += 1;
     }
-    sorter.sort(&mut kernel, &area(0), &area(count), 0)?;
+    if partial.is_empty() {
+        sorter.sort(&mut kernel, &from, &to, 0)?;
+        return Ok(kernel);
+    }
+    let apart = sorter.sort_apart(&mut kernel, &partial, &from, 0)?;
+    sorter.sort(&mut kernel, &from, &to, apart.end)?;
+    sorter.put_back(&mut kernel, &apart, &to)?;
     Ok(kernel)
 }

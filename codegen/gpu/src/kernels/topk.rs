@@ -59,6 +59,7 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
         symbol,
         types: &[ty, ElementType::S32],
         order: &order,
+        digits: None,
         lines: elements / len,
         arrays: 3,
         scratch: 3,

@@ -29,6 +29,47 @@ fn lengths_around_blocks() {
 }
 
 #[test]
+fn lines_by_digits() {
+    // Around tiles of 2048, from 4096 elements a pass on.
+    for len in [16383, 16384, 16385, 18431, 18433] {
+        check(&pairs("s32", &len.to_string(), 0, true), EXACT);
+    }
+    let program = check(&pairs("s32", "2,16500", 1, true), EXACT);
+    assert!(program.ptx.concat().contains("_distribute"), "not by digits");
+    check(&pairs("f32", "16500,2", 0, true), EXACT);
+    for ty in ["s8", "u8", "s16", "u16", "bf16", "f16", "f8e4m3fn", "f8e5m2fnuz", "f8e8m0fnu"] {
+        for less in ["LT", "GT"] {
+            let total = if ty.contains('f') { ", type=TOTALORDER" } else { "" };
+            check(
+                &sort(ty, "8200", 0, &format!("ROOT l = pred[] compare(a, b), direction={less}{total}")),
+                EXACT,
+            );
+        }
+    }
+    for ty in ["s64", "u64", "f64"] {
+        check(&sort(ty, "32800", 0, LESS), EXACT);
+    }
+    check_on(&sort("u32", "17000", 0, LESS), Arch::Sm75, EXACT, 2);
+}
+
+#[test]
+fn floats_by_digits() {
+    let total = "ROOT l = pred[] compare(a, b), direction=GT, type=TOTALORDER";
+    // What JAX compares: NaNs are one and largest, and the zeros one.
+    let merged = "n = f32[] constant(nan)\n  z = f32[] constant(0)\n  e0 = pred[] compare(a, z), direction=EQ\n  e1 = pred[] compare(b, z), direction=EQ\n  u0 = pred[] compare(a, a), direction=NE\n  u1 = pred[] compare(b, b), direction=NE\n  s0 = f32[] select(e0, z, a)\n  s1 = f32[] select(e1, z, b)\n  t0 = f32[] select(u0, n, s0)\n  t1 = f32[] select(u1, n, s1)\n  ROOT l = pred[] compare(t0, t1), direction=LT, type=TOTALORDER";
+    for less in [total, merged, LESS] {
+        check(&with_nans("f32", "16500", 0, less), EXACT);
+    }
+    // No NaN, and zeros of both signs, which are equal but for TOTALORDER.
+    for less in [total, merged, LESS] {
+        let text = with_nans("f32", "16500", 0, less)
+            .replace("divide(w, w)", "negate(w)")
+            .replace("constant(1)", "constant(-1)");
+        check(&text, EXACT);
+    }
+}
+
+#[test]
 fn dimensions() {
     for (dims, dimension) in [
         ("7,33", 0),
@@ -66,14 +107,49 @@ fn several_keys() {
     check_on(&text(4500), Arch::Sm80, EXACT, 3);
 }
 
+/// Positions sorted by a column that they index: NaNs, infinities, zeros of both signs and numbers, in some order.
+fn with_nans(ty: &str, dims: &str, dimension: i64, less: &str) -> String {
+    format!(
+        "HloModule m\nless {{\n  a = {ty}[] parameter(0)\n  b = {ty}[] parameter(1)\n  i = s32[] parameter(2)\n  j = s32[] parameter(3)\n  {less}\n}}\nENTRY e {{\n  n = {ty}[{dims}] parameter(0)\n  z = {ty}[{dims}] parameter(1)\n  r = {ty}[{dims}] parameter(2)\n  one = {ty}[] constant(1)\n  ones = {ty}[{dims}] broadcast(one), dimensions={{}}\n  big = pred[{dims}] compare(r, ones), direction=GT\n  w = {ty}[{dims}] subtract(z, z)\n  nan = {ty}[{dims}] divide(w, w)\n  x = {ty}[{dims}] select(big, nan, n)\n  i = s32[{dims}] iota(), iota_dimension={dimension}\n  ROOT s = ({ty}[{dims}], s32[{dims}]) sort(x, i), dimensions={{{dimension}}}, to_apply=less\n}}\n"
+    )
+}
+
 #[test]
-fn comparators_that_are_no_order_end() {
-    for n in [500, 5000] {
-        let text = sort("s32", &n.to_string(), 0, "ROOT l = pred[] compare(a, b), direction=NE");
-        let module = support::parse(&text);
-        let program = support::compiled(&module, Arch::Sm90);
-        support::interpreted(&program, &support::arguments(&module, 1));
+fn comparators_that_are_no_order() {
+    for less in ["direction=NE", "direction=GE", "direction=LE"] {
+        for n in [1, 2, 3, 64, 500, 5000] {
+            check(&sort("s32", &n.to_string(), 0, &format!("ROOT l = pred[] compare(a, b), {less}")), EXACT);
+        }
+        check(&sort("f32", "5,9,3", 1, &format!("ROOT l = pred[] compare(a, b), {less}")), EXACT);
     }
+    check(&sort("u8", "3,70", 1, "ROOT l = pred[] constant(true)"), EXACT);
+}
+
+#[test]
+fn nans_that_do_not_compare() {
+    for less in ["ROOT l = pred[] compare(a, b), direction=LT", "ROOT l = pred[] compare(b, a), direction=LT"]
+    {
+        for (dims, dimension) in
+            [("3", 0), ("40", 0), ("9,5", 1), ("9,5", 0), ("4097", 0), ("2,5000", 1), ("3,8200,2", 1)]
+        {
+            check(&with_nans("f32", dims, dimension, less), EXACT);
+        }
+    }
+    for ty in ["f16", "bf16", "f64", "f8e5m2"] {
+        check(&with_nans(ty, "300", 0, LESS), EXACT);
+    }
+    // Some lines without a NaN: one of 17 numbers is above 1.9.
+    let few = with_nans("f32", "40,12", 1, LESS).replace("constant(1)", "constant(1.9)");
+    check(&few, EXACT);
+}
+
+#[test]
+fn operands_that_results_replace() {
+    let text = with_nans("f32", "6,50", 1, LESS).replace(
+        "x = f32[6,50] select(big, nan, n)",
+        "y = f32[6,50] select(big, nan, n)\n  x = f32[6,50] add(y, y)",
+    );
+    check(&text, EXACT);
 }
 
 #[test]

@@ -28,6 +28,8 @@ mod workspace;
 
 use std::sync::Arc;
 
+pub use self::sort::{FloatOrder, Part, SortKey, sort_keys};
+
 use hlo::{ComputationId, InstrId, Module, Opcode};
 
 use crate::Unsupported;

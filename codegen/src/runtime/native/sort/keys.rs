@@ -14,7 +14,7 @@ use crate::runtime::native::simd::{self, Work};
 
 /// What floats compare by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::runtime::native) enum FloatOrder {
+pub enum FloatOrder {
     /// `<` of IEEE 754: nothing is less or greater than a NaN, and the zeros are equal.
     Partial,
     /// -NaN < -inf < ... < -0 < +0 < ... < +inf < +NaN.
@@ -25,10 +25,26 @@ pub(in crate::runtime::native) enum FloatOrder {
 
 /// Which part of an element is compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Part {
+pub enum Part {
+    /// All of it.
     Whole,
+    /// The real part of a complex number.
     Real,
+    /// Its imaginary part.
     Imag,
+}
+
+/// One key that a comparator orders rows by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SortKey {
+    /// The operand of the sort.
+    pub operand: usize,
+    /// The part of its elements.
+    pub part: Part,
+    /// Larger ones first.
+    pub descending: bool,
+    /// How floats compare; integers are [`FloatOrder::Total`].
+    pub floats: FloatOrder,
 }
 
 /// How the raw bits of a key become an unsigned integer that compares as the key does.
@@ -84,6 +100,16 @@ impl<T: Copy, F: Fn(u64) -> T> Work for Row<'_, T, F> {
 }
 
 impl Key {
+    /// What it orders by.
+    pub(super) fn described(&self) -> SortKey {
+        let part = match (self.parts, self.part) {
+            (1, _) => Part::Whole,
+            (_, 0) => Part::Real,
+            (_, _) => Part::Imag,
+        };
+        SortKey { operand: self.operand, part, descending: self.descending, floats: self.floats }
+    }
+
     /// Whether NaNs, if it has any, have a place in its order.
     pub(super) fn orders_nans(&self) -> bool {
         self.floats != FloatOrder::Partial

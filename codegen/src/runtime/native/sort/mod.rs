@@ -30,7 +30,8 @@ use super::{Call, Operation, Sent};
 use crate::Unsupported;
 
 pub(super) use self::counts::known;
-pub(super) use self::keys::{FloatOrder, Key};
+pub(super) use self::keys::Key;
+pub use self::keys::{FloatOrder, Part, SortKey};
 
 /// Neighbouring lines whose elements are interleaved in memory and are handled together.
 const NEIGHBOURS: usize = 16;
@@ -51,6 +52,13 @@ struct Operand {
     bytes: usize,
     /// It counts along the sorted dimension.
     counts: bool,
+}
+
+/// The keys that a comparator of rows of these types orders by, the first one first; `None`: it is not known to be such an order. With
+/// [`FloatOrder::Partial`] it is a strict weak order only of rows whose key is no NaN.
+pub fn sort_keys(module: &Module, comparator: ComputationId, types: &[ElementType]) -> Option<Vec<SortKey>> {
+    let keys = Scalars::of(module, comparator).and_then(|s| keys::of_comparator(&s, types))?;
+    Some(keys.iter().map(Key::described).collect())
 }
 
 /// Whether a comparator of rows of these types is a strict weak order whatever they hold: any stable sort then gives the same rows.
