@@ -226,13 +226,6 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         Ok(all)
     }
 
-    /// An element of an array.
-    pub(crate) fn load(&mut self, array: u32, at: &Affine) -> Result<Val<'ctx>> {
-        let ty = self.tape.arrays[array as usize].shape.element_type;
-        let address = self.address(array, at)?;
-        load(&self.e, ty, address)
-    }
-
     /// Stores an element of an array.
     pub(crate) fn store(&mut self, value: &Val<'ctx>, array: u32, at: &Affine) -> Result<()> {
         let address = self.address(array, at)?;
@@ -481,11 +474,11 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
     pub(crate) fn is_vector(&self, array: u32, at: &Affine, count: u64) -> bool {
         let of = &self.tape.arrays[array as usize];
         let bytes = of.shape.element_type.storage_bytes() as u64;
-        let aligned = |n: i64| n.unsigned_abs() % count == 0;
+        let aligned = |n: i64| n.unsigned_abs().is_multiple_of(count);
         count > 1
             && count.is_power_of_two()
             && bytes * count <= ACCESS_BYTES
-            && (of.offset % (bytes * count)) == 0
+            && of.offset.is_multiple_of(bytes * count)
             && aligned(self.multiple_of_terms(at))
             && aligned(at.constant)
     }
@@ -559,7 +552,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         for (lane, value) in (0..).zip(values) {
             let stored = value.to_storage(&e)?;
             let [stored] = stored[..] else { return Err(Error::Llvm("a vector of pairs".into())) };
-            let so_far = all.map_or_else(|| wide.poison(e.prim_of(stored)), |all| all);
+            let so_far = all.unwrap_or_else(|| wide.poison(e.prim_of(stored)));
             all = Some(e.insert(so_far, stored, lane)?);
         }
         let Some(all) = all else { return Ok(()) };

@@ -55,7 +55,7 @@ impl Compilation {
         }
         for stage in kernels.iter().flat_map(|k| &k.stages) {
             let Stage::Launch(launch) = stage else { continue };
-            if !symbols.get(&launch.symbol).is_some_and(|&at| at < ptx.len()) {
+            if symbols.get(&launch.symbol).is_none_or(|&at| at >= ptx.len()) {
                 return Err(defect(format!("there is no kernel function `{}`", launch.symbol)));
             }
         }
