@@ -27,6 +27,18 @@ fn elements() {
 }
 
 #[test]
+fn updates_by_digits() {
+    // Indices are from -8 to 8: some outside of either end.
+    for (operand, n) in [("7", 8192), ("8", 8193), ("300", 10_241)] {
+        let (indices, updates) = (format!("{n},1"), n.to_string());
+        let program =
+            check(&scatter("f32", [operand, &indices, &updates], ELEMENTS, "subtract(b, a)"), EXACT);
+        assert!(program.ptx.concat().contains("_distribute"), "not by digits");
+    }
+    check(&scatter("f32", ["70000,2", "12300,1", "12300,2"], ROWS, "add(a, b)"), EXACT);
+}
+
+#[test]
 fn combiners_of_integers() {
     for ty in ["s32", "u32", "s64", "u64", "s8", "u16", "pred"] {
         for f in [
