@@ -1,6 +1,5 @@
 //! Sorts and top-k: types, dimensions, comparators, lengths around what a block sorts.
 
-use crate::support;
 use crate::support::{EXACT, check, check_on};
 use hlo_gpu::arch::Arch;
 

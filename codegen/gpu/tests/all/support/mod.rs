@@ -13,13 +13,13 @@ use hlo_gpu::run::{self, Limits};
 
 /// How far a float may be from the reference, relative to the greatest magnitude of the array it is in.
 #[derive(Clone, Copy, Debug)]
-pub struct Tolerance(pub f64);
+pub(crate) struct Tolerance(pub(crate) f64);
 
 /// All bits.
-pub const EXACT: Tolerance = Tolerance(0.0);
+pub(crate) const EXACT: Tolerance = Tolerance(0.0);
 
 /// A program of this text. Panics if it is none.
-pub fn parse(text: &str) -> Module {
+pub(crate) fn parse(text: &str) -> Module {
     let parsed = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default());
     let module = parsed.module.unwrap_or_else(|| panic!("{:?}\n{text}", parsed.diagnostics));
     let problems = hlo::verify::verify(&module);
@@ -28,18 +28,18 @@ pub fn parse(text: &str) -> Module {
 }
 
 /// Compiles a program.
-pub fn compiled(module: &Module, arch: Arch) -> Program {
+pub(crate) fn compiled(module: &Module, arch: Arch) -> Program {
     compiled_with(module, &Options { arch, ..Options::default() })
 }
 
 /// Compiles a program as options say.
-pub fn compiled_with(module: &Module, options: &Options) -> Program {
+pub(crate) fn compiled_with(module: &Module, options: &Options) -> Program {
     let compilation = compile::compile(module, options).unwrap_or_else(|e| panic!("{e}"));
     compilation.assemble(true).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Numbers of a linear congruential generator.
-pub struct Numbers(pub u64);
+pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
     fn next(&mut self) -> u64 {
@@ -48,7 +48,7 @@ impl Numbers {
     }
 
     /// An array of small numbers: floats in [-2, 2], integers in [-8, 8] or [0, 16], all of those of a byte.
-    pub fn array(&mut self, shape: &ArrayShape) -> ArrayLiteral {
+    pub(crate) fn array(&mut self, shape: &ArrayShape) -> ArrayLiteral {
         let n = shape.elements();
         let ty = shape.element_type;
         let mut float = || (self.next() % 4097) as f64 / 1024.0 - 2.0;
@@ -72,7 +72,7 @@ impl Numbers {
 }
 
 /// Arguments for a program's parameters, all of them arrays.
-pub fn arguments(module: &Module, seed: u64) -> Vec<Literal> {
+pub(crate) fn arguments(module: &Module, seed: u64) -> Vec<Literal> {
     let mut numbers = Numbers(seed);
     let shape = module.program_shape(module.entry()).unwrap();
     let one = |s: &Shape| Literal::Array(numbers.array(s.expect_array()));
@@ -80,7 +80,7 @@ pub fn arguments(module: &Module, seed: u64) -> Vec<Literal> {
 }
 
 /// Runs a program in the interpreter of PTX. Panics with what the checker reports.
-pub fn interpreted(program: &Program, arguments: &[Literal]) -> Vec<ArrayLiteral> {
+pub(crate) fn interpreted(program: &Program, arguments: &[Literal]) -> Vec<ArrayLiteral> {
     let modules = Modules::new(program).unwrap_or_else(|e| panic!("{e}\n{}", program.ptx.join("\n")));
     let mut device = Interpreted::new(program, modules, hlo_ptx::Options::default(), 1 << 32);
     let arguments: Vec<&Literal> = arguments.iter().collect();
@@ -101,7 +101,7 @@ fn floats(buffer: &Buffer) -> Option<Vec<f64>> {
 }
 
 /// Panics if arrays differ: floats by more than a tolerance, others at all.
-pub fn assert_close(got: &ArrayLiteral, expected: &ArrayLiteral, tolerance: Tolerance, what: &str) {
+pub(crate) fn assert_close(got: &ArrayLiteral, expected: &ArrayLiteral, tolerance: Tolerance, what: &str) {
     assert_eq!(got.dims, expected.dims, "{what}");
     if bytes_of(&got.buffer) == bytes_of(&expected.buffer) {
         return;
@@ -118,12 +118,12 @@ pub fn assert_close(got: &ArrayLiteral, expected: &ArrayLiteral, tolerance: Tole
 }
 
 /// Compiles a program for an architecture, runs it on arguments of a seed, and compares with the interpreter. Gives the program.
-pub fn check_on(text: &str, arch: Arch, tolerance: Tolerance, seed: u64) -> Program {
+pub(crate) fn check_on(text: &str, arch: Arch, tolerance: Tolerance, seed: u64) -> Program {
     check_with(text, &Options { arch, ..Options::default() }, tolerance, seed)
 }
 
 /// [`check_on`] of a program that is compiled as options say.
-pub fn check_with(text: &str, options: &Options, tolerance: Tolerance, seed: u64) -> Program {
+pub(crate) fn check_with(text: &str, options: &Options, tolerance: Tolerance, seed: u64) -> Program {
     let module = parse(text);
     let arguments = arguments(&module, seed);
     let expected = hlo_interp::Interpreter::new(&module, hlo_interp::Options::default())
@@ -142,6 +142,6 @@ pub fn check_with(text: &str, options: &Options, tolerance: Tolerance, seed: u64
 }
 
 /// [`check_on`] an H100.
-pub fn check(text: &str, tolerance: Tolerance) -> Program {
+pub(crate) fn check(text: &str, tolerance: Tolerance) -> Program {
     check_on(text, Arch::Sm90, tolerance, 1)
 }
