@@ -60,7 +60,7 @@ impl Numbers {
             ElementType::S32 => Buffer::S32((0..n).map(|_| (self.next() % 17) as i32 - 8).collect()),
             ElementType::S8 => Buffer::S8((0..n).map(|_| self.next() as i8).collect()),
             ElementType::U8 => Buffer::U8((0..n).map(|_| self.next() as u8).collect()),
-            ElementType::Pred => Buffer::Pred((0..n).map(|_| self.next() % 2 == 0).collect()),
+            ElementType::Pred => Buffer::Pred((0..n).map(|_| self.next().is_multiple_of(2)).collect()),
             other => {
                 let bytes = usize::try_from(array_bytes(shape).unwrap()).unwrap();
                 let bytes: Vec<u8> = (0..bytes).map(|_| self.next() as u8 & 15).collect();
