@@ -17,7 +17,7 @@ use crate::program::Program;
 use crate::run_time_sizes::RunTimeSizes;
 
 /// The buffers of modules with more instructions are not checked.
-const MAX_CHECKED_INSTRUCTIONS: usize = 5_000;
+pub const MAX_CHECKED_INSTRUCTIONS: usize = 5_000;
 
 /// In place of a kernel that nothing launches.
 const NO_KERNEL: Kernel = Kernel { name: String::new(), phases: Vec::new(), scratch: 0, iterates: false };
@@ -164,8 +164,8 @@ impl Compilation {
     }
 }
 
-/// An array leaf of a constant.
-fn constant(module: &Module, id: InstrId, leaf: usize) -> Result<Arc<hlo::Literal>, Unsupported> {
+/// An array leaf of a constant. Errors: its value is not in the text.
+pub fn constant(module: &Module, id: InstrId, leaf: usize) -> Result<Arc<hlo::Literal>, Unsupported> {
     let missing = || Unsupported::new(module, id, "a constant whose value is not in the text");
     let literal = crate::passes::facts::literal(module, id).ok_or_else(missing)?;
     if literal.as_array().is_some() {

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use hlo::ElementType;
 use hlo::elementwise::Binary;
-use hlo::{ElementType, with_buffer};
-use hlo_codegen::cpu::llvm::Space;
 use hlo_codegen::cpu::llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
 use hlo_codegen::cpu::scalar::{self, Val};
-use hlo_codegen::tape::index::{Affine, AtomId, Def, gcd};
+use hlo_codegen::runtime::raw::bytes_of;
+use hlo_codegen::tape::index::{Affine, AtomId, Def};
 use hlo_codegen::tape::{ALWAYS, GuardId, NodeId, Op, Tape};
 use rustc_hash::FxHashMap;
 
@@ -141,7 +141,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
             }
             Def::Value(node) => {
                 let value = self.value(*node)?;
-                clamped(&e, &value, prim, atom.low, atom.high)?
+                scalar::clamped_index(&e, &value, prim, atom.low, atom.high)?
             }
         };
         self.known.atoms.insert(id, value);
@@ -454,22 +454,6 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         Val::of_storage(&e, ty, &stored)
     }
 
-    /// What the number of an element is a multiple of, but for its constant; 0 is a multiple of everything.
-    fn multiple_of_terms(&self, x: &Affine) -> i64 {
-        let of = |&(a, f): &(AtomId, i64)| {
-            let of = match &self.tape.space.atom(a).def {
-                Def::Var(_) | Def::Value(_) => 1,
-                Def::Div(y, d) => match self.multiple_of_terms(y) {
-                    multiple if multiple % d == 0 => gcd(multiple / d, y.constant.div_euclid(*d)),
-                    _ => 1,
-                },
-                Def::Mod(y, d) => gcd(gcd(self.multiple_of_terms(y), *d), y.constant),
-            };
-            f.saturating_mul(of)
-        };
-        x.terms.iter().map(of).fold(0, gcd)
-    }
-
     /// Whether the element of this number, and the `count - 1` behind it, are one aligned access of an array.
     pub(crate) fn is_vector(&self, array: u32, at: &Affine, count: u64) -> bool {
         let of = &self.tape.arrays[array as usize];
@@ -479,7 +463,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
             && count.is_power_of_two()
             && bytes * count <= ACCESS_BYTES
             && of.offset.is_multiple_of(bytes * count)
-            && aligned(self.multiple_of_terms(at))
+            && aligned(self.tape.space.multiple_of_terms(at, &|_| 1))
             && aligned(at.constant)
     }
 
@@ -577,32 +561,6 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
     }
 }
 
-/// An integer of any type as one of another width, clamped to a range that fits that.
-pub(crate) fn clamped<'ctx>(
-    e: &Emit<'_, 'ctx>,
-    x: &Val<'ctx>,
-    to: Prim,
-    low: i64,
-    high: i64,
-) -> Result<Value<'ctx>> {
-    let signed = x.ty().is_signed_integer();
-    let value = x.registers()[0];
-    let prim = Prim::int(e.prim_of(value).bits().max(to.bits()));
-    let mut value = e.resize(value, prim, signed)?;
-    // Unsigned numbers beyond the signed range are above every bound.
-    let (less, more) = match signed {
-        true => (IntPredicate::SLT, IntPredicate::SGT),
-        false => (IntPredicate::ULT, IntPredicate::UGT),
-    };
-    if signed || low > 0 {
-        let low = e.int(prim, low.cast_unsigned());
-        value = e.select(e.icmp(less, value, low)?, low, value)?;
-    }
-    let high = e.int(prim, high.cast_unsigned());
-    value = e.select(e.icmp(more, value, high)?, high, value)?;
-    e.resize(value, to, true)
-}
-
 /// What each part of an element is in memory, and how many parts there are.
 pub(crate) fn storage(ty: ElementType) -> (Prim, u32) {
     (scalar::storage(ty), 1 + u32::from(ty.is_complex()))
@@ -659,14 +617,7 @@ pub(crate) fn store<'ctx>(e: &Emit<'_, 'ctx>, value: &Val<'ctx>, address: Value<
 
 /// The elements of a constant, in global memory.
 fn global<'ctx>(e: &Emit<'_, 'ctx>, buffer: &hlo::Buffer) -> Result<Value<'ctx>> {
-    let ty = buffer.element_type();
-    let size = ty.storage_bytes();
-    // Narrow signed integers are extended in memory.
-    let unused = if ty.is_signed_integer() { 128 - ty.bits() } else { 0 };
-    let bytes: Vec<u64> = with_buffer!(buffer, v => v.iter().flat_map(|&x| {
-        let bits = (hlo::Bits::bits(x) << unused).cast_signed() >> unused;
-        bits.to_le_bytes().into_iter().take(size).map(u64::from)
-    }).collect());
-    let name = format!("constant.{}.{}", Space::Global as u8, e.module.get_globals().count());
+    let bytes: Vec<u64> = bytes_of(buffer).iter().map(|&byte| u64::from(byte)).collect();
+    let name = format!("constant.{}", e.module.get_globals().count());
     Ok(e.constant_table(&name, Prim::I8, &bytes)?.into())
 }

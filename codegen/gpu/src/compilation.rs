@@ -6,12 +6,11 @@
 
 use std::sync::Arc;
 
-use hlo::{InstrId, Literal, Module, Shape};
+use hlo::{InstrId, Module, Shape};
+use hlo_codegen::CompileError;
 use hlo_codegen::buffers::{self, Questions};
-use hlo_codegen::compilation::AssembleError;
-use hlo_codegen::passes::facts;
+use hlo_codegen::compilation::{AssembleError, MAX_CHECKED_INSTRUCTIONS, constant};
 use hlo_codegen::run_time_sizes::RunTimeSizes;
-use hlo_codegen::{CompileError, Unsupported};
 use rustc_hash::FxHashMap;
 
 use crate::arch::Arch;
@@ -19,9 +18,6 @@ use crate::kernel::{Kernel, Stage};
 use crate::lower::Lowered;
 use crate::plan;
 use crate::program::Program;
-
-/// The buffers of modules with more instructions are not checked.
-const MAX_CHECKED_INSTRUCTIONS: usize = 5_000;
 
 /// A compiled program before its buffers are assigned.
 #[derive(Debug)]
@@ -88,15 +84,4 @@ impl Compilation {
             run_time_sizes,
         })
     }
-}
-
-/// An array leaf of a constant.
-fn constant(module: &Module, id: InstrId, leaf: usize) -> Result<Arc<Literal>, Unsupported> {
-    let missing = || Unsupported::new(module, id, "a constant whose value is not in the text");
-    let literal = facts::literal(module, id).ok_or_else(missing)?;
-    if literal.as_array().is_some() {
-        return Ok(Arc::clone(literal));
-    }
-    let array = literal.arrays().get(leaf).map(|&a| a.clone()).ok_or_else(missing)?;
-    Ok(Arc::new(Literal::Array(array)))
 }

@@ -1,17 +1,15 @@
 //! How each instruction of a fused and scheduled module is executed on a GPU. No LLVM here: what is loaded from a file is decided on again.
 
 use hlo::attrs::{AttrKey, FusionKind};
-use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode, Shape};
+use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode};
 use hlo_codegen::Unsupported;
 use hlo_codegen::buffers::control_computations;
+use hlo_codegen::plan::lower::{MAX_DEPTH, check_shapes};
 use hlo_codegen::program::array_bytes;
 use hlo_interp::custom_call::Call;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::one_device;
-
-/// How deep loops and branches may nest.
-const MAX_DEPTH: usize = 200;
 
 /// The family of kernels that executes an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -69,24 +67,6 @@ pub enum Lowering {
     Conditional,
     /// By running what it calls.
     Call,
-}
-
-/// Refuses values that have no place in memory, or whose size is not known before the program runs.
-fn check_shapes(module: &Module, id: InstrId) -> Result<(), Unsupported> {
-    let mut problem = None;
-    module.instr(id).shape.for_each_leaf(&mut |leaf| {
-        let found = match leaf {
-            Shape::Array(a) if a.is_dynamic() => Some("an array whose size is known only at run time"),
-            Shape::Array(a) if array_bytes(a).is_none() => Some("an array larger than memory can be"),
-            Shape::Buffer(_) => Some("a mutable buffer"),
-            Shape::Array(_) | Shape::Token | Shape::Opaque | Shape::Tuple(_) => None,
-        };
-        problem = problem.or(found);
-    });
-    match problem {
-        Some(problem) => Err(Unsupported::new(module, id, problem)),
-        None => Ok(()),
-    }
 }
 
 /// Decides how an instruction is executed. Errors: nothing executes it.

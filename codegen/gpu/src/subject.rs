@@ -3,7 +3,7 @@
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, InstrId, Module, Opcode};
 use hlo_codegen::Unsupported;
-use hlo_codegen::tape::{Bound, Tape, array_leaves};
+use hlo_codegen::tape::{Bound, Tape, array_leaves, leaf_root};
 
 /// An array leaf of the result.
 #[derive(Clone, Debug)]
@@ -71,25 +71,4 @@ impl Subject<'_> {
     pub(crate) fn reads(&self) -> u32 {
         self.arrays - self.roots.len() as u32
     }
-}
-
-/// The instruction that a leaf of a root is, through tuples.
-pub(crate) fn leaf_root(module: &Module, root: InstrId, leaf: u32) -> (InstrId, u32) {
-    let (mut at, mut leaf) = (root, leaf);
-    while module.instr(at).opcode == Opcode::Tuple {
-        let mut next = None;
-        for &o in module.instr(at).operands() {
-            let n = array_leaves(&module.instr(o).shape).count() as u32;
-            if leaf < n {
-                next = Some(o);
-                break;
-            }
-            leaf -= n;
-        }
-        match next {
-            Some(o) => at = o,
-            None => break,
-        }
-    }
-    (at, leaf)
 }

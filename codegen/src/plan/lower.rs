@@ -16,7 +16,7 @@ use crate::runtime::arena::ALIGNMENT;
 use crate::runtime::native::Native;
 
 /// How deep loops and branches may nest.
-const MAX_DEPTH: usize = 200;
+pub const MAX_DEPTH: usize = 200;
 
 /// How an instruction is executed.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ pub fn decide(module: &Module, id: InstrId, fallback: bool) -> Result<Lowering, 
 }
 
 /// Refuses values that have no place in memory, or whose size is not known before the program runs.
-fn check_shapes(module: &Module, id: InstrId) -> Result<(), Unsupported> {
+pub fn check_shapes(module: &Module, id: InstrId) -> Result<(), Unsupported> {
     let mut problem = None;
     module.instr(id).shape.for_each_leaf(&mut |leaf| {
         let found = match leaf {

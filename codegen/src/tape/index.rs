@@ -239,6 +239,23 @@ impl Space {
         }
     }
 
+    /// What a number without its constant is a multiple of, where loop variables are multiples of what `of` says; 0 is a multiple of everything.
+    pub fn multiple_of_terms(&self, x: &Affine, of: &dyn Fn(u32) -> i64) -> i64 {
+        let term = |&(a, f): &(AtomId, i64)| {
+            let atom = match &self.atom(a).def {
+                Def::Var(v) => of(*v),
+                Def::Div(y, d) => match self.multiple_of_terms(y, of) {
+                    multiple if multiple % d == 0 => gcd(multiple / d, y.constant.div_euclid(*d)),
+                    _ => 1,
+                },
+                Def::Mod(y, d) => gcd(gcd(self.multiple_of_terms(y, of), *d), y.constant),
+                Def::Value(_) => 1,
+            };
+            f.saturating_mul(atom)
+        };
+        x.terms.iter().map(term).fold(0, gcd)
+    }
+
     /// The part of a number that a divisor does not divide (never negative), and the quotient of the rest.
     fn parted(&self, x: &Affine, d: i64) -> (Affine, Affine) {
         let (mut rest, mut quotient) = (Affine::default(), Affine::default());

@@ -555,6 +555,27 @@ impl<'m> Tape<'m> {
     }
 }
 
+/// The instruction that a leaf of a root is, through tuples.
+pub fn leaf_root(module: &Module, root: InstrId, leaf: u32) -> (InstrId, u32) {
+    let (mut at, mut leaf) = (root, leaf);
+    while module.instr(at).opcode == Opcode::Tuple {
+        let mut next = None;
+        for &o in module.instr(at).operands() {
+            let n = array_leaves(&module.instr(o).shape).count() as u32;
+            if leaf < n {
+                next = Some(o);
+                break;
+            }
+            leaf -= n;
+        }
+        match next {
+            Some(o) => at = o,
+            None => break,
+        }
+    }
+    (at, leaf)
+}
+
 /// The first leaf, among those of the operand, of a `get-tuple-element`.
 pub fn first_leaf(module: &Module, id: InstrId) -> u32 {
     let instr = module.instr(id);

@@ -10,15 +10,12 @@ use hlo_codegen::tape::index::{Affine, Index};
 use hlo_codegen::tape::{NodeId, Tape};
 
 use super::{Unit, launch};
-use crate::code::Code;
+use crate::code::{ACCESS_BYTES, Code};
 use crate::kernel::{Argument, Kernel, Stage};
 use crate::subject::{Root, Subject};
 
 /// Threads of a block.
 const THREADS: u32 = 256;
-
-/// Bytes of the widest access.
-const ACCESS_BYTES: i64 = 16;
 
 /// The most nodes of the tape that a thread computes for several elements.
 const MAX_NODES: usize = 4096;
@@ -133,7 +130,7 @@ fn emit_space(
     let widest = space.roots.iter().map(|(r, _)| r.shape.element_type.storage_bytes() as i64).max();
     let figures = unit.arch.figures();
     let resident = i64::from(figures.multiprocessors) * i64::from(figures.resident_threads);
-    let mut per_thread = (ACCESS_BYTES / widest.unwrap_or(1)).clamp(1, 8);
+    let mut per_thread = (ACCESS_BYTES.cast_signed() / widest.unwrap_or(1)).clamp(1, 8);
     while per_thread > 1 && (elements % per_thread != 0 || elements / per_thread < resident) {
         per_thread /= 2;
     }

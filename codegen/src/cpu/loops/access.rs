@@ -1,6 +1,6 @@
 //! Loads and stores of elements: one, or one a lane, consecutive, strided or anywhere.
 
-use hlo::{Buffer, ElementType, with_buffer};
+use hlo::{Buffer, ElementType};
 use inkwell::module::Linkage;
 use smallvec::SmallVec;
 
@@ -8,6 +8,7 @@ use super::code::Spread;
 use crate::cpu::llvm::{Emit, Error, Prim, Result, Value};
 use crate::cpu::scalar::{self, Val};
 use crate::passes::facts::NEAR_REGISTERS;
+use crate::runtime::raw::bytes_of;
 
 /// What each part of an element is in memory, and how many parts there are.
 pub(super) fn storage(ty: ElementType) -> (Prim, u32) {
@@ -436,15 +437,7 @@ pub(super) fn load_columns<'ctx>(
 
 /// The address of a read-only array in the object code.
 pub(super) fn global<'ctx>(e: &Emit<'_, 'ctx>, buffer: &Buffer) -> Result<Value<'ctx>> {
-    let ty = buffer.element_type();
-    let size = ty.storage_bytes();
-    // Narrow signed integers are extended in memory.
-    let unused = if ty.is_signed_integer() { 128 - ty.bits() } else { 0 };
-    let bytes: Vec<u8> = with_buffer!(buffer, v => v.iter().flat_map(|&x| {
-        let bits = (hlo::Bits::bits(x) << unused).cast_signed() >> unused;
-        bits.to_le_bytes().into_iter().take(size)
-    }).collect());
-    let data = e.context.const_string(&bytes, false);
+    let data = e.context.const_string(bytes_of(buffer), false);
     let global = e.module.add_global(data.get_type(), None, "constant");
     global.set_initializer(&data);
     global.set_constant(true);

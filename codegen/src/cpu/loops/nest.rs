@@ -21,7 +21,7 @@ use crate::cpu::llvm::{IntPredicate, REGISTER, Result, Target, Value};
 use crate::passes::facts::MOST_ASSEMBLED;
 use crate::sizes;
 use crate::tape::index::{Affine, Index, gcd};
-use crate::tape::{Bound, NodeId, Op, Tape, array_leaves, leaf_shape};
+use crate::tape::{Bound, NodeId, Op, Tape, array_leaves, leaf_root, leaf_shape};
 
 /// A value and where it is stored.
 #[derive(Clone, Debug)]
@@ -150,27 +150,6 @@ pub(super) fn bind_parameters(tape: &mut Tape<'_>, computation: ComputationId, f
         }
     }
     argument
-}
-
-/// The instruction that a leaf of a root is, through tuples.
-pub(super) fn leaf_root(module: &Module, root: InstrId, leaf: u32) -> (InstrId, u32) {
-    let (mut at, mut leaf) = (root, leaf);
-    while module.instr(at).opcode == Opcode::Tuple {
-        let mut next = None;
-        for &o in module.instr(at).operands() {
-            let n = array_leaves(&module.instr(o).shape).count() as u32;
-            if leaf < n {
-                next = Some(o);
-                break;
-            }
-            leaf -= n;
-        }
-        match next {
-            Some(o) => at = o,
-            None => break,
-        }
-    }
-    (at, leaf)
 }
 
 /// The most columns of a row that lanes hold many of, of the results of a contraction, which are nearby and computed by rows.

@@ -12,7 +12,7 @@ use super::abreast::blocks_of_rows;
 use super::code::Code;
 use super::columns::COLUMNS;
 use super::lanes::{self, over_lanes};
-use super::nest::{self, Nest, Output, bind_parameters, decode, leaf_root, loops, variables};
+use super::nest::{self, Nest, Output, bind_parameters, decode, loops, variables};
 use super::region::{Combine, order_of, registers, values};
 use super::sweep::{self, Fold, Folds, Range, Sweep};
 use super::{Cost, Function};
@@ -22,7 +22,7 @@ use crate::cpu::scalar::Val;
 use crate::fusion::folds::{self, Space};
 use crate::sizes;
 use crate::tape::index::{Affine, AtomId, Def, Index};
-use crate::tape::{Bound, Op, Tape, array_leaves};
+use crate::tape::{Bound, Op, Tape, array_leaves, leaf_root};
 
 /// The variable of chunks, that of blocks of columns, and what that is after the last one of a unit.
 const CHUNK: u32 = 64;

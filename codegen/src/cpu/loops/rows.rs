@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::code::Code;
 use super::gathered::DISTANT;
 use super::lanes::{self, over_lanes};
-use super::nest::{self, Output, STREAMING, bind_parameters, decode, leaf_root, variables};
+use super::nest::{self, Output, STREAMING, bind_parameters, decode, variables};
 use super::region::{narrowed, order_of, widened};
 use super::short::{self, Columns};
 use super::sweep::{self, Fold, Folds, Sweep};
@@ -23,7 +23,7 @@ use crate::cpu::scalar::{Val, register};
 use crate::fusion::folds;
 use crate::sizes;
 use crate::tape::index::{Affine, Index};
-use crate::tape::{ALWAYS, NodeId, Op, Tape, array_leaves};
+use crate::tape::{ALWAYS, NodeId, Op, Tape, array_leaves, leaf_root};
 
 /// Bytes of stack for what is kept of a row.
 const KEPT: i64 = 128 << 10;

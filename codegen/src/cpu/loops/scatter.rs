@@ -41,8 +41,11 @@ pub(super) struct Scatter<'m> {
 pub(super) fn root(module: &Module, id: InstrId) -> Option<InstrId> {
     let computation = module.instr(id).attrs.computation(AttrKey::Calls)?;
     let root = module.root(computation);
-    let root =
-        if module.instr(root).opcode == Opcode::Tuple { nest::leaf_root(module, root, 0).0 } else { root };
+    let root = if module.instr(root).opcode == Opcode::Tuple {
+        crate::tape::leaf_root(module, root, 0).0
+    } else {
+        root
+    };
     let root = match module.instr(root).opcode {
         Opcode::GetTupleElement => module.instr(root).operands()[0],
         _ => root,

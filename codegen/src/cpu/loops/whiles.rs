@@ -13,7 +13,7 @@ use hlo::{ElementType, InstrId, Module, Opcode};
 use super::boxes::{boxes, together};
 use super::code::Code;
 use super::lanes::{self, over_lanes};
-use super::nest::{self, Output, leaf_root, loops, store_all, variables};
+use super::nest::{self, Output, loops, store_all, variables};
 use super::region::{Carried, registers, values};
 use super::{Cost, Function};
 use crate::Unsupported;
@@ -22,7 +22,7 @@ use crate::cpu::scalar::Val;
 use crate::fusion::MOST_WINDOWS;
 use crate::kernel::Progress;
 use crate::tape::index::{Affine, Index, components};
-use crate::tape::{ALWAYS, Bound, NodeId, Op, Tape, array_leaves};
+use crate::tape::{ALWAYS, Bound, NodeId, Op, Tape, array_leaves, leaf_root};
 
 /// Bytes of scratch memory before arrays: [`crate::kernel::Progress`].
 const PROGRESS: u64 = 64;

@@ -280,3 +280,29 @@ pub(super) fn clamp<'ctx>(
     let above = extreme(e, signed, true, x.single(), low.single())?;
     Ok(Val::one(x.ty, extreme(e, signed, false, above, high.single())?))
 }
+
+/// An integer of any type as one of another width, clamped to a range that fits that.
+pub fn clamped_index<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    x: &Val<'ctx>,
+    to: Prim,
+    low: i64,
+    high: i64,
+) -> Result<Value<'ctx>> {
+    let signed = x.ty().is_signed_integer();
+    let value = x.registers()[0];
+    let prim = Prim::int(e.prim_of(value).bits().max(to.bits()));
+    let mut value = e.resize(value, prim, signed)?;
+    // Unsigned numbers beyond the signed range are above every bound.
+    let (less, more) = match signed {
+        true => (IntPredicate::SLT, IntPredicate::SGT),
+        false => (IntPredicate::ULT, IntPredicate::UGT),
+    };
+    if signed || low > 0 {
+        let low = e.int(prim, low.cast_unsigned());
+        value = e.select(e.icmp(less, value, low)?, low, value)?;
+    }
+    let high = e.int(prim, high.cast_unsigned());
+    value = e.select(e.icmp(more, value, high)?, high, value)?;
+    e.resize(value, to, true)
+}

@@ -26,7 +26,7 @@ use crate::cpu::llvm::{Emit, Result};
 pub use convert::{convert, joined, of_pattern, pattern};
 pub use float::{extreme_key, of_extreme_key, order_key, quotient, select};
 use functions::Digits;
-pub use int::compare as compare_integers;
+pub use int::{clamped_index, compare as compare_integers};
 use narrow::format_of;
 pub use value::{Val, register, storage};
 

@@ -3,10 +3,9 @@
 use hlo::ElementType;
 use hlo_codegen::cpu::llvm::{Emit, Prim, Result, Value};
 
-use super::operand::{Operand, Steps, index_prim};
+use crate::code::ACCESS_BYTES;
 
-/// Bytes of the widest access.
-const ACCESS_BYTES: i64 = 16;
+use super::operand::{Operand, Steps, index_prim};
 
 /// Along which dimension of a matrix elements are neighbours in memory, and how many are read at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,7 +50,7 @@ pub(crate) trait Source {
 
 /// The widest power of two up to what an access has, of which numbers are multiples.
 pub(crate) fn width(bytes: i64, numbers: impl IntoIterator<Item = i64>) -> i64 {
-    let mut width = (ACCESS_BYTES / bytes).max(1);
+    let mut width = (ACCESS_BYTES.cast_signed() / bytes).max(1);
     for number in numbers {
         while number % width != 0 {
             width /= 2;

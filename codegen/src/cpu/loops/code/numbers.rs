@@ -1,8 +1,8 @@
 //! Numbers, addresses and guards at run time.
 
 use super::{Code, Made, Mask, Number, Place, Spread, StepsId, Term, Terms};
-use crate::cpu::llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
-use crate::cpu::scalar::Val;
+use crate::cpu::llvm::{Error, IntPredicate, Prim, Result, Value};
+use crate::cpu::scalar;
 use crate::tape::index::{Affine, AtomId, Def, gcd};
 use crate::tape::{ALWAYS, Condition, GuardId, Op, Tape};
 use smallvec::SmallVec;
@@ -38,14 +38,13 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             Def::Mod(x, d) => self.quotient(x, *d, false)?,
             Def::Value(node) => {
                 let known = self.node(*node)?;
-                let ty = tape.nodes[*node as usize].ty;
                 let lanes = if known.uniform { 1 } else { self.lanes };
                 let level = known.level;
                 let (low, high) = (atom.low, atom.high);
                 let index = self.index;
                 let value = self.at(level, |c| {
                     let prim = if known.uniform { Prim::I64 } else { index };
-                    c.clamped(&c.e.with_lanes(lanes), &known.lanes, ty, prim, low, high)
+                    scalar::clamped_index(&c.e.with_lanes(lanes), &known.lanes, prim, low, high)
                 })?;
                 match known.uniform {
                     true => Number { base: value, lanes: Spread::Linear(0), level, first: None },
@@ -56,37 +55,6 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         self.levels[number.level].made.push(Made::Atom(id));
         self.atoms[id.0 as usize] = Some(number);
         Ok(number)
-    }
-
-    /// An integer of any type as one of another width, clamped to a range that fits that.
-    pub(super) fn clamped(
-        &self,
-        e: &Emit<'a, 'ctx>,
-        x: &Val<'ctx>,
-        ty: hlo::ElementType,
-        to: Prim,
-        low: i64,
-        high: i64,
-    ) -> Result<Value<'ctx>> {
-        let signed = ty.is_signed_integer();
-        let value = x.registers()[0];
-        let wide = e.prim_of(value).bits().max(to.bits());
-        let prim = Prim::int(wide);
-        let value = e.resize(value, prim, signed)?;
-        // Unsigned numbers beyond the signed range are above every bound.
-        let (less, more) = if signed {
-            (IntPredicate::SLT, IntPredicate::SGT)
-        } else {
-            (IntPredicate::ULT, IntPredicate::UGT)
-        };
-        let mut value = value;
-        if signed || low > 0 {
-            let low = e.int(prim, low.cast_unsigned());
-            value = e.select(e.icmp(less, value, low)?, low, value)?;
-        }
-        let high = e.int(prim, high.cast_unsigned());
-        value = e.select(e.icmp(more, value, high)?, high, value)?;
-        e.resize(value, to, true)
     }
 
     pub(super) fn quotient(&mut self, x: &Affine, d: i64, quotient: bool) -> Result<Number<'ctx>> {
@@ -176,19 +144,8 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
 
     /// The same without the constant; 0 is a multiple of everything.
     fn multiple_of_terms(&self, x: &Affine) -> i64 {
-        let of = |(a, f): &(AtomId, i64)| {
-            let of = match &self.tape.space.atom(*a).def {
-                Def::Var(v) => self.vars.get(*v as usize).copied().flatten().map_or(1, |v| v.multiple),
-                Def::Div(y, d) => match self.multiple_of_terms(y) {
-                    multiple if multiple % d == 0 => gcd(multiple / d, y.constant.div_euclid(*d)),
-                    _ => 1,
-                },
-                Def::Mod(y, d) => gcd(gcd(self.multiple_of_terms(y), *d), y.constant),
-                Def::Value(_) => 1,
-            };
-            f.saturating_mul(of)
-        };
-        x.terms.iter().map(of).fold(0, gcd)
+        let of = |var: u32| self.vars.get(var as usize).copied().flatten().map_or(1, |v| v.multiple);
+        self.tape.space.multiple_of_terms(x, &of)
     }
 
     /// All lanes of a number as a vector of the index type.
