@@ -26,7 +26,7 @@ use crate::frontend::{Program, instruction_count, load, opcodes};
 use crate::guard::{STACK_BYTES, guarded};
 use crate::inputs;
 use crate::judge::{Judge, NoVerdict, modes};
-use crate::mlir::{self, test::TestFunction};
+use crate::mlir_tests::{self, TestFunction};
 use crate::policy::Policy;
 use crate::room;
 
@@ -239,7 +239,7 @@ fn run_limited(item: &Work, options: &CorpusOptions) -> CaseReport {
                 Ok(match &owned {
                     Work::Case(item) => run_case(item, &own_options),
                     Work::Program(listed) => run_program_of_folder(listed, &own_options),
-                    Work::Test(test) => mlir::test::run(test, &own_options),
+                    Work::Test(test) => mlir_tests::run(test, &own_options),
                 })
             })
         });

@@ -8,8 +8,10 @@
 //! something open.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use hlo::{ArrayLiteral, AttrKey, Diagnostic, InstrId, Module, Opcode};
+use hlo::diag::codes;
+use hlo::{ArrayLiteral, AttrKey, Diagnostic, InstrId, Module, Opcode, Span};
 use hlo_interp::device::host::{Host, NoHost};
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +24,8 @@ use crate::phase::{Phase, Phases};
 use crate::pieces::{Pieces, judge_pieces};
 use crate::policy::Policy;
 use crate::replay::{Replay, replay, replay_as};
-use crate::report::grouped;
+use crate::quantity::grouped;
+use crate::time_limit::{Unfinished, within};
 use crate::verdict::{ArrayVerdict, Class, Tally, judge, same_bits};
 
 /// Elements whose bounds are worked out over the whole program before an engine that can be replayed is. A replay looks at the bounds of what
@@ -525,4 +528,27 @@ fn in_pieces(
         | Kind::NoReference => difference.blamed = pieces.blamed,
     }
     difference.pieces = Some(pieces);
+}
+
+/// Compares an engine with what the reference gave; `limit` is for the engine, and once more for judging it. Where judging takes longer, nothing is said of the
+/// engine ([`Kind::Exhausted`]).
+pub fn differ_within(
+    limit: Option<Duration>,
+    expected: &Outcome,
+    engine: &dyn Engine,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) -> Difference {
+    let differ = || differ_from(expected, engine, subject, settings);
+    let Some(limit) = limit else { return differ() };
+    within(limit.saturating_mul(2), differ).unwrap_or_else(|unfinished| {
+        let diagnostic = match unfinished {
+            Unfinished::TimedOut(_) => {
+                let message = format!("judging {} took longer than {} s", engine.name(), limit.as_secs_f64());
+                Some(Diagnostic::error(codes::JUDGING_TIMED_OUT, Span::NONE, message))
+            }
+            Unfinished::NoThread => unfinished.outcome(engine.name()).diagnostic().cloned(),
+        };
+        Difference::ended(Kind::Exhausted, diagnostic)
+    })
 }

@@ -17,7 +17,6 @@ use regex_lite::Regex;
 use crate::engine::Inputs;
 use crate::exit::{Exit, Failure};
 use crate::files::{describe, write_text, write_whole};
-use crate::inputs;
 use crate::protos::{self, Format};
 use crate::viz::{Picture, dot, page};
 
@@ -281,7 +280,7 @@ pub fn write_snapshot(
     };
     let arguments = Inputs::new(module, arguments)?.arguments;
     let shape = &module.instr(module.root(module.entry())).shape;
-    let result: Literal = inputs::build(shape, &mut results.iter().cloned())?;
+    let result: Literal = crate::execution::build(shape, &mut results.iter().cloned())?;
     let contents = Contents { module, arguments: &arguments, result: Some(&result), platform };
     write_message(path, &contents, Format::SnapshotPb)
 }

@@ -5,6 +5,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod allowances;
+pub mod alone;
 pub mod anonymize;
 pub mod artifact;
 pub mod attack;
@@ -23,6 +25,7 @@ pub mod dumps;
 pub mod element;
 pub mod engine;
 pub mod exact;
+pub mod execution;
 pub mod exhaustive;
 pub mod exit;
 pub mod faults;
@@ -31,14 +34,18 @@ pub mod files;
 pub mod filetest;
 pub mod folder;
 pub mod frontend;
+mod function_ulps;
+pub mod functions;
 pub mod fuzz;
 pub mod generate;
 pub mod guard;
 pub mod inputs;
 pub mod isolate;
 pub mod judge;
+pub mod legal;
 pub mod loaded;
 pub mod mlir;
+pub mod mlir_tests;
 pub mod mutate;
 pub mod near;
 pub mod npz;
@@ -48,6 +55,7 @@ pub mod policy;
 pub mod process;
 pub mod protos;
 pub mod prove;
+pub mod quantity;
 pub mod reduce;
 pub mod replay;
 pub mod report;

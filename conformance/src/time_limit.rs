@@ -8,12 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use hlo::diag::codes;
-use hlo::{Diagnostic, Span};
 use hlo_interp::cancel::CancellationToken;
 
-use crate::differential::{Difference, Kind, Settings, Subject, differ_from};
-use crate::engine::{Engine, Outcome};
+use crate::execution::Outcome;
 use crate::exit::Failure;
 
 /// Why work was not finished.
@@ -50,29 +47,6 @@ pub(crate) fn command_within<T>(
 ) -> Result<T, Failure> {
     let Some(limit) = limit else { return work() };
     within(limit, work).unwrap_or_else(|unfinished| Err(unfinished.outcome(what).failure()))
-}
-
-/// Compares an engine with what the reference gave; `limit` is for the engine, and once more for judging it. Where judging takes longer, nothing is said of the
-/// engine ([`Kind::Exhausted`]).
-pub fn differ_within(
-    limit: Option<Duration>,
-    expected: &Outcome,
-    engine: &dyn Engine,
-    subject: &Subject<'_>,
-    settings: &Settings,
-) -> Difference {
-    let differ = || differ_from(expected, engine, subject, settings);
-    let Some(limit) = limit else { return differ() };
-    within(limit.saturating_mul(2), differ).unwrap_or_else(|unfinished| {
-        let diagnostic = match unfinished {
-            Unfinished::TimedOut(_) => {
-                let message = format!("judging {} took longer than {} s", engine.name(), limit.as_secs_f64());
-                Some(Diagnostic::error(codes::JUDGING_TIMED_OUT, Span::NONE, message))
-            }
-            Unfinished::NoThread => unfinished.outcome(engine.name()).diagnostic().cloned(),
-        };
-        Difference::ended(Kind::Exhausted, diagnostic)
-    })
 }
 
 /// The deadlines of all work, each with a number of its own.

@@ -163,8 +163,8 @@ impl Stand {
             }
             _other => return None,
         }
-        let (module, _) = crate::frontend::parse_text(&text);
-        let module = module.filter(|m| !hlo::verify::verify(m).has_errors())?;
+        let parsed = hlo_parser::parse_module(&text, &hlo_parser::ParseOptions::default());
+        let module = parsed.module.filter(|m| !hlo::verify::verify(m).has_errors())?;
         Some(Stand { module, factor: routine == "potrf" })
     }
 

@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 use super::probe::{Regions, copied};
 use super::rules::Case;
 use super::{Bounds, Leaf, Radii, Settings, Tree, Watching, evaluate};
-use crate::engine::RunOptions;
+use crate::execution::RunOptions;
 
 /// The most runs for single lanes, of all that an instruction applies.
 const MOST: usize = 1 << 16;

@@ -102,7 +102,8 @@ use hlo_interp::{Device, ErrorKind, Held, Interpreter, Options, RunError, Value}
 
 use rayon::prelude::*;
 
-use crate::engine::{Allowances, Inputs, Outcome, RunOptions, flatten};
+use crate::allowances::Allowances;
+use crate::execution::{Inputs, Outcome, RunOptions, flatten};
 use crate::guard::spawn_deep;
 use account::Account;
 use limits::Limits;

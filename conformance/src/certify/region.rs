@@ -23,7 +23,7 @@ use super::expression::{Expression, Origin};
 use super::number::Format;
 use super::rank::{self, Line};
 use super::{Settings, Tree, Watching, evaluate};
-use crate::engine::RunOptions;
+use crate::execution::RunOptions;
 
 /// The most representatives of the operands on one side of a choice.
 const MAX_ROWS: usize = 600;

@@ -22,7 +22,8 @@ use super::region::{Component, Region, evaluated};
 use super::rules::{self, Arg, Case, Kind, Mode, kind};
 use super::terms::Terms;
 use super::{Bounds, Leaf, Radii, Settings, Tree, selected, sums};
-use crate::engine::{Allowances, RunOptions};
+use crate::allowances::Allowances;
+use crate::execution::RunOptions;
 
 /// What the order of a fold comes to.
 pub(super) enum Order {

@@ -20,7 +20,8 @@ use super::{
     movement, multiplied, order, reciprocals, reflectors, relations, reordered, rounded_twice, special, sums,
     windows,
 };
-use crate::engine::RunOptions;
+use crate::allowances::Allowances;
+use crate::execution::RunOptions;
 
 /// An array of an operand.
 pub(super) struct Arg<'a> {
@@ -138,7 +139,7 @@ impl Case<'_> {
 pub(super) fn is_exact_region(
     module: &Module,
     computation: ComputationId,
-    allowed: &crate::engine::Allowances,
+    allowed: &Allowances,
 ) -> bool {
     let mut multiplies = false;
     let mut adds = false;

@@ -9,7 +9,7 @@
 use hlo::{ComputationId, InstrId, Module, Opcode};
 
 use super::devices;
-use crate::engine::Allowances;
+use crate::allowances::Allowances;
 
 /// Instructions by number.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ mod reordered;
 mod specials;
 
 use super::*;
-use crate::engine::Limits;
+use crate::execution::Limits;
 use crate::frontend::parse_text;
 
 /// Arrays of f32 for the parameters of a program of one device, converted to their types.

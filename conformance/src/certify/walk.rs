@@ -17,7 +17,7 @@ use super::devices::{self, Deposit};
 use super::number::Format;
 use super::rules::{self, Arg, Case};
 use super::{At, Bounds, Leaf, Scope, Settings, Tree, Watching, exact_tree, undecided_tree, unknown_tree};
-use crate::engine::Allowances;
+use crate::allowances::Allowances;
 
 /// The way to the visitor, who sits in another thread.
 pub(super) struct Link(Mutex<Ends>);

@@ -220,7 +220,7 @@ fn parameterless(module: &Module, devices: u32) -> Option<Vec<Vec<hlo::ArrayLite
 /// The arrays of a result as a value of its shape.
 fn of_shape(module: &Module, arrays: Vec<hlo::ArrayLiteral>) -> Result<Literal, Failure> {
     let shape = &module.instr(module.root(module.entry())).shape;
-    inputs::build(shape, &mut arrays.into_iter())
+    crate::execution::build(shape, &mut arrays.into_iter())
 }
 
 /// Writes to the output, whole or not at all.

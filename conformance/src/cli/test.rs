@@ -22,7 +22,7 @@ use crate::exit::{Exit, Failure};
 use crate::files::describe;
 use crate::folder::kind::Kind;
 use crate::folder::{Folder, no_program, scan, summary};
-use crate::mlir::test::{TestFunction, tests_of};
+use crate::mlir_tests::{TestFunction, tests_of};
 use crate::report::grouped;
 
 /// Options of `hlo test`.

@@ -6,11 +6,10 @@
 //! test's `// origin:` names. Recorded cases do not count: they compare the results of whole programs, some to a tolerance.
 
 mod executed;
-mod legal;
 mod probe;
 
 pub use executed::Executed;
-pub use legal::{Key, Legal, key_of};
+pub use crate::legal::{Key, Legal, key_of};
 pub use probe::probe;
 
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use hlo::{ElementType, Opcode};
 
-use super::legal::Key;
+use crate::legal::Key;
 
 const PROBES: &str = include_str!("../../coverage/probes.hlo");
 

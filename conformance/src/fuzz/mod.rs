@@ -26,7 +26,7 @@ use crate::engine::{Engine, Outcome, devices};
 use crate::guard::{guarded, spawn_deep};
 use crate::isolate::blame;
 use crate::room;
-use crate::time_limit::differ_within;
+use crate::differential::differ_within;
 
 use clock::{Clock, Step};
 

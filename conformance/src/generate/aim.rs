@@ -13,7 +13,7 @@ use super::{
     Family, Generator, Limits, collective, contraction, control, dynamic, elementwise, fusions, indexing,
     library, linear, movement, reduction, structure, transfer,
 };
-use crate::coverage::{Key, Legal};
+use crate::legal::{Key, Legal};
 
 /// An opcode and what it is used on.
 pub type Pair = (Opcode, Key);

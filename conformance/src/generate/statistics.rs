@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Limits, Pair, fuzzable};
-use crate::coverage::{Key, key_of};
+use crate::legal::{Key, key_of};
 
 /// Counts over programs; those of several runs or processes can be put together.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

@@ -12,12 +12,12 @@ mod kind;
 
 use std::path::Path;
 
-use hlo::{ArrayLiteral, ArrayShape, Literal, Module, Opcode, Shape};
+use hlo::{ArrayLiteral, ArrayShape, Module, Opcode, Shape};
 use hlo_interp::Devices;
 use rustc_hash::FxHashSet;
 
 use crate::element::int_limits;
-use crate::engine::array_name;
+use crate::execution::{array_name, parameter_shapes};
 use crate::exit::{Exit, Failure};
 use crate::files::{self, read_beside};
 use crate::frontend::Program;
@@ -131,12 +131,6 @@ pub fn plan_of_shapes(shapes: &[ArrayShape]) -> Plan {
     Plan { leaves: shapes.iter().enumerate().map(leaf).collect() }
 }
 
-/// The shapes of the entry's parameters.
-pub fn parameter_shapes(module: &Module) -> Vec<Shape> {
-    let entry = module.computation(module.entry());
-    entry.parameters().iter().flatten().map(|&p| module.instr(p).shape.clone()).collect()
-}
-
 /// The array shapes of the entry's parameters, tuples flattened, tokens left out: `arg0, arg1, ...`.
 pub fn parameter_arrays(module: &Module) -> Vec<ArrayShape> {
     parameter_shapes(module)
@@ -209,29 +203,6 @@ pub(crate) fn of_program(
     generate(&plan, seed, devices, memory_limit)
 }
 
-/// Builds the values of the entry's parameters from their arrays. Errors: [`Exit::Usage`] if there are too few.
-pub fn to_parameters(module: &Module, arrays: Vec<ArrayLiteral>) -> Result<Vec<Literal>, Failure> {
-    let mut arrays = arrays.into_iter();
-    parameter_shapes(module).iter().map(|s| build(s, &mut arrays)).collect()
-}
-
-/// The value of a shape from its arrays, tuples flattened in order. Errors: [`Exit::Usage`] if there are too few.
-pub(crate) fn build(
-    shape: &Shape,
-    arrays: &mut impl Iterator<Item = ArrayLiteral>,
-) -> Result<Literal, Failure> {
-    match shape {
-        Shape::Array(_) => arrays
-            .next()
-            .map(Literal::Array)
-            .ok_or_else(|| Failure::usage("there are fewer input arrays than parameters")),
-        Shape::Tuple(t) => Ok(Literal::Tuple(t.iter().map(|s| build(s, arrays)).collect::<Result<_, _>>()?)),
-        Shape::Token => Ok(Literal::Token),
-        Shape::Buffer(inner) => build(inner, arrays),
-        Shape::Opaque => Err(Failure::new(Exit::Unsupported, "a parameter is opaque: it has no values")),
-    }
-}
-
 /// Reads `arg0, arg1, ...` of an `.npz` file. Of several devices, `dK.arg0` is for device K, and `arg0` for those that have no
 /// array of their own. Errors: arrays that are missing, of another shape, or for no parameter.
 pub fn read(module: &Module, npz: &mut Npz, devices: Devices) -> Result<Vec<Vec<ArrayLiteral>>, Failure> {
@@ -285,7 +256,7 @@ pub fn describe(plan: &Plan) -> String {
             text.push_str("; ");
         }
         let n = l.shape.checked_elements().unwrap_or(0);
-        let count = crate::report::count(n as u64);
+        let count = crate::quantity::count(n as u64);
         text.push_str(&format!("arg{i}: {}, {count} value{}", l.fill, if n == 1 { "" } else { "s" }));
     }
     if plan.leaves.len() > 4 {

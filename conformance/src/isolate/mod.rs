@@ -6,7 +6,6 @@
 //!
 //! **Invariant:** everything is judged by the bounds of one instruction on exact operands, whatever came before.
 
-mod alone;
 pub(crate) mod values;
 
 use std::sync::Arc;
@@ -24,7 +23,7 @@ use crate::replay::{How, Place, Replay, replay};
 use crate::verdict::Class;
 use values::{At, Keeper, Survey, arrays};
 
-pub use alone::{Alone, alone, why_not};
+use crate::alone::{Alone, alone, why_not};
 
 /// How an instruction was found out.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize)]

@@ -1,12 +1,10 @@
-//! StableHLO programs: MLIR text to HLO, and StableHLO's own tests.
+//! StableHLO programs: MLIR text to HLO.
 //!
 //! A text may have several modules, separated by lines `// -----`, and a module several functions. One function becomes the
 //! program: `main`, the only one, or the one that is picked by name. Spans of the program and of what is found are places
 //! in the text that was given.
 
-mod grid;
 pub(crate) mod output;
-pub mod test;
 
 use hlo::diag::codes;
 use hlo::{Diagnostic, Diagnostics, Module, Span};

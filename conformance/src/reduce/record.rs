@@ -8,7 +8,7 @@ use hlo_interp::{Device, Devices, Interpreter, Options, Value};
 use rustc_hash::FxHashMap;
 
 use super::Candidate;
-use crate::inputs::to_parameters;
+use crate::execution::to_parameters;
 
 /// The most bytes alive in a run of the reference.
 pub(crate) const MEMORY: u64 = 4 << 30;

@@ -14,7 +14,8 @@ use super::search::Report;
 use super::*;
 use crate::frontend::parse_text;
 use crate::generate;
-use crate::inputs::{generate as made, plan, to_parameters};
+use crate::execution::to_parameters;
+use crate::inputs::{generate as made, plan};
 
 /// A program with inputs of seed 1.
 pub(super) fn candidate(text: &str) -> Candidate {

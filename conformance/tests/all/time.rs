@@ -10,7 +10,7 @@ use hlo_conformance::differential::{Kind, Settings, Subject, reference_run};
 use hlo_conformance::engine::{InterpreterEngine, by_name, with_timeout};
 use hlo_conformance::frontend::parse_text;
 use hlo_conformance::inputs;
-use hlo_conformance::time_limit::differ_within;
+use hlo_conformance::differential::differ_within;
 use hlo_interp::Devices;
 use libtest_mimic::Trial;
 

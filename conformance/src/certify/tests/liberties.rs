@@ -287,7 +287,7 @@ ENTRY e { x = f32[64] parameter(0)
     assert_eq!(differ[..3], [true; 3]);
     // exp(89) is infinite, exp(-89) is not 0.
     let text = "HloModule m\nENTRY e { x = f32[1] parameter(0)\n b = f32[1] parameter(1)\n e = f32[1] exponential(b)\n ROOT q = f32[1] divide(x, e) }";
-    let functions = Allowances { functions: crate::engine::Functions::XLA_CPU, ..with("reciprocals") };
+    let functions = Allowances { functions: crate::functions::Functions::XLA_CPU, ..with("reciprocals") };
     assert!(
         certified(text, &[&[1e30], &[89.0]], functions)[0].1.soft.at(0) >= 1e30 * f64::from((-89f32).exp())
     );

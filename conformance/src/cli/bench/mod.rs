@@ -323,7 +323,7 @@ fn time_interpreter(
     let input_bytes: u64 = arrays.iter().flatten().map(bytes).sum();
     let mut arguments: Vec<Vec<Value>> = Vec::new();
     for arrays in arrays {
-        arguments.push(inputs::to_parameters(module, arrays)?.into_iter().map(Value::from_literal).collect());
+        arguments.push(crate::execution::to_parameters(module, arrays)?.into_iter().map(Value::from_literal).collect());
     }
     let once = || interpreter.run_devices(devices, arguments.clone());
     // Making or reading inputs takes memory of its own.

@@ -8,7 +8,7 @@ use hlo::{ArrayShape, ConstantValue, InstrId, Layout, Module, Shape, fingerprint
 use rustc_hash::FxHashMap;
 
 use super::dump::Dump;
-use crate::isolate::{alone, why_not};
+use crate::alone::{alone, why_not};
 
 /// The kernels of the dump's own instructions, by instruction.
 pub(super) fn own(dump: &Dump) -> Vec<Option<InstrId>> {

@@ -10,7 +10,7 @@ use crate::artifact;
 use crate::differential::{self, Settings, Subject, reference_run};
 use crate::engine::Engine;
 use crate::reduce::{Candidate, Kind, Oracle, Signature, Trouble};
-use crate::time_limit::differ_within;
+use crate::differential::differ_within;
 
 /// Compares an engine with the reference.
 #[derive(Clone)]

@@ -82,7 +82,7 @@ pub struct Legal {
 impl Legal {
     /// Those of `coverage/legal.txt`.
     pub fn table() -> Self {
-        Self::parse(include_str!("../../coverage/legal.txt"))
+        Self::parse(include_str!("../coverage/legal.txt"))
             .unwrap_or_else(|e| unreachable!("invariant: a test reads legal.txt: {e}"))
     }
 
@@ -189,14 +189,14 @@ mod tests {
 
     #[test]
     fn the_table_reads() {
-        let legal = Legal::parse(include_str!("../../coverage/legal.txt")).unwrap();
+        let legal = Legal::parse(include_str!("../coverage/legal.txt")).unwrap();
         let on = |opcode, ty| legal.contains(opcode, Key::On(ty));
         assert!(on(Opcode::Abs, ElementType::S4) && !on(Opcode::Abs, ElementType::U4));
         assert!(!on(Opcode::StochasticConvert, ElementType::F6E2M3FN));
         assert_eq!(legal.keys(Opcode::Convert).len(), 32 * 32);
         assert_eq!(legal.keys(Opcode::AfterAll), [Key::Nothing]);
         let classes = ["pred", "signed", "unsigned", "float", "complex"];
-        let table = include_str!("../../coverage/legal.txt");
+        let table = include_str!("../coverage/legal.txt");
         let of_class = |c: &str| {
             let line = table.lines().find(|l| l.starts_with(&format!("class {c} "))).unwrap();
             line.split_once('=').unwrap().1.split_whitespace().count()

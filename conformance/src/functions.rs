@@ -8,7 +8,7 @@ use hlo::opcode::{Numeric, NumericRow};
 use hlo::{ElementType, Opcode};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::function_ulps::{IREE, PYTORCH, Row, XLA_CPU, XLA_GPU};
+use crate::function_ulps::{IREE, PYTORCH, Row, XLA_CPU, XLA_GPU};
 
 /// A compiler whose functions were measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

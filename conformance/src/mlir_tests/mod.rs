@@ -1,5 +1,7 @@
 //! Functions that check themselves, as StableHLO's tests have them: each is a case of `hlo test`.
 
+mod grid;
+
 use std::path::{Path, PathBuf};
 
 use hlo::Span;
@@ -9,7 +11,7 @@ use hlo_mlir::check::compare;
 use hlo_mlir::convert::{ConvertOptions, Converted, RUN_PARALLEL, convert, functions, is_test};
 use hlo_mlir::text::{ReadOptions, parse_part, split};
 
-use super::grid::RunParallel;
+use grid::RunParallel;
 use crate::corpus::{CaseReport, CorpusOptions, Status, kind_of};
 use crate::exit::Exit;
 use crate::files::read_source;
@@ -44,7 +46,7 @@ impl TestFunction {
 /// The functions of a file that check themselves; none if it is no MLIR.
 pub fn tests_of(path: &Path) -> Vec<TestFunction> {
     let Ok(source) = read_source(&path.to_string_lossy()) else { return Vec::new() };
-    if !super::is_mlir(&source.text) {
+    if !crate::mlir::is_mlir(&source.text) {
         return Vec::new();
     }
     let mut tests: Vec<TestFunction> = Vec::new();
@@ -86,7 +88,7 @@ pub(crate) fn run(test: &TestFunction, options: &CorpusOptions) -> CaseReport {
             let (line, _) = hlo::LineIndex::new(text).line_column(text, d.span.start);
             format!("{} at line {line}: {}", d.code.as_str(), d.message)
         });
-        CaseReport::of(test.name(), "program").failed(kind_of(super::exit_of(found).unwrap_or(exit)), line)
+        CaseReport::of(test.name(), "program").failed(kind_of(crate::mlir::exit_of(found).unwrap_or(exit)), line)
     };
     let module = match parse_part(text, test.part, &self::options(text.len())) {
         Ok(module) => module,

@@ -5,7 +5,7 @@ use hlo::opcode::Numeric;
 use hlo::{ElementType, Opcode};
 use serde::{Deserialize, Serialize};
 
-use super::Functions;
+use crate::functions::Functions;
 
 /// Liberties that a compiler takes. [`Allowances::STRICT`] has none: elementary functions within their ulp, sums in any order with
 /// an accumulator of at least f32, everything else to the bit.
