@@ -9,8 +9,8 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use hlo_conformance::engine::{self, Engine, Inputs, InterpreterEngine, RunOptions};
-use hlo_conformance::generate::{self, Case, Limits};
+use hlo_engines::engine::{self, Engine, Inputs, InterpreterEngine, RunOptions};
+use hlo_generate::generate::{self, Case, Limits};
 
 /// Programs of consecutive seeds, so that a figure is the mean of many.
 const PROGRAMS: u64 = 1000;

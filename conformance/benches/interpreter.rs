@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use hlo_conformance::engine::{Engine, Inputs, InterpreterEngine, Outcome, RunOptions};
-use hlo_conformance::{frontend, inputs};
+use hlo_engines::engine::{Engine, Inputs, InterpreterEngine, Outcome, RunOptions};
+use hlo_engines::frontend;
+use hlo_engines::inputs;
 use hlo_interp::Devices;
 
 const DOT: &str = "HloModule dot\n\nENTRY e {\n  a = f32[128,128]{1,0} parameter(0)\n  b = f32[128,128]{1,0} parameter(1)\n  \

@@ -95,8 +95,8 @@ fn strip(sharding: &mut Sharding) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frontend::parse_text;
     use hlo::print::{PrintOptions, print_module};
+    use hlo_engines::frontend::parse_text;
 
     const SECRET: &str = "HloModule secret_model, frontend_attributes={owner=\"secret\"}
 FileNames

@@ -1,6 +1,6 @@
 //! A report of a program: a folder with all that somebody else needs to run it again, in this project's tools and in XLA's.
 //!
-//! It is the folder of a finding ([`crate::artifact`]), so that `hlo run`, `isolate`, `bisect` and `reduce` take it, and beside that has `snapshot.pb` (an `HloSnapshot`:
+//! It is the folder of a finding ([`hlo_triage::artifact`]), so that `hlo run`, `isolate`, `bisect` and `reduce` take it, and beside that has `snapshot.pb` (an `HloSnapshot`:
 //! program, arguments and the reference's result, for XLA's `run_hlo_module`), `environment.json`, `isolate.html` and `reduced/` where something fails, and
 //! `README.txt`.
 //!
@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::Serialize;
 
-use crate::artifact::remove_left_over;
-use crate::exit::Failure;
-use crate::files::{describe, read_beside};
+use hlo_system::exit::Failure;
+use hlo_system::files::{describe, read_beside};
+use hlo_triage::artifact::remove_left_over;
 
 /// What marks a folder as a report, and says where it was made.
 pub const ENVIRONMENT: &str = "environment.json";

@@ -14,21 +14,21 @@ use hlo_interp::cancel::CancellationToken;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::case::{Case, Form};
-use crate::check::Check;
-use crate::custom_calls::{self, Substitution};
-use crate::differential::{Kind, Settings};
-use crate::engine::{Engine, RunOptions, array_name};
-use crate::exit::{Exit, Failure};
-use crate::feeds::Feeds;
 use crate::folder::{Listed, run_program as run_program_of_folder};
-use crate::frontend::{Program, instruction_count, load, opcodes};
-use crate::guard::{STACK_BYTES, guarded};
-use crate::inputs;
-use crate::judge::{Judge, NoVerdict, modes};
 use crate::mlir_tests::{self, TestFunction};
-use crate::policy::Policy;
-use crate::room;
+use hlo_engines::engine::{Engine, RunOptions, array_name};
+use hlo_engines::frontend::{Program, instruction_count, load, opcodes};
+use hlo_engines::inputs;
+use hlo_system::custom_calls::{self, Substitution};
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::guard::{STACK_BYTES, guarded};
+use hlo_system::room;
+use hlo_triage::case::{Case, Form};
+use hlo_triage::check::Check;
+use hlo_triage::differential::{Kind, Settings};
+use hlo_triage::feeds::Feeds;
+use hlo_triage::judge::{Judge, NoVerdict, modes};
+use hlo_triage::policy::Policy;
 
 /// How a case ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -409,8 +409,8 @@ fn run_program(
             wrong.clear();
         } else if found.kind != Kind::Undecided {
             let array = found.arrays.iter().find(|(_, v)| !v.worst.is_empty());
-            let worst =
-                array.and_then(|(name, v)| v.worst.first().map(|w| crate::report::text::element(name, w)));
+            let worst = array
+                .and_then(|(name, v)| v.worst.first().map(|w| hlo_triage::report::text::element(name, w)));
             let failure = found.failure.as_ref().map(|d| d.message.clone());
             let why = worst.or(failure).unwrap_or_default();
             wrong = vec![format!("against the interpreter: {}: {why}", found.kind.describe())];

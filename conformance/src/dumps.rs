@@ -14,11 +14,11 @@ use hlo_codegen::passes::{Pass, Steps};
 use hlo_proto::{Contents, WriteError};
 use regex_lite::Regex;
 
-use crate::engine::Inputs;
-use crate::exit::{Exit, Failure};
-use crate::files::{describe, write_text, write_whole};
-use crate::protos::{self, Format};
 use crate::viz::{Picture, dot, page};
+use hlo_engines::engine::Inputs;
+use hlo_engines::protos::{self, Format};
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::files::{describe, write_text, write_whole};
 
 /// XLA's limit on constants in its dumps, where large ones are not wanted.
 const XLA_CONSTANT_ELEMENTS: usize = 10;
@@ -83,7 +83,7 @@ impl Dumps {
     pub fn program(&self, number: usize, module: &Module, platform: &str) -> Result<(), Failure> {
         let Some(mut dump) = self.of(number, module)? else { return Ok(()) };
         #[cfg(feature = "llvm")]
-        if let Some(options) = crate::engine::spec::cpu_options(platform)? {
+        if let Some(options) = hlo_engines::engine::spec::cpu_options(platform)? {
             return compile(dump, module, &options.compiler());
         }
         let _ = platform;
@@ -280,7 +280,7 @@ pub fn write_snapshot(
     };
     let arguments = Inputs::new(module, arguments)?.arguments;
     let shape = &module.instr(module.root(module.entry())).shape;
-    let result: Literal = crate::execution::build(shape, &mut results.iter().cloned())?;
+    let result: Literal = hlo_certify::execution::build(shape, &mut results.iter().cloned())?;
     let contents = Contents { module, arguments: &arguments, result: Some(&result), platform };
     write_message(path, &contents, Format::SnapshotPb)
 }

@@ -17,18 +17,18 @@ use crate::cli::dump;
 use crate::cli::set_threads;
 use crate::cli::ui::{self, Ui};
 use crate::cli::values;
-use crate::differential::{Settings, Subject};
 use crate::dumps::Dumps;
-use crate::engine::{self, Engine, Finished, Inputs, Limits, RunOptions, named};
-use crate::exit::{Exit, Failure};
-use crate::frontend::{Program, load};
-use crate::guard::{check_machine, guarded, on_own_stack};
-use crate::inputs::{self, Fill};
-use crate::isolate::{self, Status};
-use crate::near::{ErrorSpec, near};
-use crate::npz::Npz;
-use crate::report;
-use crate::room;
+use hlo_certify::near::{ErrorSpec, near};
+use hlo_engines::engine::{self, Engine, Finished, Inputs, Limits, RunOptions, named};
+use hlo_engines::frontend::{Program, load};
+use hlo_engines::inputs::{self, Fill};
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::guard::{check_machine, guarded, on_own_stack};
+use hlo_system::npz::Npz;
+use hlo_system::room;
+use hlo_triage::differential::{Settings, Subject};
+use hlo_triage::isolate::{self, Status};
+use hlo_triage::report;
 
 const HELP: &str = "\
 Runs HLO modules on a platform and compares the results with a reference platform.
@@ -278,7 +278,7 @@ impl Flags {
 
 /// Runs the program with the process's arguments. Returns the exit code.
 pub fn main() -> u8 {
-    if let Some(code) = crate::process::supervised() {
+    if let Some(code) = hlo_system::process::supervised() {
         return code;
     }
     let ui = Ui::new(false, false, false);
@@ -480,7 +480,7 @@ fn run_once(
         Err(exit) => return Ok(exit),
     };
     if !flags.output.is_empty() {
-        crate::npz::write(std::path::Path::new(&flags.output), &named("out", &results))?;
+        hlo_system::npz::write(std::path::Path::new(&flags.output), &named("out", &results))?;
     }
     if let Some((dumps, number)) = dumps {
         dumps.run((number, iteration), module, &arrays, &results, platform.name())?;

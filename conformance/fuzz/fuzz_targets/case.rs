@@ -3,7 +3,7 @@
 //! From `conformance/`: `cargo +nightly fuzz run case -- -max_len=4096 folder-of-cases/`
 #![no_main]
 
-use hlo_conformance::case::Case;
+use hlo_triage::case::Case;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

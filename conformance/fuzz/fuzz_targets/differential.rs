@@ -4,8 +4,8 @@
 #![no_main]
 
 use hlo::ArrayLiteral;
-use hlo_conformance::engine::{self, Inputs, Outcome, RunOptions};
-use hlo_conformance::generate::{Case, Limits};
+use hlo_engines::engine::{self, Inputs, Outcome, RunOptions};
+use hlo_generate::generate::{Case, Limits};
 use libfuzzer_sys::fuzz_target;
 
 /// The results, or the message that the run ended with.

@@ -3,8 +3,8 @@
 //! From `conformance/`: `cargo +nightly fuzz run finding -- -max_len=4096 folder-of-findings/`
 #![no_main]
 
-use hlo_conformance::artifact;
-use hlo_conformance::engine::Limits;
+use hlo_triage::artifact;
+use hlo_engines::engine::Limits;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -4,7 +4,7 @@
 #![no_main]
 
 use hlo::{ArrayShape, ElementType};
-use hlo_conformance::npz::Npz;
+use hlo_system::npz::Npz;
 use libfuzzer_sys::fuzz_target;
 
 /// The most bytes of arrays.

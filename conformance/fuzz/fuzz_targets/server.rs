@@ -6,8 +6,8 @@
 use std::io::Cursor;
 use std::time::Duration;
 
-use hlo_conformance::engine::external::answered;
-use hlo_conformance::process::Lines;
+use hlo_engines::engine::external::answered;
+use hlo_system::process::Lines;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

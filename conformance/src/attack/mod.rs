@@ -21,8 +21,8 @@ use std::{fs, io};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::filetest::SEPARATOR;
-use crate::process::quoted_word;
 pub use edits::numbers;
+use hlo_system::process::quoted_word;
 use observed::{Bounds, Observed, observe, wrong};
 use random::Random;
 
@@ -498,7 +498,7 @@ impl Start<'_> {
 /// A signal that commands are sent. One that this process was started with as ignored, as `nohup` does with `SIGHUP`, they inherit as
 /// ignored, and go on rightly: `SIGTERM` in its place.
 fn heard(signal: Signal) -> Signal {
-    let ignored = crate::resident::ignored_signals().unwrap_or(0);
+    let ignored = hlo_system::resident::ignored_signals().unwrap_or(0);
     if ignored >> (signal.as_raw() - 1) & 1 == 1 { Signal::TERM } else { signal }
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::resident;
+use hlo_system::resident;
 
 /// Of each stream so much is kept: its beginning and its end.
 const KEPT_BYTES: usize = 32 << 10;

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::ui::Ui;
 use crate::attack::{self, Attack};
-use crate::exit::{Exit, Failure};
-use crate::process::this_program;
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::process::this_program;
 
 /// Options of `hlo attack`.
 #[derive(Args, Debug)]

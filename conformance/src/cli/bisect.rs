@@ -10,14 +10,16 @@ use serde::Serialize;
 use super::judging::JudgingOptions;
 use super::ui::Ui;
 use super::{AccumulateOption, CustomCallOptions, LimitOptions, ReadOptions, values};
-use crate::bisect::{dumps, passes};
-use crate::differential::{Settings, Subject};
-use crate::engine::{self, Limits, RunOptions, spec};
-use crate::exit::{Exit, Failure};
-use crate::inputs::InputKind;
-use crate::npz::Npz;
-use crate::time_limit::command_within;
-use crate::{artifact, inputs, variants};
+use hlo_engines::engine::{self, Limits, RunOptions, spec};
+use hlo_engines::inputs;
+use hlo_engines::inputs::InputKind;
+use hlo_engines::time_limit::command_within;
+use hlo_engines::variants;
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::npz::Npz;
+use hlo_triage::artifact;
+use hlo_triage::bisect::{dumps, passes};
+use hlo_triage::differential::{Settings, Subject};
 
 /// Options of `hlo bisect`.
 #[derive(Args, Debug)]

@@ -8,8 +8,8 @@ use hlo_client::{DiskCache, Verdict};
 use serde::Serialize;
 
 use super::ui::Ui;
-use crate::exit::{Exit, Failure};
-use crate::report::{self, parse_bytes};
+use hlo_system::exit::{Exit, Failure};
+use hlo_triage::report::{self, parse_bytes};
 
 /// Options of `hlo cache`.
 #[derive(Args, Debug)]

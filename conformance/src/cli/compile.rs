@@ -12,12 +12,12 @@ use super::dump::DumpOptions;
 use super::ui::Ui;
 use super::{LimitOptions, ReadOptions};
 use crate::dumps;
-use crate::engine;
-use crate::exit::{Exit, Failure};
-use crate::files::write_whole;
 use crate::folder;
-use crate::frontend::load_as;
-use crate::report;
+use hlo_engines::engine;
+use hlo_engines::frontend::load_as;
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::files::write_whole;
+use hlo_triage::report;
 
 /// Options of `hlo compile`.
 #[derive(Args, Debug)]

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::ui::Ui;
-use crate::exit::{Exit, Failure};
+use hlo_system::exit::{Exit, Failure};
 
 /// Options of `hlo completions`.
 #[derive(Args, Debug)]

@@ -11,15 +11,15 @@ use hlo_proto::{Contents, WriteError};
 
 use super::ui::Ui;
 use super::{LimitOptions, ReadOptions, RiskOptions, load_read, warn};
-use crate::engine::{Engine, Inputs, InterpreterEngine, Limits, RunOptions, devices};
-use crate::exit::{Exit, Failure};
-use crate::files::{read_bytes, write_whole};
-use crate::frontend::Program;
-use crate::inputs;
-use crate::mlir::output::{self, Form};
-use crate::npz::Npz;
-use crate::protos::{self, Format};
-use crate::room;
+use hlo_engines::engine::{Engine, Inputs, InterpreterEngine, Limits, RunOptions, devices};
+use hlo_engines::frontend::Program;
+use hlo_engines::inputs;
+use hlo_engines::mlir::output::{self, Form};
+use hlo_engines::protos::{self, Format};
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::files::{read_bytes, write_whole};
+use hlo_system::npz::Npz;
+use hlo_system::room;
 
 /// Options of `hlo convert`.
 #[derive(Args, Debug)]
@@ -132,7 +132,7 @@ fn to_stablehlo(options: &Options, file: (String, Vec<u8>), form: Form, ui: &Ui)
     let (tree, text, exit) = match output::tree_of(&file.1, reading.pick.as_ref(), room::text_left()) {
         Some(Ok(tree)) => (tree, String::new(), Exit::Ok),
         Some(Err((found, text))) => {
-            let exit = crate::mlir::exit_of(&found).unwrap_or(Exit::Parse);
+            let exit = hlo_engines::mlir::exit_of(&found).unwrap_or(Exit::Parse);
             let color = ui.color_errors && !ui.json;
             return Err(Failure::rendered(exit, render_all(&found, &file.0, &text, color)));
         }
@@ -220,7 +220,7 @@ fn parameterless(module: &Module, devices: u32) -> Option<Vec<Vec<hlo::ArrayLite
 /// The arrays of a result as a value of its shape.
 fn of_shape(module: &Module, arrays: Vec<hlo::ArrayLiteral>) -> Result<Literal, Failure> {
     let shape = &module.instr(module.root(module.entry())).shape;
-    crate::execution::build(shape, &mut arrays.into_iter())
+    hlo_certify::execution::build(shape, &mut arrays.into_iter())
 }
 
 /// Writes to the output, whole or not at all.
@@ -253,7 +253,7 @@ fn write<T>(
     let written = if options.output == "-" {
         let mut whole = Vec::new();
         fill(&mut whole)
-            .map_err(|e| Failure::usage(format!("cannot be written: {}", crate::files::describe(&e))))
+            .map_err(|e| Failure::usage(format!("cannot be written: {}", hlo_system::files::describe(&e))))
             .map(|()| ui.raw_bytes(&whole))
     } else {
         write_whole(Path::new(&options.output), |file| fill(file))

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::ui::Ui;
 use crate::coverage::{Coverage, Key};
-use crate::exit::{Exit, Failure};
+use hlo_system::exit::{Exit, Failure};
 
 /// Options of `hlo coverage`.
 #[derive(Args, Debug)]
@@ -65,7 +65,7 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
         return Ok(());
     }
     let entries = std::fs::read_dir(path)
-        .map_err(|e| Failure::usage(format!("{}: {}", path.display(), crate::files::describe(&e))))?;
+        .map_err(|e| Failure::usage(format!("{}: {}", path.display(), hlo_system::files::describe(&e))))?;
     for entry in entries.flatten().map(|e| e.path()) {
         if entry.is_dir() && !entry.ends_with("verify") || entry.extension().is_some_and(|e| e == "hlo") {
             collect(&entry, files)?;

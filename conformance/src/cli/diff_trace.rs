@@ -4,11 +4,11 @@ use clap::Args;
 use serde::Serialize;
 
 use super::ui::Ui;
-use crate::compare::Tolerance;
-use crate::exit::{Exit, Failure};
-use crate::report::{self, parse_bytes};
-use crate::watch::diff::{Difference, Found, diff};
-use crate::watch::trace::{Array, Record, Trace};
+use hlo_certify::compare::Tolerance;
+use hlo_system::exit::{Exit, Failure};
+use hlo_triage::report::{self, parse_bytes};
+use hlo_triage::watch::diff::{Difference, Found, diff};
+use hlo_triage::watch::trace::{Array, Record, Trace};
 
 /// Options of `hlo diff-trace`.
 #[derive(Args, Debug)]

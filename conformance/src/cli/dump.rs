@@ -6,7 +6,7 @@ use clap::{Args, CommandFactory, Parser};
 use regex_lite::Regex;
 
 use crate::dumps::Dumps;
-use crate::exit::Failure;
+use hlo_system::exit::Failure;
 
 /// XLA's dump flags. Each switch takes `=true` and `=false` too, as XLA's do.
 #[derive(Args, Clone, Debug, Default)]

@@ -13,12 +13,12 @@ use serde::Serialize;
 
 use super::LimitOptions;
 use super::ui::Ui;
-use crate::engine::array_name;
-use crate::exit::{Exit, Failure};
-use crate::files::{describe, open_regular};
-use crate::inputs;
-use crate::npz::{self, Npz};
-use crate::report;
+use hlo_engines::engine::array_name;
+use hlo_engines::inputs;
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::files::{describe, open_regular};
+use hlo_system::npz::{self, Npz};
+use hlo_triage::report;
 
 /// Options of `hlo exec`.
 #[derive(Args, Debug)]

@@ -8,9 +8,9 @@ use hlo::{ElementType, Opcode};
 use serde::Serialize;
 
 use super::ui::Ui;
-use crate::engine;
-use crate::exhaustive::{self, Job, Wrong};
-use crate::exit::{Exit, Failure};
+use hlo_engines::engine;
+use hlo_system::exit::{Exit, Failure};
+use hlo_triage::exhaustive::{self, Job, Wrong};
 
 /// Options of `hlo exhaustive`.
 #[derive(Args, Debug)]
@@ -203,7 +203,7 @@ fn describe(ty: ElementType, wrong: &Wrong) -> String {
     let show = |bits: u128| {
         let text = hlo::with_element_type!(ty, T => {
             let mut text = String::new();
-            crate::element::Number::write(<T as hlo::Bits>::from_bits(bits), &mut text);
+            hlo_certify::element::Number::write(<T as hlo::Bits>::from_bits(bits), &mut text);
             text
         });
         format!("{bits:#x} = {text}")

@@ -7,7 +7,7 @@ use hlo::diag::suggest::did_you_mean;
 use serde::Serialize;
 
 use super::ui::Ui;
-use crate::exit::{Exit, Failure};
+use hlo_system::exit::{Exit, Failure};
 
 /// Options of `hlo explain`.
 #[derive(Args, Debug)]

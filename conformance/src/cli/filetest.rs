@@ -5,9 +5,9 @@ use std::path::Path;
 use clap::Args;
 
 use super::ui::Ui;
-use crate::exit::{Exit, Failure};
-use crate::files::{read_source, write_text};
 use crate::filetest::run_file;
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::files::{read_source, write_text};
 
 /// Options of `hlo filetest`.
 #[derive(Args, Debug)]

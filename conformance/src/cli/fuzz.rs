@@ -11,17 +11,21 @@ use serde::Serialize;
 use super::judging::JudgingOptions;
 use super::ui::Ui;
 use super::{AccumulateOption, CustomCallOptions, LimitOptions, values};
-use crate::differential::{Kind, Settings};
-use crate::engine::{self, Engine, Limits, RunOptions};
-use crate::exit::{Exit, Failure};
-use crate::files::describe;
 use crate::folder::{self, Files};
 use crate::fuzz::progress::{self, Progress, Saved, State};
 use crate::fuzz::{Event, Finding, Hunt, Program, Size, Source, Totals, WIDEST, acceptance, again, go_on};
-use crate::policy::{MostUndecided, Policy};
-use crate::reduce::{self, Candidate, Differential, Trouble};
-use crate::report;
-use crate::{artifact, case, faults, frontend, inputs};
+use hlo_engines::engine::{self, Engine, Limits, RunOptions};
+use hlo_engines::faults;
+use hlo_engines::frontend;
+use hlo_engines::inputs;
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::files::describe;
+use hlo_triage::artifact;
+use hlo_triage::case;
+use hlo_triage::differential::{Kind, Settings};
+use hlo_triage::policy::{MostUndecided, Policy};
+use hlo_triage::reduce::{self, Candidate, Differential, Trouble};
+use hlo_triage::report;
 
 /// Options of `hlo fuzz`.
 #[derive(Args, Debug)]
@@ -375,7 +379,7 @@ fn bases(paths: &[String], options: &Options, ui: &Ui) -> Result<Vec<crate::fuzz
             let message = format!("{path}: the inputs alone need more memory than the limit of {limit}");
             return Err(Failure::new(Exit::Trap, message));
         }
-        let inputs = crate::generate::inputs(&program.module, seed);
+        let inputs = hlo_generate::generate::inputs(&program.module, seed);
         Ok((path, program.module, inputs))
     };
     for path in paths {
@@ -582,7 +586,7 @@ fn write_totals(folder: &Path, totals: &Totals) -> Result<(), Failure> {
         Failure::usage(format!("{}: cannot be written: {}", folder.display(), describe(e)))
     };
     std::fs::create_dir_all(folder).map_err(|e| fail(&e))?;
-    crate::files::write_whole(&folder.join("totals.json"), |file| {
+    hlo_system::files::write_whole(&folder.join("totals.json"), |file| {
         serde_json::to_writer_pretty(file, totals).map_err(std::io::Error::from)
     })
 }

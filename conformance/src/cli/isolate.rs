@@ -13,24 +13,24 @@ use super::trust::TrustOption;
 use super::ui::Ui;
 use super::waiting::Waiting;
 use super::{AccumulateOption, CustomCallOptions, LimitOptions, ReadOptions, values};
-use crate::artifact::{self, Finding};
-use crate::differential::{Settings, Subject};
-use crate::engine::spec::{names_of, passes_of, stays_inside, with_timeout};
-use crate::engine::{Engine, Limits, RunOptions};
-use crate::exit::{Exit, Failure};
-use crate::feeds::Feeds;
-use crate::files::write_text;
-use crate::frontend::{Program, instruction_count, signature};
-use crate::inputs;
-use crate::isolate::{self, Isolation, Row, Status};
-use crate::npz::Npz;
-use crate::phase::Phases;
-use crate::policy::Policy;
-use crate::process::quoted_word;
-use crate::replay::Replay;
-use crate::report::html::Page;
-use crate::report::{self, text};
-use crate::verdict::Class;
+use hlo_certify::verdict::Class;
+use hlo_engines::engine::spec::{names_of, passes_of, stays_inside, with_timeout};
+use hlo_engines::engine::{Engine, Limits, RunOptions};
+use hlo_engines::frontend::{Program, instruction_count, signature};
+use hlo_engines::inputs;
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::files::write_text;
+use hlo_system::npz::Npz;
+use hlo_system::phase::Phases;
+use hlo_system::process::quoted_word;
+use hlo_triage::artifact::{self, Finding};
+use hlo_triage::differential::{Settings, Subject};
+use hlo_triage::feeds::Feeds;
+use hlo_triage::isolate::{self, Isolation, Row, Status};
+use hlo_triage::policy::Policy;
+use hlo_triage::replay::Replay;
+use hlo_triage::report::html::Page;
+use hlo_triage::report::{self, text};
 
 /// Options of `hlo isolate`.
 #[derive(Args, Debug)]
@@ -166,7 +166,7 @@ fn isolate_on(
     };
     let found = isolate::isolate(subject, engine, chosen, &mut progress);
     bar.finish_and_clear();
-    let found = match found.map_err(crate::engine::Outcome::into_results) {
+    let found = match found.map_err(hlo_engines::engine::Outcome::into_results) {
         Ok(found) => found,
         Err(Err((exit, d))) => {
             return Err(Failure::new(exit, format!("the reference has no results: {}", d.message)));
@@ -259,7 +259,7 @@ fn opcode(name: &str) -> Result<Opcode, Failure> {
 fn known(module: &Module, name: &str) -> Result<(), Failure> {
     let bare = name.strip_prefix('%').unwrap_or(name);
     let all = || module.computations().iter().flat_map(|&c| module.instructions(c).map(move |id| (c, id)));
-    let full = |(c, id)| crate::watch::stop::full_name(module, c, id);
+    let full = |(c, id)| hlo_triage::watch::stop::full_name(module, c, id);
     if all().any(|(c, id)| *module.instr(id).name == *bare || full((c, id)) == bare) {
         return Ok(());
     }

@@ -4,9 +4,9 @@ use clap::Args;
 use hlo::Opcode;
 use hlo::diag::suggest::did_you_mean;
 
-use crate::engine::{self, Functions, spec::unknown};
-use crate::exit::Failure;
-use crate::policy::{MostUndecided, Policy};
+use hlo_engines::engine::{self, Functions, spec::unknown};
+use hlo_system::exit::Failure;
+use hlo_triage::policy::{MostUndecided, Policy};
 
 /// How to judge.
 #[derive(Args, Clone, Debug)]

@@ -47,14 +47,14 @@ use hlo_codegen::sizes;
 use hlo_interp::Devices;
 use hlo_parser::Pick;
 
-use crate::custom_calls::{self, Substitution};
-use crate::engine;
-use crate::exit::{Exit, Failure};
-use crate::frontend::{self, Program, Reading};
-use crate::guard::{check_machine, guarded, on_own_stack, start_pool, useful};
-use crate::loaded::{self, Loading};
-use crate::report::parse_bytes;
-use crate::room;
+use hlo_engines::engine;
+use hlo_engines::frontend::{self, Program, Reading};
+use hlo_system::custom_calls::{self, Substitution};
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::guard::{check_machine, guarded, on_own_stack, start_pool, useful};
+use hlo_system::loaded::{self, Loading};
+use hlo_system::room;
+use hlo_triage::report::parse_bytes;
 use ui::Ui;
 
 /// A reference compiler for HLO, the intermediate representation of XLA.
@@ -292,7 +292,7 @@ impl From<AccumulateOption> for hlo_interp::Accumulate {
 
 /// Runs the program `hlo` with the process's arguments. Returns the exit code.
 pub fn main() -> u8 {
-    if let Some(code) = crate::process::supervised() {
+    if let Some(code) = hlo_system::process::supervised() {
         return code;
     }
     // The stack of this thread is as small as `ulimit -s` says.
@@ -381,7 +381,7 @@ fn command_of(cli: &Cli, ui: &Ui) -> Result<Exit, Failure> {
 pub fn set_threads(threads: usize) -> Result<(), Failure> {
     let threads = useful(threads);
     #[cfg(feature = "llvm")]
-    crate::engine::cpu::set_threads(threads);
+    hlo_engines::engine::cpu::set_threads(threads);
     start_pool(threads)
 }
 

@@ -16,12 +16,13 @@ use super::{ReadOptions, RiskOptions};
 use crate::dumps;
 use crate::dumps::ModuleDump;
 #[cfg(feature = "llvm")]
-use crate::engine::cpu::CpuOptions;
-use crate::engine::spec;
-use crate::exit::{Exit, Failure};
-use crate::files::{describe, write_text};
-use crate::guard::at_own_risk;
-use crate::{report, variants};
+use hlo_engines::engine::cpu::CpuOptions;
+use hlo_engines::engine::spec;
+use hlo_engines::variants;
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::files::{describe, write_text};
+use hlo_system::guard::at_own_risk;
+use hlo_triage::report;
 
 /// Options of `hlo opt`.
 #[derive(Args, Debug)]

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::ReadOptions;
 use super::ui::{Ui, closed};
-use crate::exit::{Exit, Failure};
-use crate::frontend::{JsonError, Rejected, Stage, instruction_count, parse_file, parse_text};
-use crate::guard::guarded;
-use crate::report::grouped;
+use hlo_engines::frontend::{JsonError, Rejected, Stage, instruction_count, parse_file, parse_text};
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::guard::guarded;
+use hlo_triage::report::grouped;
 
 /// Options of `hlo print`.
 #[derive(Args, Debug)]
@@ -166,7 +166,7 @@ fn check_size(module: &Module, options: &PrintOptions) -> Result<(), Failure> {
 
 /// MLIR has no form of its own that it would print back to: the module must be the same.
 fn check_mlir(file: &str, text: &str, ui: &Ui) -> Exit {
-    let checked = crate::mlir::prints_back(text);
+    let checked = hlo_engines::mlir::prints_back(text);
     let module_equal = checked.is_ok();
     if ui.json {
         let errors = Vec::new();
@@ -222,7 +222,7 @@ fn check(file: &str, options: &Options, ui: &Ui) -> Exit {
             return exit;
         }
     };
-    if crate::mlir::is_mlir(&source.text) {
+    if hlo_engines::mlir::is_mlir(&source.text) {
         return check_mlir(file, &source.text, ui);
     }
     if !source.is_hlo {

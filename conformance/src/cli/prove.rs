@@ -6,12 +6,13 @@ use serde::Serialize;
 
 use super::LimitOptions;
 use super::ui::Ui;
-use crate::case::{Case, Form, find};
 use crate::corpus::{items, short_name};
-use crate::engine::{Limits, RunOptions};
-use crate::exit::{Exit, Failure};
-use crate::guard::guarded;
-use crate::prove::{Proof, prove};
+use crate::folder;
+use hlo_engines::engine::{Limits, RunOptions};
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::guard::guarded;
+use hlo_triage::case::{Case, Form};
+use hlo_triage::prove::{Proof, prove};
 
 /// Options of `hlo prove`.
 #[derive(Args, Debug)]
@@ -46,7 +47,7 @@ struct Object {
 }
 
 pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
-    let folders = find(&options.folders)?;
+    let folders = folder::find_cases(&options.folders)?;
     let items = items(&folders, options.form);
     let limits = Limits { fuel: options.limits.fuel, memory_bytes: options.limits.memory_limit };
     let run_options = RunOptions { limits, ..RunOptions::default() };

@@ -10,19 +10,19 @@ use super::judging::JudgingOptions;
 use super::trust::TrustOption;
 use super::ui::Ui;
 use super::{CustomCallOptions, ReadOptions, values};
-use crate::artifact;
-use crate::case::Case;
-use crate::differential::Settings;
-use crate::engine::{self, Limits, RunOptions, spec};
-use crate::exit::{Exit, Failure};
-use crate::files::write_text;
-use crate::inputs;
-use crate::mlir::output::text_of_hlo;
-use crate::npz::Npz;
-use crate::reduce::{
+use hlo_engines::engine::{self, Limits, RunOptions, spec};
+use hlo_engines::inputs;
+use hlo_engines::mlir::output::text_of_hlo;
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::files::write_text;
+use hlo_system::npz::Npz;
+use hlo_triage::artifact;
+use hlo_triage::case::Case;
+use hlo_triage::differential::Settings;
+use hlo_triage::reduce::{
     self, Candidate, Command, Differential, Match, NotReduced, Oracle, Report, Step, Trouble,
 };
-use crate::report::{grouped, parse_bytes};
+use hlo_triage::report::{grouped, parse_bytes};
 
 /// Options of `hlo reduce`.
 #[derive(Args, Debug)]

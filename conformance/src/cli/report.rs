@@ -16,19 +16,21 @@ use super::trust::TrustOption;
 use super::ui::Ui;
 use super::{LimitOptions, ReadOptions, values};
 use crate::anonymize::{Anonymize, anonymize};
-use crate::artifact::{self, Artifact, Finding, MODULE, write_files};
 use crate::bundle::{Draft, ENVIRONMENT, Environment, PAGE, README, REDUCED, SNAPSHOT};
-use crate::differential::{Difference, Settings, Subject, differ_from, reference_run};
 use crate::dumps::write_snapshot;
-use crate::engine::spec::with_timeout;
-use crate::engine::{self, Engine, Finished, Limits, Outcome, RunOptions};
-use crate::exit::{Exit, Failure};
-use crate::files::{read_bytes, write_text};
-use crate::frontend::{Program, Rejected, instruction_count, load_as, parse_text, signature};
-use crate::phase::Phases;
-use crate::reduce::{self, Candidate, Differential, Trouble};
-use crate::report::html::Page;
-use crate::{inputs, isolate, report};
+use hlo_engines::engine::spec::with_timeout;
+use hlo_engines::engine::{self, Engine, Finished, Limits, Outcome, RunOptions};
+use hlo_engines::frontend::{Program, Rejected, instruction_count, load_as, parse_text, signature};
+use hlo_engines::inputs;
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::files::{read_bytes, write_text};
+use hlo_system::phase::Phases;
+use hlo_triage::artifact::{self, Artifact, Finding, MODULE, write_files};
+use hlo_triage::differential::{Difference, Settings, Subject, differ_from, reference_run};
+use hlo_triage::isolate;
+use hlo_triage::reduce::{self, Candidate, Differential, Trouble};
+use hlo_triage::report;
+use hlo_triage::report::html::Page;
 
 /// Options of `hlo report`.
 #[derive(Args, Debug)]
@@ -159,7 +161,7 @@ fn refused(options: &Options, rejected: &Rejected, at: &Path) -> Result<String, 
     let bytes =
         if options.file == "-" { rejected.text.clone().into_bytes() } else { read_bytes(&options.file)?.1 };
     let path = at.join(MODULE);
-    crate::files::write_whole(&path, |file| std::io::Write::write_all(file, &bytes))?;
+    hlo_system::files::write_whole(&path, |file| std::io::Write::write_all(file, &bytes))?;
     write_text(&at.join("error.txt"), &rejected.render(false))?;
     Ok(format!("not taken: {}", rejected.summary()))
 }
@@ -313,8 +315,10 @@ fn isolated(
     let chosen = isolate::Options { settings: task.settings, ..isolate::Options::default() };
     match isolate::isolate(subject, &*task.engine, &chosen, &mut |_, _| {}) {
         Ok(found) => {
-            let next =
-                [format!("hlo isolate {}", crate::process::quoted_word(&options.output.to_string_lossy()))];
+            let next = [format!(
+                "hlo isolate {}",
+                hlo_system::process::quoted_word(&options.output.to_string_lossy())
+            )];
             let file = if options.anonymize.is_some() { MODULE } else { &options.file };
             let page = Page { file, module: &task.module, found: &found, next: &next }.write();
             write_text(&at.join(PAGE), &page)
@@ -353,7 +357,7 @@ fn reduced(
     };
     let folder = at.join(REDUCED);
     fs::create_dir_all(&folder)
-        .map_err(|e| Failure::usage(format!("{}: {}", folder.display(), crate::files::describe(&e))))?;
+        .map_err(|e| Failure::usage(format!("{}: {}", folder.display(), hlo_system::files::describe(&e))))?;
     let Candidate { module, inputs } = &found.best;
     let subject = Subject::new(module, inputs);
     let expected = reference_run(&*task.reference, &subject, &task.settings);
@@ -405,7 +409,7 @@ fn readme(
         }
     }
     let output = options.output.file_name().map_or_else(|| ".".into(), |n| n.to_string_lossy().into_owned());
-    let output = crate::process::quoted_word(&output);
+    let output = hlo_system::process::quoted_word(&output);
     let _ = writeln!(out, "\nAgain");
     if has("finding.json") {
         let _ = writeln!(out, "  hlo run {output}");

@@ -10,11 +10,12 @@ use hlo_interp::Devices;
 
 use super::LimitOptions;
 use super::ui::Ui;
-use crate::engine::external::{Answer, Ask};
-use crate::engine::{self, Engine, Inputs, Limits, Outcome, RunOptions, named};
-use crate::exit::{Exit, Failure};
-use crate::npz::{self, Npz};
-use crate::{frontend, inputs};
+use hlo_engines::engine::external::{Answer, Ask};
+use hlo_engines::engine::{self, Engine, Inputs, Limits, Outcome, RunOptions, named};
+use hlo_engines::frontend;
+use hlo_engines::inputs;
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::npz::{self, Npz};
 
 /// The most bytes of a line that asks for a run.
 const MOST_LINE_BYTES: u64 = 64 << 10;

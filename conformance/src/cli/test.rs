@@ -12,18 +12,18 @@ use super::fuzz::parse_shard;
 use super::judging::JudgingOptions;
 use super::ui::Ui;
 use super::{CustomCallOptions, LimitOptions, values};
-use crate::case::Form;
 use crate::corpus::{
     CaseReport, CorpusOptions, ENVIRONMENT, ExpectedFailures, Status, Summary, Work, items, run_all,
     short_name,
 };
-use crate::engine::{self, Limits, RunOptions};
-use crate::exit::{Exit, Failure};
-use crate::files::describe;
 use crate::folder::kind::Kind;
 use crate::folder::{Folder, no_program, scan, summary};
 use crate::mlir_tests::{TestFunction, tests_of};
-use crate::report::grouped;
+use hlo_engines::engine::{self, Limits, RunOptions};
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::files::describe;
+use hlo_triage::case::Form;
+use hlo_triage::report::grouped;
 
 /// Options of `hlo test`.
 #[derive(Args, Debug)]

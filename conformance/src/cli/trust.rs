@@ -8,9 +8,9 @@ use std::path::Path;
 use clap::Args;
 
 use super::ui::Ui;
-use crate::artifact::FINDING;
-use crate::engine::spec::stays_inside;
-use crate::exit::Failure;
+use hlo_engines::engine::spec::stays_inside;
+use hlo_system::exit::Failure;
+use hlo_triage::artifact::FINDING;
 
 /// Whether folders are trusted.
 #[derive(Args, Clone, Copy, Debug)]

@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use crate::exit::{Exit, Failure};
-use crate::files::describe;
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::files::describe;
 
 /// Why standard output takes no more: its reader is gone, or its disk is full.
 static BROKEN: OnceLock<io::Error> = OnceLock::new();

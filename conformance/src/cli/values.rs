@@ -8,7 +8,7 @@ use std::time::Duration;
 #[cfg(feature = "llvm")]
 use hlo_codegen::isa::Isa;
 
-use crate::report::grouped;
+use hlo_triage::report::grouped;
 
 /// The most threads, or things at once, that may be asked for.
 const MOST_THREADS: usize = 1024;

@@ -8,12 +8,12 @@ use serde::Serialize;
 use super::ReadOptions;
 use super::test::list_others;
 use super::ui::{Ui, closed};
-use crate::exit::{Exit, Failure};
 use crate::folder::{Folder, Listed, no_program, scan};
-use crate::frontend::{JsonError, Program, Reading, Rejected, Stage, instruction_count, load_as};
-use crate::guard::guarded;
-use crate::report::grouped;
 use hlo::diag::render_all;
+use hlo_engines::frontend::{JsonError, Program, Reading, Rejected, Stage, instruction_count, load_as};
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::guard::guarded;
+use hlo_triage::report::grouped;
 
 /// Options of `hlo verify`.
 #[derive(Args, Debug)]
@@ -175,9 +175,9 @@ fn accept(file: &str, program: &Program, ui: &Ui) {
         let t = program.times;
         format!(
             "   read {} parse {} verify {}",
-            crate::report::time(t.read),
-            crate::report::time(t.parse),
-            crate::report::time(t.verify)
+            hlo_triage::report::time(t.read),
+            hlo_triage::report::time(t.parse),
+            hlo_triage::report::time(t.verify)
         )
     } else {
         String::new()
@@ -186,7 +186,7 @@ fn accept(file: &str, program: &Program, ui: &Ui) {
     ui.detail(format!(
         "{file}: {}, {} instruction{}{times}",
         ui.good("ok"),
-        crate::report::grouped(n as u64),
+        hlo_triage::report::grouped(n as u64),
         if n == 1 { "" } else { "s" }
     ));
 }

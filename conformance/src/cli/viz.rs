@@ -9,14 +9,15 @@ use serde::Serialize;
 
 use super::ui::Ui;
 use super::{LimitOptions, ReadOptions, RiskOptions};
-use crate::engine::{Engine, Inputs, InterpreterEngine, Limits, RunOptions, devices};
-use crate::exit::{Exit, Failure};
-use crate::files::write_text;
-use crate::frontend::Program;
-use crate::guard::at_own_risk;
 use crate::viz::profile::{Profile, Recorder};
 use crate::viz::{Picture, dot, page, svg};
-use crate::{inputs, report};
+use hlo_engines::engine::{Engine, Inputs, InterpreterEngine, Limits, RunOptions, devices};
+use hlo_engines::frontend::Program;
+use hlo_engines::inputs;
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::files::write_text;
+use hlo_system::guard::at_own_risk;
+use hlo_triage::report;
 
 /// Options of `hlo viz`.
 #[derive(Args, Debug)]

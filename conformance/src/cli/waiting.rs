@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::ui::Ui;
-use crate::phase::{Phase, Phases};
+use hlo_system::phase::{Phase, Phases};
 
 /// When the first line comes.
 const FIRST: Duration = Duration::from_secs(2);

@@ -8,14 +8,14 @@ use hlo::{ArrayLiteral, Literal, Module};
 use serde::Serialize;
 
 use super::ui::Ui;
-use crate::engine::{Engine, Inputs, Outcome, RunOptions, flatten};
-use crate::exit::{Exit, Failure};
-use crate::report::{self, parse_bytes};
-use crate::resident::Mark;
-use crate::watch::Watchers;
-use crate::watch::stats::{Found, Stats};
-use crate::watch::stop::{StopAt, Target, full_name};
-use crate::watch::trace::{Recorder, Written};
+use hlo_engines::engine::{Engine, Inputs, Outcome, RunOptions, flatten};
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::resident::Mark;
+use hlo_triage::report::{self, parse_bytes};
+use hlo_triage::watch::Watchers;
+use hlo_triage::watch::stats::{Found, Stats};
+use hlo_triage::watch::stop::{StopAt, Target, full_name};
+use hlo_triage::watch::trace::{Recorder, Written};
 
 /// Options of `hlo run` that watch the run. With any of them results are not compared.
 #[derive(Args, Debug)]

@@ -8,7 +8,7 @@ use hlo_interp::Value;
 use hlo_interp::observe::{Flow, Observer, Site};
 use rustc_hash::FxHashSet;
 
-use crate::legal::{Key, key_of};
+use hlo_generate::legal::{Key, key_of};
 
 /// An observer that collects pairs of opcode and element type: of instructions that had a result with elements (or a token),
 /// and of those in computations that were applied to at least one element.

@@ -9,7 +9,7 @@ mod executed;
 mod probe;
 
 pub use executed::Executed;
-pub use crate::legal::{Key, Legal, key_of};
+pub use hlo_generate::legal::{Key, Legal, key_of};
 pub use probe::probe;
 
 use std::path::{Path, PathBuf};
@@ -19,11 +19,11 @@ use hlo::Opcode;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::exit::Failure;
-use crate::files::read_source;
 use crate::filetest::run_file_watched;
-use crate::frontend::parse_text;
-use crate::guard::spawn_deep;
+use hlo_engines::frontend::parse_text;
+use hlo_system::exit::Failure;
+use hlo_system::files::read_source;
+use hlo_system::guard::spawn_deep;
 
 /// What was found of all pairs.
 #[derive(Debug)]

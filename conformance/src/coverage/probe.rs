@@ -2,7 +2,7 @@
 
 use hlo::{ElementType, Opcode};
 
-use crate::legal::Key;
+use hlo_generate::legal::Key;
 
 const PROBES: &str = include_str!("../../coverage/probes.hlo");
 

@@ -2,7 +2,7 @@
 
 use hlo_interp::device::host::Stream;
 
-use crate::report::parse_bytes;
+use hlo_triage::report::parse_bytes;
 
 /// What a program is tested for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

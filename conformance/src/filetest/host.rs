@@ -9,8 +9,8 @@ use hlo_interp::{Tensor, Value};
 use rustc_hash::FxHashMap;
 
 use super::{for_devices, value};
-use crate::compare::{Tolerance, compare};
-use crate::engine::flatten;
+use hlo_certify::compare::{Tolerance, compare};
+use hlo_engines::engine::flatten;
 
 /// What goes in, and what came out.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl TextHost {
                 for (i, (text, array)) in texts.iter().zip(&arrays).enumerate() {
                     let wanted = value::parse(text, &array.shape()).map_err(|e| format!("{place}: {e}"))?;
                     if !compare(&wanted, array, Tolerance::Exact, nan_bits).passes() {
-                        let got = crate::report::array_text(array);
+                        let got = hlo_triage::report::array_text(array);
                         return Err(format!("array {i} out of {place} is {got}, not {text}"));
                     }
                 }

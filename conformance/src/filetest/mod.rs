@@ -44,13 +44,13 @@ use hlo::{ArrayLiteral, ArrayShape, Diagnostics, LineIndex, Module, Opcode};
 use hlo_interp::{Accumulate, Observer};
 use rustc_hash::FxHashSet;
 
-use crate::compare::{Tolerance, compare};
 use crate::coverage::{Executed, Key};
-use crate::engine::{self, Engine, Finished, Inputs, InterpreterEngine, Limits, RunOptions, named};
-use crate::exit::Exit;
-use crate::frontend::parse_text;
-use crate::guard::guarded;
-use crate::inputs::parameter_arrays;
+use hlo_certify::compare::{Tolerance, compare};
+use hlo_engines::engine::{self, Engine, Finished, Inputs, InterpreterEngine, Limits, RunOptions, named};
+use hlo_engines::frontend::parse_text;
+use hlo_engines::inputs::parameter_arrays;
+use hlo_system::exit::Exit;
+use hlo_system::guard::guarded;
 
 use directive::{Expectation, ExpectedError, Kind, Run, Section, Spec};
 use host::TextHost;
@@ -339,7 +339,7 @@ fn check_outcome(
                     let worst = comparison.worst.first().map_or(String::new(), |w| {
                         format!(" ({:?}: expected {}, got {})", w.index, w.expected, w.actual)
                     });
-                    let got = crate::report::array_text(actual);
+                    let got = hlo_triage::report::array_text(actual);
                     return Err(format!("result {i} differs{worst}; it is\n{got}"));
                 }
             }

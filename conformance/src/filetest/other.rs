@@ -10,11 +10,11 @@ use super::host::TextHost;
 use super::{Run, Spec, directive, prepare, split};
 
 use crate::coverage::{Executed, Key};
-use crate::differential::{Difference, Hosts, Kind, Settings, Subject, differ_compiled};
-use crate::engine::{Engine, InterpreterEngine, Limits, Outcome};
-use crate::frontend::parse_text;
-use crate::guard::guarded;
-use crate::policy::Policy;
+use hlo_engines::engine::{Engine, InterpreterEngine, Limits, Outcome};
+use hlo_engines::frontend::parse_text;
+use hlo_system::guard::guarded;
+use hlo_triage::differential::{Difference, Hosts, Kind, Settings, Subject, differ_compiled};
+use hlo_triage::policy::Policy;
 
 /// What became of a run.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ fn run_program(engine: &dyn Engine, module: &Module, spec: &Spec) -> Result<Vec<
 fn run_one(
     engine: &dyn Engine,
     module: &Module,
-    compiled: &mut Result<Box<dyn crate::engine::Executable + '_>, Outcome>,
+    compiled: &mut Result<Box<dyn hlo_engines::engine::Executable + '_>, Outcome>,
     spec: &Spec,
     run: &Run,
 ) -> Result<Ran, String> {

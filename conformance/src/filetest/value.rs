@@ -5,8 +5,8 @@
 
 use hlo::{ArrayLiteral, ArrayShape, Bits, Buffer, ElementType};
 
-use crate::element::Number;
 use crate::filetest::directive::split_values;
+use hlo_certify::element::Number;
 
 /// The value of a text as an array of a shape. Dynamic dimensions may be smaller than their bounds.
 pub(super) fn parse(text: &str, shape: &ArrayShape) -> Result<ArrayLiteral, String> {
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(f32s("[]", &[0]), Ok(Buffer::F32(vec![])));
         assert_eq!(f32s("[]", &[0, 3]), Ok(Buffer::F32(vec![])));
         let c = parse("[(1, -0), 2]", &ArrayShape::new(ElementType::C64, &[2])).unwrap();
-        assert_eq!(crate::report::array_text(&c), "[(1, -0), (2, 0)]");
+        assert_eq!(hlo_triage::report::array_text(&c), "[(1, -0), (2, 0)]");
     }
 
     #[test]

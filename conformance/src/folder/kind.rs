@@ -113,7 +113,7 @@ fn of(path: &Path, head: &[u8]) -> Kind {
         }
     };
     let text = text.trim_start_matches('\u{feff}');
-    if crate::mlir::is_mlir(text) {
+    if hlo_engines::mlir::is_mlir(text) {
         return Kind::Program;
     }
     let is_comment = |line: &str| line.trim_start().starts_with("//");

@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 
 use hlo_parser::Pick;
 
-use crate::bisect::dumps::{Series, grouped};
-use crate::bisect::names::{DumpName, Stage};
-use crate::case::Case;
-use crate::exit::Failure;
-use crate::files::describe;
-use crate::frontend::Reading;
+use hlo_engines::frontend::Reading;
+use hlo_system::exit::Failure;
+use hlo_system::files::describe;
+use hlo_triage::bisect::dumps::{Series, grouped};
+use hlo_triage::bisect::names::{DumpName, Stage};
+use hlo_triage::case::Case;
 use kind::Kind;
 pub use run::run_program;
 
@@ -201,8 +201,10 @@ fn of_file(path: &Path) -> Vec<Listed> {
         let (forms, passes) = (Vec::new(), Vec::new());
         Listed { name, program, forms, passes, inputs: None, expected: None, alone: false }
     };
-    let names = match crate::files::read_source(&file) {
-        Ok(source) if crate::mlir::is_mlir(&source.text) => crate::mlir::module_names(&source.text),
+    let names = match hlo_system::files::read_source(&file) {
+        Ok(source) if hlo_engines::mlir::is_mlir(&source.text) => {
+            hlo_engines::mlir::module_names(&source.text)
+        }
         Ok(source) if memchr_headers(&source.text) > 1 => hlo_parser::module_names(&source.text),
         Ok(_) | Err(_) => Vec::new(),
     };
@@ -251,7 +253,42 @@ pub fn no_program(roots: &[String], others: &[(PathBuf, Kind)]) -> Failure {
     let found = if found.is_empty() { String::new() } else { format!("; there are: {}", found.join(", ")) };
     let message = format!("no program in {}{found}", roots.join(", "));
     if others.iter().any(|(_, kind)| matches!(kind, Kind::Unread(_))) {
-        return Failure::new(crate::exit::Exit::Unsupported, message);
+        return Failure::new(hlo_system::exit::Exit::Unsupported, message);
     }
     Failure::usage(message)
+}
+
+/// All cases at and below these folders, in the order of their paths. Errors: a path that cannot be read.
+pub fn find_cases(roots: &[String]) -> Result<Vec<PathBuf>, Failure> {
+    Ok(files(roots)?.cases)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn finds_cases_below_folders_and_refuses_files() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["b/two", "a/one"] {
+            let folder = dir.path().join(name);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("case.json"), "{}").unwrap();
+        }
+        let root = dir.path().to_str().unwrap().to_owned();
+        let names: Vec<_> = find_cases(std::slice::from_ref(&root))
+            .unwrap()
+            .iter()
+            .map(|p| p.file_name().unwrap().to_owned())
+            .collect();
+        assert_eq!(names, ["one", "two"]);
+        assert_eq!(
+            find_cases(&[format!("{root}/a/one/case.json")]).unwrap_err().exit,
+            hlo_system::exit::Exit::Usage
+        );
+        assert_eq!(find_cases(&[format!("{root}/none")]).unwrap_err().exit, hlo_system::exit::Exit::Usage);
+        assert_eq!(Case::open(&dir.path().join("a/one")).unwrap_err().exit, hlo_system::exit::Exit::Usage);
+    }
 }

@@ -6,21 +6,21 @@ use hlo::diag::codes::UNBOUNDED_SHAPE;
 use hlo::{ArrayLiteral, Module};
 
 use super::{FormFile, Listed};
-use crate::bisect::dumps::with_values;
-use crate::check::Check;
 use crate::corpus::{CaseReport, CorpusOptions, Status, kind_of};
-use crate::differential::{Difference, Kind, Settings, Subject, differ_from};
-use crate::engine::form::FormEngine;
-use crate::engine::recorded::{read_results, result_arrays};
-use crate::engine::{self, Engine, Inputs, InterpreterEngine, Outcome, RunOptions, array_name};
-use crate::exit::{Exit, Failure};
-use crate::feeds::Feeds;
-use crate::frontend::{instruction_count, load_as, opcodes};
-use crate::inputs;
-use crate::judge::{Judge, NoVerdict, modes};
-use crate::npz::Npz;
-use crate::policy::Policy;
-use crate::protos::Recorded;
+use hlo_engines::engine::form::FormEngine;
+use hlo_engines::engine::recorded::{read_results, result_arrays};
+use hlo_engines::engine::{self, Engine, Inputs, InterpreterEngine, Outcome, RunOptions, array_name};
+use hlo_engines::frontend::{instruction_count, load_as, opcodes};
+use hlo_engines::inputs;
+use hlo_engines::protos::Recorded;
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::npz::Npz;
+use hlo_triage::bisect::dumps::with_values;
+use hlo_triage::check::Check;
+use hlo_triage::differential::{Difference, Kind, Settings, Subject, differ_from};
+use hlo_triage::feeds::Feeds;
+use hlo_triage::judge::{Judge, NoVerdict, modes};
+use hlo_triage::policy::Policy;
 
 /// What one engine or form came to.
 struct Finding {
@@ -192,7 +192,8 @@ fn finding(what: String, found: &Difference, policy: &Policy) -> Finding {
     let exit = found.exit(policy);
     let shown = || found.arrays.iter().filter(|(_, v)| !v.worst.is_empty());
     let worst = shown().find(|(_, v)| v.tally.wrong > 0).or_else(|| shown().next());
-    let worst = worst.and_then(|(name, v)| v.worst.first().map(|w| crate::report::text::element(name, w)));
+    let worst =
+        worst.and_then(|(name, v)| v.worst.first().map(|w| hlo_triage::report::text::element(name, w)));
     let why = found.failure.as_ref().map(|d| d.message.clone()).or(worst).filter(|_| exit != Exit::Ok);
     let said =
         if found.kind == Kind::Undecided { found.verdict(policy) } else { found.kind.describe().to_owned() };

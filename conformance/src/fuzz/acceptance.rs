@@ -7,14 +7,14 @@ use hlo::{Module, Opcode};
 use serde::Serialize;
 
 use super::{Event, Finding, Hunt, Source, hunt};
-use crate::differential::{Kind, Settings, Subject};
-use crate::engine::{Engine, InterpreterEngine, by_name};
-use crate::exit::Failure;
-use crate::faults::{self, Fault};
-use crate::frontend::instruction_count;
-use crate::guard::guarded;
-use crate::isolate::blame;
-use crate::reduce::{self, Candidate, Differential, Trouble};
+use hlo_engines::engine::{Engine, InterpreterEngine, by_name};
+use hlo_engines::faults::{self, Fault};
+use hlo_engines::frontend::instruction_count;
+use hlo_system::exit::Failure;
+use hlo_system::guard::guarded;
+use hlo_triage::differential::{Kind, Settings, Subject};
+use hlo_triage::isolate::blame;
+use hlo_triage::reduce::{self, Candidate, Differential, Trouble};
 
 /// How far to go for each fault.
 #[derive(Clone, Debug)]
@@ -155,7 +155,7 @@ fn reduced(fault: &Fault, engine: &Arc<dyn Engine>, finding: Finding, effort: &E
         report.failures.push(format!("reduced to dimensions of more than {dimension}"));
     }
     let mut settings = finding.settings;
-    if let Ok(devices) = crate::engine::devices::stated(module, None, None) {
+    if let Ok(devices) = hlo_engines::engine::devices::stated(module, None, None) {
         settings.run.devices = devices;
     }
     let blamed = blame(&Subject::new(module, &smallest.best.inputs), &**engine, &settings);

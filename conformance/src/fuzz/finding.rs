@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::source::Program;
-use crate::artifact::{self, Artifact, Signature};
-use crate::differential::{Difference, Settings, Subject, differ, reference_run};
-use crate::engine::{Engine, devices};
-use crate::exit::Failure;
-use crate::guard::guarded;
+use hlo_engines::engine::{Engine, devices};
+use hlo_system::exit::Failure;
+use hlo_system::guard::guarded;
+use hlo_triage::artifact::{self, Artifact, Signature};
+use hlo_triage::differential::{Difference, Settings, Subject, differ, reference_run};
 
 /// A failure, with the program.
 #[derive(Clone, Debug)]

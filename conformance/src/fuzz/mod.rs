@@ -20,13 +20,13 @@ use std::time::{Duration, Instant};
 use hlo::Diagnostic;
 use hlo::diag::codes;
 
-use crate::artifact::Signature;
-use crate::differential::{Difference, Kind, Settings, Subject, reference_run};
-use crate::engine::{Engine, Outcome, devices};
-use crate::guard::{guarded, spawn_deep};
-use crate::isolate::blame;
-use crate::room;
-use crate::differential::differ_within;
+use hlo_engines::engine::{Engine, Outcome, devices};
+use hlo_system::guard::{guarded, spawn_deep};
+use hlo_system::room;
+use hlo_triage::artifact::Signature;
+use hlo_triage::differential::differ_within;
+use hlo_triage::differential::{Difference, Kind, Settings, Subject, reference_run};
+use hlo_triage::isolate::blame;
 
 use clock::{Clock, Step};
 
@@ -359,7 +359,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::engine::{Executable, Inputs, InterpreterEngine, RunOptions};
+    use hlo_engines::engine::{Executable, Inputs, InterpreterEngine, RunOptions};
 
     /// Runs nothing before it is allowed to go on.
     struct Waits(Mutex<Option<Receiver<()>>>);

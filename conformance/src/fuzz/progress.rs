@@ -9,9 +9,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::Totals;
-use crate::artifact::Signature;
-use crate::exit::Failure;
-use crate::files::{read_beside, write_whole};
+use hlo_system::exit::Failure;
+use hlo_system::files::{read_beside, write_whole};
+use hlo_triage::artifact::Signature;
 
 /// The file of a hunt's state.
 pub const FILE: &str = "hunt.json";

@@ -6,10 +6,10 @@ use hlo::elided::splitmix64;
 use hlo::{ArrayLiteral, Module};
 use serde::{Deserialize, Serialize};
 
-use crate::differential::Hosts;
-use crate::generate::{self, Limits, SeededHost};
-use crate::inputs::{self, InputKind};
-use crate::mutate::{Mutant, mutate};
+use hlo_engines::inputs::{self, InputKind};
+use hlo_generate::generate::{self, Limits, SeededHost};
+use hlo_generate::mutate::{Mutant, mutate};
+use hlo_triage::differential::Hosts;
 
 /// How large generated programs are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum, Serialize, Deserialize)]

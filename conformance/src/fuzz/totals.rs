@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::undecided::Undecided;
-use crate::differential::{Difference, Kind};
-use crate::engine::Engine;
-use crate::generate::Statistics;
-use crate::verdict::Tally;
+use hlo_certify::verdict::Tally;
+use hlo_engines::engine::Engine;
+use hlo_generate::generate::Statistics;
+use hlo_triage::differential::{Difference, Kind};
 
 /// What was counted of one engine.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use hlo::{ElementType, Opcode};
 use serde::{Deserialize, Serialize};
 
-use crate::certify::{Causes, certify};
-use crate::differential::{Difference, Settings, Subject};
-use crate::verdict::Class;
+use hlo_certify::bounds::{Causes, certify};
+use hlo_certify::verdict::Class;
+use hlo_triage::differential::{Difference, Settings, Subject};
 
 /// How many elements are undecided for one reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -70,9 +70,9 @@ fn described(opcode: Opcode, ty: Option<ElementType>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::differential::{Kind, differ};
-    use crate::engine::{InterpreterEngine, by_name};
-    use crate::frontend::parse_text;
+    use hlo_engines::engine::{InterpreterEngine, by_name};
+    use hlo_engines::frontend::parse_text;
+    use hlo_triage::differential::{Kind, differ};
 
     /// 1 less a unit has the floor 0. Judged over the whole program, without a replay, that hangs on the floor.
     #[test]

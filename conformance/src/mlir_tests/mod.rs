@@ -11,13 +11,13 @@ use hlo_mlir::check::compare;
 use hlo_mlir::convert::{ConvertOptions, Converted, RUN_PARALLEL, convert, functions, is_test};
 use hlo_mlir::text::{ReadOptions, parse_part, split};
 
-use grid::RunParallel;
 use crate::corpus::{CaseReport, CorpusOptions, Status, kind_of};
-use crate::exit::Exit;
-use crate::files::read_source;
-use crate::frontend::{instruction_count, opcodes};
-use crate::judge::modes;
-use crate::room;
+use grid::RunParallel;
+use hlo_engines::frontend::{instruction_count, opcodes};
+use hlo_system::exit::Exit;
+use hlo_system::files::read_source;
+use hlo_system::room;
+use hlo_triage::judge::modes;
 
 /// A function that checks itself.
 #[derive(Clone, PartialEq, Debug)]
@@ -46,7 +46,7 @@ impl TestFunction {
 /// The functions of a file that check themselves; none if it is no MLIR.
 pub fn tests_of(path: &Path) -> Vec<TestFunction> {
     let Ok(source) = read_source(&path.to_string_lossy()) else { return Vec::new() };
-    if !crate::mlir::is_mlir(&source.text) {
+    if !hlo_engines::mlir::is_mlir(&source.text) {
         return Vec::new();
     }
     let mut tests: Vec<TestFunction> = Vec::new();
@@ -88,7 +88,8 @@ pub(crate) fn run(test: &TestFunction, options: &CorpusOptions) -> CaseReport {
             let (line, _) = hlo::LineIndex::new(text).line_column(text, d.span.start);
             format!("{} at line {line}: {}", d.code.as_str(), d.message)
         });
-        CaseReport::of(test.name(), "program").failed(kind_of(crate::mlir::exit_of(found).unwrap_or(exit)), line)
+        CaseReport::of(test.name(), "program")
+            .failed(kind_of(hlo_engines::mlir::exit_of(found).unwrap_or(exit)), line)
     };
     let module = match parse_part(text, test.part, &self::options(text.len())) {
         Ok(module) => module,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Family, Picture, cost_text};
-use crate::report::html::shorten;
+use hlo_triage::report::html::shorten;
 
 /// The longest shape in a node.
 const MAX_SHAPE_CHARS: usize = 80;

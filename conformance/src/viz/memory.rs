@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> Vec<(String, u64)> {
-        let module = crate::frontend::parse_text(text).0.unwrap();
+        let module = hlo_engines::frontend::parse_text(text).0.unwrap();
         estimate(&module).iter().map(|p| (module.instr(p.after).name.to_string(), p.bytes)).collect()
     }
 
@@ -146,7 +146,9 @@ ENTRY e { p = f32[10] parameter(0)  ROOT w = f32[10] while(p), condition=c, body
     #[test]
     fn thinning_keeps_the_peak() {
         let module =
-            crate::frontend::parse_text("HloModule m\nENTRY e { ROOT p = f32[] parameter(0) }").0.unwrap();
+            hlo_engines::frontend::parse_text("HloModule m\nENTRY e { ROOT p = f32[] parameter(0) }")
+                .0
+                .unwrap();
         let after = module.root(module.entry());
         let points: Vec<Point> =
             (0..100).map(|i| Point { after, bytes: if i == 37 { 1000 } else { i } }).collect();

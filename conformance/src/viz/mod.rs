@@ -17,8 +17,8 @@ use hlo::{ComputationId, InstrId, Module, Opcode};
 use hlo_codegen::passes::loops::trip_count;
 use rustc_hash::FxHashMap;
 
-use crate::report::graph::{Bounds, Layered, layered};
-use crate::report::html::shorten;
+use hlo_triage::report::graph::{Bounds, Layered, layered};
+use hlo_triage::report::html::shorten;
 use profile::Profile;
 
 /// The most nodes side by side.
@@ -329,13 +329,13 @@ fn after_parenthesis(text: &str) -> Option<&str> {
 fn cost_text(cost: &InstructionCost) -> String {
     let mut parts = Vec::new();
     if cost.operations > 1 {
-        parts.push(format!("{} operations", crate::report::count(cost.operations)));
+        parts.push(format!("{} operations", hlo_triage::report::count(cost.operations)));
     }
     if let Some(bytes) = NonZeroU64::new(cost.bytes) {
-        parts.push(crate::report::bytes(bytes.get()));
+        parts.push(hlo_triage::report::bytes(bytes.get()));
     }
     if let Some(n) = cost.executions.filter(|&n| n != 1) {
-        parts.push(format!("{} executions", crate::report::grouped(n)));
+        parts.push(format!("{} executions", hlo_triage::report::grouped(n)));
     }
     parts.join(", ")
 }

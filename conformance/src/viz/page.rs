@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::memory::{Point, estimate, thinned};
 use super::{Family, Picture};
-use crate::report::graph::{NODE_HEIGHT, NODE_WIDTH};
-use crate::report::html::{escape, shorten};
+use hlo_triage::report::graph::{NODE_HEIGHT, NODE_WIDTH};
+use hlo_triage::report::html::{escape, shorten};
 
 const SCRIPT: &str = include_str!("viewer.js");
 const STYLE: &str = include_str!("viewer.css");

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 
 use super::dot::color;
 use super::{Drawn, Family, Picture, cost_text};
-use crate::report::graph::{NODE_HEIGHT, NODE_WIDTH};
-use crate::report::html::{curve, escape, shorten};
+use hlo_triage::report::graph::{NODE_HEIGHT, NODE_WIDTH};
+use hlo_triage::report::html::{curve, escape, shorten};
 
 /// Between rows.
 const ROW_STEP: f64 = 84.0;

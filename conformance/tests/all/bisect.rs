@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hlo_conformance::bisect::dumps::{Source, Status, run, series};
-use hlo_conformance::engine::RunOptions;
-use hlo_conformance::inputs::InputKind;
+use hlo_engines::engine::RunOptions;
+use hlo_engines::inputs::InputKind;
+use hlo_triage::bisect::dumps::{Source, Status, run, series};
 use libtest_mimic::Trial;
 
 use crate::{crate_dir, failed};

@@ -12,13 +12,11 @@ use hlo::builder::{ComputationBuilder, comparator, scalar_region};
 use hlo::opcode::{Arity, Numeric};
 use hlo::print::{PrintOptions, print_module};
 use hlo::{ArrayLiteral, Buffer, BufferOf, ElementType, InstrId, Module, Opcode, Shape, with_buffer};
-use hlo_conformance::certify::{Bounds, certify};
-use hlo_conformance::element::Number;
-use hlo_conformance::engine::{
-    self, Allowances, Engine, Inputs, InterpreterEngine, Limits, Outcome, RunOptions,
-};
-use hlo_conformance::generate::{self, program};
-use hlo_conformance::variants;
+use hlo_certify::bounds::{Bounds, certify};
+use hlo_certify::element::Number;
+use hlo_engines::engine::{self, Allowances, Engine, Inputs, InterpreterEngine, Limits, Outcome, RunOptions};
+use hlo_engines::variants;
+use hlo_generate::generate::{self, program};
 use hlo_interp::observe::Site;
 use hlo_interp::{Accumulate, Flow, Observer, Tensor, Value};
 use libtest_mimic::Trial;
@@ -540,12 +538,12 @@ struct Blame<'a> {
     totals: &'a Totals,
 }
 
-impl hlo_conformance::certify::Visitor for Blame<'_> {
+impl hlo_certify::bounds::Visitor for Blame<'_> {
     fn value(
         &mut self,
-        at: &hlo_conformance::certify::At,
+        at: &hlo_certify::bounds::At,
         value: &Value,
-        bounds: &hlo_conformance::certify::Tree,
+        bounds: &hlo_certify::bounds::Tree,
     ) -> bool {
         let opcode = self.module.instr(at.instr).opcode;
         let mut lost = (0, 0, 0);

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hlo::Opcode;
 use hlo_conformance::coverage::{Key, Legal};
-use hlo_conformance::differential::Kind;
-use hlo_conformance::engine;
 use hlo_conformance::filetest::{Ran, run_file_on};
-use hlo_conformance::guard::on_deep_stack;
+use hlo_engines::engine;
+use hlo_system::guard::on_deep_stack;
+use hlo_triage::differential::Kind;
 use libtest_mimic::Trial;
 use rustc_hash::FxHashSet;
 

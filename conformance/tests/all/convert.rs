@@ -3,7 +3,7 @@
 use std::fs;
 
 use hlo::ArrayLiteral;
-use hlo_conformance::npz;
+use hlo_system::npz;
 use libtest_mimic::Trial;
 
 use crate::cli::{Dir, ends, err, hlo, out};

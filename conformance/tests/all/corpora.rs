@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hlo_conformance::case::{Case, Form, find};
 use hlo_conformance::corpus::{CorpusOptions, ExpectedFailures, Status, Summary, items, run_all};
-use hlo_conformance::engine::{Limits, RunOptions, by_name};
-use hlo_conformance::frontend::{load, parse_file, parse_text};
-use hlo_conformance::prove::prove;
+use hlo_conformance::folder::find_cases;
+use hlo_engines::engine::{Limits, RunOptions, by_name};
+use hlo_engines::frontend::{load, parse_file, parse_text};
+use hlo_triage::case::{Case, Form};
+use hlo_triage::prove::prove;
 use libtest_mimic::Trial;
 
 use crate::{crate_dir, failed, files_below};
@@ -65,7 +66,7 @@ fn expected_failures() -> Result<ExpectedFailures, String> {
 
 /// Of every elementwise program whose recorded results differ from ours in any bit, each rounding of our run is right.
 fn proved(folder: &Path) -> Result<(), String> {
-    let folders = find(&[folder.to_string_lossy().into_owned()]).map_err(|f| f.message)?;
+    let folders = find_cases(&[folder.to_string_lossy().into_owned()]).map_err(|f| f.message)?;
     let mut open = String::new();
     for item in items(&folders, Form::Both) {
         let proof =
@@ -88,7 +89,7 @@ fn proved(folder: &Path) -> Result<(), String> {
 
 fn run_corpus(folder: &Path, form: Form) -> Result<(), String> {
     let expected = expected_failures()?;
-    let folders = find(&[folder.to_string_lossy().into_owned()]).map_err(|f| f.message)?;
+    let folders = find_cases(&[folder.to_string_lossy().into_owned()]).map_err(|f| f.message)?;
     let options = CorpusOptions {
         run: RunOptions { limits: Limits { fuel: None, memory_bytes: 2 << 30 }, ..RunOptions::default() },
         time_limit: Duration::from_secs(300),

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use hlo::{Buffer, Opcode, Shape};
 use hlo_conformance::coverage::{Coverage, Key, Legal, key_of, probe};
-use hlo_conformance::engine::{Engine, Inputs, InterpreterEngine, RunOptions, devices};
-use hlo_conformance::frontend::parse_text;
-use hlo_conformance::inputs::{generate, plan};
+use hlo_engines::engine::{Engine, Inputs, InterpreterEngine, RunOptions, devices};
+use hlo_engines::frontend::parse_text;
+use hlo_engines::inputs::{generate, plan};
 use hlo_interp::device::host::Host;
 use hlo_interp::{Tensor, Value};
 use libtest_mimic::Trial;

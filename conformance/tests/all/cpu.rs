@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use hlo_conformance::case::{Form, find};
 use hlo_conformance::corpus::{CorpusOptions, Status, items, run_all};
-use hlo_conformance::differential::{Difference, Kind, Settings, Subject, differ};
-use hlo_conformance::engine::{self, InterpreterEngine, Limits, RunOptions};
-use hlo_conformance::frontend::parse_text;
-use hlo_conformance::generate::inputs;
+use hlo_conformance::folder::find_cases;
+use hlo_engines::engine::{self, InterpreterEngine, Limits, RunOptions};
+use hlo_engines::frontend::parse_text;
+use hlo_generate::generate::inputs;
+use hlo_triage::case::Form;
+use hlo_triage::differential::{Difference, Kind, Settings, Subject, differ};
 use libtest_mimic::Trial;
 
 use crate::cli::{Dir, ends, hlo};
@@ -65,7 +66,7 @@ fn otherwise(flags: &[&str], size: &str) {
 /// No recorded case is wrong; what is not supported says so.
 fn corpus(level: &str) -> Result<(), String> {
     let folder = crate_dir().join("corpus");
-    let folders = find(&[folder.to_string_lossy().into_owned()]).map_err(|f| f.message)?;
+    let folders = find_cases(&[folder.to_string_lossy().into_owned()]).map_err(|f| f.message)?;
     let options = CorpusOptions {
         time_limit: Duration::from_secs(300),
         jobs: 2,

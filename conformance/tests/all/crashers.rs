@@ -1,10 +1,10 @@
 //! Every file in `crashers/` must end in an error with a place or in a program that verifies, prints and runs within limits.
 
 use hlo::print::{PrintOptions, print_module};
-use hlo_conformance::engine::{self, Engine, Inputs, InterpreterEngine, Limits, RunOptions};
-use hlo_conformance::frontend::parse_text;
-use hlo_conformance::guard::{guarded, on_deep_stack};
-use hlo_conformance::inputs;
+use hlo_engines::engine::{self, Engine, Inputs, InterpreterEngine, Limits, RunOptions};
+use hlo_engines::frontend::parse_text;
+use hlo_engines::inputs;
+use hlo_system::guard::{guarded, on_deep_stack};
 use libtest_mimic::Trial;
 
 use crate::{crate_dir, failed};

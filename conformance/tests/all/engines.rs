@@ -4,10 +4,10 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use hlo_conformance::differential::{Kind, Settings, Subject, differ};
-use hlo_conformance::engine::{self, InterpreterEngine};
-use hlo_conformance::frontend::parse_text;
-use hlo_conformance::generate::inputs;
+use hlo_engines::engine::{self, InterpreterEngine};
+use hlo_engines::frontend::parse_text;
+use hlo_generate::generate::inputs;
+use hlo_triage::differential::{Kind, Settings, Subject, differ};
 use libtest_mimic::Trial;
 
 use crate::cli::Dir;

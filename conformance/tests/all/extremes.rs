@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use hlo_conformance::attack::numbers;
-use hlo_conformance::engine::{self, Inputs, Limits, RunOptions};
-use hlo_conformance::frontend::parse_text;
-use hlo_conformance::guard::{guarded, on_deep_stack};
-use hlo_conformance::inputs;
+use hlo_engines::engine::{self, Inputs, Limits, RunOptions};
+use hlo_engines::frontend::parse_text;
+use hlo_engines::inputs;
+use hlo_system::guard::{guarded, on_deep_stack};
 use libtest_mimic::Trial;
 use rustc_hash::FxHashSet;
 

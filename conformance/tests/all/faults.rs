@@ -4,12 +4,12 @@
 //! `HLO_FAULT_STATISTICS=N` also counts, over N generated programs, how many each fault applies to and how many it changes.
 
 use hlo::{ArrayLiteral, Module};
+use hlo_certify::element::{Number, Part};
 use hlo_codegen::passes::Fuel;
-use hlo_conformance::element::{Number, Part};
-use hlo_conformance::engine::{Engine, Inputs, InterpreterEngine, Limits, Outcome, RunOptions, devices};
-use hlo_conformance::faults::{Fault, all};
-use hlo_conformance::frontend::parse_text;
-use hlo_conformance::generate::{self, edge_inputs, program};
+use hlo_engines::engine::{Engine, Inputs, InterpreterEngine, Limits, Outcome, RunOptions, devices};
+use hlo_engines::faults::{Fault, all};
+use hlo_engines::frontend::parse_text;
+use hlo_generate::generate::{self, edge_inputs, program};
 use hlo_interp::device::host::NoHost;
 use libtest_mimic::{Failed, Trial};
 use rustc_hash::FxHashSet;

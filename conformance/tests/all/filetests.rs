@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use hlo_conformance::filetest::run_file;
-use hlo_conformance::frontend::parse_text;
-use hlo_conformance::guard::on_deep_stack;
+use hlo_engines::frontend::parse_text;
+use hlo_system::guard::on_deep_stack;
 use libtest_mimic::{Failed, Trial};
 
 use crate::{crate_dir, failed, files_below};

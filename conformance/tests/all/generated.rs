@@ -7,10 +7,10 @@ use std::sync::LazyLock;
 
 use hlo::print::{PrintOptions, print_module};
 use hlo::{ArrayLiteral, Module, modules_equal};
-use hlo_conformance::element;
-use hlo_conformance::engine::{self, Engine, Inputs, InterpreterEngine, Limits, Outcome, RunOptions};
-use hlo_conformance::frontend::parse_text;
-use hlo_conformance::generate::{self, program};
+use hlo_certify::element;
+use hlo_engines::engine::{self, Engine, Inputs, InterpreterEngine, Limits, Outcome, RunOptions};
+use hlo_engines::frontend::parse_text;
+use hlo_generate::generate::{self, program};
 use hlo_interp::Accumulate;
 use libtest_mimic::Trial;
 use proptest::prelude::*;

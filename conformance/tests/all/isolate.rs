@@ -4,16 +4,16 @@
 use hlo::attrs::Direction;
 use hlo::builder::ComputationBuilder;
 use hlo::{ArrayLiteral, AttrKey, AttrValue, Buffer, ComputationId, InstrId, Literal, Module, Opcode};
+use hlo_certify::verdict::Class;
 use hlo_codegen::passes::{Fuel, Pass, Pipeline, wrap};
-use hlo_conformance::differential::{Settings, Subject, differ};
-use hlo_conformance::engine::passes::PassesEngine;
-use hlo_conformance::engine::{Allowances, Engine, InterpreterEngine, RunOptions};
-use hlo_conformance::frontend::parse_text;
-use hlo_conformance::isolate::{Blame, Found, Options, Status, blame, isolate};
-use hlo_conformance::policy::Policy;
-use hlo_conformance::replay::{How, Replay, replay};
-use hlo_conformance::verdict::Class;
+use hlo_engines::engine::passes::PassesEngine;
+use hlo_engines::engine::{Allowances, Engine, InterpreterEngine, RunOptions};
+use hlo_engines::frontend::parse_text;
 use hlo_interp::Devices;
+use hlo_triage::differential::{Settings, Subject, differ};
+use hlo_triage::isolate::{Blame, Found, Options, Status, blame, isolate};
+use hlo_triage::policy::Policy;
+use hlo_triage::replay::{How, Replay, replay};
 use libtest_mimic::Trial;
 
 use crate::cli::{Dir, ends, err, hlo, json_lines, out};
@@ -584,9 +584,9 @@ fn command() {
 }
 
 fn artifacts() {
-    use hlo_conformance::artifact::{self, Artifact, Finding, Signature};
-    use hlo_conformance::differential::Kind;
-    use hlo_conformance::verdict::Tally;
+    use hlo_certify::verdict::Tally;
+    use hlo_triage::artifact::{self, Artifact, Finding, Signature};
+    use hlo_triage::differential::Kind;
 
     let d = Dir::new();
     let m = module(FUSION);
@@ -707,14 +707,13 @@ fn well_formed(page: &str) -> String {
 
 fn page_of(m: &Module, engine: &dyn Engine) -> String {
     let inputs: Vec<Vec<ArrayLiteral>> = vec![
-        hlo_conformance::inputs::parameter_arrays(m).iter().map(|_| floats(&[1.0, 2.0, 3.0, 4.0])).collect(),
+        hlo_engines::inputs::parameter_arrays(m).iter().map(|_| floats(&[1.0, 2.0, 3.0, 4.0])).collect(),
     ];
     let subject = Subject::new(m, &inputs);
     let options = Options { settings: settings(1), ..Options::default() };
     let found = isolate(&subject, engine, &options, &mut |_, _| {}).map_err(|o| format!("{o:?}")).unwrap();
     let next = ["hlo reduce '<m>' && true".to_owned()];
-    hlo_conformance::report::html::Page { file: "a<b>&\"c\".hlo", module: m, found: &found, next: &next }
-        .write()
+    hlo_triage::report::html::Page { file: "a<b>&\"c\".hlo", module: m, found: &found, next: &next }.write()
 }
 
 fn page() {
@@ -764,14 +763,12 @@ fn large_page() {
 /// Each fault on its program, which has no inputs: the instruction that is blamed has an opcode that the fault is about.
 fn faults() {
     let (mut failures, mut blamed_faults) = (Vec::new(), 0);
-    for fault in hlo_conformance::faults::all() {
+    for fault in hlo_engines::faults::all() {
         let name = fault.pass().name().to_owned();
         let path = crate::crate_dir().join("faults").join(format!("{name}.hlo"));
         let m = module(&std::fs::read_to_string(path).unwrap());
-        let engine =
-            hlo_conformance::engine::by_name(&format!("faulty:{name}")).map_err(|f| f.message).unwrap();
-        let devices =
-            hlo_conformance::engine::devices::stated(&m, None, None).map_err(|f| f.message).unwrap();
+        let engine = hlo_engines::engine::by_name(&format!("faulty:{name}")).map_err(|f| f.message).unwrap();
+        let devices = hlo_engines::engine::devices::stated(&m, None, None).map_err(|f| f.message).unwrap();
         let inputs = vec![Vec::new(); devices.count() as usize];
         let settings =
             Settings { run: RunOptions { devices, ..RunOptions::default() }, ..Settings::default() };

@@ -1,7 +1,7 @@
 //! One policy for every tool: what an engine may do, how much may stay open, and that the tools agree about a program.
 
 use hlo::{ArrayLiteral, Buffer, Dims};
-use hlo_conformance::npz;
+use hlo_system::npz;
 use libtest_mimic::Trial;
 
 use crate::cli::{Dir, ends, err, hlo, json_lines, out};

@@ -37,6 +37,7 @@ mod pasted;
 mod processes;
 mod ptx;
 mod reduce;
+mod relations;
 mod reports;
 mod robust;
 mod semantics;
@@ -59,7 +60,7 @@ fn function(name: &str, test: fn()) -> Trial {
 }
 
 fn main() {
-    if let Some(code) = hlo_conformance::process::supervised() {
+    if let Some(code) = hlo_system::process::supervised() {
         std::process::exit(i32::from(code));
     }
     let arguments = Arguments::from_args();
@@ -75,6 +76,7 @@ fn main() {
     trials.extend(fuzz::trials());
     trials.extend(corpora::trials());
     trials.extend(certified::trials());
+    trials.extend(relations::trials());
     trials.extend(cli::trials());
     trials.extend(convert::trials());
     trials.extend(pasted::trials());

@@ -7,11 +7,13 @@ use std::path::Path;
 
 use hlo::Module;
 use hlo::print::{PrintOptions, print_module};
-use hlo_conformance::case::{Case, find};
-use hlo_conformance::engine::Inputs;
-use hlo_conformance::mutate::{Mutant, mutate};
-use hlo_conformance::{frontend, inputs};
+use hlo_conformance::folder::find_cases;
+use hlo_engines::engine::Inputs;
+use hlo_engines::frontend;
+use hlo_engines::inputs;
+use hlo_generate::mutate::{Mutant, mutate};
 use hlo_interp::Accumulate;
+use hlo_triage::case::Case;
 use libtest_mimic::{Failed, Trial};
 
 use crate::generated::{POOLS, run, variable};
@@ -49,7 +51,7 @@ fn mutants() -> Result<(), Failed> {
         roots.extend(["jax", "multi", "linalg"].map(|f| shared.join(f)));
     }
     let roots: Vec<String> = roots.iter().map(|r| r.to_string_lossy().into_owned()).collect();
-    let folders = find(&roots).map_err(|f| failed(f.message))?;
+    let folders = find_cases(&roots).map_err(|f| failed(f.message))?;
     let sources: Vec<Source> = folders.iter().step_by(step).filter_map(|f| source(f)).collect();
     let donors: Vec<&Module> = sources.iter().map(|s| &s.module).collect();
     let (mut ran, mut refused) = (0u64, 0u64);

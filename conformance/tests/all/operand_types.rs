@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hlo::{ElementType, Opcode};
 use hlo_conformance::coverage::{Key, Legal, probe};
-use hlo_conformance::differential::{Kind, Settings, Subject, differ};
-use hlo_conformance::engine::{self, InterpreterEngine, Limits, Outcome, RunOptions};
-use hlo_conformance::frontend::parse_text;
-use hlo_conformance::guard::{guarded, on_deep_stack};
-use hlo_conformance::inputs::{generate, plan};
+use hlo_engines::engine::{self, InterpreterEngine, Limits, Outcome, RunOptions};
+use hlo_engines::frontend::parse_text;
+use hlo_engines::inputs::{generate, plan};
+use hlo_system::guard::{guarded, on_deep_stack};
+use hlo_triage::differential::{Kind, Settings, Subject, differ};
 use libtest_mimic::Trial;
 use rustc_hash::FxHashSet;
 

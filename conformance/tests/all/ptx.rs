@@ -3,9 +3,10 @@
 use std::process::Command;
 use std::time::Duration;
 
-use hlo_conformance::case::{Form, find};
 use hlo_conformance::corpus::{CorpusOptions, Status, items, run_all};
-use hlo_conformance::engine::{Limits, RunOptions, by_name};
+use hlo_conformance::folder::find_cases;
+use hlo_engines::engine::{Limits, RunOptions, by_name};
+use hlo_triage::case::Form;
 use libtest_mimic::Trial;
 
 use crate::{crate_dir, failed};
@@ -20,7 +21,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 /// Recorded programs give what was recorded, or are refused: calls of LAPACK alone are.
 fn recorded() -> Result<(), String> {
     let folder = crate_dir().join("corpus/jax");
-    let folders = find(&[folder.to_string_lossy().into_owned()]).map_err(|f| f.message)?;
+    let folders = find_cases(&[folder.to_string_lossy().into_owned()]).map_err(|f| f.message)?;
     let options = CorpusOptions {
         run: RunOptions { limits: Limits { fuel: None, memory_bytes: 2 << 30 }, ..RunOptions::default() },
         time_limit: Duration::from_secs(300),

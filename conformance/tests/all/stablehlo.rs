@@ -5,9 +5,9 @@ use std::path::Path;
 
 use hlo::print::{PrintOptions, print_module};
 use hlo::{Diagnostics, Module};
-use hlo_conformance::engine::Inputs;
-use hlo_conformance::frontend::parse_text;
-use hlo_conformance::generate;
+use hlo_engines::engine::Inputs;
+use hlo_engines::frontend::parse_text;
+use hlo_generate::generate;
 use hlo_interp::Accumulate;
 use hlo_mlir::bytecode::{self, Version};
 use hlo_mlir::convert::{ConvertOptions, convert};

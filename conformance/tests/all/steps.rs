@@ -3,14 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use hlo::{AttrKey, Diagnostic, Module, Opcode};
-use hlo_conformance::differential::{Difference, Kind, Settings, Subject, differ};
-use hlo_conformance::engine::{
-    self, Engine, Executable, Form, Inputs, InterpreterEngine, Outcome, RunOptions,
-};
-use hlo_conformance::frontend::parse_text;
-use hlo_conformance::generate::inputs;
+use hlo_engines::engine::{self, Engine, Executable, Form, Inputs, InterpreterEngine, Outcome, RunOptions};
+use hlo_engines::frontend::parse_text;
+use hlo_generate::generate::inputs;
 use hlo_interp::observe::{Call, Site};
 use hlo_interp::{Devices, Flow, Observer, Tensor, Value};
+use hlo_triage::differential::{Difference, Kind, Settings, Subject, differ};
 use libtest_mimic::Trial;
 
 use crate::cli::{Dir, ends, hlo, out};

@@ -1,10 +1,12 @@
 //! The number of threads changes no bit: the recorded programs and the filetests on 1, 2 and 8 threads.
 
-use hlo_conformance::case::{Case, find};
-use hlo_conformance::engine::{Engine, Inputs, InterpreterEngine, Limits, RunOptions};
-use hlo_conformance::frontend::load;
-use hlo_conformance::{filetest, inputs};
+use hlo_conformance::filetest;
+use hlo_conformance::folder::find_cases;
+use hlo_engines::engine::{Engine, Inputs, InterpreterEngine, Limits, RunOptions};
+use hlo_engines::frontend::load;
+use hlo_engines::inputs;
 use hlo_interp::Accumulate;
+use hlo_triage::case::Case;
 use libtest_mimic::Trial;
 
 use crate::generated::POOLS;
@@ -20,7 +22,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 fn corpus() -> Result<(), String> {
     let folder = crate_dir().join("corpus").to_string_lossy().into_owned();
     let mut compared = 0;
-    for folder in find(&[folder]).map_err(|f| f.message)? {
+    for folder in find_cases(&[folder]).map_err(|f| f.message)? {
         let case = Case::open(&folder).map_err(|f| f.message)?;
         let devices = case.devices().map_err(|f| f.message)?;
         let path = folder.join("module.hlo").to_string_lossy().into_owned();

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use hlo::Module;
 use hlo::cost::{applied_cost, module_cost};
-use hlo_conformance::differential::{Kind, Settings, Subject, reference_run};
-use hlo_conformance::engine::{InterpreterEngine, by_name, with_timeout};
-use hlo_conformance::frontend::parse_text;
-use hlo_conformance::inputs;
-use hlo_conformance::differential::differ_within;
+use hlo_engines::engine::{InterpreterEngine, by_name, with_timeout};
+use hlo_engines::frontend::parse_text;
+use hlo_engines::inputs;
 use hlo_interp::Devices;
+use hlo_triage::differential::differ_within;
+use hlo_triage::differential::{Kind, Settings, Subject, reference_run};
 use libtest_mimic::Trial;
 
 use crate::cli::{Dir, ends, err, hlo, out};

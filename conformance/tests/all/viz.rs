@@ -32,7 +32,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn module(text: &str) -> Module {
-    hlo_conformance::frontend::parse_text(text).0.unwrap()
+    hlo_engines::frontend::parse_text(text).0.unwrap()
 }
 
 /// The data of a page, as the script in it reads them.

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::PathBuf;
 
-use hlo_conformance::differential::{Kind, Settings, Subject, differ};
-use hlo_conformance::engine::xla_gpu::XlaGpuEngine;
-use hlo_conformance::engine::{InterpreterEngine, by_name};
-use hlo_conformance::frontend;
-use hlo_conformance::npz::Npz;
-use hlo_conformance::replay::replay;
-use hlo_conformance::verdict::Class;
+use hlo_certify::verdict::Class;
+use hlo_engines::engine::xla_gpu::XlaGpuEngine;
+use hlo_engines::engine::{InterpreterEngine, by_name};
+use hlo_engines::frontend;
+use hlo_system::npz::Npz;
+use hlo_triage::differential::{Kind, Settings, Subject, differ};
+use hlo_triage::replay::replay;
 use libtest_mimic::{Failed, Trial};
 
 use crate::cli::{Dir, ends, err, hlo, out};
@@ -512,7 +512,7 @@ fn kernel_by_kernel(dump: &str, case: &str) -> Result<(), String> {
     }
     let engine = XlaGpuEngine::folder(dump).map_err(|f| f.to_string())?;
     let subject = Subject::new(engine.optimized(), &inputs);
-    let executable = hlo_conformance::engine::Engine::compile(&engine, engine.optimized());
+    let executable = hlo_engines::engine::Engine::compile(&engine, engine.optimized());
     let executable = executable.map_err(|o| format!("{:?}", o.diagnostic()))?;
     let allowances = settings.policy.allowances(&engine);
     let found =

@@ -16,11 +16,11 @@ use serde_json::json;
 
 use super::profile::{self, Profile};
 use super::{Options, Timed, median, repeat};
-use crate::engine::cpu::{CpuOptions, ended, failed, pool};
-use crate::exit::Failure;
-use crate::files::write_text;
-use crate::frontend::parse_text;
-use crate::resident::{Mark, processor_time};
+use hlo_engines::engine::cpu::{CpuOptions, ended, failed, pool};
+use hlo_engines::frontend::parse_text;
+use hlo_system::exit::Failure;
+use hlo_system::files::write_text;
+use hlo_system::resident::{Mark, processor_time};
 
 /// Compiled before anything is timed, so that what a process needs once is there.
 const TRIVIAL: &str = "HloModule trivial
@@ -77,7 +77,7 @@ pub(super) fn time(
     drop(arrays);
     let limits = RunOptions { fuel: options.limits.fuel, ..RunOptions::default() };
     // Handlers of libraries are given to an interpreter of whoever runs the program.
-    let custom_calls = crate::loaded::registry();
+    let custom_calls = hlo_system::loaded::registry();
     let interpreted = executable.interpreted_module().filter(|_| !custom_calls.is_empty());
     let interpreter = interpreted.map(|module| {
         Interpreter::new(module, hlo_interp::Options { custom_calls, ..hlo_interp::Options::default() })

@@ -15,16 +15,17 @@ use serde::Serialize;
 
 use super::ui::{Ui, closed};
 use super::{AccumulateOption, CustomCallOptions, LimitOptions, ReadOptions, values};
-use crate::engine::{self, flatten, named};
-use crate::engine::{Inputs, Outcome};
-use crate::exit::{Exit, Failure};
-use crate::frontend::{JsonError, Program, Rejected, load_as, parse_pasted};
-use crate::guard::guarded;
-use crate::npz::{self, Npz};
-use crate::resident::{Mark, processor_time};
-use crate::room::{self, Room};
-use crate::time_limit::command_within;
-use crate::{inputs, report};
+use hlo_engines::engine::{self, flatten, named};
+use hlo_engines::engine::{Inputs, Outcome};
+use hlo_engines::frontend::{JsonError, Program, Rejected, load_as, parse_pasted};
+use hlo_engines::inputs;
+use hlo_engines::time_limit::command_within;
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::guard::guarded;
+use hlo_system::npz::{self, Npz};
+use hlo_system::resident::{Mark, processor_time};
+use hlo_system::room::{self, Room};
+use hlo_triage::report;
 use profile::Profile;
 
 /// Options of `hlo bench`.
@@ -313,7 +314,7 @@ fn time_interpreter(
         memory_limit_bytes: room.bytes,
         memory_limit_of: room.of,
         seed: options.seed,
-        custom_calls: crate::loaded::registry(),
+        custom_calls: hlo_system::loaded::registry(),
         ..RunOptions::default()
     };
     let (compile, interpreter) = median(3, || Interpreter::new(module, how()));
@@ -323,7 +324,12 @@ fn time_interpreter(
     let input_bytes: u64 = arrays.iter().flatten().map(bytes).sum();
     let mut arguments: Vec<Vec<Value>> = Vec::new();
     for arrays in arrays {
-        arguments.push(crate::execution::to_parameters(module, arrays)?.into_iter().map(Value::from_literal).collect());
+        arguments.push(
+            hlo_certify::execution::to_parameters(module, arrays)?
+                .into_iter()
+                .map(Value::from_literal)
+                .collect(),
+        );
     }
     let once = || interpreter.run_devices(devices, arguments.clone());
     // Making or reading inputs takes memory of its own.

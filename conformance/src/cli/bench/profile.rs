@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::report;
+use hlo_triage::report;
 
 /// Times of stages and steps, the longest first. The names of fields are documented in docs/compiler.md and do not change.
 #[derive(Serialize)]

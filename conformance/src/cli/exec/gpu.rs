@@ -12,9 +12,9 @@ use serde::Serialize;
 
 use super::{Options, arguments, leaves, results_of};
 use crate::cli::ui::Ui;
-use crate::engine::gpu::{GpuOptions, failure, run_failure};
-use crate::exit::{Exit, Failure};
-use crate::report;
+use hlo_engines::engine::gpu::{GpuOptions, failure, run_failure};
+use hlo_system::exit::{Exit, Failure};
+use hlo_triage::report;
 
 #[derive(Serialize)]
 struct InfoObject<'a> {

@@ -2,7 +2,7 @@
 
 use super::{Left, Ready, Run};
 use crate::cli::ui::Ui;
-use crate::exit::{Exit, Failure};
+use hlo_system::exit::{Exit, Failure};
 
 /// What runs a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,8 +62,8 @@ mod present {
 
     use super::super::kernel_of;
     use super::*;
-    use crate::engine::xla_gpu::ptx_module;
-    use crate::files::read_source;
+    use hlo_engines::engine::xla_gpu::ptx_module;
+    use hlo_system::files::read_source;
 
     /// How a command ends with a failure of the device.
     pub(crate) fn failure(error: &Error) -> Failure {

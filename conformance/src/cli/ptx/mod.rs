@@ -15,11 +15,11 @@ use serde::Serialize;
 
 use super::LimitOptions;
 use super::ui::Ui;
-use crate::engine::xla_gpu::ptx_module;
-use crate::exit::{Exit, Failure};
-use crate::files::read_source;
-use crate::npz::{self, Npz};
-use crate::report;
+use hlo_engines::engine::xla_gpu::ptx_module;
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::files::read_source;
+use hlo_system::npz::{self, Npz};
+use hlo_triage::report;
 
 /// Options of `hlo ptx`.
 #[derive(Args, Debug)]

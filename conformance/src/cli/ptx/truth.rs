@@ -17,12 +17,12 @@ use hlo_truth::target::{Argument, Cuda, Interpreter, Refusal, Target, Work};
 
 use super::device;
 use crate::cli::ui::Ui;
-use crate::engine::xla_gpu::XlaGpuEngine;
-use crate::engine::xla_gpu::mirror::{Mirror, Mirrored};
-use crate::engine::{Engine, Inputs, Outcome, RunOptions};
-use crate::exit::{Exit, Failure};
-use crate::files::write_text;
-use crate::inputs;
+use hlo_engines::engine::xla_gpu::XlaGpuEngine;
+use hlo_engines::engine::xla_gpu::mirror::{Mirror, Mirrored};
+use hlo_engines::engine::{Engine, Inputs, Outcome, RunOptions};
+use hlo_engines::inputs;
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::files::write_text;
 
 /// Options of `hlo ptx truth`.
 #[derive(Args, Debug)]
@@ -237,7 +237,7 @@ fn dumps(
 ) -> Result<Vec<Row>, Failure> {
     let start = Instant::now();
     let cannot = |e: std::io::Error| {
-        Failure::usage(format!("{}: cannot be read: {}", folder.display(), crate::files::describe(&e)))
+        Failure::usage(format!("{}: cannot be read: {}", folder.display(), hlo_system::files::describe(&e)))
     };
     let mut programs: Vec<PathBuf> = std::fs::read_dir(folder)
         .map_err(cannot)?

@@ -7,16 +7,16 @@ use std::time::Duration;
 use hlo::{ArrayLiteral, Module};
 use serde::Serialize;
 
-use crate::artifact::{self, Artifact, Finding};
 use crate::cli::ui::Ui;
-use crate::differential::{Difference, Kind, Settings};
-use crate::engine::Allowances;
-use crate::engine::spec::{passes_of, stays_inside};
-use crate::exit::{Exit, Failure};
-use crate::phase::{Phase, Phases};
-use crate::process::quoted_word;
-use crate::report::{self, text};
-use crate::verdict::{ArrayVerdict, Differing, Tally};
+use hlo_certify::verdict::{ArrayVerdict, Differing, Tally};
+use hlo_engines::engine::Allowances;
+use hlo_engines::engine::spec::{passes_of, stays_inside};
+use hlo_system::exit::{Exit, Failure};
+use hlo_system::phase::{Phase, Phases};
+use hlo_system::process::quoted_word;
+use hlo_triage::artifact::{self, Artifact, Finding};
+use hlo_triage::differential::{Difference, Kind, Settings};
+use hlo_triage::report::{self, text};
 
 /// A command that takes longer says what took the time.
 const SLOW: Duration = Duration::from_secs(1);

@@ -5,8 +5,8 @@ use hlo::cost::module_cost;
 use hlo_codegen::passes::loops::trip_count;
 
 use crate::cli::ui::Ui;
-use crate::phase::Phases;
-use crate::report;
+use hlo_system::phase::Phases;
+use hlo_triage::report;
 
 /// Operations on elements that take the interpreter a minute or more.
 const MANY_OPERATIONS: u64 = 100_000_000_000;

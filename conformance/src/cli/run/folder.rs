@@ -5,13 +5,13 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::Options;
-use crate::case::Form;
 use crate::cli::test::{list_others, one_line};
 use crate::cli::ui::{Ui, closed};
 use crate::corpus::{CaseReport, CorpusOptions, Status, Work, items, run_all};
-use crate::engine::{self, Limits, RunOptions};
-use crate::exit::{Exit, Failure};
 use crate::folder::{Folder, no_program, scan};
+use hlo_engines::engine::{self, Limits, RunOptions};
+use hlo_system::exit::{Exit, Failure};
+use hlo_triage::case::Form;
 
 /// One program, for machines.
 #[derive(Serialize)]

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::Options;
-use crate::artifact;
-use crate::case::{Case, Form};
-use crate::exit::Failure;
+use hlo_system::exit::Failure;
+use hlo_triage::artifact;
+use hlo_triage::case::{Case, Form};
 
 /// One program and where its inputs and expected results come from.
 pub(super) struct Job {

@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::certified::Object as Comparison;
 use crate::cli::watch::StatsObject;
-use crate::engine::devices::Chosen;
-use crate::exit::Exit;
-use crate::frontend::{JsonError, Stage};
+use hlo_engines::engine::devices::Chosen;
+use hlo_engines::frontend::{JsonError, Stage};
+use hlo_system::exit::Exit;
 
 #[derive(Serialize)]
 pub(super) struct Object<'a> {

@@ -8,8 +8,8 @@ use hlo_gpu::arch::Arch;
 use hlo_gpu::program::{Action, Argument, Plan};
 
 use super::Stage;
-use crate::engine::gpu::{compiled, failure};
-use crate::exit::Failure;
+use hlo_engines::engine::gpu::{compiled, failure};
+use hlo_system::exit::Failure;
 
 /// The text of a stage; `None`: it is none of this compiler's.
 pub(super) fn text(module: &Module, stage: Stage, opt_level: u8) -> Option<Result<String, Failure>> {

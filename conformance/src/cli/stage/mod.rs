@@ -15,7 +15,7 @@ use hlo_codegen::plan::lower::Lowered;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::exit::{Exit, Failure};
+use hlo_system::exit::{Exit, Failure};
 
 /// A stage of the compiler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]

@@ -11,7 +11,7 @@ use hlo::{ComputationId, InstrId, Module, Opcode};
 use hlo_codegen::buffers::{Assigned, Placed, placed, title};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::report::{self, html::escape};
+use hlo_triage::report::{self, html::escape};
 
 /// Larger maps are not drawn: browsers take no more.
 const MAX_DRAWN: usize = 20_000;

@@ -1,0 +1,147 @@
+//! The memory that bounds take, on the account of the run that they belong to.
+//!
+//! **Invariants:** what is kept (a leaf's radii) counts beside the values of the run until it is dropped, so values and bounds together stay
+//! within the limit; what a rule takes while it works is asked for before ([`Account::ask`]). Whoever is refused fails the whole
+//! certification: bounds that are missing for want of memory would pass for bounds that nobody knows.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use hlo::Instruction;
+use hlo::diag::codes;
+use hlo_interp::{Beside, ErrorKind, Held, Options, RunError};
+
+use super::rules::{Case, Kind, kind};
+use hlo_system::room::Room;
+
+/// The account of one certification.
+#[derive(Debug)]
+pub(super) struct Account {
+    room: Room,
+    devices: u64,
+    /// Bytes of bounds.
+    beside: Beside,
+    /// Bytes of values, where the run was seen last.
+    live: AtomicU64,
+    failure: Mutex<Option<RunError>>,
+    /// Elements whose bounds may still be worked out.
+    effort: AtomicU64,
+    exceeded: AtomicBool,
+}
+
+/// What any rule takes at least, in elements.
+const RULE_ELEMENTS: u64 = 64;
+
+impl Account {
+    /// Of a run on so many devices, each of which has this memory.
+    pub(super) fn new(room: Room, devices: u32) -> Account {
+        let (beside, live) = (Beside::default(), AtomicU64::new(0));
+        Account {
+            room,
+            devices: u64::from(devices.max(1)),
+            beside,
+            live,
+            failure: Mutex::default(),
+            effort: AtomicU64::new(u64::MAX),
+            exceeded: AtomicBool::new(false),
+        }
+    }
+
+    /// The same, that ends after this many elements whose bounds were found.
+    pub(super) fn limited(mut self, most_elements: u64) -> Account {
+        self.effort = AtomicU64::new(most_elements);
+        self
+    }
+
+    /// Counts what a rule works on. False: that is more than was granted, and the certification has ended.
+    pub(super) fn spend(&self, case: &Case<'_>) -> bool {
+        let elements: usize =
+            case.results.iter().map(|t| t.len()).chain(case.args.iter().map(|a| a.tensor.len())).sum();
+        let wanted = RULE_ELEMENTS.max(elements as u64);
+        let spent =
+            self.effort.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(wanted));
+        if spent.is_err() {
+            self.exceeded.store(true, Ordering::Relaxed);
+        }
+        spent.is_ok()
+    }
+
+    /// Whether it ended because it took more effort than was granted.
+    pub(super) fn exceeded(&self) -> bool {
+        self.exceeded.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing more is to be worked out.
+    pub(super) fn has_ended(&self) -> bool {
+        self.exceeded() || self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// How the run that is watched is held to the account, and runs that a rule makes beside it.
+    pub(super) fn bound(&self, options: Options) -> Options {
+        Options {
+            memory_limit_bytes: self.room.bytes.saturating_sub(self.live.load(Ordering::Relaxed)),
+            memory_limit_of: self.room.of,
+            beside: self.beside.clone(),
+            ..options
+        }
+    }
+
+    /// Says how many bytes of values are alive.
+    pub(super) fn saw(&self, live: u64) {
+        self.live.store(live, Ordering::Relaxed);
+    }
+
+    /// Counts bytes that are kept until what this gives is dropped.
+    pub(super) fn hold(&self, bytes: u64) -> Held {
+        self.beside.hold(bytes.div_ceil(self.devices))
+    }
+
+    /// Whether there is room for what a rule takes; if not, the certification has failed.
+    pub(super) fn ask(&self, case: &Case<'_>) -> bool {
+        let (live, kept) = (self.live.load(Ordering::Relaxed), self.beside.bytes());
+        let wanted = need(case);
+        if live.saturating_add(kept).saturating_add(wanted) <= self.room.bytes {
+            return true;
+        }
+        let (opcode, limit) = (case.opcode(), self.room.describe());
+        let message = format!(
+            "the bounds of the check want {wanted} bytes at a {opcode}; {live} of values and {kept} of bounds are alive, and the limit is {limit}"
+        );
+        self.fail(exhausted(case.instr, message));
+        false
+    }
+
+    /// The certification fails, if this is for want of memory.
+    pub(super) fn fail(&self, error: RunError) {
+        if error.kind == ErrorKind::OutOfMemory {
+            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
+    }
+
+    /// Why the certification has failed.
+    pub(super) fn failure(&self) -> Option<RunError> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn exhausted(instr: &Instruction, message: String) -> RunError {
+    RunError::at(instr, ErrorKind::OutOfMemory, codes::OUT_OF_MEMORY, message)
+}
+
+/// What a rule takes at most while it works, its result included: so many bytes for each element of operands and of results.
+fn need(case: &Case<'_>) -> u64 {
+    let (operand, result) = match kind(case.opcode()) {
+        // In blocks: no more than two radii an element.
+        Kind::Elementwise => (0, 16),
+        // Numbers and radii of elements, before and behind the movement.
+        Kind::Movement(_) | Kind::Bits => (12, 24),
+        // A number, its radius and its magnitude, and the instruction on two of them.
+        Kind::Sum | Kind::Region | Kind::CollectiveFold => (48, 64),
+        // Factors of matrices, and what bounds them by way of inverses.
+        Kind::CustomCall => (160, 160),
+        _ => (96, 96),
+    };
+    let operands: usize = case.args.iter().map(|a| a.tensor.len()).sum();
+    let results: usize = case.results.iter().map(|t| t.len()).sum();
+    operand * operands as u64 + result * results as u64
+}

@@ -1,0 +1,816 @@
+//! Bounds worked out by hand.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod cause;
+mod decompositions;
+mod liberties;
+mod limits;
+mod logits;
+mod reordered;
+mod specials;
+
+use super::*;
+use crate::execution::Limits;
+use logits::some;
+
+fn parse_text(text: &str) -> (Option<Module>, hlo::Diagnostics) {
+    let parsed = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default());
+    (parsed.module, parsed.diagnostics)
+}
+
+/// Arrays of f32 for the parameters of a program of one device, converted to their types.
+fn given(module: &Module, inputs: &[&[f32]]) -> Inputs {
+    let parameters = module.computation(module.entry()).parameters();
+    let arguments = parameters.iter().zip(inputs).map(|(p, x)| {
+        let shape = module.instr(p.unwrap()).shape.expect_array();
+        let tensor = number::tensor(
+            shape.element_type,
+            &shape.dims,
+            &x.iter().map(|&x| f64::from(x)).collect::<Vec<_>>(),
+        );
+        Value::Array(tensor).into_literal()
+    });
+    Inputs { arguments: vec![arguments.collect()], host: Arc::new(hlo_interp::device::host::NoHost) }
+}
+
+/// Runs a program of one device on arrays of f32 (dimensions from the parameters), and gives bounds and values.
+fn certified(text: &str, inputs: &[&[f32]], allowances: Allowances) -> Vec<(ArrayLiteral, Bounds)> {
+    let (module, found) = parse_text(text);
+    let module = module.unwrap_or_else(|| panic!("{found:?}"));
+    let inputs = given(&module, inputs);
+    let mut all = certify(&module, inputs, &RunOptions::default(), allowances, &mut ()).unwrap();
+    all.results.pop().unwrap()
+}
+
+fn one(text: &str, inputs: &[&[f32]]) -> Bounds {
+    let mut all = certified(text, inputs, Allowances::STRICT);
+    all.remove(0).1
+}
+
+const U: f64 = f32::EPSILON as f64;
+
+/// The run with bounds of a chain of elementwise functions on so many elements, within so many bytes.
+fn chain(n: usize, memory_bytes: u64) -> Result<Certified, Outcome> {
+    let text = format!(
+        "HloModule m\nENTRY e {{ x = f32[{n}] parameter(0)\n y = f32[{n}] exponential(x)\n z = f32[{n}] tanh(y)\n ROOT r = f32[{n}] multiply(y, z) }}"
+    );
+    let (module, found) = parse_text(&text);
+    let module = module.unwrap_or_else(|| panic!("{found:?}"));
+    let x: Vec<f32> = (0..n).map(|i| (i % 97) as f32 / 64.0 - 0.5).collect();
+    let x = Value::Array(hlo_interp::Tensor::from_vec([n as i64].as_slice(), x)).into_literal();
+    let inputs = Inputs { arguments: vec![vec![x]], host: Arc::new(hlo_interp::device::host::NoHost) };
+    let limits = Limits { fuel: None, memory_bytes };
+    let options = RunOptions { limits, ..RunOptions::default() };
+    certify(&module, inputs, &options, Allowances::STRICT, &mut ())
+}
+
+/// Elements of an array that is worked on in blocks have the bounds that they have in a small one.
+#[test]
+fn blocks_change_no_bound() {
+    let of = |n: usize| chain(n, 1 << 30).unwrap().results.remove(0).remove(0).1;
+    let (small, large) = (of(97), of((2 << 16) + 5));
+    for i in 0..(2 << 16) + 5 {
+        assert_eq!(
+            (large.soft.at(i), large.hard.at(i)),
+            (small.soft.at(i % 97), small.hard.at(i % 97)),
+            "{i}"
+        );
+    }
+}
+
+/// Values of 4 bytes and radii of 8: of three arrays at once 36 bytes an element, and a little more while a rule works.
+#[test]
+fn bounds_count_against_the_limit() {
+    const N: usize = 100_000;
+    assert!(chain(N, 56 * N as u64).is_ok());
+    for each in [12, 20, 30] {
+        let ended = chain(N, each * N as u64).map(|_| ()).unwrap_err();
+        assert!(ended.is_exhausted(), "{each}: {ended:?}");
+        let diagnostic = ended.diagnostic().unwrap();
+        assert!(diagnostic.message.contains("--memory-limit"), "{}", diagnostic.message);
+    }
+}
+
+#[test]
+fn exact_operations_have_no_radius() {
+    let b = one(
+        "HloModule m\nENTRY e { x = f32[3] parameter(0)\n y = f32[3] multiply(x, x)\n z = f32[3] add(y, x)\n ROOT r = f32[3] reverse(z), dimensions={0} }",
+        &[&[1.1, -2.3, 1e30]],
+    );
+    assert!(b.is_exact());
+}
+
+#[test]
+fn elementary_functions_have_ulps_that_arithmetic_carries() {
+    // exp(0) = 1 within 2 ulp of 2^-23; times 3 that and a rounding.
+    let b = one("HloModule m\nENTRY e { x = f32[] parameter(0)\n ROOT y = f32[] exponential(x) }", &[&[0.0]]);
+    assert_eq!(b.soft, Radii::new(vec![(2.0 * U).next_up()]));
+    assert_eq!(b.hard, b.soft);
+    let b = one(
+        "HloModule m\nENTRY e { x = f32[] parameter(0)\n c = f32[] constant(3)\n y = f32[] exponential(x)\n ROOT z = f32[] multiply(y, c) }",
+        &[&[0.0]],
+    );
+    let r = b.soft.at(0);
+    assert!((6.0 * U..=8.0 * U).contains(&r), "{r}");
+}
+
+#[test]
+fn decisions_are_soft_zero_and_hard_what_they_make() {
+    // 1 within 2 ulp: below 1 floor gives 0.
+    let text = "HloModule m\nENTRY e { x = f32[2] parameter(0)\n y = f32[2] exponential(x)\n ROOT z = f32[2] floor(y) }";
+    let b = one(text, &[&[0.0, 1.0]]);
+    assert!(b.soft.is_zero());
+    assert_eq!((b.hard.at(0).round(), b.hard.at(1)), (1.0, 0.0));
+    let text = "HloModule m\nENTRY e { x = f32[2] parameter(0)\n one = f32[] constant(1)\n ones = f32[2] broadcast(one), dimensions={}\n y = f32[2] exponential(x)\n p = pred[2] compare(y, ones), direction=LT\n ROOT z = f32[2] select(p, x, ones) }";
+    let b = one(text, &[&[0.0, 5.0]]);
+    assert!(b.soft.is_zero());
+    assert_eq!((b.hard.at(0).round(), b.hard.at(1)), (1.0, 0.0));
+}
+
+#[test]
+fn a_choice_between_a_number_and_a_nan_is_open() {
+    let text = "HloModule m\nENTRY e { x = f32[2] parameter(0)\n nan = f32[] constant(nan)\n nans = f32[2] broadcast(nan), dimensions={}\n one = f32[] constant(1)\n ones = f32[2] broadcast(one), dimensions={}\n y = f32[2] exponential(x)\n p = pred[2] compare(y, ones), direction=GT\n ROOT z = f32[2] select(p, x, nans) }";
+    let b = one(text, &[&[0.0, 5.0]]);
+    assert!(b.soft.is_zero());
+    assert_eq!((b.hard.at(0), b.hard.at(1)), (f64::INFINITY, 0.0));
+}
+
+#[test]
+fn sums_are_bounded_by_their_magnitudes() {
+    // 1000 terms of magnitude 1 that cancel: 1000 * 2^-24 * 1000 at most, about.
+    let text = "HloModule m\nENTRY e { x = f32[1000] parameter(0)\n y = f32[1000] parameter(1)\n ROOT z = f32[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0} }";
+    let x: Vec<f32> = (0..1000).map(|i| if i % 2 == 0 { 1.0 } else { -1.0 }).collect();
+    let b = one(text, &[&x, &[1.0; 1000]]);
+    let r = b.soft.at(0);
+    assert!((1000.0 * 1000.0 * U / 2.0..1.1 * 1000.0 * 1000.0 * U / 2.0).contains(&r), "{r}");
+    // One product is rounded once.
+    let text = "HloModule m\nENTRY e { x = f32[1] parameter(0)\n y = f32[1] parameter(1)\n ROOT z = f32[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0} }";
+    assert!(one(text, &[&[0.1], &[0.3]]).is_exact());
+    // A sum that an f32 holds is rounded to bf16 once, whatever the order.
+    let text = "HloModule m\nadd { a = bf16[] parameter(0)\n b = bf16[] parameter(1)\n ROOT c = bf16[] add(a, b) }\nENTRY e { x = bf16[64] parameter(0)\n z = bf16[] constant(0)\n ROOT s = bf16[] reduce(x, z), dimensions={0}, to_apply=add }";
+    assert!(one(text, &[&[1.0; 64]]).is_exact());
+    let narrow = Allowances { narrow_accumulator: true, ..Allowances::STRICT };
+    let r = certified(text, &[&[1.0; 64]], narrow)[0].1.soft.at(0);
+    assert!(r >= 64.0 * 64.0 / 256.0, "{r}");
+}
+
+#[test]
+fn what_may_overflow_or_cross_a_pole_is_undecided() {
+    let text = "HloModule m\nadd { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\nENTRY e { x = f32[3] parameter(0)\n z = f32[] constant(0)\n ROOT s = f32[] reduce(x, z), dimensions={0}, to_apply=add }";
+    let b = one(text, &[&[3e38, 3e38, -3e38]]);
+    assert!(b.soft.at(0).is_finite() && b.hard.at(0).is_infinite());
+    let text = "HloModule m\nENTRY e { x = f32[2] parameter(0)\n one = f32[] constant(1)\n ones = f32[2] broadcast(one), dimensions={}\n y = f32[2] exponential(x)\n d = f32[2] subtract(y, ones)\n ROOT q = f32[2] divide(ones, d) }";
+    let b = one(text, &[&[0.0, 1.0]]);
+    assert!(b.hard.at(0).is_infinite() && b.hard.at(1) < 1e-5);
+    // Minus infinity before the infinity, or not: beside products that are too small for f64.
+    let text = "HloModule m\nENTRY e { x = f64[2,4] constant({{-1.2e308, 0, -inf, 1.7976931348623157e308}, {0, 0, 0, 0}})\n y = f64[4] constant({8, 1e-160, -6e-6, 0})\n ROOT d = f64[2] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} }";
+    assert!(one(text, &[]).hard.at(0).is_infinite());
+}
+
+#[test]
+fn liberties_widen() {
+    let text = "HloModule m\nENTRY e { x = f32[] parameter(0)\n y = f32[] multiply(x, x)\n ROOT z = f32[] subtract(y, x) }";
+    let with = |allowances| certified(text, &[&[1.1]], allowances)[0].1.soft.at(0);
+    assert_eq!(with(Allowances::STRICT), 0.0);
+    let contraction = Allowances { contraction: true, ..Allowances::STRICT };
+    assert!((U / 2.0..2.0 * U).contains(&with(contraction)));
+    let text = "HloModule m\nENTRY e { x = f32[] parameter(0)\n ROOT y = f32[] add(x, x) }";
+    let flush = Allowances { flush_denormals: true, ..Allowances::STRICT };
+    assert!(certified(text, &[&[1e-40]], flush)[0].1.soft.at(0) > 1.99e-40);
+    assert_eq!(certified(text, &[&[1.0]], flush)[0].1.soft.at(0), 0.0);
+    let text = "HloModule m\nENTRY e { x = bf16[] parameter(0)\n ROOT y = bf16[] divide(x, x) }";
+    let excess = Allowances { excess_precision: true, ..Allowances::STRICT };
+    assert_eq!(certified(text, &[&[3.0]], excess)[0].1.soft.at(0), 2f64.powi(-8));
+}
+
+#[test]
+fn loops_and_branches_carry_bounds() {
+    let text = "HloModule m
+cond { s = (s32[], f32[]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n n = s32[] constant(3)\n ROOT p = pred[] compare(i, n), direction=LT }
+body { s = (s32[], f32[]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n one = s32[] constant(1)\n j = s32[] add(i, one)\n x = f32[] get-tuple-element(s), index=1\n y = f32[] exponential(x)\n ROOT t = (s32[], f32[]) tuple(j, y) }
+ENTRY e { x = f32[] parameter(0)\n i = s32[] constant(0)\n t = (s32[], f32[]) tuple(i, x)\n ROOT w = (s32[], f32[]) while(t), condition=cond, body=body }";
+    let all = certified(text, &[&[0.0]], Allowances::STRICT);
+    assert!(all[0].1.is_exact());
+    // exp(exp(exp(0))) = e^e: 2 ulp each, carried by derivatives e^e * e and e^e.
+    let r = all[1].1.soft.at(0);
+    let carried = 41.19 * 2.0 * U + 15.154 * 4.0 * U + 16.0 * U;
+    assert!((0.8 * carried..1.5 * carried).contains(&r) && all[1].1.hard == all[1].1.soft, "{r} {carried}");
+    // A condition on what may be 1 or less decides the rest.
+    let text = "HloModule m
+yes { x = f32[] parameter(0)\n ROOT y = f32[] negate(x) }
+no { x = f32[] parameter(0)\n ROOT y = f32[] copy(x) }
+ENTRY e { x = f32[] parameter(0)\n y = f32[] exponential(x)\n one = f32[] constant(1)\n p = pred[] compare(y, one), direction=LT\n ROOT c = f32[] conditional(p, x, x), true_computation=yes, false_computation=no }";
+    let b = one(text, &[&[0.0]]);
+    assert!(b.soft.is_zero() && b.hard.at(0).is_infinite());
+    assert!(one(text, &[&[1.0]]).is_exact());
+}
+
+#[test]
+fn a_visitor_sees_every_value_and_resets_bounds() {
+    struct Reset(Vec<(String, u64, usize)>, String);
+    let (module, _) = parse_text(
+        "HloModule m\nf { x = f32[] parameter(0)\n ROOT y = f32[] exponential(x) }\nENTRY e { x = f32[] parameter(0)\n a = f32[] call(x), to_apply=f\n b = f32[] call(a), to_apply=f\n ROOT n = f32[] negate(b) }",
+    );
+    let module = module.unwrap();
+    struct Named<'a>(&'a Module, Reset);
+    impl Visitor for Named<'_> {
+        fn value(&mut self, at: &At, value: &Value, bounds: &Tree) -> bool {
+            assert_eq!(value.arrays().len(), bounds.arrays().len());
+            let name = self.0.instr(at.instr).name.to_string();
+            let reset = name == self.1.1;
+            self.1.0.push((name, at.execution, at.calls.len()));
+            reset
+        }
+    }
+    let inputs = Inputs {
+        arguments: vec![vec![hlo::Literal::scalar(0.5f32)]],
+        host: Arc::new(hlo_interp::device::host::NoHost),
+    };
+    let run = |name: &str| {
+        let mut visitor = Named(&module, Reset(Vec::new(), name.to_owned()));
+        let options = RunOptions::default();
+        let c = certify(&module, inputs.clone(), &options, Allowances::STRICT, &mut visitor).unwrap();
+        (c.results[0][0].1.soft.at(0), visitor.1.0)
+    };
+    let (carried, seen) = run("");
+    let names: Vec<(&str, u64, usize)> = seen.iter().map(|(n, e, d)| (&**n, *e, *d)).collect();
+    assert_eq!(
+        names,
+        [
+            ("x", 0, 0),
+            ("x", 0, 1),
+            ("y", 0, 1),
+            ("a", 0, 0),
+            ("x", 1, 1),
+            ("y", 1, 1),
+            ("b", 0, 0),
+            ("n", 0, 0)
+        ]
+    );
+    let (local, _) = run("a");
+    assert!(local > 0.0 && local < carried);
+    assert_eq!(run("n").0, 0.0);
+}
+
+/// `exp(x)`, which is within 2 ulp, through a program; the soft and hard radii relative to 2 ulp of 1.
+fn through(body: &str, x: &[f32]) -> Vec<(Vec<f64>, Vec<f64>)> {
+    let n = x.len();
+    let text = format!(
+        "HloModule m\nadd {{ a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }}\nlater {{ a = f32[] parameter(0)\n ROOT b = f32[] parameter(1) }}\nless {{ a = f32[] parameter(0)\n b = f32[] parameter(1)\n c = s32[] parameter(2)\n d = s32[] parameter(3)\n ROOT p = pred[] compare(a, b), direction=LT }}\nENTRY e {{ x = f32[{n}] parameter(0)\n y = f32[{n}] exponential(x)\n{body} }}"
+    );
+    let all = certified(&text, &[x], Allowances::STRICT);
+    let each =
+        |radii: &Radii, n: usize| (0..n).map(|i| (radii.at(i) / (2.0 * U) * 1e6).round() / 1e6).collect();
+    all.iter().map(|(v, b)| (each(&b.soft, v.buffer.len()), each(&b.hard, v.buffer.len()))).collect()
+}
+
+fn same(n: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    (n.to_vec(), n.to_vec())
+}
+
+#[test]
+fn movement_takes_radii_along() {
+    // exp(0) = 1 and exp(1) = 2.7..., whose ulps are 2^-23 and 2^-22.
+    let x = &[0.0, 1.0];
+    assert_eq!(through("ROOT r = f32[2] reverse(y), dimensions={0}", x), [same(&[2.0, 1.0])]);
+    let pad = "z = f32[] constant(0)\n ROOT r = f32[5] pad(y, z), padding=1_1_1";
+    assert_eq!(through(pad, x), [same(&[0.0, 1.0, 0.0, 2.0, 0.0])]);
+    let update = "one = s32[] constant(1)\n u = f32[1] slice(y), slice={[1:2]}\n ROOT r = f32[2] dynamic-update-slice(x, u, one)";
+    assert_eq!(through(update, x), [same(&[0.0, 2.0])]);
+    let gather = "i = s32[3] constant({1, 0, 1})\n ROOT r = f32[3] gather(y, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}";
+    assert_eq!(through(gather, x), [same(&[2.0, 1.0, 2.0])]);
+    let scatter = "i = s32[1] constant({1})\n u = f32[1] slice(y), slice={[0:1]}\n ROOT r = f32[2] scatter(y, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=later";
+    assert_eq!(through(scatter, x), [same(&[1.0, 1.0])]);
+    // An index that hangs on rounding: all may be another.
+    let index = "c = s32[2] convert(y)\n d = s32[1] slice(c), slice={[0:1]}\n e = s32[] reshape(d)\n ROOT r = f32[1] dynamic-slice(x, e), dynamic_slice_sizes={1}";
+    assert_eq!(through(index, x), [(vec![0.0], vec![f64::INFINITY])]);
+    // So may the bits of a number.
+    assert_eq!(through("ROOT r = u32[2] bitcast-convert(y)", x)[0].1, [f64::INFINITY; 2]);
+}
+
+#[test]
+fn a_sum_of_two_rounds_what_it_is_of() {
+    // exp(0) = 1 within its ulps, of which 2^20 + 1 has none; but it may round to a neighbour.
+    let text = "HloModule m\nplus { a = f64[] parameter(0)\n b = f64[] parameter(1)\n ROOT r = f64[] add(a, b) }\nENTRY e { x = f64[2] parameter(0)\n u = f64[1] parameter(1)\n y = f64[2] exponential(x)\n i = s32[1] constant({0})\n ROOT r = f64[2] scatter(y, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=plus }";
+    let b = one(text, &[&[0.0, 0.0], &[1_048_576.0]]);
+    assert_eq!(b.hard, b.soft);
+    assert_eq!(b.soft.at(0), (-32.0f64).exp2().next_up());
+    // What no update goes to is what it was.
+    assert!((f64::EPSILON..=4.0 * f64::EPSILON).contains(&b.soft.at(1)), "{}", b.soft.at(1));
+}
+
+#[test]
+fn sorted_elements_are_decided_where_their_keys_are_apart() {
+    let body = "i = s32[4] iota(), iota_dimension=0\n ROOT r = (f32[4], s32[4]) sort(y, i), dimensions={0}, to_apply=less";
+    // 0 and 1e-7: exp of both is within 2 ulp of the other.
+    let all = through(body, &[1.0, 0.0, 1e-7, -1.0]);
+    assert_eq!(all[0].0, [0.25, 1.0, 1.0, 2.0]);
+    assert_eq!(all[1], (vec![0.0; 4], vec![0.0, f64::INFINITY, f64::INFINITY, 0.0]));
+    assert!(all[0].1[1] >= 1.0 && all[0].1[1] < 3.0 && all[0].1[3] == 2.0);
+    let all = through("ROOT r = (f32[2], s32[2]) topk(y), k=2, largest=true", &[1.0, 0.0, 1e-7, -1.0]);
+    assert_eq!(all[1], (vec![0.0; 2], vec![0.0, f64::INFINITY]));
+}
+
+#[test]
+fn applied_computations_are_followed() {
+    let text = "HloModule m
+f { a = f32[] parameter(0)\n b = f32[] exponential(a)\n ROOT c = f32[] multiply(b, b) }
+latest { a = f32[] parameter(0)\n i = s32[] parameter(1)\n b = f32[] parameter(2)\n j = s32[] parameter(3)\n p = pred[] compare(a, b), direction=GT\n c = f32[] select(p, a, b)\n k = s32[] select(p, i, j)\n ROOT t = (f32[], s32[]) tuple(c, k) }
+ENTRY e { x = f32[3] parameter(0)\n y = f32[3] map(x), dimensions={0}, to_apply=f\n i = s32[3] iota(), iota_dimension=0\n low = f32[] constant(-1)\n zero = s32[] constant(0)\n ROOT r = (f32[], s32[]) reduce(y, i, low, zero), dimensions={0}, to_apply=latest }";
+    let all = certified(text, &[&[0.0, 2.0, 1.0]], Allowances::STRICT);
+    let r = all[0].1.soft.at(0);
+    // exp(2)^2 = 54.6, within 2 ulp of 2^-21 each.
+    assert!(
+        (7.389 * 8.0 * U * 2.0..7.389 * 8.0 * U * 3.0 + 64.0 * U).contains(&r)
+            && all[0].1.hard == all[0].1.soft,
+        "{r}"
+    );
+    assert!(all[1].1.is_exact());
+    let all = certified(text, &[&[0.0, 1.0, 1.0]], Allowances::STRICT);
+    assert!(all[1].1.soft.is_zero() && all[1].1.hard.at(0) >= 1.0);
+}
+
+/// Each lane takes its own branch, and ends its own loop.
+#[test]
+fn branches_and_loops_of_applied_computations_are_followed() {
+    // The selector is exact: lanes have 2 ulp of 2^-24 and 2^-23 by exp and tanh; those of 0 and infinity give what is exact.
+    let text = "HloModule m
+yes { t = (f32[], s32[]) parameter(0)\n x = f32[] get-tuple-element(t), index=0\n y = f32[] exponential(x)\n i = s32[] get-tuple-element(t), index=1\n ROOT r = (f32[], s32[]) tuple(y, i) }
+no { x = f32[] parameter(0)\n y = f32[] negate(x)\n i = s32[] constant(7)\n ROOT r = (f32[], s32[]) tuple(y, i) }
+f { x = f32[] parameter(0)\n z = f32[] constant(0)\n p = pred[] compare(x, z), direction=GE\n i = s32[] constant(3)\n t = (f32[], s32[]) tuple(x, i)\n c = (f32[], s32[]) conditional(p, t, x), true_computation=yes, false_computation=no\n y = f32[] get-tuple-element(c), index=0\n j = s32[] get-tuple-element(c), index=1\n k = f32[] convert(j)\n ROOT m = f32[] multiply(y, k) }
+ENTRY e { x = f32[3] parameter(0)\n ROOT y = f32[3] map(x), dimensions={0}, to_apply=f }";
+    let b = one(text, &[&[0.0, -1.0, 1.0]]);
+    assert!((6.0 * U..9.0 * U).contains(&b.soft.at(0)) && b.soft == b.hard, "{b:?}");
+    assert_eq!(b.soft.at(1), 0.0);
+    // An index that may be another: the branches of both, and no third. Of one out of range it is the last one's turn.
+    let text = "HloModule m
+a { x = f32[] parameter(0)\n ROOT r = f32[] constant(10) }
+b { x = f32[] parameter(0)\n ROOT r = f32[] constant(20) }
+c { x = f32[] parameter(0)\n ROOT r = f32[] constant(40) }
+f { s = f32[] parameter(0)\n x = f32[] parameter(1)\n y = f32[] exponential(x)\n i = s32[] convert(y)\n c = f32[] conditional(i, x, x, x), branch_computations={a, b, c}\n ROOT m = f32[] maximum(s, c) }
+ENTRY e { x = f32[3,1] parameter(0)\n z = f32[] constant(0)\n ROOT y = f32[3] reduce(x, z), dimensions={1}, to_apply=f }";
+    let b = one(text, &[&[0.0, 0.5, 5.0]]);
+    assert!(b.soft.is_zero());
+    assert!((10.0..=60.0).contains(&b.hard.at(0)) && [1, 2].iter().all(|&i| b.hard.at(i) == 0.0), "{b:?}");
+    // Loops of as many turns as the lane says; of one whose end hangs on a rounding nothing is sure.
+    let text = "HloModule m
+cond { t = (f32[], f32[]) parameter(0)\n i = f32[] get-tuple-element(t), index=0\n z = f32[] constant(1)\n ROOT p = pred[] compare(i, z), direction=GE }
+body { t = (f32[], f32[]) parameter(0)\n i = f32[] get-tuple-element(t), index=0\n one = f32[] constant(1)\n j = f32[] subtract(i, one)\n x = f32[] get-tuple-element(t), index=1\n y = f32[] exponential(x)\n ROOT r = (f32[], f32[]) tuple(j, y) }
+f { n = f32[] parameter(0)\n z = f32[] constant(0)\n t = (f32[], f32[]) tuple(n, z)\n w = (f32[], f32[]) while(t), condition=cond, body=body\n ROOT r = f32[] get-tuple-element(w), index=1 }
+ENTRY e { x = f32[3] parameter(0)\n y = f32[3] FUNCTION\n ROOT r = f32[3] map(y), dimensions={0}, to_apply=f }";
+    let b = one(&text.replace("FUNCTION", "copy(x)"), &[&[0.0, 1.0, 2.0]]);
+    // exp(0) = 1 within 2 ulp, and e of that.
+    assert!(b.soft == b.hard && b.soft.at(0) == 0.0, "{b:?}");
+    assert!(b.soft.at(1) == (2.0 * U).next_up() && (9.0 * U..14.0 * U).contains(&b.soft.at(2)), "{b:?}");
+    let b = one(&text.replace("FUNCTION", "exponential(x)"), &[&[0.0, 0.5, -0.5]]);
+    assert_eq!([0, 1, 2].map(|i| b.hard.at(i).is_infinite()), [true, false, false]);
+    assert!((0..3).all(|i| b.soft.at(i) < 1e-6), "{b:?}");
+    // Numbers that are drawn are others in each run.
+    let text = "HloModule m
+f { x = f32[] parameter(0)\n z = f32[] constant(0)\n r = f32[] rng(z, x), distribution=rng_uniform\n s = f32[1] reshape(r)\n ROOT t = f32[] reshape(s) }
+ENTRY e { x = f32[2] parameter(0)\n ROOT y = f32[2] map(x), dimensions={0}, to_apply=f }";
+    assert_eq!(one(text, &[&[1.0, 2.0]]).soft, Radii::Unknown);
+}
+
+#[test]
+fn complex_arithmetic_is_bounded_by_the_modulus() {
+    let text = "HloModule m\nENTRY e { x = f32[] parameter(0)\n y = f32[] parameter(1)\n z = c64[] complex(x, y)\n ROOT r = c64[] multiply(z, z) }";
+    // (1 + 1e-3 i)^2: the imaginary part may be off by 4 ulp of 1, too.
+    let b = one(text, &[&[1.0], &[1e-3]]);
+    assert!((4.0 * U..5.0 * U).contains(&b.soft.at(0)));
+    let text = "HloModule m\nENTRY e { x = f32[] parameter(0)\n y = f32[] parameter(1)\n z = c64[] complex(x, y)\n r = c64[] add(z, z)\n ROOT i = f32[] imag(r) }";
+    assert!(one(text, &[&[1.0], &[0.1]]).is_exact());
+    // The real part of the second element is 0 but for rounding, and what is below that is a NaN.
+    let text = "HloModule m\nENTRY e { x = f32[3] parameter(0)\n y = f32[3] parameter(1)\n z = c64[3] complex(x, y)\n f = c64[3] fft(z), fft_type=FFT, fft_length={3}\n ROOT r = f8e8m0fnu[3] convert(f) }";
+    let b = one(text, &[&[65.0, 65.0, 65.0], &[0.0, 65.0, 65.0]]);
+    assert!(b.hard.at(0).is_finite() && b.hard.at(1).is_infinite(), "{b:?}");
+}
+
+/// Log-sum-exp in any order: steps, and the result itself. Narrow floats are followed literally.
+#[test]
+fn log_sum_exp_is_bounded_in_any_order() {
+    let form = |ty: &str, n: usize, x: &str| {
+        format!(
+            "HloModule m
+f {{ a = {ty}[] parameter(0)\n b = {ty}[] parameter(1)\n d = {ty}[] subtract(a, b)\n ne = pred[] compare(d, d), direction=NE
+ sum = {ty}[] add(a, b)\n max = {ty}[] maximum(a, b)\n abs = {ty}[] abs(d)\n neg = {ty}[] negate(abs)\n exp = {ty}[] exponential(neg)
+ rest = {ty}[] log-plus-one(exp)\n regular = {ty}[] add(max, rest)\n ROOT r = {ty}[] select(ne, sum, regular) }}
+ENTRY e {{ x = f32[{n}] parameter(0)\n y = {ty}[{n}] {x}(x)\n i = {ty}[] constant(-inf)
+ ROOT w = {ty}[{n}] reduce-window(y, i), window={{size={n} pad=0_{pad}}}, to_apply=f }}",
+            pad = n - 1
+        )
+    };
+    let x: Vec<f32> = (0..2000).map(|i| (i % 7) as f32).collect();
+    let b = one(&form("f32", 2000, "copy"), &[&x]);
+    // 2000 elements come to about 12.5; a step is off by half a unit of that and a few.
+    let r = b.soft.at(0);
+    assert!((2000.0 * 12.0 * U..2000.0 * 32.0 * U).contains(&r) && b.hard == b.soft, "{r}");
+    // From the initial value alone there is one step.
+    assert!(b.soft.at(1999) < 16.0 * U * 5.0, "{}", b.soft.at(1999));
+    // What is off moves the result by no more.
+    let moved = one(&form("f32", 2000, "exponential"), &[&x[..7].repeat(286)[..2000]]).soft.at(0);
+    assert!(moved > 2.0 * 256.0 * U && moved < 2000.0 * 1000.0 * U, "{moved}");
+    // Infinities and NaNs have no order.
+    let b = one(&form("f32", 3, "copy"), &[&[f32::INFINITY, f32::NAN, f32::NEG_INFINITY]]);
+    assert!(b.is_exact(), "{b:?}");
+    // Narrow floats are folded in order, and their functions are exact.
+    let b = one(&form("bf16", 3, "convert"), &[&[1.0, 2.0, 3.0]]);
+    assert!(b.is_exact(), "{b:?}");
+}
+
+/// Complex products are rounded each, however they are folded; real ones of exact factors are exact where each step is.
+#[test]
+fn products_of_many_are_rounded_at_each_step() {
+    let scatter = |ty: &str| {
+        format!(
+            "HloModule m
+mul {{ a = {ty}[] parameter(0)\n b = {ty}[] parameter(1)\n ROOT c = {ty}[] multiply(a, b) }}
+ENTRY e {{ x = f32[3] parameter(0)\n y = f32[4] parameter(1)\n i = s32[4,1] constant({{ {{0}}, {{1}}, {{1}}, {{7}} }})
+ p = {ty}[3] convert(x)\n q = {ty}[4] convert(y)
+ ROOT s = {ty}[3] scatter(p, i, q), update_window_dims={{}}, inserted_window_dims={{0}}, scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=mul }}"
+        )
+    };
+    let inputs: [&[f32]; 2] = [&[1.0, 1.5, 3.0], &[2.0, 0.5, 3.0, 5.0]];
+    let b = one(&scatter("c64"), &inputs);
+    // 2 and 2.25, each step within 5 units of 2^-22; the last is no product.
+    assert!((2.0 * 5.0 * U..64.0 * U).contains(&b.soft.at(0)), "{}", b.soft.at(0));
+    assert!((4.0 * 5.0 * U..128.0 * U).contains(&b.soft.at(1)), "{}", b.soft.at(1));
+    assert!(b.soft.at(2) == 0.0 && b.hard == b.soft);
+    assert!(one(&scatter("f32"), &inputs).is_exact());
+    // Factors that are off: e^0 within 2 units each, of which there are three.
+    let text = "HloModule m
+mul { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] multiply(a, b) }
+ENTRY e { x = f32[1] parameter(0)\n y = f32[3] parameter(1)\n z = f32[3] exponential(y)\n i = s32[3,1] constant({ {0}, {0}, {0} })
+ ROOT s = f32[1] scatter(x, i, z), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=mul }";
+    let r = one(text, &[&[3.0], &[0.0, 0.0, 0.0]]).soft.at(0);
+    assert!((18.0 * U..32.0 * U).contains(&r), "{r}");
+    // Windows that overlap may share their factors in another order.
+    let text = "HloModule m
+mul { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] multiply(a, b) }
+ENTRY e { x = f32[3] parameter(0)\n i = f32[] constant(1)\n ROOT w = f32[3] reduce-window(x, i), window={size=3 pad=0_2}, to_apply=mul }";
+    let b = one(text, &[&[2.0, 3.0, 5.0]]);
+    assert!((30.0 * U..30.0 * 16.0 * U).contains(&b.soft.at(0)) && b.hard == b.soft, "{b:?}");
+    // What may be too large on the way is open.
+    let b = one(&scatter("c64"), &[&[1.0, 1e-30, 3.0], &[2.0, 1e38, 10.0, 5.0]]);
+    assert!(b.soft.at(1).is_finite() && b.hard.at(1) == f64::INFINITY && b.hard.at(0).is_finite());
+    // More steps than are followed.
+    let text = "HloModule m
+mul { a = c64[] parameter(0)\n b = c64[] parameter(1)\n ROOT c = c64[] multiply(a, b) }
+ENTRY e { x = f32[] parameter(0)\n b = f32[1000] broadcast(x), dimensions={}\n z = c64[1000] complex(b, b)\n i = c64[] constant((1, 0))\n ROOT r = c64[] reduce(z, i), dimensions={0}, to_apply=mul }";
+    let r = one(text, &[&[0.5f32.sqrt()]]).soft.at(0);
+    assert!((1e3 * U..2e4 * U).contains(&r), "{r}");
+}
+
+#[test]
+fn open_numbers_have_no_bounds() {
+    let text = "HloModule m\nENTRY e { a = f32[] constant(0)\n b = f32[] constant(1)\n ROOT r = f32[4] rng(a, b), distribution=rng_uniform }";
+    assert_eq!(one(text, &[]).soft, Radii::unknown(4));
+    let text = "HloModule m\nENTRY e { x = f32[2,2] parameter(0)\n ROOT r = (f32[2,2], s32[2], s32[]) custom-call(x), custom_call_target=\"lapack_sgetrf_ffi\", operand_layout_constraints={f32[2,2]{0,1}} }";
+    let (module, _) = parse_text(text);
+    assert!(module.is_some());
+    let text = "HloModule m\nENTRY e { x = f32[2] parameter(0)\n y = f32[2] exponential(x)\n ROOT r = f32[2] custom-call(y), custom_call_target=\"Sharding\" }";
+    assert!((2.0 * U..2.1 * U).contains(&one(text, &[&[0.0, 0.0]]).soft.at(0)));
+    let text = "HloModule m\nENTRY e { x = f32[2] parameter(0)\n ROOT r = f32[2] custom-call(x), custom_call_target=\"chlo.erf\" }";
+    let r = one(text, &[&[0.5, 1.0]]);
+    assert!(r.soft.at(0) > 0.0 && r.hard.at(1) < 1e-6);
+}
+
+/// A factor by LAPACK is a factor, a solution a solution; of a matrix that is hardly positive nothing is known.
+#[test]
+fn factors_and_solutions_by_lapack_have_bounds() {
+    let potrf = |uplo: u8| {
+        format!(
+            "HloModule m\nENTRY e {{ a = f32[2,2] parameter(0)\n ROOT l = (f32[2,2], s32[]) custom-call(a), custom_call_target=\"lapack_spotrf_ffi\", \
+             api_version=API_VERSION_TYPED_FFI, backend_config={{uplo = {uplo} : ui8}} }}"
+        )
+    };
+    let all = certified(&potrf(b'L'), &[&[3.0, 7.0, 1.0, 2.0]], Allowances::STRICT);
+    check(&[3f32.sqrt(), 7.0, 1.0 / 3f32.sqrt(), (2.0f32 - 1.0 / 3.0).sqrt()], &all[0], 1e-5);
+    assert!(all[0].1.hard.at(1) == 0.0 && all[0].1.hard.at(0) > 0.0 && all[1].1.is_exact());
+    let all = certified(&potrf(b'U'), &[&[3.0, 1.0, 7.0, 2.0]], Allowances::STRICT);
+    check(&[3f32.sqrt(), 1.0 / 3f32.sqrt(), 7.0, (2.0f32 - 1.0 / 3.0).sqrt()], &all[0], 1e-5);
+    for a in [[1.0, 0.0, 1.0, 1.0], [1.0, 0.0, 1.0, -2.0]] {
+        let all = certified(&potrf(b'L'), &[&a], Allowances::STRICT);
+        assert!(all.iter().all(|(_, b)| b.hard.at(0).is_infinite()), "{a:?}");
+    }
+    let trsm = "HloModule m\nENTRY e { a = f32[2,2] parameter(0)\n b = f32[1,2] parameter(1)\n ROOT x = f32[1,2] custom-call(a, b), \
+                custom_call_target=\"lapack_strsm_ffi\", api_version=API_VERSION_TYPED_FFI, backend_config={diag = 78 : ui8, side = 82 : ui8, trans_x = 84 : ui8, uplo = 76 : ui8} }";
+    // x l^T = b with l = (3, 0; 1, 7).
+    let all = certified(trsm, &[&[3.0, 0.5, 1.0, 7.0], &[1.0, 2.0]], Allowances::STRICT);
+    check(&[1.0 / 3.0, (2.0 - 1.0f32 / 3.0) / 7.0], &all[0], 1e-6);
+}
+
+/// Of matrices that are not exact, too, and of some that are higher or wider than square.
+#[test]
+fn pivoted_factors_in_f32_are_inside() {
+    let others = Allowances { decompositions: true, ..Allowances::STRICT };
+    for (seed, (rows, columns)) in [(4, 4), (5, 3), (3, 5), (1, 1), (1, 4), (4, 1), (40, 40), (2, 2)]
+        .into_iter()
+        .cycle()
+        .take(24)
+        .enumerate()
+    {
+        let seed = seed as u64;
+        let (a, by) = (some(rows * columns, seed), some(rows * columns, seed + 100));
+        let text = |from: &str| {
+            format!(
+                "HloModule m\nENTRY e {{ a = f32[{rows},{columns}] parameter(0)\n b = f32[{rows},{columns}] parameter(1)\n c = f32[{rows},{columns}] {from}\n \
+                 ROOT l = (f32[{rows},{columns}], s32[{depth}], s32[]) custom-call(c), custom_call_target=\"lapack_sgetrf_ffi\", api_version=API_VERSION_TYPED_FFI, \
+                 backend_config={{}} }}",
+                depth = rows.min(columns)
+            )
+        };
+        // The exponential may be off by two units; the factors are those of one that is.
+        for (from, matrix) in [
+            ("copy(a)", a.clone()),
+            ("exponential(a)", a.iter().zip(&by).map(|(a, b)| a.exp() * (1.0 + b * f32::EPSILON)).collect()),
+        ] {
+            let all = certified(&text(from), &[&a, &by], others);
+            let hlo::Buffer::S32(pivots) = &*all[1].0.buffer else { panic!() };
+            let mut m = matrix;
+            for (k, &pivot) in pivots.iter().enumerate() {
+                (0..columns).for_each(|j| m.swap(k * columns + j, (pivot as usize - 1) * columns + j));
+                for i in k + 1..rows {
+                    m[i * columns + k] /= m[k * columns + k];
+                    for j in k + 1..columns {
+                        m[i * columns + j] -= m[i * columns + k] * m[k * columns + j];
+                    }
+                }
+            }
+            let few = rows.min(columns) < 10;
+            assert!(all[1].1.soft.is_zero() && all[2].1.soft.is_zero(), "seed {seed}: {from}");
+            // Of many rows two may be as good as each other within their radii.
+            if few || all[1].1.is_exact() {
+                assert!(all[1].1.is_exact() && all[2].1.is_exact(), "seed {seed}: {from}");
+                check(&m, &all[0], if few { 1e-3 } else { 0.5 });
+            }
+        }
+    }
+}
+
+#[test]
+fn decompositions_are_the_references_unless_others_are_allowed() {
+    let text = |attributes: &str| {
+        format!(
+            "HloModule m\nENTRY e {{ a = f32[3,3] parameter(0)\n ROOT l = (f32[3,3], s32[3], s32[]) custom-call(a), custom_call_target=\"lapack_sgetrf_ffi\", \
+             api_version=API_VERSION_TYPED_FFI, backend_config={{}}{attributes} }}"
+        )
+    };
+    let a = some(9, 3);
+    let exact = |text: &str, allowed| certified(text, &[&a], allowed).iter().all(|(_, b)| b.is_exact());
+    assert!(exact(&text(""), Allowances::STRICT));
+    assert!(!exact(&text(""), Allowances::LOOSE));
+    assert!(!exact(&text(""), Allowances { decompositions: true, ..Allowances::STRICT }));
+    assert!(!exact(&text(", frontend_attributes={decompositions=\"library\"}"), Allowances::STRICT));
+    // The reference computes those of f64 in wider arithmetic than anybody has to.
+    let wide = "HloModule m\nENTRY e { a = f32[3,3] parameter(0)\n w = f64[3,3] convert(a)\n ROOT l = (f64[3,3], s32[3], s32[]) custom-call(w), \
+                custom_call_target=\"lapack_dgetrf_ffi\", api_version=API_VERSION_TYPED_FFI, backend_config={} }";
+    let all = certified(wide, &[&a], Allowances::STRICT);
+    let factors = &all[0].1;
+    assert!((0..9).all(|i| factors.soft.at(i) > 0.0 && factors.hard.at(i) < 1e-10), "{factors:?}");
+    assert!(all[1].1.is_exact() && all[2].1.is_exact());
+}
+
+/// Two rows that are as good as each other, the other of them by a hair.
+#[test]
+fn pivots_that_may_be_others_are_open() {
+    let getrf = |from: &str| {
+        format!(
+            "HloModule m\nENTRY e {{ a = f32[2,2] parameter(0)\n c = f32[2,2] {from}\n ROOT l = (f32[2,2], s32[2], s32[]) custom-call(c), \
+             custom_call_target=\"lapack_sgetrf_ffi\", api_version=API_VERSION_TYPED_FFI, backend_config={{}} }}"
+        )
+    };
+    for a in [[1.0, 3.0, 1.0, 2.0], [1.0, 3.0, -0.999_999_94, 2.0]] {
+        let all = certified(&getrf("tanh(a)"), &[&a], Allowances::STRICT);
+        for (_, b) in &all {
+            assert!(b.soft.at(0) < 1e-5 && b.hard.at(0).is_infinite(), "{a:?}");
+        }
+    }
+    // A matrix without an inverse has no factors that anything is known of.
+    let all = certified(&getrf("copy(a)"), &[&[1.0, 2.0, 2.0, 4.0]], Allowances::LOOSE);
+    assert!(all[0].1.soft.at(3).is_infinite());
+}
+
+/// The greatest error of some f32 numbers, and the greatest radius, both relative to the greatest radius allowed by `limit`.
+fn check(actual: &[f32], result: &(ArrayLiteral, Bounds), limit: f64) {
+    let values = number::Numbers::of(&hlo_interp::Tensor::from_literal(result.0.clone())).re;
+    assert_eq!(values.len(), actual.len());
+    for (i, (&a, v)) in actual.iter().zip(values).enumerate() {
+        let (off, r) = ((f64::from(a) - v).abs(), result.1.hard.at(i));
+        assert!(off <= r, "element {i}: {a} and {v} are {off:e} apart, the radius is {r:e}");
+        assert!(r <= limit, "element {i}: the radius is {r:e}");
+    }
+}
+
+#[test]
+fn transforms_by_the_definition_in_f32_are_inside() {
+    let n = 24;
+    let text = format!(
+        "HloModule m\nENTRY e {{ x = f32[{n}] parameter(0)\n y = f32[{n}] parameter(1)\n z = c64[{n}] complex(x, y)\n f = c64[{n}] fft(z), fft_type=FFT, fft_length={{{n}}}\n ROOT r = f32[{n}] real(f) }}"
+    );
+    for seed in 0..20 {
+        let (x, y) = (some(n, seed), some(n, seed + 100));
+        let re = |k: usize| -> f32 {
+            let term = |j: usize| {
+                let angle = -2.0 * std::f64::consts::PI * (j * k % n) as f64 / n as f64;
+                x[j] * angle.cos() as f32 - y[j] * angle.sin() as f32
+            };
+            (0..n).map(term).sum()
+        };
+        let actual: Vec<f32> = (0..n).map(re).collect();
+        check(&actual, &certified(&text, &[&x, &y], Allowances::STRICT)[0], 1e-3);
+    }
+}
+
+#[test]
+fn a_transform_of_zeros_has_zeros_of_any_sign() {
+    let text = |n: usize, kept: usize| {
+        format!(
+            "HloModule m\nENTRY e {{ x = f32[{n}] parameter(0)\n f = c64[{kept}] fft(x), fft_type=RFFT, fft_length={{{n}}}\n ROOT r = f32[{kept}] real(f) }}"
+        )
+    };
+    let several = &certified(&text(3, 2), &[&[-0.0; 3]], Allowances::STRICT)[0];
+    for actual in [[0.0f32, 0.0], [-0.0, 0.0], [-0.0, -0.0]] {
+        check(&actual, several, 1e-3);
+    }
+    // One point is itself.
+    assert!(certified(&text(1, 1), &[&[-0.0]], Allowances::STRICT)[0].1.hard.is_zero());
+}
+
+#[test]
+fn factors_and_solutions_in_f32_are_inside() {
+    for (n, seed) in (0..20).map(|seed| (6, seed)).chain([(60, 20)]) {
+        let limit = if n == 6 { 1e-3 } else { 1e-2 };
+        // A product with its transpose, and a diagonal.
+        let m = some(n * n, seed);
+        let a: Vec<f32> = (0..n * n)
+            .map(|at| {
+                let (i, j) = (at / n, at % n);
+                let dot: f32 = (0..n).map(|k| m[i * n + k] * m[j * n + k]).sum();
+                dot + if i == j { 1.0 } else { 0.0 }
+            })
+            .collect();
+        let mut l = vec![0f32; n * n];
+        for j in 0..n {
+            let dot = |l: &[f32], i: usize| (0..j).map(|k| l[i * n + k] * l[j * n + k]).sum::<f32>();
+            l[j * n + j] = (a[j * n + j] - dot(&l, j)).sqrt();
+            for i in j + 1..n {
+                l[i * n + j] = (a[i * n + j] - dot(&l, i)) / l[j * n + j];
+            }
+        }
+        let text = format!(
+            "HloModule m\nENTRY e {{ a = f32[{n},{n}] parameter(0)\n ROOT l = f32[{n},{n}] cholesky(a), lower=true }}"
+        );
+        check(&l, &certified(&text, &[&a], Allowances::STRICT)[0], limit);
+        // It is computed in the operand's type, whatever that of the result.
+        let wide = text.replace("ROOT l = f32", "ROOT l = f64");
+        check(&l, &certified(&wide, &[&a], Allowances::STRICT)[0], limit);
+        let b = some(n * 2, seed + 50);
+        let mut x = b.clone();
+        for c in 0..2 {
+            for i in 0..n {
+                let dot: f32 = (0..i).map(|k| l[i * n + k] * x[k * 2 + c]).sum();
+                x[i * 2 + c] = (b[i * 2 + c] - dot) / l[i * n + i];
+            }
+        }
+        let solve = |side: &str, dims: &str| {
+            format!(
+                "HloModule m\nENTRY e {{ l = f32[{n},{n}] parameter(0)\n b = f32[{dims}] parameter(1)\n ROOT x = f32[{dims}] triangular-solve(l, b), {side}, lower=true, transpose_a={} }}",
+                if side == "left_side=true" { "NO_TRANSPOSE" } else { "TRANSPOSE" }
+            )
+        };
+        check(
+            &x,
+            &certified(&solve("left_side=true", &format!("{n},2")), &[&l, &b], Allowances::STRICT)[0],
+            limit,
+        );
+        // X L^T = B^T has the transposed solution.
+        let transposed = |v: &[f32]| -> Vec<f32> { (0..2 * n).map(|at| v[at % n * 2 + at / n]).collect() };
+        let (xt, bt) = (transposed(&x), transposed(&b));
+        check(
+            &xt,
+            &certified(&solve("left_side=false", &format!("2,{n}")), &[&l, &bt], Allowances::STRICT)[0],
+            limit,
+        );
+    }
+}
+
+#[test]
+fn batch_normalization_by_either_formula_in_f32_is_inside() {
+    let (n, f) = (16, 3);
+    let text = format!(
+        "HloModule m\nENTRY e {{ x = f32[{n},{f}] parameter(0)\n s = f32[{f}] parameter(1)\n o = f32[{f}] parameter(2)\n ROOT b = (f32[{n},{f}], f32[{f}], f32[{f}]) batch-norm-training(x, s, o), epsilon=0.001, feature_index=1 }}"
+    );
+    for seed in 0..20 {
+        let (x, s, o) = (some(n * f, seed), some(f, seed + 1), some(f, seed + 2));
+        let all = certified(&text, &[&x, &s, &o], Allowances::STRICT);
+        for two_passes in [false, true] {
+            let column = |c: usize| (0..n).map(move |i| i * f + c);
+            let mean: Vec<f32> = (0..f).map(|c| column(c).map(|i| x[i]).sum::<f32>() / n as f32).collect();
+            let variance: Vec<f32> = (0..f)
+                .map(|c| {
+                    if two_passes {
+                        column(c).map(|i| (x[i] - mean[c]) * (x[i] - mean[c])).sum::<f32>() / n as f32
+                    } else {
+                        column(c).map(|i| x[i] * x[i]).sum::<f32>() / n as f32 - mean[c] * mean[c]
+                    }
+                })
+                .collect();
+            let y: Vec<f32> = (0..n * f)
+                .map(|i| (x[i] - mean[i % f]) / (variance[i % f] + 0.001).sqrt() * s[i % f] + o[i % f])
+                .collect();
+            check(&y, &all[0], 1e-3);
+            check(&mean, &all[1], 1e-4);
+            check(&variance, &all[2], 1e-4);
+        }
+        let text = format!(
+            "HloModule m\nENTRY e {{ x = f32[{n},{f}] parameter(0)\n s = f32[{f}] parameter(1)\n o = f32[{f}] parameter(2)\n m = f32[{f}] parameter(3)\n v = f32[{f}] parameter(4)\n ROOT b = f32[{n},{f}] batch-norm-inference(x, s, o, m, v), epsilon=0.001, feature_index=1 }}"
+        );
+        let (m, v) =
+            (some(f, seed + 3), some(f, seed + 4).iter().map(|v| v.abs() + 0.1).collect::<Vec<f32>>());
+        let y: Vec<f32> =
+            (0..n * f).map(|i| (x[i] - m[i % f]) / (v[i % f] + 0.001).sqrt() * s[i % f] + o[i % f]).collect();
+        check(&y, &certified(&text, &[&x, &s, &o, &m, &v], Allowances::STRICT)[0], 1e-4);
+        let text = format!(
+            "HloModule m\nENTRY e {{ x = f32[{n},{f}] parameter(0)\n s = f32[{f}] parameter(1)\n m = f32[{f}] parameter(2)\n v = f32[{f}] parameter(3)\n d = f32[{n},{f}] parameter(4)\n ROOT b = (f32[{n},{f}], f32[{f}], f32[{f}]) batch-norm-grad(x, s, m, v, d), epsilon=0.001, feature_index=1 }}"
+        );
+        let d = some(n * f, seed + 5);
+        let all = certified(&text, &[&x, &s, &m, &v, &d], Allowances::STRICT);
+        let g: Vec<f32> = v.iter().map(|v| 1.0 / (v + 0.001).sqrt()).collect();
+        let column = |c: usize| (0..n).map(move |i| i * f + c);
+        let sum: Vec<f32> = (0..f).map(|c| column(c).map(|i| d[i]).sum()).collect();
+        let product: Vec<f32> = (0..f).map(|c| column(c).map(|i| d[i] * (x[i] - m[c])).sum()).collect();
+        let dx: Vec<f32> = (0..n * f)
+            .map(|i| {
+                let c = i % f;
+                s[c] * g[c] * (d[i] - sum[c] / n as f32 - (x[i] - m[c]) * g[c] * g[c] * product[c] / n as f32)
+            })
+            .collect();
+        check(&dx, &all[0], 1e-2);
+        check(&(0..f).map(|c| product[c] * g[c]).collect::<Vec<f32>>(), &all[1], 1e-2);
+        check(&sum, &all[2], 1e-2);
+    }
+}
+
+#[test]
+fn what_is_beyond_a_bound_is_outside() {
+    let text = "HloModule m\nadd { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\nENTRY e { x = f32[100] parameter(0)\n z = f32[] constant(0)\n ROOT s = f32[] reduce(x, z), dimensions={0}, to_apply=add }";
+    let x = some(100, 9);
+    let sum: f64 = x.iter().map(|&x| f64::from(x)).sum();
+    let size: f64 = x.iter().map(|&x| f64::from(x.abs())).sum();
+    let r = one(text, &[&x]).hard.at(0);
+    // An element left out is seen; the sum from the other end is not.
+    let backwards: f32 = x.iter().rev().sum();
+    assert!((f64::from(backwards) - sum).abs() <= r);
+    let smallest = x.iter().map(|x| x.abs()).fold(1.0, f32::min);
+    assert!(f64::from(smallest) > r && r < 101.0 * U * size, "{smallest} {r}");
+}
+
+#[test]
+fn liberties_reach_what_they_change() {
+    let all = |allowances: Allowances| {
+        move |text: &str, inputs: &[&[f32]]| certified(text, inputs, allowances)[0].1.hard.at(0)
+    };
+    let contraction = all(Allowances { contraction: true, ..Allowances::STRICT });
+    // An unrounded product has not overflowed, nor been cut to the greatest number.
+    let text = "HloModule m\nENTRY e { x = f32[] parameter(0)\n y = f32[] parameter(1)\n z = f32[] multiply(x, x)\n ROOT w = f32[] subtract(y, z) }";
+    assert_eq!(contraction(text, &[&[2.6e32], &[f32::INFINITY]]), f64::INFINITY);
+    let text = "HloModule m\nENTRY e { x = f6e2m3fn[] parameter(0)\n z = f6e2m3fn[] multiply(x, x)\n ROOT w = f6e2m3fn[] subtract(z, x) }";
+    assert_eq!(contraction(text, &[&[7.0]]), f64::INFINITY);
+    // The unrounded product lies between two numbers of f64.
+    let text = "HloModule m\nENTRY e { x = f64[] parameter(0)\n z = f64[] multiply(x, x)\n ROOT w = f64[] subtract(x, z) }";
+    assert!(contraction(text, &[&[1.364_340_9]]) >= f64::EPSILON / 2.0);
+    let flush = all(Allowances { flush_denormals: true, ..Allowances::STRICT });
+    let text = "HloModule m\nany { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = pred[] convert(a) }\nleast { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] minimum(a, b) }\nENTRY e { x = f32[1] parameter(0)\n s = f32[1] parameter(1)\n i = f32[] parameter(2)\n ROOT w = f32[1] select-and-scatter(x, s, i), window={size=1}, select=any, scatter=least }";
+    assert!(flush(text, &[&[0.0], &[1e-40], &[1e-40]]) >= 1e-40);
+}
+
+#[test]
+fn sums_are_recognized_as_the_reference_does() {
+    let text = "HloModule m\ncopied { a = f32[] parameter(0)\n ROOT b = f32[] copy(a) }\nadd { a = f32[] parameter(0)\n b = f32[] parameter(1)\n c = f32[] call(b), to_apply=copied\n ROOT d = f32[] add(a, c) }\nENTRY e { x = f32[9] parameter(0)\n z = f32[] constant(0)\n ROOT s = f32[] reduce(x, z), dimensions={0}, to_apply=add }";
+    assert!(one(text, &[&some(9, 1)]).soft.at(0) > 0.0);
+}
+
+#[test]
+fn products_that_underflow_are_zeros_of_either_sign() {
+    let text = "HloModule m\nENTRY e { x = f32[1] parameter(0)\n y = f32[1] parameter(1)\n ROOT z = f32[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0} }";
+    assert_eq!(one(text, &[&[-1e-30], &[1e-30]]).soft.at(0), f64::from(f32::from_bits(1)));
+    assert!(one(text, &[&[-0.0], &[1.0]]).is_exact());
+}
+
+/// What selects sees its operands as they are, not the numbers that bounds are counted by: here the imaginary part decides.
+#[test]
+fn what_is_scattered_goes_where_elements_are_selected() {
+    for fold in ["add", "multiply"] {
+        let text = format!(
+            "HloModule m\nany {{ a = c64[] parameter(0)\n b = c64[] parameter(1)\n ROOT c = pred[] convert(b) }}
+fold {{ a = c64[] parameter(0)\n b = c64[] parameter(1)\n ROOT c = c64[] {fold}(a, b) }}
+ENTRY e {{ x = f32[2] parameter(0)\n y = f32[2] parameter(1)\n p = f32[2] parameter(2)\n q = f32[] parameter(3)
+ z = c64[2] complex(x, y)\n s = c64[2] complex(p, p)\n i = c64[] complex(q, q)
+ ROOT w = c64[2] select-and-scatter(z, s, i), window={{size=2 pad=1_0}}, select=any, scatter=fold }}"
+        );
+        let b = one(&text, &[&[0.0, 0.0], &[0.0, 1.0], &[0.3, 0.4], &[0.7]]);
+        assert!(b.soft.at(0) > 0.0 && b.soft.at(1) == 0.0 && b.hard == b.soft, "{fold}: {b:?}");
+    }
+}

@@ -1,0 +1,134 @@
+//! Infinities and NaNs that an order or a formula decides.
+
+use super::*;
+use crate::bounds::special::Special;
+use crate::verdict::{Class, judge};
+
+fn specials(text: &str, inputs: &[&[f32]], allowances: Allowances) -> Vec<Special> {
+    let all = certified(text, inputs, allowances);
+    (0..all[0].0.buffer.len()).map(|i| all[0].1.specials.at(i)).collect()
+}
+
+fn summed(n: usize, ty: &str) -> String {
+    format!(
+        "HloModule m\nadd {{ a = {ty}[] parameter(0)\n b = {ty}[] parameter(1)\n ROOT c = {ty}[] add(a, b) }}\nENTRY e {{ x = {ty}[{n}] parameter(0)\n z = {ty}[] constant(0)\n ROOT s = {ty}[] reduce(x, z), dimensions={{0}}, to_apply=add }}"
+    )
+}
+
+/// 3e38 + 3e38 is beyond f32 (3.4e38), and so is -3e38 - 3e38: what their sum is depends on which come first.
+#[test]
+fn a_sum_overflows_in_some_order_or_in_none() {
+    let of = |x: &[f32]| specials(&summed(x.len(), "f32"), &[x], Allowances::STRICT)[0];
+    assert_eq!(of(&[3e38, 3e38, -3e38]), Special::POSITIVE);
+    assert_eq!(of(&[3e38, -3e38, -3e38]), Special::NEGATIVE);
+    assert_eq!(of(&[3e38, 3e38, -3e38, -3e38]), Special::ANY);
+    assert_eq!(of(&[3e38, -3e38, 1e38]), Special::POSITIVE);
+    assert_eq!(of(&[3e38, -3e38, 1e37]), Special::NONE);
+    // An infinite term meets the other infinity where the others overflow.
+    assert_eq!(of(&[3e38, 3e38, f32::NEG_INFINITY]), Special::NEGATIVE.or(Special::NAN));
+    assert_eq!(of(&[3e38, f32::NEG_INFINITY, 1.0]), Special::NONE);
+    // Sums of f16 are in f32, where nothing overflows, unless the accumulator may be narrow.
+    let half: &[f32] = &[6e4, 6e4, -6e4];
+    let narrow = Allowances { narrow_accumulator: true, ..Allowances::STRICT };
+    assert_eq!(specials(&summed(3, "f16"), &[half], Allowances::STRICT), [Special::NONE]);
+    assert_eq!(specials(&summed(3, "f16"), &[half], narrow), [Special::POSITIVE]);
+    let dot = "HloModule m\nENTRY e { x = f32[3] parameter(0)\n y = f32[3] parameter(1)\n ROOT z = f32[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0} }";
+    assert_eq!(
+        specials(dot, &[&[3e38, -3e38, 3e38], &[1.0, 1.0, 1.0]], Allowances::STRICT),
+        [Special::POSITIVE]
+    );
+    assert_eq!(specials(dot, &[&[3e30, -3e30, 3e30], &[1.0, 1.0, 1.0]], Allowances::STRICT), [Special::NONE]);
+}
+
+/// The real part of each element is a sum of six products, of which some overflow together.
+#[test]
+fn parts_of_complex_sums_overflow_in_some_order_or_in_none() {
+    let text = "HloModule m\nENTRY e { p = f32[3] parameter(0)\n q = f32[3] parameter(1)\n x = c64[3] complex(p, q)\n r = f32[3] parameter(2)\n y = c64[3] complex(r, q)\n ROOT z = c64[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0} }";
+    let (ones, zeros): (&[f32], &[f32]) = (&[1.0; 3], &[0.0; 3]);
+    assert_eq!(specials(text, &[&[3e38, 3e38, -3e38], zeros, ones], Allowances::STRICT), [Special::ANY]);
+    assert_eq!(specials(text, &[&[3e37, 3e37, -3e37], zeros, ones], Allowances::STRICT), [Special::NONE]);
+}
+
+/// An engine's infinity is explained, its other infinity and a number that is off are not.
+#[test]
+fn what_no_order_gives_is_not_explained() {
+    let x: &[f32] = &[3e38, 3e38, -3e38];
+    let all = certified(&summed(3, "f32"), &[x], Allowances::STRICT);
+    let (reference, bounds) = &all[0];
+    for (y, class) in [
+        (f32::INFINITY, Class::Explained),
+        (f32::NEG_INFINITY, Class::Undecided),
+        (f32::NAN, Class::Undecided),
+        (3e38, Class::Same),
+    ] {
+        let actual = ArrayLiteral { buffer: Arc::new(hlo::BufferOf::wrap(vec![y])), ..reference.clone() };
+        let verdict = judge(reference, &actual, bounds, false).unwrap();
+        assert_eq!(verdict.class(), class, "{y}");
+    }
+}
+
+/// (inf + 0i)(1 + 1i): by the textbook NaN in both parts, by annex G infinite. Of numbers nothing is explained, and additions work part by part.
+#[test]
+fn complex_infinities_depend_on_the_formula() {
+    let of = |opcode: &str| {
+        format!(
+            "HloModule m\nENTRY e {{ a = f32[2] parameter(0)\n b = f32[2] parameter(1)\n x = c64[2] complex(a, b)\n c = f32[2] parameter(2)\n y = c64[2] complex(c, c)\n ROOT z = c64[2] {opcode}(x, y) }}"
+        )
+    };
+    let x: [&[f32]; 3] = [&[f32::INFINITY, 2.0], &[0.0, 3.0], &[1.0, 1.0]];
+    for opcode in ["multiply", "divide"] {
+        assert_eq!(specials(&of(opcode), &x, Allowances::STRICT), [Special::ANY, Special::NONE], "{opcode}");
+    }
+    assert_eq!(specials(&of("add"), &x, Allowances::STRICT), [Special::NONE; 2]);
+}
+
+/// An inverse transform adds first and divides by the number of points then: 3 * 1.5e38 is too large on the way.
+#[test]
+fn an_inverse_transform_may_overflow_before_it_is_scaled() {
+    let text = "HloModule m\nENTRY e { a = f32[3] parameter(0)\n b = f32[3] parameter(1)\n x = c64[3] complex(a, b)\n ROOT y = c64[3] fft(x), fft_type=IFFT, fft_length={3} }";
+    let zeros: &[f32] = &[0.0; 3];
+    assert_eq!(specials(text, &[&[1.5e38; 3], zeros], Allowances::STRICT), [Special::ANY; 3]);
+    assert_eq!(specials(text, &[&[1.5e37; 3], zeros], Allowances::STRICT), [Special::NONE; 3]);
+}
+
+/// Magnitudes of f64 that add up to more than f64 holds have soft bounds all the same.
+#[test]
+fn transforms_near_the_greatest_number_have_soft_bounds() {
+    let text = "HloModule m\nENTRY e { a = f32[2] parameter(0)\n c = f64[2] convert(a)\n s = f64[] constant(1e300)\n t = f64[2] broadcast(s), dimensions={}\n d = f64[2] multiply(c, t)\n z = f64[2] subtract(d, d)\n x = c128[2] complex(d, z)\n ROOT y = c128[2] fft(x), fft_type=FFT, fft_length={2} }";
+    let bounds = one(text, &[&[1.2e8, -0.4e8]]);
+    assert!((0..2).all(|i| bounds.soft.at(i) > 0.0 && bounds.soft.at(i) < 1e295), "{bounds:?}");
+    assert!(bounds.hard.at(0).is_infinite());
+}
+
+/// By a denormal number that is flushed.
+#[test]
+fn quotients_by_what_is_flushed_are_infinite() {
+    let text = "HloModule m\nENTRY e { x = f32[4] parameter(0)\n y = f32[4] parameter(1)\n ROOT z = f32[4] divide(x, y) }";
+    let inputs: [&[f32]; 2] = [&[1e-10, -1e-10, 0.0, 1e-10], &[1e-40, 1e-40, 1e-40, 1.0]];
+    let flush = Allowances { flush_denormals: true, ..Allowances::STRICT };
+    assert_eq!(
+        specials(text, &inputs, flush),
+        [Special::POSITIVE, Special::NEGATIVE, Special::NAN, Special::NONE]
+    );
+    assert_eq!(specials(text, &inputs, Allowances::STRICT), [Special::NONE; 4]);
+    let of = |opcode: &str| {
+        format!("HloModule m\nENTRY e {{ x = f32[3] parameter(0)\n ROOT z = f32[3] {opcode}(x) }}")
+    };
+    let x: [&[f32]; 1] = [&[1e-40, -1e-40, 1.0]];
+    assert_eq!(specials(&of("log"), &x, flush), [Special::NEGATIVE, Special::NEGATIVE, Special::NONE]);
+    assert_eq!(specials(&of("rsqrt"), &x, flush)[0], Special::POSITIVE);
+}
+
+/// Moved along, and not through arithmetic.
+#[test]
+fn specials_move_with_their_elements() {
+    let sum = |rest: &str| {
+        format!(
+            "HloModule m\nadd {{ a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }}\nENTRY e {{ x = f32[2,3] parameter(0)\n z = f32[] constant(0)\n s = f32[2] reduce(x, z), dimensions={{1}}, to_apply=add\n {rest} }}"
+        )
+    };
+    let x: &[f32] = &[3e38, 3e38, -3e38, 1.0, 2.0, 3.0];
+    let of = |rest: &str| specials(&sum(rest), &[x], Allowances::STRICT);
+    assert_eq!(of("ROOT r = f32[2] reverse(s), dimensions={0}"), [Special::NONE, Special::POSITIVE]);
+    assert_eq!(of("ROOT r = f32[2] negate(s)"), [Special::NONE, Special::NONE]);
+}

@@ -1,0 +1,383 @@
+//! The compiler for this machine as an engine.
+//!
+//! Each device is a thread that runs the same executable; what devices do together (collectives, feeds, random states) is done by the interpreter's
+//! [`Fleet`], instruction by instruction.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hlo::{Diagnostic, Literal, Module};
+use hlo_client::{Key, artifact, panic_message};
+use hlo_codegen::cpu::{self, CompileError};
+use hlo_codegen::passes::Pipeline;
+use hlo_codegen::program::Program;
+use hlo_codegen::runtime::executable::{
+    Executable as Compiled, LoadOptions, RunError, RunOptions as CpuRun, Watch,
+};
+use hlo_codegen::runtime::pool::Pool;
+use hlo_interp::cancel::Cancelled;
+use hlo_interp::device::fleet::{Fleet, Member};
+use hlo_interp::{Devices, Interpreter, Observer, Options};
+
+use super::programs;
+use super::watched::{Keep, LoweredForm, Watchers};
+use super::{
+    Compilation, Engine, Executable, Finished, Form, Inputs, Outcome, RunOptions, not_observable, support,
+};
+use hlo_system::room::{self, Room};
+
+/// How programs are compiled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CpuOptions {
+    /// 0 to 3.
+    pub opt_level: u8,
+    /// Whether the interpreter executes what is not compiled.
+    pub fallback: bool,
+}
+
+impl Default for CpuOptions {
+    fn default() -> Self {
+        Self { opt_level: 2, fallback: false }
+    }
+}
+
+impl CpuOptions {
+    /// As the compiler takes them.
+    pub fn compiler(self) -> cpu::Options {
+        cpu::Options {
+            opt_level: self.opt_level,
+            fallback: self.fallback,
+            threads: THREADS.load(Ordering::Relaxed),
+            ..cpu::Options::default()
+        }
+    }
+}
+
+/// Threads of compilation and of runs; 0: all.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// Sets the threads that programs are compiled and run on; 0: all there are. Later calls than the first run change nothing.
+pub fn set_threads(threads: usize) {
+    THREADS.store(threads, Ordering::Relaxed);
+}
+
+/// The threads that programs run on.
+pub fn pool() -> &'static Arc<Pool> {
+    static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
+    POOL.get_or_init(|| {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let threads = THREADS.load(Ordering::Relaxed);
+        Arc::new(Pool::new(if threads == 0 { cores } else { threads }))
+    })
+}
+
+/// Compiles programs and runs them.
+#[derive(Debug)]
+pub struct CpuEngine {
+    name: String,
+    options: CpuOptions,
+}
+
+impl CpuEngine {
+    /// Under a name.
+    pub fn new(name: String, options: CpuOptions) -> Self {
+        Self { name, options }
+    }
+}
+
+impl Engine for CpuEngine {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is_compiler(&self) -> bool {
+        true
+    }
+
+    fn supports(&self, module: &Module, _devices: Devices) -> Result<(), Diagnostic> {
+        support::custom_calls(module, self.name())
+    }
+
+    fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome> {
+        Ok(Box::new(self.load(module, false)?))
+    }
+}
+
+impl CpuEngine {
+    /// Compiles and loads a program; `watched`: so that an observer sees what its steps leave.
+    fn load<'m>(&'m self, source: &'m Module, watched: bool) -> Result<Loaded<'m>, Outcome> {
+        let start = Instant::now();
+        let options = self.options.compiler();
+        let mut kept = Keep::default();
+        let compiled = catch_unwind(AssertUnwindSafe(|| match watched {
+            false => compiled(source, &options),
+            true => cpu::compile_watched(source, &options, &Pipeline::cpu(options.opt_level), &mut kept),
+        }));
+        let compiled = compiled.map_err(|p| caught("the compiler", p))?.map_err(|e| failed(&e))?;
+        let lowered = kept.0.map(|module| LoweredForm::new(module, &compiled.program));
+        let program_module = compiled.program.module.clone();
+        let kernels = compiled.program.kernels.len();
+        // What a run may use is known when it runs.
+        let options = LoadOptions { pool: Arc::clone(pool()), memory_bytes: u64::MAX, watched };
+        let peak_bytes = compiled.program.buffers.peak_bytes;
+        let executable = Compiled::load(compiled.program, &options).map_err(ended)?;
+        let threads = executable.pool().threads();
+        let compilation = Compilation {
+            machine: format!("{}, {threads} thread{}", compiled.target, if threads == 1 { "" } else { "s" }),
+            time: start.elapsed(),
+            kernels: Some(kernels),
+            temporary_bytes: Some(executable.temporary_bytes()),
+            io_bytes: executable.io_bytes(),
+        };
+        let ran = AtomicBool::new(false);
+        let (engine, module) = (self, program_module);
+        Ok(Loaded { engine, source, lowered, executable, module, peak_bytes, compilation, ran })
+    }
+}
+
+/// Compiles a program, or takes it from the cache.
+fn compiled(source: &Module, options: &cpu::Options) -> Result<cpu::Compiled, CompileError> {
+    let Some(cache) = programs::cache() else { return cpu::compile(source, options) };
+    let start = Instant::now();
+    let asked = hlo_client::CompileOptions {
+        opt_level: options.opt_level,
+        fallback: options.fallback,
+        cpu: options.cpu.clone(),
+        features: options.features.clone(),
+        ..hlo_client::CompileOptions::default()
+    };
+    let key = Key::new(source, &asked, &hlo_client::backend::fingerprint());
+    if let Ok(Some((program, target))) = cache.load(key, |bytes| from_cache(bytes, options.verify)) {
+        let times = vec![("cache".to_owned(), Duration::ZERO, start.elapsed())];
+        return Ok(cpu::Compiled { program, target, times });
+    }
+    let emission = cpu::emission(source, options)?;
+    if let Ok(bytes) = artifact::write(&emission.compilation, source, &options.cpu, &emission.target) {
+        // A folder that cannot be written to costs time, not results.
+        let _ = cache.put(key, &bytes);
+    }
+    emission.assemble(options.verify, &mut ())
+}
+
+/// The program that an artifact holds, and the processor that it is for. Errors: it cannot be used.
+fn from_cache(bytes: &[u8], verify: bool) -> Result<(Program, String), hlo_client::Error> {
+    let (info, compilation) = artifact::read(bytes)?;
+    let program = compilation.assemble(verify, &mut |_, _| {});
+    let program = program.map_err(|e| hlo_client::Error::new(hlo_client::Code::Internal, e.to_string()))?;
+    Ok((program, info.target))
+}
+
+/// What a failed compilation means.
+pub fn failed(error: &CompileError) -> Outcome {
+    match error {
+        CompileError::Unsupported(_) | CompileError::Target(_) => Outcome::Unsupported(error.diagnostic()),
+        CompileError::Defect(_) => Outcome::Crashed(error.diagnostic()),
+    }
+}
+
+/// What a failed run means.
+pub fn ended(error: RunError) -> Outcome {
+    let diagnostic = error.diagnostic();
+    match error {
+        RunError::Arguments(_) => Outcome::WrongInputs(diagnostic),
+        RunError::OutOfMemory(_) | RunError::OutOfFuel(_) => Outcome::Trap(diagnostic),
+        RunError::TimedOut => Outcome::TimedOut(diagnostic),
+        RunError::Load(_) => Outcome::Crashed(diagnostic),
+        RunError::Interpreter(e) => Outcome::of_interpreter(&e),
+    }
+}
+
+/// What a panic means, but for the one that cancels.
+fn caught(what: &str, panic: Box<dyn std::any::Any + Send>) -> Outcome {
+    panicked(what, &*Cancelled::rethrow(panic))
+}
+
+fn panicked(what: &str, panic: &(dyn std::any::Any + Send)) -> Outcome {
+    Outcome::defect(format!("{what} panicked: {}", panic_message(panic).unwrap_or("no message")))
+}
+
+/// A compiled program.
+struct Loaded<'e> {
+    engine: &'e CpuEngine,
+    source: &'e Module,
+    /// What its steps execute, if it may be watched.
+    lowered: Option<LoweredForm>,
+    executable: Compiled,
+    /// Where instructions for the interpreter are.
+    module: Option<Arc<Module>>,
+    peak_bytes: u64,
+    compilation: Compilation,
+    /// A run has ended with results.
+    ran: AtomicBool,
+}
+
+/// What one device leaves.
+struct Ran {
+    results: Vec<hlo::ArrayLiteral>,
+    steps: u64,
+    time: Duration,
+}
+
+impl Loaded<'_> {
+    /// Whether there is the memory for a run on such arguments. A run keeps what it took for the next one.
+    fn fits(&self, inputs: &Inputs, options: &RunOptions) -> Result<(), Outcome> {
+        let refuse = |wanted: u64, room: Room| {
+            let limit = room.describe();
+            Err(Outcome::exhausted(format!("the program wants {wanted} bytes; the limit is {limit}")))
+        };
+        // Arguments come in arrays of their own, and results go out so.
+        let own = self.executable.run_bytes();
+        let wanted = self.peak_bytes.max(own.saturating_add(inputs.bytes(options.devices)));
+        let limit = Room { bytes: options.memory_left(), of: options.limit_of() };
+        if wanted > limit.bytes {
+            return refuse(wanted, limit);
+        }
+        if self.ran.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let shares = if self.module.is_some() { options.devices.count() } else { 1 };
+        let room = room::there_is(shares);
+        if own > room.bytes {
+            return refuse(own, room);
+        }
+        Ok(())
+    }
+
+    fn run_one(
+        &self,
+        arguments: &[Literal],
+        options: &RunOptions,
+        member: Option<&Member<'_>>,
+        watch: Option<&dyn Watch>,
+    ) -> Result<Ran, Outcome> {
+        let run = CpuRun { fuel: options.limits.fuel, member, watch, ..CpuRun::default() };
+        let ran = catch_unwind(AssertUnwindSafe(|| self.executable.run_literals(arguments, &run)));
+        let (results, finished) = ran.map_err(|p| caught("the program", p))?.map_err(ended)?;
+        Ok(Ran { results, steps: finished.steps, time: finished.time })
+    }
+
+    /// On several devices, or with a host.
+    fn run_fleet(
+        &self,
+        module: &Module,
+        inputs: Inputs,
+        options: &RunOptions,
+        watchers: &Watchers<'_>,
+    ) -> Result<Vec<Ran>, Outcome> {
+        let room = inputs.room(options);
+        let interpreter = Interpreter::new(
+            module,
+            Options {
+                accumulate: options.accumulate,
+                memory_limit_bytes: room.bytes,
+                memory_limit_of: room.of,
+                seed: options.seed,
+                host: inputs.host,
+                custom_calls: hlo_system::loaded::registry(),
+                ..Options::default()
+            },
+        );
+        let fleet = Fleet::new(options.devices);
+        let one = |number: u32, arguments: Vec<Literal>| {
+            let member = fleet.join(&interpreter, number);
+            let watcher = watchers.of(number);
+            let watch = watcher.as_ref().map(|w| w as &dyn Watch);
+            let result = self.run_one(&arguments, options, Some(&member), watch);
+            if result.is_ok() {
+                member.finish();
+            }
+            result
+        };
+        let results = fleet.on_each(inputs.arguments, one, |e| Err(Outcome::of_interpreter(&e)));
+        fleet.outcome(module, results, |error| Outcome::Trap(error.to_diagnostic()))
+    }
+}
+
+impl Executable for Loaded<'_> {
+    fn run(&self, inputs: Inputs, options: &RunOptions, observer: Option<Arc<dyn Observer>>) -> Outcome {
+        let watchers = match (&observer, &self.lowered) {
+            (None, _) => Watchers { watched: None, devices: options.devices },
+            (Some(observer), Some(lowered)) => {
+                Watchers { watched: Some((&**observer, &lowered.module)), devices: options.devices }
+            }
+            (Some(_), None) => return not_observable(&self.engine.name),
+        };
+        if let Err(outcome) = self.fits(&inputs, options) {
+            return outcome;
+        }
+        if inputs.arguments.len() != options.devices.count() as usize {
+            let (given, devices) = (inputs.arguments.len(), options.devices.count());
+            return ended(RunError::Arguments(format!(
+                "arguments for {devices} devices were given to {given}"
+            )));
+        }
+        let ran: Result<Vec<Ran>, Outcome> = match &self.module {
+            Some(module) => self.run_fleet(module, inputs, options, &watchers),
+            // Devices that never meet do so in turn.
+            None => {
+                let one = |(arguments, number): (&Vec<Literal>, u32)| {
+                    let watcher = watchers.of(number);
+                    let watch = watcher.as_ref().map(|w| w as &dyn Watch);
+                    self.run_one(arguments, options, None, watch)
+                };
+                inputs.arguments.iter().zip(0..).map(one).collect()
+            }
+        };
+        match ran {
+            Ok(ran) => {
+                self.ran.store(true, Ordering::Relaxed);
+                Outcome::Finished(Finished {
+                    fuel: ran.iter().map(|r| r.steps).sum(),
+                    peak_bytes: self.peak_bytes,
+                    time: match &self.module {
+                        Some(_) => ran.iter().map(|r| r.time).max().unwrap_or_default(),
+                        None => ran.iter().map(|r| r.time).sum(),
+                    },
+                    compiled: Some(Box::new(self.compilation.clone())),
+                    results: ran.into_iter().map(|r| r.results).collect(),
+                })
+            }
+            Err(outcome) => outcome,
+        }
+    }
+
+    fn form(&self) -> Option<Form<'_>> {
+        self.lowered.as_ref().map(|l| Form::seen_at(&l.module, &l.seen))
+    }
+
+    fn watched(&self) -> Option<Box<dyn Executable + '_>> {
+        if self.lowered.is_some() {
+            return None;
+        }
+        let loaded = self.engine.load(self.source, true).ok()?;
+        let whole = loaded.lowered.as_ref().is_some_and(|l| l.whole);
+        whole.then(|| Box::new(loaded) as Box<dyn Executable + '_>)
+    }
+
+    fn can_be_observed(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hlo_system::exit::Exit;
+
+    /// Neither the program nor its results are at fault.
+    #[test]
+    fn defects_of_the_compiler_are_bugs_of_ours() {
+        let refused = failed(&CompileError::Defect("LLVM: type mismatch".to_owned()));
+        let unloadable = ended(RunError::Load("no object defines the kernel `k`".to_owned()));
+        for outcome in [refused, unloadable, panicked("the compiler", &"index out of bounds")] {
+            let (exit, diagnostic) = outcome.into_results().expect_err("a crash");
+            assert_eq!(exit, Exit::Internal, "{diagnostic:?}");
+        }
+        let unsupported = failed(&CompileError::Target("no such processor".to_owned()));
+        assert_eq!(unsupported.into_results().expect_err("unsupported").0, Exit::Unsupported);
+        assert_eq!(Outcome::crashed("signal 11").into_results().expect_err("a crash").0, Exit::Differs);
+    }
+}

@@ -1,0 +1,425 @@
+//! Other programs as engines: a command a run, a server for many runs, and this program itself as a child.
+//!
+//! **Invariants:** whatever the other program does (crash, hang, endless output, results of another shape or that are no file), the run ends within
+//! the time limit with an outcome that says so, and nothing of it is left behind ([`hlo_system::process`], [`hlo_system::scratch`]). What this machine lacks (a
+//! folder for temporary files, space on the disk, processes) is told apart: it is no failure of the engine.
+//!
+//! A command is run by `sh -c` with `{module}`, `{inputs}` and `{output}` replaced by paths (docs/harness.md); one that names none
+//! of them gets all three as arguments. It writes `out0, out1, ...` and ends with 0; with 5 if it does not support the program;
+//! with 6 if the program trapped. A server reads a JSON object a line, `{"module": PATH, "inputs": PATH, "output": PATH,
+//! "replicas": N, "partitions": N}`, and answers each with a line `{"ok": true}` or `{"error": "why", "kind": "unsupported"}` (or `"trap"`,
+//! `"error"`).
+
+use std::fmt::Debug;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use hlo::diag::codes;
+use hlo::{ArrayLiteral, Diagnostic, Module, Span};
+use hlo_interp::{Devices, Observer};
+use serde::{Deserialize, Serialize};
+
+use super::recorded::read_results;
+use super::{Allowances, Engine, Executable, Finished, Inputs, Outcome, RunOptions, named, not_observable};
+use hlo_system::exit::Exit;
+use hlo_system::files::describe;
+use hlo_system::npz::{self, Npz};
+use hlo_system::process::{self, Launch, Lines, NoLine, Process, Tail};
+use hlo_system::scratch::{self, Root, Scratch};
+
+/// How long a run may take if nobody says otherwise.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How the other program is spoken to.
+#[derive(Debug)]
+enum Way {
+    /// A command a run.
+    Command(String),
+    /// A process that serves run after run, started when it is wanted.
+    Server(String, Mutex<Option<Server>>),
+    /// This program with this engine.
+    Child(String),
+}
+
+/// Another program.
+#[derive(Debug)]
+pub struct ExternalEngine {
+    name: String,
+    way: Way,
+    allowances: Allowances,
+    timeout: Duration,
+}
+
+impl ExternalEngine {
+    /// A command a run.
+    pub fn command(command: &str, timeout: Duration) -> Self {
+        let way = Way::Command(command.to_owned());
+        Self { name: format!("exec:{command}"), way, allowances: Allowances::LOOSE, timeout }
+    }
+
+    /// A server.
+    pub fn server(command: &str, timeout: Duration) -> Self {
+        let way = Way::Server(command.to_owned(), Mutex::new(None));
+        Self { name: format!("serve:{command}"), way, allowances: Allowances::LOOSE, timeout }
+    }
+
+    /// This program with the engine `spec`, whose liberties are known.
+    pub fn child(spec: &str, allowances: Allowances, timeout: Duration) -> Self {
+        Self { name: format!("child:{spec}"), way: Way::Child(spec.to_owned()), allowances, timeout }
+    }
+}
+
+impl Engine for ExternalEngine {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn allowances(&self) -> Allowances {
+        self.allowances
+    }
+
+    fn supports(&self, _module: &Module, _devices: Devices) -> Result<(), Diagnostic> {
+        Ok(())
+    }
+
+    fn ends_by_itself(&self) -> bool {
+        true
+    }
+
+    fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome> {
+        Ok(Box::new(External { engine: self, module }))
+    }
+}
+
+struct External<'m> {
+    engine: &'m ExternalEngine,
+    module: &'m Module,
+}
+
+/// The files of a run.
+struct Files {
+    folder: Scratch,
+    module: PathBuf,
+    inputs: PathBuf,
+    output: PathBuf,
+}
+
+impl Files {
+    fn new() -> Result<Self, Outcome> {
+        let folder = Scratch::new().map_err(|e| {
+            let parent = scratch::parent();
+            lacks(&format!("no folder for the run's files in {} (TMPDIR)", parent.display()), &e)
+        })?;
+        let path = |name| folder.path().join(name);
+        let (module, inputs, output) = (path("module.hlo"), path("inputs.npz"), path("output.npz"));
+        Ok(Self { folder, module, inputs, output })
+    }
+}
+
+/// That this machine lacks something, which says nothing of the engine.
+fn lacks(what: &str, e: &io::Error) -> Outcome {
+    Outcome::lacking(format!("{what}: {}", describe(e)))
+}
+
+impl Executable for External<'_> {
+    fn run(&self, inputs: Inputs, options: &RunOptions, observer: Option<Arc<dyn Observer>>) -> Outcome {
+        if observer.is_some() {
+            return not_observable(&self.engine.name);
+        }
+        match self.results(inputs, options) {
+            Ok(finished) => Outcome::Finished(finished),
+            Err(outcome) => outcome,
+        }
+    }
+}
+
+impl External<'_> {
+    fn results(&self, inputs: Inputs, options: &RunOptions) -> Result<Finished, Outcome> {
+        let files = Files::new()?;
+        self.write(&files, inputs)?;
+        let start = Instant::now();
+        match &self.engine.way {
+            Way::Command(command) => self.command(shell(command, &files, options), &files)?,
+            Way::Child(spec) => self.command(child(spec, &files, options), &files)?,
+            Way::Server(command, server) => {
+                let mut server = server.lock().unwrap_or_else(PoisonError::into_inner);
+                Server::ask(&mut server, command, &files, options, self.engine.timeout)
+                    .map_err(|outcome| self.to_blame(outcome, &files))?;
+            }
+        }
+        let time = start.elapsed();
+        let results = Npz::open(&files.output, options.limits.memory_bytes)
+            .and_then(|mut npz| read_results(self.module, &mut npz, options.devices));
+        match results {
+            Ok(results) => Ok(Finished { results, time, ..Finished::default() }),
+            Err(failure) if failure.exit == Exit::Trap => Err(Outcome::exhausted(failure.message)),
+            Err(failure) => {
+                let what = "the engine gave other results than the program has";
+                // The same failure has the same words, wherever its files were.
+                let why = failure.message.replace(&*files.output.to_string_lossy(), "{output}");
+                Err(self.to_blame(Outcome::crashed(format!("{what}: {why}")), &files))
+            }
+        }
+    }
+
+    fn write(&self, files: &Files, inputs: Inputs) -> Result<(), Outcome> {
+        let text = hlo::print::print_module(self.module, &hlo::print::PrintOptions::source(self.module));
+        std::fs::write(&files.module, text).map_err(|e| lacks("the run's module cannot be written", &e))?;
+        let arrays: Vec<Vec<ArrayLiteral>> = inputs
+            .arguments
+            .into_iter()
+            .map(|device| {
+                let mut arrays = Vec::new();
+                device.into_iter().for_each(|l| super::flatten(l, &mut arrays));
+                arrays
+            })
+            .collect();
+        npz::write(&files.inputs, &named("arg", &arrays)).map_err(|f| Outcome::lacking(f.message))
+    }
+
+    /// What a failed run means: nothing for the engine, if the disk is full on which it had to write its results.
+    fn to_blame(&self, outcome: Outcome, files: &Files) -> Outcome {
+        match (&outcome, files.folder.check()) {
+            (Outcome::Crashed(_), Err(e)) => lacks("the run's results cannot be written", &e),
+            _ => outcome,
+        }
+    }
+
+    /// Runs a command to its end or the time limit.
+    fn command(&self, launch: io::Result<Launch>, files: &Files) -> Result<(), Outcome> {
+        let name = &self.engine.name;
+        let start = || -> io::Result<(Process, Option<Tail>)> {
+            let mut launch = launch?;
+            launch.command().stderr(Stdio::piped());
+            let mut process = launch.start()?;
+            let errors = process.stderr().map(|from| Tail::last(from, MOST_ERRORS)).transpose()?;
+            Ok((process, errors))
+        };
+        let cannot = |e: &io::Error| lacks(&format!("{name} cannot be started"), e);
+        let (mut process, errors) = start().map_err(|e| cannot(&e))?;
+        let Some(status) = process.wait(self.engine.timeout).map_err(|e| cannot(&e))? else {
+            return Err(Outcome::timed_out(name, self.engine.timeout));
+        };
+        if status.success() {
+            return Ok(());
+        }
+        let text = errors.map(Tail::last_lines).unwrap_or_default();
+        let message = if text.is_empty() {
+            format!("the engine ended with {status}")
+        } else {
+            format!("the engine ended with {status}: {text}")
+        };
+        let is_ours = matches!(self.engine.way, Way::Child(_));
+        Err(match status.code() {
+            Some(5) => {
+                Outcome::Unsupported(Diagnostic::error(codes::UNSUPPORTED_OPCODE, Span::NONE, message))
+            }
+            // Its arguments are right, so that it could not read or write its files; and it says itself what it lacks.
+            Some(2) if is_ours => Outcome::lacking(message),
+            Some(6) if is_ours && says(&text, codes::ENVIRONMENT_FAILED) => Outcome::lacking(message),
+            Some(6) if is_ours && says(&text, codes::OUT_OF_MEMORY) => Outcome::exhausted(message),
+            Some(6) => Outcome::Trap(Diagnostic::error(codes::ENGINE_FAILED, Span::NONE, message)),
+            _ => self.to_blame(Outcome::crashed(message), files),
+        })
+    }
+}
+
+/// The most bytes of standard error that are kept.
+const MOST_ERRORS: usize = 64 << 10;
+
+/// Whether this program's errors have a code.
+fn says(errors: &str, code: codes::Code) -> bool {
+    errors.contains(&format!("error[{}]", code.as_str()))
+}
+
+fn shell(command: &str, files: &Files, options: &RunOptions) -> io::Result<Launch> {
+    let places: [(&str, &Path); 3] =
+        [("{module}", &files.module), ("{inputs}", &files.inputs), ("{output}", &files.output)];
+    let text = process::filled(command, &places, "{module} {inputs} {output}");
+    let mut launch = Launch::shell(text, false, Some(files.folder.root().path()))?;
+    let devices = options.devices;
+    launch.command().env("HLO_REPLICAS", devices.replicas().to_string());
+    launch.command().env("HLO_PARTITIONS", devices.partitions().to_string());
+    Ok(launch)
+}
+
+fn child(spec: &str, files: &Files, options: &RunOptions) -> io::Result<Launch> {
+    let mut launch = Launch::new(process::this_program()?, false, Some(files.folder.root().path()))?;
+    let command = launch.command();
+    command.arg("run").arg(&files.module).args(["--platform", spec, "--quiet"]);
+    // Comparing is the parent's business.
+    command.args(["--reference-platform", "none"]);
+    command.arg("--inputs").arg(&files.inputs).arg("--output").arg(&files.output);
+    command.args(["--replicas", &options.devices.replicas().to_string()]);
+    command.args(["--partitions", &options.devices.partitions().to_string()]);
+    command.args(["--seed", &options.seed.to_string()]);
+    command.args(["--memory-limit", &options.limits.memory_bytes.to_string()]);
+    #[cfg(feature = "llvm")]
+    if let Some(isa) = hlo_codegen::isa::limited() {
+        command.args(["--cpu-max-isa", isa.name()]);
+    }
+    #[cfg(feature = "llvm")]
+    if let Some(divisor) = hlo_codegen::sizes::divided() {
+        command.args(["--cpu-size-divisor", &divisor.to_string()]);
+    }
+    if let Some(fuel) = options.limits.fuel {
+        command.args(["--fuel", &fuel.to_string()]);
+    }
+    command.args([
+        "--accumulate",
+        match options.accumulate {
+            hlo_interp::Accumulate::Exact => "exact",
+            hlo_interp::Accumulate::Region => "region",
+        },
+    ]);
+    Ok(launch)
+}
+
+/// A process that serves runs.
+#[derive(Debug)]
+struct Server {
+    process: Process,
+    answers: Lines,
+    /// Where its runs' files are: it ends before they go.
+    _root: Arc<Root>,
+}
+
+/// The line that asks a server for a run.
+#[derive(Serialize, Deserialize)]
+pub struct Ask {
+    /// The file of the program.
+    pub module: String,
+    /// The `.npz` file of its inputs.
+    pub inputs: String,
+    /// Where the `.npz` file of its results goes.
+    pub output: String,
+    /// Replicas of the run.
+    #[serde(default = "one")]
+    pub replicas: i64,
+    /// Partitions of the run.
+    #[serde(default = "one")]
+    pub partitions: i64,
+}
+
+fn one() -> i64 {
+    1
+}
+
+/// A line of a server: `ok`, or why there are no results.
+#[derive(Serialize, Deserialize)]
+pub struct Answer {
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    ok: bool,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    error: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    kind: String,
+}
+
+/// Kinds of failure that a server tells apart; all others are the engine's.
+const UNSUPPORTED: &str = "unsupported";
+const TRAP: &str = "trap";
+
+impl Answer {
+    /// The results are written.
+    pub fn ok() -> Self {
+        Self { ok: true, error: String::new(), kind: String::new() }
+    }
+
+    /// There are none, as a program ends that cannot give them.
+    pub fn failed(exit: Exit, error: String) -> Self {
+        let kind = match exit {
+            Exit::Unsupported => UNSUPPORTED,
+            Exit::Trap => TRAP,
+            Exit::Ok | Exit::Differs | Exit::Usage | Exit::Parse | Exit::Verify | Exit::Internal => "error",
+        };
+        Self { ok: false, error, kind: kind.to_owned() }
+    }
+}
+
+impl Server {
+    fn start(command: &str, root: &Arc<Root>) -> io::Result<Server> {
+        let mut launch = Launch::shell(format!("exec {command}"), true, Some(root.path()))?;
+        launch.command().stdout(Stdio::piped());
+        let mut process = launch.start()?;
+        let none = || io::Error::other("it has no standard output");
+        let answers = Lines::of(process.stdout().ok_or_else(none)?)?;
+        Ok(Server { process, answers, _root: root.clone() })
+    }
+
+    /// Sends one run's line and waits for the answer. A server that gives none is ended.
+    fn ask(
+        server: &mut Option<Server>,
+        command: &str,
+        files: &Files,
+        options: &RunOptions,
+        timeout: Duration,
+    ) -> Result<(), Outcome> {
+        let name = format!("serve:{command}");
+        let paths = [&files.module, &files.inputs, &files.output].map(|path| path.to_str());
+        let [Some(module), Some(inputs), Some(output)] = paths else {
+            let parent = scratch::parent();
+            let what =
+                "the folder for temporary files (TMPDIR) has a name that is not UTF-8, which JSON cannot say";
+            return Err(Outcome::lacking(format!("{}: {what}", parent.display())));
+        };
+        if server.as_mut().is_some_and(|s| s.process.is_gone()) {
+            *server = None;
+        }
+        let this = match server {
+            Some(running) => running,
+            None => {
+                let started = Server::start(command, files.folder.root());
+                server.insert(started.map_err(|e| lacks(&format!("{name} cannot be started"), &e))?)
+            }
+        };
+        let [module, inputs, output] = [module, inputs, output].map(str::to_owned);
+        let (replicas, partitions) = (options.devices.replicas().into(), options.devices.partitions().into());
+        let ask = Ask { module, inputs, output, replicas, partitions };
+        let line = serde_json::to_string(&ask).map_err(|e| lacks("the run's line", &e.into()))?;
+        let start = Instant::now();
+        let answer = match this.process.send(format!("{line}\n").as_bytes(), timeout) {
+            Ok(()) => this.answers.next(timeout.saturating_sub(start.elapsed())),
+            Err(_) if start.elapsed() >= timeout => Err(NoLine::TimedOut),
+            Err(_) => Err(NoLine::End),
+        };
+        let found = match answer {
+            Ok(line) => return answered(&name, &line),
+            Err(NoLine::TimedOut) => Outcome::timed_out(&name, timeout),
+            Err(NoLine::TooLong) => {
+                let most = Lines::MOST_BYTES;
+                Outcome::crashed(format!("{name} printed a line of more than the {most} bytes that are read"))
+            }
+            // It closed its output, and may still be there.
+            Err(NoLine::End) => match this.process.wait(Duration::from_secs(1).min(timeout)) {
+                Ok(Some(status)) => Outcome::crashed(format!("the engine ended with {status}")),
+                Ok(None) => Outcome::crashed(format!("{name} closed its standard output without an answer")),
+                Err(e) => lacks(&format!("{name} cannot be run"), &e),
+            },
+        };
+        *server = None;
+        Err(found)
+    }
+}
+
+/// What a server's answer means. Errors: it is none, or says why there are no results.
+pub fn answered(name: &str, line: &str) -> Result<(), Outcome> {
+    match serde_json::from_str::<Answer>(line) {
+        Ok(Answer { ok: true, .. }) => Ok(()),
+        Ok(Answer { error, .. }) if error.is_empty() => {
+            let line: String = line.chars().take(120).collect();
+            Err(Outcome::crashed(format!("{name} answered neither `ok` nor an `error`: {line}")))
+        }
+        Ok(Answer { error, kind, .. }) => Err(match &*kind {
+            UNSUPPORTED => {
+                Outcome::Unsupported(Diagnostic::error(codes::UNSUPPORTED_OPCODE, Span::NONE, error))
+            }
+            TRAP => Outcome::Trap(Diagnostic::error(codes::ENGINE_FAILED, Span::NONE, error)),
+            _ => Outcome::crashed(error),
+        }),
+        Err(e) => Err(Outcome::crashed(format!("{name} answered what is no answer: {e}"))),
+    }
+}

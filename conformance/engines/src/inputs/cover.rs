@@ -1,0 +1,171 @@
+//! What floats should reach so that a conversion, a comparison or an index shows what it does: ranges, and numbers in them exactly.
+//!
+//! Unlike the range of a [`Demand`](super::demand::Demand) these are wishes: several uses add up, and where a use needs a range (the domain of a
+//! function) only what lies in it is left.
+//!
+//! **Invariant:** at most [`MOST`] ranges and as many numbers are kept, the first ones asked for, so that what loops ask again and again ends.
+
+use hlo::{ElementType, Opcode};
+
+use super::fill::{Cover, Fill};
+use hlo_certify::bounds::Format;
+use hlo_certify::element::int_limits;
+
+/// So many ranges and numbers are kept of those that uses ask for.
+const MOST: usize = 4;
+
+/// Integer types of at most so many bits are covered evenly; of wider ones half of the numbers are small.
+const EVEN_BITS: u32 = 8;
+
+impl Cover {
+    /// A range.
+    pub(super) fn range(low: f64, high: f64) -> Cover {
+        Cover { ranges: vec![(low, high)], ..Cover::default() }
+    }
+
+    /// Numbers, and what is on both sides of each.
+    pub(super) fn around(points: Vec<f64>) -> Cover {
+        let side = |p: f64| p.abs().max(1.0);
+        Cover { ranges: points.iter().map(|&p| (p - side(p), p + side(p))).collect(), points, ties: false }
+    }
+
+    /// Everything that an integer type holds, and somewhat more on both sides.
+    /// `counted`: whether a loop may count as far as a number says.
+    pub(super) fn conversion(to: ElementType, counted: bool) -> Cover {
+        if to == ElementType::Pred {
+            return Cover::around(vec![0.0]);
+        }
+        let Some((least, greatest)) = int_limits(to) else { return Cover::default() };
+        let beyond = ((greatest - least + 1) / 16).max(2) as f64;
+        let all = (least as f64 - beyond, greatest as f64 + 1.0 + beyond);
+        let small = if least < 0 { (-16.0, 16.0) } else { (-4.0, 28.0) };
+        Cover {
+            ranges: match (to.bits() <= EVEN_BITS, counted) {
+                (true, _) => vec![all],
+                (false, false) => vec![all, small],
+                (false, true) => vec![small],
+            },
+            ..Cover::default()
+        }
+    }
+
+    /// The indices `low` to `high`, and somewhat more on both sides.
+    pub(super) fn indices(low: i128, high: i128) -> Cover {
+        let beyond = 1.0 + ((high - low) / 8) as f64;
+        Cover::range(low as f64 - beyond, high as f64 + 1.0 + beyond)
+    }
+
+    /// Adds what another use asks.
+    pub(super) fn join(&mut self, other: &Cover) {
+        for &range in &other.ranges {
+            if self.ranges.len() < MOST && !self.ranges.contains(&range) {
+                self.ranges.push(range);
+            }
+        }
+        for &point in &other.points {
+            if self.points.len() < MOST && !self.points.contains(&point) {
+                self.points.push(point);
+            }
+        }
+        self.ties |= other.ties;
+    }
+
+    /// Whether nothing is asked.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ranges.is_empty() && self.points.is_empty() && !self.ties
+    }
+
+    /// What a monotone function of a number makes of this; what it makes infinite or empty is left out.
+    pub(super) fn mapped(&self, f: impl Fn(f64) -> f64) -> Cover {
+        let ends = self.ranges.iter().map(|&(low, high)| (f(low), f(high)));
+        let ordered = ends.map(|(a, b)| if a <= b { (a, b) } else { (b, a) });
+        Cover {
+            ranges: ordered.filter(|(a, b)| a.is_finite() && b.is_finite() && a < b).collect(),
+            points: self.points.iter().map(|&p| f(p)).filter(|p| p.is_finite()).collect(),
+            ties: self.ties,
+        }
+    }
+
+    /// What the operands of an operation on numbers cover, none of them a constant, so that the result covers this: `None` where there is no rule.
+    pub(super) fn operands(&self, opcode: Opcode) -> Option<Vec<Cover>> {
+        Some(match opcode {
+            Opcode::Negate => vec![self.mapped(|x| -x)],
+            Opcode::Floor | Opcode::Ceil | Opcode::RoundNearestAfz | Opcode::RoundNearestEven => {
+                vec![self.clone()]
+            }
+            Opcode::Maximum | Opcode::Minimum => vec![self.clone(); 2],
+            Opcode::Abs => {
+                let both = |&p: &f64| [p, -p];
+                vec![Cover {
+                    ranges: self
+                        .ranges
+                        .iter()
+                        .filter(|r| r.1 > 0.0)
+                        .map(|&(_, high)| (-high, high))
+                        .collect(),
+                    points: self.points.iter().filter(|&&p| p >= 0.0).flat_map(both).collect(),
+                    ties: self.ties,
+                }]
+            }
+            Opcode::Exponential => {
+                // Over ten powers of two, of a range that goes down to 0.
+                let log = |&(low, high): &(f64, f64)| (low.max(high / 1024.0).ln(), high.ln());
+                let ranges = self.ranges.iter().filter(|r| r.1 > 0.0).map(log).collect();
+                vec![Cover { ranges, points: Vec::new(), ties: self.ties }]
+            }
+            Opcode::Add => vec![self.mapped(|x| x / 2.0); 2],
+            Opcode::Subtract => vec![self.mapped(|x| x / 2.0), self.mapped(|x| -x / 2.0)],
+            Opcode::Multiply => {
+                let root = |&(low, high): &(f64, f64)| low.abs().max(high.abs()).sqrt();
+                let ranges = self.ranges.iter().map(root).map(|r| (-r, r)).collect();
+                let points = self.points.iter().copied().filter(|&p| p == 0.0).collect();
+                vec![Cover { ranges, points, ties: false }; 2]
+            }
+            // The divisor has a range of its own, about 1.
+            Opcode::Divide => vec![self.clone()],
+            _ => return None,
+        })
+    }
+
+    /// What an operand covers beside a constant, so that the result covers this.
+    pub(super) fn beside(&self, opcode: Opcode, operand: usize, constant: f64) -> Cover {
+        match (opcode, operand) {
+            (Opcode::Add, _) => self.mapped(|x| x - constant),
+            (Opcode::Subtract, 0) => self.mapped(|x| x + constant),
+            (Opcode::Subtract, _) => self.mapped(|x| constant - x),
+            (Opcode::Multiply, _) => self.mapped(|x| x / constant),
+            (Opcode::Divide, 0) => self.mapped(|x| x * constant),
+            (Opcode::Maximum | Opcode::Minimum, _) => self.clone(),
+            _ => Cover::default(),
+        }
+    }
+
+    /// The rule for floats of a type that are to cover this. `needed` is the range that another use needs, `usual` the range where nothing is asked.
+    pub(super) fn fill(
+        &self,
+        ty: ElementType,
+        needed: Option<(f64, f64)>,
+        usual: (f64, f64),
+    ) -> Option<Fill> {
+        // Types without a sign hold too little of this.
+        if self.is_empty() || !ty.is_float() || ty == ElementType::F8E8M0FNU {
+            return None;
+        }
+        let max = Format::of(ty)?.max;
+        // The width of a range is a number of f64.
+        let most = max.min(f64::MAX / 2.0);
+        let (least, greatest) = needed.unwrap_or((-most, most));
+        let cut = |&(low, high): &(f64, f64)| (low.max(least), high.min(greatest));
+        let mut ranges: Vec<(f64, f64)> =
+            self.ranges.iter().map(cut).filter(|(low, high)| low < high).collect();
+        if ranges.is_empty() {
+            ranges.push(needed.unwrap_or(usual));
+        }
+        let within = |&p: &f64| p.abs() <= max && needed.is_none_or(|(low, high)| low <= p && p < high);
+        let points: Vec<f64> = self.points.iter().copied().filter(within).collect();
+        Some(match ranges[..] {
+            [(low, high)] if points.is_empty() && !self.ties => Fill::Real { low, high },
+            _ => Fill::Cover(Cover { ranges, points, ties: self.ties }),
+        })
+    }
+}

@@ -1,0 +1,226 @@
+//! What every variant keeps, on generated programs; and that sums of small integers, which no order can round, stay what they are.
+
+use hlo::elided::splitmix64;
+use hlo::verify::verify;
+use hlo_codegen::passes::Fuel;
+
+use super::*;
+use crate::engine::{Engine, Inputs, InterpreterEngine, RunOptions, by_name as engine};
+use crate::frontend::parse_text;
+use crate::inputs::plan;
+
+#[test]
+fn names_are_engines_of_the_liberties_they_are_registered_with() {
+    for v in all() {
+        let engine = engine(&format!("interpreter:{}", v.pass.name())).unwrap();
+        assert_eq!(engine.allowances(), v.allowances);
+    }
+    assert!(by_name("sideways").is_none());
+}
+
+/// Sums of all kinds.
+const SUMS: &str = "HloModule sums
+%add (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %s = f32[] add(%x, %y)
+}
+%add16 (x: bf16[], y: bf16[]) -> bf16[] {
+  %x.1 = bf16[] parameter(0)
+  %y.1 = bf16[] parameter(1)
+  ROOT %s.1 = bf16[] add(%y.1, %x.1)
+}
+%addc (x: c64[], y: c64[]) -> c64[] {
+  %x.2 = c64[] parameter(0)
+  %y.2 = c64[] parameter(1)
+  ROOT %s.2 = c64[] add(%x.2, %y.2)
+}
+%running (x: bf16[2], y: bf16[2]) -> (bf16[2], bf16[2]) {
+  %x.3 = bf16[2] parameter(0)
+  %y.3 = bf16[2] parameter(1)
+  %s.3 = bf16[2] add(%x.3, %y.3)
+  ROOT %t.3 = (bf16[2], bf16[2]) tuple(%s.3, %s.3)
+}
+ENTRY %main {
+  %a = f32[3,7] parameter(0)
+  %b = f32[7,4] parameter(1)
+  %i = f32[2,9,5,3] parameter(2)
+  %k = f32[3,2,3,4] parameter(3)
+  %h = bf16[2,40] parameter(4)
+  %zero = f32[] constant(0)
+  %one = f32[] constant(1)
+  %onehalf = bf16[] constant(1)
+  %dot = f32[3,4] dot(%a, %b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  %dot2 = bf16[3,4] dot(%a, %b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  %dot3 = s32[3,4] dot(%a, %b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  %conv = f32[2,4,7,4] convolution(%i, %k), window={size=3x2 stride=3x1 pad=2_3x1_2 rhs_dilate=2x1}, dim_labels=b01f_01io->b01f
+  %conv2 = f32[2,8,9,4] convolution(%i, %k), window={size=3x2 stride=2x1 pad=1_0x1_0 lhs_dilate=2x2 rhs_reversal=1x0}, dim_labels=b01f_01io->b01f
+  %k1 = f32[3,2,12] reshape(%k)
+  %k2 = f32[3,2,6] slice(%k1), slice={[0:3],[0:2],[0:6]}
+  %k3 = f32[3,2,1,6] reshape(%k2)
+  %conv3 = f32[2,3,4,6] convolution(%i, %k3), window={size=3x2 stride=3x1 rhs_reversal=1x1}, dim_labels=b01f_01io->b01f, feature_group_count=3
+  %row = f32[3] reduce(%a, %one), dimensions={1}, to_apply=%add
+  %both = f32[] reduce(%a, %zero), dimensions={1,0}, to_apply=%add
+  %rows16 = bf16[2] reduce(%h, %onehalf), dimensions={1}, to_apply=%add16
+  %win = f32[2,4,3,3] reduce-window(%i, %one), window={size=1x3x2x1 stride=1x3x2x1 pad=0_0x2_3x1_1x0_0 rhs_dilate=1x2x1x1}, to_apply=%add
+  %win2 = f32[2,8,8,3] reduce-window(%i, %one), window={size=1x3x2x1 stride=1x2x1x1 pad=0_0x1_0x0_0x0_0 lhs_dilate=1x2x2x1}, to_apply=%add
+  %win3 = bf16[2,39] reduce-window(%h, %onehalf), window={size=1x3 pad=0_0x0_1}, to_apply=%add16
+  %ht = bf16[40,2] transpose(%h), dimensions={1,0}
+  %carry = bf16[2] broadcast(%onehalf), dimensions={}
+  %scan = (bf16[40,2], bf16[2]) scan(%ht, %carry), dimensions={0}, num_carries=1, to_apply=%running
+  %c = c64[3,7] complex(%a, %a)
+  %czero = c64[] constant((1, 0))
+  %crow = c64[3] reduce(%c, %czero), dimensions={1}, to_apply=%addc
+  ROOT %all = (f32[3,4], bf16[3,4], s32[3,4], f32[2,4,7,4], f32[2,8,9,4], f32[2,3,4,6], f32[3], f32[], bf16[2], f32[2,4,3,3], f32[2,8,8,3], bf16[2,39], (bf16[40,2], bf16[2]), c64[3]) tuple(%dot, %dot2, %dot3, %conv, %conv2, %conv3, %row, %both, %rows16, %win, %win2, %win3, %scan, %crow)
+}
+";
+
+#[test]
+fn sums_of_small_integers_do_not_depend_on_their_order() {
+    let (module, found) = parse_text(SUMS);
+    let module = module.unwrap_or_else(|| panic!("{found:?}"));
+    assert!(!verify(&module).has_errors(), "{:?}", verify(&module));
+    let plan = plan(&module, None).unwrap();
+    let arrays: Vec<_> = plan.leaves.iter().map(|l| integers(&l.shape)).collect();
+    let inputs = || Inputs::new(&module, std::slice::from_ref(&arrays)).unwrap();
+    let options = RunOptions::default();
+    let right = InterpreterEngine.run(&module, inputs(), &options).into_results().unwrap().results;
+    // Four sums are narrow, twelve are of floats; the products that give integers stay.
+    for (name, times) in
+        [("reversed", 16), ("blocked", 16), ("tree", 16), ("pairwise-f32-accumulate", 7), ("region", 1)]
+    {
+        let mut m = module.clone();
+        let applied = by_name(name).unwrap().pass.run(&mut m, &mut Fuel::UNLIMITED.clone());
+        assert_eq!(applied, times, "{name}");
+        let outcome = engine(&format!("interpreter:{name}")).unwrap().run(&module, inputs(), &options);
+        assert_eq!(outcome.into_results().unwrap().results, right, "{name}");
+    }
+}
+
+/// Integers from -3 to 3.
+fn integers(shape: &hlo::ArrayShape) -> hlo::ArrayLiteral {
+    let n = shape.elements() as u64;
+    let small = |i: u64| (splitmix64(i) % 7) as f32 - 3.0;
+    let buffer = if shape.element_type == hlo::ElementType::BF16 {
+        hlo::Buffer::BF16((0..n).map(|i| hlo::half::bf16::from_f32(small(i))).collect())
+    } else {
+        hlo::Buffer::F32((0..n).map(small).collect())
+    };
+    hlo::ArrayLiteral { dims: shape.dims.clone(), buffer: buffer.into() }
+}
+
+/// `module` on f32 inputs.
+fn run(text: &str, engine_name: &str, inputs: &[f32]) -> Vec<f32> {
+    let (module, found) = parse_text(text);
+    let module = module.unwrap_or_else(|| panic!("{found:?}"));
+    let arrays = inputs
+        .iter()
+        .map(|&x| hlo::ArrayLiteral {
+            dims: [1i64].as_slice().into(),
+            buffer: hlo::Buffer::F32(vec![x]).into(),
+        })
+        .collect();
+    let inputs = Inputs::new(&module, &[arrays]).unwrap();
+    let outcome = engine(engine_name).unwrap().run(&module, inputs, &RunOptions::default());
+    let results = outcome.into_results().unwrap().results;
+    results[0].iter().flat_map(|a| <f32 as hlo::BufferOf>::slice(&a.buffer).unwrap().to_vec()).collect()
+}
+
+#[test]
+fn a_contracted_product_is_not_rounded() {
+    let text = "HloModule m
+ENTRY %main {
+  %a = f32[1] parameter(0)
+  %b = f32[1] parameter(1)
+  %c = f32[1] parameter(2)
+  %p = f32[1] multiply(%a, %b)
+  %s = f32[1] add(%p, %c)
+  %d = f32[1] subtract(%p, %c)
+  %r = f32[1] subtract(%c, %p)
+  %a64 = f64[1] convert(%a)
+  %w = f64[1] multiply(%a64, %a64)
+  %c64 = f64[1] convert(%c)
+  %x = f64[1] subtract(%c64, %w)
+  %x32 = f32[1] convert(%x)
+  ROOT %t = (f32[1], f32[1], f32[1], f32[1]) tuple(%s, %d, %r, %x32)
+}
+";
+    // (1 + 2^-12)^2 = 1 + 2^-11 + 2^-24, whose last term f32 cannot hold beside 1.
+    let a = 1.0 + 2f32.powi(-12);
+    let c = -(1.0 + 2f32.powi(-11));
+    assert_eq!(run(text, "interpreter", &[a, a, c])[..2], [0.0, 2.0 + 2f32.powi(-10)]);
+    let fused = run(text, "interpreter:fma", &[a, a, c]);
+    assert_eq!(fused[0], 2f32.powi(-24));
+    assert_eq!(fused[2], c - (1.0 + 2f32.powi(-11)));
+}
+
+#[test]
+fn the_rest_of_a_product_of_doubles_is_added() {
+    let text = "HloModule m
+ENTRY %main {
+  %a = f32[1] parameter(0)
+  %b = f32[1] parameter(1)
+  %a64 = f64[1] convert(%a)
+  %b64 = f64[1] convert(%b)
+  %x = f64[1] add(%a64, %b64)
+  %square = f64[1] multiply(%x, %x)
+  %two = f64[1] add(%b64, %b64)
+  %one = f64[1] constant({1})
+  %near = f64[1] add(%one, %two)
+  %left = f64[1] subtract(%square, %near)
+  %right = f64[1] subtract(%near, %square)
+  %minus = f64[1] negate(%near)
+  %sum = f64[1] add(%square, %minus)
+  %sum2 = f64[1] add(%minus, %square)
+  %l = f32[1] convert(%left)
+  %r = f32[1] convert(%right)
+  %s = f32[1] convert(%sum)
+  %s2 = f32[1] convert(%sum2)
+  ROOT %t = (f32[1], f32[1], f32[1], f32[1]) tuple(%l, %r, %s, %s2)
+}
+";
+    // x = 1 + 2^-30, x^2 = 1 + 2^-29 + 2^-60.
+    let inputs = [1.0, 2f32.powi(-30)];
+    assert_eq!(run(text, "interpreter", &inputs), [0.0; 4]);
+    let e = 2f32.powi(-60);
+    assert_eq!(run(text, "interpreter:fma", &inputs), [e, -e, e, e]);
+}
+
+#[test]
+fn denormals_become_zeros_of_their_sign_and_functions_move_by_one_unit() {
+    let text = "HloModule m
+ENTRY %main {
+  %a = f32[1] parameter(0)
+  %sum = f32[1] add(%a, %a)
+  %copy = f32[1] copy(%a)
+  %e = f32[1] exponential(%a)
+  ROOT %t = (f32[1], f32[1], f32[1]) tuple(%sum, %copy, %e)
+}
+";
+    let least = -f32::from_bits(3);
+    let bits = |v: Vec<f32>| v.into_iter().map(f32::to_bits).collect::<Vec<_>>();
+    assert_eq!(bits(run(text, "interpreter:flush", &[least])), [0x8000_0000, least.to_bits(), 0x3f80_0000]);
+    assert_eq!(run(text, "interpreter:ulp-up", &[0.0])[2].to_bits(), 0x3f80_0001);
+    assert_eq!(run(text, "interpreter:ulp-down", &[0.0])[2].to_bits(), 0x3f7f_ffff);
+    assert_eq!(run(text, "interpreter:ulp-up", &[f32::INFINITY])[2], f32::INFINITY);
+    assert_eq!(run(text, "interpreter:ulp-up", &[-1000.0])[2], 0.0);
+}
+
+#[test]
+fn a_chain_of_bf16_is_rounded_once() {
+    let text = "HloModule m
+ENTRY %main {
+  %a = f32[1] parameter(0)
+  %b = f32[1] parameter(1)
+  %x = bf16[1] convert(%a)
+  %y = bf16[1] convert(%b)
+  %p = bf16[1] multiply(%x, %x)
+  %s = bf16[1] subtract(%p, %y)
+  ROOT %w = f32[1] convert(%s)
+}
+";
+    // (1 + 2^-7)^2 - 1 = 2^-6 + 2^-14; bf16 rounds the square to 1 + 2^-6.
+    let inputs = [1.0 + 2f32.powi(-7), 1.0];
+    assert_eq!(run(text, "interpreter", &inputs), [2f32.powi(-6)]);
+    assert_eq!(run(text, "interpreter:excess", &inputs), [2f32.powi(-6) + 2f32.powi(-14)]);
+}

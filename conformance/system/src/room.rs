@@ -1,0 +1,273 @@
+//! How much memory there is: what a limit comes to on this machine, in this process, now.
+//!
+//! A limit that somebody asks for may be more than there is, and whoever allocates beyond that is aborted or killed. So whatever allocates
+//! for values asks [`within`] when it begins. **Invariants:** what is in force is the least of what was asked for and what the kernel says
+//! is left ([`SOURCES`]), less a margin for what nobody counts; the process as a whole takes no more than [`hold_to`] says, whoever allocates: where
+//! that, or the system, has no more to give, it says so and ends as [`Exit::Trap`].
+
+mod groups;
+
+use std::fmt::Write;
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use hlo::diag::codes;
+use hlo_codegen::runtime::heap::{self, Exhausted};
+
+use crate::exit::{Exit, Failure};
+
+/// The memory that may be taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Room {
+    /// Bytes.
+    pub bytes: u64,
+    /// What bounds them, for people.
+    pub of: &'static str,
+}
+
+impl Room {
+    /// What `--memory-limit` says.
+    pub fn asked(bytes: u64) -> Self {
+        Room { bytes, of: "--memory-limit" }
+    }
+
+    /// As a limit in a message.
+    pub fn describe(&self) -> String {
+        format!("{} bytes ({})", self.bytes, self.of)
+    }
+}
+
+/// Something that the kernel bounds: what is left of it, if that is known, and its name.
+type Source = (fn() -> Option<u64>, &'static str);
+
+const SOURCES: [Source; 3] = [
+    (machine, "what is free on this machine"),
+    (group, "what is left of the group's memory limit"),
+    (addresses, "what is left of the process's addresses, `ulimit -v`"),
+];
+
+/// A process with less than this has too little to begin with: what it runs on, LLVM above all, ends it where memory ends.
+const LEAST: u64 = 32 << 20;
+
+/// Refuses to begin with too little memory. Errors: [`Exit::Trap`].
+pub fn check() -> Result<(), Failure> {
+    let room = there_is(1);
+    if room.bytes >= LEAST {
+        return Ok(());
+    }
+    let least = LEAST >> 20;
+    let message =
+        format!("too little memory to begin with: {}, and at least {least} MiB are needed", room.describe());
+    Err(Failure::new(Exit::Trap, message))
+}
+
+/// What a process may take beside the values that `--memory-limit` is about: programs, compiled code, what the allocator keeps.
+const BESIDE: u64 = 128 << 20;
+
+/// The most bytes for each program that the process runs.
+static EACH: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// Holds the whole process to a limit on the program that it runs, and to what the kernel can give it.
+pub fn hold_to(limit: u64, json: bool) {
+    JSON.store(json, Ordering::Relaxed);
+    EACH.store(limit, Ordering::Relaxed);
+    run_at_once(1);
+}
+
+/// Says that so many programs run at once, each of which may take as much as [`hold_to`] was told.
+pub fn run_at_once(programs: usize) {
+    let all = EACH.load(Ordering::Relaxed).saturating_mul(programs.max(1) as u64).saturating_add(BESIDE);
+    let now = heap::live();
+    let there = [machine(), group()].into_iter().flatten().min().unwrap_or(u64::MAX);
+    heap::limit(all.min(there.saturating_add(now)), ended);
+}
+
+/// What a program's text may take beside the limit: whoever limits values to little may still read a program.
+pub const TEXT_BESIDE: u64 = 64 << 20;
+
+/// The most bytes that a program's text, its tree and its values may take more.
+pub fn text_left() -> u64 {
+    let limit = EACH.load(Ordering::Relaxed).saturating_add(TEXT_BESIDE);
+    limit.min(there_is(1).bytes)
+}
+
+/// Refuses to read a text of so many bytes, if there are not as many. Errors: [`Exit::Trap`].
+pub fn ask_text(bytes: u64, name: &str) -> Result<(), Failure> {
+    if bytes < SMALL {
+        return Ok(());
+    }
+    let left = text_left();
+    if bytes <= left {
+        return Ok(());
+    }
+    let message = format!(
+        "{name}: a text of {bytes} bytes; there is memory for {left} (--memory-limit, or what there is)"
+    );
+    Err(Failure::new(Exit::Trap, message))
+}
+
+/// Whether what commands say is for machines.
+static JSON: AtomicBool = AtomicBool::new(false);
+
+/// Says that memory has ended, without memory.
+fn ended(exhausted: &Exhausted) -> u8 {
+    let Exhausted { live, wanted, limit } = exhausted;
+    let mut text = Line { bytes: [0; 320], length: 0 };
+    let exit = Exit::Trap.code();
+    let json = JSON.load(Ordering::Relaxed);
+    // What does not fit is left out.
+    let _ = if json {
+        write!(text, "{{\"ok\":false,\"exit\":{exit},\"message\":\"")
+    } else {
+        write!(text, "error[{}]: ", codes::OUT_OF_MEMORY.as_str())
+    };
+    let _ = write!(text, "out of memory: {live} bytes are alive, {wanted} more are wanted, ");
+    let _ = match limit {
+        Some(limit) => {
+            write!(text, "and the limit is {limit} (--memory-limit and what the process needs beside it)")
+        }
+        None => write!(text, "which the system does not give"),
+    };
+    let _ = text.write_str(if json { "\"}\n" } else { "\n" });
+    let said = &text.bytes[..text.length];
+    // Nobody is left to tell if that cannot be said.
+    let _ = if json {
+        rustix::io::write(io::stdout().as_fd(), said)
+    } else {
+        rustix::io::write(io::stderr().as_fd(), said)
+    };
+    exit
+}
+
+/// A text of a bounded length that lies on the stack.
+struct Line {
+    bytes: [u8; 320],
+    length: usize,
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let room = &mut self.bytes[self.length..];
+        let n = text.len().min(room.len());
+        room[..n].copy_from_slice(&text.as_bytes()[..n]);
+        self.length += n;
+        Ok(())
+    }
+}
+
+/// What is less is there, or nothing is: not worth asking the kernel for.
+const SMALL: u64 = 64 << 20;
+
+/// Refuses to take so many bytes more for `what`, if there are not as many. Errors: [`Exit::Trap`].
+pub fn ask(bytes: u64, what: &str) -> Result<(), Failure> {
+    if bytes < SMALL {
+        return Ok(());
+    }
+    let room = there_is(1);
+    if bytes <= room.bytes {
+        return Ok(());
+    }
+    Err(Failure::new(Exit::Trap, format!("{what} want {bytes} bytes; the limit is {}", room.describe())))
+}
+
+/// Whether stacks of so many bytes leave most of the addresses to others.
+pub fn is_modest(stacks: u64) -> bool {
+    addresses().is_none_or(|left| stacks <= left / 4)
+}
+
+/// What a limit that is `asked` for comes to for each of `shares` that run at once. `held` is what each has already and counts against its limit.
+pub fn within(asked: Room, held: u64, shares: u32) -> Room {
+    let left = SOURCES.iter().filter_map(|(left, of)| Some((left()?, *of)));
+    least(asked, left, held, shares)
+}
+
+/// What there is for each of `shares` that run at once.
+pub fn there_is(shares: u32) -> Room {
+    within(Room { bytes: u64::MAX, of: "" }, 0, shares)
+}
+
+fn least(asked: Room, left: impl Iterator<Item = (u64, &'static str)>, held: u64, shares: u32) -> Room {
+    left.map(|(bytes, of)| {
+        // An eighth is for what is beside values: code, stacks, what allocators keep.
+        let bytes = (bytes - bytes / 8) / u64::from(shares.max(1));
+        Room { bytes: bytes.saturating_add(held), of }
+    })
+    .fold(asked, |least, room| if room.bytes < least.bytes { room } else { least })
+}
+
+/// What the kernel can give without taking it from others.
+fn machine() -> Option<u64> {
+    bytes_of(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
+}
+
+/// What the limits of the process's groups, and of those around them, leave.
+fn group() -> Option<u64> {
+    groups::left(Path::new("/"))
+}
+
+/// What the limit on addresses leaves.
+fn addresses() -> Option<u64> {
+    let limits = fs::read_to_string("/proc/self/limits").ok()?;
+    let limit = number_after(&limits, "Max address space")?;
+    let used = bytes_of(&fs::read_to_string("/proc/self/status").ok()?, "VmSize:")?;
+    Some(limit.saturating_sub(used))
+}
+
+/// The number after a name at the beginning of a line; none where there is a word.
+fn number_after(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
+}
+
+/// The same of a number of KiB.
+fn bytes_of(text: &str, name: &str) -> Option<u64> {
+    number_after(text, name)?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_is_in_force_and_named() {
+        let left = [(800, "machine"), (1600, "addresses")];
+        let of = |limit, held, shares| {
+            let asked = Room::asked(limit);
+            let room = least(asked, left.into_iter(), held, shares);
+            (room.bytes, room.of)
+        };
+        assert_eq!(of(500, 0, 1), (500, "--memory-limit"));
+        assert_eq!(of(5000, 0, 1), (700, "machine"));
+        assert_eq!(of(5000, 100, 2), (450, "machine"));
+        assert_eq!(of(710, 100, 1), (710, "--memory-limit"));
+    }
+
+    #[test]
+    fn more_than_there_is_is_refused() {
+        assert!(ask(1, "nothing").is_ok());
+        if cfg!(target_os = "linux") {
+            let refused = ask(1 << 60, "arrays").unwrap_err();
+            assert_eq!(refused.exit, Exit::Trap);
+            assert!(refused.message.starts_with("arrays want 1152921504606846976 bytes; the limit is "));
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_says_is_read() {
+        let meminfo =
+            "MemTotal:       24683928 kB\nMemFree:        23429292 kB\nMemAvailable:   23905280 kB\n";
+        assert_eq!(bytes_of(meminfo, "MemAvailable:"), Some(23_905_280 << 10));
+        let limits = "Max stack size            8388608              unlimited            bytes\n\
+                      Max address space         3072000000           unlimited            bytes\n";
+        assert_eq!(number_after(limits, "Max address space"), Some(3_072_000_000));
+        assert_eq!(
+            number_after("Max address space         unlimited  unlimited\n", "Max address space"),
+            None
+        );
+        if cfg!(target_os = "linux") {
+            assert!(machine().is_some_and(|bytes| bytes > 0));
+        }
+    }
+}

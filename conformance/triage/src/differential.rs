@@ -1,0 +1,554 @@
+//! Does an engine compute what the reference computes? Both run a program, and every element of the results gets a verdict.
+//!
+//! **Invariants:** the same bits cost no more than two runs and a comparison; bounds are worked out only where bits differ. What is
+//! undecided is never a pass: where an element is, or where bounds are so wide that a fault could hide in them, an engine that executes HLO
+//! is replayed with the reference's values injected at every instruction ([`crate::replay`]), so that bounds start afresh.
+//!
+//! Of large programs the replay comes first, with bounds of what differs alone; bounds over the whole program are worked out only where it leaves
+//! something open.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hlo::diag::codes;
+use hlo::{ArrayLiteral, AttrKey, Diagnostic, InstrId, Module, Opcode, Span};
+use hlo_interp::device::host::{Host, NoHost};
+use serde::{Deserialize, Serialize};
+
+use crate::pieces::{Pieces, judge_pieces};
+use crate::policy::Policy;
+use crate::replay::{Replay, replay, replay_as};
+use hlo_certify::bounds::{Bounds, certify_within};
+use hlo_certify::verdict::{ArrayVerdict, Class, Tally, judge, same_bits};
+use hlo_engines::engine::{
+    Allowances, Engine, Executable, Finished, Inputs, Outcome, RunOptions, array_name, bytes_beside,
+};
+use hlo_engines::time_limit::{Unfinished, within};
+use hlo_system::exit::Exit;
+use hlo_system::phase::{Phase, Phases};
+use hlo_system::quantity::grouped;
+
+/// Elements whose bounds are worked out over the whole program before an engine that can be replayed is. A replay looks at the bounds of what
+/// differs alone, and each starts afresh: of large programs it is the smaller work and says more.
+const FEW_ELEMENTS: u64 = 1 << 20;
+
+/// How a comparison ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// All elements have the same bits, or both engines stopped.
+    Same,
+    /// Differences are explained by rounding.
+    Explained,
+    /// Some elements are undecided.
+    Undecided,
+    /// The engine does not support the program.
+    Unsupported,
+    /// Memory or threads did not suffice for the engine or for the check: nothing is said of the engine.
+    Exhausted,
+    /// The engine trapped where the reference did not.
+    Trap,
+    /// The engine took too long.
+    Timeout,
+    /// The engine crashed, or left no results of the right shapes.
+    Crash,
+    /// Some elements are wrong.
+    Wrong,
+    /// The reference has no results: there is nothing to compare with.
+    NoReference,
+}
+
+impl Kind {
+    /// Whether this is a failure of the engine whatever the share of undecided elements.
+    pub fn is_failure(self) -> bool {
+        match self {
+            Kind::Trap | Kind::Timeout | Kind::Crash | Kind::Wrong => true,
+            Kind::Same
+            | Kind::Explained
+            | Kind::Undecided
+            | Kind::Unsupported
+            | Kind::Exhausted
+            | Kind::NoReference => false,
+        }
+    }
+
+    /// For people.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Kind::Same => "same bits",
+            Kind::Explained => "explained by rounding",
+            Kind::Undecided => "undecided",
+            Kind::Unsupported => "unsupported",
+            Kind::Exhausted => "out of memory",
+            Kind::Trap => "trap",
+            Kind::Timeout => "timeout",
+            Kind::Crash => "crash",
+            Kind::Wrong => "wrong result",
+            Kind::NoReference => "no reference",
+        }
+    }
+}
+
+/// A program and what goes into it.
+#[derive(Clone, Debug)]
+pub struct Subject<'a> {
+    /// A verified program.
+    pub module: &'a Module,
+    /// For each device the arrays of the entry's parameters.
+    pub inputs: &'a [Vec<ArrayLiteral>],
+    /// What is at the other end of feeds: one for each run, because a run uses it up.
+    pub host: Hosts,
+    /// What a comparison is doing, for whoever waits.
+    pub phases: Arc<Phases>,
+}
+
+/// Makes what is at the other end of feeds in a run.
+#[derive(Clone)]
+pub struct Hosts(Arc<dyn Fn() -> Arc<dyn Host> + Send + Sync>);
+
+impl Hosts {
+    /// What `make` makes.
+    pub fn new(make: impl Fn() -> Arc<dyn Host> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(make))
+    }
+
+    /// For one run.
+    pub fn host(&self) -> Arc<dyn Host> {
+        (self.0)()
+    }
+}
+
+impl Default for Hosts {
+    /// Nobody.
+    fn default() -> Self {
+        Self::new(|| Arc::new(NoHost))
+    }
+}
+
+impl std::fmt::Debug for Hosts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hosts")
+    }
+}
+
+impl<'a> Subject<'a> {
+    /// Without a host.
+    pub fn new(module: &'a Module, inputs: &'a [Vec<ArrayLiteral>]) -> Self {
+        Self { module, inputs, host: Hosts::default(), phases: Arc::default() }
+    }
+
+    /// What a run takes. Errors: the arrays do not fit the program.
+    pub fn inputs(&self) -> Result<Inputs, Outcome> {
+        let inputs = Inputs::new(self.module, self.inputs).map_err(Outcome::before)?;
+        Ok(Inputs { host: self.host.host(), ..inputs })
+    }
+}
+
+/// How to compare.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How both run.
+    pub run: RunOptions,
+    /// What the engine may do, and how much may stay open.
+    pub policy: Policy,
+    /// Replay where the verdict over the whole program says too little.
+    pub replay: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { run: RunOptions::default(), policy: Policy::default(), replay: true }
+    }
+}
+
+/// What the comparison found.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// How it ended.
+    pub kind: Kind,
+    /// For each result (`out0`, `d1.out0`) that differs in some bit its verdict.
+    pub arrays: Vec<(String, ArrayVerdict)>,
+    /// Counts over all results.
+    pub tally: Tally,
+    /// Why there are no results, of the reference or of the engine.
+    pub failure: Option<Diagnostic>,
+    /// What the replay found, if the engine was replayed: of the program, or of the HLO that a compiled program's steps execute.
+    pub replay: Option<Box<Replay>>,
+    /// What came of the pieces of the program, if the engine was judged on these.
+    pub pieces: Option<Pieces>,
+    /// The opcode that diverges first, if the engine was replayed or judged on pieces.
+    pub blamed: Option<Opcode>,
+    /// What the engine was allowed.
+    pub allowances: Allowances,
+    /// The reference's results, if the engine's have other bits.
+    pub reference: Option<Finished>,
+    /// The engine's results.
+    pub actual: Option<Finished>,
+}
+
+impl Difference {
+    /// Without results to compare.
+    pub fn ended(kind: Kind, failure: Option<Diagnostic>) -> Self {
+        Self {
+            kind,
+            arrays: Vec::new(),
+            tally: Tally::default(),
+            failure,
+            replay: None,
+            pieces: None,
+            blamed: None,
+            allowances: Allowances::STRICT,
+            reference: None,
+            actual: None,
+        }
+    }
+
+    /// Whether the engine was replayed.
+    pub fn replayed(&self) -> bool {
+        self.replay.is_some()
+    }
+
+    /// How a command ends that compares.
+    pub fn exit(&self, policy: &Policy) -> Exit {
+        match self.kind {
+            Kind::Unsupported => Exit::Unsupported,
+            Kind::Trap | Kind::Timeout | Kind::Exhausted => Exit::Trap,
+            Kind::Crash => self.failure.as_ref().map_or(Exit::Differs, Exit::of_crash),
+            Kind::Same | Kind::Explained | Kind::Undecided | Kind::Wrong | Kind::NoReference => {
+                if self.passes(policy) { Exit::Ok } else { Exit::Differs }
+            }
+        }
+    }
+
+    /// The verdict in a word or a sentence: `ok`, `mismatch`, or how much is undecided.
+    pub fn verdict(&self, policy: &Policy) -> String {
+        match self.kind {
+            Kind::Undecided => {
+                let n = self.tally.undecided;
+                let elements = if n == 1 { "element differs and is" } else { "elements differ and are" };
+                let most = policy.max_undecided;
+                format!(
+                    "undecided: {} {elements} not decided ({most} allowed by --max-undecided)",
+                    grouped(n)
+                )
+            }
+            Kind::Same | Kind::Explained => "ok".to_owned(),
+            Kind::Wrong => "mismatch".to_owned(),
+            Kind::Unsupported
+            | Kind::Exhausted
+            | Kind::Trap
+            | Kind::Timeout
+            | Kind::Crash
+            | Kind::NoReference => self.kind.describe().to_owned(),
+        }
+    }
+
+    /// What was undecided is explained.
+    fn explain_undecided(&mut self) {
+        self.kind = Kind::Explained;
+        self.tally.explained += self.tally.undecided;
+        self.tally.undecided = 0;
+    }
+
+    /// Whether the engine passes: no failure, supported, and no more undecided elements than the policy allows.
+    pub fn passes(&self, policy: &Policy) -> bool {
+        match self.kind {
+            Kind::Same | Kind::Explained => true,
+            Kind::Undecided => policy.max_undecided.allows(&self.tally),
+            Kind::Unsupported
+            | Kind::Exhausted
+            | Kind::Trap
+            | Kind::Timeout
+            | Kind::Crash
+            | Kind::Wrong
+            | Kind::NoReference => false,
+        }
+    }
+}
+
+/// The results of the reference, or why there are none.
+pub fn reference_run(reference: &dyn Engine, subject: &Subject<'_>, settings: &Settings) -> Outcome {
+    let run = || match subject.inputs() {
+        Ok(inputs) => reference.run(subject.module, inputs, &settings.run),
+        Err(outcome) => outcome,
+    };
+    subject.phases.during(Phase::Reference, run)
+}
+
+/// Runs both engines on a program and compares.
+pub fn differ(
+    reference: &dyn Engine,
+    engine: &dyn Engine,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) -> Difference {
+    let expected = reference_run(reference, subject, settings);
+    differ_from(&expected, engine, subject, settings)
+}
+
+/// Compares an engine with what the reference gave.
+pub fn differ_from(
+    expected: &Outcome,
+    engine: &dyn Engine,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) -> Difference {
+    let Outcome::Finished(_) = expected else {
+        return Difference::ended(Kind::NoReference, expected.diagnostic().cloned());
+    };
+    match subject.phases.during(Phase::Compile, || engine.compile(subject.module)) {
+        Ok(executable) => differ_compiled(expected, engine, &*executable, subject, settings),
+        Err(outcome) => failed(outcome),
+    }
+}
+
+/// The same of a program that was compiled.
+pub fn differ_compiled(
+    expected: &Outcome,
+    engine: &dyn Engine,
+    executable: &dyn Executable,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) -> Difference {
+    let Outcome::Finished(expected) = expected else {
+        return Difference::ended(Kind::NoReference, expected.diagnostic().cloned());
+    };
+    let kept = settings.run.beside(bytes_beside([&expected.results], subject.inputs));
+    let run = || match subject.inputs() {
+        Ok(inputs) => executable.run(inputs, &kept, None),
+        Err(outcome) => outcome,
+    };
+    let outcome = subject.phases.during(Phase::Run, run);
+    let actual = match outcome {
+        Outcome::Finished(f) => f,
+        other => return failed(other),
+    };
+    compare(expected, actual, engine, executable, subject, settings)
+}
+
+/// What an engine that left no results comes to.
+pub fn failed(outcome: Outcome) -> Difference {
+    let exhausted = outcome.is_exhausted();
+    match outcome {
+        Outcome::Finished(_) => Difference::ended(Kind::Same, None),
+        Outcome::Unsupported(d) => Difference::ended(Kind::Unsupported, Some(d)),
+        Outcome::Trap(d) if exhausted => Difference::ended(Kind::Exhausted, Some(d)),
+        Outcome::Trap(d) => Difference::ended(Kind::Trap, Some(d)),
+        Outcome::WrongInputs(d) | Outcome::Crashed(d) => Difference::ended(Kind::Crash, Some(d)),
+        Outcome::TimedOut(d) => Difference::ended(Kind::Timeout, Some(d)),
+    }
+}
+
+fn compare(
+    expected: &Finished,
+    actual: Finished,
+    engine: &dyn Engine,
+    executable: &dyn Executable,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) -> Difference {
+    let mut difference = Difference::ended(Kind::Same, None);
+    let count = expected.results.len();
+    let fits = actual.results.len() == count
+        && expected.results.iter().zip(&actual.results).all(|(e, a)| e.len() == a.len());
+    if !fits {
+        return failed(Outcome::crashed(format!("{} gave another number of results", engine.name())));
+    }
+    let mut differing = Vec::new();
+    for (device, (e, a)) in expected.results.iter().zip(&actual.results).enumerate() {
+        for (i, (e, a)) in e.iter().zip(a).enumerate() {
+            if same_bits(e, a, settings.policy.nan_bits) {
+                difference.tally.same += e.buffer.len() as u64;
+            } else {
+                differing.push((device, i));
+            }
+        }
+    }
+    if differing.is_empty() {
+        difference.actual = Some(actual);
+        return difference;
+    }
+    let run = settings.run.beside(bytes_beside([&expected.results, &actual.results], subject.inputs));
+    let settings = &Settings { run, ..*settings };
+    let allowances = settings.policy.allowances(engine);
+    difference.allowances = allowances;
+    // The reference ran already: if it cannot be run again with bounds, nothing is known.
+    let bounds = |most_elements| {
+        let bound = |inputs| {
+            certify_within(subject.module, inputs, &settings.run, allowances, &mut (), most_elements)
+        };
+        subject.phases.during(Phase::Bounds, || subject.inputs().and_then(bound))
+    };
+    let few = if settings.replay && executable.can_be_observed() { FEW_ELEMENTS } else { u64::MAX };
+    let mut certified = bounds(few);
+    let replays = || replay_of(expected, executable, allowances, subject, settings);
+    // What a replay found, once there was one.
+    let mut tried = None;
+    if let Ok(None) = certified {
+        let found = subject.phases.during(Phase::Replay, replays);
+        if found.as_ref().is_none_or(|(found, _)| found.class() > Class::Explained) {
+            certified = bounds(u64::MAX);
+        }
+        tried = Some(found);
+    }
+    // Without bounds for want of memory nothing is known of the engine, and nothing may be said of it.
+    if let Err(outcome) = certified.as_ref()
+        && outcome.is_exhausted()
+    {
+        return failed(outcome.clone());
+    }
+    for (device, i) in differing {
+        let (e, a) = (&expected.results[device][i], &actual.results[device][i]);
+        let name = array_name(count, device, "out", i);
+        let verdict = match &certified {
+            Ok(Some(certified)) => judge(e, a, &certified.results[device][i].1, settings.policy.nan_bits),
+            Ok(None) | Err(_) => judge(e, a, &Bounds::unknown(e.buffer.len()), settings.policy.nan_bits),
+        };
+        match verdict {
+            Ok(verdict) => {
+                difference.tally.add(&verdict.tally);
+                difference.arrays.push((name, verdict));
+            }
+            Err(why) => return failed(Outcome::crashed(format!("{name} of {}: {why}", engine.name()))),
+        }
+    }
+    let class = difference.arrays.iter().map(|(_, v)| v.class()).max().unwrap_or(Class::Same);
+    difference.kind = match class {
+        Class::Same => Kind::Same,
+        Class::Explained => Kind::Explained,
+        Class::Undecided => Kind::Undecided,
+        Class::Wrong => Kind::Wrong,
+    };
+    difference.actual = Some(actual);
+    difference.reference = Some(expected.clone());
+    let says_little = class >= Class::Undecided || difference.arrays.iter().any(|(_, v)| v.weak);
+    if settings.replay && says_little {
+        let phases = subject.phases.clone();
+        phases.during(Phase::Replay, || {
+            replayed(&mut difference, tried.unwrap_or_else(replays));
+            if !difference.kind.is_failure() && !difference.replayed() && !engine.knows_one_program() {
+                in_pieces(&mut difference, engine, allowances, subject, settings);
+            }
+        });
+    }
+    difference
+}
+
+/// Replays an executable, of HLO or step by step ([`steps`]); and the opcode that diverges first. `None`: that cannot be, or decides nothing (values beyond the
+/// memory limit).
+fn replay_of(
+    expected: &Finished,
+    executable: &dyn Executable,
+    allowances: Allowances,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) -> Option<(Replay, Option<Opcode>)> {
+    if executable.form().is_some() {
+        let found = replay(subject, executable, allowances, settings).ok()?;
+        let blamed = found.first().map(|d| d.place.opcode);
+        return Some((found, blamed));
+    }
+    steps(expected, executable, allowances, subject, settings)
+}
+
+/// Replays the HLO that the steps of a compiled program execute, if the interpreter gives the reference's results for that to the bit. What the replay names is of
+/// that HLO.
+pub fn steps(
+    expected: &Finished,
+    executable: &dyn Executable,
+    allowances: Allowances,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) -> Option<(Replay, Option<Opcode>)> {
+    let watched = executable.watched()?;
+    let steps = Subject { module: watched.form()?.module, ..subject.clone() };
+    let mut found = replay_as(&steps, &*watched, allowances, settings, Some(&expected.results)).ok()??;
+    let blamed = found.first().map(|d| computed(steps.module, d.place.id));
+    // No step has a part of the work of another.
+    found.divergences.iter_mut().for_each(|d| d.covers.clear());
+    Some((found, blamed))
+}
+
+/// What an instruction computes: of a fusion what its root does.
+fn computed(module: &Module, id: InstrId) -> Opcode {
+    let instr = module.instr(id);
+    match instr.attrs.computation(AttrKey::Calls).filter(|_| instr.opcode == Opcode::Fusion) {
+        None => instr.opcode,
+        Some(called) => {
+            let root = module.root(called);
+            let first = module.instr(root).operands().first().copied();
+            let several = module.instr(root).opcode == Opcode::Tuple;
+            module.instr(first.filter(|_| several).unwrap_or(root)).opcode
+        }
+    }
+}
+
+/// Decides by replay what the bounds over the whole program left open, and finds who is to blame.
+fn replayed(difference: &mut Difference, found: Option<(Replay, Option<Opcode>)>) {
+    let Some((found, blamed)) = found else { return };
+    difference.blamed = blamed;
+    let class = found.class();
+    difference.replay = Some(Box::new(found));
+    match class {
+        Class::Wrong => difference.kind = Kind::Wrong,
+        Class::Undecided => {}
+        // Every instruction, in its place and on the reference's operands, does what it may: what the whole program leaves open is the
+        // rounding of one instruction that others amplify.
+        Class::Same | Class::Explained if difference.kind == Kind::Undecided => {
+            difference.explain_undecided();
+        }
+        Class::Same | Class::Explained => {}
+    }
+}
+
+/// Decides on pieces of the program what the bounds over all of it left open.
+fn in_pieces(
+    difference: &mut Difference,
+    engine: &dyn Engine,
+    allowances: Allowances,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) {
+    let Some(expected) = &difference.reference else { return };
+    let Some(pieces) = judge_pieces(expected, engine, allowances, subject, settings) else { return };
+    match pieces.difference.kind {
+        Kind::Wrong => {
+            difference.kind = Kind::Wrong;
+            difference.blamed = pieces.blamed;
+        }
+        Kind::Same | Kind::Explained => difference.explain_undecided(),
+        // What the whole program explains stays explained.
+        Kind::Undecided if difference.kind != Kind::Undecided => {}
+        Kind::Undecided
+        | Kind::Unsupported
+        | Kind::Exhausted
+        | Kind::Trap
+        | Kind::Timeout
+        | Kind::Crash
+        | Kind::NoReference => difference.blamed = pieces.blamed,
+    }
+    difference.pieces = Some(pieces);
+}
+
+/// Compares an engine with what the reference gave; `limit` is for the engine, and once more for judging it. Where judging takes longer, nothing is said of the
+/// engine ([`Kind::Exhausted`]).
+pub fn differ_within(
+    limit: Option<Duration>,
+    expected: &Outcome,
+    engine: &dyn Engine,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) -> Difference {
+    let differ = || differ_from(expected, engine, subject, settings);
+    let Some(limit) = limit else { return differ() };
+    within(limit.saturating_mul(2), differ).unwrap_or_else(|unfinished| {
+        let diagnostic = match unfinished {
+            Unfinished::TimedOut(_) => {
+                let message = format!("judging {} took longer than {} s", engine.name(), limit.as_secs_f64());
+                Some(Diagnostic::error(codes::JUDGING_TIMED_OUT, Span::NONE, message))
+            }
+            Unfinished::NoThread => unfinished.outcome(engine.name()).diagnostic().cloned(),
+        };
+        Difference::ended(Kind::Exhausted, diagnostic)
+    })
+}

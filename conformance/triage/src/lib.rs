@@ -1,0 +1,22 @@
+//! Where results differ and why: comparison of engines, replay, isolation, bisection, reduction.
+//!
+//! **Invariants:** one judge decides for all tools; what a tool blames, it has run alone.
+
+#![forbid(unsafe_code)]
+
+pub mod artifact;
+pub mod bisect;
+pub mod case;
+pub mod check;
+pub mod differential;
+pub mod exhaustive;
+pub mod feeds;
+pub mod isolate;
+pub mod judge;
+pub mod pieces;
+pub mod policy;
+pub mod prove;
+pub mod reduce;
+pub mod replay;
+pub mod report;
+pub mod watch;

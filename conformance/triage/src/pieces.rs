@@ -1,0 +1,271 @@
+//! Judging in pieces: what an engine computes of a program that is cut where its bounds blow up.
+//!
+//! An engine that executes no HLO cannot be replayed with the reference's values at every instruction. But it can be given another program:
+//! the same one, with a parameter in the place of each value at which it is cut, and that value as a further result. What reads such a
+//! value gets the reference's, so that its bounds start afresh; what computes it is judged by the further result. If every result of
+//! that program is explained, what the whole program left open is rounding that later instructions amplify.
+//!
+//! A value is cut where the instruction that reads it has no useful bound although its operands have: found by running the
+//! reference with bounds again and again, with the values that are cut already counting as exact, until no bound blows up.
+//!
+//! **Invariants:** the reference gives the same results for the pieces as for the program, to the bit (checked); only values of the entry
+//! computation, calls inlined, are cut; what no cut helps stays undecided.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use hlo::{InstrId, Module, Opcode, Shape};
+use hlo_codegen::passes::{self, Fuel};
+use hlo_interp::Value;
+use rustc_hash::FxHashSet;
+
+use crate::differential::{Difference, Kind, Settings, Subject, differ_from};
+use crate::isolate::values::{Keeper, arrays};
+use crate::reduce::Candidate;
+use crate::reduce::program::{Tidy, finished};
+use hlo_certify::bounds::{At, Tree, Visitor, certify};
+use hlo_certify::verdict::same_bits;
+use hlo_engines::engine::interpreter::interpret;
+use hlo_engines::engine::{Allowances, Engine, Finished, Outcome};
+
+/// The most rounds in which cuts are looked for: a chain of so many values, each of which blows up on the one before.
+const MOST_ROUNDS: usize = 24;
+/// The most values at which a program is cut.
+const MOST_CUTS: usize = 512;
+/// A bound above this share of the largest element is of no use.
+const USELESS_SHARE: f64 = 1.0 / 64.0;
+
+/// What came of the pieces.
+#[derive(Clone, Debug)]
+pub struct Pieces {
+    /// At how many values the program was cut.
+    pub cuts: usize,
+    /// How the comparison of the cut program ended.
+    pub difference: Box<Difference>,
+    /// The opcode of the first cut value that is not explained, if that is what differs.
+    pub blamed: Option<Opcode>,
+}
+
+/// Judges an engine on the pieces of a program, of which the reference gives `expected`. `None`: there is nowhere to cut, or the pieces cannot be run.
+pub(crate) fn judge_pieces(
+    expected: &Finished,
+    engine: &dyn Engine,
+    allowances: Allowances,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) -> Option<Pieces> {
+    let inlined = inlined(subject.module)?;
+    let source = Subject { module: &inlined, ..subject.clone() };
+    let cuts = cuts(&source, allowances, settings)?;
+    let (candidate, ids) = cut(&source, &cuts, settings)?;
+    let pieces = Subject { module: &candidate.module, inputs: &candidate.inputs, ..subject.clone() };
+    let after = interpret(pieces.module, pieces.inputs().ok()?, &settings.run, None);
+    let Outcome::Finished(of_pieces) = &after else { return None };
+    let results = expected.results.first()?.len();
+    let same = expected.results.iter().zip(&of_pieces.results).all(|(whole, pieces)| {
+        pieces.len() == results + ids.len() && whole.iter().zip(pieces).all(|(w, p)| same_bits(w, p, true))
+    });
+    if !same {
+        return None;
+    }
+    let alone = Settings { replay: false, ..*settings };
+    let difference = differ_from(&after, engine, &pieces, &alone);
+    match difference.kind {
+        Kind::Same | Kind::Explained | Kind::Undecided | Kind::Wrong => {}
+        Kind::Unsupported
+        | Kind::Exhausted
+        | Kind::Trap
+        | Kind::Timeout
+        | Kind::Crash
+        | Kind::NoReference => return None,
+    }
+    let worst = difference.arrays.iter().map(|(_, v)| v.class()).max();
+    let blamed = difference.arrays.iter().find(|(_, v)| Some(v.class()) == worst).and_then(|(name, _)| {
+        let number: usize = name.rsplit("out").next()?.parse().ok()?;
+        let id = match number.checked_sub(results) {
+            Some(cut) => *ids.get(cut)?,
+            None => computes_result(&inlined, number),
+        };
+        Some(inlined.instr(id).opcode)
+    });
+    Some(Pieces { cuts: ids.len(), difference: Box::new(difference), blamed })
+}
+
+/// The instruction whose array is result number `number`, or the root where that is not known.
+fn computes_result(module: &Module, number: usize) -> InstrId {
+    let root = module.root(module.entry());
+    let instr = module.instr(root);
+    let arrays = instr.operands().iter().all(|&o| matches!(module.instr(o).shape, Shape::Array(_)));
+    match instr.operands().get(number) {
+        Some(&operand) if instr.opcode == Opcode::Tuple && arrays => operand,
+        Some(_) | None => root,
+    }
+}
+
+/// The program with its calls inlined.
+fn inlined(module: &Module) -> Option<Module> {
+    let mut inlined = module.clone();
+    let mut fuel = Fuel::UNLIMITED;
+    passes::by_name("call-inliner")?.run(&mut inlined, &mut fuel);
+    (!hlo::verify::verify(&inlined).has_errors()).then_some(inlined)
+}
+
+/// Where to cut. `None`: nowhere, or the reference cannot be run with bounds.
+fn cuts(subject: &Subject<'_>, allowances: Allowances, settings: &Settings) -> Option<BTreeSet<InstrId>> {
+    let mut cuts = BTreeSet::new();
+    for _ in 0..MOST_ROUNDS {
+        let mut finder = Finder {
+            module: subject.module,
+            cuts: &cuts,
+            useless: FxHashSet::default(),
+            inexact: FxHashSet::default(),
+            found: BTreeSet::new(),
+        };
+        certify(subject.module, subject.inputs().ok()?, &settings.run, allowances, &mut finder).ok()?;
+        let found = finder.found;
+        if found.is_empty() || cuts.len() + found.len() > MOST_CUTS {
+            break;
+        }
+        cuts.extend(found);
+    }
+    (!cuts.is_empty()).then_some(cuts)
+}
+
+/// Looks for instructions whose bounds are of no use although those of their operands are.
+struct Finder<'a> {
+    module: &'a Module,
+    cuts: &'a BTreeSet<InstrId>,
+    useless: FxHashSet<InstrId>,
+    inexact: FxHashSet<InstrId>,
+    found: BTreeSet<InstrId>,
+}
+
+impl Visitor for Finder<'_> {
+    fn value(&mut self, at: &At, value: &Value, bounds: &Tree) -> bool {
+        if !at.calls.is_empty() {
+            return false;
+        }
+        let id = at.instr;
+        let all = bounds.arrays();
+        let cut = self.cuts.contains(&id);
+        if !cut && all.iter().any(|b| !b.is_exact()) {
+            self.inexact.insert(id);
+        }
+        if all.iter().zip(value.arrays()).any(|(bounds, t)| is_useless(bounds, t)) {
+            if !cut {
+                self.useless.insert(id);
+            }
+            self.propose(id, cut);
+        }
+        cut
+    }
+}
+
+impl Finder<'_> {
+    /// Where to cut so that an instruction has a useful bound.
+    fn propose(&mut self, id: InstrId, cut: bool) {
+        let instr = self.module.instr(id);
+        if moves_tuples(instr.opcode) {
+            return;
+        }
+        let inexact: Vec<InstrId> =
+            leaves(self.module, instr.operands()).into_iter().filter(|o| self.inexact.contains(o)).collect();
+        // The cause is further up.
+        if inexact.iter().any(|o| self.useless.contains(o)) {
+            return;
+        }
+        let before: Vec<InstrId> = inexact.iter().copied().filter(|&o| can_be_cut(self.module, o)).collect();
+        if !before.is_empty() {
+            self.found.extend(before);
+        } else if !cut && can_be_cut(self.module, id) {
+            // Nothing helps this one; what reads it need not suffer.
+            self.found.insert(id);
+        }
+    }
+}
+
+/// The arrays that tuples among operands are made of.
+fn leaves(module: &Module, operands: &[InstrId]) -> Vec<InstrId> {
+    let (mut pending, mut found) = (operands.to_vec(), Vec::new());
+    while let Some(id) = pending.pop() {
+        let instr = module.instr(id);
+        match instr.opcode {
+            Opcode::Tuple => pending.extend(instr.operands()),
+            _ => found.push(id),
+        }
+    }
+    found
+}
+
+fn moves_tuples(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::Tuple | Opcode::Parameter | Opcode::Constant)
+}
+
+/// Whether a value can be a parameter and a result: an array of the entry computation that is not given already.
+fn can_be_cut(module: &Module, id: InstrId) -> bool {
+    let instr = module.instr(id);
+    instr.parent() == module.entry()
+        && matches!(instr.shape, Shape::Array(_))
+        && !matches!(instr.opcode, Opcode::Parameter | Opcode::Constant)
+}
+
+/// Whether bounds say so little that what reads the value should get the reference's.
+fn is_useless(bounds: &hlo_certify::bounds::Bounds, t: &hlo_interp::Tensor) -> bool {
+    if bounds.is_exact() {
+        return false;
+    }
+    let ty = t.element_type();
+    if !ty.is_float() && !ty.is_complex() {
+        // A decision that may fall otherwise.
+        return (0..t.len()).any(|i| bounds.hard.at(i) > 0.0);
+    }
+    let largest = hlo_certify::element::largest_magnitude(t.buffer());
+    (0..t.len()).any(|i| bounds.hard.at(i) > USELESS_SHARE * largest)
+}
+
+/// The program cut at these values, and the values in the order of its further results.
+fn cut(
+    subject: &Subject<'_>,
+    cuts: &BTreeSet<InstrId>,
+    settings: &Settings,
+) -> Option<(Candidate, Vec<InstrId>)> {
+    let module = subject.module;
+    let wanted = cuts.iter().map(|&id| (id, 0)).collect();
+    let keeper = Arc::new(Keeper::new(wanted, settings.run.devices));
+    let run = interpret(module, subject.inputs().ok()?, &settings.run, Some(keeper.clone()));
+    if !matches!(run, Outcome::Finished(_)) {
+        return None;
+    }
+    let values = keeper.take();
+    let mut candidate = Candidate { module: module.clone(), inputs: subject.inputs.to_vec() };
+    let entry = module.entry();
+    let mut results = Vec::new();
+    for &id in cuts {
+        let on_devices =
+            (0..settings.run.devices.count()).map(|d| values.get(&(d, id, 0)).map(arrays)?.pop());
+        // What no device, or not every one, computes stays where it is.
+        let Some(on_devices) = on_devices.collect::<Option<Vec<_>>>() else { continue };
+        let parameter = candidate.add_parameter(on_devices)?;
+        candidate.module.instr_mut(parameter).shape = module.instr(id).shape.clone();
+        candidate.replace(id, parameter);
+        results.push(id);
+    }
+    if results.is_empty() {
+        return None;
+    }
+    let m = &mut candidate.module;
+    let root = m.root(entry);
+    let last = m.instructions(entry).last()?;
+    let elements: Vec<InstrId> = std::iter::once(root).chain(results.iter().copied()).collect();
+    let shape = Shape::tuple(elements.iter().map(|&e| m.instr(e).shape.clone()));
+    let name = m.unique_name("pieces");
+    let new = hlo::NewInstruction::new(Opcode::Tuple, shape, &elements).named(name);
+    let tuple = m.insert_after(entry, Some(last), new);
+    m.set_root(entry, tuple);
+    m.header.input_output_alias.clear();
+    m.header.buffer_donor.clear();
+    m.header.spmd_propagation_to_parameters = None;
+    m.header.spmd_propagation_to_output = None;
+    let made = finished(&candidate, Tidy::Nothing);
+    (!hlo::verify::verify(&made.module).has_errors()).then_some((made, results))
+}
