@@ -7,11 +7,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use hlo::Instruction;
 use hlo::diag::codes;
+use hlo::opcode::Numeric;
+use hlo::{InstrId, Instruction, Module};
 use hlo_interp::{Beside, ErrorKind, Held, Options, RunError};
 
 use super::rules::{Case, Kind, kind};
+use crate::allowances::Allowances;
 use hlo_system::room::Room;
 
 /// The account of one certification.
@@ -122,6 +124,39 @@ impl Account {
     pub(super) fn failure(&self) -> Option<RunError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// The least effort that the bounds of a program take: that of what its entry computation executes, and what is not exact whatever its operands
+/// are.
+pub(super) fn least_effort(module: &Module, allowances: &Allowances) -> u64 {
+    let entry = module.entry();
+    let mut live = vec![false; module.instruction_capacity()];
+    live[module.root(entry).index()] = true;
+    let order: Vec<InstrId> = module.instructions(entry).collect();
+    let elements = |id: InstrId| {
+        let leaves = module.instr(id).shape.leaves();
+        let fixed =
+            leaves.iter().filter_map(|s| s.as_array().filter(|a| !a.is_dynamic())?.checked_elements());
+        fixed.map(|n| n as u64).sum::<u64>()
+    };
+    let mut effort = 0u64;
+    for &id in order.iter().rev() {
+        let instr = module.instr(id);
+        if !live[id.index()] && !instr.opcode.flags().side_effect {
+            continue;
+        }
+        instr.operands().iter().for_each(|o| live[o.index()] = true);
+        let float = instr.shape.element_type().filter(|ty| ty.is_float());
+        let inexact = matches!(kind(instr.opcode), Kind::Elementwise | Kind::Sum)
+            && float.is_some_and(|ty| {
+                matches!(allowances.numeric(instr.opcode, ty), Numeric::Ulp(1..) | Numeric::Sum)
+            });
+        if inexact {
+            let operands = instr.operands().iter().map(|&o| elements(o)).sum::<u64>();
+            effort = effort.saturating_add(elements(id).saturating_add(operands).max(RULE_ELEMENTS));
+        }
+    }
+    effort
 }
 
 fn exhausted(instr: &Instruction, message: String) -> RunError {

@@ -44,6 +44,8 @@
 //! | `decompositions` | syevd and gesdd of LAPACK | perturbation of values, and of vectors by the distances of these |
 //! | `devices` | collectives | one of the above, on all participants |
 //!
+//! [`local`] judges what a replay shows by itself, without a run: most of it in intervals of f32 that never leave the cache.
+//!
 //! `cause` says of what is undecided at which instruction its bound is lost.
 //!
 //! Bounds take memory, which `account` counts against the limit of the run: of an array that is not exact 8 bytes an element where soft and
@@ -65,6 +67,7 @@ mod lapack;
 mod lifted;
 mod limits;
 mod linear;
+mod local;
 mod log_add_exp;
 mod movement;
 mod multiplied;
@@ -110,6 +113,7 @@ use limits::Limits;
 use relations::Relations;
 
 pub use cause::{Cause, Causes};
+pub use local::{Known, Local, Worst, passes_on};
 pub use number::Format;
 pub use scope::Scope;
 pub use special::{Special, Specials};
@@ -485,6 +489,10 @@ pub fn certify_within(
     visitor: &mut dyn Visitor,
     most_elements: u64,
 ) -> Result<Option<Certified>, Outcome> {
+    // What is known to take more is not begun.
+    if most_elements < u64::MAX && account::least_effort(module, &allowances) > most_elements {
+        return Ok(None);
+    }
     let account = Account::new(inputs.room(options), options.devices.count());
     let account = Arc::new(account.limited(most_elements));
     let asked_for = visitor.scope();

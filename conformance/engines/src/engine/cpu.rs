@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hlo::{Diagnostic, Literal, Module};
-use hlo_client::{Key, artifact, panic_message};
+use hlo_client::{DiskCache, Key, artifact, panic_message};
 use hlo_codegen::cpu::{self, CompileError};
 use hlo_codegen::passes::Pipeline;
 use hlo_codegen::program::Program;
@@ -102,25 +102,30 @@ impl Engine for CpuEngine {
     }
 
     fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome> {
-        Ok(Box::new(self.load(module, false)?))
+        Ok(Box::new(self.load(module, programs::cache())?))
     }
 }
 
 impl CpuEngine {
-    /// Compiles and loads a program; `watched`: so that an observer sees what its steps leave.
-    fn load<'m>(&'m self, source: &'m Module, watched: bool) -> Result<Loaded<'m>, Outcome> {
+    /// Compiles and loads a program, or takes it from a cache: one from there is not watched, since what its steps execute is not kept.
+    fn load<'m>(
+        &'m self,
+        source: &'m Module,
+        cache: Option<&'static DiskCache>,
+    ) -> Result<Loaded<'m>, Outcome> {
         let start = Instant::now();
         let options = self.options.compiler();
         let mut kept = Keep::default();
-        let compiled = catch_unwind(AssertUnwindSafe(|| match watched {
-            false => compiled(source, &options),
-            true => cpu::compile_watched(source, &options, &Pipeline::cpu(options.opt_level), &mut kept),
+        let compiled = catch_unwind(AssertUnwindSafe(|| match cache {
+            Some(cache) => compiled(source, &options, cache),
+            None => cpu::compile_watched(source, &options, &Pipeline::cpu(options.opt_level), &mut kept),
         }));
         let compiled = compiled.map_err(|p| caught("the compiler", p))?.map_err(|e| failed(&e))?;
         let lowered = kept.0.map(|module| LoweredForm::new(module, &compiled.program));
         let program_module = compiled.program.module.clone();
         let kernels = compiled.program.kernels.len();
         // What a run may use is known when it runs.
+        let watched = lowered.is_some();
         let options = LoadOptions { pool: Arc::clone(pool()), memory_bytes: u64::MAX, watched };
         let peak_bytes = compiled.program.buffers.peak_bytes;
         let executable = Compiled::load(compiled.program, &options).map_err(ended)?;
@@ -138,9 +143,12 @@ impl CpuEngine {
     }
 }
 
-/// Compiles a program, or takes it from the cache.
-fn compiled(source: &Module, options: &cpu::Options) -> Result<cpu::Compiled, CompileError> {
-    let Some(cache) = programs::cache() else { return cpu::compile(source, options) };
+/// Takes a program from a cache, or compiles it into that.
+fn compiled(
+    source: &Module,
+    options: &cpu::Options,
+    cache: &DiskCache,
+) -> Result<cpu::Compiled, CompileError> {
     let start = Instant::now();
     let asked = hlo_client::CompileOptions {
         opt_level: options.opt_level,
@@ -203,7 +211,7 @@ fn panicked(what: &str, panic: &(dyn std::any::Any + Send)) -> Outcome {
 struct Loaded<'e> {
     engine: &'e CpuEngine,
     source: &'e Module,
-    /// What its steps execute, if it may be watched.
+    /// What its steps execute, if that was kept.
     lowered: Option<LoweredForm>,
     executable: Compiled,
     /// Where instructions for the interpreter are.
@@ -296,8 +304,9 @@ impl Loaded<'_> {
     }
 }
 
-impl Executable for Loaded<'_> {
-    fn run(&self, inputs: Inputs, options: &RunOptions, observer: Option<Arc<dyn Observer>>) -> Outcome {
+impl Loaded<'_> {
+    /// Runs it, and shows an observer what its steps leave.
+    fn observed(&self, inputs: Inputs, options: &RunOptions, observer: Option<Arc<dyn Observer>>) -> Outcome {
         let watchers = match (&observer, &self.lowered) {
             (None, _) => Watchers { watched: None, devices: options.devices },
             (Some(observer), Some(lowered)) => {
@@ -343,22 +352,54 @@ impl Executable for Loaded<'_> {
             Err(outcome) => outcome,
         }
     }
+}
 
-    fn form(&self) -> Option<Form<'_>> {
-        self.lowered.as_ref().map(|l| Form::seen_at(&l.module, &l.seen))
+impl Executable for Loaded<'_> {
+    fn run(&self, inputs: Inputs, options: &RunOptions, observer: Option<Arc<dyn Observer>>) -> Outcome {
+        if observer.is_some() {
+            return not_observable(&self.engine.name);
+        }
+        self.observed(inputs, options, None)
     }
 
     fn watched(&self) -> Option<Box<dyn Executable + '_>> {
-        if self.lowered.is_some() {
-            return None;
-        }
-        let loaded = self.engine.load(self.source, true).ok()?;
-        let whole = loaded.lowered.as_ref().is_some_and(|l| l.whole);
-        whole.then(|| Box::new(loaded) as Box<dyn Executable + '_>)
+        let watched = match &self.lowered {
+            Some(_) => Watching::Own(self),
+            None => Watching::Made(Box::new(self.engine.load(self.source, None).ok()?)),
+        };
+        let whole = watched.loaded().lowered.as_ref().is_some_and(|l| l.whole);
+        whole.then(|| Box::new(watched) as Box<dyn Executable + '_>)
     }
 
     fn can_be_observed(&self) -> bool {
         true
+    }
+}
+
+/// A program whose form is what its steps execute.
+enum Watching<'l, 'e> {
+    /// The one that runs unwatched too.
+    Own(&'l Loaded<'e>),
+    /// Compiled once more.
+    Made(Box<Loaded<'e>>),
+}
+
+impl<'e> Watching<'_, 'e> {
+    fn loaded(&self) -> &Loaded<'e> {
+        match self {
+            Watching::Own(loaded) => loaded,
+            Watching::Made(loaded) => loaded,
+        }
+    }
+}
+
+impl Executable for Watching<'_, '_> {
+    fn run(&self, inputs: Inputs, options: &RunOptions, observer: Option<Arc<dyn Observer>>) -> Outcome {
+        self.loaded().observed(inputs, options, observer)
+    }
+
+    fn form(&self) -> Option<Form<'_>> {
+        self.loaded().lowered.as_ref().map(|l| Form::seen_at(&l.module, &l.seen))
     }
 }
 

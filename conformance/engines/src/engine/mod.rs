@@ -117,7 +117,7 @@ pub trait Executable: Send + Sync {
         None
     }
 
-    /// The same program made once more so that an observer sees what its steps leave: its [`Executable::form`] is what they execute, made of the program
+    /// The same program so that an observer sees what its steps leave: its [`Executable::form`] is what they execute, made of the program
     /// by rewritings that keep every bit. `None`: that cannot be, or the program can be observed as it is.
     fn watched(&self) -> Option<Box<dyn Executable + '_>> {
         None

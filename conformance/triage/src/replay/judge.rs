@@ -10,7 +10,7 @@ use super::store::{self, Frame, Key};
 use super::watch::{Differs, Seen, is_promised};
 use super::{Divergence, How, Place, Replay, Stats};
 use crate::isolate::values::arrays;
-use hlo_certify::bounds::{At, Bounds, Certified, Scope, Tree, Visitor};
+use hlo_certify::bounds::{At, Bounds, Certified, Known, Local, Scope, Tree, Visitor};
 use hlo_certify::verdict::{ArrayVerdict, Class, judge, same_bits};
 
 /// A verdict over the arrays of a value: those that differ, by number; or that it has another shape.
@@ -56,6 +56,32 @@ pub(super) struct Findings<'a> {
 }
 
 impl Findings<'_> {
+    /// Judges an execution by its operands; false: these do not decide.
+    pub(super) fn decided(
+        &mut self,
+        local: &mut Local<'_>,
+        key: Key,
+        differs: &Differs,
+        nan_bits: bool,
+    ) -> bool {
+        match local.judge(key.id, &differs.operands, &differs.expected, &differs.actual) {
+            Known::Nothing => return false,
+            Known::Explained(worst) => {
+                let stats = self.replay.stats.entry(key.id).or_default();
+                stats.explained += 1;
+                stats.worst_ulp = stats.worst_ulp.zip(worst.ulp).map(|(a, b)| a.max(b));
+                stats.worst_ratio = stats.worst_ratio.max(worst.ratio);
+                self.replay.explained += 1;
+            }
+            Known::Bounds(bounds) => {
+                let bounds: Vec<&Bounds> = bounds.iter().collect();
+                let arrays = judge_value(&differs.expected, &differs.actual, &bounds, nan_bits);
+                self.executed(key, differs.order, &differs.calls, differs.execution, arrays);
+            }
+        }
+        true
+    }
+
     /// The verdict over an execution whose bits differ.
     fn executed(&mut self, key: Key, order: u64, calls: &[(InstrId, u64)], execution: u64, arrays: Arrays) {
         let stats = self.replay.stats.entry(key.id).or_default();

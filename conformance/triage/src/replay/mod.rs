@@ -9,9 +9,11 @@
 //! one that it has: bounds are propagated from what was injected. Nothing here is held beyond the memory limit: a program whose values
 //! are more runs beside the engine in lockstep.
 //!
-//! The reference runs without bounds first; they are worked out only if bits differ.
+//! The reference runs without bounds first; they are worked out only if bits differ. What differs is judged by its operands where that is enough ([`Local`]); only for
+//! the rest the reference runs again, with bounds.
 
 mod judge;
+mod settled;
 mod store;
 mod watch;
 
@@ -22,11 +24,12 @@ use hlo::{ArrayLiteral, Diagnostic, InstrId, Module, Name, Opcode, Span};
 use rustc_hash::FxHashMap;
 
 use crate::differential::{Settings, Subject};
-use hlo_certify::bounds::{Scope, certify};
+use hlo_certify::bounds::{Local, Scope, certify};
 use hlo_certify::verdict::{ArrayVerdict, Class, same_bits};
 use hlo_engines::engine::interpreter::interpret;
 use hlo_engines::engine::{Allowances, Executable, Form, Outcome, not_observable};
 use judge::{Findings, Judge, without_bounds};
+use settled::settled;
 use store::{Frame, Store};
 use watch::{Injector, Recorder, Seen};
 
@@ -306,6 +309,12 @@ impl<'a> Replayer<'a> {
         Self { subject, executable, allowances, settings, origins, wanted }
     }
 
+    /// What decides about executions by themselves.
+    fn local(&self) -> Option<Local<'a>> {
+        let nan_bits = self.settings.policy.nan_bits;
+        Local::new(self.subject.module, &self.settings.run, self.allowances, nan_bits)
+    }
+
     /// Bytes of the reference's values that are held, and of the engine's.
     fn limit(&self) -> u64 {
         self.settings.run.limits.memory_bytes / 4
@@ -316,7 +325,10 @@ impl<'a> Replayer<'a> {
         let (module, options) = (self.subject.module, &self.settings.run);
         let store = Arc::new(Store::new(self.limit(), lockstep));
         let (store, devices) = (&store, options.devices);
-        let recorder = Recorder { store: store.clone(), wanted: self.wanted.clone(), devices };
+        // Side by side the values that wait are few: their operands would keep all others.
+        let keeps = !lockstep && self.local().is_some();
+        let entered = keeps.then(|| (0..devices.count()).map(|_| Mutex::default()).collect());
+        let recorder = Recorder { store: store.clone(), wanted: self.wanted.clone(), devices, entered };
         let (before, after) = (self.subject.inputs()?, self.subject.inputs()?);
         let reference = move || {
             let outcome = interpret(module, before, options, Some(Arc::new(recorder)));
@@ -390,12 +402,20 @@ impl<'a> Replayer<'a> {
         replay.stats = stats.collect();
         let mut findings = Findings { replay, source, wanted: &self.wanted };
         let nan_bits = self.settings.policy.nan_bits;
-        let differing = std::mem::take(&mut seen.differing);
+        let mut differing = std::mem::take(&mut seen.differing);
+        let mut injected = vec![false; source.instruction_capacity()];
+        seen.executions.keys().for_each(|id| injected[id.index()] = true);
+        if let Some(mut local) = self.local().filter(|_| !differing.is_empty()) {
+            let settled = settled(source, &injected);
+            // What its operands decide needs no run with bounds, if these are the reference's.
+            differing.retain(|key, differs| {
+                let known = source.instr(key.id).operands().iter().all(|o| settled[o.index()]);
+                !(known && findings.decided(&mut local, *key, differs, nan_bits))
+            });
+        }
         let same_results = actual.as_ref().is_ok_and(|a| same_results(&expected, a, nan_bits));
         let mut certified = None;
         if !differing.is_empty() || !same_results {
-            let mut injected = vec![false; source.instruction_capacity()];
-            seen.executions.keys().for_each(|id| injected[id.index()] = true);
             let run = &self.settings.run;
             let devices = run.devices;
             let mut differ = vec![false; source.instruction_capacity()];

@@ -50,6 +50,8 @@ pub(super) struct Entry {
     pub(super) value: Value,
     /// How often the instruction ran before in the reference.
     pub(super) execution: u64,
+    /// What it works on: values that are kept anyway, of other instructions or of the program's arguments; empty if nobody asks for them.
+    pub(super) operands: Vec<Value>,
 }
 
 /// The values that were put and not taken yet.
@@ -199,7 +201,7 @@ mod tests {
         let frame =
             Frame { device: 0, computation: ComputationId::from_index(0), caller: None, iteration: 0 };
         let value = Tensor::from_vec(hlo::Dims::from_slice(&[4]), vec![0f32; 4]).into();
-        store.put(key(i), frame, Entry { value, execution: 0 })
+        store.put(key(i), frame, Entry { value, execution: 0, operands: Vec::new() })
     }
 
     #[test]

@@ -16,17 +16,49 @@ pub(super) struct Recorder {
     /// By instruction of the source.
     pub(super) wanted: Vec<bool>,
     pub(super) devices: Devices,
+    /// By device, operands of what was entered and not left; `None`: nobody asks for them.
+    pub(super) entered: Option<Vec<Mutex<Entered>>>,
+}
+
+/// Instructions that a device has entered, and their operands.
+type Entered = Vec<(InstrId, Vec<Value>)>;
+
+impl Recorder {
+    /// The operands of an instruction that is left.
+    fn operands(&self, site: &Site<'_>) -> Vec<Value> {
+        let Some(entered) = &self.entered else { return Vec::new() };
+        let device = number(self.devices, site) as usize;
+        let mut entered = entered[device].lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(at) = entered.iter().rposition(|(id, _)| *id == site.id) else { return Vec::new() };
+        entered.truncate(at + 1);
+        entered.pop().map_or_else(Vec::new, |(_, operands)| operands)
+    }
 }
 
 impl Observer for Recorder {
+    fn enter(&self, site: &Site<'_>, operands: &[Value]) {
+        if let Some(entered) = &self.entered
+            && site.nesting == 0
+            && self.wanted[site.id.index()]
+        {
+            let device = number(self.devices, site) as usize;
+            let mut entered = entered[device].lock().unwrap_or_else(PoisonError::into_inner);
+            entered.push((site.id, operands.to_vec()));
+        }
+    }
+
     fn leave(&self, site: &Site<'_>, result: &Value) -> Flow {
-        if site.nesting > 0 || !self.wanted[site.id.index()] || is_promised(result) {
+        if site.nesting > 0 || !self.wanted[site.id.index()] {
+            return Flow::Continue;
+        }
+        let operands = self.operands(site);
+        if is_promised(result) {
             return Flow::Continue;
         }
         let device = number(self.devices, site);
         let calls = site.calls().map(|c| (c.caller, c.iteration));
         let (path, frame) = frame(device, site.computation(), calls);
-        let entry = Entry { value: result.clone(), execution: site.execution };
+        let entry = Entry { value: result.clone(), execution: site.execution, operands };
         if self.store.put(Key { device, id: site.id, path }, frame, entry) {
             Flow::Continue
         } else {
@@ -109,6 +141,8 @@ pub(super) struct Differs {
     pub(super) execution: u64,
     pub(super) expected: Value,
     pub(super) actual: Value,
+    /// What it works on; empty if that was not kept.
+    pub(super) operands: Vec<Value>,
 }
 
 impl Injector {
@@ -165,8 +199,14 @@ impl Observer for Injector {
             } else {
                 seen.bytes += bytes;
                 let (expected, actual) = (entry.value.clone(), result.clone());
-                let execution = entry.execution;
-                seen.differing.insert(key, Differs { order, calls, execution, expected, actual });
+                let (execution, mut operands) = (entry.execution, entry.operands);
+                let more = operands.iter().map(store::bytes).sum::<u64>();
+                if seen.bytes.saturating_add(more) > self.limit {
+                    operands.clear();
+                } else {
+                    seen.bytes += more;
+                }
+                seen.differing.insert(key, Differs { order, calls, execution, expected, actual, operands });
             }
         }
         Flow::Replace(entry.value)

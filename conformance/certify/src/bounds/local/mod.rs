@@ -1,0 +1,206 @@
+//! One execution of an instruction on operands that are the reference's to the bit: what a replay asks of everything that differs.
+//!
+//! The interpreter needs not run again for that: operands and results are known from the run that was recorded.
+//!
+//! - **A fusion of what works row by row** ([`rows`]): its instructions are evaluated in intervals of f32, some rows at a time, so that nothing in between
+//!   leaves the cache.
+//! - **Products** ([`products`]): a sum of products may be off by a multiple of the sum of their magnitudes, which is no less than the magnitude of their sum. Only elements
+//!   that are off by more need the magnitudes.
+//! - **Any other instruction**: the rule that finds its bounds, on these operands.
+//!
+//! **Invariants:** what is explained here is explained by the bounds of the run with bounds too: intervals are no wider than what radii make of them,
+//! but for a few units in the last place of f64. Nothing is called undecided or wrong on account of intervals: what they do not explain is left to the rules. Engines that take
+//! liberties are judged by the rules alone.
+
+mod fold;
+mod products;
+mod program;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use hlo::{ElementType, InstrId, Module, Opcode};
+use hlo_interp::{Accumulate, Tensor, Value};
+use rustc_hash::FxHashMap;
+
+use super::account::Account;
+use super::rules::{self, Arg, Case, Kind, kind};
+use super::{Bounds, Leaf, Settings, devices};
+use crate::allowances::Allowances;
+use crate::execution::RunOptions;
+use crate::functions::Functions;
+use crate::verdict::same_buffers;
+use program::Program;
+
+/// What the executions of a program's instructions may differ by.
+pub struct Local<'m> {
+    module: &'m Module,
+    settings: Settings,
+    programs: FxHashMap<InstrId, Option<Arc<Program>>>,
+    nan_bits: bool,
+}
+
+/// What is known of an execution.
+#[derive(Debug)]
+pub enum Known {
+    /// All that differs is explained by rounding.
+    Explained(Worst),
+    /// The bounds of the arrays of its result.
+    Bounds(Vec<Bounds>),
+    /// Nothing: the run with bounds has to say.
+    Nothing,
+}
+
+/// The worst of what is explained.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Worst {
+    /// The largest distance in representable numbers; `None`: there is one without a number.
+    pub ulp: Option<u64>,
+    /// The largest error as a multiple of its bound.
+    pub ratio: f64,
+}
+
+impl Worst {
+    const NONE: Worst = Worst { ulp: Some(0), ratio: 0.0 };
+
+    fn or(self, other: Worst) -> Worst {
+        let ulp = self.ulp.zip(other.ulp).map(|(a, b)| a.max(b));
+        Worst { ulp, ratio: self.ratio.max(other.ratio) }
+    }
+
+    /// Of one element that is off by `error`, where `bound` is allowed.
+    fn of(expected: f32, actual: f32, error: f64, bound: f64) -> Worst {
+        let ordinal = |x: f32| {
+            let bits = i64::from(x.to_bits() & 0x7fff_ffff);
+            if x.is_sign_negative() { -bits } else { bits }
+        };
+        Worst { ulp: Some(ordinal(expected).abs_diff(ordinal(actual))), ratio: error / bound }
+    }
+}
+
+impl<'m> Local<'m> {
+    /// Of a program's instructions; `None`: bounds live on behind the reference's values, where an engine takes liberties.
+    pub fn new(
+        module: &'m Module,
+        options: &RunOptions,
+        allowances: Allowances,
+        nan_bits: bool,
+    ) -> Option<Local<'m>> {
+        if (Allowances { functions: Functions::TABLE, ..allowances }) != Allowances::STRICT
+            || options.accumulate != Accumulate::Exact
+            || options.devices.count() != 1
+        {
+            return None;
+        }
+        // Beside what the replay keeps: of the reference a quarter, and of the engine as much.
+        let kept = options.limits.memory_bytes / 2;
+        let account = Arc::new(Account::new(options.room(kept), 1));
+        let settings = Settings { allowances, options: *options, account, nested: true };
+        Some(Local { module, settings, programs: FxHashMap::default(), nan_bits })
+    }
+
+    /// What is known of an execution of an instruction on these operands, with the reference's result and an engine's.
+    pub fn judge(&mut self, id: InstrId, operands: &[Value], expected: &Value, actual: &Value) -> Known {
+        let instr = self.module.instr(id);
+        if operands.len() != instr.operands().len() {
+            return Known::Nothing;
+        }
+        let (results, given) = (expected.arrays(), actual.arrays());
+        let fit = |(a, b): (&&Tensor, &&Tensor)| a.dims() == b.dims() && a.element_type() == b.element_type();
+        if results.len() != given.len() || !results.iter().zip(&given).all(fit) {
+            return Known::Nothing;
+        }
+        let differs: Vec<bool> = results
+            .iter()
+            .zip(&given)
+            .map(|(a, b)| !same_buffers(a.buffer(), b.buffer(), self.nan_bits))
+            .collect();
+        let worst = if instr.opcode == Opcode::Dot {
+            products::explained(self, id, operands, &results, &given)
+        } else {
+            self.explained(id, operands, &results, &given, &differs)
+        };
+        match worst {
+            Some(worst) => Known::Explained(worst),
+            None => self.bounds(id, operands, &results).map_or(Known::Nothing, Known::Bounds),
+        }
+    }
+
+    /// The worst of what differs, if intervals explain it all.
+    fn explained(
+        &mut self,
+        id: InstrId,
+        operands: &[Value],
+        expected: &[&Tensor],
+        actual: &[&Tensor],
+        differs: &[bool],
+    ) -> Option<Worst> {
+        let float = |t: &&Tensor| t.element_type() == ElementType::F32;
+        if !differs.iter().zip(expected).all(|(&differs, t)| !differs || float(t)) {
+            return None;
+        }
+        let (module, settings) = (self.module, &self.settings);
+        let program = self.programs.entry(id);
+        let program = program.or_insert_with(|| Program::new(module, id, settings).map(Arc::new)).clone()?;
+        rows::explained(&program, module, settings, operands, (expected, actual, differs), self.nan_bits)
+    }
+
+    /// The bounds that rules find for an instruction that calls nothing.
+    fn bounds(&self, id: InstrId, operands: &[Value], results: &[&Tensor]) -> Option<Vec<Bounds>> {
+        let instr = self.module.instr(id);
+        let alone = match kind(instr.opcode) {
+            Kind::Movement(_)
+            | Kind::Elementwise
+            | Kind::Bits
+            | Kind::Sum
+            | Kind::Region
+            | Kind::Sort
+            | Kind::Topk
+            | Kind::Fft
+            | Kind::Cholesky
+            | Kind::TriangularSolve
+            | Kind::BatchNorm => true,
+            Kind::Exchange
+            | Kind::CollectiveFold
+            | Kind::Random
+            | Kind::Opaque
+            | Kind::CustomCall
+            | Kind::Structure => false,
+        };
+        if !alone || devices::synchronous(self.module, instr).is_some() {
+            return None;
+        }
+        let leaf = Arc::new(Leaf::default());
+        let mut args = Vec::new();
+        for (value, &from) in operands.iter().zip(instr.operands()) {
+            args.extend(value.arrays().into_iter().map(|tensor| Arg { tensor, leaf: leaf.clone(), from }));
+        }
+        let (module, settings) = (self.module, &self.settings);
+        let case = Case { module, instr, settings, args, results: results.to_vec() };
+        let found = rules::bounds(&case);
+        if self.settings.account.has_ended() || found.len() != results.len() {
+            return None;
+        }
+        Some(found.into_iter().map(|leaf| leaf.bounds).collect())
+    }
+}
+
+/// Whether an instruction gives the elements of its operands, or what is no operand's.
+pub fn passes_on(opcode: Opcode) -> bool {
+    matches!(kind(opcode), Kind::Movement(_))
+        || matches!(
+            opcode,
+            Opcode::Constant
+                | Opcode::PartitionId
+                | Opcode::ReplicaId
+                | Opcode::GetTupleElement
+                | Opcode::Tuple
+                | Opcode::Bitcast
+                | Opcode::OptBarrier
+                | Opcode::Domain
+                | Opcode::AddDependency
+                | Opcode::AfterAll
+        )
+}

@@ -1,0 +1,175 @@
+//! Sums of products of f32.
+//!
+//! What an engine gives is within `gamma` times the sum of magnitudes of the exact sum ([`super::super::sums`]), and the sum of magnitudes is no less than the magnitude of
+//! the sum. So an element that is off by no more than `gamma` times itself needs nothing else; of the others the magnitudes are added up one by one.
+
+use hlo::{AttrKey, ElementType, InstrId, Instruction, Opcode};
+use hlo_interp::{Tensor, Value};
+use rayon::prelude::*;
+
+use super::super::number::Format;
+use super::super::sums::gamma;
+use super::rows::concluded;
+use super::{Local, Worst};
+
+/// Results that a task takes.
+const TASK: usize = 1 << 10;
+
+/// The operands of a `dot` as matrices: for each batch `m` rows of `k` on the left, and as many columns of `k` as `n` on the right.
+struct Matrices {
+    batches: usize,
+    m: usize,
+    n: usize,
+    k: usize,
+    /// Where each row begins, and each of its elements from there on.
+    lhs: [Vec<usize>; 2],
+    /// The same of each column.
+    rhs: [Vec<usize>; 2],
+}
+
+impl Matrices {
+    fn new(instr: &Instruction, lhs: &Tensor, rhs: &Tensor) -> Option<Matrices> {
+        let list = |key: AttrKey| -> Option<Vec<usize>> {
+            instr.attrs.ints_or_empty(key).iter().map(|&d| usize::try_from(d).ok()).collect()
+        };
+        let batch = [list(AttrKey::LhsBatchDims)?, list(AttrKey::RhsBatchDims)?];
+        let contracted = [list(AttrKey::LhsContractingDims)?, list(AttrKey::RhsContractingDims)?];
+        // Places of all combinations of some dimensions, in order.
+        let places = |t: &Tensor, dims: &[usize]| -> Option<Vec<usize>> {
+            let sizes = t.sizes();
+            let stride = |d: usize| sizes[d + 1..].iter().product::<usize>();
+            let mut all = vec![0];
+            for &d in dims {
+                let (size, stride) = (*sizes.get(d)?, stride(d));
+                all = all.iter().flat_map(|&at| (0..size).map(move |i| at + i * stride)).collect();
+            }
+            Some(all)
+        };
+        let free = |t: &Tensor, side: usize| -> Vec<usize> {
+            (0..t.rank()).filter(|d| !batch[side].contains(d) && !contracted[side].contains(d)).collect()
+        };
+        let side = |t: &Tensor, side: usize| -> Option<([Vec<usize>; 2], usize, usize)> {
+            let (outer, own) = (places(t, &batch[side])?, places(t, &free(t, side))?);
+            let starts = outer.iter().flat_map(|&at| own.iter().map(move |&i| at + i)).collect();
+            Some(([starts, places(t, &contracted[side])?], outer.len(), own.len()))
+        };
+        let (lhs, batches, m) = side(lhs, 0)?;
+        let (rhs, others, n) = side(rhs, 1)?;
+        let k = lhs[1].len();
+        (batches == others && k == rhs[1].len()).then_some(Matrices { batches, m, n, k, lhs, rhs })
+    }
+
+    fn results(&self) -> usize {
+        self.batches * self.m * self.n
+    }
+
+    /// The row and the column of a result.
+    fn of(&self, result: usize) -> (usize, usize) {
+        let (row, column) = (result / self.n, result % self.n);
+        (row, row / self.m * self.n + column)
+    }
+
+    /// The sum of magnitudes of a result.
+    fn magnitude(&self, lhs: &[f32], rhs: &[f32], result: usize) -> f64 {
+        let (row, column) = self.of(result);
+        let (row, column) = (self.lhs[0][row], self.rhs[0][column]);
+        let each = self.lhs[1].iter().zip(&self.rhs[1]);
+        each.map(|(&i, &j)| f64::from(lhs[row + i]).abs() * f64::from(rhs[column + j]).abs()).sum()
+    }
+}
+
+/// By what the sum of magnitudes of so many products is multiplied.
+fn growth(k: usize) -> f64 {
+    let unit = Format::of(ElementType::F32).map_or(f64::INFINITY, Format::unit);
+    gamma(k as f64 + 1.0, unit)
+}
+
+/// The worst of the results of a `dot` that differ, if all of them are explained.
+pub(super) fn explained(
+    local: &Local<'_>,
+    id: InstrId,
+    operands: &[Value],
+    expected: &[&Tensor],
+    actual: &[&Tensor],
+) -> Option<Worst> {
+    let instr = local.module.instr(id);
+    let ([lhs, rhs], [expected], [actual]) = (operands, expected, actual) else { return None };
+    let (lhs, rhs) = (lhs.as_array()?, rhs.as_array()?);
+    let float = |t: &Tensor| t.element_type() == ElementType::F32;
+    if instr.opcode != Opcode::Dot || ![lhs, rhs, *expected].into_iter().all(float) {
+        return None;
+    }
+    let matrices = Matrices::new(instr, lhs, rhs)?;
+    if matrices.k < 2 || matrices.results() != expected.len() {
+        return None;
+    }
+    // Less by more than what these sums in f64 lose.
+    let growth = growth(matrices.k) * (1.0 - 1e-9);
+    let (lhs, rhs) = (lhs.slice::<f32>(), rhs.slice::<f32>());
+    let (expected, actual) = (expected.slice::<f32>(), actual.slice::<f32>());
+    let task = |(task, (expected, actual)): (usize, (&[f32], &[f32]))| {
+        let mut worst = Worst::NONE;
+        for (i, (&e, &a)) in expected.iter().zip(actual).enumerate() {
+            if e.to_bits() == a.to_bits() || !local.nan_bits && e.is_nan() && a.is_nan() {
+                continue;
+            }
+            let error = (f64::from(e) - f64::from(a)).abs();
+            let own = growth * f64::from(e).abs() * (1.0 - f64::from(f32::EPSILON));
+            let bound = if error > 0.0 && error <= own {
+                own
+            } else {
+                growth * matrices.magnitude(lhs, rhs, task * TASK + i)
+            };
+            if !(error > 0.0 && error <= bound && bound.is_finite()) {
+                return None;
+            }
+            worst = worst.or(Worst::of(e, a, error, bound));
+        }
+        Some(worst)
+    };
+    let tasks = expected.par_chunks(TASK).zip(actual.par_chunks(TASK)).enumerate();
+    tasks.map(task).try_reduce(|| Worst::NONE, |a, b| Some(a.or(b)))
+}
+
+/// The ends of the results of a `dot`.
+pub(super) fn intervals(instr: &Instruction, args: &[Tensor]) -> Option<(Vec<f32>, Vec<f32>)> {
+    let [lhs, rhs] = args else { return None };
+    let matrices = Matrices::new(instr, lhs, rhs)?;
+    let Matrices { m, n, k, .. } = matrices;
+    if k < 2 || n == 0 || m == 0 {
+        return None;
+    }
+    let right = rhs.slice::<f32>();
+    // Row by row of k what each column has there.
+    let packed: Vec<f64> = (0..matrices.batches)
+        .flat_map(|batch| (0..k).map(move |j| (batch, j)))
+        .flat_map(|(batch, j)| {
+            let columns = &matrices.rhs[0][batch * n..(batch + 1) * n];
+            let offset = matrices.rhs[1][j];
+            columns.iter().map(move |&column| f64::from(right[column + offset]))
+        })
+        .collect();
+    let left = lhs.slice::<f32>();
+    let (mut low, mut high) = (vec![0f32; matrices.results()], vec![0f32; matrices.results()]);
+    let rows = low.par_chunks_mut(n).zip(high.par_chunks_mut(n)).enumerate();
+    let scratch = || (vec![0.0f64; n], vec![0.0f64; n]);
+    rows.for_each_init(scratch, |(sum, magnitude), (row, (low, high))| {
+        sum.fill(0.0);
+        magnitude.fill(0.0);
+        let first = matrices.lhs[0][row];
+        let rhs = &packed[row / m * k * n..][..k * n];
+        for (&at, y) in matrices.lhs[1].iter().zip(rhs.chunks_exact(n)) {
+            let x = f64::from(left[first + at]);
+            for ((sum, magnitude), &y) in sum.iter_mut().zip(magnitude.iter_mut()).zip(y) {
+                let product = x * y;
+                *sum += product;
+                *magnitude += product.abs();
+            }
+        }
+        let ends = low.iter_mut().zip(high).zip(sum.iter().zip(magnitude.iter()));
+        for ((low, high), (&sum, &magnitude)) in ends {
+            (*low, *high) = concluded(sum, sum, magnitude, k as f64 + 1.0);
+        }
+    });
+    Some((low, high))
+}
