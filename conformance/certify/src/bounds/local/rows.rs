@@ -341,10 +341,16 @@ fn gathered(from: &[f32], strides: &[(usize, usize)], start: usize, to: &mut [f3
     }
 }
 
+/// Zero of a number, a NaN of what is none: whoever adds it knows as little.
+#[inline(always)]
+fn lost(x: f32) -> f32 {
+    x * 0.0
+}
+
 /// Ends of which one is infinite and not both say nothing.
 #[inline(always)]
 fn known(low: f32, high: f32) -> (f32, f32) {
-    let lost = if low == high { 0.0 } else { (low - low) + (high - high) };
+    let lost = if low == high { 0.0 } else { lost(low) + lost(high) };
     (low + lost, high + lost)
 }
 
@@ -402,7 +408,7 @@ fn hull(x: [f32; 4]) -> (f32, f32) {
     let least = |a: f32, b: f32| if a < b { a } else { b };
     let most = |a: f32, b: f32| if a > b { a } else { b };
     // Infinities of both signs are lost too.
-    let lost = (x[0] - x[0]) + (x[1] - x[1]) + (x[2] - x[2]) + (x[3] - x[3]);
+    let lost = lost(x[0]) + lost(x[1]) + lost(x[2]) + lost(x[3]);
     (least(least(x[0], x[1]), least(x[2], x[3])) + lost, most(most(x[0], x[1]), most(x[2], x[3])) + lost)
 }
 
@@ -450,7 +456,7 @@ fn square(a: (&[f32], &[f32]), low: &mut [f32], high: &mut [f32]) {
     both(a, low, high, |l, h| {
         let (x, y) = (l * l, h * h);
         let (least, most) = if x < y { (x, y) } else { (y, x) };
-        let lost = (x - x) + (y - y);
+        let lost = lost(x) + lost(y);
         (if l < 0.0 && h > 0.0 { 0.0 } else { least } + lost, most + lost)
     });
 }
@@ -501,7 +507,7 @@ fn unary(opcode: Opcode, ulps: f32, a: (&[f32], &[f32]), exact: bool, low: &mut 
             let (x, y) = (l.abs(), h.abs());
             let (least, most) = if x < y { (x, y) } else { (y, x) };
             // A NaN is one at both ends.
-            (if l <= 0.0 && h >= 0.0 { 0.0 } else { least } + (l - l), most + (l - l))
+            (if l <= 0.0 && h >= 0.0 { 0.0 } else { least } + lost(l), most + lost(l))
         }),
         Opcode::Exponential => inexact.rising(low, high, 0.0, Elementary::exponential),
         Opcode::ExponentialMinusOne => inexact.rising(low, high, -1.0, Elementary::exponential_minus_one),
