@@ -14,7 +14,7 @@ use crate::passes::cse::same_attributes;
 use crate::passes::facts::is_elided;
 
 /// For each request the first one that asks for the same, itself if there is none.
-pub(super) fn firsts(module: &Module, requests: &[Request]) -> Vec<usize> {
+pub fn firsts(module: &Module, requests: &[Request]) -> Vec<usize> {
     let mut known: FxHashMap<u64, Vec<(usize, Said)>> = FxHashMap::default();
     let mut firsts = Vec::with_capacity(requests.len());
     for (place, &request) in requests.iter().enumerate() {

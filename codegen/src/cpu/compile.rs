@@ -156,7 +156,7 @@ fn emission_watched(
 }
 
 /// What LLVM does at a level of ours.
-fn level(opt_level: u8) -> Level {
+pub fn level(opt_level: u8) -> Level {
     Level::ALL[usize::from(opt_level).min(Level::ALL.len() - 1)]
 }
 
@@ -298,7 +298,7 @@ fn emit_unit(
     let llvm = context.create_module(&module.name);
     target.prepare(&llvm)?;
     let builder = context.create_builder();
-    let unit = Unit { context: &context, module: &llvm, builder: &builder, target };
+    let unit = Unit { context: &context, module: &llvm, builder: &builder, target, lines: None };
     let mut kernels = Vec::with_capacity(places.len());
     for &place in places {
         cancel::poll();

@@ -1,6 +1,6 @@
 //! The compiler for the CPU: kernels through LLVM.
 
-mod alike;
+pub mod alike;
 mod compile;
 pub mod llvm;
 pub mod loops;
@@ -8,5 +8,5 @@ pub mod scalar;
 mod unit;
 
 pub use crate::CompileError;
-pub use compile::{Compiled, Emission, Options, Stages, compile, compile_watched, emission};
+pub use compile::{Compiled, Emission, Options, Stages, compile, compile_watched, emission, level};
 pub use unit::Unit;

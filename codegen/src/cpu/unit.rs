@@ -4,7 +4,7 @@ use hlo::Module;
 use inkwell::builder::Builder;
 use inkwell::context::Context;
 
-use super::llvm::{Result, Target};
+use super::llvm::{Lines, Result, Target};
 use super::loops;
 use crate::kernel::{Kernel, Request};
 
@@ -19,6 +19,8 @@ pub struct Unit<'a, 'ctx> {
     pub builder: &'a Builder<'ctx>,
     /// What it is compiled for.
     pub target: &'a Target,
+    /// The lines of the program's text, if debuggers are told of them.
+    pub lines: Option<&'a Lines<'ctx>>,
 }
 
 impl Unit<'_, '_> {

@@ -9,6 +9,8 @@
 
 mod steps;
 
+pub use steps::{CHUNKS_PER_THREAD, chunks};
+
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -58,7 +58,7 @@ pub struct External(*const ());
 
 impl External {
     /// The function at this address.
-    pub(super) fn new(address: *const ()) -> Self {
+    pub fn new(address: *const ()) -> Self {
         Self(address)
     }
 }
@@ -81,6 +81,17 @@ pub fn externals(name: &str) -> Option<External> {
         _ => return super::functions::find(name),
     };
     Some(External(function as *const ()))
+}
+
+/// The symbols that an object needs and does not define, sorted.
+pub fn undefined(object: &[u8]) -> Result<Vec<String>, LoadError> {
+    let broken = |e: object::Error| error(e.to_string());
+    let file = ElfFile64::<Endianness>::parse(object).map_err(broken)?;
+    let needed = file.symbols().filter(|s| s.is_undefined() && s.is_global());
+    let names: Result<Vec<String>, _> = needed.map(|s| s.name().map(str::to_owned)).collect();
+    let mut names = names.map_err(broken)?;
+    names.sort_unstable();
+    Ok(names)
 }
 
 /// The memory that code lies in.

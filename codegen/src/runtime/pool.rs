@@ -37,8 +37,19 @@ const JOB: u64 = 1 << 32;
 #[derive(Debug)]
 pub struct Pool {
     threads: usize,
+    /// Whose threads do the work; `None`: its own.
+    lent: Option<Box<dyn Lent>>,
     shared: Arc<Shared>,
     workers: OnceLock<Vec<JoinHandle<()>>>,
+}
+
+/// Threads that are not ours.
+pub trait Lent: std::fmt::Debug + Send + Sync {
+    /// How many, the caller included.
+    fn threads(&self) -> usize;
+
+    /// Calls `work` once with each number below `chunks`, on any of them, and returns when all calls have returned.
+    fn run(&self, chunks: usize, work: &(dyn Fn(usize) + Sync));
 }
 
 /// On a cache line (and its neighbour, which is fetched with it) of its own.
@@ -109,7 +120,15 @@ impl Pool {
             // Threads that look for work on a core that others need would slow these.
             spin: if threads <= cores { SPIN } else { Duration::ZERO },
         };
-        Self { threads, shared: Arc::new(shared), workers: OnceLock::new() }
+        Self { threads, lent: None, shared: Arc::new(shared), workers: OnceLock::new() }
+    }
+
+    /// A pool of threads that somebody else has.
+    pub fn of(lent: Box<dyn Lent>) -> Self {
+        let mut pool = Self::new(1);
+        pool.threads = lent.threads().clamp(1, 1 << 16);
+        pool.lent = Some(lent);
+        pool
     }
 
     /// The number of threads, the caller included.
@@ -136,6 +155,9 @@ impl Pool {
     /// [`Pool::run`] without an end from outside.
     fn share(&self, chunks: usize, work: &(dyn Fn(usize) + Sync)) {
         let alone = chunks <= 1 || self.threads == 1;
+        if let Some(lent) = self.lent.as_ref().filter(|_| !alone) {
+            return lent.run(chunks, work);
+        }
         if alone
             || self.shared.busy.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err()
         {

@@ -11,7 +11,7 @@ use inkwell::values::{
 };
 use inkwell::{AddressSpace, FloatPredicate, IntPredicate};
 
-use super::{Error, Result};
+use super::{Error, Lines, Result};
 
 /// A value of a function: a scalar, or a vector of lanes.
 pub type Value<'ctx> = BasicValueEnum<'ctx>;
@@ -116,6 +116,10 @@ pub struct Emit<'a, 'ctx> {
     pub vnni: bool,
     /// Whether the target is a GPU: no host function can be called, and vectors exist in memory accesses only.
     pub gpu: bool,
+    /// Whether it is x86-64, whose instructions may then be asked for by name.
+    pub x86: bool,
+    /// The lines of the program's text, if debuggers are told of them.
+    pub lines: Option<&'a Lines<'ctx>>,
 }
 
 macro_rules! binary {

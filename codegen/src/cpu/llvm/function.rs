@@ -81,7 +81,9 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
         builder.position_at_end(context.append_basic_block(function, "entry"));
         let avx512 = target.vector_bytes() == 64;
         let vnni = avx512 && target.has("avx512vnni");
-        let e = Self { context, module, builder, function, lanes: 1, avx512, vnni, gpu: false };
+        let x86 = target.is_x86();
+        let e =
+            Self { context, module, builder, function, lanes: 1, avx512, vnni, gpu: false, x86, lines: None };
         let parameters = function.get_params();
         match parameters[..] {
             [a, b, c] => Ok((e, [a, b, c])),
@@ -121,8 +123,11 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
                 }
                 let here = self.builder.get_insert_block();
                 self.builder.position_at_end(self.context.append_basic_block(function, "entry"));
-                let values = body(&Self { function, ..*self }, &function.get_params())?;
-                self.builder.build_aggregate_return(&values)?;
+                self.apart(|| {
+                    let values = body(&Self { function, ..*self }, &function.get_params())?;
+                    self.builder.build_aggregate_return(&values)?;
+                    Ok(())
+                })?;
                 if let Some(here) = here {
                     self.resume(here);
                 }

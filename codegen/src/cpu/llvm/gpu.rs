@@ -168,7 +168,18 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
             }
         }
         builder.position_at_end(context.append_basic_block(function, "entry"));
-        let e = Self { context, module, builder, function, lanes: 1, avx512: false, vnni: false, gpu: true };
+        let e = Self {
+            context,
+            module,
+            builder,
+            function,
+            lanes: 1,
+            avx512: false,
+            vnni: false,
+            gpu: true,
+            x86: false,
+            lines: None,
+        };
         Ok((e, function.get_params()))
     }
 

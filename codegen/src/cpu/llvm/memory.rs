@@ -83,7 +83,7 @@ impl<'ctx> Emit<'_, 'ctx> {
 
     /// Orders streaming stores before everything that follows (`sfence`).
     pub fn fence(&self) -> Result<()> {
-        if cfg!(target_arch = "x86_64") && !self.gpu {
+        if self.x86 {
             self.intrinsic_call("llvm.x86.sse.sfence", &[], &[])?;
         } else {
             self.builder.build_fence(AtomicOrdering::SequentiallyConsistent, false, "")?;

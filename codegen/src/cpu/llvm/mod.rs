@@ -8,11 +8,13 @@
 )]
 
 mod control;
+mod data;
 mod emit;
 mod function;
 mod gpu;
 #[cfg(test)]
 pub(crate) mod harness;
+mod lines;
 mod memory;
 mod target;
 #[cfg(test)]
@@ -27,9 +29,11 @@ use inkwell::values::InstructionValueError;
 
 pub use inkwell::{FloatPredicate, IntPredicate};
 
+pub use data::Data;
 pub use emit::{Emit, Prim, Value};
 pub use function::new_context;
 pub use gpu::{Atomic, Axis, Parameter, Scope, Shuffle, Space, Special};
+pub use lines::Lines;
 pub use memory::REGISTER;
 pub use target::{Level, NVPTX_ARCHITECTURES, Target};
 

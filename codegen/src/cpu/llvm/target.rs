@@ -76,7 +76,73 @@ pub struct Target {
     features: String,
     level: Level,
     vector_bytes: u32,
+    /// What it is compiled for; empty: what LLVM was built for.
+    triple: String,
+    x86: bool,
 }
+
+/// A processor family that objects can be made for, whatever this runs on.
+struct Family {
+    /// How its triples begin.
+    arch: &'static str,
+    /// Its processors, that of the least features first.
+    cpus: &'static [&'static str],
+    /// Features that may be added or taken away.
+    features: &'static [&'static str],
+    /// What generated code rests on.
+    needed: &'static [&'static str],
+}
+
+const FAMILIES: [Family; 2] = [
+    Family {
+        arch: "x86_64",
+        cpus: &["x86-64-v3", "x86-64-v4"],
+        features: &[
+            "avx512f",
+            "avx512bw",
+            "avx512dq",
+            "avx512vl",
+            "avx512cd",
+            "avx512vnni",
+            "avx512bf16",
+            "avx512fp16",
+            "avx512vbmi",
+            "avx512vbmi2",
+            "avx512ifma",
+            "avx512bitalg",
+            "avx512vpopcntdq",
+            "vaes",
+            "gfni",
+        ],
+        needed: X86_NEEDED,
+    },
+    Family {
+        arch: "aarch64",
+        cpus: &[
+            "generic",
+            "cortex-a53",
+            "cortex-a72",
+            "cortex-a76",
+            "neoverse-n1",
+            "neoverse-v1",
+            "neoverse-v2",
+        ],
+        features: &["crc", "lse", "rdm", "dotprod", "fullfp16", "bf16", "i8mm"],
+        needed: AARCH64_NEEDED,
+    },
+];
+
+/// The family that this runs on.
+const HERE: &str = if cfg!(target_arch = "x86_64") { "x86_64" } else { "aarch64" };
+
+/// What x86-64-v3 stands for.
+const X86_NEEDED: &[&str] = &["avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "popcnt"];
+
+/// What every aarch64 has.
+const AARCH64_NEEDED: &[&str] = &["fp-armv8", "neon"];
+
+/// Those of AVX-512 that vectors of 64 bytes take.
+const WIDE: [&str; 5] = ["avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"];
 
 /// Processors that have a name here beside "native".
 const NAMED: &[&str] = if cfg!(target_arch = "x86_64") { &["x86-64-v3", "x86-64-v4"] } else { &[] };
@@ -92,11 +158,7 @@ const NVPTX_TRIPLE: &str = "nvptx64-nvidia-cuda";
 
 /// Features that generated code rests on (fused multiply-add, conversion of f16). On x86-64 what x86-64-v3 stands for; every aarch64 has what is named here, whether
 /// LLVM finds that out or not.
-const NEEDED: &[&str] = if cfg!(target_arch = "x86_64") {
-    &["avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "popcnt"]
-} else {
-    &["fp-armv8", "neon"]
-};
+const NEEDED: &[&str] = if cfg!(target_arch = "x86_64") { X86_NEEDED } else { AARCH64_NEEDED };
 
 /// What LLVM is told once a process. Addresses are linear in loop variables as they are emitted, and processors scale them: rewriting them takes a sixth of the
 /// compilation and changes little. The order of instructions is chosen when they are selected; processors choose their own.
@@ -166,7 +228,7 @@ impl Target {
             }
             all = if all.is_empty() { feature.to_owned() } else { format!("{all},{feature}") };
         }
-        let wide = ["avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"];
+        let wide = WIDE;
         if cfg!(target_arch = "x86_64") {
             let level: &[&str] = if cpu == "x86-64-v4" { &wide } else { &[] };
             if let Some(lacking) = NEEDED.iter().chain(level).find(|f| !has(f)) {
@@ -188,7 +250,86 @@ impl Target {
             "native" => name.to_owned(),
             other => other.to_owned(),
         };
-        Ok(Self { machine: MachineKind::Host, cpu, features: all, level, vector_bytes })
+        let x86 = cfg!(target_arch = "x86_64");
+        let triple = String::new();
+        Ok(Self { machine: MachineKind::Host, cpu, features: all, level, vector_bytes, triple, x86 })
+    }
+
+    /// A processor that need not be this one, by LLVM's names: a triple of `x86_64` or `aarch64` whose objects are ELF (empty: that of this machine), a processor (empty: the one of the
+    /// least features that code is made for; "native": this one), and features added and taken away. Errors: names that are not known, what generated code needs taken away.
+    pub fn of_triple(triple: &str, cpu: &str, features: &str, level: Level) -> Result<Self> {
+        static EACH: Once = Once::new();
+        // LLVM's options are parsed first.
+        host()?;
+        EACH.call_once(|| {
+            LlvmTarget::initialize_x86(&InitializationConfig::default());
+            LlvmTarget::initialize_aarch64(&InitializationConfig::default());
+        });
+        let fail = |message: String| Err(Error::Target(message));
+        let here = TargetMachine::get_default_triple().as_str().to_string_lossy().into_owned();
+        let triple = if triple.is_empty() { here } else { triple.to_owned() };
+        let arch = triple.split('-').next().unwrap_or_default();
+        let Some(family) = FAMILIES.iter().find(|family| family.arch == arch) else {
+            let known = FAMILIES.map(|family| family.arch).join(", ");
+            return fail(format!("objects are made for {known}, not for \"{triple}\""));
+        };
+        if !["linux", "none", "elf"]
+            .iter()
+            .any(|system| triple.split('-').skip(1).any(|part| part.starts_with(system)))
+        {
+            return fail(format!("objects are ELF, as of Linux: not what \"{triple}\" has"));
+        }
+        let is_here = arch == HERE;
+        if cpu == "native" {
+            if !is_here {
+                return fail(format!("\"native\" is a processor of {}, not of \"{triple}\"", HERE));
+            }
+            return Ok(Self { triple, ..Self::new(cpu, features, level)? });
+        }
+        let cpu = if cpu.is_empty() { family.cpus[0] } else { cpu };
+        if !family.cpus.contains(&cpu) {
+            let native = if is_here { "native, " } else { "" };
+            return fail(format!(
+                "unknown processor \"{cpu}\" of {arch}: there are {native}{}",
+                family.cpus.join(", ")
+            ));
+        }
+        for feature in features.split(',').filter(|f| !f.is_empty()) {
+            let Some(name) = feature.strip_prefix(['+', '-']) else {
+                return fail(format!("feature \"{feature}\" begins with neither + nor -"));
+            };
+            if family.needed.contains(&name) && feature.starts_with('-') {
+                return fail(format!("generated code needs \"{name}\""));
+            }
+            if !family.features.contains(&name) && !family.needed.contains(&name) {
+                return fail(format!(
+                    "unknown feature \"{name}\" of {arch}: there are {}",
+                    family.features.join(", ")
+                ));
+            }
+        }
+        let x86 = arch == "x86_64";
+        let enabled = |name: &str| {
+            let last = features.split(',').rfind(|f| f.strip_prefix(['+', '-']) == Some(name));
+            last.map_or(cpu == "x86-64-v4", |f| f.starts_with('+'))
+        };
+        let vector_bytes = match () {
+            () if !x86 => 16,
+            () if WIDE.iter().all(|f| enabled(f)) => 64,
+            () => 32,
+        };
+        let (machine, cpu, features) = (MachineKind::Host, cpu.to_owned(), features.to_owned());
+        Ok(Self { machine, cpu, features, level, vector_bytes, triple, x86 })
+    }
+
+    /// Whether it is an x86-64.
+    pub fn is_x86(&self) -> bool {
+        self.x86
+    }
+
+    /// The triple; empty: what LLVM was built for.
+    pub fn triple(&self) -> &str {
+        &self.triple
     }
 
     /// PTX for a compute capability, one of [`NVPTX_ARCHITECTURES`]. Errors: another name.
@@ -208,6 +349,8 @@ impl Target {
             features: String::new(),
             level,
             vector_bytes: NVPTX_VECTOR_BYTES,
+            triple: String::new(),
+            x86: false,
         })
     }
 
@@ -329,7 +472,8 @@ impl Target {
 
     fn machine(&self) -> Result<TargetMachine> {
         let triple = match self.machine {
-            MachineKind::Host => TargetMachine::get_default_triple(),
+            MachineKind::Host if self.triple.is_empty() => TargetMachine::get_default_triple(),
+            MachineKind::Host => TargetTriple::create(&self.triple),
             MachineKind::Nvptx => TargetTriple::create(NVPTX_TRIPLE),
         };
         // Of PTX code generation is cheap, and it shares address arithmetic among accesses.

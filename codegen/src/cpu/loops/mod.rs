@@ -188,7 +188,7 @@ fn reduces(module: &Module, id: InstrId) -> bool {
 }
 
 /// The instruction that a request is about.
-pub(in crate::cpu) fn subject(module: &Module, request: Request) -> InstrId {
+pub fn subject(module: &Module, request: Request) -> InstrId {
     match request {
         Request::Fusion(id) | Request::Loop(id) => id,
         Request::Epilogue { fusion, .. } => fusion,
@@ -206,10 +206,18 @@ pub fn describe(module: &Module, request: Request, symbol: &str) -> std::result:
 pub fn emit(unit: &Unit<'_, '_>, module: &Module, request: Request, symbol: &str) -> Result<Kernel> {
     let plan = plan(module, request)?;
     let kernel = plan.kernel(module, request, symbol);
+    let subject = module.instr(subject(module, request));
     for (work, phase) in plan.phases.iter().zip(&kernel.phases) {
         let (e, parameters) =
             Emit::kernel(unit.context, unit.module, unit.builder, unit.target, &phase.symbol)?;
+        if let Some(lines) = unit.lines {
+            lines.begin(e.function, &subject.name, subject.span);
+        }
+        let e = Emit { lines: unit.lines, ..e };
         work.emit(&Function { e, parameters }, &plan.tape, unit.target)?;
+        if let Some(lines) = unit.lines {
+            lines.end(e.function, subject.span);
+        }
     }
     Ok(kernel)
 }

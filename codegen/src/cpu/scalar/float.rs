@@ -242,7 +242,7 @@ fn remainder<'ctx>(e: &Emit<'_, 'ctx>, a: Value<'ctx>, b: Value<'ctx>) -> Result
 /// the signs asked for, and otherwise one number twice: a shorter chain than LLVM's, which exchanges operands by their signs first (but knows more
 /// about constants).
 fn extreme<'ctx>(e: &Emit<'_, 'ctx>, greater: bool, a: Value<'ctx>, b: Value<'ctx>) -> Result<Value<'ctx>> {
-    if e.gpu || !cfg!(target_arch = "x86_64") || e.is_constant(a) || e.is_constant(b) {
+    if !e.x86 || e.is_constant(a) || e.is_constant(b) {
         let name = if greater { "llvm.maximum" } else { "llvm.minimum" };
         return e.intrinsic(name, &[a.get_type()], &[a, b]);
     }

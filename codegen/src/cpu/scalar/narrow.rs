@@ -162,7 +162,7 @@ fn rounded<'ctx>(
 
 /// Whether patterns of 16 bits fill registers, so that the numbers that they are computed in fill twice as many.
 fn fills_registers<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> bool {
-    cfg!(target_arch = "x86_64") && !e.gpu && e.lanes_of(x).is_multiple_of(if e.avx512 { 32 } else { 16 })
+    e.x86 && e.lanes_of(x).is_multiple_of(if e.avx512 { 32 } else { 16 })
 }
 
 /// [`widen`] in the order of [`Order::Halves`].

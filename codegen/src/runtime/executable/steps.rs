@@ -28,7 +28,7 @@ const CHUNK_NANOSECONDS: u64 = 20_000;
 const POLL_NANOSECONDS: u64 = 1_000_000;
 
 /// The most chunks for each thread.
-const CHUNKS_PER_THREAD: u64 = 8;
+pub const CHUNKS_PER_THREAD: u64 = 8;
 
 /// Chunks of [`CHUNK_NANOSECONDS`] between two polls of a long launch: a millisecond.
 const CHUNKS_PER_POLL: u64 = 50;
@@ -319,17 +319,21 @@ impl<'a> Loader<'a> {
     }
 
     fn launch(&self, phase: &Phase) -> Result<Launch, RunError> {
-        let nanoseconds = estimate(phase.bytes, phase.flops);
-        let grain = phase.grain.max(1);
-        let most = phase.units.div_ceil(grain.max(phase.run)).max(1);
-        let chunks = if nanoseconds < sizes::from(ALONE_NANOSECONDS) {
-            1
-        } else {
-            (nanoseconds / sizes::from(CHUNK_NANOSECONDS)).clamp(2, most.max(2))
-        };
         let function = self.function(&phase.symbol)?;
-        Ok(Launch { function, units: phase.units, grain, chunks: chunks.min(most) })
+        Ok(Launch { function, units: phase.units, grain: phase.grain.max(1), chunks: chunks(phase) })
     }
+}
+
+/// Into how many chunks the work of a phase may be divided: 1 if it is little.
+pub fn chunks(phase: &Phase) -> u64 {
+    let nanoseconds = estimate(phase.bytes, phase.flops);
+    let most = phase.units.div_ceil(phase.grain.max(1).max(phase.run)).max(1);
+    let chunks = if nanoseconds < sizes::from(ALONE_NANOSECONDS) {
+        1
+    } else {
+        (nanoseconds / sizes::from(CHUNK_NANOSECONDS)).clamp(2, most.max(2))
+    };
+    chunks.min(most)
 }
 
 /// About how long work takes on one thread: 20 bytes or 8 operations a nanosecond, whatever takes longer.

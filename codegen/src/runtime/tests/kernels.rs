@@ -110,7 +110,7 @@ pub(crate) fn compile(module: &Module, request: Request, target: &Target) -> Res
     let llvm = context.create_module("test");
     target.prepare(&llvm).unwrap();
     let builder = context.create_builder();
-    let unit = Unit { context: &context, module: &llvm, builder: &builder, target };
+    let unit = Unit { context: &context, module: &llvm, builder: &builder, target, lines: None };
     let kernel = unit.emit(module, request, "kernel").map_err(|e| e.to_string())?;
     if std::env::var_os("HLO_SHOW_IR").is_some() {
         eprintln!("{}", llvm.print_to_string());

@@ -102,7 +102,8 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
                     return Ok(self.made(node, known));
                 }
                 self.elementwise(operands, branches, |e, values| {
-                    scalar::elementwise(e, module.instr(instr), values)
+                    let instr = module.instr(instr);
+                    e.at_span(instr.span, || scalar::elementwise(e, instr, values))
                 })?
             }
             Op::Convert { operand } => {

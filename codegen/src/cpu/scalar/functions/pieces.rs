@@ -17,7 +17,7 @@ pub(super) type Row = [f32; PIECES];
 pub(super) fn pick<'ctx>(e: &Emit<'_, 'ctx>, row: &Row, piece: Value<'ctx>) -> Result<Value<'ctx>> {
     let lanes = e.lanes_of(piece);
     let name = match lanes {
-        _ if cfg!(not(target_arch = "x86_64")) || e.gpu || lanes < 4 => return select(e, row, piece),
+        _ if !e.x86 || lanes < 4 => return select(e, row, piece),
         4 => {
             let wide = e.shuffle(piece, piece, &[0, 1, 2, 3, 0, 1, 2, 3])?;
             let picked = pick(e, row, wide)?;
