@@ -1,6 +1,6 @@
 # The two commands: `make demo` runs a real JAX training step, `make test` runs all tests. Both install what is missing
 # (Debian, Ubuntu). The others are for people who work on the project.
-.PHONY: demo test test-jax test-proto-peer test-ptxas prepare-cuda test-cuda bench-cuda setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
+.PHONY: demo test ahead-library test-ahead test-jax test-proto-peer test-ptxas prepare-cuda test-cuda bench-cuda setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
 export PATH := $(PATH):$(HOME)/.cargo/bin
 CARGO ?= cargo
 # Programs are built for a fixed baseline (.cargo/config.toml); a machine below it builds for the oldest one. Same bits.
@@ -22,6 +22,15 @@ demo: setup
 
 test: setup
 	$(CARGO) test --workspace --locked --no-fail-fast
+
+# What objects of `hlo compile --out-object` call (docs/ahead-of-time.md), as a static library without LLVM: target/release/libhlo_ahead.a. Without one `make test` links C and C++ programs with objects
+# that need none, and runs the others in the process of the test; `make test-ahead` links those too, with target/debug/libhlo_ahead.a.
+AHEAD_PROFILE ?= --release
+ahead-library: setup
+	$(CARGO) rustc $(AHEAD_PROFILE) --locked -p hlo-ahead --lib --features symbols --crate-type staticlib
+test-ahead: setup
+	$(MAKE) ahead-library AHEAD_PROFILE=
+	$(CARGO) test --locked -p hlo-ahead -p hlo-client ahead
 
 # What we write and read of XLA's protocol buffers against XLA itself, as jaxlib carries it; PYTHON is one with jaxlib and protobuf.
 PYTHON ?= python3

@@ -1,0 +1,146 @@
+//! What objects call.
+
+use std::ffi::c_char;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use hlo_codegen::kernel::KernelFn;
+use hlo_codegen::runtime::native::{Call, Native};
+
+use crate::threads::{self, ThreadPool};
+use crate::{ABI_VERSION, description};
+
+/// A pointer is missing.
+pub const MISSING: i32 = 1;
+/// A pointer is not aligned.
+pub const MISALIGNED: i32 = 2;
+/// The object was made for another version of this library.
+pub const OTHER_VERSION: i32 = 3;
+/// The object's description of its operations is not one.
+pub const DAMAGED: i32 = 4;
+/// This library went wrong.
+pub const DEFECT: i32 = 5;
+
+/// What an object has of the library, in data of its own.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Model {
+    abi: u64,
+    /// Its operations, once they are made.
+    state: AtomicPtr<Vec<Native>>,
+    description: *const u8,
+    length: u64,
+}
+
+/// The version of the interface.
+#[cfg_attr(feature = "symbols", unsafe(no_mangle))]
+pub extern "C" fn hlo_ahead_abi_version() -> u64 {
+    ABI_VERSION
+}
+
+/// What a status says.
+#[cfg_attr(feature = "symbols", unsafe(no_mangle))]
+pub extern "C" fn hlo_ahead_status_message(status: i32) -> *const c_char {
+    let message = match status {
+        0 => c"no error",
+        MISSING => c"an argument, a result or the temporaries are a null pointer",
+        MISALIGNED => c"an argument, a result or the temporaries are not aligned to 64 bytes",
+        OTHER_VERSION => c"the object was compiled for another version of the run-time library",
+        DAMAGED => c"the object's description of its library calls is damaged",
+        DEFECT => c"the run-time library went wrong",
+        _ => c"an unknown status",
+    };
+    message.as_ptr()
+}
+
+/// Makes the operations of an object, once a process; any number of threads may call it at once. Gives a status.
+///
+/// # Safety
+/// The model is an object's.
+#[cfg_attr(feature = "symbols", unsafe(no_mangle))]
+pub unsafe extern "C" fn hlo_ahead_prepare(model: *const Model) -> i32 {
+    // SAFETY: by the caller's word.
+    let model = unsafe { &*model };
+    if model.abi != ABI_VERSION {
+        return OTHER_VERSION;
+    }
+    if !model.state.load(Ordering::Acquire).is_null() {
+        return 0;
+    }
+    // SAFETY: by the caller's word.
+    let bytes = unsafe { std::slice::from_raw_parts(model.description, model.length as usize) };
+    let made = catch_unwind(|| {
+        let text = std::str::from_utf8(bytes).map_err(|_| "not UTF-8".to_owned())?;
+        description::operations(text)
+    });
+    let operations = match made {
+        Ok(Ok(operations)) => Box::into_raw(Box::new(operations)),
+        Ok(Err(_)) => return DAMAGED,
+        Err(_) => return DEFECT,
+    };
+    let (null, there) = (std::ptr::null_mut(), Ordering::Acquire);
+    if model.state.compare_exchange(null, operations, Ordering::AcqRel, there).is_err() {
+        // SAFETY: made above, and nobody has seen it: another thread was first.
+        drop(unsafe { Box::from_raw(operations) });
+    }
+    0
+}
+
+/// Executes operation `number` of a model that is prepared. Gives a status.
+///
+/// # Safety
+/// Arguments, scratch memory, regions and epilogue are those of the operation, as `hlo_codegen::plan::Action::Native` has them; the pool is null or one.
+#[cfg_attr(feature = "symbols", unsafe(no_mangle))]
+pub unsafe extern "C" fn hlo_ahead_call(
+    model: *const Model,
+    number: u64,
+    arguments: *const *mut u8,
+    count: u64,
+    scratch: *mut u8,
+    regions: *const KernelFn,
+    region_count: u64,
+    epilogue: Option<KernelFn>,
+    epilogue_arguments: *const *mut u8,
+    pool: *const ThreadPool,
+) -> i32 {
+    /// A row of pointers that threads share.
+    struct Row(*const *mut u8);
+    // SAFETY: threads work on different rows of what the pointers lead to.
+    unsafe impl Sync for Row {}
+    impl Row {
+        fn get(&self) -> *const *mut u8 {
+            self.0
+        }
+    }
+    // SAFETY: by the caller's word.
+    let operations = unsafe { (*model).state.load(Ordering::Acquire).as_ref() };
+    let Some(operation) = operations.and_then(|all| all.get(number as usize)) else { return DAMAGED };
+    // SAFETY: by the caller's word.
+    let (arguments, regions) = unsafe {
+        let regions = if region_count == 0 {
+            &[][..]
+        } else {
+            std::slice::from_raw_parts(regions, region_count as usize)
+        };
+        (std::slice::from_raw_parts(arguments, count as usize), regions)
+    };
+    let row = Row(epilogue_arguments);
+    let rows;
+    let epilogue: Option<&(dyn Fn(u64, u64) + Sync)> = match epilogue {
+        Some(function) => {
+            let row = &row;
+            rows = move |begin, end| {
+                // SAFETY: rows that are finished, each once: units of the kernel, on its arguments.
+                unsafe { function(row.get(), begin, end) }
+            };
+            Some(&rows)
+        }
+        None => None,
+    };
+    // SAFETY: by the caller's word.
+    let pool = unsafe { threads::of(pool) };
+    let call = Call { arguments, scratch, regions, epilogue, pool: &pool };
+    // SAFETY: the arguments are those of the instruction that it was made of; buffer assignment keeps its results apart.
+    let ran = catch_unwind(AssertUnwindSafe(|| unsafe { operation.run(call) }));
+    if ran.is_ok() { 0 } else { DEFECT }
+}

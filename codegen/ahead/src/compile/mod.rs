@@ -1,0 +1,275 @@
+//! Compilation ahead of time: a program as one relocatable object that others link with.
+//!
+//! The object has the kernels, the constants, and the *driver*: the launch plan as code, which calls the kernels one after the other. So a program that consists of kernels needs nothing but
+//! the C library; what is not generated (contractions, sorting, ...) is called in the run-time library, by the functions that `docs/ahead-of-time.md` lists.
+//! **Invariants:** the bytes depend on the module and the options alone (no number of threads, no folder, no clock); a program computes what [`hlo_codegen::runtime`] computes of it, to the bit:
+//! kernels, their order and their places are the same; nothing is visible but the entry point and its table, whose names begin with that of the entry point.
+
+mod driver;
+mod table;
+
+use hlo::{ElementType, InstrId, Module};
+use hlo_codegen::buffers::AllocationKind;
+use hlo_codegen::compilation::Compilation;
+use hlo_codegen::cpu::llvm::{self, Data, Level, Lines, Target, new_context};
+use hlo_codegen::cpu::{Unit, alike, level, loops};
+use hlo_codegen::front;
+use hlo_codegen::kernel::{Kernel, Request};
+use hlo_codegen::passes::Pipeline;
+use hlo_codegen::plan::lower::{Lowered, Lowering};
+use hlo_codegen::program::{Program, array_bytes};
+use hlo_codegen::runtime::object::undefined;
+use hlo_codegen::{CompileError, Unsupported};
+use hlo_interp::cancel;
+
+pub use crate::ABI_VERSION;
+
+/// What arguments, results and temporaries are aligned to.
+pub const ALIGNMENT: u64 = hlo_codegen::runtime::arena::ALIGNMENT as u64;
+
+/// How to compile.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// What symbols begin with: a C identifier.
+    pub entry: String,
+    /// Names of the array leaves of the parameters, in order.
+    pub arguments: Vec<String>,
+    /// Names of the array leaves of the result.
+    pub results: Vec<String>,
+    /// As [`hlo_codegen::cpu::Options::opt_level`].
+    pub opt_level: u8,
+    /// [`Target::of_triple`].
+    pub triple: String,
+    /// The processor.
+    pub cpu: String,
+    /// Its features.
+    pub features: String,
+    /// Whether the driver counts the cycles of each step.
+    pub profile: bool,
+    /// Whether accesses are checked by AddressSanitizer, which the program is then linked with.
+    pub sanitize: bool,
+    /// The text that debugging information points into.
+    pub debug: Option<Source>,
+}
+
+/// A text that instructions have their spans in.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The name of its file.
+    pub file: String,
+    /// The text.
+    pub text: String,
+}
+
+/// An array that a program is given or gives.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Array {
+    /// Its name.
+    pub name: String,
+    /// Element type.
+    pub element_type: ElementType,
+    /// Dimensions, row-major.
+    pub dims: Vec<i64>,
+    /// Bytes.
+    pub bytes: u64,
+    /// Of an argument: whether the program writes to it. Of a result: it lies in an argument that the program writes to.
+    pub place: Place,
+}
+
+/// Where an array lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// An argument that is only read.
+    Read,
+    /// An argument that is overwritten.
+    Overwritten,
+    /// A result in memory of its own.
+    Own,
+    /// A result that is left in this argument.
+    Argument(u32),
+}
+
+/// A step, for profiles.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// The instruction.
+    pub name: String,
+    /// What it is.
+    pub kind: &'static str,
+}
+
+/// An object, and what its users have to know.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// ELF.
+    pub bytes: Vec<u8>,
+    /// What it is for, such as `x86-64-v3, avx2`.
+    pub target: String,
+    /// The triple that it is for.
+    pub triple: String,
+    /// The arguments, in order.
+    pub arguments: Vec<Array>,
+    /// The results, in order.
+    pub results: Vec<Array>,
+    /// Bytes of temporaries.
+    pub temporary_bytes: u64,
+    /// Bytes of constants.
+    pub constant_bytes: u64,
+    /// The steps, as the profile counts them.
+    pub steps: Vec<Step>,
+    /// The instructions that functions of the run-time library execute, for people.
+    pub library_calls: Vec<String>,
+    /// The symbols that it needs.
+    pub needs: Vec<String>,
+}
+
+/// Says which instructions of a module the run-time library executes: the bytes from which it makes them again. They are numbered as they come.
+pub type Describe<'a> = &'a dyn Fn(&Module, &[InstrId]) -> Result<Vec<u8>, CompileError>;
+
+/// Compiles a verified module to an object.
+///
+/// # Errors
+/// What is not supported by name, targets that are not known, names that do not fit the program.
+pub fn object(module: &Module, options: &Options, describe: Describe<'_>) -> Result<Object, CompileError> {
+    let target =
+        Target::of_triple(&options.triple, &options.cpu, &options.features, level(options.opt_level))?;
+    let pipeline = Pipeline::cpu(options.opt_level);
+    let (module, sizes) = front::fused_and_scheduled(module, &pipeline, &mut (), &mut |_| cancel::poll())?;
+    if sizes.is_some() {
+        let root = module.root(module.entry());
+        let why = "arguments or results whose sizes are known only at run time: an object has none";
+        return Err(Unsupported::new(&module, root, why).into());
+    }
+    let lowered = Lowered::new(&module, false)?;
+    let all = || module.computations().iter().flat_map(|&c| module.instructions(c));
+    if let Some(id) = all().find(|id| matches!(lowered.decisions.get(id), Some(Lowering::Interpret))) {
+        return Err(Unsupported::new(&module, id, "the interpreter executes it: an object has none").into());
+    }
+    let native =
+        |id: &InstrId| matches!(lowered.decisions.get(id), Some(Lowering::Native(_) | Lowering::Hero(_)));
+    let natives: Vec<InstrId> = all().filter(native).collect();
+    let description = if natives.is_empty() { Vec::new() } else { describe(&module, &natives)? };
+    let unit = |target: &Target| {
+        let mut made = llvm::workers::run(1, &|_| emit(&module, &natives, &description, target, options));
+        made.pop().unwrap_or_else(|| Err(llvm::Error::Llvm("no thread to compile on".to_owned())))
+    };
+    match unit(&target) {
+        Ok(object) => object,
+        // LLVM gave up: it may find its way where it looks less far.
+        Err(_) if target.level() > Level::O0 => unit(&target.at(Level::O0))?,
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// An object of data alone, for the target of the options: symbols and their bytes.
+///
+/// # Errors
+/// Targets that are not known.
+pub fn data_object(options: &Options, symbols: &[(String, Vec<u8>)]) -> Result<Vec<u8>, CompileError> {
+    let target =
+        Target::of_triple(&options.triple, &options.cpu, &options.features, level(options.opt_level))?;
+    let make = |_| -> llvm::Result<Vec<u8>> {
+        let context = new_context();
+        let llvm = context.create_module("data");
+        llvm.set_source_file_name("");
+        target.prepare(&llvm)?;
+        let data = Data { context: &context, module: &llvm };
+        for (name, bytes) in symbols {
+            data.public_bytes(name, bytes, 8);
+        }
+        target.optimize(&llvm)?;
+        target.object(&llvm)
+    };
+    let made = llvm::workers::run(1, &make).pop();
+    Ok(made.unwrap_or_else(|| Err(llvm::Error::Llvm("no thread to compile on".to_owned())))??)
+}
+
+/// A part of a symbol that debuggers and profilers show: letters, digits, `_`, `.` and `-` stay.
+fn symbol_of(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '_' }).collect()
+}
+
+fn emit(
+    module: &Module,
+    natives: &[InstrId],
+    description: &[u8],
+    target: &Target,
+    options: &Options,
+) -> Result<Object, CompileError> {
+    let compilation = Compilation::new(module.clone(), None, false)?;
+    let context = new_context();
+    let llvm = context.create_module(&module.name);
+    llvm.set_source_file_name("");
+    target.prepare(&llvm)?;
+    let builder = context.create_builder();
+    let data = Data { context: &context, module: &llvm };
+    let lines = options.debug.as_ref().map(|source| Lines::new(data, &source.file, &source.text));
+    let unit = Unit { context: &context, module: &llvm, builder: &builder, target, lines: lines.as_ref() };
+    let kernels = kernels(&unit, data, module, compilation.requests(), &options.entry)?;
+    let made = kernels.iter().cloned().map(Some).collect();
+    let program = compilation.with_kernels(made, Vec::new())?.assemble(true, &mut |_, _| {})?;
+    let mut object = table::object(&program, options)?;
+    driver::emit(&unit, data, program, natives, description, options, &mut object)?;
+    table::emit(data, options, &object, target);
+    if let Some(lines) = &lines {
+        lines.finish();
+    }
+    if options.sanitize {
+        data.sanitize();
+    }
+    target.optimize(&llvm)?;
+    // Kernels that are the same as others, and what nothing calls.
+    target.run_passes(&llvm, "globaldce")?;
+    if options.sanitize {
+        target.run_passes(&llvm, "asan")?;
+    }
+    object.bytes = target.object(&llvm)?;
+    object.target = target.describe();
+    object.triple = target.triple().to_owned();
+    object.needs = undefined(&object.bytes).map_err(|e| CompileError::Defect(e.to_string()))?;
+    Ok(object)
+}
+
+/// Emits the kernels, each once.
+fn kernels<'ctx>(
+    unit: &Unit<'_, 'ctx>,
+    data: Data<'_, 'ctx>,
+    module: &Module,
+    requests: &[Request],
+    entry: &str,
+) -> Result<Vec<Kernel>, CompileError> {
+    let firsts = alike::firsts(module, requests);
+    let mut kernels: Vec<Kernel> = Vec::with_capacity(requests.len());
+    for (place, (&request, &first)) in requests.iter().zip(&firsts).enumerate() {
+        cancel::poll();
+        let name = &module.instr(loops::subject(module, request)).name;
+        if first != place {
+            kernels.push(Kernel { name: name.to_string(), ..kernels[first].clone() });
+            continue;
+        }
+        let mut symbol = format!("{entry}.{}", symbol_of(name));
+        if unit.module.get_function(&symbol).is_some() {
+            symbol = format!("{symbol}.k{place}");
+        }
+        let kernel = unit.emit(module, request, &symbol)?;
+        for phase in &kernel.phases {
+            if let Some(function) = unit.module.get_function(&phase.symbol) {
+                data.keep_apart(function);
+            }
+        }
+        kernels.push(kernel);
+    }
+    Ok(kernels)
+}
+
+/// Bytes of the allocations of a kind.
+fn bytes_of(program: &Program, wanted: fn(&AllocationKind) -> bool) -> u64 {
+    program.buffers.allocations.iter().filter(|a| wanted(&a.kind)).map(|a| a.bytes).sum()
+}
+
+/// An array of a shape.
+fn array(name: &str, shape: &hlo::ArrayShape, place: Place) -> Array {
+    let bytes = array_bytes(shape).unwrap_or(u64::MAX);
+    let dims = shape.dims.iter().copied().collect();
+    Array { name: name.to_owned(), element_type: shape.element_type, dims, bytes, place }
+}

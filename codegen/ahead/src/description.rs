@@ -1,0 +1,77 @@
+//! How an object says which operations of the library it calls.
+//!
+//! A line with the version, one with the number of operations, one for each with the names of its computation and its instruction, then the module as text, without the values of its larger constants:
+//! operations are made of shapes and attributes.
+
+use std::fmt::Write;
+
+use hlo::print::{PrintOptions, print_module};
+use hlo::{InstrId, Module};
+use hlo_codegen::plan::lower::{Lowering, decide};
+use hlo_codegen::runtime::native::Native;
+
+const FIRST: &str = "hlo-ahead 1";
+
+/// Constants of more elements are left out.
+const FEW: usize = 10;
+
+/// The description of operations of a module.
+pub fn of(module: &Module, operations: &[InstrId]) -> String {
+    let mut text = format!("{FIRST}\n{}\n", operations.len());
+    for &id in operations {
+        let instr = module.instr(id);
+        let _ = writeln!(text, "{}\t{}", module.computation(instr.parent()).name, instr.name);
+    }
+    let print = PrintOptions { normalize: false, ..PrintOptions::LONG }.eliding(FEW);
+    text.push_str(&print_module(module, &print));
+    text
+}
+
+/// The operation of the library that executes an instruction of a fused and scheduled module.
+pub fn operation(module: &Module, id: InstrId) -> Option<Native> {
+    match decide(module, id, false) {
+        Ok(Lowering::Native(native)) => Some(*native),
+        Ok(Lowering::Hero(hero)) => Some(hero.native),
+        Ok(
+            Lowering::Nothing
+            | Lowering::Kernel(_)
+            | Lowering::Copy
+            | Lowering::While
+            | Lowering::Conditional
+            | Lowering::Call
+            | Lowering::Interpret,
+        )
+        | Err(_) => None,
+    }
+}
+
+/// The operations that a description names, in order. Errors: what is wrong with it.
+pub fn operations(text: &str) -> Result<Vec<Native>, String> {
+    let mut rest = text;
+    let mut line = || {
+        let (line, after) = rest.split_once('\n')?;
+        rest = after;
+        Some(line)
+    };
+    if line() != Some(FIRST) {
+        return Err("it does not begin as a description does".to_owned());
+    }
+    let count = line().and_then(|n| n.parse::<usize>().ok()).ok_or("it has no number of operations")?;
+    let mut names = Vec::new();
+    for _ in 0..count {
+        names.push(line().and_then(|l| l.split_once('\t')).ok_or("an operation has no name")?);
+    }
+    let module = hlo_parser::parse_module(rest, &hlo_parser::ParseOptions::default()).module;
+    let module = module.ok_or("its module does not parse")?;
+    if hlo::verify::verify(&module).has_errors() {
+        return Err("its module does not verify".to_owned());
+    }
+    let find = |(computation, instr): (&str, &str)| {
+        let same = |c: &&hlo::ComputationId| &*module.computation(**c).name == computation;
+        let computation = *module.computations().iter().find(same)?;
+        let id = module.instructions(computation).find(|&id| &*module.instr(id).name == instr)?;
+        operation(&module, id)
+    };
+    let made = names.into_iter().map(|name| find(name).ok_or(format!("there is no operation {}", name.1)));
+    made.collect()
+}
