@@ -77,6 +77,11 @@ impl Error {
         self.code
     }
 
+    /// Whether an error of this type caused it.
+    pub fn is_caused_by<E: std::error::Error + 'static>(&self) -> bool {
+        self.source.as_ref().is_some_and(|source| source.is::<E>())
+    }
+
     /// Every error of a program's text or structure, with places; `None` for other failures.
     pub fn diagnostics(&self) -> Option<&Diagnostics> {
         self.diagnostics.as_deref()

@@ -23,6 +23,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`backend`] | the seam: what a platform has to implement; the processor and the interpreter |
+//! | `ahead` | objects to link with, their headers and modules |
 //! | [`artifact`] | compiled programs as bytes |
 //! | `client`, `executable`, `buffer` | what users hold: a back end with its caches, a compiled program, an array on a device |
 //! | `memory` | a device's budget, eviction, who holds what |
@@ -38,6 +39,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "llvm")]
+pub mod ahead;
 pub mod artifact;
 pub mod backend;
 mod buffer;

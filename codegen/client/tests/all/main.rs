@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[cfg(feature = "llvm")]
+mod ahead;
 mod artifact;
 mod buffers;
 mod cache;
