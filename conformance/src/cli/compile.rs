@@ -1,5 +1,8 @@
 //! `hlo compile`: compiles a program to a file that `hlo exec` runs, on this machine or a like one, without LLVM.
 
+#[cfg(feature = "llvm")]
+mod ahead;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -19,10 +22,12 @@ use hlo_system::exit::{Exit, Failure};
 use hlo_system::files::write_whole;
 use hlo_triage::report;
 
+const NATIVE: &str = "native";
+
 /// Options of `hlo compile`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  hlo compile module.hlo                        writes module.hloexe\n  hlo compile module.hlo --target-cpu x86-64-v3 -o module.hloexe\n  hlo exec module.hloexe --inputs in.npz\n  hlo compile module.hlo --target sm_90         for a GPU, which need not be there"
+    after_help = "Examples:\n  hlo compile module.hlo                        writes module.hloexe\n  hlo compile module.hlo --target-cpu x86-64-v3 -o module.hloexe\n  hlo exec module.hloexe --inputs in.npz\n  hlo compile module.hlo --target sm_90         for a GPU, which need not be there\n  hlo compile module.hlo --config names.toml --entry-point model --cpp-class ns::Model --out-object model.o --out-header model.h"
 )]
 pub(crate) struct Options {
     /// The program; `-` is standard input
@@ -37,9 +42,9 @@ pub(crate) struct Options {
     /// How much to optimize
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=3))]
     opt_level: u8,
-    /// The processor: `native`, or on x86-64 `x86-64-v3`, `x86-64-v4`
-    #[arg(long, value_name = "CPU", default_value = "native")]
-    target_cpu: String,
+    /// The processor: `native`, or on x86-64 `x86-64-v3`, `x86-64-v4`. Of objects the one of the least features unless said otherwise; of other programs `native`
+    #[arg(long, value_name = "CPU")]
+    target_cpu: Option<String>,
     /// A GPU instead of the processor: `sm_75`, `sm_80`, `sm_90`, `sm_100`, `sm_120`
     #[arg(long, value_name = "ARCH", conflicts_with_all = ["target_features", "fallback"])]
     target: Option<Arch>,
@@ -51,6 +56,9 @@ pub(crate) struct Options {
     fallback: bool,
     #[command(flatten)]
     pub(super) limits: LimitOptions,
+    #[cfg(feature = "llvm")]
+    #[command(flatten)]
+    ahead: ahead::AheadOptions,
     #[command(flatten)]
     dump: DumpOptions,
     #[command(flatten)]
@@ -75,6 +83,19 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let [file] = &options.files[..] else {
         return Err(Failure::usage("one program is compiled to a file: several go --into-cache"));
     };
+    #[cfg(feature = "llvm")]
+    if options.ahead.wanted() {
+        if options.output.is_some() || options.target.is_some() {
+            return Err(Failure::usage(
+                "--out-object and the like say where an object goes: not --output or --target",
+            ));
+        }
+        let program =
+            load_as(file, &options.read.reading()).map_err(|rejected| rejected.failure(ui.color))?;
+        return ahead::run(options, file, program, ui);
+    }
+    #[cfg(feature = "llvm")]
+    options.ahead.unwanted()?;
     let output = match &options.output {
         Some(output) => output.clone(),
         None if file == "-" => {
@@ -97,7 +118,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         let to = hlo_codegen::cpu::Options {
             opt_level: options.opt_level,
             fallback: options.fallback,
-            cpu: options.target_cpu.clone(),
+            cpu: options.target_cpu.clone().unwrap_or_else(|| NATIVE.to_owned()),
             features: options.target_features.clone(),
             ..hlo_codegen::cpu::Options::default()
         };
@@ -107,7 +128,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let to = CompileOptions {
         opt_level: options.opt_level,
         fallback: options.fallback,
-        cpu: options.target_cpu.clone(),
+        cpu: options.target_cpu.clone().unwrap_or_else(|| NATIVE.to_owned()),
         features: options.target_features.clone(),
         ..CompileOptions::default()
     };

@@ -20,6 +20,8 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         function("ahead/what is compiled runs as the program does", round_trip),
         function("ahead/bad files say what is wrong", bad_files),
+        function("ahead/an object comes with header, module, metadata and snapshot", object),
+        function("ahead/objects that cannot be leave nothing behind", no_object),
         function("ahead/a compiled program is complete or absent", output),
         function("ahead/a cache compiles once and is looked after", cache),
         function("ahead/a cache that is damaged costs nothing but time", damaged_cache),
@@ -199,4 +201,112 @@ fn shared_cache() {
     let listed = hlo(&["cache", "verify", &folder, "--json"]);
     ends(&listed, 0);
     assert_eq!(json_lines(&listed).len(), programs.len());
+}
+
+const NAMES: &str = "[[feed]]\nid.node_name = \"x\"\nname = \"input\"\nshape = [4]\ntype = \"f32\"\n\n[[fetch]]\nid = { node_name = \"y\" }\nname = \"scaled\"\n";
+
+/// Compiles to an object with everything beside it, and gives the files.
+fn object_in(d: &Dir, program: &str) -> Vec<Vec<u8>> {
+    let names = d.file("names.toml", NAMES);
+    let files = ["m.o", "m.h", "m.rs", "meta.o", "session.pb"].map(|name| at(d, name));
+    let compiled = hlo(&[
+        "compile",
+        program,
+        "--config",
+        &names,
+        "--entry-point",
+        "scaled",
+        "--cpp-class",
+        "ns::Scaled",
+        "--out-object",
+        &files[0],
+        "--out-header",
+        &files[1],
+        "--out-rust",
+        &files[2],
+        "--out-metadata-object",
+        &files[3],
+        "--out-session-module",
+        &files[4],
+        "--gen-name-to-index",
+        "--gen-program-shape",
+        "--json",
+    ]);
+    ends(&compiled, 0);
+    let said = &json_lines(&compiled)[0];
+    assert_eq!(
+        (&said["entry_point"], &said["program_shape"]),
+        (&"scaled".into(), &"(f32[4]) -> (f32[4], s32[])".into())
+    );
+    assert_eq!(
+        (&said["arguments"][0]["name"], &said["results"][0]["name"]),
+        (&"input".into(), &"scaled".into())
+    );
+    files.iter().map(|file| fs::read(file).unwrap()).collect()
+}
+
+fn object() {
+    let (d, e) = (Dir::new(), Dir::new());
+    let files = object_in(&d, &d.file("m.hlo", PROGRAM));
+    // The folder is in none of them.
+    assert!(files == object_in(&e, &e.file("m.hlo", PROGRAM)), "two compilations differ");
+    let text = |n: usize| String::from_utf8(files[n].clone()).unwrap();
+    assert!(text(1).contains("class Scaled final") && text(1).contains("arg_input_data()"), "{}", text(1));
+    assert!(text(2).contains("pub fn result_scaled(&self) -> &[f32]"), "{}", text(2));
+    let metadata = files[3].windows(16).any(|w| w == b"\"pointer_bytes\":");
+    assert!(metadata && files[3].len() < 4096, "{} bytes", files[3].len());
+    let verified = hlo(&["verify", &at(&d, "session.pb")]);
+    ends(&verified, 0);
+    // Without names: by the program's own, and `entry`.
+    let plain = at(&d, "plain.h");
+    ends(&hlo(&["compile", &at(&d, "m.hlo"), "--out-header", &plain]), 0);
+    let header = fs::read_to_string(&plain).unwrap();
+    assert!(header.contains("int32_t entry_run(") && !header.contains("class "), "{header}");
+}
+
+fn no_object() {
+    let d = Dir::new();
+    let program = d.file("m.hlo", PROGRAM);
+    let rng = d.file(
+        "rng.hlo",
+        "HloModule m\nENTRY e { a = f32[] constant(0)  b = f32[] constant(1)  ROOT r = f32[4] rng(a, b), distribution=rng_uniform }",
+    );
+    let wrong = d.file("wrong.pbtxt", "fetch { id { node_name: \"z\" } }");
+    let fake = d.file("fake.pbtxt", "conversion_options { custom_fake_quant_op_calls: true }");
+    let (o, h) = (at(&d, "m.o"), at(&d, "m.h"));
+    for (words, exit, says) in [
+        (
+            vec![&*program, "--config", &*wrong],
+            2,
+            "wrong.pbtxt: fetch[0].id.node_name (line 1): the program has no result `z`",
+        ),
+        (
+            vec![&*program, "--config", &*fake],
+            2,
+            "fake.pbtxt: conversion_options.custom_fake_quant_op_calls (line 1)",
+        ),
+        (vec![&*program, "--config", "none.toml"], 2, "none.toml: cannot be read"),
+        (vec![&*program, "--target-triple", "riscv64-linux-gnu"], 2, "objects are made for x86_64, aarch64"),
+        (vec![&*program, "--target-cpu", "i386"], 2, "unknown processor"),
+        (vec![&*program, "--cpp-class", "a b"], 2, "no name of a class"),
+        (vec![&*program, "--entry-point", "1st"], 2, "no entry point"),
+        (vec![&*program, "--fallback"], 2, "--fallback is the interpreter"),
+        (vec![&*program, "-o", "x"], 2, "not --output"),
+        (vec![&*program, "--out-rust", &*h], 2, "two outputs of one name"),
+        (vec![&*program, "--out-session-module", "none/s.pb"], 2, "none/s.pb: cannot be written"),
+        (vec![&*program, "--sanitize", "memory"], 2, "invalid value"),
+        (vec![&*program, "--no-such-flag"], 2, "Usage:"),
+        (vec![&*rng], 5, "`rng`: the interpreter executes it"),
+    ] {
+        let words = [&["compile"], &words[..], &["--out-object", &o, "--out-header", &h]].concat();
+        let ran = hlo(&words);
+        ends(&ran, exit);
+        assert!(err(&ran).contains(says), "{words:?}: {}", err(&ran));
+        assert!(!d.path("m.o").exists() && !d.path("m.h").exists(), "{words:?} left files");
+    }
+    for option in [["--config", "x"], ["--cpp-class", "x"], ["--target-triple", "x"]] {
+        let ran = hlo(&["compile", &program, option[0], option[1]]);
+        ends(&ran, 2);
+        assert!(err(&ran).contains("is for objects: say --out-object"), "{}", err(&ran));
+    }
 }
