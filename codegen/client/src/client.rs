@@ -68,7 +68,7 @@ impl Client {
             backend,
             fingerprint,
             memory,
-            cache: Cache::new(disk),
+            cache: Cache::new(disk, options.keep_artifacts),
             custom_calls: options.custom_calls,
             queue: OnceLock::new(),
         };
@@ -107,7 +107,7 @@ impl Client {
         Executable::of_loaded(self, signature, loaded)
     }
 
-    /// Compiles a program to bytes that can be kept.
+    /// Compiles a program to bytes that can be kept; what [`ClientOptions::keep_artifacts`] kept is not compiled again.
     ///
     /// # Errors
     /// As [`Client::compile`]; the back end has nothing to keep ([`Code::Unimplemented`]).
@@ -117,6 +117,9 @@ impl Client {
         options: &CompileOptions,
     ) -> Result<Vec<u8>, Error> {
         let program = self.prepared(program, options)?;
+        if let Some(kept) = self.inner.cache.artifact(&self.key(&program, options)) {
+            return Ok(kept.to_vec());
+        }
         let compiled = self.inner.backend.compile(program.module(), options, true)?;
         compiled
             .artifact

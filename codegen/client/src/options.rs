@@ -22,6 +22,8 @@ pub struct ClientOptions {
     pub cache_directory: Option<PathBuf>,
     /// The most bytes of that folder, beyond which what was not used for longest goes; `None`: 1 GiB.
     pub cache_limit_bytes: Option<u64>,
+    /// Whether programs that are compiled are kept as bytes, too, so that [`crate::Client::compile_artifact`] has nothing to compile.
+    pub keep_artifacts: bool,
     /// Custom calls that programs may have; several clients may share a registry.
     pub custom_calls: CustomCalls,
 }

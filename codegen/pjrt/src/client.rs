@@ -1,12 +1,13 @@
 //! Clients, and the plugin as a whole.
 //!
-//! A client is made with options of its caller, or of the environment: `HLO_MODE` (`compile` or `interpret`), `HLO_PLATFORM_NAME`, `HLO_CUSTOM_CALLS` and `HLO_THREADS`, which are the options `mode`,
-//! `platform_name`, `custom_calls` and `threads`.
+//! A client is made with options of its caller, or of the environment: `HLO_MODE` (`compile` or `interpret`), `HLO_PLATFORM_NAME`, `HLO_CUSTOM_CALLS`, `HLO_THREADS`, `HLO_NUM_DEVICES` and `HLO_LOG`, which are the
+//! options `mode`, `platform_name`, `custom_calls`, `threads`, `num_devices` and `log`.
 
 use std::env;
 use std::sync::{Arc, OnceLock};
 
 use hlo_client::ClientOptions;
+use hlo_interp::device::MAX_DEVICES;
 use hlo_mlir::bytecode::Version;
 
 use crate::api::structs::{
@@ -35,6 +36,8 @@ pub struct Client {
     pub engine: hlo_client::Client,
     /// Whether programs are interpreted.
     pub interprets: bool,
+    /// Whether it says on the standard error what it does.
+    pub logs: bool,
     platform_name: String,
     platform_version: String,
     descriptions: Box<[Handle<DeviceDescription>]>,
@@ -52,20 +55,28 @@ struct Options {
     platform_name: Option<String>,
     custom_calls: Option<String>,
     threads: usize,
+    num_devices: Option<usize>,
+    log: bool,
 }
 
 impl Options {
     fn of_environment() -> Result<Self> {
         let text = |name: &str| env::var(name).ok().filter(|v| !v.is_empty());
-        let threads = match text("HLO_THREADS") {
-            Some(n) => n.parse().map_err(|_| Failure::invalid(format!("HLO_THREADS={n} is no number")))?,
-            None => 0,
+        let number = |name: &str| match text(name) {
+            Some(n) => {
+                let parsed = n.parse::<usize>();
+                parsed.map(Some).map_err(|_| Failure::invalid(format!("{name}={n} is no number")))
+            }
+            None => Ok(None),
         };
+        let threads = number("HLO_THREADS")?.unwrap_or(0);
         Ok(Self {
             mode: text("HLO_MODE"),
             platform_name: text("HLO_PLATFORM_NAME"),
             custom_calls: text("HLO_CUSTOM_CALLS"),
             threads,
+            num_devices: number("HLO_NUM_DEVICES")?,
+            log: text("HLO_LOG").is_some_and(|value| value != "0"),
         })
     }
 
@@ -75,7 +86,12 @@ impl Options {
             ("custom_calls", Value::Text(text)) => self.custom_calls = Some(text.clone()),
             ("platform_name", Value::Text(text)) => self.platform_name = Some(text.clone()),
             ("threads", Value::Int(n)) if (0..=1 << 16).contains(n) => self.threads = *n as usize,
-            ("mode" | "platform_name" | "custom_calls" | "threads", other) => {
+            ("num_devices", Value::Int(n)) if (1..=i64::from(MAX_DEVICES)).contains(n) => {
+                self.num_devices = Some(*n as usize);
+            }
+            ("log", Value::Bool(log)) => self.log = *log,
+            ("log", Value::Int(log)) => self.log = *log != 0,
+            ("mode" | "platform_name" | "custom_calls" | "threads" | "num_devices" | "log", other) => {
                 return Err(Failure::invalid(format!("the client option `{name}` cannot be {other:?}")));
             }
             // Callers pass options that are for other plugins too.
@@ -97,7 +113,16 @@ impl Client {
             }
         };
         let custom_calls = ffi::custom_calls(before_built_in);
-        let of_engine = ClientOptions { threads: options.threads, custom_calls, ..ClientOptions::default() };
+        let count = options.num_devices.unwrap_or(1);
+        if count == 0 || count > MAX_DEVICES as usize {
+            return Err(Failure::invalid(format!("{count} devices; there can be 1 to {MAX_DEVICES}")));
+        }
+        let of_engine = ClientOptions {
+            threads: options.threads,
+            custom_calls,
+            keep_artifacts: true,
+            ..ClientOptions::default()
+        };
         let (engine, interprets) = match options.mode.as_deref() {
             None | Some("compile") => (hlo_client::Client::cpu(of_engine)?, false),
             Some("interpret") => (hlo_client::Client::interpreter(of_engine)?, true),
@@ -111,16 +136,22 @@ impl Client {
             true => format!("interpreter, {}", hlo_client::backend::fingerprint()),
             false => hlo_client::backend::fingerprint(),
         };
-        let description = Handle::new(DeviceDescription::new(0, &platform_name));
-        let device = Arc::new(Device::new(0, description, engine.clone()));
-        let device_handle = Handle::new(Arc::clone(&device));
-        let memories: Box<[Handle<Memory>]> =
-            (0..).zip(KINDS).map(|(id, kind)| Handle::new(Memory::new(id, kind, device_handle))).collect();
-        device.set_memories(&memories);
+        let (mut descriptions, mut devices, mut memories) = (Vec::new(), Vec::new(), Vec::new());
+        for id in 0..count as i32 {
+            let description = Handle::new(DeviceDescription::new(id, &platform_name));
+            let device = Arc::new(Device::new(id, description, engine.clone()));
+            let handle = Handle::new(Arc::clone(&device));
+            let own: Vec<Handle<Memory>> =
+                (0..).zip(KINDS).map(|(n, kind)| Handle::new(Memory::new(id, n, kind, handle))).collect();
+            device.set_memories(&own);
+            descriptions.push(description);
+            devices.push(handle);
+            memories.extend(own);
+        }
         let topology = Topology {
             platform_name: platform_name.clone(),
             platform_version: platform_version.clone(),
-            descriptions: [description].into(),
+            descriptions: descriptions.as_slice().into(),
         };
         let topology = Handle::new(topology);
         Ok(Self {
@@ -128,9 +159,10 @@ impl Client {
             interprets,
             platform_name,
             platform_version,
-            descriptions: [description].into(),
-            devices: [device_handle].into(),
-            memories,
+            logs: options.log,
+            descriptions: descriptions.into(),
+            devices: devices.into(),
+            memories: memories.into(),
             topology,
         })
     }

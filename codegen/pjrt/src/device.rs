@@ -1,4 +1,4 @@
-//! Devices: this machine's processor, which is one.
+//! Devices: this machine's processor, as often as a client wants.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;

@@ -4,8 +4,9 @@ use std::ffi::c_char;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use hlo::{ArrayShape, Shape};
+use hlo::{ArrayShape, ElementType, Shape};
 use hlo_client::VerifiedModule;
+use hlo_interp::Devices;
 
 use crate::api::numbers::buffer_type;
 use crate::api::structs::{
@@ -29,8 +30,10 @@ use crate::cost::Cost;
 use crate::error::{Code, Failure, Result};
 use crate::ffi;
 use crate::handles::{self, Handle, as_pointers, object};
+use crate::log;
 use crate::memory::KINDS;
-use crate::options::{CompileOptions, assignment_of_one_device};
+use crate::options::{CompileOptions, assignment};
+use crate::placement::{Placement, Runs};
 use crate::program;
 use crate::serialized;
 use crate::values::NamedValues;
@@ -42,8 +45,15 @@ pub struct Program {
     pub client: Arc<Client>,
     /// What is executed.
     pub executable: hlo_client::Executable,
-    /// Arguments that an execution takes away, by position: those that the program updates in place, and those that it was given for the purpose.
+    /// Arrays that an execution takes away, by position among the arrays: those that the program updates in place, and those that it was given for the purpose.
     pub donated: Box<[usize]>,
+    /// Where it runs.
+    pub placement: Placement,
+    /// Of what callers hand in, which is no array but a token; arguments are counted without these.
+    pub tokens_in: Box<[bool]>,
+    /// The same of what they get.
+    pub tokens_out: Box<[bool]>,
+    logical: LogicalIds,
     source: VerifiedModule,
     options: Box<[u8]>,
     fingerprint: String,
@@ -111,11 +121,22 @@ impl LoadedExecutable {
     }
 }
 
-/// The arrays of parameters in order: which parameter each is of, and where in it.
-fn leaves(parameters: &[Shape]) -> Vec<(i64, Vec<i64>)> {
-    fn walk(shape: &Shape, parameter: i64, path: &mut Vec<i64>, found: &mut Vec<(i64, Vec<i64>)>) {
+/// An array or a token of a program's parameters or of its result.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Leaf {
+    /// Of which parameter.
+    parameter: i64,
+    /// Where in it.
+    path: Vec<i64>,
+    is_token: bool,
+}
+
+/// The leaves of shapes in order: what callers hand in, and get.
+fn leaves<'a>(shapes: impl IntoIterator<Item = &'a Shape>) -> Vec<Leaf> {
+    fn walk(shape: &Shape, parameter: i64, path: &mut Vec<i64>, found: &mut Vec<Leaf>) {
         match shape {
-            Shape::Array(_) => found.push((parameter, path.clone())),
+            Shape::Array(_) => found.push(Leaf { parameter, path: path.clone(), is_token: false }),
+            Shape::Token => found.push(Leaf { parameter, path: path.clone(), is_token: true }),
             Shape::Tuple(parts) => {
                 for (n, part) in (0..).zip(parts.iter()) {
                     path.push(n);
@@ -123,14 +144,19 @@ fn leaves(parameters: &[Shape]) -> Vec<(i64, Vec<i64>)> {
                     path.pop();
                 }
             }
-            Shape::Token | Shape::Opaque | Shape::Buffer(_) => {}
+            Shape::Opaque | Shape::Buffer(_) => {}
         }
     }
     let mut found = Vec::new();
-    for (n, shape) in (0..).zip(parameters) {
+    for (n, shape) in (0..).zip(shapes) {
         walk(shape, n, &mut Vec::new(), &mut found);
     }
     found
+}
+
+/// What stands for a token at the border: an array without elements, which frameworks can keep and hand in.
+pub fn token_shape() -> ArrayShape {
+    ArrayShape::new(ElementType::Pred, &[0])
 }
 
 impl Program {
@@ -139,16 +165,25 @@ impl Program {
         client: Arc<Client>,
         source: VerifiedModule,
         executable: hlo_client::Executable,
+        placement: Placement,
         options: &[u8],
     ) -> Self {
         let header = &source.module().header;
         let leaves = leaves(executable.parameters());
+        let tokens_in: Box<[bool]> = leaves.iter().map(|leaf| leaf.is_token).collect();
+        let leaves: Vec<Leaf> = leaves.into_iter().filter(|leaf| !leaf.is_token).collect();
         let aliases = header.input_output_alias.iter().map(|a| (a.parameter, &a.parameter_index[..]));
         let donors = header.buffer_donor.iter().map(|d| (d.parameter, &d.parameter_index[..]));
         let wanted: Vec<(i64, &[i64])> = aliases.chain(donors).collect();
-        let is_donated = |leaf: &(i64, Vec<i64>)| wanted.iter().any(|w| w.0 == leaf.0 && w.1 == leaf.1);
+        let is_donated = |leaf: &Leaf| wanted.iter().any(|w| w.0 == leaf.parameter && w.1 == leaf.path);
         let donated = (0..leaves.len()).filter(|&n| is_donated(&leaves[n])).collect();
-        let results = executable.result_shapes();
+        let tokens_out: Box<[bool]> =
+            self::leaves([executable.result()]).iter().map(|leaf| leaf.is_token).collect();
+        let whole = executable.result_shapes().iter();
+        let mut parts = whole.zip(&placement.shardings.results).map(|(s, tiles)| Placement::part(tiles, s));
+        let shape = |is_token: &bool| if *is_token { Some(token_shape()) } else { parts.next() };
+        let results: Vec<ArrayShape> = tokens_out.iter().filter_map(shape).collect();
+        let logical = LogicalIds::of(placement.devices);
         let fingerprint = client.engine.key(&source, &engine_options()).hex();
         Self {
             donated,
@@ -158,9 +193,13 @@ impl Program {
             output_dims: results.iter().flat_map(|s| s.dims.iter().copied()).collect(),
             output_ranks: results.iter().map(ArrayShape::rank).collect(),
             output_kinds: Kinds::default_of(results.len()),
-            parameter_kinds: Kinds::default_of(leaves.len()),
+            parameter_kinds: Kinds::default_of(tokens_in.len()),
+            tokens_in,
+            tokens_out,
             cost: OnceLock::new(),
             proto: OnceLock::new(),
+            logical,
+            placement,
             client,
             source,
             executable,
@@ -168,7 +207,14 @@ impl Program {
     }
 
     fn proto(&self) -> Result<&[u8]> {
-        let proto = self.proto.get_or_init(|| program::write(self.source.module()));
+        let write = || {
+            let mut proto = program::write(self.source.module())?;
+            if self.placement.runs != Runs::Alone {
+                self.placement.shardings.write(&mut proto);
+            }
+            Ok(proto)
+        };
+        let proto = self.proto.get_or_init(write);
         proto.as_deref().map_err(Clone::clone)
     }
 }
@@ -178,20 +224,17 @@ fn engine_options() -> hlo_client::CompileOptions {
     hlo_client::CompileOptions { fallback: true, ..hlo_client::CompileOptions::default() }
 }
 
-/// Refuses what one device cannot run.
-fn check_devices(client: &Client, options: &CompileOptions) -> Result<()> {
-    let devices = client.devices().len() as u64;
-    let wanted = options.replicas.saturating_mul(options.partitions);
-    if wanted > devices {
-        let message = format!(
-            "{} replicas of {} partitions need {wanted} devices; this client has {devices}",
-            options.replicas, options.partitions
-        );
-        return Err(Failure::invalid(message));
-    }
-    match options.devices.iter().find(|&&id| id >= devices) {
-        Some(id) => Err(Failure::invalid(format!("the program is for device {id}, which does not exist"))),
-        None => Ok(()),
+/// What JAX takes as the numbers of a program's devices: for each its replica and partition.
+#[derive(Debug)]
+struct LogicalIds(Box<[LogicalDeviceIds]>);
+
+impl LogicalIds {
+    fn of(devices: Devices) -> Self {
+        let one = |number| {
+            let device = devices.device(number);
+            LogicalDeviceIds { replica: device.replica as i32, partition: device.partition as i32 }
+        };
+        Self((0..devices.count()).map(one).collect())
     }
 }
 
@@ -202,11 +245,15 @@ pub(crate) fn compile(args: &mut PJRT_Client_Compile_Args) -> Result<()> {
     let format = border::text(given.format, given.format_size, "the format of the program")?;
     let code = border::bytes(given.code, given.code_size, "the program")?;
     let options = border::bytes(args.compile_options, args.compile_options_size, "the compile options")?;
-    check_devices(&client, &CompileOptions::read(options)?)?;
-    let module = program::read(&format, code)?;
-    let source = VerifiedModule::new(module)?;
+    let asked = CompileOptions::read(options)?;
+    let read = program::read(&format, code)?;
+    let placement = Placement::new(&client, &asked, &read.module, read.shardings)?;
+    let source = VerifiedModule::new(read.module)?;
     let executable = client.engine.compile(&source, &engine_options())?;
-    args.executable = LoadedExecutable::give(Program::new(client, source, executable, options));
+    if client.logs {
+        log::line(&format!("compiled {}: {}", executable.name(), placement.describe()));
+    }
+    args.executable = LoadedExecutable::give(Program::new(client, source, executable, placement, options));
     Ok(())
 }
 
@@ -261,8 +308,10 @@ pub(crate) fn deserialize_and_load(args: &mut PJRT_Executable_DeserializeAndLoad
         "the compile options",
     )?;
     let options = if new_options.is_empty() { options } else { new_options };
-    check_devices(&client, &CompileOptions::read(options)?)?;
-    let source = VerifiedModule::new(program::read("hlo", module)?)?;
+    let asked = CompileOptions::read(options)?;
+    let read = program::read("hlo", module)?;
+    let placement = Placement::new(&client, &asked, &read.module, read.shardings)?;
+    let source = VerifiedModule::new(read.module)?;
     let executable = match (code.is_empty(), client.interprets) {
         (false, false) => client.engine.load(code)?,
         (true, _) | (_, true) => client.engine.compile(&source, &engine_options())?,
@@ -282,7 +331,8 @@ pub(crate) fn deserialize_and_load(args: &mut PJRT_Executable_DeserializeAndLoad
             "program and machine code of the executable do not belong together",
         ));
     }
-    args.loaded_executable = LoadedExecutable::give(Program::new(client, source, executable, options));
+    let program = Program::new(client, source, executable, placement, options);
+    args.loaded_executable = LoadedExecutable::give(program);
     Ok(())
 }
 
@@ -298,14 +348,12 @@ pub(crate) fn name(args: &mut PJRT_Executable_Name_Args) -> Result<()> {
 }
 
 pub(crate) fn num_replicas(args: &mut PJRT_Executable_NumReplicas_Args) -> Result<()> {
-    handles::get(args.executable)?;
-    args.num_replicas = 1;
+    args.num_replicas = handles::get(args.executable)?.0.placement.devices.replicas() as usize;
     Ok(())
 }
 
 pub(crate) fn num_partitions(args: &mut PJRT_Executable_NumPartitions_Args) -> Result<()> {
-    handles::get(args.executable)?;
-    args.num_partitions = 1;
+    args.num_partitions = handles::get(args.executable)?.0.placement.devices.partitions() as usize;
     Ok(())
 }
 
@@ -416,16 +464,15 @@ pub(crate) fn get_executable(args: &mut PJRT_LoadedExecutable_GetExecutable_Args
 
 pub(crate) fn addressable_devices(args: &mut PJRT_LoadedExecutable_AddressableDevices_Args) -> Result<()> {
     let loaded = handles::get(args.executable)?;
-    let devices = loaded.program.client.devices();
-    (args.addressable_devices, args.num_addressable_devices) = (as_pointers(devices), devices.len().min(1));
+    let devices = &loaded.program.placement.handles;
+    (args.addressable_devices, args.num_addressable_devices) = (as_pointers(devices), devices.len());
     Ok(())
 }
 
 pub(crate) fn logical_ids(args: &mut PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args) -> Result<()> {
-    static ONE: [LogicalDeviceIds; 1] = [LogicalDeviceIds { replica: 0, partition: 0 }];
-    handles::get(args.executable)?;
+    let ids = &handles::get(args.executable)?.program.logical.0;
     (args.addressable_device_logical_ids, args.num_addressable_device_logical_ids) =
-        (ONE.as_ptr(), ONE.len());
+        (ids.as_ptr(), ids.len());
     Ok(())
 }
 
@@ -447,8 +494,9 @@ pub(crate) fn loaded_fingerprint(args: &mut PJRT_LoadedExecutable_Fingerprint_Ar
 }
 
 pub(crate) fn device_assignment(args: &mut PJRT_LoadedExecutable_GetDeviceAssignment_Args) -> Result<()> {
-    handles::get(args.executable)?;
-    let given = serialized::give(assignment_of_one_device(0));
+    let placement = &handles::get(args.executable)?.program.placement;
+    let (replicas, partitions) = (placement.devices.replicas(), placement.devices.partitions());
+    let given = serialized::give(assignment(replicas.into(), partitions.into(), &placement.ids));
     (args.serialized_bytes, args.serialized_bytes_size) = (given.start, given.size);
     (args.serialized_device_assignment, args.serialized_device_assignment_deleter) =
         (given.object, given.deleter);

@@ -15,7 +15,9 @@ use crate::border;
 use crate::buffer::Buffer;
 use crate::error::{Failure, Result};
 use crate::event::Event;
+use crate::executable::{Program, token_shape};
 use crate::handles::{self, Handle, object};
+use crate::placement::{self, Runs};
 
 /// `PJRT_ExecuteContext`: what executions hand to handlers of XLA's FFI.
 #[derive(Debug, Default)]
@@ -39,17 +41,13 @@ pub(crate) fn execute(args: &mut PJRT_LoadedExecutable_Execute_Args) -> Result<(
     let loaded = handles::get(args.executable)?;
     let program = loaded.program()?;
     let given = border::pointed(args.options)?;
-    if args.num_devices != 1 {
-        return Err(Failure::invalid(format!("the program runs on 1 device, not {}", args.num_devices)));
-    }
-    let memory = program.client.memory(args.execute_device, std::ptr::null_mut())?;
-    let list = border::elements(args.argument_lists, 1, "the list of argument lists")?[0];
-    let arguments: SmallVec<[Arc<Buffer>; 8]> = border::elements(list, args.num_args, "the arguments")?
-        .into_iter()
-        .map(handles::get)
-        .collect::<Result<_>>()?;
-    if let Some(n) = arguments.iter().position(|a| !Arc::ptr_eq(&a.client, &program.client)) {
-        return Err(Failure::invalid(format!("argument {n} is another client's")));
+    let count = program.placement.handles.len();
+    if args.num_devices != count {
+        let devices = if count == 1 { "device" } else { "devices" };
+        return Err(Failure::invalid(format!(
+            "the program runs on {count} {devices}, not {}",
+            args.num_devices
+        )));
     }
     let kept = border::elements(
         given.non_donatable_input_indices,
@@ -57,27 +55,121 @@ pub(crate) fn execute(args: &mut PJRT_LoadedExecutable_Execute_Args) -> Result<(
         "the arguments that are not donated",
     )?;
     let is_kept = |n: usize| kept.iter().any(|&k| usize::try_from(k) == Ok(n));
-    let donate: Vec<usize> = program.donated.iter().copied().filter(|&n| !is_kept(n)).collect();
+    if args.num_args != program.tokens_in.len() {
+        let message = format!("the program takes {} arrays, not {}", program.tokens_in.len(), args.num_args);
+        return Err(Failure::invalid(message));
+    }
+    let arrays: Vec<usize> = (0..args.num_args).filter(|&n| !program.tokens_in[n]).collect();
+    let donate: Vec<usize> = program.donated.iter().copied().filter(|&n| !is_kept(arrays[n])).collect();
+    let user_data = match given.context.is_null() {
+        true => None,
+        false => Some(UserData::new(handles::get(given.context)?.user_data.clone())),
+    };
+    let run_id = u64::from(given.launch_id.cast_unsigned());
+    let options = ExecuteOptions { run_id, user_data, ..Default::default() };
+    if program.placement.runs == Runs::Alone {
+        execute_alone(args, program, donate, options)?;
+    } else {
+        execute_on_devices(args, program, &donate, &options)?;
+    }
+    if !args.device_complete_events.is_null() {
+        let complete: Vec<*mut Event> =
+            (0..count).map(|_| Handle::new(Event::ready(Ok(()))).pointer()).collect();
+        border::write(args.device_complete_events, &complete, "the events")?;
+    }
+    Ok(())
+}
+
+/// On the device of the program, or the one that the caller says.
+fn execute_alone(
+    args: &PJRT_LoadedExecutable_Execute_Args,
+    program: &Program,
+    donate: Vec<usize>,
+    options: ExecuteOptions,
+) -> Result<()> {
+    let memory = match args.execute_device.is_null() {
+        true => Arc::clone(&program.placement.memories[0]),
+        false => program.client.memory(args.execute_device, std::ptr::null_mut())?,
+    };
+    let list = border::elements(args.argument_lists, 1, "the list of argument lists")?[0];
+    let arguments: SmallVec<[Arc<Buffer>; 8]> = border::elements(list, args.num_args, "the arguments")?
+        .into_iter()
+        .zip(&program.tokens_in)
+        .filter(|(_, is_token)| !**is_token)
+        .map(|(pointer, _)| handles::get(pointer))
+        .collect::<Result<_>>()?;
+    if let Some(n) = arguments.iter().position(|a| !Arc::ptr_eq(&a.client, &program.client)) {
+        return Err(Failure::invalid(format!("argument {n} is another client's")));
+    }
     for &n in &donate {
         if let Some(donated) = arguments.get(n) {
             donated.release();
         }
     }
     let arrays: SmallVec<[&hlo_client::Buffer; 8]> = arguments.iter().map(|a| &a.array).collect();
-    let user_data = match given.context.is_null() {
-        true => None,
-        false => Some(UserData::new(handles::get(given.context)?.user_data.clone())),
-    };
-    let run_id = u64::from(given.launch_id.cast_unsigned());
-    let options = ExecuteOptions { donate, run_id, user_data, ..Default::default() };
+    let options = ExecuteOptions { donate, ..options };
     let results = program.executable.execute_with(&arrays, &options)?;
     let list = border::elements(args.output_lists, 1, "the list of result lists")?[0];
     let give = |array| Buffer::new(array, Arc::clone(&memory), Arc::clone(&program.client)).give();
-    let results: SmallVec<[*mut Buffer; 8]> = results.into_iter().map(give).collect();
-    border::write(list, &results, "the results")?;
-    if !args.device_complete_events.is_null() {
-        let complete = Handle::new(Event::ready(Ok(()))).pointer();
-        border::write(args.device_complete_events, &[complete], "the events")?;
+    let mut results = results.into_iter();
+    let mut given: SmallVec<[*mut Buffer; 8]> = SmallVec::new();
+    for &is_token in &program.tokens_out {
+        match is_token {
+            true => given.push(give(token(program)?)),
+            false => given.extend(results.next().map(give)),
+        }
+    }
+    border::write(list, &given, "the results")
+}
+
+/// On all devices of the program, each of which hands in its part of the arguments.
+fn execute_on_devices(
+    args: &PJRT_LoadedExecutable_Execute_Args,
+    program: &Program,
+    donate: &[usize],
+    options: &ExecuteOptions,
+) -> Result<()> {
+    let lists = border::elements(args.argument_lists, args.num_devices, "the list of argument lists")?;
+    let arrays = |list| -> Result<Vec<*mut Buffer>> {
+        let all = border::elements(list, args.num_args, "the arguments")?;
+        Ok(all
+            .into_iter()
+            .zip(&program.tokens_in)
+            .filter(|(_, is)| !**is)
+            .map(|(pointer, _)| pointer)
+            .collect())
+    };
+    let lists: Vec<Vec<*mut Buffer>> = lists.into_iter().map(arrays).collect::<Result<_>>()?;
+    let arguments = placement::arguments(&program.client, &lists)?;
+    let Program { client, placement, executable, .. } = program;
+    let results = placement::execute(client, placement, executable, &arguments, options)?;
+    // What was given away is gone, whoever used its bytes.
+    for &n in donate {
+        for donated in arguments.iter().filter_map(|list| list.get(n)) {
+            donated.release();
+            if !donated.array.is_deleted() {
+                donated.array.delete()?;
+            }
+        }
+    }
+    let lists = border::elements(args.output_lists, args.num_devices, "the list of result lists")?;
+    for ((list, results), memory) in lists.into_iter().zip(results).zip(&placement.memories) {
+        let mut results = results.into_iter();
+        let mut given: Vec<*mut Buffer> = Vec::with_capacity(program.tokens_out.len());
+        for &is_token in &program.tokens_out {
+            match is_token {
+                true => {
+                    given.push(Buffer::new(token(program)?, Arc::clone(memory), Arc::clone(client)).give());
+                }
+                false => given.extend(results.next().map(Buffer::give)),
+            }
+        }
+        border::write(list, &given, "the results")?;
     }
     Ok(())
+}
+
+/// What stands for a token.
+fn token(program: &Program) -> Result<hlo_client::Buffer> {
+    Ok(program.client.engine.buffer_from_bytes(token_shape(), &[])?)
 }

@@ -7,9 +7,10 @@
 //! | `border` | how calls come in, and how foreign memory is read and written |
 //! | [`handles`] | objects as callers hold them |
 //! | [`error`], [`event`] | failures; what has happened or will |
-//! | [`client`], [`device`], [`memory`], [`topology`] | the plugin, a client, the one device and its memories |
+//! | [`client`], [`device`], [`memory`], [`topology`] | the plugin, a client, its devices and their memories |
 //! | [`buffer`], [`transfer`], [`strides`] | arrays, from the host and to it |
 //! | [`options`], [`program`], [`executable`], [`execute`], [`cost`] | compiling and executing |
+//! | [`placement`], [`sharding`], `propagate` | several devices: who runs what, and who has which part of an array |
 //! | [`ffi`] | handlers of XLA's FFI |
 //! | [`values`], [`serialized`], [`wire`] | attributes and bytes that callers read; messages taken apart |
 //!
@@ -30,10 +31,14 @@ pub mod executable;
 pub mod execute;
 pub mod ffi;
 pub mod handles;
+mod log;
 pub mod memory;
 pub mod options;
+pub mod placement;
 pub mod program;
+mod propagate;
 pub mod serialized;
+pub mod sharding;
 pub mod strides;
 pub mod topology;
 pub mod transfer;

@@ -1,4 +1,4 @@
-//! Memories of a device. The CPU has one memory; JAX knows it by three names, and arrays that are moved between them stay where they are.
+//! Memories of devices. The CPU has one memory; JAX knows it by three names for each device, and arrays that are moved between them stay where they are.
 
 use std::ffi::c_void;
 use std::sync::{Mutex, PoisonError};
@@ -20,8 +20,10 @@ pub const KINDS: [&str; 3] = ["device", "pinned_host", "unpinned_host"];
 #[allow(dead_code, reason = "callers read the fields")]
 pub struct Memory {
     table: &'static MemoryTable,
-    /// Its number, and that of its kind.
+    /// Its number.
     pub id: i32,
+    /// The number of its kind.
+    kind_id: i32,
     /// Its kind.
     pub kind: &'static str,
     /// The device that it belongs to.
@@ -98,10 +100,12 @@ extern "C" fn set_user_data(
 }
 
 impl Memory {
-    /// A memory of a device.
-    pub fn new(id: i32, kind: &'static str, device: Handle<Device>) -> Self {
+    /// The memory of a kind of the device of a number.
+    pub fn new(number: i32, kind_id: i32, kind: &'static str, device: Handle<Device>) -> Self {
+        let id = number * KINDS.len() as i32 + kind_id;
         let text = format!("HloMemory(id={id}, kind={kind})");
-        Self { table: &MEMORY_TABLE, id, kind, device, devices: [device], text, user_data: Mutex::default() }
+        let (devices, user_data) = ([device], Mutex::default());
+        Self { table: &MEMORY_TABLE, id, kind_id, kind, device, devices, text, user_data }
     }
 }
 
@@ -117,7 +121,7 @@ pub(crate) fn kind(args: &mut PJRT_Memory_Kind_Args) -> Result<()> {
 }
 
 pub(crate) fn kind_id(args: &mut PJRT_Memory_Kind_Id_Args) -> Result<()> {
-    args.kind_id = handles::get(args.memory)?.id;
+    args.kind_id = handles::get(args.memory)?.kind_id;
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 //! The rest is what other back ends are told (debug options, autotuning, layouts of arguments, which are row-major here), and skipped.
 
 use crate::error::{Failure, Result};
-use crate::wire::{Fields, Value, put, put_number};
+use crate::wire::{Fields, Value, put, put_number, put_packed};
 
 /// How a program is compiled.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -170,10 +170,21 @@ fn device_ids(mut fields: Fields<'_>) -> Result<Vec<u64>> {
     Ok(ids)
 }
 
-/// The `DeviceAssignmentProto` of one device.
-pub fn assignment_of_one_device(id: u8) -> Vec<u8> {
-    debug_assert!(id < 0x80, "invariant: a number of one byte");
-    vec![0x08, 1, 0x10, 1, 0x1a, 3, 0x0a, 1, id]
+/// The `DeviceAssignmentProto` of devices, for each replica and partition one.
+pub fn assignment(replicas: u64, partitions: u64, ids: &[u64]) -> Vec<u8> {
+    let mut message = Vec::new();
+    put_number(&mut message, field::REPLICA_COUNT, replicas);
+    put_number(&mut message, field::COMPUTATION_COUNT, partitions);
+    for partition in 0..partitions as usize {
+        let mut column = Vec::new();
+        put_packed(
+            &mut column,
+            field::DEVICE_IDS,
+            ids.iter().skip(partition).step_by(partitions as usize).copied(),
+        );
+        put(&mut message, field::COMPUTATION_DEVICES, &column);
+    }
+    message
 }
 
 #[cfg(test)]
@@ -204,6 +215,20 @@ mod tests {
         }
         // As jaxlib writes it, but for the assignment of devices.
         assert_eq!(CompileOptions::write_for_one_device(false)[2..], OF_JAX[2..17]);
+    }
+
+    #[test]
+    fn assignments_are_read_back() {
+        // Two replicas of three partitions; the second replica has devices 6, 7, 8.
+        let ids = [3, 4, 5, 6, 7, 300];
+        let mut build = Vec::new();
+        put_number(&mut build, field::REPLICAS, 2);
+        put_number(&mut build, field::PARTITIONS, 3);
+        put(&mut build, field::ASSIGNMENT, &assignment(2, 3, &ids));
+        let mut options = Vec::new();
+        put(&mut options, field::BUILD_OPTIONS, &build);
+        let wanted = CompileOptions { replicas: 2, partitions: 3, devices: ids.to_vec() };
+        assert_eq!(CompileOptions::read(&options).unwrap(), wanted);
     }
 
     #[test]

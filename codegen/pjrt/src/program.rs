@@ -7,6 +7,7 @@ use hlo_mlir::text;
 use hlo_proto::{Contents, Encoding, Kind, ReadOptions};
 
 use crate::error::{Failure, Result};
+use crate::sharding::Shardings;
 use crate::wire;
 
 /// The format of an `HloModuleProtoWithConfig`, the one beside MLIR that frameworks take back.
@@ -38,11 +39,20 @@ pub fn with_config(module: &[u8]) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// A program as it came.
+#[derive(Debug)]
+pub struct Read {
+    /// The program.
+    pub module: Module,
+    /// How its arrays lie on devices.
+    pub shardings: Shardings,
+}
+
 /// Reads a program in a format of the C API.
 ///
 /// # Errors
 /// It is broken, or has what is not supported; the format is unknown.
-pub fn read(format: &str, code: &[u8]) -> Result<Module> {
+pub fn read(format: &str, code: &[u8]) -> Result<Read> {
     match format {
         "mlir" => stablehlo(code),
         "hlo" => hlo(code),
@@ -61,7 +71,7 @@ pub fn read(format: &str, code: &[u8]) -> Result<Module> {
     }
 }
 
-fn stablehlo(code: &[u8]) -> Result<Module> {
+fn stablehlo(code: &[u8]) -> Result<Read> {
     let tree = if bytecode::is_bytecode(code) {
         bytecode::read(code)
             .map_err(|found| Failure::of_diagnostics("the bytecode cannot be read", &found))?
@@ -71,16 +81,19 @@ fn stablehlo(code: &[u8]) -> Result<Module> {
         text::parse(code, &text::ReadOptions::default())
             .map_err(|found| Failure::of_diagnostics("the program does not parse", &found))?
     };
-    let converted = convert(&tree, &ConvertOptions::default());
-    converted
-        .map(|converted| converted.module)
-        .map_err(|found| Failure::of_diagnostics("the program cannot be converted to HLO", &found))
+    let converted = convert(&tree, &ConvertOptions::default())
+        .map_err(|found| Failure::of_diagnostics("the program cannot be converted to HLO", &found))?;
+    let module = converted.module;
+    let shardings = Shardings::of(&module, &converted.result_shardings)?;
+    Ok(Read { module, shardings })
 }
 
-fn hlo(code: &[u8]) -> Result<Module> {
+fn hlo(code: &[u8]) -> Result<Read> {
     let found = hlo_proto::read(code, Kind::Module, Encoding::Binary, &ReadOptions::default());
     let broken = || Failure::of_diagnostics("the HloModuleProto cannot be read", &found.diagnostics);
-    found.document.map(|document| document.module).ok_or_else(broken)
+    let module = found.document.map(|document| document.module).ok_or_else(broken)?;
+    let shardings = Shardings::read(&module, code)?;
+    Ok(Read { module, shardings })
 }
 
 /// Writes a program as an `HloModuleProto`.

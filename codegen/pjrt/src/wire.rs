@@ -101,6 +101,13 @@ pub fn put_number(message: &mut Vec<u8>, number: u64, value: u64) {
     put_varint(message, value);
 }
 
+/// Appends a field of numbers.
+pub fn put_packed(message: &mut Vec<u8>, number: u64, values: impl Iterator<Item = u64>) {
+    let mut packed = Vec::new();
+    values.for_each(|value| put_varint(&mut packed, value));
+    put(message, number, &packed);
+}
+
 fn put_varint(message: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         message.push(value as u8 | 0x80);

@@ -22,8 +22,8 @@ pub mod host;
 pub(crate) mod participants;
 pub(crate) mod pending;
 mod report;
-pub(crate) mod sdy;
-pub(crate) mod tiling;
+pub mod sdy;
+pub mod tiling;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;

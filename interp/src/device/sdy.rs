@@ -6,7 +6,7 @@ use hlo::attrs::{AxisRef, Mesh, NamedSharding};
 use hlo::{AttrKey, Instruction, Module, Opcode};
 
 /// The attribute of the module that says its meshes.
-const MESHES: &str = "xla.sdy.meshes";
+pub const MESHES: &str = "xla.sdy.meshes";
 /// The attribute of a call, or of the change of a value for it, that says in which axes the shape is a shard's.
 pub const MANUAL_AXES: &str = "xla.sdy.manual_axes";
 
@@ -32,6 +32,26 @@ pub(crate) fn shardings(
     let manual = attributes.get(MANUAL_AXES).unwrap_or_default();
     let manual = Reader::new(manual).manual_axes().ok_or_else(|| malformed(MANUAL_AXES, manual))?;
     Ok(Some((shardings, manual)))
+}
+
+/// A sharding of one value, `#sdy.sharding<@mesh, [{"x"}, {}]>`, or the only one of `#sdy.sharding_per_value<[...]>`. The meshes are those of a module's header.
+pub fn sharding(module: &Module, text: &str) -> Option<NamedSharding> {
+    let meshes = module.header.frontend_attributes.as_ref().and_then(|a| a.get(MESHES)).unwrap_or_default();
+    let meshes = Reader::new(meshes).meshes()?;
+    let mut reader = Reader::new(text);
+    if reader.take("#sdy.sharding_per_value").is_some() {
+        let mut all = Reader::new(text).per_value(&meshes)?;
+        return if all.len() == 1 { all.pop() } else { None };
+    }
+    reader.take("#sdy.sharding")?;
+    reader.sharding(&meshes)
+}
+
+/// The shardings of values, `#sdy.sharding_per_value<[<@mesh, [{"x"}]>, ...]>`.
+pub fn shardings_of_values(module: &Module, text: &str) -> Option<Vec<NamedSharding>> {
+    let meshes = module.header.frontend_attributes.as_ref().and_then(|a| a.get(MESHES)).unwrap_or_default();
+    let meshes = Reader::new(meshes).meshes()?;
+    Reader::new(text).per_value(&meshes)
 }
 
 /// The `call` that takes what an instruction gives, through elements of tuples.

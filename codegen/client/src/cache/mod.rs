@@ -90,6 +90,8 @@ pub(crate) struct Cache {
     entries: Mutex<FxHashMap<Key, Arc<Entry>>>,
     popularity: Mutex<FxHashMap<Arc<str>, Popularity>>,
     disk: Option<DiskCache>,
+    /// Artifacts of the entries, if they are kept.
+    artifacts: Option<Mutex<FxHashMap<Key, Arc<[u8]>>>>,
     clock: AtomicU64,
     compilations: AtomicU64,
     memory_hits: AtomicU64,
@@ -104,11 +106,13 @@ fn count(counter: &AtomicU64) {
 }
 
 impl Cache {
-    pub(crate) fn new(disk: Option<DiskCache>) -> Self {
+    /// `keep_artifacts`: so that a program that was compiled can be had as bytes.
+    pub(crate) fn new(disk: Option<DiskCache>, keep_artifacts: bool) -> Self {
         Self {
             entries: Mutex::default(),
             popularity: Mutex::default(),
             disk,
+            artifacts: keep_artifacts.then(Mutex::default),
             clock: AtomicU64::new(0),
             compilations: AtomicU64::new(0),
             memory_hits: AtomicU64::new(0),
@@ -174,6 +178,7 @@ impl Cache {
             let coldest = settled.min_by_key(|(_, e)| e.last_use.load(Ordering::Relaxed)).map(|(k, _)| *k);
             if let Some(coldest) = coldest {
                 entries.remove(&coldest);
+                self.drop_artifact(&coldest);
                 count(&self.evictions);
             }
         }
@@ -199,13 +204,28 @@ impl Cache {
             Some(Err(_dropped)) => count(&self.disk_dropped),
         }
         count(&self.compilations);
-        let compiled = backend.compile(module, options, self.disk.is_some());
+        let keep = self.disk.is_some() || self.artifacts.is_some();
+        let compiled = backend.compile(module, options, keep);
         let compiled = compiled.inspect_err(|_| count(&self.failures))?;
         if let (Some(disk), Some(artifact)) = (&self.disk, &compiled.artifact) {
             // A folder that cannot be written to costs time, not results.
             let _ = disk.put(key, artifact);
         }
+        if let (Some(kept), Some(artifact)) = (&self.artifacts, compiled.artifact) {
+            kept.lock().unwrap_or_else(PoisonError::into_inner).insert(key, artifact.into());
+        }
         Ok(compiled.loaded)
+    }
+
+    /// The artifact of a program that this process has compiled and keeps.
+    pub(crate) fn artifact(&self, key: &Key) -> Option<Arc<[u8]>> {
+        self.artifacts.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    fn drop_artifact(&self, key: &Key) {
+        if let Some(kept) = &self.artifacts {
+            kept.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        }
     }
 
     /// Whether a program of this name is worth compiling in lazy mode.

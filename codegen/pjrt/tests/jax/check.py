@@ -2,14 +2,11 @@
 
 Usage: PJRT_NAMES_AND_LIBRARY_PATHS=hlo:PLUGIN.so JAX_PLATFORMS=hlo python check.py
 
-Every check is a function; its name says what it claims. The exit code is the number of checks that fail.
+`HLO_MODE` may be set. What a check claims is its name.
 """
 
-import ctypes
-import functools
 import os
 import sys
-import traceback
 
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 
@@ -18,30 +15,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 
-CHECKS = []
-
-
-def check(function):
-    CHECKS.append(function)
-    return function
-
-
-def same(got, wanted):
-    got, wanted = np.asarray(got), np.asarray(wanted)
-    assert got.dtype == wanted.dtype, (got.dtype, wanted.dtype)
-    assert got.shape == wanted.shape, (got.shape, wanted.shape)
-    assert got.tobytes() == wanted.tobytes(), (got, wanted)
-
-
-def fails(function, *words):
-    try:
-        function()
-    except Exception as error:  # whatever it is, it is none of Python's own
-        text = str(error)
-        for word in words:
-            assert word in text, (word, text)
-        return error
-    raise AssertionError("no error")
+from checks import check, fails, main, same
 
 
 @check
@@ -231,20 +205,6 @@ def constants_without_elements():
         loaded = jax.devices()[0].client.compile_and_load(code, devices, _jax.CompileOptions())
         result, = loaded.execute_sharded([]).disassemble_into_single_device_arrays()
         assert result[0].shape == (0, 3), result
-
-
-def main():
-    failed = 0
-    for function in CHECKS:
-        try:
-            function()
-            print("ok    ", function.__name__, flush=True)
-        except BaseException:
-            failed += 1
-            print("FAILED", function.__name__, flush=True)
-            traceback.print_exc()
-    print(f"{len(CHECKS) - failed} of {len(CHECKS)} passed")
-    return min(failed, 100)
 
 
 if __name__ == "__main__":

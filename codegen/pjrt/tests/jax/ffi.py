@@ -1,10 +1,10 @@
 """Custom calls under JAX: callbacks into Python, LAPACK's handlers, libraries of `jax.ffi` users.
 
-Usage: HLO_PLUGIN=PLUGIN.so PYTHONPATH=codegen/pjrt/python JAX_PLATFORMS=hlo,cpu python ffi.py    (HLO_CUSTOM_CALLS=registered: jaxlib's LAPACK instead of what is built in)
+Usage: JAX_PLATFORMS=hlo,cpu python ffi.py    (HLO_CUSTOM_CALLS=registered: jaxlib's LAPACK instead of what is built in)
 
 Callbacks need JAX's own back end beside the plugin: JAX puts their arguments there.
 
-Every check is a function; its name says what it claims. The exit code is the number of checks that fail. Those that compile a library say that they skip without g++.
+What a check claims is its name. Those that compile a library say that they skip without g++.
 """
 
 import ctypes
@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import traceback
 
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 
@@ -21,12 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-CHECKS = []
-
-
-def check(function):
-    CHECKS.append(function)
-    return function
+from checks import check, main
 
 
 def close(got, wanted, tolerance=1e-10):
@@ -85,6 +79,46 @@ def debug_print_prints():
         jax.jit(lambda x: jax.debug.print("x is {x}", x=x))(np.int32(5))
         jax.effects_barrier()
     assert out.getvalue() == "x is 5\n", out.getvalue()
+
+
+@check
+def ordered_callbacks_happen_in_order():
+    from jax.experimental import io_callback
+
+    seen = []
+    note = lambda v: seen.append(int(v)) or np.int32(len(seen))
+
+    @jax.jit
+    def f(x):
+        first = io_callback(note, jax.ShapeDtypeStruct((), np.int32), x, ordered=True)
+        second = io_callback(note, jax.ShapeDtypeStruct((), np.int32), x + 10, ordered=True)
+        return first, second
+
+    for n in range(3):
+        assert [int(r) for r in f(np.int32(n))] == [2 * n + 1, 2 * n + 2]
+    jax.effects_barrier()
+    assert seen == [0, 10, 1, 11, 2, 12], seen
+
+
+@check
+def ordered_prints_keep_their_order():
+    import contextlib
+    import io
+
+    @jax.jit
+    def f(n):
+        def body(i, x):
+            jax.debug.print("step {i}", i=i, ordered=True)
+            return x + i
+
+        return jax.lax.fori_loop(0, n, body, 0)
+
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert int(f(4)) == 6
+        jax.jit(lambda x: jax.debug.print("then {x}", x=x, ordered=True))(np.int32(7))
+        jax.effects_barrier()
+    assert out.getvalue() == "step 0\nstep 1\nstep 2\nstep 3\nthen 7\n", out.getvalue()
 
 
 @check
@@ -190,23 +224,6 @@ def libraries_of_users_run():
         jax.ffi.register_ffi_target("users_next", stages, platform="cpu")
         count = jax.jit(lambda: jax.ffi.ffi_call("users_next", jax.ShapeDtypeStruct((), np.int32), has_side_effect=True)())
         assert [int(count()) for _ in range(3)] == [0, 1, 2]
-
-
-def main():
-    failed = 0
-    chosen = sys.argv[1:]
-    for function in CHECKS:
-        if chosen and function.__name__ not in chosen:
-            continue
-        try:
-            function()
-            print(f"ok    {function.__name__}")
-        except Exception:
-            failed += 1
-            print(f"FAIL  {function.__name__}")
-            traceback.print_exc()
-    print(f"{len(CHECKS) - failed} of {len(CHECKS)}")
-    return failed
 
 
 if __name__ == "__main__":

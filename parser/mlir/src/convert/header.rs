@@ -5,7 +5,7 @@ use hlo::attrs::{AliasEntry, AliasKind, AttrKey, AttrValue, BufferDonor, Fronten
 use hlo::{InstrId, Opcode, Shape};
 
 use super::cx::{Convert, Converter};
-use crate::ir::{Attribute, Module, NamedAttribute, OpId};
+use crate::ir::{Attribute, Module, NamedAttribute, OpId, Type};
 
 /// The name of the HLO module.
 pub(super) fn module_name(m: &Module) -> String {
@@ -110,6 +110,33 @@ impl<'m> Converter<'m> {
             }
         }
         Ok(())
+    }
+
+    /// The shardings of all results of a function, as text.
+    pub(super) fn result_shardings(&self, function: OpId) -> Vec<Option<Box<str>>> {
+        let m = self.m;
+        let results = match m.attr(function, "function_type").map(|a| m.get_attribute(a)) {
+            Some(Attribute::Type(ty)) => match m.get_type(*ty) {
+                Type::Function { results, .. } => results.len(),
+                _ => 0,
+            },
+            _ => 0,
+        };
+        let sharding = |index: usize| {
+            self.dictionary(function, "res_attrs", index).iter().find_map(|a| {
+                match (m.text(a.name), m.get_attribute(a.value)) {
+                    ("sdy.sharding", Attribute::Opaque(text)) => Some(format!("#{text}").into()),
+                    ("mhlo.sharding", Attribute::String { text, .. }) if text.starts_with('{') => {
+                        Some(text.clone())
+                    }
+                    ("mhlo.sharding", Attribute::String { text, .. }) if !text.is_empty() => {
+                        Some(format!("{{{text}}}").into())
+                    }
+                    _ => None,
+                }
+            })
+        };
+        (0..results).map(sharding).collect()
     }
 
     /// The header of the module.

@@ -76,6 +76,8 @@ pub struct Converted {
     pub module: hlo::Module,
     /// What is checked of its results, if checks were asked for.
     pub checks: Vec<Check>,
+    /// The shardings of the function's results, in order, as the module says them: `#sdy.sharding<...>`, or HLO's own form in braces.
+    pub result_shardings: Vec<Option<Box<str>>>,
 }
 
 /// How a module is converted.
@@ -155,7 +157,10 @@ pub fn convert(m: &Module, options: &ConvertOptions) -> Result<Converted, Diagno
     };
     let arguments = options.argument_dims.as_deref();
     match converter.program(function, arguments) {
-        Ok(()) => Ok(Converted { module: converter.out, checks: converter.checks }),
+        Ok(()) => {
+            let result_shardings = converter.result_shardings(function);
+            Ok(Converted { module: converter.out, checks: converter.checks, result_shardings })
+        }
         Err(d) => Err((*d).into()),
     }
 }

@@ -1,32 +1,19 @@
-"""The plugin for JAX: `JAX_PLATFORMS=hlo` with this folder's parent on PYTHONPATH.
+"""The plugin for JAX: `JAX_PLATFORMS=hlo`, once `hlo_ref` is installed or this folder's parent is on PYTHONPATH.
 
 JAX finds `jax_plugins.hlo` by itself and calls `initialize`, which registers the plugin and hands it the handlers of custom calls that JAX has for the processor: those of `jax.ffi.register_ffi_target`,
-before and after, callbacks into Python, and LAPACK's.
+before and after, callbacks into Python, and LAPACK's. Who does not ask for it by JAX_PLATFORMS, or by the name of a back end, goes on with what JAX chooses.
 
-HLO_PLUGIN names the shared library; by default it is libhlo_pjrt_plugin.so beside this file, or the one of the checkout that this file is in.
+HLO_PLUGIN names the shared library; by default it is the one of the package `hlo_ref`, or of the checkout that this file is in.
 """
 
 import ctypes
-import os
-import pathlib
+
+from hlo_ref import places
 
 from . import frames
 
-
-def _library_path():
-    named = os.environ.get("HLO_PLUGIN")
-    if named:
-        return named
-    here = pathlib.Path(__file__).resolve()
-    beside = here.parent / "libhlo_pjrt_plugin.so"
-    if beside.exists():
-        return str(beside)
-    target = here.parents[4] / "target"
-    built = [target / profile / "libhlo_pjrt_plugin.so" for profile in ("release", "debug")]
-    for path in built:
-        if path.exists():
-            return str(path)
-    raise FileNotFoundError(f"libhlo_pjrt_plugin.so is neither beside {here} nor in {target}: HLO_PLUGIN names it")
+# Below every back end of JAX's own, so that being installed changes nothing.
+_PRIORITY = -100
 
 
 def _pointer(capsule):
@@ -100,8 +87,8 @@ def _forward(handlers):
 def initialize():
     from jax._src import xla_bridge
 
-    path = _library_path()
-    xla_bridge.register_plugin("hlo", priority=400, library_path=path)
+    path = places.library()
+    xla_bridge.register_plugin("hlo", priority=_PRIORITY, library_path=path)
     global _handlers  # it lasts as long as the plugin, which calls what it registers
     _handlers = Handlers(path)
     _forward(_handlers)

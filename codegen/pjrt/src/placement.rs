@@ -1,0 +1,339 @@
+//! Where a program runs: its devices, and what each of them hands in and gets.
+//!
+//! A program on several devices is not partitioned. Where nothing depends on the device, an execution is one run on the whole arrays, whose results are cut; where devices communicate or begin with their
+//! shard (`shard_map`), it is a run on each device, by a thread of its own, each with the whole arrays as that device sees them, and each device gets its part of its own results.
+//!
+//! **Invariant:** what a device sees of an argument is made of the parts that the devices of its own group handed in, so arrays that differ where the program lets them stay different.
+
+use std::sync::Arc;
+
+use hlo::{ArrayShape, Module};
+use hlo_client::ExecuteOptions;
+use hlo_interp::Devices;
+use hlo_interp::device::tiling::Tiling;
+
+use crate::buffer::{Buffer, array_bytes};
+use crate::client::Client;
+use crate::device::Device;
+use crate::error::{Failure, Result};
+use crate::handles::{self, Handle};
+use crate::memory::Memory;
+use crate::options::CompileOptions;
+use crate::sharding::{Shardings, Tiles, depends_on_device};
+
+/// How the devices of a program run it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Runs {
+    /// There is one device.
+    Alone,
+    /// Once, on whole arrays.
+    Once,
+    /// On each device.
+    Each,
+}
+
+/// Where a program runs.
+#[derive(Debug)]
+pub struct Placement {
+    /// How often.
+    pub runs: Runs,
+    /// Replicas and partitions.
+    pub devices: Devices,
+    /// For each replica and partition its device.
+    pub handles: Box<[Handle<Device>]>,
+    /// Their numbers.
+    pub ids: Box<[u64]>,
+    /// Where their results lie.
+    pub memories: Box<[Arc<Memory>]>,
+    /// Tiles of arguments and results.
+    pub shardings: Shardings,
+}
+
+impl Placement {
+    /// Of a program by its options.
+    ///
+    /// # Errors
+    /// It wants devices that do not exist, or one twice.
+    pub fn new(
+        client: &Client,
+        options: &CompileOptions,
+        module: &Module,
+        shardings: Shardings,
+    ) -> Result<Self> {
+        let known = client.devices().len() as u64;
+        let CompileOptions { replicas, partitions, .. } = *options;
+        let wanted = replicas.saturating_mul(partitions);
+        if wanted > known {
+            let message = format!(
+                "{replicas} replicas of {partitions} partitions need {wanted} devices; this client has {known}"
+            );
+            return Err(Failure::invalid(message));
+        }
+        let ids: Box<[u64]> = match options.devices.is_empty() {
+            true => (0..wanted).collect(),
+            false => options.devices.as_slice().into(),
+        };
+        for (n, id) in ids.iter().enumerate() {
+            if *id >= known {
+                return Err(Failure::invalid(format!(
+                    "the program is for device {id}, which does not exist"
+                )));
+            }
+            if ids[..n].contains(id) {
+                return Err(Failure::invalid(format!("the program is for device {id} twice")));
+            }
+        }
+        let devices = Devices::new(replicas.cast_signed(), partitions.cast_signed())
+            .ok_or_else(|| Failure::invalid(format!("{wanted} devices are too many")))?;
+        let handles: Box<[Handle<Device>]> = ids.iter().map(|&id| client.devices()[id as usize]).collect();
+        let memories = handles.iter().map(|device| client.memory(device.pointer(), std::ptr::null_mut()));
+        let memories = memories.collect::<Result<_>>()?;
+        let runs = match devices.count() {
+            1 => Runs::Alone,
+            _ if depends_on_device(module) => Runs::Each,
+            _ => Runs::Once,
+        };
+        for tiling in shardings.arguments.iter().chain(&shardings.results).flatten() {
+            let all = (0..devices.partitions()).all(|partition| tiling.place(partition).is_some());
+            if runs != Runs::Alone && !all {
+                return Err(Failure::unimplemented(
+                    "a sharding that leaves out some of the program's devices",
+                ));
+            }
+        }
+        let shardings = match runs {
+            Runs::Alone => Shardings::whole(shardings.arguments.len(), shardings.results.len()),
+            Runs::Once | Runs::Each => shardings,
+        };
+        Ok(Self { runs, devices, handles, ids, memories, shardings })
+    }
+
+    /// For people, who ask by `HLO_LOG`.
+    pub fn describe(&self) -> String {
+        let (replicas, partitions) = (self.devices.replicas(), self.devices.partitions());
+        let cut = |all: &[Tiles]| format!("{} of {}", all.iter().flatten().count(), all.len());
+        let arrays = format!(
+            "cut: {} arguments, {} results",
+            cut(&self.shardings.arguments),
+            cut(&self.shardings.results)
+        );
+        match self.runs {
+            Runs::Alone => format!("on device {}", self.ids[0]),
+            Runs::Once => {
+                format!("{replicas} replicas of {partitions} partitions, run once on whole arrays ({arrays})")
+            }
+            Runs::Each => format!(
+                "{replicas} replicas of {partitions} partitions, run by a thread for each device ({arrays})"
+            ),
+        }
+    }
+
+    /// The shape of a device's part of an array.
+    pub fn part(tiles: &Tiles, whole: &ArrayShape) -> ArrayShape {
+        match tiles {
+            None => whole.clone(),
+            Some(tiling) => ArrayShape::new(whole.element_type, &tiling.shard(&whole.dims)),
+        }
+    }
+}
+
+/// Executes a program on several devices: arguments and results by device.
+///
+/// # Errors
+/// Arguments that are not the parts of the program's arrays, and whatever ends the execution.
+pub fn execute(
+    client: &Arc<Client>,
+    placement: &Placement,
+    executable: &hlo_client::Executable,
+    arguments: &[Vec<Arc<Buffer>>],
+    options: &ExecuteOptions,
+) -> Result<Vec<Vec<Buffer>>> {
+    let gather = Gather { client, placement, executable, arguments };
+    let Placement { devices, memories, shardings, .. } = placement;
+    let partitions = devices.partitions();
+    let (count, replicas) = (devices.count(), devices.replicas());
+    let results: Vec<Vec<hlo_client::Buffer>> = match placement.runs {
+        Runs::Alone | Runs::Once => {
+            let mut results = Vec::with_capacity(count as usize);
+            for replica in 0..replicas {
+                let whole = gather.seen_by(replica * partitions)?;
+                let given: Vec<&hlo_client::Buffer> = whole.iter().collect();
+                let made = executable.execute_with(&given, options)?;
+                results.extend((0..partitions).map(|_| made.clone()));
+            }
+            results
+        }
+        Runs::Each => {
+            let all = (0..count).map(|device| gather.seen_by(device)).collect::<Result<Vec<_>>>()?;
+            let given: Vec<Vec<&hlo_client::Buffer>> = all.iter().map(|one| one.iter().collect()).collect();
+            executable.execute_on_devices(&given, *devices, options)?
+        }
+    };
+    let mut parts = Vec::with_capacity(count as usize);
+    for ((device, made), memory) in (0..count).zip(results).zip(memories) {
+        let mut own = Vec::with_capacity(made.len());
+        for (whole, tiles) in made.into_iter().zip(&shardings.results) {
+            let part = cut(client, &whole, tiles.as_ref(), device % partitions)?;
+            own.push(Buffer::new(part, Arc::clone(memory), Arc::clone(client)));
+        }
+        parts.push(own);
+    }
+    Ok(parts)
+}
+
+/// The part of an array that a partition has, in memory of its own.
+fn cut(
+    client: &Client,
+    whole: &hlo_client::Buffer,
+    tiling: Option<&Tiling>,
+    partition: u32,
+) -> Result<hlo_client::Buffer> {
+    let shape = whole.shape().clone();
+    let Some(tiling) = tiling else {
+        return Ok(whole.with_bytes(|bytes| client.engine.buffer_from_bytes(shape, bytes))??);
+    };
+    let (_, tile) = tiling.place(partition).ok_or_else(|| Failure::internal("every partition has a tile"))?;
+    let part = ArrayShape::new(shape.element_type, &tiling.shard(&shape.dims));
+    let mut bytes = vec![0; array_bytes(&part).unwrap_or(0)];
+    whole.with_bytes(|from| {
+        for_each_row(&shape, &part, tiling, tile, |whole, own| {
+            bytes[own].copy_from_slice(&from[whole]);
+        });
+    })?;
+    Ok(client.engine.buffer_from_bytes(part, &bytes)?)
+}
+
+/// Ranges of bytes of a tile's rows: in the whole array, and in the tile.
+fn for_each_row(
+    whole: &ArrayShape,
+    part: &ArrayShape,
+    tiling: &Tiling,
+    tile: usize,
+    mut row: impl FnMut(std::ops::Range<usize>, std::ops::Range<usize>),
+) {
+    let element = whole.element_type.storage_bytes();
+    let sizes: Vec<usize> = part.dims.iter().map(|&n| n as usize).collect();
+    let start = tiling.start(tile, &sizes);
+    let Some((&last, outer)) = sizes.split_last() else { return row(0..element, 0..element) };
+    if sizes.contains(&0) {
+        return;
+    }
+    let bytes = last * element;
+    let mut index = vec![0; outer.len()];
+    for n in 0..outer.iter().product() {
+        let mut offset = 0;
+        for (d, &at) in index.iter().enumerate() {
+            offset = (offset + start[d] + at) * whole.dims[d + 1] as usize;
+        }
+        let at = (offset + start[outer.len()]) * element;
+        row(at..at + bytes, n * bytes..(n + 1) * bytes);
+        for d in (0..outer.len()).rev() {
+            index[d] += 1;
+            if index[d] < outer[d] {
+                break;
+            }
+            index[d] = 0;
+        }
+    }
+}
+
+/// Makes whole arguments of their parts.
+struct Gather<'a> {
+    client: &'a Client,
+    placement: &'a Placement,
+    executable: &'a hlo_client::Executable,
+    arguments: &'a [Vec<Arc<Buffer>>],
+}
+
+impl Gather<'_> {
+    /// The arguments as a device sees them.
+    fn seen_by(&self, device: u32) -> Result<Vec<hlo_client::Buffer>> {
+        let tiles = &self.placement.shardings.arguments;
+        let shapes = self.executable.argument_shapes();
+        let given = self.arguments.iter().map(Vec::len);
+        if let Some(count) = given.into_iter().find(|&n| n != shapes.len()) {
+            let message = format!("the program takes {} arrays, not {count}", shapes.len());
+            return Err(Failure::invalid(message));
+        }
+        shapes
+            .zip(tiles)
+            .enumerate()
+            .map(|(n, (shape, tiles))| self.argument(n, shape, tiles, device))
+            .collect()
+    }
+
+    fn argument(
+        &self,
+        n: usize,
+        shape: &ArrayShape,
+        tiles: &Tiles,
+        device: u32,
+    ) -> Result<hlo_client::Buffer> {
+        let partitions = self.placement.devices.partitions();
+        let Some(tiling) = tiles else { return Ok(self.arguments[device as usize][n].array.clone()) };
+        let place = tiling.place(device % partitions);
+        let (group, _) = place.ok_or_else(|| Failure::internal("every partition has a tile"))?;
+        let part = Placement::part(tiles, shape);
+        let mut bytes = vec![0; array_bytes(shape).unwrap_or(0)];
+        let first = device - device % partitions;
+        for (tile, &partition) in tiling.groups[group].iter().enumerate() {
+            let owner = u32::try_from(partition).ok().filter(|&p| p < partitions);
+            let owner = owner.ok_or_else(|| Failure::internal("tiles are of the program's partitions"))?;
+            let given = &self.arguments[(first + owner) as usize][n].array;
+            if given.shape().dims != part.dims || given.shape().element_type != part.element_type {
+                let message = format!(
+                    "argument {n} is {} on partition {owner}, whose part of {shape} is {part}",
+                    given.shape()
+                );
+                return Err(Failure::invalid(message));
+            }
+            given.with_bytes(|from| {
+                for_each_row(shape, &part, tiling, tile, |whole, own| {
+                    bytes[whole].copy_from_slice(&from[own]);
+                });
+            })?;
+        }
+        Ok(self.client.engine.buffer_from_bytes(shape.clone(), &bytes)?)
+    }
+}
+
+/// The buffers of the lists of arguments, one list a device.
+///
+/// # Errors
+/// One does not exist, or is another client's.
+pub(crate) fn arguments(client: &Arc<Client>, lists: &[Vec<*mut Buffer>]) -> Result<Vec<Vec<Arc<Buffer>>>> {
+    let one = |(n, &pointer): (usize, &*mut Buffer)| {
+        let buffer = handles::get(pointer)?;
+        if Arc::ptr_eq(&buffer.client, client) {
+            return Ok(buffer);
+        }
+        Err(Failure::invalid(format!("argument {n} is another client's")))
+    };
+    lists.iter().map(|list| list.iter().enumerate().map(one).collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hlo::ElementType;
+
+    #[test]
+    fn rows_of_tiles() {
+        let whole = ArrayShape::new(ElementType::S16, &[4, 6]);
+        let tiling = Tiling { tiles: vec![2, 3], groups: vec![(0..6).collect()] };
+        let part = Placement::part(&Some(tiling.clone()), &whole);
+        assert_eq!(part.dims.as_slice(), [2, 2]);
+        let mut rows = Vec::new();
+        // The tile in the second row of tiles, third column: elements (2, 4), (2, 5), (3, 4), (3, 5).
+        for_each_row(&whole, &part, &tiling, 5, |whole, own| rows.push((whole, own)));
+        assert_eq!(rows, [(32..36, 0..4), (44..48, 4..8)]);
+        // All tiles together are the array, each byte once.
+        let mut seen = [0; 48];
+        for tile in 0..6 {
+            for_each_row(&whole, &part, &tiling, tile, |whole, _| {
+                seen[whole].iter_mut().for_each(|n| *n += 1)
+            });
+        }
+        assert!(seen.iter().all(|&n| n == 1));
+    }
+}

@@ -1,0 +1,300 @@
+//! How results lie that nobody says a sharding of: axes of the mesh follow values from arguments to results.
+//!
+//! One pass forward over the program, as far as a dimension of an operand is a dimension of the result. Where that ends, or two operands disagree, a dimension is whole: any choice is right, since
+//! the framework is told, and arrays are cut only when they are handed out.
+
+use hlo::attrs::{AxisRef, Mesh, NamedSharding, Sharding, ShardingKind};
+use hlo::{ArrayShape, AttrKey, ComputationId, InstrId, Instruction, Module, Opcode, Shape};
+use hlo_interp::device::sdy;
+use hlo_interp::device::tiling::Tiling;
+use rustc_hash::FxHashMap;
+
+use crate::sharding::{SHARDY, Tiles};
+
+/// Axes that cut each dimension of an array.
+type Axes = Vec<Vec<AxisRef>>;
+
+/// What is known of a value.
+#[derive(Clone, PartialEq, Debug)]
+enum Known {
+    Array(Axes),
+    Tuple(Vec<Known>),
+    Nothing,
+}
+
+/// Calls within calls are followed so far.
+const DEPTH_LIMIT: usize = 64;
+
+/// The tiles of each array of the result.
+pub(crate) fn results(module: &Module) -> Vec<Tiles> {
+    let mut walk = Walk { module, mesh: None };
+    let parameters: Vec<Known> = module
+        .computation(module.entry())
+        .parameters()
+        .iter()
+        .flatten()
+        .map(|&id| walk.annotated(module.instr(id)).unwrap_or(Known::Nothing))
+        .collect();
+    let root = walk.computation(module.entry(), &parameters, 0);
+    let Some(mesh) = walk.mesh else { return Vec::new() };
+    let shape = &module.instr(module.root(module.entry())).shape;
+    let mut tiles = Vec::new();
+    flatten(&root, shape, &mut |axes, array| tiles.push(tiling(&mesh, axes, array)));
+    tiles
+}
+
+/// The arrays of a value in order, with what is known of each.
+fn flatten(known: &Known, shape: &Shape, give: &mut impl FnMut(Option<&Axes>, &ArrayShape)) {
+    match (shape, known) {
+        (Shape::Array(array), Known::Array(axes)) => give(Some(axes), array),
+        (Shape::Array(array), Known::Tuple(_) | Known::Nothing) => give(None, array),
+        (Shape::Tuple(parts), Known::Tuple(all)) if all.len() == parts.len() => {
+            all.iter().zip(parts.iter()).for_each(|(k, s)| flatten(k, s, give));
+        }
+        (Shape::Tuple(parts), _) => parts.iter().for_each(|s| flatten(&Known::Nothing, s, give)),
+        (Shape::Token | Shape::Opaque | Shape::Buffer(_), _) => {}
+    }
+}
+
+fn tiling(mesh: &Mesh, axes: Option<&Axes>, array: &ArrayShape) -> Tiles {
+    let size = |axis: &AxisRef| match axis.sub_axis {
+        Some((_, size)) => size,
+        None => mesh.axes.iter().find(|(name, _)| *name == axis.name).map_or(1, |a| a.1),
+    };
+    let dims = axes?.iter().zip(&array.dims).map(|(axes, &extent)| {
+        let parts: i64 = axes.iter().map(size).product();
+        let even = parts > 0 && extent % parts == 0;
+        hlo::attrs::sharding::NamedDim {
+            axes: if even { axes.clone() } else { Vec::new() },
+            ..Default::default()
+        }
+    });
+    let named = NamedSharding {
+        mesh: mesh.clone(),
+        dims: Some(dims.collect()),
+        replicated: Vec::new(),
+        unreduced: Vec::new(),
+        unreduced_kind: None,
+        manual: Vec::new(),
+        metadata: Vec::new(),
+    };
+    Tiling::of_axes(&named, None, array.rank()).ok().flatten()
+}
+
+struct Walk<'m> {
+    module: &'m Module,
+    /// The one mesh of the program; what has another one is whole.
+    mesh: Option<Mesh>,
+}
+
+impl Walk<'_> {
+    fn named(&mut self, sharding: &NamedSharding, rank: usize) -> Known {
+        let mesh = self.mesh.get_or_insert_with(|| sharding.mesh.clone());
+        match &sharding.dims {
+            Some(dims) if *mesh == sharding.mesh && dims.len() == rank => {
+                Known::Array(dims.iter().map(|d| d.axes.clone()).collect())
+            }
+            Some(_) | None => Known::Nothing,
+        }
+    }
+
+    /// What an instruction says of itself.
+    fn annotated(&mut self, instr: &Instruction) -> Option<Known> {
+        let rank = instr.shape.as_array()?.rank();
+        if let Some(text) = instr.attrs.frontend_attributes().and_then(|a| a.get(SHARDY)) {
+            let sharding = sdy::sharding(self.module, text)?;
+            return Some(self.named(&sharding, rank));
+        }
+        match instr.attrs.sharding()? {
+            Sharding::Single(kind) => match &**kind {
+                ShardingKind::Named(named) => Some(self.named(named, rank)),
+                ShardingKind::Tile(_) => None,
+            },
+            Sharding::Tuple(_) => None,
+        }
+    }
+
+    fn computation(&mut self, id: ComputationId, arguments: &[Known], depth: usize) -> Known {
+        if depth > DEPTH_LIMIT {
+            return Known::Nothing;
+        }
+        let module = self.module;
+        let mut known: FxHashMap<InstrId, Known> = FxHashMap::default();
+        for (&parameter, argument) in module.computation(id).parameters().iter().flatten().zip(arguments) {
+            known.insert(parameter, argument.clone());
+        }
+        for id in module.instructions(id) {
+            let instr = module.instr(id);
+            if instr.opcode == Opcode::Parameter {
+                continue;
+            }
+            let operands: Vec<Known> =
+                instr.operands().iter().map(|o| known.get(o).cloned().unwrap_or(Known::Nothing)).collect();
+            let value = self.value(instr, &operands, depth);
+            known.insert(id, value);
+        }
+        known.remove(&module.root(id)).unwrap_or(Known::Nothing)
+    }
+
+    fn value(&mut self, instr: &Instruction, operands: &[Known], depth: usize) -> Known {
+        let first = || operands.first().cloned().unwrap_or(Known::Nothing);
+        match instr.opcode {
+            Opcode::Tuple => Known::Tuple(operands.to_vec()),
+            Opcode::GetTupleElement => {
+                let index = instr.attrs.int(AttrKey::Index).and_then(|n| usize::try_from(n).ok());
+                match (first(), index) {
+                    (Known::Tuple(mut parts), Some(n)) if n < parts.len() => parts.swap_remove(n),
+                    (Known::Tuple(_) | Known::Array(_) | Known::Nothing, _) => Known::Nothing,
+                }
+            }
+            Opcode::Call => match instr.attrs.computation(AttrKey::ToApply) {
+                Some(callee) => self.computation(callee, operands, depth + 1),
+                None => Known::Nothing,
+            },
+            // What a loop carries keeps its place.
+            Opcode::While | Opcode::OptBarrier => first(),
+            Opcode::CustomCall => self.custom_call(instr, operands),
+            Opcode::Parameter | Opcode::Constant => Known::Nothing,
+            _ => match instr.shape.as_array() {
+                Some(shape) => self.array(instr, shape, operands),
+                None => Known::Nothing,
+            },
+        }
+    }
+
+    fn custom_call(&mut self, instr: &Instruction, operands: &[Known]) -> Known {
+        let target = instr.attrs.str(AttrKey::CustomCallTarget).unwrap_or_default();
+        if target.ends_with("LocalToGlobalShape") {
+            let text = instr.attrs.frontend_attributes().and_then(|a| a.get("xla.sdy.out_shardings"));
+            let all = text.and_then(|t| sdy::shardings_of_values(self.module, t)).unwrap_or_default();
+            let one = |walk: &mut Self, n: usize, shape: &Shape| match (all.get(n), shape.as_array()) {
+                (Some(sharding), Some(array)) => walk.named(sharding, array.rank()),
+                _ => Known::Nothing,
+            };
+            return match &instr.shape {
+                Shape::Tuple(parts) => {
+                    Known::Tuple(parts.iter().enumerate().map(|(n, s)| one(self, n, s)).collect())
+                }
+                shape => one(self, 0, shape),
+            };
+        }
+        match target {
+            "Sharding" => self.annotated(instr).unwrap_or(Known::Nothing),
+            "annotate_device_placement" => operands.first().cloned().unwrap_or(Known::Nothing),
+            _ => Known::Nothing,
+        }
+    }
+
+    /// An array whose dimensions are dimensions of operands.
+    fn array(&self, instr: &Instruction, shape: &ArrayShape, operands: &[Known]) -> Known {
+        let of = |n: usize| match operands.get(n) {
+            Some(Known::Array(axes)) => Some(axes),
+            Some(Known::Tuple(_) | Known::Nothing) | None => None,
+        };
+        let dims_of = |n: usize| {
+            let operand = instr.operands().get(n)?;
+            self.module.instr(*operand).shape.as_array().map(|a| &a.dims)
+        };
+        let rank = shape.rank();
+        let mut axes: Axes = vec![Vec::new(); rank];
+        let listed = |key: AttrKey| instr.attrs.ints_or_empty(key).iter().map(|&d| d as usize);
+        match instr.opcode {
+            Opcode::Broadcast => {
+                if let Some(from) = of(0) {
+                    for (d, at) in listed(AttrKey::Dimensions).enumerate() {
+                        put(&mut axes, at, from.get(d));
+                    }
+                }
+            }
+            Opcode::Transpose => {
+                if let Some(from) = of(0) {
+                    for (at, d) in listed(AttrKey::Dimensions).enumerate() {
+                        put(&mut axes, at, from.get(d));
+                    }
+                }
+            }
+            Opcode::Reduce => {
+                if let Some(from) = of(0) {
+                    let reduced: Vec<usize> = listed(AttrKey::Dimensions).collect();
+                    let kept = (0..from.len()).filter(|d| !reduced.contains(d));
+                    kept.enumerate().for_each(|(at, d)| put(&mut axes, at, from.get(d)));
+                }
+            }
+            Opcode::Dot => {
+                let sides = [
+                    (AttrKey::LhsBatchDims, AttrKey::LhsContractingDims),
+                    (AttrKey::RhsBatchDims, AttrKey::RhsContractingDims),
+                ];
+                let batch = listed(AttrKey::LhsBatchDims).count();
+                let mut at = batch;
+                for (n, (batch_key, contracting)) in sides.into_iter().enumerate() {
+                    let gone: Vec<usize> = listed(batch_key).chain(listed(contracting)).collect();
+                    for (to, d) in listed(batch_key).enumerate() {
+                        put(&mut axes, to, of(n).and_then(|from| from.get(d)));
+                    }
+                    let count = dims_of(n).map_or(0, |dims| dims.len());
+                    for d in (0..count).filter(|d| !gone.contains(d)) {
+                        put(&mut axes, at, of(n).and_then(|from| from.get(d)));
+                        at += 1;
+                    }
+                }
+            }
+            Opcode::Reshape => {
+                // Dimensions that stay, where those before multiply to the same.
+                if let (Some(from), Some(dims)) = (of(0), dims_of(0)) {
+                    let (mut before, mut d) = (1_i64, 0);
+                    for at in 0..rank {
+                        let to: i64 = shape.dims[..at].iter().product();
+                        while d < dims.len() && (before < to || (dims[d] == 1 && shape.dims[at] != 1)) {
+                            before *= dims[d];
+                            d += 1;
+                        }
+                        if d < dims.len() && before == to && dims[d] == shape.dims[at] {
+                            put(&mut axes, at, from.get(d));
+                        }
+                    }
+                }
+            }
+            _ => {
+                // Elementwise, or a part of an array: dimensions that have the size of the operand's.
+                for n in 0..instr.operands().len() {
+                    let (Some(from), Some(dims)) = (of(n), dims_of(n)) else { continue };
+                    if dims.len() != rank || !keeps_dimensions(instr) {
+                        continue;
+                    }
+                    for at in (0..rank).filter(|&at| dims[at] == shape.dims[at]) {
+                        put(&mut axes, at, from.get(at));
+                    }
+                }
+            }
+        }
+        if axes.iter().all(Vec::is_empty) { Known::Nothing } else { Known::Array(axes) }
+    }
+}
+
+/// Gives a dimension axes, if it has none and no other dimension has them.
+fn put(axes: &mut Axes, at: usize, new: Option<&Vec<AxisRef>>) {
+    let Some(new) = new else { return };
+    let taken = axes.iter().flatten().any(|a| new.iter().any(|n| n.name == a.name));
+    if let Some(slot) = axes.get_mut(at).filter(|slot| slot.is_empty() && !taken) {
+        slot.clone_from(new);
+    }
+}
+
+/// Whether a dimension of the result is the same dimension of the operands, as far as sizes are the same.
+fn keeps_dimensions(instr: &Instruction) -> bool {
+    instr.opcode.is_elementwise()
+        || matches!(
+            instr.opcode,
+            Opcode::Copy
+                | Opcode::Slice
+                | Opcode::DynamicSlice
+                | Opcode::DynamicUpdateSlice
+                | Opcode::Pad
+                | Opcode::Concatenate
+                | Opcode::Reverse
+                | Opcode::ReduceWindow
+                | Opcode::ReducePrecision
+                | Opcode::BitcastConvert
+        )
+}

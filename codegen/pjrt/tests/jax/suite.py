@@ -1,0 +1,187 @@
+"""JAX's own tests on the plugin, and on XLA:CPU as a PJRT plugin, file by file: the table of docs/jax-tests.md.
+
+Usage:
+  python suite.py run CHECKOUT OUT.json --on hlo [--file lax_test ...] [--cases 1] [--devices 1] [--timeout 600]
+  python suite.py run CHECKOUT OUT.json --on xla=PLUGIN.so ...
+  python suite.py table OURS.json XLA.json > ../../../../docs/jax-tests.md
+
+CHECKOUT is one of jax-ml/jax at the tag of the JAX that is installed. `run` goes on where an earlier one ended: files that OUT.json has are not run again, unless they are named. A test that takes the process with it
+is counted as crashed, and the rest of its file is run (needs pytest, pytest-xdist, pytest-timeout, absl-py, hypothesis).
+"""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as xml
+
+# In the order in which they say most. Files for other hardware and for several processes are not here.
+FILES = """
+lax_test lax_numpy_test lax_numpy_operators_test lax_numpy_reducers_test lax_numpy_indexing_test lax_numpy_einsum_test lax_numpy_ufuncs_test lax_numpy_vectorize_test lax_numpy_setops_test
+lax_control_flow_test lax_autodiff_test lax_vmap_test lax_vmap_op_test lax_scipy_test lax_scipy_special_functions_test nn_test api_test core_test jax_jit_test dtypes_test
+linalg_test svd_test eigh_test qdwh_test fft_test scipy_fft_test scipy_signal_test scipy_stats_test scipy_interpolate_test scipy_ndimage_test scipy_optimize_test scipy_spatial_test
+random_test random_lax_test random_impl_test stateful_rng_test python_callback_test debugging_primitives_test jaxpr_effects_test checkify_test debug_nans_test ffi_test custom_api_test
+custom_linear_solve_test custom_root_test image_test ode_test polynomial_test optimizers_test stax_test sparse_test sparse_bcoo_bcsr_test sparsify_test lobpcg_test state_test mutable_array_test
+aot_test export_test compilation_cache_test layout_test memories_test array_test array_interoperability_test device_test multi_device_test pjit_test pmap_test shard_map_test shard_alike_test
+ann_test batching_test unary_ops_accuracy_test x64_context_test name_stack_test metadata_test error_check_test errors_test extend_test hijax_test jet_test xla_interpreter_test buffer_callback_test
+""".split()
+
+
+def environment(args):
+    env = dict(os.environ)
+    name, _, library = args.on.partition("=")
+    env["JAX_PLATFORMS"] = f"{name},cpu"
+    if env.get("PYTHONPATH"):
+        env["PYTHONPATH"] = os.pathsep.join(os.path.abspath(p) for p in env["PYTHONPATH"].split(os.pathsep))
+    if library:
+        env["PJRT_NAMES_AND_LIBRARY_PATHS"] = f"{name}:{library}"
+    env["JAX_NUM_GENERATED_CASES"] = str(args.cases)
+    env["JAX_SKIP_SLOW_TESTS"] = "1"
+    env.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if args.devices > 1:
+        env["HLO_NUM_DEVICES"] = str(args.devices)
+        env["XLA_FLAGS"] = f"{env.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={args.devices}".strip()
+    return env
+
+
+def first_words(text):
+    """What an error says, without the numbers and names that differ from test to test."""
+    for line in text.splitlines():
+        line = line.strip()
+        if re.match(r"^E?\s*[\w.]*(Error|Exception|Failure|Failed|Warning|Timeout)\b.*", line):
+            return line.removeprefix("E").strip()[:300]
+    return (text.strip().splitlines() or [""])[0].strip()[:300]
+
+
+def run_file(args, file):
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        report = pathlib.Path(folder) / "report.xml"
+        command = [
+            sys.executable, "-m", "pytest", f"tests/{file}.py", "-q", "-n", "1", "--max-worker-restart", "200", "-p", "no:cacheprovider", f"--junitxml={report}",
+            f"--timeout={args.test_timeout}", "--tb=short", "-W", "ignore",
+        ]
+        try:
+            done = subprocess.run(command, cwd=args.checkout, env=environment(args), capture_output=True, text=True, timeout=args.timeout, check=False)
+            ended = "" if done.returncode in (0, 1) else f"exit code {done.returncode}"
+        except subprocess.TimeoutExpired:
+            return {"ended": f"not within {args.timeout} s", "passed": 0, "skipped": 0, "failed": {}, "seconds": round(time.monotonic() - start)}
+        counts = {"ended": ended, "passed": 0, "skipped": 0, "failed": {}}
+        if report.exists():
+            for case in xml.parse(report).getroot().iter("testcase"):
+                problems = [*case.iter("failure"), *case.iter("error")]
+                name = f"{case.get('classname', '').rsplit('.', 1)[-1]}.{case.get('name')}"
+                if problems:
+                    message = problems[0].get("message", "")
+                    text = message if "crashed while" in message else f"{message}\n{problems[0].text or ''}"
+                    counts["failed"][name] = first_words(message) if "Error" in message or "crashed" in message else first_words(text)
+                elif case.find("skipped") is not None:
+                    counts["skipped"] += 1
+                else:
+                    counts["passed"] += 1
+        elif not ended:
+            counts["ended"] = "no report"
+        counts["seconds"] = round(time.monotonic() - start)
+        return counts
+
+
+def run(args):
+    out = pathlib.Path(args.out)
+    known = json.loads(out.read_text()) if out.exists() else {"files": {}}
+    versions = "import jax, jaxlib; print(jax.__version__, jaxlib.__version__)"
+    known["versions"] = subprocess.run([sys.executable, "-c", versions], capture_output=True, text=True, check=True).stdout.split()
+    known |= {"on": args.on.partition("=")[0], "cases": args.cases}
+    for file in args.file or [f for f in FILES if f not in known["files"]]:
+        if not (pathlib.Path(args.checkout) / "tests" / f"{file}.py").exists():
+            continue
+        counts = run_file(args, file)
+        counts["devices"] = args.devices
+        known["files"][file] = counts
+        out.write_text(json.dumps(known, indent=1))
+        print(f"{file}: {counts['passed']} passed, {len(counts['failed'])} failed, {counts['skipped']} skipped {counts['ended']} ({counts['seconds']} s)", flush=True)
+
+
+# Why a test fails: the first that matches what it says, or its name. Each is a class of the table.
+CLASSES = [
+    (r"crashed while|worker .* crashed", "the process ended"),
+    (r"Timeout|timed out", "longer than a test may take"),
+    (r"ordered effects|tokens", "ordered effects"),
+    (r"layout|Layout", "layouts other than row-major are absent"),
+    (r"memory_kind|memory kind|pinned_host|MemorySpace|memories", "memories are one memory"),
+    (r"profiler|Profiler", "the profiler is absent"),
+    (r"custom.call|Custom call|custom_call|NOT_FOUND", "a custom call that nobody implements"),
+    (r"UNIMPLEMENTED|Unimplemented|is not supported", "refused by name"),
+    (r"Not equal to tolerance|Mismatched elements|not almost equal|not close", "another value"),
+    (r"RESOURCE_EXHAUSTED", "limits on memory"),
+    (r"AssertionError", "an assertion of the test about XLA"),
+]
+
+
+def class_of(name, text):
+    return next((reason for pattern, reason in CLASSES if re.search(pattern, text) or re.search(pattern, name)), "other")
+
+
+def table(args):
+    ours, theirs = (json.loads(pathlib.Path(path).read_text()) for path in (args.ours, args.theirs))
+    say = lambda c: f"{c['passed']} / {len(c['failed'])} / {c['skipped']}" + (f" ({c['ended']})" if c["ended"] else "") if c else "not run"
+    print("# JAX's tests\n")
+    print(
+        f"Tests of jax {ours['versions'][0]}, `JAX_NUM_GENERATED_CASES={ours['cases']}`, without the slow ones, run by `codegen/pjrt/tests/jax/suite.py`: on this plugin, and on XLA:CPU as a PJRT plugin through the same C API, which is the bar."
+        " What is counted: passed / failed / skipped.\n"
+    )
+    print("| file | devices | this plugin | XLA:CPU | fail here alone |")
+    print("|---|---|---|---|---|")
+    total = collections.Counter()
+    alone_by_class = collections.defaultdict(list)
+    for file in [f for f in FILES if f in ours["files"]]:
+        own, other = ours["files"][file], theirs["files"].get(file)
+        alone = {n: t for n, t in own["failed"].items() if other is None or n not in other["failed"]}
+        for name, text in alone.items():
+            alone_by_class[class_of(name, text)].append((file, name, text))
+        total.update(passed=own["passed"], failed=len(own["failed"]), skipped=own["skipped"], alone=len(alone) if other else 0)
+        if other:
+            total.update(x_passed=other["passed"], x_failed=len(other["failed"]), x_skipped=other["skipped"])
+        print(f"| {file} | {own['devices']} | {say(own)} | {say(other)} | {len(alone) if other else ''} |")
+    rate = lambda passed, failed: f"{100 * passed / max(passed + failed, 1):.2f}%"
+    print(
+        f"| **all** | | {total['passed']} / {total['failed']} / {total['skipped']} ({rate(total['passed'], total['failed'])}) | {total['x_passed']} / {total['x_failed']} / {total['x_skipped']}"
+        f" ({rate(total['x_passed'], total['x_failed'])}) | {total['alone']} |\n"
+    )
+    print("## Why tests fail here that pass on XLA:CPU\n")
+    print("| class | tests | such as |")
+    print("|---|---|---|")
+    for reason, tests in sorted(alone_by_class.items(), key=lambda item: -len(item[1])):
+        file, name, text = tests[0]
+        shown = re.sub(r"\s+", " ", text).replace("|", "\\|")[:140]
+        print(f"| {reason} | {len(tests)} | `{file}` {name.split('.')[-1][:60]}: {shown} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    of_run = commands.add_parser("run")
+    of_run.add_argument("checkout")
+    of_run.add_argument("out")
+    of_run.add_argument("--on", default="hlo")
+    of_run.add_argument("--file", action="append")
+    of_run.add_argument("--cases", type=int, default=1)
+    of_run.add_argument("--devices", type=int, default=1)
+    of_run.add_argument("--timeout", type=int, default=900)
+    of_run.add_argument("--test-timeout", type=int, default=120)
+    of_run.set_defaults(call=run)
+    of_table = commands.add_parser("table")
+    of_table.add_argument("ours")
+    of_table.add_argument("theirs")
+    of_table.set_defaults(call=table)
+    args = parser.parse_args()
+    args.call(args)
+
+
+if __name__ == "__main__":
+    main()
