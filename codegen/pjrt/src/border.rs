@@ -84,22 +84,13 @@ pub(crate) fn pointed<A: Struct>(from: *const A) -> Result<A> {
     unsafe { read_struct(from.cast()) }.map(|read| read.0)
 }
 
-/// The same of a field that may be null.
-pub(crate) fn optional<A: Struct>(from: *const A) -> Result<Option<A>> {
-    if from.is_null() { Ok(None) } else { pointed(from).map(Some) }
-}
-
-/// The same of a struct that callers of the C API do not say the size of: 0 stands for all of it.
+/// The same of a field that may be null, of a struct whose fields have been the same in every version, and whose size callers leave as their memory had it.
 pub(crate) fn optional_without_size<A: Struct>(from: *const A) -> Result<Option<A>> {
     if from.is_null() {
         return Ok(None);
     }
-    // SAFETY: every struct of the API begins with its size.
-    if unsafe { from.cast::<usize>().read_unaligned() } == 0 {
-        // SAFETY: the module's contract: what is not null is such a struct, whose fields have been the same in every version.
-        return Ok(Some(unsafe { from.read_unaligned() }));
-    }
-    optional(from)
+    // SAFETY: the module's contract: what is not null is such a struct, whose fields have been the same in every version.
+    Ok(Some(unsafe { from.read_unaligned() }))
 }
 
 /// Writes the fields of a struct that a field points at.

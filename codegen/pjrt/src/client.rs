@@ -1,12 +1,13 @@
 //! Clients, and the plugin as a whole.
 //!
-//! A client is made with options of its caller, or of the environment: `HLO_MODE` (`compile` or `interpret`), `HLO_PLATFORM_NAME`, `HLO_CUSTOM_CALLS`, `HLO_THREADS`, `HLO_NUM_DEVICES` and `HLO_LOG`, which are the
-//! options `mode`, `platform_name`, `custom_calls`, `threads`, `num_devices` and `log`.
+//! A client is made with options of its caller, or of the environment: `HLO_MODE` (`compile`, `interpret` or `check`), `HLO_PLATFORM_NAME`, `HLO_CUSTOM_CALLS`, `HLO_THREADS`, `HLO_NUM_DEVICES` and `HLO_LOG`, which are the
+//! options `mode`, `platform_name`, `custom_calls`, `threads`, `num_devices` and `log`; and in check mode of `HLO_CHECK`, `HLO_CHECK_ACTION`, `HLO_CHECK_SAVE` and `HLO_CHECK_LOG` (`check`, `check_action`, ...).
 
 use std::env;
 use std::sync::{Arc, OnceLock};
 
 use hlo_client::ClientOptions;
+use hlo_client::custom_call::CustomCalls;
 use hlo_interp::device::MAX_DEVICES;
 use hlo_mlir::bytecode::Version;
 
@@ -18,6 +19,7 @@ use crate::api::structs::{
     PJRT_Plugin_Attributes_Args, PJRT_Plugin_Initialize_Args,
 };
 use crate::border;
+use crate::check;
 use crate::device::{Device, DeviceDescription};
 use crate::error::{Code, Failure, Result};
 use crate::ffi;
@@ -36,8 +38,12 @@ pub struct Client {
     pub engine: hlo_client::Client,
     /// Whether programs are interpreted.
     pub interprets: bool,
+    /// What runs whole programs that the compiler does not support.
+    pub interpreter: hlo_client::Client,
     /// Whether it says on the standard error what it does.
     pub logs: bool,
+    /// How executions are checked, if they are.
+    pub checks: Option<check::Settings>,
     platform_name: String,
     platform_version: String,
     descriptions: Box<[Handle<DeviceDescription>]>,
@@ -57,6 +63,10 @@ struct Options {
     threads: usize,
     num_devices: Option<usize>,
     log: bool,
+    check: Option<String>,
+    check_action: Option<String>,
+    check_save: Option<String>,
+    check_log: Option<String>,
 }
 
 impl Options {
@@ -77,6 +87,10 @@ impl Options {
             threads,
             num_devices: number("HLO_NUM_DEVICES")?,
             log: text("HLO_LOG").is_some_and(|value| value != "0"),
+            check: text("HLO_CHECK"),
+            check_action: text("HLO_CHECK_ACTION"),
+            check_save: text("HLO_CHECK_SAVE"),
+            check_log: text("HLO_CHECK_LOG"),
         })
     }
 
@@ -89,15 +103,48 @@ impl Options {
             ("num_devices", Value::Int(n)) if (1..=i64::from(MAX_DEVICES)).contains(n) => {
                 self.num_devices = Some(*n as usize);
             }
+            ("check", Value::Text(text)) => self.check = Some(text.clone()),
+            ("check", Value::Int(n)) => self.check = Some(n.to_string()),
+            ("check_action", Value::Text(text)) => self.check_action = Some(text.clone()),
+            ("check_save", Value::Text(text)) => self.check_save = Some(text.clone()),
+            ("check_log", Value::Text(text)) => self.check_log = Some(text.clone()),
             ("log", Value::Bool(log)) => self.log = *log,
             ("log", Value::Int(log)) => self.log = *log != 0,
-            ("mode" | "platform_name" | "custom_calls" | "threads" | "num_devices" | "log", other) => {
+            (
+                "mode" | "platform_name" | "custom_calls" | "threads" | "num_devices" | "log" | "check"
+                | "check_action" | "check_save" | "check_log",
+                other,
+            ) => {
                 return Err(Failure::invalid(format!("the client option `{name}` cannot be {other:?}")));
             }
             // Callers pass options that are for other plugins too.
             (_others, _) => {}
         }
         Ok(())
+    }
+}
+
+impl Options {
+    /// How executions are checked.
+    fn checks(&self) -> Result<check::Settings> {
+        if !check::IS_THERE {
+            return Err(Failure::unimplemented("this build of the plugin has no check mode"));
+        }
+        let wrong = |name: &str, value: &str, can: &str| {
+            Failure::invalid(format!("{name} is `{value}`; it can be {can}"))
+        };
+        let sample = self.check.as_deref().unwrap_or("1");
+        let every = check::sample(sample).ok_or_else(|| wrong("HLO_CHECK", sample, "`1`, `1/N` or `0`"))?;
+        let action = match self.check_action.as_deref() {
+            None | Some("raise") => check::Action::Raise,
+            Some("log") => check::Action::Log,
+            Some(other) => return Err(wrong("HLO_CHECK_ACTION", other, "`raise` or `log`")),
+        };
+        let save = self.check_save.as_deref().unwrap_or(".");
+        let save = (save != "none").then(|| save.into());
+        // pytest says which test runs.
+        let test = || env::var("PYTEST_CURRENT_TEST").ok();
+        Ok(check::Settings { every, action, save, log: self.check_log.as_ref().map(Into::into), test })
     }
 }
 
@@ -117,17 +164,24 @@ impl Client {
         if count == 0 || count > MAX_DEVICES as usize {
             return Err(Failure::invalid(format!("{count} devices; there can be 1 to {MAX_DEVICES}")));
         }
+        let of_interpreter =
+            ClientOptions { custom_calls: CustomCalls::clone(&custom_calls), ..ClientOptions::default() };
+        let interpreter = hlo_client::Client::interpreter(of_interpreter)?;
         let of_engine = ClientOptions {
             threads: options.threads,
             custom_calls,
             keep_artifacts: true,
             ..ClientOptions::default()
         };
+        let checks = match options.mode.as_deref() {
+            Some("check") => Some(options.checks()?),
+            Some(_) | None => None,
+        };
         let (engine, interprets) = match options.mode.as_deref() {
-            None | Some("compile") => (hlo_client::Client::cpu(of_engine)?, false),
+            None | Some("compile" | "check") => (hlo_client::Client::cpu(of_engine)?, false),
             Some("interpret") => (hlo_client::Client::interpreter(of_engine)?, true),
             Some(other) => {
-                let message = format!("the mode is `{other}`; it can be `compile` or `interpret`");
+                let message = format!("the mode is `{other}`; it can be `compile`, `interpret` or `check`");
                 return Err(Failure::invalid(message));
             }
         };
@@ -157,9 +211,11 @@ impl Client {
         Ok(Self {
             engine,
             interprets,
+            interpreter,
             platform_name,
             platform_version,
             logs: options.log,
+            checks,
             descriptions: descriptions.into(),
             devices: devices.into(),
             memories: memories.into(),

@@ -25,6 +25,7 @@ use crate::api::structs::{
 };
 use crate::border;
 use crate::buffer::array_bytes;
+use crate::check::Checks;
 use crate::client::Client;
 use crate::cost::Cost;
 use crate::error::{Code, Failure, Result};
@@ -53,8 +54,12 @@ pub struct Program {
     pub tokens_in: Box<[bool]>,
     /// The same of what they get.
     pub tokens_out: Box<[bool]>,
+    /// Judges executions, if the client wants it.
+    pub checks: Option<Checks>,
+    is_interpreted: bool,
     logical: LogicalIds,
-    source: VerifiedModule,
+    /// What was given.
+    pub source: VerifiedModule,
     options: Box<[u8]>,
     fingerprint: String,
     output_types: Box<[u32]>,
@@ -164,10 +169,11 @@ impl Program {
     fn new(
         client: Arc<Client>,
         source: VerifiedModule,
-        executable: hlo_client::Executable,
+        compiled: Compiled,
         placement: Placement,
         options: &[u8],
     ) -> Self {
+        let Compiled { executable, interpreted } = compiled;
         let header = &source.module().header;
         let leaves = leaves(executable.parameters());
         let tokens_in: Box<[bool]> = leaves.iter().map(|leaf| leaf.is_token).collect();
@@ -198,6 +204,8 @@ impl Program {
             tokens_out,
             cost: OnceLock::new(),
             proto: OnceLock::new(),
+            checks: client.checks.clone().and_then(|settings| Checks::new(settings, &source)),
+            is_interpreted: client.interprets || interpreted.is_some(),
             logical,
             placement,
             client,
@@ -210,7 +218,7 @@ impl Program {
         let write = || {
             let mut proto = program::write(self.source.module())?;
             if self.placement.runs != Runs::Alone {
-                self.placement.shardings.write(&mut proto);
+                self.placement.shardings.write(&mut proto, &self.tokens_in, &self.tokens_out);
             }
             Ok(proto)
         };
@@ -249,12 +257,36 @@ pub(crate) fn compile(args: &mut PJRT_Client_Compile_Args) -> Result<()> {
     let read = program::read(&format, code)?;
     let placement = Placement::new(&client, &asked, &read.module, read.shardings)?;
     let source = VerifiedModule::new(read.module)?;
-    let executable = client.engine.compile(&source, &engine_options())?;
+    let compiled = compiled(&client, &source)?;
     if client.logs {
-        log::line(&format!("compiled {}: {}", executable.name(), placement.describe()));
+        let how = compiled.interpreted.as_ref().map_or("compiled".to_owned(), |why| format!("interpreted ({why})"));
+        log::line(&format!("{} {how}: {}", compiled.executable.name(), placement.describe()));
     }
-    args.executable = LoadedExecutable::give(Program::new(client, source, executable, placement, options));
+    args.executable = LoadedExecutable::give(Program::new(client, source, compiled, placement, options));
     Ok(())
+}
+
+/// What executes a program.
+struct Compiled {
+    executable: hlo_client::Executable,
+    /// Why it is interpreted as a whole.
+    interpreted: Option<String>,
+}
+
+/// Compiles a program; as a whole it is interpreted if the compiler does not support how it is built.
+fn compiled(client: &Client, source: &VerifiedModule) -> Result<Compiled> {
+    let refused = match client.engine.compile(source, &engine_options()) {
+        Ok(executable) => return Ok(Compiled { executable, interpreted: None }),
+        Err(error) => error,
+    };
+    if refused.code() != hlo_client::Code::Unimplemented || client.interprets {
+        return Err(refused.into());
+    }
+    // Who knows it no better is not heard.
+    match client.interpreter.compile(source, &engine_options()) {
+        Ok(executable) => Ok(Compiled { executable, interpreted: Some(refused.to_string()) }),
+        Err(_) => Err(refused.into()),
+    }
 }
 
 /// What a program is kept as: this, then for options, program and machine code their length in 8 bytes and themselves. Without machine code (of the interpreter) it is compiled when it is loaded.
@@ -263,7 +295,7 @@ const MAGIC: &[u8; 8] = b"HLOPJRT\x01";
 pub(crate) fn serialize(args: &mut PJRT_Executable_Serialize_Args) -> Result<()> {
     let program = &handles::get(args.executable)?.0;
     let client = &program.client;
-    let code = match client.interprets {
+    let code = match program.is_interpreted {
         true => Vec::new(),
         false => client.engine.compile_artifact(&program.source, &engine_options())?,
     };
@@ -312,10 +344,11 @@ pub(crate) fn deserialize_and_load(args: &mut PJRT_Executable_DeserializeAndLoad
     let read = program::read("hlo", module)?;
     let placement = Placement::new(&client, &asked, &read.module, read.shardings)?;
     let source = VerifiedModule::new(read.module)?;
-    let executable = match (code.is_empty(), client.interprets) {
-        (false, false) => client.engine.load(code)?,
-        (true, _) | (_, true) => client.engine.compile(&source, &engine_options())?,
+    let compiled = match (code.is_empty(), client.interprets) {
+        (false, false) => Compiled { executable: client.engine.load(code)?, interpreted: None },
+        (true, _) | (_, true) => compiled(&client, &source)?,
     };
+    let executable = &compiled.executable;
     let expected = source.module().program_shape(source.module().entry());
     let agrees = expected.is_some_and(|shape| {
         shape.result.without_layout() == executable.result().without_layout()
@@ -331,7 +364,7 @@ pub(crate) fn deserialize_and_load(args: &mut PJRT_Executable_DeserializeAndLoad
             "program and machine code of the executable do not belong together",
         ));
     }
-    let program = Program::new(client, source, executable, placement, options);
+    let program = Program::new(client, source, compiled, placement, options);
     args.loaded_executable = LoadedExecutable::give(program);
     Ok(())
 }

@@ -4,8 +4,10 @@
 
 use std::sync::Arc;
 
+use hlo::ArrayLiteral;
 use hlo_client::ExecuteOptions;
 use hlo_client::custom_call::UserData;
+use hlo_interp::Devices;
 use smallvec::SmallVec;
 
 use crate::api::structs::{
@@ -13,6 +15,7 @@ use crate::api::structs::{
 };
 use crate::border;
 use crate::buffer::Buffer;
+use crate::check::{Checks, Execution};
 use crate::error::{Failure, Result};
 use crate::event::Event;
 use crate::executable::{Program, token_shape};
@@ -108,7 +111,12 @@ fn execute_alone(
     }
     let arrays: SmallVec<[&hlo_client::Buffer; 8]> = arguments.iter().map(|a| &a.array).collect();
     let options = ExecuteOptions { donate, ..options };
+    let checked = begin_check(program, || Ok(vec![literals(&arrays)?]))?;
     let results = program.executable.execute_with(&arrays, &options)?;
+    if let Some((checks, arguments)) = checked {
+        let results = vec![literals(&results.iter().collect::<Vec<_>>())?];
+        checks.judge(&execution(program, Devices::ONE, arguments, results))?;
+    }
     let list = border::elements(args.output_lists, 1, "the list of result lists")?[0];
     let give = |array| Buffer::new(array, Arc::clone(&memory), Arc::clone(&program.client)).give();
     let mut results = results.into_iter();
@@ -120,6 +128,31 @@ fn execute_alone(
         }
     }
     border::write(list, &given, "the results")
+}
+
+/// The checks of an execution that is to be judged, with its arguments as they were before it.
+fn begin_check<'p>(
+    program: &'p Program,
+    arguments: impl FnOnce() -> Result<Vec<Vec<ArrayLiteral>>>,
+) -> Result<Option<(&'p Checks, Vec<Vec<ArrayLiteral>>)>> {
+    match &program.checks {
+        Some(checks) if checks.begin(program.executable.name()) => Ok(Some((checks, arguments()?))),
+        Some(_) | None => Ok(None),
+    }
+}
+
+/// Copies of arrays: a donated one is overwritten.
+fn literals(arrays: &[&hlo_client::Buffer]) -> Result<Vec<ArrayLiteral>> {
+    arrays.iter().map(|array| Ok(array.to_literal()?)).collect()
+}
+
+fn execution(
+    program: &Program,
+    devices: Devices,
+    arguments: Vec<Vec<ArrayLiteral>>,
+    results: Vec<Vec<ArrayLiteral>>,
+) -> Execution<'_> {
+    Execution { source: &program.source, engine: &program.client.engine, devices, arguments, results }
 }
 
 /// On all devices of the program, each of which hands in its part of the arguments.
@@ -142,7 +175,17 @@ fn execute_on_devices(
     let lists: Vec<Vec<*mut Buffer>> = lists.into_iter().map(arrays).collect::<Result<_>>()?;
     let arguments = placement::arguments(&program.client, &lists)?;
     let Program { client, placement, executable, .. } = program;
-    let results = placement::execute(client, placement, executable, &arguments, options)?;
+    let mut check = |devices: Devices, given: &[Vec<hlo_client::Buffer>]| {
+        let all = |arrays: &Vec<hlo_client::Buffer>| literals(&arrays.iter().collect::<Vec<_>>());
+        let begun = begin_check(program, || given.iter().map(all).collect())?;
+        Ok(begun.map(|(checks, arguments)| {
+            move |made: &[Vec<hlo_client::Buffer>]| {
+                let results = made.iter().map(all).collect::<Result<_>>()?;
+                checks.judge(&execution(program, devices, arguments, results))
+            }
+        }))
+    };
+    let results = placement::execute(client, placement, executable, &arguments, options, &mut check)?;
     // What was given away is gone, whoever used its bytes.
     for &n in donate {
         for donated in arguments.iter().filter_map(|list| list.get(n)) {

@@ -11,6 +11,7 @@
 //! | [`buffer`], [`transfer`], [`strides`] | arrays, from the host and to it |
 //! | [`options`], [`program`], [`executable`], [`execute`], [`cost`] | compiling and executing |
 //! | [`placement`], [`sharding`], `propagate` | several devices: who runs what, and who has which part of an array |
+//! | [`check`] | executions judged by the reference |
 //! | [`ffi`] | handlers of XLA's FFI |
 //! | [`values`], [`serialized`], [`wire`] | attributes and bytes that callers read; messages taken apart |
 //!
@@ -22,6 +23,11 @@
 pub mod api;
 mod border;
 pub mod buffer;
+#[cfg(feature = "check")]
+pub mod check;
+#[cfg(not(feature = "check"))]
+#[path = "unchecked.rs"]
+pub mod check;
 pub mod client;
 pub mod cost;
 pub mod device;

@@ -28,6 +28,10 @@ mod field {
     pub(super) const PARAMETER_IS_TUPLED_ARGUMENTS: u64 = 2;
     /// `CompileOptionsProto.executable_build_options`.
     pub(super) const BUILD_OPTIONS: u64 = 3;
+    /// `CompileOptionsProto.env_option_overrides`.
+    pub(super) const OVERRIDES: u64 = 7;
+    /// The key of an entry of a map.
+    pub(super) const KEY: u64 = 1;
     /// `ExecutableBuildOptionsProto.device_ordinal`.
     pub(super) const DEVICE_ORDINAL: u64 = 1;
     /// `ExecutableBuildOptionsProto.num_replicas`.
@@ -89,8 +93,10 @@ impl CompileOptions {
         let mut options = Self::default();
         let mut all = Fields::new(bytes);
         while let Some((number, value)) = all.field()? {
-            if number == field::BUILD_OPTIONS {
-                options.read_build_options(message(value, "build options")?)?;
+            match number {
+                field::BUILD_OPTIONS => options.read_build_options(message(value, "build options")?)?,
+                field::OVERRIDES => check_override(message(value, "compiler option")?)?,
+                _others => {}
             }
         }
         options.check()?;
@@ -150,6 +156,19 @@ impl CompileOptions {
         }
         Ok(())
     }
+}
+
+/// Refuses a compiler option that is nobody's. Those of XLA are what its own back ends are told, and change nothing here.
+fn check_override(mut entry: Fields<'_>) -> Result<()> {
+    while let Some((key, value)) = entry.field()? {
+        if let (field::KEY, Value::Bytes(name)) = (key, value)
+            && !name.starts_with(b"xla_")
+        {
+            let name = String::from_utf8_lossy(name);
+            return Err(Failure::invalid(format!("No such compile option: '{name}'")));
+        }
+    }
+    Ok(())
 }
 
 /// Numbers one after another: packed, or a field each.
@@ -237,6 +256,19 @@ mod tests {
             let _ = CompileOptions::read(&OF_JAX[..n]);
         }
         assert!(CompileOptions::read(&OF_JAX).is_err());
+    }
+
+    #[test]
+    fn compiler_options_of_nobody_are_refused() {
+        let options = |name: &str| {
+            let (mut entry, mut options) = (Vec::new(), Vec::new());
+            put(&mut entry, field::KEY, name.as_bytes());
+            put(&mut options, field::OVERRIDES, &entry);
+            CompileOptions::read(&options)
+        };
+        assert!(options("xla_embed_ir_in_executable").is_ok());
+        let error = options("invalid_key").unwrap_err();
+        assert!(error.message.contains("No such compile option: 'invalid_key'"), "{}", error.message);
     }
 
     #[test]

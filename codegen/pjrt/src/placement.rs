@@ -137,16 +137,17 @@ impl Placement {
     }
 }
 
-/// Executes a program on several devices: arguments and results by device.
+/// Executes a program on several devices: arguments and results by device. `check` is shown the whole arguments of each run before it, and its results by what it gives back.
 ///
 /// # Errors
-/// Arguments that are not the parts of the program's arrays, and whatever ends the execution.
-pub fn execute(
+/// Arguments that are not the parts of the program's arrays, and whatever ends the execution, or its check.
+pub fn execute<Judge: FnOnce(&[Vec<hlo_client::Buffer>]) -> Result<()>>(
     client: &Arc<Client>,
     placement: &Placement,
     executable: &hlo_client::Executable,
     arguments: &[Vec<Arc<Buffer>>],
     options: &ExecuteOptions,
+    check: &mut dyn FnMut(Devices, &[Vec<hlo_client::Buffer>]) -> Result<Option<Judge>>,
 ) -> Result<Vec<Vec<Buffer>>> {
     let gather = Gather { client, placement, executable, arguments };
     let Placement { devices, memories, shardings, .. } = placement;
@@ -156,9 +157,13 @@ pub fn execute(
         Runs::Alone | Runs::Once => {
             let mut results = Vec::with_capacity(count as usize);
             for replica in 0..replicas {
-                let whole = gather.seen_by(replica * partitions)?;
-                let given: Vec<&hlo_client::Buffer> = whole.iter().collect();
+                let whole = [gather.seen_by(replica * partitions)?];
+                let judge = check(Devices::ONE, &whole)?;
+                let given: Vec<&hlo_client::Buffer> = whole[0].iter().collect();
                 let made = executable.execute_with(&given, options)?;
+                if let Some(judge) = judge {
+                    judge(std::slice::from_ref(&made))?;
+                }
                 results.extend((0..partitions).map(|_| made.clone()));
             }
             results
@@ -166,7 +171,12 @@ pub fn execute(
         Runs::Each => {
             let all = (0..count).map(|device| gather.seen_by(device)).collect::<Result<Vec<_>>>()?;
             let given: Vec<Vec<&hlo_client::Buffer>> = all.iter().map(|one| one.iter().collect()).collect();
-            executable.execute_on_devices(&given, *devices, options)?
+            let judge = check(*devices, &all)?;
+            let made = executable.execute_on_devices(&given, *devices, options)?;
+            if let Some(judge) = judge {
+                judge(&made)?;
+            }
+            made
         }
     };
     let mut parts = Vec::with_capacity(count as usize);

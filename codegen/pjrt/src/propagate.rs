@@ -89,6 +89,10 @@ struct Walk<'m> {
 
 impl Walk<'_> {
     fn named(&mut self, sharding: &NamedSharding, rank: usize) -> Known {
+        // What is not cut may be of any mesh, an empty one among them.
+        if !sharding.dims.iter().flatten().any(|d| !d.axes.is_empty()) {
+            return Known::Nothing;
+        }
         let mesh = self.mesh.get_or_insert_with(|| sharding.mesh.clone());
         match &sharding.dims {
             Some(dims) if *mesh == sharding.mesh && dims.len() == rank => {
@@ -237,6 +241,25 @@ impl Walk<'_> {
                         put(&mut axes, at, of(n).and_then(|from| from.get(d)));
                         at += 1;
                     }
+                }
+            }
+            Opcode::Gather => {
+                // Dimensions of windows that are all of the operand's.
+                if let (Some(from), Some(dims)) = (of(0), dims_of(0)) {
+                    let gone: Vec<usize> =
+                        listed(AttrKey::CollapsedSliceDims).chain(listed(AttrKey::OperandBatchingDims)).collect();
+                    let sizes = instr.attrs.ints_or_empty(AttrKey::SliceSizes);
+                    let windows = (0..dims.len()).filter(|d| !gone.contains(d));
+                    for (d, at) in windows.zip(listed(AttrKey::OffsetDims)) {
+                        if sizes.get(d) == Some(&dims[d]) {
+                            put(&mut axes, at, from.get(d));
+                        }
+                    }
+                }
+            }
+            Opcode::Scatter => {
+                if let Some(from) = of(0) {
+                    (0..rank).for_each(|at| put(&mut axes, at, from.get(at)));
                 }
             }
             Opcode::Reshape => {

@@ -136,8 +136,20 @@ impl Shardings {
                 _others => {}
             }
         }
-        let found = Self { arguments, results: results.unwrap_or_default() };
         let entry = module.entry();
+        // Tokens have one, too, and are no arrays.
+        let of_parameters = module.computation(entry).parameters().iter().flatten();
+        let is_array = |shape: &&Shape| shape.as_array().is_some();
+        let leaves: Vec<&Shape> = of_parameters.flat_map(|&id| module.instr(id).shape.leaves()).collect();
+        let of_result = module.instr(module.root(entry)).shape.leaves();
+        let only_arrays = |all: Vec<Tiles>, leaves: &[&Shape]| match all.len() == leaves.len() {
+            true => all.into_iter().zip(leaves).filter(|(_, l)| is_array(l)).map(|(tiles, _)| tiles).collect(),
+            false => Vec::new(),
+        };
+        let found = Self {
+            arguments: only_arrays(arguments, &leaves),
+            results: only_arrays(results.unwrap_or_default(), &of_result),
+        };
         let parameters = module.computation(entry).parameters().iter().flatten();
         let wanted: Vec<&ArrayShape> = parameters.flat_map(|&id| arrays(&module.instr(id).shape)).collect();
         let results = arrays(&module.instr(module.root(entry)).shape);
@@ -154,20 +166,26 @@ impl Shardings {
         Err(Failure::invalid("the module has shardings that are not those of its arrays"))
     }
 
-    /// Appends them to an `HloModuleProto`, where frameworks look for them.
-    pub fn write(&self, proto: &mut Vec<u8>) {
-        let mut output = Vec::new();
-        if let [only] = &self.results[..] {
-            output = op_sharding(only);
-        } else {
-            wire::put_number(&mut output, field::TYPE, kind::TUPLE);
-            for one in &self.results {
-                wire::put(&mut output, field::TUPLE_PARTS, &op_sharding(one));
+    /// Appends them to an `HloModuleProto`, where frameworks look for them. `tokens_in`, `tokens_out`: which of the arguments and results are tokens, that every device has.
+    pub fn write(&self, proto: &mut Vec<u8>, tokens_in: &[bool], tokens_out: &[bool]) {
+        let with_tokens = |all: &[Tiles], tokens: &[bool]| -> Vec<Vec<u8>> {
+            let mut arrays = all.iter();
+            let one = |is_token: &bool| op_sharding(if *is_token { &None } else { arrays.next().unwrap_or(&None) });
+            tokens.iter().map(one).collect()
+        };
+        let results = with_tokens(&self.results, tokens_out);
+        match &results[..] {
+            [] => {}
+            [only] => wire::put(proto, field::OUTPUT, only),
+            all => {
+                let mut output = Vec::new();
+                wire::put_number(&mut output, field::TYPE, kind::TUPLE);
+                all.iter().for_each(|one| wire::put(&mut output, field::TUPLE_PARTS, one));
+                wire::put(proto, field::OUTPUT, &output);
             }
         }
-        wire::put(proto, field::OUTPUT, &output);
-        for one in &self.arguments {
-            wire::put(proto, field::PARAMETERS, &op_sharding(one));
+        for one in with_tokens(&self.arguments, tokens_in) {
+            wire::put(proto, field::PARAMETERS, &one);
         }
     }
 }
