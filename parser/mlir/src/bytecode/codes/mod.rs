@@ -5,6 +5,7 @@
 pub(super) mod builtin;
 pub(super) mod chlo;
 pub(super) mod sdy;
+pub(super) mod stablehlo;
 pub(super) mod vhlo;
 
 use super::version::Version;

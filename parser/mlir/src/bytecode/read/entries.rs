@@ -13,7 +13,7 @@ use super::super::container::{Container, Entry};
 use super::super::cursor::Fallible;
 use super::super::decode::{Decoder, Limits, Progress, Reference};
 use super::{builtin, shardy, vhlo};
-use crate::ir::{AttrId, Attribute, LocId, MAX_DEPTH, Module, NameId, TypeId, storage_bits};
+use crate::ir::{AttrId, Attribute, LocId, MAX_DEPTH, Module, NameId, Type, TypeId, storage_bits};
 use crate::text;
 
 /// How far an attribute is read.
@@ -47,6 +47,7 @@ enum Family {
     Vhlo,
     Shardy,
     Chlo,
+    Stablehlo,
 }
 
 /// A text of Shardy: its mnemonic and what follows.
@@ -366,6 +367,9 @@ impl<'a, 'c> Entries<'a, 'c> {
                         let value = self.module.name(decoder.case(0));
                         Slot::Attr(self.module.attribute(Attribute::Enum { name, value }))
                     }
+                    Family::Stablehlo => {
+                        unreachable!("invariant: no attributes of this dialect are known, so no decoder was made")
+                    }
                 };
                 let depth = match slot {
                     Slot::Attr(id) => self.module.attribute_depth(id),
@@ -379,6 +383,11 @@ impl<'a, 'c> Entries<'a, 'c> {
                 let id = match family {
                     Family::Builtin => builtin::ty(self, decoder)?,
                     Family::Vhlo => vhlo::ty(self, decoder)?,
+                    // Tokens, the one type that is in its table.
+                    Family::Stablehlo => {
+                        let name = self.module.name("stablehlo.token");
+                        self.module.ty(Type::Dialect { name, parameters: Box::default() })
+                    }
                     Family::Shardy | Family::Chlo => {
                         unreachable!("invariant: these dialects have no types, so no decoder was made")
                     }
@@ -441,6 +450,7 @@ fn family(dialect: &str) -> Option<Family> {
         "vhlo" => Family::Vhlo,
         "sdy" => Family::Shardy,
         "chlo" => Family::Chlo,
+        "stablehlo" => Family::Stablehlo,
         _ => return None,
     })
 }
@@ -453,6 +463,7 @@ fn table(family: Family, what: Reference) -> &'static [&'static Encoding] {
         (Family::Vhlo, Reference::Type(_)) => tables::vhlo::TYPES,
         (Family::Shardy, Reference::Attr(_)) => tables::sdy::ATTRIBUTES,
         (Family::Chlo, Reference::Attr(_)) => tables::chlo::ATTRIBUTES,
-        (Family::Shardy | Family::Chlo, Reference::Type(_)) => &[],
+        (Family::Stablehlo, Reference::Type(_)) => tables::stablehlo::TYPES,
+        (Family::Shardy | Family::Chlo, Reference::Type(_)) | (Family::Stablehlo, Reference::Attr(_)) => &[],
     }
 }
