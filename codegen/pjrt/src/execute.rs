@@ -15,7 +15,7 @@ use crate::api::structs::{
 };
 use crate::border;
 use crate::buffer::Buffer;
-use crate::check::{Checks, Execution};
+use crate::check::{Arrays, Checks, Execution};
 use crate::error::{Failure, Result};
 use crate::event::Event;
 use crate::executable::{Program, token_shape};
@@ -131,10 +131,10 @@ fn execute_alone(
 }
 
 /// The checks of an execution that is to be judged, with its arguments as they were before it.
-fn begin_check<'p>(
-    program: &'p Program,
-    arguments: impl FnOnce() -> Result<Vec<Vec<ArrayLiteral>>>,
-) -> Result<Option<(&'p Checks, Vec<Vec<ArrayLiteral>>)>> {
+fn begin_check(
+    program: &Program,
+    arguments: impl FnOnce() -> Result<Arrays>,
+) -> Result<Option<(&Checks, Arrays)>> {
     match &program.checks {
         Some(checks) if checks.begin(program.executable.name()) => Ok(Some((checks, arguments()?))),
         Some(_) | None => Ok(None),
@@ -146,12 +146,7 @@ fn literals(arrays: &[&hlo_client::Buffer]) -> Result<Vec<ArrayLiteral>> {
     arrays.iter().map(|array| Ok(array.to_literal()?)).collect()
 }
 
-fn execution(
-    program: &Program,
-    devices: Devices,
-    arguments: Vec<Vec<ArrayLiteral>>,
-    results: Vec<Vec<ArrayLiteral>>,
-) -> Execution<'_> {
+fn execution(program: &Program, devices: Devices, arguments: Arrays, results: Arrays) -> Execution<'_> {
     Execution { source: &program.source, engine: &program.client.engine, devices, arguments, results }
 }
 

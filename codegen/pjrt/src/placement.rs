@@ -137,7 +137,10 @@ impl Placement {
     }
 }
 
-/// Executes a program on several devices: arguments and results by device. `check` is shown the whole arguments of each run before it, and its results by what it gives back.
+/// Shown the whole arguments of a run before it, by device; the run's results are shown to what it gives back, if it gives something.
+pub type BeginCheck<'a, Judge> = dyn FnMut(Devices, &[Vec<hlo_client::Buffer>]) -> Result<Option<Judge>> + 'a;
+
+/// Executes a program on several devices: arguments and results by device.
 ///
 /// # Errors
 /// Arguments that are not the parts of the program's arrays, and whatever ends the execution, or its check.
@@ -147,7 +150,7 @@ pub fn execute<Judge: FnOnce(&[Vec<hlo_client::Buffer>]) -> Result<()>>(
     executable: &hlo_client::Executable,
     arguments: &[Vec<Arc<Buffer>>],
     options: &ExecuteOptions,
-    check: &mut dyn FnMut(Devices, &[Vec<hlo_client::Buffer>]) -> Result<Option<Judge>>,
+    check: &mut BeginCheck<'_, Judge>,
 ) -> Result<Vec<Vec<Buffer>>> {
     let gather = Gather { client, placement, executable, arguments };
     let Placement { devices, memories, shardings, .. } = placement;

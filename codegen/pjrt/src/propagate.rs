@@ -246,8 +246,9 @@ impl Walk<'_> {
             Opcode::Gather => {
                 // Dimensions of windows that are all of the operand's.
                 if let (Some(from), Some(dims)) = (of(0), dims_of(0)) {
-                    let gone: Vec<usize> =
-                        listed(AttrKey::CollapsedSliceDims).chain(listed(AttrKey::OperandBatchingDims)).collect();
+                    let gone: Vec<usize> = listed(AttrKey::CollapsedSliceDims)
+                        .chain(listed(AttrKey::OperandBatchingDims))
+                        .collect();
                     let sizes = instr.attrs.ints_or_empty(AttrKey::SliceSizes);
                     let windows = (0..dims.len()).filter(|d| !gone.contains(d));
                     for (d, at) in windows.zip(listed(AttrKey::OffsetDims)) {

@@ -143,7 +143,9 @@ impl Shardings {
         let leaves: Vec<&Shape> = of_parameters.flat_map(|&id| module.instr(id).shape.leaves()).collect();
         let of_result = module.instr(module.root(entry)).shape.leaves();
         let only_arrays = |all: Vec<Tiles>, leaves: &[&Shape]| match all.len() == leaves.len() {
-            true => all.into_iter().zip(leaves).filter(|(_, l)| is_array(l)).map(|(tiles, _)| tiles).collect(),
+            true => {
+                all.into_iter().zip(leaves).filter(|(_, l)| is_array(l)).map(|(tiles, _)| tiles).collect()
+            }
             false => Vec::new(),
         };
         let found = Self {
@@ -170,7 +172,8 @@ impl Shardings {
     pub fn write(&self, proto: &mut Vec<u8>, tokens_in: &[bool], tokens_out: &[bool]) {
         let with_tokens = |all: &[Tiles], tokens: &[bool]| -> Vec<Vec<u8>> {
             let mut arrays = all.iter();
-            let one = |is_token: &bool| op_sharding(if *is_token { &None } else { arrays.next().unwrap_or(&None) });
+            let one =
+                |is_token: &bool| op_sharding(if *is_token { &None } else { arrays.next().unwrap_or(&None) });
             tokens.iter().map(one).collect()
         };
         let results = with_tokens(&self.results, tokens_out);
@@ -239,7 +242,7 @@ fn op_sharding(tiles: &Tiles) -> Vec<u8> {
 
 fn read_op_shardings(message: &[u8]) -> Result<Vec<Tiles>> {
     let fields = wire::fields(message)?;
-    if !fields.iter().any(|f| *f == (field::TYPE, Value::Number(kind::TUPLE))) {
+    if !fields.contains(&(field::TYPE, Value::Number(kind::TUPLE))) {
         return Ok(vec![read_op_sharding(message)?]);
     }
     let parts = fields.into_iter().filter_map(|(number, value)| match value {

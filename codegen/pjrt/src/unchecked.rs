@@ -9,6 +9,9 @@ use hlo_interp::Devices;
 
 use crate::error::Result;
 
+/// Arrays by device.
+pub type Arrays = Vec<Vec<ArrayLiteral>>;
+
 /// What is done about a wrong result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[allow(missing_docs, reason = "as in `check`")]
@@ -48,8 +51,8 @@ pub struct Execution<'a> {
     pub source: &'a VerifiedModule,
     pub engine: &'a hlo_client::Client,
     pub devices: Devices,
-    pub arguments: Vec<Vec<ArrayLiteral>>,
-    pub results: Vec<Vec<ArrayLiteral>>,
+    pub arguments: Arrays,
+    pub results: Arrays,
 }
 
 impl Checks {

@@ -27,6 +27,9 @@ use hlo_interp::Devices;
 use crate::error::{Failure, Result};
 use record::Record;
 
+/// Arrays by device.
+pub type Arrays = Vec<Vec<ArrayLiteral>>;
+
 /// What is done about a wrong result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Action {
@@ -84,9 +87,9 @@ pub struct Execution<'a> {
     /// Its devices.
     pub devices: Devices,
     /// What went in.
-    pub arguments: Vec<Vec<ArrayLiteral>>,
+    pub arguments: Arrays,
     /// What came out.
-    pub results: Vec<Vec<ArrayLiteral>>,
+    pub results: Arrays,
 }
 
 /// What an execution is worth.
@@ -230,11 +233,9 @@ fn cannot_be_judged(module: &Module) -> Option<String> {
         return Some(format!("calls {target}, which only the caller has"));
     }
     let refused = |instr: &Instruction| {
-        matches!(
-            instr.opcode,
-            Opcode::Infeed | Opcode::Outfeed | Opcode::Rng | Opcode::RngGetAndUpdateState
-        ) || (matches!(instr.opcode, Opcode::Send | Opcode::Recv)
-            && instr.attrs.bool(AttrKey::IsHostTransfer))
+        matches!(instr.opcode, Opcode::Infeed | Opcode::Outfeed | Opcode::Rng | Opcode::RngGetAndUpdateState)
+            || (matches!(instr.opcode, Opcode::Send | Opcode::Recv)
+                && instr.attrs.bool(AttrKey::IsHostTransfer))
     };
     let all = module.computations().iter().flat_map(|&c| module.instructions(c));
     let found = all.into_iter().find(|&id| refused(module.instr(id)))?;
@@ -270,7 +271,9 @@ fn message(
 
 /// `f.py:12, jit(f)/sin`: where an instruction is from.
 pub(crate) fn place(module: &Module, id: InstrId) -> Option<String> {
-    let Some(AttrValue::Metadata(metadata)) = module.instr(id).attrs.get(AttrKey::Metadata) else { return None };
+    let Some(AttrValue::Metadata(metadata)) = module.instr(id).attrs.get(AttrKey::Metadata) else {
+        return None;
+    };
     let file = metadata.source_file.as_deref().filter(|f| !f.is_empty());
     let at = file.map(|file| match metadata.source_line {
         Some(line) => format!("{file}:{line}"),
@@ -334,7 +337,9 @@ mod tests {
         checks.judge(&execution(vec![right.clone(), x.clone()])).unwrap();
         let wrong = execution(vec![floats(&[2.0 * 0.5_f32.sin(), 1.5]), x.clone()]);
         let error = checks.judge(&wrong).unwrap_err();
-        for word in ["1 of 2 elements of result 0", "at [1] 1.5, not 1.68294", "f.py:4 (jit(f)/add)", "saved:"] {
+        for word in
+            ["1 of 2 elements of result 0", "at [1] 1.5, not 1.68294", "f.py:4 (jit(f)/add)", "saved:"]
+        {
             assert!(error.message.contains(word), "{word}: {}", error.message);
         }
         let log = std::fs::read_to_string(folder.path().join("log.jsonl")).unwrap();

@@ -32,21 +32,11 @@ pub(super) struct Record {
 
 impl Record {
     pub(super) fn of(program: &str, verdict: &Verdict) -> Self {
-        Self {
-            program: program.to_owned(),
-            verdict: verdict.name(),
-            tally: verdict.tally,
-            ..Self::default()
-        }
+        Self { program: program.to_owned(), verdict: verdict.name(), tally: verdict.tally, ..Self::default() }
     }
 
     pub(super) fn not_judged(program: &str, reason: String) -> Self {
-        Self {
-            program: program.to_owned(),
-            verdict: "not judged",
-            reason: Some(reason),
-            ..Self::default()
-        }
+        Self { program: program.to_owned(), verdict: "not judged", reason: Some(reason), ..Self::default() }
     }
 
     pub(super) fn took(mut self, start: Instant) -> Self {

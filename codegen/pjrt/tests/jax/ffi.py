@@ -122,6 +122,29 @@ def ordered_prints_keep_their_order():
 
 
 @check
+def ordered_callbacks_in_shard_map():
+    """Tokens are among what a computation of Shardy's takes and gives: the one type that programs have in StableHLO's own encoding."""
+    from jax.experimental import io_callback
+    from jax.sharding import Mesh, PartitionSpec as P
+
+    seen = []
+
+    def note(x):
+        seen.append(x.tolist())
+
+    def f(x):
+        io_callback(note, None, x, ordered=True)
+        io_callback(note, None, x + 1, ordered=True)
+        return x * 2
+
+    mesh = Mesh(np.array(jax.devices()), ("x",))
+    y = jax.jit(jax.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P("x")))(np.arange(2.0))
+    jax.effects_barrier()
+    close(y, [0, 2])
+    assert seen == [[0, 1], [1, 2]], seen
+
+
+@check
 def exceptions_in_callbacks_are_errors():
     def wrong(x):
         raise RuntimeError("nothing of the kind")

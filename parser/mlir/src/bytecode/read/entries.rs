@@ -368,7 +368,9 @@ impl<'a, 'c> Entries<'a, 'c> {
                         Slot::Attr(self.module.attribute(Attribute::Enum { name, value }))
                     }
                     Family::Stablehlo => {
-                        unreachable!("invariant: no attributes of this dialect are known, so no decoder was made")
+                        unreachable!(
+                            "invariant: no attributes of this dialect are known, so no decoder was made"
+                        )
                     }
                 };
                 let depth = match slot {
