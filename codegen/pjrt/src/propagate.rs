@@ -322,3 +322,52 @@ fn keeps_dimensions(instr: &Instruction) -> bool {
                 | Opcode::BitcastConvert
         )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tiles of the result of a program on a mesh of 2 times 2; x is cut along both dimensions, w along the second.
+    fn tiles_of(body: &str) -> Vec<Option<Vec<usize>>> {
+        let sharding = |axes: &str| {
+            format!("frontend_attributes={{xla.sdy.sharding=\"#sdy.sharding<@mesh, [{axes}]>\"}}")
+        };
+        let (x, w) = (sharding(r#"{\"a\"}, {\"b\"}"#), sharding(r#"{}, {\"b\"}"#));
+        let text = format!(
+            "HloModule m, num_partitions=4, frontend_attributes={{xla.sdy.meshes={{mesh = #sdy.mesh<[\"a\"=2, \"b\"=2]>}}}}
+             add {{ p = f32[] parameter(0) q = f32[] parameter(1) ROOT s = f32[] add(p, q) }}
+             ENTRY e {{
+               x = f32[4,6] parameter(0), {x}
+               w = f32[6,8] parameter(1), {w}
+               zero = f32[] constant(0)
+               {body}
+             }}"
+        );
+        let parsed = hlo_parser::parse_module(&text, &hlo_parser::ParseOptions::default());
+        let module = parsed.module.unwrap_or_else(|| panic!("{text}"));
+        results(&module).into_iter().map(|tiles| tiles.map(|t| t.tiles)).collect()
+    }
+
+    #[test]
+    fn axes_follow_values() {
+        for (body, tiles) in [
+            ("ROOT r = f32[4,6] negate(x)", Some([2, 2].as_slice())),
+            ("ROOT r = f32[6,4] transpose(x), dimensions={1,0}", Some(&[2, 2])),
+            ("ROOT r = f32[6] reduce(x, zero), dimensions={0}, to_apply=add", Some(&[2])),
+            ("ROOT r = f32[4,3,6] broadcast(x), dimensions={0,2}", Some(&[2, 1, 2])),
+            // The second axis cuts both operands; the result has it once.
+            (
+                "ROOT r = f32[4,8] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+                Some(&[2, 2]),
+            ),
+            ("ROOT r = f32[4,2,3] reshape(x)", Some(&[2, 1, 1])),
+            ("ROOT r = f32[2,6] slice(x), slice={[0:2], [0:6]}", Some(&[1, 2])),
+            // Three columns cannot be cut in two.
+            ("ROOT r = f32[4,3] slice(x), slice={[0:4], [0:3]}", Some(&[2, 1])),
+            ("ROOT r = f32[24] reshape(x)", None),
+            ("ROOT r = f32[] reduce(x, zero), dimensions={0,1}, to_apply=add", None),
+        ] {
+            assert_eq!(tiles_of(body), [tiles.map(<[usize]>::to_vec)], "{body}");
+        }
+    }
+}

@@ -30,6 +30,7 @@ def main():
         runs += [
             ("the C API, misused", python("border.py", hlo_ref.library()), {}),
             ("JAX against numpy, interpreted", python("check.py"), {**hlo, "HLO_MODE": "interpret"}),
+            ("JAX against numpy, judged", python("check.py"), {**hlo, "HLO_MODE": "check", "HLO_CHECK_SAVE": "none"}),
             ("custom calls, jaxlib's LAPACK", python("ffi.py"), {**with_callbacks, "HLO_CUSTOM_CALLS": "registered"}),
             ("conformance to the C API", [sys.executable, "-m", "pypjrt.conform", hlo_ref.library()], {}),
         ]
