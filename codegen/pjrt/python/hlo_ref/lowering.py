@@ -4,10 +4,15 @@ The program is what JAX lowers for its processor's back end, whatever runs the f
 """
 
 import dataclasses
+import os
 from typing import Any
 
 import jax
 import numpy as np
+from jax._src import source_info_util
+
+# What is traced from here is of the line that called this package.
+source_info_util.register_exclusion(os.path.dirname(os.path.abspath(__file__)) + os.sep)
 
 
 @dataclasses.dataclass

@@ -56,14 +56,15 @@ def what_no_rounding_explains_is_wrong_with_its_place():
 
 @check
 def an_instruction_that_is_wrong_by_itself_is_blamed_with_its_line():
-    # With no liberties XLA's sinh, which is off by more than strict numerics allow, is what is blamed.
-    x = np.linspace(-5, 5, 501).astype(np.float32)
-    report = hlo_ref.check(lambda x: jnp.sinh(x) + 1, x, backend="cpu", allow=["none"], functions="table")
-    if report.ok:
-        print("       (this XLA's sinh is within strict numerics)")
-        return
-    assert report.blamed is not None and report.blamed.opcode != "add", str(report)
-    assert report.blamed.place.file == __file__ and "jnp.sinh" in str(report.blamed.place), report.blamed
+    # With no liberties XLA's expm1, which is off by more than strict numerics allow, is what is blamed.
+    x = np.linspace(-1, 1, 801).astype(np.float32)
+    report = hlo_ref.check(lambda x: jnp.expm1(x) * 2, x, backend="cpu", allow=["none"], functions="table")
+    assert report.verdict == "wrong" and report.blamed is not None, str(report)
+    assert report.blamed.opcode == "exponential-minus-one", report.blamed
+    assert report.blamed.place.file == __file__ and "jnp.expm1" in str(report.blamed.place), report.blamed
+    # A function of somebody else's is of the line that has it checked.
+    report = hlo_ref.check(jnp.expm1, x, backend="cpu", allow=["none"], functions="table")
+    assert report.blamed.place.file == __file__, report.blamed
 
 
 @check
