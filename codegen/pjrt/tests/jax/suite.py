@@ -157,7 +157,7 @@ def table(args):
     print(f"| **run on both** | | {row(both)} | {row(both, 'x_')} | {both['alone']} |")
     print(f"| **all that were run** | | {row(all_files)} | | |\n")
     print(
-        "XLA:CPU as a plugin has one device, and neither callbacks nor LAPACK: JAX hands its handlers to no foreign plugin (`jax_plugins.hlo` does it here). Where it was not run, all that fails here counts as failing here alone.\n"
+        "XLA:CPU as a plugin has neither callbacks nor LAPACK, because JAX hands its handlers to no foreign plugin (`jax_plugins.hlo` does it here). Where it was not run, all that fails here counts as failing here alone.\n"
     )
     print("## Why tests fail here that pass on XLA:CPU\n")
     print("| class | tests | such as |")
