@@ -1,6 +1,6 @@
 # The two commands: `make demo` runs a real JAX training step, `make test` runs all tests. Both install what is missing
 # (Debian, Ubuntu). The others are for people who work on the project.
-.PHONY: demo test ahead-library test-ahead wheel test-jax test-jax-short test-proto-peer test-ptxas prepare-cuda test-cuda bench-cuda setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
+.PHONY: demo test stress bench-dispatch ahead-library test-ahead wheel test-jax test-jax-short test-proto-peer test-ptxas prepare-cuda test-cuda bench-cuda setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
 export PATH := $(PATH):$(HOME)/.cargo/bin
 CARGO ?= cargo
 # Programs are built for a fixed baseline (.cargo/config.toml); a machine below it builds for the oldest one. Same bits.
@@ -31,6 +31,17 @@ ahead-library: setup
 test-ahead: setup
 	$(MAKE) ahead-library AHEAD_PROFILE=
 	$(CARGO) test --locked -p hlo-ahead -p hlo-client ahead
+
+# The cache under stress in its long form: three processes of eight threads and a thousand programs, two hundred processes killed while they compile. The tests have a short form.
+stress: setup
+	$(CARGO) test --locked -p hlo-client --test stress -- --ignored --nocapture --test-threads=1
+
+# What an execution costs a program in C: through hlo.h, and through PJRT_PLUGINS in turns.
+PJRT_PLUGINS ?=
+bench-dispatch: setup
+	$(CARGO) build --release --locked -p hlo-c
+	cc -std=c11 -O2 -D_POSIX_C_SOURCE=200809L -Icodegen/client/c/include codegen/client/c/bench/dispatch.c -Ltarget/release -Wl,-rpath,$(CURDIR)/target/release -lhlo_c -ldl -o target/release/dispatch
+	target/release/dispatch $(PJRT_PLUGINS)
 
 # What we write and read of XLA's protocol buffers against XLA itself, as jaxlib carries it; PYTHON is one with jaxlib and protobuf.
 PYTHON ?= python3

@@ -3,23 +3,35 @@
 //! A [`Buffer`] is a reference to an array; clones refer to the same one. **Invariants:** the bytes of an array never change while anybody can read them (who donates gives the array
 //! away, and every other reference finds it deleted); an array that is not there yet, or never will be, says so to everybody who asks.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::LocalKey;
 
 use hlo::{ArrayLiteral, ArrayShape};
 use hlo_codegen::program::array_bytes;
 use hlo_codegen::runtime::arena::{ALIGNMENT, Block};
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
 
+use crate::counted::{Counted, Free, Reused};
 use crate::error::{Code, Error};
 use crate::memory::{DeviceMemory, Lease};
 
 /// Device memory, and the bytes of the budget that it takes.
 #[derive(Debug)]
 pub(crate) struct Held {
-    pub(crate) block: Arc<Block>,
-    pub(crate) lease: Lease,
+    pub(crate) block: Block,
+    /// Held for its being dropped.
+    pub(crate) _lease: Lease,
+}
+
+thread_local!(static HELD: Free<Held> = const { RefCell::new(Vec::new()) });
+
+impl Reused for Held {
+    fn free() -> &'static LocalKey<Free<Self>> {
+        &HELD
+    }
 }
 
 /// Memory of somebody else's, lent to arrays ([`Client::lend`](crate::Client::lend)) until it is dropped.
@@ -32,7 +44,7 @@ pub trait Foreign: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug)]
 pub(crate) enum Data {
     /// In memory of the device: a range of it.
-    Device { held: Arc<Held>, offset: usize, bytes: usize },
+    Device { held: Counted<Held>, offset: usize, bytes: usize },
     /// Shared with the caller, who promised (by the type) not to change it.
     Host(Arc<hlo::Buffer>),
     /// Lent by somebody else.
@@ -51,7 +63,11 @@ impl Hold {
 }
 
 impl Data {
-    pub(crate) fn whole(held: Arc<Held>) -> Self {
+    pub(crate) fn new(block: Block, lease: Lease) -> Self {
+        Self::whole(Counted::new(Held { block, _lease: lease }))
+    }
+
+    pub(crate) fn whole(held: Counted<Held>) -> Self {
         let bytes = held.block.len();
         Data::Device { held, offset: 0, bytes }
     }
@@ -68,14 +84,8 @@ impl Data {
     pub(crate) fn into_block(self) -> Result<Block, Data> {
         match self {
             Data::Device { held, offset: 0, bytes } if bytes == held.block.len() => {
-                match Arc::try_unwrap(held) {
-                    Ok(Held { block, lease }) => Arc::try_unwrap(block).map_err(|block| Data::Device {
-                        held: Arc::new(Held { block, lease }),
-                        offset: 0,
-                        bytes,
-                    }),
-                    Err(held) => Err(Data::Device { held, offset: 0, bytes }),
-                }
+                let held = held.into_inner().map(|held| held.block);
+                held.map_err(|held| Data::Device { held, offset: 0, bytes })
             }
             Data::Device { .. } | Data::Host(_) | Data::Foreign(_) => Err(self),
         }
@@ -96,13 +106,21 @@ enum State {
 
 /// An array, as all references to it share it.
 pub(crate) struct Shared {
-    shape: ArrayShape,
+    shape: Arc<ArrayShape>,
     /// Where it comes from, for reports.
     origin: Origin,
     memory: Arc<DeviceMemory>,
     last_use: AtomicU64,
     state: Mutex<State>,
     changed: Condvar,
+}
+
+thread_local!(static ARRAYS: Free<Shared> = const { RefCell::new(Vec::new()) });
+
+impl Reused for Shared {
+    fn free() -> &'static LocalKey<Free<Self>> {
+        &ARRAYS
+    }
 }
 
 /// Where an array comes from.
@@ -156,7 +174,7 @@ impl Shared {
     pub(crate) fn evict(&self) -> Option<u64> {
         let mut state = self.state.try_lock().ok()?;
         match &*state {
-            State::Ready(data @ Data::Device { held, .. }) if Arc::strong_count(held) == 1 => {
+            State::Ready(data @ Data::Device { held, .. }) if held.is_alone() => {
                 let bytes: Box<[u8]> = data.bytes().into();
                 let freed = bytes.len() as u64;
                 *state = State::Evicted(bytes);
@@ -172,12 +190,12 @@ impl Shared {
 /// An array on a device.
 #[derive(Clone, Debug)]
 pub struct Buffer {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Counted<Shared>,
 }
 
 impl Buffer {
-    fn with_state(shape: ArrayShape, origin: Origin, memory: &Arc<DeviceMemory>, state: State) -> Self {
-        let shared = Arc::new(Shared {
+    fn with_state(shape: Arc<ArrayShape>, origin: Origin, memory: &Arc<DeviceMemory>, state: State) -> Self {
+        let shared = Counted::new(Shared {
             shape,
             origin,
             memory: Arc::clone(memory),
@@ -190,12 +208,17 @@ impl Buffer {
     }
 
     /// An array whose bytes are there.
-    pub(crate) fn ready(shape: ArrayShape, origin: Origin, memory: &Arc<DeviceMemory>, data: Data) -> Self {
+    pub(crate) fn ready(
+        shape: Arc<ArrayShape>,
+        origin: Origin,
+        memory: &Arc<DeviceMemory>,
+        data: Data,
+    ) -> Self {
         Self::with_state(shape, origin, memory, State::Ready(data))
     }
 
     /// An array that an execution will make.
-    pub(crate) fn pending(shape: ArrayShape, origin: Origin, memory: &Arc<DeviceMemory>) -> Self {
+    pub(crate) fn pending(shape: Arc<ArrayShape>, origin: Origin, memory: &Arc<DeviceMemory>) -> Self {
         Self::with_state(shape, origin, memory, State::Pending)
     }
 
@@ -214,7 +237,7 @@ impl Buffer {
 
     /// An array that there will never be.
     pub(crate) fn failed(shape: ArrayShape, memory: &Arc<DeviceMemory>, error: Error) -> Self {
-        Self::with_state(shape, Origin::Host, memory, State::Failed(error))
+        Self::with_state(Arc::new(shape), Origin::Host, memory, State::Failed(error))
     }
 
     /// An array in memory of somebody else's.
@@ -224,7 +247,7 @@ impl Buffer {
         bytes: Arc<dyn Foreign>,
     ) -> Result<Self, Error> {
         Self::check_bytes(&shape, bytes.bytes())?;
-        Ok(Self::ready(shape.without_layout(), Origin::Host, memory, Data::Foreign(bytes)))
+        Ok(Self::ready(Arc::new(shape.without_layout()), Origin::Host, memory, Data::Foreign(bytes)))
     }
 
     fn check_bytes(shape: &ArrayShape, bytes: &[u8]) -> Result<(), Error> {
@@ -239,14 +262,14 @@ impl Buffer {
     pub(crate) fn copied(shape: ArrayShape, bytes: &[u8], memory: &Arc<DeviceMemory>) -> Result<Self, Error> {
         Self::check_bytes(&shape, bytes)?;
         let data = Self::upload(bytes, memory)?;
-        Ok(Self::ready(shape.without_layout(), Origin::Host, memory, data))
+        Ok(Self::ready(Arc::new(shape.without_layout()), Origin::Host, memory, data))
     }
 
     fn upload(bytes: &[u8], memory: &Arc<DeviceMemory>) -> Result<Data, Error> {
         let lease = memory.take(bytes.len() as u64)?;
         let mut block = memory.store().take(bytes.len() as u64)?;
         block.bytes_mut().copy_from_slice(bytes);
-        Ok(Data::whole(Arc::new(Held { block: Arc::new(block), lease })))
+        Ok(Data::new(block, lease))
     }
 
     /// An array of zeros.
@@ -257,14 +280,14 @@ impl Buffer {
         let lease = memory.take(bytes)?;
         let mut block = memory.store().take(bytes)?;
         block.bytes_mut().fill(0);
-        let data = Data::whole(Arc::new(Held { block: Arc::new(block), lease }));
-        Ok(Self::ready(shape.without_layout(), Origin::Host, memory, data))
+        let data = Data::new(block, lease);
+        Ok(Self::ready(Arc::new(shape.without_layout()), Origin::Host, memory, data))
     }
 
     /// Shares an array with the host, without a copy. (Programs copy it at each run if it is not aligned to 64 bytes.)
     pub(crate) fn lent(literal: &ArrayLiteral, memory: &Arc<DeviceMemory>) -> Self {
         let shape = ArrayShape::new(literal.buffer.element_type(), &literal.dims);
-        Self::ready(shape, Origin::Host, memory, Data::Host(Arc::clone(&literal.buffer)))
+        Self::ready(Arc::new(shape), Origin::Host, memory, Data::Host(Arc::clone(&literal.buffer)))
     }
 
     /// Its shape. Of a result with run-time sizes the bounds, until it is there.
@@ -423,6 +446,6 @@ impl Buffer {
                 Self::upload(&data.bytes()[offset_bytes..offset_bytes + wanted], &self.shared.memory)?
             }
         };
-        Ok(Self::ready(shape, Origin::Part, &self.shared.memory, data))
+        Ok(Self::ready(Arc::new(shape), Origin::Part, &self.shared.memory, data))
     }
 }

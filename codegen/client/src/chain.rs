@@ -2,11 +2,20 @@
 //!
 //! **Invariants:** a plan is checked whole before anything of it runs; what a step leaves stays on the device and is dropped after its last use; data handles are never
 //! released; when a step fails, what the steps before it left is dropped.
+//!
+//! The array leaves of all steps have a place each in one table, and a plan says by place what each step takes; a table that a run is done with serves the next. So a run of a plan that was run
+//! before asks the allocator for nothing (of programs as [`Executable::execute_into`] says), however many steps it has.
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use hlo::{ArrayShape, Shape};
+use smallvec::SmallVec;
 
 use crate::buffer::Buffer;
 use crate::error::{Code, Error};
-use crate::executable::Executable;
-use crate::handles::{Handle, Handles, Value, check_arguments};
+use crate::executable::{Executable, fits};
+use crate::handles::{Handle, Handles, Value};
 use crate::options::ExecuteOptions;
 
 /// Where an argument comes from.
@@ -53,18 +62,38 @@ pub struct ChainStep {
 /// The most results of a plan.
 const MAX_RESULTS: usize = 1 << 16;
 
+/// What a step is, by places.
 enum Operation {
-    Data(Value),
-    Execute(Executable, Vec<ChainInput>),
+    /// These arrays are put into its places.
+    Data(Vec<Buffer>),
+    /// It takes the arrays of these places.
+    Execute { executable: Executable, arguments: Vec<usize> },
 }
 
-/// A plan that was checked, and can be run any number of times.
+struct Step {
+    operation: Operation,
+    /// Where its arrays lie.
+    places: Range<usize>,
+    /// What nobody needs after it.
+    last_uses: Vec<Range<usize>>,
+}
+
+/// What a result of the plan is made of.
+struct Output {
+    shape: Shape,
+    places: Range<usize>,
+}
+
+/// The arrays of a run, by place.
+type Table = Vec<Option<Buffer>>;
+
+/// A plan that was checked, and can be run any number of times, by several threads at once.
 pub struct Chain<'h> {
     handles: &'h Handles,
-    steps: Vec<(Operation, Vec<ChainOutput>)>,
-    /// By step, the last one that uses it.
-    last_use: Vec<usize>,
-    results: usize,
+    steps: Vec<Step>,
+    results: Vec<Output>,
+    places: usize,
+    tables: Mutex<Vec<Table>>,
 }
 
 impl std::fmt::Debug for Chain<'_> {
@@ -85,53 +114,92 @@ impl Handles {
     /// ([`Code::NotFound`]).
     pub fn chain(&self, plan: &[ChainStep]) -> Result<Chain<'_>, Error> {
         let mut last_use: Vec<usize> = (0..plan.len()).collect();
-        let mut results: Vec<Option<usize>> = Vec::new();
-        let mut steps = Vec::with_capacity(plan.len());
+        let mut outputs: Vec<Option<(usize, Output)>> = Vec::new();
+        let mut steps: Vec<Step> = Vec::with_capacity(plan.len());
+        let mut shapes: Vec<Shape> = Vec::with_capacity(plan.len());
+        let mut places = 0;
         for (n, step) in plan.iter().enumerate() {
-            let operation = match &step.operation {
-                ChainOperation::Data(handle) => Operation::Data(self.value(*handle)?),
+            let (operation, shape) = match &step.operation {
+                ChainOperation::Data(handle) => {
+                    let value = self.value(*handle)?;
+                    (Operation::Data(value.leaves().into_iter().cloned().collect()), value.shape())
+                }
                 ChainOperation::Execute { program, inputs } => {
-                    for input in inputs {
-                        if input.step >= n {
-                            return invalid(format!(
-                                "step {n} uses step {}, which does not come before it",
-                                input.step
-                            ));
-                        }
-                        last_use[input.step] = n;
+                    if let Some(input) = inputs.iter().find(|input| input.step >= n) {
+                        let step = input.step;
+                        return invalid(format!("step {n} uses step {step}, which does not come before it"));
                     }
+                    inputs.iter().for_each(|input| last_use[input.step] = n);
                     let executable = self.program(*program)?;
-                    if executable.parameters().len() != inputs.len() {
-                        let (takes, given) = (executable.parameters().len(), inputs.len());
-                        return invalid(format!(
-                            "step {n}: {} takes {takes} arguments, not {given}",
-                            executable.name()
-                        ));
-                    }
-                    Operation::Execute(executable, inputs.clone())
+                    let arguments = arguments(n, &executable, inputs, &shapes, &steps)?;
+                    let shape = executable.result().clone();
+                    (Operation::Execute { executable, arguments }, shape)
                 }
             };
-            for output in &step.outputs {
-                if output.result >= MAX_RESULTS {
-                    return invalid(format!(
-                        "step {n} gives result {}, more than there can be",
-                        output.result
-                    ));
+            let own = places..places + array_leaves(&shape).count();
+            places = own.end;
+            for &ChainOutput { output, result } in &step.outputs {
+                if result >= MAX_RESULTS {
+                    return invalid(format!("step {n} gives result {result}, more than there can be"));
                 }
-                if results.len() <= output.result {
-                    results.resize(output.result + 1, None);
+                if outputs.len() <= result {
+                    outputs.resize_with(result + 1, || None);
                 }
-                if let Some(other) = results[output.result].replace(n) {
-                    return invalid(format!("steps {other} and {n} both give result {}", output.result));
+                let (shape, places) = picked(&shape, &own, output, n)?;
+                let output = Output { shape: shape.clone(), places };
+                if let Some((other, _)) = outputs[result].replace((n, output)) {
+                    return invalid(format!("steps {other} and {n} both give result {result}"));
                 }
             }
-            steps.push((operation, step.outputs.clone()));
+            steps.push(Step { operation, places: own, last_uses: Vec::new() });
+            shapes.push(shape);
         }
-        if let Some(missing) = results.iter().position(Option::is_none) {
+        if let Some(missing) = outputs.iter().position(Option::is_none) {
             return invalid(format!("no step gives result {missing}"));
         }
-        Ok(Chain { handles: self, steps, last_use, results: results.len() })
+        for (n, step) in plan.iter().enumerate() {
+            // What is a result, or part of one, lives until the plan has ended.
+            if step.outputs.is_empty() {
+                let places = steps[n].places.clone();
+                steps[last_use[n]].last_uses.push(places);
+            }
+        }
+        let results = outputs.into_iter().flatten().map(|(_, output)| output).collect();
+        Ok(Chain { handles: self, steps, results, places, tables: Mutex::default() })
     }
+}
+
+fn array_leaves(shape: &Shape) -> impl Iterator<Item = &ArrayShape> {
+    shape.leaves().into_iter().filter_map(Shape::as_array)
+}
+
+/// The places of a step's arguments, whose shapes are checked as far as they are known before a run.
+fn arguments(
+    n: usize,
+    executable: &Executable,
+    inputs: &[ChainInput],
+    shapes: &[Shape],
+    steps: &[Step],
+) -> Result<Vec<usize>, Error> {
+    let (name, parameters) = (executable.name(), executable.parameters());
+    if parameters.len() != inputs.len() {
+        let (takes, given) = (parameters.len(), inputs.len());
+        return invalid(format!("step {n}: {name} takes {takes} arguments, not {given}"));
+    }
+    let mut arguments = Vec::new();
+    for (k, (input, wanted)) in inputs.iter().zip(parameters).enumerate() {
+        let (given, places) =
+            picked(&shapes[input.step], &steps[input.step].places, input.output, input.step)
+                .map_err(|e| Error::new(e.code(), format!("step {n}: {e}")))?;
+        // A result whose sizes are known only when it is there is checked then.
+        let fit = |(given, wanted): (&ArrayShape, &ArrayShape)| given.is_dynamic() || fits(given, wanted);
+        let as_many = array_leaves(given).count() == array_leaves(wanted).count();
+        if !as_many || !array_leaves(given).zip(array_leaves(wanted)).all(fit) {
+            return invalid(format!("step {n}: argument {k} of {name} is {given}, not {wanted}"));
+        }
+        arguments.extend(places);
+    }
+    Ok(arguments)
 }
 
 impl Chain<'_> {
@@ -140,57 +208,80 @@ impl Chain<'_> {
     /// # Errors
     /// That of the step that fails, with its number. No result is left then.
     pub fn run(&self, options: &ExecuteOptions) -> Result<Vec<Handle>, Error> {
-        let mut values: Vec<Option<Value>> = Vec::with_capacity(self.steps.len());
-        let mut results: Vec<Option<Value>> = vec![None; self.results];
-        for (n, (operation, outputs)) in self.steps.iter().enumerate() {
-            let value = match operation {
-                Operation::Data(value) => value.clone(),
-                Operation::Execute(executable, inputs) => {
-                    let value = self.step(executable, inputs, &values, options);
-                    for input in inputs.iter().filter(|input| self.last_use[input.step] == n) {
-                        values[input.step] = None;
-                    }
-                    value.map_err(|e| Error::new(e.code(), format!("step {n}: {e}")))?
-                }
-            };
-            for output in outputs {
-                results[output.result] = Some(picked(&value, output.output, n)?);
-            }
-            values.push((self.last_use[n] > n).then_some(value));
-        }
-        let results: Option<Vec<Value>> = results.into_iter().collect();
-        let results = results.expect("invariant: every result is a step's");
-        Ok(results.into_iter().map(|value| self.handles.insert(value)).collect())
+        let mut results = Vec::with_capacity(self.results.len());
+        self.run_into(options, &mut results)?;
+        Ok(results)
     }
 
-    fn step(
-        &self,
-        executable: &Executable,
-        inputs: &[ChainInput],
-        values: &[Option<Value>],
-        options: &ExecuteOptions,
-    ) -> Result<Value, Error> {
-        let mut arguments = Vec::with_capacity(inputs.len());
-        for input in inputs {
-            let value = values[input.step].as_ref();
-            let value = value.expect("invariant: a value lives until its last use");
-            arguments.push(picked(value, input.output, input.step)?);
+    /// Runs the steps, and appends the handles of the results.
+    ///
+    /// # Errors
+    /// As [`Chain::run`]; then nothing is appended.
+    pub fn run_into(&self, options: &ExecuteOptions, results: &mut Vec<Handle>) -> Result<(), Error> {
+        let mut table = self.tables().pop().unwrap_or_else(|| vec![None; self.places]);
+        let outcome = self.run_on(&mut table, options).map(|()| {
+            for output in &self.results {
+                // What another result has in common with this one, both share.
+                let mut leaves = table[output.places.clone()].iter().cloned().flatten();
+                let value = Value::of_leaves(&output.shape, &mut leaves);
+                let value = value.expect("invariant: a result has an array in each of its places");
+                results.push(self.handles.insert(value));
+            }
+        });
+        table.fill(None);
+        self.tables().push(table);
+        outcome
+    }
+
+    fn tables(&self) -> std::sync::MutexGuard<'_, Vec<Table>> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run_on(&self, table: &mut Table, options: &ExecuteOptions) -> Result<(), Error> {
+        for (n, step) in self.steps.iter().enumerate() {
+            match &step.operation {
+                Operation::Data(arrays) => {
+                    for (place, array) in step.places.clone().zip(arrays) {
+                        table[place] = Some(array.clone());
+                    }
+                }
+                Operation::Execute { executable, arguments } => {
+                    let given = arguments.iter().map(|&place| {
+                        table[place].as_ref().expect("invariant: an array lives until its last use")
+                    });
+                    let given: SmallVec<[&Buffer; 8]> = given.collect();
+                    let mut made: SmallVec<[Buffer; 4]> = SmallVec::new();
+                    let executed = executable.execute_into(&given, options, &mut made);
+                    drop(given);
+                    executed.map_err(|e| Error::new(e.code(), format!("step {n}: {e}")))?;
+                    for (place, array) in step.places.clone().zip(made) {
+                        table[place] = Some(array);
+                    }
+                }
+            }
+            for places in &step.last_uses {
+                table[places.clone()].fill(None);
+            }
         }
-        check_arguments(executable, &[], &arguments)?;
-        let buffers: Vec<&Buffer> = arguments.iter().flat_map(Value::leaves).collect();
-        let results = executable.execute_with(&buffers, options)?;
-        let value = Value::of_leaves(executable.result(), &mut results.into_iter());
-        value.ok_or_else(|| Error::new(Code::Internal, "a result has too few arrays"))
+        Ok(())
     }
 }
 
-/// The whole of a value, or an element of it.
-fn picked(value: &Value, output: usize, step: usize) -> Result<Value, Error> {
-    match output.checked_sub(1) {
-        None => Ok(value.clone()),
-        Some(element) => match value.at(&[element]) {
-            Some(element) => Ok(element.clone()),
-            None => invalid(format!("step {step} gives {}: it has no element {element}", value.shape())),
-        },
-    }
+/// The whole of a value, or an element of it: its shape and the places of its arrays.
+fn picked<'s>(
+    shape: &'s Shape,
+    places: &Range<usize>,
+    output: usize,
+    step: usize,
+) -> Result<(&'s Shape, Range<usize>), Error> {
+    let Some(element) = output.checked_sub(1) else { return Ok((shape, places.clone())) };
+    let elements = match shape {
+        Shape::Tuple(elements) => &elements[..],
+        Shape::Array(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => &[],
+    };
+    let Some(shape) = elements.get(element) else {
+        return invalid(format!("step {step} gives {shape}: it has no element {element}"));
+    };
+    let first = places.start + elements[..element].iter().map(|e| array_leaves(e).count()).sum::<usize>();
+    Ok((shape, first..first + array_leaves(shape).count()))
 }

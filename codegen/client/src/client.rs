@@ -3,6 +3,7 @@
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
+use std::time::Instant;
 
 use hlo::{ArrayLiteral, ArrayShape, ElementType};
 use hlo_codegen::program::array_bytes;
@@ -15,8 +16,10 @@ use crate::custom_call::CustomCalls;
 use crate::error::{Code, Error};
 use crate::executable::Executable;
 use crate::memory::{DeviceMemory, MemoryStatistics};
+use crate::metrics::Counters;
 use crate::options::{ClientOptions, CompileOptions};
 use crate::program::VerifiedModule;
+use crate::trace::{SpanKind, Trace};
 
 /// Compiles programs and runs them on the devices of one back end. Clones are the same client; buffers and executables keep it alive.
 #[derive(Clone, Debug)]
@@ -34,6 +37,8 @@ pub(crate) struct Inner {
     pub(crate) memory: Arc<DeviceMemory>,
     pub(crate) cache: Cache,
     pub(crate) custom_calls: CustomCalls,
+    pub(crate) counters: Counters,
+    pub(crate) trace: Option<Trace>,
     /// Asynchronous executions, done in order by one thread: what an execution waits for was enqueued before it.
     queue: OnceLock<Mutex<Sender<Job>>>,
 }
@@ -55,6 +60,18 @@ impl Client {
         Self::with_backend(Arc::new(Interpreter), options)
     }
 
+    /// A client of a platform by its name: `cpu` or `interpreter`.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`]: there is none of this name; as [`Client::cpu`].
+    pub fn for_platform(name: &str, options: ClientOptions) -> Result<Self, Error> {
+        match name {
+            "cpu" => Self::cpu(options),
+            "interpreter" => Self::interpreter(options),
+            other => Err(Error::new(Code::NotFound, format!("there is no platform {other}"))),
+        }
+    }
+
     /// A client of any back end.
     ///
     /// # Errors
@@ -63,13 +80,16 @@ impl Client {
         let disk = options.cache_directory.as_deref();
         let disk = disk.map(|folder| DiskCache::open(folder, options.cache_limit_bytes)).transpose()?;
         let fingerprint = backend.fingerprint();
-        let memory = DeviceMemory::new(options.memory_budget_bytes, !options.never_evict);
+        let memory =
+            DeviceMemory::new(options.memory_budget_bytes, !options.never_evict, options.track_owners);
         let inner = Inner {
             backend,
             fingerprint,
             memory,
-            cache: Cache::new(disk, options.keep_artifacts),
+            cache: Cache::new(disk, options.keep_artifacts, options.trace.clone()),
             custom_calls: options.custom_calls,
+            counters: Counters::default(),
+            trace: options.trace,
             queue: OnceLock::new(),
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -103,7 +123,11 @@ impl Client {
     /// It is damaged ([`Code::DataLoss`]), or made by another build or for another machine ([`Code::FailedPrecondition`]). The
     /// artifact is machine code: whoever made it can do whatever this process can.
     pub fn load(&self, artifact: &[u8]) -> Result<Executable, Error> {
+        let start = Instant::now();
         let (signature, loaded) = self.inner.backend.load(artifact)?;
+        if let Some(trace) = &self.inner.trace {
+            trace.record(SpanKind::Load, &signature.name.as_str().into(), start);
+        }
         Executable::of_loaded(self, signature, loaded)
     }
 
@@ -151,8 +175,15 @@ impl Client {
     /// # Errors
     /// There is no memory for it.
     pub fn buffer(&self, array: &ArrayLiteral) -> Result<Buffer, Error> {
-        let shape = array.shape();
-        Buffer::copied(shape, bytes_of(&array.buffer), &self.inner.memory)
+        self.copied(array.shape(), bytes_of(&array.buffer))
+    }
+
+    fn copied(&self, shape: ArrayShape, bytes: &[u8]) -> Result<Buffer, Error> {
+        let Some(trace) = &self.inner.trace else { return Buffer::copied(shape, bytes, &self.inner.memory) };
+        let (start, name) = (Instant::now(), format!("{shape} to the device"));
+        let copied = Buffer::copied(shape, bytes, &self.inner.memory);
+        trace.record(SpanKind::Transfer, &name.into(), start);
+        copied
     }
 
     /// Copies bytes (dense, row-major, sub-byte types a byte each) to the device. What no element of the type can be becomes one: a `pred` that is neither 0 nor 1 is 1, high bits of narrow
@@ -164,9 +195,9 @@ impl Client {
         let ty = shape.element_type;
         let any_bytes_are_elements = ty.bits() as usize == ty.storage_bytes() * 8 && ty != ElementType::Pred;
         if any_bytes_are_elements || array_bytes(&shape) != Some(bytes.len() as u64) {
-            return Buffer::copied(shape, bytes, &self.inner.memory);
+            return self.copied(shape, bytes);
         }
-        Buffer::copied(shape, bytes_of(&buffer_of(ty, bytes)), &self.inner.memory)
+        self.copied(shape, bytes_of(&buffer_of(ty, bytes)))
     }
 
     /// An array in memory of somebody else's, which is dropped when nobody needs it any more. (Programs copy it at each run if it is not aligned to 64 bytes.)
@@ -193,6 +224,11 @@ impl Client {
     /// Shares an array with the device, without a copy where it lies at a multiple of 64 bytes.
     pub fn share(&self, array: &ArrayLiteral) -> Buffer {
         Buffer::lent(array, &self.inner.memory)
+    }
+
+    /// The record that [`ClientOptions::trace`] gave it.
+    pub fn trace(&self) -> Option<&Trace> {
+        self.inner.trace.as_ref()
     }
 
     /// What the device holds.

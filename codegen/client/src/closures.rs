@@ -125,6 +125,32 @@ impl ClosureStore {
         Ok(bound.update(results))
     }
 
+    /// Compiles a program strictly and runs it at once (TensorFlow's `XlaLaunch`), on the variables' values of before it was compiled.
+    ///
+    /// # Errors
+    /// As [`ClosureStore::compile`] and [`ClosureStore::run`]; of a program that is not supported it also says what would execute it.
+    pub fn launch(
+        &self,
+        client: &Client,
+        program: &VerifiedModule,
+        options: &CompileOptions,
+        bind: impl FnOnce(&Executable) -> Result<Bound, Error>,
+        arguments: &[&Buffer],
+        execution: &ExecuteOptions,
+    ) -> Result<Vec<Buffer>, Error> {
+        let step = self.compile(client, program, options, Demand::MustCompile, bind).map_err(|error| {
+            if error.code() != Code::Unimplemented {
+                return error;
+            }
+            let instead = "(CompileOptions::fallback has the interpreter execute what is not compiled)";
+            Error::new(Code::Unimplemented, format!("{error} {instead}")).caused_by(error)
+        })?;
+        match step {
+            CompileStep::Compiled(key) => self.run(key, arguments, execution),
+            CompileStep::Fallback(error) => Err(error),
+        }
+    }
+
     fn take(&self, key: ClosureKey) -> Result<Closure, Error> {
         if key.store != self.number {
             let message = format!("key {} is of another store", key.number);

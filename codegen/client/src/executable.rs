@@ -6,13 +6,14 @@ use std::thread;
 use std::time::Instant;
 
 use hlo::{ArrayShape, Shape};
+use hlo_codegen::runtime::executable::Leaf;
 use hlo_interp::Devices;
 use hlo_interp::custom_call::Registry;
 use smallvec::SmallVec;
 
 use crate::artifact::Signature;
-use crate::backend::{Argument, Array, Loaded, Source};
-use crate::buffer::{Buffer, Data, Held, Origin};
+use crate::backend::{Argument, Arrays, Loaded, Source};
+use crate::buffer::{Buffer, Data, Origin};
 use crate::cache::{CacheMode, Key};
 use crate::client::Client;
 use crate::custom_call::WithCalls;
@@ -20,6 +21,7 @@ use crate::error::{Code, Error};
 use crate::memory::Lease;
 use crate::options::{CompileOptions, ExecuteOptions};
 use crate::program::VerifiedModule;
+use crate::trace::SpanKind;
 
 /// A program that can be executed any number of times, by several threads at once. Clones are the same program.
 #[derive(Clone, Debug)]
@@ -37,6 +39,8 @@ struct Inner {
     result: Shape,
     /// Array leaves of the result.
     results: Vec<ArrayShape>,
+    /// The same, to be shared by the buffers of results.
+    shared_results: Vec<Arc<ArrayShape>>,
     runs: Runs,
 }
 
@@ -114,7 +118,9 @@ impl Executable {
         let arguments = arguments.collect();
         let name = Arc::from(name.as_str());
         let results = leaves(&result);
-        let inner = Inner { client: client.clone(), name, parameters, arguments, result, results, runs };
+        let shared_results = results.iter().cloned().map(Arc::new).collect();
+        let client = client.clone();
+        let inner = Inner { client, name, parameters, arguments, result, results, shared_results, runs };
         Self { inner: Arc::new(inner) }
     }
 
@@ -178,23 +184,89 @@ impl Executable {
         arguments: &[&Buffer],
         options: &ExecuteOptions,
     ) -> Result<Vec<Buffer>, Error> {
-        check_options(options)?;
-        let loaded = self.loaded();
-        let mut given: SmallVec<[Argument; 8]> = SmallVec::new();
-        let lease = self.prepare(&**loaded, arguments, options, &mut given)?;
-        let arrays = cancellable(options, || loaded.run(&mut given, options, &Registry::default()))?;
-        drop(given);
-        Ok(self.results(arrays, lease))
+        let mut results = Vec::with_capacity(self.inner.results.len());
+        self.execute_into(arguments, options, &mut results)?;
+        Ok(results)
+    }
+
+    /// Executes it, and gives the results, in order, to a collection: to one that has room for them nothing is allocated, once a run or two were made and dropped by this thread, of up to 8 arrays
+    /// as arguments and 4 as results.
+    ///
+    /// # Errors
+    /// As [`Executable::execute_with`]; then nothing was given.
+    pub fn execute_into(
+        &self,
+        arguments: &[&Buffer],
+        options: &ExecuteOptions,
+        results: &mut impl Extend<Buffer>,
+    ) -> Result<(), Error> {
+        let counters = &self.inner.client.inner.counters;
+        let outcome = self.observed(options, || {
+            check_options(options)?;
+            let loaded = self.loaded();
+            let mut given: SmallVec<[Argument<'_>; 8]> = SmallVec::new();
+            let lease = self.prepare(&**loaded, arguments, options, &mut given)?;
+            let arrays = cancellable(options, || loaded.run(&mut given, options, &Registry::default()))?;
+            Ok((arrays, lease))
+        });
+        match outcome {
+            Ok((arrays, lease)) => {
+                counters.executions.fetch_add(1, Ordering::Relaxed);
+                results.extend(self.results(arrays, lease));
+                Ok(())
+            }
+            Err(error) => {
+                counters.failed_executions.fetch_add(1, Ordering::Relaxed);
+                Err(error)
+            }
+        }
+    }
+
+    /// Does something of which the caller or the client wants to know how long it takes.
+    fn observed<R>(
+        &self,
+        options: &ExecuteOptions,
+        run: impl FnOnce() -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let inner = &*self.inner;
+        let trace = &inner.client.inner.trace;
+        if trace.is_none() && options.elapsed.is_none() {
+            return run();
+        }
+        let start = Instant::now();
+        let result = run();
+        if let Some(elapsed) = &options.elapsed {
+            elapsed.set(start.elapsed());
+        }
+        if let Some(trace) = trace {
+            trace.record(SpanKind::Run, &inner.name, start);
+        }
+        result
     }
 
     /// The results of a run, which hold their bytes of its lease.
-    fn results(&self, arrays: Vec<Array>, mut lease: Lease) -> Vec<Buffer> {
-        let mut held: SmallVec<[Arc<Held>; 4]> = SmallVec::new();
-        let buffer = |(leaf, array): (usize, Array)| {
-            let data = Data::whole(hold(array.block, &mut held, &mut lease));
-            Buffer::ready(array.shape, self.origin(leaf), &self.inner.client.inner.memory, data)
-        };
-        arrays.into_iter().enumerate().map(buffer).collect()
+    fn results(&self, arrays: Arrays, mut lease: Lease) -> impl Iterator<Item = Buffer> {
+        let inner = &*self.inner;
+        let memory = &inner.client.inner.memory;
+        let any_shared = arrays.iter().any(|array| matches!(array.leaf, Leaf::Same(_)));
+        let mut earlier: SmallVec<[Data; 4]> = SmallVec::new();
+        arrays.into_iter().enumerate().map(move |(leaf, array)| {
+            let data = match array.leaf {
+                Leaf::Own(block) => {
+                    let own = lease.split(block.len() as u64);
+                    Data::new(block, own)
+                }
+                Leaf::Same(first) => earlier[first as usize].clone(),
+            };
+            if any_shared {
+                earlier.push(data.clone());
+            }
+            let shape = match array.shape {
+                Some(shape) => Arc::new(*shape),
+                None => Arc::clone(&inner.shared_results[leaf]),
+            };
+            Buffer::ready(shape, self.origin(leaf), memory, data)
+        })
     }
 
     fn origin(&self, leaf: usize) -> Origin {
@@ -214,9 +286,10 @@ impl Executable {
         self.check_count(arguments.len())?;
         let inner = &*self.inner;
         let memory = &inner.client.inner.memory;
-        let pending =
-            |(leaf, shape): (usize, &ArrayShape)| Buffer::pending(shape.clone(), self.origin(leaf), memory);
-        let results: Vec<Buffer> = inner.results.iter().enumerate().map(pending).collect();
+        let pending = |(leaf, shape): (usize, &Arc<ArrayShape>)| {
+            Buffer::pending(Arc::clone(shape), self.origin(leaf), memory)
+        };
+        let results: Vec<Buffer> = inner.shared_results.iter().enumerate().map(pending).collect();
         let (this, arguments, options) = (self.clone(), arguments.to_vec(), options.clone());
         let settled = Settling(results.clone());
         let job = move || {
@@ -258,9 +331,15 @@ impl Executable {
             leases.push(self.prepare(&**loaded, arguments, options, &mut of_device)?);
             given.push(of_device.into_vec());
         }
-        let results =
-            cancellable(options, || loaded.run_devices(given, devices, options, &Registry::default()))?;
-        Ok(results.into_iter().zip(leases).map(|(arrays, lease)| self.results(arrays, lease)).collect())
+        let run =
+            || cancellable(options, || loaded.run_devices(given, devices, options, &Registry::default()));
+        let results = self.observed(options, run)?;
+        self.inner.client.inner.counters.executions.fetch_add(1, Ordering::Relaxed);
+        Ok(results
+            .into_iter()
+            .zip(leases)
+            .map(|(arrays, lease)| self.results(arrays, lease).collect())
+            .collect())
     }
 
     fn check_count(&self, given: usize) -> Result<(), Error> {
@@ -273,12 +352,12 @@ impl Executable {
     }
 
     /// Checks arguments, takes what is donated, and the memory that the run needs.
-    fn prepare(
+    fn prepare<'a>(
         &self,
         loaded: &dyn Loaded,
-        arguments: &[&Buffer],
+        arguments: &[&'a Buffer],
         options: &ExecuteOptions,
-        given: &mut SmallVec<[Argument; 8]>,
+        given: &mut SmallVec<[Argument<'a>; 8]>,
     ) -> Result<Lease, Error> {
         let inner = &*self.inner;
         self.check_count(arguments.len())?;
@@ -293,7 +372,7 @@ impl Executable {
                     format!("argument {n} of {} is {}, not {shape}{of}", inner.name, buffer.shape());
                 return Err(Error::new(Code::InvalidArgument, message));
             }
-            given.push(Argument { shape: buffer.shape().clone(), source: Source::Lent(data) });
+            given.push(Argument { shape: buffer.shape(), source: Source::Lent(data) });
         }
         let lease = inner.client.inner.memory.take(loaded.run_bytes())?;
         for &n in &options.donate {
@@ -361,20 +440,6 @@ impl Drop for Settling {
             pending.settle(Err(Error::new(Code::Internal, "the execution ended before it began")));
         }
     }
-}
-
-/// Holds an array of a run; arrays that are the same memory are held once.
-fn hold(
-    block: Arc<hlo_codegen::runtime::arena::Block>,
-    held: &mut SmallVec<[Arc<Held>; 4]>,
-    lease: &mut Lease,
-) -> Arc<Held> {
-    if let Some(same) = held.iter().find(|h| Arc::ptr_eq(&h.block, &block)) {
-        return Arc::clone(same);
-    }
-    let own = lease.split(block.len() as u64);
-    held.push(Arc::new(Held { block, lease: own }));
-    Arc::clone(&held[held.len() - 1])
 }
 
 fn cancelled(options: &ExecuteOptions) -> Error {

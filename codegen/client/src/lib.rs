@@ -26,12 +26,14 @@
 //! | `ahead` | objects to link with, their headers and modules |
 //! | [`artifact`] | compiled programs as bytes |
 //! | `client`, `executable`, `buffer` | what users hold: a back end with its caches, a compiled program, an array on a device |
+//! | `counted` | what objects of executions lie in, used again |
 //! | `memory` | a device's budget, eviction, who holds what |
 //! | `cache` | programs compiled once: in memory, on disk, lazily |
 //! | [`variables`] | arrays with a name, read and updated by programs |
 //! | [`closures`] | compiling and running as two steps |
 //! | [`handles`], [`chain`] | arrays and programs by number; plans of several programs run in one call |
 //! | [`custom_call`] | functions of yours that programs call by name |
+//! | [`trace`], `metrics` | what a client did and when; numbers about it |
 //! | [`exports`] | several functions in one artifact |
 //! | `program` | modules that verify, parameters made constant |
 //!
@@ -49,6 +51,7 @@ pub mod chain;
 mod client;
 pub mod closures;
 mod container;
+mod counted;
 pub mod custom_call;
 mod error;
 mod executable;
@@ -57,8 +60,10 @@ pub mod gpu_artifact;
 pub mod handles;
 mod machine;
 mod memory;
+mod metrics;
 mod options;
 mod program;
+pub mod trace;
 pub mod variables;
 
 pub use buffer::{Buffer, Foreign, Hold};
@@ -71,7 +76,8 @@ pub use error::{Code, Error, panic_message};
 pub use executable::Executable;
 pub use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
 pub use memory::MemoryStatistics;
-pub use options::{Cancellation, ClientOptions, CompileOptions, ExecuteOptions};
+pub use metrics::Metrics;
+pub use options::{Cancellation, ClientOptions, CompileOptions, Elapsed, ExecuteOptions};
 pub use program::VerifiedModule;
 
 /// The examples of docs/client.md, which are tests.

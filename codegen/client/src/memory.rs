@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use hlo_codegen::runtime::arena::Store;
+use rustc_hash::FxHashMap;
 
 use crate::buffer::Shared;
+use crate::counted::{Cell, Counted};
 use crate::error::{Code, Error};
 
 /// How many holders a report of exhaustion names.
@@ -21,12 +23,14 @@ pub(crate) struct DeviceMemory {
     /// `u64::MAX`: no limit.
     budget_bytes: u64,
     evicts: bool,
+    /// Whether buffers are known without a limit, too.
+    tracks: bool,
     held_bytes: AtomicU64,
     peak_bytes: AtomicU64,
     evicted_bytes: AtomicU64,
     clock: AtomicU64,
-    /// Every buffer that lives, for eviction and reports; kept only under a limit.
-    buffers: Mutex<Vec<Weak<Shared>>>,
+    /// Every buffer that lives, for eviction and reports; kept only under a limit, or if somebody wants to know.
+    buffers: Mutex<Vec<Weak<Cell<Shared>>>>,
     store: Arc<Store>,
 }
 
@@ -71,10 +75,11 @@ impl Drop for Lease {
 }
 
 impl DeviceMemory {
-    pub(crate) fn new(budget_bytes: Option<u64>, evicts: bool) -> Arc<Self> {
+    pub(crate) fn new(budget_bytes: Option<u64>, evicts: bool, tracks: bool) -> Arc<Self> {
         Arc::new(Self {
             budget_bytes: budget_bytes.unwrap_or(u64::MAX),
             evicts,
+            tracks,
             held_bytes: AtomicU64::new(0),
             peak_bytes: AtomicU64::new(0),
             evicted_bytes: AtomicU64::new(0),
@@ -107,13 +112,13 @@ impl DeviceMemory {
     }
 
     /// Makes a buffer known, so that it can be evicted.
-    pub(crate) fn register(&self, buffer: &Arc<Shared>) {
-        if self.is_limited() {
+    pub(crate) fn register(&self, buffer: &Counted<Shared>) {
+        if self.is_limited() || self.tracks {
             let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
             if buffers.len() == buffers.capacity() {
                 buffers.retain(|b| b.strong_count() > 0);
             }
-            buffers.push(Arc::downgrade(buffer));
+            buffers.push(buffer.downgrade());
         }
     }
 
@@ -132,7 +137,7 @@ impl DeviceMemory {
         }
         if self.evicts && bytes <= self.budget_bytes {
             for shared in self.coldest_first() {
-                if let Some(freed) = shared.evict() {
+                if let Some(freed) = shared.get().evict() {
                     self.evicted_bytes.fetch_add(freed, Ordering::Relaxed);
                     if let Some(lease) = self.try_take(bytes) {
                         return Ok(lease);
@@ -145,19 +150,37 @@ impl DeviceMemory {
 
     /// Evicts what nobody uses, and gives back what is kept for what comes. Bytes that were freed.
     pub(crate) fn compact(&self) -> u64 {
-        let evicted: u64 = self.coldest_first().iter().filter_map(|shared| shared.evict()).sum();
+        let evicted: u64 = self.coldest_first().iter().filter_map(|shared| shared.get().evict()).sum();
         self.evicted_bytes.fetch_add(evicted, Ordering::Relaxed);
         // What was evicted went back to the store first.
         self.store.trim().max(evicted)
     }
 
-    fn coldest_first(&self) -> Vec<Arc<Shared>> {
-        let mut alive: Vec<Arc<Shared>> = {
+    fn coldest_first(&self) -> Vec<Arc<Cell<Shared>>> {
+        let mut alive: Vec<Arc<Cell<Shared>>> = {
             let buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
             buffers.iter().filter_map(Weak::upgrade).collect()
         };
-        alive.sort_by_key(|shared| shared.last_use());
+        alive.sort_by_key(|shared| shared.get().last_use());
         alive
+    }
+
+    fn holders(&self) -> Vec<(u64, String)> {
+        let mut holders: Vec<(u64, String)> =
+            self.coldest_first().iter().filter_map(|shared| shared.get().holds()).collect();
+        holders.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        holders
+    }
+
+    /// Who holds how many bytes, the largest first; those that are alike together.
+    pub(crate) fn owners(&self) -> Vec<(String, u64)> {
+        let mut owners: FxHashMap<String, u64> = FxHashMap::default();
+        for (bytes, owner) in self.holders() {
+            *owners.entry(owner).or_default() += bytes;
+        }
+        let mut owners: Vec<(String, u64)> = owners.into_iter().collect();
+        owners.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        owners
     }
 
     /// Why there is no memory, and who holds it.
@@ -165,9 +188,7 @@ impl DeviceMemory {
         let held = self.held_bytes.load(Ordering::Relaxed);
         let mut message =
             format!("{bytes} bytes do not fit: {held} of the budget of {} bytes are held", self.budget_bytes);
-        let mut holders: Vec<(u64, String)> =
-            self.coldest_first().iter().filter_map(|shared| shared.holds()).collect();
-        holders.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        let holders = self.holders();
         let more = holders.len().saturating_sub(REPORTED_HOLDERS);
         for (n, (bytes, what)) in holders.iter().take(REPORTED_HOLDERS).enumerate() {
             message += if n == 0 { ", by " } else { ", " };

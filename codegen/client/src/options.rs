@@ -1,13 +1,16 @@
 //! Options of clients, compilations and executions.
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use hlo::ArrayLiteral;
 use hlo_interp::cancel::{CancellationToken, Cancelled};
 
 use crate::cache::CacheMode;
 use crate::custom_call::{CustomCalls, UserData};
+use crate::trace::Trace;
 
 /// How a client is made.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +29,10 @@ pub struct ClientOptions {
     pub keep_artifacts: bool,
     /// Custom calls that programs may have; several clients may share a registry.
     pub custom_calls: CustomCalls,
+    /// Records what the client does and when; `None`: nothing is recorded.
+    pub trace: Option<Trace>,
+    /// Whether [`Metrics::owners`](crate::Metrics::owners) is known without a memory budget; each buffer is entered in a list then.
+    pub track_owners: bool,
 }
 
 /// How a program is compiled.
@@ -102,4 +109,26 @@ pub struct ExecuteOptions {
     pub cancellation: Option<Cancellation>,
     /// What custom calls find in their context.
     pub user_data: Option<UserData>,
+    /// Where it is put how long the execution took; `None`: nobody looks at the clock.
+    pub elapsed: Option<Elapsed>,
+}
+
+/// How long the last execution took that was given this. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Elapsed(Arc<AtomicU64>);
+
+impl Elapsed {
+    /// Of no execution yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// From the check of its arguments to its results; 0 before the first has ended.
+    pub fn get(&self) -> Duration {
+        Duration::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set(&self, time: Duration) {
+        self.0.store(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
 }

@@ -20,6 +20,7 @@ use crate::context::{ExecutionContext, States};
 use crate::error;
 use crate::frame::{self, Operand};
 use crate::future::Future;
+use crate::guard;
 use crate::untyped;
 
 /// The functions of a handler, by stage.
@@ -126,7 +127,7 @@ fn check_version(site: &CallSite, function: Function) -> Result<(), Error> {
     let mut frame = call_frame(Stage::Execute, ptr::null_mut(), &mut args, &mut rets, &attributes);
     frame.extension_start = (&raw mut extension).cast();
     // SAFETY: the C API: a handler that is called with this extension fills it in and does nothing else.
-    let error = unsafe { function(&raw mut frame) };
+    let error = unsafe { called(function, &mut frame) };
     // SAFETY: the C API: the error is the caller's.
     if let Some(error) = unsafe { error::Error::take(error) } {
         return Err(
@@ -143,6 +144,19 @@ fn check_version(site: &CallSite, function: Function) -> Result<(), Error> {
         return Err(site.error(Code::Unimplemented, message));
     }
     Ok(())
+}
+
+/// Calls a handler: its error, or that it threw something.
+///
+/// # Safety
+/// It is one, and all that the frame points at is alive.
+unsafe fn called(function: Function, frame: &mut XLA_FFI_CallFrame) -> *mut error::Error {
+    let frame = std::ptr::from_mut(frame) as usize;
+    // SAFETY: by the caller's word; a handler takes its frame.
+    match unsafe { guard::call(function as *const (), [frame, 0, 0, 0, 0]) } {
+        Ok(error) => error as *mut error::Error,
+        Err(thrown) => thrown.give(),
+    }
 }
 
 fn no_arguments() -> XLA_FFI_Args {
@@ -228,7 +242,7 @@ impl Typed {
         let mut ctx = ExecutionContext::new(context, &self.states, execution);
         let mut frame = call_frame(stage, &raw mut ctx, &mut args, &mut rets, &self.attributes);
         // SAFETY: who bound it promised that it is a handler; all that the frame points at outlives the call, and the future that it leaves.
-        let error = unsafe { function(&raw mut frame) };
+        let error = unsafe { called(function, &mut frame) };
         // SAFETY: the C API: the error is the caller's.
         let mut outcome = match unsafe { error::Error::take(error) } {
             None => Ok(()),

@@ -5,6 +5,7 @@
 //! | [`abi`] | the structs of `xla/ffi/api/c_api.h`, versions 0.3 to 0.5 |
 //! | `api` | the table of functions that handlers are given |
 //! | `error`, `future`, `types`, `pool` | failures, results that come later, types of states, threads for tasks |
+//! | `guard` | calls that end in an error where a C++ exception leaves them |
 //! | `context`, `attributes`, `frame` | what a handler is called with |
 //! | [`handler`] | handlers as [`hlo_client::custom_call::Handler`]s: stages, states, versions |
 //! | `untyped` | the conventions from before: `void target(void* out, const void** in)` and those with a status |
@@ -23,6 +24,7 @@ mod context;
 mod error;
 mod frame;
 mod future;
+mod guard;
 pub mod handler;
 pub mod library;
 mod pool;

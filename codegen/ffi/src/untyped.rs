@@ -2,7 +2,7 @@
 //!
 //! `out` is the buffer of the result, or of a tuple the list of its buffers.
 
-use std::ffi::{c_char, c_void};
+use std::ffi::c_char;
 use std::sync::Arc;
 
 use hlo::attrs::ApiVersion;
@@ -11,14 +11,11 @@ use hlo_client::{Code, Error};
 
 use crate::abi::Handler as Function;
 use crate::frame::Operand;
+use crate::guard;
 
 /// `XlaCustomCallStatus`: success, or a message.
 #[derive(Debug, Default)]
 pub(crate) struct Status(Option<String>);
-
-type Original = unsafe extern "C" fn(*mut c_void, *const *const c_void);
-type Returning = unsafe extern "C" fn(*mut c_void, *const *const c_void, *mut Status);
-type Unified = unsafe extern "C" fn(*mut c_void, *const *const c_void, *const c_char, usize, *mut Status);
 
 /// Sets a status to success.
 ///
@@ -72,39 +69,25 @@ impl Instance for Untyped {
     fn execute(&self, _context: &Context<'_>, operands: &[Leaf], results: &mut [Leaf]) -> Result<(), Error> {
         let site = &*self.site;
         let (given, room) = Operand::of_call(site, operands, results)?;
-        let inputs: Vec<*const c_void> = given.iter().map(|o| o.data.cast_const()).collect();
-        let mut outputs: Vec<*mut c_void> = room.iter().map(|o| o.data).collect();
+        let inputs: Vec<*const std::ffi::c_void> = given.iter().map(|o| o.data.cast_const()).collect();
+        let mut outputs: Vec<*mut std::ffi::c_void> = room.iter().map(|o| o.data).collect();
         let output = match (site.result_is_tuple, outputs.first()) {
             (false, Some(&only)) => only,
             (true, _) | (false, None) => outputs.as_mut_ptr().cast(),
         };
         let mut status = Status::default();
-        let (function, inputs) = (self.function as *const (), inputs.as_ptr());
-        match site.api_version {
-            ApiVersion::Original | ApiVersion::Unspecified => {
-                // SAFETY: who bound it promised that it is a function of the convention that programs ask for; the buffers have the sizes that their shapes say.
-                unsafe { std::mem::transmute::<*const (), Original>(function)(output, inputs) };
-            }
-            ApiVersion::StatusReturning => {
-                // SAFETY: as above.
-                unsafe {
-                    std::mem::transmute::<*const (), Returning>(function)(output, inputs, &raw mut status)
-                };
-            }
+        let (output, inputs, status_at) =
+            (output as usize, inputs.as_ptr() as usize, &raw mut status as usize);
+        let arguments = match site.api_version {
+            ApiVersion::Original | ApiVersion::Unspecified => [output, inputs, 0, 0, 0],
+            ApiVersion::StatusReturning => [output, inputs, status_at, 0, 0],
             ApiVersion::StatusReturningUnified | ApiVersion::TypedFfi => {
-                let (text, length) = (site.opaque.as_ptr().cast(), site.opaque.len());
-                // SAFETY: as above.
-                unsafe {
-                    std::mem::transmute::<*const (), Unified>(function)(
-                        output,
-                        inputs,
-                        text,
-                        length,
-                        &raw mut status,
-                    );
-                }
+                [output, inputs, site.opaque.as_ptr() as usize, site.opaque.len(), status_at]
             }
-        }
+        };
+        // SAFETY: who bound it promised that it is a function of the convention that programs ask for; the buffers have the sizes that their shapes say.
+        let returned = unsafe { guard::call(self.function as *const (), arguments) };
+        returned.map_err(|thrown| site.error(thrown.code, thrown.text()))?;
         if let Some(message) = status.0 {
             return Err(site.error(Code::Aborted, message));
         }

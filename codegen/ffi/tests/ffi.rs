@@ -331,6 +331,41 @@ fn handlers_need_no_headers() {
     );
 }
 
+/// An exception that leaves a handler ends the execution with an error; what lay in its frames is destroyed.
+#[test]
+fn exceptions_are_errors() {
+    if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
+        eprintln!("skipped: exceptions are caught on x86-64 alone");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let Some(library) = library(folder.path(), "g++", "throws.cc", None) else { return };
+    let calls = CustomCalls::new();
+    for name in ["throws_standard", "throws_number", "throws_untyped"] {
+        library.bind(name, name, &calls).unwrap();
+    }
+    let x = [f32s(&[3], &[1.0, -2.0, 4.0])];
+    // Again and again: nothing is left behind.
+    for _ in 0..3 {
+        for (target, version, says) in [
+            ("throws_standard", FFI, "threw a C++ exception: out_of_range: row 7 of 5"),
+            ("throws_number", FFI, "threw a C++ exception: i"),
+            (
+                "throws_untyped",
+                "api_version=API_VERSION_ORIGINAL",
+                "threw a C++ exception: runtime_error: no room",
+            ),
+        ] {
+            let text = format!(
+                "HloModule m\n ENTRY e {{ x = f32[3] parameter(0)\n ROOT y = f32[3] custom-call(x), custom_call_target=\"{target}\", {version} }}"
+            );
+            let error = run(&calls, &text, &x).unwrap_err();
+            assert_eq!(error.code(), Code::Internal, "{error}");
+            assert!(error.to_string().contains(says) && error.to_string().contains(target), "{error}");
+        }
+    }
+}
+
 #[test]
 fn what_is_no_library_is_an_error() {
     let folder = tempfile::tempdir().unwrap();

@@ -165,7 +165,7 @@ mod tests {
         let run = |start: i64, end: i64, options: RunOptions<'_>| {
             let (start, end) = (start.to_le_bytes(), end.to_le_bytes());
             let ran = executable.run(&mut [Argument::Borrowed(&start), Argument::Borrowed(&end)], &options);
-            ran.map(|f| (i64::from_le_bytes(f.results[0].bytes().try_into().unwrap()), f.steps))
+            ran.map(|f| (i64::from_le_bytes(f.block(0).bytes().try_into().unwrap()), f.steps))
         };
         let fuel = |fuel| RunOptions { fuel: Some(fuel), ..RunOptions::default() };
         let (end, steps) = run(0, 3_000_000, RunOptions::default()).unwrap();

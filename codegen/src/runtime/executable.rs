@@ -20,6 +20,7 @@ use hlo::{ArrayShape, Diagnostic, InstrId, Literal, Module, Span};
 use hlo_interp::device::fleet::{Fleet, Member};
 use hlo_interp::observe::Call;
 use hlo_interp::{Devices, Interpreter};
+use smallvec::SmallVec;
 
 use super::arena::{ALIGNMENT, Block, Memory, OutOfMemory, Store};
 use super::object::{Code, externals};
@@ -54,6 +55,8 @@ pub struct RunOptions<'a> {
     pub fuel: Option<u64>,
     /// When to end it; looked at between steps of loops.
     pub deadline: Option<Instant>,
+    /// Whether nobody asks how long it took: looking at the clock twice is a good part of a small run.
+    pub untimed: bool,
     /// Whether to take the time of each step ([`Finished::times`]).
     pub profile: bool,
     /// The device of a run on several, or with a host: what executes instructions that communicate or draw random numbers. `None`: a single device
@@ -72,19 +75,41 @@ pub enum Argument<'a> {
     Donated(Block),
 }
 
+/// An array leaf of a result.
+#[derive(Debug)]
+pub enum Leaf {
+    /// It has memory of its own.
+    Own(Block),
+    /// It is the same array as this earlier leaf.
+    Same(u32),
+}
+
+/// Leaves of a result, of few without an allocation.
+pub type Leaves = SmallVec<[Leaf; 4]>;
+
 /// What a run left.
 #[derive(Debug, Default)]
 pub struct Finished {
-    /// The array leaves of the result; those that are the same array share it.
-    pub results: Vec<Arc<Block>>,
+    /// The array leaves of the result.
+    pub results: Leaves,
     /// Steps that were executed.
     pub steps: u64,
-    /// How long these took, arguments in their places: without copies of what was lent.
+    /// How long these took, arguments in their places: without copies of what was lent. 0 if nobody asked ([`RunOptions::untimed`]).
     pub time: Duration,
     /// How often each step of [`Executable::steps`] ran, and how long that took in all; empty without a profile.
     pub times: Vec<(u64, Duration)>,
     /// When each execution of a step began and ended, for the first of them; empty without a profile.
     pub events: Vec<(u32, Instant, Duration)>,
+}
+
+impl Finished {
+    /// The memory of a leaf.
+    pub fn block(&self, leaf: usize) -> &Block {
+        match &self.results[leaf] {
+            Leaf::Own(block) => block,
+            Leaf::Same(earlier) => self.block(*earlier as usize),
+        }
+    }
 }
 
 /// Why there is no result.
@@ -445,7 +470,7 @@ impl Executable {
             };
             instance.set(&self.table, allocation, base);
         }
-        let mut own = smallvec::SmallVec::<[Option<Block>; 4]>::new();
+        let mut own = SmallVec::<[Option<Block>; 4]>::new();
         for result in &self.results {
             own.push(match result.source {
                 Source::Own => {
@@ -462,7 +487,7 @@ impl Executable {
             let mut run = steps::Run::new(self, options, pointers);
             run.plan(&self.ops).map(|()| run.finish())
         };
-        let start = Instant::now();
+        let start = (!options.untimed).then(Instant::now);
         let mut finished = match (&self.module, options.member) {
             (Some(module), None) => {
                 let interpreter = Interpreter::new(module, hlo_interp::Options::default());
@@ -472,7 +497,7 @@ impl Executable {
             }
             (Some(_), Some(_)) | (None, _) => run(options)?,
         };
-        finished.time = start.elapsed();
+        finished.time = start.map(|start| start.elapsed()).unwrap_or_default();
         // Copies first: what hands memory out comes last.
         for (result, own) in self.results.iter().zip(&mut own) {
             if result.source == Source::Copied {
@@ -488,8 +513,7 @@ impl Executable {
         for (result, own) in self.results.iter().zip(own) {
             let block = match result.source {
                 Source::Leaf(leaf) => {
-                    let first = Arc::clone(&finished.results[leaf as usize]);
-                    finished.results.push(first);
+                    finished.results.push(Leaf::Same(leaf));
                     continue;
                 }
                 Source::Argument(leaf) => {
@@ -500,7 +524,7 @@ impl Executable {
                 }
                 Source::Own | Source::Copied => own,
             };
-            finished.results.push(Arc::new(block.expect("invariant: every leaf has its memory by now")));
+            finished.results.push(Leaf::Own(block.expect("invariant: every leaf has its memory by now")));
         }
         Ok(finished)
     }
@@ -547,7 +571,7 @@ impl Executable {
         };
         let finished = self.run(&mut given, options)?;
         let mut results: Vec<hlo::ArrayLiteral> = Vec::with_capacity(self.results.len());
-        for (leaf, block) in self.results.iter().zip(&finished.results) {
+        for (n, leaf) in self.results.iter().enumerate() {
             let ty = leaf.shape.element_type;
             let earlier = match leaf.source {
                 Source::Leaf(first) => Some(&results[first as usize].buffer),
@@ -555,7 +579,7 @@ impl Executable {
             };
             let buffer = match earlier.filter(|b| b.element_type() == ty) {
                 Some(same) => Arc::clone(same),
-                None => super::raw::buffer_of(ty, block.bytes()).into(),
+                None => super::raw::buffer_of(ty, finished.block(n).bytes()).into(),
             };
             results.push(hlo::ArrayLiteral { dims: leaf.shape.dims.clone(), buffer });
         }

@@ -20,6 +20,7 @@ use hlo_engines::engine;
 use hlo_engines::frontend::load_as;
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::files::write_whole;
+use hlo_system::loaded::{self, Loading};
 use hlo_triage::report;
 
 const NATIVE: &str = "native";
@@ -51,6 +52,9 @@ pub(crate) struct Options {
     /// Features of the processor, added and removed: `+avx512f,-avx512bf16`
     #[arg(long, value_name = "LIST", default_value = "", allow_hyphen_values = true)]
     target_features: String,
+    /// A shared library with handlers of custom calls (XLA's FFI), which runs as this program does: LIBRARY.so, or LIBRARY.so:TARGET=SYMBOL,...; `hlo exec` needs it again; may be given again
+    #[arg(long, value_name = "LIBRARY", conflicts_with = "target")]
+    load: Vec<Loading>,
     /// The interpreter executes what is not compiled
     #[arg(long)]
     fallback: bool,
@@ -124,7 +128,9 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         };
         dumps::compile(dump, &program.module, &to)?;
     }
-    let client = Client::cpu(ClientOptions::default())?;
+    loaded::load(&options.load)?;
+    let client =
+        Client::cpu(ClientOptions { custom_calls: loaded::custom_calls(), ..ClientOptions::default() })?;
     let to = CompileOptions {
         opt_level: options.opt_level,
         fallback: options.fallback,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use hlo::{ArrayLiteral, ArrayShape, Shape};
+use hlo_client::trace::Trace;
 use hlo_client::{Buffer, Client, ClientOptions, ExecuteOptions, artifact, gpu_artifact};
 use hlo_interp::Devices;
 use serde::Serialize;
@@ -16,7 +17,8 @@ use super::ui::Ui;
 use hlo_engines::engine::array_name;
 use hlo_engines::inputs;
 use hlo_system::exit::{Exit, Failure};
-use hlo_system::files::{describe, open_regular};
+use hlo_system::files::{describe, open_regular, write_text};
+use hlo_system::loaded::{self, Loading};
 use hlo_system::npz::{self, Npz};
 use hlo_triage::report;
 
@@ -48,6 +50,15 @@ pub(crate) struct Options {
     #[cfg(feature = "cuda")]
     #[arg(long, value_name = "HOW", default_value = "explicit")]
     cuda_graphs: hlo_gpu::cuda::Graphs,
+    /// A shared library with handlers of custom calls (XLA's FFI), which runs as this program does: LIBRARY.so, or LIBRARY.so:TARGET=SYMBOL,...; may be given again
+    #[arg(long, value_name = "LIBRARY")]
+    load: Vec<Loading>,
+    /// Say at the end what the runtime did and holds
+    #[arg(long)]
+    metrics: bool,
+    /// Where to write when what was loaded, copied and run, in Chrome's trace format
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Say what the file holds, and run nothing
     #[arg(long)]
     info: bool,
@@ -98,9 +109,14 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         say(&artifact::info(&bytes).map_err(named)?, ui);
         return Ok(Exit::Ok);
     }
-    let memory_budget_bytes = Some(options.limits.memory_limit);
-    let client =
-        Client::cpu(ClientOptions { memory_budget_bytes, never_evict: true, ..ClientOptions::default() })?;
+    loaded::load(&options.load)?;
+    let client = Client::cpu(ClientOptions {
+        memory_budget_bytes: Some(options.limits.memory_limit),
+        never_evict: true,
+        custom_calls: loaded::custom_calls(),
+        trace: options.trace.as_ref().map(|_| Trace::new()),
+        ..ClientOptions::default()
+    })?;
     let executable = client.load(&bytes).map_err(named)?;
     drop(bytes);
     let shapes: Vec<ArrayShape> = executable.parameters().iter().flat_map(leaves).collect();
@@ -114,7 +130,15 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let results = executable.execute_with(&arguments, &run)?;
     let time = start.elapsed();
     let arrays: Vec<ArrayLiteral> = results.iter().map(Buffer::to_literal).collect::<Result<_, _>>()?;
-    results_of(options, ui, executable.name(), &arrays, time)
+    let metrics = client.metrics();
+    if let (Some(path), Some(trace)) = (&options.trace, client.trace()) {
+        write_text(path, &trace.to_chrome())?;
+    }
+    let exit = results_of(options, ui, executable.name(), &arrays, time)?;
+    if options.metrics {
+        ui.line(metrics.to_json());
+    }
+    Ok(exit)
 }
 
 /// Writes and prints the results of a run.

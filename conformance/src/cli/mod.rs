@@ -4,6 +4,7 @@ mod attack;
 mod bench;
 mod bisect;
 mod cache;
+mod client_bench;
 #[cfg(feature = "llvm")]
 mod compile;
 mod completions;
@@ -135,6 +136,8 @@ enum Command {
     Serve(serve::Options),
     /// Look after a folder of compiled programs
     Cache(cache::Options),
+    /// What it costs to call the runtime: executions, chains, the cache; beside PJRT plugins
+    ClientBench(client_bench::Options),
     /// Where two traces of `run --trace` first differ
     DiffTrace(diff_trace::Options),
     /// Which instruction an engine computes wrongly
@@ -195,6 +198,7 @@ impl Command {
             | Command::Explain(_)
             | Command::Completions(_)
             | Command::Cache(_)
+            | Command::ClientBench(_)
             | Command::Attack(_) => u64::MAX,
         }
     }
@@ -374,6 +378,7 @@ fn command_of(cli: &Cli, ui: &Ui) -> Result<Exit, Failure> {
         Command::Exec(o) => exec::run(o, ui),
         Command::Serve(o) => serve::run(o, ui),
         Command::Cache(o) => cache::run(o, ui),
+        Command::ClientBench(o) => client_bench::run(o, ui),
     })
 }
 

@@ -89,6 +89,11 @@ pub fn mark(module: &mut Module) {
     LOADED.custom_calls.mark(module);
 }
 
+/// What clients call.
+pub fn custom_calls() -> CustomCalls {
+    LOADED.custom_calls.clone()
+}
+
 /// What runs of the interpreter call.
 pub fn registry() -> Registry {
     LOADED.on_demand.registry()

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 #define HLO_API_MAJOR 1
-#define HLO_API_MINOR 0
+#define HLO_API_MINOR 1
 
 typedef struct hlo_client hlo_client;
 typedef struct hlo_executable hlo_executable;
@@ -71,6 +71,12 @@ void hlo_error_destroy(hlo_error *error);
 /* platform: "cpu" or "interpreter". options: NULL for defaults. */
 hlo_error *hlo_client_create(const char *platform, const hlo_client_options *options, hlo_client **client);
 void hlo_client_destroy(hlo_client *client);
+/* Numbers about a client (compilations, cache hits, evictions, executions, bytes by owner), as a JSON object: as much of it as fits in `capacity` bytes with the 0 that ends it. *length is
+ * the whole, without the 0. Since 1.1. */
+hlo_error *hlo_client_metrics(hlo_client *client, char *text, size_t capacity, size_t *length);
+/* Loads a shared library with handlers of XLA's FFI, which are custom calls of the client then: `target` is executed by the function `symbol` (or "instantiate:A+execute:B"); with both NULL,
+ * the handlers that the library registers by itself. The library runs as the program does, and stays loaded. Since 1.1. */
+hlo_error *hlo_client_load_library(hlo_client *client, const char *path, const char *target, const char *symbol);
 
 /* Parses, verifies and compiles the text of an HLO module. */
 hlo_error *hlo_compile(hlo_client *client, const char *text, size_t length, hlo_executable **executable);

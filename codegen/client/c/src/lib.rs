@@ -14,9 +14,10 @@ use hlo_client::{
     Buffer, Client, ClientOptions, Code, CompileOptions, Error, Executable, ExecuteOptions, VerifiedModule,
 };
 use hlo_ir::{ArrayShape, ElementType};
+use smallvec::SmallVec;
 
 /// The version of the header.
-const API_VERSION: u32 = 1 << 16;
+const API_VERSION: u32 = 1 << 16 | 1;
 
 /// `hlo_client`.
 #[derive(Debug)]
@@ -282,13 +283,72 @@ pub unsafe extern "C" fn hlo_client_create(
                 to.cache_directory = Some(PathBuf::from(folder));
             }
         }
-        let made = match platform {
-            "cpu" => Client::cpu(to)?,
-            "interpreter" => Client::interpreter(to)?,
-            other => return Err(Error::new(Code::NotFound, format!("there is no platform {other}"))),
-        };
+        let made = Client::for_platform(platform, to)?;
         // SAFETY: by the caller's word.
         unsafe { give(client, HloClient(made)) }
+    })
+}
+
+/// Numbers about a client, as JSON.
+///
+/// # Safety
+/// As the header says of every function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hlo_client_metrics(
+    client: *mut HloClient,
+    text: *mut c_char,
+    capacity: usize,
+    length: *mut usize,
+) -> *mut HloError {
+    guarded(|| {
+        // SAFETY: by the caller's word.
+        let client = unsafe { object(client, "the client") }?;
+        let json = client.0.metrics().to_json();
+        if length.is_null() || text.is_null() && capacity > 0 {
+            return Err(invalid("there is nowhere to put the result"));
+        }
+        let copied = json.len().min(capacity.saturating_sub(1));
+        // SAFETY: by the caller's word there is room for the length, and for `capacity` bytes of text.
+        unsafe {
+            length.write(json.len());
+            if capacity > 0 {
+                std::ptr::copy_nonoverlapping(json.as_ptr(), text.cast(), copied);
+                text.add(copied).write(0);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Loads a library with handlers.
+///
+/// # Safety
+/// As the header says of every function; the library is to be trusted as a program is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hlo_client_load_library(
+    client: *mut HloClient,
+    path: *const c_char,
+    target: *const c_char,
+    symbol: *const c_char,
+) -> *mut HloError {
+    guarded(|| {
+        // SAFETY: by the caller's word.
+        let (client, path) = unsafe { (object(client, "the client")?, c_text(path, "the path")?) };
+        let library = hlo_ffi::Library::load(path)?;
+        let custom_calls = client.0.custom_calls();
+        let registered = library.bind_registered(custom_calls)?;
+        if !target.is_null() {
+            // SAFETY: by the caller's word.
+            let (target, symbol) = unsafe { (c_text(target, "the target")?, c_text(symbol, "the symbol")?) };
+            return library.bind(target, symbol, custom_calls);
+        }
+        match registered.is_empty() {
+            true => Err(Error::new(
+                Code::NotFound,
+                format!("{path} registers no handlers for the host by itself"),
+            )),
+            false => Ok(()),
+        }
     })
 }
 
@@ -554,6 +614,26 @@ unsafe fn execute_options(options: *const HloExecuteOptions) -> Result<ExecuteOp
     })
 }
 
+/// Where the caller wants results.
+struct Places {
+    next: *mut *mut HloBuffer,
+    left: usize,
+}
+
+impl Extend<Buffer> for Places {
+    fn extend<I: IntoIterator<Item = Buffer>>(&mut self, buffers: I) {
+        for buffer in buffers {
+            assert!(self.left > 0, "invariant: a program gives as many arrays as it says");
+            // SAFETY: whoever made this says that so many places are left, and it is one of them.
+            unsafe {
+                self.next.write(Box::into_raw(Box::new(HloBuffer { buffer })));
+                self.next = self.next.add(1);
+            }
+            self.left -= 1;
+        }
+    }
+}
+
 /// Checks what an execution is given, and gives the caller what `run` makes.
 ///
 /// # Safety
@@ -565,13 +645,13 @@ unsafe fn execute(
     options: *const HloExecuteOptions,
     results: *mut *mut HloBuffer,
     result_count: usize,
-    run: impl FnOnce(&Executable, &[&Buffer], &ExecuteOptions) -> Result<Vec<Buffer>, Error>,
+    run: impl FnOnce(&Executable, &[&Buffer], &ExecuteOptions, &mut Places) -> Result<(), Error>,
 ) -> Result<(), Error> {
     // SAFETY: by the caller's word.
     let (executable, options) = unsafe { (object(executable, "the program")?, execute_options(options)?) };
     // SAFETY: by the caller's word.
     let arguments = unsafe { array(arguments, argument_count, "the list of arguments") }?;
-    let mut given: Vec<&Buffer> = Vec::with_capacity(arguments.len());
+    let mut given: SmallVec<[&Buffer; 8]> = SmallVec::with_capacity(arguments.len());
     for &argument in arguments {
         // SAFETY: by the caller's word.
         given.push(&unsafe { object(argument.cast_const(), "an argument") }?.buffer);
@@ -581,12 +661,7 @@ unsafe fn execute(
         let name = executable.executable.name();
         return Err(invalid(format!("{name} gives {gives} arrays; there is a place for {result_count}")));
     }
-    let made = run(&executable.executable, &given, &options)?;
-    for (n, buffer) in made.into_iter().enumerate() {
-        // SAFETY: by the caller's word there are as many places as the program gives arrays.
-        unsafe { results.add(n).write(Box::into_raw(Box::new(HloBuffer { buffer }))) };
-    }
-    Ok(())
+    run(&executable.executable, &given, &options, &mut Places { next: results, left: result_count })
 }
 
 /// Executes a program.
@@ -602,7 +677,7 @@ pub unsafe extern "C" fn hlo_execute(
     results: *mut *mut HloBuffer,
     result_count: usize,
 ) -> *mut HloError {
-    let run = |e: &Executable, a: &[&Buffer], o: &ExecuteOptions| e.execute_with(a, o);
+    let run = |e: &Executable, a: &[&Buffer], o: &ExecuteOptions, to: &mut Places| e.execute_into(a, o, to);
     // SAFETY: by the caller's word.
     guarded(|| unsafe { execute(executable, arguments, argument_count, options, results, result_count, run) })
 }
@@ -620,9 +695,10 @@ pub unsafe extern "C" fn hlo_execute_async(
     results: *mut *mut HloBuffer,
     result_count: usize,
 ) -> *mut HloError {
-    let run = |e: &Executable, a: &[&Buffer], o: &ExecuteOptions| {
+    let run = |e: &Executable, a: &[&Buffer], o: &ExecuteOptions, to: &mut Places| {
         let arguments: Vec<Buffer> = a.iter().map(|&buffer| buffer.clone()).collect();
-        e.execute_async(&arguments, o)
+        to.extend(e.execute_async(&arguments, o)?);
+        Ok(())
     };
     // SAFETY: by the caller's word.
     guarded(|| unsafe { execute(executable, arguments, argument_count, options, results, result_count, run) })

@@ -133,6 +133,25 @@ static void keep(void) {
   hlo_client_destroy(client);
 }
 
+static void observe(void) {
+  hlo_client *client;
+  hlo_executable *executable;
+  char text[4096], little[8];
+  size_t length, again;
+  ok(hlo_client_create("cpu", NULL, &client));
+  ok(hlo_compile(client, SCALAR, strlen(SCALAR), &executable));
+  ok(hlo_client_metrics(client, text, sizeof text, &length));
+  if (length != strlen(text) || strstr(text, "\"compilations\":1,") == NULL) fail(text);
+  ok(hlo_client_metrics(client, little, sizeof little, &again));
+  if (strlen(little) != sizeof little - 1 || strncmp(text, little, sizeof little - 1) != 0) fail(little);
+  ok(hlo_client_metrics(client, NULL, 0, &again));
+  fails(hlo_client_metrics(client, NULL, 5, &again), HLO_INVALID_ARGUMENT, "nowhere");
+  fails(hlo_client_load_library(client, "./nowhere.so", NULL, NULL), HLO_NOT_FOUND, "nowhere.so");
+  fails(hlo_client_load_library(client, NULL, NULL, NULL), HLO_INVALID_ARGUMENT, "null");
+  hlo_executable_destroy(executable);
+  hlo_client_destroy(client);
+}
+
 static void measure(int executions) {
   hlo_client *client;
   hlo_executable *executable;
@@ -153,6 +172,8 @@ static void measure(int executions) {
     if (each < best) best = each;
   }
   printf("%.0f ns an execution\n", best);
+  hlo_buffer_destroy(arguments[0]);
+  hlo_buffer_destroy(arguments[1]);
   hlo_executable_destroy(executable);
   hlo_client_destroy(client);
 }
@@ -166,6 +187,7 @@ int main(int argc, char **argv) {
     use("interpreter");
     bad_input();
     keep();
+    observe();
   }
   puts("ok");
   return 0;

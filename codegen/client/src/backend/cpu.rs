@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
 
-use hlo::{ArrayShape, Literal, Module};
+use hlo::{Literal, Module};
 use hlo_codegen::isa;
 use hlo_codegen::runtime::executable::{Argument as Lent, Executable, Finished, LoadOptions, RunOptions};
 use hlo_codegen::runtime::pool::Pool;
@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use super::interpreter::stored;
 #[cfg(feature = "llvm")]
 use super::unknown_custom_call;
-use super::{Argument, Array, Backend, Compiled, Loaded, Source};
+use super::{Argument, Array, Arrays, Backend, Compiled, Loaded, Source};
 use crate::artifact::{self, Signature};
 use crate::error::{Code, Error, panic_message};
 use crate::machine;
@@ -49,8 +49,7 @@ impl Cpu {
         let pool = Arc::clone(&self.pool);
         let options = LoadOptions { pool, memory_bytes: u64::MAX, watched: false };
         let executable = Executable::load(program, &options)?;
-        let shapes = executable.result_shapes().cloned().collect();
-        Ok(Arc::new(Running { executable, shapes }))
+        Ok(Arc::new(Running { executable }))
     }
 }
 
@@ -127,19 +126,22 @@ fn guarded<T>(what: &str, run: impl FnOnce() -> Result<T, Error>) -> Result<T, E
 #[derive(Debug)]
 struct Running {
     executable: Executable,
-    /// Shapes of the result's array leaves; with run-time sizes those of the program that makes padded ones.
-    shapes: Vec<ArrayShape>,
 }
 
 impl Running {
     fn run_on(
         &self,
-        arguments: &mut [Argument],
+        arguments: &mut [Argument<'_>],
         options: &ExecuteOptions,
         member: Option<&Member<'_>>,
-    ) -> Result<Vec<Array>, Error> {
-        let run =
-            RunOptions { fuel: options.fuel, deadline: options.deadline, member, ..RunOptions::default() };
+    ) -> Result<Arrays, Error> {
+        let run = RunOptions {
+            fuel: options.fuel,
+            deadline: options.deadline,
+            member,
+            untimed: true,
+            ..RunOptions::default()
+        };
         if self.executable.has_run_time_sizes() {
             let literals: Vec<Literal> =
                 arguments.iter().map(|argument| Literal::Array(argument.to_literal())).collect();
@@ -157,8 +159,7 @@ impl Running {
             }
         }
         let Finished { results, .. } = self.executable.run(&mut lent, &run)?;
-        let arrays = self.shapes.iter().zip(results);
-        Ok(arrays.map(|(shape, block)| Array { shape: shape.clone(), block }).collect())
+        Ok(results.into_iter().map(|leaf| Array { shape: None, leaf }).collect())
     }
 }
 
@@ -188,10 +189,10 @@ impl Loaded for Running {
 
     fn run(
         &self,
-        arguments: &mut [Argument],
+        arguments: &mut [Argument<'_>],
         options: &ExecuteOptions,
         calls: &Registry,
-    ) -> Result<Vec<Array>, Error> {
+    ) -> Result<Arrays, Error> {
         let Some(module) = self.executable.interpreted_module() else {
             return self.run_on(arguments, options, None);
         };
@@ -207,18 +208,18 @@ impl Loaded for Running {
 
     fn run_devices(
         &self,
-        arguments: Vec<Vec<Argument>>,
+        arguments: Vec<Vec<Argument<'_>>>,
         devices: Devices,
         options: &ExecuteOptions,
         calls: &Registry,
-    ) -> Result<Vec<Vec<Array>>, Error> {
+    ) -> Result<Vec<Arrays>, Error> {
         let Some(module) = self.executable.interpreted_module() else {
             // Devices that exchange nothing run one after the other, each on all threads.
             return arguments.into_iter().map(|mut a| self.run_on(&mut a, options, None)).collect();
         };
         let interpreter = interpreter(module, options, calls);
         let fleet = Fleet::new(devices);
-        let one = |number: u32, mut arguments: Vec<Argument>| {
+        let one = |number: u32, mut arguments: Vec<Argument<'_>>| {
             let member = fleet.join(&interpreter, number);
             let results = self.run_on(&mut arguments, options, Some(&member));
             if results.is_ok() {

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use hlo::{ArrayLiteral, ArrayShape, Literal, Module, Shape};
 use hlo_codegen::runtime::arena::Store;
+use hlo_codegen::runtime::executable::Leaf;
 use hlo_codegen::runtime::raw::bytes_of;
 use hlo_interp::custom_call::Registry;
 use hlo_interp::{Devices, Value};
 
-use super::{Argument, Array, Backend, Compiled, Loaded};
+use super::{Argument, Array, Arrays, Backend, Compiled, Loaded};
 use crate::artifact::Signature;
 use crate::error::{Code, Error};
 use crate::options::{CompileOptions, ExecuteOptions};
@@ -64,7 +65,7 @@ impl Interpreted {
         Self { module, parameters, store: Arc::default(), result_bytes: bytes.unwrap_or(u64::MAX) }
     }
 
-    fn values(&self, arguments: &[Argument]) -> Result<Vec<Value>, Error> {
+    fn values(&self, arguments: &[Argument<'_>]) -> Result<Vec<Value>, Error> {
         let mut arrays = arguments.iter();
         let values =
             self.parameters.iter().map(|shape| literal(shape, &mut arrays)).collect::<Option<Vec<_>>>();
@@ -77,13 +78,13 @@ impl Interpreted {
         hlo_interp::Options { fuel: options.fuel, seed: options.rng_seed, custom_calls, ..Default::default() }
     }
 
-    fn arrays(&self, value: Value) -> Result<Vec<Array>, Error> {
+    fn arrays(&self, value: Value) -> Result<Arrays, Error> {
         value.into_literal().arrays().into_iter().map(|array| stored(array, &self.store)).collect()
     }
 }
 
 /// A literal of a shape, its array leaves taken in order.
-fn literal<'a>(shape: &Shape, arrays: &mut impl Iterator<Item = &'a Argument>) -> Option<Literal> {
+fn literal<'a>(shape: &Shape, arrays: &mut impl Iterator<Item = &'a Argument<'a>>) -> Option<Literal> {
     match shape {
         Shape::Array(_) => arrays.next().map(|array| Literal::Array(array.to_literal())),
         Shape::Tuple(elements) => {
@@ -99,7 +100,8 @@ pub(super) fn stored(array: &ArrayLiteral, store: &Arc<Store>) -> Result<Array, 
     let bytes = bytes_of(&array.buffer);
     let mut block = store.take(bytes.len() as u64)?;
     block.bytes_mut().copy_from_slice(bytes);
-    Ok(Array { shape: ArrayShape::new(array.buffer.element_type(), &array.dims), block: Arc::new(block) })
+    let shape = ArrayShape::new(array.buffer.element_type(), &array.dims);
+    Ok(Array { shape: Some(Box::new(shape)), leaf: Leaf::Own(block) })
 }
 
 impl Loaded for Interpreted {
@@ -117,21 +119,21 @@ impl Loaded for Interpreted {
 
     fn run(
         &self,
-        arguments: &mut [Argument],
+        arguments: &mut [Argument<'_>],
         options: &ExecuteOptions,
         calls: &Registry,
-    ) -> Result<Vec<Array>, Error> {
+    ) -> Result<Arrays, Error> {
         let interpreter = hlo_interp::Interpreter::new(&self.module, Self::options(options, calls));
         self.arrays(interpreter.run(self.values(arguments)?)?)
     }
 
     fn run_devices(
         &self,
-        arguments: Vec<Vec<Argument>>,
+        arguments: Vec<Vec<Argument<'_>>>,
         devices: Devices,
         options: &ExecuteOptions,
         calls: &Registry,
-    ) -> Result<Vec<Vec<Array>>, Error> {
+    ) -> Result<Vec<Arrays>, Error> {
         let interpreter = hlo_interp::Interpreter::new(&self.module, Self::options(options, calls));
         let values: Result<Vec<_>, Error> = arguments.iter().map(|a| self.values(a)).collect();
         let results = interpreter.run_devices(devices, values?)?;

@@ -12,8 +12,10 @@ use std::sync::Arc;
 
 use hlo::{ArrayLiteral, ArrayShape, Module};
 use hlo_codegen::runtime::arena::Block;
+use hlo_codegen::runtime::executable::Leaf;
 use hlo_codegen::runtime::raw::buffer_of;
 use hlo_interp::custom_call::Registry;
+use smallvec::SmallVec;
 
 use crate::artifact::Signature;
 use crate::buffer::Data;
@@ -71,10 +73,10 @@ pub trait Loaded: fmt::Debug + Send + Sync {
     /// Whatever ends the run.
     fn run(
         &self,
-        arguments: &mut [Argument],
+        arguments: &mut [Argument<'_>],
         options: &ExecuteOptions,
         calls: &Registry,
-    ) -> Result<Vec<Array>, Error>;
+    ) -> Result<Arrays, Error>;
 
     /// Runs it on several devices at once, replicas times partitions; by device.
     ///
@@ -82,17 +84,17 @@ pub trait Loaded: fmt::Debug + Send + Sync {
     /// Whatever ends the run.
     fn run_devices(
         &self,
-        arguments: Vec<Vec<Argument>>,
+        arguments: Vec<Vec<Argument<'_>>>,
         devices: hlo_interp::Devices,
         options: &ExecuteOptions,
         calls: &Registry,
-    ) -> Result<Vec<Vec<Array>>, Error>;
+    ) -> Result<Vec<Arrays>, Error>;
 }
 
 /// An array that a run is given.
 #[derive(Debug)]
-pub struct Argument {
-    pub(crate) shape: ArrayShape,
+pub struct Argument<'a> {
+    pub(crate) shape: &'a ArrayShape,
     pub(crate) source: Source,
 }
 
@@ -106,10 +108,10 @@ pub(crate) enum Source {
     Taken,
 }
 
-impl Argument {
+impl Argument<'_> {
     /// Its shape.
     pub fn shape(&self) -> &ArrayShape {
-        &self.shape
+        self.shape
     }
 
     /// Its bytes, dense and row-major.
@@ -128,11 +130,14 @@ impl Argument {
     }
 }
 
+/// What a run leaves: of few arrays without an allocation.
+pub type Arrays = SmallVec<[Array; 4]>;
+
 /// An array that a run leaves.
 #[derive(Debug)]
 pub struct Array {
-    /// Its shape: of a result with run-time sizes these.
-    pub shape: ArrayShape,
-    /// Its memory. Results that are the same array share it.
-    pub block: Arc<Block>,
+    /// Its shape, of a result whose sizes are known only now; `None`: what the program says.
+    pub shape: Option<Box<ArrayShape>>,
+    /// Its memory.
+    pub leaf: Leaf,
 }

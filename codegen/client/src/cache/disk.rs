@@ -1,14 +1,16 @@
 //! Compiled programs in a folder, shared by processes.
 //!
 //! A file a program, named by its key. **Invariants:** a file is complete or absent (written under another name, then renamed); nothing is loaded that another user may have
-//! written, since it is machine code; what is read is checked (`artifact`), and who finds it damaged removes it.
+//! written, since it is machine code; what is read is checked (`artifact`), and who finds it damaged removes it. Of processes that want the same program at once one compiles it: it holds a lock of
+//! the system's, which ends with the process, and for which nobody waits forever.
 
-use std::fs::{self, File, FileTimes, OpenOptions};
+use std::fs::{self, File, FileTimes, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
 use super::Key;
 use crate::artifact;
@@ -26,6 +28,13 @@ const TEMPORARY: &str = ".tmp-";
 /// What somebody left on its way is removed after so long.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
+/// Files that are locked while a program is compiled are called so, with the first digits of its key.
+const LOCK: &str = ".lock-";
+
+/// How long one process waits for another that compiles the same program, and how often it looks.
+const PATIENCE: Duration = Duration::from_secs(120);
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
 /// Other processes' files are counted after so many of ours.
 const RECOUNT_PUTS: u64 = 32;
 
@@ -37,6 +46,13 @@ pub struct DiskCache {
     /// About how many bytes there are: ours, and what others had when they were last counted.
     bytes: AtomicU64,
     puts: AtomicU64,
+}
+
+/// Held while a program is compiled ([`DiskCache::lock`]).
+#[derive(Debug)]
+pub struct Lock {
+    /// Closing it unlocks it.
+    _file: File,
 }
 
 /// A file of the folder.
@@ -149,6 +165,23 @@ impl DiskCache {
     ) -> Result<Option<T>, Error> {
         let loaded = self.get(key).and_then(|bytes| bytes.map(|bytes| load(&bytes)).transpose());
         loaded.inspect_err(|_| self.remove(key))
+    }
+
+    /// Waits until no other process (or thread) compiles a program whose key begins alike, and keeps others from it while the result lives. `None`: the file system has no locks, or somebody holds
+    /// it for too long; then two may compile the same, which is no error.
+    pub fn lock(&self, key: Key) -> Option<Lock> {
+        let path = self.folder.join(format!("{LOCK}{}", &key.hex()[..2]));
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(false).mode(0o600).custom_flags(NO_FOLLOW);
+        let file = options.open(path).ok()?;
+        let began = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Some(Lock { _file: file }),
+                Err(TryLockError::WouldBlock) if began.elapsed() < PATIENCE => thread::sleep(LOOK_AGAIN),
+                Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return None,
+            }
+        }
     }
 
     /// Keeps an entry.

@@ -1,6 +1,6 @@
 //! The compilation cache: what was compiled once is not compiled again, in this process and, with a folder, in others.
 //!
-//! **Invariants:** of requests for the same key that come at once one compiles and the others wait for it; a program that cannot be compiled is remembered as well; what is in the cache
+//! **Invariants:** of requests for the same key that come at once one compiles and the others wait for it, those of other processes with the same folder, too; a program that cannot be compiled is remembered as well; what is in the cache
 //! never changes a result, only when compiling happens.
 
 mod disk;
@@ -8,6 +8,7 @@ mod key;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use hlo::Module;
 use rustc_hash::FxHashMap;
@@ -15,6 +16,7 @@ use rustc_hash::FxHashMap;
 use crate::backend::{Backend, Loaded};
 use crate::error::{Code, Error};
 use crate::options::CompileOptions;
+use crate::trace::{SpanKind, Trace};
 
 pub use disk::{DiskCache, DiskEntry, Verdict};
 pub use key::Key;
@@ -99,6 +101,9 @@ pub(crate) struct Cache {
     disk_dropped: AtomicU64,
     failures: AtomicU64,
     evictions: AtomicU64,
+    compile_ns: AtomicU64,
+    load_ns: AtomicU64,
+    trace: Option<Trace>,
 }
 
 fn count(counter: &AtomicU64) {
@@ -107,7 +112,7 @@ fn count(counter: &AtomicU64) {
 
 impl Cache {
     /// `keep_artifacts`: so that a program that was compiled can be had as bytes.
-    pub(crate) fn new(disk: Option<DiskCache>, keep_artifacts: bool) -> Self {
+    pub(crate) fn new(disk: Option<DiskCache>, keep_artifacts: bool, trace: Option<Trace>) -> Self {
         Self {
             entries: Mutex::default(),
             popularity: Mutex::default(),
@@ -120,7 +125,35 @@ impl Cache {
             disk_dropped: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
+            compile_ns: AtomicU64::new(0),
+            load_ns: AtomicU64::new(0),
+            trace,
         }
+    }
+
+    /// How long compiling and loading took, all together.
+    pub(crate) fn times(&self) -> (Duration, Duration) {
+        let of = |counter: &AtomicU64| Duration::from_nanos(counter.load(Ordering::Relaxed));
+        (of(&self.compile_ns), of(&self.load_ns))
+    }
+
+    /// Does something that is recorded, and whose time counts.
+    fn timed<R>(
+        &self,
+        kind: SpanKind,
+        name: &Arc<str>,
+        sum: Option<&AtomicU64>,
+        run: impl FnOnce() -> R,
+    ) -> R {
+        let start = Instant::now();
+        let result = run();
+        if let Some(sum) = sum {
+            sum.fetch_add(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+        if let Some(trace) = &self.trace {
+            trace.record(kind, name, start);
+        }
+        result
     }
 
     pub(crate) fn statistics(&self) -> CacheStatistics {
@@ -143,12 +176,24 @@ impl Cache {
         module: &Arc<Module>,
         options: &CompileOptions,
     ) -> Result<Arc<dyn Loaded>, Error> {
+        let name: Arc<str> = module.name.to_string().into();
+        self.timed(SpanKind::Lookup, &name, None, || self.get_or_obtain(key, backend, module, options, &name))
+    }
+
+    fn get_or_obtain(
+        &self,
+        key: Key,
+        backend: &dyn Backend,
+        module: &Arc<Module>,
+        options: &CompileOptions,
+        name: &Arc<str>,
+    ) -> Result<Arc<dyn Loaded>, Error> {
         let (entry, is_new) = self.entry(key);
         entry.last_use.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         if is_new {
             // Whoever waits is woken however this ends.
             let settle = Settle { cache: self, key, entry: &entry };
-            let outcome = self.obtain(key, backend, module, options);
+            let outcome = self.obtain(key, backend, module, options, name);
             settle.with(outcome.clone());
             return outcome;
         }
@@ -194,26 +239,42 @@ impl Cache {
         backend: &dyn Backend,
         module: &Arc<Module>,
         options: &CompileOptions,
+        name: &Arc<str>,
     ) -> Result<Arc<dyn Loaded>, Error> {
-        match self.disk.as_ref().map(|disk| disk.load(key, |bytes| backend.load(bytes))) {
-            Some(Ok(Some((_, loaded)))) => {
-                count(&self.disk_hits);
-                return Ok(loaded);
+        let load = |disk: &DiskCache| {
+            let load = || disk.load(key, |bytes| backend.load(bytes));
+            self.timed(SpanKind::Load, name, Some(&self.load_ns), load)
+        };
+        let mut lock = None;
+        if let Some(disk) = &self.disk {
+            // What is not there may be there when another process has let go of the lock.
+            for is_locked in [false, true] {
+                if is_locked {
+                    lock = disk.lock(key);
+                }
+                match load(disk) {
+                    Ok(Some((_, loaded))) => {
+                        count(&self.disk_hits);
+                        return Ok(loaded);
+                    }
+                    Ok(None) => {}
+                    Err(_dropped) => count(&self.disk_dropped),
+                }
             }
-            Some(Ok(None)) | None => {}
-            Some(Err(_dropped)) => count(&self.disk_dropped),
         }
         count(&self.compilations);
         let keep = self.disk.is_some() || self.artifacts.is_some();
-        let compiled = backend.compile(module, options, keep);
+        let compile = || backend.compile(module, options, keep);
+        let compiled = self.timed(SpanKind::Compile, name, Some(&self.compile_ns), compile);
         let compiled = compiled.inspect_err(|_| count(&self.failures))?;
         if let (Some(disk), Some(artifact)) = (&self.disk, &compiled.artifact) {
             // A folder that cannot be written to costs time, not results.
-            let _ = disk.put(key, artifact);
+            let _ = self.timed(SpanKind::Store, name, None, || disk.put(key, artifact));
         }
         if let (Some(kept), Some(artifact)) = (&self.artifacts, compiled.artifact) {
             kept.lock().unwrap_or_else(PoisonError::into_inner).insert(key, artifact.into());
         }
+        drop(lock);
         Ok(compiled.loaded)
     }
 

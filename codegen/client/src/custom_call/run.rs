@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use super::context::Context;
 use super::site::CallSite;
 use super::{CustomCalls, Instance, Leaf};
-use crate::backend::{Argument, Array, Loaded};
+use crate::backend::{Argument, Arrays, Loaded};
 use crate::error::{Code, Error, panic_message};
 use crate::options::ExecuteOptions;
 
@@ -136,20 +136,20 @@ impl Loaded for WithCalls {
 
     fn run(
         &self,
-        arguments: &mut [Argument],
+        arguments: &mut [Argument<'_>],
         options: &ExecuteOptions,
         _calls: &Registry,
-    ) -> Result<Vec<Array>, Error> {
+    ) -> Result<Arrays, Error> {
         self.execution(1, options, |registry| self.loaded.run(arguments, options, registry))
     }
 
     fn run_devices(
         &self,
-        arguments: Vec<Vec<Argument>>,
+        arguments: Vec<Vec<Argument<'_>>>,
         devices: Devices,
         options: &ExecuteOptions,
         _calls: &Registry,
-    ) -> Result<Vec<Vec<Array>>, Error> {
+    ) -> Result<Vec<Arrays>, Error> {
         self.execution(devices.count(), options, |registry| {
             self.loaded.run_devices(arguments, devices, options, registry)
         })

@@ -131,3 +131,66 @@ fn what_was_compiled_is_kept_without_compiling_again() {
         assert_eq!(client.load(&artifact).unwrap().result_shapes().len(), 1);
     }
 }
+
+/// An artifact with a checksum that fits what is in it now.
+fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    use sha2::{Digest, Sha256};
+    const PREFIX: usize = 48;
+    if bytes.len() >= PREFIX {
+        let hash = Sha256::digest(&bytes[PREFIX..]);
+        bytes[16..PREFIX].copy_from_slice(&hash);
+    }
+    bytes
+}
+
+/// One of the ways in which bytes go wrong, by a number.
+fn mutated(bytes: &[u8], random: &mut u64) -> Vec<u8> {
+    let mut next = |bound: usize| {
+        *random = hlo::elided::splitmix64(*random);
+        (*random >> 33) as usize % bound.max(1)
+    };
+    let mut bytes = bytes.to_vec();
+    // Most of what a reader looks at is at the beginning.
+    let reach = if next(4) == 0 { bytes.len() } else { bytes.len().min(4096) };
+    for _ in 0..=next(3) {
+        let at = next(reach.min(bytes.len()));
+        match next(6) {
+            0 => bytes[at] ^= 1 << next(8),
+            1 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][next(5)],
+            2 => bytes.truncate(at.max(1)),
+            3 => drop(bytes.remove(at)),
+            4 => bytes.insert(at, next(256) as u8),
+            _ => {
+                let (from, length) = (next(bytes.len()), next(64));
+                let piece: Vec<u8> = bytes[from..].iter().copied().take(length).collect();
+                bytes.splice(at..at, piece);
+            }
+        }
+    }
+    bytes
+}
+
+/// Two thousand ways of going wrong: nothing that differs is taken for what it was, and whatever has a checksum that fits is read or refused without a panic. (Nothing of the latter is run: an
+/// artifact is code.)
+#[test]
+fn two_thousand_mutations_are_refused_or_read_without_a_panic() {
+    let client = cpu();
+    let program = client.parse(&adds(100, 3)).unwrap();
+    let whole = client.compile_artifact(&program, &CompileOptions::default()).unwrap();
+    assert_eq!(sealed(whole.clone()), whole);
+    let (mut random, mut read) = (7, 0);
+    for n in 0..1000 {
+        let changed = mutated(&whole, &mut random);
+        if changed == whole {
+            continue;
+        }
+        let error = info(&changed).err().or_else(|| client.load(&changed).err());
+        let code = error.unwrap_or_else(|| panic!("mutation {n} was accepted")).code();
+        assert!(matches!(code, Code::DataLoss | Code::FailedPrecondition), "mutation {n}: {code:?}");
+        match client.load(&sealed(changed)) {
+            Ok(_) => read += 1,
+            Err(error) => assert!(!error.to_string().contains("panicked"), "mutation {n}: {error}"),
+        }
+    }
+    assert!(read < 900, "{read} of 1000 were read");
+}

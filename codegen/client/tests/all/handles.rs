@@ -218,8 +218,10 @@ fn xrt_execute_chained_refuses_bad_plans() {
     assert_eq!(refused(&far, "more than there can be"), Code::InvalidArgument);
     assert_eq!(refused(&[data(Handle(5))], "does not exist"), Code::NotFound);
     let element = [data(x), run(sum, &[(0, 0), (0, 1)], &[(0, 0)])];
-    let error = h.chain(&element).unwrap().run(&ExecuteOptions::default()).unwrap_err();
-    assert!(error.to_string().contains("step 1: step 0 gives f32[2]: it has no element 0"), "{error}");
+    assert_eq!(refused(&element, "step 1: step 0 gives f32[2]: it has no element 0"), Code::InvalidArgument);
+    let long = h.allocate(&array(&[1.0, 2.0, 3.0])).unwrap();
+    let other = [data(x), data(long), run(sum, &[(0, 0), (1, 0)], &[(0, 0)])];
+    assert_eq!(refused(&other, "step 2: argument 1 of adds is f32[3], not f32[2]"), Code::InvalidArgument);
 }
 
 #[test]

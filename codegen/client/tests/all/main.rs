@@ -7,6 +7,7 @@ mod ahead;
 mod artifact;
 mod buffers;
 mod cache;
+mod checklist;
 mod common;
 mod custom_calls;
 mod exports;

@@ -34,6 +34,10 @@ impl Buffer {
         Self { client, buffer }
     }
 
+    pub(crate) fn raw(&self) -> *mut opaque::Buffer {
+        self.buffer
+    }
+
     /// Its shape as the plugin says it: of an array of bounded dimensions the sizes that they have.
     fn shape(&self) -> Result<ArrayShape, Failure> {
         let plugin = &self.client.plugin;
@@ -116,6 +120,14 @@ impl Executable {
         let mut new = Self { client, executable, results: 0 };
         new.results = new.count_results()?;
         Ok(new)
+    }
+
+    pub(crate) fn client(&self) -> &Arc<Client> {
+        &self.client
+    }
+
+    pub(crate) fn raw(&self) -> *mut LoadedExecutable {
+        self.executable
     }
 
     fn count_results(&self) -> Result<usize, Failure> {

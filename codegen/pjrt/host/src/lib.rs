@@ -14,10 +14,12 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod client;
+mod dispatch;
 pub mod executable;
 pub mod plugin;
 
 pub use client::Client;
+pub use dispatch::Dispatch;
 pub use executable::Executable;
 pub use hlo_pjrt::error::{Code, Failure};
 pub use plugin::Plugin;

@@ -12,7 +12,8 @@ use hlo_pjrt::api::structs::{
     PJRT_Api_Version, PJRT_Error_Destroy_Args, PJRT_Error_GetCode_Args, PJRT_Error_Message_Args,
     PJRT_Event_Await_Args, PJRT_Event_Destroy_Args, PJRT_Plugin_Initialize_Args, Struct,
 };
-use hlo_pjrt::api::table::{Function, NAMES};
+pub(crate) use hlo_pjrt::api::table::Function;
+use hlo_pjrt::api::table::NAMES;
 use hlo_pjrt::error::{Code, Failure};
 use hlo_pjrt::event::Event;
 
@@ -109,7 +110,7 @@ impl Plugin {
         self.version
     }
 
-    fn function(&self, name: &str) -> Result<Function, Failure> {
+    pub(crate) fn function(&self, name: &str) -> Result<Function, Failure> {
         let index = NAMES.iter().position(|n| *n == name);
         let index = index.expect("invariant: the names are those of the table");
         let offset = size_of::<Header>() + index * size_of::<usize>();
@@ -137,7 +138,7 @@ impl Plugin {
     }
 
     /// What an error says, which is destroyed.
-    fn taken(&self, name: &str, error: *mut hlo_pjrt::error::Error) -> Failure {
+    pub(crate) fn taken(&self, name: &str, error: *mut hlo_pjrt::error::Error) -> Failure {
         let mut message = zeroed::<PJRT_Error_Message_Args>();
         message.error = error;
         let mut code = zeroed::<PJRT_Error_GetCode_Args>();

@@ -133,7 +133,8 @@ fn kernels_run_in_chunks() {
                     executable.run(&mut [Argument::Borrowed(&moved[shift..])], &RunOptions::default());
                 let mut finished = finished.unwrap();
                 assert_eq!(finished.steps, 2);
-                kept.push((start + 2, Arc::into_inner(finished.results.remove(0)).expect("of one leaf")));
+                let Leaf::Own(block) = finished.results.remove(0) else { panic!("of one leaf") };
+                kept.push((start + 2, block));
             }
         }
         for (start, block) in kept {
@@ -151,18 +152,15 @@ fn results_may_be_parameters_and_constants() {
     let run =
         |executable: &Executable, argument| executable.run(&mut [argument], &RunOptions::default()).unwrap();
     let finished = run(&lent, Argument::Borrowed(&input));
-    assert_eq!(
-        finished.results.iter().map(|b| numbers(b)).collect::<Vec<_>>(),
-        [[7, 8, 9], [0, 1, 2], [7, 8, 9]]
-    );
+    assert_eq!([0, 1, 2].map(|leaf| numbers(finished.block(leaf))), [[7, 8, 9], [0, 1, 2], [7, 8, 9]]);
     let given = load(program(n, &[GIVEN], &[0], vec![increment(0, 0, n)]), 1);
     let finished = run(&given, Argument::Borrowed(&input));
-    assert_eq!((numbers(&finished.results[0]), &input), (vec![8, 9, 10], &bytes(&[7, 8, 9])));
+    assert_eq!((numbers(finished.block(0)), &input), (vec![8, 9, 10], &bytes(&[7, 8, 9])));
     let mut block = given.store().take(24).unwrap();
     block.bytes_mut().copy_from_slice(&input);
     let place = block.start();
     let finished = run(&given, Argument::Donated(block));
-    assert_eq!((numbers(&finished.results[0]), finished.results[0].start()), (vec![8, 9, 10], place));
+    assert_eq!((numbers(finished.block(0)), finished.block(0).start()), (vec![8, 9, 10], place));
 }
 
 /// A loop with a state in place, under limits.
@@ -181,7 +179,7 @@ fn loops_run_until_their_condition_fails_or_a_limit_is_reached() {
     for (start, end) in [(0, 10), (9, 10), (10, 10), (50, 50), (-5, 10)] {
         let input = bytes(&[start]);
         let finished = executable.run(&mut [Argument::Borrowed(&input)], &RunOptions::default()).unwrap();
-        assert_eq!(numbers(&finished.results[0]), [end], "from {start}");
+        assert_eq!(numbers(finished.block(0)), [end], "from {start}");
     }
     let input = bytes(&[i64::MIN]);
     let limited =
@@ -208,7 +206,7 @@ fn conditionals_choose_a_branch() {
         let executable = load(program(1, &[LENT, result(0)], &[1], steps), 1);
         let input = bytes(&[selector]);
         let finished = executable.run(&mut [Argument::Borrowed(&input)], &RunOptions::default()).unwrap();
-        numbers(&finished.results[0])[0] - selector
+        numbers(finished.block(0))[0] - selector
     };
     assert_eq!([0, 1].map(|s| run(true, s)), [2, 1]);
     assert_eq!([0, 1, 2, 3, -1, i64::from(i32::MIN)].map(|s| run(false, s)), [1, 2, 3, 3, 3, 3]);

@@ -1,0 +1,160 @@
+//! Counted references whose memory is used again, so that an execution in the steady state asks the allocator for nothing.
+//!
+//! A [`Counted`] is an `Arc` that, when the last reference goes, leaves its cell to the thread that dropped it; the next object of the type that this thread makes lies there. (What a free list
+//! of a slab allocator is, without a lock and without unsafe code.)
+//!
+//! **Invariants:** a cell in a list is empty, and nobody refers to it, weakly neither; what was in it was dropped before it went there.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::thread::LocalKey;
+
+/// The most cells of a type that a thread keeps.
+const KEPT: usize = 64;
+
+/// Cells that wait.
+pub(crate) type Free<T> = RefCell<Vec<Arc<Cell<T>>>>;
+
+/// What can be counted: each type says where its cells wait.
+pub(crate) trait Reused: Sized + 'static {
+    /// The list of the thread.
+    fn free() -> &'static LocalKey<Free<Self>>;
+}
+
+/// Where an object lies; empty while it waits for one.
+pub(crate) struct Cell<T>(Option<T>);
+
+impl<T> Cell<T> {
+    pub(crate) fn get(&self) -> &T {
+        self.0.as_ref().expect("invariant: a cell that somebody refers to is full")
+    }
+}
+
+/// A reference to an object; clones are to the same one.
+pub(crate) struct Counted<T: Reused>(Arc<Cell<T>>);
+
+impl<T: Reused> Counted<T> {
+    pub(crate) fn new(value: T) -> Self {
+        // A thread that is about to end has no list any more.
+        let cell = T::free().try_with(|free| free.borrow_mut().pop()).ok().flatten();
+        match cell {
+            Some(mut cell) => {
+                let empty = Arc::get_mut(&mut cell).expect("invariant: nobody refers to a cell that waits");
+                empty.0 = Some(value);
+                Self(cell)
+            }
+            None => Self(Arc::new(Cell(Some(value)))),
+        }
+    }
+
+    /// The object itself, if this is the only reference. Errors: the reference.
+    pub(crate) fn into_inner(mut self) -> Result<T, Self> {
+        match Arc::get_mut(&mut self.0) {
+            Some(cell) => Ok(cell.0.take().expect("invariant: a cell that somebody refers to is full")),
+            None => Err(self),
+        }
+    }
+
+    /// Whether nobody else refers to it.
+    pub(crate) fn is_alone(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
+    pub(crate) fn downgrade(&self) -> Weak<Cell<T>> {
+        Arc::downgrade(&self.0)
+    }
+}
+
+impl<T: Reused> Clone for Counted<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T: Reused> std::ops::Deref for Counted<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.get()
+    }
+}
+
+impl<T: Reused + fmt::Debug> fmt::Debug for Counted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: Reused> Drop for Counted<T> {
+    fn drop(&mut self) {
+        let Some(cell) = Arc::get_mut(&mut self.0) else { return };
+        // Before the list is borrowed: what is dropped may drop others of this type.
+        drop(cell.0.take());
+        let _ = T::free().try_with(|free| {
+            let mut free = free.borrow_mut();
+            if free.len() < KEPT {
+                free.push(Arc::clone(&self.0));
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Node {
+        next: Option<Counted<Node>>,
+    }
+
+    thread_local!(static NODES: Free<Node> = const { RefCell::new(Vec::new()) });
+
+    impl Reused for Node {
+        fn free() -> &'static LocalKey<Free<Self>> {
+            &NODES
+        }
+    }
+
+    fn kept() -> usize {
+        NODES.with(|free| free.borrow().len())
+    }
+
+    #[test]
+    fn the_last_reference_leaves_its_cell_to_the_next_object() {
+        let one = Counted::new(Node { next: None });
+        let place = std::ptr::from_ref(one.0.get()) as usize;
+        let other = one.clone();
+        assert!(!one.is_alone());
+        drop(one);
+        assert_eq!(kept(), 0);
+        drop(other);
+        assert_eq!(kept(), 1);
+        let next = Counted::new(Node { next: None });
+        assert_eq!((std::ptr::from_ref(next.0.get()) as usize, kept()), (place, 0));
+        let weak = next.downgrade();
+        drop(next);
+        assert_eq!((weak.upgrade().is_none(), kept()), (true, 0), "somebody still refers to it");
+    }
+
+    #[test]
+    fn what_is_dropped_may_drop_others_of_its_type() {
+        let chain = (0..10).fold(None, |next, _| Some(Counted::new(Node { next })));
+        assert!(chain.as_ref().is_some_and(|node| node.next.is_some()));
+        drop(chain);
+        assert_eq!(kept(), 10);
+        let many: Vec<_> = (0..2 * KEPT).map(|_| Counted::new(Node { next: None })).collect();
+        drop(many);
+        assert_eq!(kept(), KEPT);
+    }
+
+    #[test]
+    fn the_only_reference_gives_the_object() {
+        let one = Counted::new(Node { next: None });
+        let other = one.clone();
+        let one = one.into_inner().err().expect("there are two");
+        drop(other);
+        assert!(one.into_inner().is_ok());
+        assert_eq!(kept(), 1);
+    }
+}
