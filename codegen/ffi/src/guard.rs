@@ -145,6 +145,9 @@ mod platform {
     const GNU_CXX: u64 = u64::from_be_bytes(*b"GNUCC++\0");
     const LLVM_CXX: u64 = u64::from_be_bytes(*b"CLNGC++\0");
 
+    /// `sizeof(_Unwind_Exception)`: a class, a function and two words, aligned to 16 bytes.
+    const HEADER_BYTES: usize = 32;
+
     /// What an unwinder asks about the frame of a guarded call.
     extern "C" fn personality(
         _version: c_int,
@@ -216,16 +219,18 @@ mod platform {
                 *runtime.get::<End>(b"__cxa_end_catch").ok()?,
             )
         };
-        // SAFETY: the ABI: what is thrown lies where the first says while it is handled; a type's name is the second word of what describes it. Of the standard exceptions the third
+        // SAFETY: the ABI: what is thrown lies behind the header, and lives while it is handled; a type's name is the second word of what describes it. Of the standard exceptions the third
         // virtual function, after two destructors, is `what`.
         unsafe {
-            let thrown = begin(exception);
+            begin(exception);
+            // The runtime would say where the object lies if it had looked for who catches it. It lies behind the header.
+            let thrown = exception.byte_add(HEADER_BYTES);
             let described = type_of();
             let mut text = String::from("of an unknown type");
             if !described.is_null() {
                 let name = CStr::from_ptr(described.add(1).read());
                 text = name.to_string_lossy().into_owned();
-                if STANDARD.contains(&name) && !thrown.is_null() {
+                if STANDARD.contains(&name) {
                     type What = unsafe extern "C" fn(*const c_void) -> *const c_char;
                     let functions = thrown.cast::<*const What>().read();
                     let what = functions.add(2).read()(thrown);
