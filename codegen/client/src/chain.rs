@@ -222,7 +222,7 @@ impl Chain<'_> {
         let outcome = self.run_on(&mut table, options).map(|()| {
             for output in &self.results {
                 // What another result has in common with this one, both share.
-                let mut leaves = table[output.places.clone()].iter().cloned().flatten();
+                let mut leaves = table[output.places.clone()].iter().flatten().cloned();
                 let value = Value::of_leaves(&output.shape, &mut leaves);
                 let value = value.expect("invariant: a result has an array in each of its places");
                 results.push(self.handles.insert(value));

@@ -27,6 +27,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("ahead/a cache that is damaged costs nothing but time", damaged_cache),
         function("ahead/processes killed at any moment leave a cache that is right", killed),
         function("ahead/several processes share a cache", shared_cache),
+        function("ahead/what the runtime did is said and written", observed),
     ]
 }
 
@@ -57,6 +58,25 @@ fn round_trip() {
     );
     let json = hlo(&["exec", &exe, "--json"]);
     assert_eq!(json_lines(&json)[0]["results"][0]["shape"], "f32[4]");
+}
+
+fn observed() {
+    let d = Dir::new();
+    let (program, exe, trace) = (d.file("m.hlo", PROGRAM), at(&d, "m.hloexe"), at(&d, "trace.json"));
+    ends(&hlo(&["compile", &program]), 0);
+    let ran = hlo(&["exec", &exe, "--metrics", "--trace", &trace]);
+    ends(&ran, 0);
+    assert!(out(&ran).contains("\"executions\":1,"), "{}", out(&ran));
+    let trace: serde_json::Value = serde_json::from_str(&fs::read_to_string(&trace).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let kinds: Vec<&str> = events.iter().filter_map(|event| event["cat"].as_str()).collect();
+    assert_eq!(kinds, ["load", "transfer", "run"]);
+    let bench = hlo(&["client-bench", "--executions", "5", "--steps", "7", "--rounds", "2", "--json"]);
+    ends(&bench, 0);
+    let lines = json_lines(&bench);
+    assert_eq!(lines.len(), 5);
+    assert!(lines.iter().all(|line| line["runtime"] == "hlo" && line["best_ns"].as_f64() > Some(0.0)));
+    ends(&hlo(&["client-bench", "--plugin", &program]), 2);
 }
 
 fn bad_files() {

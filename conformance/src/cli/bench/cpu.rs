@@ -94,9 +94,9 @@ pub(super) fn time(
     };
     let first = once(&limits).map_err(|e| ended(e).failure())?;
     let peak_bytes = before.and_then(Mark::growth);
-    let results = executable.result_shapes().zip(&first.results).map(|(shape, block)| ArrayLiteral {
+    let results = executable.result_shapes().enumerate().map(|(leaf, shape)| ArrayLiteral {
         dims: shape.dims.clone(),
-        buffer: buffer_of(shape.element_type, block.bytes()).into(),
+        buffer: buffer_of(shape.element_type, first.block(leaf).bytes()).into(),
     });
     let results: Vec<ArrayLiteral> = if options.output.is_some() { results.collect() } else { Vec::new() };
     drop(first);
