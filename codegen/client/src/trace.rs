@@ -21,7 +21,7 @@ pub enum SpanKind {
     Load,
     /// A compiled program was written to the cache's folder.
     Store,
-    /// An array was copied to the device or back.
+    /// An array was copied to the device.
     Transfer,
     /// A program was executed.
     Run,
