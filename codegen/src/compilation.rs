@@ -13,7 +13,7 @@ use crate::Unsupported;
 use crate::buffers::{self, Assigned, Questions};
 use crate::kernel::{Kernel, Request};
 use crate::plan::lower::{Lowered, Lowering};
-use crate::program::Program;
+use crate::program::{Code, Program};
 use crate::run_time_sizes::RunTimeSizes;
 
 /// The buffers of modules with more instructions are not checked.
@@ -30,7 +30,7 @@ pub struct Compilation {
     lowered: Lowered,
     /// By request of [`Compilation::requests`]; `None`: it was not supported, and the interpreter executes who asked for it.
     kernels: Vec<Option<Kernel>>,
-    objects: Vec<Arc<[u8]>>,
+    code: Code,
     run_time_sizes: Option<RunTimeSizes>,
     fallback: bool,
 }
@@ -70,7 +70,7 @@ impl Compilation {
     ) -> Result<Self, Unsupported> {
         let lowered = Lowered::new(&module, fallback)?;
         let kernels = vec![None; lowered.requests.len()];
-        Ok(Self { module, lowered, kernels, objects: Vec::new(), run_time_sizes, fallback })
+        Ok(Self { module, lowered, kernels, code: Code::default(), run_time_sizes, fallback })
     }
 
     /// The module.
@@ -93,9 +93,9 @@ impl Compilation {
         &self.kernels
     }
 
-    /// Relocatable object code (ELF), each loaded by itself; symbols are unique over all of them.
+    /// The object code of its kernels, if they are machine code: each loaded by itself; symbols are unique over all of them.
     pub fn objects(&self) -> &[Arc<[u8]>] {
-        &self.objects
+        self.code.objects()
     }
 
     /// What stands between the module and a program whose arguments or results have run-time sizes.
@@ -108,17 +108,13 @@ impl Compilation {
         self.fallback
     }
 
-    /// With the kernels of its requests, and the object code that defines their symbols. Errors: it has another number of requests.
-    pub fn with_kernels(
-        self,
-        kernels: Vec<Option<Kernel>>,
-        objects: Vec<Arc<[u8]>>,
-    ) -> Result<Self, AssembleError> {
+    /// With the kernels of its requests, and their code. Errors: it has another number of requests.
+    pub fn with_kernels(self, kernels: Vec<Option<Kernel>>, code: Code) -> Result<Self, AssembleError> {
         if kernels.len() != self.lowered.requests.len() {
             let (has, needs) = (kernels.len(), self.lowered.requests.len());
             return Err(AssembleError::Defect(format!("{has} kernels of a module that takes {needs}")));
         }
-        Ok(Self { kernels, objects, ..self })
+        Ok(Self { kernels, code, ..self })
     }
 
     /// Assigns buffers and writes the plan. `verify`: the buffers are checked. `assigned` is told where everything lies.
@@ -153,7 +149,7 @@ impl Compilation {
             name: module.name.to_string(),
             parameters: shape.parameters.iter().map(hlo::Shape::without_layout).collect(),
             result: shape.result.without_layout(),
-            objects: self.objects,
+            code: self.code,
             kernels,
             buffers: buffers.assignment,
             constants,

@@ -8,14 +8,15 @@ use hlo::{InstrId, Module, Opcode};
 use crate::Unsupported;
 use crate::error::CompileError;
 use crate::fusion;
-use crate::passes::{self, Fuel, Pipeline, Steps};
+use crate::passes::{self, Fuel, Pass, PassCx, Pipeline, Steps};
 use crate::run_time_sizes::{self, RunTimeSizes};
 
 /// A verified module after the passes of a pipeline, which end with [`crate::fusion`]'s, scheduled; and what stands between it and arguments or results of
-/// run-time sizes. `steps` is told of every pass, `lap` of every stage that has ended. Errors: forms that nothing implements, a pass that broke the module.
+/// run-time sizes. `verify`: after every pass. `steps` is told of every pass, `lap` of every stage that has ended. Errors: forms that nothing implements, a pass that broke the module.
 pub fn fused_and_scheduled(
     module: &Module,
     pipeline: &Pipeline,
+    verify: bool,
     steps: &mut dyn Steps,
     lap: &mut dyn FnMut(&str),
 ) -> Result<(Module, Option<RunTimeSizes>), CompileError> {
@@ -23,18 +24,16 @@ pub fn fused_and_scheduled(
     check_forms(module)?;
     let mut module = module.clone();
     let run_time_sizes = static_shapes(&mut module)?;
-    for step in 0..pipeline.passes().len() {
-        let ran = pipeline.step(step, &mut module, &mut Fuel::UNLIMITED.clone(), steps);
-        let ran = ran.map_err(|broken| {
+    let run = |pipeline: &Pipeline, module: &mut Module, steps: &mut dyn Steps| {
+        let ran = pipeline.run_checked(module, &mut Fuel::UNLIMITED.clone(), steps, verify);
+        ran.map(|_| ()).map_err(|broken| {
             let why = broken.diagnostics.into_iter().next().map(|d| d.message.clone()).unwrap_or_default();
             CompileError::Defect(format!("what the pass {} made does not verify: {why}", broken.pass))
-        })?;
-        lap(&ran.pass);
-    }
-    for name in ["flatten-call-graph", "schedule"] {
-        if let Some(pass) = passes::by_name(name) {
-            pass.run(&mut module, &mut Fuel::UNLIMITED.clone());
-        }
+        })
+    };
+    run(pipeline, &mut module, &mut Laps { steps, lap: &mut *lap })?;
+    if !pipeline.ends_with(fusion::ORDER) {
+        run(&Pipeline::declared(fusion::ORDER), &mut module, &mut ())?;
     }
     // From here on instructions run in the order in which they stand, so what control edges kept out of fusions may go into some of its own.
     let all =
@@ -43,10 +42,27 @@ pub fn fused_and_scheduled(
         module.instr_mut(id).control_predecessors.clear();
     }
     passes::annotate_shardings(&mut module);
-    fusion::wrap(&mut module, &mut Fuel::UNLIMITED.clone());
+    fusion::wrap(&mut module, &mut PassCx::cpu(&mut Fuel::UNLIMITED.clone()));
     let module = module.compact();
     lap("order");
     Ok((module, run_time_sizes))
+}
+
+/// Tells when passes have ended.
+struct Laps<'a> {
+    steps: &'a mut dyn Steps,
+    lap: &'a mut dyn FnMut(&str),
+}
+
+impl Steps for Laps<'_> {
+    fn before(&mut self, step: usize, pass: &dyn Pass, module: &Module) {
+        self.steps.before(step, pass, module);
+    }
+
+    fn after(&mut self, step: usize, pass: &dyn Pass, module: &Module, applications: u64) {
+        self.steps.after(step, pass, module, applications);
+        (self.lap)(pass.name());
+    }
 }
 
 /// Refuses forms that verify and that neither the compiler nor the interpreter implements.
@@ -67,10 +83,8 @@ fn static_shapes(module: &mut Module) -> Result<Option<RunTimeSizes>, Unsupporte
     if !all.any(asked) && !passes::edit::has_run_time_sizes(module) {
         return Ok(None);
     }
-    for name in ["dce", "dynamic-padder", "dce"] {
-        if let Some(pass) = passes::by_name(name) {
-            pass.run(module, &mut Fuel::UNLIMITED.clone());
-        }
+    for pass in Pipeline::declared(&["dce", "dynamic-padder", "dce"]).passes() {
+        pass.run(module, &mut Fuel::UNLIMITED.clone());
     }
     match (run_time_sizes::lift(module), passes::dynamic_padder::left(module)) {
         (None, Some(left)) => {

@@ -13,6 +13,8 @@
 
 pub mod buffers;
 pub mod compilation;
+pub mod compile;
+pub mod cost_model;
 #[cfg(feature = "llvm")]
 pub mod cpu;
 mod error;

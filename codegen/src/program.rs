@@ -7,6 +7,32 @@ use crate::buffers::Assignment;
 use crate::kernel::Kernel;
 use crate::plan::Plan;
 use crate::run_time_sizes::RunTimeSizes;
+use crate::runtime::portable::Evaluate;
+
+/// The code of kernels.
+#[derive(Clone, Debug)]
+pub enum Code {
+    /// Relocatable object code (ELF), each loaded by itself; symbols are unique over all of them.
+    Objects(Vec<Arc<[u8]>>),
+    /// By kernel what evaluates it; `None`: nothing launches it.
+    Evaluated(Vec<Option<Arc<dyn Evaluate>>>),
+}
+
+impl Default for Code {
+    fn default() -> Self {
+        Code::Objects(Vec::new())
+    }
+}
+
+impl Code {
+    /// The object code, if it is such.
+    pub fn objects(&self) -> &[Arc<[u8]>] {
+        match self {
+            Code::Objects(objects) => objects,
+            Code::Evaluated(_) => &[],
+        }
+    }
+}
 
 /// A compiled program.
 #[derive(Debug)]
@@ -17,8 +43,8 @@ pub struct Program {
     pub parameters: Vec<Shape>,
     /// Shape of the entry's result.
     pub result: Shape,
-    /// Relocatable object code (ELF), each loaded by itself; symbols are unique over all of them.
-    pub objects: Vec<Arc<[u8]>>,
+    /// The code of its kernels.
+    pub code: Code,
     /// The kernels that the plan launches.
     pub kernels: Vec<Kernel>,
     /// Where every value lies.

@@ -16,14 +16,14 @@ use rustc_hash::FxHashMap;
 
 use crate::buffers::{alias_of, control_computations, element_starts, for_each_array};
 use crate::lists::Lists;
-use crate::passes::Fuel;
+use crate::passes::PassCx;
 use crate::passes::effects::Effects;
 
 /// A place in the order of a computation's text.
 type Node = u32;
 
 /// Runs the pass.
-pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+pub(crate) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     if module.header.is_scheduled == Some(true) {
         return 0;
     }
@@ -47,7 +47,7 @@ pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
         let (best, peak) = graph.best();
         inner.insert(c, peak);
         if let Some(order) = best {
-            if !fuel.take() {
+            if !cx.fuel.take() {
                 return applied;
             }
             applied += 1;

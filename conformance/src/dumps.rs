@@ -83,7 +83,7 @@ impl Dumps {
     pub fn program(&self, number: usize, module: &Module, platform: &str) -> Result<(), Failure> {
         let Some(mut dump) = self.of(number, module)? else { return Ok(()) };
         #[cfg(feature = "llvm")]
-        if let Some(options) = hlo_engines::engine::spec::cpu_options(platform)? {
+        if let Some(options) = hlo_engines::engine::spec::cpu_options(platform)?.filter(|o| !o.scalar) {
             return compile(dump, module, &options.compiler());
         }
         let _ = platform;

@@ -1,6 +1,6 @@
 //! The table of opcodes: every opcode is declared here, once.
 //!
-//! A row says: variant, name in text, number of operands, numeric class, flags, and the attributes it takes (`!` marks
+//! A row says: variant, name in text, number of operands, numeric class, family, flags, and the attributes it takes (`!` marks
 //! required ones). Parser, printer, verifier, generator, coverage and documentation read the table; *behaviour* lives in
 //! one exhaustive `match` a stage, so a new opcode is one row and the arms that the compiler then asks for.
 //! The names are XLA's (`xla/hlo/ir/hlo_opcode.h`).
@@ -66,6 +66,47 @@ pub enum Numeric {
     Opaque,
 }
 
+/// What opcodes do, roughly: those of a family go the same way in most stages.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Family {
+    /// Each element of the result is made of the elements at the same place of the operands.
+    Elementwise,
+    /// The same bits in another type or shape.
+    Bits,
+    /// Elements of operands (or counts) at other places.
+    Movement,
+    /// Sizes known at run time, and what depends on them.
+    Sizes,
+    /// Sums of products.
+    Contraction,
+    /// Applies a computation to elements.
+    Region,
+    /// Sorts or selects by order.
+    Order,
+    /// Batch normalizations.
+    Normalization,
+    /// Factors and solves.
+    LinearAlgebra,
+    /// Fourier transforms.
+    Transform,
+    /// Random bits and numbers.
+    Random,
+    /// Names of values, and constants: nothing is computed.
+    Structure,
+    /// Runs computations.
+    Control,
+    /// Begins what another instruction ends.
+    Async,
+    /// Devices together.
+    Collective,
+    /// The number of the device.
+    DeviceNumber,
+    /// What comes from a host or another program, or goes there.
+    Host,
+    /// Whatever its target says.
+    CustomCall,
+}
+
 /// One attribute that an opcode takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AttrSlot {
@@ -94,273 +135,273 @@ macro_rules! for_each_opcode {
     ($callback:ident) => {
         $callback! {
             /// `|x|`; of a complex number its modulus, a real.
-            Abs "abs" Exactly(1) ExactReal(4) [elementwise] [],
+            Abs "abs" Exactly(1) ExactReal(4) Elementwise [elementwise] [],
             /// Arc cosine.
-            Acos "acos" Exactly(1) Elementary(2) [elementwise] [],
+            Acos "acos" Exactly(1) Elementary(2) Elementwise [elementwise] [],
             /// Inverse hyperbolic cosine.
-            Acosh "acosh" Exactly(1) Elementary(2) [elementwise] [],
+            Acosh "acosh" Exactly(1) Elementary(2) Elementwise [elementwise] [],
             /// Arc sine.
-            Asin "asin" Exactly(1) Elementary(2) [elementwise] [],
+            Asin "asin" Exactly(1) Elementary(2) Elementwise [elementwise] [],
             /// Inverse hyperbolic sine.
-            Asinh "asinh" Exactly(1) Elementary(2) [elementwise] [],
+            Asinh "asinh" Exactly(1) Elementary(2) Elementwise [elementwise] [],
             /// Inverse hyperbolic tangent.
-            Atanh "atanh" Exactly(1) Elementary(2) [elementwise] [],
+            Atanh "atanh" Exactly(1) Elementary(2) Elementwise [elementwise] [],
             /// Cube root.
-            Cbrt "cbrt" Exactly(1) Elementary(2) [elementwise] [],
+            Cbrt "cbrt" Exactly(1) Elementary(2) Elementwise [elementwise] [],
             /// Round up.
-            Ceil "ceil" Exactly(1) Exact [elementwise] [],
+            Ceil "ceil" Exactly(1) Exact Elementwise [elementwise] [],
             /// Conversion to the element type of the result.
-            Convert "convert" Exactly(1) Exact [elementwise] [],
+            Convert "convert" Exactly(1) Exact Elementwise [elementwise] [],
             /// Cosine.
-            Cosine "cosine" Exactly(1) Elementary(2) [elementwise] [],
+            Cosine "cosine" Exactly(1) Elementary(2) Elementwise [elementwise] [],
             /// Hyperbolic cosine.
-            Cosh "cosh" Exactly(1) Elementary(2) [elementwise] [],
+            Cosh "cosh" Exactly(1) Elementary(2) Elementwise [elementwise] [],
             /// Leading zero bits of an integer.
-            CountLeadingZeros "count-leading-zeros" Exactly(1) Exact [elementwise] [],
+            CountLeadingZeros "count-leading-zeros" Exactly(1) Exact Elementwise [elementwise] [],
             /// Error function.
-            Erf "erf" Exactly(1) Elementary(2) [elementwise] [],
+            Erf "erf" Exactly(1) Elementary(2) Elementwise [elementwise] [],
             /// `e^x`.
-            Exponential "exponential" Exactly(1) Elementary(2) [elementwise] [],
+            Exponential "exponential" Exactly(1) Elementary(2) Elementwise [elementwise] [],
             /// `e^x - 1`.
-            ExponentialMinusOne "exponential-minus-one" Exactly(1) Elementary(2) [elementwise] [],
+            ExponentialMinusOne "exponential-minus-one" Exactly(1) Elementary(2) Elementwise [elementwise] [],
             /// Round down.
-            Floor "floor" Exactly(1) Exact [elementwise] [],
+            Floor "floor" Exactly(1) Exact Elementwise [elementwise] [],
             /// Imaginary part.
-            Imag "imag" Exactly(1) Exact [elementwise] [],
+            Imag "imag" Exactly(1) Exact Elementwise [elementwise] [],
             /// Whether a float is neither infinite nor NaN.
-            IsFinite "is-finite" Exactly(1) Exact [elementwise] [],
+            IsFinite "is-finite" Exactly(1) Exact Elementwise [elementwise] [],
             /// Natural logarithm.
-            Log "log" Exactly(1) Elementary(2) [elementwise] [],
+            Log "log" Exactly(1) Elementary(2) Elementwise [elementwise] [],
             /// `log(1 + x)`.
-            LogPlusOne "log-plus-one" Exactly(1) Elementary(2) [elementwise] [],
+            LogPlusOne "log-plus-one" Exactly(1) Elementary(2) Elementwise [elementwise] [],
             /// `1 / (1 + e^-x)`.
-            Logistic "logistic" Exactly(1) Elementary(2) [elementwise] [],
+            Logistic "logistic" Exactly(1) Elementary(2) Elementwise [elementwise] [],
             /// `-x`.
-            Negate "negate" Exactly(1) Exact [elementwise] [],
+            Negate "negate" Exactly(1) Exact Elementwise [elementwise] [],
             /// Complement of an integer, negation of a predicate.
-            Not "not" Exactly(1) Exact [elementwise] [],
+            Not "not" Exactly(1) Exact Elementwise [elementwise] [],
             /// Number of one bits.
-            Popcnt "popcnt" Exactly(1) Exact [elementwise] [],
+            Popcnt "popcnt" Exactly(1) Exact Elementwise [elementwise] [],
             /// Real part.
-            Real "real" Exactly(1) Exact [elementwise] [],
+            Real "real" Exactly(1) Exact Elementwise [elementwise] [],
             /// Rounds to fewer exponent and mantissa bits, in the same type.
-            ReducePrecision "reduce-precision" Exactly(1) Exact [elementwise] [!ExponentBits, !MantissaBits],
+            ReducePrecision "reduce-precision" Exactly(1) Exact Elementwise [elementwise] [!ExponentBits, !MantissaBits],
             /// Round to the nearest integer, ties away from zero.
-            RoundNearestAfz "round-nearest-afz" Exactly(1) Exact [elementwise] [],
+            RoundNearestAfz "round-nearest-afz" Exactly(1) Exact Elementwise [elementwise] [],
             /// Round to the nearest integer, ties to even.
-            RoundNearestEven "round-nearest-even" Exactly(1) Exact [elementwise] [],
+            RoundNearestEven "round-nearest-even" Exactly(1) Exact Elementwise [elementwise] [],
             /// `1 / sqrt(x)`.
-            Rsqrt "rsqrt" Exactly(1) Elementary(2) [elementwise] [],
+            Rsqrt "rsqrt" Exactly(1) Elementary(2) Elementwise [elementwise] [],
             /// -1, 0 or 1; of a complex number `z / |z|`.
-            Sign "sign" Exactly(1) ExactReal(4) [elementwise] [],
+            Sign "sign" Exactly(1) ExactReal(4) Elementwise [elementwise] [],
             /// Sine.
-            Sine "sine" Exactly(1) Elementary(2) [elementwise] [],
+            Sine "sine" Exactly(1) Elementary(2) Elementwise [elementwise] [],
             /// Hyperbolic sine.
-            Sinh "sinh" Exactly(1) Elementary(2) [elementwise] [],
+            Sinh "sinh" Exactly(1) Elementary(2) Elementwise [elementwise] [],
             /// Square root.
-            Sqrt "sqrt" Exactly(1) ExactReal(4) [elementwise] [],
+            Sqrt "sqrt" Exactly(1) ExactReal(4) Elementwise [elementwise] [],
             /// Tangent.
-            Tan "tan" Exactly(1) Elementary(4) [elementwise] [],
+            Tan "tan" Exactly(1) Elementary(4) Elementwise [elementwise] [],
             /// Hyperbolic tangent.
-            Tanh "tanh" Exactly(1) Elementary(2) [elementwise] [],
+            Tanh "tanh" Exactly(1) Elementary(2) Elementwise [elementwise] [],
             /// `a + b`.
-            Add "add" Exactly(2) ExactReal(0) [elementwise, commutative] [],
+            Add "add" Exactly(2) ExactReal(0) Elementwise [elementwise, commutative] [],
             /// Bitwise and.
-            And "and" Exactly(2) Exact [elementwise, commutative] [],
+            And "and" Exactly(2) Exact Elementwise [elementwise, commutative] [],
             /// Angle of the point (b, a).
-            Atan2 "atan2" Exactly(2) Elementary(4) [elementwise] [],
+            Atan2 "atan2" Exactly(2) Elementary(4) Elementwise [elementwise] [],
             /// `a direction b`, as `pred`.
-            Compare "compare" Exactly(2) Exact [elementwise] [!Direction, CompareType],
+            Compare "compare" Exactly(2) Exact Elementwise [elementwise] [!Direction, CompareType],
             /// A complex number from its parts.
-            Complex "complex" Exactly(2) Exact [elementwise] [],
+            Complex "complex" Exactly(2) Exact Elementwise [elementwise] [],
             /// `a / b`.
-            Divide "divide" Exactly(2) ExactReal(4) [elementwise] [],
+            Divide "divide" Exactly(2) ExactReal(4) Elementwise [elementwise] [],
             /// IEEE 754-2019 maximum: NaN wins, -0 < +0.
-            Maximum "maximum" Exactly(2) Exact [elementwise, commutative] [],
+            Maximum "maximum" Exactly(2) Exact Elementwise [elementwise, commutative] [],
             /// IEEE 754-2019 minimum: NaN wins, -0 < +0.
-            Minimum "minimum" Exactly(2) Exact [elementwise, commutative] [],
+            Minimum "minimum" Exactly(2) Exact Elementwise [elementwise, commutative] [],
             /// High half of an integer product.
-            Mulhi "mulhi" Exactly(2) Exact [elementwise, commutative] [],
+            Mulhi "mulhi" Exactly(2) Exact Elementwise [elementwise, commutative] [],
             /// `a * b`.
-            Multiply "multiply" Exactly(2) ExactReal(4) [elementwise, commutative] [],
+            Multiply "multiply" Exactly(2) ExactReal(4) Elementwise [elementwise, commutative] [],
             /// Bitwise or.
-            Or "or" Exactly(2) Exact [elementwise, commutative] [],
+            Or "or" Exactly(2) Exact Elementwise [elementwise, commutative] [],
             /// `a ^ b`.
-            Power "power" Exactly(2) Elementary(4) [elementwise] [],
+            Power "power" Exactly(2) Elementary(4) Elementwise [elementwise] [],
             /// Remainder with the sign of the dividend.
-            Remainder "remainder" Exactly(2) Exact [elementwise] [],
+            Remainder "remainder" Exactly(2) Exact Elementwise [elementwise] [],
             /// `a << b`.
-            ShiftLeft "shift-left" Exactly(2) Exact [elementwise] [],
+            ShiftLeft "shift-left" Exactly(2) Exact Elementwise [elementwise] [],
             /// `a >> b`, filled with the sign.
-            ShiftRightArithmetic "shift-right-arithmetic" Exactly(2) Exact [elementwise] [],
+            ShiftRightArithmetic "shift-right-arithmetic" Exactly(2) Exact Elementwise [elementwise] [],
             /// `a >> b`, filled with zeros.
-            ShiftRightLogical "shift-right-logical" Exactly(2) Exact [elementwise] [],
+            ShiftRightLogical "shift-right-logical" Exactly(2) Exact Elementwise [elementwise] [],
             /// Conversion to an integer, rounded by random bits.
-            StochasticConvert "stochastic-convert" Exactly(2) Exact [elementwise] [],
+            StochasticConvert "stochastic-convert" Exactly(2) Exact Elementwise [elementwise] [],
             /// `a - b`.
-            Subtract "subtract" Exactly(2) ExactReal(0) [elementwise] [],
+            Subtract "subtract" Exactly(2) ExactReal(0) Elementwise [elementwise] [],
             /// Bitwise exclusive or.
-            Xor "xor" Exactly(2) Exact [elementwise, commutative] [],
+            Xor "xor" Exactly(2) Exact Elementwise [elementwise, commutative] [],
             /// `min(high, max(low, x))` of (low, x, high); the bounds may be scalars.
-            Clamp "clamp" Exactly(3) Exact [elementwise] [],
+            Clamp "clamp" Exactly(3) Exact Elementwise [elementwise] [],
             /// `b` where the predicate holds, else `c`; the predicate may be a scalar.
-            Select "select" Exactly(3) Exact [elementwise] [],
+            Select "select" Exactly(3) Exact Elementwise [elementwise] [],
             /// The same bytes in memory as another shape; depends on layouts.
-            Bitcast "bitcast" Exactly(1) Exact [] [],
+            Bitcast "bitcast" Exactly(1) Exact Bits [] [],
             /// The same bits as another element type; a change of width moves the last dimension.
-            BitcastConvert "bitcast-convert" Exactly(1) Exact [] [],
+            BitcastConvert "bitcast-convert" Exactly(1) Exact Bits [] [],
             /// Repeats along new dimensions.
-            Broadcast "broadcast" Exactly(1) Exact [] [Dimensions],
+            Broadcast "broadcast" Exactly(1) Exact Movement [] [Dimensions],
             /// Joins along one dimension.
-            Concatenate "concatenate" AtLeast(1) Exact [] [!Dimensions],
+            Concatenate "concatenate" AtLeast(1) Exact Movement [] [!Dimensions],
             /// The operand.
-            Copy "copy" Exactly(1) Exact [] [],
+            Copy "copy" Exactly(1) Exact Movement [] [],
             /// A reshape whose dynamic sizes are operands.
-            DynamicReshape "dynamic-reshape" AtLeast(1) Exact [] [],
+            DynamicReshape "dynamic-reshape" AtLeast(1) Exact Sizes [] [],
             /// A slice that starts at computed, clamped indices.
-            DynamicSlice "dynamic-slice" AtLeast(1) Exact [] [!DynamicSliceSizes],
+            DynamicSlice "dynamic-slice" AtLeast(1) Exact Movement [] [!DynamicSliceSizes],
             /// The operand with a slice replaced at computed, clamped indices.
-            DynamicUpdateSlice "dynamic-update-slice" AtLeast(2) Exact [] [],
+            DynamicUpdateSlice "dynamic-update-slice" AtLeast(2) Exact Movement [] [],
             /// Slices at many computed, clamped indices.
-            Gather "gather" Exactly(2) Exact [] [!OffsetDims, !CollapsedSliceDims, !StartIndexMap, OperandBatchingDims, StartIndicesBatchingDims, !IndexVectorDim, !SliceSizes, IndicesAreSorted],
+            Gather "gather" Exactly(2) Exact Movement [] [!OffsetDims, !CollapsedSliceDims, !StartIndexMap, OperandBatchingDims, StartIndicesBatchingDims, !IndexVectorDim, !SliceSizes, IndicesAreSorted],
             /// The size of a dimension at run time, `s32`.
-            GetDimensionSize "get-dimension-size" Exactly(1) Exact [] [!Dimensions],
+            GetDimensionSize "get-dimension-size" Exactly(1) Exact Sizes [] [!Dimensions],
             /// Counts along a dimension.
-            Iota "iota" Exactly(0) Exact [] [!IotaDimension],
+            Iota "iota" Exactly(0) Exact Movement [] [!IotaDimension],
             /// Adds or cuts elements at the edges and between.
-            Pad "pad" Exactly(2) Exact [] [!Padding],
+            Pad "pad" Exactly(2) Exact Movement [] [!Padding],
             /// The same elements in row-major order in other dimensions.
-            Reshape "reshape" Exactly(1) Exact [] [InferredDimension],
+            Reshape "reshape" Exactly(1) Exact Movement [] [InferredDimension],
             /// Reverses dimensions.
-            Reverse "reverse" Exactly(1) Exact [] [!Dimensions],
+            Reverse "reverse" Exactly(1) Exact Movement [] [!Dimensions],
             /// Combines updates into slices at computed indices; windows out of bounds are dropped.
-            Scatter "scatter" AtLeast(3) Region [] [!UpdateWindowDims, !InsertedWindowDims, !ScatterDimsToOperandDims, InputBatchingDims, ScatterIndicesBatchingDims, !IndexVectorDim, IndicesAreSorted, UniqueIndices, !ToApply],
+            Scatter "scatter" AtLeast(3) Region Region [] [!UpdateWindowDims, !InsertedWindowDims, !ScatterDimsToOperandDims, InputBatchingDims, ScatterIndicesBatchingDims, !IndexVectorDim, IndicesAreSorted, UniqueIndices, !ToApply],
             /// The operand with another run-time size of a dimension.
-            SetDimensionSize "set-dimension-size" Exactly(2) Exact [] [!Dimensions],
+            SetDimensionSize "set-dimension-size" Exactly(2) Exact Sizes [] [!Dimensions],
             /// A strided box.
-            Slice "slice" Exactly(1) Exact [] [!Slice],
+            Slice "slice" Exactly(1) Exact Movement [] [!Slice],
             /// Permutes dimensions.
-            Transpose "transpose" Exactly(1) Exact [] [!Dimensions],
+            Transpose "transpose" Exactly(1) Exact Movement [] [!Dimensions],
             /// Convolution.
-            Convolution "convolution" AtLeast(2) Sum [] [Window, !DimLabels, FeatureGroupCount, BatchGroupCount, ConvKind, SparsityConfig, OperandPrecision, DotAlgorithm],
+            Convolution "convolution" AtLeast(2) Sum Contraction [] [Window, !DimLabels, FeatureGroupCount, BatchGroupCount, ConvKind, SparsityConfig, OperandPrecision, DotAlgorithm],
             /// Sums of products over contracting dimensions.
-            Dot "dot" AtLeast(2) Sum [] [LhsBatchDims, LhsContractingDims, RhsBatchDims, RhsContractingDims, OperandPrecision, DotAlgorithm],
+            Dot "dot" AtLeast(2) Sum Contraction [] [LhsBatchDims, LhsContractingDims, RhsBatchDims, RhsContractingDims, OperandPrecision, DotAlgorithm],
             /// A dot whose rows fall into groups of run-time sizes.
-            RaggedDot "ragged-dot" Exactly(3) Sum [] [LhsBatchDims, LhsContractingDims, RhsBatchDims, RhsContractingDims, !LhsRaggedDims, RhsGroupDims, OperandPrecision, DotAlgorithm],
+            RaggedDot "ragged-dot" Exactly(3) Sum Contraction [] [LhsBatchDims, LhsContractingDims, RhsBatchDims, RhsContractingDims, !LhsRaggedDims, RhsGroupDims, OperandPrecision, DotAlgorithm],
             /// A dot of operands scaled in blocks.
-            ScaledDot "scaled-dot" Exactly(4) Sum [] [LhsBatchDims, LhsContractingDims, RhsBatchDims, RhsContractingDims, OperandPrecision, DotAlgorithm],
+            ScaledDot "scaled-dot" Exactly(4) Sum Contraction [] [LhsBatchDims, LhsContractingDims, RhsBatchDims, RhsContractingDims, OperandPrecision, DotAlgorithm],
             /// A computation applied to each element.
-            Map "map" AtLeast(1) Region [] [Dimensions, !ToApply],
+            Map "map" AtLeast(1) Region Region [] [Dimensions, !ToApply],
             /// Folds dimensions by a computation.
-            Reduce "reduce" AtLeast(2) Region [] [!Dimensions, !ToApply],
+            Reduce "reduce" AtLeast(2) Region Region [] [!Dimensions, !ToApply],
             /// Folds windows by a computation.
-            ReduceWindow "reduce-window" AtLeast(2) Region [] [Window, !ToApply],
+            ReduceWindow "reduce-window" AtLeast(2) Region Region [] [Window, !ToApply],
             /// Runs a computation along a dimension, carrying values.
-            Scan "scan" AtLeast(1) Region [] [!Dimensions, IsReverse, IsAssociative, !NumCarries, !ToApply],
+            Scan "scan" AtLeast(1) Region Region [] [!Dimensions, IsReverse, IsAssociative, !NumCarries, !ToApply],
             /// Scatters each source element to the selected element of its window.
-            SelectAndScatter "select-and-scatter" Exactly(3) Region [] [Window, !Select, !Scatter],
+            SelectAndScatter "select-and-scatter" Exactly(3) Region Region [] [Window, !Select, !Scatter],
             /// Sorts along a dimension by a comparator.
-            Sort "sort" AtLeast(1) Exact [] [!Dimensions, IsStable, !ToApply],
+            Sort "sort" AtLeast(1) Exact Order [] [!Dimensions, IsStable, !ToApply],
             /// The k largest or smallest elements of each row, and their indices.
-            Topk "topk" Exactly(1) Exact [] [!K, Largest, IsStable],
+            Topk "topk" Exactly(1) Exact Order [] [!K, Largest, IsStable],
             /// Gradient of batch normalization.
-            BatchNormGrad "batch-norm-grad" Exactly(5) Sum [] [!Epsilon, !FeatureIndex],
+            BatchNormGrad "batch-norm-grad" Exactly(5) Sum Normalization [] [!Epsilon, !FeatureIndex],
             /// Batch normalization with given statistics.
-            BatchNormInference "batch-norm-inference" Exactly(5) Elementary(4) [] [!Epsilon, !FeatureIndex],
+            BatchNormInference "batch-norm-inference" Exactly(5) Elementary(4) Normalization [] [!Epsilon, !FeatureIndex],
             /// Batch normalization with the statistics of the batch.
-            BatchNormTraining "batch-norm-training" Exactly(3) Sum [] [!Epsilon, !FeatureIndex],
+            BatchNormTraining "batch-norm-training" Exactly(3) Sum Normalization [] [!Epsilon, !FeatureIndex],
             /// Cholesky factor.
-            Cholesky "cholesky" Exactly(1) Sum [] [Lower],
+            Cholesky "cholesky" Exactly(1) Sum LinearAlgebra [] [Lower],
             /// Discrete Fourier transform.
-            Fft "fft" Exactly(1) Sum [] [!FftType, !FftLength],
+            Fft "fft" Exactly(1) Sum Transform [] [!FftType, !FftLength],
             /// Solves a triangular system.
-            TriangularSolve "triangular-solve" Exactly(2) Sum [] [LeftSide, Lower, UnitDiagonal, TransposeA],
+            TriangularSolve "triangular-solve" Exactly(2) Sum LinearAlgebra [] [LeftSide, Lower, UnitDiagonal, TransposeA],
             /// Random numbers of a distribution.
-            Rng "rng" AtLeast(0) Exact [side_effect] [!Distribution, RngOrdinal],
+            Rng "rng" AtLeast(0) Exact Random [side_effect] [!Distribution, RngOrdinal],
             /// Random bits from a counter-based generator, and its new state.
-            RngBitGenerator "rng-bit-generator" Exactly(1) Exact [] [!RngAlgorithm],
+            RngBitGenerator "rng-bit-generator" Exactly(1) Exact Random [] [!RngAlgorithm],
             /// Returns and advances a global counter.
-            RngGetAndUpdateState "rng-get-and-update-state" Exactly(0) Exact [side_effect] [!Delta, RngOrdinal],
+            RngGetAndUpdateState "rng-get-and-update-state" Exactly(0) Exact Random [side_effect] [!Delta, RngOrdinal],
             /// The first operand, after the token.
-            AddDependency "add-dependency" Exactly(2) Exact [] [],
+            AddDependency "add-dependency" Exactly(2) Exact Structure [] [],
             /// A token after all operands.
-            AfterAll "after-all" AtLeast(0) Exact [] [],
+            AfterAll "after-all" AtLeast(0) Exact Structure [] [],
             /// Calls a computation.
-            Call "call" AtLeast(0) Called [] [IsComposite, !ToApply],
+            Call "call" AtLeast(0) Called Control [] [IsComposite, !ToApply],
             /// Runs one of several computations.
-            Conditional "conditional" AtLeast(2) Called [] [TrueComputation, FalseComputation, BranchComputations],
+            Conditional "conditional" AtLeast(2) Called Control [] [TrueComputation, FalseComputation, BranchComputations],
             /// A literal.
-            Constant "constant" Exactly(0) Exact [] [!ConstantValue],
+            Constant "constant" Exactly(0) Exact Structure [] [!ConstantValue],
             /// A named call out of the language.
-            CustomCall "custom-call" AtLeast(0) Opaque [side_effect] [!CustomCallTarget, Window, DimLabels, FeatureGroupCount, BatchGroupCount, OperandLayoutConstraints, CustomCallHasSideEffect, OutputToOperandAliasing, PaddingType, Literal, OperandPrecision, Schedule, ApiVersion, ToApply, CalledComputations],
+            CustomCall "custom-call" AtLeast(0) Opaque CustomCall [side_effect] [!CustomCallTarget, Window, DimLabels, FeatureGroupCount, BatchGroupCount, OperandLayoutConstraints, CustomCallHasSideEffect, OutputToOperandAliasing, PaddingType, Literal, OperandPrecision, Schedule, ApiVersion, ToApply, CalledComputations],
             /// The operand, at a border of metadata.
-            Domain "domain" Exactly(1) Exact [] [!Domain],
+            Domain "domain" Exactly(1) Exact Structure [] [!Domain],
             /// A computation made to run as one kernel.
-            Fusion "fusion" AtLeast(0) Called [] [!FusionKind, OutputToOperandAliasing, !Calls],
+            Fusion "fusion" AtLeast(0) Called Control [] [!FusionKind, OutputToOperandAliasing, !Calls],
             /// An element of a tuple.
-            GetTupleElement "get-tuple-element" Exactly(1) Exact [] [!Index],
+            GetTupleElement "get-tuple-element" Exactly(1) Exact Structure [] [!Index],
             /// The operand; nothing moves across.
-            OptBarrier "opt-barrier" Exactly(1) Exact [] [],
+            OptBarrier "opt-barrier" Exactly(1) Exact Structure [] [],
             /// A parameter of the computation.
-            Parameter "parameter" Exactly(0) Exact [] [!ParameterNumber],
+            Parameter "parameter" Exactly(0) Exact Structure [] [!ParameterNumber],
             /// A tuple of the operands.
-            Tuple "tuple" AtLeast(0) Exact [] [],
+            Tuple "tuple" AtLeast(0) Exact Structure [] [],
             /// Repeats the body while the condition holds.
-            While "while" Exactly(1) Called [] [!Condition, !Body],
+            While "while" Exactly(1) Called Control [] [!Condition, !Body],
             /// Starts a computation.
-            AsyncStart "async-start" AtLeast(0) Called [side_effect] [AsyncExecutionThread, OutputToOperandAliasing, !Calls],
+            AsyncStart "async-start" AtLeast(0) Called Async [side_effect] [AsyncExecutionThread, OutputToOperandAliasing, !Calls],
             /// A step between start and done; may bind late operands.
-            AsyncUpdate "async-update" AtLeast(1) Exact [side_effect] [AsyncExecutionThread, OutputToOperandAliasing, Calls],
+            AsyncUpdate "async-update" AtLeast(1) Exact Async [side_effect] [AsyncExecutionThread, OutputToOperandAliasing, Calls],
             /// The result of an asynchronous computation.
-            AsyncDone "async-done" Exactly(1) Exact [side_effect] [AsyncExecutionThread, Calls],
+            AsyncDone "async-done" Exactly(1) Exact Async [side_effect] [AsyncExecutionThread, Calls],
             /// Starts a copy.
-            CopyStart "copy-start" Exactly(1) Exact [side_effect] [CrossProgramPrefetchIndex],
+            CopyStart "copy-start" Exactly(1) Exact Async [side_effect] [CrossProgramPrefetchIndex],
             /// The result of an asynchronous copy.
-            CopyDone "copy-done" Exactly(1) Exact [side_effect] [],
+            CopyDone "copy-done" Exactly(1) Exact Async [side_effect] [],
             /// Reads from the host.
-            Infeed "infeed" Exactly(1) Exact [side_effect] [InfeedConfig],
+            Infeed "infeed" Exactly(1) Exact Host [side_effect] [InfeedConfig],
             /// Writes to the host.
-            Outfeed "outfeed" Exactly(2) Exact [side_effect] [OutfeedShape, OutfeedConfig],
+            Outfeed "outfeed" Exactly(2) Exact Host [side_effect] [OutfeedShape, OutfeedConfig],
             /// Starts receiving.
-            Recv "recv" Exactly(1) Exact [side_effect] [ChannelId, IsHostTransfer],
+            Recv "recv" Exactly(1) Exact Host [side_effect] [ChannelId, IsHostTransfer],
             /// What was received, and a token.
-            RecvDone "recv-done" Exactly(1) Exact [side_effect] [ChannelId, IsHostTransfer],
+            RecvDone "recv-done" Exactly(1) Exact Host [side_effect] [ChannelId, IsHostTransfer],
             /// Starts sending.
-            Send "send" Exactly(2) Exact [side_effect] [ChannelId, IsHostTransfer],
+            Send "send" Exactly(2) Exact Host [side_effect] [ChannelId, IsHostTransfer],
             /// A token after sending.
-            SendDone "send-done" Exactly(1) Exact [side_effect] [ChannelId, IsHostTransfer],
+            SendDone "send-done" Exactly(1) Exact Host [side_effect] [ChannelId, IsHostTransfer],
             /// Concatenates the operands of all participants.
-            AllGather "all-gather" AtLeast(0) Exact [collective] [ChannelId, ReplicaGroups, !Dimensions, ConstrainLayout, UseGlobalDeviceIds],
+            AllGather "all-gather" AtLeast(0) Exact Collective [collective] [ChannelId, ReplicaGroups, !Dimensions, ConstrainLayout, UseGlobalDeviceIds],
             /// Starts an all-gather.
-            AllGatherStart "all-gather-start" AtLeast(0) Exact [collective] [ChannelId, ReplicaGroups, !Dimensions, ConstrainLayout, UseGlobalDeviceIds],
+            AllGatherStart "all-gather-start" AtLeast(0) Exact Collective [collective] [ChannelId, ReplicaGroups, !Dimensions, ConstrainLayout, UseGlobalDeviceIds],
             /// The result of an all-gather.
-            AllGatherDone "all-gather-done" Exactly(1) Exact [collective] [],
+            AllGatherDone "all-gather-done" Exactly(1) Exact Collective [collective] [],
             /// Folds the operands of all participants.
-            AllReduce "all-reduce" AtLeast(0) Region [collective] [ChannelId, ReplicaGroups, ConstrainLayout, UseGlobalDeviceIds, CollectiveMode, !ToApply],
+            AllReduce "all-reduce" AtLeast(0) Region Collective [collective] [ChannelId, ReplicaGroups, ConstrainLayout, UseGlobalDeviceIds, CollectiveMode, !ToApply],
             /// Starts an all-reduce.
-            AllReduceStart "all-reduce-start" AtLeast(0) Region [collective] [ChannelId, ReplicaGroups, ConstrainLayout, UseGlobalDeviceIds, CollectiveMode, !ToApply],
+            AllReduceStart "all-reduce-start" AtLeast(0) Region Collective [collective] [ChannelId, ReplicaGroups, ConstrainLayout, UseGlobalDeviceIds, CollectiveMode, !ToApply],
             /// The result of an all-reduce.
-            AllReduceDone "all-reduce-done" Exactly(1) Exact [collective] [],
+            AllReduceDone "all-reduce-done" Exactly(1) Exact Collective [collective] [],
             /// Exchanges blocks among participants.
-            AllToAll "all-to-all" AtLeast(0) Exact [collective] [ChannelId, ReplicaGroups, Dimensions, ConstrainLayout],
+            AllToAll "all-to-all" AtLeast(0) Exact Collective [collective] [ChannelId, ReplicaGroups, Dimensions, ConstrainLayout],
             /// Copies from the first of each group to all.
-            CollectiveBroadcast "collective-broadcast" AtLeast(0) Exact [collective] [ChannelId, ReplicaGroups, HasDynamicRoot],
+            CollectiveBroadcast "collective-broadcast" AtLeast(0) Exact Collective [collective] [ChannelId, ReplicaGroups, HasDynamicRoot],
             /// Sends from sources to targets.
-            CollectivePermute "collective-permute" AtLeast(0) Exact [collective] [ChannelId, !SourceTargetPairs, PermuteSliceSizes],
+            CollectivePermute "collective-permute" AtLeast(0) Exact Collective [collective] [ChannelId, !SourceTargetPairs, PermuteSliceSizes],
             /// Starts a collective-permute.
-            CollectivePermuteStart "collective-permute-start" AtLeast(0) Exact [collective] [ChannelId, !SourceTargetPairs, PermuteSliceSizes],
+            CollectivePermuteStart "collective-permute-start" AtLeast(0) Exact Collective [collective] [ChannelId, !SourceTargetPairs, PermuteSliceSizes],
             /// The result of a collective-permute.
-            CollectivePermuteDone "collective-permute-done" Exactly(1) Exact [collective] [],
+            CollectivePermuteDone "collective-permute-done" Exactly(1) Exact Collective [collective] [],
             /// Folds the operands of a group onto its first participant.
-            CollectiveReduce "collective-reduce" AtLeast(0) Region [collective] [ChannelId, ReplicaGroups, ConstrainLayout, UseGlobalDeviceIds, HasDynamicRoot, CollectiveMode, !ToApply],
+            CollectiveReduce "collective-reduce" AtLeast(0) Region Collective [collective] [ChannelId, ReplicaGroups, ConstrainLayout, UseGlobalDeviceIds, HasDynamicRoot, CollectiveMode, !ToApply],
             /// Exchanges blocks of run-time sizes.
-            RaggedAllToAll "ragged-all-to-all" Exactly(6) Exact [collective] [ChannelId, ReplicaGroups, Dimensions],
+            RaggedAllToAll "ragged-all-to-all" Exactly(6) Exact Collective [collective] [ChannelId, ReplicaGroups, Dimensions],
             /// Folds and scatters the result.
-            ReduceScatter "reduce-scatter" AtLeast(0) Region [collective] [ChannelId, ReplicaGroups, !Dimensions, ConstrainLayout, UseGlobalDeviceIds, CollectiveMode, !ToApply],
+            ReduceScatter "reduce-scatter" AtLeast(0) Region Collective [collective] [ChannelId, ReplicaGroups, !Dimensions, ConstrainLayout, UseGlobalDeviceIds, CollectiveMode, !ToApply],
             /// Number of this partition, `u32`.
-            PartitionId "partition-id" Exactly(0) Exact [] [],
+            PartitionId "partition-id" Exactly(0) Exact DeviceNumber [] [],
             /// Number of this replica, `u32`.
-            ReplicaId "replica-id" Exactly(0) Exact [] [],
+            ReplicaId "replica-id" Exactly(0) Exact DeviceNumber [] [],
         }
     };
 }
@@ -377,7 +418,7 @@ macro_rules! slots {
 }
 
 macro_rules! define_opcodes {
-    ($($(#[$doc:meta])* $variant:ident $name:literal $arity:ident($n:literal) $numeric:ident $(($ulps:literal))?
+    ($($(#[$doc:meta])* $variant:ident $name:literal $arity:ident($n:literal) $numeric:ident $(($ulps:literal))? $family:ident
         [$($flag:ident),*] [$($attrs:tt)*],)*) => {
         /// An operation of HLO.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -405,6 +446,11 @@ macro_rules! define_opcodes {
             /// Numeric class over all element types.
             pub const fn numeric_row(self) -> NumericRow {
                 match self { $(Opcode::$variant => NumericRow::$numeric $(($ulps))?),* }
+            }
+
+            /// What it does, roughly.
+            pub const fn family(self) -> Family {
+                match self { $(Opcode::$variant => Family::$family),* }
             }
 
             /// Flags.

@@ -11,6 +11,7 @@
 //! | [`engine`] | plans and runs computations: control flow, fuel, memory |
 //! | [`observe`] | watching a run |
 //! | [`attempt`] | allocations that may fail |
+//! | [`columns`] | the same arithmetic over columns, for expressions of another IR |
 //! | [`cancel`] | ending a run from outside, in whatever instruction it is |
 //! | [`baseline`] | the instruction set that the C parts need |
 //! | [`device`] | several devices in one process: what they exchange, deadlocks, hosts |
@@ -25,6 +26,7 @@
 pub mod attempt;
 pub mod baseline;
 pub mod cancel;
+pub mod columns;
 pub mod custom_call;
 pub mod device;
 mod endless;

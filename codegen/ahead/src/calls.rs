@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use hlo_codegen::kernel::KernelFn;
 use hlo_codegen::runtime::native::{Call, Native};
+use hlo_codegen::runtime::portable::Function;
 
 use crate::threads::{self, ThreadPool};
 use crate::{ABI_VERSION, description};
@@ -139,7 +140,8 @@ pub unsafe extern "C" fn hlo_ahead_call(
     };
     // SAFETY: by the caller's word.
     let pool = unsafe { threads::of(pool) };
-    let call = Call { arguments, scratch, regions, epilogue, pool: &pool };
+    let regions: Vec<Function> = regions.iter().map(|&region| Function::Machine(region)).collect();
+    let call = Call { arguments, scratch, regions: &regions, epilogue, pool: &pool };
     // SAFETY: the arguments are those of the instruction that it was made of; buffer assignment keeps its results apart.
     let ran = catch_unwind(AssertUnwindSafe(|| unsafe { operation.run(call) }));
     if ran.is_ok() { 0 } else { DEFECT }

@@ -14,7 +14,7 @@ use hlo::print::{PrintOptions, print_module};
 use hlo::{ArrayLiteral, ArrayShape, ConstantValue, Literal, Module, Opcode, Shape};
 use hlo_codegen::compilation::Compilation;
 use hlo_codegen::kernel::{Kernel, Phase};
-use hlo_codegen::program::array_bytes;
+use hlo_codegen::program::{self, array_bytes};
 use hlo_codegen::run_time_sizes::{Check, RunTimeSizes, RunTimeSizesParts};
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
 use serde::{Deserialize, Serialize};
@@ -393,6 +393,8 @@ pub fn read(bytes: &[u8]) -> Result<(ArtifactInfo, Compilation), Error> {
     let refused = |what: String| damaged(format!("the compiled program does not fit this compiler: {what}"));
     let compilation =
         Compilation::new(module, sizes, header.fallback).map_err(|e| refused(e.diagnostic().message))?;
-    let compilation = compilation.with_kernels(kernels, objects).map_err(|e| refused(e.to_string()))?;
+    let compilation = compilation
+        .with_kernels(kernels, program::Code::Objects(objects))
+        .map_err(|e| refused(e.to_string()))?;
     Ok((info, compilation))
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hlo::Module;
 use hlo_codegen::CompileError;
+use hlo_codegen::cost_model::CostModel;
 use hlo_codegen::cpu::llvm::{Level, Target, new_context, workers};
 use hlo_codegen::front;
 use hlo_codegen::passes::{Pipeline, Steps};
@@ -21,7 +22,7 @@ use crate::lower::{Lowered, Lowering};
 pub struct Options {
     /// What for.
     pub arch: Arch,
-    /// How much to optimize, 0 to 3: which passes run ([`Pipeline::gpu`]) and what LLVM does.
+    /// How much to optimize, 0 to 3: which passes run ([`pipeline`]) and what LLVM does.
     pub opt_level: u8,
     /// Threads to compile on; 0: as many as there are cores.
     pub threads: usize,
@@ -52,9 +53,20 @@ impl Default for Options {
     }
 }
 
+/// What things cost where loops are as wide as the device: what fusion decides by was measured on processors, and where a device differs it says so here.
+pub static COST: CostModel = CostModel::CPU;
+
+/// Whether modules are verified after every pass.
+const VERIFY: bool = cfg!(debug_assertions);
+
+/// The passes that a program goes through before it is lowered.
+pub fn pipeline(opt_level: u8) -> Pipeline {
+    Pipeline::gpu(opt_level).with_cost(&COST)
+}
+
 /// Compiles a verified module.
 pub fn compile(module: &Module, options: &Options) -> Result<Compilation, CompileError> {
-    compile_watched(module, options, &Pipeline::gpu(options.opt_level), &mut ())
+    compile_watched(module, options, &pipeline(options.opt_level), &mut ())
 }
 
 /// The same with other passes, telling of every pass.
@@ -67,7 +79,7 @@ pub fn compile_watched(
     let level = Level::ALL[usize::from(options.opt_level).min(Level::ALL.len() - 1)];
     let target = Target::nvptx(options.arch.name(), level)?;
     let (module, run_time_sizes) =
-        front::fused_and_scheduled(module, pipeline, steps, &mut |_| cancel::poll())?;
+        front::fused_and_scheduled(module, pipeline, VERIFY, steps, &mut |_| cancel::poll())?;
     let lowered = Lowered::new(&module)?;
     let (kernels, ptx, symbols) = emit(&module, &lowered, &target, options)?;
     Ok(Compilation { arch: options.arch, module, kernels, ptx, symbols, run_time_sizes })

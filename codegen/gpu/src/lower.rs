@@ -1,7 +1,7 @@
 //! How each instruction of a fused and scheduled module is executed on a GPU. No LLVM here: what is loaded from a file is decided on again.
 
 use hlo::attrs::{AttrKey, FusionKind};
-use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode};
+use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode, opcode};
 use hlo_codegen::Unsupported;
 use hlo_codegen::buffers::control_computations;
 use hlo_codegen::plan::lower::{MAX_DEPTH, check_shapes};
@@ -75,14 +75,6 @@ pub fn decide(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
     let refuse = |reason: &str| Err(Unsupported::new(module, id, reason));
     let opcode = module.instr(id).opcode;
     match opcode {
-        Opcode::Parameter
-        | Opcode::Constant
-        | Opcode::Tuple
-        | Opcode::GetTupleElement
-        | Opcode::OptBarrier
-        | Opcode::AddDependency
-        | Opcode::AfterAll
-        | Opcode::Domain => Ok(Lowering::Nothing),
         Opcode::Copy | Opcode::Reshape => Ok(Lowering::Copy),
         Opcode::Bitcast if hlo_codegen::buffers::alias_of(module, id).is_some() => Ok(Lowering::Nothing),
         Opcode::Bitcast => refuse("a bitcast that is no view of its operand"),
@@ -91,74 +83,7 @@ pub fn decide(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         Opcode::Conditional => Ok(Lowering::Conditional),
         Opcode::Call => Ok(Lowering::Call),
         Opcode::Reduce => Ok(Lowering::Kernel(Family::Reduce)),
-        Opcode::Abs
-        | Opcode::Acos
-        | Opcode::Acosh
-        | Opcode::Asin
-        | Opcode::Asinh
-        | Opcode::Atanh
-        | Opcode::Cbrt
-        | Opcode::Ceil
-        | Opcode::Convert
-        | Opcode::Cosine
-        | Opcode::Cosh
-        | Opcode::CountLeadingZeros
-        | Opcode::Erf
-        | Opcode::Exponential
-        | Opcode::ExponentialMinusOne
-        | Opcode::Floor
-        | Opcode::Imag
-        | Opcode::IsFinite
-        | Opcode::Log
-        | Opcode::LogPlusOne
-        | Opcode::Logistic
-        | Opcode::Negate
-        | Opcode::Not
-        | Opcode::Popcnt
-        | Opcode::Real
-        | Opcode::ReducePrecision
-        | Opcode::RoundNearestAfz
-        | Opcode::RoundNearestEven
-        | Opcode::Rsqrt
-        | Opcode::Sign
-        | Opcode::Sine
-        | Opcode::Sinh
-        | Opcode::Sqrt
-        | Opcode::Tan
-        | Opcode::Tanh
-        | Opcode::Add
-        | Opcode::And
-        | Opcode::Atan2
-        | Opcode::Compare
-        | Opcode::Complex
-        | Opcode::Divide
-        | Opcode::Maximum
-        | Opcode::Minimum
-        | Opcode::Mulhi
-        | Opcode::Multiply
-        | Opcode::Or
-        | Opcode::Power
-        | Opcode::Remainder
-        | Opcode::ShiftLeft
-        | Opcode::ShiftRightArithmetic
-        | Opcode::ShiftRightLogical
-        | Opcode::StochasticConvert
-        | Opcode::Subtract
-        | Opcode::Xor
-        | Opcode::Clamp
-        | Opcode::Select
-        | Opcode::BitcastConvert
-        | Opcode::Broadcast
-        | Opcode::Concatenate
-        | Opcode::DynamicSlice
-        | Opcode::DynamicUpdateSlice
-        | Opcode::Gather
-        | Opcode::Iota
-        | Opcode::Map
-        | Opcode::Pad
-        | Opcode::Reverse
-        | Opcode::Slice
-        | Opcode::Transpose => Ok(Lowering::Kernel(Family::Loop)),
+        Opcode::Map => Ok(Lowering::Kernel(Family::Loop)),
         Opcode::Dot => Ok(Lowering::Kernel(Family::Dot)),
         Opcode::Convolution => Ok(Lowering::Kernel(Family::Convolution)),
         Opcode::ReduceWindow => Ok(Lowering::Kernel(Family::ReduceWindow)),
@@ -169,14 +94,8 @@ pub fn decide(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         Opcode::Topk => Ok(Lowering::Kernel(Family::TopK)),
         Opcode::Fft => Ok(Lowering::Kernel(Family::Fft)),
         Opcode::RngBitGenerator => Ok(Lowering::Kernel(Family::RandomBits)),
-        Opcode::DynamicReshape | Opcode::GetDimensionSize | Opcode::SetDimensionSize => {
-            refuse("sizes known only at run time")
-        }
         Opcode::RaggedDot => Ok(Lowering::Kernel(Family::RaggedDot)),
         Opcode::ScaledDot => Ok(Lowering::Kernel(Family::ScaledDot)),
-        Opcode::BatchNormGrad | Opcode::BatchNormInference | Opcode::BatchNormTraining => {
-            refuse("there is no kernel for it")
-        }
         Opcode::Cholesky => Ok(Lowering::Kernel(Family::Cholesky)),
         Opcode::TriangularSolve => Ok(Lowering::Kernel(Family::TriangularSolve)),
         Opcode::CustomCall if is_top_k(module, id) => Ok(Lowering::Kernel(Family::TopK)),
@@ -184,39 +103,32 @@ pub fn decide(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         Opcode::CustomCall if one_device::stages(module, id).is_some() => {
             Ok(Lowering::Kernel(Family::OneDevice))
         }
-        Opcode::CustomCall => refuse("there is no kernel for it"),
-        Opcode::AllGather
-        | Opcode::AllGatherStart
-        | Opcode::AllGatherDone
-        | Opcode::AllReduce
-        | Opcode::AllReduceStart
-        | Opcode::AllReduceDone
-        | Opcode::AllToAll
-        | Opcode::CollectiveBroadcast
-        | Opcode::CollectivePermute
-        | Opcode::CollectivePermuteStart
-        | Opcode::CollectivePermuteDone
-        | Opcode::CollectiveReduce
-        | Opcode::ReduceScatter
-        | Opcode::PartitionId
-        | Opcode::ReplicaId => match one_device::stages(module, id) {
-            Some(_) => Ok(Lowering::Kernel(Family::OneDevice)),
-            None => refuse("other devices have a part in it"),
+        opcode => match opcode.family() {
+            opcode::Family::Elementwise | opcode::Family::Bits | opcode::Family::Movement => {
+                Ok(Lowering::Kernel(Family::Loop))
+            }
+            opcode::Family::Structure => Ok(Lowering::Nothing),
+            opcode::Family::Sizes => refuse("sizes known only at run time"),
+            opcode::Family::Collective | opcode::Family::DeviceNumber if opcode != Opcode::RaggedAllToAll => {
+                match one_device::stages(module, id) {
+                    Some(_) => Ok(Lowering::Kernel(Family::OneDevice)),
+                    None => refuse("other devices have a part in it"),
+                }
+            }
+            opcode::Family::Random
+            | opcode::Family::Async
+            | opcode::Family::Collective
+            | opcode::Family::DeviceNumber
+            | opcode::Family::Host => refuse("other devices, hosts or earlier runs have a part in it"),
+            opcode::Family::Contraction
+            | opcode::Family::Region
+            | opcode::Family::Order
+            | opcode::Family::Normalization
+            | opcode::Family::LinearAlgebra
+            | opcode::Family::Transform
+            | opcode::Family::Control
+            | opcode::Family::CustomCall => refuse("there is no kernel for it"),
         },
-        Opcode::Rng
-        | Opcode::RngGetAndUpdateState
-        | Opcode::AsyncStart
-        | Opcode::AsyncUpdate
-        | Opcode::AsyncDone
-        | Opcode::CopyStart
-        | Opcode::CopyDone
-        | Opcode::Infeed
-        | Opcode::Outfeed
-        | Opcode::Recv
-        | Opcode::RecvDone
-        | Opcode::Send
-        | Opcode::SendDone
-        | Opcode::RaggedAllToAll => refuse("other devices, hosts or earlier runs have a part in it"),
     }
 }
 

@@ -1,7 +1,6 @@
-//! The driver: from a verified module to a program.
+//! The back end through LLVM: kernels as object code.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use hlo::Module;
 use hlo_interp::cancel;
@@ -11,13 +10,11 @@ use super::llvm::{self, Level, Target, new_context};
 use super::loops;
 use super::unit::Unit;
 use crate::CompileError;
-use crate::buffers::Assigned;
-use crate::compilation::Compilation;
-use crate::front;
+use crate::compile::{self, Backend, Compiled, DriverOptions, Emission, Made, Stages};
 use crate::kernel::{Kernel, Request};
-use crate::passes::{Pass, Pipeline, Steps};
+use crate::passes::Pipeline;
 use crate::plan::lower::Lowered;
-use crate::program::Program;
+use crate::program::Code;
 
 /// How to compile.
 #[derive(Clone, Debug)]
@@ -54,62 +51,46 @@ impl From<llvm::Error> for CompileError {
     }
 }
 
-/// Somebody who looks at what the compiler makes on its way. What is not wanted is not made.
-pub trait Stages: Steps {
-    /// The module that is lowered: fused and scheduled.
-    fn lowered(&mut self, module: &Module, decisions: &Lowered) {
-        let _ = (module, decisions);
-    }
-
-    /// Where everything lies.
-    fn assigned(&mut self, module: &Module, assigned: &Assigned) {
-        let _ = (module, assigned);
-    }
-
-    /// Whether texts of LLVM's are wanted: as emitted, optimized, assembled.
-    fn wants_llvm(&self) -> [bool; 3] {
-        [false; 3]
-    }
-
-    /// Unit `unit` as text, for those that are wanted.
-    fn llvm(&mut self, unit: usize, texts: [Option<String>; 3]) {
-        let _ = (unit, texts);
-    }
-}
-
-impl Stages for () {}
-
-/// A program, and how it came to be.
+/// The back end for this machine, through LLVM.
 #[derive(Debug)]
-pub struct Compiled {
-    /// The program.
-    pub program: Program,
-    /// What it is for, such as `znver4, avx512`.
-    pub target: String,
-    /// The stages: name, when it began after the first, how long it took.
-    pub times: Vec<(String, Duration, Duration)>,
+pub struct Llvm {
+    target: Target,
+    opt_level: u8,
+    threads: usize,
 }
 
-/// A compilation on its way to a program.
-#[derive(Debug)]
-pub struct Emission {
-    /// What can be kept, and be made into a program again.
-    pub compilation: Compilation,
-    /// What it is for, such as `znver4, avx512`.
-    pub target: String,
-    clock: Clock,
+impl Llvm {
+    /// As the options say. Errors: there is no such processor.
+    pub fn new(options: &Options) -> Result<Self, CompileError> {
+        let target = Target::new(&options.cpu, &options.features, level(options.opt_level))?;
+        Ok(Self { target, opt_level: options.opt_level, threads: options.threads })
+    }
 }
 
-impl Emission {
-    /// The program. `verify`: its buffers are checked.
-    pub fn assemble(self, verify: bool, stages: &mut dyn Stages) -> Result<Compiled, CompileError> {
-        let Emission { compilation, target, mut clock } = self;
-        let program = compilation.assemble(verify, &mut |module, assigned| {
-            stages.assigned(module, assigned);
-            clock.lap("buffers");
-        })?;
-        clock.lap("plan");
-        Ok(Compiled { program, target, times: clock.laps })
+impl Options {
+    /// What the driver is told.
+    pub fn driver(&self) -> DriverOptions {
+        DriverOptions { fallback: self.fallback, verify: self.verify }
+    }
+}
+
+impl Backend for Llvm {
+    fn describe(&self) -> String {
+        self.target.describe()
+    }
+
+    fn pipeline(&self) -> Pipeline {
+        Pipeline::cpu(self.opt_level)
+    }
+
+    fn emit(
+        &self,
+        module: &Module,
+        lowered: &Lowered,
+        fallback: bool,
+        stages: &mut dyn Stages,
+    ) -> Result<Made, CompileError> {
+        emit(module, lowered, self, fallback, stages)
     }
 }
 
@@ -120,7 +101,8 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, CompileEr
 
 /// Compiles a verified module as far as it can be kept.
 pub fn emission(module: &Module, options: &Options) -> Result<Emission, CompileError> {
-    emission_watched(module, options, &Pipeline::cpu(options.opt_level), &mut ())
+    let pipeline = Pipeline::cpu(options.opt_level);
+    compile::emission(module, &Llvm::new(options)?, options.driver(), &pipeline, &mut ())
 }
 
 /// The same with other passes, telling of every stage. The passes have to end with [`crate::fusion`]'s, for what is not in a fusion is refused.
@@ -130,64 +112,12 @@ pub fn compile_watched(
     pipeline: &Pipeline,
     stages: &mut dyn Stages,
 ) -> Result<Compiled, CompileError> {
-    emission_watched(module, options, pipeline, stages)?.assemble(options.verify, stages)
-}
-
-fn emission_watched(
-    module: &Module,
-    options: &Options,
-    pipeline: &Pipeline,
-    stages: &mut dyn Stages,
-) -> Result<Emission, CompileError> {
-    let mut clock = Clock::default();
-    let target = Target::new(&options.cpu, &options.features, level(options.opt_level))?;
-    clock.lap("target");
-    let mut forward = Forward(stages);
-    let (module, run_time_sizes) =
-        front::fused_and_scheduled(module, pipeline, &mut forward, &mut |name| clock.lap(name))?;
-    // From here on no instruction gets another reader: a sort computes only what its readers take.
-    let compilation = Compilation::new(module, run_time_sizes, options.fallback)?;
-    stages.lowered(compilation.module(), compilation.lowered());
-    clock.lap("lowering");
-    let (kernels, objects) = emit(compilation.module(), compilation.lowered(), &target, options, stages)?;
-    let compilation = compilation.with_kernels(kernels, objects)?;
-    clock.lap("llvm");
-    Ok(Emission { compilation, target: target.describe(), clock })
+    compile::compile_watched(module, &Llvm::new(options)?, options.driver(), pipeline, stages)
 }
 
 /// What LLVM does at a level of ours.
 pub fn level(opt_level: u8) -> Level {
     Level::ALL[usize::from(opt_level).min(Level::ALL.len() - 1)]
-}
-
-#[derive(Debug, Default)]
-struct Clock {
-    start: Option<Instant>,
-    last: Duration,
-    laps: Vec<(String, Duration, Duration)>,
-}
-
-impl Clock {
-    /// What was done since the last call (or the first) is this stage. Compilation ends here if it was cancelled.
-    fn lap(&mut self, name: &str) {
-        cancel::poll();
-        let now = self.start.get_or_insert_with(Instant::now).elapsed();
-        self.laps.push((name.to_owned(), self.last, now - self.last));
-        self.last = now;
-    }
-}
-
-/// Passes on what passes tell.
-struct Forward<'a>(&'a mut dyn Stages);
-
-impl Steps for Forward<'_> {
-    fn before(&mut self, step: usize, pass: &dyn Pass, module: &Module) {
-        self.0.before(step, pass, module);
-    }
-
-    fn after(&mut self, step: usize, pass: &dyn Pass, module: &Module, applications: u64) {
-        self.0.after(step, pass, module, applications);
-    }
 }
 
 /// What a unit came to.
@@ -198,30 +128,27 @@ struct Emitted {
     texts: [Option<String>; 3],
 }
 
-/// Kernels by request, and object code.
-type Made = (Vec<Option<Kernel>>, Vec<Arc<[u8]>>);
-
 /// Makes all kernels: in the order of the requests, and the object code of all. What several ask for is made once. Where the interpreter is there for what is not supported, such kernels are
 /// `None`.
 fn emit(
     module: &Module,
     lowered: &Lowered,
-    target: &Target,
-    options: &Options,
+    backend: &Llvm,
+    fallback: bool,
     stages: &mut dyn Stages,
 ) -> Result<Made, CompileError> {
-    let requests = &lowered.requests;
+    let (requests, target) = (&lowered.requests, &backend.target);
     if requests.is_empty() {
-        return Ok((Vec::new(), Vec::new()));
+        return Ok(Made::default());
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = if options.threads == 0 { cores } else { options.threads.min(cores) };
+    let threads = if backend.threads == 0 { cores } else { backend.threads.min(cores) };
     let firsts = alike::firsts(module, requests);
     let distinct: Vec<usize> = firsts.iter().enumerate().filter(|(i, f)| i == *f).map(|(i, _)| i).collect();
     let units = split(module, requests, &distinct, threads);
     let wants = stages.wants_llvm();
     let emitted = llvm::workers::run(units.len(), &|unit| {
-        emit_unit(module, requests, &units[unit], target, wants, options.fallback)
+        emit_unit(module, requests, &units[unit], target, wants, fallback)
     });
     let mut kernels: Vec<Option<Kernel>> = requests.iter().map(|_| None).collect();
     let mut objects = Vec::new();
@@ -231,7 +158,7 @@ fn emit(
             // LLVM gave up: it may find its way where it looks less far.
             Err(error) if target.level() > Level::O0 => {
                 let target = target.at(Level::O0);
-                let again = |_| emit_unit(module, requests, &units[number], &target, wants, options.fallback);
+                let again = |_| emit_unit(module, requests, &units[number], &target, wants, fallback);
                 let again = llvm::workers::run(1, &again).pop();
                 again.ok_or(error)???
             }
@@ -247,7 +174,7 @@ fn emit(
         let name = module.instr(loops::subject(module, requests[place])).name.to_string();
         kernels[place] = kernels[first].clone().map(|kernel| Kernel { name, ..kernel });
     }
-    Ok((kernels, objects))
+    Ok(Made { kernels, code: Code::Objects(objects) })
 }
 
 /// About the most instructions of a unit: what LLVM holds of one is many times its text, and is given back after it.

@@ -8,5 +8,6 @@ pub mod scalar;
 mod unit;
 
 pub use crate::CompileError;
-pub use compile::{Compiled, Emission, Options, Stages, compile, compile_watched, emission, level};
+pub use crate::compile::{Compiled, Emission, Stages};
+pub use compile::{Llvm, Options, compile, compile_watched, emission, level};
 pub use unit::Unit;

@@ -13,17 +13,18 @@ use smallvec::SmallVec;
 use super::kinds::dims;
 use super::thin::{self, SIDES};
 use crate::Unsupported;
+use crate::cost_model::CostModel;
 use crate::passes::facts::{few_terms, is_ieee, is_product};
 
 /// Matrices of floats of 16 bits that kernels for products of a matrix and a vector are faster with: some rows of so many terms next to each other, or so many rows next to
 /// each other.
-const LONG_TERMS: i64 = 32;
-const SOME_ROWS: i64 = 8;
-const MANY_ROWS: i64 = 64;
+const LONG_TERMS: i64 = CostModel::CPU.long_terms;
+const SOME_ROWS: i64 = CostModel::CPU.some_rows;
+const MANY_ROWS: i64 = CostModel::CPU.many_rows;
 /// Matrices one after the other of so few elements are products of little matrices.
-const LITTLE: i64 = 256;
+const LITTLE: i64 = CostModel::CPU.little_matrix_elements;
 /// Sums of so few terms are products of a few outer dimensions rather.
-const FEW: i64 = 2;
+const FEW: i64 = CostModel::CPU.few_fold_terms;
 
 /// What a reduction goes over, and what it keeps of it.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::kinds::{Role, is_view, role};
 use super::outline::Outliner;
-use crate::passes::Fuel;
+use crate::passes::PassCx;
 
 /// A place in [`Graph::nodes`]: parameters and their parts first, then the others in the order of the text.
 pub(super) type NodeId = u32;
@@ -552,7 +552,7 @@ impl Graph {
     pub(super) fn apply(
         &self,
         module: &mut Module,
-        fuel: &mut Fuel,
+        cx: &mut PassCx<'_>,
         outliner: &mut Outliner,
         alone: bool,
     ) -> u64 {
@@ -560,7 +560,7 @@ impl Graph {
             self.drafts.iter().filter(|d| !d.merged && (alone || self.is_worth_it(d))).collect();
         order.sort_by_key(|d| d.key);
         let mut now: Vec<InstrId> = self.nodes.iter().map(|n| n.id).collect();
-        if !order.is_empty() && !fuel.is_empty() {
+        if !order.is_empty() && !cx.fuel.is_empty() {
             let mut previous = None;
             for node in &self.nodes[..self.sources] {
                 module.move_after(node.id, previous);
@@ -569,7 +569,7 @@ impl Graph {
         }
         let mut applied = 0;
         for draft in order {
-            if !fuel.take() {
+            if !cx.fuel.take() {
                 break;
             }
             // Scalar constants are everybody's own.

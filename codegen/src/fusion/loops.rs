@@ -16,35 +16,12 @@ use super::index_map::Forms;
 use super::kinds::{Role, dims, programs};
 use super::maps::{Maps, pads_between, terms};
 use super::outline::Outliner;
-use crate::passes::Fuel;
+use crate::cost_model::CostModel;
+use crate::passes::PassCx;
 use crate::passes::edit::{has_run_time_sizes, pinned};
 use crate::passes::facts::{SHORT, WIDE, has_narrow_parts};
 
-/// Simple vector operations that take as long as a byte to or from memory.
-const OPS_PER_BYTE: f64 = 1.0;
-/// What a kernel less is worth, in simple vector operations: as long as a launch takes, for a loop may pay that each time, and kernels of more are no quicker to compile.
-const KERNEL: f64 = 3000.0;
-/// Values smaller than this are in the nearest cache whoever reads them.
-const SHARED_BYTES: f64 = 16384.0;
-/// The most expressions of a group: a value is one for each of its index maps.
-const MAX_PLACES: f64 = 600.0;
-/// What an expression more costs in compilation, as arithmetic.
-const EXPRESSION: f64 = 1000.0;
-/// How much more arithmetic an element is whose neighbours are no neighbours, or are something else.
-const APART: f64 = 12.0;
-/// How much more arithmetic an element is that comes from one of several places along a row, some of them narrower than what loops are divided for: every place
-/// is looked at then.
-const NARROW: f64 = 6.0;
-/// How much more code an element is that is gathered.
-const GATHERED: f64 = 4.0;
-/// A value that a group reads at more places than these is computed several times.
-const SEVERAL: f64 = 1.5;
-/// So many operations, one made of the other, are looked at to say what computing a value again costs.
-const CHAIN: u32 = 64;
-/// A concatenation of more parts is not computed element by element in the middle of a loop.
-const MAX_PARTS: usize = 4;
-
-pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+pub(crate) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     if has_run_time_sizes(module) {
         return 0;
     }
@@ -56,6 +33,7 @@ pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
         let graph = Graph::of(module, c, &pinned, &mut places);
         let mut planner = Planner {
             module,
+            cost: cx.cost,
             work: Vec::new(),
             busy: Vec::new(),
             places: Vec::new(),
@@ -65,7 +43,7 @@ pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
         };
         planner.plan();
         let graph = planner.graph;
-        applied += graph.apply(module, fuel, &mut outliner, false);
+        applied += graph.apply(module, cx, &mut outliner, false);
     }
     outliner.finish(module);
     applied
@@ -73,6 +51,8 @@ pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
 
 struct Planner<'m> {
     module: &'m Module,
+    /// What things cost.
+    cost: &'m CostModel,
     graph: Graph,
     /// For each group: what it does of each member.
     work: Vec<FxHashMap<NodeId, Work>>,
@@ -109,8 +89,8 @@ impl Work {
     }
 
     /// The code that it becomes, in expressions of neighbours.
-    fn size(&self) -> f64 {
-        self.maps.count() * if self.gathered { GATHERED } else { 1.0 }
+    fn size(&self, cost: &CostModel) -> f64 {
+        self.maps.count() * if self.gathered { cost.gathered_factor } else { 1.0 }
     }
 }
 
@@ -184,7 +164,7 @@ impl Planner<'_> {
     /// A group does this of a member.
     fn does(&mut self, g: u32, n: NodeId, work: Work) {
         self.busy[g as usize] += work.maps.elements() * self.graph.node(n).flops;
-        self.places[g as usize] += work.size();
+        self.places[g as usize] += work.size(self.cost);
         self.work[g as usize].insert(n, work);
     }
 
@@ -282,27 +262,30 @@ impl Planner<'_> {
         }
         let (busy, places) = self.cost(&work);
         let apart = |of: &[f64]| of[a as usize] + of[b as usize];
-        let extra = busy - apart(&self.busy) + (places - apart(&self.places)).max(0.0) * EXPRESSION;
+        let extra =
+            busy - apart(&self.busy) + (places - apart(&self.places)).max(0.0) * self.cost.expression_ops;
         // What both read, and what one reads of the other.
         let of_other = |n: &NodeId, other: &Draft| other.operands.contains(n);
         let both = x.operands.iter().filter(|n| of_other(n, y));
         let between =
             x.roots.iter().filter(|n| of_other(n, y)).chain(y.roots.iter().filter(|n| of_other(n, x)));
         let saved: f64 = both.chain(between).map(|&n| self.graph.node(n).bytes).sum();
-        (places <= MAX_PLACES && extra <= saved * OPS_PER_BYTE + KERNEL).then_some(work)
+        (places <= self.cost.max_expressions
+            && extra <= saved * self.cost.ops_per_byte + self.cost.launch_ops)
+            .then_some(work)
     }
 
     /// The arithmetic of all members and their expressions.
     fn cost(&self, work: &FxHashMap<NodeId, Work>) -> (f64, f64) {
         work.iter().fold((0.0, 0.0), |(busy, places), (&n, w)| {
-            (busy + w.maps.elements() * self.graph.node(n).flops, places + w.size())
+            (busy + w.maps.elements() * self.graph.node(n).flops, places + w.size(self.cost))
         })
     }
 
     /// Groups that read the same large value in the same way become one.
     fn share(&mut self, n: NodeId) {
         let node = self.graph.node(n);
-        if node.bytes < SHARED_BYTES || node.users.len() < 2 {
+        if node.bytes < self.cost.near_cache_bytes || node.users.len() < 2 {
             return;
         }
         let groups = self.graph.user_groups(n);
@@ -409,22 +392,23 @@ impl Planner<'_> {
         let chooses = puts_together(self.module.instr(node.id).opcode);
         let apart = works.iter().any(|w| w.alternates || w.gathered || w.picked && chooses);
         let dearer = match apart {
-            true => APART,
-            false if chooses && self.is_narrow(node.id) => NARROW,
+            true => self.cost.apart_factor,
+            false if chooses && self.is_narrow(node.id) => self.cost.narrow_factor,
             false => 1.0,
         };
         let extra = (demand + if needed { node.elements } else { 0.0 } - node.elements).max(0.0)
             * node.flops
             * dearer;
         let code = if node.flops > 0.0 {
-            works.iter().map(|w| w.size() - 1.0).sum::<f64>() * EXPRESSION
+            works.iter().map(|w| w.size(self.cost) - 1.0).sum::<f64>() * self.cost.expression_ops
         } else {
             0.0
         };
         // What it is made of is computed as often, or stored in its place.
         let places =
             works.iter().fold(0.0f64, |most, w| most.max(w.maps.elements())) / node.elements.max(1.0);
-        let extra = if places > SEVERAL { extra.max(self.again(n, places - 1.0)) } else { extra };
+        let extra =
+            if places > self.cost.several_places { extra.max(self.again(n, places - 1.0)) } else { extra };
         let extra = extra + code;
         let saved = node.bytes * if needed { count } else { count + 1.0 };
         // What is read in its place.
@@ -443,7 +427,8 @@ impl Planner<'_> {
                 read -= operand.bytes;
             }
         }
-        let benefit = (saved - read.max(0.0)) * OPS_PER_BYTE + if needed { 0.0 } else { KERNEL };
+        let benefit = (saved - read.max(0.0)) * self.cost.ops_per_byte
+            + if needed { 0.0 } else { self.cost.launch_ops };
         let busy: f64 = groups.iter().map(|&g| self.busy[g as usize]).sum();
         benefit > 0.0 && (extra <= benefit || extra <= busy * 0.1 && !needed)
     }
@@ -470,7 +455,7 @@ impl Planner<'_> {
     /// What it costs to compute a value so many times more: itself, and of what it is made of, the less of computing that as often and of storing it.
     fn again(&self, n: NodeId, times: f64) -> f64 {
         let mut seen = FxHashSet::default();
-        self.again_of(n, times, f64::INFINITY, &mut seen, CHAIN)
+        self.again_of(n, times, f64::INFINITY, &mut seen, self.cost.max_chain)
     }
 
     /// The same, or something above `limit`, without what was seen before.
@@ -482,7 +467,7 @@ impl Planner<'_> {
             if depth == 0 || cost > limit || operand.role != Role::Loop || !seen.insert(o) {
                 continue;
             }
-            let stored = 2.0 * operand.bytes * OPS_PER_BYTE;
+            let stored = 2.0 * operand.bytes * self.cost.ops_per_byte;
             cost += self.again_of(o, times, stored, seen, depth - 1).min(stored);
         }
         cost
@@ -519,7 +504,9 @@ impl Planner<'_> {
         // What is the same everywhere is no expression of its own.
         let same = self.module.instr(node.id).opcode == Opcode::Broadcast
             && node.operands.iter().all(|&o| self.graph.node(o).role == Role::Scalar);
-        let fits = same || own.maps.count() <= 1.0 || self.places[g as usize] + own.size() <= MAX_PLACES;
+        let fits = same
+            || own.maps.count() <= 1.0
+            || self.places[g as usize] + own.size(self.cost) <= self.cost.max_expressions;
         fits.then_some(own)
     }
 
@@ -542,13 +529,16 @@ impl Planner<'_> {
             let alternates =
                 used.alternates || used.picked && puts_together(opcode) || pads_between(self.module, user.id);
             alternating |= alternates;
-            if opcode == Opcode::Concatenate && user.operands.len() > MAX_PARTS && !is_root(u) {
+            if opcode == Opcode::Concatenate
+                && user.operands.len() > self.cost.max_middle_parts
+                && !is_root(u)
+            {
                 return None;
             }
             // A user is named once for each operand that it is; that is the same map each time, or one of its own.
             for slot in (0..user.operands.len()).filter(|&slot| user.operands[slot] == n) {
                 let terms = if user.role == Role::Reduce { 1.0 } else { terms(self.module, user.id, slot) };
-                if used.maps.count() * terms > MAX_PLACES {
+                if used.maps.count() * terms > self.cost.max_expressions {
                     return None;
                 }
                 if user.role == Role::Reduce {
@@ -680,9 +670,9 @@ mod tests {
         let parsed = hlo_parser::parse_module(&network(4096), &hlo_parser::ParseOptions::default());
         let mut module = parsed.module.expect("the text above is a module");
         let cse = crate::passes::by_name("cse").expect("a pass");
-        let mut fuel = Fuel::UNLIMITED;
+        let mut fuel = crate::passes::Fuel::UNLIMITED;
         crate::passes::Pipeline::new().then(cse, None).run(&mut module, &mut fuel).expect("no pass fails");
-        assert!(run(&mut module, &mut fuel) > 0);
+        assert!(run(&mut module, &mut PassCx::cpu(&mut fuel)) > 0);
         let calls = |id: InstrId| module.instr(id).attrs.computation(hlo::AttrKey::Calls);
         let fusions: Vec<_> = module.instructions(module.entry()).filter_map(calls).collect();
         assert!(!fusions.is_empty());
@@ -728,7 +718,7 @@ mod tests {
     fn steps_of_a_stencil_are_a_loop_each() {
         let parsed = hlo_parser::parse_module(&stencil(96, 4), &hlo_parser::ParseOptions::default());
         let mut module = parsed.module.expect("the text above is a module");
-        let mut fuel = Fuel::UNLIMITED;
-        assert_eq!(run(&mut module, &mut fuel), 4);
+        let mut fuel = crate::passes::Fuel::UNLIMITED;
+        assert_eq!(run(&mut module, &mut PassCx::cpu(&mut fuel)), 4);
     }
 }

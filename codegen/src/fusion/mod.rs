@@ -24,7 +24,7 @@ mod small;
 mod thin;
 mod wrapper;
 
-use crate::passes::{Pipeline, by_name};
+use crate::passes::Pipeline;
 
 pub use kinds::applies_loops;
 pub use small::{MOST_WINDOWS, small_loop};
@@ -96,7 +96,7 @@ const GPU_FUSION: &[&str] = &[
 ];
 
 /// What buffer assignment needs.
-const ORDER: &[&str] = &["flatten-call-graph", "schedule"];
+pub(crate) const ORDER: &[&str] = &["flatten-call-graph", "schedule"];
 
 impl Pipeline {
     /// What a program goes through before it is scheduled and lowered for this machine: at `opt_level` 0 only what lowering needs, else the passes of
@@ -111,9 +111,7 @@ impl Pipeline {
     }
 
     fn fusing(opt_level: u8, fusion: &[&str]) -> Pipeline {
-        let of = |names: &[&str]| {
-            names.iter().filter_map(|name| by_name(name)).fold(Pipeline::new(), |p, pass| p.then(pass, None))
-        };
+        let of = Pipeline::declared;
         if opt_level == 0 {
             return of(LOWERING).followed_by(of(UNFUSED)).followed_by(of(ORDER));
         }
@@ -124,6 +122,7 @@ impl Pipeline {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::passes::by_name;
 
     #[test]
     fn pipelines_are_made_of_declared_passes() {

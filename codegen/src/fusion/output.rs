@@ -11,13 +11,13 @@ use std::collections::BTreeSet;
 use super::graph::{Graph, Key, MAX_MEMBERS, MAX_OPERANDS, MAX_ROOTS, NodeId, Places};
 use super::kinds::{Role, dims, programs};
 use super::outline::Outliner;
-use crate::passes::Fuel;
+use crate::passes::PassCx;
 use crate::passes::edit::{has_run_time_sizes, pinned};
 
 /// How far operands that are cheaper to compute than to read are followed.
 const DEPTH: u32 = 6;
 
-pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+pub(crate) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     if has_run_time_sizes(module) {
         return 0;
     }
@@ -42,7 +42,7 @@ pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
         for hero in heroes {
             fuse(module, &mut graph, hero);
         }
-        applied += graph.apply(module, fuel, &mut outliner, false);
+        applied += graph.apply(module, cx, &mut outliner, false);
     }
     outliner.finish(module);
     applied

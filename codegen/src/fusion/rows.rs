@@ -14,22 +14,14 @@ use super::folds;
 use super::graph::{Graph, MAX_MEMBERS, MAX_OPERANDS, MAX_ROOTS, NodeId, Places};
 use super::kinds::{Role, dims, programs};
 use super::outline::Outliner;
-use crate::passes::Fuel;
+use crate::cost_model::CostModel;
+use crate::passes::PassCx;
 use crate::passes::edit::{has_run_time_sizes, pinned};
-use crate::passes::facts::SHORT;
 
-/// A row of all values that are alive must fit into the second level of cache.
-const ROW_BYTES: f64 = 524_288.0;
-/// Fewer rows than this do not keep the machine busy, unless the whole is small.
-const MIN_ROWS: f64 = 8.0;
-/// An array of so many elements is small.
-const SMALL: f64 = 65536.0;
-/// So many rows of few elements ([`SHORT`]) are left to reductions and to loops, whose lanes hold a column of many rows.
-const MANY_ROWS: f64 = 64.0;
 /// The most spaces of a computation that are looked at: a bound on the time it takes.
 const MAX_SPACES: usize = 64;
 
-pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+pub(crate) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     if has_run_time_sizes(module) {
         return 0;
     }
@@ -39,10 +31,10 @@ pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     let mut applied = 0;
     for c in programs(module) {
         let mut graph = Graph::of(module, c, &pinned, &mut places);
-        for space in spaces(module, &graph) {
-            fuse(module, &mut graph, &space);
+        for space in spaces(module, &graph, cx.cost) {
+            fuse(module, &mut graph, &space, cx.cost);
         }
-        applied += graph.apply(module, fuel, &mut outliner, false);
+        applied += graph.apply(module, cx, &mut outliner, false);
     }
     outliner.finish(module);
     applied
@@ -69,15 +61,15 @@ fn space_of(module: &Module, graph: &Graph, n: NodeId) -> Option<Space> {
 }
 
 /// The spaces of a computation in which rows can be kernels.
-fn spaces(module: &Module, graph: &Graph) -> Vec<Space> {
+fn spaces(module: &Module, graph: &Graph, cost: &CostModel) -> Vec<Space> {
     let mut seen: FxHashSet<Space> = FxHashSet::default();
     let mut spaces = Vec::new();
     for n in 0..graph.nodes.len() as NodeId {
         let Some(space) = space_of(module, graph, n) else { continue };
         let product = |dims: &[i64]| dims.iter().map(|&d| d as f64).product::<f64>();
         let (rows, all) = (product(&space.dims[..space.rows]), product(&space.dims));
-        let short = all <= rows * SHORT as f64 && rows >= MANY_ROWS;
-        if (rows >= MIN_ROWS || all <= SMALL) && !short && seen.insert(space.clone()) {
+        let short = all <= rows * cost.max_short_terms as f64 && rows >= cost.many_short_rows;
+        if (rows >= cost.min_rows || all <= cost.small_elements) && !short && seen.insert(space.clone()) {
             spaces.push(space);
             if spaces.len() == MAX_SPACES {
                 break;
@@ -137,7 +129,7 @@ fn part(module: &Module, graph: &Graph, space: &Space, n: NodeId) -> Part {
     }
 }
 
-fn fuse(module: &Module, graph: &mut Graph, space: &Space) {
+fn fuse(module: &Module, graph: &mut Graph, space: &Space, cost: &CostModel) {
     let parts: Vec<Part> = (0..graph.nodes.len() as NodeId).map(|n| part(module, graph, space, n)).collect();
     let inside = |n: NodeId| parts[n as usize] != Part::Other;
     let levels = levels(graph, &parts);
@@ -189,7 +181,7 @@ fn fuse(module: &Module, graph: &mut Graph, space: &Space) {
             let mut pending = vec![piece.to_vec()];
             while let Some(set) = pending.pop() {
                 if set.iter().any(|&n| graph.node(n).role == Role::Reduce) {
-                    make(module, graph, space, &parts, set, &mut pending);
+                    make(module, graph, space, cost, &parts, set, &mut pending);
                 }
             }
         }
@@ -228,6 +220,7 @@ fn make(
     module: &Module,
     graph: &mut Graph,
     space: &Space,
+    cost: &CostModel,
     parts: &[Part],
     mut set: Vec<NodeId>,
     rest: &mut Vec<Vec<NodeId>>,
@@ -249,7 +242,7 @@ fn make(
         let fits = members.len() <= MAX_MEMBERS
             && roots.len() <= MAX_ROOTS
             && graph.loads(&operands) <= MAX_OPERANDS
-            && live <= ROW_BYTES;
+            && live <= cost.l2_row_bytes;
         if fits {
             let mut all: Vec<NodeId> = members.iter().copied().collect();
             all.sort_unstable();

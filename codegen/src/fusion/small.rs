@@ -5,18 +5,19 @@ use hlo::{ComputationId, InstrId, Module, Opcode, Shape};
 
 use super::kinds::{Role, role};
 use super::maps::again;
+use crate::cost_model::CostModel;
 
 /// The most elements of arrays that an iteration may compute.
-const MAX_ELEMENTS: i64 = 4096;
+const MAX_ELEMENTS: i64 = CostModel::CPU.max_loop_elements;
 /// As an expression an iteration may take so many times the arithmetic of its instructions.
-const MOST_AGAIN: f64 = 2.0;
+const MOST_AGAIN: f64 = CostModel::CPU.max_loop_again_factor;
 /// And so many simple vector operations more, which are less than what kernels of their own cost.
-const LITTLE: f64 = 10_000.0;
+const LITTLE: f64 = CostModel::CPU.little_ops;
 /// The most instructions of body and condition.
-const MAX_INSTRUCTIONS: usize = 512;
+const MAX_INSTRUCTIONS: usize = CostModel::CPU.max_loop_instructions;
 
 /// The most windows of an array that are replaced one after the other, for them to be all of it that is computed.
-pub const MOST_WINDOWS: usize = 8;
+pub const MOST_WINDOWS: usize = CostModel::CPU.max_windows;
 
 /// Whether a `while` is to be compiled as a whole ([`crate::kernel::Request::Loop`]): its state is a tuple of arrays, of which only small ones (or small
 /// windows of them) change, and all that its computations do can be an expression of elements. They stay as they are, without fusions.

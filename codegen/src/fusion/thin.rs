@@ -9,7 +9,8 @@ use hlo::attrs::AttrKey;
 use hlo::{InstrId, Module, Opcode};
 
 use super::kinds::dims;
-use crate::passes::Fuel;
+use crate::cost_model::CostModel;
+use crate::passes::PassCx;
 use crate::passes::edit::{Edit, each_outside_folds, ints};
 use crate::passes::facts::{MOST_COLUMNS, NEAR_REGISTERS, few_products, is_few_products};
 use crate::sizes;
@@ -21,19 +22,19 @@ pub(super) const SIDES: [[AttrKey; 2]; 2] = [
 ];
 
 /// The least neighbours that are worth lanes.
-const LANES: i64 = 16;
+const LANES: i64 = CostModel::CPU.min_lanes;
 /// Lanes so far apart, in elements, are loaded together and put in order.
-const NEAR: i64 = 4;
+const NEAR: i64 = CostModel::CPU.near_stride;
 /// And so far apart they share cache lines: to be loaded one by one, if hardly more than once.
-const FAR: i64 = 9;
+const FAR: i64 = CostModel::CPU.far_stride;
 /// So many bytes stay in a near cache while they are read again and again.
-const KEPT: i64 = 512 << 10;
+const KEPT: i64 = CostModel::CPU.kept_bytes;
 /// An operand that is in so few products for each of its elements is not read again and again.
-const FEW_USES: i64 = 4;
+const FEW_USES: i64 = CostModel::CPU.few_uses;
 
 /// The pass: transposes right operands so that neighbouring lanes are neighbours there. (Where lanes go over rows of the left operand, it is used for a few columns only.)
-pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each_outside_folds(module, fuel, transposed)
+pub(crate) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    each_outside_folds(module, cx.fuel, transposed)
 }
 
 /// The same product of a right operand whose last free dimension comes last.

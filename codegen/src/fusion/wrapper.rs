@@ -6,10 +6,10 @@ use hlo::{InstrId, Module, Opcode, Shape};
 use super::graph::{Graph, NodeId, Places};
 use super::kinds::{Role, applies_loops, programs};
 use super::outline::Outliner;
-use crate::passes::Fuel;
+use crate::passes::PassCx;
 use crate::passes::edit::{has_run_time_sizes, pinned};
 
-pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+pub(crate) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     if has_run_time_sizes(module) {
         return 0;
     }
@@ -29,7 +29,7 @@ pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
             };
             graph.draft(n, kind);
         }
-        applied += graph.apply(module, fuel, &mut outliner, true);
+        applied += graph.apply(module, cx, &mut outliner, true);
     }
     outliner.finish(module);
     applied

@@ -8,12 +8,12 @@
 use hlo::attrs::Direction;
 use hlo::{ElementType, InstrId, Module, Opcode, TypeClass};
 
-use super::Fuel;
+use super::PassCx;
 use super::edit::{Edit, each_outside_folds};
 use super::facts::{bounds, float_bits, float_value, integer, is_ieee, is_number, nan_is_canonical, splat};
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each_outside_folds(module, fuel, |e| {
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    each_outside_folds(module, cx.fuel, |e| {
         if !e.at().opcode.is_elementwise() {
             return None;
         }

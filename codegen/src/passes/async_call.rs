@@ -6,11 +6,11 @@
 use hlo::attrs::{AttrKey, AttrValue};
 use hlo::{InstrId, Module, NewInstruction, Opcode};
 
-use super::Fuel;
+use super::PassCx;
 use super::edit::{Survey, same_but_layout};
 use super::effects::Effects;
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     let survey = Survey::of(module);
     if survey.run_time_sizes {
         return 0;
@@ -28,7 +28,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
             continue;
         }
         let Some(new) = synchronous(module, start, &chain) else { continue };
-        if !fuel.take() {
+        if !cx.fuel.take() {
             break;
         }
         // What updates bind is not there before them.

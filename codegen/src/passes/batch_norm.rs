@@ -4,11 +4,11 @@
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction, SliceDim};
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode};
 
-use super::Fuel;
+use super::PassCx;
 use super::edit::{Edit, each_outside_folds, ints, whole};
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each_outside_folds(module, fuel, |e| match e.at().opcode {
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    each_outside_folds(module, cx.fuel, |e| match e.at().opcode {
         Opcode::BatchNormTraining => training(e),
         Opcode::BatchNormInference => inference(e),
         Opcode::BatchNormGrad => gradients(e),

@@ -4,11 +4,11 @@
 use hlo::attrs::{AttrKey, AttrValue, Attrs};
 use hlo::{InstrId, Module, Opcode, Shape};
 
-use super::Fuel;
+use super::PassCx;
 use super::edit::{Edit, each_outside_folds};
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each_outside_folds(module, fuel, |e| match e.at().opcode {
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    each_outside_folds(module, cx.fuel, |e| match e.at().opcode {
         Opcode::Broadcast => counted(e),
         opcode if opcode.is_elementwise() => once(e),
         _ => None,

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::Unsupported;
 
-use super::Fuel;
+use super::PassCx;
 use super::edit::{
     Edit, Survey, callees_first, each_from_callers, each_outside_folds, layout_seen, same_but_layout,
 };
@@ -19,12 +19,12 @@ use super::facts::is_elided;
 /// Until nothing is left to do: what was inlined may hold more.
 fn repeated(
     module: &mut Module,
-    fuel: &mut Fuel,
+    cx: &mut PassCx<'_>,
     mut rewrite: impl FnMut(&mut Edit<'_>) -> Option<InstrId>,
 ) -> u64 {
     let mut applied = 0;
     loop {
-        match each_outside_folds(module, fuel, &mut rewrite) {
+        match each_outside_folds(module, cx.fuel, &mut rewrite) {
             0 => return applied,
             n => applied += n,
         }
@@ -97,9 +97,9 @@ pub(crate) fn check_size(module: &Module) -> Result<(), Unsupported> {
     }
 }
 
-pub(super) fn inline_calls(module: &mut Module, fuel: &mut Fuel) -> u64 {
+pub(super) fn inline_calls(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     // From callers on: what is called by what is called is copied once for each caller that stays, not once for each on the way.
-    each_from_callers(module, fuel, |e| {
+    each_from_callers(module, cx.fuel, |e| {
         let callee =
             (e.at().opcode == Opcode::Call).then(|| e.at().attrs.computation(AttrKey::ToApply)).flatten()?;
         let operands = e.at().operands().to_vec();
@@ -107,14 +107,14 @@ pub(super) fn inline_calls(module: &mut Module, fuel: &mut Fuel) -> u64 {
     })
 }
 
-pub(super) fn unfuse(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    let inlined = repeated(module, fuel, |e| {
+pub(super) fn unfuse(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    let inlined = repeated(module, cx, |e| {
         let callee =
             (e.at().opcode == Opcode::Fusion).then(|| e.at().attrs.computation(AttrKey::Calls)).flatten()?;
         let operands = e.at().operands().to_vec();
         inline(e, callee, &operands)
     });
-    inlined + call_fusions(module, fuel)
+    inlined + call_fusions(module, cx)
 }
 
 /// Turns the fusions that could not be inlined into calls.
@@ -124,7 +124,7 @@ pub(super) fn unfuse(module: &mut Module, fuel: &mut Fuel) -> u64 {
 /// layouts are inside. The call stays one unit of execution: its control predecessors run before all of its
 /// instructions, its control successors after them, and the scheduler keeps both orders. The called computation goes
 /// through passes, fusion and scheduling like any other.
-fn call_fusions(module: &mut Module, fuel: &mut Fuel) -> u64 {
+fn call_fusions(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     let survey = Survey::of(module);
     if survey.run_time_sizes {
         return 0;
@@ -146,7 +146,7 @@ fn call_fusions(module: &mut Module, fuel: &mut Fuel) -> u64 {
                 attrs.set(key, value.clone());
             }
         }
-        if !fuel.take() {
+        if !cx.fuel.take() {
             break;
         }
         let instr = module.instr_mut(id);
@@ -267,8 +267,8 @@ fn twin(module: &mut Module, c: ComputationId) -> ComputationId {
     module.add_computation(name, span)
 }
 
-pub(super) fn inline_maps(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each_outside_folds(module, fuel, mapped)
+pub(super) fn inline_maps(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    each_outside_folds(module, cx.fuel, mapped)
 }
 
 fn mapped(e: &mut Edit<'_>) -> Option<InstrId> {
@@ -388,7 +388,10 @@ mod tests {
     #[test]
     fn calls_of_calls_are_one_computation() {
         let mut module = tower(1000, 1);
-        assert_eq!(inline_calls(&mut module, &mut Fuel::UNLIMITED.clone()), 1000);
+        assert_eq!(
+            inline_calls(&mut module, &mut PassCx::cpu(&mut crate::passes::Fuel::UNLIMITED.clone())),
+            1000
+        );
         let opcodes = module.instructions(module.entry()).map(|id| module.instr(id).opcode);
         assert_eq!(opcodes.collect::<Vec<_>>(), [Opcode::Parameter, Opcode::Sine]);
     }

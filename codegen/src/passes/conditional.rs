@@ -7,13 +7,13 @@
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction};
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Shape};
 
-use super::Fuel;
+use super::PassCx;
 use super::calls::inline;
 use super::edit::{Edit, each, each_outside_folds};
 use super::facts::{element_flops, integer};
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each_outside_folds(module, fuel, call)
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    each_outside_folds(module, cx.fuel, call)
 }
 
 fn call(e: &mut Edit<'_>) -> Option<InstrId> {
@@ -46,8 +46,8 @@ const MAX_ELEMENTS: i64 = 4096;
 const MAX_FLOPS: f64 = 16384.0;
 
 /// In computations that fold values too: neither what branches is an addition nor what selects.
-pub(super) fn selections(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each(module, fuel, selected)
+pub(super) fn selections(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    each(module, cx.fuel, selected)
 }
 
 fn selected(e: &mut Edit<'_>) -> Option<InstrId> {

@@ -12,7 +12,7 @@ use hlo::{ArrayLiteral, Buffer, ComputationId, InstrId, Literal, Module, NewInst
 use hlo_interp::{Accumulate, Interpreter, Options};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Fuel;
+use super::PassCx;
 use super::edit::{Edit, each_outside_folds};
 use super::facts::literal;
 
@@ -22,8 +22,8 @@ const MAX_OPERANDS: usize = 1 << 14;
 const MAX_FUEL: u64 = 100_000;
 const MAX_BYTES: u64 = 64 << 20;
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each_outside_folds(module, fuel, folded)
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    each_outside_folds(module, cx.fuel, folded)
 }
 
 fn folded(e: &mut Edit<'_>) -> Option<InstrId> {
@@ -114,8 +114,8 @@ fn extracted(module: &Module, id: InstrId) -> Option<Module> {
 }
 
 /// Arrays without elements hold nothing, whatever computes them.
-pub(super) fn empty(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each_outside_folds(module, fuel, |e| {
+pub(super) fn empty(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    each_outside_folds(module, cx.fuel, |e| {
         let array = e.array(e.id())?;
         let stays = matches!(
             e.at().opcode,

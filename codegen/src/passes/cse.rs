@@ -8,15 +8,15 @@ use hlo::attrs::{AttrKey, AttrValue, Attrs};
 use hlo::{ComputationId, ConstantValue, InstrId, Instruction, Module, Opcode, with_buffer};
 use rustc_hash::{FxHashMap, FxHasher};
 
-use super::Fuel;
+use super::PassCx;
 use super::deduplicate::same_but_who_is_called;
 use super::edit::{Edit, each_outside_folds};
 use super::facts::is_elided;
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     let mut known: FxHashMap<u64, Vec<InstrId>> = FxHashMap::default();
     let mut computation: Option<ComputationId> = None;
-    each_outside_folds(module, fuel, |e| {
+    each_outside_folds(module, cx.fuel, |e| {
         if computation.replace(e.at().parent()) != Some(e.at().parent()) {
             known.clear();
         }

@@ -4,10 +4,10 @@
 use hlo::{ComputationId, InstrId, Module};
 use rustc_hash::FxHashSet;
 
-use super::Fuel;
+use super::PassCx;
 use super::edit::Survey;
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     let survey = Survey::of(module);
     let mut applied = 0;
     for c in module.computations().to_vec() {
@@ -19,7 +19,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
                 && !survey.pinned.contains(&id)
                 && survey.effects.removable(module, id)
             {
-                if !fuel.take() {
+                if !cx.fuel.take() {
                     return applied;
                 }
                 module.remove(id);
@@ -40,7 +40,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     }
     for c in module.computations().to_vec() {
         if !called.contains(&c) {
-            if !fuel.take() {
+            if !cx.fuel.take() {
                 break;
             }
             module.remove_computation(c);

@@ -10,7 +10,7 @@ use hlo::attrs::Attrs;
 use hlo::{ComputationId, InstrId, Module, Opcode};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
-use super::Fuel;
+use super::PassCx;
 use super::cse::same_attributes;
 use super::edit::Survey;
 use super::facts::is_elided;
@@ -18,7 +18,7 @@ use super::facts::is_elided;
 /// Computations that are longer are hardly the same.
 const MAX_INSTRUCTIONS: usize = 64;
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     let applies = |opcode: Opcode| {
         matches!(
             opcode,
@@ -59,7 +59,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
             continue;
         }
         for &user in users.iter().filter(|u| !pinned.contains(u)) {
-            if !fuel.take() {
+            if !cx.fuel.take() {
                 return applied;
             }
             module.instr_mut(user).attrs.map_computations(|called| if called == c { first } else { called });

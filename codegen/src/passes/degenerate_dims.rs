@@ -7,11 +7,11 @@
 use hlo::attrs::{AttrKey, Attrs};
 use hlo::{ArrayShape, InstrId, Module, Opcode, Shape};
 
-use super::Fuel;
+use super::PassCx;
 use super::edit::{Edit, each_outside_folds, ints};
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each_outside_folds(module, fuel, |e| {
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    each_outside_folds(module, cx.fuel, |e| {
         let opcode = e.at().opcode;
         match opcode {
             Opcode::Broadcast => broadcast(e),

@@ -4,12 +4,12 @@
 use hlo::attrs::SliceDim;
 use hlo::{InstrId, Module, Opcode};
 
-use super::Fuel;
+use super::PassCx;
 use super::edit::{Edit, each_outside_folds};
 use super::facts::integer;
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each_outside_folds(module, fuel, |e| match e.at().opcode {
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    each_outside_folds(module, cx.fuel, |e| match e.at().opcode {
         Opcode::DynamicSlice => slice(e),
         Opcode::DynamicUpdateSlice => update(e),
         _ => None,

@@ -9,6 +9,8 @@ use hlo::{
     with_buffer,
 };
 
+use crate::cost_model::CostModel;
+
 /// How far facts are followed through operands.
 const DEPTH: u32 = 8;
 
@@ -274,23 +276,23 @@ fn follow(module: &Module, id: InstrId, depth: u32) -> bool {
 }
 
 /// The most elements of a row, or terms of a reduction, that are expressions and no loop.
-pub(crate) const SHORT: i64 = 4;
+pub(crate) const SHORT: i64 = CostModel::CPU.max_short_terms;
 
 /// Along the innermost dimension, parts of fewer elements are too narrow for loops of their own, unless they are hardly more registers than the row.
-pub(crate) const WIDE: i64 = 64;
+pub(crate) const WIDE: i64 = CostModel::CPU.wide_elements;
 
 /// The most columns of short rows that are computed at once.
-pub(crate) const MOST_COLUMNS: i64 = 4;
+pub(crate) const MOST_COLUMNS: i64 = CostModel::CPU.max_columns;
 
 /// Lanes whose elements lie within so many registers full of them load these and pick.
-pub(crate) const NEAR_REGISTERS: i64 = 4;
+pub(crate) const NEAR_REGISTERS: i64 = CostModel::CPU.near_registers;
 
 /// The most columns of rows that are put together from several places, and rows of an array, that are computed side by side: four vectors of three, say.
-pub(crate) const MOST_ASSEMBLED: i64 = 12;
+pub(crate) const MOST_ASSEMBLED: i64 = CostModel::CPU.max_assembled;
 
 /// So many parts of an array are loops of their own, if each has so many elements.
-pub(crate) const MOST_PARTS: usize = 64;
-pub(crate) const PART: i64 = 2048;
+pub(crate) const MOST_PARTS: usize = CostModel::CPU.max_parts;
+pub(crate) const PART: i64 = CostModel::CPU.part_elements;
 
 /// Whether a concatenation puts something along rows that is narrower than what loops are divided for.
 pub(crate) fn has_narrow_parts(module: &Module, id: InstrId) -> bool {
@@ -404,13 +406,13 @@ fn is_plain(op: Opcode, ty: ElementType) -> bool {
 }
 
 /// The most positions of windows that are expressions: of those some apart, and of any.
-const FEW_POSITIONS: i64 = 9;
-const FEWEST_POSITIONS: i64 = 3;
+const FEW_POSITIONS: i64 = CostModel::CPU.max_positions;
+const FEWEST_POSITIONS: i64 = CostModel::CPU.max_any_positions;
 
 /// Neighbours of an element of a window's axis that are too few for rows, if they are fewer.
-pub(crate) const FEW_NEIGHBOURS: i64 = 48;
+pub(crate) const FEW_NEIGHBOURS: i64 = CostModel::CPU.few_neighbours;
 /// Fewer elements leave lanes of a register empty.
-const LANES: i64 = 16;
+const LANES: i64 = CostModel::CPU.min_lanes;
 
 /// The positions of each window of a `reduce-window` that is an expression of few elements, in order: of one operation, in one type, where windows have little in
 /// common. `None` of others: going through rows, axis by axis, is worth more.
@@ -446,10 +448,10 @@ pub(crate) fn few_positions(module: &Module, id: InstrId) -> Option<i64> {
 }
 
 /// The most products of a `dot` that is computed as an expression of its operands' elements.
-const FEW_PRODUCTS: i64 = 64;
+const FEW_PRODUCTS: i64 = CostModel::CPU.max_few_products;
 
 /// The most of them in one element.
-const FEW_TERMS: i64 = 8;
+const FEW_TERMS: i64 = CostModel::CPU.max_small_k;
 
 /// Shapes of a `dot`, and the products in an element of its result.
 fn dot(module: &Module, id: InstrId) -> Option<([&ArrayShape; 3], i64)> {
@@ -463,7 +465,7 @@ fn dot(module: &Module, id: InstrId) -> Option<([&ArrayShape; 3], i64)> {
 }
 
 /// So many elements take longer to fold than a kernel takes to start.
-const MUCH: i64 = 1 << 15;
+const MUCH: i64 = CostModel::CPU.much_elements;
 
 /// Whether an instruction folds or contracts much, many elements for each result: with what follows it is no single loop, and it takes long.
 pub(crate) fn folds_much(module: &Module, id: InstrId) -> bool {

@@ -5,15 +5,15 @@
 use hlo::attrs::{AttrKey, AttrValue, FrontendValue};
 use hlo::{InstrId, Module, Opcode};
 
-use super::Fuel;
+use super::PassCx;
 use super::edit::{Edit, each_outside_folds};
 use super::facts::{float_bits, is_ieee, splat};
 use crate::lapack::{self, LIBRARY};
 
 /// `x / y` as `x * (1 / y)` where `y` is one value, or few that are repeated: up to 1.5 units in the last place instead of a half, and an
 /// infinity or zero where `1 / y` leaves the range.
-pub(super) fn reciprocal(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each_outside_folds(module, fuel, |e| {
+pub(super) fn reciprocal(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    each_outside_folds(module, cx.fuel, |e| {
         if e.at().opcode != Opcode::Divide {
             return None;
         }
@@ -44,7 +44,7 @@ pub(super) fn reciprocal(module: &mut Module, fuel: &mut Fuel) -> u64 {
 
 /// Factorizations and decompositions by a library: signs, pivots and the order of close values are what its rounding makes of them, so that the
 /// interpreter's result bounds none of it. Calls say so by a frontend attribute, which only lowering reads.
-pub(super) fn decompositions(module: &mut Module, fuel: &mut Fuel) -> u64 {
+pub(super) fn decompositions(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     let all: Vec<InstrId> = module.computations().iter().flat_map(|&c| module.instructions(c)).collect();
     let mut applied = 0;
     for id in all {
@@ -53,7 +53,7 @@ pub(super) fn decompositions(module: &mut Module, fuel: &mut Fuel) -> u64 {
         let routine = lapack::routine(target).map(|(_, name)| name);
         let mut given = attrs.frontend_attributes().cloned().unwrap_or_default();
         let concerned = routine.is_some_and(|name| lapack::DECOMPOSITIONS.contains(&name));
-        if !concerned || given.get(LIBRARY.0).is_some() || !fuel.take() {
+        if !concerned || given.get(LIBRARY.0).is_some() || !cx.fuel.take() {
             continue;
         }
         given.entries.push((LIBRARY.0.into(), FrontendValue::Str(LIBRARY.1.into())));
@@ -68,8 +68,8 @@ pub(super) fn decompositions(module: &mut Module, fuel: &mut Fuel) -> u64 {
 
 /// `(x + a) + b` and `(x * a) * b` of constants `a` and `b` as `x + (a + b)` and `x * (a * b)`: rounds once less, and differs where the
 /// first step loses `x` or overflows.
-pub(super) fn reassociate(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each_outside_folds(module, fuel, |e| {
+pub(super) fn reassociate(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    each_outside_folds(module, cx.fuel, |e| {
         let opcode = e.at().opcode;
         let ty = e.array(e.id())?.element_type;
         if !matches!(opcode, Opcode::Add | Opcode::Multiply) || !is_ieee(ty) {

@@ -6,7 +6,7 @@
 use hlo::{ComputationId, InstrId, Module, NewInstruction, Opcode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Fuel;
+use super::PassCx;
 use super::calls::MAX_EXPANDED;
 use super::edit::callees_first;
 use super::effects::Effects;
@@ -20,7 +20,7 @@ fn calls_control(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::While | Opcode::Conditional | Opcode::Call)
 }
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     let mut seen: FxHashSet<ComputationId> = FxHashSet::default();
     let mut pending = vec![module.entry()];
     let mut copies: Vec<ComputationId> = Vec::new();
@@ -42,7 +42,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
             }
             let more: usize = called.iter().map(|&c| module.computation(c).len()).sum();
             let whole = (size + more) as u64 <= MAX_INSTRUCTIONS && !effects.has(module, id);
-            if !whole || !fuel.take() {
+            if !whole || !cx.fuel.take() {
                 // Shared as it is; who runs into it again does not go through it again.
                 pending.extend(called.into_iter().filter(|&c| seen.insert(c)));
                 continue;

@@ -10,13 +10,13 @@
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction};
 use hlo::{ElementType, InstrId, Module, Opcode, Shape};
 
-use super::Fuel;
+use super::PassCx;
 use super::calls::lanes;
 use super::edit::{Edit, each_outside_folds, ints};
 use super::facts::{self, MOST_ASSEMBLED, integer};
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each_outside_folds(module, fuel, |e| match e.at().opcode {
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    each_outside_folds(module, cx.fuel, |e| match e.at().opcode {
         Opcode::Gather => gather(e).or_else(|| known_columns(e)),
         Opcode::Scatter => scatter(e),
         _ => None,

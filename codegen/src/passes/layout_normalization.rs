@@ -9,16 +9,16 @@ use hlo::attrs::{AttrKey, Attrs, PaddingDim, SliceDim};
 use hlo::memory_order::{self, Step};
 use hlo::{ArrayShape, InstrId, Module, Opcode, Shape};
 
-use super::Fuel;
+use super::PassCx;
 use super::edit::{Edit, each, each_outside_folds, whole};
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    let bitcasts = each_outside_folds(module, fuel, |e| match e.at().opcode {
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    let bitcasts = each_outside_folds(module, cx.fuel, |e| match e.at().opcode {
         Opcode::Bitcast => bitcast(e),
         _ => None,
     });
-    let layouts = drop_layouts(module, fuel);
-    let copies = each(module, fuel, |e| match e.at().opcode {
+    let layouts = drop_layouts(module, cx);
+    let copies = each(module, cx.fuel, |e| match e.at().opcode {
         Opcode::Copy => e.operand(0),
         _ => None,
     });
@@ -169,7 +169,7 @@ fn has_layout(shape: &Shape) -> bool {
     }
 }
 
-fn drop_layouts(module: &mut Module, fuel: &mut Fuel) -> u64 {
+fn drop_layouts(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     let mut applied = 0;
     let all: Vec<InstrId> = module.computations().iter().flat_map(|&c| module.instructions(c)).collect();
     for id in all {
@@ -179,7 +179,7 @@ fn drop_layouts(module: &mut Module, fuel: &mut Fuel) -> u64 {
         if read || !has_layout(&instr.shape) {
             continue;
         }
-        if !fuel.take() {
+        if !cx.fuel.take() {
             break;
         }
         let shape = instr.shape.without_layout();
@@ -190,7 +190,7 @@ fn drop_layouts(module: &mut Module, fuel: &mut Fuel) -> u64 {
 }
 
 /// Constants of elided text as what they stand for: their values hang on their names, so that nothing else may move them.
-pub(super) fn elided(module: &mut Module, fuel: &mut Fuel) -> u64 {
+pub(super) fn elided(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     let mut applied = 0;
     let all: Vec<InstrId> = module.computations().iter().flat_map(|&c| module.instructions(c)).collect();
     for id in all {
@@ -204,7 +204,7 @@ pub(super) fn elided(module: &mut Module, fuel: &mut Fuel) -> u64 {
         else {
             continue;
         };
-        if !fuel.take() {
+        if !cx.fuel.take() {
             break;
         }
         let value = hlo::attrs::AttrValue::Literal(hlo::ConstantValue::Given(std::sync::Arc::new(literal)));

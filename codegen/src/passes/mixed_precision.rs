@@ -9,10 +9,10 @@ use hlo::attrs::{AttrKey, AttrValue, FftType};
 use hlo::elementwise::{Kind, kind};
 use hlo::{ElementType, InstrId, Module, NewInstruction, Opcode, Shape};
 
-use super::Fuel;
+use super::PassCx;
 use super::edit::{folds, has_run_time_sizes};
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     if has_run_time_sizes(module) {
         return 0;
     }
@@ -25,7 +25,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
         let slots: Vec<(usize, ElementType)> =
             types.filter(|&(slot, ty)| mixes(module, module.instr(id).operands()[slot], ty)).collect();
         if !slots.is_empty() {
-            if !fuel.take() {
+            if !cx.fuel.take() {
                 return applied;
             }
             for (slot, ty) in slots {
@@ -39,7 +39,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
         if shape.leaves().len() != types.len() || !shape.leaves().iter().zip(&types).any(differs) {
             continue;
         }
-        if !fuel.take() {
+        if !cx.fuel.take() {
             return applied;
         }
         convert_results(module, id, &types);

@@ -65,6 +65,8 @@ use hlo::{InstrId, Module};
 use hlo_interp::cancel;
 use rustc_hash::FxHashMap;
 
+use crate::cost_model::CostModel;
+
 /// A rewriting of modules.
 pub trait Pass: fmt::Debug + Send + Sync {
     /// What people call it, in the style of XLA: `algebraic-simplifier`.
@@ -73,8 +75,29 @@ pub trait Pass: fmt::Debug + Send + Sync {
     /// One sentence that says what it does.
     fn doc(&self) -> &str;
 
-    /// Rewrites the module wherever it applies and `fuel` lasts. Returns how often it did.
+    /// Rewrites the module wherever it applies and `fuel` lasts. Returns how often it did. A pass that asks what things cost is told what they cost on this machine's processor.
     fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64;
+
+    /// The same for another target.
+    fn run_for(&self, module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+        self.run(module, cx.fuel)
+    }
+}
+
+/// What a pass may ask.
+#[derive(Debug)]
+pub struct PassCx<'a> {
+    /// How often it may still be applied.
+    pub fuel: &'a mut Fuel,
+    /// What things cost on the target.
+    pub cost: &'a CostModel,
+}
+
+impl<'a> PassCx<'a> {
+    /// For this machine's processor.
+    pub fn cpu(fuel: &'a mut Fuel) -> Self {
+        Self { fuel, cost: &CostModel::CPU }
+    }
 }
 
 /// A pass of the list below.
@@ -84,7 +107,7 @@ pub struct Declared {
     pub name: &'static str,
     /// What it does.
     pub doc: &'static str,
-    run: fn(&mut Module, &mut Fuel) -> u64,
+    run: fn(&mut Module, &mut PassCx<'_>) -> u64,
 }
 
 /// All passes that keep every bit, in the order of their names. One row a pass: name, what it does, the function that does it.
@@ -380,7 +403,11 @@ impl Pass for Declared {
     }
 
     fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64 {
-        (self.run)(module, fuel)
+        self.run_for(module, &mut PassCx::cpu(fuel))
+    }
+
+    fn run_for(&self, module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+        (self.run)(module, cx)
     }
 }
 
@@ -442,6 +469,18 @@ pub struct PassRun {
     pub applications: u64,
 }
 
+/// That no pass has a name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownPass(pub String);
+
+impl fmt::Display for UnknownPass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no pass `{}`", self.0)
+    }
+}
+
+impl std::error::Error for UnknownPass {}
+
 /// What was wrong with the module that a pass left.
 #[derive(Clone, Debug)]
 pub struct Broken {
@@ -470,10 +509,17 @@ pub trait Steps {
 impl Steps for () {}
 
 /// Passes in order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Pipeline {
     passes: Vec<(Box<dyn Pass>, Option<u64>)>,
     verify: bool,
+    cost: &'static CostModel,
+}
+
+impl Default for Pipeline {
+    fn default() -> Self {
+        Self { passes: Vec::new(), verify: false, cost: &CostModel::CPU }
+    }
 }
 
 impl Pipeline {
@@ -484,7 +530,7 @@ impl Pipeline {
 
     /// The passes of [`DEFAULT`].
     pub fn standard() -> Self {
-        DEFAULT.iter().filter_map(|name| by_name(name)).fold(Self::new(), |p, pass| p.then(pass, None))
+        Self::declared(DEFAULT)
     }
 
     /// With passes of [`FAST_MATH`] at the end, and what cleans up after them. Errors: the first name that none has.
@@ -494,10 +540,7 @@ impl Pipeline {
             let pass = FAST_MATH.iter().find(|d| d.name == name).ok_or(name)?;
             pipeline = pipeline.then(Box::new(*pass), None);
         }
-        Ok(["algebraic-simplifier", "constant-folding", "cse", "dce"]
-            .into_iter()
-            .filter_map(by_name)
-            .fold(pipeline, |p, pass| p.then(pass, None)))
+        Ok(pipeline.followed_by(Self::declared(&["algebraic-simplifier", "constant-folding", "cse", "dce"])))
     }
 
     /// With another pass at the end, which is applied at most `fuel` times.
@@ -515,11 +558,39 @@ impl Pipeline {
         self
     }
 
+    /// For a target on which things cost this.
+    #[must_use]
+    pub fn with_cost(mut self, cost: &'static CostModel) -> Self {
+        self.cost = cost;
+        self
+    }
+
+    /// The passes of these names. Errors: the first that none has.
+    pub fn of<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, UnknownPass> {
+        names.into_iter().try_fold(Self::new(), |pipeline, name| {
+            let pass = by_name(name).ok_or_else(|| UnknownPass(name.to_owned()))?;
+            Ok(pipeline.then(pass, None))
+        })
+    }
+
+    /// The passes of a list that is declared here.
+    pub(crate) fn declared(names: &[&str]) -> Self {
+        Self::of(names.iter().copied())
+            .expect("invariant: a test goes through the lists of passes that are declared")
+    }
+
     /// With the verifier after every pass.
     #[must_use]
     pub fn verified(mut self) -> Self {
         self.verify = true;
         self
+    }
+
+    /// Whether it ends with these passes, applied as often as they apply.
+    pub(crate) fn ends_with(&self, names: &[&str]) -> bool {
+        let last = self.passes.iter().rev().map(|(pass, fuel)| fuel.is_none().then(|| pass.name()));
+        self.passes.len() >= names.len()
+            && names.iter().rev().map(|&name| Some(name)).eq(last.take(names.len()))
     }
 
     /// With at most `fuel` applications of each step whose pass has this name. Returns whether there is one.
@@ -550,6 +621,17 @@ impl Pipeline {
         fuel: &mut Fuel,
         steps: &mut dyn Steps,
     ) -> Result<Vec<PassRun>, Broken> {
+        self.run_checked(module, fuel, steps, self.verify)
+    }
+
+    /// The same; whether the module is verified after every pass is the caller's to say.
+    pub fn run_checked(
+        &self,
+        module: &mut Module,
+        fuel: &mut Fuel,
+        steps: &mut dyn Steps,
+        verify: bool,
+    ) -> Result<Vec<PassRun>, Broken> {
         let mut ran = Vec::with_capacity(self.passes.len());
         // How many applications there were when a pass last found nothing to do: until there are more, it has nothing to do.
         let mut settled: FxHashMap<&str, u64> = FxHashMap::default();
@@ -560,7 +642,7 @@ impl Pipeline {
                 ran.push(PassRun { pass: name.to_owned(), applications: 0 });
                 continue;
             }
-            let run = self.step(step, module, fuel, steps)?;
+            let run = self.step_checked(step, module, fuel, steps, verify)?;
             applications += run.applications;
             if run.applications == 0 {
                 settled.insert(name, applications);
@@ -578,18 +660,29 @@ impl Pipeline {
         fuel: &mut Fuel,
         steps: &mut dyn Steps,
     ) -> Result<PassRun, Broken> {
+        self.step_checked(step, module, fuel, steps, self.verify)
+    }
+
+    fn step_checked(
+        &self,
+        step: usize,
+        module: &mut Module,
+        fuel: &mut Fuel,
+        steps: &mut dyn Steps,
+        verify: bool,
+    ) -> Result<PassRun, Broken> {
         cancel::poll();
         let (pass, limit) = &self.passes[step];
         // A pass draws on its own fuel and on that of all.
         let limit = [*limit, fuel.left].into_iter().flatten().min();
         let mut own = limit.map_or(Fuel::UNLIMITED, Fuel::new);
         steps.before(step, &**pass, module);
-        let applications = pass.run(module, &mut own);
+        let applications = pass.run_for(module, &mut PassCx { fuel: &mut own, cost: self.cost });
         steps.after(step, &**pass, module, applications);
         debug_assert_eq!(applications, own.taken(), "{} counts otherwise than its fuel", pass.name());
         fuel.left = fuel.left.map(|n| n - own.taken());
         fuel.taken += own.taken();
-        if self.verify {
+        if verify {
             let diagnostics = hlo::verify::verify(module);
             if diagnostics.has_errors() {
                 return Err(Broken { pass: pass.name().to_owned(), step, diagnostics });
@@ -652,5 +745,6 @@ mod tests {
         assert!(DECLARED.windows(2).all(|w| w[0].name < w[1].name));
         assert_eq!(Pipeline::standard().passes().len(), DEFAULT.len());
         assert!(by_name("nothing").is_none());
+        assert_eq!(Pipeline::of(["dce", "no-pass"]).unwrap_err(), UnknownPass("no-pass".to_owned()));
     }
 }

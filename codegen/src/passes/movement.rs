@@ -4,12 +4,12 @@
 use hlo::attrs::{AttrKey, PaddingDim, SliceDim};
 use hlo::{InstrId, Module, Opcode, Use};
 
-use super::Fuel;
+use super::PassCx;
 use super::edit::{Edit, each_outside_folds};
 use super::facts::{dimension, long_dims};
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each_outside_folds(module, fuel, |e| {
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    each_outside_folds(module, cx.fuel, |e| {
         let opcode = e.at().opcode;
         let moves = matches!(
             opcode,

@@ -5,16 +5,16 @@
 use hlo::attrs::{CompareType, Direction};
 use hlo::{AttrKey, ElementType, InstrId, Module, Opcode, Shape};
 
-use super::Fuel;
+use super::PassCx;
 use super::edit::{Edit, each};
 use super::facts::{is_ieee, pattern_type};
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
     if !all.any(|id| looks_at_bits(module, id)) {
         return 0;
     }
-    each(module, fuel, |e| {
+    each(module, cx.fuel, |e| {
         if matches!(e.at().opcode, Opcode::Negate | Opcode::Abs) {
             return on_bits(e);
         }

@@ -15,10 +15,10 @@ use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Use};
 use super::calls::lanes;
 use super::edit::{Edit, each_outside_folds, ints, whole};
 use super::facts::{is_ieee, splat};
-use super::{Fuel, reduce_order, stacks, windows};
+use super::{PassCx, reduce_order, stacks, windows};
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each_outside_folds(module, fuel, |e| match e.at().opcode {
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    each_outside_folds(module, cx.fuel, |e| match e.at().opcode {
         Opcode::Reduce => reduce(e)
             .or_else(|| separate(e))
             .or_else(|| in_a_row(e))

@@ -9,12 +9,12 @@ use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId, Module, Opcode, Shape};
 use rustc_hash::FxHashSet;
 
-use super::Fuel;
+use super::PassCx;
 use super::edit::{Edit, each_outside_folds};
 use super::facts::{WIDE, dimension, is_ieee, nan_is_canonical};
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each_outside_folds(module, fuel, |e| match e.at().opcode {
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    each_outside_folds(module, cx.fuel, |e| match e.at().opcode {
         Opcode::Reshape => reshape(e),
         Opcode::Transpose => transpose(e),
         Opcode::Copy => Some(e.operand(0)?),

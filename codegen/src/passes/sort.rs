@@ -10,7 +10,7 @@ use hlo::attrs::{AttrKey, Direction};
 use hlo::{ComputationId, ElementType, InstrId, Module, NewInstruction, Opcode};
 use rustc_hash::FxHashMap;
 
-use super::Fuel;
+use super::PassCx;
 use super::calls::lanes;
 use super::edit::{Edit, each_outside_folds};
 use super::facts;
@@ -18,8 +18,8 @@ use super::reduce::result;
 use super::stacks::known_part;
 use crate::runtime::native::sort::is_order;
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each_outside_folds(module, fuel, |e| match e.at().opcode {
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    each_outside_folds(module, cx.fuel, |e| match e.at().opcode {
         Opcode::Sort => sort(e).or_else(|| network(e)),
         Opcode::Topk => first_of_one(e),
         _ => None,

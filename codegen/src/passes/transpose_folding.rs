@@ -8,14 +8,14 @@
 use hlo::attrs::{AttrKey, AttrValue, Attrs};
 use hlo::{InstrId, Module, Opcode, Shape};
 
-use super::Fuel;
+use super::PassCx;
 use super::edit::{Edit, each_outside_folds, ints};
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     let mut applied = 0;
     // An operand at a time, and what its operand is after that.
     loop {
-        let n = each_outside_folds(module, fuel, |e| match e.at().opcode {
+        let n = each_outside_folds(module, cx.fuel, |e| match e.at().opcode {
             Opcode::Dot => (0..2).find_map(|side| transposed(e, side).or_else(|| widened(e, side))),
             Opcode::Transpose => swapped(e),
             _ => None,

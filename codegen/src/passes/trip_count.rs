@@ -4,7 +4,7 @@
 use hlo::attrs::{AttrKey, AttrValue, BackendConfig};
 use hlo::{InstrId, Module, Opcode};
 
-use super::Fuel;
+use super::PassCx;
 use super::loops::trip_count;
 
 /// What the number stands behind.
@@ -26,7 +26,7 @@ pub fn known_trip_count(module: &Module, id: InstrId) -> Option<u64> {
     number.parse().ok()
 }
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     let all: Vec<InstrId> = module.computations().iter().flat_map(|&c| module.instructions(c)).collect();
     let mut applied = 0;
     for id in all {
@@ -35,7 +35,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
         }
         let known = trip_count(module, id);
         let claims = configuration(module, id).is_some_and(|text| text.contains("known_trip_count"));
-        if known == known_trip_count(module, id) && (known.is_some() || !claims) || !fuel.take() {
+        if known == known_trip_count(module, id) && (known.is_some() || !claims) || !cx.fuel.take() {
             continue;
         }
         applied += 1;

@@ -8,13 +8,13 @@ use hlo::attrs::{AttrKey, AttrValue, Attrs};
 use hlo::{InstrId, Module, NewInstruction, Opcode, Shape};
 use rustc_hash::FxHashSet;
 
-use super::Fuel;
+use super::PassCx;
 use super::calls::inline;
 use super::edit::{Edit, Survey, each_outside_folds};
 use super::loops::{Calls, at, is_invariant, parameter, parts, trip_count};
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    let mut applied = each_outside_folds(module, fuel, |e| match e.at().opcode {
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    let mut applied = each_outside_folds(module, cx.fuel, |e| match e.at().opcode {
         Opcode::While => short(e),
         Opcode::GetTupleElement => unchanged(e),
         _ => None,
@@ -29,7 +29,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
         if !module.is_removed(id)
             && module.instr(id).opcode == Opcode::While
             && !survey.folds.contains(&module.instr(id).parent())
-            && drop_unused(module, id, &survey, &calls, fuel)
+            && drop_unused(module, id, &survey, &calls, cx)
         {
             applied += 1;
         }
@@ -77,9 +77,15 @@ fn only_elements(module: &Module, id: InstrId) -> bool {
 }
 
 /// Drops the elements of a loop's state that neither its users, nor its condition, nor an effect, nor a carried value among these look at.
-fn drop_unused(module: &mut Module, id: InstrId, survey: &Survey, calls: &Calls, fuel: &mut Fuel) -> bool {
+fn drop_unused(
+    module: &mut Module,
+    id: InstrId,
+    survey: &Survey,
+    calls: &Calls,
+    cx: &mut PassCx<'_>,
+) -> bool {
     let Some(keep) = kept(module, id, survey, calls) else { return false };
-    if !fuel.take() {
+    if !cx.fuel.take() {
         return false;
     }
     apply(module, id, &keep, survey);

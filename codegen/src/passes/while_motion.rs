@@ -10,7 +10,7 @@ use hlo::opcode::NumericRow;
 use hlo::{ComputationId, ElementType, InstrId, Instruction, Module, NewInstruction, Opcode, Shape};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Fuel;
+use super::PassCx;
 use super::calls::inline;
 use super::edit::{Edit, each_outside_folds, same_but_layout};
 use super::effects::Effects;
@@ -32,8 +32,8 @@ const ELEMENTARY: u64 = 16;
 /// The same of an operation on complex numbers.
 const COMPLEX: u64 = 4;
 
-pub(super) fn hoist(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each_loop(module, |module, l| hoist_from(module, l, fuel).unwrap_or(0))
+pub(super) fn hoist(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    each_loop(module, |module, l| hoist_from(module, l, cx).unwrap_or(0))
 }
 
 /// What costs about as much to read as to compute, or nothing at all: moved only as a part of something else.
@@ -99,7 +99,7 @@ fn may_move(module: &Module, effects: &Effects, id: InstrId) -> bool {
         && instr.attrs.called_computations().into_iter().all(plain)
 }
 
-fn hoist_from(module: &mut Module, l: &Loop<'_>, fuel: &mut Fuel) -> Option<u64> {
+fn hoist_from(module: &mut Module, l: &Loop<'_>, cx: &mut PassCx<'_>) -> Option<u64> {
     // What is the same in every turn.
     let mut same: FxHashSet<InstrId> = FxHashSet::default();
     let mut leaves: FxHashMap<InstrId, i64> = FxHashMap::default();
@@ -137,7 +137,7 @@ fn hoist_from(module: &mut Module, l: &Loop<'_>, fuel: &mut Fuel) -> Option<u64>
         }
     }
     roots.reverse();
-    roots.retain(|_| fuel.take());
+    roots.retain(|_| cx.fuel.take());
     if roots.is_empty() {
         return None;
     }
@@ -192,12 +192,12 @@ fn is_worth_it(module: &Module, id: InstrId) -> bool {
     !few && bytes(&instr.shape) <= operands.max(SMALL_BYTES)
 }
 
-pub(super) fn sink(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each_loop(module, |module, l| sink_into(module, l, fuel))
+pub(super) fn sink(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    each_loop(module, |module, l| sink_into(module, l, cx))
 }
 
 /// Constants, and what repeats or counts from one, in the place of elements of the state that are always that.
-fn sink_into(module: &mut Module, l: &Loop<'_>, fuel: &mut Fuel) -> u64 {
+fn sink_into(module: &mut Module, l: &Loop<'_>, cx: &mut PassCx<'_>) -> u64 {
     let mut applied = 0;
     for state in [l.in_condition, l.in_body] {
         for u in module.users(state).to_vec() {
@@ -211,7 +211,7 @@ fn sink_into(module: &mut Module, l: &Loop<'_>, fuel: &mut Fuel) -> u64 {
             let Some(value) = at(module, init, Some(index)) else { continue };
             let is_root = module.root(module.instr(element).parent()) == element;
             let fits = same_but_layout(&module.instr(element).shape, &module.instr(value).shape);
-            if is_root || !fits || !is_constant(module, value) || !fuel.take() {
+            if is_root || !fits || !is_constant(module, value) || !cx.fuel.take() {
                 continue;
             }
             let new = copy_constant(module, value, element);
@@ -256,8 +256,8 @@ fn copy_constant(module: &mut Module, id: InstrId, before: InstrId) -> InstrId {
 }
 
 /// Loops of a few turns, each written out. The counter becomes a constant in each.
-pub(super) fn unroll(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each_outside_folds(module, fuel, written_out)
+pub(super) fn unroll(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    each_outside_folds(module, cx.fuel, written_out)
 }
 
 fn written_out(e: &mut Edit<'_>) -> Option<InstrId> {

@@ -11,7 +11,7 @@ use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction};
 use hlo::builder::ComputationBuilder;
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Shape};
 
-use super::Fuel;
+use super::PassCx;
 use super::edit::{Edit, ints};
 use super::facts::integer;
 use super::loop_state::{Loop, each_loop};
@@ -29,7 +29,7 @@ const SHARE: i64 = 32;
 /// A block of fewer turns is not worth a loop of its own.
 const FEWEST: i64 = 4;
 
-pub(super) fn batch(module: &mut Module, fuel: &mut Fuel) -> u64 {
+pub(super) fn batch(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     each_loop(module, |module, l| {
         let Some(turns) = trip_count(module, l.id).and_then(|n| i64::try_from(n).ok()) else { return 0 };
         let dots = module.instructions(l.body).filter(|&id| module.instr(id).opcode == Opcode::Dot);
@@ -45,7 +45,7 @@ pub(super) fn batch(module: &mut Module, fuel: &mut Fuel) -> u64 {
                 products.pop();
             }
         }
-        products.retain(|_| fuel.take());
+        products.retain(|_| cx.fuel.take());
         match blocks {
             Some(blocks) if !products.is_empty() => blocks.run(module, l, &products),
             Some(_) | None => products.iter().try_for_each(|p| p.whole(module, l)),

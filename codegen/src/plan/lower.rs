@@ -4,6 +4,7 @@
 //! memory they and native operations need; then buffers are assigned; then [`Lowered::plan`] writes the steps.
 
 use hlo::attrs::{AttrKey, FusionKind};
+use hlo::opcode::Family;
 use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode, Shape};
 use rustc_hash::FxHashMap;
 
@@ -148,14 +149,6 @@ fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         {
             interpret(module, id)
         }
-        Opcode::Parameter
-        | Opcode::Constant
-        | Opcode::Tuple
-        | Opcode::GetTupleElement
-        | Opcode::OptBarrier
-        | Opcode::AddDependency
-        | Opcode::AfterAll
-        | Opcode::Domain => Ok(Lowering::Nothing),
         Opcode::Copy | Opcode::Reshape => Ok(Lowering::Copy),
         // What layout normalization left reads tiles, or is of arrays of different sizes.
         Opcode::Bitcast if crate::buffers::alias_of(module, id).is_some() => Ok(Lowering::Nothing),
@@ -165,134 +158,35 @@ fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         Opcode::While => Ok(Lowering::While),
         Opcode::Conditional => Ok(Lowering::Conditional),
         Opcode::Call => Ok(Lowering::Call),
-        // The fusion passes put these in fusions, but for those of sizes known only at run time, which were refused.
-        Opcode::Abs
-        | Opcode::Acos
-        | Opcode::Acosh
-        | Opcode::Asin
-        | Opcode::Asinh
-        | Opcode::Atanh
-        | Opcode::Cbrt
-        | Opcode::Ceil
-        | Opcode::Convert
-        | Opcode::Cosine
-        | Opcode::Cosh
-        | Opcode::CountLeadingZeros
-        | Opcode::Erf
-        | Opcode::Exponential
-        | Opcode::ExponentialMinusOne
-        | Opcode::Floor
-        | Opcode::Imag
-        | Opcode::IsFinite
-        | Opcode::Log
-        | Opcode::LogPlusOne
-        | Opcode::Logistic
-        | Opcode::Negate
-        | Opcode::Not
-        | Opcode::Popcnt
-        | Opcode::Real
-        | Opcode::ReducePrecision
-        | Opcode::RoundNearestAfz
-        | Opcode::RoundNearestEven
-        | Opcode::Rsqrt
-        | Opcode::Sign
-        | Opcode::Sine
-        | Opcode::Sinh
-        | Opcode::Sqrt
-        | Opcode::Tan
-        | Opcode::Tanh
-        | Opcode::Add
-        | Opcode::And
-        | Opcode::Atan2
-        | Opcode::Compare
-        | Opcode::Complex
-        | Opcode::Divide
-        | Opcode::Maximum
-        | Opcode::Minimum
-        | Opcode::Mulhi
-        | Opcode::Multiply
-        | Opcode::Or
-        | Opcode::Power
-        | Opcode::Remainder
-        | Opcode::ShiftLeft
-        | Opcode::ShiftRightArithmetic
-        | Opcode::ShiftRightLogical
-        | Opcode::StochasticConvert
-        | Opcode::Subtract
-        | Opcode::Xor
-        | Opcode::Clamp
-        | Opcode::Select
-        | Opcode::BitcastConvert
-        | Opcode::Broadcast
-        | Opcode::Concatenate
-        | Opcode::DynamicSlice
-        | Opcode::DynamicUpdateSlice
-        | Opcode::Gather
-        | Opcode::Iota
-        | Opcode::Pad
-        | Opcode::Reverse
-        | Opcode::Slice
-        | Opcode::Transpose
-        | Opcode::Reduce => native(&unfused(module)),
-        // Library operations.
-        Opcode::Convolution
-        | Opcode::Dot
-        | Opcode::RaggedDot
-        | Opcode::ScaledDot
-        | Opcode::ReduceWindow
-        | Opcode::Scatter
-        | Opcode::SelectAndScatter
-        | Opcode::Sort
-        | Opcode::Topk
-        | Opcode::Fft
-        | Opcode::RngBitGenerator => native("no operation of the runtime computes it"),
-        // The interpreter's routines are this program's own code too. Maps of expressions are in fusions, batch normalizations but those of f64 and of no
-        // elements were expanded.
-        Opcode::Map
-        | Opcode::BatchNormGrad
-        | Opcode::BatchNormInference
-        | Opcode::BatchNormTraining
-        | Opcode::Cholesky
-        | Opcode::TriangularSolve
-        | Opcode::CustomCall
-        | Opcode::Scan => match Native::of(module, id) {
+        // The interpreter's routines are this program's own code too. Maps of expressions are in fusions.
+        Opcode::Map | Opcode::Scan => match Native::of(module, id) {
             Some(Ok(native)) => Ok(Lowering::Native(Box::new(native))),
             Some(Err(_)) | None => interpret(module, id),
         },
-        // Sizes at run time.
-        Opcode::DynamicReshape | Opcode::GetDimensionSize | Opcode::SetDimensionSize => {
-            refuse("sizes known only at run time")
-        }
-        // What other devices, hosts or earlier runs have a part in.
-        Opcode::Rng
-        | Opcode::RngGetAndUpdateState
-        | Opcode::AsyncStart
-        | Opcode::AsyncUpdate
-        | Opcode::AsyncDone
-        | Opcode::CopyStart
-        | Opcode::CopyDone
-        | Opcode::Infeed
-        | Opcode::Outfeed
-        | Opcode::Recv
-        | Opcode::RecvDone
-        | Opcode::Send
-        | Opcode::SendDone
-        | Opcode::AllGather
-        | Opcode::AllGatherStart
-        | Opcode::AllGatherDone
-        | Opcode::AllReduce
-        | Opcode::AllReduceStart
-        | Opcode::AllReduceDone
-        | Opcode::AllToAll
-        | Opcode::CollectiveBroadcast
-        | Opcode::CollectivePermute
-        | Opcode::CollectivePermuteStart
-        | Opcode::CollectivePermuteDone
-        | Opcode::CollectiveReduce
-        | Opcode::RaggedAllToAll
-        | Opcode::ReduceScatter
-        | Opcode::PartitionId
-        | Opcode::ReplicaId => interpret(module, id),
+        Opcode::RngBitGenerator => native("no operation of the runtime computes it"),
+        opcode => match opcode.family() {
+            // The fusion passes put these in fusions, but for those of sizes known only at run time, which were refused.
+            Family::Elementwise | Family::Bits | Family::Movement => native(&unfused(module)),
+            Family::Region if opcode == Opcode::Reduce => native(&unfused(module)),
+            // Library operations.
+            Family::Contraction | Family::Region | Family::Order | Family::Transform => {
+                native("no operation of the runtime computes it")
+            }
+            // Batch normalizations but those of f64 and of no elements were expanded.
+            Family::Normalization | Family::LinearAlgebra | Family::CustomCall => {
+                match Native::of(module, id) {
+                    Some(Ok(native)) => Ok(Lowering::Native(Box::new(native))),
+                    Some(Err(_)) | None => interpret(module, id),
+                }
+            }
+            Family::Sizes => refuse("sizes known only at run time"),
+            // What other devices, hosts or earlier runs have a part in.
+            Family::Random | Family::Async | Family::Collective | Family::DeviceNumber | Family::Host => {
+                interpret(module, id)
+            }
+            Family::Structure => Ok(Lowering::Nothing),
+            Family::Control => refuse("it runs computations in a way of its own"),
+        },
     }
 }
 

@@ -29,7 +29,7 @@ use super::raw::bytes_of;
 use crate::buffers::{AllocationKind, Slice};
 use crate::program::{Program, array_bytes};
 use crate::run_time_sizes::RunTimeSizes;
-use steps::{Op, Table};
+use steps::{Functions, Op, Table};
 
 /// How a program is loaded.
 #[derive(Clone, Debug)]
@@ -247,7 +247,8 @@ impl Executable {
         if program.buffers.peak_bytes > options.memory_bytes {
             return Err(RunError::OutOfMemory(program.buffers.peak_bytes));
         }
-        let code: Result<Vec<Code>, _> = program.objects.iter().map(|o| Code::load(o, &externals)).collect();
+        let code: Result<Vec<Code>, _> =
+            program.code.objects().iter().map(|o| Code::load(o, &externals)).collect();
         let code = code.map_err(|e| failed(e.to_string()))?;
         let mut constants = Vec::with_capacity(program.constants.len());
         for literal in &program.constants {
@@ -319,7 +320,8 @@ impl Executable {
                 return Err(failed(format!("no result lies in allocation {i}, which is for one")));
             }
         }
-        let mut loader = steps::Loader::new(&code, &program.kernels, &allocations, program.module.as_deref());
+        let found = Functions { code: &code, program: &program.code };
+        let mut loader = steps::Loader::new(found, &program.kernels, &allocations, program.module.as_deref());
         loader.watched = options.watched;
         let ops = loader.plan(program.plan)?;
         for result in &results {

@@ -16,4 +16,5 @@ pub mod limits;
 pub mod native;
 pub mod object;
 pub mod pool;
+pub mod portable;
 pub mod raw;

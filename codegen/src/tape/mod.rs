@@ -11,6 +11,7 @@ pub mod index;
 mod look;
 mod movement;
 mod products;
+pub mod scatter;
 #[cfg(all(test, feature = "llvm"))]
 mod tests;
 
@@ -574,6 +575,21 @@ pub fn leaf_root(module: &Module, root: InstrId, leaf: u32) -> (InstrId, u32) {
         }
     }
     (at, leaf)
+}
+
+/// Whether a leaf of an instruction is leaf `which` of a parameter, through tuples and their elements.
+pub fn is_leaf_of(module: &Module, instr: InstrId, leaf: u32, parameter: InstrId, which: u32) -> bool {
+    let (mut at, mut leaf) = (instr, leaf);
+    loop {
+        (at, leaf) = leaf_root(module, at, leaf);
+        match module.instr(at).opcode {
+            Opcode::GetTupleElement => {
+                leaf += first_leaf(module, at);
+                at = module.instr(at).operands()[0];
+            }
+            _ => return at == parameter && leaf == which,
+        }
+    }
 }
 
 /// The first leaf, among those of the operand, of a `get-tuple-element`.

@@ -345,7 +345,10 @@ fn print(ui: &Ui, module: &Module, found: &Isolation, policy: &Policy, options: 
     match (&found.replay, &found.steps) {
         (Ok(r), _) => replayed(ui, module, "replay", (&found.engine, "executions"), r, options.show),
         (Err(_), Some(r)) => {
-            replayed(ui, module, "steps", (&found.engine, "executions of its steps"), r, options.show)
+            replayed(ui, module, "steps", (&found.engine, "executions of its steps"), r, options.show);
+            if let Some(origin) = found.origin {
+                ui.line(format!("  origin   {}", origin.describe()));
+            }
         }
         (Err(why), None) => ui.detail(format!("  replay   none: {why}")),
     }

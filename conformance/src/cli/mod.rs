@@ -385,7 +385,6 @@ fn command_of(cli: &Cli, ui: &Ui) -> Result<Exit, Failure> {
 /// Sets up the threads that one program's run is spread over. Later calls change nothing. Errors: [`Exit::Trap`] if there are none.
 pub fn set_threads(threads: usize) -> Result<(), Failure> {
     let threads = useful(threads);
-    #[cfg(feature = "llvm")]
     hlo_engines::engine::cpu::set_threads(threads);
     start_pool(threads)
 }

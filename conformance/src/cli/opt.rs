@@ -170,7 +170,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         if broken {
             return Err(Failure::new(Exit::Verify, "a program that does not verify is not compiled"));
         }
-        let compiler = CpuOptions { opt_level: options.opt_level, fallback: false }.compiler();
+        let compiler = CpuOptions { opt_level: options.opt_level, ..CpuOptions::default() }.compiler();
         if let Some(dumps) = options.dump.dumps()
             && let Some(dump) = dumps.of(0, &program.module)?
         {

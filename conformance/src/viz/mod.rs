@@ -13,7 +13,7 @@ use std::num::NonZeroU64;
 
 use hlo::cost::{InstructionCost, instruction_costs};
 use hlo::print::{PrintOptions, print_instruction};
-use hlo::{ComputationId, InstrId, Module, Opcode};
+use hlo::{ComputationId, InstrId, Module, Opcode, opcode};
 use hlo_codegen::passes::loops::trip_count;
 use rustc_hash::FxHashMap;
 
@@ -166,141 +166,33 @@ impl Family {
     }
 
     pub(crate) fn of(opcode: Opcode) -> Family {
-        match opcode {
-            Opcode::Parameter
-            | Opcode::Constant
-            | Opcode::Iota
-            | Opcode::Rng
-            | Opcode::RngBitGenerator
-            | Opcode::RngGetAndUpdateState
-            | Opcode::PartitionId
-            | Opcode::ReplicaId => Family::Source,
-            Opcode::Dot
-            | Opcode::RaggedDot
-            | Opcode::ScaledDot
-            | Opcode::Convolution
-            | Opcode::Cholesky
-            | Opcode::TriangularSolve
-            | Opcode::Fft => Family::Contraction,
-            Opcode::Reduce
-            | Opcode::ReduceWindow
-            | Opcode::Scan
-            | Opcode::Sort
-            | Opcode::Topk
-            | Opcode::SelectAndScatter
-            | Opcode::Scatter => Family::Reduction,
-            Opcode::Broadcast
-            | Opcode::Reshape
-            | Opcode::DynamicReshape
-            | Opcode::Transpose
-            | Opcode::Slice
-            | Opcode::DynamicSlice
-            | Opcode::DynamicUpdateSlice
-            | Opcode::Concatenate
-            | Opcode::Pad
-            | Opcode::Reverse
-            | Opcode::Gather
-            | Opcode::CopyStart
-            | Opcode::CopyDone => Family::Movement,
-            Opcode::Tuple
-            | Opcode::GetTupleElement
-            | Opcode::Bitcast
-            | Opcode::AfterAll
-            | Opcode::AddDependency
-            | Opcode::OptBarrier
-            | Opcode::Domain
-            | Opcode::GetDimensionSize
-            | Opcode::SetDimensionSize => Family::Name,
-            Opcode::While
-            | Opcode::Conditional
-            | Opcode::Call
-            | Opcode::Fusion
-            | Opcode::Map
-            | Opcode::CustomCall
-            | Opcode::AsyncStart
-            | Opcode::AsyncUpdate
-            | Opcode::AsyncDone => Family::Control,
-            Opcode::AllGather
-            | Opcode::AllGatherDone
-            | Opcode::AllGatherStart
-            | Opcode::AllReduce
-            | Opcode::AllReduceDone
-            | Opcode::AllReduceStart
-            | Opcode::AllToAll
-            | Opcode::CollectiveBroadcast
-            | Opcode::CollectivePermute
-            | Opcode::CollectivePermuteDone
-            | Opcode::CollectivePermuteStart
-            | Opcode::CollectiveReduce
-            | Opcode::Infeed
-            | Opcode::Outfeed
-            | Opcode::RaggedAllToAll
-            | Opcode::Recv
-            | Opcode::RecvDone
-            | Opcode::ReduceScatter
-            | Opcode::Send
-            | Opcode::SendDone => Family::Collective,
-            Opcode::BatchNormGrad
-            | Opcode::BatchNormInference
-            | Opcode::BatchNormTraining
-            | Opcode::BitcastConvert
-            | Opcode::Abs
-            | Opcode::Acos
-            | Opcode::Acosh
-            | Opcode::Asin
-            | Opcode::Asinh
-            | Opcode::Atanh
-            | Opcode::Cbrt
-            | Opcode::Ceil
-            | Opcode::Convert
-            | Opcode::Copy
-            | Opcode::Cosine
-            | Opcode::Cosh
-            | Opcode::CountLeadingZeros
-            | Opcode::Erf
-            | Opcode::Exponential
-            | Opcode::ExponentialMinusOne
-            | Opcode::Floor
-            | Opcode::Imag
-            | Opcode::IsFinite
-            | Opcode::Log
-            | Opcode::LogPlusOne
-            | Opcode::Logistic
-            | Opcode::Negate
-            | Opcode::Not
-            | Opcode::Popcnt
-            | Opcode::Real
-            | Opcode::ReducePrecision
-            | Opcode::RoundNearestAfz
-            | Opcode::RoundNearestEven
-            | Opcode::Rsqrt
-            | Opcode::Sign
-            | Opcode::Sine
-            | Opcode::Sinh
-            | Opcode::Sqrt
-            | Opcode::Tan
-            | Opcode::Tanh
-            | Opcode::Add
-            | Opcode::And
-            | Opcode::Atan2
-            | Opcode::Compare
-            | Opcode::Complex
-            | Opcode::Divide
-            | Opcode::Maximum
-            | Opcode::Minimum
-            | Opcode::Mulhi
-            | Opcode::Multiply
-            | Opcode::Or
-            | Opcode::Power
-            | Opcode::Remainder
-            | Opcode::ShiftLeft
-            | Opcode::ShiftRightArithmetic
-            | Opcode::ShiftRightLogical
-            | Opcode::StochasticConvert
-            | Opcode::Subtract
-            | Opcode::Xor
-            | Opcode::Clamp
-            | Opcode::Select => Family::Elementwise,
+        match opcode.family() {
+            opcode::Family::Random | opcode::Family::DeviceNumber => Family::Source,
+            opcode::Family::Structure => match opcode {
+                Opcode::Parameter | Opcode::Constant => Family::Source,
+                _ => Family::Name,
+            },
+            opcode::Family::Contraction | opcode::Family::LinearAlgebra | opcode::Family::Transform => {
+                Family::Contraction
+            }
+            opcode::Family::Region if opcode == Opcode::Map => Family::Control,
+            opcode::Family::Region | opcode::Family::Order => Family::Reduction,
+            opcode::Family::Movement => match opcode {
+                Opcode::Iota => Family::Source,
+                Opcode::Copy => Family::Elementwise,
+                _ => Family::Movement,
+            },
+            opcode::Family::Bits if opcode == Opcode::Bitcast => Family::Name,
+            opcode::Family::Sizes if opcode == Opcode::DynamicReshape => Family::Movement,
+            opcode::Family::Sizes => Family::Name,
+            opcode::Family::Async if matches!(opcode, Opcode::CopyStart | Opcode::CopyDone) => {
+                Family::Movement
+            }
+            opcode::Family::Control | opcode::Family::Async | opcode::Family::CustomCall => Family::Control,
+            opcode::Family::Collective | opcode::Family::Host => Family::Collective,
+            opcode::Family::Elementwise | opcode::Family::Bits | opcode::Family::Normalization => {
+                Family::Elementwise
+            }
         }
     }
 }

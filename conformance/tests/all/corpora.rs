@@ -18,12 +18,14 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials.push(Trial::test("corpus/differences are proved", || {
         proved(&crate_dir().join("corpus")).map_err(failed)
     }));
-    let mut run = |name: String, folder: PathBuf, form: Form| {
-        trials.push(Trial::test(name, move || run_corpus(&folder, form).map_err(failed)));
+    let mut run = |name: String, folder: PathBuf, form: Form, engine: &'static str| {
+        trials.push(Trial::test(name, move || run_corpus(&folder, form, engine).map_err(failed)));
     };
     for form in [Form::Module, Form::Optimized] {
-        run(format!("corpus/{form:?}"), crate_dir().join("corpus"), form);
+        run(format!("corpus/{form:?}"), crate_dir().join("corpus"), form, "interpreter");
     }
+    // Whether there is LLVM in this build or not.
+    run("corpus/cpu:scalar".to_owned(), crate_dir().join("corpus"), Form::Module, "cpu:scalar");
     let shared = crate_dir().join("../../shared/corpus");
     if !shared.is_dir() {
         eprintln!("NOTE: ../shared/corpus is not beside this checkout: its cases are SKIPPED");
@@ -32,7 +34,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     for name in ["jax", "stablehlo", "linalg"] {
         for form in [Form::Module, Form::Optimized] {
             if name != "stablehlo" || form == Form::Module {
-                run(format!("shared/{name}/{form:?}"), shared.join(name), form);
+                run(format!("shared/{name}/{form:?}"), shared.join(name), form, "interpreter");
             }
         }
     }
@@ -87,14 +89,14 @@ fn proved(folder: &Path) -> Result<(), String> {
     if open.is_empty() { Ok(()) } else { Err(open) }
 }
 
-fn run_corpus(folder: &Path, form: Form) -> Result<(), String> {
+fn run_corpus(folder: &Path, form: Form, engine: &str) -> Result<(), String> {
     let expected = expected_failures()?;
     let folders = find_cases(&[folder.to_string_lossy().into_owned()]).map_err(|f| f.message)?;
     let options = CorpusOptions {
         run: RunOptions { limits: Limits { fuel: None, memory_bytes: 2 << 30 }, ..RunOptions::default() },
         time_limit: Duration::from_secs(300),
         jobs: 2,
-        ..CorpusOptions::new(by_name("interpreter").map_err(|f| f.message)?)
+        ..CorpusOptions::new(by_name(engine).map_err(|f| f.message)?)
     };
     let items = items(&folders, form);
     assert!(!items.is_empty(), "no cases in {}", folder.display());

@@ -9,6 +9,7 @@ use hlo_generate::generate::inputs;
 use hlo_interp::observe::{Call, Site};
 use hlo_interp::{Devices, Flow, Observer, Tensor, Value};
 use hlo_triage::differential::{Difference, Kind, Settings, Subject, differ};
+use hlo_triage::isolate::{self, Origin};
 use libtest_mimic::Trial;
 
 use crate::cli::{Dir, ends, hlo, out};
@@ -23,6 +24,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("steps/every step is judged by itself", judged),
         function("steps/a wrong step is found", found),
         function("steps/isolation names them", isolated),
+        function("steps/a wrong step is the emission's fault or not", origins),
     ]
 }
 
@@ -275,11 +277,15 @@ fn judged() {
 }
 
 /// A compiler whose every sine is a little too large where it is watched, as if its code were wrong.
-struct Wrong(Arc<dyn Engine>);
+struct Wrong(Arc<dyn Engine>, Option<Arc<dyn Engine>>);
 
 impl Engine for Wrong {
     fn name(&self) -> &str {
         "wrong"
+    }
+
+    fn evaluated(&self) -> Option<Arc<dyn Engine>> {
+        self.1.clone()
     }
 
     fn supports(&self, module: &Module, devices: Devices) -> Result<(), Diagnostic> {
@@ -332,9 +338,31 @@ impl Observer for Larger {
 /// Errors far below what the program amplifies rounding to are seen at the step that makes them.
 fn found() {
     for level in LEVELS {
-        let found = difference(&Wrong(engine::by_name(level).unwrap()));
+        let found = difference(&Wrong(engine::by_name(level).unwrap(), None));
         assert_eq!((found.kind, found.blamed), (Kind::Wrong, Some(Opcode::Sine)), "{level}: {found:?}");
     }
+}
+
+/// A step that is right where its kernel is evaluated was emitted wrongly; one that is wrong there too was lowered so.
+fn origins() {
+    let module = module(PROGRAM);
+    let arguments = inputs(&module, 1);
+    let run = RunOptions { devices: Devices::ONE, ..RunOptions::default() };
+    let settings = Settings { run, ..Settings::default() };
+    let options = isolate::Options { settings, only: vec!["kb".to_owned()], ..isolate::Options::default() };
+    let origin = |engine: &dyn Engine| {
+        let subject = Subject::new(&module, &arguments);
+        isolate::isolate(&subject, engine, &options, &mut |_, _| {}).unwrap().origin
+    };
+    let cpu = || engine::by_name("cpu:O0").unwrap();
+    let evaluated = cpu().evaluated().unwrap();
+    assert_eq!(evaluated.name(), "cpu:scalar+O0");
+    assert!(evaluated.evaluated().is_none());
+    assert_eq!(origin(&Wrong(cpu(), Some(evaluated.clone()))), Some(Origin::Emission));
+    let both = Arc::new(Wrong(evaluated, None));
+    assert_eq!(origin(&Wrong(cpu(), Some(both))), Some(Origin::Lowering));
+    assert_eq!(origin(&Wrong(cpu(), None)), None);
+    assert_eq!(origin(&*cpu()), None);
 }
 
 /// A program that amplifies rounding: what its instructions and its steps do is right, so nothing diverges.

@@ -6,7 +6,7 @@
 
 mod recognize;
 mod scalar_loop;
-mod tape;
+pub(crate) mod tape;
 
 use hlo::literal::{Buffer, BufferOf};
 use hlo::{ComputationId, ElementType, Module, Opcode, with_buffer};

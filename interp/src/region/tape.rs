@@ -5,7 +5,8 @@
 //! that a step writes, so that a caller may swap it with an input.
 
 use hlo::elementwise::{Binary, Function, Kind, Unary, kind};
-use hlo::literal::{Buffer, BufferOf};
+use hlo::literal::{Bits, Buffer, BufferOf};
+use hlo::small_int::{S1, S2, S4};
 use hlo::{
     AttrKey, Attrs, ComputationId, ConstantValue, ElementType, InstrId, Literal, Module, Opcode, Shape,
 };
@@ -14,8 +15,11 @@ use rustc_hash::FxHashMap;
 
 use crate::cancel;
 use crate::ops::elementwise::lane::{K3, Lane, Part};
-use crate::ops::elementwise::{carrier, comparison, narrow_block, precision, select_kernel, widen_block};
+use crate::ops::elementwise::{
+    carrier, comparison, narrow_block, precision, select_kernel, stochastic_by, widen_block,
+};
 use crate::ops::movement::reinterpret_block;
+use crate::scalar::Int;
 
 /// Calls are inlined as deep as this; what is nested deeper is not a tape.
 const MAX_INLINED: usize = 32;
@@ -58,7 +62,7 @@ pub(super) enum Register {
 }
 
 /// A compiled computation.
-pub(super) struct Tape {
+pub(crate) struct Tape {
     pub(super) registers: Vec<Register>,
     pub(super) what: Vec<What>,
     steps: Vec<Run>,
@@ -90,9 +94,9 @@ enum Known {
 }
 
 impl Tape {
-    /// Compiles a computation of scalars; `None` if it has anything that is not elementwise.
-    pub(super) fn compile(module: &Module, computation: ComputationId) -> Option<Tape> {
-        let mut tape = Tape {
+    /// Without registers.
+    pub(crate) fn empty() -> Tape {
+        Tape {
             registers: Vec::new(),
             what: Vec::new(),
             steps: Vec::new(),
@@ -101,7 +105,12 @@ impl Tape {
             instructions: 0,
             scanned: 0,
             ordered: false,
-        };
+        }
+    }
+
+    /// Compiles a computation of scalars; `None` if it has anything that is not elementwise.
+    pub(super) fn compile(module: &Module, computation: ComputationId) -> Option<Tape> {
+        let mut tape = Tape::empty();
         let mut args = Vec::new();
         for parameter in module.computation(computation).parameters() {
             args.push(tape.input(&module.instr((*parameter)?).shape)?);
@@ -127,8 +136,30 @@ impl Tape {
         }
     }
 
+    /// An input.
+    pub(crate) fn given(&mut self, ty: ElementType) -> usize {
+        self.register(Register::Input(ty))
+    }
+
+    /// The only element of a buffer.
+    pub(crate) fn constant(&mut self, element: Buffer) -> usize {
+        self.register(Register::Constant(element))
+    }
+
+    /// How many steps there are.
+    pub(crate) fn steps(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Computes the first `n` lanes of what some steps write.
+    pub(crate) fn run_some(&self, steps: std::ops::Range<usize>, columns: &mut [Buffer], n: usize) {
+        for step in &self.steps[steps] {
+            step(columns, n);
+        }
+    }
+
     /// Columns of so many lanes for one thread.
-    pub(super) fn columns(&self, lanes: usize) -> Vec<Buffer> {
+    pub(crate) fn columns(&self, lanes: usize) -> Vec<Buffer> {
         let column = |r: &Register| match r {
             Register::Input(ty) | Register::Step(ty, _) => Buffer::zeros(*ty, lanes),
             Register::Constant(value) => with_buffer!(value, v => BufferOf::wrap(vec![v[0]; lanes])),
@@ -150,7 +181,7 @@ impl Tape {
     }
 
     /// The type of a register.
-    pub(super) fn ty(&self, register: usize) -> ElementType {
+    pub(crate) fn ty(&self, register: usize) -> ElementType {
         match &self.registers[register] {
             Register::Input(ty) | Register::Step(ty, _) => *ty,
             Register::Constant(value) => value.element_type(),
@@ -275,7 +306,7 @@ impl Tape {
             .expect("invariant: a copy has a kernel")
     }
 
-    fn reinterpret(&mut self, from: usize, ty: ElementType) -> usize {
+    pub(crate) fn reinterpret(&mut self, from: usize, ty: ElementType) -> usize {
         if self.ty(from) == ty {
             return from;
         }
@@ -286,7 +317,7 @@ impl Tape {
     }
 
     /// The register in a type: itself, or converted.
-    fn converted(&mut self, from: usize, ty: ElementType) -> usize {
+    pub(crate) fn converted(&mut self, from: usize, ty: ElementType) -> usize {
         fn of<T: Lane>(from: usize, to: usize, source: ElementType) -> Run {
             Box::new(move |r, n| {
                 let mut block = carrier(source, n);
@@ -304,7 +335,7 @@ impl Tape {
             .expect("invariant: every type converts to every other")
     }
 
-    fn elementwise(
+    pub(crate) fn elementwise(
         &mut self,
         kind: Kind,
         attrs: &Attrs,
@@ -415,7 +446,32 @@ impl Tape {
                 let what = What::Select(p, t, f);
                 self.step(to, what, |o| Some(with_element_type!(to, T => of::<T>(p, t, f, o))))
             }
-            // A stochastic conversion, or a number of operands that the verifier does not let pass.
+            (Kind::StochasticConvert, &[x, random]) => {
+                fn of<R: BufferOf + Int>(x: usize, random: usize, bits: u32, o: usize) -> Option<Run> {
+                    let one = stochastic_by::<R>(bits)?;
+                    Some(Box::new(move |r, n| {
+                        with_output(r, o, |r, out| {
+                            let (values, out) = (&typed::<f64>(&r[x])[..n], &mut typed_mut::<R>(out)[..n]);
+                            with_buffer!(&r[random], random => {
+                                for ((o, &x), r) in out.iter_mut().zip(values).zip(random) {
+                                    *o = one(x, Bits::bits(*r) as u64);
+                                }
+                            });
+                        });
+                    }))
+                }
+                let (bits, x) = (self.ty(random).bits(), self.converted(x, ElementType::F64));
+                macro_rules! results {
+                    ($($ty:ident $R:ty),*) => {
+                        $(if to == ElementType::$ty {
+                            return self.step(to, What::Other, |o| of::<$R>(x, random, bits, o));
+                        })*
+                    };
+                }
+                results!(S1 S1, S2 S2, S4 S4, S8 i8, S16 i16, S32 i32, S64 i64);
+                None
+            }
+            // A number of operands that the verifier does not let pass.
             (
                 Kind::StochasticConvert
                 | Kind::Unary(_)

@@ -134,7 +134,10 @@ pub fn object(module: &Module, options: &Options, describe: Describe<'_>) -> Res
     let target =
         Target::of_triple(&options.triple, &options.cpu, &options.features, level(options.opt_level))?;
     let pipeline = Pipeline::cpu(options.opt_level);
-    let (module, sizes) = front::fused_and_scheduled(module, &pipeline, &mut (), &mut |_| cancel::poll())?;
+    let (module, sizes) =
+        front::fused_and_scheduled(module, &pipeline, cfg!(debug_assertions), &mut (), &mut |_| {
+            cancel::poll()
+        })?;
     if sizes.is_some() {
         let root = module.root(module.entry());
         let why = "arguments or results whose sizes are known only at run time: an object has none";
@@ -207,7 +210,9 @@ fn emit(
     let unit = Unit { context: &context, module: &llvm, builder: &builder, target, lines: lines.as_ref() };
     let kernels = kernels(&unit, data, module, compilation.requests(), &options.entry)?;
     let made = kernels.iter().cloned().map(Some).collect();
-    let program = compilation.with_kernels(made, Vec::new())?.assemble(true, &mut |_, _| {})?;
+    let program = compilation
+        .with_kernels(made, hlo_codegen::program::Code::default())?
+        .assemble(true, &mut |_, _| {})?;
     let mut object = table::object(&program, options)?;
     driver::emit(&unit, data, program, natives, description, options, &mut object)?;
     table::emit(data, options, &object, target);

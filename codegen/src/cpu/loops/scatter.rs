@@ -9,13 +9,14 @@ use hlo::{InstrId, Module, Opcode};
 
 use super::code::Code;
 use super::lanes::{self, over_lanes};
-use super::nest::{self, Nest, bind_parameters, loops, variables};
+use super::nest::{self, Nest, bind_parameters, loops};
 use super::region::Combine;
 use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, Result, Target, Value};
-use crate::tape::index::{Affine, Index};
-use crate::tape::{ALWAYS, Condition, GuardId, NodeId, Tape, array_leaves};
+use crate::tape::index::Affine;
+use crate::tape::scatter::Scattered;
+use crate::tape::{GuardId, NodeId, Tape, array_leaves};
 
 /// Chunks of rows: each looks at all index vectors.
 const CHUNKS: u64 = 8;
@@ -62,18 +63,8 @@ pub(super) fn fusion(module: &Module, scatter: InstrId) -> std::result::Result<P
     let mut tape = Tape::new(module);
     let first_result = bind_parameters(&mut tape, computation, 0);
     let instr = module.instr(scatter);
-    let count = instr.operands().len() / 2;
-    let (operands, rest) = instr.operands().split_at(count);
-    let (indices, updates) = (rest[0], &rest[1..]);
+    let operands = &instr.operands()[..instr.operands().len() / 2];
     let shape = module.instr(operands[0]).shape.expect_array();
-    let update_dims = &module.instr(updates[0]).shape.expect_array().dims;
-    let a = &instr.attrs;
-    let window_dims = a.ints_or_empty(AttrKey::UpdateWindowDims);
-    let (inserted, batching) =
-        (a.ints_or_empty(AttrKey::InsertedWindowDims), a.ints_or_empty(AttrKey::InputBatchingDims));
-    let indices_batching = a.ints_or_empty(AttrKey::ScatterIndicesBatchingDims);
-    let vector = a.int(AttrKey::IndexVectorDim).unwrap_or(0);
-    let map = a.ints_or_empty(AttrKey::ScatterDimsToOperandDims);
     let arrays: Vec<u32> = array_leaves(&instr.shape)
         .enumerate()
         .map(|(i, shape)| tape.array(shape, first_result + i as u32))
@@ -82,7 +73,7 @@ pub(super) fn fusion(module: &Module, scatter: InstrId) -> std::result::Result<P
     if shape.elements() == 0 {
         return Ok((tape, copies, None));
     }
-    let in_place = count == 1
+    let in_place = operands.len() == 1
         && instr.shape.as_array().is_some()
         && module.root(computation) == scatter
         && module.instr(operands[0]).opcode == Opcode::Parameter
@@ -92,60 +83,14 @@ pub(super) fn fusion(module: &Module, scatter: InstrId) -> std::result::Result<P
             copies.push(Nest::of(&mut tape, o, arrays[i], 1000 + 100 * i as u32)?);
         }
     }
-    if update_dims.contains(&0) {
+    let Some(Scattered { batch, window, updates, at, inside, rows }) = tape.scattered(scatter)? else {
         return Ok((tape, copies, None));
-    }
-    let (index, vars) = variables(&mut tape, update_dims, 0);
-    let is_window = |d: usize| window_dims.contains(&(d as i64));
-    let batch_index: Index =
-        index.iter().enumerate().filter(|(d, _)| !is_window(*d)).map(|(_, x)| x.clone()).collect();
-    let starts = tape.index_vector(indices, &batch_index, vector, map)?;
-    let mut offsets =
-        window_dims.iter().filter_map(|&d| Some((index.get(d as usize)?.clone(), update_dims[d as usize])));
-    let (mut to, mut inside, mut rows) = (Index::new(), Vec::new(), None);
-    for (d, &n) in shape.dims.iter().enumerate() {
-        let dim = d as i64;
-        if let Some(b) = batching.iter().position(|&x| x == dim) {
-            let s = indices_batching.get(b).copied().unwrap_or(0);
-            let place = usize::try_from(if s > vector { s - 1 } else { s }).unwrap_or(0);
-            to.push(batch_index.get(place).cloned().unwrap_or_default());
-            continue;
-        }
-        let (offset, window) = if inserted.contains(&dim) {
-            (Affine::default(), 1)
-        } else {
-            offsets.next().unwrap_or((Affine::default(), 1))
-        };
-        let mut at = offset;
-        if let Some(&(_, node)) = starts.iter().find(|s| s.0 == dim) {
-            if window > n {
-                return Ok((tape, copies, None));
-            }
-            // One beyond either end stands for all that is outside.
-            let start = tape.space.value(node, -1, n - window + 1);
-            inside.push(Condition { value: start.clone(), low: 0, high: n - window + 1 });
-            if d == 0 && window == 1 {
-                rows = Some((start.clone(), n));
-            }
-            at = tape.space.add(&start, &at);
-        } else if window > n {
-            return Ok((tape, copies, None));
-        }
-        to.push(at);
-    }
-    let at = tape.space.linear(&to, &shape.dims);
-    let Some(inside) = tape.guard(ALWAYS, &inside) else { return Ok((tape, copies, None)) };
-    let updates =
-        updates.iter().map(|&u| tape.node(u, 0, &index)).collect::<std::result::Result<Vec<_>, _>>()?;
-    let Some(applied) = a.computation(AttrKey::ToApply) else {
+    };
+    let Some(applied) = instr.attrs.computation(AttrKey::ToApply) else {
         return Err(Unsupported::new(module, scatter, "a scatter by nothing"));
     };
     let combine = Combine::literal(module, applied)?;
-    let (window, batch): (Vec<_>, Vec<_>) = vars.into_iter().partition(|v| is_window(v.0 as usize));
-    let mut order = window;
-    // Window dimensions as they are listed.
-    order.sort_by_key(|v| window_dims.iter().position(|&d| d == i64::from(v.0)));
-    let mut plan = Scatter { batch, window: order, updates, arrays, at, inside, rows, combine };
+    let mut plan = Scatter { batch, window, updates, arrays, at, inside, rows, combine };
     let rows = &mut plan.rows;
     let mut more: Vec<&mut Affine> =
         [&mut plan.at].into_iter().chain(rows.as_mut().map(|r| &mut r.0)).collect();

@@ -22,7 +22,7 @@ use crate::cpu::scalar::Val;
 use crate::fusion::MOST_WINDOWS;
 use crate::kernel::Progress;
 use crate::tape::index::{Affine, Index, components};
-use crate::tape::{ALWAYS, Bound, NodeId, Op, Tape, array_leaves, leaf_root};
+use crate::tape::{ALWAYS, Bound, NodeId, Op, Tape, array_leaves, is_leaf_of, leaf_root};
 
 /// Bytes of scratch memory before arrays: [`crate::kernel::Progress`].
 const PROGRESS: u64 = 64;
@@ -71,21 +71,6 @@ pub(super) struct While {
 
 fn parameter(module: &Module, c: hlo::ComputationId) -> Option<InstrId> {
     module.computation(c).parameters().first().copied().flatten()
-}
-
-/// Whether a leaf of the parameter of the body is what a leaf of an instruction is.
-fn is_state(module: &Module, instr: InstrId, leaf: u32, state: InstrId, which: u32) -> bool {
-    let (mut at, mut leaf) = (instr, leaf);
-    loop {
-        (at, leaf) = leaf_root(module, at, leaf);
-        match module.instr(at).opcode {
-            Opcode::GetTupleElement => {
-                leaf += crate::tape::first_leaf(module, at);
-                at = module.instr(at).operands()[0];
-            }
-            _ => return at == state && leaf == which,
-        }
-    }
 }
 
 /// Plans a loop; gives the bytes of scratch memory too.
@@ -141,7 +126,7 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
             plan.next.push(tape.node(root, leaf, &[])?);
             continue;
         }
-        if is_state(module, root, leaf, in_body, leaf) || shape.elements() == 0 {
+        if is_leaf_of(module, root, leaf, in_body, leaf) || shape.elements() == 0 {
             continue;
         }
         let to = plan.arrays[leaf as usize].1;
@@ -277,7 +262,7 @@ fn is_busy(
 /// The chain of `dynamic-update-slice`s, first one first, that makes an array of the state anew, if they replace less than half of it.
 fn updates(module: &Module, at: InstrId, state: InstrId, leaf: u32) -> Option<Vec<InstrId>> {
     let (mut chain, mut at) = (Vec::new(), at);
-    while !is_state(module, at, 0, state, leaf) {
+    while !is_leaf_of(module, at, 0, state, leaf) {
         let instr = module.instr(at);
         if instr.opcode != Opcode::DynamicUpdateSlice || chain.len() == MOST_WINDOWS {
             return None;
@@ -300,7 +285,7 @@ fn update(module: &Module, at: InstrId, state: InstrId, leaf: u32) -> Option<Ins
     }
     let &[of, update, ..] = instr.operands() else { return None };
     let alone = module.users(of).len() == 1 && module.instr(of).opcode == Opcode::GetTupleElement;
-    if !alone || !is_state(module, of, 0, state, leaf) {
+    if !alone || !is_leaf_of(module, of, 0, state, leaf) {
         return None;
     }
     // The state is looked at through get-tuple-element alone, once for this leaf, and the condition does not look at it.

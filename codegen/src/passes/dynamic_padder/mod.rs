@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 
 use super::calls::inline;
 use super::edit::{Edit, Survey, sweep};
-use super::{Fuel, facts};
+use super::{PassCx, facts};
 
 /// For each dimension its size, an `s32`, if that is not the bound.
 type Sizes = SmallVec<[Option<InstrId>; 6]>;
@@ -39,15 +39,15 @@ impl View {
     }
 }
 
-pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    let Some(mut applied) = check_given(module, fuel) else { return 0 };
+pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
+    let Some(mut applied) = check_given(module, cx) else { return 0 };
     let mut done: FxHashSet<InstrId> = FxHashSet::default();
     // What a loop or branch needs stands in its computations only after it was rewritten.
     loop {
         let before = applied;
         let survey = Survey::of(module);
         for id in needed(module, &survey) {
-            if fuel.is_empty() {
+            if cx.fuel.is_empty() {
                 return applied;
             }
             if module.is_removed(id)
@@ -59,7 +59,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
             }
             let mut e = Edit::before(module, &survey, id);
             match rewrite(&mut e) {
-                Some(new) if e.may_stand_for(new) && fuel.take() => {
+                Some(new) if e.may_stand_for(new) && cx.fuel.take() => {
                     e.finish(new);
                     // A library call that nothing uses any more.
                     if !module.is_removed(id) {
@@ -79,7 +79,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
 
 /// Checks the sizes of the program's own `SliceToDynamic`s, which a run may find out of their bounds; what these read from then on is clamped, so that it is within
 /// them by itself. `None`: some are where nothing can be checked.
-fn check_given(module: &mut Module, fuel: &mut Fuel) -> Option<u64> {
+fn check_given(module: &mut Module, cx: &mut PassCx<'_>) -> Option<u64> {
     let mut applied = 0;
     let survey = Survey::of(module);
     let mut given = needed(module, &survey);
@@ -90,7 +90,7 @@ fn check_given(module: &mut Module, fuel: &mut Fuel) -> Option<u64> {
     for id in given {
         let mut e = Edit::before(module, &survey, id);
         match clamped(&mut e) {
-            Some(new) if e.may_stand_for(new) && fuel.take() => {
+            Some(new) if e.may_stand_for(new) && cx.fuel.take() => {
                 e.finish(new);
                 applied += 1;
             }
@@ -473,7 +473,7 @@ mod tests {
         let text = "HloModule m\nENTRY e {\n  x = f32[1,<=8,2] parameter(0)\n  k = f32[3,2,2] parameter(1)\n  y = f32[1,<=8,2] add(x, x)\n  c = f32[1,<=6,2] convolution(y, k), window={size=3}, dim_labels=b0f_0io->b0f\n  n = f32[1,<=6,2] negate(c)\n  ROOT t = (f32[1,<=6,2], f32[1,<=8,2]) tuple(n, y)\n}\n";
         let parsed = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default());
         let mut module = parsed.module.unwrap_or_else(|| panic!("{:?}", parsed.diagnostics));
-        assert!(run(&mut module, &mut Fuel::UNLIMITED.clone()) > 0);
+        assert!(run(&mut module, &mut PassCx::cpu(&mut crate::passes::Fuel::UNLIMITED.clone())) > 0);
         assert_eq!(left(&module).map(|id| &*module.instr(id).name), Some("c"));
     }
 }

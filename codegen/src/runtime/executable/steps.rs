@@ -13,9 +13,11 @@ use super::super::object::Code;
 use super::super::pool::Pool;
 use super::{Executable, Finished, RunError, RunOptions, StepInfo, Watch};
 use crate::buffers::{Allocation, Slice};
-use crate::kernel::{Kernel, KernelFn, Phase, Progress};
+use crate::kernel::{Kernel, Phase, Progress};
 use crate::plan::{Action, Executed, Plan, Step, Turn};
+use crate::program;
 use crate::runtime::interpret;
+use crate::runtime::portable::Function;
 use crate::sizes;
 
 /// Work of less than this runs on one thread: sharing it costs more than it gains.
@@ -72,7 +74,7 @@ struct Arrays {
 /// A launch, or part of one.
 #[derive(Clone, Debug)]
 struct Launch {
-    function: KernelFn,
+    function: Function,
     units: u64,
     grain: u64,
     /// Into how many chunks the work may be divided: 1 if it is little.
@@ -88,7 +90,7 @@ enum Resolved {
     },
     /// A kernel that iterates.
     Loop {
-        function: KernelFn,
+        function: Function,
         arguments: u32,
         /// Its scratch memory.
         progress: u32,
@@ -99,8 +101,8 @@ enum Resolved {
         op: Box<Native>,
         arguments: (u32, u32),
         scratch: Option<u32>,
-        regions: Box<[KernelFn]>,
-        epilogue: Option<(KernelFn, u32)>,
+        regions: Box<[Function]>,
+        epilogue: Option<(Function, u32)>,
     },
     Copy {
         from: u32,
@@ -130,10 +132,18 @@ struct ResolvedTurn {
     finish: Vec<Op>,
 }
 
+/// Where the functions of kernels are.
+#[derive(Clone, Copy)]
+pub(super) struct Functions<'a> {
+    /// Loaded object code.
+    pub(super) code: &'a [Code],
+    pub(super) program: &'a program::Code,
+}
+
 /// Resolves plans.
 pub(super) struct Loader<'a> {
     kernels: &'a [Kernel],
-    code: &'a [Code],
+    functions: Functions<'a>,
     allocations: &'a [Allocation],
     module: Option<&'a Module>,
     table: Table,
@@ -144,13 +154,13 @@ pub(super) struct Loader<'a> {
 
 impl<'a> Loader<'a> {
     pub(super) fn new(
-        code: &'a [Code],
+        functions: Functions<'a>,
         kernels: &'a [Kernel],
         allocations: &'a [Allocation],
         module: Option<&'a Module>,
     ) -> Self {
         let table = Table { len: 0, of: vec![Vec::new(); allocations.len()] };
-        Self { kernels, code, allocations, module, table, steps: Vec::new(), watched: false }
+        Self { kernels, functions, allocations, module, table, steps: Vec::new(), watched: false }
     }
 
     pub(super) fn finish(self) -> (Table, Vec<StepInfo>) {
@@ -187,17 +197,36 @@ impl<'a> Loader<'a> {
         self.kernels.get(kernel).ok_or_else(|| RunError::Load(format!("there is no kernel {kernel}")))
     }
 
-    fn function(&self, symbol: &str) -> Result<KernelFn, RunError> {
-        // SAFETY: the symbols of kernels are those of their functions.
-        let found = self.code.iter().find_map(|code| unsafe { code.kernel(symbol) });
-        found.ok_or_else(|| RunError::Load(format!("no object defines the kernel `{symbol}`")))
+    /// The function of a phase of a kernel.
+    fn function(&self, kernel: usize, symbol: &str) -> Result<Function, RunError> {
+        match self.functions.program {
+            program::Code::Objects(_) => {
+                // SAFETY: the symbols of kernels are those of their functions.
+                let found = self.functions.code.iter().find_map(|code| unsafe { code.kernel(symbol) });
+                let found = found.map(Function::Machine);
+                found.ok_or_else(|| RunError::Load(format!("no object defines the kernel `{symbol}`")))
+            }
+            program::Code::Evaluated(all) => {
+                let found = all.get(kernel).and_then(Option::as_ref).map(Arc::clone);
+                let found = found.map(Function::Evaluated);
+                found.ok_or_else(|| RunError::Load(format!("nothing evaluates the kernel `{symbol}`")))
+            }
+        }
+    }
+
+    /// That these are slices as long as a function's arguments, of which it is called with `units`.
+    fn fits(function: &Function, units: u64, arguments: &[Slice]) -> Result<(), RunError> {
+        let Function::Evaluated(evaluate) = function else { return Ok(()) };
+        let bytes = evaluate.bytes(units);
+        let fits = bytes.len() == arguments.len() && bytes.iter().zip(arguments).all(|(&b, s)| b <= s.bytes);
+        if fits { Ok(()) } else { Err(RunError::Load("a kernel on other arrays than its own".to_owned())) }
     }
 
     /// The function of a kernel that has one phase, as regions and epilogues do.
-    fn only_function(&self, kernel: usize) -> Result<KernelFn, RunError> {
-        let kernel = self.kernel(kernel)?;
+    fn only_function(&self, number: usize) -> Result<(Function, u64), RunError> {
+        let kernel = self.kernel(number)?;
         match &kernel.phases[..] {
-            [phase] => self.function(&phase.symbol),
+            [phase] => Ok((self.function(number, &phase.symbol)?, phase.units)),
             [] | [_, ..] => Err(RunError::Load(format!("the kernel `{}` has several phases", kernel.name))),
         }
     }
@@ -212,17 +241,19 @@ impl<'a> Loader<'a> {
         let executes = executes.map(|executed| self.executed(&executed)).transpose()?;
         self.steps.push(StepInfo { name: step.name, kind: "", bytes: 0, flops: 0 });
         let (kind, bytes, flops, action) = match step.action {
-            Action::Kernel { kernel, arguments } => {
-                let kernel = self.kernel(kernel)?;
-                let phases: Result<_, RunError> = kernel.phases.iter().map(|p| self.launch(p)).collect();
+            Action::Kernel { kernel: number, arguments } => {
+                let kernel = self.kernel(number)?;
+                let phases: Result<_, RunError> =
+                    kernel.phases.iter().map(|p| self.launch(number, p, &arguments)).collect();
                 let bytes = kernel.phases.iter().map(|p| p.bytes).sum();
                 let flops = kernel.phases.iter().map(|p| p.flops).sum();
-                let phases: Box<[Launch]> = phases?;
+                let phases: Vec<Launch> = phases?;
+                let only = (phases.len() == 1).then(|| phases[0].function.clone());
                 let scratch = arguments.last().copied();
                 let arguments = self.pointers(&arguments)?;
-                let action = match (kernel.iterates, &phases[..], scratch) {
-                    (false, ..) => Resolved::Kernel { phases, arguments },
-                    (true, &[Launch { function, .. }], Some(scratch))
+                let action = match (kernel.iterates, only, scratch) {
+                    (false, ..) => Resolved::Kernel { phases: phases.into(), arguments },
+                    (true, Some(function), Some(scratch))
                         if scratch.bytes >= size_of::<Progress>() as u64 =>
                     {
                         let progress = self.pointer(scratch)?;
@@ -237,10 +268,13 @@ impl<'a> Loader<'a> {
             }
             Action::Native { op, arguments, scratch, regions, epilogue } => {
                 let (bytes, flops) = op.cost();
-                let regions: Result<_, RunError> = regions.iter().map(|&k| self.only_function(k)).collect();
+                let regions: Result<_, RunError> =
+                    regions.iter().map(|&k| Ok(self.only_function(k)?.0)).collect();
                 let epilogue = match epilogue {
                     Some((kernel, arguments)) => {
-                        Some((self.only_function(kernel)?, self.pointers(&arguments)?))
+                        let (function, units) = self.only_function(kernel)?;
+                        Self::fits(&function, units, &arguments)?;
+                        Some((function, self.pointers(&arguments)?))
                     }
                     None => None,
                 };
@@ -318,8 +352,9 @@ impl<'a> Loader<'a> {
         Ok(Box::new(Watched { instr: executed.instr, calls: executed.calls.clone(), result }))
     }
 
-    fn launch(&self, phase: &Phase) -> Result<Launch, RunError> {
-        let function = self.function(&phase.symbol)?;
+    fn launch(&self, kernel: usize, phase: &Phase, arguments: &[Slice]) -> Result<Launch, RunError> {
+        let function = self.function(kernel, &phase.symbol)?;
+        Self::fits(&function, phase.units, arguments)?;
         Ok(Launch { function, units: phase.units, grain: phase.grain.max(1), chunks: chunks(phase) })
     }
 }
@@ -479,7 +514,7 @@ impl<'a> Run<'a> {
             }
             Resolved::Loop { function, arguments, progress, iterations } => {
                 // SAFETY: the loader put the kernel's arguments there, one after the other, the scratch memory at the end.
-                unsafe { self.iterate(*function, *arguments, *progress, *iterations) }?;
+                unsafe { self.iterate(function, *arguments, *progress, *iterations) }?;
             }
             Resolved::Native { op, arguments: (first, count), scratch, regions, epilogue } => {
                 let pool = self.pool;
@@ -496,13 +531,13 @@ impl<'a> Run<'a> {
                     None => std::ptr::null_mut(),
                 };
                 let rows;
-                let epilogue: Option<&(dyn Fn(u64, u64) + Sync)> = match *epilogue {
+                let epilogue: Option<&(dyn Fn(u64, u64) + Sync)> = match epilogue {
                     Some((function, place)) => {
                         // SAFETY: the loader put the kernel's arguments there.
-                        let arguments = Shared(unsafe { self.pointers.add(place as usize) }.cast_const());
+                        let arguments = Shared(unsafe { self.pointers.add(*place as usize) }.cast_const());
                         rows = move |begin, end| {
                             // SAFETY: rows that are finished, each once: units of the kernel.
-                            unsafe { function(arguments.get(), begin, end) }
+                            unsafe { function.call(arguments.get(), begin, end) }
                         };
                         Some(&rows)
                     }
@@ -565,7 +600,7 @@ impl<'a> Run<'a> {
     /// Those are places of its arguments, in order, and of its scratch memory.
     unsafe fn iterate(
         &mut self,
-        function: KernelFn,
+        function: &Function,
         arguments: u32,
         progress: u32,
         iterations: u64,
@@ -580,7 +615,7 @@ impl<'a> Run<'a> {
             }
             // SAFETY: iterations from where the call before ended, on the kernel's arguments.
             let done = unsafe {
-                function(self.pointers.add(arguments as usize).cast_const(), begin, begin + count);
+                function.call(self.pointers.add(arguments as usize).cast_const(), begin, begin + count);
                 self.pointer(progress).cast::<Progress>().read()
             };
             self.steps = before.saturating_add(done.iterations);
@@ -615,14 +650,14 @@ impl<'a> Run<'a> {
     /// # Safety
     /// `arguments` are those of the kernel.
     unsafe fn launch(&self, launch: &Launch, arguments: *const *mut u8) {
-        let Launch { function, units, grain, chunks } = *launch;
+        let &Launch { ref function, units, grain, chunks } = launch;
         let threads = self.pool.threads() as u64;
         if units == 0 {
             return;
         }
         if chunks == 1 || threads == 1 && self.cancel.is_none() {
             // SAFETY: all units of the kernel, on its arguments.
-            unsafe { function(arguments, 0, units) };
+            unsafe { function.call(arguments, 0, units) };
             return;
         }
         let grains = units.div_ceil(grain);
@@ -636,7 +671,7 @@ impl<'a> Run<'a> {
             let (begin, end) = (at(chunk as u64), at(chunk as u64 + 1).min(units));
             if begin < end {
                 // SAFETY: ranges that begin at multiples of the grain and together are all units; they may run at once.
-                unsafe { function(arguments.get(), begin, end) };
+                unsafe { function.call(arguments.get(), begin, end) };
             }
         });
     }

@@ -6,6 +6,7 @@ use super::*;
 use crate::buffers::{Allocation, Assignment};
 use crate::kernel::{Kernel, Phase};
 use crate::plan::{Action, Plan, Step, Turn};
+use crate::program;
 use crate::runtime::object::tests::object;
 use crate::runtime::raw::buffer_of;
 
@@ -69,7 +70,7 @@ fn program(n: i64, kinds: &[AllocationKind], results: &[u32], steps: Vec<Step>) 
         name: "test".to_owned(),
         parameters: vec![Shape::array(ElementType::S64, &[n]); parameters],
         result: Shape::tuple(results.iter().map(|_| Shape::array(ElementType::S64, &[n]))),
-        objects: vec![object(KERNELS).into()],
+        code: program::Code::Objects(vec![object(KERNELS).into()]),
         kernels: kernels(n as u64),
         buffers: Assignment {
             allocations: kinds.iter().map(|&kind| Allocation { kind, bytes }).collect(),
@@ -238,7 +239,7 @@ fn plans_are_checked() {
     let no_memory = program(4, &[LENT, result(0), result(1)], &[1], vec![increment(0, 2, 4)]);
     let twice = program(4, &[LENT, LENT, result(0)], &[2], vec![increment(0, 2, 4)]);
     let no_kernel = Program { kernels: Vec::new(), ..ok() };
-    let no_code = Program { objects: Vec::new(), ..ok() };
+    let no_code = Program { code: program::Code::default(), ..ok() };
     let no_constant = program(4, &[LENT, result(0), AllocationKind::Constant { index: 3 }], &[1], vec![]);
     let choice = Action::Conditional { selector: slice(0, 8), is_predicate: false, branches: vec![] };
     let no_branch = program(4, &[LENT, result(0)], &[1], vec![step(choice)]);

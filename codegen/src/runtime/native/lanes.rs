@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::memory::{Layout, Shared, with_width};
 use crate::Unsupported;
-use crate::kernel::KernelFn;
+use crate::runtime::portable::Function;
 
 /// Elements that a kernel computes at a time.
 pub(super) const LANES: usize = 256;
@@ -54,7 +54,7 @@ impl Applied {
     }
 
     /// The lanes of a task, in memory of [`Applied::scratch_bytes`].
-    pub(super) fn lanes(&self, kernel: KernelFn, scratch: *mut u8) -> Lanes<'_> {
+    pub(super) fn lanes<'a>(&'a self, kernel: &'a Function, scratch: *mut u8) -> Lanes<'a> {
         let mut layout = Layout::default();
         // SAFETY: the memory is as large as the layout.
         let pointer =
@@ -67,7 +67,7 @@ impl Applied {
 /// Lanes of one task.
 pub(super) struct Lanes<'a> {
     applied: &'a Applied,
-    kernel: KernelFn,
+    kernel: &'a Function,
     pointers: SmallVec<[*mut u8; 8]>,
 }
 
@@ -135,7 +135,7 @@ impl Lanes<'_> {
     /// Applies the computation to the first `n` lanes.
     pub(super) fn apply(&mut self, n: usize) {
         // SAFETY: the kernel was compiled for the computation, whose parameters and results the columns are.
-        unsafe { (self.kernel)(self.pointers.as_ptr(), 0, n as u64) };
+        unsafe { self.kernel.call(self.pointers.as_ptr(), 0, n as u64) };
     }
 
     /// Applies the computation to these lanes.
@@ -145,7 +145,7 @@ impl Lanes<'_> {
         let columns: SmallVec<[*mut u8; 8]> =
             self.pointers.iter().zip(&self.applied.bytes).map(column).collect();
         // SAFETY: as above; the columns have so many lanes.
-        unsafe { (self.kernel)(columns.as_ptr(), 0, lanes.len() as u64) };
+        unsafe { self.kernel.call(columns.as_ptr(), 0, lanes.len() as u64) };
     }
 
     /// Exchanges two columns of the same type.

@@ -33,19 +33,19 @@ pub use self::sort::{FloatOrder, Part, SortKey, sort_keys};
 use hlo::{ComputationId, InstrId, Module, Opcode};
 
 use crate::Unsupported;
-use crate::kernel::KernelFn;
 use crate::runtime::pool::Pool;
+use crate::runtime::portable::Function;
 use dot::view::View;
 
 /// What an operation is called with.
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
-    /// Array leaves of the operands, then of the result: dense, row-major, as [`KernelFn`] says.
+    /// Array leaves of the operands, then of the result: dense, row-major, as [`crate::kernel::KernelFn`] says.
     pub arguments: &'a [*mut u8],
     /// As many bytes as [`Native::scratch_bytes`] said, aligned to 64; undefined contents.
     pub scratch: *mut u8,
     /// The kernels of [`Native::regions`], in order.
-    pub regions: &'a [KernelFn],
+    pub regions: &'a [Function],
     /// Called with a range of finished rows of the result (rows: all dimensions but the last), each row once, from any thread.
     pub epilogue: Option<&'a (dyn Fn(u64, u64) + Sync)>,
     /// Threads.

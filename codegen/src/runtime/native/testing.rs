@@ -11,6 +11,7 @@ use hlo_interp::{Interpreter, Options, Value};
 use super::{Call, Native};
 use crate::kernel::KernelFn;
 use crate::runtime::pool::Pool;
+use crate::runtime::portable::Function;
 
 /// A module that must be right.
 pub(super) fn parse(text: &str) -> Module {
@@ -188,8 +189,14 @@ pub(super) fn run(
     let pointers: Vec<*mut u8> = memory.iter_mut().map(Memory::pointer).collect();
     let mut scratch = Memory::new(usize::try_from(op.scratch_bytes()).unwrap());
     let pool = std::sync::Arc::new(Pool::new(threads));
-    let call =
-        Call { arguments: &pointers, scratch: scratch.pointer(), regions, epilogue: None, pool: &pool };
+    let regions: Vec<Function> = regions.iter().map(|&f| Function::Machine(f)).collect();
+    let call = Call {
+        arguments: &pointers,
+        scratch: scratch.pointer(),
+        regions: &regions,
+        epilogue: None,
+        pool: &pool,
+    };
     // SAFETY: memory of the right sizes.
     unsafe { op.run(call) };
     memory.into_iter().skip(given).zip(types).map(|(m, ty)| m.into_buffer(ty)).collect()

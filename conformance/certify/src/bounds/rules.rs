@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use hlo::opcode::{Numeric, NumericRow};
+use hlo::opcode::{Family, Numeric, NumericRow};
 use hlo::{AttrKey, ComputationId, ElementType, InstrId, Instruction, Module, Opcode};
 use hlo_interp::custom_call::{Call, Meaning};
 use hlo_interp::device::host::NoHost;
@@ -460,74 +460,6 @@ pub(super) enum Kind {
 /// The kind of an opcode.
 pub(super) fn kind(opcode: Opcode) -> Kind {
     match opcode {
-        Opcode::Abs
-        | Opcode::Acos
-        | Opcode::Acosh
-        | Opcode::Asin
-        | Opcode::Asinh
-        | Opcode::Atanh
-        | Opcode::Cbrt
-        | Opcode::Ceil
-        | Opcode::Convert
-        | Opcode::Cosine
-        | Opcode::Cosh
-        | Opcode::CountLeadingZeros
-        | Opcode::Erf
-        | Opcode::Exponential
-        | Opcode::ExponentialMinusOne
-        | Opcode::Floor
-        | Opcode::Imag
-        | Opcode::IsFinite
-        | Opcode::Log
-        | Opcode::LogPlusOne
-        | Opcode::Logistic
-        | Opcode::Negate
-        | Opcode::Not
-        | Opcode::Popcnt
-        | Opcode::Real
-        | Opcode::ReducePrecision
-        | Opcode::RoundNearestAfz
-        | Opcode::RoundNearestEven
-        | Opcode::Rsqrt
-        | Opcode::Sign
-        | Opcode::Sine
-        | Opcode::Sinh
-        | Opcode::Sqrt
-        | Opcode::Tan
-        | Opcode::Tanh
-        | Opcode::Add
-        | Opcode::And
-        | Opcode::Atan2
-        | Opcode::Compare
-        | Opcode::Complex
-        | Opcode::Divide
-        | Opcode::Maximum
-        | Opcode::Minimum
-        | Opcode::Mulhi
-        | Opcode::Multiply
-        | Opcode::Or
-        | Opcode::Power
-        | Opcode::Remainder
-        | Opcode::ShiftLeft
-        | Opcode::ShiftRightArithmetic
-        | Opcode::ShiftRightLogical
-        | Opcode::StochasticConvert
-        | Opcode::Subtract
-        | Opcode::Xor
-        | Opcode::Clamp
-        | Opcode::Select => Kind::Elementwise,
-
-        Opcode::BitcastConvert | Opcode::Bitcast => Kind::Bits,
-
-        Opcode::Broadcast
-        | Opcode::Concatenate
-        | Opcode::Copy
-        | Opcode::Iota
-        | Opcode::Pad
-        | Opcode::Reshape
-        | Opcode::Reverse
-        | Opcode::Slice
-        | Opcode::Transpose => Kind::Movement(usize::MAX),
         Opcode::DynamicReshape | Opcode::DynamicSlice | Opcode::Gather | Opcode::SetDimensionSize => {
             Kind::Movement(1)
         }
@@ -535,19 +467,10 @@ pub(super) fn kind(opcode: Opcode) -> Kind {
         // Its result does not depend on the elements.
         Opcode::GetDimensionSize => Kind::Movement(0),
 
-        Opcode::Convolution | Opcode::Dot | Opcode::RaggedDot | Opcode::ScaledDot => Kind::Sum,
-        Opcode::Map
-        | Opcode::Reduce
-        | Opcode::ReduceWindow
-        | Opcode::Scan
-        | Opcode::Scatter
-        | Opcode::SelectAndScatter => Kind::Region,
         Opcode::Sort => Kind::Sort,
         Opcode::Topk => Kind::Topk,
-        Opcode::BatchNormGrad | Opcode::BatchNormInference | Opcode::BatchNormTraining => Kind::BatchNorm,
         Opcode::Cholesky => Kind::Cholesky,
         Opcode::TriangularSolve => Kind::TriangularSolve,
-        Opcode::Fft => Kind::Fft,
 
         Opcode::AllGather
         | Opcode::AllToAll
@@ -556,42 +479,23 @@ pub(super) fn kind(opcode: Opcode) -> Kind {
         | Opcode::RaggedAllToAll => Kind::Exchange,
         Opcode::AllReduce | Opcode::CollectiveReduce | Opcode::ReduceScatter => Kind::CollectiveFold,
 
-        Opcode::Rng | Opcode::RngGetAndUpdateState => Kind::Random,
-
-        Opcode::CustomCall => Kind::CustomCall,
-        Opcode::RngBitGenerator
-        | Opcode::AllGatherDone
-        | Opcode::AllGatherStart
-        | Opcode::AllReduceDone
-        | Opcode::AllReduceStart
-        | Opcode::CollectivePermuteDone
-        | Opcode::CollectivePermuteStart
-        | Opcode::Outfeed
-        | Opcode::Recv
-        | Opcode::RecvDone
-        | Opcode::Send
-        | Opcode::SendDone => Kind::Opaque,
-
-        Opcode::AddDependency
-        | Opcode::AfterAll
-        | Opcode::AsyncDone
-        | Opcode::AsyncStart
-        | Opcode::AsyncUpdate
-        | Opcode::Call
-        | Opcode::Conditional
-        | Opcode::Constant
-        | Opcode::CopyDone
-        | Opcode::CopyStart
-        | Opcode::Domain
-        | Opcode::Fusion
-        | Opcode::GetTupleElement
-        | Opcode::Infeed
-        | Opcode::OptBarrier
-        | Opcode::Parameter
-        | Opcode::PartitionId
-        | Opcode::ReplicaId
-        | Opcode::Tuple
-        | Opcode::While => Kind::Structure,
+        Opcode::RngBitGenerator => Kind::Opaque,
+        // What was fed is known to whoever follows the program.
+        Opcode::Infeed => Kind::Structure,
+        opcode => match opcode.family() {
+            Family::Elementwise => Kind::Elementwise,
+            Family::Bits => Kind::Bits,
+            Family::Movement | Family::Sizes => Kind::Movement(usize::MAX),
+            Family::Contraction => Kind::Sum,
+            Family::Region => Kind::Region,
+            Family::Normalization => Kind::BatchNorm,
+            Family::Transform => Kind::Fft,
+            Family::Random => Kind::Random,
+            Family::CustomCall => Kind::CustomCall,
+            // Ends of what began before, too.
+            Family::Order | Family::LinearAlgebra | Family::Collective | Family::Host => Kind::Opaque,
+            Family::Structure | Family::Control | Family::Async | Family::DeviceNumber => Kind::Structure,
+        },
     }
 }
 

@@ -10,9 +10,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hlo::{Diagnostic, Literal, Module};
-use hlo_client::{DiskCache, Key, artifact, panic_message};
-use hlo_codegen::cpu::{self, CompileError};
-use hlo_codegen::passes::Pipeline;
+use hlo_client::{DiskCache, panic_message};
+#[cfg(feature = "llvm")]
+use hlo_client::{Key, artifact};
+use hlo_codegen::CompileError;
+use hlo_codegen::compile::{self, Backend as _, DriverOptions};
+#[cfg(feature = "llvm")]
+use hlo_codegen::cpu;
+#[cfg(feature = "llvm")]
 use hlo_codegen::program::Program;
 use hlo_codegen::runtime::executable::{
     Executable as Compiled, LoadOptions, RunError, RunOptions as CpuRun, Watch,
@@ -21,6 +26,7 @@ use hlo_codegen::runtime::pool::Pool;
 use hlo_interp::cancel::Cancelled;
 use hlo_interp::device::fleet::{Fleet, Member};
 use hlo_interp::{Devices, Interpreter, Observer, Options};
+use hlo_scalar::Scalar;
 
 use super::programs;
 use super::watched::{Keep, LoweredForm, Watchers};
@@ -36,16 +42,47 @@ pub struct CpuOptions {
     pub opt_level: u8,
     /// Whether the interpreter executes what is not compiled.
     pub fallback: bool,
+    /// Whether kernels are evaluated element by element ([`hlo_scalar`]) where they would be machine code.
+    pub scalar: bool,
 }
 
 impl Default for CpuOptions {
     fn default() -> Self {
-        Self { opt_level: 2, fallback: false }
+        Self { opt_level: 2, fallback: false, scalar: false }
     }
 }
 
 impl CpuOptions {
+    /// Compiles a program and keeps what is lowered, or takes it from a cache, where that is not kept.
+    fn compile(
+        self,
+        source: &Module,
+        cache: Option<&DiskCache>,
+        keep: &mut Keep,
+    ) -> Result<compile::Compiled, CompileError> {
+        if self.scalar {
+            let backend = Scalar { opt_level: self.opt_level };
+            let options = DriverOptions { fallback: self.fallback, ..DriverOptions::default() };
+            return compile::compile_watched(source, &backend, options, &backend.pipeline(), keep);
+        }
+        #[cfg(feature = "llvm")]
+        {
+            let options = self.compiler();
+            if let Some(cache) = cache {
+                return compiled(source, &options, cache);
+            }
+            let backend = cpu::Llvm::new(&options)?;
+            compile::compile_watched(source, &backend, options.driver(), &backend.pipeline(), keep)
+        }
+        #[cfg(not(feature = "llvm"))]
+        {
+            let _ = cache;
+            Err(CompileError::Target("this program was built without the feature `llvm`".to_owned()))
+        }
+    }
+
     /// As the compiler takes them.
+    #[cfg(feature = "llvm")]
     pub fn compiler(self) -> cpu::Options {
         cpu::Options {
             opt_level: self.opt_level,
@@ -97,6 +134,12 @@ impl Engine for CpuEngine {
         true
     }
 
+    fn evaluated(&self) -> Option<Arc<dyn Engine>> {
+        let options = CpuOptions { scalar: true, ..self.options };
+        let name = format!("cpu:scalar+O{}", options.opt_level);
+        (!self.options.scalar).then(|| Arc::new(CpuEngine::new(name, options)) as Arc<dyn Engine>)
+    }
+
     fn supports(&self, module: &Module, _devices: Devices) -> Result<(), Diagnostic> {
         support::custom_calls(module, self.name())
     }
@@ -114,12 +157,8 @@ impl CpuEngine {
         cache: Option<&'static DiskCache>,
     ) -> Result<Loaded<'m>, Outcome> {
         let start = Instant::now();
-        let options = self.options.compiler();
         let mut kept = Keep::default();
-        let compiled = catch_unwind(AssertUnwindSafe(|| match cache {
-            Some(cache) => compiled(source, &options, cache),
-            None => cpu::compile_watched(source, &options, &Pipeline::cpu(options.opt_level), &mut kept),
-        }));
+        let compiled = catch_unwind(AssertUnwindSafe(|| self.options.compile(source, cache, &mut kept)));
         let compiled = compiled.map_err(|p| caught("the compiler", p))?.map_err(|e| failed(&e))?;
         let lowered = kept.0.map(|module| LoweredForm::new(module, &compiled.program));
         let program_module = compiled.program.module.clone();
@@ -143,6 +182,7 @@ impl CpuEngine {
     }
 }
 
+#[cfg(feature = "llvm")]
 /// Takes a program from a cache, or compiles it into that.
 fn compiled(
     source: &Module,
@@ -171,6 +211,7 @@ fn compiled(
 }
 
 /// The program that an artifact holds, and the processor that it is for. Errors: it cannot be used.
+#[cfg(feature = "llvm")]
 fn from_cache(bytes: &[u8], verify: bool) -> Result<(Program, String), hlo_client::Error> {
     let (info, compilation) = artifact::read(bytes)?;
     let program = compilation.assemble(verify, &mut |_, _| {});

@@ -11,6 +11,7 @@
 //! | `interpreter` | the reference ([`interpreter`]) |
 //! | `interpreter:VARIANT` | the interpreter as a correct compiler may differ from it: other orders of sums, contraction ([`passes`]) |
 //! | `cpu`, `cpu:O0` to `cpu:O3` | the compiler for this machine ([`cpu`]); with `+fallback` the interpreter executes what is not compiled |
+//! | `cpu:scalar` | the same up to its kernels, which are evaluated element by element; needs no LLVM |
 //! | `passes:P,Q` | the interpreter on what passes make of the program ([`passes`]) |
 //! | `form:FILE` | the interpreter on another form of the program ([`form`]) |
 //! | `faulty:NAME` | the interpreter on what a wrong pass makes of it ([`passes`]) |
@@ -20,7 +21,6 @@
 //! | `exec:COMMAND`, `serve:COMMAND` | another program ([`external`]) |
 //! | `child:ENGINE` | any of these in a process of its own ([`external`]) |
 
-#[cfg(feature = "llvm")]
 pub mod cpu;
 pub mod devices;
 pub mod external;
@@ -34,7 +34,6 @@ pub mod recorded;
 pub mod spec;
 pub mod support;
 pub mod timed;
-#[cfg(feature = "llvm")]
 mod watched;
 pub mod xla_gpu;
 
@@ -52,7 +51,6 @@ pub use hlo_certify::execution::{
 pub use hlo_certify::execution::{bytes_beside, distinct_bytes};
 pub use hlo_certify::functions::{Functions, Library};
 pub use interpreter::InterpreterEngine;
-#[cfg(feature = "llvm")]
 pub use spec::cpu_options;
 pub use spec::{PLATFORMS, allowances, by_name, names_of, with_fallback, with_timeout};
 /// Something that runs programs.
@@ -77,6 +75,11 @@ pub trait Engine: Send + Sync {
     /// Whether it is this project's compiler, whose results are held to those of the reference wherever they are judged.
     fn is_compiler(&self) -> bool {
         false
+    }
+
+    /// The same compiler with its kernels evaluated element by element, if it makes machine code of them.
+    fn evaluated(&self) -> Option<Arc<dyn Engine>> {
+        None
     }
 
     /// Whether its runs end within a time that it sets them, whatever they do.

@@ -26,6 +26,7 @@ pub const PLATFORMS: &[&str] = &[
     "interpreter:VARIANT",
     "cpu",
     "cpu:O0..O3",
+    "cpu:scalar",
     "passes:P,Q",
     "form:FILE",
     "faulty:NAME",
@@ -144,13 +145,19 @@ fn make(name: &str, timeout: Duration) -> Result<Arc<dyn Engine>, Failure> {
 }
 
 /// The compiler for this machine, by what stands after `cpu:`.
-#[cfg(feature = "llvm")]
 fn cpu(name: &str, options: Option<&str>) -> Result<Arc<dyn Engine>, Failure> {
-    Ok(Arc::new(super::cpu::CpuEngine::new(name.to_owned(), given(options)?)))
+    let options = given(options)?;
+    if !options.scalar && cfg!(not(feature = "llvm")) {
+        let why = "it was built without the feature `llvm`; there is `cpu:scalar`";
+        return Err(Failure::new(
+            Exit::Unsupported,
+            format!("platform `{name}` is not built into this program: {why}"),
+        ));
+    }
+    Ok(Arc::new(super::cpu::CpuEngine::new(name.to_owned(), options)))
 }
 
 /// How the engine of this name compiles (`O2`, `fallback`, `O2+fallback`); `None` if it is another than `cpu`. Errors: wrong usage with "did you mean".
-#[cfg(feature = "llvm")]
 pub fn cpu_options(name: &str) -> Result<Option<super::cpu::CpuOptions>, Failure> {
     let options = name.split_once(':').map(|(_, options)| options);
     if is_cpu(name) { given(options).map(Some) } else { Ok(None) }
@@ -169,28 +176,20 @@ pub fn with_fallback(name: &str) -> String {
     }
 }
 
-#[cfg(feature = "llvm")]
 fn given(options: Option<&str>) -> Result<super::cpu::CpuOptions, Failure> {
     let mut given = super::cpu::CpuOptions::default();
     for option in options.unwrap_or_default().split('+').filter(|o| !o.is_empty()) {
         match option {
             "O0" | "O1" | "O2" | "O3" => given.opt_level = option.as_bytes()[1] - b'0',
             "fallback" => given.fallback = true,
+            "scalar" => given.scalar = true,
             other => {
-                let known = ["O0", "O1", "O2", "O3", "fallback"].map(str::to_owned);
+                let known = ["O0", "O1", "O2", "O3", "fallback", "scalar"].map(str::to_owned);
                 return Err(unknown("option of the platform `cpu`", other, &known));
             }
         }
     }
     Ok(given)
-}
-
-#[cfg(not(feature = "llvm"))]
-fn cpu(name: &str, _options: Option<&str>) -> Result<Arc<dyn Engine>, Failure> {
-    Err(Failure::new(
-        Exit::Unsupported,
-        format!("platform `{name}` is not built into this program: it was built without the feature `llvm`"),
-    ))
 }
 
 /// The liberties of these names together. Errors: wrong usage with "did you mean".
@@ -236,7 +235,6 @@ pub fn passes_of(engine: &str) -> Result<String, Failure> {
         Some(("child", inner)) => return passes_of(inner),
         Some(_) | None => {}
     }
-    #[cfg(feature = "llvm")]
     if let Some(options) = cpu_options(engine)? {
         return Ok(format!("cpu:O{}", options.opt_level));
     }
@@ -361,10 +359,10 @@ mod tests {
         }
         let failure = |name: &str| by_name(name).map(|_| ()).unwrap_err();
         assert_eq!(failure("tpu").exit, Exit::Unsupported);
-        assert_eq!(
-            failure("cpu:O4").exit,
-            if cfg!(feature = "llvm") { Exit::Usage } else { Exit::Unsupported }
-        );
+        assert_eq!(failure("cpu:O4").exit, Exit::Usage);
+        assert_eq!(by_name("cpu").is_ok(), cfg!(feature = "llvm"));
+        let scalar = by_name("cpu:scalar+O1").unwrap();
+        assert!(scalar.is_compiler() && scalar.name() == "cpu:scalar+O1");
         let f = failure("interpretter");
         assert_eq!(
             (f.exit, &*f.message),

@@ -43,6 +43,10 @@ impl Engine for TimedEngine {
         self.inner.is_compiler()
     }
 
+    fn evaluated(&self) -> Option<Arc<dyn Engine>> {
+        self.inner.evaluated()
+    }
+
     // A run that polls nothing does not end.
     fn ends_by_itself(&self) -> bool {
         self.inner.ends_by_itself()

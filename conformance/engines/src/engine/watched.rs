@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hlo::{ArrayShape, Dims, InstrId, Module, Shape};
-use hlo_codegen::cpu::Stages;
+use hlo_codegen::compile::Stages;
 use hlo_codegen::passes::Steps;
 use hlo_codegen::plan::lower::Lowered;
 use hlo_codegen::plan::{Action, Plan};

@@ -245,7 +245,7 @@ fn time(
     devices: Devices,
 ) -> Result<Timed, Failure> {
     #[cfg(feature = "llvm")]
-    if let (Some(how), 1) = (engine::cpu_options(engine)?, devices.count()) {
+    if let (Some(how), 1) = (engine::cpu_options(engine)?.filter(|o| !o.scalar), devices.count()) {
         let mut arrays = arrays(module, file, options, devices)?;
         return cpu::time(module, how, options, arrays.pop().unwrap_or_default());
     }

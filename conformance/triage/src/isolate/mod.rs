@@ -63,6 +63,40 @@ pub struct Blame {
     pub class: Class,
 }
 
+/// Whose fault the first wrong step of a compiled program is, by the same steps with their kernels evaluated element by element ([`Engine::evaluated`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// Evaluated it is right.
+    Emission,
+    /// Evaluated it is wrong as well.
+    Lowering,
+}
+
+impl Origin {
+    /// Of the step that an engine gets wrong first, and what was found of the steps evaluated. `None`: these did not get there.
+    fn of(wrong: &Place, evaluated: &Replay) -> Option<Origin> {
+        let same = evaluated.divergences.iter().any(|d| d.place == *wrong);
+        match (same, &evaluated.ended) {
+            (true, _) => Some(Origin::Lowering),
+            (false, None) => Some(Origin::Emission),
+            (false, Some(_)) => None,
+        }
+    }
+
+    /// For people.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Origin::Emission => {
+                "evaluated element by element it is right: the code that its kernel became is wrong"
+            }
+            Origin::Lowering => {
+                "evaluated element by element it is wrong too: what fusion and lowering made of it, or an operation of the runtime"
+            }
+        }
+    }
+}
+
 /// How to isolate.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -173,6 +207,8 @@ pub struct Isolation {
     pub exit: Exit,
     /// The replay of a compiled program's steps: what it names is of the HLO that these execute.
     pub steps: Option<Box<Replay>>,
+    /// Whose fault the first wrong step is, if that could be told.
+    pub origin: Option<Origin>,
     /// Instructions in the order of their first execution.
     pub rows: Vec<Row>,
     /// The first to blame.
@@ -287,7 +323,13 @@ pub fn isolate(
         (Err(_), None) => steps_of(&expected, subject, engine, settings).map(Box::new),
     };
     let whole = Box::new(whole);
-    Ok(Isolation { engine: engine.name().to_owned(), replay: replayed, whole, exit, steps, rows, blame })
+    let wrong = steps.as_ref().and_then(|r| r.first()).filter(|d| d.class == Class::Wrong);
+    let origin = wrong.zip(engine.evaluated()).and_then(|(wrong, evaluated)| {
+        let found = steps_of(&expected, subject, &*evaluated, settings)?;
+        Origin::of(&wrong.place, &found)
+    });
+    let engine = engine.name().to_owned();
+    Ok(Isolation { engine, replay: replayed, whole, exit, steps, origin, rows, blame })
 }
 
 /// The replay of a compiled program step by step; `None` of an engine that cannot be watched.

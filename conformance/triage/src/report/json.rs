@@ -196,6 +196,8 @@ pub struct IsolationObject {
     replay: ReplayObject,
     #[serde(skip_serializing_if = "Option::is_none")]
     steps: Option<ReplayObject>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<crate::isolate::Origin>,
     instructions: Vec<RowObject>,
     whole: &'static str,
     hidden: bool,
@@ -224,6 +226,7 @@ pub fn isolation(
             Err(none) => ReplayObject::None { none: none.clone() },
         },
         steps: found.steps.as_ref().map(|r| replay(module, r, show)),
+        origin: found.origin,
         instructions: found.rows.iter().map(row).collect(),
         whole: found.whole.kind.describe(),
         hidden: found.is_hidden(),

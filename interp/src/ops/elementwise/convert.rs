@@ -135,15 +135,21 @@ pub(super) fn stochastic(cx: &Cx<'_>, x: Tensor, random: Tensor) -> Result<Tenso
     Err(cx.unsupported(&format!("to {to}")))
 }
 
-fn stochastic_to<R: BufferOf + Int>(cx: &Cx<'_>, x: &Tensor, random: &Tensor) -> Result<Tensor> {
-    let one: fn(f64, u64) -> R = match random.element_type().bits() {
+/// A stochastic conversion of one element by so many random bits. `None`: there is none.
+pub(crate) fn stochastic_by<R: Int>(random_bits: u32) -> Option<fn(f64, u64) -> R> {
+    Some(match random_bits {
         4 => |x, r| scalar::stochastic_convert::<f64, U4, R>(x, U4::from_i64(r as i64)),
         8 => |x, r| scalar::stochastic_convert::<f64, u8, R>(x, r as u8),
         16 => |x, r| scalar::stochastic_convert::<f64, u16, R>(x, r as u16),
         32 => |x, r| scalar::stochastic_convert::<f64, u32, R>(x, r as u32),
         64 => scalar::stochastic_convert::<f64, u64, R>,
-        bits => return Err(cx.unsupported(&format!("with {bits} random bits"))),
-    };
+        _ => return None,
+    })
+}
+
+fn stochastic_to<R: BufferOf + Int>(cx: &Cx<'_>, x: &Tensor, random: &Tensor) -> Result<Tensor> {
+    let bits = random.element_type().bits();
+    let one = stochastic_by::<R>(bits).ok_or_else(|| cx.unsupported(&format!("with {bits} random bits")))?;
     let mut out = cx.overwritten::<R>(x.len())?;
     let values = x.slice::<f64>();
     with_buffer!(random.buffer(), random => chunks_mut(&mut out, &|start, out| {

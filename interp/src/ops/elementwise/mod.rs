@@ -13,7 +13,7 @@ use hlo::elementwise::{Binary, Kind, Unary};
 use hlo::literal::BufferOf;
 use hlo::{AttrKey, Dims, ElementType, with_element_type};
 
-pub(crate) use convert::{carrier, convert, narrow_block, widen_block};
+pub(crate) use convert::{carrier, convert, narrow_block, stochastic_by, widen_block};
 use lane::{Kernel1, Lane, Part};
 
 use super::{Args, Cx};

@@ -7,11 +7,11 @@
 use smallvec::SmallVec;
 
 use super::tasks;
-use crate::kernel::KernelFn;
 use crate::runtime::native::Sent;
 use crate::runtime::native::lanes::{Applied, LANES, Lanes};
 use crate::runtime::native::memory::{Shared, with_width};
 use crate::runtime::native::window::{Axis, Form, single};
+use crate::runtime::portable::Function;
 
 /// Lanes that give every task some registers of them.
 const MANY: usize = 1 << 12;
@@ -72,7 +72,7 @@ impl Growing {
     ///
     /// # Safety
     /// The arguments have these sizes, `kernel` is for the computation of `applied`, and there is memory for each task in `scratch`.
-    pub(super) unsafe fn run(&self, call: &Sent<'_>, applied: &Applied, kernel: KernelFn, bytes: usize) {
+    pub(super) unsafe fn run(&self, call: &Sent<'_>, applied: &Applied, kernel: &Function, bytes: usize) {
         let (lines, chunks) = (self.outer * self.inner, self.chunks());
         if lines * chunks == 0 {
             return;

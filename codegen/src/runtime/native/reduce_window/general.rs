@@ -136,7 +136,7 @@ impl Operation for General {
     }
 
     unsafe fn run(&self, call: Call<'_>) {
-        let Some(&kernel) = call.regions.first() else { return };
+        let Some(kernel) = call.regions.first() else { return };
         let (n, count) = (outputs(&self.axes), self.bytes.len());
         let scratch = Shared::<u8>::new(call.scratch);
         let call = super::super::Sent(call);

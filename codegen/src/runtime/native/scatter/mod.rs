@@ -381,7 +381,7 @@ impl Operation for Scatter {
                 unsafe { self.pairs(indices, &mut |at, update| *to.add(at) = *from.add(update)) };
             }),
             How::Apply(applied) => {
-                let Some(&kernel) = call.regions.first() else { return };
+                let Some(kernel) = call.regions.first() else { return };
                 let [lanes, seen, _] = self.layout(applied);
                 // SAFETY: the layout has these places, and no task runs.
                 let (mut lanes, seen) = unsafe {

@@ -85,7 +85,7 @@ impl SelectAndScatter {
     /// # Safety
     /// As [`Operation::run`].
     unsafe fn general(&self, call: &Call<'_>, select: &Applied, scatter: &Applied) {
-        let &[select_kernel, scatter_kernel] = call.regions else { return };
+        let [select_kernel, scatter_kernel] = call.regions else { return };
         let (windows, input) = (outputs(&self.axes), self.input());
         let mut layout = self.layout(select, scatter);
         let bytes = select.scratch_bytes();

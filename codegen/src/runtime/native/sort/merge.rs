@@ -1,8 +1,8 @@
 //! Merge sort by any comparator: runs of 1, 2, 4, ... elements from the left, and the right run's head goes first exactly if the comparator says that
 //! it comes before the left one's. That defines the result even where a comparator is no order.
 
-use crate::kernel::KernelFn;
 use crate::runtime::native::memory::{Shared, with_width};
+use crate::runtime::portable::Function;
 
 /// Sorts places by a comparator on places. `spare` is as long.
 pub(super) fn by(places: &mut [u32], spare: &mut [u32], less: impl Fn(u32, u32) -> bool) {
@@ -54,7 +54,7 @@ pub(super) struct Column {
 /// A comparator as a kernel.
 pub(super) struct Comparator<'a> {
     /// The kernel: a predicate from two elements of each column.
-    pub(super) kernel: KernelFn,
+    pub(super) kernel: &'a Function,
     /// The operands.
     pub(super) columns: &'a [Column],
     /// Memory for arguments: for each column two pointers, then one.
@@ -167,7 +167,7 @@ impl Comparator<'_> {
             }
         }
         // SAFETY: the kernel takes these arguments, of at least so many elements each.
-        unsafe { (self.kernel)(self.arguments.as_ptr(), 0, merges.len() as u64) };
+        unsafe { self.kernel.call(self.arguments.as_ptr(), 0, merges.len() as u64) };
         let said = self.arguments[2 * self.columns.len()];
         for (lane, m) in merges.iter_mut().enumerate() {
             // SAFETY: the kernel wrote a byte a lane.

@@ -300,7 +300,7 @@ impl Sort {
                 }
                 let lines = self.lines;
                 let element = |line: usize, place: u32| lines.start(first + line) + place as usize * stride;
-                let Some(&kernel) = call.regions.first() else { return };
+                let Some(kernel) = call.regions.first() else { return };
                 let lanes = place(self.scratch.lanes);
                 let mut comparator = Comparator { kernel, columns: &columns, arguments, lanes };
                 // SAFETY: the kernel was compiled for the comparator, elements are within the lines.

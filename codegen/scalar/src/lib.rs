@@ -1,0 +1,111 @@
+//! The back end `cpu:scalar`: kernels as expressions that are evaluated element by element.
+//!
+//! ```text
+//! Request ──> Tape (fused expression on symbolic indices) ──> steps over columns of elements ──> Evaluate
+//! ```
+//!
+//! Passes, fusion, schedule, buffers and plan are those of the compiler for the CPU, and so are the operations of the runtime; where that emits a kernel through
+//! LLVM, this evaluates the same tape with the interpreter's arithmetic. It needs no LLVM, and says which of the two is wrong where a kernel of the compiler is: what both
+//! get wrong is the expression that fusion and lowering made, what this gets right is wrong in its emission.
+//!
+//! **Invariants:** nothing here computes on elements but through [`hlo_interp::columns`]; a kernel's strategy (lanes, tiles, rows, chunks) does not exist here, only
+//! what is computed at each index. Reductions that may be taken in any order are taken in one that depends on shapes alone.
+
+#![forbid(unsafe_code)]
+
+mod code;
+mod fused;
+mod loops;
+mod nest;
+
+use std::sync::Arc;
+
+use hlo::{InstrId, Module};
+use hlo_interp::cancel;
+
+use fused::{Elements, Fused, Rows};
+use hlo_codegen::compile::{Backend, Made, Stages};
+use hlo_codegen::kernel::{Kernel, Phase, Progress, Request};
+use hlo_codegen::passes::Pipeline;
+use hlo_codegen::plan::lower::Lowered;
+use hlo_codegen::program::Code;
+use hlo_codegen::runtime::portable::Evaluate;
+use hlo_codegen::{CompileError, Unsupported};
+use loops::Loop;
+
+/// Scratch memory of a loop that is one kernel.
+const LOOP_SCRATCH: u64 = size_of::<Progress>().next_multiple_of(64) as u64;
+
+/// An element of an expression costs about as much as so many operations of machine code.
+const SLOWER: u64 = 256;
+
+/// The back end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Scalar {
+    /// Which passes run ([`Pipeline::cpu`]).
+    pub opt_level: u8,
+}
+
+impl Backend for Scalar {
+    fn describe(&self) -> String {
+        "expressions, element by element".to_owned()
+    }
+
+    fn pipeline(&self) -> Pipeline {
+        Pipeline::cpu(self.opt_level)
+    }
+
+    fn emit(
+        &self,
+        module: &Module,
+        lowered: &Lowered,
+        fallback: bool,
+        _stages: &mut dyn Stages,
+    ) -> Result<Made, CompileError> {
+        let (mut kernels, mut evaluated) = (Vec::new(), Vec::new());
+        for (number, &request) in lowered.requests.iter().enumerate() {
+            cancel::poll();
+            let (kernel, code) = match kernel(module, request, &format!("k{number}")) {
+                Ok((kernel, code)) => (Some(kernel), Some(code)),
+                Err(_) if fallback => (None, None),
+                Err(unsupported) => return Err(unsupported.into()),
+            };
+            kernels.push(kernel);
+            evaluated.push(code);
+        }
+        Ok(Made { kernels, code: Code::Evaluated(evaluated) })
+    }
+}
+
+/// The kernel of a request, and what evaluates it. Errors: what is not supported.
+pub fn kernel(
+    module: &Module,
+    request: Request,
+    symbol: &str,
+) -> Result<(Kernel, Arc<dyn Evaluate>), Unsupported> {
+    let named = |id: InstrId, units: u64, bytes: u64, flops: u64| {
+        let flops = flops.saturating_mul(SLOWER);
+        let phase = Phase { symbol: symbol.to_owned(), units, grain: 1, run: 1, bytes, flops };
+        Kernel { name: module.instr(id).name.to_string(), phases: vec![phase], scratch: 0, iterates: false }
+    };
+    Ok(match request {
+        Request::Fusion(id) => {
+            let fused = Fused::new(module, id)?;
+            (named(id, 1, fused.traffic(), fused.points()), Arc::new(fused))
+        }
+        Request::Epilogue { fusion, hero } => {
+            let (rows, units) = Rows::new(module, fusion, hero)?;
+            (named(fusion, units, 0, 0), Arc::new(rows))
+        }
+        Request::Map(computation) => {
+            let elements = Elements::new(module, computation)?;
+            (named(module.root(computation), 0, 0, 1), Arc::new(elements))
+        }
+        Request::Loop(id) => {
+            let of = Loop::new(module, id)?;
+            let kernel =
+                Kernel { scratch: LOOP_SCRATCH, iterates: true, ..named(id, u64::MAX >> 1, 0, of.points()) };
+            (kernel, Arc::new(of))
+        }
+    })
+}

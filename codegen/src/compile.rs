@@ -1,0 +1,201 @@
+//! The driver: from a verified module to a program, whatever the back end.
+//!
+//! ```text
+//! Module ──passes, fusion, schedule──> ──decide──> requests ──Backend::emit──> kernels + code ──buffers, plan──> Program
+//! ```
+//!
+//! **Invariant:** what is here and what it calls up to emission knows no back end but by [`Backend`]; what a back end makes of a request is a kernel with the contract of
+//! [`crate::kernel`], so that buffers, plan and runtime are the same for all of them.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use hlo::Module;
+use hlo_interp::cancel;
+
+use crate::CompileError;
+use crate::buffers::Assigned;
+use crate::compilation::Compilation;
+use crate::front;
+use crate::kernel::Kernel;
+use crate::passes::{Pass, Pipeline, Steps};
+use crate::plan::lower::Lowered;
+use crate::program::{Code, Program};
+
+/// What makes kernels.
+pub trait Backend: fmt::Debug {
+    /// What programs are compiled for, such as `znver4, avx512`.
+    fn describe(&self) -> String;
+
+    /// The passes that programs go through before they are lowered for it.
+    fn pipeline(&self) -> Pipeline;
+
+    /// Makes the kernels that `lowered` asks for, in the order of its requests, and their code. `fallback`: the interpreter is there for what is not supported, whose
+    /// kernels are `None`; otherwise that is an error.
+    fn emit(
+        &self,
+        module: &Module,
+        lowered: &Lowered,
+        fallback: bool,
+        stages: &mut dyn Stages,
+    ) -> Result<Made, CompileError>;
+}
+
+/// What a back end makes.
+#[derive(Debug, Default)]
+pub struct Made {
+    /// By request.
+    pub kernels: Vec<Option<Kernel>>,
+    /// Their code.
+    pub code: Code,
+}
+
+/// How the driver works, whatever the back end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DriverOptions {
+    /// Whether the interpreter executes what is not compiled.
+    pub fallback: bool,
+    /// Whether the module is verified after every pass, and buffers are checked.
+    pub verify: bool,
+}
+
+impl Default for DriverOptions {
+    fn default() -> Self {
+        Self { fallback: false, verify: cfg!(debug_assertions) }
+    }
+}
+
+/// Somebody who looks at what the compiler makes on its way. What is not wanted is not made.
+pub trait Stages: Steps {
+    /// The module that is lowered: fused and scheduled.
+    fn lowered(&mut self, module: &Module, decisions: &Lowered) {
+        let _ = (module, decisions);
+    }
+
+    /// Where everything lies.
+    fn assigned(&mut self, module: &Module, assigned: &Assigned) {
+        let _ = (module, assigned);
+    }
+
+    /// Whether texts of LLVM's are wanted: as emitted, optimized, assembled.
+    fn wants_llvm(&self) -> [bool; 3] {
+        [false; 3]
+    }
+
+    /// Unit `unit` as text, for those that are wanted.
+    fn llvm(&mut self, unit: usize, texts: [Option<String>; 3]) {
+        let _ = (unit, texts);
+    }
+}
+
+impl Stages for () {}
+
+/// A program, and how it came to be.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The program.
+    pub program: Program,
+    /// What it is for, such as `znver4, avx512`.
+    pub target: String,
+    /// The stages: name, when it began after the first, how long it took.
+    pub times: Vec<(String, Duration, Duration)>,
+}
+
+/// A compilation on its way to a program.
+#[derive(Debug)]
+pub struct Emission {
+    /// What can be kept, and be made into a program again.
+    pub compilation: Compilation,
+    /// What it is for, such as `znver4, avx512`.
+    pub target: String,
+    clock: Clock,
+}
+
+impl Emission {
+    /// The program. `verify`: its buffers are checked.
+    pub fn assemble(self, verify: bool, stages: &mut dyn Stages) -> Result<Compiled, CompileError> {
+        let Emission { compilation, target, mut clock } = self;
+        let program = compilation.assemble(verify, &mut |module, assigned| {
+            stages.assigned(module, assigned);
+            clock.lap("buffers");
+        })?;
+        clock.lap("plan");
+        Ok(Compiled { program, target, times: clock.laps })
+    }
+}
+
+/// Compiles a verified module.
+pub fn compile(
+    module: &Module,
+    backend: &dyn Backend,
+    options: DriverOptions,
+) -> Result<Compiled, CompileError> {
+    compile_watched(module, backend, options, &backend.pipeline(), &mut ())
+}
+
+/// The same with other passes, telling of every stage. The passes have to end with [`crate::fusion`]'s, for what is not in a fusion is refused.
+pub fn compile_watched(
+    module: &Module,
+    backend: &dyn Backend,
+    options: DriverOptions,
+    pipeline: &Pipeline,
+    stages: &mut dyn Stages,
+) -> Result<Compiled, CompileError> {
+    emission(module, backend, options, pipeline, stages)?.assemble(options.verify, stages)
+}
+
+/// Compiles a verified module as far as it can be kept.
+pub fn emission(
+    module: &Module,
+    backend: &dyn Backend,
+    options: DriverOptions,
+    pipeline: &Pipeline,
+    stages: &mut dyn Stages,
+) -> Result<Emission, CompileError> {
+    let mut clock = Clock::default();
+    clock.lap("target");
+    let mut forward = Forward(stages);
+    let (module, run_time_sizes) =
+        front::fused_and_scheduled(module, pipeline, options.verify, &mut forward, &mut |name| {
+            clock.lap(name);
+        })?;
+    // From here on no instruction gets another reader: a sort computes only what its readers take.
+    let compilation = Compilation::new(module, run_time_sizes, options.fallback)?;
+    stages.lowered(compilation.module(), compilation.lowered());
+    clock.lap("lowering");
+    let Made { kernels, code } =
+        backend.emit(compilation.module(), compilation.lowered(), options.fallback, stages)?;
+    let compilation = compilation.with_kernels(kernels, code)?;
+    clock.lap("emission");
+    Ok(Emission { compilation, target: backend.describe(), clock })
+}
+
+#[derive(Debug, Default)]
+struct Clock {
+    start: Option<Instant>,
+    last: Duration,
+    laps: Vec<(String, Duration, Duration)>,
+}
+
+impl Clock {
+    /// What was done since the last call (or the first) is this stage. Compilation ends here if it was cancelled.
+    fn lap(&mut self, name: &str) {
+        cancel::poll();
+        let now = self.start.get_or_insert_with(Instant::now).elapsed();
+        self.laps.push((name.to_owned(), self.last, now - self.last));
+        self.last = now;
+    }
+}
+
+/// Passes on what passes tell.
+struct Forward<'a>(&'a mut dyn Stages);
+
+impl Steps for Forward<'_> {
+    fn before(&mut self, step: usize, pass: &dyn Pass, module: &Module) {
+        self.0.before(step, pass, module);
+    }
+
+    fn after(&mut self, step: usize, pass: &dyn Pass, module: &Module, applications: u64) {
+        self.0.after(step, pass, module, applications);
+    }
+}
