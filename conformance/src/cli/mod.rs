@@ -128,7 +128,7 @@ enum Command {
     Bench(bench::Options),
     /// Compile a program to a file that `hlo exec` runs
     #[cfg(feature = "llvm")]
-    Compile(compile::Options),
+    Compile(Box<compile::Options>),
     /// Run what `hlo compile` made
     Exec(exec::Options),
     /// Run programs for whoever asks on standard input, as the engine `serve:` does
