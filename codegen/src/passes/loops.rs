@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::facts::integer;
 
-/// How many turns are followed one by one where a counter wraps.
+/// How many iterations are followed one by one where a counter wraps.
 const SIMULATED: u64 = 256;
 
 /// Condition and body of a loop.
@@ -87,7 +87,7 @@ pub struct Counter {
     pub ty: ElementType,
     /// What it is at first.
     pub first: i128,
-    /// What each turn makes of it.
+    /// What each iteration makes of it.
     pub next: Next,
     /// It goes on as long as `counter direction bound`.
     pub direction: Direction,
@@ -95,7 +95,7 @@ pub struct Counter {
     pub bound: i128,
 }
 
-/// What a turn makes of a counter.
+/// What an iteration makes of a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
     /// It adds this, wrapping.
@@ -157,8 +157,8 @@ impl Counter {
         }
     }
 
-    /// How many turns there are, if the loop ends and that is known.
-    pub fn turns(&self) -> Option<u64> {
+    /// How many iterations there are, if the loop ends and that is known.
+    pub fn iterations(&self) -> Option<u64> {
         if !self.goes_on(self.first) {
             return Some(0);
         }
@@ -204,13 +204,13 @@ fn mirrored(direction: Direction) -> Direction {
     }
 }
 
-/// How many turns a loop makes, if the text says.
+/// How many iterations a loop makes, if the text says.
 pub fn trip_count(module: &Module, id: InstrId) -> Option<u64> {
     let [condition, _] = parts(module, id)?;
     match integer(module, module.root(condition)) {
         Some(0) => Some(0),
         Some(_) => None,
-        None => Counter::of(module, id)?.turns(),
+        None => Counter::of(module, id)?.iterations(),
     }
 }
 
@@ -230,9 +230,9 @@ pub fn wrapped(x: i128, ty: ElementType) -> Option<i128> {
 mod tests {
     use super::*;
 
-    fn turns(ty: ElementType, first: i128, step: i128, direction: Direction, bound: i128) -> Option<u64> {
+    fn iterations(ty: ElementType, first: i128, step: i128, direction: Direction, bound: i128) -> Option<u64> {
         let next = Next::Step(step);
-        Counter { element: None, ty, first, next, direction, bound }.turns()
+        Counter { element: None, ty, first, next, direction, bound }.iterations()
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
                             x = wrapped(x + step, ElementType::S4).unwrap();
                             ends
                         });
-                        assert_eq!(c.turns(), counted, "{c:?}");
+                        assert_eq!(c.iterations(), counted, "{c:?}");
                     }
                 }
             }
@@ -267,10 +267,10 @@ mod tests {
     #[test]
     fn long_loops_are_not_counted_one_by_one() {
         let far = i128::from(i32::MAX);
-        assert_eq!(turns(ElementType::S32, 0, 1, Direction::Lt, far), Some(far as u64));
-        assert_eq!(turns(ElementType::S32, 0, 1, Direction::Le, far), None);
-        assert_eq!(turns(ElementType::S32, 10, -3, Direction::Gt, -20), Some(10));
-        assert_eq!(turns(ElementType::U8, 0, 2, Direction::Ne, 255), None);
-        assert_eq!(turns(ElementType::U32, 0, 3, Direction::Ne, 300_000), Some(100_000));
+        assert_eq!(iterations(ElementType::S32, 0, 1, Direction::Lt, far), Some(far as u64));
+        assert_eq!(iterations(ElementType::S32, 0, 1, Direction::Le, far), None);
+        assert_eq!(iterations(ElementType::S32, 10, -3, Direction::Gt, -20), Some(10));
+        assert_eq!(iterations(ElementType::U8, 0, 2, Direction::Ne, 255), None);
+        assert_eq!(iterations(ElementType::U32, 0, 3, Direction::Ne, 300_000), Some(100_000));
     }
 }

@@ -276,7 +276,7 @@ pub const DECLARED: &[Declared] = &[
     },
     Declared {
         name: "while-loop-batched-dot",
-        doc: "products of what each turn takes from an array, for all of it at once before the loop, or for many turns at a time",
+        doc: "products of what each iteration takes from an array, for all of it at once before the loop, or for many iterations at a time",
         run: while_products::batch,
     },
     Declared {
@@ -286,7 +286,7 @@ pub const DECLARED: &[Declared] = &[
     },
     Declared {
         name: "while-loop-invariant-code-motion",
-        doc: "what is the same in every turn computed once before the loop",
+        doc: "what is the same in every iteration computed once before the loop",
         run: while_motion::hoist,
     },
     Declared {
@@ -301,7 +301,7 @@ pub const DECLARED: &[Declared] = &[
     },
     Declared {
         name: "while-loop-unroller",
-        doc: "the turns of short loops of little work, one after the other",
+        doc: "the iterations of short loops of little work, one after the other",
         run: while_motion::unroll,
     },
     Declared {

@@ -1,7 +1,7 @@
-//! What a loop computes anew in each turn although it is always the same: moved in front of the loop, or, if it is a constant, into its
+//! What a loop computes anew in each iteration although it is always the same: moved in front of the loop, or, if it is a constant, into its
 //! computations; and short loops written out.
 //!
-//! Instructions that are moved out may run although the loop makes no turn. None of those that are moved traps, ends the program or
+//! Instructions that are moved out may run although the loop makes no iteration. None of those that are moved traps, ends the program or
 //! has an effect, and none runs a loop of its own, so this cannot be told from results. They are computed from the same values by the
 //! same instructions, and data that goes through a loop unchanged keeps its bits.
 
@@ -22,8 +22,8 @@ use super::loops::{at, is_invariant, parts, trip_count};
 const SMALL_BYTES: i64 = 256 << 10;
 /// Fewer elements than this are not worth an element of the state.
 const FEW: i64 = 16;
-/// The most turns of a loop that is written out, and the most instructions that come of it.
-const MAX_TURNS: u64 = 32;
+/// The most iterations of a loop that is written out, and the most instructions that come of it.
+const MAX_ITERATIONS: u64 = 32;
 const MAX_UNROLLED: u64 = 256;
 /// The instructions that a quotient of integers counts for.
 const INTEGER_QUOTIENT: u64 = 8;
@@ -100,7 +100,7 @@ fn may_move(module: &Module, effects: &Effects, id: InstrId) -> bool {
 }
 
 fn hoist_from(module: &mut Module, l: &Loop<'_>, cx: &mut PassCx<'_>) -> Option<u64> {
-    // What is the same in every turn.
+    // What is the same in every iteration.
     let mut same: FxHashSet<InstrId> = FxHashSet::default();
     let mut leaves: FxHashMap<InstrId, i64> = FxHashMap::default();
     let all: Vec<InstrId> = module.instructions(l.body).collect();
@@ -181,7 +181,7 @@ fn hoist_from(module: &mut Module, l: &Loop<'_>, cx: &mut PassCx<'_>) -> Option<
     Some(roots.len() as u64)
 }
 
-/// Whether an element of the state costs less than computing it in each turn.
+/// Whether an element of the state costs less than computing it in each iteration.
 fn is_worth_it(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     let Some(array) = instr.shape.as_array() else { return false };
@@ -255,7 +255,7 @@ fn copy_constant(module: &mut Module, id: InstrId, before: InstrId) -> InstrId {
     module.insert_before(before, new)
 }
 
-/// Loops of a few turns, each written out. The counter becomes a constant in each.
+/// Loops of a few iterations, each written out. The counter becomes a constant in each.
 pub(super) fn unroll(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     each_outside_folds(module, cx.fuel, written_out)
 }
@@ -265,7 +265,7 @@ fn written_out(e: &mut Edit<'_>) -> Option<InstrId> {
         return None;
     }
     let [_, body] = parts(e.module, e.id())?;
-    let turns = trip_count(e.module, e.id()).filter(|n| (2..=MAX_TURNS).contains(n))?;
+    let iterations = trip_count(e.module, e.id()).filter(|n| (2..=MAX_ITERATIONS).contains(n))?;
     let of =
         |instr: &Instruction, class: fn(ElementType) -> bool| instr.shape.element_type().is_some_and(class);
     let costs = |i: InstrId| {
@@ -289,14 +289,14 @@ fn written_out(e: &mut Edit<'_>) -> Option<InstrId> {
         let instr = e.instr(i);
         matches!(instr.opcode, Opcode::While | Opcode::Call | Opcode::Conditional | Opcode::CustomCall)
     };
-    if size.saturating_mul(turns) > MAX_UNROLLED
+    if size.saturating_mul(iterations) > MAX_UNROLLED
         || e.has_effect()
         || e.module.instructions(body).any(|i| calls(i) || folds_much(e.module, i))
     {
         return None;
     }
     let mut state = e.operand(0)?;
-    for _ in 0..turns {
+    for _ in 0..iterations {
         state = inline(e, body, &[state])?;
     }
     Some(state)

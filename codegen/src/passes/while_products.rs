@@ -1,10 +1,10 @@
-//! Products of what each turn of a loop takes from an array with what is the same in every turn, for many turns at once: a step of a recurrent
-//! network takes its input's product from there. Few results are computed before the loop, many for some turns at a time: the loop becomes a loop
-//! over blocks of turns, whose body computes a block's products and then runs the turns.
+//! Products of what each iteration of a loop takes from an array with what is the same in every iteration, for many iterations at once: a step of a recurrent
+//! network takes its input's product from there. Few results are computed before the loop, many for some iterations at a time: the loop becomes a loop
+//! over blocks of iterations, whose body computes a block's products and then runs the iterations.
 //!
 //! The terms of each element are the same in the same order, and the index is clamped to as many places.
 //!
-//! **Invariant:** as many turns are made as before, each of the same state. What is computed before the loop takes no more memory than [`WHOLE`], what blocks
+//! **Invariant:** as many iterations are made as before, each of the same state. What is computed before the loop takes no more memory than [`WHOLE`], what blocks
 //! give no more than [`LITTLE`] or a [`SHARE`]th of what the loop holds without it, and never more than [`BLOCK`].
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction};
@@ -26,19 +26,19 @@ const BLOCK: i64 = 1 << 18;
 const LITTLE: i64 = 1 << 16;
 /// What the loop holds without them, by what the products of a block may take where that is more.
 const SHARE: i64 = 32;
-/// A block of fewer turns is not worth a loop of its own.
+/// A block of fewer iterations is not worth a loop of its own.
 const FEWEST: i64 = 4;
 
 pub(super) fn batch(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     each_loop(module, |module, l| {
-        let Some(turns) = trip_count(module, l.id).and_then(|n| i64::try_from(n).ok()) else { return 0 };
+        let Some(iterations) = trip_count(module, l.id).and_then(|n| i64::try_from(n).ok()) else { return 0 };
         let dots = module.instructions(l.body).filter(|&id| module.instr(id).opcode == Opcode::Dot);
-        let mut products: Vec<Product> = dots.filter_map(|dot| Product::of(module, l, dot, turns)).collect();
+        let mut products: Vec<Product> = dots.filter_map(|dot| Product::of(module, l, dot, iterations)).collect();
         let total = |products: &[Product]| {
             products.iter().map(|p| p.bytes.saturating_mul(p.places)).fold(0, i64::saturating_add)
         };
         let blocks = (total(&products) > sizes::from(WHOLE))
-            .then(|| Blocks::of(module, l, &products, turns))
+            .then(|| Blocks::of(module, l, &products, iterations))
             .flatten();
         if blocks.is_none() {
             while total(&products) > sizes::from(WHOLE) {
@@ -65,13 +65,13 @@ struct Product {
     index: InstrId,
     /// How many there are in `inputs`.
     places: i64,
-    /// Of the result of a turn.
+    /// Of the result of an iteration.
     bytes: i64,
 }
 
 impl Product {
-    /// Only where the loop makes about as many turns as there are places.
-    fn of(module: &Module, l: &Loop<'_>, dot: InstrId, turns: i64) -> Option<Product> {
+    /// Only where the loop makes about as many iterations as there are places.
+    fn of(module: &Module, l: &Loop<'_>, dot: InstrId, iterations: i64) -> Option<Product> {
         let instr = module.instr(dot);
         let &[left, right] = instr.operands() else { return None };
         let leaf = |id: InstrId| {
@@ -100,7 +100,7 @@ impl Product {
             && taken.dims[..] == *rest
             && taken.element_type == from.element_type
             && module.instr(index).shape.is_scalar()
-            && turns >= places - places / 4
+            && iterations >= places - places / 4
             && places > 1;
         (plain && fits).then_some(Product { dot, inputs, weights, index, places, bytes })
     }
@@ -145,21 +145,21 @@ fn prefixed(count: i64, dims: &[i64]) -> Vec<i64> {
 
 /// Turns in blocks of so many.
 struct Blocks {
-    turns: i64,
+    iterations: i64,
     length: i64,
     /// The places of each product.
     places: Vec<Places>,
 }
 
-/// The place that a product takes in the first turn; in each turn after that, the next one.
+/// The place that a product takes in the first iteration; in each iteration after that, the next one.
 struct Places {
     first: i64,
     down: bool,
 }
 
 impl Blocks {
-    /// If the turns can be divided, and every product takes one place after the other.
-    fn of(module: &Module, l: &Loop<'_>, products: &[Product], turns: i64) -> Option<Blocks> {
+    /// If the iterations can be divided, and every product takes one place after the other.
+    fn of(module: &Module, l: &Loop<'_>, products: &[Product], iterations: i64) -> Option<Blocks> {
         let [condition, _] = parts(module, l.id)?;
         let only_asks = |id: InstrId| {
             module.instr(id).opcode == Opcode::Parameter || l.survey.effects.removable(module, id)
@@ -168,39 +168,39 @@ impl Blocks {
         let bytes = products.iter().map(|p| p.bytes).fold(0, i64::saturating_add);
         let held = module.instr(l.id).shape.checked_bytes()?;
         let room = sizes::from(LITTLE).max(held / SHARE).min(sizes::from(BLOCK));
-        let most = (room / bytes.max(1)).min(turns / 2);
-        let length = (FEWEST..=most).rev().find(|n| turns % n == 0)?;
-        let places = products.iter().map(|p| Places::of(module, l, p, &counter, turns));
-        Some(Blocks { turns, length, places: places.collect::<Option<_>>()? })
+        let most = (room / bytes.max(1)).min(iterations / 2);
+        let length = (FEWEST..=most).rev().find(|n| iterations % n == 0)?;
+        let places = products.iter().map(|p| Places::of(module, l, p, &counter, iterations));
+        Some(Blocks { iterations, length, places: places.collect::<Option<_>>()? })
     }
 
-    /// The loop becomes one over blocks, whose body runs a loop over the turns of a block with what was the body.
+    /// The loop becomes one over blocks, whose body runs a loop over the iterations of a block with what was the body.
     fn run(&self, module: &mut Module, l: &Loop<'_>, products: &[Product]) -> Option<()> {
         let old = module.instr(l.id).shape.as_tuple()?.to_vec();
         let [condition, _] = parts(module, l.id)?;
         let many = products.iter().map(|p| p.of_many(module, self.length)).collect::<Option<Vec<_>>>()?;
-        let turn = Shape::scalar(ElementType::S64);
-        let more: Vec<Shape> = many.iter().map(|(shape, _)| shape.clone()).chain([turn.clone()]).collect();
-        self.of_turn(module, l, products, &more)?;
+        let iteration = Shape::scalar(ElementType::S64);
+        let more: Vec<Shape> = many.iter().map(|(shape, _)| shape.clone()).chain([iteration.clone()]).collect();
+        self.of_iteration(module, l, products, &more)?;
         let of_turns = Shape::tuple(old.iter().chain(&more).cloned());
-        let of_blocks = Shape::tuple(old.into_iter().chain([turn]));
+        let of_blocks = Shape::tuple(old.into_iter().chain([iteration]));
         let in_block = counts_to(module, condition, &of_turns, self.length)?;
-        let goes_on = counts_to(module, condition, &of_blocks, self.turns)?;
+        let goes_on = counts_to(module, condition, &of_blocks, self.iterations)?;
         let block = self.of_block(module, (in_block, l.body), of_blocks, products.iter().zip(many))?;
         let none = Edit::before(module, l.survey, l.id).scalar_bits(ElementType::S64, 0);
         l.begin(module, &[none])?;
         let attrs = &mut module.instr_mut(l.id).attrs;
         attrs.set(AttrKey::Condition, AttrValue::Computation(goes_on));
         attrs.set(AttrKey::Body, AttrValue::Computation(block));
-        // What XLA says there of the number of turns.
+        // What XLA says there of the number of iterations.
         attrs.remove(AttrKey::BackendConfig);
         module.remove_computation(condition);
         follow(module, l.body, &[in_block, goes_on, block]);
         Some(())
     }
 
-    /// What was the body takes `more` beside what it had: the products of its block, of each of which it uses one, and its turn in the block.
-    fn of_turn(&self, module: &mut Module, l: &Loop<'_>, products: &[Product], more: &[Shape]) -> Option<()> {
+    /// What was the body takes `more` beside what it had: the products of its block, of each of which it uses one, and its iteration in the block.
+    fn of_iteration(&self, module: &mut Module, l: &Loop<'_>, products: &[Product], more: &[Shape]) -> Option<()> {
         let inside = l.extend(module, more)?;
         let (&now, inside) = inside.split_last()?;
         for ((p, places), &many) in products.iter().zip(&self.places).zip(inside) {
@@ -221,7 +221,7 @@ impl Blocks {
         Some(())
     }
 
-    /// The body of the loop over blocks: of a state whose last element counts the turns before, products, and the loop over turns of which condition and body
+    /// The body of the loop over blocks: of a state whose last element counts the iterations before, products, and the loop over iterations of which condition and body
     /// are given.
     fn of_block<'p>(
         &self,
@@ -246,8 +246,8 @@ impl Blocks {
         elements.extend(computed);
         elements.push(b.scalar(0i64));
         let init = b.tuple(&elements).ok()?;
-        let turns = b.while_loop(init, condition, body).ok()?;
-        let mut next = (0..count).map(|i| b.get(turns, i)).collect::<Result<Vec<_>, _>>().ok()?;
+        let iterations = b.while_loop(init, condition, body).ok()?;
+        let mut next = (0..count).map(|i| b.get(iterations, i)).collect::<Result<Vec<_>, _>>().ok()?;
         let length = b.scalar(self.length);
         next.push(b.binary(Opcode::Add, before, length).ok()?);
         b.tuple(&next).ok()?;
@@ -257,18 +257,18 @@ impl Blocks {
 
 impl Places {
     /// If the product takes one place after the other, all of which there are and the index's type has.
-    fn of(module: &Module, l: &Loop<'_>, p: &Product, counter: &Counter, turns: i64) -> Option<Places> {
+    fn of(module: &Module, l: &Loop<'_>, p: &Product, counter: &Counter, iterations: i64) -> Option<Places> {
         let (slope, at_zero) = line(module, l, counter, p.index, MOST_STEPS)?;
         let Next::Step(step) = counter.next else { return None };
         let (first, step) = (slope * counter.first + at_zero, slope * step);
-        let last = first + step * (i128::from(turns) - 1);
+        let last = first + step * (i128::from(iterations) - 1);
         let ty = module.instr(p.index).shape.element_type()?;
         let is_there = |x: i128| (0..i128::from(p.places)).contains(&x) && wrapped(x, ty) == Some(x);
         let fits = step.abs() == 1 && is_there(first) && is_there(last);
         Some(Places { first: i64::try_from(first).ok().filter(|_| fits)?, down: step < 0 })
     }
 
-    /// The places of the turns after the first `before`.
+    /// The places of the iterations after the first `before`.
     fn block(
         &self,
         b: &mut ComputationBuilder<'_>,

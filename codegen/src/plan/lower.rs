@@ -490,7 +490,7 @@ impl Writer<'_> {
                 let body = self.part(computation(AttrKey::Body), None);
                 let copies = self.assigned.copies(When::AfterBody(id));
                 let anew = |place| self.assigned.made_anew(id, place);
-                Action::While { turns: rotate::turns(condition, predicate, body, copies, &anew) }
+                Action::While { rotations: rotate::rotations(condition, predicate, body, copies, &anew) }
             }
             Some(Lowering::Conditional) => {
                 let branches = control_computations(self.module, id).into_iter().zip(0..);

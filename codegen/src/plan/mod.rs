@@ -13,14 +13,14 @@ pub struct Plan {
     pub steps: Vec<Step>,
 }
 
-/// One of the places where the state of a loop can be.
+/// One copy of the body of a loop: for one of the assignments of buffers to its state.
 #[derive(Clone, Debug)]
-pub struct Turn {
+pub struct Rotation {
     /// Computes the predicate.
     pub condition: Plan,
     /// A `pred[]`.
     pub predicate: Slice,
-    /// Computes the next state, where the next turn wants it.
+    /// Computes the next state, where the next rotation wants it.
     pub body: Plan,
     /// Runs when the loop ends: brings the state where it is expected then.
     pub finish: Plan,
@@ -97,10 +97,10 @@ pub enum Action {
         /// To there.
         to: Slice,
     },
-    /// Runs `condition`, and while `predicate` is then true `body`: of one turn after the other, from the first again after the last.
+    /// Runs `condition`, and while `predicate` is then true `body`: of one rotation after the other, from the first again after the last.
     While {
         /// One, or as many as its state has places that it goes through.
-        turns: Vec<Turn>,
+        rotations: Vec<Rotation>,
     },
     /// Runs one of the branches.
     Conditional {

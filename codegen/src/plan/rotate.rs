@@ -1,19 +1,22 @@
-//! Loop state that changes places instead of being copied.
+//! Buffer rotation: loop-carried arrays change buffers from one iteration to the next instead of being copied (modulo
+//! variable expansion, Lam 1988, on buffers instead of registers).
 //!
-//! Where the next value of a carried array cannot be computed in the place of the old one, buffer assignment ends the body with copies. A *ring* is a few
-//! places of one size, the contents of each of which those copies move on to the next: the place of the new value and that of the carried array, or a
-//! history of several. A loop with rings has the body several times, in each [`Turn`] with the places of the rings moved on by one; only when the loop ends
-//! are the contents brought where buffer assignment wants them.
+//! Where the next value of a carried array cannot be computed in the buffer of the old one, buffer assignment ends the
+//! body with copies. A *ring* is a list of slices of one size, and those copies move the contents of each to the next one:
+//! from the buffer of the new value to that of the carried array, or along a history of several. A loop with rings has its
+//! body several times, each time, in each [`Rotation`], with the slices of the rings moved on by one. Only when the loop
+//! ends are the contents moved to where buffer assignment wants them.
 //!
-//! **Invariant:** a turn reads and writes what the body would, with bytes renamed one to one; a ring that some slice lies across the edge of is none.
+//! **Invariant:** a rotation reads and writes what the body would, with bytes renamed one to one. A slice that overlaps a
+//! slice of a ring without being inside of it prevents that ring.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Action, Plan, Step, Turn};
+use super::{Action, Plan, Rotation, Step};
 use crate::buffers::moves::{Move, in_order};
 use crate::buffers::{Copy, Slice};
 
-/// A loop of more steps, in condition and body, has one turn.
+/// A loop of more steps, in condition and body, has one rotation.
 const MOST_STEPS: usize = 1000;
 
 /// Places of one size: the copies move the contents of each to the next.
@@ -29,29 +32,29 @@ impl Ring {
         self.places[0].bytes
     }
 
-    /// Where in `turn` the contents of a place lie.
-    fn place(&self, n: usize, turn: usize) -> Slice {
+    /// Where in `rotation` the contents of a place lie.
+    fn place(&self, n: usize, rotation: usize) -> Slice {
         let len = self.places.len();
-        self.places[(n + len - turn % len) % len]
+        self.places[(n + len - rotation % len) % len]
     }
 
-    /// The moves of contents from where they lie in `turn` to their places: of turn 1, what the copies move.
-    fn moves(&self, turn: usize) -> impl Iterator<Item = Move<Slice>> {
+    /// The moves of contents from where they lie in `rotation` to their places: of rotation 1, what the copies move.
+    fn moves(&self, rotation: usize) -> impl Iterator<Item = Move<Slice>> {
         let first = usize::from(!self.closed);
-        let pair = move |n| Move { from: self.place(n, turn), to: self.places[n] };
+        let pair = move |n| Move { from: self.place(n, rotation), to: self.places[n] };
         (first..self.places.len()).map(pair).filter(|m| m.from != m.to)
     }
 }
 
-/// The turns of a loop. After the body of each the copies are made that `copies`, in this order, have the effect of. `anew` says of places that these read
-/// whether the body makes their contents, whatever was there when it began.
-pub(super) fn turns(
+/// The rotations of a loop. The body of each ends with moves that have the effect of `copies`, done in order. `anew` says of
+/// a slice that they read whether the body writes all of it before it reads any of it.
+pub(super) fn rotations(
     mut condition: Plan,
     predicate: Slice,
     mut body: Plan,
     copies: &[Copy],
     anew: &dyn Fn(Slice) -> bool,
-) -> Vec<Turn> {
+) -> Vec<Rotation> {
     let (moves, help) = at_once(copies);
     let mut rings = if steps(&condition) + steps(&body) > MOST_STEPS { Vec::new() } else { rings(&moves) };
     // (Places with a source are those of state.)
@@ -96,7 +99,7 @@ pub(super) fn turns(
     let len = rings.first().map_or(1, |r| r.places.len());
     if len == 1 {
         body.steps.extend(copies.iter().map(|&c| step(c)));
-        return vec![Turn { condition, predicate, body, finish: Plan::default() }];
+        return vec![Rotation { condition, predicate, body, finish: Plan::default() }];
     }
     let places = Places::new(&rings);
     let made = |moves: &[Move<Slice>]| -> Vec<Step> {
@@ -106,10 +109,10 @@ pub(super) fn turns(
         moves.map(|m| step(Copy { from: side(m.from, m.to), to: side(m.to, m.from) })).collect()
     };
     (0..len)
-        .map(|turn| {
+        .map(|rotation| {
             let renamed = |s: Slice| match places.of(s) {
                 Found::Inside(ring, n, at) => {
-                    Slice { bytes: s.bytes, ..moved(rings[ring].place(n, turn), at) }
+                    Slice { bytes: s.bytes, ..moved(rings[ring].place(n, rotation), at) }
                 }
                 Found::Outside | Found::Across(_) => s,
             };
@@ -120,8 +123,8 @@ pub(super) fn turns(
             };
             let (condition, predicate, mut body) = (part(&condition), renamed(predicate), part(&body));
             body.steps.extend(made(&rest));
-            let back: Vec<Move<Slice>> = rings.iter().flat_map(|r| r.moves(turn)).collect();
-            Turn { condition, predicate, body, finish: Plan { steps: made(&back) } }
+            let back: Vec<Move<Slice>> = rings.iter().flat_map(|r| r.moves(rotation)).collect();
+            Rotation { condition, predicate, body, finish: Plan { steps: made(&back) } }
         })
         .collect()
 }
@@ -242,7 +245,7 @@ impl Places {
 
 fn steps(plan: &Plan) -> usize {
     let inner = |step: &Step| match &step.action {
-        Action::While { turns } => turns.iter().map(|t| steps(&t.condition) + steps(&t.body)).sum(),
+        Action::While { rotations } => rotations.iter().map(|t| steps(&t.condition) + steps(&t.body)).sum(),
         Action::Conditional { branches, .. } => branches.iter().map(steps).sum(),
         Action::Kernel { .. } | Action::Native { .. } | Action::Copy { .. } | Action::Interpret { .. } => 0,
     };
@@ -265,8 +268,8 @@ fn each_slice(plan: &mut Plan, change: &mut dyn FnMut(&mut Slice)) {
                 change(from);
                 change(to);
             }
-            Action::While { turns } => {
-                for Turn { condition, predicate, body, finish } in turns {
+            Action::While { rotations } => {
+                for Rotation { condition, predicate, body, finish } in rotations {
                     change(predicate);
                     [condition, body, finish].into_iter().for_each(|plan| each_slice(plan, change));
                 }
@@ -301,22 +304,22 @@ mod tests {
         pairs.iter().map(|&(from, to)| Copy { from: place(from), to: place(to) }).collect()
     }
 
-    /// A body that shifts the numbers of some places by copying parts of places over others, run so many times with its turns, leaves in the places that
+    /// A body that shifts the numbers of some places by copying parts of places over others, run so many times with its rotations, leaves in the places that
     /// carry state what it leaves with its copies.
-    fn check(body: &[Copy], copies: &[Copy], carried: &[u64], turns_expected: usize) {
+    fn check(body: &[Copy], copies: &[Copy], carried: &[u64], rotations_expected: usize) {
         let body = || Plan { steps: body.iter().map(|&c| step(c)).collect() };
         let predicate = Slice { allocation: 1, offset: 0, bytes: 1 };
-        let turns = turns(Plan::default(), predicate, body(), copies, &|s| s != place(8));
-        assert_eq!(turns.len(), turns_expected, "{copies:?}");
+        let rotations = rotations(Plan::default(), predicate, body(), copies, &|s| s != place(8));
+        assert_eq!(rotations.len(), rotations_expected, "{copies:?}");
         for runs in 0..7 {
             let mut expected: Vec<u64> = (0..160).collect();
             let mut memory = expected.clone();
             for n in 0..runs {
                 run(&body(), &mut expected);
                 run(&Plan { steps: copies.iter().map(|&c| step(c)).collect() }, &mut expected);
-                run(&turns[n % turns.len()].body, &mut memory);
+                run(&rotations[n % rotations.len()].body, &mut memory);
             }
-            run(&turns[runs % turns.len()].finish, &mut memory);
+            run(&rotations[runs % rotations.len()].finish, &mut memory);
             for &n in carried {
                 let range = n as usize * 16..(n as usize + 1) * 16;
                 assert_eq!(

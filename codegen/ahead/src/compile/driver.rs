@@ -12,13 +12,13 @@ use inkwell::basic_block::BasicBlock;
 use inkwell::values::FunctionValue;
 use rustc_hash::FxHashMap;
 
-use super::{ABI_VERSION, ALIGNMENT, Object, Options, Place, Step};
+use super::{ABI_VERSION, ALIGNMENT, Object, Options, Aliasing, Step};
 use hlo_codegen::CompileError;
 use hlo_codegen::buffers::{Allocation, AllocationKind, Slice};
 use hlo_codegen::cpu::Unit;
 use hlo_codegen::cpu::llvm::{Data, Emit, Error, IntPredicate, Prim, Result, Target, Value};
 use hlo_codegen::kernel::{Kernel, Phase, Progress};
-use hlo_codegen::plan::{Action, Plan, Turn};
+use hlo_codegen::plan::{Action, Plan, Rotation};
 use hlo_codegen::program::Program;
 use hlo_codegen::runtime::executable::{CHUNKS_PER_THREAD, chunks};
 use hlo_codegen::runtime::raw::bytes_of;
@@ -117,8 +117,8 @@ impl Rooms {
                     self.regions = self.regions.max(regions.len());
                     self.epilogue = self.epilogue.max(epilogue.as_ref().map_or(0, |e| e.1.len()));
                 }
-                Action::While { turns } => {
-                    for Turn { condition, body, finish, .. } in turns {
+                Action::While { rotations } => {
+                    for Rotation { condition, body, finish, .. } in rotations {
                         [condition, body, finish].into_iter().for_each(|plan| self.add(plan));
                     }
                 }
@@ -378,7 +378,7 @@ impl<'ctx> Driver<'_, 'ctx> {
             Action::Copy { from, to } => {
                 e.copy_bytes(self.at(*to)?, self.at(*from)?, 1, self.data.number(to.bytes))
             }
-            Action::While { turns } => self.repeat(turns),
+            Action::While { rotations } => self.repeat(rotations),
             Action::Conditional { selector, is_predicate, branches } => {
                 self.choose(*selector, *is_predicate, branches)
             }
@@ -419,24 +419,24 @@ impl<'ctx> Driver<'_, 'ctx> {
         Ok(())
     }
 
-    fn repeat(&mut self, turns: &[Turn]) -> Result<()> {
+    fn repeat(&mut self, rotations: &[Rotation]) -> Result<()> {
         let e = self.e;
         let exit = e.block("ended");
-        let heads: Vec<BasicBlock<'ctx>> = turns.iter().map(|_| e.block("turn")).collect();
-        let [first, ..] = heads[..] else { return Err(Error::Llvm("a loop without a turn".to_owned())) };
+        let heads: Vec<BasicBlock<'ctx>> = rotations.iter().map(|_| e.block("rotation")).collect();
+        let [first, ..] = heads[..] else { return Err(Error::Llvm("a loop without a rotation".to_owned())) };
         e.builder.build_unconditional_branch(first)?;
-        for (n, turn) in turns.iter().enumerate() {
+        for (n, rotation) in rotations.iter().enumerate() {
             e.builder.position_at_end(heads[n]);
-            self.plan(&turn.condition)?;
-            let predicate = e.load(Prim::I8, self.at(turn.predicate)?, 1)?;
+            self.plan(&rotation.condition)?;
+            let predicate = e.load(Prim::I8, self.at(rotation.predicate)?, 1)?;
             let more = e.icmp(IntPredicate::NE, predicate, e.int(Prim::I8, 0))?;
             let (body, finish) = (e.block("body"), e.block("finish"));
             e.builder.build_conditional_branch(e.scalar_int(more)?, body, finish)?;
             e.builder.position_at_end(body);
-            self.plan(&turn.body)?;
+            self.plan(&rotation.body)?;
             e.builder.build_unconditional_branch(heads[(n + 1) % heads.len()])?;
             e.builder.position_at_end(finish);
-            self.plan(&turn.finish)?;
+            self.plan(&rotation.finish)?;
             e.builder.build_unconditional_branch(exit)?;
         }
         e.builder.position_at_end(exit);
@@ -480,8 +480,8 @@ impl<'ctx> Driver<'_, 'ctx> {
             let own = AllocationKind::Result { leaf: leaf as u32 };
             let allocation = &self.allocations[slice.allocation as usize];
             let there = allocation.kind == own && slice.offset == 0;
-            let place = self.object.results.get(leaf).map(|result| result.place);
-            if there || place != Some(Place::Own) || slice.bytes == 0 {
+            let aliasing = self.object.results.get(leaf).map(|result| result.aliasing);
+            if there || aliasing != Some(Aliasing::Own) || slice.bytes == 0 {
                 continue;
             }
             let to = e.load(Prim::Ptr, e.address_at(results, 8 * leaf as u64)?, 8)?;

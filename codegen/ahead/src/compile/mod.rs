@@ -73,12 +73,12 @@ pub struct Array {
     /// Bytes.
     pub bytes: u64,
     /// Of an argument: whether the program writes to it. Of a result: it lies in an argument that the program writes to.
-    pub place: Place,
+    pub aliasing: Aliasing,
 }
 
-/// Where an array lies.
+/// What memory an array shares with another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum Aliasing {
     /// An argument that is only read.
     Read,
     /// An argument that is overwritten.
@@ -245,16 +245,16 @@ fn kernels<'ctx>(
 ) -> Result<Vec<Kernel>, CompileError> {
     let firsts = alike::firsts(module, requests);
     let mut kernels: Vec<Kernel> = Vec::with_capacity(requests.len());
-    for (place, (&request, &first)) in requests.iter().zip(&firsts).enumerate() {
+    for (index, (&request, &first)) in requests.iter().zip(&firsts).enumerate() {
         cancel::poll();
         let name = &module.instr(loops::subject(module, request)).name;
-        if first != place {
+        if first != index {
             kernels.push(Kernel { name: name.to_string(), ..kernels[first].clone() });
             continue;
         }
         let mut symbol = format!("{entry}.{}", symbol_of(name));
         if unit.module.get_function(&symbol).is_some() {
-            symbol = format!("{symbol}.k{place}");
+            symbol = format!("{symbol}.k{index}");
         }
         let kernel = unit.emit(module, request, &symbol)?;
         for phase in &kernel.phases {
@@ -273,8 +273,8 @@ fn bytes_of(program: &Program, wanted: fn(&AllocationKind) -> bool) -> u64 {
 }
 
 /// An array of a shape.
-fn array(name: &str, shape: &hlo::ArrayShape, place: Place) -> Array {
+fn array(name: &str, shape: &hlo::ArrayShape, aliasing: Aliasing) -> Array {
     let bytes = array_bytes(shape).unwrap_or(u64::MAX);
     let dims = shape.dims.iter().copied().collect();
-    Array { name: name.to_owned(), element_type: shape.element_type, dims, bytes, place }
+    Array { name: name.to_owned(), element_type: shape.element_type, dims, bytes, aliasing }
 }

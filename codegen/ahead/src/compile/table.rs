@@ -4,7 +4,7 @@
 
 use rustc_hash::FxHashSet;
 
-use super::{ABI_VERSION, ALIGNMENT, Array, Object, Options, Place, array, bytes_of};
+use super::{ABI_VERSION, ALIGNMENT, Array, Object, Options, Aliasing, array, bytes_of};
 use hlo_codegen::CompileError;
 use hlo_codegen::buffers::{AllocationKind, Slice};
 use hlo_codegen::cpu::llvm::{Data, Target, Value};
@@ -25,12 +25,12 @@ pub(super) fn object(program: &Program, options: &Options) -> Result<Object, Com
         program.buffers.allocations.iter().any(|a| donated(a.kind))
     };
     let argument = |(n, (&shape, name)): (usize, (&&hlo::ArrayShape, &String))| {
-        array(name, shape, if overwritten(n) { Place::Overwritten } else { Place::Read })
+        array(name, shape, if overwritten(n) { Aliasing::Overwritten } else { Aliasing::Read })
     };
     let arguments: Vec<Array> = leaves.iter().zip(&options.arguments).enumerate().map(argument).collect();
-    let places = places(program, &leaves);
-    let results = results.into_iter().zip(&options.results).zip(places);
-    let results = results.map(|((shape, name), place)| array(name, shape, place)).collect();
+    let aliases = aliasing(program, &leaves);
+    let results = results.into_iter().zip(&options.results).zip(aliases);
+    let results = results.map(|((shape, name), aliasing)| array(name, shape, aliasing)).collect();
     let temporary = |kind: &AllocationKind| matches!(kind, AllocationKind::Arena | AllocationKind::Frame);
     let temporaries = program.buffers.allocations.iter().filter(|a| temporary(&a.kind));
     Ok(Object {
@@ -48,9 +48,9 @@ pub(super) fn object(program: &Program, options: &Options) -> Result<Object, Com
 }
 
 /// Where each leaf of the result is at the end: as [`hlo_codegen::runtime::executable`] decides it.
-fn places(program: &Program, leaves: &[&hlo::ArrayShape]) -> Vec<Place> {
+fn aliasing(program: &Program, leaves: &[&hlo::ArrayShape]) -> Vec<Aliasing> {
     let mut taken = FxHashSet::default();
-    let place = |slice: &Slice| {
+    let aliasing = |slice: &Slice| {
         let allocation = program.buffers.allocations.get(slice.allocation as usize)?;
         let whole = slice.offset == 0 && slice.bytes == allocation.bytes;
         match allocation.kind {
@@ -59,7 +59,7 @@ fn places(program: &Program, leaves: &[&hlo::ArrayShape]) -> Vec<Place> {
                     && array_bytes(leaves[leaf as usize]) == Some(slice.bytes)
                     && taken.insert(slice.allocation) =>
             {
-                Some(Place::Argument(leaf))
+                Some(Aliasing::Argument(leaf))
             }
             AllocationKind::Parameter { .. }
             | AllocationKind::Constant { .. }
@@ -68,7 +68,7 @@ fn places(program: &Program, leaves: &[&hlo::ArrayShape]) -> Vec<Place> {
             | AllocationKind::Frame => None,
         }
     };
-    program.buffers.results.iter().map(place).map(|p| p.unwrap_or(Place::Own)).collect()
+    program.buffers.results.iter().map(aliasing).map(|p| p.unwrap_or(Aliasing::Own)).collect()
 }
 
 /// Emits the table, `ENTRY_descriptor`.
@@ -102,10 +102,10 @@ pub(super) fn emit(data: Data<'_, '_>, options: &Options, object: &Object, targe
 
 fn row<'ctx>(data: Data<'_, 'ctx>, array: &Array, what: &str) -> Value<'ctx> {
     let dims: Vec<Value<'_>> = array.dims.iter().map(|&d| data.number(d.cast_unsigned())).collect();
-    let place = match array.place {
-        Place::Read | Place::Own => u64::MAX,
-        Place::Overwritten => 0,
-        Place::Argument(n) => u64::from(n),
+    let alias = match array.aliasing {
+        Aliasing::Read | Aliasing::Own => u64::MAX,
+        Aliasing::Overwritten => 0,
+        Aliasing::Argument(n) => u64::from(n),
     };
     data.structure(&[
         data.string(&array.name),
@@ -114,6 +114,6 @@ fn row<'ctx>(data: Data<'_, 'ctx>, array: &Array, what: &str) -> Value<'ctx> {
         data.number(array.dims.len() as u64),
         data.table(&format!("{what}.dims"), &dims),
         data.number(array.bytes),
-        data.number(place),
+        data.number(alias),
     ])
 }

@@ -20,7 +20,7 @@ typedef struct hlo_ahead_array {
   uint64_t rank;
   const int64_t *dims;
   uint64_t bytes;
-  uint64_t place; /* of an argument: 0: it is overwritten, otherwise UINT64_MAX. Of a result: the argument that it is left in, or UINT64_MAX: none */
+  uint64_t alias; /* of an argument: 0: it is overwritten, otherwise UINT64_MAX. Of a result: the argument that it is left in, or UINT64_MAX: none */
 } hlo_ahead_array;
 /* A step, as profiles count them. */
 typedef struct hlo_ahead_step { const char *name; const char *kind; } hlo_ahead_step;

@@ -36,7 +36,7 @@ class @CLASS@ final {
     const bool all = mode == AllocMode::ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS;
     size_t bytes = Padded(static_cast<size_t>(d.temporary_bytes)) + kAlignment;
     for (size_t i = 0; all && i < d.argument_count; ++i) bytes += Padded(ArgSize(i));
-    for (size_t i = 0; i < d.result_count; ++i) bytes += d.results[i].place == UINT64_MAX ? Padded(ResultSize(i)) : 0;
+    for (size_t i = 0; i < d.result_count; ++i) bytes += d.results[i].alias == UINT64_MAX ? Padded(ResultSize(i)) : 0;
     block_ = std::calloc(bytes, 1);
     if (!block_) throw std::bad_alloc();
     char *next = static_cast<char *>(block_);
@@ -47,7 +47,7 @@ class @CLASS@ final {
     }
     for (size_t i = 0; i < d.result_count; ++i) {
       results_[i] = nullptr;
-      if (d.results[i].place != UINT64_MAX) continue;
+      if (d.results[i].alias != UINT64_MAX) continue;
       results_[i] = next;
       next += Padded(ResultSize(i));
     }
@@ -118,8 +118,8 @@ class @CLASS@ final {
   static bool Below(size_t index, size_t count) { return index < count; }
   static size_t Padded(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
   void *Result(size_t index) const {
-    const uint64_t place = StaticData().results[index].place;
-    return place == UINT64_MAX ? results_[index] : args_[place];
+    const uint64_t alias = StaticData().results[index].alias;
+    return alias == UINT64_MAX ? results_[index] : args_[alias];
   }
   static int Lookup(const char *const *names, size_t count, const std::string &name) {
     for (size_t i = 0; i < count; ++i)

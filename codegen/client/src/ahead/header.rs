@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use hlo::ElementType;
-use hlo_ahead::compile::{Array, Object, Place};
+use hlo_ahead::compile::{Array, Object, Aliasing};
 
 use super::Class;
 use super::names::{Leaf, Names, Role, identifier};
@@ -89,17 +89,17 @@ pub fn header(entry: &str, object: &Object, names: &Names, class: Option<&Class>
         let _ = writeln!(out, "   {what} {n:>3}  {shown:<24} {shape:<20} {:>12} bytes{note}", array.bytes);
     };
     for (n, (array, leaf)) in object.arguments.iter().zip(&names.arguments).enumerate() {
-        let note = match (array.place, leaf.role) {
-            (Place::Overwritten, _) => ", overwritten",
+        let note = match (array.aliasing, leaf.role) {
+            (Aliasing::Overwritten, _) => ", overwritten",
             (_, Role::Variable { readonly: true }) => ", read only",
-            (Place::Read | Place::Own | Place::Argument(_), _) => "",
+            (Aliasing::Read | Aliasing::Own | Aliasing::Argument(_), _) => "",
         };
         row(&mut out, "argument", n, array, leaf, note);
     }
     for (n, (array, leaf)) in object.results.iter().zip(&names.results).enumerate() {
-        let note = match array.place {
-            Place::Argument(argument) => format!(", left in argument {argument}"),
-            Place::Read | Place::Own | Place::Overwritten => String::new(),
+        let note = match array.aliasing {
+            Aliasing::Argument(argument) => format!(", left in argument {argument}"),
+            Aliasing::Read | Aliasing::Own | Aliasing::Overwritten => String::new(),
         };
         row(&mut out, "result  ", n, array, leaf, &note);
     }
@@ -215,7 +215,7 @@ fn accessor(out: &mut String, name: &str, n: usize, array: &Array, kind: Kind) {
     let count: i64 = array.dims.iter().product();
     if kind == Kind::Argument {
         // What a program overwrites is not given as constant.
-        let taken = if array.place == Place::Overwritten { "" } else { "const " };
+        let taken = if array.aliasing == Aliasing::Overwritten { "" } else { "const " };
         let _ = writeln!(
             out,
             "  void set_{name}_data({taken}void *data) {{ args_[{n}] = const_cast<void *>(static_cast<const void *>(data)); }}"
@@ -235,14 +235,14 @@ fn accessor(out: &mut String, name: &str, n: usize, array: &Array, kind: Kind) {
             size => format!("HLO_AHEAD_CHECK(dim{d} < size_t({size})); "),
         })
         .collect();
-    let mut place = "0".to_owned();
+    let mut offset = "0".to_owned();
     for (d, size) in array.dims.iter().enumerate() {
-        place = if d == 0 { "dim0".to_owned() } else { format!("({place} * {size} + dim{d})") };
+        offset = if d == 0 { "dim0".to_owned() } else { format!("({offset} * {size} + dim{d})") };
     }
-    let _ = writeln!(out, "  {ty} &{name}({parameters}) {{ {checks}return {name}_data()[{place}]; }}");
+    let _ = writeln!(out, "  {ty} &{name}({parameters}) {{ {checks}return {name}_data()[{offset}]; }}");
     let _ = writeln!(
         out,
-        "  const {ty} &{name}({parameters}) const {{ {checks}return {name}_data()[{place}]; }}"
+        "  const {ty} &{name}({parameters}) const {{ {checks}return {name}_data()[{offset}]; }}"
     );
     let _ = writeln!(out, "  static constexpr size_t {name}_size() {{ return {}; }}", array.bytes);
     let _ = writeln!(out, "  static constexpr size_t {name}_count() {{ return {count}; }}");

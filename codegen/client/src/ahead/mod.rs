@@ -13,7 +13,7 @@ use hlo_ahead::compile;
 use hlo_codegen::CompileError;
 
 pub use config::{Config, ConfigError, Form};
-pub use hlo_ahead::compile::{Array, Object, Place, Source};
+pub use hlo_ahead::compile::{Array, Object, Aliasing, Source};
 pub use names::Names;
 
 use crate::error::{Code, Error};

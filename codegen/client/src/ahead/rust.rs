@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use hlo::ElementType;
-use hlo_ahead::compile::{Array, Object, Place};
+use hlo_ahead::compile::{Array, Object, Aliasing};
 
 use super::Class;
 use super::names::{Leaf, Names, Role, identifier};
@@ -63,9 +63,9 @@ pub fn module(entry: &str, object: &Object, names: &Names, class: Option<&Class>
         Some(name) => format!("Some({name:?})"),
         None => "None".to_owned(),
     };
-    let bytes = |array: &Array| match array.place {
-        Place::Argument(_) => "None".to_owned(),
-        Place::Own | Place::Read | Place::Overwritten => format!("Some({})", array.bytes),
+    let bytes = |array: &Array| match array.aliasing {
+        Aliasing::Argument(_) => "None".to_owned(),
+        Aliasing::Own | Aliasing::Read | Aliasing::Overwritten => format!("Some({})", array.bytes),
     };
     let class = class.map_or("Model", |class| &class.name);
     let mut out = format!("//! Made by hlo compile: {entry}, for {} ({}).\n", object.target, object.triple);
@@ -105,9 +105,9 @@ fn argument(out: &mut String, name: &str, n: usize, array: &Array) {
 
 fn result(out: &mut String, name: &str, n: usize, array: &Array) {
     let (ty, count) = (rust_type(array.element_type), count(array));
-    let place = match array.place {
-        Place::Argument(argument) => format!("self.arguments[{argument}]"),
-        Place::Own | Place::Read | Place::Overwritten => format!("self.results[{n}].as_ref().unwrap()"),
+    let place = match array.aliasing {
+        Aliasing::Argument(argument) => format!("self.arguments[{argument}]"),
+        Aliasing::Own | Aliasing::Read | Aliasing::Overwritten => format!("self.results[{n}].as_ref().unwrap()"),
     };
     let _ =
         writeln!(out, "\n    pub fn {name}(&self) -> &[{ty}] {{\n        {place}.elements({count})\n    }}");

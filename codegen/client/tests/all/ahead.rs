@@ -472,7 +472,7 @@ fn room(bytes: u64) -> hlo_codegen::runtime::arena::Memory {
 /// Loads an object into this process, with the library's functions that it calls, and gives its results.
 fn run_here(entry: &str, made: &Ahead, pool: *const ThreadPool) -> Vec<u8> {
     type Run = unsafe extern "C" fn(*const *mut u8, *const *mut u8, *mut u8, *const [usize; 3]) -> i32;
-    use hlo_ahead::compile::Place;
+    use hlo_ahead::compile::Aliasing;
     use hlo_codegen::runtime::object::{Code as Loaded, External, externals};
     let find = |name: &str| match name {
         "hlo_ahead_prepare" => Some(External::new(hlo_ahead::calls::hlo_ahead_prepare as *const ())),
@@ -498,14 +498,14 @@ fn run_here(entry: &str, made: &Ahead, pool: *const ThreadPool) -> Vec<u8> {
     // SAFETY: memory of the sizes that the object's tables say, aligned to 64 bytes, alive until it returns.
     let status = unsafe { run(given.as_ptr(), gives.as_ptr(), temporaries.start(), &raw const options) };
     assert_eq!(status, 0, "{entry}");
-    let place = |(n, r): (usize, &hlo_ahead::compile::Array)| {
-        let memory = match r.place {
-            Place::Argument(argument) => &arguments[argument as usize],
-            Place::Own | Place::Read | Place::Overwritten => &results[n],
+    let leaf = |(n, r): (usize, &hlo_ahead::compile::Array)| {
+        let memory = match r.aliasing {
+            Aliasing::Argument(argument) => &arguments[argument as usize],
+            Aliasing::Own | Aliasing::Read | Aliasing::Overwritten => &results[n],
         };
         memory.bytes()[..r.bytes as usize].to_vec()
     };
-    made.object.results.iter().enumerate().flat_map(place).collect()
+    made.object.results.iter().enumerate().flat_map(leaf).collect()
 }
 
 #[test]

@@ -14,7 +14,7 @@ use super::super::pool::Pool;
 use super::{Executable, Finished, RunError, RunOptions, StepInfo, Watch};
 use crate::buffers::{Allocation, Slice};
 use crate::kernel::{Kernel, Phase, Progress};
-use crate::plan::{Action, Executed, Plan, Step, Turn};
+use crate::plan::{Action, Executed, Plan, Step, Rotation};
 use crate::program;
 use crate::runtime::interpret;
 use crate::runtime::portable::Function;
@@ -110,7 +110,7 @@ enum Resolved {
         bytes: u64,
     },
     While {
-        turns: Box<[ResolvedTurn]>,
+        rotations: Box<[ResolvedRotation]>,
     },
     Conditional {
         selector: u32,
@@ -123,9 +123,9 @@ enum Resolved {
     },
 }
 
-/// A [`Turn`], resolved.
+/// A [`Rotation`], resolved.
 #[derive(Debug)]
-struct ResolvedTurn {
+struct ResolvedRotation {
     condition: Vec<Op>,
     predicate: u32,
     body: Vec<Op>,
@@ -294,25 +294,25 @@ impl<'a> Loader<'a> {
                 let (bytes, from, to) = (from.bytes, self.pointer(from)?, self.pointer(to)?);
                 ("copy", 2 * bytes, 0, Resolved::Copy { from, to, bytes })
             }
-            Action::While { turns } => {
-                // The turns have the same steps, at other places: a profile adds them up.
+            Action::While { rotations } => {
+                // The rotations have the same steps, at other places: a profile adds them up.
                 let first = self.steps.len();
-                let mut resolved = Vec::with_capacity(turns.len());
-                let mut finishes = Vec::with_capacity(turns.len());
-                for Turn { condition, predicate, body, finish } in turns {
+                let mut resolved = Vec::with_capacity(rotations.len());
+                let mut finishes = Vec::with_capacity(rotations.len());
+                for Rotation { condition, predicate, body, finish } in rotations {
                     self.steps.truncate(first);
                     let predicate = self.pointer(predicate)?;
                     let (condition, body) = (self.plan(condition)?, self.plan(body)?);
-                    resolved.push(ResolvedTurn { condition, predicate, body, finish: Vec::new() });
+                    resolved.push(ResolvedRotation { condition, predicate, body, finish: Vec::new() });
                     finishes.push(finish);
                 }
-                for (turn, finish) in resolved.iter_mut().zip(finishes) {
-                    turn.finish = self.plan(finish)?;
+                for (rotation, finish) in resolved.iter_mut().zip(finishes) {
+                    rotation.finish = self.plan(finish)?;
                 }
                 if resolved.is_empty() {
-                    return Err(RunError::Load("a loop without a turn".into()));
+                    return Err(RunError::Load("a loop without a rotation".into()));
                 }
-                ("while", 0, 0, Resolved::While { turns: resolved.into() })
+                ("while", 0, 0, Resolved::While { rotations: resolved.into() })
             }
             Action::Conditional { selector, is_predicate, branches } => {
                 if branches.is_empty() {
@@ -550,9 +550,9 @@ impl<'a> Run<'a> {
                 // SAFETY: slices of this length, which do not overlap.
                 unsafe { copy(self.pool, self.pointer(*from), self.pointer(*to), *bytes as usize) };
             }
-            Resolved::While { turns } => {
-                for (turn, iteration) in turns.iter().cycle().zip(0..) {
-                    let ResolvedTurn { condition, predicate, body, finish } = turn;
+            Resolved::While { rotations } => {
+                for (rotation, iteration) in rotations.iter().cycle().zip(0..) {
+                    let ResolvedRotation { condition, predicate, body, finish } = rotation;
                     self.interrupt()?;
                     // SAFETY: by the caller's word.
                     unsafe { self.called(op, iteration, condition) }?;

@@ -5,7 +5,7 @@ use hlo::{ElementType, Shape};
 use super::*;
 use crate::buffers::{Allocation, Assignment};
 use crate::kernel::{Kernel, Phase};
-use crate::plan::{Action, Plan, Step, Turn};
+use crate::plan::{Action, Plan, Step, Rotation};
 use crate::program;
 use crate::runtime::object::tests::object;
 use crate::runtime::raw::buffer_of;
@@ -172,8 +172,8 @@ fn loops_run_until_their_condition_fails_or_a_limit_is_reached() {
         let less = step(Action::Kernel { kernel: 1, arguments: vec![slice(1, 8), predicate] });
         let body = if n == 1 { vec![increment(1, 1, n)] } else { Vec::new() };
         let (condition, body) = (Plan { steps: vec![less] }, Plan { steps: body });
-        let turn = Turn { condition, predicate, body, finish: Plan::default() };
-        let action = Action::While { turns: vec![turn] };
+        let rotation = Rotation { condition, predicate, body, finish: Plan::default() };
+        let action = Action::While { rotations: vec![rotation] };
         vec![step(Action::Copy { from: slice(0, 8), to: slice(1, 8) }), step(action)]
     };
     let executable = load(program(1, &[LENT, result(0), ARENA], &[1], count(1)), 1);

@@ -54,10 +54,10 @@ fn see(plan: &Plan, seen: &mut [bool]) {
             seen[executed.instr.index()] = true;
         }
         match &step.action {
-            Action::While { turns } => {
-                for turn in turns {
-                    see(&turn.condition, seen);
-                    see(&turn.body, seen);
+            Action::While { rotations } => {
+                for rotation in rotations {
+                    see(&rotation.condition, seen);
+                    see(&rotation.body, seen);
                 }
             }
             Action::Conditional { branches, .. } => branches.iter().for_each(|b| see(b, seen)),

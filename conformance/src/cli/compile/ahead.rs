@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use hlo_client::VerifiedModule;
-use hlo_client::ahead::{self, Ahead, Array, Class, Config, Form, Place, Source};
+use hlo_client::ahead::{self, Ahead, Array, Class, Config, Form, Aliasing, Source};
 use hlo_proto::{Contents, WriteError};
 use serde::Serialize;
 
@@ -262,11 +262,11 @@ fn metadata<'a>(made: &'a Ahead, entry: &'a str) -> Metadata<'a> {
         element_type: array.element_type.name(),
         dims: &array.dims,
         bytes: array.bytes,
-        argument: match array.place {
-            Place::Argument(n) => Some(n),
-            Place::Own | Place::Read | Place::Overwritten => None,
+        argument: match array.aliasing {
+            Aliasing::Argument(n) => Some(n),
+            Aliasing::Own | Aliasing::Read | Aliasing::Overwritten => None,
         },
-        overwritten: array.place == Place::Overwritten,
+        overwritten: array.aliasing == Aliasing::Overwritten,
     };
     let object = &made.object;
     Metadata {
