@@ -20,7 +20,7 @@ mod huge {
 
     use hlo_codegen::cpu::{Options, compile};
     use hlo_codegen::runtime::executable::{Executable, LoadOptions};
-    use hlo_codegen::runtime::pool::Pool;
+    use hlo_library::pool::Pool;
     use hlo_parser::{ParseOptions, parse_module};
 
     fn root(last: bool) -> &'static str {

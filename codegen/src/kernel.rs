@@ -1,17 +1,10 @@
 //! Kernels: the pieces of a program that become machine code.
 //!
-//! A kernel is one or more functions of type [`KernelFn`] over a range of *units* (rows, blocks or elements: the kernel's own affair).
+//! A kernel is one or more functions of type [`hlo_library::KernelFn`] over a range of *units* (rows, blocks or elements: the kernel's own affair).
 //! **Invariants:** a function makes no thread, lock, allocation or call back; calling it over `[0, units)` in any split into ranges that begin at
 //! multiples of `grain`, in any order or at once, has the same effect to the bit; the functions of a kernel (*phases*) run one after the other.
 
 use hlo::{ComputationId, InstrId};
-
-/// `fn(arguments, begin, end)`: does the units `begin..end`.
-///
-/// `arguments` points to as many pointers as the kernel has arguments, in this order: every array leaf of the operands, every array leaf of the
-/// result, then the scratch memory if the kernel asks for some. Arrays lie dense and row-major in the types of [`hlo::literal::Buffer`]
-/// (`pred` a byte of 0 or 1, sub-byte types a normalized byte each, complex numbers as pairs), aligned to 64 bytes unless they are parts of larger buffers.
-pub type KernelFn = unsafe extern "C" fn(arguments: *const *mut u8, begin: u64, end: u64);
 
 /// What a kernel is to compute.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -7,7 +7,7 @@ use crate::buffers::Assignment;
 use crate::kernel::Kernel;
 use crate::plan::Plan;
 use crate::run_time_sizes::RunTimeSizes;
-use crate::runtime::portable::Evaluate;
+use hlo_library::portable::Evaluate;
 
 /// The code of kernels.
 #[derive(Clone, Debug)]
@@ -74,10 +74,4 @@ impl Program {
 /// The array leaves of a shape, in depth-first order.
 pub fn arrays(shape: &Shape) -> impl Iterator<Item = &ArrayShape> + Clone {
     shape.leaves().into_iter().filter_map(Shape::as_array)
-}
-
-/// Bytes of an array as kernels see it; `None`: more than there are.
-pub fn array_bytes(shape: &ArrayShape) -> Option<u64> {
-    let elements = u64::try_from(shape.checked_elements()?).ok()?;
-    elements.checked_mul(shape.element_type.storage_bytes() as u64).filter(|&n| n <= i64::MAX as u64)
 }

@@ -11,7 +11,7 @@ use hlo::{ArrayLiteral, Diagnostics};
 use hlo_interp::Devices;
 
 #[cfg(feature = "llvm")]
-use hlo_codegen::isa;
+use hlo_library::isa;
 
 use crate::cli::dump;
 use crate::cli::set_threads;

@@ -27,6 +27,7 @@ pub mod element_type;
 pub mod elementwise;
 pub mod elided;
 pub mod equal;
+pub mod facts;
 mod ids;
 pub mod infer;
 pub mod layout;

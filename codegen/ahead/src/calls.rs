@@ -4,9 +4,9 @@ use std::ffi::c_char;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use hlo_codegen::kernel::KernelFn;
-use hlo_codegen::runtime::native::{Call, Native};
-use hlo_codegen::runtime::portable::Function;
+use hlo_library::KernelFn;
+use hlo_library::portable::Function;
+use hlo_library::{Call, LibraryCall};
 
 use crate::threads::{self, ThreadPool};
 use crate::{ABI_VERSION, description};
@@ -28,7 +28,7 @@ pub const DEFECT: i32 = 5;
 pub struct Model {
     abi: u64,
     /// Its operations, once they are made.
-    state: AtomicPtr<Vec<Native>>,
+    state: AtomicPtr<Vec<LibraryCall>>,
     description: *const u8,
     length: u64,
 }
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn hlo_ahead_prepare(model: *const Model) -> i32 {
 /// Executes operation `number` of a model that is prepared. Gives a status.
 ///
 /// # Safety
-/// Arguments, scratch memory, regions and epilogue are those of the operation, as `hlo_codegen::plan::Action::Native` has them; the pool is null or one.
+/// Arguments, scratch memory, regions and epilogue are those of the operation, as `hlo_codegen::plan::Action::Library` has them; the pool is null or one.
 #[cfg_attr(feature = "symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn hlo_ahead_call(
     model: *const Model,

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use hlo::print::{PrintOptions, print_module};
 use hlo::{InstrId, Module};
 use hlo_codegen::plan::lower::{Lowering, decide};
-use hlo_codegen::runtime::native::Native;
+use hlo_library::LibraryCall;
 
 const FIRST: &str = "hlo-ahead 1";
 
@@ -28,10 +28,10 @@ pub fn of(module: &Module, operations: &[InstrId]) -> String {
 }
 
 /// The operation of the library that executes an instruction of a fused and scheduled module.
-pub fn operation(module: &Module, id: InstrId) -> Option<Native> {
+pub fn operation(module: &Module, id: InstrId) -> Option<LibraryCall> {
     match decide(module, id, false) {
-        Ok(Lowering::Native(native)) => Some(*native),
-        Ok(Lowering::Hero(hero)) => Some(hero.native),
+        Ok(Lowering::Library(library)) => Some(*library),
+        Ok(Lowering::Hero(hero)) => Some(hero.library),
         Ok(
             Lowering::Nothing
             | Lowering::Kernel(_)
@@ -46,7 +46,7 @@ pub fn operation(module: &Module, id: InstrId) -> Option<Native> {
 }
 
 /// The operations that a description names, in order. Errors: what is wrong with it.
-pub fn operations(text: &str) -> Result<Vec<Native>, String> {
+pub fn operations(text: &str) -> Result<Vec<LibraryCall>, String> {
     let mut rest = text;
     let mut line = || {
         let (line, after) = rest.split_once('\n')?;

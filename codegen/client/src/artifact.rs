@@ -14,9 +14,10 @@ use hlo::print::{PrintOptions, print_module};
 use hlo::{ArrayLiteral, ArrayShape, ConstantValue, Literal, Module, Opcode, Shape};
 use hlo_codegen::compilation::Compilation;
 use hlo_codegen::kernel::{Kernel, Phase};
-use hlo_codegen::program::{self, array_bytes};
+use hlo_codegen::program::{self};
 use hlo_codegen::run_time_sizes::{Check, RunTimeSizes, RunTimeSizesParts};
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
+use hlo_library::memory::array_bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::container::{Blobs, Format};

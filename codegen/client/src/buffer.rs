@@ -10,9 +10,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::LocalKey;
 
 use hlo::{ArrayLiteral, ArrayShape};
-use hlo_codegen::program::array_bytes;
 use hlo_codegen::runtime::arena::{ALIGNMENT, Block};
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
+use hlo_library::memory::array_bytes;
 
 use crate::counted::{Counted, Free, Reused};
 use crate::error::{Code, Error};

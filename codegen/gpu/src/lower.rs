@@ -5,8 +5,8 @@ use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode, opcode};
 use hlo_codegen::Unsupported;
 use hlo_codegen::buffers::control_computations;
 use hlo_codegen::plan::lower::{MAX_DEPTH, check_shapes};
-use hlo_codegen::program::array_bytes;
 use hlo_interp::custom_call::Call;
+use hlo_library::memory::array_bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::one_device;
@@ -142,7 +142,7 @@ fn is_top_k(module: &Module, id: InstrId) -> bool {
 /// The family of a call of LAPACK that has a kernel: whose results bounds say how far they may be off. All others have one right answer, to the bit.
 fn lapack(module: &Module, id: InstrId) -> Option<Family> {
     let call = Call { instruction: module.instr(id), module };
-    let (_, name) = hlo_codegen::lapack::routine(call.target())?;
+    let (_, name) = hlo_library::lapack::routine(call.target())?;
     let family = match name {
         "potrf" => Family::Cholesky,
         "trsm" => Family::TriangularSolve,

@@ -9,10 +9,10 @@ use super::nest::{Combiner, Fold, Nest, Variables, argument_of, count, variables
 use hlo_codegen::Unsupported;
 use hlo_codegen::fusion::combine::Combine;
 use hlo_codegen::fusion::folds;
-use hlo_codegen::program::array_bytes;
-use hlo_codegen::runtime::portable::{Evaluate, Memory};
 use hlo_codegen::tape::index::{Affine, Index};
 use hlo_codegen::tape::{Bound, Tape, array_leaves, leaf_root};
+use hlo_library::memory::array_bytes;
+use hlo_library::portable::{Evaluate, Memory};
 
 /// The most windows of an array that are replaced one after the other in its place.
 const MOST_WINDOWS: usize = 8;

@@ -29,8 +29,8 @@ use hlo_codegen::kernel::{Kernel, Phase, Progress, Request};
 use hlo_codegen::passes::Pipeline;
 use hlo_codegen::plan::lower::Lowered;
 use hlo_codegen::program::Code;
-use hlo_codegen::runtime::portable::Evaluate;
 use hlo_codegen::{CompileError, Unsupported};
+use hlo_library::portable::Evaluate;
 use loops::Loop;
 
 /// Scratch memory of a loop that is one kernel.

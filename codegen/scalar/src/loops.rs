@@ -8,8 +8,8 @@ use super::fused::{Known, bytes_of, updates, window};
 use super::nest::Nest;
 use hlo_codegen::Unsupported;
 use hlo_codegen::kernel::Progress;
-use hlo_codegen::runtime::portable::{Evaluate, Memory};
 use hlo_codegen::tape::{array_leaves, is_leaf_of, leaf_root};
+use hlo_library::portable::{Evaluate, Memory};
 
 /// A loop.
 #[derive(Debug)]

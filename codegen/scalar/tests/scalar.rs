@@ -10,9 +10,9 @@ use hlo::{
 use hlo_codegen::compile::{Compiled, DriverOptions, compile};
 use hlo_codegen::program::Code;
 use hlo_codegen::runtime::executable::{Executable, LoadOptions, RunOptions};
-use hlo_codegen::runtime::pool::Pool;
 use hlo_interp::scalar::Scalar as _;
 use hlo_interp::{Interpreter, Options, Value};
+use hlo_library::pool::Pool;
 use hlo_scalar::Scalar;
 
 fn module(text: &str) -> Module {

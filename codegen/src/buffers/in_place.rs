@@ -5,7 +5,7 @@
 //! said here, unit by unit, every load of an operand's element precedes the store of the result's element at the same place, and no element is
 //! computed twice (no overlapping tails). Results of the same dimensions are computed together: what all of them load at a place precedes what any of them
 //! stores there, so that each may lie where any operand lies that they read place by place; of rows, their reductions precede all stores to the row. Where
-//! [`Sharing::Must`] is said, the kernel writes the changed part of the result alone, which holds the operand already. Natives say themselves ([`Native::in_place`]; [`Native::of_scatter`] looks whether the operand is where its result is.)
+//! [`Sharing::Must`] is said, the kernel writes the changed part of the result alone, which holds the operand already. Library calls say themselves ([`LibraryCall::in_place`]; [`LibraryCall::of_scatter`] looks whether the operand is where its result is.)
 
 use hlo::attrs::{AttrKey, FusionKind};
 use hlo::{ComputationId, InstrId, Instruction, Module, Opcode, Shape};
@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use super::values::array_leaves;
 use crate::passes::facts::few_terms;
-use crate::runtime::native::Native;
+use hlo_library::LibraryCall;
 
 /// Whether a result lies where an operand lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,7 +50,7 @@ pub fn pairs(module: &Module, id: InstrId) -> Pairs {
         Opcode::DynamicUpdateSlice => [must(0, 0)].into_iter().collect(),
         Opcode::Sort => {
             let pair = |k: usize| Pair { slot: k as u32, leaf: 0, result: k as u32, sharing: Sharing::May };
-            Native::in_place(module, id).into_iter().map(pair).collect()
+            LibraryCall::in_place(module, id).into_iter().map(pair).collect()
         }
         _ if instr.opcode.is_elementwise() => {
             let same = |&slot: &u32| same_places(module.instr(instr.operands()[slot as usize]), instr);
@@ -127,7 +127,7 @@ fn fusion(module: &Module, instr: &Instruction) -> Pairs {
         if in_place && let Some((parameter, slot)) = updated_parameter(module, root) {
             updated.push(parameter);
             // The runtime's own scatter copies what it does not find in place, on all threads.
-            let copies = opcode == Opcode::Scatter && Native::of_scatter(module, root).is_some();
+            let copies = opcode == Opcode::Scatter && LibraryCall::of_scatter(module, root).is_some();
             let sharing = if copies { Sharing::May } else { Sharing::Must };
             pairs.push(Pair { sharing, ..must(slot, k as u32) });
         }

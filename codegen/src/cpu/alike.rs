@@ -122,7 +122,7 @@ mod tests {
     use crate::cpu::{Options, compile};
     use crate::runtime::executable::{Argument, Executable, LoadOptions, RunError, RunOptions};
     use crate::runtime::kernel_tests::parse;
-    use crate::runtime::pool::Pool;
+    use hlo_library::pool::Pool;
 
     fn program(text: &str) -> crate::program::Program {
         let module = parse(text);

@@ -13,7 +13,7 @@ use crate::cost_model::CostModel;
 use crate::passes::PassCx;
 use crate::passes::edit::{Edit, each_outside_folds, ints};
 use crate::passes::facts::{MOST_COLUMNS, NEAR_REGISTERS, few_products, is_few_products};
-use crate::sizes;
+use hlo_library::sizes;
 
 /// The dimensions of the left and of the right operand that are batches, and that are gone.
 pub(super) const SIDES: [[AttrKey; 2]; 2] = [

@@ -1,62 +1,20 @@
 //! What is known about values without running: constants, NaNs, zeros.
 
-use std::sync::Arc;
-
 use hlo::attrs::WindowDim;
 use hlo::opcode::NumericRow;
-use hlo::{
-    ArrayShape, AttrKey, Bits, ConstantValue, ElementType, InstrId, Literal, Module, Opcode, TypeClass,
-    with_buffer,
-};
+use hlo::{ArrayShape, AttrKey, ConstantValue, ElementType, InstrId, Module, Opcode, TypeClass, with_buffer};
+
+pub use hlo::facts::{dimension, literal, splat};
 
 use crate::cost_model::CostModel;
 
 /// How far facts are followed through operands.
 const DEPTH: u32 = 8;
 
-/// The literal of a constant whose text gave it. (The values of an elided one hang on its name, so nobody may take them elsewhere.)
-pub fn literal(module: &Module, id: InstrId) -> Option<&Arc<Literal>> {
-    let instr = module.instr(id);
-    match (instr.opcode, instr.attrs.constant_value()) {
-        (Opcode::Constant, Some(ConstantValue::Given(literal))) => Some(literal),
-        (_, _) => None,
-    }
-}
-
 /// Whether it is a constant whose values follow from its name.
 pub fn is_elided(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     instr.opcode == Opcode::Constant && matches!(instr.attrs.constant_value(), Some(ConstantValue::Elided))
-}
-
-/// The bits of every element of an array that holds one value: a constant, or one that was broadcast or reshaped. `None` for arrays
-/// without elements.
-pub fn splat(module: &Module, id: InstrId) -> Option<(ElementType, u128)> {
-    let mut id = id;
-    for _ in 0..DEPTH {
-        let instr = module.instr(id);
-        if instr.shape.as_array().is_none_or(|a| a.checked_elements() == Some(0)) {
-            return None;
-        }
-        match instr.opcode {
-            Opcode::Broadcast | Opcode::Reshape => id = *instr.operands().first()?,
-            Opcode::Constant => {
-                let array = literal(module, id)?.as_array()?;
-                let ty = array.buffer.element_type();
-                let bits = with_buffer!(&*array.buffer, v => {
-                    let first = v.first()?.bits();
-                    v.iter().all(|x| x.bits() == first).then_some(first)?
-                });
-                return Some((ty, bits));
-            }
-            _ => return None,
-        }
-        // A change of type on the way is a conversion.
-        if module.instr(id).shape.element_type() != instr.shape.element_type() {
-            return None;
-        }
-    }
-    None
 }
 
 /// The value of an array of one integer or predicate.
@@ -322,11 +280,6 @@ pub(crate) fn is_assembled(module: &Module, id: InstrId) -> bool {
     narrow && row > MOST_ASSEMBLED && !computed && !is_read_in_loops(module, id)
 }
 
-/// The dimension that a concatenation is along, or the first of those that another instruction names.
-pub(crate) fn dimension(instr: &hlo::Instruction) -> Option<usize> {
-    usize::try_from(*instr.attrs.ints(AttrKey::Dimensions)?.first()?).ok()
-}
-
 /// The shape of an array without dynamic dimensions.
 fn fixed(module: &Module, id: InstrId) -> Option<&ArrayShape> {
     module.instr(id).shape.as_array().filter(|a| !a.is_dynamic())
@@ -409,8 +362,6 @@ fn is_plain(op: Opcode, ty: ElementType) -> bool {
 const FEW_POSITIONS: i64 = CostModel::CPU.max_positions;
 const FEWEST_POSITIONS: i64 = CostModel::CPU.max_any_positions;
 
-/// Neighbours of an element of a window's axis that are too few for rows, if they are fewer.
-pub(crate) const FEW_NEIGHBOURS: i64 = CostModel::CPU.few_neighbours;
 /// Fewer elements leave lanes of a register empty.
 const LANES: i64 = CostModel::CPU.min_lanes;
 
@@ -436,7 +387,7 @@ pub(crate) fn few_positions(module: &Module, id: InstrId) -> Option<i64> {
     let neighbours = result.dims[busy + 1..].iter().try_fold(1i64, |n, &d| n.checked_mul(d))?;
     let narrow = ty.is_float() && ty.bits() < 32;
     let pays = if window.iter().any(|w| w.size > 1 && w.stride > 1) {
-        positions <= 2 * strides || neighbours < FEW_NEIGHBOURS || !ty.is_float()
+        positions <= 2 * strides || neighbours < hlo_library::window::FEW_NEIGHBOURS || !ty.is_float()
     } else {
         // Few neighbours are one line with their axis; extremes of narrow floats are those of integers, in long lines.
         let short = neighbours == 1 && line <= LANES;

@@ -8,7 +8,7 @@ use hlo::{InstrId, Module, Opcode};
 use super::PassCx;
 use super::edit::{Edit, each_outside_folds};
 use super::facts::{float_bits, is_ieee, splat};
-use crate::lapack::{self, LIBRARY};
+use hlo_library::lapack::{self, LIBRARY};
 
 /// `x / y` as `x * (1 / y)` where `y` is one value, or few that are repeated: up to 1.5 units in the last place instead of a half, and an
 /// infinity or zero where `1 / y` leaves the range.

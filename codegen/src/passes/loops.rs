@@ -230,7 +230,13 @@ pub fn wrapped(x: i128, ty: ElementType) -> Option<i128> {
 mod tests {
     use super::*;
 
-    fn iterations(ty: ElementType, first: i128, step: i128, direction: Direction, bound: i128) -> Option<u64> {
+    fn iterations(
+        ty: ElementType,
+        first: i128,
+        step: i128,
+        direction: Direction,
+        bound: i128,
+    ) -> Option<u64> {
         let next = Next::Step(step);
         Counter { element: None, ty, first, next, direction, bound }.iterations()
     }

@@ -16,7 +16,7 @@ use super::edit::{Edit, each_outside_folds};
 use super::facts;
 use super::reduce::result;
 use super::stacks::known_part;
-use crate::runtime::native::sort::is_order;
+use hlo_library::sort::is_order;
 
 pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     each_outside_folds(module, cx.fuel, |e| match e.at().opcode {

@@ -61,7 +61,7 @@ fn is_decomposition(module: &Module, id: InstrId) -> bool {
         && instr
             .attrs
             .str(AttrKey::CustomCallTarget)
-            .is_some_and(|target| crate::lapack::routine(target).is_some())
+            .is_some_and(|target| hlo_library::lapack::routine(target).is_some())
 }
 
 /// Whether it is one of the results of such a call.

@@ -16,7 +16,7 @@ use super::edit::{Edit, ints};
 use super::facts::integer;
 use super::loop_state::{Loop, each_loop};
 use super::loops::{Counter, Next, element, is_invariant, parts, trip_count, wrapped};
-use crate::sizes;
+use hlo_library::sizes;
 
 /// The most bytes of all products together that are computed before a loop: more leave the cache before they are read.
 const WHOLE: i64 = 1 << 20;
@@ -33,7 +33,8 @@ pub(super) fn batch(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     each_loop(module, |module, l| {
         let Some(iterations) = trip_count(module, l.id).and_then(|n| i64::try_from(n).ok()) else { return 0 };
         let dots = module.instructions(l.body).filter(|&id| module.instr(id).opcode == Opcode::Dot);
-        let mut products: Vec<Product> = dots.filter_map(|dot| Product::of(module, l, dot, iterations)).collect();
+        let mut products: Vec<Product> =
+            dots.filter_map(|dot| Product::of(module, l, dot, iterations)).collect();
         let total = |products: &[Product]| {
             products.iter().map(|p| p.bytes.saturating_mul(p.places)).fold(0, i64::saturating_add)
         };
@@ -180,7 +181,8 @@ impl Blocks {
         let [condition, _] = parts(module, l.id)?;
         let many = products.iter().map(|p| p.of_many(module, self.length)).collect::<Option<Vec<_>>>()?;
         let iteration = Shape::scalar(ElementType::S64);
-        let more: Vec<Shape> = many.iter().map(|(shape, _)| shape.clone()).chain([iteration.clone()]).collect();
+        let more: Vec<Shape> =
+            many.iter().map(|(shape, _)| shape.clone()).chain([iteration.clone()]).collect();
         self.of_iteration(module, l, products, &more)?;
         let of_turns = Shape::tuple(old.iter().chain(&more).cloned());
         let of_blocks = Shape::tuple(old.into_iter().chain([iteration]));
@@ -200,7 +202,13 @@ impl Blocks {
     }
 
     /// What was the body takes `more` beside what it had: the products of its block, of each of which it uses one, and its iteration in the block.
-    fn of_iteration(&self, module: &mut Module, l: &Loop<'_>, products: &[Product], more: &[Shape]) -> Option<()> {
+    fn of_iteration(
+        &self,
+        module: &mut Module,
+        l: &Loop<'_>,
+        products: &[Product],
+        more: &[Shape],
+    ) -> Option<()> {
         let inside = l.extend(module, more)?;
         let (&now, inside) = inside.split_last()?;
         for ((p, places), &many) in products.iter().zip(&self.places).zip(inside) {

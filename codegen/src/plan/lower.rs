@@ -1,7 +1,7 @@
 //! From a fused, scheduled, buffer-assigned module to a launch plan.
 //!
 //! First each instruction is [`decide`]d on by itself: how it is executed, or why it cannot be. That says which kernels are to be made and how much scratch
-//! memory they and native operations need; then buffers are assigned; then [`Lowered::plan`] writes the steps.
+//! memory they and library operations need; then buffers are assigned; then [`Lowered::plan`] writes the steps.
 
 use hlo::attrs::{AttrKey, FusionKind};
 use hlo::opcode::Family;
@@ -12,9 +12,9 @@ use crate::Unsupported;
 use crate::buffers::{Assigned, Slice, When, control_computations};
 use crate::kernel::{Kernel, Request};
 use crate::plan::{Action, Executed, Plan, Step, rotate};
-use crate::program::array_bytes;
 use crate::runtime::arena::ALIGNMENT;
-use crate::runtime::native::Native;
+use hlo_library::LibraryCall;
+use hlo_library::memory::array_bytes;
 
 /// How deep loops and branches may nest.
 pub const MAX_DEPTH: usize = 200;
@@ -27,7 +27,7 @@ pub enum Lowering {
     /// By a kernel of its own.
     Kernel(Request),
     /// By an operation that is compiled with this crate.
-    Native(Box<Native>),
+    Library(Box<LibraryCall>),
     /// A fusion around an operation that is compiled with this crate: that, and a kernel for the rows that it has finished.
     Hero(Box<Hero>),
     /// By copying bytes.
@@ -49,8 +49,8 @@ impl Lowering {
             Lowering::Nothing => "nothing to do",
             Lowering::Kernel(Request::Loop(_)) => "a loop in one kernel",
             Lowering::Kernel(_) => "kernel",
-            Lowering::Native(_) => "native",
-            Lowering::Hero(_) => "native with a kernel for its rows",
+            Lowering::Library(_) => "library call",
+            Lowering::Hero(_) => "library call with a kernel for its rows",
             Lowering::Copy => "copy",
             Lowering::While | Lowering::Conditional | Lowering::Call => "control",
             Lowering::Interpret => "interpreter",
@@ -59,12 +59,13 @@ impl Lowering {
 
     /// The kernels that it takes.
     fn requests(&self) -> Vec<Request> {
-        let regions =
-            |native: &Native| -> Vec<Request> { native.regions().into_iter().map(Request::Map).collect() };
+        let regions = |library: &LibraryCall| -> Vec<Request> {
+            library.regions().into_iter().map(Request::Map).collect()
+        };
         match self {
             Lowering::Kernel(request) => vec![*request],
-            Lowering::Native(native) => regions(native),
-            Lowering::Hero(hero) => [regions(&hero.native), vec![hero.epilogue]].concat(),
+            Lowering::Library(library) => regions(library),
+            Lowering::Hero(hero) => [regions(&hero.library), vec![hero.epilogue]].concat(),
             Lowering::Nothing
             | Lowering::Copy
             | Lowering::While
@@ -79,7 +80,7 @@ impl Lowering {
 #[derive(Debug)]
 pub struct Hero {
     /// What computes it.
-    pub native: Native,
+    pub library: LibraryCall,
     /// Which of the fusion's operands are its operands.
     pub operands: Vec<usize>,
     /// The kernel for its rows.
@@ -133,8 +134,8 @@ fn unfused(module: &Module) -> String {
 
 fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
     let refuse = |reason: &str| Err(Unsupported::new(module, id, reason));
-    let native = |otherwise: &str| match Native::of(module, id) {
-        Some(native) => Ok(Lowering::Native(Box::new(native?))),
+    let library = |otherwise: &str| match LibraryCall::of(module, id) {
+        Some(library) => Ok(Lowering::Library(Box::new(library?))),
         None => refuse(otherwise),
     };
     match module.instr(id).opcode {
@@ -159,23 +160,23 @@ fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         Opcode::Conditional => Ok(Lowering::Conditional),
         Opcode::Call => Ok(Lowering::Call),
         // The interpreter's routines are this program's own code too. Maps of expressions are in fusions.
-        Opcode::Map | Opcode::Scan => match Native::of(module, id) {
-            Some(Ok(native)) => Ok(Lowering::Native(Box::new(native))),
+        Opcode::Map | Opcode::Scan => match LibraryCall::of(module, id) {
+            Some(Ok(library)) => Ok(Lowering::Library(Box::new(library))),
             Some(Err(_)) | None => interpret(module, id),
         },
-        Opcode::RngBitGenerator => native("no operation of the runtime computes it"),
+        Opcode::RngBitGenerator => library("no operation of the runtime computes it"),
         opcode => match opcode.family() {
             // The fusion passes put these in fusions, but for those of sizes known only at run time, which were refused.
-            Family::Elementwise | Family::Bits | Family::Movement => native(&unfused(module)),
-            Family::Region if opcode == Opcode::Reduce => native(&unfused(module)),
+            Family::Elementwise | Family::Bits | Family::Movement => library(&unfused(module)),
+            Family::Region if opcode == Opcode::Reduce => library(&unfused(module)),
             // Library operations.
             Family::Contraction | Family::Region | Family::Order | Family::Transform => {
-                native("no operation of the runtime computes it")
+                library("no operation of the runtime computes it")
             }
             // Batch normalizations but those of f64 and of no elements were expanded.
             Family::Normalization | Family::LinearAlgebra | Family::CustomCall => {
-                match Native::of(module, id) {
-                    Some(Ok(native)) => Ok(Lowering::Native(Box::new(native))),
+                match LibraryCall::of(module, id) {
+                    Some(Ok(library)) => Ok(Lowering::Library(Box::new(library))),
                     Some(Err(_)) | None => interpret(module, id),
                 }
             }
@@ -264,8 +265,8 @@ fn fusion(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
     let attrs = &module.instr(id).attrs;
     match attrs.fusion_kind() {
         Some(FusionKind::Output) => hero(module, id).map(|h| Lowering::Hero(Box::new(h))),
-        Some(FusionKind::Input) if let Some(native) = scatter(module, id) => {
-            Ok(Lowering::Native(Box::new(native)))
+        Some(FusionKind::Input) if let Some(library) = scatter(module, id) => {
+            Ok(Lowering::Library(Box::new(library)))
         }
         Some(FusionKind::Loop | FusionKind::Input | FusionKind::Custom) | None => {
             Ok(Lowering::Kernel(Request::Fusion(id)))
@@ -274,9 +275,9 @@ fn fusion(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
 }
 
 /// What executes a fusion of a scatter alone, if that is no kernel's work.
-fn scatter(module: &Module, fusion: InstrId) -> Option<Native> {
+fn scatter(module: &Module, fusion: InstrId) -> Option<LibraryCall> {
     let computation = module.instr(fusion).attrs.computation(AttrKey::Calls)?;
-    Native::of_scatter(module, module.root(computation))
+    LibraryCall::of_scatter(module, module.root(computation))
 }
 
 fn hero(module: &Module, fusion: InstrId) -> Result<Hero, Unsupported> {
@@ -288,15 +289,15 @@ fn hero(module: &Module, fusion: InstrId) -> Result<Hero, Unsupported> {
     let (Some(hero), None) = (heroes.next(), heroes.next()) else {
         return Err(refuse("an output fusion of several contractions, or of none"));
     };
-    let (native, operands) =
-        Native::of_hero(module, hero).ok_or_else(|| refuse("no operation computes its contraction"))??;
+    let (library, operands) = LibraryCall::of_hero(module, hero)
+        .ok_or_else(|| refuse("no operation computes its contraction"))??;
     let shape = module.instr(hero).shape.as_array().ok_or_else(|| refuse("its contraction is no array"))?;
     let bytes = array_bytes(shape).ok_or_else(|| refuse("an array larger than memory can be"))?;
     let in_place = module.instr(fusion).shape.as_array().is_some_and(|result| {
         let width = |t: hlo::ElementType| t.storage_bytes();
         result.dims == shape.dims && width(result.element_type) == width(shape.element_type)
     });
-    Ok(Hero { native, operands, epilogue: Request::Epilogue { fusion, hero }, bytes, in_place })
+    Ok(Hero { library, operands, epilogue: Request::Epilogue { fusion, hero }, bytes, in_place })
 }
 
 /// The decisions on all instructions that run.
@@ -347,9 +348,9 @@ impl Lowered {
     pub fn scratch(&self, id: InstrId, kernels: &[Kernel]) -> u64 {
         match self.decisions.get(&id) {
             Some(Lowering::Kernel(request)) => kernels[self.places[request]].scratch,
-            Some(Lowering::Native(native)) => native.scratch_bytes(),
+            Some(Lowering::Library(library)) => library.scratch_bytes(),
             Some(Lowering::Hero(hero)) => {
-                let own = hero.native.scratch_bytes().next_multiple_of(ALIGNMENT as u64);
+                let own = hero.library.scratch_bytes().next_multiple_of(ALIGNMENT as u64);
                 own.saturating_add(if hero.in_place { 0 } else { hero.bytes })
             }
             Some(
@@ -410,7 +411,7 @@ impl Writer<'_> {
     fn executed(&self, id: InstrId, action: &Action) -> Box<Executed> {
         let instr = self.module.instr(id);
         let whole = match action {
-            Action::Native { op, .. } => op.is_whole(),
+            Action::Library { op, .. } => op.is_whole(),
             Action::Interpret { .. } => !promises(instr.opcode),
             Action::Kernel { .. }
             | Action::Copy { .. }
@@ -472,11 +473,11 @@ impl Writer<'_> {
                 }
                 Action::Kernel { kernel, arguments }
             }
-            Some(Lowering::Native(op)) => {
+            Some(Lowering::Library(op)) => {
                 let arguments = self.assigned.arguments(self.module, id);
                 let scratch = self.assigned.scratch_of(id);
                 let regions = self.regions(&op);
-                Action::Native { op, arguments, scratch, regions, epilogue: None }
+                Action::Library { op, arguments, scratch, regions, epilogue: None }
             }
             Some(Lowering::Hero(hero)) => self.hero(id, *hero),
             Some(Lowering::Copy) => {
@@ -516,7 +517,7 @@ impl Writer<'_> {
         steps.push(Step { name, executes: Some(self.executed(id, &action)), action });
     }
 
-    fn regions(&self, op: &Native) -> Vec<usize> {
+    fn regions(&self, op: &LibraryCall) -> Vec<usize> {
         op.regions().into_iter().map(|c| self.lowered.places[&Request::Map(c)]).collect()
     }
 
@@ -525,7 +526,7 @@ impl Writer<'_> {
         let operands = self.module.instr(id).operands();
         // All operands are arrays: each is one leaf.
         let leaves: usize = operands.iter().map(|&o| self.assigned.slices_of(o).len()).sum();
-        let own = hero.native.scratch_bytes();
+        let own = hero.library.scratch_bytes();
         let scratch = self.assigned.scratch_of(id);
         let result = if hero.in_place {
             self.assigned.slice_of(id, 0)
@@ -534,14 +535,14 @@ impl Writer<'_> {
             scratch.map_or(NOWHERE, |s| Slice { offset: s.offset + after, bytes: hero.bytes, ..s })
         };
         let operand = |&n: &usize| arguments.get(n).copied().filter(|_| n < leaves).unwrap_or(NOWHERE);
-        let native = hero.operands.iter().map(operand).chain([result]).collect();
+        let library = hero.operands.iter().map(operand).chain([result]).collect();
         let kernel = self.lowered.places[&hero.epilogue];
         let epilogue = [result].into_iter().chain(arguments.iter().copied()).collect();
-        let regions = self.regions(&hero.native);
+        let regions = self.regions(&hero.library);
         let scratch = scratch.filter(|_| own > 0).map(|s| Slice { bytes: own, ..s });
-        Action::Native {
-            op: Box::new(hero.native),
-            arguments: native,
+        Action::Library {
+            op: Box::new(hero.library),
+            arguments: library,
             scratch,
             regions,
             epilogue: Some((kernel, epilogue)),

@@ -4,7 +4,7 @@ pub mod lower;
 mod rotate;
 
 use crate::buffers::{Copy, Slice};
-use crate::runtime::native::Native;
+use hlo_library::LibraryCall;
 
 /// Steps in order.
 #[derive(Clone, Debug, Default)]
@@ -74,13 +74,13 @@ pub enum Action {
     Kernel {
         /// Its place in [`crate::program::Program::kernels`].
         kernel: usize,
-        /// Its arguments, as [`crate::kernel::KernelFn`] orders them, scratch included.
+        /// Its arguments, as [`hlo_library::KernelFn`] orders them, scratch included.
         arguments: Vec<Slice>,
     },
     /// Calls an operation that was compiled with this program.
-    Native {
+    Library {
         /// The operation, with all of its static facts.
-        op: Box<Native>,
+        op: Box<LibraryCall>,
         /// Array leaves of its operands, then of its result.
         arguments: Vec<Slice>,
         /// Its scratch memory.

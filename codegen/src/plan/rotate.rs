@@ -247,7 +247,7 @@ fn steps(plan: &Plan) -> usize {
     let inner = |step: &Step| match &step.action {
         Action::While { rotations } => rotations.iter().map(|t| steps(&t.condition) + steps(&t.body)).sum(),
         Action::Conditional { branches, .. } => branches.iter().map(steps).sum(),
-        Action::Kernel { .. } | Action::Native { .. } | Action::Copy { .. } | Action::Interpret { .. } => 0,
+        Action::Kernel { .. } | Action::Library { .. } | Action::Copy { .. } | Action::Interpret { .. } => 0,
     };
     plan.steps.iter().map(|step| 1 + inner(step)).sum()
 }
@@ -260,7 +260,7 @@ fn each_slice(plan: &mut Plan, change: &mut dyn FnMut(&mut Slice)) {
             Action::Kernel { arguments, .. } | Action::Interpret { arguments, .. } => {
                 arguments.iter_mut().for_each(&mut *change);
             }
-            Action::Native { arguments, scratch, epilogue, .. } => {
+            Action::Library { arguments, scratch, epilogue, .. } => {
                 arguments.iter_mut().chain(scratch).for_each(&mut *change);
                 epilogue.iter_mut().flat_map(|(_, arguments)| arguments).for_each(&mut *change);
             }

@@ -24,11 +24,12 @@ use smallvec::SmallVec;
 
 use super::arena::{ALIGNMENT, Block, Memory, OutOfMemory, Store};
 use super::object::{Code, externals};
-use super::pool::Pool;
 use super::raw::bytes_of;
 use crate::buffers::{AllocationKind, Slice};
-use crate::program::{Program, array_bytes};
+use crate::program::Program;
 use crate::run_time_sizes::RunTimeSizes;
+use hlo_library::memory::array_bytes;
+use hlo_library::pool::Pool;
 use steps::{Functions, Op, Table};
 
 /// How a program is loaded.
@@ -167,7 +168,7 @@ impl From<OutOfMemory> for RunError {
 pub struct StepInfo {
     /// The instruction.
     pub name: String,
-    /// What is done: "kernel", "native", ...
+    /// What is done: "kernel", "library call", ...
     pub kind: &'static str,
     /// Bytes that one execution reads and writes.
     pub bytes: u64,

@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 use super::executable::RunError;
 use super::raw::{buffer_of, bytes_of};
 use crate::buffers::Slice;
-use crate::program::{array_bytes, arrays};
+use crate::program::arrays;
+use hlo_library::memory::array_bytes;
 
 /// An instruction and the shapes of its arrays.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::arena::{Memory, OutOfMemory};
-use super::pool::Pool;
+use hlo_library::pool::Pool;
 
 /// Measured limits of all threads of a pool together.
 #[derive(Clone, Copy, PartialEq, Debug)]

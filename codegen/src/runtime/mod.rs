@@ -4,7 +4,6 @@
 #![allow(unsafe_code, reason = "calls machine code and hands out raw memory: this module is the room for it")]
 
 pub mod arena;
-mod cores;
 pub mod executable;
 pub mod functions;
 pub mod heap;
@@ -13,8 +12,5 @@ mod interpret;
 #[path = "tests/kernels.rs"]
 pub(crate) mod kernel_tests;
 pub mod limits;
-pub mod native;
 pub mod object;
-pub mod pool;
-pub mod portable;
 pub mod raw;

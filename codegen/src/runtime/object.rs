@@ -17,7 +17,7 @@ use object::{
 use rustc_hash::FxHashMap;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 
-use crate::kernel::KernelFn;
+use hlo_library::KernelFn;
 
 /// Why object code cannot be loaded.
 #[derive(Clone, PartialEq, Eq, Debug)]

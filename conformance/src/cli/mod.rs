@@ -41,11 +41,11 @@ mod watch;
 use clap::{Args, Parser, Subcommand};
 use hlo::diag::render_all;
 use hlo::{Diagnostics, Module};
-#[cfg(feature = "llvm")]
-use hlo_codegen::isa::{self, Isa};
-#[cfg(feature = "llvm")]
-use hlo_codegen::sizes;
 use hlo_interp::Devices;
+#[cfg(feature = "llvm")]
+use hlo_library::isa::{self, Isa};
+#[cfg(feature = "llvm")]
+use hlo_library::sizes;
 use hlo_parser::Pick;
 
 use hlo_engines::engine;

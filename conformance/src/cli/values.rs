@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 #[cfg(feature = "llvm")]
-use hlo_codegen::isa::Isa;
+use hlo_library::isa::Isa;
 
 use hlo_triage::report::grouped;
 

@@ -12,7 +12,7 @@ use inkwell::basic_block::BasicBlock;
 use inkwell::values::FunctionValue;
 use rustc_hash::FxHashMap;
 
-use super::{ABI_VERSION, ALIGNMENT, Object, Options, Aliasing, Step};
+use super::{ABI_VERSION, ALIGNMENT, Aliasing, Object, Options, Step};
 use hlo_codegen::CompileError;
 use hlo_codegen::buffers::{Allocation, AllocationKind, Slice};
 use hlo_codegen::cpu::Unit;
@@ -46,7 +46,7 @@ pub(super) fn emit<'ctx>(
     unit: &Unit<'_, 'ctx>,
     data: Data<'_, 'ctx>,
     program: Program,
-    natives: &[InstrId],
+    library_calls: &[InstrId],
     description: &[u8],
     options: &Options,
     object: &mut Object,
@@ -80,11 +80,11 @@ pub(super) fn emit<'ctx>(
         pool: data.null(),
         counters: None,
         library: None,
-        numbers: natives.iter().zip(0..).map(|(&id, n)| (id, n)).collect(),
+        numbers: library_calls.iter().zip(0..).map(|(&id, n)| (id, n)).collect(),
         object,
     };
     driver.open(arguments, results, temporaries, run, &constants, options)?;
-    if !natives.is_empty() {
+    if !library_calls.is_empty() {
         driver.prepare(description, &options.entry)?;
     }
     driver.plan(&program.plan)?;
@@ -112,7 +112,7 @@ impl Rooms {
         for step in &plan.steps {
             match &step.action {
                 Action::Kernel { arguments, .. } => self.arguments = self.arguments.max(arguments.len()),
-                Action::Native { arguments, regions, epilogue, .. } => {
+                Action::Library { arguments, regions, epilogue, .. } => {
                     self.arguments = self.arguments.max(arguments.len());
                     self.regions = self.regions.max(regions.len());
                     self.epilogue = self.epilogue.max(epilogue.as_ref().map_or(0, |e| e.1.len()));
@@ -300,7 +300,7 @@ impl<'ctx> Driver<'_, 'ctx> {
             let number = self.object.steps.len() as u64;
             let kind = match &step.action {
                 Action::Kernel { .. } => "kernel",
-                Action::Native { .. } => "library",
+                Action::Library { .. } => "library",
                 Action::Copy { .. } => "copy",
                 Action::While { .. } => "while",
                 Action::Conditional { .. } => "conditional",
@@ -338,7 +338,7 @@ impl<'ctx> Driver<'_, 'ctx> {
         let e = self.e;
         match action {
             Action::Kernel { kernel, arguments } => self.launch(*kernel, arguments),
-            Action::Native { arguments, scratch, regions, epilogue, .. } => {
+            Action::Library { arguments, scratch, regions, epilogue, .. } => {
                 let number = instr.and_then(|id| self.numbers.get(&id)).copied();
                 let number =
                     number.ok_or_else(|| Error::Llvm(format!("`{name}` is no call of the library")))?;

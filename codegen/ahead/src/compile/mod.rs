@@ -17,10 +17,11 @@ use hlo_codegen::front;
 use hlo_codegen::kernel::{Kernel, Request};
 use hlo_codegen::passes::Pipeline;
 use hlo_codegen::plan::lower::{Lowered, Lowering};
-use hlo_codegen::program::{Program, array_bytes};
+use hlo_codegen::program::Program;
 use hlo_codegen::runtime::object::undefined;
 use hlo_codegen::{CompileError, Unsupported};
 use hlo_interp::cancel;
+use hlo_library::memory::array_bytes;
 
 pub use crate::ABI_VERSION;
 
@@ -148,12 +149,13 @@ pub fn object(module: &Module, options: &Options, describe: Describe<'_>) -> Res
     if let Some(id) = all().find(|id| matches!(lowered.decisions.get(id), Some(Lowering::Interpret))) {
         return Err(Unsupported::new(&module, id, "the interpreter executes it: an object has none").into());
     }
-    let native =
-        |id: &InstrId| matches!(lowered.decisions.get(id), Some(Lowering::Native(_) | Lowering::Hero(_)));
-    let natives: Vec<InstrId> = all().filter(native).collect();
-    let description = if natives.is_empty() { Vec::new() } else { describe(&module, &natives)? };
+    let library =
+        |id: &InstrId| matches!(lowered.decisions.get(id), Some(Lowering::Library(_) | Lowering::Hero(_)));
+    let library_calls: Vec<InstrId> = all().filter(library).collect();
+    let description = if library_calls.is_empty() { Vec::new() } else { describe(&module, &library_calls)? };
     let unit = |target: &Target| {
-        let mut made = llvm::workers::run(1, &|_| emit(&module, &natives, &description, target, options));
+        let mut made =
+            llvm::workers::run(1, &|_| emit(&module, &library_calls, &description, target, options));
         made.pop().unwrap_or_else(|| Err(llvm::Error::Llvm("no thread to compile on".to_owned())))
     };
     match unit(&target) {
@@ -194,7 +196,7 @@ fn symbol_of(name: &str) -> String {
 
 fn emit(
     module: &Module,
-    natives: &[InstrId],
+    library_calls: &[InstrId],
     description: &[u8],
     target: &Target,
     options: &Options,
@@ -214,7 +216,7 @@ fn emit(
         .with_kernels(made, hlo_codegen::program::Code::default())?
         .assemble(true, &mut |_, _| {})?;
     let mut object = table::object(&program, options)?;
-    driver::emit(&unit, data, program, natives, description, options, &mut object)?;
+    driver::emit(&unit, data, program, library_calls, description, options, &mut object)?;
     table::emit(data, options, &object, target);
     if let Some(lines) = &lines {
         lines.finish();

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use hlo::ElementType;
-use hlo_ahead::compile::{Array, Object, Aliasing};
+use hlo_ahead::compile::{Aliasing, Array, Object};
 
 use super::Class;
 use super::names::{Leaf, Names, Role, identifier};

@@ -13,7 +13,7 @@ use hlo_ahead::compile;
 use hlo_codegen::CompileError;
 
 pub use config::{Config, ConfigError, Form};
-pub use hlo_ahead::compile::{Array, Object, Aliasing, Source};
+pub use hlo_ahead::compile::{Aliasing, Array, Object, Source};
 pub use names::Names;
 
 use crate::error::{Code, Error};
@@ -162,8 +162,7 @@ fn described(module: &Module, operations: &[InstrId]) -> Result<Vec<u8>, Compile
         let Some(first) = hlo_ahead::description::operation(module, id) else {
             return Err(defect(format!("`{name}` is no operation of the library")));
         };
-        let facts =
-            |op: &hlo_codegen::runtime::native::Native| (op.scratch_bytes(), op.cost(), op.is_whole());
+        let facts = |op: &hlo_library::LibraryCall| (op.scratch_bytes(), op.cost(), op.is_whole());
         if facts(&first) != facts(again) || format!("{first:?}") != format!("{again:?}") {
             return Err(defect(format!("`{name}` is not made of it as it was")));
         }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use hlo::ElementType;
-use hlo_ahead::compile::{Array, Object, Aliasing};
+use hlo_ahead::compile::{Aliasing, Array, Object};
 
 use super::Class;
 use super::names::{Leaf, Names, Role, identifier};
@@ -107,7 +107,9 @@ fn result(out: &mut String, name: &str, n: usize, array: &Array) {
     let (ty, count) = (rust_type(array.element_type), count(array));
     let place = match array.aliasing {
         Aliasing::Argument(argument) => format!("self.arguments[{argument}]"),
-        Aliasing::Own | Aliasing::Read | Aliasing::Overwritten => format!("self.results[{n}].as_ref().unwrap()"),
+        Aliasing::Own | Aliasing::Read | Aliasing::Overwritten => {
+            format!("self.results[{n}].as_ref().unwrap()")
+        }
     };
     let _ =
         writeln!(out, "\n    pub fn {name}(&self) -> &[{ty}] {{\n        {place}.elements({count})\n    }}");

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::thread;
 
 use hlo::{Literal, Module};
-use hlo_codegen::isa;
 use hlo_codegen::runtime::executable::{Argument as Lent, Executable, Finished, LoadOptions, RunOptions};
-use hlo_codegen::runtime::pool::Pool;
-use hlo_codegen::sizes;
 use hlo_interp::Devices;
 use hlo_interp::cancel::Cancelled;
 use hlo_interp::custom_call::Registry;
 use hlo_interp::device::fleet::{Fleet, Member};
+use hlo_library::isa;
+use hlo_library::pool::Pool;
+use hlo_library::sizes;
 use smallvec::SmallVec;
 
 use super::interpreter::stored;

@@ -9,7 +9,7 @@ use hlo::elementwise::Binary;
 use hlo::{ElementType, InstrId, Module, Opcode};
 use hlo_codegen::cpu::llvm::{Emit, Error, FloatPredicate, IntPredicate, Prim, Result, Value};
 use hlo_codegen::cpu::scalar::{self, Val};
-use hlo_codegen::{Unsupported, lapack};
+use hlo_library::{Unsupported, lapack};
 
 use super::threads::{block, thread};
 use super::{Unit, launch};

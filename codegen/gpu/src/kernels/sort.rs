@@ -17,7 +17,7 @@ use hlo::{ElementType, InstrId, Module, TypeClass};
 use hlo_codegen::Unsupported;
 use hlo_codegen::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
 use hlo_codegen::cpu::scalar::{self, Val};
-use hlo_codegen::runtime::native::{FloatOrder, SortKey, sort_keys};
+use hlo_library::{FloatOrder, SortKey, sort_keys};
 
 pub(super) use self::radix::Digits;
 use super::applied::Applied;

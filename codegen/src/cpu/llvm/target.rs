@@ -13,7 +13,7 @@ use inkwell::targets::{
 };
 
 use super::{Error, Result, function::take_complaint};
-use crate::isa;
+use hlo_library::isa;
 
 /// How much to optimize.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

@@ -12,9 +12,9 @@ use super::reduce::{BLOCKS, END, Reduction};
 use super::region::{Carried, narrowed, registers, values, widened};
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
 use crate::cpu::scalar::Val;
-use crate::sizes;
 use crate::tape::Tape;
 use crate::tape::index::Affine;
+use hlo_library::sizes;
 
 /// Columns of a unit of whole rows.
 pub(super) const COLUMNS: i64 = 4096;

@@ -7,9 +7,9 @@ use super::code::Code;
 use super::lanes::is_plain;
 use super::nest::decode;
 use crate::cpu::llvm::{IntPredicate, Result, Value};
-use crate::sizes;
 use crate::tape::index::{Affine, Def};
 use crate::tape::{NodeId, Op, Tape};
+use hlo_library::sizes;
 
 /// Bytes of an array from which on its rows are far away: not in the nearest caches.
 pub(super) const DISTANT: i64 = 1 << 20;

@@ -19,9 +19,9 @@ use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, REGISTER, Result, Target, Value};
 use crate::passes::facts::MOST_ASSEMBLED;
-use crate::sizes;
 use crate::tape::index::{Affine, Index, gcd};
 use crate::tape::{Bound, NodeId, Op, Tape, array_leaves, leaf_root, leaf_shape};
+use hlo_library::sizes;
 
 /// A value and where it is stored.
 #[derive(Clone, Debug)]

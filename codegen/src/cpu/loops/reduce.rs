@@ -20,9 +20,9 @@ use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, Result, Target};
 use crate::cpu::scalar::Val;
 use crate::fusion::folds::{self, Space};
-use crate::sizes;
 use crate::tape::index::{Affine, AtomId, Def, Index};
 use crate::tape::{Bound, Op, Tape, array_leaves, leaf_root};
+use hlo_library::sizes;
 
 /// The variable of chunks, that of blocks of columns, and what that is after the last one of a unit.
 const CHUNK: u32 = 64;

@@ -21,9 +21,9 @@ use crate::Unsupported;
 use crate::cpu::llvm::{Prim, Result, Target, Value};
 use crate::cpu::scalar::{Val, register};
 use crate::fusion::folds;
-use crate::sizes;
 use crate::tape::index::{Affine, Index};
 use crate::tape::{ALWAYS, NodeId, Op, Tape, array_leaves, leaf_root};
+use hlo_library::sizes;
 
 /// Bytes of stack for what is kept of a row.
 const KEPT: i64 = 128 << 10;

@@ -8,17 +8,17 @@ use hlo_interp::cancel::{self, CancellationToken};
 use hlo_interp::observe::Call;
 use rustc_hash::FxHashSet;
 
-use super::super::native::{Call as NativeCall, Native};
 use super::super::object::Code;
-use super::super::pool::Pool;
 use super::{Executable, Finished, RunError, RunOptions, StepInfo, Watch};
 use crate::buffers::{Allocation, Slice};
 use crate::kernel::{Kernel, Phase, Progress};
-use crate::plan::{Action, Executed, Plan, Step, Rotation};
+use crate::plan::{Action, Executed, Plan, Rotation, Step};
 use crate::program;
 use crate::runtime::interpret;
-use crate::runtime::portable::Function;
-use crate::sizes;
+use hlo_library::pool::Pool;
+use hlo_library::portable::Function;
+use hlo_library::sizes;
+use hlo_library::{Call as Arguments, LibraryCall};
 
 /// Work of less than this runs on one thread: sharing it costs more than it gains.
 const ALONE_NANOSECONDS: u64 = 10_000;
@@ -97,8 +97,8 @@ enum Resolved {
         /// About so many iterations take a millisecond.
         iterations: u64,
     },
-    Native {
-        op: Box<Native>,
+    Library {
+        op: Box<LibraryCall>,
         arguments: (u32, u32),
         scratch: Option<u32>,
         regions: Box<[Function]>,
@@ -266,7 +266,7 @@ impl<'a> Loader<'a> {
                 };
                 ("kernel", bytes, flops, action)
             }
-            Action::Native { op, arguments, scratch, regions, epilogue } => {
+            Action::Library { op, arguments, scratch, regions, epilogue } => {
                 let (bytes, flops) = op.cost();
                 let regions: Result<_, RunError> =
                     regions.iter().map(|&k| Ok(self.only_function(k)?.0)).collect();
@@ -281,10 +281,10 @@ impl<'a> Loader<'a> {
                 let scratch = scratch.map(|s| self.pointer(s)).transpose()?;
                 let arguments = (self.pointers(&arguments)?, arguments.len() as u32);
                 (
-                    "native",
+                    "library call",
                     bytes,
                     flops,
-                    Resolved::Native { op, arguments, scratch, regions: regions?, epilogue },
+                    Resolved::Library { op, arguments, scratch, regions: regions?, epilogue },
                 )
             }
             Action::Copy { from, to } => {
@@ -516,7 +516,7 @@ impl<'a> Run<'a> {
                 // SAFETY: the loader put the kernel's arguments there, one after the other, the scratch memory at the end.
                 unsafe { self.iterate(function, *arguments, *progress, *iterations) }?;
             }
-            Resolved::Native { op, arguments: (first, count), scratch, regions, epilogue } => {
+            Resolved::Library { op, arguments: (first, count), scratch, regions, epilogue } => {
                 let pool = self.pool;
                 // SAFETY: the loader put the arguments there, one after the other.
                 let arguments = unsafe {
@@ -544,7 +544,7 @@ impl<'a> Run<'a> {
                     None => None,
                 };
                 // SAFETY: the arguments are those of the instruction that it was made of; buffer assignment keeps its results apart.
-                unsafe { op.run(NativeCall { arguments, scratch, regions, epilogue, pool }) };
+                unsafe { op.run(Arguments { arguments, scratch, regions, epilogue, pool }) };
             }
             Resolved::Copy { from, to, bytes } => {
                 // SAFETY: slices of this length, which do not overlap.

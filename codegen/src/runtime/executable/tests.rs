@@ -5,7 +5,7 @@ use hlo::{ElementType, Shape};
 use super::*;
 use crate::buffers::{Allocation, Assignment};
 use crate::kernel::{Kernel, Phase};
-use crate::plan::{Action, Plan, Step, Rotation};
+use crate::plan::{Action, Plan, Rotation, Step};
 use crate::program;
 use crate::runtime::object::tests::object;
 use crate::runtime::raw::buffer_of;

@@ -19,9 +19,10 @@ use hlo_interp::{Interpreter, Options, Value};
 
 use crate::cpu::Unit;
 use crate::cpu::llvm::{Level, Target, new_context};
-use crate::kernel::{Kernel, KernelFn, Progress, Request};
+use crate::kernel::{Kernel, Progress, Request};
 use crate::runtime::object::{Code, externals};
 use crate::runtime::raw::bytes_of;
+use hlo_library::KernelFn;
 
 /// Some bytes, the last of which is the last before a page that cannot be touched.
 pub(crate) struct Guarded {

@@ -7,8 +7,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use hlo::{ElementType, Module, Shape};
-use hlo_codegen::lapack;
 use hlo_interp::custom_call::{Call, Meaning};
+use hlo_library::lapack;
 
 use super::complex::SQRT_2;
 use super::decompositions::{self, Algorithm};

@@ -22,10 +22,10 @@ use hlo_codegen::program::Program;
 use hlo_codegen::runtime::executable::{
     Executable as Compiled, LoadOptions, RunError, RunOptions as CpuRun, Watch,
 };
-use hlo_codegen::runtime::pool::Pool;
 use hlo_interp::cancel::Cancelled;
 use hlo_interp::device::fleet::{Fleet, Member};
 use hlo_interp::{Devices, Interpreter, Observer, Options};
+use hlo_library::pool::Pool;
 use hlo_scalar::Scalar;
 
 use super::programs;

@@ -258,11 +258,11 @@ fn child(spec: &str, files: &Files, options: &RunOptions) -> io::Result<Launch> 
     command.args(["--seed", &options.seed.to_string()]);
     command.args(["--memory-limit", &options.limits.memory_bytes.to_string()]);
     #[cfg(feature = "llvm")]
-    if let Some(isa) = hlo_codegen::isa::limited() {
+    if let Some(isa) = hlo_library::isa::limited() {
         command.args(["--cpu-max-isa", isa.name()]);
     }
     #[cfg(feature = "llvm")]
-    if let Some(divisor) = hlo_codegen::sizes::divided() {
+    if let Some(divisor) = hlo_library::sizes::divided() {
         command.args(["--cpu-size-divisor", &divisor.to_string()]);
     }
     if let Some(fuel) = options.limits.fuel {

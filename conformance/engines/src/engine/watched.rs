@@ -62,7 +62,7 @@ fn see(plan: &Plan, seen: &mut [bool]) {
             }
             Action::Conditional { branches, .. } => branches.iter().for_each(|b| see(b, seen)),
             Action::Kernel { .. }
-            | Action::Native { .. }
+            | Action::Library { .. }
             | Action::Copy { .. }
             | Action::Interpret { .. } => {}
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use hlo_client::VerifiedModule;
-use hlo_client::ahead::{self, Ahead, Array, Class, Config, Form, Aliasing, Source};
+use hlo_client::ahead::{self, Ahead, Aliasing, Array, Class, Config, Form, Source};
 use hlo_proto::{Contents, WriteError};
 use serde::Serialize;
 

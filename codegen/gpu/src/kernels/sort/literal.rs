@@ -9,7 +9,7 @@
 use hlo::ElementType;
 use hlo_codegen::cpu::llvm::{Atomic, Emit, FloatPredicate, IntPredicate, Prim, Result, Scope, Value};
 use hlo_codegen::cpu::scalar::{self, Val};
-use hlo_codegen::runtime::native::{Part, SortKey};
+use hlo_library::{Part, SortKey};
 
 use super::{Area, Place, Sorter, THREADS, aligned};
 use crate::code::{load, store};

@@ -11,7 +11,7 @@ use hlo_codegen::cpu::llvm::{
     Atomic, Emit, FloatPredicate, IntPredicate, Prim, Result, Scope, Shuffle, Value,
 };
 use hlo_codegen::cpu::scalar::{self, Val};
-use hlo_codegen::runtime::native::{FloatOrder, Part, SortKey};
+use hlo_library::{FloatOrder, Part, SortKey};
 
 use super::{Area, Sorter, THREADS, aligned};
 use crate::kernel::Kernel;

@@ -3,13 +3,14 @@
 pub(crate) mod faults;
 
 use hlo::{ArrayLiteral, ArrayShape, Buffer, ElementType, Literal, Module, Shape};
-use hlo_codegen::program::{array_bytes, arrays};
+use hlo_codegen::program::arrays;
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
 use hlo_gpu::arch::Arch;
 use hlo_gpu::compile::{self, Options};
 use hlo_gpu::interpreted::{Interpreted, Modules};
 use hlo_gpu::program::Program;
 use hlo_gpu::run::{self, Limits};
+use hlo_library::memory::array_bytes;
 
 /// How far a float may be from the reference, relative to the greatest magnitude of the array it is in.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,50 @@
+//! What machines other than x86-64 have in the place of `pairs` and `slab`, which rest on its instructions: kinds of convolutions of which there are none.
+
+use hlo::ElementType;
+
+use super::{Arrays, Call, Conversion, Convolution, Lane, Outer, Part, Side, Types};
+use crate::pool::Pool;
+
+/// As of `slab`.
+#[derive(Clone, Debug)]
+pub(super) enum Slab {}
+
+impl Slab {
+    pub(super) fn new(_: &[Lane], _: &Outer, _: Types) -> Option<Slab> {
+        None
+    }
+
+    pub(super) fn scratch_bytes(&self) -> usize {
+        match *self {}
+    }
+
+    pub(super) fn reports(&self) -> bool {
+        match *self {}
+    }
+
+    pub(super) unsafe fn run(&self, _: Arrays, _: &Pool, _: Option<&(dyn Fn(isize, usize) + Sync)>) {
+        match *self {}
+    }
+}
+
+/// As of `pairs`.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Pairs {}
+
+impl Pairs {
+    pub(super) fn new(_: [&Side; 2], _: &[Lane], _: &Outer) -> Option<Pairs> {
+        None
+    }
+
+    pub(super) fn widened(self, _: ElementType) -> Option<Conversion> {
+        match self {}
+    }
+
+    pub(super) fn part(self, _: &[Lane], _: &Outer) -> Part {
+        match self {}
+    }
+
+    pub(super) unsafe fn run(self, _: &Convolution, _: Call<'_>) {
+        match self {}
+    }
+}

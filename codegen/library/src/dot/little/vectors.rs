@@ -1,0 +1,56 @@
+//! Products of little matrices and vectors of a few terms: one element after the other, the vector in registers.
+
+use std::ops::Range;
+
+use super::{Extents, Little, Operands};
+use crate::dot::step::Number;
+
+/// # Safety
+/// As [`Little::products`]; there are at most [`super::FEW`] terms, and one column.
+#[target_feature(enable = "avx512f,fma")]
+pub(super) unsafe fn vectors<W: Number>(
+    little: &Little,
+    matrices: Range<usize>,
+    operands: Operands<'_, W>,
+    to: *mut W,
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        match little.extents.k {
+            1 => vectors_of::<W, 1>(little, matrices, operands, to),
+            2 => vectors_of::<W, 2>(little, matrices, operands, to),
+            3 => vectors_of::<W, 3>(little, matrices, operands, to),
+            4 => vectors_of::<W, 4>(little, matrices, operands, to),
+            5 => vectors_of::<W, 5>(little, matrices, operands, to),
+            6 => vectors_of::<W, 6>(little, matrices, operands, to),
+            7 => vectors_of::<W, 7>(little, matrices, operands, to),
+            _ => vectors_of::<W, 8>(little, matrices, operands, to),
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f,fma")]
+#[inline]
+unsafe fn vectors_of<W: Number, const K: usize>(
+    little: &Little,
+    matrices: Range<usize>,
+    operands: Operands<'_, W>,
+    to: *mut W,
+) {
+    let Extents { m, .. } = little.extents;
+    for (number, matrix) in matrices.enumerate() {
+        let [a, b] = operands.of(matrix);
+        // SAFETY: the caller's.
+        let x: [W; K] = std::array::from_fn(|term| unsafe { *b.offset(term as isize * little.right[1]) });
+        for row in 0..m {
+            let a = a.wrapping_offset(row as isize * little.left[0]);
+            let mut sum = W::default();
+            for (term, &x) in x.iter().enumerate() {
+                // SAFETY: the caller's.
+                sum = sum.plus_product(unsafe { *a.offset(term as isize * little.left[1]) }, x);
+            }
+            // SAFETY: the caller's.
+            unsafe { *to.add(number * m + row) = sum };
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! One transform of many points, on all threads, planned in no time: what is tabulated are square roots of its length.
+//!
+//! A length `n = n1 n2` is a matrix: its columns are transformed, turned by roots of unity, and then its rows. Between the two it lies in blocks of
+//! [`BLOCK`] rows, so that both halves move whole cache lines. A length without two such factors is a convolution with a chirp, of a length that
+//! has them; the chirp's own transform is made anew each time, since planning it would cost what it saves.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hlo::num_complex::Complex;
+use num_traits::Float;
+use rustfft::{Fft as Transform, FftNum, FftPlanner};
+
+use super::super::memory::{Layout, Shared};
+use super::super::simd::vectorized;
+use super::super::workspace::with_workspace;
+use crate::pool::Pool;
+
+/// Points above which planning a transform as a whole costs more than it should; fewer in tests, whose transforms are small.
+pub(super) const MANY: usize = if cfg!(test) { 1 << 11 } else { 1 << 16 };
+
+/// The same where a transform is a convolution, which costs three.
+const MANY_CHIRPS: usize = MANY / 4 * 5;
+
+/// Columns that are transformed together, and rows of a block.
+pub(super) const BLOCK: usize = 8;
+
+/// Elements between lines beyond their lengths: lines of a power of two would share the sets of a cache.
+pub(super) const APART: usize = 8;
+
+/// The longer factor of a length, at most (or what is left of it by the square root).
+const FACTOR: usize = MANY / 8;
+
+/// Tasks of each half.
+const TASKS: usize = 32;
+
+/// Elements of a task where elements are changed one by one.
+const PIECE: usize = 1 << 14;
+
+/// `exp(-+ 2 pi i k / n)` for all `k < n`, from two tables.
+#[derive(Clone, Debug)]
+pub(super) struct Roots {
+    n: u64,
+    /// Powers `k < 1 << shift`, and powers `k << shift`.
+    low: Arc<[Complex<f64>]>,
+    high: Arc<[Complex<f64>]>,
+    shift: u32,
+}
+
+impl Roots {
+    pub(super) fn new(n: u64, inverse: bool) -> Self {
+        let shift = n.max(1).ilog2().div_ceil(2);
+        let root = |k: u64| {
+            let (sin, cos) = (std::f64::consts::TAU * k as f64 / n as f64).sin_cos();
+            Complex::new(cos, if inverse { sin } else { -sin })
+        };
+        let low = (0..1 << shift).map(root).collect();
+        let high = (0..=n >> shift).map(|k| root(k << shift)).collect();
+        Self { n, low, high, shift }
+    }
+
+    /// The power `k < n`.
+    pub(super) fn get(&self, k: u64) -> Complex<f64> {
+        let (low, high) =
+            (self.low[(k & ((1 << self.shift) - 1)) as usize], self.high[(k >> self.shift) as usize]);
+        times(low, high)
+    }
+
+    /// Multiplies `line[i]` with the power `step * i`.
+    #[inline(always)]
+    fn turn<T: Float>(&self, line: &mut [Complex<T>], step: u64) {
+        const RUN: usize = 32;
+        let (mut re, mut im) = ([0.0; RUN], [0.0; RUN]);
+        for (i, (re, im)) in (0_u64..).zip(re.iter_mut().zip(&mut im)) {
+            let root = self.get(step * i % self.n);
+            (*re, *im) = (root.re, root.im);
+        }
+        for (run, line) in (0_u64..).zip(line.chunks_mut(RUN)) {
+            let by = self.get(step * (run * RUN as u64) % self.n);
+            for (x, (re, im)) in line.iter_mut().zip(re.iter().zip(&im)) {
+                let by = Complex::new(by.re * re - by.im * im, by.re * im + by.im * re);
+                *x = turned(*x, narrow(by));
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn times(a: Complex<f64>, b: Complex<f64>) -> Complex<f64> {
+    Complex::new(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re)
+}
+
+#[inline(always)]
+pub(super) fn narrow<T: Float>(x: Complex<f64>) -> Complex<T> {
+    let part = |x: f64| T::from(x).unwrap_or_else(T::nan);
+    Complex::new(part(x.re), part(x.im))
+}
+
+#[inline(always)]
+fn turned<T: Float>(x: Complex<T>, by: Complex<T>) -> Complex<T> {
+    Complex::new(x.re * by.re - x.im * by.im, x.re * by.im + x.im * by.re)
+}
+
+/// A transform of one long line.
+#[derive(Clone)]
+pub(super) struct Large<T> {
+    n: usize,
+    split: Split<T>,
+    /// Roots of twice the length, where it is a convolution; the split is then the convolution's, and forward.
+    chirp: Option<Roots>,
+}
+
+impl<T> fmt::Debug for Large<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Large({} by {} x {})", self.n, self.split.n1, self.split.n2)
+    }
+}
+
+impl<T: FftNum + Float> Large<T> {
+    /// `None` if no transform is cut this way.
+    pub(super) fn new(planner: &mut FftPlanner<T>, n: usize, inverse: bool) -> Option<Self> {
+        if n <= MANY || n > 1 << 32 {
+            return None;
+        }
+        let root = n.isqrt();
+        let factor = (1..=root).rev().find(|&d| n.is_multiple_of(d)).unwrap_or(1);
+        if n / factor <= FACTOR.max(2 * root) {
+            return Some(Self { n, split: Split::new(planner, factor, n / factor, inverse), chirp: None });
+        }
+        if n <= MANY_CHIRPS {
+            return None;
+        }
+        // The cheapest length: a power of two, or 9/16 to 15/16 of one.
+        let least = 2 * n - 1;
+        let power = least.next_power_of_two();
+        let length = [9, 10, 12, 15, 16].iter().map(|&k| power / 16 * k).find(|&m| m >= least)?;
+        let two = 1 << (length.ilog2() / 2);
+        let split = Split::new(planner, two, length / two, false);
+        Some(Self { n, split, chirp: Some(Roots::new(2 * n as u64, inverse)) })
+    }
+
+    /// Points.
+    pub(super) fn len(&self) -> usize {
+        self.n
+    }
+
+    /// Bytes of scratch memory.
+    pub(super) fn scratch_bytes(&self) -> u64 {
+        let mut layout = Layout::default();
+        layout.add(self.split.bytes, 1);
+        if self.chirp.is_some() {
+            layout.add(2 * self.split.points() as u64, size_of::<Complex<T>>() as u64);
+        }
+        layout.bytes()
+    }
+
+    /// Transforms `from` into `to`, which may be one place, and scales the result.
+    ///
+    /// # Safety
+    /// Both hold as many elements as the transform has, the scratch memory as many bytes as it says, and nobody else uses `to` and the scratch memory.
+    pub(super) unsafe fn process(
+        &self,
+        pool: &Pool,
+        from: Shared<Complex<T>>,
+        to: Shared<Complex<T>>,
+        scratch: Shared<u8>,
+        scale: T,
+    ) {
+        // SAFETY: the places of the layout; pieces and tasks are disjoint.
+        unsafe {
+            let Some(chirp) = &self.chirp else {
+                self.split.process(pool, from, to, scratch, scale);
+                return;
+            };
+            let (n, m) = (self.n, self.split.points());
+            let mut layout = Layout::default();
+            layout.add(self.split.bytes, 1);
+            let at = layout.add(2 * m as u64, size_of::<Complex<T>>() as u64) as usize;
+            let a = Shared::<Complex<T>>::new(scratch.offset(at).pointer());
+            let b = a.offset(m);
+            let root = |k: usize| {
+                let k = k as u64;
+                chirp.get(k * k % (2 * n as u64))
+            };
+            let zero = Complex::new(T::zero(), T::zero());
+            pieces(pool, m, |first, count| {
+                let (x, a) =
+                    (from.slice(first.min(n), count.min(n.saturating_sub(first))), a.slice_mut(first, count));
+                for (k, a) in (first..).zip(&mut *a) {
+                    *a = if k < n { turned(x[k - first], narrow(root(k))) } else { zero };
+                }
+                for (k, b) in (first..).zip(b.slice_mut(first, count)) {
+                    let k = k.min(m - k);
+                    *b = if k < n { narrow(root(k).conj()) } else { zero };
+                }
+            });
+            let one = T::one();
+            self.split.process(pool, a, a, scratch, one);
+            self.split.process(pool, b, b, scratch, one);
+            // Back by a forward transform of conjugates.
+            pieces(pool, m, |first, count| {
+                for (a, b) in a.slice_mut(first, count).iter_mut().zip(b.slice(first, count)) {
+                    *a = turned(*a, *b).conj();
+                }
+            });
+            self.split.process(pool, a, a, scratch, scale / T::from(m).unwrap_or(one));
+            pieces(pool, n, |first, count| {
+                for ((k, to), a) in (first..).zip(to.slice_mut(first, count)).zip(a.slice(first, count)) {
+                    *to = turned(a.conj(), narrow(root(k)));
+                }
+            });
+        }
+    }
+}
+
+/// Calls `each` for pieces of `n` elements: the first and how many.
+pub(super) fn pieces(pool: &Pool, n: usize, each: impl Fn(usize, usize) + Sync) {
+    pool.run(n.div_ceil(PIECE), &|piece| {
+        let first = piece * PIECE;
+        each(first, PIECE.min(n - first));
+    });
+}
+
+/// What is done to a group of lines: with room for the lines, memory of a transform, and the number of the group.
+type Group<'a, T> = &'a (dyn Fn(&mut [Complex<T>], &mut [Complex<T>], usize) + Sync);
+
+/// A transform of a length as a matrix of `n1` rows and `n2` columns.
+#[derive(Clone)]
+struct Split<T> {
+    n1: usize,
+    n2: usize,
+    columns: Arc<dyn Transform<T>>,
+    rows: Arc<dyn Transform<T>>,
+    roots: Roots,
+    /// Bytes of scratch memory, and of the workspace of a task.
+    bytes: u64,
+    task: u64,
+}
+
+impl<T: FftNum + Float> Split<T> {
+    fn new(planner: &mut FftPlanner<T>, n1: usize, n2: usize, inverse: bool) -> Self {
+        let mut plan = |n| if inverse { planner.plan_fft_inverse(n) } else { planner.plan_fft_forward(n) };
+        let (columns, rows) = (plan(n1), plan(n2));
+        let element = size_of::<Complex<T>>() as u64;
+        let mut task = Layout::default();
+        task.add((BLOCK * (n1.max(n2) + APART)) as u64, element);
+        task.add(columns.get_inplace_scratch_len().max(rows.get_inplace_scratch_len()) as u64, element);
+        let mut layout = Layout::default();
+        layout.add((n1.next_multiple_of(BLOCK) * n2) as u64, element);
+        let roots = Roots::new((n1 * n2) as u64, inverse);
+        Self { n1, n2, columns, rows, roots, bytes: layout.bytes(), task: task.bytes() }
+    }
+
+    fn points(&self) -> usize {
+        self.n1 * self.n2
+    }
+
+    /// Calls `each` for all of `n` groups with lines and memory of a transform.
+    fn tasks(&self, pool: &Pool, n: usize, each: Group<'_, T>) {
+        let tasks = TASKS.min(n);
+        let lines = BLOCK * (self.n1.max(self.n2) + APART);
+        let inner_at = (lines * size_of::<Complex<T>>()).next_multiple_of(64);
+        pool.run(tasks, &|task| {
+            with_workspace(self.task as usize, |workspace| {
+                // SAFETY: a workspace has room for these, and is one thread's own; all bits are numbers.
+                let (lines, inner) = unsafe {
+                    let inner = (self.task as usize - inner_at) / size_of::<Complex<T>>();
+                    (
+                        Shared::<Complex<T>>::new(workspace).slice_mut(0, lines),
+                        Shared::<Complex<T>>::new(workspace.add(inner_at)).slice_mut(0, inner),
+                    )
+                };
+                (n * task / tasks..n * (task + 1) / tasks).for_each(|i| each(lines, inner, i));
+            });
+        });
+    }
+
+    /// As [`Large::process`].
+    unsafe fn process(
+        &self,
+        pool: &Pool,
+        from: Shared<Complex<T>>,
+        to: Shared<Complex<T>>,
+        scratch: Shared<u8>,
+        scale: T,
+    ) {
+        let (n1, n2) = (self.n1, self.n2);
+        let blocks = n1.div_ceil(BLOCK);
+        let middle = Shared::<Complex<T>>::new(scratch.pointer());
+        // SAFETY: groups of columns, and of the rows of the middle, are disjoint; `from` is read wholly before `to` is written.
+        unsafe {
+            self.tasks(pool, n2.div_ceil(BLOCK), &|lines, inner, group| {
+                let first = group * BLOCK;
+                let count = BLOCK.min(n2 - first);
+                let apart = n1 + APART;
+                transpose(from.pointer().add(first), n2, lines.as_mut_ptr(), apart, n1, count);
+                for c in 0..count {
+                    let line = &mut lines[c * apart..][..n1];
+                    self.columns.process_with_scratch(line, inner);
+                    vectorized(
+                        #[inline(always)]
+                        || self.roots.turn(line, (first + c) as u64),
+                    );
+                }
+                for block in 0..blocks {
+                    let rows = BLOCK.min(n1 - block * BLOCK);
+                    let to = middle.slice_mut((block * n2 + first) * BLOCK, count * BLOCK);
+                    for (c, to) in to.as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
+                        let line = &lines[c * apart + block * BLOCK..];
+                        match line.first_chunk::<BLOCK>() {
+                            Some(all) if rows == BLOCK => *to = *all,
+                            Some(_) | None => to[..rows].copy_from_slice(&line[..rows]),
+                        }
+                    }
+                }
+            });
+            self.tasks(pool, blocks, &|lines, inner, block| {
+                let count = BLOCK.min(n1 - block * BLOCK);
+                let apart = n2 + APART;
+                let from = middle.offset(block * n2 * BLOCK);
+                transpose(from.pointer(), BLOCK, lines.as_mut_ptr(), apart, n2, count);
+                for c in 0..count {
+                    let line = &mut lines[c * apart..][..n2];
+                    self.rows.process_with_scratch(line, inner);
+                    super::scaled(line, scale);
+                }
+                let to = to.offset(block * BLOCK).pointer();
+                for row in (0..n2).step_by(BLOCK) {
+                    let rows = BLOCK.min(n2 - row);
+                    transpose(lines.as_ptr().add(row), apart, to.add(row * n1), n1, count, rows);
+                }
+            });
+        }
+    }
+}
+
+/// Moves `count <= BLOCK` columns of an array of rows `apart` elements from one another to rows that are `to_apart` elements from one another.
+///
+/// # Safety
+/// Both are there, do not overlap, and nobody else uses the second.
+pub(super) unsafe fn transpose<T: Copy>(
+    from: *const Complex<T>,
+    apart: usize,
+    to: *mut Complex<T>,
+    to_apart: usize,
+    rows: usize,
+    count: usize,
+) {
+    let whole = if count == BLOCK { rows / BLOCK * BLOCK } else { 0 };
+    // SAFETY: the caller's.
+    unsafe {
+        for first in (0..whole).step_by(BLOCK) {
+            let mut block = [[*from; BLOCK]; BLOCK];
+            for (k, row) in block.iter_mut().enumerate() {
+                *row = *from.add((first + k) * apart).cast::<[Complex<T>; BLOCK]>();
+            }
+            let columns: [[Complex<T>; BLOCK]; BLOCK] =
+                std::array::from_fn(|c| std::array::from_fn(|k| block[k][c]));
+            for (c, column) in columns.into_iter().enumerate() {
+                *to.add(c * to_apart + first).cast::<[Complex<T>; BLOCK]>() = column;
+            }
+        }
+        for k in whole..rows {
+            for c in 0..count {
+                *to.add(c * to_apart + k) = *from.add(k * apart + c);
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Merge sort by any comparator: runs of 1, 2, 4, ... elements from the left, and the right run's head goes first exactly if the comparator says that
+//! it comes before the left one's. That defines the result even where a comparator is no order.
+
+use crate::memory::{Shared, with_width};
+use crate::portable::Function;
+
+/// Sorts places by a comparator on places. `spare` is as long.
+pub(super) fn by(places: &mut [u32], spare: &mut [u32], less: impl Fn(u32, u32) -> bool) {
+    let n = places.len();
+    let mut width = 1;
+    while width < n {
+        for start in (0..n).step_by(2 * width) {
+            let (middle, end) = ((start + width).min(n), (start + 2 * width).min(n));
+            let (mut left, mut right, mut out) = (start, middle, start);
+            while left < middle && right < end {
+                let right_first = less(places[right], places[left]);
+                let from = if right_first { &mut right } else { &mut left };
+                spare[out] = places[*from];
+                *from += 1;
+                out += 1;
+            }
+            let rest = if left < middle { left..middle } else { right..end };
+            spare[out..end].copy_from_slice(&places[rest]);
+        }
+        places.copy_from_slice(spare);
+        width *= 2;
+    }
+}
+
+/// Comparisons that are made at a time.
+pub(super) const LANES: usize = 256;
+
+/// A merge under way. Positions are those in the places of all lines.
+#[derive(Clone, Copy, Default)]
+struct Merge {
+    left: usize,
+    left_end: usize,
+    right: usize,
+    right_end: usize,
+    out: usize,
+}
+
+/// An operand of which the comparator looks at an element.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Column {
+    /// The array.
+    pub(super) array: Shared<u8>,
+    /// Bytes of an element.
+    pub(super) bytes: usize,
+    /// Whether the comparator uses its parameter for the first and for the second row.
+    pub(super) used: [bool; 2],
+}
+
+/// A comparator as a kernel.
+pub(super) struct Comparator<'a> {
+    /// The kernel: a predicate from two elements of each column.
+    pub(super) kernel: &'a Function,
+    /// The operands.
+    pub(super) columns: &'a [Column],
+    /// Memory for arguments: for each column two pointers, then one.
+    pub(super) arguments: &'a mut [*mut u8],
+    /// Memory for the lanes of each argument, 16 bytes a lane and argument.
+    pub(super) lanes: *mut u8,
+}
+
+impl Comparator<'_> {
+    /// Sorts the places of several lines of `len` elements, one after the other; `element` gives the index of a place's element in the arrays, from the
+    /// number of the line and the place in it.
+    ///
+    /// # Safety
+    /// The kernel takes what the columns and a byte of result say; `element` gives indices in the columns' arrays; the lanes are of the size said.
+    pub(super) unsafe fn sort(
+        &mut self,
+        places: &mut [u32],
+        spare: &mut [u32],
+        len: usize,
+        element: &dyn Fn(usize, u32) -> usize,
+    ) {
+        for (i, argument) in self.arguments.iter_mut().enumerate() {
+            // SAFETY: the lanes are as many as the arguments.
+            *argument = unsafe { self.lanes.add(i * LANES * 16) };
+        }
+        let lines = places.len() / len.max(1);
+        let mut width = 1;
+        while width < len {
+            let merges_a_line = len.div_ceil(2 * width);
+            let merge = |number: usize| {
+                let (start, end) = (number / merges_a_line * len, (number / merges_a_line + 1) * len);
+                let left = start + number % merges_a_line * 2 * width;
+                let middle = (left + width).min(end);
+                Merge {
+                    left,
+                    left_end: middle,
+                    right: middle,
+                    right_end: (left + 2 * width).min(end),
+                    out: left,
+                }
+            };
+            let (mut next, mut active) = (0, 0);
+            let mut under_way = [Merge::default(); LANES];
+            loop {
+                // Merges with nothing more to compare take what is left, and make room for others.
+                let mut kept = 0;
+                for i in 0..active {
+                    let m = under_way[i];
+                    if m.left < m.left_end && m.right < m.right_end {
+                        under_way[kept] = m;
+                        kept += 1;
+                    } else {
+                        let rest =
+                            if m.left < m.left_end { m.left..m.left_end } else { m.right..m.right_end };
+                        spare[m.out..m.out + rest.len()].copy_from_slice(&places[rest]);
+                    }
+                }
+                active = kept;
+                while active < LANES && next < lines * merges_a_line {
+                    under_way[active] = merge(next);
+                    next += 1;
+                    let m = under_way[active];
+                    if m.right < m.right_end {
+                        active += 1;
+                    } else {
+                        spare[m.left..m.left_end].copy_from_slice(&places[m.left..m.left_end]);
+                    }
+                }
+                if active == 0 {
+                    break;
+                }
+                // SAFETY: as the caller says.
+                unsafe { self.step(&mut under_way[..active], places, spare, len, element) };
+            }
+            places.copy_from_slice(spare);
+            width *= 2;
+        }
+    }
+
+    /// One comparison of each merge, and the move that follows.
+    ///
+    /// # Safety
+    /// As [`Comparator::sort`].
+    unsafe fn step(
+        &mut self,
+        merges: &mut [Merge],
+        places: &[u32],
+        spare: &mut [u32],
+        len: usize,
+        element: &dyn Fn(usize, u32) -> usize,
+    ) {
+        let mut at = [[0usize; LANES]; 2];
+        for (lane, m) in merges.iter().enumerate() {
+            at[0][lane] = element(m.right / len, places[m.right]);
+            at[1][lane] = element(m.left / len, places[m.left]);
+        }
+        for (k, column) in self.columns.iter().enumerate() {
+            for (row, at) in at.iter().enumerate() {
+                if !column.used[row] {
+                    continue;
+                }
+                with_width!(column.bytes, T => {
+                    let lanes = self.arguments[2 * k + row].cast::<T>();
+                    let array = column.array.pointer().cast::<T>();
+                    for (lane, &at) in at[..merges.len()].iter().enumerate() {
+                        // SAFETY: a lane has 16 bytes, and the index is in the array.
+                        unsafe { *lanes.add(lane) = *array.add(at) };
+                    }
+                });
+            }
+        }
+        // SAFETY: the kernel takes these arguments, of at least so many elements each.
+        unsafe { self.kernel.call(self.arguments.as_ptr(), 0, merges.len() as u64) };
+        let said = self.arguments[2 * self.columns.len()];
+        for (lane, m) in merges.iter_mut().enumerate() {
+            // SAFETY: the kernel wrote a byte a lane.
+            let right_first = unsafe { *said.add(lane) } != 0;
+            let from = if right_first { &mut m.right } else { &mut m.left };
+            spare[m.out] = places[*from];
+            *from += 1;
+            m.out += 1;
+        }
+    }
+}
