@@ -18,6 +18,7 @@ use super::{
     lines::{self, Lines},
     transpose::{self, Terms},
 };
+#[cfg(target_arch = "x86_64")]
 use crate::isa::Features;
 
 /// The widest panel.

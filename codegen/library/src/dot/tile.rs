@@ -6,6 +6,7 @@
 use hlo::num_complex::Complex;
 
 use super::step::{self, Step};
+#[cfg(target_arch = "x86_64")]
 use crate::isa::Features;
 use crate::memory::{prefetch, prefetch_far};
 

@@ -21,6 +21,7 @@ use super::TASKS;
 pub(super) const WIDE: usize = 64;
 
 /// Windows of lines that are better than arrays side by side, and of those that are better than one window after the other.
+#[cfg(target_arch = "x86_64")]
 const LONG: usize = 16;
 const SHORT: usize = 4;
 
