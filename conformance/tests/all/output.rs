@@ -215,7 +215,7 @@ fn bench_json() {
         assert_eq!(lines.len(), 1);
         let profile = &lines[0]["profile"];
         assert!(profile["gb_per_s"].as_f64().is_some_and(|x| x > 0.0), "{profile}");
-        assert!(profile["compile"].as_array().unwrap().iter().any(|s| s["name"] == "llvm"), "{profile}");
+        assert!(profile["compile"].as_array().unwrap().iter().any(|s| s["name"] == "emission"), "{profile}");
         let step = &profile["steps"][0];
         assert!(step["us"].is_number() && step["count"] == 1 && step["kind"].is_string(), "{profile}");
         let o = hlo(&["bench", &file, "--profile", "--min-time", "0"]);

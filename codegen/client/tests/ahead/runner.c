@@ -23,7 +23,7 @@ int main(int count, char **words) {
       if (fread(arguments[i], 1, d->arguments[i].bytes, in) != d->arguments[i].bytes) return 7;
     }
     for (uint64_t i = 0; i < d->result_count; ++i)
-      results[i] = d->results[i].place == UINT64_MAX ? aligned(d->results[i].bytes) : arguments[d->results[i].place];
+      results[i] = d->results[i].alias == UINT64_MAX ? aligned(d->results[i].bytes) : arguments[d->results[i].alias];
     int32_t status = programs[p].run(arguments, results, aligned(d->temporary_bytes), NULL);
     if (status) {
       printf("%s: status %d\n", d->entry_point, (int)status);
