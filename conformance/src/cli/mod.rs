@@ -73,7 +73,6 @@ Examples:
   hlo run module.hlo                            run it on made inputs and print the results
   hlo run module.hlo --inputs in.npz --expected out.npz
   hlo verify dump/*.txt                         a line for each file, errors with their place
-  hlo test ../shared/corpus/jax                 all recorded cases below a folder
 
 Exit codes: 0 fine, 1 results differ or a case failed, 2 wrong usage, 3 cannot be parsed,
 4 does not verify, 5 unsupported, 6 trapped or out of fuel or memory, 70 a bug of this program";

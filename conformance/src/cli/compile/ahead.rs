@@ -37,13 +37,13 @@ pub(super) struct AheadOptions {
     #[arg(long, value_name = "FILE", help_heading = "Objects")]
     pub(super) out_header: Option<PathBuf>,
     /// Write its module for Rust
-    #[arg(long, value_name = "FILE", help_heading = "Objects")]
+    #[arg(long, value_name = "FILE", help_heading = "Objects", hide_short_help = true)]
     pub(super) out_rust: Option<PathBuf>,
     /// Write an object with what is known of it (JSON), by the symbols ENTRY_metadata and ENTRY_metadata_size
-    #[arg(long, value_name = "FILE", help_heading = "Objects")]
+    #[arg(long, value_name = "FILE", help_heading = "Objects", hide_short_help = true)]
     pub(super) out_metadata_object: Option<PathBuf>,
     /// Write the program as HloSnapshot
-    #[arg(long, value_name = "FILE", help_heading = "Objects")]
+    #[arg(long, value_name = "FILE", help_heading = "Objects", hide_short_help = true)]
     pub(super) out_session_module: Option<PathBuf>,
     /// Names of arguments and results: tf2xla.Config as text, or TOML (by the name .toml)
     #[arg(long, value_name = "FILE", help_heading = "Objects")]
@@ -55,16 +55,21 @@ pub(super) struct AheadOptions {
     #[arg(long, value_name = "CLASS", help_heading = "Objects")]
     pub(super) cpp_class: Option<String>,
     /// What the object is for, such as `aarch64-linux-gnu`; this machine if not given
-    #[arg(long, value_name = "TRIPLE", default_value = "", help_heading = "Objects")]
+    #[arg(long, value_name = "TRIPLE", default_value = "", help_heading = "Objects", hide_short_help = true)]
     pub(super) target_triple: String,
     /// Count the cycles of each step
-    #[arg(long, visible_alias = "gen-hlo-profile-printer-data", help_heading = "Objects")]
+    #[arg(
+        long,
+        visible_alias = "gen-hlo-profile-printer-data",
+        help_heading = "Objects",
+        hide_short_help = true
+    )]
     pub(super) profile: bool,
     /// Put debugging information into the object that points into the program's text
-    #[arg(long, help_heading = "Objects")]
+    #[arg(long, help_heading = "Objects", hide_short_help = true)]
     pub(super) debug_info: bool,
     /// Put checks into the object
-    #[arg(long, value_name = "WHICH", value_enum, help_heading = "Objects")]
+    #[arg(long, value_name = "WHICH", value_enum, help_heading = "Objects", hide_short_help = true)]
     pub(super) sanitize: Option<Sanitizer>,
     /// tfcompile's: classes always have names by index
     #[arg(long, hide = true)]
