@@ -4,18 +4,15 @@ use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, Buffer, ComputationId, ElementType, InstrId, Module, Opcode};
 use hlo_interp::columns::Register;
 
-use super::code::{Arrays, Builder, Code, LANES, Number, Place, spread};
+use super::code::{Arrays, Builder, Code, LANES, Number, Place};
 use super::nest::{Combiner, Fold, Nest, Variables, argument_of, count, variables};
 use hlo_codegen::Unsupported;
 use hlo_codegen::fusion::combine::Combine;
-use hlo_codegen::fusion::folds;
+use hlo_codegen::fusion::{folds, window_updates};
 use hlo_codegen::tape::index::{Affine, Index};
 use hlo_codegen::tape::{Bound, Tape, array_leaves, leaf_root};
 use hlo_library::memory::array_bytes;
 use hlo_library::portable::{Evaluate, Memory};
-
-/// The most windows of an array that are replaced one after the other in its place.
-const MOST_WINDOWS: usize = 8;
 
 /// A kernel of a fusion.
 #[derive(Debug)]
@@ -104,25 +101,6 @@ impl<'m> Known<'m> {
     }
 }
 
-/// The chain of `dynamic-update-slice`s, first one first, that makes a value of what `is_base` says; `None`: it is something else.
-pub(crate) fn updates(
-    module: &Module,
-    at: InstrId,
-    is_base: &dyn Fn(InstrId) -> bool,
-) -> Option<Vec<InstrId>> {
-    let (mut chain, mut at) = (Vec::new(), at);
-    while !is_base(at) {
-        let instr = module.instr(at);
-        if instr.opcode != Opcode::DynamicUpdateSlice || chain.len() == MOST_WINDOWS {
-            return None;
-        }
-        chain.push(at);
-        at = instr.operands()[0];
-    }
-    chain.reverse();
-    (!chain.is_empty()).then_some(chain)
-}
-
 /// The window that a `dynamic-update-slice` replaces: its elements, and where they go.
 pub(crate) fn window(known: &Known<'_>, update: InstrId) -> Result<Option<Nest>, Unsupported> {
     let module = known.module;
@@ -173,7 +151,7 @@ impl Fused {
         for (leaf, shape) in (0..).zip(array_leaves(&module.instr(root).shape)) {
             let (instr, at_leaf) = leaf_root(module, root, leaf);
             let is_parameter = |id: InstrId| module.instr(id).opcode == Opcode::Parameter;
-            let windows = match updates(module, instr, &is_parameter) {
+            let windows = match window_updates(module, instr, &is_parameter) {
                 Some(chain) => {
                     let base = module.instr(chain[0]).operands()[0];
                     let operand = known.bound[..operands].iter().position(|b| b.0 == base && b.1 == 0);
@@ -245,22 +223,12 @@ impl Evaluate for Fused {
             });
             if let Some((_, windows)) = windows {
                 for window in windows {
-                    let count = usize::try_from(window.count()).unwrap_or(0);
-                    let mut at = Vec::with_capacity(count);
-                    let mut values = Buffer::zeros(output.ty, count);
-                    window.run(0..window.count(), arrays, &mut |_, places, computed| {
-                        super::code::copy(computed, 0, &mut values, at.len(), places.len());
-                        at.extend_from_slice(places);
-                    });
+                    let (at, values) = window.elements(output.ty, arrays);
                     late.push((argument, at, values));
                 }
             } else if over {
-                let count = usize::try_from(output.whole.count()).unwrap_or(0);
-                let mut values = Buffer::zeros(output.ty, count);
-                output.whole.run(0..output.whole.count(), arrays, &mut |_, at, computed| {
-                    spread(&mut values, at, None, computed);
-                });
-                late.push((argument, (0..count as i64).collect(), values));
+                let values = output.whole.array(output.ty, arrays);
+                late.push((argument, (0..values.len() as i64).collect(), values));
             } else {
                 output.whole.run(0..output.whole.count(), arrays, &mut |_, at, computed| {
                     memory.write(argument, at, None, computed);
@@ -304,12 +272,8 @@ impl Scatter {
 
     /// The results.
     fn run(&self, arrays: Arrays<'_>) -> Vec<Buffer> {
-        let copy = |(nest, ty): &(Nest, ElementType)| {
-            let mut values = Buffer::zeros(*ty, usize::try_from(nest.count()).unwrap_or(0));
-            nest.run(0..nest.count(), arrays, &mut |_, at, computed| spread(&mut values, at, None, computed));
-            values
-        };
-        let mut results: Vec<Buffer> = self.operands.iter().map(copy).collect();
+        let mut results: Vec<Buffer> =
+            self.operands.iter().map(|(nest, ty)| nest.array(*ty, arrays)).collect();
         if let Some(updates) = &self.updates {
             updates.run(arrays, &mut results);
         }

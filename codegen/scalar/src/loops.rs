@@ -3,10 +3,11 @@
 use hlo::attrs::AttrKey;
 use hlo::{Buffer, BufferOf, ElementType, InstrId, Module, Opcode};
 
-use super::code::{Arrays, Place, copy, spread};
-use super::fused::{Known, bytes_of, updates, window};
+use super::code::{Arrays, Place, spread};
+use super::fused::{Known, bytes_of, window};
 use super::nest::Nest;
 use hlo_codegen::Unsupported;
+use hlo_codegen::fusion::window_updates;
 use hlo_codegen::kernel::Progress;
 use hlo_codegen::tape::{array_leaves, is_leaf_of, leaf_root};
 use hlo_library::portable::{Evaluate, Memory};
@@ -64,7 +65,7 @@ impl Loop {
             next.push(if is_leaf_of(module, root, leaf, in_body, leaf) {
                 Next::Same
             } else if module.instr(at).opcode == Opcode::DynamicUpdateSlice
-                && let Some(chain) = updates(module, at, &is_state)
+                && let Some(chain) = window_updates(module, at, &is_state)
             {
                 let mut windows = Vec::new();
                 for update in chain {
@@ -95,27 +96,15 @@ impl Loop {
         let arrays = Arrays { memory, temporaries: state };
         let mut made: Vec<(usize, Option<Vec<i64>>, Buffer)> = Vec::new();
         for (leaf, next) in self.next.iter().enumerate() {
-            let (ty, length) = self.leaves[leaf];
+            let (ty, _) = self.leaves[leaf];
             match next {
                 Next::Same => {}
-                Next::Whole(nest) => {
-                    let mut values = Buffer::zeros(ty, length);
-                    nest.run(0..nest.count(), arrays, &mut |_, at, computed| {
-                        spread(&mut values, at, None, computed);
-                    });
-                    made.push((leaf, None, values));
-                }
+                Next::Whole(nest) => made.push((leaf, None, nest.array(ty, arrays))),
                 Next::Windows(windows) => {
-                    for nest in windows {
-                        let count = usize::try_from(nest.count()).unwrap_or(0);
-                        let mut at = Vec::with_capacity(count);
-                        let mut values = Buffer::zeros(ty, count);
-                        nest.run(0..nest.count(), arrays, &mut |_, places, computed| {
-                            copy(computed, 0, &mut values, at.len(), places.len());
-                            at.extend_from_slice(places);
-                        });
-                        made.push((leaf, Some(at), values));
-                    }
+                    made.extend(windows.iter().map(|nest| {
+                        let (at, values) = nest.elements(ty, arrays);
+                        (leaf, Some(at), values)
+                    }));
                 }
             }
         }

@@ -4,7 +4,7 @@ use hlo::{Attrs, Buffer, ElementType, InstrId, Module, Opcode};
 use hlo_interp::cancel;
 use hlo_interp::columns::Register;
 
-use super::code::{Arrays, Builder, Code, Columns, LANES, Number, Place, copy, fill};
+use super::code::{Arrays, Builder, Code, Columns, LANES, Number, Place, copy, fill, spread};
 use hlo_codegen::Unsupported;
 use hlo_codegen::fusion::combine::Combine;
 use hlo_codegen::fusion::folds::Space;
@@ -126,6 +126,24 @@ impl Nest {
             first += n as i64;
         }
         self.code.give_back(columns);
+    }
+
+    /// All values of the only output, as an array of this type.
+    pub(crate) fn array(&self, ty: ElementType, arrays: Arrays<'_>) -> Buffer {
+        let mut values = Buffer::zeros(ty, usize::try_from(self.count()).unwrap_or(0));
+        self.run(0..self.count(), arrays, &mut |_, at, computed| spread(&mut values, at, None, computed));
+        values
+    }
+
+    /// The values of the only output in the order of points, and the numbers of their elements.
+    pub(crate) fn elements(&self, ty: ElementType, arrays: Arrays<'_>) -> (Vec<i64>, Buffer) {
+        let count = usize::try_from(self.count()).unwrap_or(0);
+        let (mut at, mut values) = (Vec::with_capacity(count), Buffer::zeros(ty, count));
+        self.run(0..self.count(), arrays, &mut |_, numbers, computed| {
+            copy(computed, 0, &mut values, at.len(), numbers.len());
+            at.extend_from_slice(numbers);
+        });
+        (at, values)
     }
 }
 

@@ -27,7 +27,7 @@ mod wrapper;
 use crate::passes::Pipeline;
 
 pub use kinds::applies_loops;
-pub use small::{MOST_WINDOWS, small_loop};
+pub use small::{small_loop, window_updates};
 
 /// Whether an instruction folds dimensions of what it reads ([`folds`]).
 pub fn is_fold(module: &hlo::Module, id: hlo::InstrId) -> bool {

@@ -17,7 +17,7 @@ const LITTLE: f64 = CostModel::CPU.little_ops;
 const MAX_INSTRUCTIONS: usize = CostModel::CPU.max_loop_instructions;
 
 /// The most windows of an array that are replaced one after the other, for them to be all of it that is computed.
-pub const MOST_WINDOWS: usize = CostModel::CPU.max_windows;
+const MOST_WINDOWS: usize = CostModel::CPU.max_windows;
 
 /// Whether a `while` is to be compiled as a whole ([`crate::kernel::Request::Loop`]): its state is a tuple of arrays, of which only small ones (or small
 /// windows of them) change, and all that its computations do can be an expression of elements. They stay as they are, without fusions.
@@ -51,6 +51,25 @@ pub fn small_loop(module: &Module, id: InstrId) -> bool {
     }
     let (all, once) = again(module, body);
     all <= once * MOST_AGAIN + LITTLE
+}
+
+/// The chain of `dynamic-update-slice`s, first one first, that makes a value of what `is_base` says; `None`: it is something else.
+pub fn window_updates(
+    module: &Module,
+    at: InstrId,
+    is_base: &dyn Fn(InstrId) -> bool,
+) -> Option<Vec<InstrId>> {
+    let (mut chain, mut at) = (Vec::new(), at);
+    while !is_base(at) {
+        let instr = module.instr(at);
+        if instr.opcode != Opcode::DynamicUpdateSlice || chain.len() == MOST_WINDOWS {
+            return None;
+        }
+        chain.push(at);
+        at = instr.operands()[0];
+    }
+    chain.reverse();
+    (!chain.is_empty()).then_some(chain)
 }
 
 /// Elements of leaf `i` of the state that an iteration computes, of which `next` is what it becomes: all, none if it stays, or those of windows that are less than

@@ -19,7 +19,7 @@ use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
 use crate::cpu::scalar::Val;
-use crate::fusion::MOST_WINDOWS;
+use crate::fusion::window_updates;
 use crate::kernel::Progress;
 use crate::tape::index::{Affine, Index, components};
 use crate::tape::{ALWAYS, Bound, NodeId, Op, Tape, array_leaves, is_leaf_of, leaf_root};
@@ -261,20 +261,11 @@ fn is_busy(
 
 /// The chain of `dynamic-update-slice`s, first one first, that makes an array of the state anew, if they replace less than half of it.
 fn updates(module: &Module, at: InstrId, state: InstrId, leaf: u32) -> Option<Vec<InstrId>> {
-    let (mut chain, mut at) = (Vec::new(), at);
-    while !is_leaf_of(module, at, 0, state, leaf) {
-        let instr = module.instr(at);
-        if instr.opcode != Opcode::DynamicUpdateSlice || chain.len() == MOST_WINDOWS {
-            return None;
-        }
-        chain.push(at);
-        at = instr.operands()[0];
-    }
+    let chain = window_updates(module, at, &|id| is_leaf_of(module, id, 0, state, leaf))?;
     let elements = |id: InstrId| module.instr(id).shape.expect_array().elements();
     let replaced =
         chain.iter().fold(0i64, |n, &u| n.saturating_add(elements(module.instr(u).operands()[1]) as i64));
-    chain.reverse();
-    (!chain.is_empty() && replaced.saturating_mul(2) <= elements(chain[0]) as i64).then_some(chain)
+    (replaced.saturating_mul(2) <= elements(chain[0]) as i64).then_some(chain)
 }
 
 /// The update of a `dynamic-update-slice` of an array of the state that nothing else looks at.
