@@ -81,7 +81,7 @@ pub unsafe extern "C" fn hlo_ahead_prepare(model: *const Model) -> i32 {
     };
     let (null, there) = (std::ptr::null_mut(), Ordering::Acquire);
     if model.state.compare_exchange(null, operations, Ordering::AcqRel, there).is_err() {
-        // SAFETY: made above, and nobody has seen it: another thread was first.
+        // SAFETY: the box made above; another thread published its own first, so nothing refers to this one.
         drop(unsafe { Box::from_raw(operations) });
     }
     0
@@ -90,7 +90,8 @@ pub unsafe extern "C" fn hlo_ahead_prepare(model: *const Model) -> i32 {
 /// Executes operation `number` of a model that is prepared. Gives a status.
 ///
 /// # Safety
-/// Arguments, scratch memory, regions and epilogue are those of the operation, as `hlo_codegen::plan::Action::Library` has them; the pool is null or one.
+/// `arguments`, `scratch`, `regions` and the epilogue are those of `hlo_codegen::plan::Action::Library` for this
+/// operation; `pool` is null or points to a pool that is alive.
 #[cfg_attr(feature = "symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn hlo_ahead_call(
     model: *const Model,
@@ -142,7 +143,8 @@ pub unsafe extern "C" fn hlo_ahead_call(
     let pool = unsafe { threads::of(pool) };
     let regions: Vec<Function> = regions.iter().map(|&region| Function::Machine(region)).collect();
     let call = Call { arguments, scratch, regions: &regions, epilogue, pool: &pool };
-    // SAFETY: the arguments are those of the instruction that it was made of; buffer assignment keeps its results apart.
+    // SAFETY: by the caller's word the arguments are those of the operation's instruction; buffer assignment gave its
+    // results memory that no operand shares, except where the operation works in place.
     let ran = catch_unwind(AssertUnwindSafe(|| unsafe { operation.run(call) }));
     if ran.is_ok() { 0 } else { DEFECT }
 }

@@ -4,8 +4,11 @@
 //! i32 ENTRY_run(void *const *arguments, void *const *results, void *temporaries, const options *)
 //! ```
 //!
-//! checks its pointers, then calls the kernels in the plan's order, on a row of pointers that is filled before each call. **Invariants:** what the plan's steps read and write is what
-//! [`hlo_codegen::runtime::executable`] has them read and write; it allocates nothing, and runs on the caller's thread but for chunks of kernels that the thread pool of the options is given.
+//! checks its pointers, then executes the steps of the plan in order. Before each call it fills an array of argument
+//! pointers.
+//!
+//! **Invariants:** each step reads and writes what [`hlo_codegen::runtime::executable`] has it read and write; the driver
+//! allocates nothing; it runs on the caller's thread, and only chunks of kernels run on the thread pool of the options.
 
 use hlo::InstrId;
 use inkwell::basic_block::BasicBlock;
@@ -13,6 +16,7 @@ use inkwell::values::FunctionValue;
 use rustc_hash::FxHashMap;
 
 use super::{ABI_VERSION, ALIGNMENT, Aliasing, Object, Options, Step};
+use crate::calls::{MISALIGNED, MISSING};
 use hlo_codegen::CompileError;
 use hlo_codegen::buffers::{Allocation, AllocationKind, Slice};
 use hlo_codegen::cpu::Unit;
@@ -22,11 +26,6 @@ use hlo_codegen::plan::{Action, Plan, Rotation};
 use hlo_codegen::program::Program;
 use hlo_codegen::runtime::executable::{CHUNKS_PER_THREAD, chunks};
 use hlo_codegen::runtime::raw::bytes_of;
-
-/// What [`ENTRY_run`](self) returns: a pointer that is missing.
-const MISSING: i64 = 1;
-/// A pointer that is not aligned.
-const MISALIGNED: i64 = 2;
 
 /// Offsets in the options of a run.
 mod run_options {
@@ -89,7 +88,7 @@ pub(super) fn emit<'ctx>(
     }
     driver.plan(&program.plan)?;
     driver.copy_results(results, &program.buffers.results)?;
-    driver.give(0)?;
+    driver.give(e.i32(0))?;
     Ok(())
 }
 
@@ -205,9 +204,9 @@ impl<'ctx> Driver<'_, 'ctx> {
         if temporary > 0 {
             checked(temporaries)?;
         }
-        self.give_if(none, MISSING)?;
+        self.give_if(none, e.i32(MISSING))?;
         let low = e.and(bits, e.i64(ALIGNMENT.cast_signed() - 1))?;
-        self.give_if(e.icmp(IntPredicate::NE, low, zero)?, MISALIGNED)?;
+        self.give_if(e.icmp(IntPredicate::NE, low, zero)?, e.i32(MISALIGNED))?;
         let null = self.data.null();
         let given = e.icmp(IntPredicate::NE, run, null)?;
         let field = |offset| -> Result<Value<'ctx>> {
@@ -222,7 +221,7 @@ impl<'ctx> Driver<'_, 'ctx> {
     }
 
     /// Ends the run with a status where an `i1` is set.
-    fn give_if(&self, condition: Value<'ctx>, status: i64) -> Result<()> {
+    fn give_if(&self, condition: Value<'ctx>, status: Value<'ctx>) -> Result<()> {
         let e = self.e;
         let (leave, go_on) = (e.block("leave"), e.block("on"));
         e.builder.build_conditional_branch(e.scalar_int(condition)?, leave, go_on)?;
@@ -232,22 +231,14 @@ impl<'ctx> Driver<'_, 'ctx> {
         Ok(())
     }
 
-    fn give(&self, status: i64) -> Result<()> {
-        let status = self.e.i32(status as i32);
+    fn give(&self, status: Value<'ctx>) -> Result<()> {
         self.e.builder.build_return(Some(&status))?;
         Ok(())
     }
 
     /// Ends the run with a status of the library, if it is not 0.
     fn give_failed(&self, status: Value<'ctx>) -> Result<()> {
-        let e = self.e;
-        let (leave, go_on) = (e.block("failed"), e.block("on"));
-        let failed = e.icmp(IntPredicate::NE, status, e.i32(0))?;
-        e.builder.build_conditional_branch(e.scalar_int(failed)?, leave, go_on)?;
-        e.builder.position_at_end(leave);
-        e.builder.build_return(Some(&status))?;
-        e.builder.position_at_end(go_on);
-        Ok(())
+        self.give_if(self.e.icmp(IntPredicate::NE, status, self.e.i32(0))?, status)
     }
 
     /// Has the library make its operations, once a process.
@@ -485,7 +476,7 @@ impl<'ctx> Driver<'_, 'ctx> {
                 continue;
             }
             let to = e.load(Prim::Ptr, e.address_at(results, 8 * leaf as u64)?, 8)?;
-            self.give_if(e.icmp(IntPredicate::EQ, to, self.data.null())?, MISSING)?;
+            self.give_if(e.icmp(IntPredicate::EQ, to, self.data.null())?, e.i32(MISSING))?;
             e.copy_bytes(to, self.at(slice)?, 1, self.data.number(slice.bytes))?;
         }
         Ok(())

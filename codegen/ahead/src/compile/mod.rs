@@ -1,9 +1,12 @@
 //! Compilation ahead of time: a program as one relocatable object that others link with.
 //!
-//! The object has the kernels, the constants, and the *driver*: the launch plan as code, which calls the kernels one after the other. So a program that consists of kernels needs nothing but
-//! the C library; what is not generated (contractions, sorting, ...) is called in the run-time library, by the functions that `docs/ahead-of-time.md` lists.
-//! **Invariants:** the bytes depend on the module and the options alone (no number of threads, no folder, no clock); a program computes what [`hlo_codegen::runtime`] computes of it, to the bit:
-//! kernels, their order and their places are the same; nothing is visible but the entry point and its table, whose names begin with that of the entry point.
+//! An object holds kernels, constants and the *driver*: the launch plan as code, which calls the kernels in order. A program
+//! of generated kernels alone needs only the C library. Library calls (contractions, sorting, ...) go to the run-time library,
+//! by the functions that `docs/ahead-of-time.md` lists.
+//!
+//! **Invariants:** the bytes depend on the module and the options alone, not on threads, folders or the clock. An object
+//! computes the bits that [`hlo_codegen::runtime`] computes: kernels, their order and buffer assignment are the same. Only the
+//! entry point and its descriptor are visible symbols; their names begin with that of the entry point.
 
 mod driver;
 mod table;
@@ -73,7 +76,7 @@ pub struct Array {
     pub dims: Vec<i64>,
     /// Bytes.
     pub bytes: u64,
-    /// Of an argument: whether the program writes to it. Of a result: it lies in an argument that the program writes to.
+    /// What memory it shares: an argument that is updated in place, a result that is left in an argument.
     pub aliasing: Aliasing,
 }
 
@@ -124,7 +127,8 @@ pub struct Object {
     pub needs: Vec<String>,
 }
 
-/// Says which instructions of a module the run-time library executes: the bytes from which it makes them again. They are numbered as they come.
+/// Serializes the library calls of a module, so that the run-time library can make them again. A call's number is its position
+/// in the list.
 pub type Describe<'a> = &'a dyn Fn(&Module, &[InstrId]) -> Result<Vec<u8>, CompileError>;
 
 /// Compiles a verified module to an object.

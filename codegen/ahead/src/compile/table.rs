@@ -1,6 +1,7 @@
 //! The table of an object: its arguments, results and temporaries, as data that its users read at run time.
 //!
-//! The structures are those of the C headers (`docs/ahead-of-time.md`); numbers are of 64 bits, strings end with a zero.
+//! Its layout is that of the structures in the C headers (`docs/ahead-of-time.md`): 64-bit numbers, pointers, and strings that
+//! end with a zero byte.
 
 use rustc_hash::FxHashSet;
 
