@@ -212,7 +212,8 @@ fn same_typed<T: Number>(expected: &[T], actual: &Buffer, nan_bits: bool) -> boo
     T::slice(actual).is_some_and(|actual| expected.iter().zip(actual).all(|(&e, &a)| same(e, a, nan_bits)))
 }
 
-fn same<T: Number>(e: T, a: T, nan_bits: bool) -> bool {
+/// Whether two elements have the same bits; NaNs are alike unless their bits are looked at.
+pub(crate) fn same<T: Number>(e: T, a: T, nan_bits: bool) -> bool {
     if e.bits() == a.bits() {
         return true;
     }
@@ -234,7 +235,7 @@ fn same_part(e: Part, a: Part) -> bool {
 }
 
 /// The error of a part, and its distance in representable numbers; infinite and `None` where one is no number.
-fn error_of(e: Part, a: Part) -> (f64, Option<u64>) {
+pub(crate) fn error_of(e: Part, a: Part) -> (f64, Option<u64>) {
     match (e, a) {
         (Part::Int(e), Part::Int(a)) => {
             let d = e.abs_diff(a);

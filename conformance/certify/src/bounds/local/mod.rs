@@ -29,9 +29,10 @@ use super::account::Account;
 use super::rules::{self, Arg, Case, Kind, kind};
 use super::{Bounds, Leaf, Settings, devices};
 use crate::allowances::Allowances;
+use crate::element::Number;
 use crate::execution::RunOptions;
 use crate::functions::Functions;
-use crate::verdict::same_buffers;
+use crate::verdict::{error_of, same_buffers};
 use program::Program;
 
 /// What the executions of a program's instructions may differ by.
@@ -72,11 +73,8 @@ impl Worst {
 
     /// Of one element that is off by `error`, where `bound` is allowed.
     fn of(expected: f32, actual: f32, error: f64, bound: f64) -> Worst {
-        let ordinal = |x: f32| {
-            let bits = i64::from(x.to_bits() & 0x7fff_ffff);
-            if x.is_sign_negative() { -bits } else { bits }
-        };
-        Worst { ulp: Some(ordinal(expected).abs_diff(ordinal(actual))), ratio: error / bound }
+        let (_, ulp) = error_of(expected.parts().0, actual.parts().0);
+        Worst { ulp, ratio: error / bound }
     }
 }
 

@@ -11,6 +11,7 @@ use super::super::number::Format;
 use super::super::sums::gamma;
 use super::rows::concluded;
 use super::{Local, Worst};
+use crate::verdict::same;
 
 /// Results that a task takes.
 const TASK: usize = 1 << 10;
@@ -110,7 +111,7 @@ pub(super) fn explained(
     let task = |(task, (expected, actual)): (usize, (&[f32], &[f32]))| {
         let mut worst = Worst::NONE;
         for (i, (&e, &a)) in expected.iter().zip(actual).enumerate() {
-            if e.to_bits() == a.to_bits() || !local.nan_bits && e.is_nan() && a.is_nan() {
+            if same(e, a, local.nan_bits) {
                 continue;
             }
             let error = (f64::from(e) - f64::from(a)).abs();

@@ -18,6 +18,7 @@ use super::super::probe::Probe;
 use super::super::sums::gamma;
 use super::program::{Fold, Node, Program, Size, What};
 use super::{Worst, fold, products};
+use crate::verdict::same;
 
 /// Elements that are evaluated together, if a row has no more.
 const BLOCK: usize = 1 << 10;
@@ -180,7 +181,7 @@ fn need(nodes: &[Node], i: usize, needed: &mut [bool]) {
 fn within(expected: &[f32], actual: &[f32], low: &[f32], high: &[f32], nan_bits: bool) -> Option<Worst> {
     let mut worst = Worst::NONE;
     for ((&e, &a), (&l, &h)) in expected.iter().zip(actual).zip(low.iter().zip(high)) {
-        if e.to_bits() == a.to_bits() || !nan_bits && e.is_nan() && a.is_nan() {
+        if same(e, a, nan_bits) {
             continue;
         }
         if !(l <= a && a <= h && l < h && (h - l).is_finite() && e.is_finite()) {
