@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::Serialize;
 
+use hlo_system::drafts;
 use hlo_system::exit::Failure;
 use hlo_system::files::{describe, read_beside};
-use hlo_triage::artifact::remove_left_over;
 
 /// What marks a folder as a report, and says where it was made.
 pub const ENVIRONMENT: &str = "environment.json";
@@ -93,12 +93,7 @@ impl Draft {
     pub fn at(target: &Path) -> Result<Self, Failure> {
         refuse_others(target)?;
         let parent = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        fs::create_dir_all(parent).map_err(|e| failed(parent, &e))?;
-        remove_left_over(parent, TEMPORARY);
-        let folder = tempfile::Builder::new()
-            .prefix(&format!("{TEMPORARY}{}-", std::process::id()))
-            .tempdir_in(parent)
-            .map_err(|e| failed(parent, &e))?;
+        let folder = drafts::begin(parent, TEMPORARY).map_err(|e| failed(parent, &e))?;
         Ok(Self { target: target.to_owned(), folder })
     }
 
@@ -110,10 +105,8 @@ impl Draft {
     /// Gives the folder its name, in the place of an older report.
     pub fn complete(self) -> Result<(), Failure> {
         let Draft { target, folder } = self;
-        // Temporary folders are for their owner alone; a report is for everybody whom the surrounding folder is for.
-        if let Some(meta) = target.parent().and_then(|p| fs::metadata(p).ok()) {
-            // Not worth failing for.
-            let _ = fs::set_permissions(folder.path(), meta.permissions());
+        if let Some(parent) = target.parent() {
+            drafts::open_to_readers(folder.path(), parent);
         }
         refuse_others(&target)?;
         if target.exists() {

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod custom_calls;
+pub mod drafts;
 pub mod exit;
 pub mod files;
 pub mod guard;

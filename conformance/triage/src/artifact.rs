@@ -25,6 +25,7 @@ use hlo_engines::engine::spec::stays_inside;
 use hlo_engines::engine::{self, Allowances, Limits, RunOptions, named};
 use hlo_engines::frontend::{self, Program};
 use hlo_engines::inputs;
+use hlo_system::drafts;
 use hlo_system::exit::Failure;
 use hlo_system::files::{describe, read_beside};
 use hlo_system::npz::{self, Npz};
@@ -212,11 +213,7 @@ pub fn save(parent: &Path, stem: &str, artifact: &Artifact<'_>) -> Result<PathBu
         Some(text) => text.to_owned(),
         None => print_module(artifact.module, &PrintOptions::source(artifact.module)),
     };
-    fs::create_dir_all(parent).map_err(|e| fail(parent, &e))?;
-    remove_left_over(parent, TEMPORARY);
-    let prefix = format!("{TEMPORARY}{}-", std::process::id());
-    let temporary =
-        tempfile::Builder::new().prefix(&prefix).tempdir_in(parent).map_err(|e| fail(parent, &e))?;
+    let temporary = drafts::begin(parent, TEMPORARY).map_err(|e| fail(parent, &e))?;
     let at = temporary.path();
     let hash = hash(&text, artifact);
     write_files(at, &text, artifact)?;
@@ -237,7 +234,7 @@ pub fn save(parent: &Path, stem: &str, artifact: &Artifact<'_>) -> Result<PathBu
             Ok(()) => {
                 // What has been renamed is not there to be removed.
                 let _ = temporary.keep();
-                open_to_readers(&folder);
+                drafts::open_to_readers(&folder, parent);
                 return Ok(folder);
             }
             // Somebody else was faster.
@@ -269,33 +266,6 @@ pub fn write_files(folder: &Path, text: &str, artifact: &Artifact<'_>) -> Result
 
 /// What temporary folders begin with; the number of the process that writes them follows.
 const TEMPORARY: &str = ".hlo-finding-";
-
-/// Removes what processes left that were ended while they wrote: folders whose names are `prefix`, the number of the process and `-`.
-pub fn remove_left_over(parent: &Path, prefix: &str) {
-    let processes = Path::new("/proc");
-    if !processes.join("self").exists() {
-        return;
-    }
-    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
-    for entry in entries {
-        let name = entry.file_name();
-        let owner = name.to_str().and_then(|n| n.strip_prefix(prefix)?.split_once('-'));
-        let owner = owner.and_then(|(process, _)| process.parse::<u32>().ok());
-        if owner.is_some_and(|process| !processes.join(process.to_string()).exists()) {
-            // Another one may be at it.
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
-/// Temporary folders are for their owner alone; a finding is for everybody whom the surrounding folder is for.
-fn open_to_readers(folder: &Path) {
-    let like = folder.parent().and_then(|p| fs::metadata(p).ok());
-    if let Some(meta) = like {
-        // Not worth failing for.
-        let _ = fs::set_permissions(folder, meta.permissions());
-    }
-}
 
 /// The first six digits of a hash of what makes a finding.
 fn hash(text: &str, artifact: &Artifact<'_>) -> String {
@@ -402,7 +372,7 @@ mod tests {
             fs::create_dir(folder).unwrap();
             fs::write(folder.join(MODULE), "").unwrap();
         }
-        remove_left_over(parent.path(), TEMPORARY);
+        drafts::remove_left_over(parent.path(), TEMPORARY);
         assert!(own.exists() && other.exists());
         assert_eq!(left.exists(), !Path::new("/proc/self").exists());
     }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use hlo::print::{PrintOptions, print_module};
 use hlo_certify::execution::named;
 use hlo_certify::verdict::Tally;
-use hlo_system::npz;
+use hlo_system::{drafts, npz};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -86,8 +86,7 @@ pub(super) fn save(
         hash.update(hlo_client::bytes_of(&array.buffer));
     }
     let digest: String = hash.finalize().iter().take(3).map(|byte| format!("{byte:02x}")).collect();
-    fs::create_dir_all(parent).map_err(said)?;
-    let temporary = tempfile::Builder::new().prefix(".hlo-check-").tempdir_in(parent).map_err(said)?;
+    let temporary = drafts::begin(parent, ".hlo-check-").map_err(said)?;
     let at = temporary.path();
     fs::write(at.join("module.hlo"), text).map_err(said)?;
     let arrays = [
