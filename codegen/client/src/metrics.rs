@@ -7,7 +7,6 @@ use std::time::Duration;
 use crate::cache::CacheStatistics;
 use crate::client::Client;
 use crate::memory::MemoryStatistics;
-use crate::trace::quote;
 
 /// What a client did and holds.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -81,7 +80,7 @@ impl Metrics {
         write!(text, "\"compile_s\":{compile:.6},\"load_s\":{load:.6},\"owners\":[").expect(valid);
         for (n, (owner, bytes)) in self.owners.iter().enumerate() {
             text.push_str(if n > 0 { ",{\"owner\":" } else { "{\"owner\":" });
-            quote(owner, &mut text);
+            text.push_str(&serde_json::Value::from(&**owner).to_string());
             write!(text, ",\"bytes\":{bytes}}}").expect(valid);
         }
         text.push_str("]}");

@@ -115,7 +115,7 @@ impl Trace {
                 text.push(',');
             }
             text.push_str("{\"name\":");
-            quote(&span.name, &mut text);
+            text.push_str(&serde_json::Value::from(&*span.name).to_string());
             let (begin, took) = (span.begin.as_nanos(), span.took.as_nanos());
             let (kind, thread) = (span.kind.name(), span.thread);
             let written = write!(
@@ -131,20 +131,4 @@ impl Trace {
         text.push_str("],\"displayTimeUnit\":\"ns\"}");
         text
     }
-}
-
-/// Text as a string of JSON.
-pub(crate) fn quote(text: &str, to: &mut String) {
-    to.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => to.extend(['\\', c]),
-            c if c < ' ' => {
-                let written = write!(to, "\\u{:04x}", u32::from(c));
-                written.expect("invariant: writing to a string does not fail");
-            }
-            c => to.push(c),
-        }
-    }
-    to.push('"');
 }
