@@ -32,7 +32,8 @@ fn run(flags: &[&str]) -> Option<String> {
         return None;
     };
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    let ran = Command::new(&program).output().unwrap();
+    // Cargo puts the folder above in front of that of this build, where a library of an earlier one may lie.
+    let ran = Command::new(&program).env_remove("LD_LIBRARY_PATH").output().unwrap();
     let said = String::from_utf8_lossy(&ran.stdout).into_owned();
     assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
     Some(said)
