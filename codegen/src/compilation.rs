@@ -10,11 +10,11 @@ use std::sync::Arc;
 use hlo::{InstrId, Module};
 
 use crate::Unsupported;
-use crate::buffers::{self, Assigned, Questions};
 use crate::kernel::{Kernel, Request};
 use crate::plan::lower::{Lowered, Lowering};
 use crate::program::{Code, Program};
 use crate::run_time_sizes::RunTimeSizes;
+use hlo_opt::buffers::{self, Assigned, Questions};
 
 /// The buffers of modules with more instructions are not checked.
 pub const MAX_CHECKED_INSTRUCTIONS: usize = 5_000;
@@ -163,7 +163,7 @@ impl Compilation {
 /// An array leaf of a constant. Errors: its value is not in the text.
 pub fn constant(module: &Module, id: InstrId, leaf: usize) -> Result<Arc<hlo::Literal>, Unsupported> {
     let missing = || Unsupported::new(module, id, "a constant whose value is not in the text");
-    let literal = crate::passes::facts::literal(module, id).ok_or_else(missing)?;
+    let literal = hlo_opt::passes::facts::literal(module, id).ok_or_else(missing)?;
     if literal.as_array().is_some() {
         return Ok(Arc::clone(literal));
     }

@@ -14,13 +14,13 @@ use hlo::Module;
 use hlo_interp::cancel;
 
 use crate::CompileError;
-use crate::buffers::Assigned;
 use crate::compilation::Compilation;
 use crate::front;
 use crate::kernel::Kernel;
-use crate::passes::{Pass, Pipeline, Steps};
 use crate::plan::lower::Lowered;
 use crate::program::{Code, Program};
+use hlo_opt::buffers::Assigned;
+use hlo_opt::passes::{Pass, Pipeline, Steps};
 
 /// What makes kernels.
 pub trait Backend: fmt::Debug {
@@ -133,7 +133,7 @@ pub fn compile(
     compile_watched(module, backend, options, &backend.pipeline(), &mut ())
 }
 
-/// The same with other passes, telling of every stage. The passes have to end with [`crate::fusion`]'s, for what is not in a fusion is refused.
+/// The same with other passes, telling of every stage. The passes have to end with [`hlo_opt::fusion`]'s, for what is not in a fusion is refused.
 pub fn compile_watched(
     module: &Module,
     backend: &dyn Backend,

@@ -7,11 +7,11 @@ use hlo::{InstrId, Module, Opcode};
 
 use crate::Unsupported;
 use crate::error::CompileError;
-use crate::fusion;
-use crate::passes::{self, Fuel, Pass, PassCx, Pipeline, Steps};
 use crate::run_time_sizes::{self, RunTimeSizes};
+use hlo_opt::fusion;
+use hlo_opt::passes::{self, Fuel, Pass, PassCx, Pipeline, Steps};
 
-/// A verified module after the passes of a pipeline, which end with [`crate::fusion`]'s, scheduled; and what stands between it and arguments or results of
+/// A verified module after the passes of a pipeline, which end with [`hlo_opt::fusion`]'s, scheduled; and what stands between it and arguments or results of
 /// run-time sizes. `verify`: after every pass. `steps` is told of every pass, `lap` of every stage that has ended. Errors: forms that nothing implements, a pass that broke the module.
 pub fn fused_and_scheduled(
     module: &Module,

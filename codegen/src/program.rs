@@ -3,11 +3,11 @@
 use hlo::{ArrayShape, Literal, Module, Shape};
 use std::sync::Arc;
 
-use crate::buffers::Assignment;
 use crate::kernel::Kernel;
 use crate::plan::Plan;
 use crate::run_time_sizes::RunTimeSizes;
 use hlo_library::portable::Evaluate;
+use hlo_opt::buffers::Assignment;
 
 /// The code of kernels.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ pub struct Program {
     pub kernels: Vec<Kernel>,
     /// Where every value lies.
     pub buffers: Assignment,
-    /// Values of the constant allocations, by [`crate::buffers::AllocationKind::Constant`].
+    /// Values of the constant allocations, by [`hlo_opt::buffers::AllocationKind::Constant`].
     pub constants: Vec<Arc<Literal>>,
     /// What to do, in order.
     pub plan: Plan,

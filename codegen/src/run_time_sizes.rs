@@ -11,10 +11,10 @@ use hlo::diag::codes;
 use hlo::{ArrayLiteral, ArrayShape, ElementType, InstrId, Literal, Module, NewInstruction, Opcode, Shape};
 use hlo_interp::{ErrorKind, RunError};
 
-use crate::passes::dynamic_padder::{is_call_of, is_check};
-use crate::passes::edit::{Survey, has_run_time_sizes, sweep};
-use crate::passes::facts;
 use crate::runtime::raw::{buffer_of, bytes_of};
+use hlo_opt::passes::dynamic_padder::{is_call_of, is_check};
+use hlo_opt::passes::edit::{Survey, has_run_time_sizes, sweep};
+use hlo_opt::passes::facts;
 
 /// What of a program's arguments and results has sizes that the run says.
 #[derive(Clone, PartialEq, Eq, Debug)]

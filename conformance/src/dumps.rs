@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use hlo::diag::render_all;
 use hlo::print::{PrintOptions, print_module};
 use hlo::{ArrayLiteral, Literal, Module};
-use hlo_codegen::passes::{Pass, Steps};
+use hlo_opt::passes::{Pass, Steps};
 use hlo_proto::{Contents, WriteError};
 use regex_lite::Regex;
 
@@ -224,14 +224,14 @@ impl Steps for ModuleDump<'_> {
 }
 
 #[cfg(feature = "llvm")]
-impl hlo_codegen::cpu::Stages for ModuleDump<'_> {
+impl hlo_cpu::Stages for ModuleDump<'_> {
     fn lowered(&mut self, module: &Module, _: &hlo_codegen::plan::lower::Lowered) {
         ModuleDump::after(self, &module.compact());
     }
 
-    fn assigned(&mut self, module: &Module, assigned: &hlo_codegen::buffers::Assigned) {
+    fn assigned(&mut self, module: &Module, assigned: &hlo_opt::buffers::Assigned) {
         if self.wants_text() {
-            let text = hlo_codegen::buffers::report(module, assigned);
+            let text = hlo_opt::buffers::report(module, assigned);
             self.note("cpu_after_optimizations-buffer-assignment.txt", &text);
         }
     }
@@ -253,16 +253,12 @@ impl hlo_codegen::cpu::Stages for ModuleDump<'_> {
 
 /// Compiles a verified module for its dumps alone. That it is not compiled is said by who compiles it to be run; what was reached by then is dumped.
 #[cfg(feature = "llvm")]
-pub fn compile(
-    dump: ModuleDump<'_>,
-    module: &Module,
-    options: &hlo_codegen::cpu::Options,
-) -> Result<(), Failure> {
-    use hlo_codegen::passes::Pipeline;
+pub fn compile(dump: ModuleDump<'_>, module: &Module, options: &hlo_cpu::Options) -> Result<(), Failure> {
+    use hlo_opt::passes::Pipeline;
     let pipeline = Pipeline::cpu(options.opt_level);
     let mut dump = dump.of_passes(pipeline.passes().map(|p| p.name().to_owned()).collect::<Vec<_>>());
     dump.before(module);
-    let _ = hlo_codegen::cpu::compile_watched(module, options, &pipeline, &mut dump);
+    let _ = hlo_cpu::compile_watched(module, options, &pipeline, &mut dump);
     dump.finish()
 }
 

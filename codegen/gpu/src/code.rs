@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use hlo::ElementType;
 use hlo::elementwise::Binary;
-use hlo_codegen::cpu::llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
-use hlo_codegen::cpu::scalar::{self, Val};
 use hlo_codegen::runtime::raw::bytes_of;
-use hlo_codegen::tape::index::{Affine, AtomId, Def};
-use hlo_codegen::tape::{ALWAYS, GuardId, NodeId, Op, Tape};
+use hlo_llvm::scalar::{self, Val};
+use hlo_llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
+use hlo_opt::tape::index::{Affine, AtomId, Def};
+use hlo_opt::tape::{ALWAYS, GuardId, NodeId, Op, Tape};
 use rustc_hash::FxHashMap;
 
 /// What was emitted so far.

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use hlo::{InstrId, Module, Shape};
 use hlo_codegen::CompileError;
-use hlo_codegen::buffers::{self, Questions};
 use hlo_codegen::compilation::{AssembleError, MAX_CHECKED_INSTRUCTIONS, constant};
 use hlo_codegen::run_time_sizes::RunTimeSizes;
+use hlo_opt::buffers::{self, Questions};
 use rustc_hash::FxHashMap;
 
 use crate::arch::Arch;

@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hlo_codegen::buffers::Slice;
 use hlo_cuda::policy::{Cache, Policy};
 use hlo_cuda::{
     Buffer, Driver, DriverGraphs, Error, Event, Function, Launch as CudaLaunch, Module, Step as GraphStep,
 };
+use hlo_opt::buffers::Slice;
 use rustc_hash::FxHashMap;
 
 use crate::program::{Action, Argument, Program, SequenceId, Step};

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use hlo_codegen::buffers::Slice;
+use hlo_opt::buffers::Slice;
 use hlo_ptx::report::Cause;
 use hlo_ptx::{Loaded, Memory, Options};
 

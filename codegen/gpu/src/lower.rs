@@ -3,10 +3,10 @@
 use hlo::attrs::{AttrKey, FusionKind};
 use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode, opcode};
 use hlo_codegen::Unsupported;
-use hlo_codegen::buffers::control_computations;
 use hlo_codegen::plan::lower::{MAX_DEPTH, check_shapes};
 use hlo_interp::custom_call::Call;
 use hlo_library::memory::array_bytes;
+use hlo_opt::buffers::control_computations;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::one_device;
@@ -76,7 +76,7 @@ pub fn decide(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
     let opcode = module.instr(id).opcode;
     match opcode {
         Opcode::Copy | Opcode::Reshape => Ok(Lowering::Copy),
-        Opcode::Bitcast if hlo_codegen::buffers::alias_of(module, id).is_some() => Ok(Lowering::Nothing),
+        Opcode::Bitcast if hlo_opt::buffers::alias_of(module, id).is_some() => Ok(Lowering::Nothing),
         Opcode::Bitcast => refuse("a bitcast that is no view of its operand"),
         Opcode::Fusion => fusion(module, id),
         Opcode::While => Ok(Lowering::While),
@@ -171,13 +171,13 @@ fn fusion(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
     let mut computed =
         module.instructions(computation).filter(|&i| module.instr(i).opcode != Opcode::Parameter);
     let is_alone = computed.next() == Some(root) && computed.next().is_none();
-    if is_alone && module.instr(root).opcode == Opcode::Dot && hlo_codegen::fusion::is_fold(module, root) {
+    if is_alone && module.instr(root).opcode == Opcode::Dot && hlo_opt::fusion::is_fold(module, root) {
         return Ok(Lowering::Kernel(Family::Dot));
     }
     if module.instr(root).opcode == Opcode::Scatter {
         return Ok(Lowering::Kernel(Family::Scatter));
     }
-    let folds = module.instructions(computation).any(|i| hlo_codegen::fusion::is_fold(module, i));
+    let folds = module.instructions(computation).any(|i| hlo_opt::fusion::is_fold(module, i));
     let is_rows = module.instr(id).attrs.fusion_kind() == Some(&FusionKind::Custom);
     Ok(Lowering::Kernel(match (folds, is_rows) {
         (true, true) => Family::Rows,

@@ -6,8 +6,8 @@
 
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, InstrId, Instruction, Module, Opcode};
-use hlo_codegen::tape::array_leaves;
 use hlo_interp::custom_call::{Call, Meaning};
+use hlo_opt::tape::array_leaves;
 
 use crate::kernel::Stage;
 

@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use hlo::attrs::AttrKey;
 use hlo::{ComputationId, ElementType, InstrId, Module};
-use hlo_codegen::buffers::{Assigned, Copy, Slice, When, control_computations};
-use hlo_codegen::passes::trip_count::known_trip_count;
+use hlo_opt::buffers::{Assigned, Copy, Slice, When, control_computations};
+use hlo_opt::passes::trip_count::known_trip_count;
 use rustc_hash::FxHashMap;
 
 use crate::kernel::{self, Kernel, Stage};

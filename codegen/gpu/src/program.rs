@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use hlo::{ArrayShape, Literal, Shape};
-use hlo_codegen::buffers::{Assignment, Slice};
 use hlo_codegen::program::arrays;
 use hlo_codegen::run_time_sizes::RunTimeSizes;
+use hlo_opt::buffers::{Assignment, Slice};
 
 use crate::arch::Arch;
 

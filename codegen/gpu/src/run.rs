@@ -7,9 +7,9 @@ use std::fmt;
 
 use hlo::diag::codes;
 use hlo::{ArrayLiteral, Diagnostic, Literal, Span};
-use hlo_codegen::buffers::{AllocationKind, Slice};
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
 use hlo_interp::cancel;
+use hlo_opt::buffers::{AllocationKind, Slice};
 
 use crate::program::{Action, Plan, Program, SequenceId, Step};
 

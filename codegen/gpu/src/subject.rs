@@ -3,7 +3,7 @@
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, InstrId, Module, Opcode};
 use hlo_codegen::Unsupported;
-use hlo_codegen::tape::{Bound, Tape, array_leaves, leaf_root};
+use hlo_opt::tape::{Bound, Tape, array_leaves, leaf_root};
 
 /// An array leaf of the result.
 #[derive(Clone, Debug)]

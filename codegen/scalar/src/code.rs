@@ -15,9 +15,9 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use hlo_codegen::Unsupported;
-use hlo_codegen::tape::index::{Affine, AtomId, Def};
-use hlo_codegen::tape::{ALWAYS, GuardId, NodeId, Op, Tape};
 use hlo_library::portable::Memory;
+use hlo_opt::tape::index::{Affine, AtomId, Def};
+use hlo_opt::tape::{ALWAYS, GuardId, NodeId, Op, Tape};
 
 /// The most elements that are evaluated at a time.
 pub(crate) const LANES: usize = 256;

@@ -7,12 +7,12 @@ use hlo_interp::columns::Register;
 use super::code::{Arrays, Builder, Code, LANES, Number, Place};
 use super::nest::{Combiner, Fold, Nest, Variables, argument_of, count, variables};
 use hlo_codegen::Unsupported;
-use hlo_codegen::fusion::combine::Combine;
-use hlo_codegen::fusion::{folds, window_updates};
-use hlo_codegen::tape::index::{Affine, Index};
-use hlo_codegen::tape::{Bound, Tape, array_leaves, leaf_root};
 use hlo_library::memory::array_bytes;
 use hlo_library::portable::{Evaluate, Memory};
+use hlo_opt::fusion::combine::Combine;
+use hlo_opt::fusion::{folds, window_updates};
+use hlo_opt::tape::index::{Affine, Index};
+use hlo_opt::tape::{Bound, Tape, array_leaves, leaf_root};
 
 /// A kernel of a fusion.
 #[derive(Debug)]
@@ -364,7 +364,7 @@ impl Rows {
         }
         let other = |x: &Affine| *x != here;
         let reads_other = tape.nodes.iter().any(|node| match &node.op {
-            hlo_codegen::tape::Op::Load { array, at, .. } => {
+            hlo_opt::tape::Op::Load { array, at, .. } => {
                 tape.arrays[*array as usize].argument == 0 && other(at)
             }
             _ => false,
@@ -420,8 +420,7 @@ impl Elements {
             for shape in array_leaves(&module.instr(p).shape) {
                 let ty = shape.element_type;
                 let array = tape.array(&ArrayShape::new(ty, &[ANY]), arguments.len() as u32);
-                let load =
-                    hlo_codegen::tape::Op::Load { array, at: at.clone(), guard: hlo_codegen::tape::ALWAYS };
+                let load = hlo_opt::tape::Op::Load { array, at: at.clone(), guard: hlo_opt::tape::ALWAYS };
                 arguments.push(tape.push(load, ty));
                 widths.push(ty.storage_bytes() as u64);
             }

@@ -26,11 +26,11 @@ use hlo_interp::cancel;
 use fused::{Elements, Fused, Rows};
 use hlo_codegen::compile::{Backend, Made, Stages};
 use hlo_codegen::kernel::{Kernel, Phase, Progress, Request};
-use hlo_codegen::passes::Pipeline;
 use hlo_codegen::plan::lower::Lowered;
 use hlo_codegen::program::Code;
 use hlo_codegen::{CompileError, Unsupported};
 use hlo_library::portable::Evaluate;
+use hlo_opt::passes::Pipeline;
 use loops::Loop;
 
 /// Scratch memory of a loop that is one kernel.

@@ -7,10 +7,10 @@ use super::code::{Arrays, Place, spread};
 use super::fused::{Known, bytes_of, window};
 use super::nest::Nest;
 use hlo_codegen::Unsupported;
-use hlo_codegen::fusion::window_updates;
 use hlo_codegen::kernel::Progress;
-use hlo_codegen::tape::{array_leaves, is_leaf_of, leaf_root};
 use hlo_library::portable::{Evaluate, Memory};
+use hlo_opt::fusion::window_updates;
+use hlo_opt::tape::{array_leaves, is_leaf_of, leaf_root};
 
 /// A loop.
 #[derive(Debug)]

@@ -6,10 +6,10 @@ use hlo_interp::columns::Register;
 
 use super::code::{Arrays, Builder, Code, Columns, LANES, Number, Place, copy, fill, spread};
 use hlo_codegen::Unsupported;
-use hlo_codegen::fusion::combine::Combine;
-use hlo_codegen::fusion::folds::Space;
-use hlo_codegen::tape::index::{Affine, Index};
-use hlo_codegen::tape::{NodeId, Tape, array_leaves};
+use hlo_opt::fusion::combine::Combine;
+use hlo_opt::fusion::folds::Space;
+use hlo_opt::tape::index::{Affine, Index};
+use hlo_opt::tape::{NodeId, Tape, array_leaves};
 
 /// Loop variables, outermost first: numbers and sizes.
 pub(crate) type Variables = Vec<(u32, i64)>;

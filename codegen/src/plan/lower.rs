@@ -9,12 +9,12 @@ use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode, Shape};
 use rustc_hash::FxHashMap;
 
 use crate::Unsupported;
-use crate::buffers::{Assigned, Slice, When, control_computations};
 use crate::kernel::{Kernel, Request};
 use crate::plan::{Action, Executed, Plan, Step, rotate};
 use crate::runtime::arena::ALIGNMENT;
 use hlo_library::LibraryCall;
 use hlo_library::memory::array_bytes;
+use hlo_opt::buffers::{Assigned, Slice, When, control_computations};
 
 /// How deep loops and branches may nest.
 pub const MAX_DEPTH: usize = 200;
@@ -146,16 +146,16 @@ fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         | Opcode::Scatter
         | Opcode::SelectAndScatter
         | Opcode::Sort
-            if crate::fusion::applies_loops(module, id) =>
+            if hlo_opt::fusion::applies_loops(module, id) =>
         {
             interpret(module, id)
         }
         Opcode::Copy | Opcode::Reshape => Ok(Lowering::Copy),
         // What layout normalization left reads tiles, or is of arrays of different sizes.
-        Opcode::Bitcast if crate::buffers::alias_of(module, id).is_some() => Ok(Lowering::Nothing),
+        Opcode::Bitcast if hlo_opt::buffers::alias_of(module, id).is_some() => Ok(Lowering::Nothing),
         Opcode::Bitcast => interpret(module, id),
         Opcode::Fusion => fusion(module, id),
-        Opcode::While if crate::fusion::small_loop(module, id) => Ok(Lowering::Kernel(Request::Loop(id))),
+        Opcode::While if hlo_opt::fusion::small_loop(module, id) => Ok(Lowering::Kernel(Request::Loop(id))),
         Opcode::While => Ok(Lowering::While),
         Opcode::Conditional => Ok(Lowering::Conditional),
         Opcode::Call => Ok(Lowering::Call),

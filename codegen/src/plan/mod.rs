@@ -3,8 +3,8 @@
 pub mod lower;
 mod rotate;
 
-use crate::buffers::{Copy, Slice};
 use hlo_library::LibraryCall;
+use hlo_opt::buffers::{Copy, Slice};
 
 /// Steps in order.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +26,7 @@ pub struct Rotation {
     pub finish: Plan,
 }
 
-/// One thing to do. Slices are of the program's [`crate::buffers::Assignment`].
+/// One thing to do. Slices are of the program's [`hlo_opt::buffers::Assignment`].
 #[derive(Clone, Debug)]
 pub struct Step {
     /// The instruction that it executes, for profiles and errors.

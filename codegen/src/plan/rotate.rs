@@ -13,8 +13,8 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Action, Plan, Rotation, Step};
-use crate::buffers::moves::{Move, in_order};
-use crate::buffers::{Copy, Slice};
+use hlo_opt::buffers::moves::{Move, in_order};
+use hlo_opt::buffers::{Copy, Slice};
 
 /// A loop of more steps, in condition and body, has one rotation.
 const MOST_STEPS: usize = 1000;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::heap;
 
 /// What arrays are aligned to.
-pub const ALIGNMENT: usize = 64;
+pub const ALIGNMENT: usize = hlo_opt::buffers::ALIGNMENT as usize;
 
 /// Memory of at least so many bytes is mapped, and of huge pages.
 const MAPPED: usize = 1 << 20;

@@ -25,11 +25,11 @@ use smallvec::SmallVec;
 use super::arena::{ALIGNMENT, Block, Memory, OutOfMemory, Store};
 use super::object::{Code, externals};
 use super::raw::bytes_of;
-use crate::buffers::{AllocationKind, Slice};
 use crate::program::Program;
 use crate::run_time_sizes::RunTimeSizes;
 use hlo_library::memory::array_bytes;
 use hlo_library::pool::Pool;
+use hlo_opt::buffers::{AllocationKind, Slice};
 use steps::{Functions, Op, Table};
 
 /// How a program is loaded.
@@ -186,7 +186,7 @@ pub struct Executable {
     ops: Vec<Op>,
     steps: Vec<StepInfo>,
     table: Table,
-    allocations: Vec<crate::buffers::Allocation>,
+    allocations: Vec<hlo_opt::buffers::Allocation>,
     parameters: Vec<Parameter>,
     results: Vec<ResultLeaf>,
     store: Arc<Store>,
@@ -609,5 +609,4 @@ impl Instance {
 }
 
 #[cfg(test)]
-#[cfg(feature = "llvm")]
 mod tests;

@@ -8,9 +8,9 @@ use smallvec::SmallVec;
 
 use super::executable::RunError;
 use super::raw::{buffer_of, bytes_of};
-use crate::buffers::Slice;
 use crate::program::arrays;
 use hlo_library::memory::array_bytes;
+use hlo_opt::buffers::Slice;
 
 /// An instruction and the shapes of its arrays.
 #[derive(Debug)]

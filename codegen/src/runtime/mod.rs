@@ -8,9 +8,6 @@ pub mod executable;
 pub mod functions;
 pub mod heap;
 mod interpret;
-#[cfg(all(test, feature = "llvm"))]
-#[path = "tests/kernels.rs"]
-pub(crate) mod kernel_tests;
 pub mod limits;
 pub mod object;
 pub mod raw;

@@ -530,7 +530,6 @@ impl Relocation {
 }
 
 #[cfg(test)]
-#[cfg(feature = "llvm")]
 pub(super) mod tests {
     use super::*;
     use inkwell::OptimizationLevel;

@@ -119,12 +119,12 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     if let Some(dumps) = options.dump.dumps()
         && let Some(dump) = dumps.of(0, &program.module)?
     {
-        let to = hlo_codegen::cpu::Options {
+        let to = hlo_cpu::Options {
             opt_level: options.opt_level,
             fallback: options.fallback,
             cpu: options.target_cpu.clone().unwrap_or_else(|| NATIVE.to_owned()),
             features: options.target_features.clone(),
-            ..hlo_codegen::cpu::Options::default()
+            ..hlo_cpu::Options::default()
         };
         dumps::compile(dump, &program.module, &to)?;
     }

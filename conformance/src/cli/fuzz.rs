@@ -356,7 +356,7 @@ fn show(ui: &Ui, finding: &Finding) {
 
 /// The interpreter, and each pass that keeps every bit.
 fn every_pass() -> Vec<String> {
-    let passes = hlo_codegen::passes::DECLARED.iter().map(|p| p.name).chain(["default"]);
+    let passes = hlo_opt::passes::DECLARED.iter().map(|p| p.name).chain(["default"]);
     std::iter::once("interpreter".to_owned()).chain(passes.map(|p| format!("passes:{p}"))).collect()
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use hlo::Module;
 use hlo::print::{PrintOptions, print_module};
-use hlo_codegen::passes::{self, Fuel, Pass, Pipeline, Steps};
+use hlo_opt::passes::{self, Fuel, Pass, Pipeline, Steps};
 use serde::Serialize;
 
 use super::dump::DumpOptions;

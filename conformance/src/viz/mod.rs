@@ -14,7 +14,7 @@ use std::num::NonZeroU64;
 use hlo::cost::{InstructionCost, instruction_costs};
 use hlo::print::{PrintOptions, print_instruction};
 use hlo::{ComputationId, InstrId, Module, Opcode, opcode};
-use hlo_codegen::passes::loops::trip_count;
+use hlo_opt::passes::loops::trip_count;
 use rustc_hash::FxHashMap;
 
 use hlo_triage::report::graph::{Bounds, Layered, layered};

@@ -1,5 +1,5 @@
 //! Buffers of generated programs, of filetests and of recorded cases: each assignment is checked on runs of its program
-//! ([`hlo_codegen::buffers::check`]), of the program as it is, scheduled, and as it is compiled.
+//! ([`hlo_opt::buffers::check`]), of the program as it is, scheduled, and as it is compiled.
 //!
 //! `HLO_PROPERTY_CASES=N` asks for more cases, `HLO_PROPERTY_SEED=S` for others.
 
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use hlo::print::{PrintOptions, print_module};
 use hlo::{InstrId, Module, Opcode};
-use hlo_codegen::buffers::{Questions, assign, check};
-use hlo_codegen::passes::{Fuel, Pipeline, by_name};
 use hlo_engines::frontend::parse_file;
 use hlo_generate::generate::{self, program};
+use hlo_opt::buffers::{Questions, assign, check};
+use hlo_opt::passes::{Fuel, Pipeline, by_name};
 use libtest_mimic::Trial;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};

@@ -5,12 +5,12 @@
 
 use hlo::{ArrayLiteral, Module};
 use hlo_certify::element::{Number, Part};
-use hlo_codegen::passes::Fuel;
 use hlo_engines::engine::{Engine, Inputs, InterpreterEngine, Limits, Outcome, RunOptions, devices};
 use hlo_engines::faults::{Fault, all};
 use hlo_engines::frontend::parse_text;
 use hlo_generate::generate::{self, edge_inputs, program};
 use hlo_interp::device::host::NoHost;
+use hlo_opt::passes::Fuel;
 use libtest_mimic::{Failed, Trial};
 use rustc_hash::FxHashSet;
 

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use hlo::print::{PrintOptions, print_module};
 use hlo::{Literal, Module, modules_equal};
-use hlo_codegen::passes::{DECLARED, Fuel, Pipeline, by_name};
 use hlo_engines::engine::interpreter::interpret;
 use hlo_engines::engine::{Inputs, Limits, Outcome, RunOptions};
 use hlo_engines::frontend::parse_text;
 use hlo_generate::generate::{self, edge_inputs, program};
 use hlo_interp::Accumulate;
 use hlo_interp::device::host::NoHost;
+use hlo_opt::passes::{DECLARED, Fuel, Pipeline, by_name};
 use libtest_mimic::Trial;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};

@@ -15,8 +15,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hlo::{InstrId, Module, Opcode, Shape};
-use hlo_codegen::passes::{self, Fuel};
 use hlo_interp::Value;
+use hlo_opt::passes::{self, Fuel};
 use rustc_hash::FxHashSet;
 
 use crate::differential::{Difference, Kind, Settings, Subject, differ_from};

@@ -18,14 +18,14 @@ use rustc_hash::FxHashMap;
 use super::{ABI_VERSION, ALIGNMENT, Aliasing, Object, Options, Step};
 use crate::calls::{MISALIGNED, MISSING};
 use hlo_codegen::CompileError;
-use hlo_codegen::buffers::{Allocation, AllocationKind, Slice};
-use hlo_codegen::cpu::Unit;
-use hlo_codegen::cpu::llvm::{Data, Emit, Error, IntPredicate, Prim, Result, Target, Value};
 use hlo_codegen::kernel::{Kernel, Phase, Progress};
 use hlo_codegen::plan::{Action, Plan, Rotation};
 use hlo_codegen::program::Program;
 use hlo_codegen::runtime::executable::{CHUNKS_PER_THREAD, chunks};
 use hlo_codegen::runtime::raw::bytes_of;
+use hlo_cpu::Unit;
+use hlo_llvm::{Data, Emit, Error, IntPredicate, Prim, Result, Target, Value};
+use hlo_opt::buffers::{Allocation, AllocationKind, Slice};
 
 /// Offsets in the options of a run.
 mod run_options {

@@ -12,19 +12,19 @@ mod driver;
 mod table;
 
 use hlo::{ElementType, InstrId, Module};
-use hlo_codegen::buffers::AllocationKind;
 use hlo_codegen::compilation::Compilation;
-use hlo_codegen::cpu::llvm::{self, Data, Level, Lines, Target, new_context};
-use hlo_codegen::cpu::{Unit, alike, level, loops};
 use hlo_codegen::front;
 use hlo_codegen::kernel::{Kernel, Request};
-use hlo_codegen::passes::Pipeline;
 use hlo_codegen::plan::lower::{Lowered, Lowering};
 use hlo_codegen::program::Program;
 use hlo_codegen::runtime::object::undefined;
 use hlo_codegen::{CompileError, Unsupported};
+use hlo_cpu::{Unit, alike, level, loops};
 use hlo_interp::cancel;
 use hlo_library::memory::array_bytes;
+use hlo_llvm::{self as llvm, Data, Level, Lines, Target, new_context};
+use hlo_opt::buffers::AllocationKind;
+use hlo_opt::passes::Pipeline;
 
 pub use crate::ABI_VERSION;
 
@@ -40,7 +40,7 @@ pub struct Options {
     pub arguments: Vec<String>,
     /// Names of the array leaves of the result.
     pub results: Vec<String>,
-    /// As [`hlo_codegen::cpu::Options::opt_level`].
+    /// As [`hlo_cpu::Options::opt_level`].
     pub opt_level: u8,
     /// [`Target::of_triple`].
     pub triple: String,

@@ -7,10 +7,10 @@ use rustc_hash::FxHashSet;
 
 use super::{ABI_VERSION, ALIGNMENT, Aliasing, Array, Object, Options, array, bytes_of};
 use hlo_codegen::CompileError;
-use hlo_codegen::buffers::{AllocationKind, Slice};
-use hlo_codegen::cpu::llvm::{Data, Target, Value};
 use hlo_codegen::program::Program;
 use hlo_library::memory::array_bytes;
+use hlo_llvm::{Data, Target, Value};
+use hlo_opt::buffers::{AllocationKind, Slice};
 
 /// What is known of an object before it has code.
 pub(super) fn object(program: &Program, options: &Options) -> Result<Object, CompileError> {

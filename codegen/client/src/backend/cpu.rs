@@ -64,7 +64,7 @@ impl Backend for Cpu {
 
     #[cfg(feature = "llvm")]
     fn compile(&self, module: &Arc<Module>, options: &CompileOptions, keep: bool) -> Result<Compiled, Error> {
-        use hlo_codegen::cpu::{self, CompileError};
+        use hlo_cpu::{self as cpu, CompileError};
         let to = cpu::Options {
             opt_level: options.opt_level,
             threads: self.pool.threads(),

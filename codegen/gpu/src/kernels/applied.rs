@@ -2,9 +2,9 @@
 
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode};
 use hlo_codegen::Unsupported;
-use hlo_codegen::cpu::llvm::{Emit, Error, Result};
-use hlo_codegen::cpu::scalar::Val;
-use hlo_codegen::tape::{Node, NodeId, Op, Tape};
+use hlo_llvm::scalar::Val;
+use hlo_llvm::{Emit, Error, Result};
+use hlo_opt::tape::{Node, NodeId, Op, Tape};
 
 use crate::code::Code;
 

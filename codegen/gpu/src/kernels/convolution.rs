@@ -10,8 +10,8 @@ mod patches;
 use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId, Module};
 use hlo_codegen::Unsupported;
-use hlo_codegen::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
-use hlo_codegen::cpu::scalar::{self, Val};
+use hlo_llvm::scalar::{self, Val};
+use hlo_llvm::{Emit, IntPredicate, Prim, Result, Value};
 
 use super::contract::epilogue::Epilogue;
 use super::contract::operand::{argument_of, components, index_prim, strides};

@@ -2,8 +2,8 @@
 
 use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
-use hlo_codegen::cpu::llvm::Result;
-use hlo_codegen::tape::index::{Affine, Index, Space};
+use hlo_llvm::Result;
+use hlo_opt::tape::index::{Affine, Index, Space};
 
 use super::contract::epilogue::Epilogue;
 use super::contract::mma;

@@ -10,7 +10,7 @@
 use hlo::attrs::{AttrKey, FftType};
 use hlo::{ElementType, InstrId, Module};
 use hlo_codegen::Unsupported;
-use hlo_codegen::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
+use hlo_llvm::{Emit, IntPredicate, Prim, Result, Value};
 
 use super::sort::aligned;
 use super::threads::{block, strided, thread};

@@ -4,11 +4,11 @@
 //! threads without elements hold what changes nothing. What may not be reordered is never combined across threads.
 
 use hlo::ElementType;
-use hlo_codegen::cpu::llvm::{Emit, Error, IntPredicate, Prim, Result, Shuffle, Value};
-use hlo_codegen::cpu::scalar::{self, Val, combine};
-use hlo_codegen::fusion::combine::Combine;
-use hlo_codegen::tape::NodeId;
-use hlo_codegen::tape::fold::Fold;
+use hlo_llvm::scalar::{self, Val, combine};
+use hlo_llvm::{Emit, Error, IntPredicate, Prim, Result, Shuffle, Value};
+use hlo_opt::fusion::combine::Combine;
+use hlo_opt::tape::NodeId;
+use hlo_opt::tape::fold::Fold;
 
 use crate::arch::WARP;
 use crate::code::Code;

@@ -7,9 +7,9 @@
 use hlo::attrs::{AttrKey, Transpose};
 use hlo::elementwise::Binary;
 use hlo::{ElementType, InstrId, Module, Opcode};
-use hlo_codegen::cpu::llvm::{Emit, Error, FloatPredicate, IntPredicate, Prim, Result, Value};
-use hlo_codegen::cpu::scalar::{self, Val};
 use hlo_library::{Unsupported, lapack};
+use hlo_llvm::scalar::{self, Val};
+use hlo_llvm::{Emit, Error, FloatPredicate, IntPredicate, Prim, Result, Value};
 
 use super::threads::{block, thread};
 use super::{Unit, launch};

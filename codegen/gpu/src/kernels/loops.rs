@@ -4,10 +4,10 @@
 
 use hlo::{InstrId, Module, Opcode};
 use hlo_codegen::Unsupported;
-use hlo_codegen::cpu::llvm::{Axis, IntPredicate, Prim, Result, Special};
-use hlo_codegen::cpu::scalar::Val;
-use hlo_codegen::tape::index::{Affine, Index};
-use hlo_codegen::tape::{NodeId, Tape};
+use hlo_llvm::scalar::Val;
+use hlo_llvm::{Axis, IntPredicate, Prim, Result, Special};
+use hlo_opt::tape::index::{Affine, Index};
+use hlo_opt::tape::{NodeId, Tape};
 
 use super::{Unit, launch};
 use crate::code::{ACCESS_BYTES, Code};

@@ -1,7 +1,7 @@
 //! Emission of kernels, one file a family ([`Family`]).
 //!
 //! Every family's `emit` gives a [`Kernel`]: launches of functions that it put into the unit, whose symbols begin with `symbol`. **Invariant:** what
-//! reads an array that a result may share memory with (`hlo_codegen::buffers::in_place`) reads an element before it writes the element in its place.
+//! reads an array that a result may share memory with (`hlo_opt::buffers::in_place`) reads an element before it writes the element in its place.
 
 mod applied;
 mod contract;
@@ -28,8 +28,8 @@ mod windows;
 
 use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
-use hlo_codegen::cpu::llvm::Parameter;
-use hlo_codegen::cpu::llvm::{Emit, Prim, Result, Target, Value};
+use hlo_llvm::Parameter;
+use hlo_llvm::{Emit, Prim, Result, Target, Value};
 use inkwell::builder::Builder;
 use inkwell::context::Context;
 

@@ -11,7 +11,7 @@
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, InstrId, Module};
 use hlo_codegen::Unsupported;
-use hlo_codegen::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
+use hlo_llvm::{Emit, IntPredicate, Prim, Result, Value};
 
 use super::contract::operand::{Parts, argument_of, components, index_prim, strides};
 use super::contract::{Words, check_precision, simple};

@@ -4,7 +4,7 @@
 use hlo::attrs::RngAlgorithm;
 use hlo::{ElementType, InstrId, Module, TypeClass};
 use hlo_codegen::Unsupported;
-use hlo_codegen::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
+use hlo_llvm::{Emit, IntPredicate, Prim, Result, Value};
 
 use super::threads::{block, thread};
 use super::{Unit, launch};

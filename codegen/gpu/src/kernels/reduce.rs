@@ -9,12 +9,12 @@
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, InstrId, Module, Opcode};
 use hlo_codegen::Unsupported;
-use hlo_codegen::cpu::llvm::{Axis, IntPredicate, Prim, Result, Special};
-use hlo_codegen::fusion::folds::{self as spaces, Space};
-use hlo_codegen::fusion::is_fold;
-use hlo_codegen::tape::fold::{Fold, wide_extremes};
-use hlo_codegen::tape::index::{Affine, Index};
-use hlo_codegen::tape::{ALWAYS, Bound, Op, Tape, array_leaves};
+use hlo_llvm::{Axis, IntPredicate, Prim, Result, Special};
+use hlo_opt::fusion::folds::{self as spaces, Space};
+use hlo_opt::fusion::is_fold;
+use hlo_opt::tape::fold::{Fold, wide_extremes};
+use hlo_opt::tape::index::{Affine, Index};
+use hlo_opt::tape::{ALWAYS, Bound, Op, Tape, array_leaves};
 
 use super::folds::{Folds, Item, Steps, registers};
 use super::loops::{self, Output};

@@ -4,10 +4,10 @@
 
 use hlo::{ElementType, InstrId, Module};
 use hlo_codegen::Unsupported;
-use hlo_codegen::cpu::llvm::{Axis, IntPredicate, Prim, Result, Special, Value};
-use hlo_codegen::fusion::combine::Combine;
-use hlo_codegen::tape::array_leaves;
-use hlo_codegen::tape::fold::Fold;
+use hlo_llvm::{Axis, IntPredicate, Prim, Result, Special, Value};
+use hlo_opt::fusion::combine::Combine;
+use hlo_opt::tape::array_leaves;
+use hlo_opt::tape::fold::Fold;
 
 use super::folds::{Folds, Item, registers};
 use super::reduce::{KEPT, STEP};
@@ -106,7 +106,7 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
 
 /// The number of the thread in a grid of one axis.
 pub(super) fn thread_number<'ctx>(
-    e: &hlo_codegen::cpu::llvm::Emit<'_, 'ctx>,
+    e: &hlo_llvm::Emit<'_, 'ctx>,
     prim: Prim,
     threads: u32,
 ) -> Result<Value<'ctx>> {

@@ -7,11 +7,11 @@
 use hlo::attrs::AttrKey;
 use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
-use hlo_codegen::cpu::llvm::{Axis, IntPredicate, Prim, Result, Special, Value};
-use hlo_codegen::fusion::folds as spaces;
-use hlo_codegen::tape::fold::{Fold, wide_extremes};
-use hlo_codegen::tape::index::{Affine, Index};
-use hlo_codegen::tape::{NodeId, Op, Tape};
+use hlo_llvm::{Axis, IntPredicate, Prim, Result, Special, Value};
+use hlo_opt::fusion::folds as spaces;
+use hlo_opt::tape::fold::{Fold, wide_extremes};
+use hlo_opt::tape::index::{Affine, Index};
+use hlo_opt::tape::{NodeId, Op, Tape};
 use rustc_hash::FxHashMap;
 
 use super::folds::{Folds, Item, Steps, registers};

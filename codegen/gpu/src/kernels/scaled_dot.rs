@@ -3,8 +3,8 @@
 
 use hlo::{ArrayShape, InstrId, Module};
 use hlo_codegen::Unsupported;
-use hlo_codegen::cpu::llvm::{Emit, Result, Value};
-use hlo_codegen::cpu::scalar::{self, Val};
+use hlo_llvm::scalar::{self, Val};
+use hlo_llvm::{Emit, Result, Value};
 
 use super::contract::operand::{Parts, argument_of, components, index_prim, strides};
 use super::contract::{Words, check_precision, simple};

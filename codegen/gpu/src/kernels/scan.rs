@@ -8,12 +8,12 @@ use hlo::attrs::{AttrKey, WindowDim};
 use hlo::elementwise::{Binary, Kind, kind};
 use hlo::{ArrayShape, ComputationId, ElementType, InstrId, Module, Opcode};
 use hlo_codegen::Unsupported;
-use hlo_codegen::cpu::llvm::{Axis, Emit, IntPredicate, Prim, Result, Shuffle, Special, Value};
-use hlo_codegen::cpu::scalar::{self, Val};
-use hlo_codegen::fusion::combine::Combine;
-use hlo_codegen::tape::fold::Fold;
-use hlo_codegen::tape::index::Affine;
-use hlo_codegen::tape::{NodeId, Tape, array_leaves};
+use hlo_llvm::scalar::{self, Val};
+use hlo_llvm::{Axis, Emit, IntPredicate, Prim, Result, Shuffle, Special, Value};
+use hlo_opt::fusion::combine::Combine;
+use hlo_opt::tape::fold::Fold;
+use hlo_opt::tape::index::Affine;
+use hlo_opt::tape::{NodeId, Tape, array_leaves};
 
 use super::folds::{Folds, Item, SharedArray, apply, registers};
 use super::reduce::{KEPT, STEP, scratch_array};

@@ -9,10 +9,10 @@
 use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId, Module, Opcode, TypeClass};
 use hlo_codegen::Unsupported;
-use hlo_codegen::cpu::llvm::{Atomic, Emit, IntPredicate, Prim, Result, Scope, Value};
-use hlo_codegen::cpu::scalar::Val;
-use hlo_codegen::tape::index::{Affine, Index};
-use hlo_codegen::tape::{ALWAYS, Condition, GuardId, NodeId, Op, Tape};
+use hlo_llvm::scalar::Val;
+use hlo_llvm::{Atomic, Emit, IntPredicate, Prim, Result, Scope, Value};
+use hlo_opt::tape::index::{Affine, Index};
+use hlo_opt::tape::{ALWAYS, Condition, GuardId, NodeId, Op, Tape};
 
 use super::applied::Applied;
 use super::sort::{Area, Digits, Order, Place, Sorter, aligned};
@@ -163,7 +163,7 @@ impl<'m> Scatter<'m> {
             .iter()
             .map(|r| {
                 let own = module.instr(r.instr).opcode == Opcode::GetTupleElement;
-                let leaf = if own { hlo_codegen::tape::first_leaf(module, r.instr) } else { r.leaf };
+                let leaf = if own { hlo_opt::tape::first_leaf(module, r.instr) } else { r.leaf };
                 (leaf, r.array)
             })
             .collect();

@@ -5,12 +5,12 @@
 use hlo::attrs::{AttrKey, WindowDim};
 use hlo::{ArrayShape, ElementType, InstrId, Module};
 use hlo_codegen::Unsupported;
-use hlo_codegen::cpu::llvm::{IntPredicate, Prim, Result};
-use hlo_codegen::cpu::scalar::Val;
-use hlo_codegen::fusion::combine::Combine;
-use hlo_codegen::tape::fold::Fold;
-use hlo_codegen::tape::index::Index;
-use hlo_codegen::tape::{ALWAYS, Condition, Op, Tape};
+use hlo_llvm::scalar::Val;
+use hlo_llvm::{IntPredicate, Prim, Result};
+use hlo_opt::fusion::combine::Combine;
+use hlo_opt::tape::fold::Fold;
+use hlo_opt::tape::index::Index;
+use hlo_opt::tape::{ALWAYS, Condition, Op, Tape};
 
 use super::folds::{apply, registers};
 use super::reduce::{KEPT, STEP, scratch_array};

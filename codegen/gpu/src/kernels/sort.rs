@@ -15,9 +15,9 @@ mod radix;
 use hlo::attrs::{AttrKey, Direction};
 use hlo::{ElementType, InstrId, Module, TypeClass};
 use hlo_codegen::Unsupported;
-use hlo_codegen::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
-use hlo_codegen::cpu::scalar::{self, Val};
 use hlo_library::{FloatOrder, SortKey, sort_keys};
+use hlo_llvm::scalar::{self, Val};
+use hlo_llvm::{Emit, IntPredicate, Prim, Result, Value};
 
 pub(super) use self::radix::Digits;
 use super::applied::Applied;

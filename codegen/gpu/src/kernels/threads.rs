@@ -1,6 +1,6 @@
 //! Control flow that kernels share: what each thread of a block does of so many elements, binary searches.
 
-use hlo_codegen::cpu::llvm::{Axis, Emit, IntPredicate, Prim, Result, Special, Value};
+use hlo_llvm::{Axis, Emit, IntPredicate, Prim, Result, Special, Value};
 
 /// Up to this many steps of a loop over elements are emitted one after the other.
 const MAX_UNROLLED: u32 = 4;

@@ -7,7 +7,7 @@
 use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId, Module, Opcode};
 use hlo_codegen::Unsupported;
-use hlo_codegen::cpu::llvm::Result;
+use hlo_llvm::Result;
 
 use super::Unit;
 use super::applied::Applied;

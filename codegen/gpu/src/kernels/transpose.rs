@@ -2,13 +2,13 @@
 //!
 //! Such a load has a factor other than 0 and 1 at the innermost variable `x` of the result, and the factor 1 at another one, `y`. A block takes a tile of both:
 //! what is read across it loads along `y` into shared memory, and computes the results along `x` from there, so that memory is accessed in whole
-//! sectors both ways. **Invariants:** an operand that is read across shares no memory with a result (`hlo_codegen::buffers::in_place`); everything else is
+//! sectors both ways. **Invariants:** an operand that is read across shares no memory with a result (`hlo_opt::buffers::in_place`); everything else is
 //! loaded by the thread that stores the result at its place, before that.
 
 use hlo::{InstrId, Module};
-use hlo_codegen::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
-use hlo_codegen::tape::index::{Affine, AtomId, Def, Index};
-use hlo_codegen::tape::{NodeId, Op, Tape};
+use hlo_llvm::{Emit, IntPredicate, Prim, Result, Value};
+use hlo_opt::tape::index::{Affine, AtomId, Def, Index};
+use hlo_opt::tape::{NodeId, Op, Tape};
 
 use super::loops::in_place_update;
 use super::threads::{block, thread};

@@ -3,8 +3,8 @@
 use hlo::attrs::WindowDim;
 use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
-use hlo_codegen::tape::index::{Affine, Index};
-use hlo_codegen::tape::{ALWAYS, Condition, GuardId, Tape};
+use hlo_opt::tape::index::{Affine, Index};
+use hlo_opt::tape::{ALWAYS, Condition, GuardId, Tape};
 
 /// The dimensions of an instruction's window over an operand; of one that has none each element is a window of its own.
 pub(super) fn window(

@@ -10,7 +10,6 @@ use rustc_hash::FxHashSet;
 
 use super::super::object::Code;
 use super::{Executable, Finished, RunError, RunOptions, StepInfo, Watch};
-use crate::buffers::{Allocation, Slice};
 use crate::kernel::{Kernel, Phase, Progress};
 use crate::plan::{Action, Executed, Plan, Rotation, Step};
 use crate::program;
@@ -19,6 +18,7 @@ use hlo_library::pool::Pool;
 use hlo_library::portable::Function;
 use hlo_library::sizes;
 use hlo_library::{Call as Arguments, LibraryCall};
+use hlo_opt::buffers::{Allocation, Slice};
 
 /// Work of less than this runs on one thread: sharing it costs more than it gains.
 const ALONE_NANOSECONDS: u64 = 10_000;

@@ -3,12 +3,12 @@
 use hlo::{ElementType, Shape};
 
 use super::*;
-use crate::buffers::{Allocation, Assignment};
 use crate::kernel::{Kernel, Phase};
 use crate::plan::{Action, Plan, Rotation, Step};
 use crate::program;
 use crate::runtime::object::tests::object;
 use crate::runtime::raw::buffer_of;
+use hlo_opt::buffers::{Allocation, Assignment};
 
 /// On `s64`, units are elements: `out = in + 1`; `out = in + in2`; `pred = in < 10` (one unit).
 const KERNELS: &str = r#"

@@ -16,12 +16,12 @@ use hlo_client::{Key, artifact};
 use hlo_codegen::CompileError;
 use hlo_codegen::compile::{self, Backend as _, DriverOptions};
 #[cfg(feature = "llvm")]
-use hlo_codegen::cpu;
-#[cfg(feature = "llvm")]
 use hlo_codegen::program::Program;
 use hlo_codegen::runtime::executable::{
     Executable as Compiled, LoadOptions, RunError, RunOptions as CpuRun, Watch,
 };
+#[cfg(feature = "llvm")]
+use hlo_cpu as cpu;
 use hlo_interp::cancel::Cancelled;
 use hlo_interp::device::fleet::{Fleet, Member};
 use hlo_interp::{Devices, Interpreter, Observer, Options};

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use hlo::{ArrayLiteral, Diagnostic, Literal, Module};
 use hlo_client::{CompileOptions, Key, gpu_artifact, panic_message};
 use hlo_codegen::CompileError;
-use hlo_codegen::buffers::AllocationKind;
 use hlo_gpu::arch::Arch;
 use hlo_gpu::interpreted::{Interpreted, Modules};
 use hlo_gpu::program::Program;
 use hlo_gpu::run::{self, Limits, RunError};
 use hlo_interp::cancel::Cancelled;
 use hlo_interp::{Devices, Observer};
+use hlo_opt::buffers::AllocationKind;
 
 use super::programs;
 use super::{

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use hlo::diag::codes;
 use hlo::{Diagnostic, Module, Span};
-use hlo_codegen::passes::{Fuel, Pipeline};
 use hlo_interp::{Accumulate, Devices, Observer};
+use hlo_opt::passes::{Fuel, Pipeline};
 
 use super::interpreter::interpret;
 use super::{Allowances, Engine, Executable, Form, Inputs, Outcome, RunOptions, support};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hlo::diag::suggest::did_you_mean;
-use hlo_codegen::passes::{self, Pass, Pipeline};
+use hlo_opt::passes::{self, Pass, Pipeline};
 
 use super::external::{DEFAULT_TIMEOUT, ExternalEngine};
 use super::form::FormEngine;

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hlo::{ArrayShape, Dims, InstrId, Module, Shape};
 use hlo_codegen::compile::Stages;
-use hlo_codegen::passes::Steps;
 use hlo_codegen::plan::lower::Lowered;
 use hlo_codegen::plan::{Action, Plan};
 use hlo_codegen::program::Program;
@@ -15,6 +14,7 @@ use hlo_codegen::runtime::executable::{RunError, Watch};
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
 use hlo_interp::observe::{Call, Site};
 use hlo_interp::{Device, Devices, Flow, Observer, Tensor, Value};
+use hlo_opt::passes::Steps;
 
 /// Keeps the module that is lowered.
 #[derive(Debug, Default)]

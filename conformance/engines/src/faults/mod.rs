@@ -26,7 +26,7 @@ mod tail;
 use std::fmt;
 
 use hlo::{ComputationId, InstrId, Module, Opcode};
-use hlo_codegen::passes::{Fuel, Pass};
+use hlo_opt::passes::{Fuel, Pass};
 use rustc_hash::FxHashSet;
 
 use edit::{Edit, Rewrite};

@@ -5,8 +5,8 @@
 //! that is no matter of precision. So are those that jump (`floor`, `sign`, `remainder`).
 
 use hlo::{ElementType, InstrId, Module, Opcode};
-use hlo_codegen::passes::edit::{Edit, each, folds};
-use hlo_codegen::passes::{Fuel, Pass};
+use hlo_opt::passes::edit::{Edit, each, folds};
+use hlo_opt::passes::{Fuel, Pass};
 use rustc_hash::FxHashMap;
 
 /// The pass.

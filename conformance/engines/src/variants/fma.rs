@@ -7,8 +7,8 @@
 
 use hlo::attrs::Direction;
 use hlo::{ElementType, InstrId, Module, Opcode};
-use hlo_codegen::passes::edit::{Edit, each, folds};
-use hlo_codegen::passes::{Fuel, Pass};
+use hlo_opt::passes::edit::{Edit, each, folds};
+use hlo_opt::passes::{Fuel, Pass};
 
 /// The pass.
 #[derive(Clone, Copy, Debug)]

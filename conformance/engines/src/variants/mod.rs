@@ -28,8 +28,8 @@ pub mod regions;
 pub mod sums;
 pub mod ulp;
 
-use hlo_codegen::passes::Pass;
 use hlo_interp::Accumulate;
+use hlo_opt::passes::Pass;
 
 use crate::engine::Allowances;
 

@@ -2,8 +2,8 @@
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs};
 use hlo::{InstrId, Module, Opcode, Shape};
-use hlo_codegen::passes::edit::{Edit, each};
-use hlo_codegen::passes::{Fuel, Pass};
+use hlo_opt::passes::edit::{Edit, each};
+use hlo_opt::passes::{Fuel, Pass};
 
 use super::sums::{adds, longest, turned};
 use hlo_certify::bounds;
@@ -152,7 +152,7 @@ fn halved(e: &mut Edit<'_>) -> Option<InstrId> {
     }
     joined.extend(initial);
     let mut over: Attrs = attrs;
-    over.set(AttrKey::Dimensions, hlo_codegen::passes::edit::ints(&[0]));
+    over.set(AttrKey::Dimensions, hlo_opt::passes::edit::ints(&[0]));
     let shape = e.at().shape.clone();
     e.shaped(Opcode::Reduce, shape, &joined, over)
 }

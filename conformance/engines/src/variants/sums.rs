@@ -2,8 +2,8 @@
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Window};
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Shape, TypeClass};
-use hlo_codegen::passes::edit::{Edit, each};
-use hlo_codegen::passes::{Fuel, Pass};
+use hlo_opt::passes::edit::{Edit, each};
+use hlo_opt::passes::{Fuel, Pass};
 
 /// The order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 
 use hlo::elided::splitmix64;
 use hlo::verify::verify;
-use hlo_codegen::passes::Fuel;
+use hlo_opt::passes::Fuel;
 
 use super::*;
 use crate::engine::{Engine, Inputs, InterpreterEngine, RunOptions, by_name as engine};

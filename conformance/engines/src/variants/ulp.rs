@@ -4,9 +4,9 @@
 use hlo::attrs::Direction;
 use hlo::opcode::Numeric;
 use hlo::{InstrId, Module, Opcode};
-use hlo_codegen::passes::edit::{Edit, each, folds};
-use hlo_codegen::passes::facts::pattern_type;
-use hlo_codegen::passes::{Fuel, Pass};
+use hlo_opt::passes::edit::{Edit, each, folds};
+use hlo_opt::passes::facts::pattern_type;
+use hlo_opt::passes::{Fuel, Pass};
 
 /// The pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

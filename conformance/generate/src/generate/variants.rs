@@ -4,7 +4,7 @@
 
 use hlo::elided::splitmix64;
 use hlo::verify::verify;
-use hlo_codegen::passes::Fuel;
+use hlo_opt::passes::Fuel;
 use rustc_hash::FxHashSet;
 
 use super::{Limits, program};

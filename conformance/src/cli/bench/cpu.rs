@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hlo::{ArrayLiteral, Module};
-use hlo_codegen::cpu;
 use hlo_codegen::runtime::arena::Block;
 use hlo_codegen::runtime::executable::{Argument, Executable, Finished, LoadOptions, RunOptions, StepInfo};
 use hlo_codegen::runtime::limits::Limits;
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
+use hlo_cpu as cpu;
 use hlo_interp::device::fleet::Fleet;
 use hlo_interp::{Devices, Interpreter};
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use hlo::Module;
 use hlo::cost::module_cost;
-use hlo_codegen::passes::loops::trip_count;
+use hlo_opt::passes::loops::trip_count;
 
 use crate::cli::ui::Ui;
 use hlo_system::phase::Phases;

@@ -8,10 +8,10 @@ use std::fmt::Write;
 use clap::ValueEnum;
 use hlo::print::{PrintOptions, print_module};
 use hlo::{InstrId, Module};
-use hlo_codegen::buffers::{Assigned, report};
-use hlo_codegen::cpu::{CompileError, Options, Stages, compile_watched};
-use hlo_codegen::passes::{Pipeline, Steps};
 use hlo_codegen::plan::lower::Lowered;
+use hlo_cpu::{CompileError, Options, Stages, compile_watched};
+use hlo_opt::buffers::{Assigned, report};
+use hlo_opt::passes::{Pipeline, Steps};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use hlo::print::PrintOptions;
 use hlo::print::{ShapeStyle, print_instruction, print_shape};
 use hlo::{ComputationId, InstrId, Module, Opcode};
-use hlo_codegen::buffers::{Assigned, Placed, placed, title};
+use hlo_opt::buffers::{Assigned, Placed, placed, title};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use hlo_triage::report::{self, html::escape};
@@ -87,7 +87,7 @@ pub(super) fn page(module: &Module, assigned: &Assigned, lowered: &FxHashMap<Ins
 
 fn is_arena(assigned: &Assigned, placed: &Placed) -> bool {
     let kind = assigned.assignment.allocations.get(placed.allocation as usize).map(|a| a.kind);
-    kind == Some(hlo_codegen::buffers::AllocationKind::Arena)
+    kind == Some(hlo_opt::buffers::AllocationKind::Arena)
 }
 
 /// The instructions of a computation.

@@ -6,8 +6,8 @@
 
 use hlo::diag::Severity;
 use hlo::{Diagnostic, Module};
-use hlo_codegen::passes::{Fuel, Pipeline};
 use hlo_interp::{Accumulate, Devices, Observer};
+use hlo_opt::passes::{Fuel, Pipeline};
 use serde::Serialize;
 use std::sync::Arc;
 

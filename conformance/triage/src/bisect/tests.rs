@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hlo::{ArrayLiteral, Module, Opcode};
-use hlo_codegen::passes::edit::each;
-use hlo_codegen::passes::{Fuel, Pass, Pipeline, by_name};
+use hlo_opt::passes::edit::each;
+use hlo_opt::passes::{Fuel, Pass, Pipeline, by_name};
 
 use super::dumps::{Report, Source, Status, run, series};
 use super::names::{DumpName, Stage};

@@ -3,10 +3,10 @@
 use hlo::InstrId;
 use hlo::opcode::NumericRow;
 use hlo_codegen::Unsupported;
-use hlo_codegen::cpu::llvm::{Emit, Result, Value};
-use hlo_codegen::cpu::scalar::Val;
-use hlo_codegen::tape::index::{Affine, Index, Space};
-use hlo_codegen::tape::{Node, Op, Tape};
+use hlo_llvm::scalar::Val;
+use hlo_llvm::{Emit, Result, Value};
+use hlo_opt::tape::index::{Affine, Index, Space};
+use hlo_opt::tape::{Node, Op, Tape};
 
 use crate::code::Code;
 use crate::kernels::loops::Output;

@@ -1,7 +1,7 @@
 //! The tile of an operand: from memory to registers, and from there to shared memory, term by term.
 
-use hlo_codegen::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
-use hlo_codegen::cpu::scalar::Val;
+use hlo_llvm::scalar::Val;
+use hlo_llvm::{Emit, IntPredicate, Prim, Result, Value};
 
 use super::Words;
 use super::source::{Along, Source};

@@ -8,7 +8,7 @@
 
 use hlo::{ElementType, InstrId, Module};
 use hlo_codegen::Unsupported;
-use hlo_codegen::cpu::llvm::{Axis, Emit, IntPredicate, Prim, Result, Space, Special, Value};
+use hlo_llvm::{Axis, Emit, IntPredicate, Prim, Result, Space, Special, Value};
 
 use super::epilogue::Epilogue;
 use super::loader::joined;

@@ -16,8 +16,8 @@ use hlo::attrs::Precision;
 use hlo::elementwise::Binary;
 use hlo::{ElementType, InstrId, Module, TypeClass};
 use hlo_codegen::Unsupported;
-use hlo_codegen::cpu::llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
-use hlo_codegen::cpu::scalar::{self, Val};
+use hlo_llvm::scalar::{self, Val};
+use hlo_llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
 
 /// The numbers that sums of products are computed in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

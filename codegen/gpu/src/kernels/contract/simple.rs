@@ -1,7 +1,7 @@
 //! A thread for each element of the result, one term after the other: for what no other kernel computes.
 
-use hlo_codegen::cpu::llvm::{Axis, Emit, IntPredicate, Prim, Result, Special, Value};
-use hlo_codegen::cpu::scalar::Val;
+use hlo_llvm::scalar::Val;
+use hlo_llvm::{Axis, Emit, IntPredicate, Prim, Result, Special, Value};
 
 use super::Words;
 

@@ -5,8 +5,8 @@
 
 use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
-use hlo_codegen::cpu::llvm::{Axis, Emit, IntPredicate, Prim, Result, Shuffle, Special, Value};
-use hlo_codegen::cpu::scalar::{self, Val};
+use hlo_llvm::scalar::{self, Val};
+use hlo_llvm::{Axis, Emit, IntPredicate, Prim, Result, Shuffle, Special, Value};
 
 use super::epilogue::Epilogue;
 use super::source::{Along, Source};

@@ -1,7 +1,7 @@
 //! What a tiled kernel reads: matrices of rows and terms, in neighbours that lie together in memory.
 
 use hlo::ElementType;
-use hlo_codegen::cpu::llvm::{Emit, Prim, Result, Value};
+use hlo_llvm::{Emit, Prim, Result, Value};
 
 use crate::code::ACCESS_BYTES;
 

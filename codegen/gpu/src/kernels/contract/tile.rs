@@ -7,8 +7,8 @@
 //! them, in order.
 
 use hlo::{InstrId, Module};
-use hlo_codegen::cpu::llvm::{Axis, Emit, FloatPredicate, IntPredicate, Prim, Result, Special, Value};
-use hlo_codegen::cpu::scalar::{self, Val};
+use hlo_llvm::scalar::{self, Val};
+use hlo_llvm::{Axis, Emit, FloatPredicate, IntPredicate, Prim, Result, Special, Value};
 use inkwell::attributes::AttributeLoc;
 
 use super::epilogue::Epilogue;

@@ -4,9 +4,9 @@
 //! infinity or NaN: sums that are NaN are computed again, of the terms that are there ([`Repairs`]).
 
 use hlo::{ElementType, InstrId, Module};
-use hlo_codegen::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
-use hlo_codegen::cpu::scalar::Val;
-use hlo_codegen::tape::index::{Affine, Index, Space};
+use hlo_llvm::scalar::Val;
+use hlo_llvm::{Emit, IntPredicate, Prim, Result, Value};
+use hlo_opt::tape::index::{Affine, Index, Space};
 
 use super::Convolution;
 use crate::kernel::Kernel;

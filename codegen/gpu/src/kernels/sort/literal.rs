@@ -7,9 +7,9 @@
 //! **Invariant:** a line is copied to scratch memory before anything is written to results, which may lie where operands lie.
 
 use hlo::ElementType;
-use hlo_codegen::cpu::llvm::{Atomic, Emit, FloatPredicate, IntPredicate, Prim, Result, Scope, Value};
-use hlo_codegen::cpu::scalar::{self, Val};
 use hlo_library::{Part, SortKey};
+use hlo_llvm::scalar::{self, Val};
+use hlo_llvm::{Atomic, Emit, FloatPredicate, IntPredicate, Prim, Result, Scope, Value};
 
 use super::{Area, Place, Sorter, THREADS, aligned};
 use crate::code::{load, store};

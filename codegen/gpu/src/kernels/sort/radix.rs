@@ -7,11 +7,9 @@
 //! on the order of atomic operations, because in each warp one lane adds to a counter at a time.
 
 use hlo::{ElementType, TypeClass};
-use hlo_codegen::cpu::llvm::{
-    Atomic, Emit, FloatPredicate, IntPredicate, Prim, Result, Scope, Shuffle, Value,
-};
-use hlo_codegen::cpu::scalar::{self, Val};
 use hlo_library::{FloatOrder, Part, SortKey};
+use hlo_llvm::scalar::{self, Val};
+use hlo_llvm::{Atomic, Emit, FloatPredicate, IntPredicate, Prim, Result, Scope, Shuffle, Value};
 
 use super::{Area, Sorter, THREADS, aligned};
 use crate::kernel::Kernel;

@@ -1,0 +1,245 @@
+//! The back end through LLVM: kernels as object code.
+
+use std::sync::Arc;
+
+use hlo::Module;
+use hlo_interp::cancel;
+
+use super::alike;
+use super::loops;
+use super::unit::Unit;
+use hlo_codegen::CompileError;
+use hlo_codegen::compile::{self, Backend, Compiled, DriverOptions, Emission, Made, Stages};
+use hlo_codegen::kernel::{Kernel, Request};
+use hlo_codegen::plan::lower::Lowered;
+use hlo_codegen::program::Code;
+use hlo_llvm::{self as llvm, Level, Target, new_context};
+use hlo_opt::passes::Pipeline;
+
+/// How to compile.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How much to optimize, 0 to 3: which passes run ([`Pipeline::cpu`]) and what LLVM does ([`Level`]).
+    pub opt_level: u8,
+    /// Threads to compile on; 0: as many as there are cores.
+    pub threads: usize,
+    /// Whether the interpreter executes what is not compiled.
+    pub fallback: bool,
+    /// The processor ([`Target::new`]).
+    pub cpu: String,
+    /// Its features, as changes ([`Target::new`]).
+    pub features: String,
+    /// Whether the module is verified after every pass.
+    pub verify: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let verify = cfg!(debug_assertions);
+        let (cpu, features) = ("native".to_owned(), String::new());
+        Self { opt_level: 2, threads: 0, fallback: false, cpu, features, verify }
+    }
+}
+
+/// The back end for this machine, through LLVM.
+#[derive(Debug)]
+pub struct Llvm {
+    target: Target,
+    opt_level: u8,
+    threads: usize,
+}
+
+impl Llvm {
+    /// As the options say. Errors: there is no such processor.
+    pub fn new(options: &Options) -> Result<Self, CompileError> {
+        let target = Target::new(&options.cpu, &options.features, level(options.opt_level))?;
+        Ok(Self { target, opt_level: options.opt_level, threads: options.threads })
+    }
+}
+
+impl Options {
+    /// What the driver is told.
+    pub fn driver(&self) -> DriverOptions {
+        DriverOptions { fallback: self.fallback, verify: self.verify }
+    }
+}
+
+impl Backend for Llvm {
+    fn describe(&self) -> String {
+        self.target.describe()
+    }
+
+    fn pipeline(&self) -> Pipeline {
+        Pipeline::cpu(self.opt_level)
+    }
+
+    fn emit(
+        &self,
+        module: &Module,
+        lowered: &Lowered,
+        fallback: bool,
+        stages: &mut dyn Stages,
+    ) -> Result<Made, CompileError> {
+        emit(module, lowered, self, fallback, stages)
+    }
+}
+
+/// Compiles a verified module.
+pub fn compile(module: &Module, options: &Options) -> Result<Compiled, CompileError> {
+    compile_watched(module, options, &Pipeline::cpu(options.opt_level), &mut ())
+}
+
+/// Compiles a verified module as far as it can be kept.
+pub fn emission(module: &Module, options: &Options) -> Result<Emission, CompileError> {
+    let pipeline = Pipeline::cpu(options.opt_level);
+    compile::emission(module, &Llvm::new(options)?, options.driver(), &pipeline, &mut ())
+}
+
+/// The same with other passes, telling of every stage. The passes have to end with [`hlo_opt::fusion`]'s, for what is not in a fusion is refused.
+pub fn compile_watched(
+    module: &Module,
+    options: &Options,
+    pipeline: &Pipeline,
+    stages: &mut dyn Stages,
+) -> Result<Compiled, CompileError> {
+    compile::compile_watched(module, &Llvm::new(options)?, options.driver(), pipeline, stages)
+}
+
+/// What LLVM does at a level of ours.
+pub fn level(opt_level: u8) -> Level {
+    Level::ALL[usize::from(opt_level).min(Level::ALL.len() - 1)]
+}
+
+/// What a unit came to.
+struct Emitted {
+    /// Kernels and the places of their requests; without those that are not supported, if the interpreter is there for them.
+    kernels: Vec<(usize, Kernel)>,
+    object: Option<Vec<u8>>,
+    texts: [Option<String>; 3],
+}
+
+/// Makes all kernels: in the order of the requests, and the object code of all. What several ask for is made once. Where the interpreter is there for what is not supported, such kernels are
+/// `None`.
+fn emit(
+    module: &Module,
+    lowered: &Lowered,
+    backend: &Llvm,
+    fallback: bool,
+    stages: &mut dyn Stages,
+) -> Result<Made, CompileError> {
+    let (requests, target) = (&lowered.requests, &backend.target);
+    if requests.is_empty() {
+        return Ok(Made::default());
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = if backend.threads == 0 { cores } else { backend.threads.min(cores) };
+    let firsts = alike::firsts(module, requests);
+    let distinct: Vec<usize> = firsts.iter().enumerate().filter(|(i, f)| i == *f).map(|(i, _)| i).collect();
+    let units = split(module, requests, &distinct, threads);
+    let wants = stages.wants_llvm();
+    let emitted = llvm::workers::run(units.len(), &|unit| {
+        emit_unit(module, requests, &units[unit], target, wants, fallback)
+    });
+    let mut kernels: Vec<Option<Kernel>> = requests.iter().map(|_| None).collect();
+    let mut objects = Vec::new();
+    for (number, unit) in emitted.into_iter().enumerate() {
+        let unit = match unit {
+            Ok(unit) => unit?,
+            // LLVM gave up: it may find its way where it looks less far.
+            Err(error) if target.level() > Level::O0 => {
+                let target = target.at(Level::O0);
+                let again = |_| emit_unit(module, requests, &units[number], &target, wants, fallback);
+                let again = llvm::workers::run(1, &again).pop();
+                again.ok_or(error)???
+            }
+            Err(error) => return Err(error.into()),
+        };
+        for (place, kernel) in unit.kernels {
+            kernels[place] = Some(kernel);
+        }
+        objects.extend(unit.object.map(Arc::from));
+        stages.llvm(number, unit.texts);
+    }
+    for (place, &first) in firsts.iter().enumerate().filter(|(place, first)| place != *first) {
+        let name = module.instr(loops::subject(module, requests[place])).name.to_string();
+        kernels[place] = kernels[first].clone().map(|kernel| Kernel { name, ..kernel });
+    }
+    Ok(Made { kernels, code: Code::Objects(objects) })
+}
+
+/// About the most instructions of a unit: what LLVM holds of one is many times its text, and is given back after it.
+const MAX_UNIT: usize = 10_000;
+
+/// Some of the requests by unit: at least one for each thread, of about the same number of instructions.
+fn split(module: &Module, requests: &[Request], some: &[usize], threads: usize) -> Vec<Vec<usize>> {
+    let mut by_weight: Vec<(usize, usize)> = some.iter().map(|&i| (weight(module, requests[i]), i)).collect();
+    by_weight.sort_by_key(|&(weight, i)| (std::cmp::Reverse(weight), i));
+    let total: usize = by_weight.iter().map(|&(weight, _)| weight).sum();
+    let count = (total / MAX_UNIT).max(threads).min(some.len());
+    let mut units: Vec<(usize, Vec<usize>)> = vec![(0, Vec::new()); count];
+    for (weight, i) in by_weight {
+        let least = units.iter_mut().min_by_key(|(sum, _)| *sum).expect("invariant: there is a unit");
+        least.0 += weight;
+        least.1.push(i);
+    }
+    units
+        .into_iter()
+        .map(|(_, mut unit)| {
+            unit.sort_unstable();
+            unit
+        })
+        .collect()
+}
+
+/// About how much there is to compile.
+fn weight(module: &Module, request: Request) -> usize {
+    let computation = match request {
+        Request::Fusion(id) | Request::Epilogue { fusion: id, .. } => {
+            module.instr(id).attrs.computation(hlo::AttrKey::Calls)
+        }
+        Request::Loop(id) => module.instr(id).attrs.computation(hlo::AttrKey::Body),
+        Request::Map(computation) => Some(computation),
+    };
+    4 + computation.map_or(0, |c| module.computation(c).len())
+}
+
+fn emit_unit(
+    module: &Module,
+    requests: &[Request],
+    places: &[usize],
+    target: &Target,
+    wants: [bool; 3],
+    fallback: bool,
+) -> Result<Emitted, CompileError> {
+    let context = new_context();
+    let llvm = context.create_module(&module.name);
+    target.prepare(&llvm)?;
+    let builder = context.create_builder();
+    let unit = Unit { context: &context, module: &llvm, builder: &builder, target, lines: None };
+    let mut kernels = Vec::with_capacity(places.len());
+    for &place in places {
+        cancel::poll();
+        match unit.emit(module, requests[place], &format!("k{place}")) {
+            Ok(kernel) => kernels.push((place, kernel)),
+            Err(llvm::Error::Unsupported(_)) if fallback => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if kernels.len() < places.len() {
+        // What is not supported may have left half of a function: once more without it.
+        let places: Vec<usize> = kernels.iter().map(|k| k.0).collect();
+        if places.is_empty() {
+            return Ok(Emitted { kernels, object: None, texts: [None, None, None] });
+        }
+        return emit_unit(module, requests, &places, target, wants, false);
+    }
+    let text = || llvm.print_to_string().to_string();
+    let emitted = wants[0].then(text);
+    cancel::poll();
+    target.optimize(&llvm)?;
+    cancel::poll();
+    let optimized = wants[1].then(text);
+    let assembly = if wants[2] { Some(target.assembly(&llvm)?) } else { None };
+    let object = Some(target.object(&llvm)?);
+    Ok(Emitted { kernels, object, texts: [emitted, optimized, assembly] })
+}

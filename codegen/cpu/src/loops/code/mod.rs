@@ -1,0 +1,367 @@
+//! Emission of a tape into the loop nest that is being built.
+//!
+//! A value is made at the outermost loop in which all that it depends on is known (a *level*), so what does not change in an inner loop is not
+//! computed there, and it is one scalar where all lanes agree. **Invariants:** what is known at a level was emitted in a block that dominates
+//! everything that is emitted at that level or below; leaving a level forgets what was made there.
+
+mod numbers;
+mod tables;
+mod values;
+
+use inkwell::basic_block::BasicBlock;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use self::numbers::index_type;
+pub(super) use self::tables::Table;
+use hlo_llvm::scalar::Val;
+use hlo_llvm::{Emit, Error, Prim, Result, Value};
+use hlo_opt::tape::index::AtomId;
+use hlo_opt::tape::{Extent, GuardId, NodeId, Op, Tape};
+
+/// A number at run time: of lane 0 and of the others.
+#[derive(Clone, Copy)]
+pub(super) struct Number<'ctx> {
+    /// Of lane 0, but for a vector: what is to be added to all lanes. A scalar `i64`.
+    pub(super) base: Value<'ctx>,
+    /// The others.
+    pub(super) lanes: Spread<'ctx>,
+    /// Where it is known.
+    pub(super) level: usize,
+    /// What lane 0 is, if that is known before run time.
+    first: Option<i64>,
+}
+
+/// How lanes of a number differ.
+#[derive(Clone, Copy)]
+pub(super) enum Spread<'ctx> {
+    /// Each is so much more than the one before; 0: they are all the same.
+    Linear(i64),
+    /// Each is so much more than the first as [`Code::steps_of`] says: quotients and remainders of lanes that begin at a multiple of the divisor.
+    Steps(StepsId),
+    /// By these numbers, a vector of the kernel's index type.
+    Vector(Value<'ctx>),
+}
+
+/// A row of steps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct StepsId(u32);
+
+/// A value and its factor in a sum.
+#[derive(Clone, Copy)]
+struct Term<'ctx> {
+    value: Value<'ctx>,
+    factor: i64,
+    /// Where it is known.
+    level: usize,
+    /// Lanes differ in it.
+    varies: bool,
+}
+
+type Terms<'ctx> = SmallVec<[Term<'ctx>; 4]>;
+
+/// Whether lanes are enabled.
+#[derive(Clone, Copy)]
+pub(super) struct Mask<'ctx> {
+    /// An `i1`, or one a lane.
+    pub(super) value: Value<'ctx>,
+    /// Where it is known.
+    pub(super) level: usize,
+    /// The lanes that are, a bit each, if that is known before run time.
+    pub(super) known: Option<u64>,
+}
+
+/// A loop variable.
+#[derive(Clone, Copy)]
+struct Var<'ctx> {
+    value: Value<'ctx>,
+    /// Consecutive lanes have consecutive values.
+    vector: bool,
+    /// The value of lane 0 is a multiple of this.
+    multiple: i64,
+    level: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Known<'ctx> {
+    lanes: Val<'ctx>,
+    /// One lane for all.
+    uniform: bool,
+    /// In all lanes, and how many those were.
+    splat: Option<(u32, Val<'ctx>)>,
+    level: usize,
+}
+
+enum Made<'ctx> {
+    Node(NodeId),
+    Atom(AtomId),
+    Mask(GuardId),
+    Var(u32, Option<Var<'ctx>>),
+    Given(u32),
+}
+
+struct Level<'ctx> {
+    block: BasicBlock<'ctx>,
+    made: Vec<Made<'ctx>>,
+}
+
+/// Where a load or store goes.
+pub(super) struct Place<'ctx> {
+    /// The address of lane 0, or what offsets are relative to.
+    pub(super) address: Value<'ctx>,
+    /// In bytes.
+    pub(super) lanes: Spread<'ctx>,
+    /// Where it is known.
+    pub(super) level: usize,
+    /// An address that exists in any case.
+    origin: Value<'ctx>,
+    /// Elements from there on that exist, if that is known and lanes may not.
+    elements: i64,
+    /// Where no lane is read, lanes may be far from all memory.
+    far: bool,
+}
+
+/// A tape in a function.
+pub(super) struct Code<'c, 'a, 'ctx, 'm> {
+    /// At one lane.
+    pub(super) e: Emit<'a, 'ctx>,
+    /// What is emitted.
+    pub(super) tape: &'c Tape<'m>,
+    /// Lanes of values that are not the same in all of them.
+    pub(super) lanes: u32,
+    /// Lanes that exist, if not all do: the end of a row.
+    pub(super) active: Option<Mask<'ctx>>,
+    /// Addresses of the arrays.
+    pub(super) pointers: Vec<Value<'ctx>>,
+    /// The kernel's first parameter.
+    pub(super) arguments: Value<'ctx>,
+    /// The level that loads of arrays that are written may not leave.
+    pub(super) written: usize,
+    /// What is so many bytes ahead of consecutive elements that the innermost loop reads is asked for early; 0: left to the processor.
+    pub(super) ahead: u64,
+    /// Lanes of the innermost loop store narrow elements that are no neighbours.
+    pub(super) scatters: bool,
+    index: Prim,
+    given: FxHashMap<u32, Known<'ctx>>,
+    vars: Vec<Option<Var<'ctx>>>,
+    levels: Vec<Level<'ctx>>,
+    nodes: Vec<Option<Known<'ctx>>>,
+    atoms: Vec<Option<Number<'ctx>>>,
+    masks: Vec<Option<Mask<'ctx>>>,
+    /// By [`StepsId`], for each lane.
+    steps: Vec<Box<[i64]>>,
+    /// Of each node, once somebody asked.
+    extents: Option<Vec<Option<Extent>>>,
+}
+
+impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
+    /// Begins at the builder's place, which is level 0. `arguments` is the kernel's first parameter.
+    pub(super) fn new(
+        e: Emit<'a, 'ctx>,
+        tape: &'c Tape<'m>,
+        lanes: u32,
+        arguments: Value<'ctx>,
+    ) -> Result<Self> {
+        let mut pointers = Vec::new();
+        for array in &tape.arrays {
+            let start = e.argument(arguments, array.argument as usize)?;
+            pointers.push(e.address_at(start, array.offset)?);
+        }
+        let mut code = Self {
+            e: e.scalar(),
+            tape,
+            lanes,
+            active: None,
+            pointers,
+            arguments,
+            written: 0,
+            ahead: 0,
+            scatters: false,
+            index: index_type(tape),
+            given: FxHashMap::default(),
+            vars: Vec::new(),
+            levels: Vec::new(),
+            nodes: vec![None; tape.nodes.len()],
+            atoms: vec![None; tape.space.atoms.len()],
+            masks: vec![None; tape.guards.len()],
+            steps: Vec::new(),
+            extents: None,
+        };
+        code.enter()?;
+        Ok(code)
+    }
+
+    fn here(&self) -> Result<BasicBlock<'ctx>> {
+        self.e.builder.get_insert_block().ok_or_else(|| Error::Llvm("no block to build in".into()))
+    }
+
+    /// Begins a level at the builder's place.
+    pub(super) fn enter(&mut self) -> Result<()> {
+        let block = self.here()?;
+        self.levels.push(Level { block, made: Vec::new() });
+        Ok(())
+    }
+
+    /// Ends the innermost level: what was made there is not known any more.
+    pub(super) fn leave(&mut self) {
+        for made in self.levels.pop().map(|l| l.made).unwrap_or_default().into_iter().rev() {
+            match made {
+                Made::Node(n) => self.nodes[n as usize] = None,
+                Made::Atom(a) => self.atoms[a.0 as usize] = None,
+                Made::Mask(g) => self.masks[g as usize] = None,
+                Made::Var(v, before) => self.vars[v as usize] = before,
+                Made::Given(n) => drop(self.given.remove(&n)),
+            }
+        }
+    }
+
+    /// The innermost level.
+    pub(super) fn level(&self) -> usize {
+        self.levels.len() - 1
+    }
+
+    /// Says that the current block is where the innermost level goes on: before control flow that is not a level of its own.
+    pub(super) fn mark(&mut self) -> Result<()> {
+        let block = self.here()?;
+        if let Some(level) = self.levels.last_mut() {
+            level.block = block;
+        }
+        Ok(())
+    }
+
+    /// Emits at a level.
+    fn at<T>(&self, level: usize, f: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
+        if level >= self.level() {
+            return f(self);
+        }
+        let here = self.here()?;
+        let block = self.levels[level].block;
+        match block.get_terminator() {
+            Some(end) => self.e.builder.position_before(&end),
+            None => self.e.builder.position_at_end(block),
+        }
+        let result = f(self);
+        self.e.builder.position_at_end(here);
+        result
+    }
+
+    /// `for var in begin..end step`, the body being a level of its own. With lanes, consecutive lanes have consecutive values of the variable.
+    #[expect(clippy::too_many_arguments, reason = "a loop has that many parts")]
+    pub(super) fn for_var(
+        &mut self,
+        var: u32,
+        begin: Value<'ctx>,
+        end: Value<'ctx>,
+        step: i64,
+        vector: bool,
+        multiple: i64,
+        body: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        self.settle()?;
+        self.mark()?;
+        let e = self.e;
+        e.for_range(begin, end, e.i64(step), |i| {
+            self.enter()?;
+            self.set_var(var, i, vector, multiple);
+            body(self)?;
+            self.leave();
+            Ok(())
+        })?;
+        self.mark()
+    }
+
+    /// [`Code::for_var`] with carried values.
+    #[expect(clippy::too_many_arguments, reason = "a loop has that many parts")]
+    pub(super) fn fold_var(
+        &mut self,
+        var: u32,
+        begin: Value<'ctx>,
+        end: Value<'ctx>,
+        step: i64,
+        vector: bool,
+        multiple: i64,
+        initial: &[Value<'ctx>],
+        body: impl FnOnce(&mut Self, &[Value<'ctx>]) -> Result<Vec<Value<'ctx>>>,
+    ) -> Result<Vec<Value<'ctx>>> {
+        self.settle()?;
+        self.mark()?;
+        let e = self.e;
+        let last = e.for_carried(begin, end, e.i64(step), initial, |i, carried| {
+            self.enter()?;
+            self.set_var(var, i, vector, multiple);
+            let next = body(self, carried)?;
+            self.leave();
+            Ok(next)
+        })?;
+        self.mark()?;
+        Ok(last)
+    }
+
+    /// Emits, before a loop begins, what branches and can be known by now: nothing that branches can be emitted here from within the loop.
+    fn settle(&mut self) -> Result<()> {
+        let tape = self.tape;
+        if !tape.nodes.iter().enumerate().any(|(n, _)| self.nodes[n].is_none() && tape.branches(n as NodeId))
+        {
+            return Ok(());
+        }
+        let mut known = vec![false; tape.nodes.len()];
+        for n in 0..tape.nodes.len() {
+            let node = n as NodeId;
+            let given = match &tape.nodes[n].op {
+                Op::Given { number } => self.given.get(number).is_some_and(|g| g.level < self.levels.len()),
+                _ => true,
+            };
+            let mut all =
+                given && tape.vars_of(node, &mut |v| self.vars.get(v as usize).is_some_and(Option::is_some));
+            tape.for_each_operand(node, &mut |m| all &= known[m as usize]);
+            known[n] = all || self.nodes[n].is_some();
+            if all && self.nodes[n].is_none() && tape.branches(node) {
+                self.value(node)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a loop variable its value, at the innermost level.
+    pub(super) fn set_var(&mut self, var: u32, value: Value<'ctx>, vector: bool, multiple: i64) {
+        let level = self.level();
+        let place = var as usize;
+        if self.vars.len() <= place {
+            self.vars.resize(place + 1, None);
+        }
+        let now = Var { value, vector: vector && self.lanes > 1, multiple, level };
+        let before = self.vars[place].replace(now);
+        self.levels[level].made.push(Made::Var(var, before));
+    }
+
+    /// Makes a loop variable unknown up to the end of the innermost level, or until it is given another value.
+    pub(super) fn hide_var(&mut self, var: u32) {
+        let level = self.level();
+        if let Some(known) = self.vars.get_mut(var as usize) {
+            let before = known.take();
+            self.levels[level].made.push(Made::Var(var, before));
+        }
+    }
+
+    /// The value of a loop variable, of lane 0.
+    pub(super) fn var(&self, var: u32) -> Result<Value<'ctx>> {
+        let known = self.vars.get(var as usize).copied().flatten();
+        known.map(|v| v.value).ok_or_else(|| Error::Llvm(format!("loop variable {var} is not known here")))
+    }
+
+    /// Gives a value of [`Op::Given`] at the innermost level: one for all lanes, or one a lane.
+    pub(super) fn give(&mut self, number: u32, lanes: Val<'ctx>, uniform: bool) {
+        let level = self.level();
+        self.given.insert(number, Known { lanes, uniform: uniform || self.lanes == 1, splat: None, level });
+        self.levels[level].made.push(Made::Given(number));
+    }
+
+    /// Says what a node is on all lanes, at the innermost level.
+    pub(super) fn know(&mut self, node: NodeId, lanes: Val<'ctx>) {
+        let level = self.level();
+        if self.nodes[node as usize].is_none() {
+            self.nodes[node as usize] = Some(Known { lanes, uniform: self.lanes == 1, splat: None, level });
+            self.levels[level].made.push(Made::Node(node));
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Reductions over columns: the innermost variable is kept, so each lane is a reduction of its own.
+//!
+//! Accumulators of few columns stay in registers, those of many are a block of memory that stays in the nearest cache. **Invariant:** what is not free to be reordered is
+//! combined row by row.
+
+use hlo::ElementType;
+
+use super::code::Code;
+use super::lanes::{self, over_lanes};
+use super::nest::loops;
+use super::reduce::{BLOCKS, END, Reduction};
+use super::region::{Carried, narrowed, registers, values, widened};
+use hlo_library::sizes;
+use hlo_llvm::scalar::Val;
+use hlo_llvm::{IntPredicate, Prim, Result, Target, Value};
+use hlo_opt::tape::Tape;
+use hlo_opt::tape::index::Affine;
+
+/// Columns of a unit of whole rows.
+pub(super) const COLUMNS: i64 = 4096;
+
+/// Bytes of the accumulators of a stripe: of so much of each row a thread reads at a time what is next to each other, if there is enough for all of them.
+const STRIPE: i64 = 4096;
+
+/// The same of a unit: whole vectors of any processor, and cache lines.
+const UNIT: i64 = 512;
+
+/// Stripes from which on rows from memory are not cut into chunks.
+const STRIPES: i64 = 4;
+
+/// Elements that are worth several units.
+const WORTH_UNITS: i64 = 1 << 16;
+
+/// Rows of a stripe from memory that are taken at a time: each is a stream that the processor follows, for it is in a page of its own.
+const STRIPE_ROWS: i64 = 8;
+
+/// Bytes of a row up to which rows from memory are read one after the other: several of them at once are streams within a page, which no prefetcher follows.
+const SHORT_ROW: i64 = 8 << 10;
+
+/// The most registers of accumulators that stay in registers, of all rows that are taken at a time.
+const IN_REGISTERS: usize = 8;
+
+impl<'m> Reduction<'m> {
+    /// Units of so many columns.
+    pub(super) fn blocks_of_columns(&self, columns: i64) -> i64 {
+        (columns + self.unit_columns - 1) / self.unit_columns
+    }
+
+    /// Columns of a unit and units of a stripe, if columns are cut rather than rows: where the order of these is given, and of long rows that come from memory, which gives parts of
+    /// them as fast as chunks of whole ones, whose results would be in memory once more.
+    pub(super) fn stripes(&self, tape: &Tape<'_>) -> Option<(i64, i64)> {
+        let &(_, columns) = self.vars.last().filter(|_| !self.over_rows())?;
+        let bytes = self.accumulator_bytes();
+        let row = columns.saturating_mul(bytes);
+        let worth = if self.folds.literal {
+            row >= 2 * UNIT && self.total() >= sizes::from(WORTH_UNITS)
+        } else {
+            row >= STRIPES * STRIPE && self.is_simple(tape) && self.is_far(tape)
+        };
+        (worth && self.kept_vars().len() == 1).then_some((UNIT / bytes, STRIPE / UNIT))
+    }
+
+    /// Bytes of a lane of the widest accumulator.
+    fn accumulator_bytes(&self) -> i64 {
+        i64::from(self.folds.widest() / 8).max(1)
+    }
+
+    /// Whether memory takes longer than the arithmetic.
+    fn is_simple(&self, tape: &Tape<'_>) -> bool {
+        self.folds.copies(tape) >= 4
+    }
+
+    /// Whether rows of so many columns come from memory and are short.
+    fn has_short_rows(&self, tape: &Tape<'_>, columns: i64) -> bool {
+        columns.saturating_mul(self.accumulator_bytes()) <= SHORT_ROW && self.is_far(tape)
+    }
+
+    /// A unit of a reduction over columns.
+    pub(super) fn columns<'c, 'a, 'ctx>(
+        &self,
+        c: &mut Code<'c, 'a, 'ctx, 'm>,
+        target: &Target,
+    ) -> Result<()> {
+        let Some(&column) = self.vars.last() else { return Ok(()) };
+        let start = self.folds.starts(c)?;
+        let pieces = column.1.unsigned_abs().div_ceil(u64::from(c.lanes)) as usize;
+        let size = pieces.saturating_mul(registers(&start).len());
+        // Lanes that are enabled singly are those of the widest vectors alone.
+        let whole = column.1 % i64::from(c.lanes) == 0 || target.vector_bytes() >= 64;
+        if !whole || size > IN_REGISTERS {
+            return self.columns_in_memory(c, target);
+        }
+        let vars = self.reduced_vars();
+        let apart = !self.folds.literal && !vars.is_empty();
+        let worth = self.folds.copies(c.tape).unsigned_abs() as usize;
+        let copies = if apart { (IN_REGISTERS / size).min(worth) } else { 1 };
+        let few = FewColumns { column, pieces, copies, start };
+        let total = self.fold_few(c, &few, &vars, few.initial())?;
+        let kinds = self.folds.carried();
+        for piece in 0..pieces {
+            few.in_piece(c, piece, |c| {
+                let mut all = values(&kinds, few.of(&total, 0, piece));
+                for copy in 1..copies {
+                    let more = values(&kinds, few.of(&total, copy, piece));
+                    all = self.folds.joined(c, c.lanes, &all, &more)?;
+                }
+                if self.chunks.is_some() { self.store_partial(c, &all) } else { self.finish(c, &all) }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Folds rows into accumulators in registers, those of each copy after those of the one before.
+    fn fold_few<'c, 'a, 'ctx>(
+        &self,
+        c: &mut Code<'c, 'a, 'ctx, 'm>,
+        few: &FewColumns<'ctx>,
+        vars: &[(u32, i64)],
+        carried: Vec<Value<'ctx>>,
+    ) -> Result<Vec<Value<'ctx>>> {
+        let Some((&first, rest)) = vars.split_first() else { return self.row_of_few(c, few, 0, &carried) };
+        let (low, high, count) = self.range(c, first)?;
+        if !rest.is_empty() {
+            return c.fold_var(first.0, low, high, 1, false, 1, &carried, |c, carried| {
+                self.fold_few(c, few, rest, carried.to_vec())
+            });
+        }
+        let e = c.e;
+        let copies = few.copies as i64;
+        let whole = match count {
+            Some(n) => e.add(low, e.i64(n - n % copies))?,
+            None => e.add(low, e.and(e.sub(high, low)?, e.i64(-copies))?)?,
+        };
+        let carried = c.fold_var(first.0, low, whole, copies, false, 1, &carried, |c, carried| {
+            let row = c.var(first.0)?;
+            let mut next = Vec::new();
+            for copy in 0..few.copies {
+                c.enter()?;
+                // At this level also for the first copy: what depends on the variable is forgotten with it.
+                let row = if copy == 0 { row } else { e.add(row, e.i64(copy as i64))? };
+                c.set_var(first.0, row, false, 1);
+                next.extend(self.row_of_few(c, few, copy, carried)?);
+                c.leave();
+            }
+            Ok(next)
+        })?;
+        if count.is_some_and(|n| n % copies == 0) {
+            return Ok(carried);
+        }
+        // The rows that are left, in the first copy.
+        let of_copy = carried.len() / few.copies;
+        let mut all = c.fold_var(first.0, whole, high, 1, false, 1, &carried[..of_copy], |c, carried| {
+            self.row_of_few(c, few, 0, carried)
+        })?;
+        all.extend_from_slice(&carried[of_copy..]);
+        Ok(all)
+    }
+
+    /// The accumulators of a copy with a row.
+    fn row_of_few<'c, 'a, 'ctx>(
+        &self,
+        c: &mut Code<'c, 'a, 'ctx, 'm>,
+        few: &FewColumns<'ctx>,
+        copy: usize,
+        carried: &[Value<'ctx>],
+    ) -> Result<Vec<Value<'ctx>>> {
+        let kinds = self.folds.carried();
+        let mut next = Vec::new();
+        for piece in 0..few.pieces {
+            let mine = values(&kinds, few.of(carried, copy, piece));
+            next.extend(few.in_piece(c, piece, |c| Ok(registers(&self.folds.step(c, &few.start, &mine)?)))?);
+        }
+        Ok(next)
+    }
+
+    /// Accumulators are in memory, and go through registers for some rows at a time.
+    fn columns_in_memory<'c, 'a, 'ctx>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, target: &Target) -> Result<()> {
+        let e = c.e;
+        let kinds = self.folds.carried();
+        let Some(&(column, n)) = self.vars.last() else { return Ok(()) };
+        let w = i64::from(c.lanes);
+        let (unit, most) = (self.unit_columns, self.unit_columns * self.stripe_units);
+        let (low, high, count) = if n <= unit {
+            (e.i64(0), e.i64(n), Some(n))
+        } else {
+            let low = e.mul(c.var(BLOCKS)?, e.i64(unit))?;
+            let high = e.mul(c.var(END)?, e.i64(unit))?;
+            let high = e.select(e.icmp(IntPredicate::SLT, high, e.i64(n))?, high, e.i64(n))?;
+            (low, high, (n % unit == 0).then_some(unit))
+        };
+        // A place for each register of an accumulator, a column each.
+        let room = u32::try_from(n.min(most) + w).unwrap_or(0);
+        let mut places = Vec::new();
+        for &Carried { ty, .. } in &kinds {
+            let (prim, parts) = super::access::storage(ty);
+            for _ in 0..parts {
+                let start: Value<'ctx> = e.stack(prim, room)?.into();
+                let offset = e.mul(low, e.i64(-(prim.bytes() as i64)))?;
+                places.push((ty, prim, e.address(start, offset)?));
+            }
+        }
+        let accumulators = Accumulators { places, column, known_at: c.level() };
+        over_lanes(c, target, column, low, high, count, w, &|c| {
+            let start = self.folds.starts(c)?;
+            accumulators.store(c, &start)
+        })?;
+        let vars = self.reduced_vars();
+        let (&last, outer) = vars.split_last().unwrap_or((&(BLOCKS + 1, 1), &[]));
+        let copies = if self.has_short_rows(c.tape, n) {
+            1
+        } else if self.stripe_units > 1 && self.is_far(c.tape) && self.is_simple(c.tape) {
+            STRIPE_ROWS
+        } else {
+            self.folds.copies(c.tape)
+        };
+        let rows = |c: &mut Code<'c, 'a, 'ctx, 'm>, first, end, copies| {
+            c.for_var(last.0, first, end, copies, false, 1, |c| {
+                let row = c.var(last.0)?;
+                // What depends on it is known for one copy at a time.
+                c.hide_var(last.0);
+                over_lanes(c, target, column, low, high, count, w, &|c| {
+                    let mut all = accumulators.load(c, &kinds)?;
+                    let start = self.folds.starts(c)?;
+                    for copy in 0..copies {
+                        c.enter()?;
+                        let r = if copy == 0 { row } else { e.add(row, e.i64(copy))? };
+                        c.set_var(last.0, r, false, 1);
+                        all = self.folds.step(c, &start, &all)?;
+                        c.leave();
+                    }
+                    accumulators.store(c, &all)
+                })
+            })
+        };
+        let body = |c: &mut Code<'c, 'a, 'ctx, 'm>| -> Result<()> {
+            let (first, end, length) = self.range(c, last)?;
+            if copies == 1 || length.is_some_and(|n| n % copies == 0) {
+                return rows(c, first, end, copies);
+            }
+            let whole = e.add(first, e.and(e.sub(end, first)?, e.i64(-copies))?)?;
+            rows(c, first, whole, copies)?;
+            rows(c, whole, end, 1)
+        };
+        if let Some((cut, ..)) = self.chunks.filter(|k| outer.iter().any(|v| v.0 == k.0)) {
+            // The variable that is cut is not the last one.
+            let at = outer.iter().position(|v| v.0 == cut).unwrap_or(0);
+            let (before, after) = (&outer[..at], &outer[at + 1..]);
+            let var = outer[at];
+            loops(c, before, &|c| {
+                let (first, end, _) = self.range(c, var)?;
+                c.for_var(var.0, first, end, 1, false, 1, |c| loops(c, after, &body))
+            })?;
+        } else {
+            loops(c, outer, &body)?;
+        }
+        over_lanes(c, target, column, low, high, count, w, &|c| {
+            let all = accumulators.load(c, &kinds)?;
+            if self.chunks.is_some() { self.store_partial(c, &all) } else { self.finish(c, &all) }
+        })
+    }
+}
+
+/// Accumulators of few columns in registers.
+struct FewColumns<'ctx> {
+    /// The variable of columns, and how many there are.
+    column: (u32, i64),
+    /// Registers full of columns.
+    pieces: usize,
+    /// Rows at a time, with accumulators of their own: a power of two.
+    copies: usize,
+    /// With what accumulators begin.
+    start: Vec<Val<'ctx>>,
+}
+
+impl<'ctx> FewColumns<'ctx> {
+    fn initial(&self) -> Vec<Value<'ctx>> {
+        registers(&self.start).repeat(self.pieces * self.copies)
+    }
+
+    /// The registers of a piece of a copy; of all copies or of the first ones.
+    fn of<'v>(&self, all: &'v [Value<'ctx>], copy: usize, piece: usize) -> &'v [Value<'ctx>] {
+        let width = registers(&self.start).len();
+        &all[(copy * self.pieces + piece) * width..][..width]
+    }
+
+    /// Emits something at the columns of a piece.
+    fn in_piece<'c, 'a, 'm, T>(
+        &self,
+        c: &mut Code<'c, 'a, 'ctx, 'm>,
+        piece: usize,
+        body: impl FnOnce(&mut Code<'c, 'a, 'ctx, 'm>) -> Result<T>,
+    ) -> Result<T> {
+        let (var, n) = self.column;
+        let w = i64::from(c.lanes);
+        let first = piece as i64 * w;
+        c.enter()?;
+        let low = c.e.i64(first);
+        c.set_var(var, low, w > 1, w);
+        if first + w > n {
+            c.active = Some(lanes::enabled(c, low, c.e.i64(n), Some(n))?);
+        }
+        let result = body(c)?;
+        c.active = None;
+        c.leave();
+        Ok(result)
+    }
+}
+
+/// Accumulators of a block of columns in memory.
+struct Accumulators<'ctx> {
+    /// A register of an accumulator of a type: where it would be for column 0.
+    places: Vec<(ElementType, Prim, Value<'ctx>)>,
+    column: u32,
+    known_at: usize,
+}
+
+impl<'ctx> Accumulators<'ctx> {
+    fn address(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: Value<'ctx>, prim: Prim) -> Result<Value<'ctx>> {
+        let at = c.tape.space.atom_of(self.column).map(Affine::atom).unwrap_or_default();
+        Ok(c.place_from(place, self.known_at, &at, prim.bytes() as i64)?.address)
+    }
+
+    fn load(&self, c: &mut Code<'_, '_, 'ctx, '_>, kinds: &[Carried]) -> Result<Vec<Val<'ctx>>> {
+        let mut all = Vec::new();
+        for &(ty, prim, place) in &self.places {
+            let address = self.address(c, place, prim)?;
+            let e = c.e.with_lanes(c.lanes);
+            all.push(narrowed(&e, ty, e.load(prim, address, prim.bytes() as u32)?)?);
+        }
+        Ok(values(kinds, &all))
+    }
+
+    fn store(&self, c: &mut Code<'_, '_, 'ctx, '_>, all: &[Val<'ctx>]) -> Result<()> {
+        for (register, &(_, prim, place)) in registers(all).into_iter().zip(&self.places) {
+            let address = self.address(c, place, prim)?;
+            let e = c.e.with_lanes(c.lanes);
+            e.store(widened(&e, register)?, address, prim.bytes() as u32)?;
+        }
+        Ok(())
+    }
+}

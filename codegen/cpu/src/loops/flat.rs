@@ -1,0 +1,194 @@
+//! Short inner dimensions as one loop, whose lanes hold elements that are neighbours in memory: dimensions are then quotients and remainders of its variable.
+//!
+//! Where these are powers of two, lanes begin at multiples of them, so what each lane reads is known before run time: registers of neighbouring elements, of
+//! which lanes pick theirs. What a nest takes is estimated for that, because lanes over rows (a column each) share what all columns of a row need.
+
+use super::access;
+use super::nest::Nest;
+use hlo_opt::tape::index::{Affine, Index};
+use hlo_opt::tape::{GuardId, Op, Tape};
+
+/// Lanes that estimates are for.
+const LANES: i64 = 16;
+
+/// The least elements of the joined dimensions: a multiple of what lanes of the narrowest types hold.
+const LEAST: i64 = 64;
+
+/// So many registers at the beginning are looked at.
+const TRIED: i64 = 8;
+
+/// What gathering an element a lane takes, in operations.
+const GATHER: f64 = 24.0;
+
+/// From which dimension on those that end short are joined, if lanes see them in steps that are known before run time.
+pub(super) fn from(dims: &[i64]) -> Option<usize> {
+    let mut product = 1i64;
+    for (d, &n) in dims.iter().enumerate().rev() {
+        if product == 1 && n >= LANES || n == 0 {
+            return None;
+        }
+        product = product.saturating_mul(n);
+        if product >= LEAST {
+            return Some(d);
+        }
+        if !product.unsigned_abs().is_power_of_two() {
+            return None;
+        }
+    }
+    None
+}
+
+/// As [`super::nest::variables_of`], with one variable for some dimensions.
+pub(super) fn variables_of(
+    tape: &mut Tape<'_>,
+    piece: &[(i64, i64)],
+    first: u32,
+    joined: std::ops::Range<usize>,
+) -> (Index, Vec<(u32, i64)>) {
+    let sizes: Vec<i64> = piece.iter().map(|(low, high)| high - low).collect();
+    let number = |d: usize| first + d as u32;
+    let all: i64 = sizes[joined.clone()].iter().product();
+    let flat = tape.space.var(number(joined.start), all);
+    let digits = tape.space.delinear(&flat, &sizes[joined.clone()]);
+    let mut index = Index::new();
+    let mut vars = Vec::new();
+    for (d, &n) in sizes.iter().enumerate() {
+        if d == joined.start {
+            vars.push((number(d), all));
+        } else if !joined.contains(&d) && n != 1 {
+            vars.push((number(d), n));
+        }
+        let x =
+            if joined.contains(&d) { digits[d - joined.start].clone() } else { tape.space.var(number(d), n) };
+        index.push(x.plus(piece[d].0));
+    }
+    (index, vars)
+}
+
+/// How many operations a nest takes an element, about.
+pub(super) fn cost(tape: &Tape<'_>, nest: &Nest) -> f64 {
+    let Some(&(inner, n)) = nest.vars.last() else { return f64::INFINITY };
+    let lanes = LANES.min(n);
+    let sight = Sight { tape, inner, lanes, registers: n / lanes };
+    let mut guards: Vec<GuardId> = Vec::new();
+    let mut sum = 0.0;
+    // What lanes differ in: the rest is computed once.
+    let mut differs = vec![false; tape.nodes.len()];
+    for node in tape.needed(nest.outputs.iter().map(|o| o.node)) {
+        let mut all_same = tape.vars_of(node, &mut |v| v != inner);
+        tape.for_each_operand(node, &mut |m| all_same &= !differs[m as usize]);
+        differs[node as usize] = !all_same;
+        if all_same {
+            continue;
+        }
+        sum += match &tape.nodes[node as usize].op {
+            Op::Load { at, guard, .. } => {
+                guards.push(*guard);
+                sight.load(at)
+            }
+            Op::Constant { at, .. } => sight.load(at),
+            Op::Select { guard, .. } => {
+                guards.push(*guard);
+                1.0
+            }
+            Op::Elementwise { .. }
+            | Op::Convert { .. }
+            | Op::Iota { .. }
+            | Op::Bits { .. }
+            | Op::Order { .. }
+            | Op::Unorder { .. }
+            | Op::Pack { .. }
+            | Op::Unpack { .. }
+            | Op::Products { .. }
+            | Op::Sum { .. }
+            | Op::Given { .. } => tape.flops(node) as f64,
+        };
+    }
+    guards.sort_unstable();
+    guards.dedup();
+    let conditions = guards.iter().flat_map(|&g| &tape.guards[g as usize]);
+    sum += conditions.map(|c| sight.decides(&c.value)).sum::<f64>();
+    // Columns are put in the order of memory.
+    sum += (nest.outputs.len() * nest.columns) as f64;
+    sum / (lanes * nest.columns as i64) as f64
+}
+
+/// What lanes over a variable see of numbers.
+struct Sight<'t, 'm> {
+    tape: &'t Tape<'m>,
+    inner: u32,
+    lanes: i64,
+    /// Of so many elements.
+    registers: i64,
+}
+
+impl Sight<'_, '_> {
+    /// The number on each lane where lane 0 has a value of the variable and all others are 0; `None`: it is known at run time.
+    fn lanes_at(&self, x: &Affine, first: i64) -> Option<Vec<i64>> {
+        (first..first + self.lanes)
+            .map(|n| self.tape.space.at(x, &|v| if v == self.inner { n } else { 0 }))
+            .collect()
+    }
+
+    /// The same at the first register, and at a few others as `seen` from there: `None` also where they differ.
+    fn alike(&self, x: &Affine, seen: impl Fn(&[i64]) -> Vec<i64>) -> Option<Vec<i64>> {
+        let first = seen(&self.lanes_at(x, 0)?);
+        let last = self.registers - 1;
+        let others = (1..TRIED.min(last)).chain([last]);
+        let mut lanes = others.map(|register| self.lanes_at(x, register * self.lanes));
+        lanes.all(|lanes| lanes.is_some_and(|lanes| seen(&lanes) == first)).then_some(first)
+    }
+
+    fn load(&self, at: &Affine) -> f64 {
+        let steps = |lanes: &[i64]| lanes.iter().map(|n| n - lanes[0]).collect();
+        let Some(steps) = self.alike(at, steps) else { return GATHER };
+        let step = steps.get(1).copied().unwrap_or(0);
+        let linear = steps.iter().zip(0..).all(|(&n, l)| n == step * l);
+        let (low, high) =
+            (steps.iter().min().copied().unwrap_or(0), steps.iter().max().copied().unwrap_or(0));
+        match step.abs() {
+            n @ 0..=1 if linear => n as f64,
+            n @ 2..=8 if linear => (2 * n - 1) as f64,
+            _ if access::is_near(&steps, self.lanes as u32) => (2 * ((high - low) / LANES + 1)) as f64,
+            _ => GATHER,
+        }
+    }
+
+    /// What it takes to decide on a number.
+    fn decides(&self, x: &Affine) -> f64 {
+        if self.alike(x, <[i64]>::to_vec).is_some() { 0.0 } else { 2.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_joined() {
+        assert_eq!(from(&[16384, 8, 2]), Some(0));
+        assert_eq!(from(&[5, 100, 8]), Some(1));
+        assert_eq!(from(&[7, 128, 1, 4, 1]), Some(1));
+        // Lanes would begin in the midst of a row of these.
+        assert_eq!(from(&[16384, 6]), None);
+        assert_eq!(from(&[1000, 3, 2]), None);
+        // Long enough already, or too short for lanes.
+        assert_eq!(from(&[1000, 16]), None);
+        assert_eq!(from(&[4, 2, 2]), None);
+        assert_eq!(from(&[0, 4]), None);
+    }
+
+    #[test]
+    fn variables_give_every_element_its_index() {
+        let text = "HloModule m\nENTRY e { ROOT p = f32[2,5,4,2] parameter(0) }";
+        let parsed = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default());
+        let module = parsed.module.expect("the text is a module");
+        let mut tape = Tape::new(&module);
+        let (index, vars) = variables_of(&mut tape, &[(0, 2), (1, 5), (0, 4), (0, 2)], 10, 1..4);
+        assert_eq!(vars, [(10, 2), (11, 32)]);
+        for n in 0..32 {
+            let at = |d: usize| tape.space.at(&index[d], &|v| if v == 11 { n } else { 0 });
+            assert_eq!([at(1), at(2), at(3)], [Some(1 + n / 8), Some(n / 2 % 4), Some(n % 2)]);
+        }
+    }
+}

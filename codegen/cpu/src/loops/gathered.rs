@@ -1,0 +1,191 @@
+//! Rows that indices say where to find: they are asked for some rows ahead of those that are copied or computed with, because no processor foresees them.
+//! So are rows from which indices pick elements, a part of the next one with each of these; of short rows, of one some rows ahead.
+//!
+//! **Invariant:** asking changes no value: indices are loaded of rows that the kernel is called for, and what is asked for may be any address.
+
+use super::code::Code;
+use super::lanes::is_plain;
+use super::nest::decode;
+use hlo_library::sizes;
+use hlo_llvm::{IntPredicate, Result, Value};
+use hlo_opt::tape::index::{Affine, Def};
+use hlo_opt::tape::{NodeId, Op, Tape};
+
+/// Bytes of an array from which on its rows are far away: not in the nearest caches.
+pub(super) const DISTANT: i64 = 1 << 20;
+/// Bytes of a row, at most: of longer ones the processor foresees the rest itself.
+const ROW: i64 = 1 << 10;
+/// Bytes that are asked for ahead; and the least and the most rows.
+const AHEAD: i64 = 2 << 10;
+const ROWS: (i64, i64) = (4, 32);
+/// Operations that an index may take, since it is computed twice.
+const WORK: u64 = 16;
+
+/// Bytes of an array from which on it is in no cache, and of its rows from which elements are picked. Shorter ones are asked for into the nearest cache: elements
+/// that are picked together from rows that are not there take several times as long, though the rows follow each other.
+const FAR: i64 = 8 << 20;
+const LEAST: i64 = 4 << 10;
+const MOST: i64 = 128 << 10;
+/// Bytes of a row for each element that is picked of it, at most.
+const LINE: i64 = 64;
+
+/// Rows of large arrays at computed places.
+pub(super) struct Gathered {
+    /// Arrays, where in them an element is, and bytes of a row.
+    places: Vec<(u32, Affine, i64)>,
+    /// The variable that counts elements of a row.
+    inner: u32,
+}
+
+impl Gathered {
+    /// What the nodes load that way, over all values (so many) of the innermost variable.
+    pub(super) fn of(tape: &Tape<'_>, nodes: impl Iterator<Item = NodeId>, (inner, n): (u32, i64)) -> Self {
+        let mut found = Self { places: Vec::new(), inner };
+        for node in tape.needed(nodes) {
+            let Op::Load { array, at, .. } = &tape.nodes[node as usize].op else { continue };
+            let shape = &tape.arrays[*array as usize].shape;
+            let size = shape.element_type.storage_bytes() as i64;
+            let row = n.saturating_mul(size);
+            let distant =
+                shape.checked_elements().is_some_and(|n| n.saturating_mul(size) >= sizes::from(DISTANT));
+            let mut values = Vec::new();
+            tape.values_in(at, &mut |value| values.push(value));
+            let cheap = |values: Vec<NodeId>| {
+                let all = tape.needed(values.into_iter());
+                all.iter().map(|&n| tape.flops(n)).sum::<u64>() <= WORK
+                    && !all.iter().any(|&n| tape.branches(n))
+            };
+            if !values.is_empty() && distant && row <= ROW && is_plain(tape, at, inner) && cheap(values) {
+                found.places.push((*array, at.clone(), row));
+            }
+        }
+        found
+    }
+
+    /// Asks for what a later one of the units before `end` needs, which are values of `vars`.
+    pub(super) fn ask<'ctx>(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        (unit, end): (Value<'ctx>, Value<'ctx>),
+        vars: &[(u32, i64)],
+    ) -> Result<()> {
+        let Some(longest) = self.places.iter().map(|(_, _, bytes)| *bytes).max() else { return Ok(()) };
+        let e = c.e;
+        let rows = (AHEAD / longest.max(1)).clamp(ROWS.0, ROWS.1);
+        let (later, last) = (e.add(unit, e.i64(rows))?, e.sub(end, e.i64(1))?);
+        let later = e.select(e.icmp(IntPredicate::SLT, later, last)?, later, last)?;
+        let lanes = std::mem::replace(&mut c.lanes, 1);
+        c.enter()?;
+        decode(c, later, vars)?;
+        c.set_var(self.inner, e.i64(0), false, 1);
+        for (array, at, bytes) in &self.places {
+            let place = c.place(*array, at)?;
+            e.prefetch(place.address, bytes.unsigned_abs())?;
+        }
+        c.leave();
+        c.lanes = lanes;
+        Ok(())
+    }
+}
+
+/// Rows of large arrays from which elements at computed places are picked.
+#[derive(Default)]
+pub(super) struct Picked {
+    rows: Vec<Row>,
+}
+
+/// Where to ask for a part of a later row.
+struct Row {
+    array: u32,
+    at: Affine,
+    /// For each element that is picked.
+    bytes: u64,
+    /// Into the nearest cache.
+    near: bool,
+}
+
+impl Picked {
+    /// What the nodes load that way from rows that `outer` counts, over all values (so many) of the innermost variable.
+    pub(super) fn of(
+        tape: &Tape<'_>,
+        nodes: impl Iterator<Item = NodeId>,
+        outer: u32,
+        (inner, n): (u32, i64),
+    ) -> Self {
+        let mut rows = Vec::new();
+        let (Some(outer), Some(inner_atom)) = (tape.space.atom_of(outer), tape.space.atom_of(inner)) else {
+            return Self { rows };
+        };
+        for node in tape.needed(nodes) {
+            let Op::Load { array, at, .. } = &tape.nodes[node as usize].op else { continue };
+            let shape = &tape.arrays[*array as usize].shape;
+            let size = shape.element_type.storage_bytes() as i64;
+            let (elements, row) = (shape.checked_elements().unwrap_or(0), at.factor(outer));
+            let (picks, mut next): (Vec<_>, Vec<_>) =
+                at.terms.iter().partition(|t| !matches!(tape.space.atom(t.0).def, Def::Var(_)));
+            let whole = |terms: Vec<_>| Affine { terms: terms.into_iter().collect(), constant: 0 };
+            let (low, high) = tape.space.range(&whole(picks));
+            next.retain(|t| t.0 != inner_atom);
+            // Most lines of a row are seen, and all of them fit into the second cache.
+            let each = row / n.max(1);
+            let near = row.saturating_mul(size) < LEAST;
+            let fits = (0..row).contains(&high.saturating_sub(low))
+                && elements.saturating_mul(size) >= sizes::from(if near { DISTANT } else { FAR })
+                && (LINE..=MOST).contains(&row.saturating_mul(size))
+                && each * size <= LINE;
+            if fits && !is_plain(tape, at, inner) {
+                let ahead = if near { (AHEAD / (row * size)).max(1) } else { 1 };
+                let next = whole(next).plus(at.constant.wrapping_add(row * ahead));
+                let each = each.max(1);
+                let at = next.merged(&Affine::atom(inner_atom).times(each));
+                rows.push(Row { array: *array, at, bytes: (each * size).unsigned_abs(), near });
+            }
+        }
+        Self { rows }
+    }
+
+    /// Asks for a part of later rows.
+    pub(super) fn ask(&self, c: &mut Code<'_, '_, '_, '_>) -> Result<()> {
+        for row in &self.rows {
+            let address = c.place(row.array, &row.at)?.address;
+            let bytes = row.bytes * u64::from(c.lanes);
+            if row.near { c.e.prefetch(address, bytes)? } else { c.e.prefetch_far(address, bytes)? }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::fused;
+    use crate::kernel_tests::check;
+
+    /// Rows of a table that is far away, at places given and computed; also outside of it.
+    #[test]
+    fn rows_of_a_large_table() {
+        let gather = |name: &str, at: &str| {
+            format!(
+                "  {name}i = s32[300,1] reshape({at})\n  {name} = f32[300,40] gather(p0, {name}i), offset_dims={{1}}, collapsed_slice_dims={{0}}, \
+                 start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1,40}}\n"
+            )
+        };
+        let body = format!(
+            "  c = s32[] constant(7)\n  b = s32[300] broadcast(c), dimensions={{}}\n  m = s32[300] multiply(p1, b)\n{}{}  \
+             ROOT r = f32[300,40] subtract(g, h)",
+            gather("g", "m"),
+            gather("h", "p1")
+        );
+        check(&fused("kLoop", &["f32[8192,40]", "s32[300]"], "f32[300,40]", &body, ""));
+    }
+
+    /// Elements of rows of a table that is in no cache.
+    #[test]
+    fn elements_of_rows() {
+        let body = "  i = s32[300,1] reshape(p1)\n  ROOT g = f32[2100,300] gather(p0, i), offset_dims={0}, collapsed_slice_dims={1}, \
+                    start_index_map={1}, index_vector_dim=1, slice_sizes={2100,1}";
+        check(&fused("kLoop", &["f32[2100,1030]", "s32[300]"], "f32[2100,300]", body, ""));
+        let body = "  i = s32[33000,50,1] reshape(p1)\n  ROOT g = f32[33000,50] gather(p0, i), offset_dims={}, collapsed_slice_dims={1}, start_index_map={1}, \
+                    operand_batching_dims={0}, start_indices_batching_dims={0}, index_vector_dim=2, slice_sizes={1,1}";
+        check(&fused("kLoop", &["f32[33000,70]", "s32[33000,50]"], "f32[33000,50]", body, ""));
+    }
+}

@@ -1,0 +1,215 @@
+//! Loops over lanes: how many there are, and what remains at the end of a row.
+
+use hlo::ElementType;
+
+use super::code::{Code, Mask};
+use hlo_llvm::{IntPredicate, Prim, Result, Target, Value};
+use hlo_opt::tape::index::{Affine, Def};
+use hlo_opt::tape::{Node, NodeId, Op, Tape};
+
+/// A loop whose variable goes over lanes, from `low` (a multiple of `multiple`) to `high`, and what remains at the end: on lanes that are partly
+/// enabled, or one by one where the target cannot do that, or not well. `count` is the number of elements if it is known, or one that leaves as many for the end.
+#[expect(clippy::too_many_arguments, reason = "a loop has that many parts")]
+pub(super) fn over_lanes<'c, 'a, 'ctx, 'm>(
+    c: &mut Code<'c, 'a, 'ctx, 'm>,
+    target: &Target,
+    var: u32,
+    low: Value<'ctx>,
+    high: Value<'ctx>,
+    count: Option<i64>,
+    multiple: i64,
+    body: &dyn Fn(&mut Code<'c, 'a, 'ctx, 'm>) -> Result<()>,
+) -> Result<()> {
+    let e = c.e;
+    let w = i64::from(c.lanes);
+    if w == 1 {
+        return c.for_var(var, low, high, 1, false, 1, body);
+    }
+    let rest = count.map(|n| n % w);
+    let main = match count {
+        Some(n) if n % w == 0 => high,
+        Some(n) => e.add(low, e.i64(n - n % w))?,
+        None => {
+            let n = e.sub(high, low)?;
+            e.add(low, e.and(n, e.i64(-w))?)?
+        }
+    };
+    if count.is_none_or(|n| n >= w) {
+        c.for_var(var, low, main, w, true, multiple, body)?;
+    }
+    if rest == Some(0) {
+        return Ok(());
+    }
+    if target.vector_bytes() < 64 || lanes_alone(c, var, count) {
+        let lanes = std::mem::replace(&mut c.lanes, 1);
+        c.for_var(var, main, high, 1, false, 1, body)?;
+        c.lanes = lanes;
+        return Ok(());
+    }
+    let tail = |c: &mut Code<'c, 'a, 'ctx, 'm>| {
+        c.enter()?;
+        c.set_var(var, main, true, multiple);
+        c.active = Some(enabled(c, main, high, count)?);
+        body(c)?;
+        c.active = None;
+        c.leave();
+        Ok(())
+    };
+    c.mark()?;
+    if rest.is_some() {
+        tail(c)?;
+    } else {
+        e.if_then(e.icmp(IntPredicate::SLT, main, high)?, || tail(c))?;
+    }
+    c.mark()
+}
+
+/// The lanes that hold what lies before `high`, lane 0 holding `first`; of a loop of so many elements if that is known.
+pub(super) fn enabled<'ctx>(
+    c: &Code<'_, '_, 'ctx, '_>,
+    first: Value<'ctx>,
+    high: Value<'ctx>,
+    count: Option<i64>,
+) -> Result<Mask<'ctx>> {
+    let (e, w) = (c.e, i64::from(c.lanes));
+    let wide = e.with_lanes(c.lanes);
+    let level = c.level();
+    if let Some(n) = count {
+        let lanes: Vec<u64> = (0..w).map(|l| u64::from(l < n % w)).collect();
+        let known = (w <= 64).then(|| lanes.iter().rev().fold(0, |bits, bit| bits << 1 | bit));
+        return Ok(Mask { value: wide.int_lanes(Prim::I1, &lanes), level, known });
+    }
+    let n = wide.splat(e.trunc(e.sub(high, first)?, Prim::I32)?)?;
+    let value = wide.icmp(IntPredicate::ULT, wide.lane_numbers(Prim::I32), n)?;
+    Ok(Mask { value, level, known: None })
+}
+
+/// The number of lanes on which nodes are computed: a vector register full of the widest type in them.
+pub(super) fn lanes(tape: &Tape<'_>, target: &Target, roots: impl Iterator<Item = NodeId>) -> u32 {
+    lanes_besides(tape, target, roots, &|_| false)
+}
+
+/// The same where some nodes are known.
+pub(super) fn lanes_besides(
+    tape: &Tape<'_>,
+    target: &Target,
+    roots: impl Iterator<Item = NodeId>,
+    known: &dyn Fn(NodeId) -> bool,
+) -> u32 {
+    let mut widest = 8;
+    for n in tape.needed_besides(roots, known) {
+        let node = &tape.nodes[n as usize];
+        let computes = matches!(node.op, Op::Elementwise { .. } | Op::Convert { .. });
+        widest = widest.max(lane_bits(node.ty, computes));
+    }
+    (target.vector_bytes() * 8 / widest).max(1)
+}
+
+/// The most registers that are computed at a time: of an expression that is little more than a chain.
+pub(super) const LONGEST: u32 = 4;
+/// Operations in a row that are no more than what a processor looks ahead over, of iterations one after the other.
+const SHORT: u64 = 16;
+/// Operations of an iteration that are too many to look ahead from one to the next.
+const LONG: u64 = 24;
+/// The most operations of all registers together: registers and time to compile are short.
+const MOST: u64 = 1000;
+
+/// How many registers full of lanes are computed at a time in a loop over `inner`, which goes over so many elements. Operations that wait for one another keep a
+/// processor waiting too, unless it finds others to do; what it looks ahead is an iteration or two of a long expression, so others should be
+/// between them. What is known is loaded.
+pub(super) fn registers(
+    tape: &Tape<'_>,
+    target: &Target,
+    roots: impl Iterator<Item = NodeId>,
+    known: &dyn Fn(NodeId) -> bool,
+    (inner, elements): (u32, i64),
+    lanes: u32,
+) -> u32 {
+    if !(8..=32).contains(&lanes) {
+        return 1;
+    }
+    let mut depths = rustc_hash::FxHashMap::default();
+    let (mut all, mut deepest) = (0, 0);
+    let mut halves = false;
+    let mut widest = 0;
+    for n in tape.needed_besides(roots, known) {
+        let node = &tape.nodes[n as usize];
+        if let Op::Load { at, .. } | Op::Constant { at, .. } = &node.op
+            && !is_plain(tape, at, inner)
+        {
+            return 1;
+        }
+        let half = matches!(node.ty, ElementType::BF16 | ElementType::F16);
+        halves |= half && matches!(node.op, Op::Elementwise { .. });
+        widest = widest.max(lane_bits(node.ty, false));
+        let work = tape.flops(n);
+        let mut depth = 0;
+        tape.for_each_operand(n, &mut |m| depth = depths.get(&m).copied().unwrap_or(0).max(depth));
+        // Functions have something to do besides what they wait for.
+        depth += if work > 4 { work * 3 / 4 } else { work };
+        depths.insert(n, depth);
+        all += work;
+        deepest = deepest.max(depth);
+    }
+    let halves = halves && widest == 16;
+    let wanted = match () {
+        () if target.vector_bytes() < 64 && !halves => 1,
+        () if deepest > LONG && 2 * all <= 5 * deepest => LONGEST,
+        () if deepest > SHORT && all <= 6 * deepest => 2,
+        // Elements fill one register, and what they are computed in two.
+        () if halves => 2,
+        () => 1,
+    };
+    let fits = |&n: &u32| all * u64::from(n) <= MOST && elements % i64::from(lanes * n) == 0;
+    [LONGEST, 2].into_iter().filter(|&n| n <= wanted).find(fits).unwrap_or(1)
+}
+
+/// The lanes on which nodes besides those that are known are computed in a loop over so many elements of a variable: of all registers, with no more than so many a
+/// register, nor many that no element is for.
+pub(super) fn full<I: Iterator<Item = NodeId>>(
+    tape: &Tape<'_>,
+    target: &Target,
+    nodes: &dyn Fn() -> I,
+    known: &dyn Fn(NodeId) -> bool,
+    inner: (u32, i64),
+    most: u32,
+) -> u32 {
+    let elements = u32::try_from(inner.1).ok().and_then(u32::checked_next_power_of_two);
+    let lanes = lanes_besides(tape, target, nodes(), known).min(most).min(elements.unwrap_or(most));
+    lanes * registers(tape, target, nodes(), known, inner, lanes)
+}
+
+/// Whether many lanes over a variable load or store narrow elements that are no neighbours. No processor does that at once: where not even vectors of all that lies between
+/// can be, it is code for each lane, which takes as long as one lane after the other and much longer to compile.
+fn lanes_alone(c: &Code<'_, '_, '_, '_>, inner: u32, count: Option<i64>) -> bool {
+    let picks = |node: &Node| matches!(&node.op, Op::Load { at, .. } if scatters(c.tape, node.ty, at, inner));
+    // Of lanes that are known to be there, what lies between is there, too.
+    c.lanes >= 32 && (c.scatters || count.is_none() && c.tape.nodes.iter().any(picks))
+}
+
+/// Whether lanes over a variable are at narrow elements there that are no neighbours.
+pub(super) fn scatters(tape: &Tape<'_>, ty: ElementType, at: &Affine, inner: u32) -> bool {
+    ty.storage_bytes() < 4 && !is_plain(tape, at, inner)
+}
+
+/// Whether what lanes over a variable read there is the same element, or neighbours.
+pub(super) fn is_plain(tape: &Tape<'_>, at: &Affine, inner: u32) -> bool {
+    at.terms.iter().all(|&(atom, factor)| match &tape.space.atom(atom).def {
+        Def::Var(var) => *var != inner || factor == 1,
+        Def::Div(..) | Def::Mod(..) | Def::Value(_) => is_same(tape, &Affine::atom(atom), inner),
+    })
+}
+
+/// Whether an index is the same on all lanes over a variable.
+fn is_same(tape: &Tape<'_>, x: &Affine, inner: u32) -> bool {
+    let others = &mut |var| var != inner;
+    let mut values = Vec::new();
+    tape.values_in(x, &mut |node| values.push(node));
+    tape.vars_in(x, others) && tape.needed(values.into_iter()).into_iter().all(|n| tape.vars_of(n, others))
+}
+
+/// Bits that a lane of a type takes while it is computed with.
+pub(super) fn lane_bits(ty: ElementType, computes: bool) -> u32 {
+    let part = ty.real_part();
+    if part.is_float() && computes { part.bits().max(32) } else { part.storage_bytes() as u32 * 8 }
+}

@@ -1,0 +1,734 @@
+//! Loop nests that compute values and store them: loop fusions, epilogues, maps.
+//!
+//! **Invariant** (buffer assignment rests on it): in each run of the innermost body all loads come before all stores, and an element is
+//! stored in the run that loads the element at the same place; so an operand that is read only where the result is written may be the same memory.
+
+use hlo::{ArrayShape, attrs::AttrKey};
+use hlo::{ComputationId, InstrId, Module, Opcode};
+
+use super::boxes::{LIGHTER, MOSTLY, boxes, together};
+use super::code::Code;
+use super::flat;
+use super::gathered::{Gathered, Picked};
+use super::lanes::{LONGEST, lanes, over_lanes, registers, scatters};
+use super::roots::{Root, Way};
+use super::sparse::Sparse;
+use super::tile::{self, Tiles};
+use super::wider;
+use super::{Cost, Function};
+use hlo_library::Unsupported;
+use hlo_library::sizes;
+use hlo_llvm::{IntPredicate, REGISTER, Result, Target, Value};
+use hlo_opt::passes::facts::MOST_ASSEMBLED;
+use hlo_opt::tape::index::{Affine, Index, gcd};
+use hlo_opt::tape::{Bound, NodeId, Op, Tape, array_leaves, leaf_root, leaf_shape};
+
+/// A value and where it is stored.
+#[derive(Clone, Debug)]
+pub(super) struct Output {
+    /// What.
+    pub(super) node: NodeId,
+    /// The array.
+    pub(super) array: u32,
+    /// The row-major number of the element.
+    pub(super) at: Affine,
+}
+
+/// Loops over variables, all values of all of them, and what is stored in the innermost.
+#[derive(Clone, Debug)]
+pub(super) struct Nest {
+    /// Numbers and sizes of the variables, outermost first; the last one goes over lanes.
+    pub(super) vars: Vec<(u32, i64)>,
+    /// So many outer variables are the units.
+    pub(super) prefix: usize,
+    /// With one variable: elements of a unit.
+    pub(super) block: i64,
+    /// Stored in order.
+    pub(super) outputs: Vec<Output>,
+    /// Loads that go through tiles.
+    pub(super) tiles: Option<Tiles>,
+    /// Elements of all nests that together store an array.
+    pub(super) space: i64,
+    /// So many outputs each are columns next to each other, that lanes of rows hold.
+    pub(super) columns: usize,
+}
+
+impl Nest {
+    /// Of arrays of these dimensions, or of a part of them.
+    pub(super) fn over(vars: Vec<(u32, i64)>, outputs: Vec<Output>, dims: &[i64], columns: usize) -> Self {
+        let space = dims.iter().fold(1, |n: i64, &d| n.saturating_mul(d));
+        Self { vars, prefix: 0, block: BLOCK, outputs, tiles: None, space, columns }
+    }
+
+    /// [`join`] of its variables, where it is the only nest.
+    pub(super) fn join(&mut self, tape: &mut Tape<'_>) {
+        let mut more: Vec<&mut Affine> = self.outputs.iter_mut().map(|o| &mut o.at).collect();
+        join(tape, &mut self.vars, &mut more);
+    }
+}
+
+/// Bytes of results above which they are written past the caches.
+pub(super) const STREAMING: i64 = 16 << 20;
+
+/// Unless all that is read and written stays in the last cache of most machines, where the next to read it finds it: so many bytes, hardly more than that cache has.
+const CACHED: u64 = 40 << 20;
+
+/// Bytes of half a register: the least that are stored past the caches at once.
+pub(super) const HALF: i64 = REGISTER as i64 / 2;
+
+/// Units that are enough for any number of threads.
+const MANY: i64 = 64;
+
+/// Elements of a unit of a nest of one loop.
+const BLOCK: i64 = 4096;
+
+/// Elements of a row that fill no lanes.
+const SHORT: i64 = 16;
+
+/// The least elements of a row that may be worth going over more than once.
+const SPARSE: i64 = 256;
+
+/// An index of one variable a dimension, numbered from `first`.
+pub(super) fn variables(tape: &mut Tape<'_>, dims: &[i64], first: u32) -> (Index, Vec<(u32, i64)>) {
+    let mut vars = Vec::new();
+    let mut index = Index::new();
+    for (i, &d) in dims.iter().enumerate() {
+        let number = first + i as u32;
+        index.push(tape.space.var(number, d));
+        if d != 1 {
+            vars.push((number, d));
+        }
+    }
+    (index, vars)
+}
+
+/// [`variables`] of a box of a space, the index being that in the space.
+pub(super) fn variables_of(
+    tape: &mut Tape<'_>,
+    piece: &[(i64, i64)],
+    first: u32,
+) -> (Index, Vec<(u32, i64)>) {
+    let sizes: Vec<i64> = piece.iter().map(|(low, high)| high - low).collect();
+    let (index, vars) = variables(tape, &sizes, first);
+    (index.iter().zip(piece).map(|(x, p)| x.plus(p.0)).collect(), vars)
+}
+
+/// Joins neighbouring variables that everything sees as one. `more` are numbers that are not on the tape.
+pub(super) fn join(tape: &mut Tape<'_>, vars: &mut Vec<(u32, i64)>, more: &mut [&mut Affine]) {
+    let mut d = vars.len();
+    while d >= 2 {
+        d -= 1;
+        let [(outer, size), (inner, n)] = [vars[d - 1], vars[d]];
+        let atoms = (tape.space.atom_of(outer), tape.space.atom_of(inner));
+        let (Some(outer), Some(inner)) = atoms else { continue };
+        let Some(total) = size.checked_mul(n) else { continue };
+        let mut one = true;
+        let mut look = |x: &mut Affine| one &= x.factor(outer) == x.factor(inner).wrapping_mul(n);
+        tape.for_each_number(&mut look);
+        more.iter_mut().for_each(|x| look(x));
+        if !one {
+            continue;
+        }
+        let mut drop = |x: &mut Affine| x.terms.retain(|t| t.0 != outer);
+        tape.for_each_number(&mut drop);
+        more.iter_mut().for_each(|x| drop(x));
+        tape.space.atoms[inner.0 as usize].high = total - 1;
+        vars[d].1 = total;
+        vars.remove(d - 1);
+    }
+}
+
+/// Binds the parameters of a computation to arrays, the first being argument `first`; gives the number of the next argument.
+pub(super) fn bind_parameters(tape: &mut Tape<'_>, computation: ComputationId, first: u32) -> u32 {
+    let module = tape.module;
+    let mut argument = first;
+    for &p in module.computation(computation).parameters().iter().flatten() {
+        for (leaf, shape) in array_leaves(&module.instr(p).shape).enumerate() {
+            let array = tape.array(shape, argument);
+            tape.bind(p, leaf as u32, Bound::Array(array));
+            argument += 1;
+        }
+    }
+    argument
+}
+
+/// The most columns of a row that lanes hold many of, of the results of a contraction, which are nearby and computed by rows.
+const MOST_OF_HERO: i64 = 8;
+
+/// The nests of a loop fusion: one for each group of roots of the same dimensions, or for each part of these.
+pub(super) fn fusion(
+    module: &Module,
+    id: InstrId,
+) -> std::result::Result<(Tape<'_>, Vec<Nest>), Unsupported> {
+    let instr = module.instr(id);
+    let Some(computation) = instr.attrs.computation(AttrKey::Calls) else {
+        return Err(Unsupported::new(module, id, "a fusion of nothing"));
+    };
+    let mut tape = Tape::new(module);
+    let first_result = bind_parameters(&mut tape, computation, 0);
+    let nests = roots(&mut tape, computation, first_result, 0)?;
+    Ok((tape, nests))
+}
+
+/// The nests of the roots of a computation, which are arguments from `first_result` on; variables are numbered from `first`.
+pub(super) fn roots(
+    tape: &mut Tape<'_>,
+    computation: ComputationId,
+    first_result: u32,
+    first: u32,
+) -> std::result::Result<Vec<Nest>, Unsupported> {
+    let module = tape.module;
+    let root = module.root(computation);
+    let mut spaces: Vec<(Vec<i64>, Vec<Root<'_>>)> = Vec::new();
+    for (leaf, shape) in array_leaves(&module.instr(root).shape).enumerate() {
+        let (instr, at_leaf) = leaf_root(module, root, leaf as u32);
+        let array = tape.array(shape, first_result + leaf as u32);
+        let window = in_place_update(module, instr);
+        let dims: Vec<i64> = match window {
+            Some(update) => module.instr(update).shape.expect_array().dims.to_vec(),
+            None => shape.dims.to_vec(),
+        };
+        if dims.contains(&0) {
+            continue;
+        }
+        let root = Root { instr, leaf: at_leaf, array, window, shape };
+        match spaces.iter_mut().find(|s| s.0 == dims) {
+            Some(space) => space.1.push(root),
+            None => spaces.push((dims, vec![root])),
+        }
+    }
+    let pieces = |id: InstrId| matches!(module.instr(id).opcode, Opcode::Concatenate | Opcode::Pad);
+    let pieces = module.instructions(computation).any(pieces);
+    let mut nests: Vec<Nest> = Vec::new();
+    for (dims, roots) in &spaces {
+        let whole: Vec<(i64, i64)> = dims.iter().map(|&n| (0, n)).collect();
+        let number = |nests: &[Nest]| first + 100 * nests.len() as u32;
+        let boxes = if pieces {
+            let mut trial = tape.clone();
+            let (known, before) = (trial.guards.len(), trial.nodes.len());
+            Root::nest(roots, &mut trial, dims, &whole, number(&nests))?;
+            let decided = trial.nodes.len() - before;
+            let lighter = |piece: &[(i64, i64)]| {
+                let mut trial = tape.clone();
+                let made = Root::nest(roots, &mut trial, dims, piece, number(&nests));
+                made.is_ok() && (trial.nodes.len() - before) * LIGHTER <= decided
+            };
+            boxes(&trial, known, dims, number(&nests), lighter)
+        } else {
+            vec![whole.clone()]
+        };
+        let inner = Root::narrow(roots, tape, dims, number(&nests), pieces)?;
+        // What the space is divided into along its other dimensions than short rows, whose columns come from different places.
+        let mut outer: Vec<&[(i64, i64)]> = Vec::new();
+        if let Some(inner) = inner {
+            outer.extend(boxes.iter().map(|b| &b[..dims.len() - inner]));
+            outer.dedup();
+        }
+        if outer.len() > 1 {
+            let rows = |piece: &[(i64, i64)]| piece.iter().map(|(low, high)| high - low).product::<i64>();
+            let most = outer.iter().map(|piece| rows(piece)).max().unwrap_or(0);
+            let row = &dims[outer[0].len()..];
+            for piece in outer {
+                let first = number(&nests);
+                let whole: Vec<_> = piece.iter().copied().chain(row.iter().map(|&n| (0, n))).collect();
+                // Little ones are decided by element; of others rows may be one with what is beside them, as they are not everywhere.
+                let is_one = || -> std::result::Result<bool, Unsupported> {
+                    let mut trial = tape.clone();
+                    let mut alone = Root::nest(roots, &mut trial, dims, &whole, first)?;
+                    alone.join(&mut trial);
+                    Ok(alone.vars.last().is_some_and(|&(_, n)| n > row.iter().product()))
+                };
+                let nest = if rows(piece) * MOSTLY < most || is_one()? {
+                    Root::nest(roots, tape, dims, &whole, first)?
+                } else {
+                    Root::columns(roots, tape, dims, piece, first, None)?
+                };
+                nests.push(nest);
+            }
+            continue;
+        }
+        let first = number(&nests);
+        if boxes.len() == 1
+            && let Some(nest) = wider::nest(roots, tape, dims, first)?
+        {
+            nests.push(nest);
+            continue;
+        }
+        // Rows that are short because one of what is turned over was cut.
+        if boxes.len() == 1 && dims.last().is_some_and(|&n| n < SHORT) {
+            let mut trial = tape.clone();
+            let mut nest = Root::nest(roots, &mut trial, dims, &whole, first)?;
+            if tile::cut(&mut trial, &mut nest) {
+                *tape = trial;
+                nests.push(nest);
+                continue;
+            }
+        }
+        if let Some(way) = Root::flat(roots, tape, dims, first, inner)? {
+            nests.push(Root::columns(
+                roots,
+                tape,
+                dims,
+                &whole[..dims.len() - way.columns],
+                first,
+                way.joined,
+            )?);
+            continue;
+        }
+        if let Some(inner) = inner {
+            let nest = Root::columns(roots, tape, dims, &whole[..dims.len() - inner], first, None)?;
+            nests.push(nest);
+            continue;
+        }
+        let made = |tape: &mut Tape<'_>, piece: &[(i64, i64)]| {
+            Root::nest(roots, tape, dims, piece, first).map(|nest| (nest.vars, nest.outputs))
+        };
+        if boxes.len() * roots.len() <= MOST_ASSEMBLED as usize
+            && let Some((vars, outputs)) = together(tape, &boxes, made)?
+        {
+            nests.push(Nest::over(vars, outputs, dims, 1));
+            continue;
+        }
+        for piece in boxes {
+            let nest = Root::nest(roots, tape, dims, &piece, number(&nests))?;
+            nests.push(nest);
+        }
+    }
+    for n in 0..nests.len() {
+        if nests[n].columns == 1 {
+            let _ = tile::cut(tape, &mut nests[n]);
+        }
+        let mut vars = std::mem::take(&mut nests[n].vars);
+        let mut more: Vec<&mut Affine> =
+            nests.iter_mut().flat_map(|n| &mut n.outputs).map(|o| &mut o.at).collect();
+        join(tape, &mut vars, &mut more);
+        nests[n].vars = vars;
+        if nests[n].columns == 1 {
+            tile::merge(tape, &mut nests[n]);
+        }
+        nests[n].divide();
+        nests[n].tiles = if nests[n].columns == 1 { Tiles::of(tape, &nests[n]) } else { None };
+    }
+    Ok(nests)
+}
+
+/// The update of a root that is written into its operand, which is a parameter that nothing else reads.
+pub(super) fn in_place_update(module: &Module, root: InstrId) -> Option<InstrId> {
+    let instr = module.instr(root);
+    if instr.opcode != Opcode::DynamicUpdateSlice {
+        return None;
+    }
+    let &[of, update, ..] = instr.operands() else { return None };
+    let sole = module.users(of).len() == 1;
+    let empty = module.instr(of).shape.expect_array().elements() == 0;
+    (module.instr(of).opcode == Opcode::Parameter && sole && !empty).then_some(update)
+}
+
+/// The nest of an epilogue: variables are rows and columns of the hero's result.
+pub(super) fn epilogue(
+    module: &Module,
+    id: InstrId,
+    hero: InstrId,
+) -> std::result::Result<(Tape<'_>, Vec<Nest>), Unsupported> {
+    let Some(computation) = module.instr(id).attrs.computation(AttrKey::Calls) else {
+        return Err(Unsupported::new(module, id, "a fusion of nothing"));
+    };
+    let mut tape = Tape::new(module);
+    let Some(result) = leaf_shape(&module.instr(hero).shape, 0) else {
+        return Err(Unsupported::new(module, hero, "a hero without a result"));
+    };
+    let given = tape.array(result, 0);
+    tape.bind(hero, 0, Bound::Array(given));
+    let first_result = bind_parameters(&mut tape, computation, 1);
+    let columns = result.dims.last().copied().unwrap_or(1);
+    let rows: i64 = result.dims.iter().rev().skip(1).product();
+    if rows * columns == 0 {
+        return Ok((tape, Vec::new()));
+    }
+    let (index, mut vars) = variables(&mut tape, &[rows, columns], 0);
+    let here = tape.space.linear(&index, &[rows, columns]);
+    let root = module.root(computation);
+    let (mut roots, mut outputs) = (Vec::new(), Vec::new());
+    let shapes: Vec<&ArrayShape> = array_leaves(&module.instr(root).shape).collect();
+    for (leaf, shape) in shapes.into_iter().enumerate() {
+        if shape.elements() != result.elements() {
+            return Err(Unsupported::new(
+                module,
+                id,
+                "an epilogue whose result has other dimensions than its hero's",
+            ));
+        }
+        let at = tape.space.reshape(&index, &[rows, columns], &shape.dims);
+        let node = tape.node(root, leaf as u32, &at)?;
+        let array = tape.array(shape, first_result + leaf as u32);
+        roots.push(Root { instr: root, leaf: leaf as u32, array, window: None, shape });
+        outputs.push(Output { node, array, at: here.clone() });
+    }
+    for node in &tape.nodes {
+        if matches!(&node.op, Op::Load { array, at, .. } if *array == given && *at != here) {
+            return Err(Unsupported::new(
+                module,
+                id,
+                "an epilogue that needs other elements than those of its row",
+            ));
+        }
+    }
+    let space = rows.saturating_mul(columns);
+    let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).collect();
+    join(&mut tape, &mut vars, &mut more);
+    if vars.len() == 2
+        && let Some(nest) = short_rows(&mut tape, &roots, (rows, columns))?
+    {
+        return Ok((tape, vec![nest]));
+    }
+    // A row is a unit: rows that are joined with their columns are blocks of one loop.
+    let prefix = usize::from(vars.len() == 2);
+    if rows > 1 && vars.len() == 1 && columns == 1 {
+        return Ok((
+            tape,
+            vec![Nest { vars, prefix: 0, block: 1, outputs, tiles: None, space: rows, columns: 1 }],
+        ));
+    }
+    Ok((tape, vec![Nest { vars, prefix, block: columns, outputs, tiles: None, space, columns: 1 }]))
+}
+
+/// The nest of an epilogue over rows that are too short for lanes: these hold elements of several rows, or a column of many rows. `None`: they are long enough.
+fn short_rows(
+    tape: &mut Tape<'_>,
+    roots: &[Root<'_>],
+    (rows, columns): (i64, i64),
+) -> std::result::Result<Option<Nest>, Unsupported> {
+    /// The number of the first variable that an epilogue over rows and columns does not have.
+    const OWN: u32 = 2;
+    if !(2..=MOST_OF_HERO).contains(&columns) {
+        return Ok(None);
+    }
+    let dims = [rows, columns];
+    let complex = roots.iter().any(|root| root.shape.element_type.is_complex());
+    let together = Way { columns: 0, joined: Some(0) };
+    let apart = Way { columns: 1, joined: None };
+    let ways = [(together, columns, columns.unsigned_abs().is_power_of_two()), (apart, 1, !complex)];
+    let mut best: Option<(f64, Tape<'_>, Nest)> = None;
+    for (way, block, _) in ways.into_iter().filter(|way| way.2) {
+        let mut trial = tape.clone();
+        let outer = &[(0, rows), (0, columns)][..dims.len() - way.columns];
+        let nest = Root::columns(roots, &mut trial, &dims, outer, OWN, way.joined)?;
+        let cost = flat::cost(&trial, &nest);
+        if best.as_ref().is_none_or(|(least, ..)| cost < *least) {
+            best = Some((cost, trial, Nest { block, ..nest }));
+        }
+    }
+    let Some((_, made, nest)) = best else { return Ok(None) };
+    *tape = made;
+    Ok(Some(nest))
+}
+
+/// The nest of a computation applied to arrays of so many elements as its units are.
+pub(super) fn map(
+    module: &Module,
+    computation: ComputationId,
+) -> std::result::Result<(Tape<'_>, Vec<Nest>), Unsupported> {
+    /// More than any array has.
+    const ANY: i64 = 1 << 50;
+    let mut tape = Tape::new(module);
+    let at = tape.space.var(0, ANY);
+    let mut arguments = Vec::new();
+    for &p in module.computation(computation).parameters().iter().flatten() {
+        for shape in array_leaves(&module.instr(p).shape) {
+            let ty = shape.element_type;
+            let array = tape.array(&ArrayShape::new(ty, &[ANY]), arguments.len() as u32);
+            let load = Op::Load { array, at: at.clone(), guard: hlo_opt::tape::ALWAYS };
+            arguments.push(tape.push(load, ty));
+        }
+    }
+    let results = tape.apply(computation, &arguments)?;
+    let mut outputs = Vec::new();
+    for (i, node) in results.into_iter().enumerate() {
+        let ty = tape.nodes[node as usize].ty;
+        let array = tape.array(&ArrayShape::new(ty, &[ANY]), (arguments.len() + i) as u32);
+        outputs.push(Output { node, array, at: at.clone() });
+    }
+    Ok((
+        tape,
+        vec![Nest {
+            vars: vec![(0, ANY)],
+            prefix: 0,
+            block: 1,
+            outputs,
+            tiles: None,
+            space: ANY,
+            columns: 1,
+        }],
+    ))
+}
+
+impl Nest {
+    /// Stores an instruction in an array of its dimensions, which are not empty; variables are numbered from `first`.
+    pub(super) fn of(
+        tape: &mut Tape<'_>,
+        instr: InstrId,
+        array: u32,
+        first: u32,
+    ) -> std::result::Result<Self, Unsupported> {
+        let dims = tape.arrays[array as usize].shape.dims.clone();
+        let (index, mut vars) = variables(tape, &dims, first);
+        let node = tape.node(instr, 0, &index)?;
+        let mut at = tape.space.linear(&index, &dims);
+        join(tape, &mut vars, &mut [&mut at]);
+        let space = dims.iter().fold(1, |n: i64, &d| n.saturating_mul(d));
+        let outputs = vec![Output { node, array, at }];
+        let mut nest = Self { vars, prefix: 0, block: BLOCK, outputs, tiles: None, space, columns: 1 };
+        nest.divide();
+        Ok(nest)
+    }
+
+    /// Chooses the units.
+    fn divide(&mut self) {
+        let Some((_, inner)) = self.vars.split_last() else { return };
+        let mut units = 1i64;
+        self.prefix = 0;
+        for v in inner {
+            if units >= MANY {
+                break;
+            }
+            units = units.saturating_mul(v.1);
+            self.prefix += 1;
+        }
+    }
+
+    /// The number of units, and of how many of them chunks should be.
+    pub(super) fn units(&self) -> (u64, u64) {
+        if let Some(tiles) = &self.tiles {
+            let units = tiles.units(self);
+            return (units, (units / MANY.unsigned_abs()).max(1));
+        }
+        let last = self.vars.last().map_or(1, |v| v.1);
+        let units = if self.prefix == 0 && self.vars.len() <= 1 {
+            // A size may be as large as there are numbers.
+            last / self.block.max(1) + i64::from(last % self.block.max(1) != 0)
+        } else {
+            self.vars[..self.prefix].iter().map(|v| v.1).product()
+        };
+        let units = u64::try_from(units).unwrap_or(1);
+        (units, (units / MANY.unsigned_abs()).max(1))
+    }
+
+    /// What it reads, writes and computes.
+    pub(super) fn cost(&self, tape: &Tape<'_>) -> Cost {
+        let elements = self.vars.iter().fold(1u64, |n, v| n.saturating_mul(v.1.unsigned_abs()));
+        super::cost::of(tape, self.outputs.iter().map(|o| (o.node, o.array)), elements)
+    }
+
+    /// What is computed only for the elements that need it.
+    fn sparse(&self, tape: &Tape<'_>, target: &Target, lanes: u32) -> Option<Sparse> {
+        let &(inner, n) = self.vars.last()?;
+        if !matches!(lanes, 8 | 16) || target.vector_bytes() < 64 || self.columns > 1 || n < SPARSE {
+            return None;
+        }
+        let inner = tape.space.atom_of(inner)?;
+        let roots: Vec<NodeId> = self.outputs.iter().map(|o| o.node).collect();
+        Sparse::of(tape, &roots, inner)
+    }
+
+    /// Emits the function.
+    pub(super) fn emit(&self, f: &Function<'_, '_>, tape: &Tape<'_>, target: &Target) -> Result<()> {
+        let last = self.vars.last().map_or(1, |v| v.1);
+        let known = last < 1 << 50;
+        // Of an array, not of each of its columns.
+        let bytes: i64 = self
+            .outputs
+            .iter()
+            .step_by(self.columns)
+            .map(|o| {
+                let shape = &tape.arrays[o.array as usize].shape;
+                (shape.element_type.storage_bytes() as i64).saturating_mul(self.space)
+            })
+            .fold(0, i64::saturating_add);
+        let streaming =
+            known && bytes > sizes::from(STREAMING) && self.cost(tape).bytes > sizes::from(CACHED);
+        if let Some(tiles) = &self.tiles {
+            return tiles.emit(self, f, tape, target, streaming);
+        }
+        let [arguments, begin, end] = f.parameters;
+        let lanes = lanes(tape, target, self.outputs.iter().map(|o| o.node));
+        let lanes = if self.vars.is_empty() || last == 1 { 1 } else { lanes };
+        // Short rows fill a part of a register: no more lanes than that.
+        let lanes = match u32::try_from(last) {
+            Ok(last) if last < lanes && self.columns == 1 => last.next_power_of_two(),
+            Ok(_) | Err(_) => lanes,
+        };
+        let together = match self.vars.last() {
+            Some(&inner) if self.columns == 1 && lanes > 1 => {
+                registers(tape, target, self.outputs.iter().map(|o| o.node), &|_| false, inner, lanes)
+            }
+            Some(_) | None => 1,
+        };
+        // One long chain has more from several registers than from what is left out of it.
+        let sparse = if together < LONGEST { self.sparse(tape, target, lanes) } else { None };
+        let lanes = if sparse.is_none() { lanes * together } else { lanes };
+        let mut code = Code::new(f.e, tape, lanes, arguments)?;
+        let c = &mut code;
+        let e = c.e;
+        let roots = || self.outputs.iter().map(|o| o.node);
+        let picked = match &self.vars[..] {
+            &[.., (outer, _), inner] => Picked::of(tape, roots(), outer, inner),
+            [] | [_] => Picked::default(),
+        };
+        let row = Row { target, streaming, outputs: &self.outputs, columns: self.columns, sparse, picked };
+        match &self.vars[..] {
+            [] => row.body(c)?,
+            &[(var, n)] if self.prefix == 0 => {
+                if known && n <= self.block {
+                    row.emit(c, var, e.i64(0), e.i64(n), Some(n), i64::from(lanes))?;
+                } else {
+                    let block = e.i64(self.block);
+                    let (low, high) = (e.mul(begin, block)?, e.mul(end, block)?);
+                    let high = if known {
+                        e.select(e.icmp(IntPredicate::SLT, high, e.i64(n))?, high, e.i64(n))?
+                    } else {
+                        high
+                    };
+                    let w = i64::from(lanes);
+                    let multiple = gcd(self.block, w);
+                    let count = (self.block % w == 0 && n % w == 0 && known).then_some(w << 20);
+                    row.emit(c, var, low, high, count, multiple)?;
+                }
+            }
+            vars => {
+                let (&(inner, n), outer) = vars.split_last().unwrap_or((&(0, 1), &[]));
+                let e = c.e;
+                let gathered = (outer.len() == self.prefix).then(|| Gathered::of(tape, roots(), (inner, n)));
+                c.mark()?;
+                e.for_range(begin, end, e.i64(1), |unit| {
+                    c.enter()?;
+                    if let Some(gathered) = &gathered {
+                        gathered.ask(c, (unit, end), outer)?;
+                    }
+                    decode(c, unit, &outer[..self.prefix])?;
+                    let body = |c: &mut Code<'_, '_, '_, '_>| {
+                        let e = c.e;
+                        row.emit(c, inner, e.i64(0), e.i64(n), Some(n), i64::from(lanes))
+                    };
+                    loops(c, &outer[self.prefix..], &body)?;
+                    c.leave();
+                    Ok(())
+                })?;
+            }
+        }
+        if streaming {
+            e.fence()?;
+        }
+        e.return_void()
+    }
+}
+
+/// Gives variables their values from the row-major number of these.
+pub(super) fn decode<'ctx>(
+    c: &mut Code<'_, '_, 'ctx, '_>,
+    unit: Value<'ctx>,
+    vars: &[(u32, i64)],
+) -> Result<()> {
+    let e = c.e;
+    let mut rest = unit;
+    for (i, &(var, n)) in vars.iter().enumerate().rev() {
+        let value = match (i, n) {
+            (_, 1) => e.i64(0),
+            (0, _) => rest,
+            _ => e.urem(rest, e.i64(n))?,
+        };
+        c.set_var(var, value, false, 1);
+        if i > 0 && n > 1 {
+            rest = e.udiv(rest, e.i64(n))?;
+        }
+    }
+    Ok(())
+}
+
+/// Loops over all values of variables.
+pub(super) fn loops<'c, 'a, 'ctx, 'm>(
+    c: &mut Code<'c, 'a, 'ctx, 'm>,
+    vars: &[(u32, i64)],
+    body: &dyn Fn(&mut Code<'c, 'a, 'ctx, 'm>) -> Result<()>,
+) -> Result<()> {
+    match vars.split_first() {
+        None => body(c),
+        Some((&(var, n), rest)) => {
+            let e = c.e;
+            c.for_var(var, e.i64(0), e.i64(n), 1, false, 1, |c| loops(c, rest, body))
+        }
+    }
+}
+
+/// The innermost loop.
+struct Row<'r> {
+    target: &'r Target,
+    streaming: bool,
+    outputs: &'r [Output],
+    columns: usize,
+    sparse: Option<Sparse>,
+    picked: Picked,
+}
+
+impl Row<'_> {
+    fn body(&self, c: &mut Code<'_, '_, '_, '_>) -> Result<()> {
+        self.picked.ask(c)?;
+        store_columns(c, self.outputs, self.columns, self.streaming)
+    }
+
+    fn emit<'ctx>(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        var: u32,
+        low: Value<'ctx>,
+        high: Value<'ctx>,
+        count: Option<i64>,
+        multiple: i64,
+    ) -> Result<()> {
+        if let Some(sparse) = &self.sparse {
+            return sparse.emit(c, self.target, var, (low, high, count), multiple, &|c| self.body(c));
+        }
+        let tape = c.tape;
+        let scattered = |o: &Output| scatters(tape, tape.nodes[o.node as usize].ty, &o.at, var);
+        c.scatters = self.outputs.iter().any(scattered);
+        over_lanes(c, self.target, var, low, high, count, multiple, &|c| self.body(c))?;
+        c.scatters = false;
+        Ok(())
+    }
+}
+
+/// Stores values where the code is: all loads come before.
+pub(super) fn store_all(c: &mut Code<'_, '_, '_, '_>, outputs: &[Output], streaming: bool) -> Result<()> {
+    store_columns(c, outputs, 1, streaming)
+}
+
+/// The same of outputs of which so many each are columns: what lanes hold of them is stored in the order of memory.
+fn store_columns(
+    c: &mut Code<'_, '_, '_, '_>,
+    outputs: &[Output],
+    columns: usize,
+    streaming: bool,
+) -> Result<()> {
+    let mut values = Vec::new();
+    for o in outputs {
+        values.push(c.value(o.node)?);
+    }
+    for (all, values) in outputs.chunks(columns).zip(values.chunks(columns)) {
+        let o = &all[0];
+        let past = streaming && in_whole_registers(c, o);
+        if columns > 1 && c.lanes > 1 && c.active.is_none() {
+            c.store_in_turn(values, o.array, &o.at, past)?;
+            continue;
+        }
+        for (o, value) in all.iter().zip(values) {
+            c.store_value(value, o.array, &o.at, past && columns == 1)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether what all lanes hold of an output begins where registers may be stored past the caches.
+pub(super) fn in_whole_registers(c: &Code<'_, '_, '_, '_>, o: &Output) -> bool {
+    let size = c.tape.arrays[o.array as usize].shape.element_type.storage_bytes() as i64;
+    let all = size * i64::from(c.lanes);
+    c.active.is_none() && c.lanes > 1 && all >= HALF && c.aligned(&o.at, size, all.min(i64::from(REGISTER)))
+}

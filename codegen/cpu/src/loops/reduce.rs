@@ -1,0 +1,735 @@
+//! Reductions with fused producers and epilogues.
+//!
+//! Over rows (the innermost variable is reduced) accumulators are vectors in registers that are joined at the end of a row; over columns (it is kept) each
+//! lane is a reduction of its own ([`super::columns`]). Where there are fewer units than threads could use, the largest reduced variable is cut
+//! into chunks by its size alone, whose partial results a second phase combines in order; long rows of columns are cut by columns instead. Few values are folded with lanes
+//! over what is kept, where that is near. **Invariant:** what is not free to be reordered is combined element by element in the interpreter's order.
+
+use hlo::attrs::AttrKey;
+use hlo::{ArrayShape, ComputationId, InstrId, Module};
+
+use super::abreast::blocks_of_rows;
+use super::code::Code;
+use super::columns::COLUMNS;
+use super::lanes::{self, over_lanes};
+use super::nest::{self, Nest, Output, bind_parameters, decode, loops, variables};
+use super::region::{Combine, order_of, registers, values};
+use super::sweep::{self, Fold, Folds, Range, Sweep};
+use super::{Cost, Function};
+use hlo_library::Unsupported;
+use hlo_library::sizes;
+use hlo_llvm::scalar::Val;
+use hlo_llvm::{IntPredicate, Result, Target};
+use hlo_opt::fusion::folds::{self, Space};
+use hlo_opt::tape::index::{Affine, AtomId, Def, Index};
+use hlo_opt::tape::{Bound, Op, Tape, array_leaves, leaf_root};
+
+/// The variable of chunks, that of blocks of columns, and what that is after the last one of a unit.
+const CHUNK: u32 = 64;
+pub(super) const BLOCKS: u32 = 65;
+pub(super) const END: u32 = 67;
+
+/// The most columns that are reductions of their own, over at least so many rows, and the most instructions of all.
+const FEW_COLUMNS: i64 = 4;
+const MANY_ROWS: i64 = 64;
+const MAX_APART: i64 = 256;
+
+/// Elements that are worth a chunk.
+const CHUNK_ELEMENTS: i64 = 1 << 15;
+
+/// The most values that are folded over rows although lanes could go over what is kept, and the least that lanes then go over.
+const FEW_FOLDED: i64 = 48;
+const KEPT_LANES: i64 = 16;
+
+/// Units that are enough for any number of threads.
+const MANY: i64 = 64;
+
+/// Fewer chunks are not worth a second phase.
+const FEWEST: i64 = 4;
+
+/// The least elements next to each other, and the most results, of a slab.
+const PIECE: i64 = 128;
+const SLAB_RESULTS: i64 = 4096;
+
+/// Reductions over the same dimensions of operands of the same dimensions.
+pub(super) struct Reduction<'m> {
+    pub(super) vars: Vec<(u32, i64)>,
+    reduced: Vec<u32>,
+    pub(super) folds: Folds<'m>,
+    outputs: Vec<Output>,
+    /// Row-major number of the result, and how many there are.
+    kept: Affine,
+    results: i64,
+    /// Which variable is cut, how long a chunk is, and how many there are.
+    pub(super) chunks: Option<(u32, i64, i64)>,
+    /// Arrays of partial results: one an accumulator.
+    partial: Vec<u32>,
+    /// Chunks are slabs of the outermost variable, of which all results are accumulated at once.
+    slabs: bool,
+    /// Columns of a unit of a reduction over columns, and how many units next to each other are reduced at once.
+    pub(super) unit_columns: i64,
+    pub(super) stripe_units: i64,
+}
+
+/// The reduction of a fusion.
+pub(super) fn fusion(
+    module: &Module,
+    id: InstrId,
+) -> std::result::Result<(Tape<'_>, Vec<Reduction<'_>>, u64), Unsupported> {
+    let Some(computation) = module.instr(id).attrs.computation(AttrKey::Calls) else {
+        return Err(Unsupported::new(module, id, "a fusion of nothing"));
+    };
+    let mut tape = Tape::new(module);
+    let first_result = bind_parameters(&mut tape, computation, 0);
+    let all = folds::all(module, computation);
+    let Some((_, over)) = all.first() else {
+        return Err(Unsupported::new(module, id, "a reduction without a reduce"));
+    };
+    if let Some(&(reduce, _)) = all.iter().find(|(_, other)| other != over) {
+        return Err(Unsupported::new(module, reduce, "reductions of different dimensions in a fusion"));
+    }
+    let turned = folds::stored_order(module, computation, &all)?;
+    let (index, mut vars) = variables(&mut tape, &over.dims, 0);
+    let reduced: Vec<u32> = over.along.iter().map(|&d| d as u32).collect();
+    // As the results are stored.
+    let mut kept_dims = over.kept_dims();
+    if let Some(order) = &turned {
+        kept_dims = order.iter().map(|&d| kept_dims[d]).collect();
+    }
+    let stored_at = |index: &[Affine]| -> Index {
+        let kept = kept_of(over, index);
+        match &turned {
+            Some(order) => order.iter().map(|&d| kept[d].clone()).collect(),
+            None => kept,
+        }
+    };
+    let elements: i64 = kept_dims.iter().product();
+    // The index of an element, or of one in each column.
+    let mut seen = vec![index.clone()];
+    let mut kept = tape.space.linear(&stored_at(&index), &kept_dims);
+    let mut results = elements;
+    if let Some(columns) = columns_apart(module, computation, &all).filter(|_| turned.is_none()) {
+        vars.pop();
+        seen = (0..columns).map(|column| in_column(&index, column)).collect();
+        // The column is the last of what is kept.
+        let row = &stored_at(&index)[..kept_dims.len() - 1];
+        kept = tape.space.linear(row, &kept_dims[..row.len()]);
+        results /= columns;
+    }
+    let (mut folds, mut given) = (Vec::new(), 0);
+    for index in &seen {
+        for (reduce, _) in &all {
+            let fold = Fold::new(&mut tape, id, *reduce, index, given, order_of)?;
+            given += fold.given.len() as u32;
+            folds.push(fold);
+        }
+    }
+    let root = module.root(computation);
+    let shapes: Vec<&ArrayShape> = array_leaves(&module.instr(root).shape).collect();
+    let mut arrays = Vec::new();
+    for (leaf, shape) in (0..).zip(&shapes) {
+        arrays.push(tape.array(shape, first_result + leaf));
+        if shape.elements() != usize::try_from(elements).unwrap_or(usize::MAX) {
+            return Err(Unsupported::new(module, id, "a result of other dimensions than the reduction's"));
+        }
+    }
+    if elements == 0 {
+        return Ok((tape, Vec::new(), 0));
+    }
+    let mut outputs = Vec::new();
+    for (index, folds) in seen.iter().zip(folds.chunks(all.len())) {
+        // Only now: what is reduced at the same time cannot be an operand.
+        for (fold, (reduce, _)) in folds.iter().zip(&all) {
+            fold.bind(&mut tape, *reduce, &kept_of(over, index));
+        }
+        let kept = stored_at(index);
+        for (leaf, (shape, &array)) in (0..).zip(shapes.iter().zip(&arrays)) {
+            let (instr, leaf) = leaf_root(module, root, leaf);
+            let at = tape.space.reshape(&kept, &kept_dims, &shape.dims);
+            let node = tape.node(instr, leaf, &at)?;
+            outputs.push(Output { node, array, at: tape.space.linear(&kept, &kept_dims) });
+        }
+    }
+    let arguments = first_result + arrays.len() as u32;
+    let folds = Folds::new(folds);
+    // Kept and reduced variables never become one: the number of the result tells them apart.
+    let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).chain([&mut kept]).collect();
+    join_alike(&mut tape, &mut vars, &reduced, &folds, &mut more);
+    let mut plan = Reduction {
+        vars,
+        reduced,
+        folds,
+        outputs,
+        kept,
+        results,
+        chunks: None,
+        partial: Vec::new(),
+        slabs: false,
+        unit_columns: COLUMNS,
+        stripe_units: 1,
+    };
+    let scratch = plan.cut(&mut tape, arguments, 0);
+    Ok((tape, vec![plan], scratch))
+}
+
+/// What is kept of an index of an element, as the result has it.
+fn kept_of(space: &Space, index: &[Affine]) -> Index {
+    space.kept.iter().map(|d| d.map_or_else(Affine::default, |d| index[d].clone())).collect()
+}
+
+/// How many columns a reduction over rows next to them has, if they are few: then each is a reduction of its own, over lanes of rows, for columns would take
+/// part of a register and wait for one another.
+fn columns_apart(module: &Module, computation: ComputationId, reduces: &[(InstrId, Space)]) -> Option<i64> {
+    let (_, space) = reduces.first()?;
+    let dims = &space.dims;
+    let (&columns, outer) = dims.split_last()?;
+    let rows = (0..outer.len()).rev().take_while(|&d| space.is_reduced(d) || dims[d] == 1);
+    let rows: i64 = rows.map(|d| dims[d]).product();
+    let size = i64::try_from(module.instructions(computation).count()).ok()?;
+    let free = |reduce| Combine::of(module, reduce, false).is_ok_and(|combine| combine.free());
+    let fits = (2..=FEW_COLUMNS).contains(&columns)
+        && space.in_order()
+        && !space.is_reduced(outer.len())
+        && rows >= MANY_ROWS
+        && size * columns <= MAX_APART
+        && reduces.iter().all(|&(reduce, _)| free(reduce));
+    fits.then_some(columns)
+}
+
+/// An index whose last number is that of a column.
+fn in_column(index: &[Affine], column: i64) -> Index {
+    let mut index: Index = index.iter().cloned().collect();
+    if let Some(last) = index.last_mut() {
+        *last = Affine::constant(column);
+    }
+    index
+}
+
+/// Any fusion with reductions: each is a reduction of its own into scratch memory, from which the results are then made element by element. Gives
+/// the bytes of scratch memory too.
+pub(super) fn apart(
+    module: &Module,
+    id: InstrId,
+) -> std::result::Result<(Tape<'_>, Vec<Reduction<'_>>, Vec<Nest>, u64), Unsupported> {
+    let Some(computation) = module.instr(id).attrs.computation(AttrKey::Calls) else {
+        return Err(Unsupported::new(module, id, "a fusion of nothing"));
+    };
+    let mut tape = Tape::new(module);
+    let first_result = bind_parameters(&mut tape, computation, 0);
+    let leaves = array_leaves(&module.instr(id).shape).count() as u32;
+    let argument = first_result + leaves;
+    let (mut plans, mut scratch, mut given, mut first) = (Vec::new(), 0u64, 0, 200);
+    for (reduce, over) in folds::all(module, computation) {
+        let instr = module.instr(reduce);
+        let (index, mut vars) = variables(&mut tape, &over.dims, first);
+        let reduced: Vec<u32> = over.along.iter().map(|&d| first + d as u32).collect();
+        first += 100;
+        let fold = Fold::new(&mut tape, id, reduce, &index, given, order_of)?;
+        given += fold.given.len() as u32;
+        let kept_dims = over.kept_dims();
+        let mut kept = tape.space.linear(&kept_of(&over, &index), &kept_dims);
+        let results: i64 = kept_dims.iter().product();
+        let mut outputs = Vec::new();
+        let shapes: Vec<&ArrayShape> = array_leaves(&instr.shape).collect();
+        for (leaf, shape) in shapes.into_iter().enumerate() {
+            let array = tape.array(shape, argument);
+            tape.arrays[array as usize].offset = scratch;
+            let bytes = shape.elements() as u64 * shape.element_type.storage_bytes() as u64;
+            scratch += bytes.next_multiple_of(64);
+            let node = fold.result(&mut tape, leaf, shape.element_type);
+            tape.bind(reduce, leaf as u32, Bound::Array(array));
+            outputs.push(Output { node, array, at: kept.clone() });
+        }
+        if results == 0 {
+            continue;
+        }
+        let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).chain([&mut kept]).collect();
+        let folds = Folds::new(vec![fold]);
+        join_alike(&mut tape, &mut vars, &reduced, &folds, &mut more);
+        let mut plan = Reduction {
+            vars,
+            reduced,
+            folds,
+            outputs,
+            kept,
+            results,
+            chunks: None,
+            partial: Vec::new(),
+            slabs: false,
+            unit_columns: COLUMNS,
+            stripe_units: 1,
+        };
+        scratch += plan.cut(&mut tape, argument, scratch);
+        plans.push(plan);
+    }
+    let nests = nest::roots(&mut tape, computation, first_result, first)?;
+    Ok((tape, plans, nests, scratch))
+}
+
+/// Puts variables in the order in which most of what is read lies, where elements may come in any: what is far apart is better not the innermost. Kept ones stay in the order
+/// of the result.
+fn near_last(tape: &Tape<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32]) {
+    let step = |var: u32| -> u64 {
+        let Some(atom) = tape.space.atom_of(var) else { return 0 };
+        let loads = tape.nodes.iter().filter_map(|node| match &node.op {
+            Op::Load { array, at, .. } => {
+                let bytes = tape.arrays[*array as usize].shape.element_type.storage_bytes() as u64;
+                Some(at.factor(atom).unsigned_abs().saturating_mul(bytes))
+            }
+            _ => None,
+        });
+        loads.fold(0, u64::saturating_add)
+    };
+    let mut sorted = vars.clone();
+    sorted.sort_by_cached_key(|v| std::cmp::Reverse(step(v.0)));
+    let kept = |vars: &[(u32, i64)]| -> Vec<u32> {
+        vars.iter().map(|v| v.0).filter(|v| !reduced.contains(v)).collect()
+    };
+    if kept(&sorted) == kept(vars) {
+        *vars = sorted;
+    }
+}
+
+/// Puts the innermost kept variable last, where so few values of the reduced ones after it are folded that joining lanes would take longer, and lanes over it are neighbours or the
+/// same wherever something is loaded, and neighbours in the results. The order in which a result is folded stays.
+fn lanes_over_kept(tape: &Tape<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32], results: &[&mut Affine]) {
+    let Some(at) = vars.iter().rposition(|v| !reduced.contains(&v.0)) else { return };
+    let (var, lanes) = vars[at];
+    let folded = vars[at + 1..].iter().fold(1i64, |n, v| n.saturating_mul(v.1));
+    let Some(atom) =
+        tape.space.atom_of(var).filter(|_| lanes >= KEPT_LANES && (2..=FEW_FOLDED).contains(&folded))
+    else {
+        return;
+    };
+    let is_variable = |atom: AtomId| matches!(tape.space.atoms[atom.0 as usize].def, Def::Var(_));
+    let near = results.iter().all(|at| at.factor(atom) == 1);
+    let near = near
+        && tape.nodes.iter().all(|node| match &node.op {
+            Op::Load { at, .. } | Op::Constant { at, .. } => {
+                matches!(at.factor(atom), 0 | 1) && at.terms.iter().all(|t| is_variable(t.0))
+            }
+            _ => true,
+        });
+    if near {
+        let kept = vars.remove(at);
+        vars.push(kept);
+    }
+}
+
+/// [`nest::join`] of variables in the best order that the folds allow, which leaves kept ones apart from reduced ones, also where the result has one element.
+fn join_alike(
+    tape: &mut Tape<'_>,
+    vars: &mut Vec<(u32, i64)>,
+    reduced: &[u32],
+    folds: &Folds<'_>,
+    more: &mut [&mut Affine],
+) {
+    if folds.in_any_order() {
+        near_last(tape, vars, reduced);
+    }
+    lanes_over_kept(tape, vars, reduced, more);
+    let mut done: Vec<(u32, i64)> = Vec::new();
+    let mut run: Vec<(u32, i64)> = Vec::new();
+    for v in std::mem::take(vars) {
+        if run.last().is_some_and(|l| reduced.contains(&l.0) != reduced.contains(&v.0)) {
+            nest::join(tape, &mut run, more);
+            done.append(&mut run);
+        }
+        run.push(v);
+    }
+    nest::join(tape, &mut run, more);
+    done.append(&mut run);
+    *vars = done;
+}
+
+/// Bytes that come from memory rather than from caches.
+const FAR: u64 = 8 << 20;
+
+/// Bytes that are asked for ahead of rows that are read once: several streams of one core do not keep memory busy by themselves.
+const AHEAD: u64 = 1024;
+
+impl<'m> Reduction<'m> {
+    fn is_reduced(&self, var: u32) -> bool {
+        self.reduced.contains(&var)
+    }
+
+    /// How many elements are combined in all.
+    pub(super) fn total(&self) -> i64 {
+        self.vars.iter().fold(1i64, |n, v| n.saturating_mul(v.1))
+    }
+
+    /// Whether what is read comes from memory rather than from caches.
+    pub(super) fn is_far(&self, tape: &Tape<'_>) -> bool {
+        self.cost(tape).bytes > sizes::from(FAR)
+    }
+
+    /// Whether the innermost variable is reduced.
+    pub(super) fn over_rows(&self) -> bool {
+        self.vars.last().is_none_or(|v| self.is_reduced(v.0))
+    }
+
+    pub(super) fn kept_vars(&self) -> Vec<(u32, i64)> {
+        self.vars.iter().copied().filter(|v| !self.is_reduced(v.0)).collect()
+    }
+
+    pub(super) fn reduced_vars(&self) -> Vec<(u32, i64)> {
+        self.vars.iter().copied().filter(|v| self.is_reduced(v.0)).collect()
+    }
+
+    /// Kept variables in the order in which units count them: threads store apart if that is the order of the results, and rows that are near are read in any.
+    fn unit_vars(&self, tape: &Tape<'_>) -> Vec<(u32, i64)> {
+        let mut vars = self.kept_vars();
+        if self.over_rows() && !self.is_abreast() && !self.is_far(tape) {
+            let apart = |var| tape.space.atom_of(var).map(|atom| self.kept.factor(atom));
+            vars.sort_by_key(|v| std::cmp::Reverse(apart(v.0)));
+        }
+        vars
+    }
+
+    /// Units of a whole phase without chunks.
+    fn plain_units(&self) -> i64 {
+        if self.slabs {
+            return 1;
+        }
+        let kept = self.kept_vars();
+        if self.over_rows() && !self.is_abreast() {
+            return kept.iter().map(|v| v.1).product();
+        }
+        let blocks = |n| if self.over_rows() { blocks_of_rows(n) } else { self.blocks_of_columns(n) };
+        let (last, outer) = kept.split_last().map_or((1, &kept[..]), |(l, o)| (l.1, o));
+        outer.iter().map(|v| v.1).product::<i64>() * blocks(last)
+    }
+
+    /// Cuts the largest reduced variable if there are few units; gives the bytes of scratch memory.
+    /// `begin` bytes of it are taken.
+    fn cut(&mut self, tape: &mut Tape<'m>, argument: u32, begin: u64) -> u64 {
+        if let Some((var, n)) = self.in_slabs(tape) {
+            self.slabs = true;
+            return self.cut_variable(tape, (var, (n + MANY - 1) / MANY, n), argument, begin);
+        }
+        if let Some((columns, units)) = self.stripes(tape) {
+            (self.unit_columns, self.stripe_units) = (columns, units);
+            return 0;
+        }
+        let units = self.plain_units();
+        let total = self.total();
+        let Some(&(var, n)) = self.reduced_vars().iter().max_by_key(|v| v.1) else { return 0 };
+        let wanted = (MANY / units.max(1)).min(total / sizes::from(CHUNK_ELEMENTS));
+        if self.folds.literal || wanted < FEWEST || self.results > 1 << 20 {
+            return 0;
+        }
+        let inner = self.vars.last().is_some_and(|v| v.0 == var);
+        let unit = if inner { 256 } else { 4 };
+        let size = ((n + wanted - 1) / wanted + unit - 1) / unit * unit;
+        if size >= n {
+            return 0;
+        }
+        self.cut_variable(tape, (var, size, n), argument, begin)
+    }
+
+    /// Cuts a variable of so many values into chunks of some.
+    fn cut_variable(
+        &mut self,
+        tape: &mut Tape<'m>,
+        (var, size, n): (u32, i64, i64),
+        argument: u32,
+        begin: u64,
+    ) -> u64 {
+        let count = (n + size - 1) / size;
+        self.chunks = Some((var, size, count));
+        tape.space.var(CHUNK, count);
+        let mut offset = begin;
+        for fold in &self.folds.all {
+            for &ty in &fold.types {
+                let array = tape.array(&ArrayShape::new(ty, &[count, self.results]), argument);
+                tape.arrays[array as usize].offset = offset;
+                let bytes = (count * self.results).unsigned_abs() * ty.storage_bytes() as u64;
+                offset += bytes.next_multiple_of(64);
+                self.partial.push(array);
+            }
+        }
+        offset - begin
+    }
+
+    /// The outermost variable, if the results of each of its values are made of long pieces of memory of their own, one after the other: in the order of results, those of
+    /// one would be far from each other.
+    fn in_slabs(&self, tape: &Tape<'_>) -> Option<(u32, i64)> {
+        let (&(var, n), rest) = self.vars.split_first()?;
+        let inner = rest.iter().rev().take_while(|v| self.is_reduced(v.0));
+        let long = inner.fold(1i64, |n, v| n.saturating_mul(v.1)) >= PIECE;
+        let few = (2..=SLAB_RESULTS).contains(&self.results);
+        let fits = !self.folds.literal && self.over_rows() && self.is_reduced(var) && few && long && n > 1;
+        (fits && self.is_far(tape)).then_some((var, n))
+    }
+
+    /// Whether there is a second phase.
+    pub(super) fn in_chunks(&self) -> bool {
+        self.chunks.is_some()
+    }
+
+    /// Units of the first phase.
+    pub(super) fn units(&self) -> (u64, u64) {
+        let units = self.plain_units() * self.chunks.map_or(1, |c| c.2);
+        let units = u64::try_from(units).unwrap_or(1);
+        (units, (units / MANY.unsigned_abs()).max(1))
+    }
+
+    /// Units next to each other that are better done by one thread.
+    pub(super) fn run(&self) -> u64 {
+        self.stripe_units.unsigned_abs()
+    }
+
+    /// What the first phase reads and computes.
+    pub(super) fn cost(&self, tape: &Tape<'_>) -> Cost {
+        let total = self.vars.iter().fold(1u64, |n, v| n.saturating_mul(v.1.unsigned_abs()));
+        let operands = self.folds.all.iter().flat_map(|f| &f.operands).copied();
+        let mut cost = super::cost::read(tape, operands, total);
+        for o in &self.outputs {
+            let bytes = tape.arrays[o.array as usize].shape.element_type.storage_bytes() as u64;
+            cost.bytes = cost.bytes.saturating_add(bytes * self.results.unsigned_abs());
+        }
+        cost
+    }
+
+    /// Stores the results of which these are the accumulators, where the code is.
+    pub(super) fn finish<'ctx>(&self, c: &mut Code<'_, '_, 'ctx, '_>, total: &[Val<'ctx>]) -> Result<()> {
+        self.folds.give(c, total)?;
+        let mut stored = Vec::new();
+        for o in &self.outputs {
+            stored.push(c.value(o.node)?);
+        }
+        for (o, value) in self.outputs.iter().zip(&stored) {
+            c.store_value(value, o.array, &o.at, false)?;
+        }
+        Ok(())
+    }
+
+    /// Stores accumulators as those of the chunk.
+    pub(super) fn store_partial<'ctx>(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        total: &[Val<'ctx>],
+    ) -> Result<()> {
+        let at = self.partial_at(c.tape);
+        for (&array, value) in self.partial.iter().zip(total) {
+            c.store_value(value, array, &at, false)?;
+        }
+        Ok(())
+    }
+
+    fn partial_at(&self, tape: &Tape<'_>) -> Affine {
+        let chunk = tape.space.atom_of(CHUNK).map(Affine::atom).unwrap_or_default();
+        tape.space.add(&chunk.times(self.results), &self.kept)
+    }
+
+    /// The range of a reduced variable in the unit where the code is, and its length if that is the same in all units.
+    pub(super) fn range<'ctx>(&self, c: &Code<'_, '_, 'ctx, '_>, var: (u32, i64)) -> Result<Range<'ctx>> {
+        let e = c.e;
+        match self.chunks {
+            Some((cut, size, _)) if cut == var.0 => {
+                let chunk = c.var(CHUNK)?;
+                let low = e.mul(chunk, e.i64(size))?;
+                let high = e.add(low, e.i64(size))?;
+                if var.1 % size == 0 {
+                    return Ok((low, high, Some(size)));
+                }
+                let high = e.select(e.icmp(IntPredicate::SLT, high, e.i64(var.1))?, high, e.i64(var.1))?;
+                Ok((low, high, None))
+            }
+            _ => Ok((e.i64(0), e.i64(var.1), Some(var.1))),
+        }
+    }
+
+    /// Emits the first phase.
+    pub(super) fn emit(&self, f: &Function<'_, '_>, tape: &Tape<'m>, target: &Target) -> Result<()> {
+        let [arguments, begin, end] = f.parameters;
+        let rows = self.over_rows();
+        let last = self.vars.last().map_or(1, |v| v.1);
+        let mut lanes = self.folds.lanes(tape, target, &[], &|_| false, self.inner_run(&self.vars));
+        if !rows && last > 2 || self.is_abreast() {
+            // Results are apart: their order is not that of elements.
+            lanes = self.folds.lanes_of_columns(tape, target);
+        }
+        let abreast = self.is_abreast();
+        if abreast {
+            lanes = self.lanes_abreast(lanes, target);
+        }
+        let mut code = Code::new(f.e, tape, lanes, arguments)?;
+        let c = &mut code;
+        if rows && self.is_far(tape) {
+            c.ahead = AHEAD;
+        }
+        let mut units = Vec::new();
+        if let Some((.., count)) = self.chunks {
+            units.push((CHUNK, count));
+        }
+        if !self.slabs {
+            units.extend(self.unit_vars(tape));
+        }
+        if !rows || abreast {
+            let last = units.pop().map_or(1, |v| v.1);
+            units.push((BLOCKS, if abreast { blocks_of_rows(last) } else { self.blocks_of_columns(last) }));
+        }
+        let e = c.e;
+        c.mark()?;
+        e.for_range(begin, end, e.i64(self.stripe_units), |unit| {
+            c.enter()?;
+            decode(c, unit, &units)?;
+            if !rows {
+                let mut after = e.add(c.var(BLOCKS)?, e.i64(self.stripe_units))?;
+                if self.stripe_units > 1 {
+                    after = e.select(e.icmp(IntPredicate::SLT, after, end)?, after, end)?;
+                }
+                c.set_var(END, after, false, 1);
+            }
+            if self.slabs {
+                self.slab(c, target)?
+            } else if abreast {
+                self.rows_abreast(c, target, BLOCKS)?
+            } else if rows {
+                self.row(c, target)?
+            } else {
+                self.columns(c, target)?
+            }
+            c.leave();
+            Ok(())
+        })?;
+        e.return_void()
+    }
+
+    /// A unit of a reduction over rows.
+    pub(super) fn row<'c, 'a, 'ctx>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, target: &Target) -> Result<()> {
+        let vars = self.reduced_vars();
+        let sweep = Sweep {
+            folds: &self.folds,
+            vars: &vars,
+            copies: self.copies_of_rows(c.tape, c.lanes, &vars),
+            range: &|c, var| self.range(c, var),
+            before: &sweep::nothing,
+            after: &sweep::nothing,
+        };
+        let total = sweep.emit(c, target)?;
+        let lanes = std::mem::replace(&mut c.lanes, 1);
+        if self.chunks.is_some() {
+            self.store_partial(c, &total)?
+        } else {
+            self.finish(c, &total)?
+        }
+        c.lanes = lanes;
+        Ok(())
+    }
+
+    /// A slab: partial results are in memory, near by.
+    fn slab<'c, 'a, 'ctx>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, target: &Target) -> Result<()> {
+        let reduced = self.reduced_vars();
+        let Some((&first, inner)) = reduced.split_first() else { return Ok(()) };
+        let kept = self.kept_vars();
+        let lanes = std::mem::replace(&mut c.lanes, 1);
+        loops(c, &kept, &|c| {
+            let start = self.folds.starts(c)?;
+            self.store_partial(c, &start)
+        })?;
+        c.lanes = lanes;
+        let (low, high, _) = self.range(c, first)?;
+        c.for_var(first.0, low, high, 1, false, 1, |c| {
+            loops(c, &kept, &|c| {
+                let sweep = Sweep {
+                    folds: &self.folds,
+                    vars: inner,
+                    copies: self.copies_of_rows(c.tape, c.lanes, inner),
+                    range: &|c, var| sweep::whole(c, var),
+                    before: &sweep::nothing,
+                    after: &sweep::nothing,
+                };
+                let total = sweep.emit(c, target)?;
+                let lanes = std::mem::replace(&mut c.lanes, 1);
+                let at = self.partial_at(c.tape);
+                let before = self.partial.iter().map(|&array| c.load_here(array, &at));
+                let before = before.collect::<Result<Vec<_>>>()?;
+                let all = self.folds.joined(c, 1, &before, &total)?;
+                self.store_partial(c, &all)?;
+                c.lanes = lanes;
+                Ok(())
+            })
+        })
+    }
+
+    fn copies_of_rows(&self, tape: &Tape<'_>, lanes: u32, vars: &[(u32, i64)]) -> i64 {
+        self.folds.copies_of(tape, lanes, self.inner_run(vars).1)
+    }
+
+    /// The innermost of some variables, and how many values of it a unit goes over.
+    fn inner_run(&self, vars: &[(u32, i64)]) -> (u32, i64) {
+        let &(var, n) = vars.last().unwrap_or(&(0, 1));
+        match self.chunks {
+            Some((cut, size, _)) if cut == var => (var, size),
+            _ => (var, n),
+        }
+    }
+
+    // ---- the second phase
+
+    /// Units of the phase that combines chunks.
+    pub(super) fn finish_units(&self) -> (u64, u64) {
+        let kept = self.kept_vars();
+        let outer = kept.split_last().map_or(1, |(_, o)| o.iter().map(|v| v.1).product());
+        let units = u64::try_from(outer).unwrap_or(1);
+        (units, (units / MANY.unsigned_abs()).max(1))
+    }
+
+    /// What that phase reads and computes.
+    pub(super) fn finish_cost(&self) -> Cost {
+        let count = self.chunks.map_or(0, |c| c.2).unsigned_abs();
+        let flops = count.saturating_mul(self.results.unsigned_abs());
+        Cost { bytes: flops.saturating_mul(4), flops }
+    }
+
+    /// Emits the phase that combines chunks.
+    pub(super) fn emit_finish<'c, 'a, 'ctx>(
+        &self,
+        f: &Function<'a, 'ctx>,
+        tape: &'c Tape<'m>,
+        target: &Target,
+    ) -> Result<()> {
+        let [arguments, begin, end] = f.parameters;
+        let kinds = self.folds.carried();
+        let kept = self.kept_vars();
+        let bits = self.folds.widest();
+        let lanes = lanes::lanes(tape, target, self.outputs.iter().map(|o| o.node));
+        let lanes = lanes.min(target.vector_bytes() * 8 / bits);
+        let lanes = if kept.last().is_none_or(|v| v.1 <= 2) { 1 } else { lanes };
+        let mut code = Code::new(f.e, tape, lanes, arguments)?;
+        let c = &mut code;
+        let e = c.e;
+        let count = self.chunks.map_or(0, |k| k.2);
+        let at = self.partial_at(tape);
+        let body = |c: &mut Code<'c, 'a, 'ctx, 'm>| -> Result<()> {
+            let start = self.folds.starts(c)?;
+            let ends =
+                c.fold_var(CHUNK, e.i64(0), e.i64(count), 1, false, 1, &registers(&start), |c, carried| {
+                    let mine = values(&kinds, carried);
+                    let mut elements = Vec::new();
+                    for &array in &self.partial {
+                        elements.push(c.load(array, &at)?);
+                    }
+                    let lanes = c.lanes;
+                    Ok(registers(&self.folds.joined(c, lanes, &mine, &elements)?))
+                })?;
+            self.finish(c, &values(&kinds, &ends))
+        };
+        match kept.split_last() {
+            None => body(c)?,
+            Some((&(inner, n), outer)) => {
+                c.mark()?;
+                e.for_range(begin, end, e.i64(1), |unit| {
+                    c.enter()?;
+                    decode(c, unit, outer)?;
+                    over_lanes(c, target, inner, e.i64(0), e.i64(n), Some(n), i64::from(lanes), &body)?;
+                    c.leave();
+                    Ok(())
+                })?;
+            }
+        }
+        e.return_void()
+    }
+}

@@ -1,0 +1,211 @@
+//! The nests of roots of the same dimensions: an element a run, or all columns of a short row, with lanes over neighbours or over rows.
+
+use hlo::{ArrayShape, ElementType, InstrId};
+
+use super::flat;
+use super::nest::{Nest, Output, variables_of};
+use hlo_library::Unsupported;
+use hlo_opt::passes::facts::{MOST_ASSEMBLED, MOST_COLUMNS};
+use hlo_opt::tape::index::{Affine, AtomId, Def, Index, components};
+use hlo_opt::tape::{Op, Tape};
+
+/// The least rows whose columns are worth lanes: a register full of f32.
+const MANY_ROWS: i64 = 16;
+
+/// What joined dimensions may take of what others do.
+const MUCH_LESS: f64 = 0.75;
+
+/// How short inner dimensions are gone over: so many of them as columns, and what of the others is one variable.
+#[derive(Clone, Copy)]
+pub(super) struct Way {
+    /// So many dimensions are columns.
+    pub(super) columns: usize,
+    /// From this one on the others are joined.
+    pub(super) joined: Option<usize>,
+}
+
+/// A root of a computation.
+pub(super) struct Root<'m> {
+    /// The instruction, and which array of it.
+    pub(super) instr: InstrId,
+    pub(super) leaf: u32,
+    /// Where it goes.
+    pub(super) array: u32,
+    /// What is written of the array, if not all.
+    pub(super) window: Option<InstrId>,
+    /// Of that array.
+    pub(super) shape: &'m ArrayShape,
+}
+
+/// The most columns of complex numbers of which lanes hold many rows.
+const MOST_COMPLEX: i64 = 7;
+
+impl Root<'_> {
+    /// The nest of roots of the same dimensions, or of as many elements in the same order, over a box of these; its variables are numbered from `first`.
+    pub(super) fn nest(
+        roots: &[Self],
+        tape: &mut Tape<'_>,
+        dims: &[i64],
+        piece: &[(i64, i64)],
+        first: u32,
+    ) -> std::result::Result<Nest, Unsupported> {
+        let variables = variables_of(tape, piece, first);
+        Self::nest_of(roots, tape, dims, variables)
+    }
+
+    /// The same over variables of its own.
+    fn nest_of(
+        roots: &[Self],
+        tape: &mut Tape<'_>,
+        dims: &[i64],
+        (index, vars): (Index, Vec<(u32, i64)>),
+    ) -> std::result::Result<Nest, Unsupported> {
+        let mut outputs = Vec::new();
+        for root in roots {
+            let (node, to) = match root.window {
+                Some(update) => {
+                    let starts = tape.window_starts(root.instr, 2, &root.shape.dims, dims)?;
+                    let to: Index = index.iter().zip(&starts).map(|(x, s)| tape.space.add(x, s)).collect();
+                    (tape.node(update, 0, &index)?, to)
+                }
+                None => {
+                    let own = tape.space.reshape(&index, dims, &root.shape.dims);
+                    (tape.node(root.instr, root.leaf, &own)?, own)
+                }
+            };
+            let at = tape.space.linear(&to, &root.shape.dims);
+            outputs.push(Output { node, array: root.array, at });
+        }
+        Ok(Nest::over(vars, outputs, dims, 1))
+    }
+
+    /// The inner dimensions (so many) that make rows so short that lanes do better to hold a column of many rows: unless they are one with the others.
+    /// `assembled`: columns come from different places, so that even long rows are worth it; so they are where each column is a row of an array.
+    pub(super) fn narrow(
+        roots: &[Self],
+        tape: &Tape<'_>,
+        dims: &[i64],
+        first: u32,
+        assembled: bool,
+    ) -> std::result::Result<Option<usize>, Unsupported> {
+        let mut rows: Vec<(usize, i64)> = Vec::new();
+        let mut size = 1i64;
+        for (inner, &d) in (1..).zip(dims.iter().rev()) {
+            size = size.saturating_mul(d);
+            if size > MOST_ASSEMBLED {
+                break;
+            }
+            rows.push((inner, size));
+        }
+        // The longest first. There are to be many rows.
+        let many = |&(inner, size): &(usize, i64)| {
+            let next = dims[..dims.len() - inner].iter().rev().find(|&&d| d != 1);
+            size >= 2 && next.is_some_and(|&r| r >= MANY_ROWS)
+        };
+        rows.retain(many);
+        // Parts of wide complex numbers would be loaded one by one.
+        let plain = roots.iter().all(|r| r.window.is_none() && r.shape.element_type != ElementType::C128);
+        // Of others rows of a power of two are better one loop ([`flat`]), and code of two parts a column is long.
+        if roots.iter().any(|r| r.shape.element_type.is_complex()) {
+            rows.retain(|&(_, size)| size <= MOST_COMPLEX && !size.unsigned_abs().is_power_of_two());
+        }
+        if rows.is_empty() || !plain {
+            return Ok(None);
+        }
+        let mut trial = tape.clone();
+        let whole: Vec<(i64, i64)> = dims.iter().map(|&n| (0, n)).collect();
+        let mut nest = Self::nest(roots, &mut trial, dims, &whole, first)?;
+        nest.join(&mut trial);
+        if !assembled && !across_rows(&trial, &nest) {
+            rows.retain(|&(_, size)| size <= MOST_COLUMNS);
+        }
+        // Variables that are these dimensions and nothing else.
+        let apart = |size: i64| {
+            let products = nest.vars.iter().skip(1).rev().scan(1i64, |product, v| {
+                *product = product.saturating_mul(v.1);
+                Some(*product)
+            });
+            products.into_iter().any(|p| p == size)
+        };
+        Ok(rows.into_iter().rev().find(|&(_, size)| apart(size)).map(|(inner, _)| inner))
+    }
+
+    /// The nest of roots that computes all columns of a row at once, over a piece of the outer dimensions: those behind it are the row. From `joined` on, outer
+    /// dimensions are one variable.
+    pub(super) fn columns(
+        roots: &[Self],
+        tape: &mut Tape<'_>,
+        dims: &[i64],
+        outer: &[(i64, i64)],
+        first: u32,
+        joined: Option<usize>,
+    ) -> std::result::Result<Nest, Unsupported> {
+        let rank = outer.len();
+        let row = &dims[rank..];
+        let mut all: Vec<Nest> = Vec::new();
+        for column in 0..row.iter().product() {
+            let ends = components(column, row).into_iter().map(|at| (at, at + 1));
+            let piece: Vec<(i64, i64)> = outer.iter().copied().chain(ends).collect();
+            let variables = match joined {
+                Some(from) => flat::variables_of(tape, &piece, first, from..rank),
+                None => variables_of(tape, &piece, first),
+            };
+            all.push(Self::nest_of(roots, tape, dims, variables)?);
+        }
+        let outputs =
+            (0..roots.len()).flat_map(|r| all.iter().map(move |nest| nest.outputs[r].clone())).collect();
+        let columns = all.len();
+        let vars = all.pop().map(|nest| nest.vars).unwrap_or_default();
+        Ok(Nest::over(vars, outputs, dims, columns))
+    }
+
+    /// The best way with joined dimensions, if there is one that takes much less than without them, which is by so many columns or by none.
+    pub(super) fn flat(
+        roots: &[Self],
+        tape: &Tape<'_>,
+        dims: &[i64],
+        first: u32,
+        columns: Option<usize>,
+    ) -> std::result::Result<Option<Way>, Unsupported> {
+        if roots.iter().any(|r| r.window.is_some()) || flat::from(dims).is_none() {
+            return Ok(None);
+        }
+        let complex = roots.iter().any(|r| r.shape.element_type.is_complex());
+        let mut sizes = dims.iter().rev().scan(1i64, |size, &d| {
+            *size = size.saturating_mul(d);
+            Some(*size)
+        });
+        let few = sizes.by_ref().take_while(|&size| size <= MOST_COLUMNS && !complex).count();
+        let cost = |way: Way| -> std::result::Result<f64, Unsupported> {
+            let mut trial = tape.clone();
+            let outer: Vec<(i64, i64)> = dims[..dims.len() - way.columns].iter().map(|&n| (0, n)).collect();
+            let mut nest = Self::columns(roots, &mut trial, dims, &outer, first, way.joined)?;
+            nest.join(&mut trial);
+            Ok(flat::cost(&trial, &nest))
+        };
+        let mut best = (cost(Way { columns: columns.unwrap_or(0), joined: None })? * MUCH_LESS, None);
+        for columns in 0..=few {
+            let Some(from) = flat::from(&dims[..dims.len() - columns]) else { continue };
+            let way = Way { columns, joined: Some(from) };
+            let cost = cost(way)?;
+            if cost < best.0 {
+                best = (cost, Some(way));
+            }
+        }
+        Ok(best.1)
+    }
+}
+
+/// Whether a nest reads an array whose elements are neighbours where the innermost variable but one goes on, and not where the innermost does.
+fn across_rows(tape: &Tape<'_>, nest: &Nest) -> bool {
+    let [.., (row, _), (column, _)] = nest.vars[..] else { return false };
+    let factor = |at: &Affine, var: u32| {
+        let of =
+            |(atom, factor): &(AtomId, i64)| (tape.space.atom(*atom).def == Def::Var(var)).then_some(*factor);
+        at.terms.iter().find_map(of).unwrap_or(0)
+    };
+    tape.needed(nest.outputs.iter().map(|o| o.node)).into_iter().any(|n| match &tape.nodes[n as usize].op {
+        Op::Load { at, .. } => factor(at, row) == 1 && factor(at, column) > 1,
+        _ => false,
+    })
+}

@@ -1,0 +1,589 @@
+//! Chains of reductions over rows and of what is made of them (softmax, normalizations and their gradients): a row at a time, while it is in cache.
+//!
+//! Reductions that need no other's result share a sweep of the row; the results, if they have the row's elements, are the last sweep. What
+//! is expensive and needed in several sweeps is kept in a buffer of a row on the stack; the rest is computed again. **Invariant:** as in
+//! [`super::nest`], an element is stored in the run that loads the element at the same place, and after every other sweep of its row.
+
+use hlo::attrs::AttrKey;
+use hlo::{ArrayShape, ElementType, InstrId, Module};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::code::Code;
+use super::gathered::DISTANT;
+use super::lanes::{self, over_lanes};
+use super::nest::{self, Output, STREAMING, bind_parameters, decode, variables};
+use super::region::{narrowed, order_of, widened};
+use super::short::{self, Columns};
+use super::sweep::{self, Fold, Folds, Sweep};
+use super::together::{self, Together};
+use super::{Cost, Function};
+use hlo_library::Unsupported;
+use hlo_library::sizes;
+use hlo_llvm::scalar::{Val, register};
+use hlo_llvm::{Prim, Result, Target, Value};
+use hlo_opt::fusion::folds;
+use hlo_opt::tape::index::{Affine, Index};
+use hlo_opt::tape::{ALWAYS, NodeId, Op, Tape, array_leaves, leaf_root};
+
+/// Bytes of stack for what is kept of a row.
+const KEPT: i64 = 128 << 10;
+
+/// Units that are enough for any number of threads.
+const MANY: u64 = 64;
+
+/// Bytes of a row that is asked for while the one before it is computed, at most.
+const NEXT: i64 = 64 << 10;
+
+/// A chain.
+pub(super) struct Chain<'m> {
+    /// Variables of rows, which are the units.
+    pub(super) rows: Vec<(u32, i64)>,
+    /// Variables in a row.
+    pub(super) inner: Vec<(u32, i64)>,
+    /// Where in its row an element is.
+    pub(super) place: Affine,
+    /// Row-major number of an element of all rows.
+    pub(super) whole: Affine,
+    /// Elements of a row.
+    pub(super) length: i64,
+    /// Sweeps with folds.
+    pub(super) sweeps: Vec<Folds<'m>>,
+    /// Nodes that the sweep computes and keeps.
+    keeps: Vec<Vec<NodeId>>,
+    /// Stored for each element.
+    pub(super) elements: Vec<Output>,
+    /// Stored for each row.
+    pub(super) singles: Vec<Output>,
+    /// Results are stored past the caches.
+    pub(super) streaming: bool,
+    /// Arrays whose next row is asked for during the last sweep: it comes while this one is computed with, not while the first sweep waits for it.
+    next: Vec<u32>,
+    /// Rows are short and many: the variable of those that lanes hold.
+    short: Option<(u32, i64)>,
+    /// Rows are many and not long: a block of them goes through a sweep after the other.
+    together: Option<Together>,
+}
+
+/// The chain of a fusion.
+pub(super) fn fusion(
+    module: &Module,
+    id: InstrId,
+) -> std::result::Result<(Tape<'_>, Option<Chain<'_>>), Unsupported> {
+    let refuse = |at: InstrId, reason: &str| Err(Unsupported::new(module, at, reason));
+    let Some(computation) = module.instr(id).attrs.computation(AttrKey::Calls) else {
+        return refuse(id, "a fusion of nothing");
+    };
+    let mut tape = Tape::new(module);
+    let first_result = bind_parameters(&mut tape, computation, 0);
+    let reduces = folds::all(module, computation);
+    let Some((first, over)) = reduces.first() else {
+        return refuse(id, "a chain of rows without a reduction");
+    };
+    let Some((row_dims, inner_dims)) = over.rows() else {
+        return refuse(*first, "a reduction of what are no rows");
+    };
+    let dims = &over.dims;
+    let (index, mut vars) = variables(&mut tape, dims, 0);
+    let at_row: Index = index[..row_dims.len()].into();
+    let count = |d: &[i64]| d.iter().product::<i64>();
+    let (rows, length) = (count(row_dims), count(inner_dims));
+
+    // Sweeps: each reduction in the first in which all that it needs is known.
+    let mut given: FxHashMap<u32, usize> = FxHashMap::default();
+    let mut sweeps: Vec<Vec<Fold<'_>>> = Vec::new();
+    let mut next = 0;
+    for &(reduce, ref over) in &reduces {
+        let same = |of: &(&[i64], &[i64])| count(of.0) == rows && count(of.0) * count(of.1) == rows * length;
+        let Some((own_rows, own_row)) = over.rows().filter(same) else {
+            return refuse(reduce, "reductions of different rows in a fusion");
+        };
+        let mut at = tape.space.reshape(&at_row, row_dims, own_rows);
+        let result_at = at.clone();
+        at.extend(tape.space.reshape(&index[row_dims.len()..], inner_dims, own_row));
+        let fold = Fold::new(&mut tape, id, reduce, &at, next, order_of)?;
+        next += fold.given.len() as u32;
+        let needs = tape.needed(fold.operands.iter().chain(&fold.initial).copied());
+        let sweep = needs.iter().filter_map(|&n| match tape.nodes[n as usize].op {
+            Op::Given { number } => given.get(&number).map(|s| s + 1),
+            _ => None,
+        });
+        let sweep = sweep.max().unwrap_or(0);
+        fold.bind(&mut tape, reduce, &result_at);
+        given.extend(fold.given.iter().map(|&g| (g, sweep)));
+        if sweeps.len() <= sweep {
+            sweeps.resize_with(sweep + 1, Vec::new);
+        }
+        sweeps[sweep].push(fold);
+    }
+    let root = module.root(computation);
+    let (mut elements, mut singles) = (Vec::new(), Vec::new());
+    let mut place = tape.space.linear(&index[row_dims.len()..], inner_dims);
+    let mut whole = tape.space.linear(&index, dims);
+    let row = tape.space.linear(&at_row, row_dims);
+    let shapes: Vec<&ArrayShape> = array_leaves(&module.instr(root).shape).collect();
+    for (leaf, shape) in shapes.into_iter().enumerate() {
+        let array = tape.array(shape, first_result + leaf as u32);
+        let (instr, leaf) = leaf_root(module, root, leaf as u32);
+        let total = count(&shape.dims);
+        if total == rows * length && (length != 1 || shape.dims.len() == dims.len()) {
+            let at = tape.space.reshape(&index, dims, &shape.dims);
+            let node = tape.node(instr, leaf, &at)?;
+            elements.push(Output { node, array, at: whole.clone() });
+        } else if total == rows {
+            let at = tape.space.reshape(&at_row, row_dims, &shape.dims);
+            let node = tape.node(instr, leaf, &at)?;
+            singles.push(Output { node, array, at: row.clone() });
+        } else {
+            return refuse(id, "a result of other dimensions than its rows'");
+        }
+    }
+    if rows == 0 {
+        return Ok((tape, None));
+    }
+    // Variables of rows and those in a row stay apart.
+    let outer = vars.iter().filter(|v| (v.0 as usize) < row_dims.len()).count();
+    let mut inner = vars.split_off(outer);
+    let all = elements.iter_mut().chain(&mut singles).map(|o| &mut o.at);
+    let mut more: Vec<&mut Affine> = all.chain([&mut place, &mut whole]).collect();
+    nest::join(&mut tape, &mut vars, &mut more);
+    nest::join(&mut tape, &mut inner, &mut more);
+    let sweeps: Vec<Folds<'_>> = sweeps.into_iter().map(Folds::new).collect();
+    let short = short::rows(&tape, &vars, length, &sweeps, &elements);
+    let together = match short {
+        Some(_) => None,
+        None => together::rows(&tape, &vars, length, &sweeps, [&elements, &singles], &|number| {
+            given.get(&number).copied().unwrap_or(0)
+        }),
+    };
+    let at_once = together.as_ref().map_or(1, |t| t.rows);
+    let keeps = keep(&tape, &sweeps, &elements, length.saturating_mul(at_once));
+    let streaming = streams(&tape, &elements);
+    let next = distant(&tape, &sweeps, &whole, length);
+    let rows = vars;
+    let chain = Chain {
+        rows,
+        inner,
+        place,
+        whole,
+        length,
+        sweeps,
+        keeps,
+        elements,
+        singles,
+        streaming,
+        next,
+        short,
+        together,
+    };
+    Ok((tape, Some(chain)))
+}
+
+/// Large arrays that the first sweep reads row by row.
+fn distant(tape: &Tape<'_>, sweeps: &[Folds<'_>], whole: &Affine, length: i64) -> Vec<u32> {
+    let first = sweeps.iter().take(1).flat_map(|s| &s.all).flat_map(|f| f.operands.iter().copied());
+    let mut arrays: Vec<u32> = Vec::new();
+    for node in tape.needed(first) {
+        let Op::Load { array, at, guard: ALWAYS } = &tape.nodes[node as usize].op else { continue };
+        let shape = &tape.arrays[*array as usize].shape;
+        let bytes = |elements: i64| elements.saturating_mul(shape.element_type.storage_bytes() as i64);
+        let large = shape.checked_elements().is_some_and(|n| bytes(n) >= sizes::from(DISTANT))
+            && bytes(length) <= NEXT;
+        if at == whole && large && !arrays.contains(array) {
+            arrays.push(*array);
+        }
+    }
+    arrays
+}
+
+/// Whether results are so large that they are stored past the caches.
+fn streams(tape: &Tape<'_>, elements: &[Output]) -> bool {
+    let bytes = elements.iter().map(|o| {
+        let shape = &tape.arrays[o.array as usize].shape;
+        shape.dims.iter().fold(shape.element_type.storage_bytes() as i64, |n, &d| n.saturating_mul(d))
+    });
+    bytes.fold(0, i64::saturating_add) > sizes::from(STREAMING)
+}
+
+/// What each sweep is to keep of so many elements: nodes that a later one needs, and that cost more than a load and a store.
+fn keep(tape: &Tape<'_>, sweeps: &[Folds<'_>], elements: &[Output], length: i64) -> Vec<Vec<NodeId>> {
+    // A node costs what it does and its operands do; those of a row alone cost nothing here.
+    let mut by_element = vec![false; tape.nodes.len()];
+    let mut cost = vec![0u64; tape.nodes.len()];
+    for n in 0..tape.nodes.len() {
+        let mut inside = matches!(
+            &tape.nodes[n].op,
+            Op::Load { .. } | Op::Iota { .. } | Op::Unpack { .. } | Op::Select { .. }
+        );
+        let mut sum = tape.flops(n as u32);
+        tape.for_each_operand(n as u32, &mut |m| {
+            inside |= by_element[m as usize];
+            sum = sum.saturating_add(if by_element[m as usize] { cost[m as usize] } else { 0 });
+        });
+        by_element[n] = inside;
+        cost[n] = sum;
+    }
+    let mut keeps: Vec<Vec<NodeId>> = sweeps.iter().map(|_| Vec::new()).collect();
+    let mut made: FxHashMap<NodeId, usize> = FxHashMap::default();
+    let mut kept: FxHashSet<NodeId> = FxHashSet::default();
+    let mut room = KEPT;
+    let roots = sweeps.iter().map(|s| s.all.iter().flat_map(|f| f.operands.clone()).collect::<Vec<_>>());
+    let roots = roots.chain([elements.iter().map(|o| o.node).collect()]);
+    for (sweep, roots) in roots.enumerate() {
+        let mut seen = FxHashSet::default();
+        let mut pending: Vec<NodeId> = roots;
+        while let Some(n) = pending.pop() {
+            if !seen.insert(n) || kept.contains(&n) {
+                continue;
+            }
+            let node = &tape.nodes[n as usize];
+            if let Some(&before) = made.get(&n) {
+                let bytes = length.saturating_mul(node.ty.storage_bytes() as i64);
+                if by_element[n as usize] && cost[n as usize] >= 16 && bytes <= room {
+                    room -= bytes;
+                    keeps[before].push(n);
+                    kept.insert(n);
+                    continue;
+                }
+            }
+            tape.for_each_operand(n, &mut |m| pending.push(m));
+        }
+        for n in seen {
+            made.entry(n).or_insert(sweep);
+        }
+    }
+    keeps
+}
+
+/// Values of each element of a row in memory: where each register of one begins.
+pub(super) struct Buffer<'ctx> {
+    pub(super) node: NodeId,
+    pub(super) ty: ElementType,
+    /// The sweep that fills it; `None`: it is loaded before all of them.
+    pub(super) sweep: Option<usize>,
+    places: Vec<(Prim, Value<'ctx>)>,
+    /// The level of code where the places are known.
+    level: usize,
+    /// Lanes hold an element each of several rows, not several elements of one.
+    across: bool,
+    /// Whether values may be such that were only moved: they are settled then.
+    moved: bool,
+}
+
+impl<'ctx> Buffer<'ctx> {
+    /// Whether it is loaded from memory.
+    pub(super) fn is_of_memory(&self) -> bool {
+        self.sweep.is_none()
+    }
+
+    pub(super) fn get(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: &Affine) -> Result<Val<'ctx>> {
+        let mut all = Vec::new();
+        for &(prim, start) in &self.places {
+            let address = self.address(c, start, prim, place)?;
+            let e = c.e.with_lanes(c.lanes);
+            all.push(narrowed(&e, self.ty, e.load(prim, address, prim.bytes() as u32)?)?);
+        }
+        Ok(Val::of_registers(self.ty, &all, self.moved))
+    }
+
+    pub(super) fn put(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        place: &Affine,
+        value: &Val<'ctx>,
+    ) -> Result<()> {
+        let e = c.e.with_lanes(c.lanes);
+        let value = value.settled_if(&e, self.moved)?;
+        for (x, &(prim, start)) in value.registers().into_iter().zip(&self.places) {
+            let address = self.address(c, start, prim, place)?;
+            e.store(widened(&e, x)?, address, prim.bytes() as u32)?;
+        }
+        Ok(())
+    }
+
+    fn address(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        start: Value<'ctx>,
+        prim: Prim,
+        place: &Affine,
+    ) -> Result<Value<'ctx>> {
+        let lanes = if self.across { i64::from(c.lanes) } else { 1 };
+        Ok(c.place_from(start, self.level, place, lanes * prim.bytes() as i64)?.address)
+    }
+
+    /// The same from an element on.
+    pub(super) fn from(&self, c: &Code<'_, '_, 'ctx, '_>, element: Value<'ctx>) -> Result<Buffer<'ctx>> {
+        let place = |&(prim, start): &(Prim, Value<'ctx>)| {
+            let at = c.e.mul(element, c.e.i64(prim.bytes() as i64))?;
+            Ok((prim, c.e.address(start, at)?))
+        };
+        let places = self.places.iter().map(place).collect::<Result<Vec<_>>>()?;
+        Ok(Buffer { places, level: c.level(), ..*self })
+    }
+
+    pub(super) fn load(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: &Affine) -> Result<()> {
+        let value = self.get(c, place)?;
+        c.know(self.node, value);
+        Ok(())
+    }
+
+    pub(super) fn store(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: &Affine) -> Result<()> {
+        let value = c.value(self.node)?;
+        self.put(c, place, &value)
+    }
+}
+
+impl<'m> Chain<'m> {
+    /// Whether lanes hold rows.
+    pub(super) fn is_short(&self) -> bool {
+        self.short.is_some()
+    }
+
+    /// Whether blocks of rows go through a sweep after the other.
+    #[cfg(test)]
+    pub(super) fn is_together(&self) -> bool {
+        self.together.is_some()
+    }
+
+    /// Units, and of how many chunks are.
+    pub(super) fn units(&self) -> (u64, u64) {
+        let vars = match (&self.short, &self.together) {
+            (&Some((_, n)), _) => self.blocks(n),
+            (None, Some(together)) => self.blocks_together(together),
+            (None, None) => self.rows.clone(),
+        };
+        let units: i64 = vars.iter().map(|v| v.1).product();
+        let units = u64::try_from(units).unwrap_or(1);
+        (units, (units / MANY).max(1))
+    }
+
+    /// What it reads, writes and computes.
+    pub(super) fn cost(&self, tape: &Tape<'_>) -> Cost {
+        let rows: i64 = self.rows.iter().map(|v| v.1).product();
+        let total = rows.saturating_mul(self.length).unsigned_abs();
+        let operands = self.sweeps.iter().flat_map(|s| &s.all).flat_map(|f| &f.operands).copied();
+        let nodes = operands.chain(self.elements.iter().map(|o| o.node));
+        let mut cost = super::cost::read(tape, nodes, total);
+        let counted = self
+            .elements
+            .iter()
+            .map(|o| (o, total))
+            .chain(self.singles.iter().map(|o| (o, rows.unsigned_abs())));
+        for (o, n) in counted {
+            let bytes = tape.arrays[o.array as usize].shape.element_type.storage_bytes() as u64;
+            cost.bytes = cost.bytes.saturating_add(n.saturating_mul(bytes));
+        }
+        cost
+    }
+
+    /// Emits the function.
+    pub(super) fn emit<'c, 'a, 'ctx>(
+        &self,
+        f: &Function<'a, 'ctx>,
+        tape: &'c Tape<'m>,
+        target: &Target,
+    ) -> Result<()> {
+        let [arguments, begin, end] = f.parameters;
+        let stored: Vec<NodeId> = self.elements.iter().map(|o| o.node).collect();
+        let widths = self.widths(tape, target, &stored);
+        let mut code = Code::new(f.e, tape, widths.iter().copied().max().unwrap_or(1), arguments)?;
+        let c = &mut code;
+        let e = c.e;
+        let mut buffers = Vec::new();
+        for (sweep, nodes) in self.keeps.iter().enumerate() {
+            for &node in nodes {
+                buffers.push(self.buffer(c, node, Some(sweep))?);
+            }
+        }
+        let mut results = Vec::new();
+        if self.short.is_some() {
+            let roots = self.sweeps.iter().flat_map(|s| &s.all).flat_map(|f| f.operands.iter().copied());
+            for node in tape.needed(roots.chain(stored.iter().copied())) {
+                if self.picks(c, node) {
+                    buffers.push(self.buffer(c, node, None)?);
+                }
+            }
+            for o in &self.elements {
+                results.push(Columns::new(c, o, self.length)?);
+            }
+        }
+        if let Some(together) = &self.together {
+            self.emit_together(c, target, [begin, end], together, &buffers, &widths)?;
+        } else {
+            c.mark()?;
+            e.for_range(begin, end, e.i64(1), |unit| {
+                c.enter()?;
+                match self.short {
+                    Some(rows) => self.block(c, unit, rows, &buffers, &results)?,
+                    None => self.row(c, target, unit, &buffers, &widths)?,
+                }
+                c.leave();
+                Ok(())
+            })?;
+        }
+        if self.streaming {
+            e.fence()?;
+        }
+        e.return_void()
+    }
+
+    /// The lanes of each sweep and, last, of the one that stores these; rows in lanes have the same in all.
+    fn widths(&self, tape: &Tape<'_>, target: &Target, stored: &[NodeId]) -> Vec<u32> {
+        if self.short.is_some() {
+            let all = lanes::lanes(tape, target, stored.iter().copied());
+            let width = |s: &Folds<'_>| s.lanes_of_columns(tape, target).min(all);
+            return vec![self.sweeps.iter().map(width).min().unwrap_or(1)];
+        }
+        let inner = self.inner.last().copied().unwrap_or((0, 1));
+        let of = |sweep: usize| {
+            let known = |node: NodeId| self.keeps[..sweep].iter().flatten().any(|&kept| kept == node);
+            match self.sweeps.get(sweep) {
+                Some(folds) => folds.lanes(tape, target, &self.keeps[sweep], &known, inner),
+                None if inner.1 <= 2 => 1,
+                None => lanes::full(tape, target, &|| stored.iter().copied(), &known, inner, u32::MAX),
+            }
+        };
+        (0..=self.sweeps.len()).map(of).collect()
+    }
+
+    /// Room for a node of each element of the rows that are computed at a time.
+    fn buffer<'ctx>(
+        &self,
+        c: &Code<'_, '_, 'ctx, '_>,
+        node: NodeId,
+        sweep: Option<usize>,
+    ) -> Result<Buffer<'ctx>> {
+        let ty = c.tape.nodes[node as usize].ty;
+        let prim = match register(ty) {
+            Prim::I1 => Prim::I8,
+            other => other,
+        };
+        let lanes = i64::from(c.lanes);
+        let across = self.short.is_some();
+        let room = if across { self.length * lanes } else { self.length * self.rows_at_once() + lanes };
+        let room = u32::try_from(room).unwrap_or(0);
+        let mut places = Vec::new();
+        for _ in 0..1 + u32::from(ty.is_complex()) {
+            places.push((prim, c.e.stack(prim, room)?.into()));
+        }
+        Ok(Buffer { node, ty, sweep, places, level: 0, across, moved: c.tape.moves(node) })
+    }
+
+    /// Rows that go through a sweep before the next sweep begins.
+    fn rows_at_once(&self) -> i64 {
+        self.together.as_ref().map_or(1, |t| t.rows)
+    }
+
+    /// A unit: a row.
+    fn row<'c, 'a, 'ctx>(
+        &self,
+        c: &mut Code<'c, 'a, 'ctx, 'm>,
+        target: &Target,
+        unit: Value<'ctx>,
+        buffers: &[Buffer<'ctx>],
+        widths: &[u32],
+    ) -> Result<()> {
+        decode(c, unit, &self.rows)?;
+        let lanes = c.lanes;
+        for ((number, folds), &width) in self.sweeps.iter().enumerate().zip(widths) {
+            c.lanes = width;
+            self.sweep(c, target, number, folds, buffers)?;
+        }
+        self.store_row(c, target, buffers, widths)?;
+        c.lanes = lanes;
+        Ok(())
+    }
+
+    /// What is stored of a row, after all sweeps.
+    pub(super) fn store_row<'c, 'a, 'ctx>(
+        &self,
+        c: &mut Code<'c, 'a, 'ctx, 'm>,
+        target: &Target,
+        buffers: &[Buffer<'ctx>],
+        widths: &[u32],
+    ) -> Result<()> {
+        if !self.singles.is_empty() {
+            c.lanes = 1;
+            let values = self.singles.iter().map(|o| c.value(o.node)).collect::<Result<Vec<_>>>()?;
+            for (o, value) in self.singles.iter().zip(&values) {
+                c.store_value(value, o.array, &o.at, false)?;
+            }
+        }
+        if !self.elements.is_empty() {
+            c.lanes = widths.last().copied().unwrap_or(1);
+            self.results(c, target, buffers)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn sweep<'c, 'a, 'ctx>(
+        &self,
+        c: &mut Code<'c, 'a, 'ctx, 'm>,
+        target: &Target,
+        number: usize,
+        folds: &Folds<'m>,
+        buffers: &[Buffer<'ctx>],
+    ) -> Result<()> {
+        let n = self.inner.last().map_or(1, |v| v.1);
+        let sweep = Sweep {
+            folds,
+            vars: &self.inner,
+            copies: folds.copies_of(c.tape, c.lanes, n),
+            range: &|c, var| sweep::whole(c, var),
+            before: &|c| {
+                buffers.iter().filter(|b| b.sweep < Some(number)).try_for_each(|b| b.load(c, &self.place))
+            },
+            after: &|c| {
+                if self.elements.is_empty() && number > 0 && number + 1 == self.sweeps.len() {
+                    self.ask(c)?;
+                }
+                buffers.iter().filter(|b| b.sweep == Some(number)).try_for_each(|b| b.store(c, &self.place))
+            },
+        };
+        let total = sweep.emit(c, target)?;
+        let lanes = std::mem::replace(&mut c.lanes, 1);
+        folds.give(c, &total)?;
+        c.lanes = lanes;
+        Ok(())
+    }
+
+    /// Asks for what the next row, or block of rows, has where the code is.
+    fn ask(&self, c: &mut Code<'_, '_, '_, '_>) -> Result<()> {
+        for &array in &self.next {
+            let place = c.place(array, &self.whole.plus(self.length * self.rows_at_once()))?;
+            let bytes = c.tape.arrays[array as usize].shape.element_type.storage_bytes() as u64;
+            c.e.prefetch_far(place.address, u64::from(c.lanes) * bytes)?;
+        }
+        Ok(())
+    }
+
+    fn results<'c, 'a, 'ctx>(
+        &self,
+        c: &mut Code<'c, 'a, 'ctx, 'm>,
+        target: &Target,
+        buffers: &[Buffer<'ctx>],
+    ) -> Result<()> {
+        let e = c.e;
+        let last = |c: &mut Code<'c, 'a, 'ctx, 'm>| -> Result<()> {
+            self.ask(c)?;
+            for b in buffers {
+                b.load(c, &self.place)?;
+            }
+            nest::store_all(c, &self.elements, self.streaming)
+        };
+        match self.inner.split_last() {
+            None => {
+                let lanes = std::mem::replace(&mut c.lanes, 1);
+                c.enter()?;
+                last(c)?;
+                c.leave();
+                c.lanes = lanes;
+                Ok(())
+            }
+            Some((&(var, n), outer)) => {
+                let w = i64::from(c.lanes);
+                nest::loops(c, outer, &|c| over_lanes(c, target, var, e.i64(0), e.i64(n), Some(n), w, &last))
+            }
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Short rows: a [`Chain`] over rows of so few elements that a register of them would be mostly empty has a row a lane.
+//!
+//! Elements are taken column by column, each from its place in every row; accumulators are one a row and are never joined. What is kept of a row, and its
+//! results, are columns on the stack; results are put in the order of memory when all are there. **Invariant:** rows are combined in the order of their elements, and
+//! nothing is stored before all loads of the same rows.
+
+use hlo::attrs::AttrKey;
+use hlo::{InstrId, Module};
+
+use super::access::{self, storage};
+use super::code::{Code, Table};
+use super::cost;
+use super::nest::{self, Output, decode};
+use super::region::{registers, values};
+use super::rows::{Buffer, Chain};
+use super::sweep::Folds;
+use hlo_llvm::scalar::Val;
+use hlo_llvm::{IntPredicate, Prim, Result, Value};
+use hlo_opt::fusion::folds;
+use hlo_opt::tape::index::Affine;
+use hlo_opt::tape::{ALWAYS, NodeId, Op, Tape};
+
+/// The most elements of a short row: more are worth registers of their own, since picking takes operations by their number.
+const MOST: i64 = 20;
+/// The most if little is done with each, of one array: joining the lanes of many rows takes less than picking then. One more for so many operations with an element.
+const CHEAP: i64 = 10;
+const OPERATIONS: i64 = 4;
+/// So many fill a register, whose lanes are then joined: a row a lane is better only where that is more than an operation a step.
+const FULL: i64 = 16;
+/// So few columns are put in the order of rows by operations of their own for each.
+const FEW: i64 = 4;
+/// The most that are, where registers cannot be picked from.
+const MODEST: i64 = 8;
+/// The least rows that are worth lanes.
+const MANY_ROWS: i64 = 64;
+/// Rows of a unit: a multiple of all numbers of lanes.
+const BLOCK: i64 = 64;
+/// The variable of blocks of rows.
+const BLOCKS: u32 = 65;
+
+/// What is done at a column, with carried values.
+type Column<'s, 'c, 'a, 'ctx, 'm> =
+    &'s dyn Fn(&mut Code<'c, 'a, 'ctx, 'm>, &[Value<'ctx>]) -> Result<Vec<Value<'ctx>>>;
+
+/// The variable of neighbouring rows of so many elements, if these are short and many.
+pub(super) fn rows(
+    tape: &Tape<'_>,
+    rows: &[(u32, i64)],
+    length: i64,
+    sweeps: &[Folds<'_>],
+    elements: &[Output],
+) -> Option<(u32, i64)> {
+    let complex = |o: &Output| tape.nodes[o.node as usize].ty.is_complex();
+    let complex = elements.iter().any(complex) || sweeps.iter().any(Folds::any_complex);
+    let single = sweeps.iter().flat_map(|s| &s.all).all(|f| f.types.len() == 1);
+    let operands = sweeps.iter().flat_map(|s| &s.all).flat_map(|f| f.operands.iter().copied());
+    let nodes: Vec<NodeId> = operands.chain(elements.iter().map(|o| o.node)).collect();
+    let operations = i64::try_from(cost::read(tape, nodes.iter().copied(), 1).flops).unwrap_or(i64::MAX);
+    let is_load = |n: &&NodeId| matches!(tape.nodes[**n as usize].op, Op::Load { .. });
+    let loads = tape.needed(nodes.iter().copied()).iter().filter(is_load).count().max(1) as i64;
+    let cheap = CHEAP / loads + operations / OPERATIONS;
+    let most = if single { cheap.min(MOST) } else { MOST };
+    let short = (2..=most).contains(&length) && !(single && length == FULL);
+    rows.last().copied().filter(|&(_, n)| n >= MANY_ROWS && short && !complex)
+}
+
+/// Whether a fusion can be such rows: they are as long as what its first reduction makes one element of. So little is known before it is planned.
+pub(super) fn may_be(module: &Module, fusion: InstrId) -> bool {
+    let computation = module.instr(fusion).attrs.computation(AttrKey::Calls);
+    let reduces = computation.map(|c| folds::all(module, c)).unwrap_or_default();
+    reduces.first().and_then(|(_, over)| over.rows()).is_some_and(|(rows, row)| {
+        let count = |dims: &[i64]| dims.iter().fold(1i64, |n, &d| n.saturating_mul(d));
+        (2..=MOST).contains(&count(row)) && count(rows) >= MANY_ROWS
+    })
+}
+
+impl<'m> Chain<'m> {
+    /// Variables of units of blocks of short rows, of which there are so many in a dimension.
+    pub(super) fn blocks(&self, rows: i64) -> Vec<(u32, i64)> {
+        let outer = self.rows.split_last().map_or(&[][..], |(_, outer)| outer);
+        outer.iter().copied().chain([(BLOCKS, (rows + BLOCK - 1) / BLOCK)]).collect()
+    }
+
+    /// A unit: a block of short rows.
+    pub(super) fn block<'c, 'a, 'ctx>(
+        &self,
+        c: &mut Code<'c, 'a, 'ctx, 'm>,
+        unit: Value<'ctx>,
+        (var, n): (u32, i64),
+        buffers: &[Buffer<'ctx>],
+        results: &[Columns<'ctx>],
+    ) -> Result<()> {
+        let e = c.e;
+        decode(c, unit, &self.blocks(n))?;
+        let low = e.mul(c.var(BLOCKS)?, e.i64(BLOCK))?;
+        let high = e.add(low, e.i64(BLOCK))?;
+        let high = e.select(e.icmp(IntPredicate::SLT, high, e.i64(n))?, high, e.i64(n))?;
+        let body = |c: &mut Code<'c, 'a, 'ctx, 'm>| self.rows_of_lanes(c, buffers, results);
+        let lanes = i64::from(c.lanes);
+        if lanes == 1 {
+            return c.for_var(var, low, high, 1, false, 1, body);
+        }
+        let main = e.add(low, e.and(e.sub(high, low)?, e.i64(-lanes))?)?;
+        c.for_var(var, low, main, lanes, true, lanes, body)?;
+        if n % lanes != 0 {
+            // A few rows at the end are not worth the same code again with lanes that are off.
+            let lanes = std::mem::replace(&mut c.lanes, 1);
+            c.for_var(var, main, high, 1, false, 1, body)?;
+            c.lanes = lanes;
+        }
+        Ok(())
+    }
+
+    /// As many rows as there are lanes.
+    fn rows_of_lanes<'c, 'a, 'ctx>(
+        &self,
+        c: &mut Code<'c, 'a, 'ctx, 'm>,
+        buffers: &[Buffer<'ctx>],
+        results: &[Columns<'ctx>],
+    ) -> Result<()> {
+        if c.lanes > 1 {
+            for b in buffers.iter().filter(|b| b.is_of_memory()) {
+                self.load_rows(c, b)?;
+            }
+        }
+        for (number, folds) in self.sweeps.iter().enumerate() {
+            let start = folds.starts(c)?;
+            let total = self.columns(c, &self.inner, &registers(&start), &|c, carried| {
+                self.load(c, buffers, number)?;
+                let next = folds.step(c, &start, &values(&folds.carried(), carried))?;
+                for b in buffers.iter().filter(|b| b.sweep == Some(number)) {
+                    b.store(c, &self.place)?;
+                }
+                Ok(registers(&next))
+            })?;
+            folds.give(c, &values(&folds.carried(), &total))?;
+        }
+        let singles = self.singles.iter().map(|o| c.value(o.node)).collect::<Result<Vec<_>>>()?;
+        self.block_results(c, buffers, results)?;
+        for (o, value) in self.singles.iter().zip(&singles) {
+            c.store_value(value, o.array, &o.at, false)?;
+        }
+        Ok(())
+    }
+
+    /// Loads what is in buffers before a sweep.
+    fn load<'ctx>(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, 'm>,
+        buffers: &[Buffer<'ctx>],
+        number: usize,
+    ) -> Result<()> {
+        let wide = c.lanes > 1;
+        let filled = |b: &&Buffer<'_>| b.sweep.map_or(wide, |sweep| sweep < number);
+        buffers.iter().filter(filled).try_for_each(|b| b.load(c, &self.place))
+    }
+
+    /// Goes to the first column.
+    fn at_first<'c, 'a, 'ctx, T>(
+        &self,
+        c: &mut Code<'c, 'a, 'ctx, 'm>,
+        f: impl FnOnce(&mut Code<'c, 'a, 'ctx, 'm>) -> Result<T>,
+    ) -> Result<T> {
+        c.enter()?;
+        for &(var, _) in &self.inner {
+            c.set_var(var, c.e.i64(0), false, BLOCK << 20);
+        }
+        let result = f(c)?;
+        c.leave();
+        Ok(result)
+    }
+
+    /// Elements of rows that lie one after the other in memory, as columns: what lanes hold of them is picked from registers of rows.
+    fn load_rows<'c, 'a, 'ctx>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, buffer: &Buffer<'ctx>) -> Result<()> {
+        let Op::Load { array, at, .. } = &c.tape.nodes[buffer.node as usize].op else { return Ok(()) };
+        let e = c.e.with_lanes(c.lanes);
+        let (prim, _) = storage(buffer.ty);
+        let from = self.at_first(c, |c| Ok(c.place(*array, at)?.address))?;
+        let table = Table::new(&e, prim, from, self.length as u32 * c.lanes)?;
+        let first: Vec<u64> = (0..u64::from(c.lanes)).map(|l| l * self.length.unsigned_abs()).collect();
+        let first = e.int_lanes(Prim::I32, &first);
+        self.columns(c, &self.inner, &[], &|c, _| {
+            let column = c.number(&self.place)?.base;
+            let index = e.add(first, e.splat(c.e.trunc(column, Prim::I32)?)?)?;
+            let value = Val::of_storage(&e, buffer.ty, &[table.pick(&e, index)?])?;
+            buffer.put(c, &self.place, &value)?;
+            Ok(Vec::new())
+        })?;
+        Ok(())
+    }
+
+    /// Whether the elements that a node loads are picked from rows where such code is emitted.
+    pub(super) fn picks(&self, c: &Code<'_, '_, '_, '_>, node: NodeId) -> bool {
+        let Op::Load { at, guard, .. } = &c.tape.nodes[node as usize].op else { return false };
+        let (prim, parts) = storage(c.tape.nodes[node as usize].ty);
+        let whole = *at == self.whole && *guard == ALWAYS && parts == 1;
+        whole && self.length > FEW && Table::suits(&c.e.with_lanes(c.lanes), prim)
+    }
+
+    /// Loops over the columns of rows with carried values.
+    fn columns<'c, 'a, 'ctx>(
+        &self,
+        c: &mut Code<'c, 'a, 'ctx, 'm>,
+        vars: &[(u32, i64)],
+        carried: &[Value<'ctx>],
+        body: Column<'_, 'c, 'a, 'ctx, 'm>,
+    ) -> Result<Vec<Value<'ctx>>> {
+        let Some((&(var, n), rest)) = vars.split_first() else { return body(c, carried) };
+        let e = c.e;
+        c.fold_var(var, e.i64(0), e.i64(n), 1, false, 1, carried, |c, carried| {
+            self.columns(c, rest, carried, body)
+        })
+    }
+
+    /// The elements of rows.
+    fn block_results<'c, 'a, 'ctx>(
+        &self,
+        c: &mut Code<'c, 'a, 'ctx, 'm>,
+        buffers: &[Buffer<'ctx>],
+        results: &[Columns<'ctx>],
+    ) -> Result<()> {
+        if self.elements.is_empty() {
+            return Ok(());
+        }
+        let at_once = c.lanes == 1 || results.iter().any(|r| !r.is_worth_it(c, self.length));
+        self.columns(c, &self.inner, &[], &|c, _| {
+            self.load(c, buffers, self.sweeps.len())?;
+            let all = self.elements.iter().map(|o| c.value(o.node)).collect::<Result<Vec<Val<'ctx>>>>()?;
+            for ((o, value), columns) in self.elements.iter().zip(&all).zip(results) {
+                if at_once {
+                    c.store_value(value, o.array, &o.at, false)?;
+                } else {
+                    columns.put(c, &self.place, value)?;
+                }
+            }
+            Ok(Vec::new())
+        })?;
+        if at_once {
+            return Ok(());
+        }
+        self.at_first(c, |c| {
+            let mut all = self.elements.iter().zip(results);
+            all.try_for_each(|(o, columns)| columns.store(c, o, self.length, self.streaming))
+        })
+    }
+}
+
+/// Columns of the rows that lanes hold, on the stack.
+pub(super) struct Columns<'ctx> {
+    prim: Prim,
+    start: Value<'ctx>,
+}
+
+impl<'ctx> Columns<'ctx> {
+    /// Room for so many.
+    pub(super) fn new(c: &Code<'_, '_, 'ctx, '_>, o: &Output, length: i64) -> Result<Self> {
+        let (prim, _) = storage(c.tape.arrays[o.array as usize].shape.element_type);
+        let room = u32::try_from(length * i64::from(c.lanes)).unwrap_or(0);
+        Ok(Self { prim, start: c.e.stack(prim, room)?.into() })
+    }
+
+    /// Whether putting so many in the order of rows takes less than storing each where it belongs.
+    fn is_worth_it(&self, c: &Code<'_, '_, 'ctx, '_>, length: i64) -> bool {
+        length <= MODEST || Table::suits(&c.e.with_lanes(c.lanes), self.prim)
+    }
+
+    fn put(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: &Affine, value: &Val<'ctx>) -> Result<()> {
+        let e = c.e.with_lanes(c.lanes);
+        let bytes = self.prim.bytes();
+        let address = c.place_from(self.start, 0, place, i64::from(c.lanes) * bytes as i64)?.address;
+        e.store(value.to_storage(&e)?[0], address, bytes as u32)?;
+        Ok(())
+    }
+
+    /// Stores them as rows, whose first column is where the code is.
+    fn store(&self, c: &mut Code<'_, '_, 'ctx, '_>, o: &Output, length: i64, streaming: bool) -> Result<()> {
+        let past = streaming && nest::in_whole_registers(c, o);
+        let e = c.e.with_lanes(c.lanes);
+        let (lanes, bytes) = (i64::from(c.lanes), self.prim.bytes());
+        if length <= FEW || !Table::suits(&e, self.prim) {
+            let mut columns = Vec::new();
+            for column in 0..length {
+                let at = c.e.address_at(self.start, (column * lanes).unsigned_abs() * bytes)?;
+                columns.push(e.load(self.prim, at, bytes as u32)?);
+            }
+            return c.store_parts_in_turn(&columns, o.array, &o.at, past);
+        }
+        // A step each for every register of rows: the code for all of them would be by the square of the columns.
+        let place = c.place(o.array, &o.at)?;
+        let table = Table::new(&e, self.prim, self.start, (length * lanes) as u32)?;
+        let number = |at: i64| (at % length * lanes + at / length) as i32;
+        let numbers = access::global(&e, &hlo::Buffer::S32((0..length * lanes).map(number).collect()))?;
+        c.mark()?;
+        c.e.for_range(c.e.i64(0), c.e.i64(length), c.e.i64(1), |i| {
+            let register = c.e.mul(i, c.e.i64(lanes))?;
+            let index = c.e.address(numbers, c.e.mul(register, c.e.i64(4))?)?;
+            let row = table.pick(&e, e.load(Prim::I32, index, 4)?)?;
+            let to = c.e.address(place.address, c.e.mul(register, c.e.i64(bytes as i64))?)?;
+            if past {
+                e.store_streaming(row, to)?;
+            } else {
+                e.store(row, to, bytes as u32)?;
+            }
+            Ok(())
+        })?;
+        c.mark()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,614 @@
+//! Loads across rows, in tiles: where the innermost variable of a nest strides through an array whose consecutive elements another variable takes, a
+//! tile of the array is turned over in registers and kept in the nearest cache, and the nest goes over the tile.
+
+use inkwell::values::BasicValueEnum;
+
+use super::code::Code;
+use super::lanes::{self, over_lanes};
+use super::nest::{Nest, decode, store_all};
+use super::{Function, access};
+use hlo_llvm::scalar::Val;
+use hlo_llvm::{Emit, IntPredicate, Prim, Result, Target, Value};
+use hlo_opt::tape::index::{Affine, AtomId, Def};
+use hlo_opt::tape::{ALWAYS, NodeId, Op, Tape};
+
+/// The variables of blocks of rows, and of the first column of a tile.
+const BLOCKS: u32 = 70;
+const FIRST: u32 = 71;
+/// Of the first row and column of what is turned over at once.
+const CORNER: [u32; 2] = [72, 73];
+
+/// Numbers of variables that loops of other kinds have.
+const OTHERS: std::ops::Range<u32> = 60..100;
+
+/// The most rows of a tile: so many consecutive elements are read at once. Long pieces of few rows of the array go through memory faster than short pieces of
+/// many, which lie in few sets of the caches where the array's rows are a power of two.
+const ROWS: i64 = 256;
+
+/// The least rows of a tile, if there are as many.
+const FEW_ROWS: i64 = 64;
+
+/// Elements of a tile.
+const AREA: i64 = 8192;
+
+/// Units that are enough to share.
+const ENOUGH: i64 = 16;
+
+/// The most elements that are turned over at once, in each direction.
+const TURNED: u32 = 16;
+
+/// The most operations of an expression that is emitted for each row of what is turned over.
+const LITTLE: u64 = 6;
+
+/// Bytes of a line of the caches.
+const LINE: i64 = 64;
+
+/// Bytes of tiles.
+const ROOM: i64 = 128 << 10;
+
+/// Loads of a nest that go through tiles.
+#[derive(Clone, Debug)]
+pub(super) struct Tiles {
+    /// The place among the nest's variables of the one along whose values elements are consecutive.
+    along: usize,
+    /// The loads.
+    loads: Vec<NodeId>,
+    /// The atoms of the innermost variable and of the other one.
+    atoms: [AtomId; 2],
+    /// Rows and columns of a tile.
+    sides: [i64; 2],
+}
+
+/// Rows and columns of a tile of elements of so many bytes, of a nest of `others` times so many rows and columns: multiples of what is turned over at once, and
+/// of the elements of a line.
+fn sides(others: i64, rows: i64, columns: i64, bytes: i64) -> [i64; 2] {
+    let unit = (LINE / bytes).max(i64::from(TURNED));
+    let up = |n: i64| (n + unit - 1) / unit * unit;
+    let mut tall = ROWS.min(up(rows));
+    while tall > FEW_ROWS && others.saturating_mul(blocks(rows, tall)) < ENOUGH {
+        tall = up(tall / 2);
+    }
+    [tall, (AREA / tall / unit * unit).clamp(unit, up(columns))]
+}
+
+/// Makes one variable of those along whose values an array has its elements one behind the other, where the array is to be turned over and the first of them has
+/// but a few: of `x[columns, a, b]` into `y[b, a, columns]` with few `b`. What else depends on one of them computes it from the one variable.
+pub(super) fn merge(tape: &mut Tape<'_>, nest: &mut Nest) {
+    while let Some([(near, few), (far, many)]) = short_rows(tape, nest) {
+        let (Some(first), Some(second)) = (tape.space.atom_of(near), tape.space.atom_of(far)) else { return };
+        let Some(total) = few.checked_mul(many) else { return };
+        // The variable of the near one is the new one's.
+        let one = tape.space.next_atom();
+        let mut join = |x: &mut Affine| {
+            let factor = x.factor(first);
+            if factor != 0 && x.factor(second) == factor.wrapping_mul(few) {
+                x.terms.retain(|t| t.0 != first && t.0 != second);
+                // Behind all others: its number is the greatest.
+                x.terms.push((one, factor));
+            }
+        };
+        tape.for_each_number(&mut join);
+        nest.outputs.iter_mut().for_each(|o| join(&mut o.at));
+        let merged = Affine::atom(one);
+        tape.space.redefine(first, Def::Mod(merged.clone(), few));
+        tape.space.redefine(second, Def::Div(merged.clone(), few));
+        let made = tape.space.var(near, total);
+        debug_assert_eq!(made, merged, "the atom that follows");
+        nest.vars.retain(|v| v.0 != far);
+        for v in nest.vars.iter_mut().filter(|v| v.0 == near) {
+            v.1 = total;
+        }
+    }
+}
+
+/// The most variables of a nest that are cut.
+const CUTS: usize = 4;
+
+/// Cuts variables by whose quotients and remainders arrays are read, where what is read can go through tiles then: of a result that has the dimensions of what is turned
+/// over joined in one. Says whether it can.
+pub(super) fn cut(tape: &mut Tape<'_>, nest: &mut Nest) -> bool {
+    if divided(tape, nest).is_none() || has_tiles(tape, nest) {
+        return false;
+    }
+    let (mut trial, mut parts) = (tape.clone(), nest.clone());
+    for _ in 0..CUTS {
+        let Some((place, by)) = divided(&trial, &parts) else { break };
+        if cut_in_two(&mut trial, &mut parts, place, by).is_none() {
+            break;
+        }
+    }
+    let found = has_tiles(&trial, &parts);
+    if found {
+        (*tape, *nest) = (trial, parts);
+    }
+    found
+}
+
+/// Whether a nest has tiles when all is done with its variables.
+fn has_tiles(tape: &Tape<'_>, nest: &Nest) -> bool {
+    let (mut tape, mut nest) = (tape.clone(), nest.clone());
+    nest.join(&mut tape);
+    merge(&mut tape, &mut nest);
+    Tiles::of(&tape, &nest).is_some()
+}
+
+/// A variable's place, and a number by which it is divided that divides all of its values.
+fn divided(tape: &Tape<'_>, nest: &Nest) -> Option<(usize, i64)> {
+    nest.vars.iter().enumerate().find_map(|(place, &(var, size))| {
+        let all = Affine::atom(tape.space.atom_of(var)?);
+        tape.space.atoms.iter().find_map(|atom| match &atom.def {
+            Def::Div(x, by) | Def::Mod(x, by) if *x == all && size > *by && size % by == 0 => {
+                Some((place, *by))
+            }
+            Def::Div(..) | Def::Mod(..) | Def::Var(_) | Def::Value(_) => None,
+        })
+    })
+}
+
+/// Makes two variables of one: the quotient and the remainder of its values by a number.
+fn cut_in_two(tape: &mut Tape<'_>, nest: &mut Nest, place: usize, by: i64) -> Option<()> {
+    let (var, size) = nest.vars[place];
+    let old = tape.space.atom_of(var)?;
+    let all = Affine::atom(old);
+    let atom_of = |def: Def| tape.space.atoms.iter().position(|a| a.def == def).map(|i| AtomId(i as u32));
+    let (quotient, rest) = (atom_of(Def::Div(all.clone(), by)), atom_of(Def::Mod(all, by)));
+    // Numbers of variables that this nest or another one has are those of atoms.
+    let mut free = (var + 1..).filter(|&n| !OTHERS.contains(&n) && tape.space.atom_of(n).is_none());
+    let (far, near) = (free.next()?, free.next()?);
+    let (outer, inner) = (tape.space.var(far, size / by), tape.space.var(near, by));
+    let whole = outer.times(by).merged(&inner);
+    let mut replace = |x: &mut Affine| {
+        let parts = x.terms.iter().map(|&(atom, factor)| match Some(atom) {
+            a if a == Some(old) => whole.times(factor),
+            a if a == quotient => outer.times(factor),
+            a if a == rest => inner.times(factor),
+            _other => Affine::atom(atom).times(factor),
+        });
+        *x = parts.fold(Affine::constant(x.constant), |sum, part| sum.merged(&part));
+    };
+    tape.for_each_number(&mut replace);
+    nest.outputs.iter_mut().for_each(|o| replace(&mut o.at));
+    // Nothing is made of these any more: they are not to keep variables apart.
+    for atom in [quotient, rest].into_iter().flatten() {
+        tape.space.redefine(atom, Def::Mod(Affine::default(), by));
+    }
+    nest.vars.splice(place..=place, [(far, size / by), (near, by)]);
+    Some(())
+}
+
+/// The variable along whose values a load that may be turned over has few elements, less than a line of a cache, and the one that goes on behind them, with their
+/// sizes, if all of those are enough for a block.
+fn short_rows(tape: &Tape<'_>, nest: &Nest) -> Option<[(u32, i64); 2]> {
+    let (&(inner, columns), outer) = nest.vars.split_last()?;
+    let inner = tape.space.atom_of(inner)?;
+    let found = |n: &NodeId| {
+        let Op::Load { array, at, guard: ALWAYS } = &tape.nodes[*n as usize].op else { return None };
+        let ty = tape.arrays[*array as usize].shape.element_type;
+        if ty.is_complex() || !tape.space.is_of_variables(at) {
+            return None;
+        }
+        let with = |factor: i64| {
+            outer
+                .iter()
+                .copied()
+                .find(|&(v, _)| tape.space.atom_of(v).is_some_and(|a| at.factor(a) == factor))
+        };
+        let near = with(1).filter(|near| near.1.saturating_mul(ty.storage_bytes() as i64) < 64)?;
+        let far = with(near.1)?;
+        let apart = at.factor(inner).unsigned_abs() >= near.1.saturating_mul(far.1).unsigned_abs();
+        (apart && near.1.saturating_mul(far.1) >= i64::from(TURNED)).then_some([near, far])
+    };
+    let needed = tape.needed(nest.outputs.iter().map(|o| o.node));
+    (columns >= i64::from(TURNED)).then(|| needed.iter().find_map(found)).flatten()
+}
+
+impl Tiles {
+    /// The tiles of a nest, if there is something to turn over.
+    pub(super) fn of(tape: &Tape<'_>, nest: &Nest) -> Option<Tiles> {
+        let (&(inner, columns), outer) = nest.vars.split_last()?;
+        let inner = tape.space.atom_of(inner)?;
+        if columns < 16 {
+            return None;
+        }
+        let mut found: Option<Tiles> = None;
+        let mut room = ROOM;
+        for n in tape.needed(nest.outputs.iter().map(|o| o.node)) {
+            let Op::Load { array, at, guard: ALWAYS } = &tape.nodes[n as usize].op else { continue };
+            let ty = tape.arrays[*array as usize].shape.element_type;
+            if ty.is_complex() || !tape.space.is_of_variables(at) || at.factor(inner).unsigned_abs() < 2 {
+                continue;
+            }
+            let along = outer.iter().position(|&(v, size)| {
+                size >= 16 && tape.space.atom_of(v).is_some_and(|a| at.factor(a) == 1)
+            });
+            let Some(along) = along else { continue };
+            let others = outer.iter().enumerate().filter(|(i, _)| *i != along).map(|(_, v)| v.1);
+            let bytes = ty.storage_bytes() as i64;
+            let sides = sides(others.fold(1, i64::saturating_mul), outer[along].1, columns, bytes);
+            let bytes = sides[0] * sides[1] * bytes;
+            if bytes > room || found.as_ref().is_some_and(|f| f.along != along) {
+                continue;
+            }
+            room -= bytes;
+            let atoms = [inner, tape.space.atom_of(outer[along].0)?];
+            found.get_or_insert(Tiles { along, loads: Vec::new(), atoms, sides }).loads.push(n);
+        }
+        found
+    }
+
+    /// The number of units: blocks of rows, for all values of the other variables.
+    pub(super) fn units(&self, nest: &Nest) -> u64 {
+        let others =
+            nest.vars.iter().enumerate().filter(|(i, _)| *i != self.along && *i + 1 != nest.vars.len());
+        let others: i64 = others.map(|(_, v)| v.1).product();
+        u64::try_from(others * blocks(nest.vars[self.along].1, self.sides[0])).unwrap_or(1)
+    }
+
+    /// Emits the function of a nest.
+    pub(super) fn emit<'c, 'a, 'ctx, 'm>(
+        &self,
+        nest: &Nest,
+        f: &Function<'a, 'ctx>,
+        tape: &'c Tape<'m>,
+        target: &Target,
+        streaming: bool,
+    ) -> Result<()> {
+        let [arguments, begin, end] = f.parameters;
+        let lanes = lanes::lanes(tape, target, nest.outputs.iter().map(|o| o.node));
+        let mut code = Code::new(f.e, tape, lanes, arguments)?;
+        let c = &mut code;
+        let e = c.e;
+        let (row, rows) = nest.vars[self.along];
+        let Some((&(column, columns), _)) = nest.vars.split_last() else { return Ok(()) };
+        let mut units: Vec<(u32, i64)> = nest.vars[..nest.vars.len() - 1].to_vec();
+        units.remove(self.along);
+        let [tall, wide] = self.sides;
+        units.push((BLOCKS, blocks(rows, tall)));
+        let direct = streaming && self.is_direct(nest, tape, lanes, [rows, columns]);
+        let mut tiles = Vec::new();
+        for &load in &self.loads {
+            let Op::Load { array, at, .. } = &tape.nodes[load as usize].op else { continue };
+            let ty = tape.arrays[*array as usize].shape.element_type;
+            let prim = access::storage(ty).0;
+            let step = i64::from(block(lanes));
+            let bytes = prim.bytes() as i64;
+            let before = if direct || (rows % step == 0 && columns % step == 0) {
+                0
+            } else {
+                ((step + 1) * wide * bytes + 63) / 64 * 64 / bytes
+            };
+            let room = if direct { 1 } else { (before + tall * wide) as u32 };
+            let start = e.address(e.stack(prim, room)?.into(), e.i64(before * bytes))?;
+            tiles.push(Tile { load, array: *array, at, prim, start, pitch: wide });
+        }
+        c.mark()?;
+        e.for_range(begin, end, e.i64(1), |unit| {
+            c.enter()?;
+            decode(c, unit, &units)?;
+            let low = e.mul(c.var(BLOCKS)?, e.i64(tall))?;
+            let high = least(&e, e.add(low, e.i64(tall))?, e.i64(rows))?;
+            c.for_var(FIRST, e.i64(0), e.i64(columns), wide, false, wide, |c| {
+                let first = c.var(FIRST)?;
+                let last = least(&e, e.add(first, e.i64(wide))?, e.i64(columns))?;
+                let place = Corner { row, column, low, high, first, last };
+                if direct {
+                    return self.store_turned(c, nest, &tiles, &place, [rows, columns]);
+                }
+                tiles.iter().try_for_each(|tile| self.fill(c, target, tile, &place, [rows, columns]))?;
+                let count = (columns % wide == 0 || columns < wide).then_some(wide.min(columns));
+                let w = i64::from(c.lanes);
+                let later =
+                    if streaming { self.later(c, &tiles, &place, [rows, columns])? } else { Vec::new() };
+                c.for_var(row, low, high, 1, false, 1, |c| {
+                    for (tile, from) in tiles.iter().zip(&later) {
+                        let lines = wide * tile.prim.bytes() as i64 / LINE;
+                        let before = e.mul(e.sub(c.var(row)?, low)?, e.i64(lines))?;
+                        self.ask(&e, tile, *from, before, lines)?;
+                    }
+                    let starts = tiles.iter().map(|t| t.row(c, &place)).collect::<Result<Vec<_>>>()?;
+                    let level = c.level();
+                    over_lanes(c, target, column, first, last, count, w, &|c| {
+                        for (tile, &start) in tiles.iter().zip(&starts) {
+                            tile.know(c, start, level, self.atoms[0])?;
+                        }
+                        store_all(c, &nest.outputs, streaming)
+                    })
+                })
+            })?;
+            c.leave();
+            Ok(())
+        })?;
+        if streaming {
+            e.fence()?;
+        }
+        e.return_void()
+    }
+
+    /// Whether squares of lanes are turned over in registers and stored from there, past the caches, a whole line of these at a time.
+    fn is_direct(&self, nest: &Nest, tape: &Tape<'_>, lanes: u32, sides: [i64; 2]) -> bool {
+        let bytes = |array: u32| tape.arrays[array as usize].shape.element_type.storage_bytes() as u32;
+        let (mut work, mut lines) = (0, true);
+        for n in tape.needed(nest.outputs.iter().map(|o| o.node)) {
+            work += tape.flops(n);
+            lines &= !tape.branches(n);
+        }
+        lines &= nest.outputs.iter().all(|o| i64::from(bytes(o.array) * lanes) == LINE);
+        let turned = |n: &NodeId| matches!(&tape.nodes[*n as usize].op, Op::Load { array, .. } if i64::from(bytes(*array) * lanes) == LINE);
+        lines
+            && self.loads.iter().all(turned)
+            && work <= LITTLE
+            && sides.iter().chain(&self.sides).all(|n| n % i64::from(lanes) == 0)
+    }
+
+    /// Computes and stores a tile, a square of lanes at a time, and asks with each for a part of the tile after it: requests that come all at once fill the queue
+    /// that stores past the caches wait in.
+    fn store_turned<'ctx>(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        nest: &Nest,
+        tiles: &[Tile<'_, 'ctx>],
+        place: &Corner<'ctx>,
+        [rows, columns]: [i64; 2],
+    ) -> Result<()> {
+        let (e, step) = (c.e, i64::from(c.lanes));
+        let strides: Vec<i64> = tiles.iter().map(|t| t.stride(self.atoms[0])).collect();
+        let later = self.later(c, tiles, place, [rows, columns])?;
+        c.for_var(CORNER[0], place.low, place.high, step, false, step, |c| {
+            c.for_var(CORNER[1], place.first, place.last, step, false, step, |c| {
+                let wide = e.with_lanes(c.lanes);
+                let (row, column) = (c.var(CORNER[0])?, c.var(CORNER[1])?);
+                let mut squares = Vec::new();
+                for ((tile, from), stride) in
+                    tiles.iter().zip(place.at_corner(c, tiles, row, column)?).zip(&strides)
+                {
+                    let mut all = Vec::new();
+                    for r in 0..step {
+                        let at = e.address(from, e.i64(stride.wrapping_mul(r)))?;
+                        all.push(wide.load(tile.prim, at, tile.prim.bytes() as u32)?);
+                    }
+                    turned(&wide, &mut all)?;
+                    squares.push(all);
+                }
+                let before = e.mul(e.sub(row, place.low)?, e.i64(self.sides[1] / step))?;
+                let before = e.add(before, e.sub(column, place.first)?)?;
+                for (tile, from) in tiles.iter().zip(&later) {
+                    self.ask(&e, tile, *from, before, step)?;
+                }
+                for r in 0..step {
+                    c.enter()?;
+                    c.set_var(place.row, e.add(row, e.i64(r))?, false, 1);
+                    c.set_var(place.column, column, true, step);
+                    for (tile, square) in tiles.iter().zip(&squares) {
+                        let ty = c.tape.nodes[tile.load as usize].ty;
+                        let value = Val::of_storage(&wide, ty, &[square[r as usize]])?;
+                        c.know(tile.load, value);
+                    }
+                    store_all(c, &nest.outputs, true)?;
+                    c.leave();
+                }
+                Ok(())
+            })
+        })
+    }
+
+    /// Where the loads of tiles are at the beginning of the tile after this one: beside it, else in the next block of rows. Behind the last one it is this one.
+    fn later<'ctx>(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        tiles: &[Tile<'_, 'ctx>],
+        place: &Corner<'ctx>,
+        [rows, columns]: [i64; 2],
+    ) -> Result<Vec<Value<'ctx>>> {
+        let e = c.e;
+        let beside = e.icmp(IntPredicate::SLT, place.last, e.i64(columns))?;
+        let below = e.icmp(IntPredicate::SLT, place.high, e.i64(rows))?;
+        let next = e.select(below, place.high, place.low)?;
+        let first = e.select(below, e.i64(0), place.first)?;
+        let row = e.select(beside, place.low, next)?;
+        let column = e.select(beside, place.last, first)?;
+        place.at_corner(c, tiles, row, column)
+    }
+
+    /// Asks for so many lines of what is a tile's later and begins there: those after so many others, one piece of consecutive elements after the other, which is
+    /// how memory gives them fastest.
+    fn ask<'ctx>(
+        &self,
+        e: &Emit<'_, 'ctx>,
+        tile: &Tile<'_, 'ctx>,
+        from: Value<'ctx>,
+        before: Value<'ctx>,
+        lines: i64,
+    ) -> Result<()> {
+        // Of elements narrower than those that the tiles were made for there may be less than a line.
+        let piece = e.i64((self.sides[0] * tile.prim.bytes() as i64 / LINE).max(1));
+        let stride = tile.stride(self.atoms[0]);
+        e.for_range(e.i64(0), e.i64(lines), e.i64(1), |line| {
+            let line = e.add(before, line)?;
+            let column = e.udiv(line, piece)?;
+            let along = e.mul(e.sub(line, e.mul(column, piece)?)?, e.i64(LINE))?;
+            let at = e.address(from, e.add(e.mul(column, e.i64(stride))?, along)?)?;
+            e.prefetch_far(at, 1)
+        })
+    }
+
+    /// Fills a tile of an array of so many rows and columns, blocks of lanes at once. The last block of a row or column of blocks may begin before the
+    /// tile: it ends where the tile ends, and what it has of elements before the tile goes where no other element is.
+    fn fill<'ctx>(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        target: &Target,
+        tile: &Tile<'_, 'ctx>,
+        place: &Corner<'ctx>,
+        sizes: [i64; 2],
+    ) -> Result<()> {
+        let (e, block) = (c.e, block(c.lanes));
+        let step = i64::from(block);
+        if block == 1 || sizes.iter().any(|&n| n < step) {
+            return gather(c, target, tile, place);
+        }
+        let bytes = tile.prim.bytes() as i64;
+        let stride = tile.stride(self.atoms[0]);
+        c.for_var(CORNER[1], place.first, place.last, step, false, step, |c| {
+            c.for_var(CORNER[0], place.low, place.high, step, false, step, |c| {
+                c.enter()?;
+                let ends = [place.high, place.last];
+                for (i, var) in [place.row, place.column].into_iter().enumerate() {
+                    let at = c.var(CORNER[i])?;
+                    if sizes[i] % step == 0 {
+                        c.set_var(var, at, false, step);
+                    } else {
+                        let latest = e.sub(ends[i], e.i64(step))?;
+                        c.set_var(var, least(&e, at, latest)?, false, 1);
+                    }
+                }
+                let from = c.place(tile.array, tile.at)?.address;
+                let wide = e.with_lanes(block);
+                let mut all = Vec::new();
+                for r in 0..step {
+                    let at = e.address(from, e.i64(stride.wrapping_mul(r)))?;
+                    all.push(wide.load(tile.prim, at, bytes as u32)?);
+                }
+                turned(&wide, &mut all)?;
+                let (row, column) = (c.var(place.row)?, c.var(place.column)?);
+                let down = e.mul(e.sub(row, place.low)?, e.i64(tile.pitch))?;
+                let at = e.mul(e.add(down, e.sub(column, place.first)?)?, e.i64(bytes))?;
+                let to = e.address(tile.start, at)?;
+                for (r, x) in all.into_iter().enumerate() {
+                    wide.store(x, e.address(to, e.i64(r as i64 * tile.pitch * bytes))?, bytes as u32)?;
+                }
+                c.leave();
+                Ok(())
+            })
+        })
+    }
+}
+
+/// Rows and columns that are turned over at once.
+fn block(lanes: u32) -> u32 {
+    lanes.min(TURNED)
+}
+
+/// The lesser of two numbers.
+fn least<'ctx>(e: &Emit<'_, 'ctx>, a: Value<'ctx>, b: Value<'ctx>) -> Result<Value<'ctx>> {
+    e.select(e.icmp(IntPredicate::SLT, a, b)?, a, b)
+}
+
+fn blocks(rows: i64, tall: i64) -> i64 {
+    (rows + tall - 1) / tall
+}
+
+/// Where a tile is: variables, and their values in it.
+struct Corner<'ctx> {
+    row: u32,
+    column: u32,
+    low: Value<'ctx>,
+    high: Value<'ctx>,
+    first: Value<'ctx>,
+    last: Value<'ctx>,
+}
+
+impl<'ctx> Corner<'ctx> {
+    /// Where the loads of tiles are at a row and a column.
+    fn at_corner(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        tiles: &[Tile<'_, 'ctx>],
+        row: Value<'ctx>,
+        column: Value<'ctx>,
+    ) -> Result<Vec<Value<'ctx>>> {
+        c.enter()?;
+        c.set_var(self.row, row, false, 1);
+        c.set_var(self.column, column, false, 1);
+        let all = tiles.iter().map(|t| Ok(c.place(t.array, t.at)?.address)).collect();
+        c.leave();
+        all
+    }
+}
+
+/// A load and the memory of its tile.
+struct Tile<'t, 'ctx> {
+    load: NodeId,
+    array: u32,
+    at: &'t Affine,
+    prim: Prim,
+    start: Value<'ctx>,
+    /// Elements from a row to the next.
+    pitch: i64,
+}
+
+impl<'ctx> Tile<'_, 'ctx> {
+    /// Bytes from an element to the one that the next column needs.
+    fn stride(&self, column: AtomId) -> i64 {
+        self.at.factor(column).wrapping_mul(self.prim.bytes() as i64)
+    }
+
+    /// Where column 0 of the row where the code is would be.
+    fn row(&self, c: &Code<'_, '_, 'ctx, '_>, place: &Corner<'ctx>) -> Result<Value<'ctx>> {
+        let e = c.e;
+        let down = e.mul(e.sub(c.var(place.row)?, place.low)?, e.i64(self.pitch))?;
+        let at = e.mul(e.sub(down, place.first)?, e.i64(self.prim.bytes() as i64))?;
+        e.address(self.start, at)
+    }
+
+    /// Tells the code what the load gives.
+    fn know(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        row: Value<'ctx>,
+        level: usize,
+        column: AtomId,
+    ) -> Result<()> {
+        let bytes = self.prim.bytes() as i64;
+        let address = c.place_from(row, level, &Affine::atom(column), bytes)?.address;
+        let ty = c.tape.nodes[self.load as usize].ty;
+        let e = c.e.with_lanes(c.lanes);
+        let value = Val::of_storage(&e, ty, &[e.load(self.prim, address, bytes as u32)?])?;
+        c.know(self.load, value);
+        Ok(())
+    }
+}
+
+/// Fills a tile element by element.
+fn gather<'c, 'a, 'ctx, 'm>(
+    c: &mut Code<'c, 'a, 'ctx, 'm>,
+    target: &Target,
+    tile: &Tile<'_, 'ctx>,
+    place: &Corner<'ctx>,
+) -> Result<()> {
+    let w = i64::from(c.lanes);
+    let column = c.tape.space.atom_of(place.column);
+    let &Corner { low, high, first, last, .. } = place;
+    c.for_var(place.row, low, high, 1, false, 1, |c| {
+        let start = tile.row(c, place)?;
+        let level = c.level();
+        over_lanes(c, target, place.column, first, last, None, w.min(i64::from(TURNED)), &|c| {
+            let value = c.load(tile.array, tile.at)?;
+            let Some(column) = column else { return Ok(()) };
+            let address =
+                c.place_from(start, level, &Affine::atom(column), tile.prim.bytes() as i64)?.address;
+            let e = c.e.with_lanes(c.lanes);
+            let stored = value.to_storage(&e)?[0];
+            match c.active {
+                Some(active) => e.store_masked(stored, address, tile.prim.bytes() as u32, active.value),
+                None => e.store(stored, address, tile.prim.bytes() as u32).map(|_| ()),
+            }
+        })
+    })
+}
+
+/// As many vectors as each has lanes, turned over: lane `l` of vector `v` becomes lane `v` of vector `l`.
+pub(super) fn turned<'ctx>(e: &Emit<'_, 'ctx>, rows: &mut [BasicValueEnum<'ctx>]) -> Result<()> {
+    let n = rows.len() as u32;
+    let mut s = n / 2;
+    while s > 0 {
+        let low: Vec<u32> = (0..n).map(|l| if l & s == 0 { l } else { n + l - s }).collect();
+        let high: Vec<u32> = (0..n).map(|l| if l & s == 0 { l + s } else { n + l }).collect();
+        for r in (0..n).filter(|r| r & s == 0) {
+            let (a, b) = (rows[r as usize], rows[(r + s) as usize]);
+            rows[r as usize] = e.shuffle(a, b, &low)?;
+            rows[(r + s) as usize] = e.shuffle(a, b, &high)?;
+        }
+        s /= 2;
+    }
+    Ok(())
+}

@@ -1,0 +1,258 @@
+//! Rows together: a [`Chain`] over many rows that are not long goes through a block of them a sweep at a time, and what hangs on a row's folds alone is
+//! computed for the whole block at once, a row a lane.
+//!
+//! Row by row, a row's results would wait for the end of its fold, for what is made of that (a quotient, a root, some roundings) and for a broadcast, with
+//! hardly another row's work beside it. **Invariant:** a row is folded, and stored, as it would be alone; lanes without a row (the end of the last block)
+//! are computed of what an earlier block left, or of zeros.
+
+use super::code::Code;
+use super::nest::{Output, decode};
+use super::region::{narrowed, widened};
+use super::rows::{Buffer, Chain};
+use super::sweep::Folds;
+use hlo_llvm::scalar::{Val, register};
+use hlo_llvm::{IntPredicate, Prim, Result, Target, Value};
+use hlo_opt::tape::{Node, NodeId, Op, Tape};
+
+/// The longest rows that are worth it, in elements: longer ones hide what is between their sweeps.
+const LONGEST: i64 = 1024;
+/// Bytes of the elements of a block, about: they stay in the nearest cache, and so does what is kept of them.
+const NEAR: i64 = 16 << 10;
+/// The most and the least rows of a block.
+const ROWS: [i64; 2] = [16, 4];
+/// The least blocks, so that there are some for each thread.
+const BLOCKS: i64 = 32;
+/// The variable of blocks of rows.
+const BLOCK: u32 = 74;
+
+/// How rows are taken together.
+#[derive(Clone, Debug)]
+pub(super) struct Together {
+    /// The variable of neighbouring rows, and how many there are.
+    row: (u32, i64),
+    /// Rows of a block.
+    pub(super) rows: i64,
+    /// What is known of a row after a sweep: what the folds give, and what of that alone the rest of the row needs.
+    values: Vec<(NodeId, usize)>,
+}
+
+/// The block of rows of so many elements, if they are worth it. `given` is the sweep after which a value is given.
+pub(super) fn rows(
+    tape: &Tape<'_>,
+    rows: &[(u32, i64)],
+    length: i64,
+    sweeps: &[Folds<'_>],
+    results: [&[Output]; 2],
+    given: &dyn Fn(u32) -> usize,
+) -> Option<Together> {
+    let &row = rows.last()?;
+    if length > LONGEST || sweeps.iter().any(|s| s.literal) {
+        return None;
+    }
+    // Of each node: the sweep after which it is known, if it is made of nothing but what folds give and constants.
+    let mut known: Vec<Option<Option<usize>>> = Vec::with_capacity(tape.nodes.len());
+    let mut needed = vec![false; tape.nodes.len()];
+    let mut widest = 1;
+    for (n, node) in tape.nodes.iter().enumerate() {
+        let n = n as NodeId;
+        widest = widest.max(node.ty.storage_bytes() as i64);
+        let plain = match &node.op {
+            Op::Given { number } => {
+                known.push(Some(Some(given(*number))));
+                continue;
+            }
+            Op::Constant { at, .. } => at.terms.is_empty(),
+            Op::Elementwise { .. }
+            | Op::Convert { .. }
+            | Op::Order { .. }
+            | Op::Unorder { .. }
+            | Op::Bits { .. }
+            | Op::Pack { .. }
+            | Op::Products { .. }
+            | Op::Sum { .. } => true,
+            Op::Load { .. } | Op::Iota { .. } | Op::Select { .. } | Op::Unpack { .. } => false,
+        };
+        let mut after = Some(None);
+        tape.for_each_operand(n, &mut |m| {
+            after = after.zip(known[m as usize]).map(|(a, b)| a.max(b));
+        });
+        known.push(after.filter(|_| plain));
+        if known[n as usize].is_none() {
+            tape.for_each_operand(n, &mut |m| needed[m as usize] = true);
+        }
+    }
+    let folded =
+        sweeps.iter().flat_map(|s| &s.all).flat_map(|f| f.operands.iter().chain(&f.initial)).copied();
+    let stored = results.into_iter().flatten().map(|o| o.node);
+    for root in folded.chain(stored) {
+        needed[root as usize] = true;
+    }
+    let value = |n: usize| known[n].flatten().map(|after| (n as NodeId, after));
+    let is_given = |n: usize| matches!(tape.nodes[n].op, Op::Given { .. });
+    let values = (0..tape.nodes.len()).filter(|&n| needed[n] || is_given(n)).filter_map(value).collect();
+    let [mut block, least] = ROWS;
+    while block > least && block * length * widest > NEAR {
+        block /= 2;
+    }
+    let complex = tape.nodes.iter().any(|n| n.ty.is_complex());
+    let computed = (0..tape.nodes.len()).any(|n| needed[n] && !is_given(n) && value(n).is_some());
+    let worth = computed && !complex && row.1 >= block * BLOCKS && block * length * widest <= 2 * NEAR;
+    worth.then_some(Together { row, rows: block, values })
+}
+
+/// A value of each row of a block, in memory.
+struct Column<'ctx> {
+    node: NodeId,
+    after: usize,
+    /// Whether a fold gives it row by row, and nothing computes it of the block.
+    given: bool,
+    prim: Prim,
+    start: Value<'ctx>,
+    /// Whether its NaNs are those of elements, not of arithmetic.
+    moved: bool,
+}
+
+impl<'ctx> Column<'ctx> {
+    /// The values of this row, or of this and those after it in lanes.
+    fn get(&self, c: &Code<'_, '_, 'ctx, '_>, row: Value<'ctx>) -> Result<Val<'ctx>> {
+        let (e, ty) = (c.e.with_lanes(c.lanes), c.tape.nodes[self.node as usize].ty);
+        let from = self.place(c, row)?;
+        let x = e.load(self.prim, from, self.prim.bytes() as u32)?;
+        Ok(Val::of_registers(ty, &[narrowed(&e, ty, x)?], self.moved))
+    }
+
+    fn put(&mut self, c: &Code<'_, '_, 'ctx, '_>, row: Value<'ctx>, value: &Val<'ctx>) -> Result<()> {
+        let e = c.e.with_lanes(c.lanes);
+        self.moved = !value.is_arithmetic();
+        let to = self.place(c, row)?;
+        for x in value.settled_if(&e, self.moved)?.registers() {
+            e.store(widened(&e, x)?, to, self.prim.bytes() as u32)?;
+        }
+        Ok(())
+    }
+
+    fn place(&self, c: &Code<'_, '_, 'ctx, '_>, row: Value<'ctx>) -> Result<Value<'ctx>> {
+        c.e.address(self.start, c.e.mul(row, c.e.i64(self.prim.bytes() as i64))?)
+    }
+}
+
+impl<'m> Chain<'m> {
+    /// Variables of units of blocks of rows.
+    pub(super) fn blocks_together(&self, together: &Together) -> Vec<(u32, i64)> {
+        let outer = self.rows.split_last().map_or(&[][..], |(_, outer)| outer);
+        let blocks = (together.row.1 + together.rows - 1) / together.rows;
+        outer.iter().copied().chain([(BLOCK, blocks)]).collect()
+    }
+
+    /// Emits the loop over blocks of rows.
+    pub(super) fn emit_together<'c, 'a, 'ctx>(
+        &self,
+        c: &mut Code<'c, 'a, 'ctx, 'm>,
+        target: &Target,
+        [begin, end]: [Value<'ctx>; 2],
+        together: &Together,
+        buffers: &[Buffer<'ctx>],
+        widths: &[u32],
+    ) -> Result<()> {
+        let e = c.e;
+        let mut columns = Vec::new();
+        for &(node, after) in &together.values {
+            let Node { op, ty } = &c.tape.nodes[node as usize];
+            let prim = match register(*ty) {
+                Prim::I1 => Prim::I8,
+                other => other,
+            };
+            let start: Value<'ctx> = e.stack(prim, together.rows as u32)?.into();
+            let wide = e.with_lanes(together.rows as u32 * prim.bytes() as u32);
+            wide.store(wide.int(Prim::I8, 0), start, 1)?;
+            let given = matches!(op, Op::Given { .. });
+            columns.push(Column { node, after, given, prim, start, moved: false });
+        }
+        c.mark()?;
+        e.for_range(begin, end, e.i64(1), |unit| {
+            c.enter()?;
+            decode(c, unit, &self.blocks_together(together))?;
+            let first = e.mul(c.var(BLOCK)?, e.i64(together.rows))?;
+            let last = e.add(first, e.i64(together.rows))?;
+            let n = e.i64(together.row.1);
+            let last = e.select(e.icmp(IntPredicate::SLT, last, n)?, last, n)?;
+            for (number, folds) in self.sweeps.iter().enumerate() {
+                c.for_var(together.row.0, first, last, 1, false, 1, |c| {
+                    let row = e.sub(c.var(together.row.0)?, first)?;
+                    self.recall(c, &columns, number, row)?;
+                    c.lanes = widths[number];
+                    self.sweep(c, target, number, folds, &self.of_row(c, buffers, row)?)?;
+                    c.lanes = 1;
+                    for column in columns.iter_mut().filter(|v| v.given && v.after == number) {
+                        let value = c.value(column.node)?;
+                        column.put(c, row, &value)?;
+                    }
+                    Ok(())
+                })?;
+                self.of_block(c, &mut columns, number, together.rows)?;
+            }
+            c.for_var(together.row.0, first, last, 1, false, 1, |c| {
+                let row = e.sub(c.var(together.row.0)?, first)?;
+                self.recall(c, &columns, self.sweeps.len(), row)?;
+                self.store_row(c, target, &self.of_row(c, buffers, row)?, widths)
+            })?;
+            c.leave();
+            Ok(())
+        })
+    }
+
+    /// What earlier sweeps left of a row.
+    fn recall<'ctx>(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, 'm>,
+        columns: &[Column<'ctx>],
+        number: usize,
+        row: Value<'ctx>,
+    ) -> Result<()> {
+        c.lanes = 1;
+        for column in columns.iter().filter(|v| v.after < number) {
+            let value = column.get(c, row)?;
+            c.know(column.node, value);
+        }
+        Ok(())
+    }
+
+    /// What is known of all rows of a block after a sweep.
+    fn of_block<'ctx>(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, 'm>,
+        columns: &mut [Column<'ctx>],
+        number: usize,
+        rows: i64,
+    ) -> Result<()> {
+        let zero = c.e.i64(0);
+        c.lanes = rows as u32;
+        c.enter()?;
+        for column in columns.iter().filter(|v| v.after < number || v.given && v.after == number) {
+            let value = column.get(c, zero)?;
+            c.know(column.node, value);
+        }
+        for column in columns.iter_mut().filter(|v| !v.given && v.after == number) {
+            let value = c.value(column.node)?;
+            column.put(c, zero, &value)?;
+        }
+        c.leave();
+        c.mark()?;
+        c.lanes = 1;
+        Ok(())
+    }
+
+    /// What is kept of the elements of a row of the block.
+    fn of_row<'ctx>(
+        &self,
+        c: &Code<'_, '_, 'ctx, 'm>,
+        buffers: &[Buffer<'ctx>],
+        row: Value<'ctx>,
+    ) -> Result<Vec<Buffer<'ctx>>> {
+        let at = c.e.mul(row, c.e.i64(self.length))?;
+        buffers.iter().map(|b| b.from(c, at)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! Rows of few bytes from computed places, moved as wider elements: lanes fetch elements one by one, whatever their width.
+//!
+//! **Invariant:** what is moved is only moved, and the elements that make up a wider one are neighbours in both arrays, where one of the wider ones begins.
+
+use hlo::{ArrayShape, ElementType, Opcode};
+
+use super::nest::{HALF, Nest, Output};
+use super::roots::Root;
+use hlo_library::Unsupported;
+use hlo_opt::tape::index::{Affine, AtomId, Def};
+use hlo_opt::tape::{ALWAYS, Op, Tape};
+
+/// The nest of a root whose rows are such, of half a register at most: that is one vector. Its variables are numbered from `first`. `None`: they are no such rows, or no
+/// wider elements make them up.
+pub(super) fn nest(
+    roots: &[Root<'_>],
+    tape: &mut Tape<'_>,
+    dims: &[i64],
+    first: u32,
+) -> std::result::Result<Option<Nest>, Unsupported> {
+    let ([root], Some((&row, outer))) = (roots, dims.split_last()) else { return Ok(None) };
+    let ty = root.shape.element_type;
+    let bytes = ty.storage_bytes() as i64;
+    if root.window.is_some() || ty.bits() as i64 != 8 * bytes || row < 2 || row.saturating_mul(bytes) > HALF {
+        return Ok(None);
+    }
+    let mut all = tape.module.instructions(tape.module.instr(root.instr).parent());
+    if !all.any(|i| matches!(tape.module.instr(i).opcode, Opcode::Gather | Opcode::DynamicSlice)) {
+        return Ok(None);
+    }
+    let fits = |wide: &ElementType| {
+        let wide = wide.storage_bytes() as i64;
+        wide > bytes && row * bytes % wide == 0
+    };
+    let Some(wide) = [ElementType::U64, ElementType::U32, ElementType::U16].into_iter().find(fits) else {
+        return Ok(None);
+    };
+    let mut trial = tape.clone();
+    let whole: Vec<(i64, i64)> = outer.iter().map(|&n| (0, n)).collect();
+    let narrow = Root::columns(roots, &mut trial, dims, &whole, first, None)?;
+    let each = wide.storage_bytes() as i64 / bytes;
+    let Some(outputs) = widened(&mut trial, &narrow.outputs, ty, (wide, each)) else { return Ok(None) };
+    if row * bytes == HALF {
+        let whole: Vec<(i64, i64)> = dims.iter().map(|&n| (0, n)).collect();
+        return Root::nest(roots, tape, dims, &whole, first).map(Some);
+    }
+    let columns = outputs.len();
+    let dims: Vec<i64> = outer.iter().copied().chain([columns as i64]).collect();
+    *tape = trial;
+    Ok(Some(Nest::over(narrow.vars, outputs, &dims, columns)))
+}
+
+/// The columns of rows of a type, so many each as one of a wider type.
+fn widened(
+    tape: &mut Tape<'_>,
+    columns: &[Output],
+    ty: ElementType,
+    (wide, each): (ElementType, i64),
+) -> Option<Vec<Output>> {
+    let load = |o: &Output| match &tape.nodes[o.node as usize].op {
+        Op::Load { array, at, guard: ALWAYS } if tape.nodes[o.node as usize].ty == ty => {
+            Some((*array, at.clone()))
+        }
+        _ => None,
+    };
+    let mut moved = Vec::new();
+    for columns in columns.chunks(usize::try_from(each).ok()?) {
+        let (array, from) = load(&columns[0])?;
+        let computed = |t: &(AtomId, i64)| matches!(tape.space.atom(t.0).def, Def::Value(_));
+        let follows =
+            |(i, o): (i64, &Output)| load(o) == Some((array, from.plus(i))) && o.at == columns[0].at.plus(i);
+        if !from.terms.iter().any(computed) || !(0..).zip(columns).all(follows) {
+            return None;
+        }
+        moved.push((array, divided(&from, each)?, columns[0].array, divided(&columns[0].at, each)?));
+    }
+    let &(from, _, to, _) = moved.first()?;
+    if moved.iter().any(|m| (m.0, m.2) != (from, to)) {
+        return None;
+    }
+    let [from, to] = [from, to].map(|array| {
+        let shape = &tape.arrays[array as usize].shape;
+        let elements = shape.checked_elements().filter(|n| n % each == 0 && shape.element_type == ty)?;
+        let mut array = tape.arrays[array as usize].clone();
+        array.shape = ArrayShape::new(wide, &[elements / each]);
+        tape.arrays.push(array);
+        Some(tape.arrays.len() as u32 - 1)
+    });
+    let (from, to) = (from?, to?);
+    let outputs = moved.into_iter().map(|(_, at, _, place)| {
+        let node = tape.push(Op::Load { array: from, at, guard: ALWAYS }, wide);
+        Output { node, array: to, at: place }
+    });
+    Some(outputs.collect())
+}
+
+/// The number of the wider element, of so many, that begins with an element. `None`: none does everywhere.
+fn divided(at: &Affine, each: i64) -> Option<Affine> {
+    let fits = at.constant % each == 0 && at.terms.iter().all(|t| t.1 % each == 0);
+    fits.then(|| Affine {
+        terms: at.terms.iter().map(|&(atom, factor)| (atom, factor / each)).collect(),
+        constant: at.constant / each,
+    })
+}

@@ -1,0 +1,549 @@
+//! Buffer assignment: where every value of a program lies.
+//!
+//! A value of tuple shape is its *leaves*: its arrays in depth-first order; tuples themselves are never in memory. **Invariants:** two values that
+//! are alive at once share no byte, unless one is the other (aliases: tuples and their elements, loop state, a result that an instruction writes in the
+//! place of an operand that dies there); what the caller did not donate is never written.
+//!
+//! How it goes: the events of the program in a line ([`order`]), the values that they make and read ([`values`]), when these are alive ([`live`]),
+//! which of them share a place ([`classes`]), what must be copied ([`moves`]), and where each class lies ([`pack`]).
+
+pub mod check;
+mod classes;
+pub mod in_place;
+mod live;
+pub mod moves;
+mod order;
+mod pack;
+mod report;
+mod values;
+
+use std::fmt;
+
+use hlo::{InstrId, Module};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use self::classes::Classes;
+use self::live::{is_name, tick, transfers};
+use self::moves::{Move, Moved};
+pub use self::order::control as control_computations;
+use self::order::{Event, Order};
+use self::pack::{Bin, Item};
+pub use self::report::{Placed, placed, report, title};
+pub use self::values::alias_of;
+use self::values::{Origin, ValueId, Values};
+pub use self::values::{element_starts, for_each_array};
+use hlo_library::Unsupported;
+
+/// A part of an allocation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Slice {
+    /// Which: a place in [`Assignment::allocations`].
+    pub allocation: u32,
+    /// First byte; a multiple of 64.
+    pub offset: u64,
+    /// Number of bytes.
+    pub bytes: u64,
+}
+
+/// Where an allocation comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AllocationKind {
+    /// The caller's argument: leaf `leaf` of all parameters' leaves in order. Written only if `donated`.
+    Parameter {
+        /// Which leaf.
+        leaf: u32,
+        /// Whether the program may overwrite it.
+        donated: bool,
+    },
+    /// Read-only: `constants[index]` of the program.
+    Constant {
+        /// Which.
+        index: u32,
+    },
+    /// Memory for leaf `leaf` of the result.
+    Result {
+        /// Which leaf.
+        leaf: u32,
+    },
+    /// The arena: all temporaries.
+    Arena,
+    /// Scratch memory of at most [`FRAME`] bytes, a step's at a time, in the memory where a run keeps its pointers: no peak counts it, as none counts stacks.
+    Frame,
+}
+
+/// Bytes that every array is aligned to: a cache line, and the widest register.
+pub const ALIGNMENT: u64 = 64;
+
+/// The most bytes of scratch memory that are in the frame of a run and not in its arena, which a program without other temporaries then does not have.
+pub const FRAME: u64 = 8 << 10;
+
+/// A piece of memory that the runtime provides.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Allocation {
+    /// Where it comes from.
+    pub kind: AllocationKind,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
+
+/// The buffers of a program.
+#[derive(Clone, Debug, Default)]
+pub struct Assignment {
+    /// All allocations.
+    pub allocations: Vec<Allocation>,
+    /// For each leaf of the entry's result the slice that holds it at the end: of a result allocation (that of another leaf, if both are the same
+    /// value), or of a parameter or constant: a constant and a parameter that was not donated the runtime copies out, a donated one it hands back
+    /// (to one leaf, if several lie there).
+    pub results: Vec<Slice>,
+    /// The most bytes alive at once: parameters, results, constants and arena.
+    pub peak_bytes: u64,
+    /// The most bytes of values and scratch memory alive at once, parameters and constants always being so: instructions in this order cannot do with less.
+    pub lower_bound_bytes: u64,
+}
+
+/// What buffer assignment asks about instructions.
+pub struct Questions<'a> {
+    /// Bytes of scratch memory that an instruction needs while it runs.
+    pub scratch: &'a dyn Fn(InstrId) -> u64,
+    /// Whether a `while`, `conditional` or `call` is executed as one instruction: nothing of what it calls has a buffer.
+    pub whole: &'a dyn Fn(InstrId) -> bool,
+}
+
+impl fmt::Debug for Questions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Questions")
+    }
+}
+
+/// A copy of bytes between slices of one size that do not overlap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Copy {
+    /// From here.
+    pub from: Slice,
+    /// To there.
+    pub to: Slice,
+}
+
+/// When copies are made.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum When {
+    /// Before an instruction that changes its operand in place; before the first test of the condition of a `while`.
+    Before(InstrId),
+    /// After each run of the body of this `while`.
+    AfterBody(InstrId),
+    /// After a branch of this `conditional`.
+    AfterBranch(InstrId, u32),
+    /// At the end of the program.
+    AtEnd,
+}
+
+/// An [`Assignment`], and where in it everything lies.
+#[derive(Debug)]
+pub struct Assigned {
+    /// The program's buffers.
+    pub assignment: Assignment,
+    /// For each constant of the program, by [`AllocationKind::Constant`], the instruction and its array leaf.
+    pub constants: Vec<(InstrId, u32)>,
+    /// For each class of values its slice.
+    slices: FxHashMap<ValueId, Slice>,
+    /// For each value its class.
+    class: Vec<ValueId>,
+    values: Values,
+    order: Order,
+    copies: FxHashMap<When, Vec<Copy>>,
+    scratch: FxHashMap<InstrId, Slice>,
+    in_place: FxHashMap<InstrId, in_place::Pairs>,
+    anew: FxHashSet<(InstrId, Slice)>,
+}
+
+impl Assigned {
+    /// Where an array leaf of an instruction's value lies. (State of a `while` lies where its result lies, and so do the parameters of its
+    /// computations; the parameters of a branch lie where the operands of its conditional do.)
+    pub fn slice_of(&self, id: InstrId, leaf: usize) -> Slice {
+        self.slice(self.values.leaf(id, leaf))
+    }
+
+    /// Where all array leaves of an instruction's value lie, in order.
+    pub fn slices_of(&self, id: InstrId) -> impl ExactSizeIterator<Item = Slice> + '_ {
+        self.values.leaves(id).map(|v| self.slice(v))
+    }
+
+    /// The arguments of an instruction that is executed: the leaves of its operands, then of its result. An operand that it changes in place
+    /// ([`in_place::Sharing::Must`]) has the slice of the result.
+    pub fn arguments(&self, module: &Module, id: InstrId) -> Vec<Slice> {
+        let pairs = self.in_place.get(&id).map_or(&[][..], |p| p);
+        let operands = self.values.operands(module, id).map(|(slot, leaf, value)| {
+            let changed = |p: &&in_place::Pair| {
+                p.sharing == in_place::Sharing::Must && p.slot == slot && p.leaf == leaf
+            };
+            match pairs.iter().find(changed) {
+                Some(p) => self.slice_of(id, p.result as usize),
+                None => self.slice(value),
+            }
+        });
+        operands.chain(self.slices_of(id)).collect()
+    }
+
+    /// Scratch memory of an instruction, if it asked for some.
+    pub fn scratch_of(&self, id: InstrId) -> Option<Slice> {
+        self.scratch.get(&id).copied()
+    }
+
+    /// The copies to make at a point, one after the other.
+    pub fn copies(&self, when: When) -> &[Copy] {
+        self.copies.get(&when).map_or(&[], |c| c)
+    }
+
+    /// Whether a place that is read by the copies after the body of a `while` holds nothing when the body begins.
+    pub fn made_anew(&self, id: InstrId, place: Slice) -> bool {
+        self.anew.contains(&(id, place))
+    }
+
+    /// Whether nothing is executed for an instruction: a parameter, a constant, or another name of what is there. (Not so `while`, `conditional` and
+    /// `call`, which are made of the instructions that they call.)
+    pub fn is_name(&self, module: &Module, id: InstrId) -> bool {
+        is_name(module, &self.values, id)
+    }
+
+    fn slice(&self, value: ValueId) -> Slice {
+        self.slices.get(&self.class[self.values.resolve(value) as usize]).copied().unwrap_or_default()
+    }
+}
+
+/// Finds a place in the program's memory for everything.
+///
+/// The module is fused and scheduled: instructions run in its order. No computation is called from two places (the pass
+/// `flatten-call-graph`). Errors: an array of unbounded size, a computation with two callers.
+pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Unsupported> {
+    let order = Order::new(module, questions.whole)?;
+    let values = Values::new(module, &order)?;
+    let spans = live::spans(module, &order, &values);
+    let ties = classes::ties(module);
+    let donated = classes::donated(module, values.parameters.len(), &ties);
+    let mut classes = Classes::new(module, &order, &values, spans, &donated);
+    classes.merge_all(&ties);
+    let mut assigner = Assigner {
+        module,
+        questions,
+        order: &order,
+        values: &values,
+        classes,
+        allocations: Vec::new(),
+        slices: FxHashMap::default(),
+        results: Vec::new(),
+        result_slices: FxHashMap::default(),
+        items: Vec::new(),
+        owners: Vec::new(),
+        small: Vec::new(),
+        moves: Vec::new(),
+        anew: Vec::new(),
+    };
+    assigner.given(&donated);
+    assigner.results(&ties);
+    assigner.temporaries();
+    assigner.collect_moves();
+    let (bins, bin_slices) = assigner.bins();
+    let Assigner {
+        classes,
+        mut allocations,
+        mut slices,
+        results,
+        result_slices,
+        items,
+        owners,
+        small,
+        moves,
+        anew,
+        ..
+    } = assigner;
+
+    let fixed: u64 = allocations.iter().map(|a| a.bytes).sum();
+    let returned = allocations.iter().filter(|a| matches!(a.kind, AllocationKind::Result { .. }));
+    let returned: u64 = returned.map(|a| a.bytes).sum();
+    // Results count while they are alive.
+    let made: Vec<Item> = bins
+        .iter()
+        .zip(&bin_slices)
+        .filter(|(_, s)| matches!(allocations[s.allocation as usize].kind, AllocationKind::Result { .. }))
+        .map(|(b, _)| Item { bytes: b.bytes, spans: b.spans.clone() })
+        .collect();
+    // What is alive at once lies in results, in donated parameters that were read, or in the arena; in bytes of arrays, for only the arena rounds up.
+    let most = pack::most_alive(items.iter().chain(&made), |bytes| bytes);
+    let usable =
+        allocations.iter().filter(|a| matches!(a.kind, AllocationKind::Parameter { donated: true, .. }));
+    let usable: u64 = usable.map(|a| a.bytes).sum();
+    let lower_bound = fixed.max((fixed - returned - usable).saturating_add(most));
+    let binned = pack::into_bins(&items, &bins);
+    let (rest, places): (Vec<Item>, Vec<usize>) = items
+        .iter()
+        .enumerate()
+        .filter(|&(i, _)| binned[i].is_none())
+        .map(|(i, item)| (item.clone(), i))
+        .unzip();
+    let packed = pack::pack(&rest);
+    let arena = allocations.len() as u32;
+    let mut at: Vec<(u32, u64)> = vec![(arena, 0); items.len()];
+    for (&i, &offset) in places.iter().zip(&packed.offsets) {
+        at[i].1 = offset;
+    }
+    for (i, place) in binned.into_iter().enumerate() {
+        if let Some((bin, offset)) = place {
+            at[i] = (bin_slices[bin].allocation, offset);
+        }
+    }
+    let mut scratch: FxHashMap<InstrId, Slice> = FxHashMap::default();
+    let mut help = FxHashMap::default();
+    for ((item, owner), (allocation, offset)) in items.iter().zip(owners).zip(at) {
+        let slice = Slice { allocation, offset, bytes: item.bytes };
+        match owner {
+            Owner::Class(class) => {
+                slices.insert(class, slice);
+            }
+            Owner::Scratch(id) => {
+                scratch.insert(id, slice);
+            }
+            Owner::Help(when) => {
+                help.insert(when, slice);
+            }
+        }
+    }
+    if packed.bytes > 0 {
+        allocations.push(Allocation { kind: AllocationKind::Arena, bytes: packed.bytes });
+    }
+    if let Some(bytes) = small.iter().map(|s| s.1).max() {
+        let frame = allocations.len() as u32;
+        allocations.push(Allocation { kind: AllocationKind::Frame, bytes });
+        scratch
+            .extend(small.into_iter().map(|(id, bytes)| (id, Slice { allocation: frame, offset: 0, bytes })));
+    }
+    let slice = |m: Moved| match m {
+        Moved::Class(c) => slices.get(&c).copied().unwrap_or_default(),
+        Moved::Result(leaf) => result_slices.get(&leaf).copied().unwrap_or_default(),
+        // Beside which other it stands says how much of it.
+        Moved::Help => Slice::default(),
+    };
+    let mut copies: FxHashMap<When, Vec<Copy>> = FxHashMap::default();
+    for (when, moves) in moves {
+        let side = |m: Moved, other: Moved| match (m, other) {
+            (Moved::Help, Moved::Class(_)) => {
+                help.get(&when).map_or(Slice::default(), |&s| Slice { bytes: slice(other).bytes, ..s })
+            }
+            _ => slice(m),
+        };
+        let made: Vec<Copy> = moves
+            .iter()
+            .map(|m| Copy { from: side(m.from, m.to), to: side(m.to, m.from) })
+            .filter(|c| c.to.bytes > 0)
+            .collect();
+        if !made.is_empty() {
+            copies.insert(when, made);
+        }
+    }
+    let results = results.into_iter().map(slice).collect();
+    let class = (0..values.all.len() as ValueId).map(|v| classes.class(v)).collect();
+    let in_place = classes.into_pairs();
+    let assignment =
+        Assignment { allocations, results, peak_bytes: fixed + packed.bytes, lower_bound_bytes: lower_bound };
+    let constants = values.constants.clone();
+    let place = |(id, class)| (id, slices.get(&class).copied().unwrap_or_default());
+    let anew = anew.into_iter().map(place).collect();
+    Ok(Assigned { assignment, constants, slices, class, values, order, copies, scratch, in_place, anew })
+}
+
+/// What an item of the arena is for.
+#[derive(Clone, Copy)]
+enum Owner {
+    Class(ValueId),
+    Scratch(InstrId),
+    Help(When),
+}
+
+struct Assigner<'a> {
+    module: &'a Module,
+    questions: &'a Questions<'a>,
+    order: &'a Order,
+    values: &'a Values,
+    classes: Classes<'a>,
+    allocations: Vec<Allocation>,
+    slices: FxHashMap<ValueId, Slice>,
+    results: Vec<Moved>,
+    result_slices: FxHashMap<u32, Slice>,
+    items: Vec<Item>,
+    owners: Vec<Owner>,
+    /// Scratch memory for the frame.
+    small: Vec<(InstrId, u64)>,
+    moves: Vec<(When, Vec<Move<Moved>>)>,
+    /// For loops the classes of [`Assigned::made_anew`].
+    anew: Vec<(InstrId, ValueId)>,
+}
+
+impl Assigner<'_> {
+    fn allocate(&mut self, kind: AllocationKind, bytes: u64) -> Slice {
+        let allocation = self.allocations.len() as u32;
+        self.allocations.push(Allocation { kind, bytes });
+        Slice { allocation, offset: 0, bytes }
+    }
+
+    /// Memory of parameters and constants.
+    fn given(&mut self, donated: &[bool]) {
+        for (leaf, &value) in self.values.parameters.iter().enumerate() {
+            let kind = AllocationKind::Parameter { leaf: leaf as u32, donated: donated[leaf] };
+            let slice = self.allocate(kind, self.values.get(value).bytes);
+            self.slices.insert(self.classes.class(value), slice);
+        }
+        for value in 0..self.values.all.len() as ValueId {
+            if let Origin::Constant(index) = self.values.get(value).origin {
+                let slice = self.allocate(AllocationKind::Constant { index }, self.values.get(value).bytes);
+                self.slices.insert(self.classes.class(value), slice);
+            }
+        }
+    }
+
+    /// Memory of the result, and what must be moved there in the end.
+    fn results(&mut self, ties: &[classes::Tied]) {
+        let root = self.module.root(self.module.entry());
+        let leaves: Vec<ValueId> = self.values.leaves(root).collect();
+        // Where a result must be that was not made there.
+        let mut elsewhere: FxHashMap<u32, ValueId> = FxHashMap::default();
+        for t in ties.iter().filter(|t| t.must) {
+            let place = self.classes.class(self.values.parameters[t.parameter as usize]);
+            let value = leaves[t.result as usize];
+            if self.classes.class(value) != place && self.values.get(value).bytes > 0 {
+                elsewhere.insert(t.result, place);
+            }
+        }
+        let overwritten: FxHashSet<ValueId> = elsewhere.values().copied().collect();
+        let mut moves = Vec::new();
+        for (leaf, &value) in leaves.iter().enumerate() {
+            let leaf = leaf as u32;
+            let class = self.classes.class(value);
+            if let Some(&place) = elsewhere.get(&leaf) {
+                moves.push(Move { from: Moved::Class(class), to: Moved::Class(place) });
+                self.results.push(Moved::Class(place));
+                continue;
+            }
+            let bytes = self.values.get(value).bytes;
+            let taken = overwritten.contains(&class);
+            if taken || !self.slices.contains_key(&class) {
+                let slice = self.allocate(AllocationKind::Result { leaf }, bytes);
+                if taken {
+                    self.result_slices.insert(leaf, slice);
+                } else {
+                    self.slices.insert(class, slice);
+                }
+            }
+            if taken {
+                moves.push(Move { from: Moved::Class(class), to: Moved::Result(leaf) });
+                self.results.push(Moved::Result(leaf));
+            } else {
+                self.results.push(Moved::Class(class));
+            }
+        }
+        self.ordered(When::AtEnd, self.order.events.len() as u32 - 1, moves);
+    }
+
+    /// Memory of results and donated parameters, which temporaries may use when these do not.
+    fn bins(&self) -> (Vec<Bin>, Vec<Slice>) {
+        let mut classes: Vec<(ValueId, Slice)> = self.slices.iter().map(|(&c, &s)| (c, s)).collect();
+        classes.sort_unstable_by_key(|(c, _)| *c);
+        let free = classes.into_iter().filter(|(_, slice)| {
+            let kind = self.allocations[slice.allocation as usize].kind;
+            let own = matches!(
+                kind,
+                AllocationKind::Result { .. } | AllocationKind::Parameter { donated: true, .. }
+            );
+            own && slice.bytes > 0
+        });
+        free.map(|(class, slice)| {
+            (Bin { bytes: slice.bytes, spans: self.classes.spans(class).clone() }, slice)
+        })
+        .unzip()
+    }
+
+    /// Everything else lies in the arena.
+    fn temporaries(&mut self) {
+        for value in 0..self.values.all.len() as ValueId {
+            let bytes = self.values.get(value).bytes;
+            if self.classes.class(value) != value || self.slices.contains_key(&value) || bytes == 0 {
+                continue;
+            }
+            self.item(Owner::Class(value), bytes, self.classes.spans(value).clone());
+        }
+        for (position, &event) in self.order.events.iter().enumerate() {
+            let Event::Do(id) = event else { continue };
+            if is_name(self.module, self.values, id) {
+                continue;
+            }
+            let bytes = (self.questions.scratch)(id);
+            if (1..=FRAME).contains(&bytes) {
+                self.small.push((id, bytes));
+            } else if bytes > 0 {
+                self.item(Owner::Scratch(id), bytes, moment(position as u32));
+            }
+        }
+    }
+
+    fn item(&mut self, owner: Owner, bytes: u64, spans: live::Spans) {
+        self.items.push(Item { bytes, spans });
+        self.owners.push(owner);
+    }
+
+    fn collect_moves(&mut self) {
+        let mut decided: FxHashMap<InstrId, u32> = FxHashMap::default();
+        for (position, &event) in self.order.events.iter().enumerate() {
+            if let Event::Decide(id) = event {
+                decided.insert(id, tick(position as u32));
+            }
+            let Some(when) = event.copies() else { continue };
+            let moves = match event {
+                Event::Do(id) => {
+                    let must = |p: &&in_place::Pair| p.sharing == in_place::Sharing::Must;
+                    let pairs = self.classes.pairs(id).iter().filter(must);
+                    pairs.map(|p| self.values.pair(self.module, id, p)).collect()
+                }
+                // Of the others only those that move values to where others expect them.
+                _ => transfers(self.module, self.values, event),
+            };
+            if let Event::Repeat(id) = event
+                && let Some(&decided) = decided.get(&id)
+            {
+                for &(from, _) in &moves {
+                    let class = self.classes.class(from);
+                    if !self.classes.spans(class).iter().any(|&(a, b)| a <= decided && decided < b) {
+                        self.anew.push((id, class));
+                    }
+                }
+            }
+            let class = |v| Moved::Class(self.classes.class(v));
+            let moves = moves.into_iter().map(|(f, t)| Move { from: class(f), to: class(t) }).collect();
+            self.ordered(when, position as u32, moves);
+        }
+    }
+
+    /// Moves that are made at a position, in an order that has the effect of making them at once.
+    fn ordered(&mut self, when: When, position: u32, moves: Vec<Move<Moved>>) {
+        let moves = moves::in_order(&moves, Moved::Help);
+        if moves.is_empty() {
+            return;
+        }
+        let bytes = moves.iter().map(|m| match (m.from, m.to) {
+            (Moved::Class(c), Moved::Help) => self.values.get(c).bytes,
+            _ => 0,
+        });
+        let bytes = bytes.max().unwrap_or(0);
+        if bytes > 0 {
+            self.item(Owner::Help(when), bytes, moment(position));
+        }
+        self.moves.push((when, moves));
+    }
+}
+
+/// While an event happens.
+fn moment(position: u32) -> live::Spans {
+    std::iter::once((tick(position), tick(position) + 2)).collect()
+}
+
+/// The number of copies that a program makes, those in loops counted once: for tests and reports.
+pub fn copies_of(assigned: &Assigned) -> usize {
+    assigned.copies.values().map(Vec::len).sum()
+}

@@ -1,0 +1,103 @@
+//! Copies that are to be made at once, one after the other.
+
+use std::hash::Hash;
+
+use rustc_hash::FxHashMap;
+
+use super::values::ValueId;
+
+/// A class of values, or the memory that helps to swap.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Moved {
+    Class(ValueId),
+    /// The memory of a leaf of the result.
+    Result(u32),
+    Help,
+}
+
+/// A copy from one place to another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Move<P> {
+    /// What is read.
+    pub from: P,
+    /// What is written.
+    pub to: P,
+}
+
+/// An order of copies that has the effect of making all at once. No two go to one place. A circle is opened by moving one of its places to `help` first;
+/// circles are gone through one after the other, so that one such place is enough.
+pub fn in_order<P: Copy + Eq + Hash>(moves: &[Move<P>], help: P) -> Vec<Move<P>> {
+    let mut out = Vec::with_capacity(moves.len());
+    // By target; how many still read each place.
+    let mut pending: FxHashMap<P, P> = FxHashMap::default();
+    let mut readers: FxHashMap<P, u32> = FxHashMap::default();
+    for m in moves.iter().filter(|m| m.from != m.to) {
+        pending.insert(m.to, m.from);
+        *readers.entry(m.from).or_default() += 1;
+    }
+    let targets: Vec<P> = moves.iter().filter(|m| m.from != m.to).map(|m| m.to).collect();
+    let mut free: Vec<P> =
+        targets.iter().rev().copied().filter(|t| readers.get(t).is_none_or(|&n| n == 0)).collect();
+    let mut rest = targets.into_iter();
+    loop {
+        while let Some(to) = free.pop() {
+            let Some(from) = pending.remove(&to) else { continue };
+            out.push(Move { from, to });
+            if let Some(n) = readers.get_mut(&from) {
+                *n -= 1;
+                if *n == 0 && pending.contains_key(&from) {
+                    free.push(from);
+                }
+            }
+        }
+        // What is left is circles: each place is read by one other.
+        let Some(to) = rest.find(|t| pending.contains_key(t)) else { return out };
+        out.push(Move { from: to, to: help });
+        let mut reader = to;
+        while let Some(&from) = pending.get(&reader)
+            && from != to
+        {
+            reader = from;
+        }
+        pending.insert(reader, help);
+        readers.insert(to, 0);
+        free.push(to);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(n: u32) -> Moved {
+        Moved::Class(n)
+    }
+
+    /// Does what the order says and compares with doing all at once.
+    fn check(pairs: &[(u32, u32)]) -> usize {
+        let moves: Vec<Move<Moved>> =
+            pairs.iter().map(|&(f, t)| Move { from: place(f), to: place(t) }).collect();
+        let mut memory: FxHashMap<Moved, u32> = (0..10).map(|n| (place(n), n)).collect();
+        let order = in_order(&moves, Moved::Help);
+        for m in &order {
+            memory.insert(m.to, memory[&m.from]);
+        }
+        for n in 0..10 {
+            let expected = pairs.iter().find(|p| p.1 == n).map_or(n, |p| p.0);
+            assert_eq!(memory[&place(n)], expected, "{pairs:?} as {order:?}");
+        }
+        order.len()
+    }
+
+    #[test]
+    fn copies_at_once_are_made_one_after_the_other() {
+        assert_eq!(check(&[]), 0);
+        assert_eq!(check(&[(1, 1)]), 0);
+        assert_eq!(check(&[(0, 1), (1, 2), (2, 3)]), 3);
+        assert_eq!(check(&[(2, 3), (1, 2), (0, 1)]), 3);
+        assert_eq!(check(&[(0, 1), (1, 0)]), 3);
+        assert_eq!(check(&[(0, 1), (1, 2), (2, 0), (0, 5)]), 5, "a circle that is read from outside");
+        assert_eq!(check(&[(0, 1), (1, 0), (2, 3), (3, 4), (4, 2)]), 7, "one helping place for two circles");
+        assert_eq!(check(&[(0, 1), (0, 2), (0, 3)]), 3);
+    }
+}

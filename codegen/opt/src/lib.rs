@@ -1,0 +1,19 @@
+//! The target-independent half of compilation: HLO in, HLO out, and what emission reads beside it.
+//!
+//! ```text
+//! Module ──passes──> ──fusion──> ──schedule──> ──buffers──> which bytes each array has
+//!                        └──tape──> the expressions of each fusion, which every back end lowers
+//! ```
+//!
+//! What a target prefers is a [`cost_model::CostModel`], which a pass asks through its context. **Invariants:** what each pass leaves verifies and
+//! computes the same bits, so that the interpreter can execute, check and bisect it; nothing here knows a back end, executes a program, or is unsafe.
+
+#![forbid(unsafe_code)]
+
+pub mod buffers;
+pub mod cost_model;
+pub mod fusion;
+mod lists;
+pub mod passes;
+pub mod schedule;
+pub mod tape;

@@ -1,0 +1,181 @@
+//! Contractions, reductions and windows whose elements are expressions: of a few products or terms, in the order of the dimensions that are gone.
+
+use hlo::attrs::AttrKey;
+use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, TypeClass};
+
+use super::index::{Affine, Index, components};
+use super::{Condition, Key, NodeId, Op, Tape, dims_of};
+use crate::fusion::folds::{Weighted, sums};
+use crate::passes::facts::{few_positions, few_products, few_terms, is_product};
+use crate::passes::reduce::operation;
+use hlo_library::Unsupported;
+
+impl Tape<'_> {
+    pub(super) fn products(&mut self, key: &Key, ty: ElementType) -> Result<Option<NodeId>, Unsupported> {
+        let (module, instr) = (self.module, self.module.instr(key.instr));
+        if few_products(module, key.instr).is_none() && !is_product(module, key.instr) {
+            return Err(Unsupported::new(module, key.instr, "a dot of many products in a fused expression"));
+        }
+        let list = |k| instr.attrs.ints_or_empty(k);
+        let sides = [
+            (list(AttrKey::LhsBatchDims), list(AttrKey::LhsContractingDims)),
+            (list(AttrKey::RhsBatchDims), list(AttrKey::RhsContractingDims)),
+        ];
+        let of = |side: usize| dims_of(module, instr.operands()[side]);
+        let sizes: Vec<i64> = sides[0].1.iter().map(|&d| of(0)[d as usize]).collect();
+        let mut factors = Vec::new();
+        for product in 0..sizes.iter().product::<i64>() {
+            let at = components(product, &sizes);
+            // What is neither of the batch nor contracted: first that of the left side.
+            let mut free = key.index.iter().skip(sides[0].0.len());
+            for (side, (batch, contracted)) in sides.iter().enumerate() {
+                let index: Index = (0..of(side).len() as i64)
+                    .map(|d| {
+                        let place = |list: &[i64]| list.iter().position(|&x| x == d);
+                        match (place(batch), place(contracted)) {
+                            (Some(b), _) => key.index[b].clone(),
+                            (None, Some(c)) => Affine::constant(at[c]),
+                            (None, None) => free.next().cloned().unwrap_or_default(),
+                        }
+                    })
+                    .collect();
+                factors.push(Key { instr: instr.operands()[side], leaf: 0, index, ..key.clone() });
+            }
+        }
+        let Some(factors) = self.get_all(factors) else { return Ok(None) };
+        let wide = accumulator(ty);
+        let factors = factors.into_iter().map(|f| self.convert(f, wide)).collect();
+        let sum = self.push(Op::Products { factors }, wide);
+        Ok(Some(self.convert(sum, ty)))
+    }
+
+    /// One product of a contraction that is a reduction, at the index of an element that it goes over, and the type in which they are summed.
+    pub fn weighted(&mut self, dot: InstrId, index: &[Affine]) -> Result<(NodeId, ElementType), Unsupported> {
+        let (module, instr) = (self.module, self.module.instr(dot));
+        let (Some(ty), Some(Weighted { side, weights, .. })) = (sums(module, dot), Weighted::of(module, dot))
+        else {
+            return Err(Unsupported::new(module, dot, "products of these operands in a reduction"));
+        };
+        let of_weight: Index =
+            weights.iter().map(|d| d.map_or_else(Affine::default, |d| index[d].clone())).collect();
+        let element = self.node(instr.operands()[side], 0, index)?;
+        let weight = self.node(instr.operands()[1 - side], 0, &of_weight)?;
+        let factors = [element, weight].map(|factor| self.convert(factor, ty));
+        Ok((self.push(Op::Products { factors: factors.to_vec() }, ty), ty))
+    }
+
+    /// What such sums begin with.
+    pub fn zero(&mut self, ty: ElementType) -> NodeId {
+        self.push(Op::Iota { value: Affine::default() }, ty)
+    }
+
+    /// A reduction of few elements: its operation applied to one after the other.
+    pub fn few_terms(&mut self, key: &Key, ty: ElementType) -> Result<Option<NodeId>, Unsupported> {
+        let (module, instr) = (self.module, self.module.instr(key.instr));
+        let (Some(terms), Some(callee)) =
+            (few_terms(module, key.instr), instr.attrs.computation(AttrKey::ToApply))
+        else {
+            return Err(Unsupported::new(
+                module,
+                key.instr,
+                "a reduction of many elements in a fused expression",
+            ));
+        };
+        let (x, init) = (instr.operands()[0], instr.operands()[1]);
+        let along = instr.attrs.ints_or_empty(AttrKey::Dimensions);
+        let dims = dims_of(module, x);
+        let is_gone = |d: usize| along.contains(&(d as i64));
+        let gone: Vec<i64> = (0..dims.len()).filter(|&d| is_gone(d)).map(|d| dims[d]).collect();
+        let element = |term: i64| {
+            let (mut at, mut kept) = (components(term, &gone).into_iter(), key.index.iter());
+            let component = |d: usize| {
+                if is_gone(d) { at.next().map(Affine::constant) } else { kept.next().cloned() }
+            };
+            let index = (0..dims.len()).map(component).map(Option::unwrap_or_default).collect();
+            Key { instr: x, leaf: 0, index, ..key.clone() }
+        };
+        let start = Key { instr: init, leaf: 0, index: Index::new(), ..key.clone() };
+        let Some(values) = self.get_all((0..terms).map(element).chain([start])) else { return Ok(None) };
+        let Some((&start, elements)) = values.split_last() else { return Ok(None) };
+        let wide = wide(module, callee, ty);
+        let mut result = self.convert(start, wide.unwrap_or(ty));
+        for &x in elements {
+            result = self.folded(callee, wide, result, x)?;
+        }
+        Ok(Some(self.convert(result, ty)))
+    }
+
+    /// Windows of few elements: the operation applied to those that exist, one after the other.
+    pub fn few_positions(&mut self, key: &Key, ty: ElementType) -> Result<Option<NodeId>, Unsupported> {
+        let (module, instr) = (self.module, self.module.instr(key.instr));
+        let (Some(positions), Some(callee), Some(window)) = (
+            few_positions(module, key.instr),
+            instr.attrs.computation(AttrKey::ToApply),
+            instr.attrs.window(),
+        ) else {
+            return Err(Unsupported::new(
+                module,
+                key.instr,
+                "windows of many elements in a fused expression",
+            ));
+        };
+        let (x, init) = (instr.operands()[0], instr.operands()[1]);
+        let dims = dims_of(module, x);
+        let sizes: Vec<i64> = window.dims.iter().map(|w| w.size).collect();
+        let (mut guards, mut keys) = (Vec::new(), Vec::new());
+        for position in 0..positions {
+            let at = components(position, &sizes);
+            let of = window.dims.iter().zip(key.index.iter()).zip(at);
+            let index: Index = of
+                .map(|((w, o), k)| {
+                    o.times(w.stride).plus(k.wrapping_mul(w.window_dilation).wrapping_sub(w.pad_low))
+                })
+                .collect();
+            let inside =
+                index.iter().zip(dims).map(|(value, &n)| Condition { value: value.clone(), low: 0, high: n });
+            let inside: Vec<Condition> = inside.collect();
+            if let Some(guard) = self.guard(key.guard, &inside).filter(|_| !dims.contains(&0)) {
+                guards.push(guard);
+                keys.push(Key { instr: x, leaf: 0, index, guard, ..key.clone() });
+            }
+        }
+        keys.push(Key { instr: init, leaf: 0, index: Index::new(), ..key.clone() });
+        let Some(values) = self.get_all(keys) else { return Ok(None) };
+        let Some((&start, elements)) = values.split_last() else { return Ok(None) };
+        let wide = wide(module, callee, ty);
+        let mut result = self.convert(start, wide.unwrap_or(ty));
+        for (&x, guard) in elements.iter().zip(guards) {
+            let next = self.folded(callee, wide, result, x)?;
+            result = if guard == key.guard {
+                next
+            } else {
+                self.push(Op::Select { guard, yes: next, no: result }, wide.unwrap_or(ty))
+            };
+        }
+        Ok(Some(self.convert(result, ty)))
+    }
+
+    /// One more element folded into what is of the type that [`wide`] gives, if it gives one.
+    fn folded(
+        &mut self,
+        callee: ComputationId,
+        wide: Option<ElementType>,
+        sum: NodeId,
+        x: NodeId,
+    ) -> Result<NodeId, Unsupported> {
+        let Some(wide) = wide else { return Ok(self.apply(callee, &[sum, x])?[0]) };
+        let x = self.convert(x, wide);
+        Ok(self.push(Op::Sum { terms: [sum, x] }, wide))
+    }
+}
+
+/// The type in which elements are added if that is another one.
+fn wide(module: &Module, callee: ComputationId, ty: ElementType) -> Option<ElementType> {
+    let sums = operation(module, callee).is_some_and(|(op, _)| op == Opcode::Add);
+    Some(accumulator(ty)).filter(|&wide| sums && wide != ty)
+}
+
+/// The type in which sums are taken: those of narrow floats are rounded once, at the end.
+fn accumulator(ty: ElementType) -> ElementType {
+    if ty.class() == TypeClass::Float && ty.bits() < 32 { ElementType::F32 } else { ty }
+}
