@@ -1,4 +1,4 @@
-//! A tape evaluated by one thread: numbers, addresses, guards and values in registers.
+//! A expr evaluated by one thread: numbers, addresses, guards and values in registers.
 //!
 //! **Invariants:** a value is emitted once in a scope, operands first, where the builder stands when it is first asked for; what a loop body asks
 //! for is forgotten behind it ([`Code::scoped`]). Indices are `i32` wherever their range, and that of every sum on the way, fits.
@@ -10,8 +10,8 @@ use hlo::elementwise::Binary;
 use hlo_codegen::runtime::raw::bytes_of;
 use hlo_llvm::scalar::{self, Val};
 use hlo_llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
-use hlo_opt::tape::index::{Affine, AtomId, Def};
-use hlo_opt::tape::{ALWAYS, GuardId, NodeId, Op, Tape};
+use hlo_opt::expr::index::{Affine, AtomId, Def};
+use hlo_opt::expr::{ALWAYS, GuardId, NodeId, Op, Expr};
 use rustc_hash::FxHashMap;
 
 /// What was emitted so far.
@@ -31,11 +31,11 @@ type Runs = BTreeMap<(u32, Vec<(AtomId, i64)>), Vec<(i64, NodeId)>>;
 /// What was emitted in a scope that goes on later.
 pub(crate) struct Scope<'ctx>(Known<'ctx>);
 
-/// The evaluation of a tape in a function.
+/// The evaluation of a expr in a function.
 pub(crate) struct Code<'t, 'm, 'a, 'ctx> {
     /// Where code is emitted.
     pub(crate) e: Emit<'a, 'ctx>,
-    tape: &'t Tape<'m>,
+    expr: &'t Expr<'m>,
     /// Addresses of arrays, by the number of the argument.
     arguments: &'t [Value<'ctx>],
     known: Known<'ctx>,
@@ -50,10 +50,10 @@ pub(crate) const ACCESS_BYTES: u64 = 16;
 
 impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
     /// In a function whose arguments are these.
-    pub(crate) fn new(e: Emit<'a, 'ctx>, tape: &'t Tape<'m>, arguments: &'t [Value<'ctx>]) -> Self {
+    pub(crate) fn new(e: Emit<'a, 'ctx>, expr: &'t Expr<'m>, arguments: &'t [Value<'ctx>]) -> Self {
         Self {
             e,
-            tape,
+            expr,
             arguments,
             known: Known::default(),
             grouped: FxHashMap::default(),
@@ -66,7 +66,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         self.known.vars.insert(var, value);
     }
 
-    /// Says what a value is that the tape only names.
+    /// Says what a value is that the expr only names.
     pub(crate) fn give(&mut self, number: u32, value: Val<'ctx>) {
         self.known.given.insert(number, value);
     }
@@ -111,7 +111,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         let limit = i64::from(i32::MAX);
         let mut sum = x.constant.saturating_abs();
         for &(a, f) in &x.terms {
-            let atom = self.tape.space.atom(a);
+            let atom = self.expr.space.atom(a);
             let most = atom.low.saturating_abs().max(atom.high.saturating_abs());
             sum = sum.saturating_add(most.saturating_mul(f.saturating_abs()));
         }
@@ -123,7 +123,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
             return Ok(known);
         }
         let e = self.e;
-        let atom = self.tape.space.atom(id).clone();
+        let atom = self.expr.space.atom(id).clone();
         let prim = if self.is_narrow(&Affine::atom(id)) { Prim::I32 } else { Prim::I64 };
         let value = match &atom.def {
             Def::Var(v) => {
@@ -177,7 +177,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
     /// The address of the element of an array of this row-major number.
     pub(crate) fn address(&mut self, array: u32, at: &Affine) -> Result<Value<'ctx>> {
         let e = self.e;
-        let of = &self.tape.arrays[array as usize];
+        let of = &self.expr.arrays[array as usize];
         let bytes = of.shape.element_type.storage_bytes() as i64;
         // What differs by a constant alone is a constant offset from one address, so that neighbours are seen to be such.
         let terms = Affine { constant: 0, ..at.clone() };
@@ -208,10 +208,10 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
     pub(crate) fn guard(&mut self, guard: GuardId) -> Result<Option<Value<'ctx>>> {
         let e = self.e;
         let mut all = None;
-        for condition in &self.tape.guards[guard as usize].clone() {
+        for condition in &self.expr.guards[guard as usize].clone() {
             let x = self.number(&condition.value)?;
             let x = e.resize(x, Prim::I64, true)?;
-            let (low, high) = self.tape.space.range(&condition.value);
+            let (low, high) = self.expr.space.range(&condition.value);
             let mut hold = |c: Value<'ctx>| -> Result<()> {
                 all = Some(all.map_or(Ok(c), |all| e.and(all, c))?);
                 Ok(())
@@ -245,7 +245,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
                 continue;
             }
             needed.push(n);
-            self.tape.for_each_operand(n, &mut |m| pending.push(m));
+            self.expr.for_each_operand(n, &mut |m| pending.push(m));
         }
         needed.sort_unstable();
         for n in needed {
@@ -257,14 +257,14 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
 
     /// Emits what nodes need and does not depend on a loop variable, before the loop over that.
     pub(crate) fn hoist(&mut self, nodes: impl Iterator<Item = NodeId>, var: u32) -> Result<()> {
-        let tape = self.tape;
-        let mut varies = vec![false; tape.nodes.len()];
+        let expr = self.expr;
+        let mut varies = vec![false; expr.nodes.len()];
         let mut wanted = Vec::new();
-        for n in tape.needed_besides(nodes, &|n| self.known.nodes.contains_key(&n)) {
+        for n in expr.needed_besides(nodes, &|n| self.known.nodes.contains_key(&n)) {
             let mut operands = false;
-            tape.for_each_operand(n, &mut |m| operands |= varies[m as usize]);
-            let constant = matches!(tape.nodes[n as usize].op, Op::Constant { .. } | Op::Given { .. });
-            varies[n as usize] = operands || !tape.vars_of(n, &mut |v| v != var);
+            expr.for_each_operand(n, &mut |m| operands |= varies[m as usize]);
+            let constant = matches!(expr.nodes[n as usize].op, Op::Constant { .. } | Op::Given { .. });
+            varies[n as usize] = operands || !expr.vars_of(n, &mut |v| v != var);
             if !varies[n as usize] && !constant {
                 wanted.push(n);
             }
@@ -277,19 +277,19 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
 
     /// Loads by one access what lies next to each other of what these nodes load unconditionally, at numbers that no loaded value is part of.
     pub(crate) fn load_runs(&mut self, nodes: impl Iterator<Item = NodeId>) -> Result<()> {
-        let tape = self.tape;
+        let expr = self.expr;
         let mut runs: Runs = BTreeMap::new();
-        for n in tape.needed_besides(nodes, &|n| self.known.nodes.contains_key(&n)) {
-            let Op::Load { array, at, guard: ALWAYS } = &tape.nodes[n as usize].op else { continue };
+        for n in expr.needed_besides(nodes, &|n| self.known.nodes.contains_key(&n)) {
+            let Op::Load { array, at, guard: ALWAYS } = &expr.nodes[n as usize].op else { continue };
             let mut is_free = true;
-            tape.values_in(at, &mut |_| is_free = false);
+            expr.values_in(at, &mut |_| is_free = false);
             if is_free {
                 runs.entry((*array, at.terms.to_vec())).or_default().push((at.constant, n));
             }
         }
         for ((array, terms), mut loads) in runs {
             loads.sort_unstable();
-            let of = &tape.arrays[array as usize];
+            let of = &expr.arrays[array as usize];
             let ty = of.shape.element_type;
             let bytes = ty.storage_bytes() as i64;
             let mut at = 0;
@@ -328,14 +328,14 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
 
     /// Stores values as elements of arrays: those of one array that come one after the other and lie next to each other by one access.
     pub(crate) fn store_runs(&mut self, stored: &[(Val<'ctx>, u32, Affine)]) -> Result<()> {
-        let tape = self.tape;
+        let expr = self.expr;
         // Addresses before anything is stored: they may depend on what is read.
         for (_, array, at) in stored {
             self.address(*array, at)?;
         }
         let mut rest = stored;
         while let Some(((value, array, first), _)) = rest.split_first() {
-            let of = &tape.arrays[*array as usize];
+            let of = &expr.arrays[*array as usize];
             let bytes = of.shape.element_type.storage_bytes() as i64;
             let is_run = |width: i64| {
                 let run = rest.get(..usize::try_from(width).unwrap_or(usize::MAX));
@@ -373,10 +373,10 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
 
     /// A value whose operands are known.
     fn node(&mut self, node: NodeId) -> Result<Val<'ctx>> {
-        let (e, tape) = (self.e, self.tape);
-        let ty = tape.nodes[node as usize].ty;
+        let (e, expr) = (self.e, self.expr);
+        let ty = expr.nodes[node as usize].ty;
         let known = |n: &NodeId| self.known.nodes[n];
-        Ok(match &tape.nodes[node as usize].op {
+        Ok(match &expr.nodes[node as usize].op {
             Op::Load { .. } if self.grouped.contains_key(&node) => self.load_grouped(node)?,
             Op::Load { array, at, guard } => self.load_guarded(*array, at, *guard)?,
             Op::Constant { instr, at } => self.constant(*instr, at)?,
@@ -387,7 +387,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
             }
             Op::Elementwise { instr, operands } => {
                 let operands: Vec<Val<'ctx>> = operands.iter().map(known).collect();
-                scalar::elementwise(&e, tape.module.instr(*instr), &operands)?
+                scalar::elementwise(&e, expr.module.instr(*instr), &operands)?
             }
             Op::Convert { operand } => scalar::convert(&e, known(operand), ty)?,
             Op::Order { operand, least } => scalar::extreme_key(&e, ty, *least, &known(operand))?,
@@ -445,7 +445,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
     fn load_guarded(&mut self, array: u32, at: &Affine, guard: GuardId) -> Result<Val<'ctx>> {
         let holds = if guard == ALWAYS { None } else { self.guard(guard)? };
         let address = self.address(array, at)?;
-        let ty = self.tape.arrays[array as usize].shape.element_type;
+        let ty = self.expr.arrays[array as usize].shape.element_type;
         let e = self.e;
         let Some(holds) = holds else { return load(&e, ty, address) };
         let (prim, parts) = storage(ty);
@@ -456,14 +456,14 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
 
     /// Whether the element of this number, and the `count - 1` behind it, are one aligned access of an array.
     pub(crate) fn is_vector(&self, array: u32, at: &Affine, count: u64) -> bool {
-        let of = &self.tape.arrays[array as usize];
+        let of = &self.expr.arrays[array as usize];
         let bytes = of.shape.element_type.storage_bytes() as u64;
         let aligned = |n: i64| n.unsigned_abs().is_multiple_of(count);
         count > 1
             && count.is_power_of_two()
             && bytes * count <= ACCESS_BYTES
             && of.offset.is_multiple_of(bytes * count)
-            && aligned(self.tape.space.multiple_of_terms(at, &|_| 1))
+            && aligned(self.expr.space.multiple_of_terms(at, &|_| 1))
             && aligned(at.constant)
     }
 
@@ -471,9 +471,9 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
     /// is asked for. Not of arrays that are written where they are read.
     pub(crate) fn join_loads(&mut self, count: u64) {
         let mut runs: FxHashMap<(u32, Affine), Vec<(i64, NodeId)>> = FxHashMap::default();
-        for (n, node) in (0..).zip(&self.tape.nodes) {
+        for (n, node) in (0..).zip(&self.expr.nodes) {
             if let Op::Load { array, at, guard: ALWAYS } = &node.op
-                && !self.tape.arrays[*array as usize].written
+                && !self.expr.arrays[*array as usize].written
                 && !node.ty.is_complex()
             {
                 let terms = Affine { constant: 0, ..at.clone() };
@@ -511,11 +511,11 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
     fn load_grouped(&mut self, node: NodeId) -> Result<Val<'ctx>> {
         let (first, _) = self.grouped[&node];
         let nodes = self.groups[&first].clone();
-        let Op::Load { array, at, .. } = &self.tape.nodes[first as usize].op else {
+        let Op::Load { array, at, .. } = &self.expr.nodes[first as usize].op else {
             return Err(Error::Llvm("a group of what is no load".into()));
         };
         let address = self.address(*array, at)?;
-        let ty = self.tape.nodes[first as usize].ty;
+        let ty = self.expr.nodes[first as usize].ty;
         let e = self.e;
         let prim = scalar::storage(ty);
         let wide = e.with_lanes(nodes.len() as u32);
@@ -547,8 +547,8 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
 
     fn constant(&mut self, instr: hlo::InstrId, at: &Affine) -> Result<Val<'ctx>> {
         let e = self.e;
-        let refuse = |why: &str| Error::from(hlo_codegen::Unsupported::new(self.tape.module, instr, why));
-        let literal = self.tape.literal(instr).ok_or_else(|| refuse("a constant without a value"))?;
+        let refuse = |why: &str| Error::from(hlo_codegen::Unsupported::new(self.expr.module, instr, why));
+        let literal = self.expr.literal(instr).ok_or_else(|| refuse("a constant without a value"))?;
         let array = literal.as_array().ok_or_else(|| refuse("a constant that is no array"))?;
         if let (Some(i), true) = (at.as_constant(), array.buffer.len() <= 1) {
             return Ok(Val::constant(&e, &array.buffer, usize::try_from(i).unwrap_or(0)));

@@ -7,7 +7,7 @@
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, InstrId, Instruction, Module, Opcode};
 use hlo_interp::custom_call::{Call, Meaning};
-use hlo_opt::tape::array_leaves;
+use hlo_opt::expr::array_leaves;
 
 use crate::kernel::Stage;
 

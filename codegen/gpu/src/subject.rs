@@ -1,9 +1,9 @@
-//! What a kernel computes: an instruction, or the computation of a fusion, on a tape whose parameters are arrays in memory.
+//! What a kernel computes: an instruction, or the computation of a fusion, on a expr whose parameters are arrays in memory.
 
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, InstrId, Module, Opcode};
 use hlo_codegen::Unsupported;
-use hlo_opt::tape::{Bound, Tape, array_leaves, leaf_root};
+use hlo_opt::expr::{Bound, Expr, array_leaves, leaf_root};
 
 /// An array leaf of the result.
 #[derive(Clone, Debug)]
@@ -18,10 +18,10 @@ pub(crate) struct Root<'m> {
     pub(crate) shape: &'m ArrayShape,
 }
 
-/// A tape, and what of it is stored.
+/// A expr, and what of it is stored.
 pub(crate) struct Subject<'m> {
     /// Operands are bound to arrays: those of a fusion by the parameters of its computation.
-    pub(crate) tape: Tape<'m>,
+    pub(crate) expr: Expr<'m>,
     /// The results.
     pub(crate) roots: Vec<Root<'m>>,
     /// How many arrays are arguments: operands, then results.
@@ -31,13 +31,13 @@ pub(crate) struct Subject<'m> {
 impl<'m> Subject<'m> {
     /// Of an instruction. Errors: a fusion of nothing.
     pub(crate) fn new(module: &'m Module, id: InstrId) -> Result<Self, Unsupported> {
-        let mut tape = Tape::new(module);
+        let mut expr = Expr::new(module);
         let instr = module.instr(id);
         let mut argument = 0;
-        let mut bind = |tape: &mut Tape<'m>, of: InstrId| {
+        let mut bind = |expr: &mut Expr<'m>, of: InstrId| {
             for (leaf, shape) in array_leaves(&module.instr(of).shape).enumerate() {
-                let array = tape.array(shape, argument);
-                tape.bind(of, leaf as u32, Bound::Array(array));
+                let array = expr.array(shape, argument);
+                expr.bind(of, leaf as u32, Bound::Array(array));
                 argument += 1;
             }
         };
@@ -46,23 +46,23 @@ impl<'m> Subject<'m> {
             let computation =
                 computation.ok_or_else(|| Unsupported::new(module, id, "a fusion of nothing"))?;
             for &p in module.computation(computation).parameters().iter().flatten() {
-                bind(&mut tape, p);
+                bind(&mut expr, p);
             }
             module.root(computation)
         } else {
             for &operand in instr.operands() {
-                bind(&mut tape, operand);
+                bind(&mut expr, operand);
             }
             id
         };
         let mut roots = Vec::new();
         for (leaf, shape) in array_leaves(&instr.shape).enumerate() {
             let (instr, own) = leaf_root(module, root, leaf as u32);
-            let array = tape.array(shape, argument);
+            let array = expr.array(shape, argument);
             argument += 1;
             roots.push(Root { instr, leaf: own, array, shape });
         }
-        Ok(Self { tape, roots, arrays: argument })
+        Ok(Self { expr, roots, arrays: argument })
     }
 }
 

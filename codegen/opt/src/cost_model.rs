@@ -1,7 +1,7 @@
 //! What things cost on a target: the quantities that passes and fusion decide by.
 //!
 //! A pass asks the model of its context ([`crate::passes::PassCx`]), which is that of the pipeline it is in. What an *expression* is (which reductions, windows, contractions and
-//! concatenations are computed element by element, and which loops are one kernel) is part of the contract between fusion, tapes and lowering, which have no
+//! concatenations are computed element by element, and which loops are one kernel) is part of the contract between fusion, expressions and lowering, which have no
 //! pipeline: these all ask [`CostModel::CPU`], so that they agree. **Invariant:** no bit of any result depends on a number here, only how it is computed.
 
 /// Costs and limits. Operations are simple ones on full vector registers; a unit is in the name of what has one.

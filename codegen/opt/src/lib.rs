@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Module ──passes──> ──fusion──> ──schedule──> ──buffers──> which bytes each array has
-//!                        └──tape──> the expressions of each fusion, which every back end lowers
+//!                        └──expr──> the expressions of each fusion, which every back end lowers
 //! ```
 //!
 //! What a target prefers is a [`cost_model::CostModel`], which a pass asks through its context. **Invariants:** what each pass leaves verifies and
@@ -16,4 +16,4 @@ pub mod fusion;
 mod lists;
 pub mod passes;
 pub mod schedule;
-pub mod tape;
+pub mod expr;

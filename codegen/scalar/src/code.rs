@@ -1,6 +1,6 @@
-//! A tape as steps over columns of elements.
+//! A expr as steps over columns of elements.
 //!
-//! Each node of the tape is a register of an [`Expression`], whose steps are the interpreter's arithmetic; what knows of indices (loads, counting, guards) is an
+//! Each node of the expr is a register of an [`Expression`], whose steps are the interpreter's arithmetic; what knows of indices (loads, counting, guards) is an
 //! action here. **Invariants:** an action comes after those that compute what it reads; lane `i` depends on the indices of lane `i` alone; nothing is read where
 //! the guard of a load does not hold.
 
@@ -16,8 +16,8 @@ use smallvec::SmallVec;
 
 use hlo_codegen::Unsupported;
 use hlo_library::portable::Memory;
-use hlo_opt::tape::index::{Affine, AtomId, Def};
-use hlo_opt::tape::{ALWAYS, GuardId, NodeId, Op, Tape};
+use hlo_opt::expr::index::{Affine, AtomId, Def};
+use hlo_opt::expr::{ALWAYS, GuardId, NodeId, Op, Expr};
 
 /// The most elements that are evaluated at a time.
 pub(crate) const LANES: usize = 256;
@@ -25,7 +25,7 @@ pub(crate) const LANES: usize = 256;
 /// Columns of more bytes are not kept from run to run.
 const MOST_KEPT: u64 = 1 << 16;
 
-/// From this number on, arguments of a tape's arrays are temporaries.
+/// From this number on, arguments of a expr's arrays are temporaries.
 pub(crate) const TEMPORARIES: u32 = 1 << 24;
 
 /// A number of each lane.
@@ -46,7 +46,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// Of an array of a tape.
+    /// Of an array of a expr.
     pub(crate) fn of(argument: u32) -> Self {
         match argument.checked_sub(TEMPORARIES) {
             Some(number) => Place::Temporary(number as usize),
@@ -322,10 +322,10 @@ fn set_bits(words: &[u128], to: &mut Buffer) {
     with_buffer!(to, to => to.iter_mut().zip(words).for_each(|(o, &word)| *o = Bits::from_bits(word)));
 }
 
-/// Makes code of a tape.
+/// Makes code of a expr.
 #[derive(Debug)]
 pub(crate) struct Builder<'t, 'm> {
-    tape: &'t Tape<'m>,
+    expr: &'t Expr<'m>,
     code: Code,
     nodes: FxHashMap<NodeId, Register>,
     atoms: FxHashMap<AtomId, usize>,
@@ -336,10 +336,10 @@ pub(crate) struct Builder<'t, 'm> {
 }
 
 impl<'t, 'm> Builder<'t, 'm> {
-    /// For this tape.
-    pub(crate) fn new(tape: &'t Tape<'m>) -> Self {
+    /// For this expr.
+    pub(crate) fn new(expr: &'t Expr<'m>) -> Self {
         Self {
-            tape,
+            expr,
             code: Code::default(),
             nodes: FxHashMap::default(),
             atoms: FxHashMap::default(),
@@ -370,7 +370,7 @@ impl<'t, 'm> Builder<'t, 'm> {
     /// A number.
     pub(crate) fn number(&mut self, x: &Affine) -> Result<Number, Unsupported> {
         let mut needed = Vec::new();
-        self.tape.values_in(x, &mut |n| needed.push(n));
+        self.expr.values_in(x, &mut |n| needed.push(n));
         self.all(needed.into_iter())?;
         Ok(self.known_number(x))
     }
@@ -378,7 +378,7 @@ impl<'t, 'm> Builder<'t, 'm> {
     /// The column of a guard; `None`: it always holds.
     pub(crate) fn guard(&mut self, guard: GuardId) -> Result<Option<usize>, Unsupported> {
         let mut needed = Vec::new();
-        self.tape.values_in_guard(guard, &mut |n| needed.push(n));
+        self.expr.values_in_guard(guard, &mut |n| needed.push(n));
         self.all(needed.into_iter())?;
         Ok(self.known_guard(guard))
     }
@@ -401,7 +401,7 @@ impl<'t, 'm> Builder<'t, 'm> {
 
     fn all(&mut self, nodes: impl Iterator<Item = NodeId>) -> Result<(), Unsupported> {
         let known = &self.nodes;
-        for node in self.tape.needed_besides(nodes, &|n| known.contains_key(&n)) {
+        for node in self.expr.needed_besides(nodes, &|n| known.contains_key(&n)) {
             let register = self.node(node)?;
             self.nodes.insert(node, register);
         }
@@ -431,8 +431,8 @@ impl<'t, 'm> Builder<'t, 'm> {
         if let Some(&column) = self.atoms.get(&id) {
             return column;
         }
-        let tape = self.tape;
-        let atom = tape.space.atom(id);
+        let expr = self.expr;
+        let atom = expr.space.atom(id);
         let action = match &atom.def {
             Def::Var(var) => {
                 let column = self.column();
@@ -472,8 +472,8 @@ impl<'t, 'm> Builder<'t, 'm> {
         if let Some(&column) = self.guards.get(&guard) {
             return Some(column);
         }
-        let tape = self.tape;
-        let all = tape.guards[guard as usize]
+        let expr = self.expr;
+        let all = expr.guards[guard as usize]
             .iter()
             .map(|c| (self.known_number(&c.value), c.low, c.high))
             .collect();
@@ -485,20 +485,20 @@ impl<'t, 'm> Builder<'t, 'm> {
     }
 
     fn node(&mut self, node: NodeId) -> Result<Register, Unsupported> {
-        let tape = self.tape;
-        let ty = tape.nodes[node as usize].ty;
-        let refuse = |instr: InstrId, why: &str| Unsupported::new(tape.module, instr, why);
-        let root = || tape.module.root(tape.module.entry());
-        Ok(match &tape.nodes[node as usize].op {
+        let expr = self.expr;
+        let ty = expr.nodes[node as usize].ty;
+        let refuse = |instr: InstrId, why: &str| Unsupported::new(expr.module, instr, why);
+        let root = || expr.module.root(expr.module.entry());
+        Ok(match &expr.nodes[node as usize].op {
             Op::Load { array, at, guard } => {
-                let of = &tape.arrays[*array as usize];
+                let of = &expr.arrays[*array as usize];
                 let (at, guard) = (self.known_number(at), self.known_guard(*guard));
                 let own = self.code.expression.input(of.shape.element_type);
                 self.act(Action::Load { to: own, from: Place::of(of.argument), at, guard });
                 own
             }
             Op::Constant { instr, at } => {
-                let literal = tape.literal(*instr);
+                let literal = expr.literal(*instr);
                 let literal = literal.filter(|l| l.as_array().is_some());
                 let literal =
                     literal.ok_or_else(|| refuse(*instr, "a constant whose value is not in the text"))?;
@@ -515,7 +515,7 @@ impl<'t, 'm> Builder<'t, 'm> {
             }
             Op::Elementwise { instr, operands } => {
                 let operands: Vec<Register> = operands.iter().map(|n| self.nodes[n]).collect();
-                let instruction = tape.module.instr(*instr);
+                let instruction = expr.module.instr(*instr);
                 let kind = kind(instruction.opcode);
                 let made =
                     kind.and_then(|k| self.code.expression.elementwise(k, &instruction.attrs, ty, &operands));

@@ -11,8 +11,8 @@ use hlo_library::memory::array_bytes;
 use hlo_library::portable::{Evaluate, Memory};
 use hlo_opt::fusion::combine::Combine;
 use hlo_opt::fusion::{folds, window_updates};
-use hlo_opt::tape::index::{Affine, Index};
-use hlo_opt::tape::{Bound, Tape, array_leaves, leaf_root};
+use hlo_opt::expr::index::{Affine, Index};
+use hlo_opt::expr::{Bound, Expr, array_leaves, leaf_root};
 
 /// A kernel of a fusion.
 #[derive(Debug)]
@@ -90,14 +90,14 @@ impl<'m> Known<'m> {
         self.bound.push((instr, leaf, shape.clone(), place));
     }
 
-    /// A tape that knows all of them.
-    pub(crate) fn tape(&self) -> Tape<'m> {
-        let mut tape = Tape::new(self.module);
+    /// A expr that knows all of them.
+    pub(crate) fn expr(&self) -> Expr<'m> {
+        let mut expr = Expr::new(self.module);
         for (instr, leaf, shape, place) in &self.bound {
-            let array = tape.array(shape, argument_of(*place));
-            tape.bind(*instr, *leaf, Bound::Array(array));
+            let array = expr.array(shape, argument_of(*place));
+            expr.bind(*instr, *leaf, Bound::Array(array));
         }
-        tape
+        expr
     }
 }
 
@@ -111,13 +111,13 @@ pub(crate) fn window(known: &Known<'_>, update: InstrId) -> Result<Option<Nest>,
     if window.contains(&0) {
         return Ok(None);
     }
-    let mut tape = known.tape();
-    let starts = tape.window_starts(update, 2, dims, window)?;
-    let (index, vars) = variables(&mut tape, window, 0);
-    let node = tape.node(value, 0, &index)?;
-    let place: Index = index.iter().zip(&starts).map(|(x, s)| tape.space.add(x, s)).collect();
-    let at = tape.space.linear(&place, dims);
-    Nest::new(&tape, vars, &[(node, at)]).map(Some)
+    let mut expr = known.expr();
+    let starts = expr.window_starts(update, 2, dims, window)?;
+    let (index, vars) = variables(&mut expr, window, 0);
+    let node = expr.node(value, 0, &index)?;
+    let place: Index = index.iter().zip(&starts).map(|(x, s)| expr.space.add(x, s)).collect();
+    let at = expr.space.linear(&place, dims);
+    Nest::new(&expr, vars, &[(node, at)]).map(Some)
 }
 
 impl Fused {
@@ -133,7 +133,7 @@ impl Fused {
         for id in module.instructions(computation) {
             let instr = module.instr(id);
             let stage = if let Some(space) = folds::space(module, id) {
-                Stage::Fold(Box::new(Fold::new(&mut known.tape(), id, &space)?))
+                Stage::Fold(Box::new(Fold::new(&mut known.expr(), id, &space)?))
             } else if instr.opcode == Opcode::Scatter {
                 Stage::Scatter(Box::new(Scatter::new(&known, id)?))
             } else {
@@ -163,7 +163,7 @@ impl Fused {
                 }
                 None => None,
             };
-            let whole = Nest::of(&mut known.tape(), instr, at_leaf, &shape.dims)?;
+            let whole = Nest::of(&mut known.expr(), instr, at_leaf, &shape.dims)?;
             results.push(Output { argument: bytes.len(), ty: shape.element_type, whole, windows });
             bytes.push(bytes_of(shape));
         }
@@ -248,11 +248,11 @@ impl Scatter {
         let mut operands = Vec::new();
         for &o in &instr.operands()[..instr.operands().len() / 2] {
             let shape = module.instr(o).shape.expect_array();
-            let nest = Nest::of(&mut known.tape(), o, 0, &shape.dims)?;
+            let nest = Nest::of(&mut known.expr(), o, 0, &shape.dims)?;
             operands.push((nest, shape.element_type));
         }
-        let mut tape = known.tape();
-        let Some(scattered) = tape.scattered(scatter)? else { return Ok(Self { operands, updates: None }) };
+        let mut expr = known.expr();
+        let Some(scattered) = expr.scattered(scatter)? else { return Ok(Self { operands, updates: None }) };
         let Some(applied) = instr.attrs.computation(AttrKey::ToApply) else {
             return Err(Unsupported::new(module, scatter, "a scatter by nothing"));
         };
@@ -260,8 +260,8 @@ impl Scatter {
         let types: Vec<ElementType> = operands.iter().map(|o| o.1).collect();
         let combiner = Combiner::new(module, scatter, &combine, &types)?;
         let nodes: Vec<_> =
-            scattered.updates.iter().zip(&types).map(|(&node, &ty)| tape.convert(node, ty)).collect();
-        let mut builder = Builder::new(&tape);
+            scattered.updates.iter().zip(&types).map(|(&node, &ty)| expr.convert(node, ty)).collect();
+        let mut builder = Builder::new(&expr);
         let values = builder.values(&nodes)?;
         let at = builder.number(&scattered.at)?;
         let inside = builder.guard(scattered.inside)?;
@@ -347,9 +347,9 @@ impl Rows {
         let columns = given.dims.last().copied().unwrap_or(1);
         let rows: i64 = given.dims.iter().rev().skip(1).product();
         let root = module.root(computation);
-        let mut tape = known.tape();
-        let (index, vars) = variables(&mut tape, &[rows, columns], 0);
-        let here = tape.space.linear(&index, &[rows, columns]);
+        let mut expr = known.expr();
+        let (index, vars) = variables(&mut expr, &[rows, columns], 0);
+        let here = expr.space.linear(&index, &[rows, columns]);
         let (mut outputs, mut to) = (Vec::new(), Vec::new());
         for (leaf, shape) in (0..).zip(array_leaves(&module.instr(root).shape)) {
             if shape.elements() != given.elements() {
@@ -358,21 +358,21 @@ impl Rows {
             to.push(bytes.len());
             bytes.push(bytes_of(shape));
             if rows * columns > 0 {
-                let at = tape.space.reshape(&index, &[rows, columns], &shape.dims);
-                outputs.push((tape.node(root, leaf, &at)?, here.clone()));
+                let at = expr.space.reshape(&index, &[rows, columns], &shape.dims);
+                outputs.push((expr.node(root, leaf, &at)?, here.clone()));
             }
         }
         let other = |x: &Affine| *x != here;
-        let reads_other = tape.nodes.iter().any(|node| match &node.op {
-            hlo_opt::tape::Op::Load { array, at, .. } => {
-                tape.arrays[*array as usize].argument == 0 && other(at)
+        let reads_other = expr.nodes.iter().any(|node| match &node.op {
+            hlo_opt::expr::Op::Load { array, at, .. } => {
+                expr.arrays[*array as usize].argument == 0 && other(at)
             }
             _ => false,
         });
         if reads_other {
             return refuse(fusion, "an epilogue that needs other elements than those of its row");
         }
-        let nest = Nest::new(&tape, vars, &outputs)?;
+        let nest = Nest::new(&expr, vars, &outputs)?;
         Ok((Self { bytes, columns, nest, to }, rows.unsigned_abs()))
     }
 }
@@ -413,23 +413,23 @@ impl Elements {
     pub(crate) fn new(module: &Module, computation: ComputationId) -> Result<Self, Unsupported> {
         /// More than any array has.
         const ANY: i64 = 1 << 50;
-        let mut tape = Tape::new(module);
-        let at = tape.space.var(0, ANY);
+        let mut expr = Expr::new(module);
+        let at = expr.space.var(0, ANY);
         let (mut arguments, mut widths) = (Vec::new(), Vec::new());
         for &p in module.computation(computation).parameters().iter().flatten() {
             for shape in array_leaves(&module.instr(p).shape) {
                 let ty = shape.element_type;
-                let array = tape.array(&ArrayShape::new(ty, &[ANY]), arguments.len() as u32);
-                let load = hlo_opt::tape::Op::Load { array, at: at.clone(), guard: hlo_opt::tape::ALWAYS };
-                arguments.push(tape.push(load, ty));
+                let array = expr.array(&ArrayShape::new(ty, &[ANY]), arguments.len() as u32);
+                let load = hlo_opt::expr::Op::Load { array, at: at.clone(), guard: hlo_opt::expr::ALWAYS };
+                arguments.push(expr.push(load, ty));
                 widths.push(ty.storage_bytes() as u64);
             }
         }
-        let results = tape.apply(computation, &arguments)?;
-        let width = |&node: &u32| tape.nodes[node as usize].ty.storage_bytes() as u64;
+        let results = expr.apply(computation, &arguments)?;
+        let width = |&node: &u32| expr.nodes[node as usize].ty.storage_bytes() as u64;
         widths.extend(results.iter().map(width));
         let outputs: Vec<_> = results.into_iter().map(|node| (node, at.clone())).collect();
-        let nest = Nest::new(&tape, vec![(0, ANY)], &outputs)?;
+        let nest = Nest::new(&expr, vec![(0, ANY)], &outputs)?;
         Ok(Self { widths, parameters: arguments.len(), nest })
     }
 }

@@ -1,11 +1,11 @@
 //! The back end `cpu:scalar`: kernels as expressions that are evaluated element by element.
 //!
 //! ```text
-//! Request ──> Tape (fused expression on symbolic indices) ──> steps over columns of elements ──> Evaluate
+//! Request ──> Expr (fused expression on symbolic indices) ──> steps over columns of elements ──> Evaluate
 //! ```
 //!
 //! Passes, fusion, schedule, buffers and plan are those of the compiler for the CPU, and so are the operations of the runtime; where that emits a kernel through
-//! LLVM, this evaluates the same tape with the interpreter's arithmetic. It needs no LLVM, and says which of the two is wrong where a kernel of the compiler is: what both
+//! LLVM, this evaluates the same expr with the interpreter's arithmetic. It needs no LLVM, and says which of the two is wrong where a kernel of the compiler is: what both
 //! get wrong is the expression that fusion and lowering made, what this gets right is wrong in its emission.
 //!
 //! **Invariants:** nothing here computes on elements but through [`hlo_interp::columns`]; a kernel's strategy (lanes, tiles, rows, chunks) does not exist here, only

@@ -10,7 +10,7 @@ use hlo_codegen::Unsupported;
 use hlo_codegen::kernel::Progress;
 use hlo_library::portable::{Evaluate, Memory};
 use hlo_opt::fusion::window_updates;
-use hlo_opt::tape::{array_leaves, is_leaf_of, leaf_root};
+use hlo_opt::expr::{array_leaves, is_leaf_of, leaf_root};
 
 /// A loop.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Loop {
                 known.bind(state, leaf as u32, shape, Place::Temporary(leaf));
             }
         }
-        let condition = Nest::of(&mut known.tape(), holds, 0, &[])?;
+        let condition = Nest::of(&mut known.expr(), holds, 0, &[])?;
         let (mut bytes, mut leaves, mut next) = (Vec::new(), Vec::new(), Vec::new());
         for (leaf, shape) in (0..).zip(array_leaves(&instr.shape)) {
             bytes.push(bytes_of(shape));
@@ -73,7 +73,7 @@ impl Loop {
                 }
                 Next::Windows(windows)
             } else {
-                Next::Whole(Box::new(Nest::of(&mut known.tape(), at, at_leaf, &shape.dims)?))
+                Next::Whole(Box::new(Nest::of(&mut known.expr(), at, at_leaf, &shape.dims)?))
             });
         }
         bytes.extend_from_within(..);

@@ -8,16 +8,16 @@ use super::code::{Arrays, Builder, Code, Columns, LANES, Number, Place, copy, fi
 use hlo_codegen::Unsupported;
 use hlo_opt::fusion::combine::Combine;
 use hlo_opt::fusion::folds::Space;
-use hlo_opt::tape::index::{Affine, Index};
-use hlo_opt::tape::{NodeId, Tape, array_leaves};
+use hlo_opt::expr::index::{Affine, Index};
+use hlo_opt::expr::{NodeId, Expr, array_leaves};
 
 /// Loop variables, outermost first: numbers and sizes.
 pub(crate) type Variables = Vec<(u32, i64)>;
 
 /// An index of one variable a dimension, numbered from `first`.
-pub(crate) fn variables(tape: &mut Tape<'_>, dims: &[i64], first: u32) -> (Index, Variables) {
+pub(crate) fn variables(expr: &mut Expr<'_>, dims: &[i64], first: u32) -> (Index, Variables) {
     let vars: Variables = (first..).zip(dims.iter().copied()).collect();
-    let index = vars.iter().map(|&(number, size)| tape.space.var(number, size)).collect();
+    let index = vars.iter().map(|&(number, size)| expr.space.var(number, size)).collect();
     (index, vars)
 }
 
@@ -70,11 +70,11 @@ pub(crate) type Sink<'s> = dyn FnMut(usize, &[i64], &Buffer) + 's;
 impl Nest {
     /// Of nodes and the numbers of their elements.
     pub(crate) fn new(
-        tape: &Tape<'_>,
+        expr: &Expr<'_>,
         vars: Variables,
         outputs: &[(NodeId, Affine)],
     ) -> Result<Self, Unsupported> {
-        let mut builder = Builder::new(tape);
+        let mut builder = Builder::new(expr);
         let nodes: Vec<NodeId> = outputs.iter().map(|o| o.0).collect();
         let registers = builder.values(&nodes)?;
         let mut all = Vec::new();
@@ -86,18 +86,18 @@ impl Nest {
 
     /// An array leaf of an instruction, at all of its indices.
     pub(crate) fn of(
-        tape: &mut Tape<'_>,
+        expr: &mut Expr<'_>,
         instr: InstrId,
         leaf: u32,
         dims: &[i64],
     ) -> Result<Self, Unsupported> {
-        let (index, vars) = variables(tape, dims, 0);
-        let at = tape.space.linear(&index, dims);
+        let (index, vars) = variables(expr, dims, 0);
+        let at = expr.space.linear(&index, dims);
         if dims.contains(&0) {
             return Ok(Self { vars, code: Code::default(), outputs: Vec::new() });
         }
-        let node = tape.node(instr, leaf, &index)?;
-        Self::new(tape, vars, &[(node, at)])
+        let node = expr.node(instr, leaf, &index)?;
+        Self::new(expr, vars, &[(node, at)])
     }
 
     /// How many points there are.
@@ -167,14 +167,14 @@ impl Combiner {
         let refuse = || Unsupported::new(module, reduce, "a combination of these types");
         let count = types.len() as u32;
         let own;
-        let (tape, results) = match combine {
-            Combine::General { tape, results } => (&**tape, Some(&results[..])),
+        let (expr, results) = match combine {
+            Combine::General { expr, results } => (&**expr, Some(&results[..])),
             Combine::Sum | Combine::Binary(..) | Combine::Extreme { .. } => {
-                own = Tape::new(module);
+                own = Expr::new(module);
                 (&own, None)
             }
         };
-        let mut builder = Builder::new(tape);
+        let mut builder = Builder::new(expr);
         let accumulators: Vec<Register> = (0..).zip(types).map(|(i, &ty)| builder.given(i, ty)).collect();
         let elements: Vec<Register> = (count..).zip(types).map(|(i, &ty)| builder.given(i, ty)).collect();
         let results = match (combine, results) {
@@ -246,13 +246,13 @@ pub(crate) struct Fold {
 
 impl Fold {
     /// The reduction that an instruction of a fusion is.
-    pub(crate) fn new(tape: &mut Tape<'_>, reduce: InstrId, space: &Space) -> Result<Self, Unsupported> {
-        let module = tape.module;
+    pub(crate) fn new(expr: &mut Expr<'_>, reduce: InstrId, space: &Space) -> Result<Self, Unsupported> {
+        let module = expr.module;
         let instr = module.instr(reduce);
         let results: Vec<ElementType> = array_leaves(&instr.shape).map(|s| s.element_type).collect();
-        let (kept_index, kept) = variables(tape, &space.kept_dims(), 0);
+        let (kept_index, kept) = variables(expr, &space.kept_dims(), 0);
         let along_dims: Vec<i64> = reduced(space).map(|d| space.dims[d]).collect();
-        let (along_index, along) = variables(tape, &along_dims, kept.len() as u32);
+        let (along_index, along) = variables(expr, &along_dims, kept.len() as u32);
         let mut index: Index = space.dims.iter().map(|_| Affine::default()).collect();
         for (d, x) in reduced(space).zip(along_index) {
             index[d] = x;
@@ -266,10 +266,10 @@ impl Fold {
         let types: Vec<ElementType>;
         let (mut operands, mut starts) = (Vec::new(), Vec::new());
         if instr.opcode == Opcode::Dot {
-            let (product, ty) = tape.weighted(reduce, &index)?;
+            let (product, ty) = expr.weighted(reduce, &index)?;
             types = vec![ty];
             operands.push(product);
-            starts.push(tape.zero(ty));
+            starts.push(expr.zero(ty));
         } else {
             types = results.iter().map(|&ty| combine.accumulator(ty)).collect();
             let n = instr.operands().len() / 2;
@@ -279,16 +279,16 @@ impl Fold {
                 if i < n && empty {
                     continue;
                 }
-                let node = tape.node(o, 0, index)?;
-                list.push(tape.convert(node, types[i % n]));
+                let node = expr.node(o, 0, index)?;
+                list.push(expr.convert(node, types[i % n]));
             }
         }
-        let mut elements = Builder::new(tape);
+        let mut elements = Builder::new(expr);
         let operands = elements.values(&operands)?;
-        let mut initial = Builder::new(tape);
+        let mut initial = Builder::new(expr);
         let starts = initial.values(&starts)?;
         let combiner = Combiner::new(module, reduce, &combine, &types)?;
-        let nothing = Tape::new(module);
+        let nothing = Expr::new(module);
         let mut finish = Builder::new(&nothing);
         let finished = (0..).zip(types.iter().zip(&results)).map(|(i, (&from, &to))| {
             let given = finish.given(i, from);

@@ -4,8 +4,8 @@
 use super::nest::Output;
 use hlo_library::Unsupported;
 use hlo_opt::passes::facts::{MOST_PARTS, PART, WIDE};
-use hlo_opt::tape::Tape;
-use hlo_opt::tape::index::Def;
+use hlo_opt::expr::Expr;
+use hlo_opt::expr::index::Def;
 
 /// The most nests that a space is divided into; along one dimension [`MOST_PARTS`], if the pieces have [`PART`] elements.
 const MOST_PIECES: usize = 6;
@@ -29,16 +29,16 @@ const SAVED: (usize, usize) = (3, 4);
 /// Along the innermost dimension, edges that are too narrow for that are left together if what is beside them is `lighter` without decisions; rows of short
 /// parts are divided if they take hardly more registers part by part.
 pub(super) fn boxes(
-    tape: &Tape<'_>,
+    expr: &Expr<'_>,
     known: usize,
     dims: &[i64],
     first: u32,
     mut lighter: impl FnMut(&[(i64, i64)]) -> bool,
 ) -> Vec<Vec<(i64, i64)>> {
     let mut cuts: Vec<Vec<i64>> = dims.iter().map(|&n| vec![0, n]).collect();
-    for condition in tape.guards[known..].iter().flatten() {
+    for condition in expr.guards[known..].iter().flatten() {
         let [(atom, factor)] = condition.value.terms[..] else { continue };
-        let Def::Var(v) = tape.space.atom(atom).def else { continue };
+        let Def::Var(v) = expr.space.atom(atom).def else { continue };
         let Some(d) = v.checked_sub(first).map(|d| d as usize).filter(|&d| d < dims.len()) else { continue };
         for end in [condition.low, condition.high] {
             // From there on the number is `end` or more, or less than that.
@@ -115,21 +115,21 @@ pub(super) fn boxes(
 pub(super) type Body = (Vec<(u32, i64)>, Vec<Output>);
 
 /// The loops of several boxes as one, in which an element of each is computed in a run: if they are of the same sizes and what they are made of is mostly the
-/// same. Boxes are `made` with the same variables: what several look at is on the tape once.
+/// same. Boxes are `made` with the same variables: what several look at is on the expr once.
 pub(super) fn together<'m>(
-    tape: &mut Tape<'m>,
+    expr: &mut Expr<'m>,
     boxes: &[Vec<(i64, i64)>],
-    made: impl Fn(&mut Tape<'m>, &[(i64, i64)]) -> std::result::Result<Body, Unsupported>,
+    made: impl Fn(&mut Expr<'m>, &[(i64, i64)]) -> std::result::Result<Body, Unsupported>,
 ) -> std::result::Result<Option<Body>, Unsupported> {
     let sizes = |piece: &[(i64, i64)]| piece.iter().map(|(low, high)| high - low).collect::<Vec<_>>();
     let Some((first, rest)) = boxes.split_first() else { return Ok(None) };
     if rest.is_empty() || rest.iter().any(|piece| sizes(piece) != sizes(first)) {
         return Ok(None);
     }
-    let before = tape.nodes.len();
-    let (mut all, mut apart, mut side_by_side) = (Body::default(), 0, tape.clone());
+    let before = expr.nodes.len();
+    let (mut all, mut apart, mut side_by_side) = (Body::default(), 0, expr.clone());
     for piece in boxes {
-        let mut alone = tape.clone();
+        let mut alone = expr.clone();
         made(&mut alone, piece)?;
         apart += alone.nodes.len() - before;
         let (vars, outputs) = made(&mut side_by_side, piece)?;
@@ -139,6 +139,6 @@ pub(super) fn together<'m>(
     if (side_by_side.nodes.len() - before) * SAVED.1 > apart * SAVED.0 {
         return Ok(None);
     }
-    *tape = side_by_side;
+    *expr = side_by_side;
     Ok(Some(all))
 }

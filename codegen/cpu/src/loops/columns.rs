@@ -13,8 +13,8 @@ use super::region::{Carried, narrowed, registers, values, widened};
 use hlo_library::sizes;
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{IntPredicate, Prim, Result, Target, Value};
-use hlo_opt::tape::Tape;
-use hlo_opt::tape::index::Affine;
+use hlo_opt::expr::Expr;
+use hlo_opt::expr::index::Affine;
 
 /// Columns of a unit of whole rows.
 pub(super) const COLUMNS: i64 = 4096;
@@ -48,14 +48,14 @@ impl<'m> Reduction<'m> {
 
     /// Columns of a unit and units of a stripe, if columns are cut rather than rows: where the order of these is given, and of long rows that come from memory, which gives parts of
     /// them as fast as chunks of whole ones, whose results would be in memory once more.
-    pub(super) fn stripes(&self, tape: &Tape<'_>) -> Option<(i64, i64)> {
+    pub(super) fn stripes(&self, expr: &Expr<'_>) -> Option<(i64, i64)> {
         let &(_, columns) = self.vars.last().filter(|_| !self.over_rows())?;
         let bytes = self.accumulator_bytes();
         let row = columns.saturating_mul(bytes);
         let worth = if self.folds.literal {
             row >= 2 * UNIT && self.total() >= sizes::from(WORTH_UNITS)
         } else {
-            row >= STRIPES * STRIPE && self.is_simple(tape) && self.is_far(tape)
+            row >= STRIPES * STRIPE && self.is_simple(expr) && self.is_far(expr)
         };
         (worth && self.kept_vars().len() == 1).then_some((UNIT / bytes, STRIPE / UNIT))
     }
@@ -66,13 +66,13 @@ impl<'m> Reduction<'m> {
     }
 
     /// Whether memory takes longer than the arithmetic.
-    fn is_simple(&self, tape: &Tape<'_>) -> bool {
-        self.folds.copies(tape) >= 4
+    fn is_simple(&self, expr: &Expr<'_>) -> bool {
+        self.folds.copies(expr) >= 4
     }
 
     /// Whether rows of so many columns come from memory and are short.
-    fn has_short_rows(&self, tape: &Tape<'_>, columns: i64) -> bool {
-        columns.saturating_mul(self.accumulator_bytes()) <= SHORT_ROW && self.is_far(tape)
+    fn has_short_rows(&self, expr: &Expr<'_>, columns: i64) -> bool {
+        columns.saturating_mul(self.accumulator_bytes()) <= SHORT_ROW && self.is_far(expr)
     }
 
     /// A unit of a reduction over columns.
@@ -92,7 +92,7 @@ impl<'m> Reduction<'m> {
         }
         let vars = self.reduced_vars();
         let apart = !self.folds.literal && !vars.is_empty();
-        let worth = self.folds.copies(c.tape).unsigned_abs() as usize;
+        let worth = self.folds.copies(c.expr).unsigned_abs() as usize;
         let copies = if apart { (IN_REGISTERS / size).min(worth) } else { 1 };
         let few = FewColumns { column, pieces, copies, start };
         let total = self.fold_few(c, &few, &vars, few.initial())?;
@@ -206,12 +206,12 @@ impl<'m> Reduction<'m> {
         })?;
         let vars = self.reduced_vars();
         let (&last, outer) = vars.split_last().unwrap_or((&(BLOCKS + 1, 1), &[]));
-        let copies = if self.has_short_rows(c.tape, n) {
+        let copies = if self.has_short_rows(c.expr, n) {
             1
-        } else if self.stripe_units > 1 && self.is_far(c.tape) && self.is_simple(c.tape) {
+        } else if self.stripe_units > 1 && self.is_far(c.expr) && self.is_simple(c.expr) {
             STRIPE_ROWS
         } else {
-            self.folds.copies(c.tape)
+            self.folds.copies(c.expr)
         };
         let rows = |c: &mut Code<'c, 'a, 'ctx, 'm>, first, end, copies| {
             c.for_var(last.0, first, end, copies, false, 1, |c| {
@@ -316,7 +316,7 @@ struct Accumulators<'ctx> {
 
 impl<'ctx> Accumulators<'ctx> {
     fn address(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: Value<'ctx>, prim: Prim) -> Result<Value<'ctx>> {
-        let at = c.tape.space.atom_of(self.column).map(Affine::atom).unwrap_or_default();
+        let at = c.expr.space.atom_of(self.column).map(Affine::atom).unwrap_or_default();
         Ok(c.place_from(place, self.known_at, &at, prim.bytes() as i64)?.address)
     }
 

@@ -5,8 +5,8 @@
 
 use super::access;
 use super::nest::Nest;
-use hlo_opt::tape::index::{Affine, Index};
-use hlo_opt::tape::{GuardId, Op, Tape};
+use hlo_opt::expr::index::{Affine, Index};
+use hlo_opt::expr::{GuardId, Op, Expr};
 
 /// Lanes that estimates are for.
 const LANES: i64 = 16;
@@ -40,7 +40,7 @@ pub(super) fn from(dims: &[i64]) -> Option<usize> {
 
 /// As [`super::nest::variables_of`], with one variable for some dimensions.
 pub(super) fn variables_of(
-    tape: &mut Tape<'_>,
+    expr: &mut Expr<'_>,
     piece: &[(i64, i64)],
     first: u32,
     joined: std::ops::Range<usize>,
@@ -48,8 +48,8 @@ pub(super) fn variables_of(
     let sizes: Vec<i64> = piece.iter().map(|(low, high)| high - low).collect();
     let number = |d: usize| first + d as u32;
     let all: i64 = sizes[joined.clone()].iter().product();
-    let flat = tape.space.var(number(joined.start), all);
-    let digits = tape.space.delinear(&flat, &sizes[joined.clone()]);
+    let flat = expr.space.var(number(joined.start), all);
+    let digits = expr.space.delinear(&flat, &sizes[joined.clone()]);
     let mut index = Index::new();
     let mut vars = Vec::new();
     for (d, &n) in sizes.iter().enumerate() {
@@ -59,29 +59,29 @@ pub(super) fn variables_of(
             vars.push((number(d), n));
         }
         let x =
-            if joined.contains(&d) { digits[d - joined.start].clone() } else { tape.space.var(number(d), n) };
+            if joined.contains(&d) { digits[d - joined.start].clone() } else { expr.space.var(number(d), n) };
         index.push(x.plus(piece[d].0));
     }
     (index, vars)
 }
 
 /// How many operations a nest takes an element, about.
-pub(super) fn cost(tape: &Tape<'_>, nest: &Nest) -> f64 {
+pub(super) fn cost(expr: &Expr<'_>, nest: &Nest) -> f64 {
     let Some(&(inner, n)) = nest.vars.last() else { return f64::INFINITY };
     let lanes = LANES.min(n);
-    let sight = Sight { tape, inner, lanes, registers: n / lanes };
+    let sight = Sight { expr, inner, lanes, registers: n / lanes };
     let mut guards: Vec<GuardId> = Vec::new();
     let mut sum = 0.0;
     // What lanes differ in: the rest is computed once.
-    let mut differs = vec![false; tape.nodes.len()];
-    for node in tape.needed(nest.outputs.iter().map(|o| o.node)) {
-        let mut all_same = tape.vars_of(node, &mut |v| v != inner);
-        tape.for_each_operand(node, &mut |m| all_same &= !differs[m as usize]);
+    let mut differs = vec![false; expr.nodes.len()];
+    for node in expr.needed(nest.outputs.iter().map(|o| o.node)) {
+        let mut all_same = expr.vars_of(node, &mut |v| v != inner);
+        expr.for_each_operand(node, &mut |m| all_same &= !differs[m as usize]);
         differs[node as usize] = !all_same;
         if all_same {
             continue;
         }
-        sum += match &tape.nodes[node as usize].op {
+        sum += match &expr.nodes[node as usize].op {
             Op::Load { at, guard, .. } => {
                 guards.push(*guard);
                 sight.load(at)
@@ -101,12 +101,12 @@ pub(super) fn cost(tape: &Tape<'_>, nest: &Nest) -> f64 {
             | Op::Unpack { .. }
             | Op::Products { .. }
             | Op::Sum { .. }
-            | Op::Given { .. } => tape.flops(node) as f64,
+            | Op::Given { .. } => expr.flops(node) as f64,
         };
     }
     guards.sort_unstable();
     guards.dedup();
-    let conditions = guards.iter().flat_map(|&g| &tape.guards[g as usize]);
+    let conditions = guards.iter().flat_map(|&g| &expr.guards[g as usize]);
     sum += conditions.map(|c| sight.decides(&c.value)).sum::<f64>();
     // Columns are put in the order of memory.
     sum += (nest.outputs.len() * nest.columns) as f64;
@@ -115,7 +115,7 @@ pub(super) fn cost(tape: &Tape<'_>, nest: &Nest) -> f64 {
 
 /// What lanes over a variable see of numbers.
 struct Sight<'t, 'm> {
-    tape: &'t Tape<'m>,
+    expr: &'t Expr<'m>,
     inner: u32,
     lanes: i64,
     /// Of so many elements.
@@ -126,7 +126,7 @@ impl Sight<'_, '_> {
     /// The number on each lane where lane 0 has a value of the variable and all others are 0; `None`: it is known at run time.
     fn lanes_at(&self, x: &Affine, first: i64) -> Option<Vec<i64>> {
         (first..first + self.lanes)
-            .map(|n| self.tape.space.at(x, &|v| if v == self.inner { n } else { 0 }))
+            .map(|n| self.expr.space.at(x, &|v| if v == self.inner { n } else { 0 }))
             .collect()
     }
 
@@ -183,11 +183,11 @@ mod tests {
         let text = "HloModule m\nENTRY e { ROOT p = f32[2,5,4,2] parameter(0) }";
         let parsed = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default());
         let module = parsed.module.expect("the text is a module");
-        let mut tape = Tape::new(&module);
-        let (index, vars) = variables_of(&mut tape, &[(0, 2), (1, 5), (0, 4), (0, 2)], 10, 1..4);
+        let mut expr = Expr::new(&module);
+        let (index, vars) = variables_of(&mut expr, &[(0, 2), (1, 5), (0, 4), (0, 2)], 10, 1..4);
         assert_eq!(vars, [(10, 2), (11, 32)]);
         for n in 0..32 {
-            let at = |d: usize| tape.space.at(&index[d], &|v| if v == 11 { n } else { 0 });
+            let at = |d: usize| expr.space.at(&index[d], &|v| if v == 11 { n } else { 0 });
             assert_eq!([at(1), at(2), at(3)], [Some(1 + n / 8), Some(n / 2 % 4), Some(n % 2)]);
         }
     }

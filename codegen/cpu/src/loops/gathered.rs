@@ -8,8 +8,8 @@ use super::lanes::is_plain;
 use super::nest::decode;
 use hlo_library::sizes;
 use hlo_llvm::{IntPredicate, Result, Value};
-use hlo_opt::tape::index::{Affine, Def};
-use hlo_opt::tape::{NodeId, Op, Tape};
+use hlo_opt::expr::index::{Affine, Def};
+use hlo_opt::expr::{NodeId, Op, Expr};
 
 /// Bytes of an array from which on its rows are far away: not in the nearest caches.
 pub(super) const DISTANT: i64 = 1 << 20;
@@ -39,23 +39,23 @@ pub(super) struct Gathered {
 
 impl Gathered {
     /// What the nodes load that way, over all values (so many) of the innermost variable.
-    pub(super) fn of(tape: &Tape<'_>, nodes: impl Iterator<Item = NodeId>, (inner, n): (u32, i64)) -> Self {
+    pub(super) fn of(expr: &Expr<'_>, nodes: impl Iterator<Item = NodeId>, (inner, n): (u32, i64)) -> Self {
         let mut found = Self { places: Vec::new(), inner };
-        for node in tape.needed(nodes) {
-            let Op::Load { array, at, .. } = &tape.nodes[node as usize].op else { continue };
-            let shape = &tape.arrays[*array as usize].shape;
+        for node in expr.needed(nodes) {
+            let Op::Load { array, at, .. } = &expr.nodes[node as usize].op else { continue };
+            let shape = &expr.arrays[*array as usize].shape;
             let size = shape.element_type.storage_bytes() as i64;
             let row = n.saturating_mul(size);
             let distant =
                 shape.checked_elements().is_some_and(|n| n.saturating_mul(size) >= sizes::from(DISTANT));
             let mut values = Vec::new();
-            tape.values_in(at, &mut |value| values.push(value));
+            expr.values_in(at, &mut |value| values.push(value));
             let cheap = |values: Vec<NodeId>| {
-                let all = tape.needed(values.into_iter());
-                all.iter().map(|&n| tape.flops(n)).sum::<u64>() <= WORK
-                    && !all.iter().any(|&n| tape.branches(n))
+                let all = expr.needed(values.into_iter());
+                all.iter().map(|&n| expr.flops(n)).sum::<u64>() <= WORK
+                    && !all.iter().any(|&n| expr.branches(n))
             };
-            if !values.is_empty() && distant && row <= ROW && is_plain(tape, at, inner) && cheap(values) {
+            if !values.is_empty() && distant && row <= ROW && is_plain(expr, at, inner) && cheap(values) {
                 found.places.push((*array, at.clone(), row));
             }
         }
@@ -107,24 +107,24 @@ struct Row {
 impl Picked {
     /// What the nodes load that way from rows that `outer` counts, over all values (so many) of the innermost variable.
     pub(super) fn of(
-        tape: &Tape<'_>,
+        expr: &Expr<'_>,
         nodes: impl Iterator<Item = NodeId>,
         outer: u32,
         (inner, n): (u32, i64),
     ) -> Self {
         let mut rows = Vec::new();
-        let (Some(outer), Some(inner_atom)) = (tape.space.atom_of(outer), tape.space.atom_of(inner)) else {
+        let (Some(outer), Some(inner_atom)) = (expr.space.atom_of(outer), expr.space.atom_of(inner)) else {
             return Self { rows };
         };
-        for node in tape.needed(nodes) {
-            let Op::Load { array, at, .. } = &tape.nodes[node as usize].op else { continue };
-            let shape = &tape.arrays[*array as usize].shape;
+        for node in expr.needed(nodes) {
+            let Op::Load { array, at, .. } = &expr.nodes[node as usize].op else { continue };
+            let shape = &expr.arrays[*array as usize].shape;
             let size = shape.element_type.storage_bytes() as i64;
             let (elements, row) = (shape.checked_elements().unwrap_or(0), at.factor(outer));
             let (picks, mut next): (Vec<_>, Vec<_>) =
-                at.terms.iter().partition(|t| !matches!(tape.space.atom(t.0).def, Def::Var(_)));
+                at.terms.iter().partition(|t| !matches!(expr.space.atom(t.0).def, Def::Var(_)));
             let whole = |terms: Vec<_>| Affine { terms: terms.into_iter().collect(), constant: 0 };
-            let (low, high) = tape.space.range(&whole(picks));
+            let (low, high) = expr.space.range(&whole(picks));
             next.retain(|t| t.0 != inner_atom);
             // Most lines of a row are seen, and all of them fit into the second cache.
             let each = row / n.max(1);
@@ -133,7 +133,7 @@ impl Picked {
                 && elements.saturating_mul(size) >= sizes::from(if near { DISTANT } else { FAR })
                 && (LINE..=MOST).contains(&row.saturating_mul(size))
                 && each * size <= LINE;
-            if fits && !is_plain(tape, at, inner) {
+            if fits && !is_plain(expr, at, inner) {
                 let ahead = if near { (AHEAD / (row * size)).max(1) } else { 1 };
                 let next = whole(next).plus(at.constant.wrapping_add(row * ahead));
                 let each = each.max(1);

@@ -4,8 +4,8 @@ use hlo::ElementType;
 
 use super::code::{Code, Mask};
 use hlo_llvm::{IntPredicate, Prim, Result, Target, Value};
-use hlo_opt::tape::index::{Affine, Def};
-use hlo_opt::tape::{Node, NodeId, Op, Tape};
+use hlo_opt::expr::index::{Affine, Def};
+use hlo_opt::expr::{Node, NodeId, Op, Expr};
 
 /// A loop whose variable goes over lanes, from `low` (a multiple of `multiple`) to `high`, and what remains at the end: on lanes that are partly
 /// enabled, or one by one where the target cannot do that, or not well. `count` is the number of elements if it is known, or one that leaves as many for the end.
@@ -85,20 +85,20 @@ pub(super) fn enabled<'ctx>(
 }
 
 /// The number of lanes on which nodes are computed: a vector register full of the widest type in them.
-pub(super) fn lanes(tape: &Tape<'_>, target: &Target, roots: impl Iterator<Item = NodeId>) -> u32 {
-    lanes_besides(tape, target, roots, &|_| false)
+pub(super) fn lanes(expr: &Expr<'_>, target: &Target, roots: impl Iterator<Item = NodeId>) -> u32 {
+    lanes_besides(expr, target, roots, &|_| false)
 }
 
 /// The same where some nodes are known.
 pub(super) fn lanes_besides(
-    tape: &Tape<'_>,
+    expr: &Expr<'_>,
     target: &Target,
     roots: impl Iterator<Item = NodeId>,
     known: &dyn Fn(NodeId) -> bool,
 ) -> u32 {
     let mut widest = 8;
-    for n in tape.needed_besides(roots, known) {
-        let node = &tape.nodes[n as usize];
+    for n in expr.needed_besides(roots, known) {
+        let node = &expr.nodes[n as usize];
         let computes = matches!(node.op, Op::Elementwise { .. } | Op::Convert { .. });
         widest = widest.max(lane_bits(node.ty, computes));
     }
@@ -118,7 +118,7 @@ const MOST: u64 = 1000;
 /// processor waiting too, unless it finds others to do; what it looks ahead is an iteration or two of a long expression, so others should be
 /// between them. What is known is loaded.
 pub(super) fn registers(
-    tape: &Tape<'_>,
+    expr: &Expr<'_>,
     target: &Target,
     roots: impl Iterator<Item = NodeId>,
     known: &dyn Fn(NodeId) -> bool,
@@ -132,19 +132,19 @@ pub(super) fn registers(
     let (mut all, mut deepest) = (0, 0);
     let mut halves = false;
     let mut widest = 0;
-    for n in tape.needed_besides(roots, known) {
-        let node = &tape.nodes[n as usize];
+    for n in expr.needed_besides(roots, known) {
+        let node = &expr.nodes[n as usize];
         if let Op::Load { at, .. } | Op::Constant { at, .. } = &node.op
-            && !is_plain(tape, at, inner)
+            && !is_plain(expr, at, inner)
         {
             return 1;
         }
         let half = matches!(node.ty, ElementType::BF16 | ElementType::F16);
         halves |= half && matches!(node.op, Op::Elementwise { .. });
         widest = widest.max(lane_bits(node.ty, false));
-        let work = tape.flops(n);
+        let work = expr.flops(n);
         let mut depth = 0;
-        tape.for_each_operand(n, &mut |m| depth = depths.get(&m).copied().unwrap_or(0).max(depth));
+        expr.for_each_operand(n, &mut |m| depth = depths.get(&m).copied().unwrap_or(0).max(depth));
         // Functions have something to do besides what they wait for.
         depth += if work > 4 { work * 3 / 4 } else { work };
         depths.insert(n, depth);
@@ -167,7 +167,7 @@ pub(super) fn registers(
 /// The lanes on which nodes besides those that are known are computed in a loop over so many elements of a variable: of all registers, with no more than so many a
 /// register, nor many that no element is for.
 pub(super) fn full<I: Iterator<Item = NodeId>>(
-    tape: &Tape<'_>,
+    expr: &Expr<'_>,
     target: &Target,
     nodes: &dyn Fn() -> I,
     known: &dyn Fn(NodeId) -> bool,
@@ -175,37 +175,37 @@ pub(super) fn full<I: Iterator<Item = NodeId>>(
     most: u32,
 ) -> u32 {
     let elements = u32::try_from(inner.1).ok().and_then(u32::checked_next_power_of_two);
-    let lanes = lanes_besides(tape, target, nodes(), known).min(most).min(elements.unwrap_or(most));
-    lanes * registers(tape, target, nodes(), known, inner, lanes)
+    let lanes = lanes_besides(expr, target, nodes(), known).min(most).min(elements.unwrap_or(most));
+    lanes * registers(expr, target, nodes(), known, inner, lanes)
 }
 
 /// Whether many lanes over a variable load or store narrow elements that are no neighbours. No processor does that at once: where not even vectors of all that lies between
 /// can be, it is code for each lane, which takes as long as one lane after the other and much longer to compile.
 fn lanes_alone(c: &Code<'_, '_, '_, '_>, inner: u32, count: Option<i64>) -> bool {
-    let picks = |node: &Node| matches!(&node.op, Op::Load { at, .. } if scatters(c.tape, node.ty, at, inner));
+    let picks = |node: &Node| matches!(&node.op, Op::Load { at, .. } if scatters(c.expr, node.ty, at, inner));
     // Of lanes that are known to be there, what lies between is there, too.
-    c.lanes >= 32 && (c.scatters || count.is_none() && c.tape.nodes.iter().any(picks))
+    c.lanes >= 32 && (c.scatters || count.is_none() && c.expr.nodes.iter().any(picks))
 }
 
 /// Whether lanes over a variable are at narrow elements there that are no neighbours.
-pub(super) fn scatters(tape: &Tape<'_>, ty: ElementType, at: &Affine, inner: u32) -> bool {
-    ty.storage_bytes() < 4 && !is_plain(tape, at, inner)
+pub(super) fn scatters(expr: &Expr<'_>, ty: ElementType, at: &Affine, inner: u32) -> bool {
+    ty.storage_bytes() < 4 && !is_plain(expr, at, inner)
 }
 
 /// Whether what lanes over a variable read there is the same element, or neighbours.
-pub(super) fn is_plain(tape: &Tape<'_>, at: &Affine, inner: u32) -> bool {
-    at.terms.iter().all(|&(atom, factor)| match &tape.space.atom(atom).def {
+pub(super) fn is_plain(expr: &Expr<'_>, at: &Affine, inner: u32) -> bool {
+    at.terms.iter().all(|&(atom, factor)| match &expr.space.atom(atom).def {
         Def::Var(var) => *var != inner || factor == 1,
-        Def::Div(..) | Def::Mod(..) | Def::Value(_) => is_same(tape, &Affine::atom(atom), inner),
+        Def::Div(..) | Def::Mod(..) | Def::Value(_) => is_same(expr, &Affine::atom(atom), inner),
     })
 }
 
 /// Whether an index is the same on all lanes over a variable.
-fn is_same(tape: &Tape<'_>, x: &Affine, inner: u32) -> bool {
+fn is_same(expr: &Expr<'_>, x: &Affine, inner: u32) -> bool {
     let others = &mut |var| var != inner;
     let mut values = Vec::new();
-    tape.values_in(x, &mut |node| values.push(node));
-    tape.vars_in(x, others) && tape.needed(values.into_iter()).into_iter().all(|n| tape.vars_of(n, others))
+    expr.values_in(x, &mut |node| values.push(node));
+    expr.vars_in(x, others) && expr.needed(values.into_iter()).into_iter().all(|n| expr.vars_of(n, others))
 }
 
 /// Bits that a lane of a type takes while it is computed with.

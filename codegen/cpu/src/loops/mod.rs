@@ -1,7 +1,7 @@
 //! Loop nests: kernel requests as functions over a range of units.
 //!
 //! ```text
-//! Request --plan--> Tape (fused expression on symbolic indices) + nests --describe--> Kernel (phases, units, cost)
+//! Request --plan--> Expr (fused expression on symbolic indices) + nests --describe--> Kernel (phases, units, cost)
 //!                                                                       --emit-----> LLVM functions
 //! ```
 //!
@@ -42,7 +42,7 @@ use super::Unit;
 use hlo_codegen::kernel::{Kernel, Phase, Request};
 use hlo_library::Unsupported;
 use hlo_llvm::{Emit, Result, Target, Value};
-use hlo_opt::tape::Tape;
+use hlo_opt::expr::Expr;
 
 /// What a phase reads and writes, in bytes, and computes, in arithmetic operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -58,9 +58,9 @@ struct Function<'a, 'ctx> {
     parameters: [Value<'ctx>; 3],
 }
 
-/// What is emitted for a request: a tape and the phases that work on it.
+/// What is emitted for a request: a expr and the phases that work on it.
 struct Plan<'m> {
-    tape: Tape<'m>,
+    expr: Expr<'m>,
     phases: Vec<Work<'m>>,
     scratch: u64,
 }
@@ -101,25 +101,25 @@ impl<'m> Work<'m> {
         }
     }
 
-    fn cost(&self, tape: &Tape<'_>) -> Cost {
+    fn cost(&self, expr: &Expr<'_>) -> Cost {
         match self {
-            Work::Nest(n) => n.cost(tape),
-            Work::Rows(r) => r.cost(tape),
-            Work::While(w) => w.cost(tape),
-            Work::Scatter(s) => s.cost(tape),
-            Work::Reduce(r) => r.cost(tape),
+            Work::Nest(n) => n.cost(expr),
+            Work::Rows(r) => r.cost(expr),
+            Work::While(w) => w.cost(expr),
+            Work::Scatter(s) => s.cost(expr),
+            Work::Reduce(r) => r.cost(expr),
             Work::Combine(r) => r.finish_cost(),
         }
     }
 
-    fn emit(&self, f: &Function<'_, '_>, tape: &Tape<'m>, target: &Target) -> Result<()> {
+    fn emit(&self, f: &Function<'_, '_>, expr: &Expr<'m>, target: &Target) -> Result<()> {
         match self {
-            Work::Nest(n) => n.emit(f, tape, target),
-            Work::Rows(r) => r.emit(f, tape, target),
-            Work::While(w) => w.emit(f, tape, target),
-            Work::Scatter(s) => s.emit(f, tape, target),
-            Work::Reduce(r) => r.emit(f, tape, target),
-            Work::Combine(r) => r.emit_finish(f, tape, target),
+            Work::Nest(n) => n.emit(f, expr, target),
+            Work::Rows(r) => r.emit(f, expr, target),
+            Work::While(w) => w.emit(f, expr, target),
+            Work::Scatter(s) => s.emit(f, expr, target),
+            Work::Reduce(r) => r.emit(f, expr, target),
+            Work::Combine(r) => r.emit_finish(f, expr, target),
         }
     }
 }
@@ -128,9 +128,9 @@ fn plan(module: &Module, request: Request) -> std::result::Result<Plan<'_>, Unsu
     if let Request::Fusion(id) = request
         && let Some(at) = scatter::root(module, id)
     {
-        let (tape, copies, scatter) = scatter::fusion(module, at)?;
+        let (expr, copies, scatter) = scatter::fusion(module, at)?;
         let phases = copies.into_iter().map(Work::Nest).chain(scatter.map(Work::Scatter)).collect();
-        return Ok(Plan { tape, phases, scratch: 0 });
+        return Ok(Plan { expr, phases, scratch: 0 });
     }
     let nests = match request {
         Request::Fusion(id) if reduces(module, id) => {
@@ -150,23 +150,23 @@ fn plan(module: &Module, request: Request) -> std::result::Result<Plan<'_>, Unsu
         Request::Epilogue { fusion, hero } => nest::epilogue(module, fusion, hero)?,
         Request::Map(computation) => nest::map(module, computation)?,
         Request::Loop(id) => {
-            let (tape, plan, scratch) = whiles::plan(module, id)?;
-            return Ok(Plan { tape, phases: vec![Work::While(plan)], scratch });
+            let (expr, plan, scratch) = whiles::plan(module, id)?;
+            return Ok(Plan { expr, phases: vec![Work::While(plan)], scratch });
         }
     };
-    let (tape, nests) = nests;
-    Ok(Plan { tape, phases: nests.into_iter().map(Work::Nest).collect(), scratch: 0 })
+    let (expr, nests) = nests;
+    Ok(Plan { expr, phases: nests.into_iter().map(Work::Nest).collect(), scratch: 0 })
 }
 
 fn rows(module: &Module, id: InstrId) -> std::result::Result<Plan<'_>, Unsupported> {
-    let (tape, chain) = rows::fusion(module, id)?;
-    Ok(Plan { tape, phases: chain.into_iter().map(Work::Rows).collect(), scratch: 0 })
+    let (expr, chain) = rows::fusion(module, id)?;
+    Ok(Plan { expr, phases: chain.into_iter().map(Work::Rows).collect(), scratch: 0 })
 }
 
 fn reduction(module: &Module, id: InstrId) -> std::result::Result<Plan<'_>, Unsupported> {
-    let (tape, all, scratch) = reduce::fusion(module, id)?;
+    let (expr, all, scratch) = reduce::fusion(module, id)?;
     let phases = all.into_iter().flat_map(phases_of).collect();
-    Ok(Plan { tape, phases, scratch })
+    Ok(Plan { expr, phases, scratch })
 }
 
 fn phases_of(r: reduce::Reduction<'_>) -> Vec<Work<'_>> {
@@ -176,9 +176,9 @@ fn phases_of(r: reduce::Reduction<'_>) -> Vec<Work<'_>> {
 }
 
 fn apart(module: &Module, id: InstrId) -> std::result::Result<Plan<'_>, Unsupported> {
-    let (tape, all, nests, scratch) = reduce::apart(module, id)?;
+    let (expr, all, nests, scratch) = reduce::apart(module, id)?;
     let phases = all.into_iter().flat_map(phases_of).chain(nests.into_iter().map(Work::Nest)).collect();
-    Ok(Plan { tape, phases, scratch })
+    Ok(Plan { expr, phases, scratch })
 }
 
 /// Whether a fusion computes reductions.
@@ -214,7 +214,7 @@ pub fn emit(unit: &Unit<'_, '_>, module: &Module, request: Request, symbol: &str
             lines.begin(e.function, &subject.name, subject.span);
         }
         let e = Emit { lines: unit.lines, ..e };
-        work.emit(&Function { e, parameters }, &plan.tape, unit.target)?;
+        work.emit(&Function { e, parameters }, &plan.expr, unit.target)?;
         if let Some(lines) = unit.lines {
             lines.end(e.function, subject.span);
         }
@@ -226,7 +226,7 @@ impl Plan<'_> {
     fn kernel(&self, module: &Module, request: Request, symbol: &str) -> Kernel {
         let phases = self.phases.iter().enumerate().map(|(i, work)| {
             let (units, grain) = if matches!(request, Request::Map(_)) { (0, 1) } else { work.units() };
-            let Cost { bytes, flops } = work.cost(&self.tape);
+            let Cost { bytes, flops } = work.cost(&self.expr);
             let symbol = if i == 0 { symbol.to_owned() } else { format!("{symbol}.{i}") };
             Phase { symbol, units, grain, run: work.run(), bytes, flops }
         });

@@ -20,8 +20,8 @@ use hlo_library::Unsupported;
 use hlo_library::sizes;
 use hlo_llvm::{IntPredicate, REGISTER, Result, Target, Value};
 use hlo_opt::passes::facts::MOST_ASSEMBLED;
-use hlo_opt::tape::index::{Affine, Index, gcd};
-use hlo_opt::tape::{Bound, NodeId, Op, Tape, array_leaves, leaf_root, leaf_shape};
+use hlo_opt::expr::index::{Affine, Index, gcd};
+use hlo_opt::expr::{Bound, NodeId, Op, Expr, array_leaves, leaf_root, leaf_shape};
 
 /// A value and where it is stored.
 #[derive(Clone, Debug)]
@@ -61,9 +61,9 @@ impl Nest {
     }
 
     /// [`join`] of its variables, where it is the only nest.
-    pub(super) fn join(&mut self, tape: &mut Tape<'_>) {
+    pub(super) fn join(&mut self, expr: &mut Expr<'_>) {
         let mut more: Vec<&mut Affine> = self.outputs.iter_mut().map(|o| &mut o.at).collect();
-        join(tape, &mut self.vars, &mut more);
+        join(expr, &mut self.vars, &mut more);
     }
 }
 
@@ -89,12 +89,12 @@ const SHORT: i64 = 16;
 const SPARSE: i64 = 256;
 
 /// An index of one variable a dimension, numbered from `first`.
-pub(super) fn variables(tape: &mut Tape<'_>, dims: &[i64], first: u32) -> (Index, Vec<(u32, i64)>) {
+pub(super) fn variables(expr: &mut Expr<'_>, dims: &[i64], first: u32) -> (Index, Vec<(u32, i64)>) {
     let mut vars = Vec::new();
     let mut index = Index::new();
     for (i, &d) in dims.iter().enumerate() {
         let number = first + i as u32;
-        index.push(tape.space.var(number, d));
+        index.push(expr.space.var(number, d));
         if d != 1 {
             vars.push((number, d));
         }
@@ -104,48 +104,48 @@ pub(super) fn variables(tape: &mut Tape<'_>, dims: &[i64], first: u32) -> (Index
 
 /// [`variables`] of a box of a space, the index being that in the space.
 pub(super) fn variables_of(
-    tape: &mut Tape<'_>,
+    expr: &mut Expr<'_>,
     piece: &[(i64, i64)],
     first: u32,
 ) -> (Index, Vec<(u32, i64)>) {
     let sizes: Vec<i64> = piece.iter().map(|(low, high)| high - low).collect();
-    let (index, vars) = variables(tape, &sizes, first);
+    let (index, vars) = variables(expr, &sizes, first);
     (index.iter().zip(piece).map(|(x, p)| x.plus(p.0)).collect(), vars)
 }
 
-/// Joins neighbouring variables that everything sees as one. `more` are numbers that are not on the tape.
-pub(super) fn join(tape: &mut Tape<'_>, vars: &mut Vec<(u32, i64)>, more: &mut [&mut Affine]) {
+/// Joins neighbouring variables that everything sees as one. `more` are numbers that are not on the expr.
+pub(super) fn join(expr: &mut Expr<'_>, vars: &mut Vec<(u32, i64)>, more: &mut [&mut Affine]) {
     let mut d = vars.len();
     while d >= 2 {
         d -= 1;
         let [(outer, size), (inner, n)] = [vars[d - 1], vars[d]];
-        let atoms = (tape.space.atom_of(outer), tape.space.atom_of(inner));
+        let atoms = (expr.space.atom_of(outer), expr.space.atom_of(inner));
         let (Some(outer), Some(inner)) = atoms else { continue };
         let Some(total) = size.checked_mul(n) else { continue };
         let mut one = true;
         let mut look = |x: &mut Affine| one &= x.factor(outer) == x.factor(inner).wrapping_mul(n);
-        tape.for_each_number(&mut look);
+        expr.for_each_number(&mut look);
         more.iter_mut().for_each(|x| look(x));
         if !one {
             continue;
         }
         let mut drop = |x: &mut Affine| x.terms.retain(|t| t.0 != outer);
-        tape.for_each_number(&mut drop);
+        expr.for_each_number(&mut drop);
         more.iter_mut().for_each(|x| drop(x));
-        tape.space.atoms[inner.0 as usize].high = total - 1;
+        expr.space.atoms[inner.0 as usize].high = total - 1;
         vars[d].1 = total;
         vars.remove(d - 1);
     }
 }
 
 /// Binds the parameters of a computation to arrays, the first being argument `first`; gives the number of the next argument.
-pub(super) fn bind_parameters(tape: &mut Tape<'_>, computation: ComputationId, first: u32) -> u32 {
-    let module = tape.module;
+pub(super) fn bind_parameters(expr: &mut Expr<'_>, computation: ComputationId, first: u32) -> u32 {
+    let module = expr.module;
     let mut argument = first;
     for &p in module.computation(computation).parameters().iter().flatten() {
         for (leaf, shape) in array_leaves(&module.instr(p).shape).enumerate() {
-            let array = tape.array(shape, argument);
-            tape.bind(p, leaf as u32, Bound::Array(array));
+            let array = expr.array(shape, argument);
+            expr.bind(p, leaf as u32, Bound::Array(array));
             argument += 1;
         }
     }
@@ -159,30 +159,30 @@ const MOST_OF_HERO: i64 = 8;
 pub(super) fn fusion(
     module: &Module,
     id: InstrId,
-) -> std::result::Result<(Tape<'_>, Vec<Nest>), Unsupported> {
+) -> std::result::Result<(Expr<'_>, Vec<Nest>), Unsupported> {
     let instr = module.instr(id);
     let Some(computation) = instr.attrs.computation(AttrKey::Calls) else {
         return Err(Unsupported::new(module, id, "a fusion of nothing"));
     };
-    let mut tape = Tape::new(module);
-    let first_result = bind_parameters(&mut tape, computation, 0);
-    let nests = roots(&mut tape, computation, first_result, 0)?;
-    Ok((tape, nests))
+    let mut expr = Expr::new(module);
+    let first_result = bind_parameters(&mut expr, computation, 0);
+    let nests = roots(&mut expr, computation, first_result, 0)?;
+    Ok((expr, nests))
 }
 
 /// The nests of the roots of a computation, which are arguments from `first_result` on; variables are numbered from `first`.
 pub(super) fn roots(
-    tape: &mut Tape<'_>,
+    expr: &mut Expr<'_>,
     computation: ComputationId,
     first_result: u32,
     first: u32,
 ) -> std::result::Result<Vec<Nest>, Unsupported> {
-    let module = tape.module;
+    let module = expr.module;
     let root = module.root(computation);
     let mut spaces: Vec<(Vec<i64>, Vec<Root<'_>>)> = Vec::new();
     for (leaf, shape) in array_leaves(&module.instr(root).shape).enumerate() {
         let (instr, at_leaf) = leaf_root(module, root, leaf as u32);
-        let array = tape.array(shape, first_result + leaf as u32);
+        let array = expr.array(shape, first_result + leaf as u32);
         let window = in_place_update(module, instr);
         let dims: Vec<i64> = match window {
             Some(update) => module.instr(update).shape.expect_array().dims.to_vec(),
@@ -204,12 +204,12 @@ pub(super) fn roots(
         let whole: Vec<(i64, i64)> = dims.iter().map(|&n| (0, n)).collect();
         let number = |nests: &[Nest]| first + 100 * nests.len() as u32;
         let boxes = if pieces {
-            let mut trial = tape.clone();
+            let mut trial = expr.clone();
             let (known, before) = (trial.guards.len(), trial.nodes.len());
             Root::nest(roots, &mut trial, dims, &whole, number(&nests))?;
             let decided = trial.nodes.len() - before;
             let lighter = |piece: &[(i64, i64)]| {
-                let mut trial = tape.clone();
+                let mut trial = expr.clone();
                 let made = Root::nest(roots, &mut trial, dims, piece, number(&nests));
                 made.is_ok() && (trial.nodes.len() - before) * LIGHTER <= decided
             };
@@ -217,7 +217,7 @@ pub(super) fn roots(
         } else {
             vec![whole.clone()]
         };
-        let inner = Root::narrow(roots, tape, dims, number(&nests), pieces)?;
+        let inner = Root::narrow(roots, expr, dims, number(&nests), pieces)?;
         // What the space is divided into along its other dimensions than short rows, whose columns come from different places.
         let mut outer: Vec<&[(i64, i64)]> = Vec::new();
         if let Some(inner) = inner {
@@ -233,15 +233,15 @@ pub(super) fn roots(
                 let whole: Vec<_> = piece.iter().copied().chain(row.iter().map(|&n| (0, n))).collect();
                 // Little ones are decided by element; of others rows may be one with what is beside them, as they are not everywhere.
                 let is_one = || -> std::result::Result<bool, Unsupported> {
-                    let mut trial = tape.clone();
+                    let mut trial = expr.clone();
                     let mut alone = Root::nest(roots, &mut trial, dims, &whole, first)?;
                     alone.join(&mut trial);
                     Ok(alone.vars.last().is_some_and(|&(_, n)| n > row.iter().product()))
                 };
                 let nest = if rows(piece) * MOSTLY < most || is_one()? {
-                    Root::nest(roots, tape, dims, &whole, first)?
+                    Root::nest(roots, expr, dims, &whole, first)?
                 } else {
-                    Root::columns(roots, tape, dims, piece, first, None)?
+                    Root::columns(roots, expr, dims, piece, first, None)?
                 };
                 nests.push(nest);
             }
@@ -249,25 +249,25 @@ pub(super) fn roots(
         }
         let first = number(&nests);
         if boxes.len() == 1
-            && let Some(nest) = wider::nest(roots, tape, dims, first)?
+            && let Some(nest) = wider::nest(roots, expr, dims, first)?
         {
             nests.push(nest);
             continue;
         }
         // Rows that are short because one of what is turned over was cut.
         if boxes.len() == 1 && dims.last().is_some_and(|&n| n < SHORT) {
-            let mut trial = tape.clone();
+            let mut trial = expr.clone();
             let mut nest = Root::nest(roots, &mut trial, dims, &whole, first)?;
             if tile::cut(&mut trial, &mut nest) {
-                *tape = trial;
+                *expr = trial;
                 nests.push(nest);
                 continue;
             }
         }
-        if let Some(way) = Root::flat(roots, tape, dims, first, inner)? {
+        if let Some(way) = Root::flat(roots, expr, dims, first, inner)? {
             nests.push(Root::columns(
                 roots,
-                tape,
+                expr,
                 dims,
                 &whole[..dims.len() - way.columns],
                 first,
@@ -276,38 +276,38 @@ pub(super) fn roots(
             continue;
         }
         if let Some(inner) = inner {
-            let nest = Root::columns(roots, tape, dims, &whole[..dims.len() - inner], first, None)?;
+            let nest = Root::columns(roots, expr, dims, &whole[..dims.len() - inner], first, None)?;
             nests.push(nest);
             continue;
         }
-        let made = |tape: &mut Tape<'_>, piece: &[(i64, i64)]| {
-            Root::nest(roots, tape, dims, piece, first).map(|nest| (nest.vars, nest.outputs))
+        let made = |expr: &mut Expr<'_>, piece: &[(i64, i64)]| {
+            Root::nest(roots, expr, dims, piece, first).map(|nest| (nest.vars, nest.outputs))
         };
         if boxes.len() * roots.len() <= MOST_ASSEMBLED as usize
-            && let Some((vars, outputs)) = together(tape, &boxes, made)?
+            && let Some((vars, outputs)) = together(expr, &boxes, made)?
         {
             nests.push(Nest::over(vars, outputs, dims, 1));
             continue;
         }
         for piece in boxes {
-            let nest = Root::nest(roots, tape, dims, &piece, number(&nests))?;
+            let nest = Root::nest(roots, expr, dims, &piece, number(&nests))?;
             nests.push(nest);
         }
     }
     for n in 0..nests.len() {
         if nests[n].columns == 1 {
-            let _ = tile::cut(tape, &mut nests[n]);
+            let _ = tile::cut(expr, &mut nests[n]);
         }
         let mut vars = std::mem::take(&mut nests[n].vars);
         let mut more: Vec<&mut Affine> =
             nests.iter_mut().flat_map(|n| &mut n.outputs).map(|o| &mut o.at).collect();
-        join(tape, &mut vars, &mut more);
+        join(expr, &mut vars, &mut more);
         nests[n].vars = vars;
         if nests[n].columns == 1 {
-            tile::merge(tape, &mut nests[n]);
+            tile::merge(expr, &mut nests[n]);
         }
         nests[n].divide();
-        nests[n].tiles = if nests[n].columns == 1 { Tiles::of(tape, &nests[n]) } else { None };
+        nests[n].tiles = if nests[n].columns == 1 { Tiles::of(expr, &nests[n]) } else { None };
     }
     Ok(nests)
 }
@@ -329,24 +329,24 @@ pub(super) fn epilogue(
     module: &Module,
     id: InstrId,
     hero: InstrId,
-) -> std::result::Result<(Tape<'_>, Vec<Nest>), Unsupported> {
+) -> std::result::Result<(Expr<'_>, Vec<Nest>), Unsupported> {
     let Some(computation) = module.instr(id).attrs.computation(AttrKey::Calls) else {
         return Err(Unsupported::new(module, id, "a fusion of nothing"));
     };
-    let mut tape = Tape::new(module);
+    let mut expr = Expr::new(module);
     let Some(result) = leaf_shape(&module.instr(hero).shape, 0) else {
         return Err(Unsupported::new(module, hero, "a hero without a result"));
     };
-    let given = tape.array(result, 0);
-    tape.bind(hero, 0, Bound::Array(given));
-    let first_result = bind_parameters(&mut tape, computation, 1);
+    let given = expr.array(result, 0);
+    expr.bind(hero, 0, Bound::Array(given));
+    let first_result = bind_parameters(&mut expr, computation, 1);
     let columns = result.dims.last().copied().unwrap_or(1);
     let rows: i64 = result.dims.iter().rev().skip(1).product();
     if rows * columns == 0 {
-        return Ok((tape, Vec::new()));
+        return Ok((expr, Vec::new()));
     }
-    let (index, mut vars) = variables(&mut tape, &[rows, columns], 0);
-    let here = tape.space.linear(&index, &[rows, columns]);
+    let (index, mut vars) = variables(&mut expr, &[rows, columns], 0);
+    let here = expr.space.linear(&index, &[rows, columns]);
     let root = module.root(computation);
     let (mut roots, mut outputs) = (Vec::new(), Vec::new());
     let shapes: Vec<&ArrayShape> = array_leaves(&module.instr(root).shape).collect();
@@ -358,13 +358,13 @@ pub(super) fn epilogue(
                 "an epilogue whose result has other dimensions than its hero's",
             ));
         }
-        let at = tape.space.reshape(&index, &[rows, columns], &shape.dims);
-        let node = tape.node(root, leaf as u32, &at)?;
-        let array = tape.array(shape, first_result + leaf as u32);
+        let at = expr.space.reshape(&index, &[rows, columns], &shape.dims);
+        let node = expr.node(root, leaf as u32, &at)?;
+        let array = expr.array(shape, first_result + leaf as u32);
         roots.push(Root { instr: root, leaf: leaf as u32, array, window: None, shape });
         outputs.push(Output { node, array, at: here.clone() });
     }
-    for node in &tape.nodes {
+    for node in &expr.nodes {
         if matches!(&node.op, Op::Load { array, at, .. } if *array == given && *at != here) {
             return Err(Unsupported::new(
                 module,
@@ -375,26 +375,26 @@ pub(super) fn epilogue(
     }
     let space = rows.saturating_mul(columns);
     let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).collect();
-    join(&mut tape, &mut vars, &mut more);
+    join(&mut expr, &mut vars, &mut more);
     if vars.len() == 2
-        && let Some(nest) = short_rows(&mut tape, &roots, (rows, columns))?
+        && let Some(nest) = short_rows(&mut expr, &roots, (rows, columns))?
     {
-        return Ok((tape, vec![nest]));
+        return Ok((expr, vec![nest]));
     }
     // A row is a unit: rows that are joined with their columns are blocks of one loop.
     let prefix = usize::from(vars.len() == 2);
     if rows > 1 && vars.len() == 1 && columns == 1 {
         return Ok((
-            tape,
+            expr,
             vec![Nest { vars, prefix: 0, block: 1, outputs, tiles: None, space: rows, columns: 1 }],
         ));
     }
-    Ok((tape, vec![Nest { vars, prefix, block: columns, outputs, tiles: None, space, columns: 1 }]))
+    Ok((expr, vec![Nest { vars, prefix, block: columns, outputs, tiles: None, space, columns: 1 }]))
 }
 
 /// The nest of an epilogue over rows that are too short for lanes: these hold elements of several rows, or a column of many rows. `None`: they are long enough.
 fn short_rows(
-    tape: &mut Tape<'_>,
+    expr: &mut Expr<'_>,
     roots: &[Root<'_>],
     (rows, columns): (i64, i64),
 ) -> std::result::Result<Option<Nest>, Unsupported> {
@@ -408,9 +408,9 @@ fn short_rows(
     let together = Way { columns: 0, joined: Some(0) };
     let apart = Way { columns: 1, joined: None };
     let ways = [(together, columns, columns.unsigned_abs().is_power_of_two()), (apart, 1, !complex)];
-    let mut best: Option<(f64, Tape<'_>, Nest)> = None;
+    let mut best: Option<(f64, Expr<'_>, Nest)> = None;
     for (way, block, _) in ways.into_iter().filter(|way| way.2) {
-        let mut trial = tape.clone();
+        let mut trial = expr.clone();
         let outer = &[(0, rows), (0, columns)][..dims.len() - way.columns];
         let nest = Root::columns(roots, &mut trial, &dims, outer, OWN, way.joined)?;
         let cost = flat::cost(&trial, &nest);
@@ -419,7 +419,7 @@ fn short_rows(
         }
     }
     let Some((_, made, nest)) = best else { return Ok(None) };
-    *tape = made;
+    *expr = made;
     Ok(Some(nest))
 }
 
@@ -427,29 +427,29 @@ fn short_rows(
 pub(super) fn map(
     module: &Module,
     computation: ComputationId,
-) -> std::result::Result<(Tape<'_>, Vec<Nest>), Unsupported> {
+) -> std::result::Result<(Expr<'_>, Vec<Nest>), Unsupported> {
     /// More than any array has.
     const ANY: i64 = 1 << 50;
-    let mut tape = Tape::new(module);
-    let at = tape.space.var(0, ANY);
+    let mut expr = Expr::new(module);
+    let at = expr.space.var(0, ANY);
     let mut arguments = Vec::new();
     for &p in module.computation(computation).parameters().iter().flatten() {
         for shape in array_leaves(&module.instr(p).shape) {
             let ty = shape.element_type;
-            let array = tape.array(&ArrayShape::new(ty, &[ANY]), arguments.len() as u32);
-            let load = Op::Load { array, at: at.clone(), guard: hlo_opt::tape::ALWAYS };
-            arguments.push(tape.push(load, ty));
+            let array = expr.array(&ArrayShape::new(ty, &[ANY]), arguments.len() as u32);
+            let load = Op::Load { array, at: at.clone(), guard: hlo_opt::expr::ALWAYS };
+            arguments.push(expr.push(load, ty));
         }
     }
-    let results = tape.apply(computation, &arguments)?;
+    let results = expr.apply(computation, &arguments)?;
     let mut outputs = Vec::new();
     for (i, node) in results.into_iter().enumerate() {
-        let ty = tape.nodes[node as usize].ty;
-        let array = tape.array(&ArrayShape::new(ty, &[ANY]), (arguments.len() + i) as u32);
+        let ty = expr.nodes[node as usize].ty;
+        let array = expr.array(&ArrayShape::new(ty, &[ANY]), (arguments.len() + i) as u32);
         outputs.push(Output { node, array, at: at.clone() });
     }
     Ok((
-        tape,
+        expr,
         vec![Nest {
             vars: vec![(0, ANY)],
             prefix: 0,
@@ -465,16 +465,16 @@ pub(super) fn map(
 impl Nest {
     /// Stores an instruction in an array of its dimensions, which are not empty; variables are numbered from `first`.
     pub(super) fn of(
-        tape: &mut Tape<'_>,
+        expr: &mut Expr<'_>,
         instr: InstrId,
         array: u32,
         first: u32,
     ) -> std::result::Result<Self, Unsupported> {
-        let dims = tape.arrays[array as usize].shape.dims.clone();
-        let (index, mut vars) = variables(tape, &dims, first);
-        let node = tape.node(instr, 0, &index)?;
-        let mut at = tape.space.linear(&index, &dims);
-        join(tape, &mut vars, &mut [&mut at]);
+        let dims = expr.arrays[array as usize].shape.dims.clone();
+        let (index, mut vars) = variables(expr, &dims, first);
+        let node = expr.node(instr, 0, &index)?;
+        let mut at = expr.space.linear(&index, &dims);
+        join(expr, &mut vars, &mut [&mut at]);
         let space = dims.iter().fold(1, |n: i64, &d| n.saturating_mul(d));
         let outputs = vec![Output { node, array, at }];
         let mut nest = Self { vars, prefix: 0, block: BLOCK, outputs, tiles: None, space, columns: 1 };
@@ -514,24 +514,24 @@ impl Nest {
     }
 
     /// What it reads, writes and computes.
-    pub(super) fn cost(&self, tape: &Tape<'_>) -> Cost {
+    pub(super) fn cost(&self, expr: &Expr<'_>) -> Cost {
         let elements = self.vars.iter().fold(1u64, |n, v| n.saturating_mul(v.1.unsigned_abs()));
-        super::cost::of(tape, self.outputs.iter().map(|o| (o.node, o.array)), elements)
+        super::cost::of(expr, self.outputs.iter().map(|o| (o.node, o.array)), elements)
     }
 
     /// What is computed only for the elements that need it.
-    fn sparse(&self, tape: &Tape<'_>, target: &Target, lanes: u32) -> Option<Sparse> {
+    fn sparse(&self, expr: &Expr<'_>, target: &Target, lanes: u32) -> Option<Sparse> {
         let &(inner, n) = self.vars.last()?;
         if !matches!(lanes, 8 | 16) || target.vector_bytes() < 64 || self.columns > 1 || n < SPARSE {
             return None;
         }
-        let inner = tape.space.atom_of(inner)?;
+        let inner = expr.space.atom_of(inner)?;
         let roots: Vec<NodeId> = self.outputs.iter().map(|o| o.node).collect();
-        Sparse::of(tape, &roots, inner)
+        Sparse::of(expr, &roots, inner)
     }
 
     /// Emits the function.
-    pub(super) fn emit(&self, f: &Function<'_, '_>, tape: &Tape<'_>, target: &Target) -> Result<()> {
+    pub(super) fn emit(&self, f: &Function<'_, '_>, expr: &Expr<'_>, target: &Target) -> Result<()> {
         let last = self.vars.last().map_or(1, |v| v.1);
         let known = last < 1 << 50;
         // Of an array, not of each of its columns.
@@ -540,17 +540,17 @@ impl Nest {
             .iter()
             .step_by(self.columns)
             .map(|o| {
-                let shape = &tape.arrays[o.array as usize].shape;
+                let shape = &expr.arrays[o.array as usize].shape;
                 (shape.element_type.storage_bytes() as i64).saturating_mul(self.space)
             })
             .fold(0, i64::saturating_add);
         let streaming =
-            known && bytes > sizes::from(STREAMING) && self.cost(tape).bytes > sizes::from(CACHED);
+            known && bytes > sizes::from(STREAMING) && self.cost(expr).bytes > sizes::from(CACHED);
         if let Some(tiles) = &self.tiles {
-            return tiles.emit(self, f, tape, target, streaming);
+            return tiles.emit(self, f, expr, target, streaming);
         }
         let [arguments, begin, end] = f.parameters;
-        let lanes = lanes(tape, target, self.outputs.iter().map(|o| o.node));
+        let lanes = lanes(expr, target, self.outputs.iter().map(|o| o.node));
         let lanes = if self.vars.is_empty() || last == 1 { 1 } else { lanes };
         // Short rows fill a part of a register: no more lanes than that.
         let lanes = match u32::try_from(last) {
@@ -559,19 +559,19 @@ impl Nest {
         };
         let together = match self.vars.last() {
             Some(&inner) if self.columns == 1 && lanes > 1 => {
-                registers(tape, target, self.outputs.iter().map(|o| o.node), &|_| false, inner, lanes)
+                registers(expr, target, self.outputs.iter().map(|o| o.node), &|_| false, inner, lanes)
             }
             Some(_) | None => 1,
         };
         // One long chain has more from several registers than from what is left out of it.
-        let sparse = if together < LONGEST { self.sparse(tape, target, lanes) } else { None };
+        let sparse = if together < LONGEST { self.sparse(expr, target, lanes) } else { None };
         let lanes = if sparse.is_none() { lanes * together } else { lanes };
-        let mut code = Code::new(f.e, tape, lanes, arguments)?;
+        let mut code = Code::new(f.e, expr, lanes, arguments)?;
         let c = &mut code;
         let e = c.e;
         let roots = || self.outputs.iter().map(|o| o.node);
         let picked = match &self.vars[..] {
-            &[.., (outer, _), inner] => Picked::of(tape, roots(), outer, inner),
+            &[.., (outer, _), inner] => Picked::of(expr, roots(), outer, inner),
             [] | [_] => Picked::default(),
         };
         let row = Row { target, streaming, outputs: &self.outputs, columns: self.columns, sparse, picked };
@@ -597,7 +597,7 @@ impl Nest {
             vars => {
                 let (&(inner, n), outer) = vars.split_last().unwrap_or((&(0, 1), &[]));
                 let e = c.e;
-                let gathered = (outer.len() == self.prefix).then(|| Gathered::of(tape, roots(), (inner, n)));
+                let gathered = (outer.len() == self.prefix).then(|| Gathered::of(expr, roots(), (inner, n)));
                 c.mark()?;
                 e.for_range(begin, end, e.i64(1), |unit| {
                     c.enter()?;
@@ -687,8 +687,8 @@ impl Row<'_> {
         if let Some(sparse) = &self.sparse {
             return sparse.emit(c, self.target, var, (low, high, count), multiple, &|c| self.body(c));
         }
-        let tape = c.tape;
-        let scattered = |o: &Output| scatters(tape, tape.nodes[o.node as usize].ty, &o.at, var);
+        let expr = c.expr;
+        let scattered = |o: &Output| scatters(expr, expr.nodes[o.node as usize].ty, &o.at, var);
         c.scatters = self.outputs.iter().any(scattered);
         over_lanes(c, self.target, var, low, high, count, multiple, &|c| self.body(c))?;
         c.scatters = false;
@@ -728,7 +728,7 @@ fn store_columns(
 
 /// Whether what all lanes hold of an output begins where registers may be stored past the caches.
 pub(super) fn in_whole_registers(c: &Code<'_, '_, '_, '_>, o: &Output) -> bool {
-    let size = c.tape.arrays[o.array as usize].shape.element_type.storage_bytes() as i64;
+    let size = c.expr.arrays[o.array as usize].shape.element_type.storage_bytes() as i64;
     let all = size * i64::from(c.lanes);
     c.active.is_none() && c.lanes > 1 && all >= HALF && c.aligned(&o.at, size, all.min(i64::from(REGISTER)))
 }

@@ -21,8 +21,8 @@ use hlo_library::sizes;
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{IntPredicate, Result, Target};
 use hlo_opt::fusion::folds::{self, Space};
-use hlo_opt::tape::index::{Affine, AtomId, Def, Index};
-use hlo_opt::tape::{Bound, Op, Tape, array_leaves, leaf_root};
+use hlo_opt::expr::index::{Affine, AtomId, Def, Index};
+use hlo_opt::expr::{Bound, Op, Expr, array_leaves, leaf_root};
 
 /// The variable of chunks, that of blocks of columns, and what that is after the last one of a unit.
 const CHUNK: u32 = 64;
@@ -75,12 +75,12 @@ pub(super) struct Reduction<'m> {
 pub(super) fn fusion(
     module: &Module,
     id: InstrId,
-) -> std::result::Result<(Tape<'_>, Vec<Reduction<'_>>, u64), Unsupported> {
+) -> std::result::Result<(Expr<'_>, Vec<Reduction<'_>>, u64), Unsupported> {
     let Some(computation) = module.instr(id).attrs.computation(AttrKey::Calls) else {
         return Err(Unsupported::new(module, id, "a fusion of nothing"));
     };
-    let mut tape = Tape::new(module);
-    let first_result = bind_parameters(&mut tape, computation, 0);
+    let mut expr = Expr::new(module);
+    let first_result = bind_parameters(&mut expr, computation, 0);
     let all = folds::all(module, computation);
     let Some((_, over)) = all.first() else {
         return Err(Unsupported::new(module, id, "a reduction without a reduce"));
@@ -89,7 +89,7 @@ pub(super) fn fusion(
         return Err(Unsupported::new(module, reduce, "reductions of different dimensions in a fusion"));
     }
     let turned = folds::stored_order(module, computation, &all)?;
-    let (index, mut vars) = variables(&mut tape, &over.dims, 0);
+    let (index, mut vars) = variables(&mut expr, &over.dims, 0);
     let reduced: Vec<u32> = over.along.iter().map(|&d| d as u32).collect();
     // As the results are stored.
     let mut kept_dims = over.kept_dims();
@@ -106,20 +106,20 @@ pub(super) fn fusion(
     let elements: i64 = kept_dims.iter().product();
     // The index of an element, or of one in each column.
     let mut seen = vec![index.clone()];
-    let mut kept = tape.space.linear(&stored_at(&index), &kept_dims);
+    let mut kept = expr.space.linear(&stored_at(&index), &kept_dims);
     let mut results = elements;
     if let Some(columns) = columns_apart(module, computation, &all).filter(|_| turned.is_none()) {
         vars.pop();
         seen = (0..columns).map(|column| in_column(&index, column)).collect();
         // The column is the last of what is kept.
         let row = &stored_at(&index)[..kept_dims.len() - 1];
-        kept = tape.space.linear(row, &kept_dims[..row.len()]);
+        kept = expr.space.linear(row, &kept_dims[..row.len()]);
         results /= columns;
     }
     let (mut folds, mut given) = (Vec::new(), 0);
     for index in &seen {
         for (reduce, _) in &all {
-            let fold = Fold::new(&mut tape, id, *reduce, index, given, order_of)?;
+            let fold = Fold::new(&mut expr, id, *reduce, index, given, order_of)?;
             given += fold.given.len() as u32;
             folds.push(fold);
         }
@@ -128,33 +128,33 @@ pub(super) fn fusion(
     let shapes: Vec<&ArrayShape> = array_leaves(&module.instr(root).shape).collect();
     let mut arrays = Vec::new();
     for (leaf, shape) in (0..).zip(&shapes) {
-        arrays.push(tape.array(shape, first_result + leaf));
+        arrays.push(expr.array(shape, first_result + leaf));
         if shape.elements() != usize::try_from(elements).unwrap_or(usize::MAX) {
             return Err(Unsupported::new(module, id, "a result of other dimensions than the reduction's"));
         }
     }
     if elements == 0 {
-        return Ok((tape, Vec::new(), 0));
+        return Ok((expr, Vec::new(), 0));
     }
     let mut outputs = Vec::new();
     for (index, folds) in seen.iter().zip(folds.chunks(all.len())) {
         // Only now: what is reduced at the same time cannot be an operand.
         for (fold, (reduce, _)) in folds.iter().zip(&all) {
-            fold.bind(&mut tape, *reduce, &kept_of(over, index));
+            fold.bind(&mut expr, *reduce, &kept_of(over, index));
         }
         let kept = stored_at(index);
         for (leaf, (shape, &array)) in (0..).zip(shapes.iter().zip(&arrays)) {
             let (instr, leaf) = leaf_root(module, root, leaf);
-            let at = tape.space.reshape(&kept, &kept_dims, &shape.dims);
-            let node = tape.node(instr, leaf, &at)?;
-            outputs.push(Output { node, array, at: tape.space.linear(&kept, &kept_dims) });
+            let at = expr.space.reshape(&kept, &kept_dims, &shape.dims);
+            let node = expr.node(instr, leaf, &at)?;
+            outputs.push(Output { node, array, at: expr.space.linear(&kept, &kept_dims) });
         }
     }
     let arguments = first_result + arrays.len() as u32;
     let folds = Folds::new(folds);
     // Kept and reduced variables never become one: the number of the result tells them apart.
     let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).chain([&mut kept]).collect();
-    join_alike(&mut tape, &mut vars, &reduced, &folds, &mut more);
+    join_alike(&mut expr, &mut vars, &reduced, &folds, &mut more);
     let mut plan = Reduction {
         vars,
         reduced,
@@ -168,8 +168,8 @@ pub(super) fn fusion(
         unit_columns: COLUMNS,
         stripe_units: 1,
     };
-    let scratch = plan.cut(&mut tape, arguments, 0);
-    Ok((tape, vec![plan], scratch))
+    let scratch = plan.cut(&mut expr, arguments, 0);
+    Ok((expr, vec![plan], scratch))
 }
 
 /// What is kept of an index of an element, as the result has it.
@@ -210,34 +210,34 @@ fn in_column(index: &[Affine], column: i64) -> Index {
 pub(super) fn apart(
     module: &Module,
     id: InstrId,
-) -> std::result::Result<(Tape<'_>, Vec<Reduction<'_>>, Vec<Nest>, u64), Unsupported> {
+) -> std::result::Result<(Expr<'_>, Vec<Reduction<'_>>, Vec<Nest>, u64), Unsupported> {
     let Some(computation) = module.instr(id).attrs.computation(AttrKey::Calls) else {
         return Err(Unsupported::new(module, id, "a fusion of nothing"));
     };
-    let mut tape = Tape::new(module);
-    let first_result = bind_parameters(&mut tape, computation, 0);
+    let mut expr = Expr::new(module);
+    let first_result = bind_parameters(&mut expr, computation, 0);
     let leaves = array_leaves(&module.instr(id).shape).count() as u32;
     let argument = first_result + leaves;
     let (mut plans, mut scratch, mut given, mut first) = (Vec::new(), 0u64, 0, 200);
     for (reduce, over) in folds::all(module, computation) {
         let instr = module.instr(reduce);
-        let (index, mut vars) = variables(&mut tape, &over.dims, first);
+        let (index, mut vars) = variables(&mut expr, &over.dims, first);
         let reduced: Vec<u32> = over.along.iter().map(|&d| first + d as u32).collect();
         first += 100;
-        let fold = Fold::new(&mut tape, id, reduce, &index, given, order_of)?;
+        let fold = Fold::new(&mut expr, id, reduce, &index, given, order_of)?;
         given += fold.given.len() as u32;
         let kept_dims = over.kept_dims();
-        let mut kept = tape.space.linear(&kept_of(&over, &index), &kept_dims);
+        let mut kept = expr.space.linear(&kept_of(&over, &index), &kept_dims);
         let results: i64 = kept_dims.iter().product();
         let mut outputs = Vec::new();
         let shapes: Vec<&ArrayShape> = array_leaves(&instr.shape).collect();
         for (leaf, shape) in shapes.into_iter().enumerate() {
-            let array = tape.array(shape, argument);
-            tape.arrays[array as usize].offset = scratch;
+            let array = expr.array(shape, argument);
+            expr.arrays[array as usize].offset = scratch;
             let bytes = shape.elements() as u64 * shape.element_type.storage_bytes() as u64;
             scratch += bytes.next_multiple_of(64);
-            let node = fold.result(&mut tape, leaf, shape.element_type);
-            tape.bind(reduce, leaf as u32, Bound::Array(array));
+            let node = fold.result(&mut expr, leaf, shape.element_type);
+            expr.bind(reduce, leaf as u32, Bound::Array(array));
             outputs.push(Output { node, array, at: kept.clone() });
         }
         if results == 0 {
@@ -245,7 +245,7 @@ pub(super) fn apart(
         }
         let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).chain([&mut kept]).collect();
         let folds = Folds::new(vec![fold]);
-        join_alike(&mut tape, &mut vars, &reduced, &folds, &mut more);
+        join_alike(&mut expr, &mut vars, &reduced, &folds, &mut more);
         let mut plan = Reduction {
             vars,
             reduced,
@@ -259,21 +259,21 @@ pub(super) fn apart(
             unit_columns: COLUMNS,
             stripe_units: 1,
         };
-        scratch += plan.cut(&mut tape, argument, scratch);
+        scratch += plan.cut(&mut expr, argument, scratch);
         plans.push(plan);
     }
-    let nests = nest::roots(&mut tape, computation, first_result, first)?;
-    Ok((tape, plans, nests, scratch))
+    let nests = nest::roots(&mut expr, computation, first_result, first)?;
+    Ok((expr, plans, nests, scratch))
 }
 
 /// Puts variables in the order in which most of what is read lies, where elements may come in any: what is far apart is better not the innermost. Kept ones stay in the order
 /// of the result.
-fn near_last(tape: &Tape<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32]) {
+fn near_last(expr: &Expr<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32]) {
     let step = |var: u32| -> u64 {
-        let Some(atom) = tape.space.atom_of(var) else { return 0 };
-        let loads = tape.nodes.iter().filter_map(|node| match &node.op {
+        let Some(atom) = expr.space.atom_of(var) else { return 0 };
+        let loads = expr.nodes.iter().filter_map(|node| match &node.op {
             Op::Load { array, at, .. } => {
-                let bytes = tape.arrays[*array as usize].shape.element_type.storage_bytes() as u64;
+                let bytes = expr.arrays[*array as usize].shape.element_type.storage_bytes() as u64;
                 Some(at.factor(atom).unsigned_abs().saturating_mul(bytes))
             }
             _ => None,
@@ -292,19 +292,19 @@ fn near_last(tape: &Tape<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32]) {
 
 /// Puts the innermost kept variable last, where so few values of the reduced ones after it are folded that joining lanes would take longer, and lanes over it are neighbours or the
 /// same wherever something is loaded, and neighbours in the results. The order in which a result is folded stays.
-fn lanes_over_kept(tape: &Tape<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32], results: &[&mut Affine]) {
+fn lanes_over_kept(expr: &Expr<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32], results: &[&mut Affine]) {
     let Some(at) = vars.iter().rposition(|v| !reduced.contains(&v.0)) else { return };
     let (var, lanes) = vars[at];
     let folded = vars[at + 1..].iter().fold(1i64, |n, v| n.saturating_mul(v.1));
     let Some(atom) =
-        tape.space.atom_of(var).filter(|_| lanes >= KEPT_LANES && (2..=FEW_FOLDED).contains(&folded))
+        expr.space.atom_of(var).filter(|_| lanes >= KEPT_LANES && (2..=FEW_FOLDED).contains(&folded))
     else {
         return;
     };
-    let is_variable = |atom: AtomId| matches!(tape.space.atoms[atom.0 as usize].def, Def::Var(_));
+    let is_variable = |atom: AtomId| matches!(expr.space.atoms[atom.0 as usize].def, Def::Var(_));
     let near = results.iter().all(|at| at.factor(atom) == 1);
     let near = near
-        && tape.nodes.iter().all(|node| match &node.op {
+        && expr.nodes.iter().all(|node| match &node.op {
             Op::Load { at, .. } | Op::Constant { at, .. } => {
                 matches!(at.factor(atom), 0 | 1) && at.terms.iter().all(|t| is_variable(t.0))
             }
@@ -318,26 +318,26 @@ fn lanes_over_kept(tape: &Tape<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32],
 
 /// [`nest::join`] of variables in the best order that the folds allow, which leaves kept ones apart from reduced ones, also where the result has one element.
 fn join_alike(
-    tape: &mut Tape<'_>,
+    expr: &mut Expr<'_>,
     vars: &mut Vec<(u32, i64)>,
     reduced: &[u32],
     folds: &Folds<'_>,
     more: &mut [&mut Affine],
 ) {
     if folds.in_any_order() {
-        near_last(tape, vars, reduced);
+        near_last(expr, vars, reduced);
     }
-    lanes_over_kept(tape, vars, reduced, more);
+    lanes_over_kept(expr, vars, reduced, more);
     let mut done: Vec<(u32, i64)> = Vec::new();
     let mut run: Vec<(u32, i64)> = Vec::new();
     for v in std::mem::take(vars) {
         if run.last().is_some_and(|l| reduced.contains(&l.0) != reduced.contains(&v.0)) {
-            nest::join(tape, &mut run, more);
+            nest::join(expr, &mut run, more);
             done.append(&mut run);
         }
         run.push(v);
     }
-    nest::join(tape, &mut run, more);
+    nest::join(expr, &mut run, more);
     done.append(&mut run);
     *vars = done;
 }
@@ -359,8 +359,8 @@ impl<'m> Reduction<'m> {
     }
 
     /// Whether what is read comes from memory rather than from caches.
-    pub(super) fn is_far(&self, tape: &Tape<'_>) -> bool {
-        self.cost(tape).bytes > sizes::from(FAR)
+    pub(super) fn is_far(&self, expr: &Expr<'_>) -> bool {
+        self.cost(expr).bytes > sizes::from(FAR)
     }
 
     /// Whether the innermost variable is reduced.
@@ -377,10 +377,10 @@ impl<'m> Reduction<'m> {
     }
 
     /// Kept variables in the order in which units count them: threads store apart if that is the order of the results, and rows that are near are read in any.
-    fn unit_vars(&self, tape: &Tape<'_>) -> Vec<(u32, i64)> {
+    fn unit_vars(&self, expr: &Expr<'_>) -> Vec<(u32, i64)> {
         let mut vars = self.kept_vars();
-        if self.over_rows() && !self.is_abreast() && !self.is_far(tape) {
-            let apart = |var| tape.space.atom_of(var).map(|atom| self.kept.factor(atom));
+        if self.over_rows() && !self.is_abreast() && !self.is_far(expr) {
+            let apart = |var| expr.space.atom_of(var).map(|atom| self.kept.factor(atom));
             vars.sort_by_key(|v| std::cmp::Reverse(apart(v.0)));
         }
         vars
@@ -402,12 +402,12 @@ impl<'m> Reduction<'m> {
 
     /// Cuts the largest reduced variable if there are few units; gives the bytes of scratch memory.
     /// `begin` bytes of it are taken.
-    fn cut(&mut self, tape: &mut Tape<'m>, argument: u32, begin: u64) -> u64 {
-        if let Some((var, n)) = self.in_slabs(tape) {
+    fn cut(&mut self, expr: &mut Expr<'m>, argument: u32, begin: u64) -> u64 {
+        if let Some((var, n)) = self.in_slabs(expr) {
             self.slabs = true;
-            return self.cut_variable(tape, (var, (n + MANY - 1) / MANY, n), argument, begin);
+            return self.cut_variable(expr, (var, (n + MANY - 1) / MANY, n), argument, begin);
         }
-        if let Some((columns, units)) = self.stripes(tape) {
+        if let Some((columns, units)) = self.stripes(expr) {
             (self.unit_columns, self.stripe_units) = (columns, units);
             return 0;
         }
@@ -424,25 +424,25 @@ impl<'m> Reduction<'m> {
         if size >= n {
             return 0;
         }
-        self.cut_variable(tape, (var, size, n), argument, begin)
+        self.cut_variable(expr, (var, size, n), argument, begin)
     }
 
     /// Cuts a variable of so many values into chunks of some.
     fn cut_variable(
         &mut self,
-        tape: &mut Tape<'m>,
+        expr: &mut Expr<'m>,
         (var, size, n): (u32, i64, i64),
         argument: u32,
         begin: u64,
     ) -> u64 {
         let count = (n + size - 1) / size;
         self.chunks = Some((var, size, count));
-        tape.space.var(CHUNK, count);
+        expr.space.var(CHUNK, count);
         let mut offset = begin;
         for fold in &self.folds.all {
             for &ty in &fold.types {
-                let array = tape.array(&ArrayShape::new(ty, &[count, self.results]), argument);
-                tape.arrays[array as usize].offset = offset;
+                let array = expr.array(&ArrayShape::new(ty, &[count, self.results]), argument);
+                expr.arrays[array as usize].offset = offset;
                 let bytes = (count * self.results).unsigned_abs() * ty.storage_bytes() as u64;
                 offset += bytes.next_multiple_of(64);
                 self.partial.push(array);
@@ -453,13 +453,13 @@ impl<'m> Reduction<'m> {
 
     /// The outermost variable, if the results of each of its values are made of long pieces of memory of their own, one after the other: in the order of results, those of
     /// one would be far from each other.
-    fn in_slabs(&self, tape: &Tape<'_>) -> Option<(u32, i64)> {
+    fn in_slabs(&self, expr: &Expr<'_>) -> Option<(u32, i64)> {
         let (&(var, n), rest) = self.vars.split_first()?;
         let inner = rest.iter().rev().take_while(|v| self.is_reduced(v.0));
         let long = inner.fold(1i64, |n, v| n.saturating_mul(v.1)) >= PIECE;
         let few = (2..=SLAB_RESULTS).contains(&self.results);
         let fits = !self.folds.literal && self.over_rows() && self.is_reduced(var) && few && long && n > 1;
-        (fits && self.is_far(tape)).then_some((var, n))
+        (fits && self.is_far(expr)).then_some((var, n))
     }
 
     /// Whether there is a second phase.
@@ -480,12 +480,12 @@ impl<'m> Reduction<'m> {
     }
 
     /// What the first phase reads and computes.
-    pub(super) fn cost(&self, tape: &Tape<'_>) -> Cost {
+    pub(super) fn cost(&self, expr: &Expr<'_>) -> Cost {
         let total = self.vars.iter().fold(1u64, |n, v| n.saturating_mul(v.1.unsigned_abs()));
         let operands = self.folds.all.iter().flat_map(|f| &f.operands).copied();
-        let mut cost = super::cost::read(tape, operands, total);
+        let mut cost = super::cost::read(expr, operands, total);
         for o in &self.outputs {
-            let bytes = tape.arrays[o.array as usize].shape.element_type.storage_bytes() as u64;
+            let bytes = expr.arrays[o.array as usize].shape.element_type.storage_bytes() as u64;
             cost.bytes = cost.bytes.saturating_add(bytes * self.results.unsigned_abs());
         }
         cost
@@ -510,16 +510,16 @@ impl<'m> Reduction<'m> {
         c: &mut Code<'_, '_, 'ctx, '_>,
         total: &[Val<'ctx>],
     ) -> Result<()> {
-        let at = self.partial_at(c.tape);
+        let at = self.partial_at(c.expr);
         for (&array, value) in self.partial.iter().zip(total) {
             c.store_value(value, array, &at, false)?;
         }
         Ok(())
     }
 
-    fn partial_at(&self, tape: &Tape<'_>) -> Affine {
-        let chunk = tape.space.atom_of(CHUNK).map(Affine::atom).unwrap_or_default();
-        tape.space.add(&chunk.times(self.results), &self.kept)
+    fn partial_at(&self, expr: &Expr<'_>) -> Affine {
+        let chunk = expr.space.atom_of(CHUNK).map(Affine::atom).unwrap_or_default();
+        expr.space.add(&chunk.times(self.results), &self.kept)
     }
 
     /// The range of a reduced variable in the unit where the code is, and its length if that is the same in all units.
@@ -541,22 +541,22 @@ impl<'m> Reduction<'m> {
     }
 
     /// Emits the first phase.
-    pub(super) fn emit(&self, f: &Function<'_, '_>, tape: &Tape<'m>, target: &Target) -> Result<()> {
+    pub(super) fn emit(&self, f: &Function<'_, '_>, expr: &Expr<'m>, target: &Target) -> Result<()> {
         let [arguments, begin, end] = f.parameters;
         let rows = self.over_rows();
         let last = self.vars.last().map_or(1, |v| v.1);
-        let mut lanes = self.folds.lanes(tape, target, &[], &|_| false, self.inner_run(&self.vars));
+        let mut lanes = self.folds.lanes(expr, target, &[], &|_| false, self.inner_run(&self.vars));
         if !rows && last > 2 || self.is_abreast() {
             // Results are apart: their order is not that of elements.
-            lanes = self.folds.lanes_of_columns(tape, target);
+            lanes = self.folds.lanes_of_columns(expr, target);
         }
         let abreast = self.is_abreast();
         if abreast {
             lanes = self.lanes_abreast(lanes, target);
         }
-        let mut code = Code::new(f.e, tape, lanes, arguments)?;
+        let mut code = Code::new(f.e, expr, lanes, arguments)?;
         let c = &mut code;
-        if rows && self.is_far(tape) {
+        if rows && self.is_far(expr) {
             c.ahead = AHEAD;
         }
         let mut units = Vec::new();
@@ -564,7 +564,7 @@ impl<'m> Reduction<'m> {
             units.push((CHUNK, count));
         }
         if !self.slabs {
-            units.extend(self.unit_vars(tape));
+            units.extend(self.unit_vars(expr));
         }
         if !rows || abreast {
             let last = units.pop().map_or(1, |v| v.1);
@@ -603,7 +603,7 @@ impl<'m> Reduction<'m> {
         let sweep = Sweep {
             folds: &self.folds,
             vars: &vars,
-            copies: self.copies_of_rows(c.tape, c.lanes, &vars),
+            copies: self.copies_of_rows(c.expr, c.lanes, &vars),
             range: &|c, var| self.range(c, var),
             before: &sweep::nothing,
             after: &sweep::nothing,
@@ -636,14 +636,14 @@ impl<'m> Reduction<'m> {
                 let sweep = Sweep {
                     folds: &self.folds,
                     vars: inner,
-                    copies: self.copies_of_rows(c.tape, c.lanes, inner),
+                    copies: self.copies_of_rows(c.expr, c.lanes, inner),
                     range: &|c, var| sweep::whole(c, var),
                     before: &sweep::nothing,
                     after: &sweep::nothing,
                 };
                 let total = sweep.emit(c, target)?;
                 let lanes = std::mem::replace(&mut c.lanes, 1);
-                let at = self.partial_at(c.tape);
+                let at = self.partial_at(c.expr);
                 let before = self.partial.iter().map(|&array| c.load_here(array, &at));
                 let before = before.collect::<Result<Vec<_>>>()?;
                 let all = self.folds.joined(c, 1, &before, &total)?;
@@ -654,8 +654,8 @@ impl<'m> Reduction<'m> {
         })
     }
 
-    fn copies_of_rows(&self, tape: &Tape<'_>, lanes: u32, vars: &[(u32, i64)]) -> i64 {
-        self.folds.copies_of(tape, lanes, self.inner_run(vars).1)
+    fn copies_of_rows(&self, expr: &Expr<'_>, lanes: u32, vars: &[(u32, i64)]) -> i64 {
+        self.folds.copies_of(expr, lanes, self.inner_run(vars).1)
     }
 
     /// The innermost of some variables, and how many values of it a unit goes over.
@@ -688,21 +688,21 @@ impl<'m> Reduction<'m> {
     pub(super) fn emit_finish<'c, 'a, 'ctx>(
         &self,
         f: &Function<'a, 'ctx>,
-        tape: &'c Tape<'m>,
+        expr: &'c Expr<'m>,
         target: &Target,
     ) -> Result<()> {
         let [arguments, begin, end] = f.parameters;
         let kinds = self.folds.carried();
         let kept = self.kept_vars();
         let bits = self.folds.widest();
-        let lanes = lanes::lanes(tape, target, self.outputs.iter().map(|o| o.node));
+        let lanes = lanes::lanes(expr, target, self.outputs.iter().map(|o| o.node));
         let lanes = lanes.min(target.vector_bytes() * 8 / bits);
         let lanes = if kept.last().is_none_or(|v| v.1 <= 2) { 1 } else { lanes };
-        let mut code = Code::new(f.e, tape, lanes, arguments)?;
+        let mut code = Code::new(f.e, expr, lanes, arguments)?;
         let c = &mut code;
         let e = c.e;
         let count = self.chunks.map_or(0, |k| k.2);
-        let at = self.partial_at(tape);
+        let at = self.partial_at(expr);
         let body = |c: &mut Code<'c, 'a, 'ctx, 'm>| -> Result<()> {
             let start = self.folds.starts(c)?;
             let ends =

@@ -7,7 +7,7 @@ use super::code::Code;
 use hlo_llvm::scalar::{Val, combine};
 use hlo_llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
 pub(super) use hlo_opt::fusion::combine::Combine;
-use hlo_opt::tape::fold::Extremes;
+use hlo_opt::expr::fold::Extremes;
 
 /// The signed integers whose order finds the greatest or the least (`true`) of floats of a type: fewer operations than for floats, of which a NaN
 /// is neither and zeros are different; floats of 16 bits need no wider ones besides.
@@ -76,15 +76,15 @@ impl EmitCombine for Combine<'_> {
         a: &[Val<'ctx>],
         b: &[Val<'ctx>],
     ) -> Result<Vec<Val<'ctx>>> {
-        let Combine::General { tape, results } = self else {
+        let Combine::General { expr, results } = self else {
             let combined = combine::combined(e, self, a, b)?;
             return combined.ok_or_else(|| Error::Llvm("a combination without an operation".into()));
         };
-        let mut code = Code::new(*e, tape, e.lanes, arguments)?;
+        let mut code = Code::new(*e, expr, e.lanes, arguments)?;
         for (i, x) in a.iter().chain(b).enumerate() {
             code.give(i as u32, *x, false);
         }
-        let all = results.iter().map(|&r| code.value(r)?.settled_if(e, tape.moves(r)));
+        let all = results.iter().map(|&r| code.value(r)?.settled_if(e, expr.moves(r)));
         all.collect()
     }
 }

@@ -6,8 +6,8 @@ use super::flat;
 use super::nest::{Nest, Output, variables_of};
 use hlo_library::Unsupported;
 use hlo_opt::passes::facts::{MOST_ASSEMBLED, MOST_COLUMNS};
-use hlo_opt::tape::index::{Affine, AtomId, Def, Index, components};
-use hlo_opt::tape::{Op, Tape};
+use hlo_opt::expr::index::{Affine, AtomId, Def, Index, components};
+use hlo_opt::expr::{Op, Expr};
 
 /// The least rows whose columns are worth lanes: a register full of f32.
 const MANY_ROWS: i64 = 16;
@@ -44,19 +44,19 @@ impl Root<'_> {
     /// The nest of roots of the same dimensions, or of as many elements in the same order, over a box of these; its variables are numbered from `first`.
     pub(super) fn nest(
         roots: &[Self],
-        tape: &mut Tape<'_>,
+        expr: &mut Expr<'_>,
         dims: &[i64],
         piece: &[(i64, i64)],
         first: u32,
     ) -> std::result::Result<Nest, Unsupported> {
-        let variables = variables_of(tape, piece, first);
-        Self::nest_of(roots, tape, dims, variables)
+        let variables = variables_of(expr, piece, first);
+        Self::nest_of(roots, expr, dims, variables)
     }
 
     /// The same over variables of its own.
     fn nest_of(
         roots: &[Self],
-        tape: &mut Tape<'_>,
+        expr: &mut Expr<'_>,
         dims: &[i64],
         (index, vars): (Index, Vec<(u32, i64)>),
     ) -> std::result::Result<Nest, Unsupported> {
@@ -64,16 +64,16 @@ impl Root<'_> {
         for root in roots {
             let (node, to) = match root.window {
                 Some(update) => {
-                    let starts = tape.window_starts(root.instr, 2, &root.shape.dims, dims)?;
-                    let to: Index = index.iter().zip(&starts).map(|(x, s)| tape.space.add(x, s)).collect();
-                    (tape.node(update, 0, &index)?, to)
+                    let starts = expr.window_starts(root.instr, 2, &root.shape.dims, dims)?;
+                    let to: Index = index.iter().zip(&starts).map(|(x, s)| expr.space.add(x, s)).collect();
+                    (expr.node(update, 0, &index)?, to)
                 }
                 None => {
-                    let own = tape.space.reshape(&index, dims, &root.shape.dims);
-                    (tape.node(root.instr, root.leaf, &own)?, own)
+                    let own = expr.space.reshape(&index, dims, &root.shape.dims);
+                    (expr.node(root.instr, root.leaf, &own)?, own)
                 }
             };
-            let at = tape.space.linear(&to, &root.shape.dims);
+            let at = expr.space.linear(&to, &root.shape.dims);
             outputs.push(Output { node, array: root.array, at });
         }
         Ok(Nest::over(vars, outputs, dims, 1))
@@ -83,7 +83,7 @@ impl Root<'_> {
     /// `assembled`: columns come from different places, so that even long rows are worth it; so they are where each column is a row of an array.
     pub(super) fn narrow(
         roots: &[Self],
-        tape: &Tape<'_>,
+        expr: &Expr<'_>,
         dims: &[i64],
         first: u32,
         assembled: bool,
@@ -112,7 +112,7 @@ impl Root<'_> {
         if rows.is_empty() || !plain {
             return Ok(None);
         }
-        let mut trial = tape.clone();
+        let mut trial = expr.clone();
         let whole: Vec<(i64, i64)> = dims.iter().map(|&n| (0, n)).collect();
         let mut nest = Self::nest(roots, &mut trial, dims, &whole, first)?;
         nest.join(&mut trial);
@@ -134,7 +134,7 @@ impl Root<'_> {
     /// dimensions are one variable.
     pub(super) fn columns(
         roots: &[Self],
-        tape: &mut Tape<'_>,
+        expr: &mut Expr<'_>,
         dims: &[i64],
         outer: &[(i64, i64)],
         first: u32,
@@ -147,10 +147,10 @@ impl Root<'_> {
             let ends = components(column, row).into_iter().map(|at| (at, at + 1));
             let piece: Vec<(i64, i64)> = outer.iter().copied().chain(ends).collect();
             let variables = match joined {
-                Some(from) => flat::variables_of(tape, &piece, first, from..rank),
-                None => variables_of(tape, &piece, first),
+                Some(from) => flat::variables_of(expr, &piece, first, from..rank),
+                None => variables_of(expr, &piece, first),
             };
-            all.push(Self::nest_of(roots, tape, dims, variables)?);
+            all.push(Self::nest_of(roots, expr, dims, variables)?);
         }
         let outputs =
             (0..roots.len()).flat_map(|r| all.iter().map(move |nest| nest.outputs[r].clone())).collect();
@@ -162,7 +162,7 @@ impl Root<'_> {
     /// The best way with joined dimensions, if there is one that takes much less than without them, which is by so many columns or by none.
     pub(super) fn flat(
         roots: &[Self],
-        tape: &Tape<'_>,
+        expr: &Expr<'_>,
         dims: &[i64],
         first: u32,
         columns: Option<usize>,
@@ -177,7 +177,7 @@ impl Root<'_> {
         });
         let few = sizes.by_ref().take_while(|&size| size <= MOST_COLUMNS && !complex).count();
         let cost = |way: Way| -> std::result::Result<f64, Unsupported> {
-            let mut trial = tape.clone();
+            let mut trial = expr.clone();
             let outer: Vec<(i64, i64)> = dims[..dims.len() - way.columns].iter().map(|&n| (0, n)).collect();
             let mut nest = Self::columns(roots, &mut trial, dims, &outer, first, way.joined)?;
             nest.join(&mut trial);
@@ -197,14 +197,14 @@ impl Root<'_> {
 }
 
 /// Whether a nest reads an array whose elements are neighbours where the innermost variable but one goes on, and not where the innermost does.
-fn across_rows(tape: &Tape<'_>, nest: &Nest) -> bool {
+fn across_rows(expr: &Expr<'_>, nest: &Nest) -> bool {
     let [.., (row, _), (column, _)] = nest.vars[..] else { return false };
     let factor = |at: &Affine, var: u32| {
         let of =
-            |(atom, factor): &(AtomId, i64)| (tape.space.atom(*atom).def == Def::Var(var)).then_some(*factor);
+            |(atom, factor): &(AtomId, i64)| (expr.space.atom(*atom).def == Def::Var(var)).then_some(*factor);
         at.terms.iter().find_map(of).unwrap_or(0)
     };
-    tape.needed(nest.outputs.iter().map(|o| o.node)).into_iter().any(|n| match &tape.nodes[n as usize].op {
+    expr.needed(nest.outputs.iter().map(|o| o.node)).into_iter().any(|n| match &expr.nodes[n as usize].op {
         Op::Load { at, .. } => factor(at, row) == 1 && factor(at, column) > 1,
         _ => false,
     })

@@ -22,8 +22,8 @@ use hlo_library::sizes;
 use hlo_llvm::scalar::{Val, register};
 use hlo_llvm::{Prim, Result, Target, Value};
 use hlo_opt::fusion::folds;
-use hlo_opt::tape::index::{Affine, Index};
-use hlo_opt::tape::{ALWAYS, NodeId, Op, Tape, array_leaves, leaf_root};
+use hlo_opt::expr::index::{Affine, Index};
+use hlo_opt::expr::{ALWAYS, NodeId, Op, Expr, array_leaves, leaf_root};
 
 /// Bytes of stack for what is kept of a row.
 const KEPT: i64 = 128 << 10;
@@ -68,13 +68,13 @@ pub(super) struct Chain<'m> {
 pub(super) fn fusion(
     module: &Module,
     id: InstrId,
-) -> std::result::Result<(Tape<'_>, Option<Chain<'_>>), Unsupported> {
+) -> std::result::Result<(Expr<'_>, Option<Chain<'_>>), Unsupported> {
     let refuse = |at: InstrId, reason: &str| Err(Unsupported::new(module, at, reason));
     let Some(computation) = module.instr(id).attrs.computation(AttrKey::Calls) else {
         return refuse(id, "a fusion of nothing");
     };
-    let mut tape = Tape::new(module);
-    let first_result = bind_parameters(&mut tape, computation, 0);
+    let mut expr = Expr::new(module);
+    let first_result = bind_parameters(&mut expr, computation, 0);
     let reduces = folds::all(module, computation);
     let Some((first, over)) = reduces.first() else {
         return refuse(id, "a chain of rows without a reduction");
@@ -83,7 +83,7 @@ pub(super) fn fusion(
         return refuse(*first, "a reduction of what are no rows");
     };
     let dims = &over.dims;
-    let (index, mut vars) = variables(&mut tape, dims, 0);
+    let (index, mut vars) = variables(&mut expr, dims, 0);
     let at_row: Index = index[..row_dims.len()].into();
     let count = |d: &[i64]| d.iter().product::<i64>();
     let (rows, length) = (count(row_dims), count(inner_dims));
@@ -97,18 +97,18 @@ pub(super) fn fusion(
         let Some((own_rows, own_row)) = over.rows().filter(same) else {
             return refuse(reduce, "reductions of different rows in a fusion");
         };
-        let mut at = tape.space.reshape(&at_row, row_dims, own_rows);
+        let mut at = expr.space.reshape(&at_row, row_dims, own_rows);
         let result_at = at.clone();
-        at.extend(tape.space.reshape(&index[row_dims.len()..], inner_dims, own_row));
-        let fold = Fold::new(&mut tape, id, reduce, &at, next, order_of)?;
+        at.extend(expr.space.reshape(&index[row_dims.len()..], inner_dims, own_row));
+        let fold = Fold::new(&mut expr, id, reduce, &at, next, order_of)?;
         next += fold.given.len() as u32;
-        let needs = tape.needed(fold.operands.iter().chain(&fold.initial).copied());
-        let sweep = needs.iter().filter_map(|&n| match tape.nodes[n as usize].op {
+        let needs = expr.needed(fold.operands.iter().chain(&fold.initial).copied());
+        let sweep = needs.iter().filter_map(|&n| match expr.nodes[n as usize].op {
             Op::Given { number } => given.get(&number).map(|s| s + 1),
             _ => None,
         });
         let sweep = sweep.max().unwrap_or(0);
-        fold.bind(&mut tape, reduce, &result_at);
+        fold.bind(&mut expr, reduce, &result_at);
         given.extend(fold.given.iter().map(|&g| (g, sweep)));
         if sweeps.len() <= sweep {
             sweeps.resize_with(sweep + 1, Vec::new);
@@ -117,48 +117,48 @@ pub(super) fn fusion(
     }
     let root = module.root(computation);
     let (mut elements, mut singles) = (Vec::new(), Vec::new());
-    let mut place = tape.space.linear(&index[row_dims.len()..], inner_dims);
-    let mut whole = tape.space.linear(&index, dims);
-    let row = tape.space.linear(&at_row, row_dims);
+    let mut place = expr.space.linear(&index[row_dims.len()..], inner_dims);
+    let mut whole = expr.space.linear(&index, dims);
+    let row = expr.space.linear(&at_row, row_dims);
     let shapes: Vec<&ArrayShape> = array_leaves(&module.instr(root).shape).collect();
     for (leaf, shape) in shapes.into_iter().enumerate() {
-        let array = tape.array(shape, first_result + leaf as u32);
+        let array = expr.array(shape, first_result + leaf as u32);
         let (instr, leaf) = leaf_root(module, root, leaf as u32);
         let total = count(&shape.dims);
         if total == rows * length && (length != 1 || shape.dims.len() == dims.len()) {
-            let at = tape.space.reshape(&index, dims, &shape.dims);
-            let node = tape.node(instr, leaf, &at)?;
+            let at = expr.space.reshape(&index, dims, &shape.dims);
+            let node = expr.node(instr, leaf, &at)?;
             elements.push(Output { node, array, at: whole.clone() });
         } else if total == rows {
-            let at = tape.space.reshape(&at_row, row_dims, &shape.dims);
-            let node = tape.node(instr, leaf, &at)?;
+            let at = expr.space.reshape(&at_row, row_dims, &shape.dims);
+            let node = expr.node(instr, leaf, &at)?;
             singles.push(Output { node, array, at: row.clone() });
         } else {
             return refuse(id, "a result of other dimensions than its rows'");
         }
     }
     if rows == 0 {
-        return Ok((tape, None));
+        return Ok((expr, None));
     }
     // Variables of rows and those in a row stay apart.
     let outer = vars.iter().filter(|v| (v.0 as usize) < row_dims.len()).count();
     let mut inner = vars.split_off(outer);
     let all = elements.iter_mut().chain(&mut singles).map(|o| &mut o.at);
     let mut more: Vec<&mut Affine> = all.chain([&mut place, &mut whole]).collect();
-    nest::join(&mut tape, &mut vars, &mut more);
-    nest::join(&mut tape, &mut inner, &mut more);
+    nest::join(&mut expr, &mut vars, &mut more);
+    nest::join(&mut expr, &mut inner, &mut more);
     let sweeps: Vec<Folds<'_>> = sweeps.into_iter().map(Folds::new).collect();
-    let short = short::rows(&tape, &vars, length, &sweeps, &elements);
+    let short = short::rows(&expr, &vars, length, &sweeps, &elements);
     let together = match short {
         Some(_) => None,
-        None => together::rows(&tape, &vars, length, &sweeps, [&elements, &singles], &|number| {
+        None => together::rows(&expr, &vars, length, &sweeps, [&elements, &singles], &|number| {
             given.get(&number).copied().unwrap_or(0)
         }),
     };
     let at_once = together.as_ref().map_or(1, |t| t.rows);
-    let keeps = keep(&tape, &sweeps, &elements, length.saturating_mul(at_once));
-    let streaming = streams(&tape, &elements);
-    let next = distant(&tape, &sweeps, &whole, length);
+    let keeps = keep(&expr, &sweeps, &elements, length.saturating_mul(at_once));
+    let streaming = streams(&expr, &elements);
+    let next = distant(&expr, &sweeps, &whole, length);
     let rows = vars;
     let chain = Chain {
         rows,
@@ -175,16 +175,16 @@ pub(super) fn fusion(
         short,
         together,
     };
-    Ok((tape, Some(chain)))
+    Ok((expr, Some(chain)))
 }
 
 /// Large arrays that the first sweep reads row by row.
-fn distant(tape: &Tape<'_>, sweeps: &[Folds<'_>], whole: &Affine, length: i64) -> Vec<u32> {
+fn distant(expr: &Expr<'_>, sweeps: &[Folds<'_>], whole: &Affine, length: i64) -> Vec<u32> {
     let first = sweeps.iter().take(1).flat_map(|s| &s.all).flat_map(|f| f.operands.iter().copied());
     let mut arrays: Vec<u32> = Vec::new();
-    for node in tape.needed(first) {
-        let Op::Load { array, at, guard: ALWAYS } = &tape.nodes[node as usize].op else { continue };
-        let shape = &tape.arrays[*array as usize].shape;
+    for node in expr.needed(first) {
+        let Op::Load { array, at, guard: ALWAYS } = &expr.nodes[node as usize].op else { continue };
+        let shape = &expr.arrays[*array as usize].shape;
         let bytes = |elements: i64| elements.saturating_mul(shape.element_type.storage_bytes() as i64);
         let large = shape.checked_elements().is_some_and(|n| bytes(n) >= sizes::from(DISTANT))
             && bytes(length) <= NEXT;
@@ -196,26 +196,26 @@ fn distant(tape: &Tape<'_>, sweeps: &[Folds<'_>], whole: &Affine, length: i64) -
 }
 
 /// Whether results are so large that they are stored past the caches.
-fn streams(tape: &Tape<'_>, elements: &[Output]) -> bool {
+fn streams(expr: &Expr<'_>, elements: &[Output]) -> bool {
     let bytes = elements.iter().map(|o| {
-        let shape = &tape.arrays[o.array as usize].shape;
+        let shape = &expr.arrays[o.array as usize].shape;
         shape.dims.iter().fold(shape.element_type.storage_bytes() as i64, |n, &d| n.saturating_mul(d))
     });
     bytes.fold(0, i64::saturating_add) > sizes::from(STREAMING)
 }
 
 /// What each sweep is to keep of so many elements: nodes that a later one needs, and that cost more than a load and a store.
-fn keep(tape: &Tape<'_>, sweeps: &[Folds<'_>], elements: &[Output], length: i64) -> Vec<Vec<NodeId>> {
+fn keep(expr: &Expr<'_>, sweeps: &[Folds<'_>], elements: &[Output], length: i64) -> Vec<Vec<NodeId>> {
     // A node costs what it does and its operands do; those of a row alone cost nothing here.
-    let mut by_element = vec![false; tape.nodes.len()];
-    let mut cost = vec![0u64; tape.nodes.len()];
-    for n in 0..tape.nodes.len() {
+    let mut by_element = vec![false; expr.nodes.len()];
+    let mut cost = vec![0u64; expr.nodes.len()];
+    for n in 0..expr.nodes.len() {
         let mut inside = matches!(
-            &tape.nodes[n].op,
+            &expr.nodes[n].op,
             Op::Load { .. } | Op::Iota { .. } | Op::Unpack { .. } | Op::Select { .. }
         );
-        let mut sum = tape.flops(n as u32);
-        tape.for_each_operand(n as u32, &mut |m| {
+        let mut sum = expr.flops(n as u32);
+        expr.for_each_operand(n as u32, &mut |m| {
             inside |= by_element[m as usize];
             sum = sum.saturating_add(if by_element[m as usize] { cost[m as usize] } else { 0 });
         });
@@ -235,7 +235,7 @@ fn keep(tape: &Tape<'_>, sweeps: &[Folds<'_>], elements: &[Output], length: i64)
             if !seen.insert(n) || kept.contains(&n) {
                 continue;
             }
-            let node = &tape.nodes[n as usize];
+            let node = &expr.nodes[n as usize];
             if let Some(&before) = made.get(&n) {
                 let bytes = length.saturating_mul(node.ty.storage_bytes() as i64);
                 if by_element[n as usize] && cost[n as usize] >= 16 && bytes <= room {
@@ -245,7 +245,7 @@ fn keep(tape: &Tape<'_>, sweeps: &[Folds<'_>], elements: &[Output], length: i64)
                     continue;
                 }
             }
-            tape.for_each_operand(n, &mut |m| pending.push(m));
+            expr.for_each_operand(n, &mut |m| pending.push(m));
         }
         for n in seen {
             made.entry(n).or_insert(sweep);
@@ -358,19 +358,19 @@ impl<'m> Chain<'m> {
     }
 
     /// What it reads, writes and computes.
-    pub(super) fn cost(&self, tape: &Tape<'_>) -> Cost {
+    pub(super) fn cost(&self, expr: &Expr<'_>) -> Cost {
         let rows: i64 = self.rows.iter().map(|v| v.1).product();
         let total = rows.saturating_mul(self.length).unsigned_abs();
         let operands = self.sweeps.iter().flat_map(|s| &s.all).flat_map(|f| &f.operands).copied();
         let nodes = operands.chain(self.elements.iter().map(|o| o.node));
-        let mut cost = super::cost::read(tape, nodes, total);
+        let mut cost = super::cost::read(expr, nodes, total);
         let counted = self
             .elements
             .iter()
             .map(|o| (o, total))
             .chain(self.singles.iter().map(|o| (o, rows.unsigned_abs())));
         for (o, n) in counted {
-            let bytes = tape.arrays[o.array as usize].shape.element_type.storage_bytes() as u64;
+            let bytes = expr.arrays[o.array as usize].shape.element_type.storage_bytes() as u64;
             cost.bytes = cost.bytes.saturating_add(n.saturating_mul(bytes));
         }
         cost
@@ -380,13 +380,13 @@ impl<'m> Chain<'m> {
     pub(super) fn emit<'c, 'a, 'ctx>(
         &self,
         f: &Function<'a, 'ctx>,
-        tape: &'c Tape<'m>,
+        expr: &'c Expr<'m>,
         target: &Target,
     ) -> Result<()> {
         let [arguments, begin, end] = f.parameters;
         let stored: Vec<NodeId> = self.elements.iter().map(|o| o.node).collect();
-        let widths = self.widths(tape, target, &stored);
-        let mut code = Code::new(f.e, tape, widths.iter().copied().max().unwrap_or(1), arguments)?;
+        let widths = self.widths(expr, target, &stored);
+        let mut code = Code::new(f.e, expr, widths.iter().copied().max().unwrap_or(1), arguments)?;
         let c = &mut code;
         let e = c.e;
         let mut buffers = Vec::new();
@@ -398,7 +398,7 @@ impl<'m> Chain<'m> {
         let mut results = Vec::new();
         if self.short.is_some() {
             let roots = self.sweeps.iter().flat_map(|s| &s.all).flat_map(|f| f.operands.iter().copied());
-            for node in tape.needed(roots.chain(stored.iter().copied())) {
+            for node in expr.needed(roots.chain(stored.iter().copied())) {
                 if self.picks(c, node) {
                     buffers.push(self.buffer(c, node, None)?);
                 }
@@ -428,19 +428,19 @@ impl<'m> Chain<'m> {
     }
 
     /// The lanes of each sweep and, last, of the one that stores these; rows in lanes have the same in all.
-    fn widths(&self, tape: &Tape<'_>, target: &Target, stored: &[NodeId]) -> Vec<u32> {
+    fn widths(&self, expr: &Expr<'_>, target: &Target, stored: &[NodeId]) -> Vec<u32> {
         if self.short.is_some() {
-            let all = lanes::lanes(tape, target, stored.iter().copied());
-            let width = |s: &Folds<'_>| s.lanes_of_columns(tape, target).min(all);
+            let all = lanes::lanes(expr, target, stored.iter().copied());
+            let width = |s: &Folds<'_>| s.lanes_of_columns(expr, target).min(all);
             return vec![self.sweeps.iter().map(width).min().unwrap_or(1)];
         }
         let inner = self.inner.last().copied().unwrap_or((0, 1));
         let of = |sweep: usize| {
             let known = |node: NodeId| self.keeps[..sweep].iter().flatten().any(|&kept| kept == node);
             match self.sweeps.get(sweep) {
-                Some(folds) => folds.lanes(tape, target, &self.keeps[sweep], &known, inner),
+                Some(folds) => folds.lanes(expr, target, &self.keeps[sweep], &known, inner),
                 None if inner.1 <= 2 => 1,
-                None => lanes::full(tape, target, &|| stored.iter().copied(), &known, inner, u32::MAX),
+                None => lanes::full(expr, target, &|| stored.iter().copied(), &known, inner, u32::MAX),
             }
         };
         (0..=self.sweeps.len()).map(of).collect()
@@ -453,7 +453,7 @@ impl<'m> Chain<'m> {
         node: NodeId,
         sweep: Option<usize>,
     ) -> Result<Buffer<'ctx>> {
-        let ty = c.tape.nodes[node as usize].ty;
+        let ty = c.expr.nodes[node as usize].ty;
         let prim = match register(ty) {
             Prim::I1 => Prim::I8,
             other => other,
@@ -466,7 +466,7 @@ impl<'m> Chain<'m> {
         for _ in 0..1 + u32::from(ty.is_complex()) {
             places.push((prim, c.e.stack(prim, room)?.into()));
         }
-        Ok(Buffer { node, ty, sweep, places, level: 0, across, moved: c.tape.moves(node) })
+        Ok(Buffer { node, ty, sweep, places, level: 0, across, moved: c.expr.moves(node) })
     }
 
     /// Rows that go through a sweep before the next sweep begins.
@@ -528,7 +528,7 @@ impl<'m> Chain<'m> {
         let sweep = Sweep {
             folds,
             vars: &self.inner,
-            copies: folds.copies_of(c.tape, c.lanes, n),
+            copies: folds.copies_of(c.expr, c.lanes, n),
             range: &|c, var| sweep::whole(c, var),
             before: &|c| {
                 buffers.iter().filter(|b| b.sweep < Some(number)).try_for_each(|b| b.load(c, &self.place))
@@ -551,7 +551,7 @@ impl<'m> Chain<'m> {
     fn ask(&self, c: &mut Code<'_, '_, '_, '_>) -> Result<()> {
         for &array in &self.next {
             let place = c.place(array, &self.whole.plus(self.length * self.rows_at_once()))?;
-            let bytes = c.tape.arrays[array as usize].shape.element_type.storage_bytes() as u64;
+            let bytes = c.expr.arrays[array as usize].shape.element_type.storage_bytes() as u64;
             c.e.prefetch_far(place.address, u64::from(c.lanes) * bytes)?;
         }
         Ok(())

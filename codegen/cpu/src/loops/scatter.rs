@@ -14,9 +14,9 @@ use super::region::{Combine, EmitCombine as _};
 use super::{Cost, Function};
 use hlo_library::Unsupported;
 use hlo_llvm::{IntPredicate, Result, Target, Value};
-use hlo_opt::tape::index::Affine;
-use hlo_opt::tape::scatter::Scattered;
-use hlo_opt::tape::{GuardId, NodeId, Tape, array_leaves};
+use hlo_opt::expr::index::Affine;
+use hlo_opt::expr::scatter::Scattered;
+use hlo_opt::expr::{GuardId, NodeId, Expr, array_leaves};
 
 /// Chunks of rows: each looks at all index vectors.
 const CHUNKS: u64 = 8;
@@ -43,7 +43,7 @@ pub(super) fn root(module: &Module, id: InstrId) -> Option<InstrId> {
     let computation = module.instr(id).attrs.computation(AttrKey::Calls)?;
     let root = module.root(computation);
     let root = if module.instr(root).opcode == Opcode::Tuple {
-        hlo_opt::tape::leaf_root(module, root, 0).0
+        hlo_opt::expr::leaf_root(module, root, 0).0
     } else {
         root
     };
@@ -55,23 +55,23 @@ pub(super) fn root(module: &Module, id: InstrId) -> Option<InstrId> {
 }
 
 /// What is planned for a scatter: nests that copy its operands, and the scatter unless it changes nothing.
-pub(super) type Planned<'m> = (Tape<'m>, Vec<Nest>, Option<Scatter<'m>>);
+pub(super) type Planned<'m> = (Expr<'m>, Vec<Nest>, Option<Scatter<'m>>);
 
 /// The scatter of a fusion.
 pub(super) fn fusion(module: &Module, scatter: InstrId) -> std::result::Result<Planned<'_>, Unsupported> {
     let computation = module.instr(scatter).parent();
-    let mut tape = Tape::new(module);
-    let first_result = bind_parameters(&mut tape, computation, 0);
+    let mut expr = Expr::new(module);
+    let first_result = bind_parameters(&mut expr, computation, 0);
     let instr = module.instr(scatter);
     let operands = &instr.operands()[..instr.operands().len() / 2];
     let shape = module.instr(operands[0]).shape.expect_array();
     let arrays: Vec<u32> = array_leaves(&instr.shape)
         .enumerate()
-        .map(|(i, shape)| tape.array(shape, first_result + i as u32))
+        .map(|(i, shape)| expr.array(shape, first_result + i as u32))
         .collect();
     let mut copies = Vec::new();
     if shape.elements() == 0 {
-        return Ok((tape, copies, None));
+        return Ok((expr, copies, None));
     }
     let in_place = operands.len() == 1
         && instr.shape.as_array().is_some()
@@ -80,11 +80,11 @@ pub(super) fn fusion(module: &Module, scatter: InstrId) -> std::result::Result<P
         && module.users(operands[0]).len() == 1;
     if !in_place {
         for (i, &o) in operands.iter().enumerate() {
-            copies.push(Nest::of(&mut tape, o, arrays[i], 1000 + 100 * i as u32)?);
+            copies.push(Nest::of(&mut expr, o, arrays[i], 1000 + 100 * i as u32)?);
         }
     }
-    let Some(Scattered { batch, window, updates, at, inside, rows }) = tape.scattered(scatter)? else {
-        return Ok((tape, copies, None));
+    let Some(Scattered { batch, window, updates, at, inside, rows }) = expr.scattered(scatter)? else {
+        return Ok((expr, copies, None));
     };
     let Some(applied) = instr.attrs.computation(AttrKey::ToApply) else {
         return Err(Unsupported::new(module, scatter, "a scatter by nothing"));
@@ -94,9 +94,9 @@ pub(super) fn fusion(module: &Module, scatter: InstrId) -> std::result::Result<P
     let rows = &mut plan.rows;
     let mut more: Vec<&mut Affine> =
         [&mut plan.at].into_iter().chain(rows.as_mut().map(|r| &mut r.0)).collect();
-    nest::join(&mut tape, &mut plan.batch, &mut more);
-    nest::join(&mut tape, &mut plan.window, &mut more);
-    Ok((tape, copies, Some(plan)))
+    nest::join(&mut expr, &mut plan.batch, &mut more);
+    nest::join(&mut expr, &mut plan.window, &mut more);
+    Ok((expr, copies, Some(plan)))
 }
 
 impl<'m> Scatter<'m> {
@@ -107,12 +107,12 @@ impl<'m> Scatter<'m> {
     }
 
     /// What it reads, writes and computes.
-    pub(super) fn cost(&self, tape: &Tape<'_>) -> Cost {
+    pub(super) fn cost(&self, expr: &Expr<'_>) -> Cost {
         let all =
             self.batch.iter().chain(&self.window).fold(1u64, |n, v| n.saturating_mul(v.1.unsigned_abs()));
-        let mut cost = super::cost::read(tape, self.updates.iter().copied(), all);
+        let mut cost = super::cost::read(expr, self.updates.iter().copied(), all);
         for &array in &self.arrays {
-            let bytes = tape.arrays[array as usize].shape.element_type.storage_bytes() as u64;
+            let bytes = expr.arrays[array as usize].shape.element_type.storage_bytes() as u64;
             cost.bytes = cost.bytes.saturating_add(all.saturating_mul(2 * bytes));
         }
         cost
@@ -122,13 +122,13 @@ impl<'m> Scatter<'m> {
     pub(super) fn emit<'c, 'a, 'ctx>(
         &self,
         f: &Function<'a, 'ctx>,
-        tape: &'c Tape<'m>,
+        expr: &'c Expr<'m>,
         target: &Target,
     ) -> Result<()> {
         let [arguments, begin, end] = f.parameters;
         let inner = self.window.last().map_or(1, |v| v.1);
-        let lanes = if inner <= 2 { 1 } else { lanes::lanes(tape, target, self.updates.iter().copied()) };
-        let mut code = Code::new(f.e, tape, lanes, arguments)?;
+        let lanes = if inner <= 2 { 1 } else { lanes::lanes(expr, target, self.updates.iter().copied()) };
+        let mut code = Code::new(f.e, expr, lanes, arguments)?;
         let c = &mut code;
         loops(c, &self.batch, &|c: &mut Code<'c, 'a, 'ctx, 'm>| {
             let e = c.e;

@@ -17,8 +17,8 @@ use super::sweep::Folds;
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{IntPredicate, Prim, Result, Value};
 use hlo_opt::fusion::folds;
-use hlo_opt::tape::index::Affine;
-use hlo_opt::tape::{ALWAYS, NodeId, Op, Tape};
+use hlo_opt::expr::index::Affine;
+use hlo_opt::expr::{ALWAYS, NodeId, Op, Expr};
 
 /// The most elements of a short row: more are worth registers of their own, since picking takes operations by their number.
 const MOST: i64 = 20;
@@ -44,20 +44,20 @@ type Column<'s, 'c, 'a, 'ctx, 'm> =
 
 /// The variable of neighbouring rows of so many elements, if these are short and many.
 pub(super) fn rows(
-    tape: &Tape<'_>,
+    expr: &Expr<'_>,
     rows: &[(u32, i64)],
     length: i64,
     sweeps: &[Folds<'_>],
     elements: &[Output],
 ) -> Option<(u32, i64)> {
-    let complex = |o: &Output| tape.nodes[o.node as usize].ty.is_complex();
+    let complex = |o: &Output| expr.nodes[o.node as usize].ty.is_complex();
     let complex = elements.iter().any(complex) || sweeps.iter().any(Folds::any_complex);
     let single = sweeps.iter().flat_map(|s| &s.all).all(|f| f.types.len() == 1);
     let operands = sweeps.iter().flat_map(|s| &s.all).flat_map(|f| f.operands.iter().copied());
     let nodes: Vec<NodeId> = operands.chain(elements.iter().map(|o| o.node)).collect();
-    let operations = i64::try_from(cost::read(tape, nodes.iter().copied(), 1).flops).unwrap_or(i64::MAX);
-    let is_load = |n: &&NodeId| matches!(tape.nodes[**n as usize].op, Op::Load { .. });
-    let loads = tape.needed(nodes.iter().copied()).iter().filter(is_load).count().max(1) as i64;
+    let operations = i64::try_from(cost::read(expr, nodes.iter().copied(), 1).flops).unwrap_or(i64::MAX);
+    let is_load = |n: &&NodeId| matches!(expr.nodes[**n as usize].op, Op::Load { .. });
+    let loads = expr.needed(nodes.iter().copied()).iter().filter(is_load).count().max(1) as i64;
     let cheap = CHEAP / loads + operations / OPERATIONS;
     let most = if single { cheap.min(MOST) } else { MOST };
     let short = (2..=most).contains(&length) && !(single && length == FULL);
@@ -172,7 +172,7 @@ impl<'m> Chain<'m> {
 
     /// Elements of rows that lie one after the other in memory, as columns: what lanes hold of them is picked from registers of rows.
     fn load_rows<'c, 'a, 'ctx>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, buffer: &Buffer<'ctx>) -> Result<()> {
-        let Op::Load { array, at, .. } = &c.tape.nodes[buffer.node as usize].op else { return Ok(()) };
+        let Op::Load { array, at, .. } = &c.expr.nodes[buffer.node as usize].op else { return Ok(()) };
         let e = c.e.with_lanes(c.lanes);
         let (prim, _) = storage(buffer.ty);
         let from = self.at_first(c, |c| Ok(c.place(*array, at)?.address))?;
@@ -191,8 +191,8 @@ impl<'m> Chain<'m> {
 
     /// Whether the elements that a node loads are picked from rows where such code is emitted.
     pub(super) fn picks(&self, c: &Code<'_, '_, '_, '_>, node: NodeId) -> bool {
-        let Op::Load { at, guard, .. } = &c.tape.nodes[node as usize].op else { return false };
-        let (prim, parts) = storage(c.tape.nodes[node as usize].ty);
+        let Op::Load { at, guard, .. } = &c.expr.nodes[node as usize].op else { return false };
+        let (prim, parts) = storage(c.expr.nodes[node as usize].ty);
         let whole = *at == self.whole && *guard == ALWAYS && parts == 1;
         whole && self.length > FEW && Table::suits(&c.e.with_lanes(c.lanes), prim)
     }
@@ -254,7 +254,7 @@ pub(super) struct Columns<'ctx> {
 impl<'ctx> Columns<'ctx> {
     /// Room for so many.
     pub(super) fn new(c: &Code<'_, '_, 'ctx, '_>, o: &Output, length: i64) -> Result<Self> {
-        let (prim, _) = storage(c.tape.arrays[o.array as usize].shape.element_type);
+        let (prim, _) = storage(c.expr.arrays[o.array as usize].shape.element_type);
         let room = u32::try_from(length * i64::from(c.lanes)).unwrap_or(0);
         Ok(Self { prim, start: c.e.stack(prim, room)?.into() })
     }

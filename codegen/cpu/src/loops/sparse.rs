@@ -13,8 +13,8 @@ use hlo::attrs::Direction;
 use hlo::{ElementType, Opcode};
 use hlo_llvm::scalar::{Val, register};
 use hlo_llvm::{Emit, IntPredicate, Prim, Result, Target, Value};
-use hlo_opt::tape::index::AtomId;
-use hlo_opt::tape::{ALWAYS, NodeId, Op, Tape};
+use hlo_opt::expr::index::AtomId;
+use hlo_opt::expr::{ALWAYS, NodeId, Op, Expr};
 
 /// Elements of a strip, a multiple of all numbers of lanes.
 const STRIP: i64 = 1024;
@@ -55,7 +55,7 @@ struct Side {
 }
 
 /// The nodes that these need; `but` of this node its operand of that number.
-fn needed(tape: &Tape<'_>, roots: &[NodeId], but: Option<(NodeId, usize)>) -> FxHashSet<NodeId> {
+fn needed(expr: &Expr<'_>, roots: &[NodeId], but: Option<(NodeId, usize)>) -> FxHashSet<NodeId> {
     let mut seen = FxHashSet::default();
     let mut pending = roots.to_vec();
     while let Some(n) = pending.pop() {
@@ -63,7 +63,7 @@ fn needed(tape: &Tape<'_>, roots: &[NodeId], but: Option<(NodeId, usize)>) -> Fx
             continue;
         }
         let mut slot = 0;
-        tape.for_each_operand(n, &mut |m| {
+        expr.for_each_operand(n, &mut |m| {
             if but != Some((n, slot)) {
                 pending.push(m);
             }
@@ -75,16 +75,16 @@ fn needed(tape: &Tape<'_>, roots: &[NodeId], but: Option<(NodeId, usize)>) -> Fx
 
 impl Sparse {
     /// The most expensive side that is worth it among what these nodes need; the innermost variable is this one.
-    pub(super) fn of(tape: &Tape<'_>, roots: &[NodeId], inner: AtomId) -> Option<Self> {
-        let all = needed(tape, roots, None);
-        let weight = |nodes: &FxHashSet<NodeId>| nodes.iter().map(|&n| tape.flops(n)).sum::<u64>();
-        if all.len() > MOST_NODES || weight(&all) < WORTH || tape.arrays.iter().any(|a| a.written) {
+    pub(super) fn of(expr: &Expr<'_>, roots: &[NodeId], inner: AtomId) -> Option<Self> {
+        let all = needed(expr, roots, None);
+        let weight = |nodes: &FxHashSet<NodeId>| nodes.iter().map(|&n| expr.flops(n)).sum::<u64>();
+        if all.len() > MOST_NODES || weight(&all) < WORTH || expr.arrays.iter().any(|a| a.written) {
             return None;
         }
         let mut selections: Vec<(NodeId, &[NodeId])> = Vec::new();
         for &n in &all {
-            if let Op::Elementwise { instr, operands } = &tape.nodes[n as usize].op
-                && tape.module.instr(*instr).opcode == Opcode::Select
+            if let Op::Elementwise { instr, operands } = &expr.nodes[n as usize].op
+                && expr.module.instr(*instr).opcode == Opcode::Select
             {
                 selections.push((n, operands));
             }
@@ -96,30 +96,30 @@ impl Sparse {
         let mut best: Option<(u64, Self)> = None;
         for (n, operands) in selections {
             let condition = operands[0];
-            let to_know = needed(tape, &[condition], None);
+            let to_know = needed(expr, &[condition], None);
             let least = WORTH.max(TIMES * weight(&to_know));
             let (mut sum, mut sides) = (0, Vec::new());
             for slot in [1, 2] {
                 let (node, taken) = (operands[slot], slot == 1);
-                let ty = tape.nodes[node as usize].ty;
-                let own = needed(tape, &[node], None);
+                let ty = expr.nodes[node as usize].ty;
+                let own = needed(expr, &[node], None);
                 if ty.is_complex() || register(ty).bits() < 32 || weight(&own) < least {
                     continue;
                 }
-                let others = needed(tape, roots, Some((n, slot)));
-                let spared: u64 = own.difference(&others).map(|&m| tape.flops(m)).sum();
+                let others = needed(expr, roots, Some((n, slot)));
+                let spared: u64 = own.difference(&others).map(|&m| expr.flops(m)).sum();
                 // What others need too is computed twice.
                 let shared = weight(&own) - spared;
                 if spared >= least
                     && spared >= SHARED * shared
-                    && let Some(loads) = loads(tape, own.union(&to_know).copied(), inner)
+                    && let Some(loads) = loads(expr, own.union(&to_know).copied(), inner)
                 {
                     sum += spared;
                     sides.push(Side { taken, node, loads });
                 }
             }
             // Alone, a side that almost all elements take is better computed where they are.
-            let alone = matches!(sides[..], [Side { taken, .. }] if usual(tape, condition) == Some(taken));
+            let alone = matches!(sides[..], [Side { taken, .. }] if usual(expr, condition) == Some(taken));
             if !sides.is_empty() && !alone && best.as_ref().is_none_or(|b| b.0 < sum) {
                 best = Some((sum, Self { condition, sides }));
             }
@@ -145,7 +145,7 @@ impl Sparse {
         let mut sides = Vec::new();
         for side in &self.sides {
             let memory = |n: NodeId| -> Result<Packed<'ctx>> {
-                let ty = c.tape.nodes[n as usize].ty;
+                let ty = c.expr.nodes[n as usize].ty;
                 Ok(Packed { node: n, ty, place: e.stack(register(ty), room)?.into() })
             };
             let packed = side.loads.iter().map(|&n| memory(n)).collect::<Result<Vec<_>>>()?;
@@ -205,9 +205,9 @@ impl Sparse {
 }
 
 /// What a condition is of almost all elements, if its form says that: equality.
-fn usual(tape: &Tape<'_>, condition: NodeId) -> Option<bool> {
-    let Op::Elementwise { instr, .. } = &tape.nodes[condition as usize].op else { return None };
-    match tape.module.instr(*instr).attrs.direction()? {
+fn usual(expr: &Expr<'_>, condition: NodeId) -> Option<bool> {
+    let Op::Elementwise { instr, .. } = &expr.nodes[condition as usize].op else { return None };
+    match expr.module.instr(*instr).attrs.direction()? {
         Direction::Eq => Some(false),
         Direction::Ne => Some(true),
         Direction::Ge | Direction::Gt | Direction::Le | Direction::Lt => None,
@@ -242,13 +242,13 @@ impl<'ctx> Work<'ctx> {
 }
 
 /// What differs from element to element among nodes: loads, if there are few and nothing else does.
-fn loads(tape: &Tape<'_>, nodes: impl Iterator<Item = NodeId>, inner: AtomId) -> Option<Vec<NodeId>> {
+fn loads(expr: &Expr<'_>, nodes: impl Iterator<Item = NodeId>, inner: AtomId) -> Option<Vec<NodeId>> {
     let mut loads = Vec::new();
     for n in nodes {
-        let node = &tape.nodes[n as usize];
+        let node = &expr.nodes[n as usize];
         match &node.op {
             Op::Load { at, guard: ALWAYS, .. } => {
-                if !tape.space.is_of_variables(at) {
+                if !expr.space.is_of_variables(at) {
                     return None;
                 }
                 if at.factor(inner) != 0 {

@@ -7,8 +7,8 @@ use super::lanes;
 use super::region::{Carried, Combine, EmitCombine as _, across, registers, values};
 use hlo_llvm::scalar::{self, Val};
 use hlo_llvm::{Result, Target, Value};
-pub(super) use hlo_opt::tape::fold::Fold;
-use hlo_opt::tape::{NodeId, Tape};
+pub(super) use hlo_opt::expr::fold::Fold;
+use hlo_opt::expr::{NodeId, Expr};
 
 /// Folds over the same elements.
 pub(super) struct Folds<'m> {
@@ -156,8 +156,8 @@ impl<'m> Folds<'m> {
     }
 
     /// How many copies of the expression of an element are worth it in a loop over so many elements.
-    pub(super) fn copies_of(&self, tape: &Tape<'_>, lanes: u32, n: i64) -> i64 {
-        let mut copies = if lanes == 1 { 1 } else { self.copies(tape) };
+    pub(super) fn copies_of(&self, expr: &Expr<'_>, lanes: u32, n: i64) -> i64 {
+        let mut copies = if lanes == 1 { 1 } else { self.copies(expr) };
         while copies > 1 && n < copies * i64::from(lanes) {
             copies /= 2;
         }
@@ -165,9 +165,9 @@ impl<'m> Folds<'m> {
     }
 
     /// How many copies of the expression of an element are worth it.
-    pub(super) fn copies(&self, tape: &Tape<'_>) -> i64 {
+    pub(super) fn copies(&self, expr: &Expr<'_>) -> i64 {
         let operands = self.all.iter().flat_map(|f| &f.operands).copied();
-        let worth: i64 = match tape.needed(operands).into_iter().map(|n| tape.flops(n)).sum() {
+        let worth: i64 = match expr.needed(operands).into_iter().map(|n| expr.flops(n)).sum() {
             0..=8 => 4,
             9..=24 => 2,
             _ => 1,
@@ -213,7 +213,7 @@ impl<'m> Folds<'m> {
     /// The number of lanes of a sweep of these and of other nodes, besides those that are known, over so many elements of the innermost variable.
     pub(super) fn lanes(
         &self,
-        tape: &Tape<'_>,
+        expr: &Expr<'_>,
         target: &Target,
         more: &[NodeId],
         known: &dyn Fn(NodeId) -> bool,
@@ -224,13 +224,13 @@ impl<'m> Folds<'m> {
         }
         let nodes = || self.all.iter().flat_map(|f| &f.operands).chain(more).copied();
         let most = target.vector_bytes() * 8 / self.widest();
-        lanes::full(tape, target, &nodes, known, inner, most)
+        lanes::full(expr, target, &nodes, known, inner, most)
     }
 
     /// The number of lanes if each lane is a fold of its own.
-    pub(super) fn lanes_of_columns(&self, tape: &Tape<'_>, target: &Target) -> u32 {
+    pub(super) fn lanes_of_columns(&self, expr: &Expr<'_>, target: &Target) -> u32 {
         let nodes = self.all.iter().flat_map(|f| &f.operands).copied();
-        lanes::lanes(tape, target, nodes).min(target.vector_bytes() * 8 / self.widest())
+        lanes::lanes(expr, target, nodes).min(target.vector_bytes() * 8 / self.widest())
     }
 }
 

@@ -9,8 +9,8 @@ use super::nest::{Nest, decode, store_all};
 use super::{Function, access};
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{Emit, IntPredicate, Prim, Result, Target, Value};
-use hlo_opt::tape::index::{Affine, AtomId, Def};
-use hlo_opt::tape::{ALWAYS, NodeId, Op, Tape};
+use hlo_opt::expr::index::{Affine, AtomId, Def};
+use hlo_opt::expr::{ALWAYS, NodeId, Op, Expr};
 
 /// The variables of blocks of rows, and of the first column of a tile.
 const BLOCKS: u32 = 70;
@@ -73,12 +73,12 @@ fn sides(others: i64, rows: i64, columns: i64, bytes: i64) -> [i64; 2] {
 
 /// Makes one variable of those along whose values an array has its elements one behind the other, where the array is to be turned over and the first of them has
 /// but a few: of `x[columns, a, b]` into `y[b, a, columns]` with few `b`. What else depends on one of them computes it from the one variable.
-pub(super) fn merge(tape: &mut Tape<'_>, nest: &mut Nest) {
-    while let Some([(near, few), (far, many)]) = short_rows(tape, nest) {
-        let (Some(first), Some(second)) = (tape.space.atom_of(near), tape.space.atom_of(far)) else { return };
+pub(super) fn merge(expr: &mut Expr<'_>, nest: &mut Nest) {
+    while let Some([(near, few), (far, many)]) = short_rows(expr, nest) {
+        let (Some(first), Some(second)) = (expr.space.atom_of(near), expr.space.atom_of(far)) else { return };
         let Some(total) = few.checked_mul(many) else { return };
         // The variable of the near one is the new one's.
-        let one = tape.space.next_atom();
+        let one = expr.space.next_atom();
         let mut join = |x: &mut Affine| {
             let factor = x.factor(first);
             if factor != 0 && x.factor(second) == factor.wrapping_mul(few) {
@@ -87,12 +87,12 @@ pub(super) fn merge(tape: &mut Tape<'_>, nest: &mut Nest) {
                 x.terms.push((one, factor));
             }
         };
-        tape.for_each_number(&mut join);
+        expr.for_each_number(&mut join);
         nest.outputs.iter_mut().for_each(|o| join(&mut o.at));
         let merged = Affine::atom(one);
-        tape.space.redefine(first, Def::Mod(merged.clone(), few));
-        tape.space.redefine(second, Def::Div(merged.clone(), few));
-        let made = tape.space.var(near, total);
+        expr.space.redefine(first, Def::Mod(merged.clone(), few));
+        expr.space.redefine(second, Def::Div(merged.clone(), few));
+        let made = expr.space.var(near, total);
         debug_assert_eq!(made, merged, "the atom that follows");
         nest.vars.retain(|v| v.0 != far);
         for v in nest.vars.iter_mut().filter(|v| v.0 == near) {
@@ -106,11 +106,11 @@ const CUTS: usize = 4;
 
 /// Cuts variables by whose quotients and remainders arrays are read, where what is read can go through tiles then: of a result that has the dimensions of what is turned
 /// over joined in one. Says whether it can.
-pub(super) fn cut(tape: &mut Tape<'_>, nest: &mut Nest) -> bool {
-    if divided(tape, nest).is_none() || has_tiles(tape, nest) {
+pub(super) fn cut(expr: &mut Expr<'_>, nest: &mut Nest) -> bool {
+    if divided(expr, nest).is_none() || has_tiles(expr, nest) {
         return false;
     }
-    let (mut trial, mut parts) = (tape.clone(), nest.clone());
+    let (mut trial, mut parts) = (expr.clone(), nest.clone());
     for _ in 0..CUTS {
         let Some((place, by)) = divided(&trial, &parts) else { break };
         if cut_in_two(&mut trial, &mut parts, place, by).is_none() {
@@ -119,24 +119,24 @@ pub(super) fn cut(tape: &mut Tape<'_>, nest: &mut Nest) -> bool {
     }
     let found = has_tiles(&trial, &parts);
     if found {
-        (*tape, *nest) = (trial, parts);
+        (*expr, *nest) = (trial, parts);
     }
     found
 }
 
 /// Whether a nest has tiles when all is done with its variables.
-fn has_tiles(tape: &Tape<'_>, nest: &Nest) -> bool {
-    let (mut tape, mut nest) = (tape.clone(), nest.clone());
-    nest.join(&mut tape);
-    merge(&mut tape, &mut nest);
-    Tiles::of(&tape, &nest).is_some()
+fn has_tiles(expr: &Expr<'_>, nest: &Nest) -> bool {
+    let (mut expr, mut nest) = (expr.clone(), nest.clone());
+    nest.join(&mut expr);
+    merge(&mut expr, &mut nest);
+    Tiles::of(&expr, &nest).is_some()
 }
 
 /// A variable's place, and a number by which it is divided that divides all of its values.
-fn divided(tape: &Tape<'_>, nest: &Nest) -> Option<(usize, i64)> {
+fn divided(expr: &Expr<'_>, nest: &Nest) -> Option<(usize, i64)> {
     nest.vars.iter().enumerate().find_map(|(place, &(var, size))| {
-        let all = Affine::atom(tape.space.atom_of(var)?);
-        tape.space.atoms.iter().find_map(|atom| match &atom.def {
+        let all = Affine::atom(expr.space.atom_of(var)?);
+        expr.space.atoms.iter().find_map(|atom| match &atom.def {
             Def::Div(x, by) | Def::Mod(x, by) if *x == all && size > *by && size % by == 0 => {
                 Some((place, *by))
             }
@@ -146,16 +146,16 @@ fn divided(tape: &Tape<'_>, nest: &Nest) -> Option<(usize, i64)> {
 }
 
 /// Makes two variables of one: the quotient and the remainder of its values by a number.
-fn cut_in_two(tape: &mut Tape<'_>, nest: &mut Nest, place: usize, by: i64) -> Option<()> {
+fn cut_in_two(expr: &mut Expr<'_>, nest: &mut Nest, place: usize, by: i64) -> Option<()> {
     let (var, size) = nest.vars[place];
-    let old = tape.space.atom_of(var)?;
+    let old = expr.space.atom_of(var)?;
     let all = Affine::atom(old);
-    let atom_of = |def: Def| tape.space.atoms.iter().position(|a| a.def == def).map(|i| AtomId(i as u32));
+    let atom_of = |def: Def| expr.space.atoms.iter().position(|a| a.def == def).map(|i| AtomId(i as u32));
     let (quotient, rest) = (atom_of(Def::Div(all.clone(), by)), atom_of(Def::Mod(all, by)));
     // Numbers of variables that this nest or another one has are those of atoms.
-    let mut free = (var + 1..).filter(|&n| !OTHERS.contains(&n) && tape.space.atom_of(n).is_none());
+    let mut free = (var + 1..).filter(|&n| !OTHERS.contains(&n) && expr.space.atom_of(n).is_none());
     let (far, near) = (free.next()?, free.next()?);
-    let (outer, inner) = (tape.space.var(far, size / by), tape.space.var(near, by));
+    let (outer, inner) = (expr.space.var(far, size / by), expr.space.var(near, by));
     let whole = outer.times(by).merged(&inner);
     let mut replace = |x: &mut Affine| {
         let parts = x.terms.iter().map(|&(atom, factor)| match Some(atom) {
@@ -166,11 +166,11 @@ fn cut_in_two(tape: &mut Tape<'_>, nest: &mut Nest, place: usize, by: i64) -> Op
         });
         *x = parts.fold(Affine::constant(x.constant), |sum, part| sum.merged(&part));
     };
-    tape.for_each_number(&mut replace);
+    expr.for_each_number(&mut replace);
     nest.outputs.iter_mut().for_each(|o| replace(&mut o.at));
     // Nothing is made of these any more: they are not to keep variables apart.
     for atom in [quotient, rest].into_iter().flatten() {
-        tape.space.redefine(atom, Def::Mod(Affine::default(), by));
+        expr.space.redefine(atom, Def::Mod(Affine::default(), by));
     }
     nest.vars.splice(place..=place, [(far, size / by), (near, by)]);
     Some(())
@@ -178,48 +178,48 @@ fn cut_in_two(tape: &mut Tape<'_>, nest: &mut Nest, place: usize, by: i64) -> Op
 
 /// The variable along whose values a load that may be turned over has few elements, less than a line of a cache, and the one that goes on behind them, with their
 /// sizes, if all of those are enough for a block.
-fn short_rows(tape: &Tape<'_>, nest: &Nest) -> Option<[(u32, i64); 2]> {
+fn short_rows(expr: &Expr<'_>, nest: &Nest) -> Option<[(u32, i64); 2]> {
     let (&(inner, columns), outer) = nest.vars.split_last()?;
-    let inner = tape.space.atom_of(inner)?;
+    let inner = expr.space.atom_of(inner)?;
     let found = |n: &NodeId| {
-        let Op::Load { array, at, guard: ALWAYS } = &tape.nodes[*n as usize].op else { return None };
-        let ty = tape.arrays[*array as usize].shape.element_type;
-        if ty.is_complex() || !tape.space.is_of_variables(at) {
+        let Op::Load { array, at, guard: ALWAYS } = &expr.nodes[*n as usize].op else { return None };
+        let ty = expr.arrays[*array as usize].shape.element_type;
+        if ty.is_complex() || !expr.space.is_of_variables(at) {
             return None;
         }
         let with = |factor: i64| {
             outer
                 .iter()
                 .copied()
-                .find(|&(v, _)| tape.space.atom_of(v).is_some_and(|a| at.factor(a) == factor))
+                .find(|&(v, _)| expr.space.atom_of(v).is_some_and(|a| at.factor(a) == factor))
         };
         let near = with(1).filter(|near| near.1.saturating_mul(ty.storage_bytes() as i64) < 64)?;
         let far = with(near.1)?;
         let apart = at.factor(inner).unsigned_abs() >= near.1.saturating_mul(far.1).unsigned_abs();
         (apart && near.1.saturating_mul(far.1) >= i64::from(TURNED)).then_some([near, far])
     };
-    let needed = tape.needed(nest.outputs.iter().map(|o| o.node));
+    let needed = expr.needed(nest.outputs.iter().map(|o| o.node));
     (columns >= i64::from(TURNED)).then(|| needed.iter().find_map(found)).flatten()
 }
 
 impl Tiles {
     /// The tiles of a nest, if there is something to turn over.
-    pub(super) fn of(tape: &Tape<'_>, nest: &Nest) -> Option<Tiles> {
+    pub(super) fn of(expr: &Expr<'_>, nest: &Nest) -> Option<Tiles> {
         let (&(inner, columns), outer) = nest.vars.split_last()?;
-        let inner = tape.space.atom_of(inner)?;
+        let inner = expr.space.atom_of(inner)?;
         if columns < 16 {
             return None;
         }
         let mut found: Option<Tiles> = None;
         let mut room = ROOM;
-        for n in tape.needed(nest.outputs.iter().map(|o| o.node)) {
-            let Op::Load { array, at, guard: ALWAYS } = &tape.nodes[n as usize].op else { continue };
-            let ty = tape.arrays[*array as usize].shape.element_type;
-            if ty.is_complex() || !tape.space.is_of_variables(at) || at.factor(inner).unsigned_abs() < 2 {
+        for n in expr.needed(nest.outputs.iter().map(|o| o.node)) {
+            let Op::Load { array, at, guard: ALWAYS } = &expr.nodes[n as usize].op else { continue };
+            let ty = expr.arrays[*array as usize].shape.element_type;
+            if ty.is_complex() || !expr.space.is_of_variables(at) || at.factor(inner).unsigned_abs() < 2 {
                 continue;
             }
             let along = outer.iter().position(|&(v, size)| {
-                size >= 16 && tape.space.atom_of(v).is_some_and(|a| at.factor(a) == 1)
+                size >= 16 && expr.space.atom_of(v).is_some_and(|a| at.factor(a) == 1)
             });
             let Some(along) = along else { continue };
             let others = outer.iter().enumerate().filter(|(i, _)| *i != along).map(|(_, v)| v.1);
@@ -230,7 +230,7 @@ impl Tiles {
                 continue;
             }
             room -= bytes;
-            let atoms = [inner, tape.space.atom_of(outer[along].0)?];
+            let atoms = [inner, expr.space.atom_of(outer[along].0)?];
             found.get_or_insert(Tiles { along, loads: Vec::new(), atoms, sides }).loads.push(n);
         }
         found
@@ -249,13 +249,13 @@ impl Tiles {
         &self,
         nest: &Nest,
         f: &Function<'a, 'ctx>,
-        tape: &'c Tape<'m>,
+        expr: &'c Expr<'m>,
         target: &Target,
         streaming: bool,
     ) -> Result<()> {
         let [arguments, begin, end] = f.parameters;
-        let lanes = lanes::lanes(tape, target, nest.outputs.iter().map(|o| o.node));
-        let mut code = Code::new(f.e, tape, lanes, arguments)?;
+        let lanes = lanes::lanes(expr, target, nest.outputs.iter().map(|o| o.node));
+        let mut code = Code::new(f.e, expr, lanes, arguments)?;
         let c = &mut code;
         let e = c.e;
         let (row, rows) = nest.vars[self.along];
@@ -264,11 +264,11 @@ impl Tiles {
         units.remove(self.along);
         let [tall, wide] = self.sides;
         units.push((BLOCKS, blocks(rows, tall)));
-        let direct = streaming && self.is_direct(nest, tape, lanes, [rows, columns]);
+        let direct = streaming && self.is_direct(nest, expr, lanes, [rows, columns]);
         let mut tiles = Vec::new();
         for &load in &self.loads {
-            let Op::Load { array, at, .. } = &tape.nodes[load as usize].op else { continue };
-            let ty = tape.arrays[*array as usize].shape.element_type;
+            let Op::Load { array, at, .. } = &expr.nodes[load as usize].op else { continue };
+            let ty = expr.arrays[*array as usize].shape.element_type;
             let prim = access::storage(ty).0;
             let step = i64::from(block(lanes));
             let bytes = prim.bytes() as i64;
@@ -325,15 +325,15 @@ impl Tiles {
     }
 
     /// Whether squares of lanes are turned over in registers and stored from there, past the caches, a whole line of these at a time.
-    fn is_direct(&self, nest: &Nest, tape: &Tape<'_>, lanes: u32, sides: [i64; 2]) -> bool {
-        let bytes = |array: u32| tape.arrays[array as usize].shape.element_type.storage_bytes() as u32;
+    fn is_direct(&self, nest: &Nest, expr: &Expr<'_>, lanes: u32, sides: [i64; 2]) -> bool {
+        let bytes = |array: u32| expr.arrays[array as usize].shape.element_type.storage_bytes() as u32;
         let (mut work, mut lines) = (0, true);
-        for n in tape.needed(nest.outputs.iter().map(|o| o.node)) {
-            work += tape.flops(n);
-            lines &= !tape.branches(n);
+        for n in expr.needed(nest.outputs.iter().map(|o| o.node)) {
+            work += expr.flops(n);
+            lines &= !expr.branches(n);
         }
         lines &= nest.outputs.iter().all(|o| i64::from(bytes(o.array) * lanes) == LINE);
-        let turned = |n: &NodeId| matches!(&tape.nodes[*n as usize].op, Op::Load { array, .. } if i64::from(bytes(*array) * lanes) == LINE);
+        let turned = |n: &NodeId| matches!(&expr.nodes[*n as usize].op, Op::Load { array, .. } if i64::from(bytes(*array) * lanes) == LINE);
         lines
             && self.loads.iter().all(turned)
             && work <= LITTLE
@@ -379,7 +379,7 @@ impl Tiles {
                     c.set_var(place.row, e.add(row, e.i64(r))?, false, 1);
                     c.set_var(place.column, column, true, step);
                     for (tile, square) in tiles.iter().zip(&squares) {
-                        let ty = c.tape.nodes[tile.load as usize].ty;
+                        let ty = c.expr.nodes[tile.load as usize].ty;
                         let value = Val::of_storage(&wide, ty, &[square[r as usize]])?;
                         c.know(tile.load, value);
                     }
@@ -560,7 +560,7 @@ impl<'ctx> Tile<'_, 'ctx> {
     ) -> Result<()> {
         let bytes = self.prim.bytes() as i64;
         let address = c.place_from(row, level, &Affine::atom(column), bytes)?.address;
-        let ty = c.tape.nodes[self.load as usize].ty;
+        let ty = c.expr.nodes[self.load as usize].ty;
         let e = c.e.with_lanes(c.lanes);
         let value = Val::of_storage(&e, ty, &[e.load(self.prim, address, bytes as u32)?])?;
         c.know(self.load, value);
@@ -576,7 +576,7 @@ fn gather<'c, 'a, 'ctx, 'm>(
     place: &Corner<'ctx>,
 ) -> Result<()> {
     let w = i64::from(c.lanes);
-    let column = c.tape.space.atom_of(place.column);
+    let column = c.expr.space.atom_of(place.column);
     let &Corner { low, high, first, last, .. } = place;
     c.for_var(place.row, low, high, 1, false, 1, |c| {
         let start = tile.row(c, place)?;

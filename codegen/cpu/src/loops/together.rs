@@ -12,7 +12,7 @@ use super::rows::{Buffer, Chain};
 use super::sweep::Folds;
 use hlo_llvm::scalar::{Val, register};
 use hlo_llvm::{IntPredicate, Prim, Result, Target, Value};
-use hlo_opt::tape::{Node, NodeId, Op, Tape};
+use hlo_opt::expr::{Node, NodeId, Op, Expr};
 
 /// The longest rows that are worth it, in elements: longer ones hide what is between their sweeps.
 const LONGEST: i64 = 1024;
@@ -38,7 +38,7 @@ pub(super) struct Together {
 
 /// The block of rows of so many elements, if they are worth it. `given` is the sweep after which a value is given.
 pub(super) fn rows(
-    tape: &Tape<'_>,
+    expr: &Expr<'_>,
     rows: &[(u32, i64)],
     length: i64,
     sweeps: &[Folds<'_>],
@@ -50,10 +50,10 @@ pub(super) fn rows(
         return None;
     }
     // Of each node: the sweep after which it is known, if it is made of nothing but what folds give and constants.
-    let mut known: Vec<Option<Option<usize>>> = Vec::with_capacity(tape.nodes.len());
-    let mut needed = vec![false; tape.nodes.len()];
+    let mut known: Vec<Option<Option<usize>>> = Vec::with_capacity(expr.nodes.len());
+    let mut needed = vec![false; expr.nodes.len()];
     let mut widest = 1;
-    for (n, node) in tape.nodes.iter().enumerate() {
+    for (n, node) in expr.nodes.iter().enumerate() {
         let n = n as NodeId;
         widest = widest.max(node.ty.storage_bytes() as i64);
         let plain = match &node.op {
@@ -73,12 +73,12 @@ pub(super) fn rows(
             Op::Load { .. } | Op::Iota { .. } | Op::Select { .. } | Op::Unpack { .. } => false,
         };
         let mut after = Some(None);
-        tape.for_each_operand(n, &mut |m| {
+        expr.for_each_operand(n, &mut |m| {
             after = after.zip(known[m as usize]).map(|(a, b)| a.max(b));
         });
         known.push(after.filter(|_| plain));
         if known[n as usize].is_none() {
-            tape.for_each_operand(n, &mut |m| needed[m as usize] = true);
+            expr.for_each_operand(n, &mut |m| needed[m as usize] = true);
         }
     }
     let folded =
@@ -88,14 +88,14 @@ pub(super) fn rows(
         needed[root as usize] = true;
     }
     let value = |n: usize| known[n].flatten().map(|after| (n as NodeId, after));
-    let is_given = |n: usize| matches!(tape.nodes[n].op, Op::Given { .. });
-    let values = (0..tape.nodes.len()).filter(|&n| needed[n] || is_given(n)).filter_map(value).collect();
+    let is_given = |n: usize| matches!(expr.nodes[n].op, Op::Given { .. });
+    let values = (0..expr.nodes.len()).filter(|&n| needed[n] || is_given(n)).filter_map(value).collect();
     let [mut block, least] = ROWS;
     while block > least && block * length * widest > NEAR {
         block /= 2;
     }
-    let complex = tape.nodes.iter().any(|n| n.ty.is_complex());
-    let computed = (0..tape.nodes.len()).any(|n| needed[n] && !is_given(n) && value(n).is_some());
+    let complex = expr.nodes.iter().any(|n| n.ty.is_complex());
+    let computed = (0..expr.nodes.len()).any(|n| needed[n] && !is_given(n) && value(n).is_some());
     let worth = computed && !complex && row.1 >= block * BLOCKS && block * length * widest <= 2 * NEAR;
     worth.then_some(Together { row, rows: block, values })
 }
@@ -115,7 +115,7 @@ struct Column<'ctx> {
 impl<'ctx> Column<'ctx> {
     /// The values of this row, or of this and those after it in lanes.
     fn get(&self, c: &Code<'_, '_, 'ctx, '_>, row: Value<'ctx>) -> Result<Val<'ctx>> {
-        let (e, ty) = (c.e.with_lanes(c.lanes), c.tape.nodes[self.node as usize].ty);
+        let (e, ty) = (c.e.with_lanes(c.lanes), c.expr.nodes[self.node as usize].ty);
         let from = self.place(c, row)?;
         let x = e.load(self.prim, from, self.prim.bytes() as u32)?;
         Ok(Val::of_registers(ty, &[narrowed(&e, ty, x)?], self.moved))
@@ -157,7 +157,7 @@ impl<'m> Chain<'m> {
         let e = c.e;
         let mut columns = Vec::new();
         for &(node, after) in &together.values {
-            let Node { op, ty } = &c.tape.nodes[node as usize];
+            let Node { op, ty } = &c.expr.nodes[node as usize];
             let prim = match register(*ty) {
                 Prim::I1 => Prim::I8,
                 other => other,

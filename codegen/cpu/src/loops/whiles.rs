@@ -21,8 +21,8 @@ use hlo_library::Unsupported;
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{IntPredicate, Prim, Result, Target, Value};
 use hlo_opt::fusion::window_updates;
-use hlo_opt::tape::index::{Affine, Index, components};
-use hlo_opt::tape::{ALWAYS, Bound, NodeId, Op, Tape, array_leaves, is_leaf_of, leaf_root};
+use hlo_opt::expr::index::{Affine, Index, components};
+use hlo_opt::expr::{ALWAYS, Bound, NodeId, Op, Expr, array_leaves, is_leaf_of, leaf_root};
 
 /// Bytes of scratch memory before arrays: [`hlo_codegen::kernel::Progress`].
 const PROGRESS: u64 = 64;
@@ -54,7 +54,7 @@ pub(super) struct While {
     condition: NodeId,
     /// The next scalars.
     next: Vec<NodeId>,
-    /// Leaves of the state that are arrays, by place in the tape: of the operand and of the result.
+    /// Leaves of the state that are arrays, by place in the expr: of the operand and of the result.
     arrays: Vec<(u32, u32)>,
     /// Into scratch memory, and what then is copied into the state: from, to, bytes.
     fresh: Vec<Piece>,
@@ -74,7 +74,7 @@ fn parameter(module: &Module, c: hlo::ComputationId) -> Option<InstrId> {
 }
 
 /// Plans a loop; gives the bytes of scratch memory too.
-pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_>, While, u64), Unsupported> {
+pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Expr<'_>, While, u64), Unsupported> {
     let refuse = |at: InstrId, reason: &str| Err(Unsupported::new(module, at, reason));
     let instr = module.instr(id);
     let part = |key| instr.attrs.computation(key);
@@ -84,26 +84,26 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
     let (Some(in_condition), Some(in_body)) = (parameter(module, condition), parameter(module, body)) else {
         return refuse(id, "a loop without state");
     };
-    let mut tape = Tape::new(module);
+    let mut expr = Expr::new(module);
     let leaves = array_leaves(&instr.shape).count() as u32;
     let (mut scalars, mut arrays, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
     for (leaf, shape) in array_leaves(&instr.shape).enumerate() {
         let leaf = leaf as u32;
         shapes.push(shape);
-        let from = tape.array(shape, leaf);
-        let to = tape.array(shape, leaves + leaf);
-        tape.arrays[to as usize].written = true;
+        let from = expr.array(shape, leaf);
+        let to = expr.array(shape, leaves + leaf);
+        expr.arrays[to as usize].written = true;
         arrays.push((from, to));
         let bound = if shape.dims.is_empty() {
             scalars.push((leaf, shape.element_type));
-            Bound::Node(tape.given(leaf, shape.element_type))
+            Bound::Node(expr.given(leaf, shape.element_type))
         } else {
             Bound::Array(to)
         };
-        tape.bind(in_condition, leaf, bound);
-        tape.bind(in_body, leaf, bound);
+        expr.bind(in_condition, leaf, bound);
+        expr.bind(in_body, leaf, bound);
     }
-    let condition = tape.node(module.root(condition), 0, &[])?;
+    let condition = expr.node(module.root(condition), 0, &[])?;
     let root = module.root(body);
     let mut plan = While {
         scalars,
@@ -123,7 +123,7 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
         let leaf = leaf as u32;
         let (at, at_leaf) = leaf_root(module, root, leaf);
         if shape.dims.is_empty() {
-            plan.next.push(tape.node(root, leaf, &[])?);
+            plan.next.push(expr.node(root, leaf, &[])?);
             continue;
         }
         if is_leaf_of(module, root, leaf, in_body, leaf) || shape.elements() == 0 {
@@ -136,7 +136,7 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
             && let Some(chain) = updates(module, at, in_body, leaf)
         {
             for update in chain {
-                let elements = plan.late(&mut tape, update, shape, to, &mut offset)?;
+                let elements = plan.late(&mut expr, update, shape, to, &mut offset)?;
                 work = work.saturating_add(elements);
             }
             if work > MOST {
@@ -153,47 +153,47 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
             continue;
         }
         let starts = match window {
-            Some(_) => Some(tape.window_starts(at, 2, &shape.dims, dims)?),
+            Some(_) => Some(expr.window_starts(at, 2, &shape.dims, dims)?),
             None => None,
         };
         let count: i64 = dims.iter().product();
         let of = window.map_or((at, at_leaf), |update| (update, 0));
-        if count <= FEW && few.len() as i64 + count <= MOST_FEW && !is_busy(&tape, of, dims, first)? {
+        if count <= FEW && few.len() as i64 + count <= MOST_FEW && !is_busy(&expr, of, dims, first)? {
             for number in 0..count {
                 let index = element(number, dims);
                 let place: Index = match &starts {
-                    Some(starts) => index.iter().zip(starts).map(|(x, s)| tape.space.add(x, s)).collect(),
+                    Some(starts) => index.iter().zip(starts).map(|(x, s)| expr.space.add(x, s)).collect(),
                     None => index.clone(),
                 };
-                let at_place = tape.space.linear(&place, &shape.dims);
-                few.push(Output { node: tape.node(of.0, of.1, &index)?, array: to, at: at_place });
+                let at_place = expr.space.linear(&place, &shape.dims);
+                few.push(Output { node: expr.node(of.0, of.1, &index)?, array: to, at: at_place });
             }
             continue;
         }
         if let (Some(update), Some(starts)) = (window, starts) {
-            let (index, vars) = variables(&mut tape, dims, first);
-            let place: Index = index.iter().zip(&starts).map(|(x, s)| tape.space.add(x, s)).collect();
-            let linear = tape.space.linear(&place, &shape.dims);
-            let node = tape.node(update, 0, &index)?;
+            let (index, vars) = variables(&mut expr, dims, first);
+            let place: Index = index.iter().zip(&starts).map(|(x, s)| expr.space.add(x, s)).collect();
+            let linear = expr.space.linear(&place, &shape.dims);
+            let node = expr.node(update, 0, &index)?;
             plan.windows.push(Piece { vars, outputs: vec![Output { node, array: to, at: linear }] });
             continue;
         }
-        let scratch = tape.array(shape, 2 * leaves);
-        tape.arrays[scratch as usize].offset = offset;
+        let scratch = expr.array(shape, 2 * leaves);
+        expr.arrays[scratch as usize].offset = offset;
         let bytes = shape.elements() as u64 * shape.element_type.storage_bytes() as u64;
         offset += bytes.next_multiple_of(64);
-        let made = |tape: &mut Tape<'_>, part: &[(i64, i64)], first: u32| {
-            let (index, vars) = nest::variables_of(tape, part, first);
-            let node = tape.node(at, at_leaf, &index)?;
-            let linear = tape.space.linear(&index, &shape.dims);
+        let made = |expr: &mut Expr<'_>, part: &[(i64, i64)], first: u32| {
+            let (index, vars) = nest::variables_of(expr, part, first);
+            let node = expr.node(at, at_leaf, &index)?;
+            let linear = expr.space.linear(&index, &shape.dims);
             Ok((vars, vec![Output { node, array: scratch, at: linear }]))
         };
-        let parts = parts(&tape, (at, at_leaf), dims, first)?;
-        match together(&mut tape, &parts, |tape, part| made(tape, part, first))? {
+        let parts = parts(&expr, (at, at_leaf), dims, first)?;
+        match together(&mut expr, &parts, |expr, part| made(expr, part, first))? {
             Some((vars, outputs)) => plan.fresh.push(Piece { vars, outputs }),
             None => {
                 for (number, part) in (0..).zip(parts) {
-                    let (vars, outputs) = made(&mut tape, &part, first + number * dims.len() as u32)?;
+                    let (vars, outputs) = made(&mut expr, &part, first + number * dims.len() as u32)?;
                     plan.fresh.push(Piece { vars, outputs });
                 }
             }
@@ -208,22 +208,22 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
     for vars in &mut pieces {
         let mut more: Vec<&mut Affine> =
             plan.pieces_mut().flat_map(|p| &mut p.outputs).map(|o| &mut o.at).collect();
-        nest::join(&mut tape, vars, &mut more);
+        nest::join(&mut expr, vars, &mut more);
     }
     for (piece, vars) in plan.pieces_mut().zip(pieces) {
         piece.vars = vars;
     }
-    Ok((tape, plan, offset))
+    Ok((expr, plan, offset))
 }
 
 /// The parts of an array in whose elements nothing is decided about where they come from; variables are numbered from `first`, a hundred at most.
 fn parts(
-    tape: &Tape<'_>,
+    expr: &Expr<'_>,
     (at, leaf): (InstrId, u32),
     dims: &[i64],
     first: u32,
 ) -> std::result::Result<Vec<Vec<(i64, i64)>>, Unsupported> {
-    let (mut trial, known) = (tape.clone(), tape.guards.len());
+    let (mut trial, known) = (expr.clone(), expr.guards.len());
     let (index, _) = variables(&mut trial, dims, first);
     trial.node(at, leaf, &index)?;
     let parts = boxes(&trial, known, dims, first, |_| false);
@@ -240,15 +240,15 @@ fn element(number: i64, dims: &[i64]) -> Index {
 
 /// Whether so much is done with each of a few elements, and the same with all, that vectors of them are worth their way through memory.
 fn is_busy(
-    tape: &Tape<'_>,
+    expr: &Expr<'_>,
     (at, leaf): (InstrId, u32),
     dims: &[i64],
     first: u32,
 ) -> std::result::Result<bool, Unsupported> {
-    let work = |tape: &Tape<'_>, nodes: Vec<NodeId>| {
-        tape.needed(nodes.into_iter()).into_iter().map(|n| tape.flops(n)).sum::<u64>()
+    let work = |expr: &Expr<'_>, nodes: Vec<NodeId>| {
+        expr.needed(nodes.into_iter()).into_iter().map(|n| expr.flops(n)).sum::<u64>()
     };
-    let mut trial = tape.clone();
+    let mut trial = expr.clone();
     let (index, _) = variables(&mut trial, dims, first);
     let any = trial.node(at, leaf, &index)?;
     let together = work(&trial, vec![any]);
@@ -283,7 +283,7 @@ fn update(module: &Module, at: InstrId, state: InstrId, leaf: u32) -> Option<Ins
     let looks = |state: InstrId| {
         module.users(state).iter().filter(|u| {
             let user = module.instr(u.user);
-            user.opcode != Opcode::GetTupleElement || hlo_opt::tape::first_leaf(module, u.user) == leaf
+            user.opcode != Opcode::GetTupleElement || hlo_opt::expr::first_leaf(module, u.user) == leaf
         })
     };
     let condition = module.computations().iter().flat_map(|&c| module.instructions(c)).find_map(|i| {
@@ -300,13 +300,13 @@ impl While {
     /// Plans to replace a window by a `dynamic-update-slice` once all is computed; gives its elements.
     fn late(
         &mut self,
-        tape: &mut Tape<'_>,
+        expr: &mut Expr<'_>,
         replacement: InstrId,
         shape: &hlo::ArrayShape,
         to: u32,
         offset: &mut u64,
     ) -> std::result::Result<i64, Unsupported> {
-        let module = tape.module;
+        let module = expr.module;
         let update = module.instr(replacement).operands()[1];
         let own = module.instr(update).shape.expect_array();
         if own.elements() == 0 {
@@ -314,32 +314,32 @@ impl While {
         }
         // After those of the state's leaves.
         let first = 100 * (self.arrays.len() + 1 + self.late.len()) as u32;
-        let starts = tape.window_starts(replacement, 2, &shape.dims, &own.dims)?;
+        let starts = expr.window_starts(replacement, 2, &shape.dims, &own.dims)?;
         for start in &starts {
-            tape.values_in(start, &mut |n| self.early.push(n));
+            expr.values_in(start, &mut |n| self.early.push(n));
         }
-        let (index, vars) = variables(tape, &own.dims, first);
-        let mut node = tape.node(update, 0, &index)?;
+        let (index, vars) = variables(expr, &own.dims, first);
+        let mut node = expr.node(update, 0, &index)?;
         if vars.is_empty() {
             self.early.push(node);
         } else {
-            let scratch = tape.array(own, self.scratch);
-            tape.arrays[scratch as usize].offset = *offset;
-            tape.arrays[scratch as usize].written = true;
+            let scratch = expr.array(own, self.scratch);
+            expr.arrays[scratch as usize].offset = *offset;
+            expr.arrays[scratch as usize].written = true;
             let bytes = own.elements() as u64 * own.element_type.storage_bytes() as u64;
             *offset += bytes.next_multiple_of(64);
-            let at = tape.space.linear(&index, &own.dims);
+            let at = expr.space.linear(&index, &own.dims);
             self.fresh.push(Piece { vars, outputs: vec![Output { node, array: scratch, at }] });
         }
         // Variables of its own: those of the piece above are joined as that one allows.
-        let (index, vars) = variables(tape, &own.dims, first + 50);
+        let (index, vars) = variables(expr, &own.dims, first + 50);
         if !vars.is_empty() {
-            let scratch = tape.arrays.len() as u32 - 1;
-            let at = tape.space.linear(&index, &own.dims);
-            node = tape.push(Op::Load { array: scratch, at, guard: ALWAYS }, own.element_type);
+            let scratch = expr.arrays.len() as u32 - 1;
+            let at = expr.space.linear(&index, &own.dims);
+            node = expr.push(Op::Load { array: scratch, at, guard: ALWAYS }, own.element_type);
         }
-        let place: Index = index.iter().zip(&starts).map(|(x, s)| tape.space.add(x, s)).collect();
-        let at = tape.space.linear(&place, &shape.dims);
+        let place: Index = index.iter().zip(&starts).map(|(x, s)| expr.space.add(x, s)).collect();
+        let at = expr.space.linear(&place, &shape.dims);
         self.late.push(Piece { vars, outputs: vec![Output { node, array: to, at }] });
         Ok(own.elements() as i64)
     }
@@ -349,11 +349,11 @@ impl While {
     }
 
     /// What it reads and computes in an iteration.
-    pub(super) fn cost(&self, tape: &Tape<'_>) -> Cost {
-        let mut cost = super::cost::read(tape, self.next.iter().copied().chain([self.condition]), 1);
+    pub(super) fn cost(&self, expr: &Expr<'_>) -> Cost {
+        let mut cost = super::cost::read(expr, self.next.iter().copied().chain([self.condition]), 1);
         for piece in self.fresh.iter().chain(&self.windows).chain(&self.late) {
             let elements = piece.vars.iter().fold(1u64, |n, v| n.saturating_mul(v.1.unsigned_abs()));
-            let more = super::cost::read(tape, piece.outputs.iter().map(|o| o.node), elements);
+            let more = super::cost::read(expr, piece.outputs.iter().map(|o| o.node), elements);
             cost.bytes = cost.bytes.saturating_add(more.bytes);
             cost.flops = cost.flops.saturating_add(more.flops);
         }
@@ -364,10 +364,10 @@ impl While {
     pub(super) fn emit<'c, 'a, 'ctx, 'm>(
         &self,
         f: &Function<'a, 'ctx>,
-        tape: &'c Tape<'m>,
+        expr: &'c Expr<'m>,
         target: &Target,
     ) -> Result<()> {
-        let mut code = Code::new(f.e, tape, 1, f.parameters[0])?;
+        let mut code = Code::new(f.e, expr, 1, f.parameters[0])?;
         let c = &mut code;
         let e = c.e;
         let [arguments, begin, end] = f.parameters;
@@ -376,7 +376,7 @@ impl While {
             .scalars
             .iter()
             .zip(&self.next)
-            .map(|(&(_, ty), &next)| Carried { ty, moved: tape.moves(next) })
+            .map(|(&(_, ty), &next)| Carried { ty, moved: expr.moves(next) })
             .collect();
         let begins = e.icmp(IntPredicate::EQ, begin, e.i64(0))?;
         let mut initial = Vec::new();
@@ -389,7 +389,7 @@ impl While {
             if self.scalars.iter().any(|s| s.0 as usize == leaf) {
                 continue;
             }
-            let shape = &tape.arrays[from as usize].shape;
+            let shape = &expr.arrays[from as usize].shape;
             let bytes = shape.elements() as i64 * shape.element_type.storage_bytes() as i64;
             let (from, to) = (c.pointers[from as usize], c.pointers[to as usize]);
             let apart = e.and(begins, e.icmp(IntPredicate::NE, from, to)?)?;
@@ -471,7 +471,7 @@ impl While {
 impl Piece {
     fn emit<'c, 'a, 'ctx, 'm>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, target: &Target) -> Result<()> {
         let last = self.vars.last().map_or(1, |v| v.1);
-        let lanes = lanes::lanes(c.tape, target, self.outputs.iter().map(|o| o.node));
+        let lanes = lanes::lanes(c.expr, target, self.outputs.iter().map(|o| o.node));
         c.mark()?;
         match self.vars.split_last() {
             None => {

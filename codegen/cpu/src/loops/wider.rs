@@ -7,14 +7,14 @@ use hlo::{ArrayShape, ElementType, Opcode};
 use super::nest::{HALF, Nest, Output};
 use super::roots::Root;
 use hlo_library::Unsupported;
-use hlo_opt::tape::index::{Affine, AtomId, Def};
-use hlo_opt::tape::{ALWAYS, Op, Tape};
+use hlo_opt::expr::index::{Affine, AtomId, Def};
+use hlo_opt::expr::{ALWAYS, Op, Expr};
 
 /// The nest of a root whose rows are such, of half a register at most: that is one vector. Its variables are numbered from `first`. `None`: they are no such rows, or no
 /// wider elements make them up.
 pub(super) fn nest(
     roots: &[Root<'_>],
-    tape: &mut Tape<'_>,
+    expr: &mut Expr<'_>,
     dims: &[i64],
     first: u32,
 ) -> std::result::Result<Option<Nest>, Unsupported> {
@@ -24,8 +24,8 @@ pub(super) fn nest(
     if root.window.is_some() || ty.bits() as i64 != 8 * bytes || row < 2 || row.saturating_mul(bytes) > HALF {
         return Ok(None);
     }
-    let mut all = tape.module.instructions(tape.module.instr(root.instr).parent());
-    if !all.any(|i| matches!(tape.module.instr(i).opcode, Opcode::Gather | Opcode::DynamicSlice)) {
+    let mut all = expr.module.instructions(expr.module.instr(root.instr).parent());
+    if !all.any(|i| matches!(expr.module.instr(i).opcode, Opcode::Gather | Opcode::DynamicSlice)) {
         return Ok(None);
     }
     let fits = |wide: &ElementType| {
@@ -35,30 +35,30 @@ pub(super) fn nest(
     let Some(wide) = [ElementType::U64, ElementType::U32, ElementType::U16].into_iter().find(fits) else {
         return Ok(None);
     };
-    let mut trial = tape.clone();
+    let mut trial = expr.clone();
     let whole: Vec<(i64, i64)> = outer.iter().map(|&n| (0, n)).collect();
     let narrow = Root::columns(roots, &mut trial, dims, &whole, first, None)?;
     let each = wide.storage_bytes() as i64 / bytes;
     let Some(outputs) = widened(&mut trial, &narrow.outputs, ty, (wide, each)) else { return Ok(None) };
     if row * bytes == HALF {
         let whole: Vec<(i64, i64)> = dims.iter().map(|&n| (0, n)).collect();
-        return Root::nest(roots, tape, dims, &whole, first).map(Some);
+        return Root::nest(roots, expr, dims, &whole, first).map(Some);
     }
     let columns = outputs.len();
     let dims: Vec<i64> = outer.iter().copied().chain([columns as i64]).collect();
-    *tape = trial;
+    *expr = trial;
     Ok(Some(Nest::over(narrow.vars, outputs, &dims, columns)))
 }
 
 /// The columns of rows of a type, so many each as one of a wider type.
 fn widened(
-    tape: &mut Tape<'_>,
+    expr: &mut Expr<'_>,
     columns: &[Output],
     ty: ElementType,
     (wide, each): (ElementType, i64),
 ) -> Option<Vec<Output>> {
-    let load = |o: &Output| match &tape.nodes[o.node as usize].op {
-        Op::Load { array, at, guard: ALWAYS } if tape.nodes[o.node as usize].ty == ty => {
+    let load = |o: &Output| match &expr.nodes[o.node as usize].op {
+        Op::Load { array, at, guard: ALWAYS } if expr.nodes[o.node as usize].ty == ty => {
             Some((*array, at.clone()))
         }
         _ => None,
@@ -66,7 +66,7 @@ fn widened(
     let mut moved = Vec::new();
     for columns in columns.chunks(usize::try_from(each).ok()?) {
         let (array, from) = load(&columns[0])?;
-        let computed = |t: &(AtomId, i64)| matches!(tape.space.atom(t.0).def, Def::Value(_));
+        let computed = |t: &(AtomId, i64)| matches!(expr.space.atom(t.0).def, Def::Value(_));
         let follows =
             |(i, o): (i64, &Output)| load(o) == Some((array, from.plus(i))) && o.at == columns[0].at.plus(i);
         if !from.terms.iter().any(computed) || !(0..).zip(columns).all(follows) {
@@ -79,16 +79,16 @@ fn widened(
         return None;
     }
     let [from, to] = [from, to].map(|array| {
-        let shape = &tape.arrays[array as usize].shape;
+        let shape = &expr.arrays[array as usize].shape;
         let elements = shape.checked_elements().filter(|n| n % each == 0 && shape.element_type == ty)?;
-        let mut array = tape.arrays[array as usize].clone();
+        let mut array = expr.arrays[array as usize].clone();
         array.shape = ArrayShape::new(wide, &[elements / each]);
-        tape.arrays.push(array);
-        Some(tape.arrays.len() as u32 - 1)
+        expr.arrays.push(array);
+        Some(expr.arrays.len() as u32 - 1)
     });
     let (from, to) = (from?, to?);
     let outputs = moved.into_iter().map(|(_, at, _, place)| {
-        let node = tape.push(Op::Load { array: from, at, guard: ALWAYS }, wide);
+        let node = expr.push(Op::Load { array: from, at, guard: ALWAYS }, wide);
         Output { node, array: to, at: place }
     });
     Some(outputs.collect())

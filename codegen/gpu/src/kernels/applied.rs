@@ -4,13 +4,13 @@ use hlo::{ComputationId, ElementType, InstrId, Module, Opcode};
 use hlo_codegen::Unsupported;
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{Emit, Error, Result};
-use hlo_opt::tape::{Node, NodeId, Op, Tape};
+use hlo_opt::expr::{Node, NodeId, Op, Expr};
 
 use crate::code::Code;
 
-/// A computation of scalars, as a tape of which the parameters are given.
+/// A computation of scalars, as a expr of which the parameters are given.
 pub(super) struct Applied<'m> {
-    tape: Tape<'m>,
+    expr: Expr<'m>,
     results: Vec<NodeId>,
     used: Vec<bool>,
 }
@@ -28,16 +28,16 @@ impl<'m> Applied<'m> {
         if !types_of.eq(types.iter().copied().map(Some)) {
             return Err(Unsupported::new(module, id, "a computation of other types"));
         }
-        let mut tape = Tape::new(module);
-        let given: Vec<NodeId> = types.iter().zip(0..).map(|(&ty, n)| tape.given(n, ty)).collect();
-        let results = tape.apply(computation, &given)?;
+        let mut expr = Expr::new(module);
+        let given: Vec<NodeId> = types.iter().zip(0..).map(|(&ty, n)| expr.given(n, ty)).collect();
+        let results = expr.apply(computation, &given)?;
         let mut used = vec![false; types.len()];
-        for node in tape.needed(results.iter().copied()) {
-            if let Op::Given { number } = tape.nodes[node as usize].op {
+        for node in expr.needed(results.iter().copied()) {
+            if let Op::Given { number } = expr.nodes[node as usize].op {
                 used[number as usize] = true;
             }
         }
-        Ok(Self { tape, results, used })
+        Ok(Self { expr, results, used })
     }
 
     /// Whether a parameter has a part in any result.
@@ -47,7 +47,7 @@ impl<'m> Applied<'m> {
 
     /// The parameter that the only result is.
     pub(super) fn selected(&self) -> Option<u32> {
-        match (&self.results[..], self.tape.nodes.get(*self.results.first()? as usize)?) {
+        match (&self.results[..], self.expr.nodes.get(*self.results.first()? as usize)?) {
             ([_], Node { op: Op::Given { number }, .. }) => Some(*number),
             (_, _) => None,
         }
@@ -56,14 +56,14 @@ impl<'m> Applied<'m> {
     /// The commutative operation of both of two parameters that the only result is.
     pub(super) fn operation(&self) -> Option<Opcode> {
         let (&[result], 2) = (&self.results[..], self.used.len()) else { return None };
-        let Op::Elementwise { instr, operands } = &self.tape.nodes[result as usize].op else { return None };
-        let number = |n: &NodeId| match self.tape.nodes[*n as usize].op {
+        let Op::Elementwise { instr, operands } = &self.expr.nodes[result as usize].op else { return None };
+        let number = |n: &NodeId| match self.expr.nodes[*n as usize].op {
             Op::Given { number } => Some(number),
             _ => None,
         };
         let [Some(a), Some(b)] = operands.iter().map(number).collect::<Vec<_>>()[..] else { return None };
-        let opcode = self.tape.module.instr(*instr).opcode;
-        let commutes = opcode.commutes(self.tape.nodes[result as usize].ty);
+        let opcode = self.expr.module.instr(*instr).opcode;
+        let commutes = opcode.commutes(self.expr.nodes[result as usize].ty);
         (a != b && commutes).then_some(opcode)
     }
 
@@ -73,7 +73,7 @@ impl<'m> Applied<'m> {
         e: Emit<'_, 'ctx>,
         arguments: &[Option<Val<'ctx>>],
     ) -> Result<Vec<Val<'ctx>>> {
-        let mut code = Code::new(e, &self.tape, &[]);
+        let mut code = Code::new(e, &self.expr, &[]);
         for (argument, number) in arguments.iter().zip(0..) {
             if let Some(argument) = argument {
                 code.give(number, *argument);

@@ -3,7 +3,7 @@
 use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
 use hlo_llvm::Result;
-use hlo_opt::tape::index::{Affine, Index, Space};
+use hlo_opt::expr::index::{Affine, Index, Space};
 
 use super::contract::epilogue::Epilogue;
 use super::contract::mma;
@@ -25,7 +25,7 @@ pub(super) struct Product {
     /// Left and right operand.
     pub(super) operands: [Operand; 2],
     /// Sizes: batch, rows, columns.
-    pub(super) extents: [i64; 3],
+    pub(super) magnitudes: [i64; 3],
     /// Terms of each sum.
     pub(super) terms: i64,
     /// Dimensions of the batch, of rows, of columns.
@@ -66,8 +66,8 @@ impl Product {
         };
         let terms = sizes(&l.dims, &lp.contracting).iter().product();
         let operands = [operand(left, l, &ls, &lp), operand(right, r, &rs, &rp)];
-        let extents = dims.each_ref().map(|d| d.iter().product());
-        Ok(Self { words, operands, extents, terms, dims })
+        let magnitudes = dims.each_ref().map(|d| d.iter().product());
+        Ok(Self { words, operands, magnitudes, terms, dims })
     }
 
     /// The index of the result of a batch, a row and a column.
@@ -82,7 +82,7 @@ impl Product {
         hero: InstrId,
         width: u32,
     ) -> std::result::Result<Epilogue<'m>, Unsupported> {
-        Epilogue::new(subject, hero, self.extents, width, &|space, at| self.index(space, at))
+        Epilogue::new(subject, hero, self.magnitudes, width, &|space, at| self.index(space, at))
     }
 }
 
@@ -91,7 +91,7 @@ const MIN_TILED_WORK: i64 = 1 << 12;
 
 /// Whether a product is worth tiles, and fits what they count in.
 fn is_tiled(product: &Product) -> bool {
-    let [batch, m, n] = product.extents;
+    let [batch, m, n] = product.magnitudes;
     let terms = product.terms;
     // Tiles count in 32 bits.
     let counts = [m, n, terms, batch, batch.saturating_mul(m).saturating_mul(n)];
@@ -110,7 +110,7 @@ pub(super) fn emit(
 ) -> Result<Kernel> {
     let subject = Subject::new(module, id)?;
     let product = Product::of(module, id, hero)?;
-    let [batch, m, n] = product.extents;
+    let [batch, m, n] = product.magnitudes;
     let results: u64 = subject.roots.iter().map(|root| bytes_of(root.shape)).sum();
     let operand_bytes = |o: &Operand| o.elements as u64 * o.ty.storage_bytes() as u64;
     let mut kernel = Kernel {
@@ -118,14 +118,14 @@ pub(super) fn emit(
         flops: 2 * (batch as u64).saturating_mul((m * n) as u64).saturating_mul(product.terms as u64),
         ..Kernel::default()
     };
-    if product.extents.contains(&0) {
+    if product.magnitudes.contains(&0) {
         return Ok(kernel);
     }
     let [lhs, rhs] = product.operands.each_ref().map(Matrix::new);
     let tiled = Tiled {
         words: product.words,
         sources: [&lhs, &rhs],
-        extents: product.extents,
+        magnitudes: product.magnitudes,
         terms: product.terms,
         reads: subject.reads(),
     };
@@ -144,7 +144,7 @@ pub(super) fn emit(
         mma::emit(unit, module, id, symbol, arrays, &tiled, plan, &epilogue, None, &mut kernel)?;
         return Ok(kernel);
     }
-    let (plan, _) = tile::plan(unit.arch, unit.products, &product.words, product.extents, product.terms);
+    let (plan, _) = tile::plan(unit.arch, unit.products, &product.words, product.magnitudes, product.terms);
     tile::emit(unit, module, id, symbol, arrays, &tiled, plan, &epilogue, None, &mut kernel)?;
     Ok(kernel)
 }
@@ -160,7 +160,7 @@ fn emit_simple(
     symbol: &str,
     kernel: &mut Kernel,
 ) -> Result<()> {
-    let [batch, m, n] = product.extents;
+    let [batch, m, n] = product.magnitudes;
     let [lhs, rhs] = &product.operands;
     let threads = batch * m * n;
     let prim = index_prim(threads.max(lhs.elements).max(rhs.elements).max(product.terms));

@@ -7,8 +7,8 @@ use hlo::ElementType;
 use hlo_llvm::scalar::{self, Val, combine};
 use hlo_llvm::{Emit, Error, IntPredicate, Prim, Result, Shuffle, Value};
 use hlo_opt::fusion::combine::Combine;
-use hlo_opt::tape::NodeId;
-use hlo_opt::tape::fold::Fold;
+use hlo_opt::expr::NodeId;
+use hlo_opt::expr::fold::Fold;
 
 use crate::arch::WARP;
 use crate::code::Code;
@@ -58,15 +58,15 @@ pub(crate) fn apply<'ctx>(
     a: &[Val<'ctx>],
     b: &[Val<'ctx>],
 ) -> Result<Vec<Val<'ctx>>> {
-    let Combine::General { tape, results } = how else {
+    let Combine::General { expr, results } = how else {
         let combined = combine::combined(&e, how, a, b)?;
         return combined.ok_or_else(|| Error::Llvm("a combination without an operation".into()));
     };
-    let mut code = Code::new(e, tape, &[]);
+    let mut code = Code::new(e, expr, &[]);
     for (i, x) in a.iter().chain(b).enumerate() {
         code.give(i as u32, *x);
     }
-    results.iter().map(|&r| code.value(r)?.settled_if(&e, tape.moves(r))).collect()
+    results.iter().map(|&r| code.value(r)?.settled_if(&e, expr.moves(r))).collect()
 }
 
 /// A register as memory holds it: bits as bytes.
@@ -223,7 +223,7 @@ impl<'m> Folds<'m> {
         Ok(all)
     }
 
-    /// Gives the tape the results of which these are the accumulators.
+    /// Gives the expr the results of which these are the accumulators.
     pub(crate) fn give<'ctx>(&self, c: &mut Code<'_, 'm, '_, 'ctx>, total: &[Val<'ctx>]) -> Result<()> {
         let mut at = 0;
         for Item { fold, .. } in &self.items {

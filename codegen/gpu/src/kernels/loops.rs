@@ -6,8 +6,8 @@ use hlo::{InstrId, Module, Opcode};
 use hlo_codegen::Unsupported;
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{Axis, IntPredicate, Prim, Result, Special};
-use hlo_opt::tape::index::{Affine, Index};
-use hlo_opt::tape::{NodeId, Tape};
+use hlo_opt::expr::index::{Affine, Index};
+use hlo_opt::expr::{NodeId, Expr};
 
 use super::{Unit, launch};
 use crate::code::{ACCESS_BYTES, Code};
@@ -17,7 +17,7 @@ use crate::subject::{Root, Subject};
 /// Threads of a block.
 const THREADS: u32 = 256;
 
-/// The most nodes of the tape that a thread computes for several elements.
+/// The most nodes of the expr that a thread computes for several elements.
 const MAX_NODES: usize = 4096;
 
 /// A value and where it is stored.
@@ -50,9 +50,9 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
     if let Some(kernel) = super::transpose::emit(unit, module, id, symbol)? {
         return Ok(kernel);
     }
-    let Subject { tape, roots, arrays } = Subject::new(module, id)?;
+    let Subject { expr, roots, arrays } = Subject::new(module, id)?;
     let mut kernel = Kernel::default();
-    self::roots(unit, module, id, &tape, roots, arrays, symbol, &mut kernel)?;
+    self::roots(unit, module, id, &expr, roots, arrays, symbol, &mut kernel)?;
     Ok(kernel)
 }
 
@@ -62,7 +62,7 @@ pub(super) fn roots(
     unit: &Unit<'_, '_>,
     module: &Module,
     id: InstrId,
-    tape: &Tape<'_>,
+    expr: &Expr<'_>,
     roots: Vec<Root<'_>>,
     arrays: u32,
     symbol: &str,
@@ -84,14 +84,14 @@ pub(super) fn roots(
     }
     for (n, space) in spaces.iter().filter(|s| !s.dims.contains(&0)).enumerate() {
         let symbol = if n == 0 { symbol.to_owned() } else { format!("{symbol}_{n}") };
-        emit_space(unit, module, id, tape, space, arrays, &symbol, kernel)?;
+        emit_space(unit, module, id, expr, space, arrays, &symbol, kernel)?;
     }
     Ok(())
 }
 
 /// What is stored of an element of a space: of all its roots.
 fn outputs(
-    tape: &mut Tape<'_>,
+    expr: &mut Expr<'_>,
     space: &Space<'_>,
     index: &Index,
     into: &mut Vec<Output>,
@@ -99,13 +99,13 @@ fn outputs(
     for (root, update) in &space.roots {
         let (node, to) = match update {
             Some(update) => {
-                let starts = tape.window_starts(root.instr, 2, &root.shape.dims, &space.dims)?;
-                let to: Index = index.iter().zip(&starts).map(|(x, s)| tape.space.add(x, s)).collect();
-                (tape.node(*update, 0, index)?, to)
+                let starts = expr.window_starts(root.instr, 2, &root.shape.dims, &space.dims)?;
+                let to: Index = index.iter().zip(&starts).map(|(x, s)| expr.space.add(x, s)).collect();
+                (expr.node(*update, 0, index)?, to)
             }
-            None => (tape.node(root.instr, root.leaf, index)?, index.clone()),
+            None => (expr.node(root.instr, root.leaf, index)?, index.clone()),
         };
-        let at = tape.space.linear(&to, &root.shape.dims);
+        let at = expr.space.linear(&to, &root.shape.dims);
         into.push(Output { node, array: root.array, at });
     }
     Ok(())
@@ -119,7 +119,7 @@ fn emit_space(
     unit: &Unit<'_, '_>,
     module: &Module,
     id: InstrId,
-    tape: &Tape<'_>,
+    expr: &Expr<'_>,
     space: &Space<'_>,
     arrays: u32,
     symbol: &str,
@@ -134,17 +134,17 @@ fn emit_space(
     while per_thread > 1 && (elements % per_thread != 0 || elements / per_thread < resident) {
         per_thread /= 2;
     }
-    let (tape, outputs) = loop {
-        let mut tape = tape.clone();
+    let (expr, outputs) = loop {
+        let mut expr = expr.clone();
         let mut stored = Vec::new();
-        let thread = tape.space.var(THREAD, elements / per_thread);
+        let thread = expr.space.var(THREAD, elements / per_thread);
         for element in 0..per_thread {
             let number = thread.times(per_thread).plus(element);
-            let index = tape.space.delinear(&number, &space.dims);
-            outputs(&mut tape, space, &index, &mut stored)?;
+            let index = expr.space.delinear(&number, &space.dims);
+            outputs(&mut expr, space, &index, &mut stored)?;
         }
-        if per_thread == 1 || tape.nodes.len() <= MAX_NODES {
-            break (tape, stored);
+        if per_thread == 1 || expr.nodes.len() <= MAX_NODES {
+            break (expr, stored);
         }
         per_thread /= 2;
     };
@@ -158,7 +158,7 @@ fn emit_space(
     let lane = e.resize(e.special(Special::Tid(Axis::X))?, prim, false)?;
     let thread = e.add(e.mul(block, e.int(prim, u64::from(THREADS)))?, lane)?;
     let body = || -> Result<()> {
-        let mut code = Code::new(e, &tape, &arguments);
+        let mut code = Code::new(e, &expr, &arguments);
         code.set_var(THREAD, thread);
         code.join_loads(per_thread.cast_unsigned());
         let mut values = Vec::with_capacity(outputs.len());

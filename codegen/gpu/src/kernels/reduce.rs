@@ -12,9 +12,9 @@ use hlo_codegen::Unsupported;
 use hlo_llvm::{Axis, IntPredicate, Prim, Result, Special};
 use hlo_opt::fusion::folds::{self as spaces, Space};
 use hlo_opt::fusion::is_fold;
-use hlo_opt::tape::fold::{Fold, wide_extremes};
-use hlo_opt::tape::index::{Affine, Index};
-use hlo_opt::tape::{ALWAYS, Bound, Op, Tape, array_leaves};
+use hlo_opt::expr::fold::{Fold, wide_extremes};
+use hlo_opt::expr::index::{Affine, Index};
+use hlo_opt::expr::{ALWAYS, Bound, Op, Expr, array_leaves};
 
 use super::folds::{Folds, Item, Steps, registers};
 use super::loops::{self, Output};
@@ -24,7 +24,7 @@ use crate::code::{ACCESS_BYTES, Code};
 use crate::kernel::{Argument, Kernel, Launch, Stage};
 use crate::subject::{Root, Subject};
 
-/// The variables of a tape: which unit of what is kept a thread computes, the step of its loop, and the chunk that its block reduces.
+/// The variables of a expr: which unit of what is kept a thread computes, the step of its loop, and the chunk that its block reduces.
 pub(super) const KEPT: u32 = 0;
 pub(super) const STEP: u32 = 1;
 const CHUNK: u32 = 2;
@@ -44,7 +44,7 @@ const CHUNK_STEPS: i64 = 8;
 const MOST_AT_ONCE: i64 = 32;
 /// Shared memory for accumulators.
 const SHARED_BYTES: i64 = 32 << 10;
-/// The most nodes of the tape that are computed for several elements in a step.
+/// The most nodes of the expr that are computed for several elements in a step.
 const MAX_NODES: usize = 4096;
 
 /// How threads of a block are laid out.
@@ -78,7 +78,7 @@ struct Sizes {
 
 /// Reductions over one space, built for a scheme.
 struct Built<'m> {
-    tape: Tape<'m>,
+    expr: Expr<'m>,
     folds: Folds<'m>,
     /// What is stored of each unit.
     outputs: Vec<Output>,
@@ -100,7 +100,7 @@ enum Results<'a, 'm> {
 struct Group<'a, 'm> {
     module: &'m Module,
     id: InstrId,
-    tape: &'a Tape<'m>,
+    expr: &'a Expr<'m>,
     reductions: &'a [(InstrId, Space)],
     /// In which order results are stored, if not in their own.
     order: Option<Vec<usize>>,
@@ -125,7 +125,7 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
     let is_one = reductions.windows(2).all(|pair| pair[0].1 == pair[1].1);
     if let (true, Some(order)) = (is_one, order) {
         let results = Results::Roots(&subject.roots);
-        let group = Group { module, id, tape: &subject.tape, reductions: &reductions, order, results };
+        let group = Group { module, id, expr: &subject.expr, reductions: &reductions, order, results };
         match group.plan() {
             Ok(built) => {
                 let mut kernel = Kernel::default();
@@ -150,7 +150,7 @@ pub(super) fn apart<'m>(
     subject: Subject<'m>,
     symbol: &str,
 ) -> Result<Kernel> {
-    let Subject { mut tape, roots, arrays } = subject;
+    let Subject { mut expr, roots, arrays } = subject;
     let computation = module.instr(id).attrs.computation(AttrKey::Calls);
     let computation = computation.ok_or_else(|| Unsupported::new(module, id, "a fusion of nothing"))?;
     let mut kernel = Kernel::default();
@@ -159,20 +159,20 @@ pub(super) fn apart<'m>(
         let mut leaves = Vec::new();
         let shapes: Vec<&ArrayShape> = array_leaves(&module.instr(reduce).shape).collect();
         for shape in &shapes {
-            leaves.push(scratch_array(&mut tape, shape, arrays, &mut scratch));
+            leaves.push(scratch_array(&mut expr, shape, arrays, &mut scratch));
         }
         let reductions = [(reduce, space)];
         let results = Results::Arrays(&leaves);
-        let group = Group { module, id, tape: &tape, reductions: &reductions, order: None, results };
+        let group = Group { module, id, expr: &expr, reductions: &reductions, order: None, results };
         let built = group.plan()?;
         group.emit(unit, built, arrays, &format!("{symbol}_r{n}"), &mut scratch, &mut kernel)?;
         for (leaf, &array) in leaves.iter().enumerate() {
-            tape.bind(reduce, leaf as u32, Bound::Array(array));
+            expr.bind(reduce, leaf as u32, Bound::Array(array));
         }
     }
     kernel.scratch_bytes = scratch;
     let arguments = arrays + u32::from(scratch > 0);
-    loops::roots(unit, module, id, &tape, roots, arguments, symbol, &mut kernel)?;
+    loops::roots(unit, module, id, &expr, roots, arguments, symbol, &mut kernel)?;
     Ok(kernel)
 }
 
@@ -188,13 +188,13 @@ pub(super) fn store_outputs(c: &mut Code<'_, '_, '_, '_>, outputs: &[Output]) ->
 
 /// An array in scratch memory, which is the argument after all others.
 pub(super) fn scratch_array(
-    tape: &mut Tape<'_>,
+    expr: &mut Expr<'_>,
     shape: &ArrayShape,
     argument: u32,
     scratch: &mut u64,
 ) -> u32 {
-    let array = tape.array(shape, argument);
-    tape.arrays[array as usize].offset = *scratch;
+    let array = expr.array(shape, argument);
+    expr.arrays[array as usize].offset = *scratch;
     let bytes = shape.elements() as u64 * shape.element_type.storage_bytes() as u64;
     *scratch += bytes.next_multiple_of(u64::from(super::ALIGNMENT));
     array
@@ -223,18 +223,18 @@ struct Neighbours {
 }
 
 /// Where neighbours are loaded from neighbouring addresses.
-fn neighbours(tape: &Tape<'_>, folds: &Folds<'_>) -> Neighbours {
+fn neighbours(expr: &Expr<'_>, folds: &Folds<'_>) -> Neighbours {
     let mut found = Neighbours::default();
-    for n in tape.needed(folds.elements()) {
-        let Op::Load { array, at, .. } = &tape.nodes[n as usize].op else { continue };
+    for n in expr.needed(folds.elements()) {
+        let Op::Load { array, at, .. } = &expr.nodes[n as usize].op else { continue };
         let number = |kept: i64, step: i64| {
-            tape.space.at(at, &|var| match var {
+            expr.space.at(at, &|var| match var {
                 KEPT => kept,
                 STEP => step,
                 _ => 0,
             })
         };
-        let bytes = tape.arrays[*array as usize].shape.element_type.storage_bytes() as i64;
+        let bytes = expr.arrays[*array as usize].shape.element_type.storage_bytes() as i64;
         let (Some(first), Some(kept), Some(reduced)) = (number(0, 0), number(1, 0), number(0, 1)) else {
             continue;
         };
@@ -348,14 +348,14 @@ impl<'m> Group<'_, 'm> {
         if built.folds.literal || results == 0 || terms == 0 {
             return Ok(built);
         }
-        let near = neighbours(&built.tape, &built.folds);
+        let near = neighbours(&built.expr, &built.folds);
         let last = (0..space.dims.len()).rev().find(|&d| space.dims[d] != 1);
         let is_inner = last.is_some_and(|d| space.is_reduced(d));
         let accumulators = (built.folds.items.len() as i64, i64::from(built.folds.bytes()));
         let mut scheme = scheme(sizes, near, is_inner, accumulators);
         loop {
             let built = self.build(sizes, scheme)?;
-            if built.tape.nodes.len() <= MAX_NODES || scheme.kept * scheme.reduced == 1 {
+            if built.expr.nodes.len() <= MAX_NODES || scheme.kept * scheme.reduced == 1 {
                 return Ok(built);
             }
             scheme.kept = 1;
@@ -366,19 +366,19 @@ impl<'m> Group<'_, 'm> {
     fn build(&self, sizes: Sizes, scheme: Scheme) -> std::result::Result<Built<'m>, Unsupported> {
         let Sizes { results, terms } = sizes;
         let space = self.space()?;
-        let mut tape = self.tape.clone();
+        let mut expr = self.expr.clone();
         let stored = self.stored(space);
         let stored_dims: Vec<i64> = stored.iter().map(|d| d.map_or(1, |d| space.dims[d])).collect();
         let mut along: Vec<usize> = space.along.to_vec();
         along.sort_unstable();
         let reduced_dims: Vec<i64> = along.iter().map(|&d| space.dims[d]).collect();
-        let unit = tape.space.var(KEPT, results / scheme.kept);
-        let step = tape.space.var(STEP, terms / scheme.reduced);
+        let unit = expr.space.var(KEPT, results / scheme.kept);
+        let step = expr.space.var(STEP, terms / scheme.reduced);
         let (mut items, mut given) = (Vec::new(), 0);
         let mut kept_at: Vec<(Affine, Index, Index)> = Vec::new();
         for column in 0..scheme.kept {
             let number = unit.times(scheme.kept).plus(column);
-            let at = tape.space.delinear(&number, &stored_dims);
+            let at = expr.space.delinear(&number, &stored_dims);
             let mut index: Index = space.dims.iter().map(|_| Affine::default()).collect();
             for (x, d) in at.iter().zip(&stored) {
                 if let Some(d) = *d {
@@ -390,13 +390,13 @@ impl<'m> Group<'_, 'm> {
             let from = items.len();
             for term in 0..scheme.reduced {
                 let number = step.times(scheme.reduced).plus(term);
-                let reduced = tape.space.delinear(&number, &reduced_dims);
+                let reduced = expr.space.delinear(&number, &reduced_dims);
                 for (x, &d) in reduced.into_iter().zip(&along) {
                     index[d] = x;
                 }
                 for (n, &(reduce, _)) in self.reductions.iter().enumerate() {
                     let first = if term == 0 { given } else { 0 };
-                    let mut fold = Fold::new(&mut tape, self.id, reduce, &index, first, wide_extremes)?;
+                    let mut fold = Fold::new(&mut expr, self.id, reduce, &index, first, wide_extremes)?;
                     let element = std::mem::take(&mut fold.operands);
                     if term == 0 {
                         given += fold.given.len() as u32;
@@ -417,23 +417,23 @@ impl<'m> Group<'_, 'm> {
                 Results::Roots(roots) => {
                     // Only now: what is reduced at the same time cannot be an operand.
                     for (item, (reduce, _)) in folds.iter().zip(self.reductions) {
-                        item.fold.bind(&mut tape, *reduce, &own);
+                        item.fold.bind(&mut expr, *reduce, &own);
                     }
                     for root in roots {
                         if root.shape.checked_elements() != Some(results) {
                             let what = "a result of other dimensions than the reduction's";
                             return Err(Unsupported::new(self.module, self.id, what));
                         }
-                        let at = tape.space.reshape(&at, &stored_dims, &root.shape.dims);
-                        let node = tape.node(root.instr, root.leaf, &at)?;
+                        let at = expr.space.reshape(&at, &stored_dims, &root.shape.dims);
+                        let node = expr.node(root.instr, root.leaf, &at)?;
                         outputs.push(Output { node, array: root.array, at: number.clone() });
                     }
                 }
                 Results::Arrays(arrays) => {
                     for item in folds {
                         for (leaf, &array) in arrays.iter().enumerate() {
-                            let ty = tape.arrays[array as usize].shape.element_type;
-                            let node = item.fold.result(&mut tape, leaf, ty);
+                            let ty = expr.arrays[array as usize].shape.element_type;
+                            let node = item.fold.result(&mut expr, leaf, ty);
                             outputs.push(Output { node, array, at: number.clone() });
                         }
                     }
@@ -441,7 +441,7 @@ impl<'m> Group<'_, 'm> {
             }
         }
         let folds = Folds { items, literal, partial: false };
-        Ok(Built { tape, folds, outputs, partial: Vec::new(), sizes, scheme })
+        Ok(Built { expr, folds, outputs, partial: Vec::new(), sizes, scheme })
     }
 
     /// Emits what was built, in two launches if it is cut into chunks.
@@ -457,9 +457,9 @@ impl<'m> Group<'_, 'm> {
         if built.sizes.results == 0 {
             return Ok(());
         }
-        let is_scratch = |tape: &Tape<'_>| tape.arrays.iter().any(|a| a.argument == arrays);
+        let is_scratch = |expr: &Expr<'_>| expr.arrays.iter().any(|a| a.argument == arrays);
         let Some((_, count)) = built.scheme.chunks else {
-            let arguments = arrays + u32::from(is_scratch(&built.tape));
+            let arguments = arrays + u32::from(is_scratch(&built.expr));
             kernel.stages.push(Stage::Launch(built.emit(unit, self.module, self.id, arguments, symbol)?));
             return Ok(());
         };
@@ -468,18 +468,18 @@ impl<'m> Group<'_, 'm> {
         let per_column = built.folds.items.len() / built.scheme.kept as usize;
         let types: Vec<_> =
             built.folds.items[..per_column].iter().flat_map(|i| i.fold.types.clone()).collect();
-        let chunk = built.tape.space.var(CHUNK, count);
-        let unit_number = built.tape.space.var(KEPT, results / built.scheme.kept);
+        let chunk = built.expr.space.var(CHUNK, count);
+        let unit_number = built.expr.space.var(KEPT, results / built.scheme.kept);
         let mut shapes = Vec::new();
         let mut ids = Vec::new();
         for &ty in &types {
             let shape = ArrayShape::new(ty, &[count, results]);
-            ids.push(scratch_array(&mut built.tape, &shape, arrays, scratch));
-            shapes.push((shape, built.tape.arrays[ids[ids.len() - 1] as usize].offset));
+            ids.push(scratch_array(&mut built.expr, &shape, arrays, scratch));
+            shapes.push((shape, built.expr.arrays[ids[ids.len() - 1] as usize].offset));
         }
         for column in 0..built.scheme.kept {
             let number = unit_number.times(built.scheme.kept).plus(column);
-            let at = built.tape.space.add(&chunk.times(results), &number);
+            let at = built.expr.space.add(&chunk.times(results), &number);
             built.partial.extend(ids.iter().map(|&array| (array, at.clone())));
         }
         let first = built.emit(unit, self.module, self.id, arrays + 1, &format!("{symbol}_chunks"))?;
@@ -503,13 +503,13 @@ impl<'m> Group<'_, 'm> {
         last.scheme = scheme;
         last.sizes = sizes;
         last.folds.partial = true;
-        let steps = last.tape.space.var(STEP, count / reduced);
-        let unit_number = last.tape.space.var(KEPT, results / scheme.kept);
+        let steps = last.expr.space.var(STEP, count / reduced);
+        let unit_number = last.expr.space.var(KEPT, results / scheme.kept);
         let ids: Vec<u32> = shapes
             .iter()
             .map(|(shape, offset)| {
-                let array = last.tape.array(shape, arrays);
-                last.tape.arrays[array as usize].offset = *offset;
+                let array = last.expr.array(shape, arrays);
+                last.expr.arrays[array as usize].offset = *offset;
                 array
             })
             .collect();
@@ -520,10 +520,10 @@ impl<'m> Group<'_, 'm> {
             item.elements.clear();
             for term in 0..reduced {
                 let chunk = steps.times(reduced).plus(term);
-                let at = last.tape.space.add(&chunk.times(results), &number);
+                let at = last.expr.space.add(&chunk.times(results), &number);
                 let of = |(i, &ty): (usize, &hlo::ElementType)| {
                     let array = ids[before + i];
-                    last.tape.push(Op::Load { array, at: at.clone(), guard: ALWAYS }, ty)
+                    last.expr.push(Op::Load { array, at: at.clone(), guard: ALWAYS }, ty)
                 };
                 item.elements.push(item.fold.types.iter().enumerate().map(of).collect());
             }
@@ -544,7 +544,7 @@ impl<'m> Built<'m> {
         arrays: u32,
         symbol: &str,
     ) -> Result<Launch> {
-        let Built { tape, folds, outputs, partial, sizes, scheme } = self;
+        let Built { expr, folds, outputs, partial, sizes, scheme } = self;
         let (kept, steps) = (sizes.results / scheme.kept, sizes.terms / scheme.reduced);
         let (stride, rows) = match scheme.mapping {
             Mapping::Rows { width } => (width, 1),
@@ -584,7 +584,7 @@ impl<'m> Built<'m> {
             leads = e.and(leads, exists)?;
             at = e.select(exists, number, int(kept - 1))?;
         }
-        let mut code = Code::new(e, tape, &arguments);
+        let mut code = Code::new(e, expr, &arguments);
         let c = &mut code;
         c.set_var(KEPT, at);
         let (mut low, mut high) = (int(0), int(steps));

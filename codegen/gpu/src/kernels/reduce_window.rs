@@ -6,8 +6,8 @@ use hlo::{ElementType, InstrId, Module};
 use hlo_codegen::Unsupported;
 use hlo_llvm::{Axis, IntPredicate, Prim, Result, Special, Value};
 use hlo_opt::fusion::combine::Combine;
-use hlo_opt::tape::array_leaves;
-use hlo_opt::tape::fold::Fold;
+use hlo_opt::expr::array_leaves;
+use hlo_opt::expr::fold::Fold;
 
 use super::folds::{Folds, Item, registers};
 use super::reduce::{KEPT, STEP};
@@ -44,27 +44,27 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
         scan::emit(unit, module, id, subject, (line, is_suffix), combine, symbol, &mut kernel)?;
         return Ok(kernel);
     }
-    let Subject { mut tape, roots, arrays } = subject;
+    let Subject { mut expr, roots, arrays } = subject;
     let results: i64 = result.dims.iter().product();
     let places = positions(&window);
     let steps: i64 = places.iter().fold(1, |n, &p| n.saturating_mul(p));
-    let number = tape.space.var(KEPT, results);
-    let step = tape.space.var(STEP, steps);
-    let at = tape.space.delinear(&number, &result.dims);
-    let position = tape.space.delinear(&step, &places);
-    let found = element(&mut tape, &window, &operand.dims, &at, &position);
+    let number = expr.space.var(KEPT, results);
+    let step = expr.space.var(STEP, steps);
+    let at = expr.space.delinear(&number, &result.dims);
+    let position = expr.space.delinear(&step, &places);
+    let found = element(&mut expr, &window, &operand.dims, &at, &position);
     let found = found.filter(|_| !operand.dims.contains(&0) && !places.contains(&0));
     let types: Vec<ElementType> = array_leaves(&instr.shape).map(|s| s.element_type).collect();
     let (mut elements, mut begin) = (Vec::new(), Vec::new());
     for (&x, &init) in operands.iter().zip(initial) {
-        begin.push(tape.node(init, 0, &[])?);
+        begin.push(expr.node(init, 0, &[])?);
         if let Some((_, index)) = &found {
             // Evaluated where the guard holds.
-            elements.push(tape.node(x, 0, index)?);
+            elements.push(expr.node(x, 0, index)?);
         }
     }
-    let fold = Fold::of_nodes(&mut tape, combine, &elements, &begin, &types, 0);
-    let outputs: Vec<_> = (0..).zip(&types).map(|(leaf, &ty)| fold.result(&mut tape, leaf, ty)).collect();
+    let fold = Fold::of_nodes(&mut expr, combine, &elements, &begin, &types, 0);
+    let outputs: Vec<_> = (0..).zip(&types).map(|(leaf, &ty)| fold.result(&mut expr, leaf, ty)).collect();
     let step_elements = vec![fold.operands.clone()];
     let folds = Folds { items: vec![Item { fold, elements: step_elements }], literal: true, partial: false };
     let blocks = (results + i64::from(THREADS) - 1) / i64::from(THREADS);
@@ -74,7 +74,7 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
     let thread = thread_number(&e, prim, THREADS)?;
     let inside = e.icmp(IntPredicate::ULT, thread, e.int(prim, results.cast_unsigned()))?;
     e.if_then(inside, || {
-        let mut code = Code::new(e, &tape, &arguments);
+        let mut code = Code::new(e, &expr, &arguments);
         let c = &mut code;
         c.set_var(KEPT, thread);
         let mut carried = registers(&folds.starts(c)?);

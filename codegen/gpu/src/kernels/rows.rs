@@ -9,9 +9,9 @@ use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
 use hlo_llvm::{Axis, IntPredicate, Prim, Result, Special, Value};
 use hlo_opt::fusion::folds as spaces;
-use hlo_opt::tape::fold::{Fold, wide_extremes};
-use hlo_opt::tape::index::{Affine, Index};
-use hlo_opt::tape::{NodeId, Op, Tape};
+use hlo_opt::expr::fold::{Fold, wide_extremes};
+use hlo_opt::expr::index::{Affine, Index};
+use hlo_opt::expr::{NodeId, Op, Expr};
 use rustc_hash::FxHashMap;
 
 use super::folds::{Folds, Item, Steps, registers};
@@ -32,12 +32,12 @@ const COPIES: i64 = 2;
 /// Elements of all arrays that a thread keeps in registers: so many where that leaves enough threads, and at most.
 const KEPT_ELEMENTS: i64 = 16;
 const MOST_KEPT_ELEMENTS: i64 = 32;
-/// The most nodes of the tape that are computed for several elements in a step.
+/// The most nodes of the expr that are computed for several elements in a step.
 const MAX_NODES: usize = 4096;
 
-/// A fusion of rows on a tape.
+/// A fusion of rows on a expr.
 struct Chain<'m> {
-    tape: Tape<'m>,
+    expr: Expr<'m>,
     rows: i64,
     /// Elements of a row, and how many a thread takes in a step.
     length: i64,
@@ -80,7 +80,7 @@ fn plan<'m>(
         return Ok(single);
     }
     let chain = build(module, id, subject, each)?;
-    Ok(if chain.tape.nodes.len() > MAX_NODES { single } else { chain })
+    Ok(if chain.expr.nodes.len() > MAX_NODES { single } else { chain })
 }
 
 fn build<'m>(
@@ -93,7 +93,7 @@ fn build<'m>(
     let Some(computation) = module.instr(id).attrs.computation(AttrKey::Calls) else {
         return refuse(id, "a fusion of nothing");
     };
-    let mut tape = subject.tape.clone();
+    let mut expr = subject.expr.clone();
     let reductions = spaces::all(module, computation);
     let Some((row_dims, inner_dims)) = reductions.first().and_then(|(_, space)| space.rows()) else {
         return refuse(id, "a reduction of what are no rows");
@@ -101,12 +101,12 @@ fn build<'m>(
     let count = |dims: &[i64]| dims.iter().product::<i64>();
     let (rows, length) = (count(row_dims), count(inner_dims));
     let dims: Vec<i64> = row_dims.iter().chain(inner_dims).copied().collect();
-    let row = tape.space.var(KEPT, rows);
-    let step = tape.space.var(STEP, length / each);
-    let at_row = tape.space.delinear(&row, row_dims);
+    let row = expr.space.var(KEPT, rows);
+    let step = expr.space.var(STEP, length / each);
+    let at_row = expr.space.delinear(&row, row_dims);
     let mut at_elements: Vec<Index> = Vec::new();
     for i in 0..each {
-        at_elements.push(tape.space.delinear(&step.times(each).plus(i), inner_dims));
+        at_elements.push(expr.space.delinear(&step.times(each).plus(i), inner_dims));
     }
     // Each reduction in the first sweep in which all that it needs is known.
     let mut sweep_of: FxHashMap<u32, usize> = FxHashMap::default();
@@ -117,12 +117,12 @@ fn build<'m>(
         let Some((own_rows, own_row)) = space.rows().filter(same) else {
             return refuse(reduction, "reductions of different rows in a fusion");
         };
-        let result_at = tape.space.reshape(&at_row, row_dims, own_rows);
+        let result_at = expr.space.reshape(&at_row, row_dims, own_rows);
         let mut item: Option<Item<'m>> = None;
         for inner in &at_elements {
             let mut at = result_at.clone();
-            at.extend(tape.space.reshape(inner, inner_dims, own_row));
-            let mut fold = Fold::new(&mut tape, id, reduction, &at, given, wide_extremes)?;
+            at.extend(expr.space.reshape(inner, inner_dims, own_row));
+            let mut fold = Fold::new(&mut expr, id, reduction, &at, given, wide_extremes)?;
             let element = std::mem::take(&mut fold.operands);
             match &mut item {
                 Some(item) => item.elements.push(element),
@@ -131,13 +131,13 @@ fn build<'m>(
         }
         let Some(item) = item else { return refuse(reduction, "a reduction of nothing") };
         given += item.fold.given.len() as u32;
-        let needs = tape.needed(item.elements[0].iter().chain(&item.fold.initial).copied());
-        let after = needs.iter().filter_map(|&n| match tape.nodes[n as usize].op {
+        let needs = expr.needed(item.elements[0].iter().chain(&item.fold.initial).copied());
+        let after = needs.iter().filter_map(|&n| match expr.nodes[n as usize].op {
             Op::Given { number } => sweep_of.get(&number).map(|sweep| sweep + 1),
             _ => None,
         });
         let sweep = after.max().unwrap_or(0);
-        item.fold.bind(&mut tape, reduction, &result_at);
+        item.fold.bind(&mut expr, reduction, &result_at);
         sweep_of.extend(item.fold.given.iter().map(|&number| (number, sweep)));
         if sweeps.len() <= sweep {
             sweeps.resize_with(sweep + 1, Vec::new);
@@ -150,14 +150,14 @@ fn build<'m>(
         if total == rows * length && (length != 1 || root.shape.dims.len() == dims.len()) {
             for (i, inner) in (0..).zip(&at_elements) {
                 let index: Index = at_row.iter().chain(inner).cloned().collect();
-                let at = tape.space.reshape(&index, &dims, &root.shape.dims);
-                let node = tape.node(root.instr, root.leaf, &at)?;
-                let number = tape.space.add(&row.times(length), &step.times(each)).plus(i);
+                let at = expr.space.reshape(&index, &dims, &root.shape.dims);
+                let node = expr.node(root.instr, root.leaf, &at)?;
+                let number = expr.space.add(&row.times(length), &step.times(each)).plus(i);
                 elements.push(Output { node, array: root.array, at: number });
             }
         } else if total == rows {
-            let at = tape.space.reshape(&at_row, row_dims, &root.shape.dims);
-            let node = tape.node(root.instr, root.leaf, &at)?;
+            let at = expr.space.reshape(&at_row, row_dims, &root.shape.dims);
+            let node = expr.node(root.instr, root.leaf, &at)?;
             singles.push(Output { node, array: root.array, at: row.clone() });
         } else {
             return refuse(id, "a result of other dimensions than its rows'");
@@ -166,7 +166,7 @@ fn build<'m>(
     let is_literal = |items: &[Item<'m>]| length == 0 || items.iter().any(|item| !item.fold.combine.free());
     let folds = |items: Vec<Item<'m>>| Folds { literal: is_literal(&items), items, partial: false };
     let sweeps = sweeps.into_iter().map(folds).collect();
-    Ok(Chain { tape, rows, length, each, sweeps, elements, singles })
+    Ok(Chain { expr, rows, length, each, sweeps, elements, singles })
 }
 
 impl<'m> Chain<'m> {
@@ -183,19 +183,19 @@ impl<'m> Chain<'m> {
 
     /// Loads of a step.
     fn loads(&self) -> impl Iterator<Item = (u32, &Affine)> {
-        let nodes = self.tape.needed(self.of_elements().into_iter());
-        nodes.into_iter().filter_map(|n| match &self.tape.nodes[n as usize].op {
+        let nodes = self.expr.needed(self.of_elements().into_iter());
+        nodes.into_iter().filter_map(|n| match &self.expr.nodes[n as usize].op {
             Op::Load { array, at, .. } => self.varies(at).then_some((*array, at)),
             _ => None,
         })
     }
 
     fn varies(&self, at: &Affine) -> bool {
-        !self.tape.vars_in(at, &mut |var| var != STEP)
+        !self.expr.vars_in(at, &mut |var| var != STEP)
     }
 
     fn bytes_of(&self, array: u32) -> i64 {
-        self.tape.arrays[array as usize].shape.element_type.storage_bytes() as i64
+        self.expr.arrays[array as usize].shape.element_type.storage_bytes() as i64
     }
 
     /// Bytes of the widest element that is loaded or stored.
@@ -253,7 +253,7 @@ impl<'m> Chain<'m> {
             row = e.select(exists, row, int(self.rows - 1))?;
             row_exists = Some(exists);
         }
-        let mut code = Code::new(e, &self.tape, &arguments);
+        let mut code = Code::new(e, &self.expr, &arguments);
         let c = &mut code;
         c.set_var(KEPT, row);
         let stored: Vec<NodeId> = self.elements.iter().map(|o| o.node).collect();

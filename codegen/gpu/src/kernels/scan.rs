@@ -11,9 +11,9 @@ use hlo_codegen::Unsupported;
 use hlo_llvm::scalar::{self, Val};
 use hlo_llvm::{Axis, Emit, IntPredicate, Prim, Result, Shuffle, Special, Value};
 use hlo_opt::fusion::combine::Combine;
-use hlo_opt::tape::fold::Fold;
-use hlo_opt::tape::index::Affine;
-use hlo_opt::tape::{NodeId, Tape, array_leaves};
+use hlo_opt::expr::fold::Fold;
+use hlo_opt::expr::index::Affine;
+use hlo_opt::expr::{NodeId, Expr, array_leaves};
 
 use super::folds::{Folds, Item, SharedArray, apply, registers};
 use super::reduce::{KEPT, STEP, scratch_array};
@@ -68,10 +68,10 @@ pub(super) fn line(window: &[WindowDim], operand: &[i64], result: &[i64]) -> Opt
 }
 
 /// The number of an element of a line.
-fn number(tape: &mut Tape<'_>, line: &Line, of: &Affine, place: &Affine, reverse: bool) -> Affine {
-    let at = tape.space.delinear(of, &[line.outer, line.inner]);
+fn number(expr: &mut Expr<'_>, line: &Line, of: &Affine, place: &Affine, reverse: bool) -> Affine {
+    let at = expr.space.delinear(of, &[line.outer, line.inner]);
     let place = if reverse { place.times(-1).plus(line.length - 1) } else { place.clone() };
-    tape.space.linear(&[at[0].clone(), place, at[1].clone()], &[line.outer, line.length, line.inner])
+    expr.space.linear(&[at[0].clone(), place, at[1].clone()], &[line.outer, line.length, line.inner])
 }
 
 /// Emits prefix or suffix reductions of one operand.
@@ -120,38 +120,38 @@ impl<'m> Operation<'m> {
         kernel: &mut Kernel,
     ) -> Result<()> {
         let Operation { x, init, is_carried, line, reverse, combine, result, last } = self;
-        let Subject { mut tape, arrays, .. } = subject;
+        let Subject { mut expr, arrays, .. } = subject;
         let is_free = combine.free();
         let by_thread = !is_free || line.lines() >= MANY_LINES || line.length <= SHORT_LINE;
         let mut each = 1;
         while !by_thread && each < 4 && line.length % (each * 2) == 0 {
             each *= 2;
         }
-        let of = tape.space.var(KEPT, line.lines());
-        let step = tape.space.var(STEP, line.length / each);
+        let of = expr.space.var(KEPT, line.lines());
+        let step = expr.space.var(STEP, line.length / each);
         let operand = module.instr(x).shape.expect_array();
-        let ty = tape.arrays[result as usize].shape.element_type;
+        let ty = expr.arrays[result as usize].shape.element_type;
         let (mut elements, mut places) = (Vec::new(), Vec::new());
         let mut fold = None;
         let begin = match is_carried {
             true => {
                 let slice = &module.instr(init).shape.expect_array().dims;
-                let at = tape.space.delinear(&of, slice);
-                tape.node(init, 0, &at)?
+                let at = expr.space.delinear(&of, slice);
+                expr.node(init, 0, &at)?
             }
-            false => tape.node(init, 0, &[])?,
+            false => expr.node(init, 0, &[])?,
         };
         let mut combine = Some(combine);
         for i in 0..each {
-            let at = number(&mut tape, &line, &of, &step.times(each).plus(i), reverse);
-            let index = tape.space.delinear(&at, &operand.dims);
-            let node = tape.node(x, 0, &index)?;
+            let at = number(&mut expr, &line, &of, &step.times(each).plus(i), reverse);
+            let index = expr.space.delinear(&at, &operand.dims);
+            let node = expr.node(x, 0, &index)?;
             match (&mut fold, combine.take()) {
                 (None, Some(combine)) => {
-                    fold = Some(Fold::of_nodes(&mut tape, combine, &[node], &[begin], &[ty], 0));
+                    fold = Some(Fold::of_nodes(&mut expr, combine, &[node], &[begin], &[ty], 0));
                     elements.extend(fold.iter().flat_map(|f| f.operands.clone()));
                 }
-                (Some(fold), _) => elements.push(tape.convert(node, fold.types[0])),
+                (Some(fold), _) => elements.push(expr.convert(node, fold.types[0])),
                 (None, None) => {}
             }
             places.push(at);
@@ -161,7 +161,7 @@ impl<'m> Operation<'m> {
         let item = Item { elements: elements.iter().map(|&n| vec![n]).collect(), fold };
         let mut scan = Scan {
             folds: Folds { items: vec![item], literal: !is_free || by_thread, partial: false },
-            tape,
+            expr,
             line,
             elements,
             places,
@@ -186,7 +186,7 @@ impl<'m> Operation<'m> {
             let count = (tiles + size - 1) / size;
             scan.chunks = Some((size * i64::from(THREADS), count));
             let shape = ArrayShape::new(accumulator, &[line.lines(), count]);
-            scan.partial = Some(scratch_array(&mut scan.tape, &shape, arrays, &mut kernel.scratch_bytes));
+            scan.partial = Some(scratch_array(&mut scan.expr, &shape, arrays, &mut kernel.scratch_bytes));
             kernel.stages.push(scan.by_block(unit, module, id, &format!("{symbol}_chunks"), true)?);
         }
         kernel.stages.push(scan.by_block(unit, module, id, symbol, false)?);
@@ -196,7 +196,7 @@ impl<'m> Operation<'m> {
 
 /// A prefix operation that is emitted.
 struct Scan<'m> {
-    tape: Tape<'m>,
+    expr: Expr<'m>,
     folds: Folds<'m>,
     line: Line,
     /// Neighbouring elements that a thread takes at a time, and their numbers.
@@ -255,7 +255,7 @@ impl<'m> Scan<'m> {
         let thread = thread_number(&e, prim, THREADS)?;
         let inside = e.icmp(IntPredicate::ULT, thread, e.int(prim, lines.cast_unsigned()))?;
         e.if_then(inside, || {
-            let mut code = Code::new(e, &self.tape, &arguments);
+            let mut code = Code::new(e, &self.expr, &arguments);
             let c = &mut code;
             c.set_var(KEPT, thread);
             let start = registers(&self.folds.starts(c)?);
@@ -296,7 +296,7 @@ impl<'m> Scan<'m> {
         let own = e.resize(thread, prim, false)?;
         let block = e.resize(e.special(Special::Ctaid(Axis::X))?, prim, false)?;
         let (of, chunk) = (e.udiv(block, int(chunks))?, e.urem(block, int(chunks))?);
-        let mut code = Code::new(e, &self.tape, &arguments);
+        let mut code = Code::new(e, &self.expr, &arguments);
         let c = &mut code;
         c.set_var(KEPT, of);
         let low = e.mul(chunk, int(chunk_steps))?;
@@ -518,26 +518,26 @@ pub(super) fn emit_scan(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbo
         operation.emit(unit, module, id, subject, symbol, &mut kernel)?;
         return Ok(kernel);
     }
-    let Subject { mut tape, roots, arrays } = subject;
+    let Subject { mut expr, roots, arrays } = subject;
     let mut slice = dims.clone();
     let length = slice.remove(d);
     let slices: i64 = slice.iter().product();
     if slices == 0 {
         return Ok(kernel);
     }
-    let number = tape.space.var(KEPT, slices);
-    let step = tape.space.var(STEP, length);
+    let number = expr.space.var(KEPT, slices);
+    let step = expr.space.var(STEP, length);
     let place = if reverse { step.times(-1).plus(length - 1) } else { step };
-    let at = tape.space.delinear(&number, &slice);
+    let at = expr.space.delinear(&number, &slice);
     let mut whole = at.clone();
     whole.insert(d, place);
-    let whole_number = tape.space.linear(&whole, &dims);
+    let whole_number = expr.space.linear(&whole, &dims);
     let mut nodes = Vec::new();
     for (i, &operand) in instr.operands().iter().enumerate() {
-        nodes.push(tape.node(operand, 0, if i < inputs { &whole } else { &at })?);
+        nodes.push(expr.node(operand, 0, if i < inputs { &whole } else { &at })?);
     }
     // The computation, of slices, at one element of them.
-    let mut region = Tape::new(module);
+    let mut region = Expr::new(module);
     let in_region = region.space.var(KEPT, slices);
     let in_region = region.space.delinear(&in_region, &slice);
     for (i, &p) in module.computation(computation).parameters().iter().flatten().enumerate() {
@@ -562,7 +562,7 @@ pub(super) fn emit_scan(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbo
     let thread = thread_number(&e, prim, THREADS)?;
     let inside = e.icmp(IntPredicate::ULT, thread, e.int(prim, slices.cast_unsigned()))?;
     e.if_then(inside, || {
-        let mut code = Code::new(e, &tape, &arguments);
+        let mut code = Code::new(e, &expr, &arguments);
         let c = &mut code;
         c.set_var(KEPT, thread);
         let start = nodes[inputs..].iter().map(|&n| c.value(n)).collect::<Result<Vec<_>>>()?;

@@ -11,8 +11,8 @@ use hlo::{ElementType, InstrId, Module, Opcode, TypeClass};
 use hlo_codegen::Unsupported;
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{Atomic, Emit, IntPredicate, Prim, Result, Scope, Value};
-use hlo_opt::tape::index::{Affine, Index};
-use hlo_opt::tape::{ALWAYS, Condition, GuardId, NodeId, Op, Tape};
+use hlo_opt::expr::index::{Affine, Index};
+use hlo_opt::expr::{ALWAYS, Condition, GuardId, NodeId, Op, Expr};
 
 use super::applied::Applied;
 use super::sort::{Area, Digits, Order, Place, Sorter, aligned};
@@ -35,7 +35,7 @@ const ELEMENT: u32 = 2;
 
 /// A scatter.
 struct Scatter<'m> {
-    tape: Tape<'m>,
+    expr: Expr<'m>,
     /// The updates at an index vector and an element of its window.
     updates: Vec<NodeId>,
     /// The arrays of the results.
@@ -77,7 +77,7 @@ fn of_roots(module: &Module, id: InstrId, roots: &[InstrId]) -> std::result::Res
 
 impl<'m> Scatter<'m> {
     fn new(module: &'m Module, id: InstrId, subject: Subject<'m>) -> std::result::Result<Self, Unsupported> {
-        let Subject { mut tape, roots, .. } = subject;
+        let Subject { mut expr, roots, .. } = subject;
         let scatter = of_roots(module, id, &roots.iter().map(|r| r.instr).collect::<Vec<_>>())?;
         let instr = module.instr(scatter);
         let count = instr.operands().len() / 2;
@@ -103,10 +103,10 @@ impl<'m> Scatter<'m> {
             (0..update_dims.len()).filter(|&d| !in_window(d)).map(|d| update_dims[d]).collect();
         let window_sizes: Vec<i64> = window_dims.iter().map(size).collect();
         let (batch, window) = (batch_dims.iter().product::<i64>(), window_sizes.iter().product::<i64>());
-        let batch_var = tape.space.var(BATCH, batch);
-        let window_var = tape.space.var(WINDOW, window);
-        let batch_index = tape.space.delinear(&batch_var, &batch_dims);
-        let window_index = tape.space.delinear(&window_var, &window_sizes);
+        let batch_var = expr.space.var(BATCH, batch);
+        let window_var = expr.space.var(WINDOW, window);
+        let batch_index = expr.space.delinear(&batch_var, &batch_dims);
+        let window_index = expr.space.delinear(&window_var, &window_sizes);
         let (mut of_batch, mut of_window) = (batch_index.iter(), window_index.iter());
         let index: Index = (0..update_dims.len())
             .map(|d| {
@@ -114,7 +114,7 @@ impl<'m> Scatter<'m> {
             })
             .collect();
 
-        let starts = tape.index_vector(indices, &batch_index, vector, map)?;
+        let starts = expr.index_vector(indices, &batch_index, vector, map)?;
         let mut offsets = window_index.iter().cloned().zip(window_sizes.iter().copied());
         let (mut first, mut behind, mut conditions) = (Index::new(), Index::new(), Vec::new());
         let (mut fits, mut is_aligned) = (true, true);
@@ -135,7 +135,7 @@ impl<'m> Scatter<'m> {
             match starts.iter().find(|s| s.0 == dim) {
                 Some(&(_, node)) if size <= n => {
                     // One beyond either end stands for all that is outside.
-                    let start = tape.space.value(node, -1, n - size + 1);
+                    let start = expr.space.value(node, -1, n - size + 1);
                     conditions.push(Condition { value: start.clone(), low: 0, high: n - size + 1 });
                     first.push(start);
                     is_aligned &= size == 1 || size == n;
@@ -143,14 +143,14 @@ impl<'m> Scatter<'m> {
                 Some(_) | None => first.push(Affine::default()),
             }
         }
-        let base = tape.space.linear(&first, of);
-        let offset = tape.space.linear(&behind, of);
-        let at = tape.space.add(&base, &offset);
-        let inside = tape.guard(ALWAYS, &conditions).filter(|_| fits);
-        let element = tape.space.var(ELEMENT, elements);
-        let element = tape.space.delinear(&element, of);
+        let base = expr.space.linear(&first, of);
+        let offset = expr.space.linear(&behind, of);
+        let at = expr.space.add(&base, &offset);
+        let inside = expr.guard(ALWAYS, &conditions).filter(|_| fits);
+        let element = expr.space.var(ELEMENT, elements);
+        let element = expr.space.delinear(&element, of);
         let mut nodes = |of: &[InstrId], index: &Index| {
-            of.iter().map(|&o| tape.node(o, 0, index)).collect::<std::result::Result<Vec<_>, _>>()
+            of.iter().map(|&o| expr.node(o, 0, index)).collect::<std::result::Result<Vec<_>, _>>()
         };
         // Where there is none there is no node: what is padded or concatenated of nothing has no elements to choose from.
         let updates = if batch * window == 0 { Vec::new() } else { nodes(updates, &index)? };
@@ -163,7 +163,7 @@ impl<'m> Scatter<'m> {
             .iter()
             .map(|r| {
                 let own = module.instr(r.instr).opcode == Opcode::GetTupleElement;
-                let leaf = if own { hlo_opt::tape::first_leaf(module, r.instr) } else { r.leaf };
+                let leaf = if own { hlo_opt::expr::first_leaf(module, r.instr) } else { r.leaf };
                 (leaf, r.array)
             })
             .collect();
@@ -182,14 +182,14 @@ impl<'m> Scatter<'m> {
             aligned: is_aligned,
             applied: Applied::new(module, id, applied, &both)?,
             unique: batch == 1 || a.bool(AttrKey::UniqueIndices),
-            tape,
+            expr,
         })
     }
 
     /// The atomic operation that combines an update, if the order of updates does not matter to it.
     fn atomic(&self) -> Option<Atomic> {
         let &[result] = &self.results[..] else { return None };
-        let ty = self.tape.arrays[result as usize].shape.element_type;
+        let ty = self.expr.arrays[result as usize].shape.element_type;
         if !ty.is_integer() || ty.bits() < 32 {
             return None;
         }
@@ -227,7 +227,7 @@ impl<'m> Scatter<'m> {
         for &array in &self.results {
             addresses.push((array, code.address(array, &self.at)?));
         }
-        let ty = |array: u32| self.tape.arrays[array as usize].shape.element_type;
+        let ty = |array: u32| self.expr.arrays[array as usize].shape.element_type;
         let before = addresses.iter().map(|&(array, at)| load(&e, ty(array), at)).collect::<Result<_>>()?;
         let after = self.combined(code, before)?;
         addresses.iter().zip(&after).try_for_each(|(&(_, at), value)| store(&e, value, at))
@@ -262,7 +262,7 @@ impl<'ctx, 'm> Emitter<'_, '_, 'ctx, 'm> {
         let first = e.mul(block(&e, prim)?, e.int(prim, u64::from(THREADS)))?;
         let number = e.add(first, thread(&e, prim)?)?;
         let inside = e.icmp(IntPredicate::ULT, number, e.int(prim, count.cast_unsigned()))?;
-        let mut code = Code::new(e, &self.scatter.tape, &arguments);
+        let mut code = Code::new(e, &self.scatter.expr, &arguments);
         e.if_then(inside, || body(&mut code, &arguments, number))?;
         e.return_void()?;
         let arguments = (0..arrays).map(Argument::Array).collect();
@@ -296,11 +296,11 @@ impl<'ctx, 'm> Emitter<'_, '_, 'ctx, 'm> {
         let s = self.scatter;
         let mut computed = Vec::new();
         for (&operand, &result) in s.operands.iter().zip(&s.results) {
-            let node = &s.tape.nodes[operand as usize];
-            let element = s.tape.space.atom_of(ELEMENT).map(Affine::atom).unwrap_or_default();
+            let node = &s.expr.nodes[operand as usize];
+            let element = s.expr.space.atom_of(ELEMENT).map(Affine::atom).unwrap_or_default();
             match &node.op {
                 Op::Load { array, at, guard: ALWAYS } if *at == element => {
-                    let argument = |array: u32| s.tape.arrays[array as usize].argument;
+                    let argument = |array: u32| s.expr.arrays[array as usize].argument;
                     kernel.stages.push(Stage::Copy { from: argument(*array), to: argument(result) });
                 }
                 _ => computed.push((operand, result, element)),
@@ -444,7 +444,7 @@ impl<'ctx, 'm> Emitter<'_, '_, 'ctx, 'm> {
                 }
                 let (mut addresses, mut before) = (Vec::new(), Vec::new());
                 for &array in &s.results {
-                    let ty = s.tape.arrays[array as usize].shape.element_type;
+                    let ty = s.expr.arrays[array as usize].shape.element_type;
                     let base = code.address(array, &Affine::default())?;
                     let at = e.address(base, e.mul(to, e.i64(ty.storage_bytes() as i64))?)?;
                     before.extend(load(&e, ty, at)?.to_storage(&e)?);

@@ -8,9 +8,9 @@ use hlo_codegen::Unsupported;
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{IntPredicate, Prim, Result};
 use hlo_opt::fusion::combine::Combine;
-use hlo_opt::tape::fold::Fold;
-use hlo_opt::tape::index::Index;
-use hlo_opt::tape::{ALWAYS, Condition, Op, Tape};
+use hlo_opt::expr::fold::Fold;
+use hlo_opt::expr::index::Index;
+use hlo_opt::expr::{ALWAYS, Condition, Op, Expr};
 
 use super::folds::{apply, registers};
 use super::reduce::{KEPT, STEP, scratch_array};
@@ -27,7 +27,7 @@ const THREADS: u32 = 256;
 /// Emits an instruction.
 pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &str) -> Result<Kernel> {
     let refuse = |why: &str| Err(Unsupported::new(module, id, why).into());
-    let Subject { mut tape, roots, arrays } = Subject::new(module, id)?;
+    let Subject { mut expr, roots, arrays } = Subject::new(module, id)?;
     let instr = module.instr(id);
     let computation = |key| instr.attrs.computation(key);
     let (Some(select), Some(scatter)) = (computation(AttrKey::Select), computation(AttrKey::Scatter)) else {
@@ -44,8 +44,8 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
     let window = window(module, id, &of.dims)?;
     let place = if elements > i64::from(i32::MAX) { ElementType::S64 } else { ElementType::S32 };
     let shape = ArrayShape::new(place, &[windows]);
-    let chosen = scratch_array(&mut tape, &shape, arrays, &mut kernel.scratch_bytes);
-    let chooser = Chooser { module, id, tape: &tape, window: &window, of, from, select, chosen, arrays };
+    let chosen = scratch_array(&mut expr, &shape, arrays, &mut kernel.scratch_bytes);
+    let chooser = Chooser { module, id, expr: &expr, window: &window, of, from, select, chosen, arrays };
     if windows > 0 {
         kernel.stages.push(chooser.emit(unit, operand, &format!("{symbol}_select"))?);
     }
@@ -58,7 +58,7 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
 struct Chooser<'a, 'm> {
     module: &'m Module,
     id: InstrId,
-    tape: &'a Tape<'m>,
+    expr: &'a Expr<'m>,
     window: &'a [WindowDim],
     of: &'m ArrayShape,
     from: &'m ArrayShape,
@@ -76,29 +76,29 @@ fn prim(threads: i64, steps: i64) -> Prim {
 
 impl<'m> Chooser<'_, 'm> {
     fn place(&self) -> (ElementType, Prim) {
-        match self.tape.arrays[self.chosen as usize].shape.element_type {
+        match self.expr.arrays[self.chosen as usize].shape.element_type {
             ElementType::S64 => (ElementType::S64, Prim::I64),
             _ => (ElementType::S32, Prim::I32),
         }
     }
 
     fn emit(&self, unit: &Unit<'_, '_>, operand: InstrId, symbol: &str) -> Result<Stage> {
-        let mut tape = self.tape.clone();
+        let mut expr = self.expr.clone();
         let windows: i64 = self.from.dims.iter().product();
         let places = positions(self.window);
         let steps: i64 = places.iter().product();
-        let number = tape.space.var(KEPT, windows);
-        let step = tape.space.var(STEP, steps);
-        let at = tape.space.delinear(&number, &self.from.dims);
-        let position = tape.space.delinear(&step, &places);
-        let found = element(&mut tape, self.window, &self.of.dims, &at, &position).filter(|_| steps > 0);
-        let mut region = Tape::new(self.module);
+        let number = expr.space.var(KEPT, windows);
+        let step = expr.space.var(STEP, steps);
+        let at = expr.space.delinear(&number, &self.from.dims);
+        let position = expr.space.delinear(&step, &places);
+        let found = element(&mut expr, self.window, &self.of.dims, &at, &position).filter(|_| steps > 0);
+        let mut region = Expr::new(self.module);
         let ty = self.of.element_type;
         let given = [region.given(0, ty), region.given(1, ty)];
         let keeps = region.apply(self.select, &given)?;
         let found = match found {
             Some((guard, index)) => {
-                Some((guard, tape.node(operand, 0, &index)?, tape.space.linear(&index, &self.of.dims)))
+                Some((guard, expr.node(operand, 0, &index)?, expr.space.linear(&index, &self.of.dims)))
             }
             None => None,
         };
@@ -110,7 +110,7 @@ impl<'m> Chooser<'_, 'm> {
         let inside = e.icmp(IntPredicate::ULT, thread, e.int(prim, windows.cast_unsigned()))?;
         let none = e.int(place_prim, u64::MAX);
         e.if_then(inside, || {
-            let mut code = Code::new(e, &tape, &arguments);
+            let mut code = Code::new(e, &expr, &arguments);
             let c = &mut code;
             c.set_var(KEPT, thread);
             let mut chosen = none;
@@ -167,40 +167,40 @@ struct Gatherer<'a, 'm> {
 impl<'m> Gatherer<'_, 'm> {
     fn emit(&self, unit: &Unit<'_, '_>, [source, init]: [InstrId; 2], symbol: &str) -> Result<Stage> {
         let Chooser { module, id, of, from, chosen, window, .. } = self.chooser;
-        let mut tape = self.chooser.tape.clone();
+        let mut expr = self.chooser.expr.clone();
         let combine = Combine::literal(module, self.scatter)?;
         let elements: i64 = of.dims.iter().product();
         // How many windows, along each dimension, may reach an element.
         let reach: Vec<i64> =
             window.iter().map(|w| (w.size - 1).max(0) * w.window_dilation / w.stride.max(1) + 1).collect();
         let steps: i64 = reach.iter().product();
-        let number = tape.space.var(KEPT, elements);
-        let step = tape.space.var(STEP, steps);
-        let at = tape.space.delinear(&number, &of.dims);
-        let which = tape.space.delinear(&step, &reach);
+        let number = expr.space.var(KEPT, elements);
+        let step = expr.space.var(STEP, steps);
+        let at = expr.space.delinear(&number, &of.dims);
+        let which = expr.space.delinear(&step, &reach);
         let (mut inside, mut index) = (Vec::new(), Index::new());
         for ((((w, x), i), &reach), &n) in window.iter().zip(&at).zip(&which).zip(&reach).zip(&from.dims) {
             let end = x.times(w.base_dilation.max(1)).plus(w.pad_low);
-            let (last, _) = tape.space.div_mod(&end, w.stride.max(1));
-            let o = tape.space.add(&last, i).plus(1 - reach);
+            let (last, _) = expr.space.div_mod(&end, w.stride.max(1));
+            let o = expr.space.add(&last, i).plus(1 - reach);
             inside.push(Condition { value: o.clone(), low: 0, high: n });
             index.push(o);
         }
-        let guard = tape.guard(ALWAYS, &inside).filter(|_| !from.dims.contains(&0));
+        let guard = expr.guard(ALWAYS, &inside).filter(|_| !from.dims.contains(&0));
         let (place, place_prim) = self.chooser.place();
-        let window_number = tape.space.linear(&index, &from.dims);
-        let selected = tape.push(Op::Load { array: chosen, at: window_number, guard: ALWAYS }, place);
+        let window_number = expr.space.linear(&index, &from.dims);
+        let selected = expr.push(Op::Load { array: chosen, at: window_number, guard: ALWAYS }, place);
         let ty = of.element_type;
-        let begin = tape.node(init, 0, &[])?;
-        let update = tape.node(source, 0, &index)?;
-        let fold = Fold::of_nodes(&mut tape, combine, &[update], &[begin], &[ty], 0);
+        let begin = expr.node(init, 0, &[])?;
+        let update = expr.node(source, 0, &index)?;
+        let fold = Fold::of_nodes(&mut expr, combine, &[update], &[begin], &[ty], 0);
         let arrays = self.chooser.arrays + 1;
         let (e, arguments) = unit.begin(symbol, arrays, 0, THREADS)?;
         let prim = prim(elements, steps);
         let thread = thread_number(&e, prim, THREADS)?;
         let inside = e.icmp(IntPredicate::ULT, thread, e.int(prim, elements.cast_unsigned()))?;
         e.if_then(inside, || {
-            let mut code = Code::new(e, &tape, &arguments);
+            let mut code = Code::new(e, &expr, &arguments);
             let c = &mut code;
             c.set_var(KEPT, thread);
             let mut value = c.value(fold.initial[0])?;

@@ -7,8 +7,8 @@
 
 use hlo::{InstrId, Module};
 use hlo_llvm::{Emit, IntPredicate, Prim, Result, Value};
-use hlo_opt::tape::index::{Affine, AtomId, Def, Index};
-use hlo_opt::tape::{NodeId, Op, Tape};
+use hlo_opt::expr::index::{Affine, AtomId, Def, Index};
+use hlo_opt::expr::{NodeId, Op, Expr};
 
 use super::loops::in_place_update;
 use super::threads::{block, thread};
@@ -32,9 +32,9 @@ const MIN_DIM: i64 = 8;
 /// The most nodes of which a thread's elements are emitted one after the other.
 const MAX_UNROLLED_NODES: usize = 64;
 
-/// What a tape computes at an index made of variables, one for each dimension of `dims`.
+/// What a expr computes at an index made of variables, one for each dimension of `dims`.
 struct Computed<'m> {
-    tape: Tape<'m>,
+    expr: Expr<'m>,
     /// The results, and where they are stored.
     outputs: Vec<(NodeId, u32, Affine)>,
     /// All nodes that are needed.
@@ -46,33 +46,33 @@ type Groups = Vec<Vec<i64>>;
 
 impl<'m> Computed<'m> {
     fn new(
-        tape: &Tape<'m>,
+        expr: &Expr<'m>,
         roots: &[Root<'m>],
         groups: &Groups,
     ) -> std::result::Result<Self, hlo_codegen::Unsupported> {
-        let mut tape = tape.clone();
+        let mut expr = expr.clone();
         let mut index = Index::new();
         for (v, dims) in groups.iter().enumerate() {
-            let var = tape.space.var(v as u32, dims.iter().product());
-            index.extend(tape.space.delinear(&var, dims));
+            let var = expr.space.var(v as u32, dims.iter().product());
+            index.extend(expr.space.delinear(&var, dims));
         }
         let mut outputs = Vec::new();
         for root in roots {
-            let node = tape.node(root.instr, root.leaf, &index)?;
-            outputs.push((node, root.array, tape.space.linear(&index, &root.shape.dims)));
+            let node = expr.node(root.instr, root.leaf, &index)?;
+            outputs.push((node, root.array, expr.space.linear(&index, &root.shape.dims)));
         }
-        let needed = tape.needed(outputs.iter().map(|o| o.0));
-        Ok(Self { tape, outputs, needed })
+        let needed = expr.needed(outputs.iter().map(|o| o.0));
+        Ok(Self { expr, outputs, needed })
     }
 
     /// All numbers that nodes are made of.
     fn numbers(&self) -> Vec<Affine> {
         let mut numbers = Vec::new();
         let guarded = |guard: u32, numbers: &mut Vec<Affine>| {
-            numbers.extend(self.tape.guards[guard as usize].iter().map(|c| c.value.clone()));
+            numbers.extend(self.expr.guards[guard as usize].iter().map(|c| c.value.clone()));
         };
         for &node in &self.needed {
-            match &self.tape.nodes[node as usize].op {
+            match &self.expr.nodes[node as usize].op {
                 Op::Load { at, guard, .. } => {
                     numbers.push(at.clone());
                     guarded(*guard, &mut numbers);
@@ -100,11 +100,11 @@ impl<'m> Computed<'m> {
         let mut factor = 0;
         for &(a, f) in &x.terms {
             let atom: AtomId = a;
-            match &self.tape.space.atom(atom).def {
+            match &self.expr.space.atom(atom).def {
                 Def::Var(v) if *v == var => factor = f,
                 Def::Var(_) | Def::Value(_) => {}
                 Def::Div(y, _) | Def::Mod(y, _) => {
-                    if !self.tape.vars_in(y, &mut |v| v != var) {
+                    if !self.expr.vars_in(y, &mut |v| v != var) {
                         return None;
                     }
                 }
@@ -162,7 +162,7 @@ impl<'m> Tiled<'m> {
 
     /// `None`: nothing is read across, or tiles would be mostly empty.
     fn new(unit: &Unit<'_, '_>, module: &'m Module, id: InstrId) -> Option<(Self, u32)> {
-        let Subject { tape, roots, arrays } = Subject::new(module, id).ok()?;
+        let Subject { expr, roots, arrays } = Subject::new(module, id).ok()?;
         let dims = roots.first()?.shape.dims.to_vec();
         let whole = |r: &Root<'_>| {
             r.shape.dims[..] == dims[..] && in_place_update(module, r.instr, r.instr == id).is_none()
@@ -171,8 +171,8 @@ impl<'m> Tiled<'m> {
             return None;
         }
         let single: Groups = dims.iter().map(|&n| vec![n]).collect();
-        let groups = joined(&Computed::new(&tape, &roots, &single).ok()?, &dims);
-        let computed = Computed::new(&tape, &roots, &groups).ok()?;
+        let groups = joined(&Computed::new(&expr, &roots, &single).ok()?, &dims);
+        let computed = Computed::new(&expr, &roots, &groups).ok()?;
         let size = |v: usize| groups[v].iter().product::<i64>();
         let x = groups.len() - 1;
         if size(x) < MIN_DIM {
@@ -183,7 +183,7 @@ impl<'m> Tiled<'m> {
         let mut bytes = 0;
         let mut narrow = true;
         for &node in &computed.needed {
-            let Op::Load { at, .. } = &computed.tape.nodes[node as usize].op else { continue };
+            let Op::Load { at, .. } = &computed.expr.nodes[node as usize].op else { continue };
             if matches!(computed.factor(at, x as u32), None | Some(-1..=1)) {
                 continue;
             }
@@ -191,7 +191,7 @@ impl<'m> Tiled<'m> {
             if along.is_none() || y.is_some() && y != along {
                 continue;
             }
-            let own = computed.tape.nodes[node as usize].ty.storage_bytes() as i64;
+            let own = computed.expr.nodes[node as usize].ty.storage_bytes() as i64;
             let tile = if own >= 4 || !narrow { TILE } else { NARROW_TILE };
             if bytes + tile * (tile + 2) * own > i64::from(unit.arch.figures().shared_bytes) {
                 continue;
@@ -260,7 +260,7 @@ impl<'t, 'm, 'ctx> Block<'t, 'm, 'ctx> {
     fn write(&self, code: &mut Code<'t, 'm, '_, 'ctx>, x: Value<'ctx>, y: Value<'ctx>) -> Result<()> {
         self.set(code, x, y)?;
         for b in &self.buffers {
-            let ty = self.tiled.computed.tape.nodes[b.node as usize].ty;
+            let ty = self.tiled.computed.expr.nodes[b.node as usize].ty;
             let value = load(&code.e, ty, self.at(&code.e, b, x, y)?)?;
             code.set_value(b.node, value);
         }
@@ -340,7 +340,7 @@ pub(super) fn emit<'ctx>(
     let wide = blocks > i64::from(i32::MAX) || (0..=x).any(|v| size(v) > i64::from(i32::MAX) - NARROW_TILE);
     let prim = if wide { Prim::I64 } else { Prim::I32 };
     let int = |n: i64| e.int(prim, n.cast_unsigned());
-    let mut code = Code::new(e, &tiled.computed.tape, &arguments);
+    let mut code = Code::new(e, &tiled.computed.expr, &arguments);
     let mut rest = block(&e, prim)?;
     let mut part = |n: i64| -> Result<Value<'ctx>> {
         let own = e.urem(rest, int(n))?;
@@ -353,7 +353,7 @@ pub(super) fn emit<'ctx>(
     }
     let mut buffers = Vec::new();
     for (n, &node) in tiled.across.iter().enumerate() {
-        let bytes = tiled.computed.tape.nodes[node as usize].ty.storage_bytes() as u32;
+        let bytes = tiled.computed.expr.nodes[node as usize].ty.storage_bytes() as u32;
         let align = bytes.min(8);
         // Successive elements of a column are in different banks.
         let pitch = tile + if bytes < 4 { 2 } else { 1 };

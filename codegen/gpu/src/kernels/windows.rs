@@ -3,8 +3,8 @@
 use hlo::attrs::WindowDim;
 use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
-use hlo_opt::tape::index::{Affine, Index};
-use hlo_opt::tape::{ALWAYS, Condition, GuardId, Tape};
+use hlo_opt::expr::index::{Affine, Index};
+use hlo_opt::expr::{ALWAYS, Condition, GuardId, Expr};
 
 /// The dimensions of an instruction's window over an operand; of one that has none each element is a window of its own.
 pub(super) fn window(
@@ -27,7 +27,7 @@ pub(super) fn positions(window: &[WindowDim]) -> Vec<i64> {
 
 /// The index in an operand of a position of the window of a result, and where that is an element; `None`: nowhere.
 pub(super) fn element(
-    tape: &mut Tape<'_>,
+    expr: &mut Expr<'_>,
     window: &[WindowDim],
     operand: &[i64],
     result: &[Affine],
@@ -36,11 +36,11 @@ pub(super) fn element(
     let mut inside = Vec::new();
     let mut index = Index::new();
     for (((w, &n), o), p) in window.iter().zip(operand).zip(result).zip(position) {
-        let at = tape.space.add(&o.times(w.stride), &p.times(w.window_dilation)).plus(-w.pad_low);
-        let (at, hole) = tape.space.div_mod(&at, w.base_dilation.max(1));
+        let at = expr.space.add(&o.times(w.stride), &p.times(w.window_dilation)).plus(-w.pad_low);
+        let (at, hole) = expr.space.div_mod(&at, w.base_dilation.max(1));
         inside.push(Condition { value: hole, low: 0, high: 1 });
         inside.push(Condition { value: at.clone(), low: 0, high: n });
         index.push(at);
     }
-    tape.guard(ALWAYS, &inside).map(|guard| (guard, index))
+    expr.guard(ALWAYS, &inside).map(|guard| (guard, index))
 }

@@ -8,7 +8,7 @@ use hlo::elementwise::{Binary, Kind, kind};
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode};
 
 use crate::passes::reduce::operation;
-use crate::tape::{NodeId, Tape};
+use crate::expr::{NodeId, Expr};
 use hlo_library::Unsupported;
 
 /// The combination of several accumulators with as many elements.
@@ -27,7 +27,7 @@ pub enum Combine<'m> {
     /// A computation, in the order of the elements.
     General {
         /// The computation, of accumulators and then elements as given values.
-        tape: Box<Tape<'m>>,
+        expr: Box<Expr<'m>>,
         /// Its results.
         results: Vec<NodeId>,
     },
@@ -75,16 +75,16 @@ impl<'m> Combine<'m> {
     }
 
     fn general(module: &'m Module, computation: ComputationId) -> std::result::Result<Self, Unsupported> {
-        let mut tape = Tape::new(module);
+        let mut expr = Expr::new(module);
         let mut given = Vec::new();
         for &p in module.computation(computation).parameters().iter().flatten() {
             let Some(shape) = module.instr(p).shape.as_array() else {
                 return Err(Unsupported::new(module, p, "a computation of what is no array"));
             };
-            given.push(tape.given(given.len() as u32, shape.element_type));
+            given.push(expr.given(given.len() as u32, shape.element_type));
         }
-        let results = tape.apply(computation, &given)?;
-        Ok(Combine::General { tape: Box::new(tape), results })
+        let results = expr.apply(computation, &given)?;
+        Ok(Combine::General { expr: Box::new(expr), results })
     }
 
     /// Of a computation whose order matters, each step rounded.
@@ -108,7 +108,7 @@ impl<'m> Combine<'m> {
     pub fn moves(&self, accumulator: usize) -> bool {
         match self {
             Combine::Sum | Combine::Binary(..) | Combine::Extreme { .. } => false,
-            Combine::General { tape, results } => tape.moves(results[accumulator]),
+            Combine::General { expr, results } => expr.moves(results[accumulator]),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Emission of a tape into the loop nest that is being built.
+//! Emission of a expr into the loop nest that is being built.
 //!
 //! A value is made at the outermost loop in which all that it depends on is known (a *level*), so what does not change in an inner loop is not
 //! computed there, and it is one scalar where all lanes agree. **Invariants:** what is known at a level was emitted in a block that dominates
@@ -16,8 +16,8 @@ use self::numbers::index_type;
 pub(super) use self::tables::Table;
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{Emit, Error, Prim, Result, Value};
-use hlo_opt::tape::index::AtomId;
-use hlo_opt::tape::{Extent, GuardId, NodeId, Op, Tape};
+use hlo_opt::expr::index::AtomId;
+use hlo_opt::expr::{Magnitude, GuardId, NodeId, Op, Expr};
 
 /// A number at run time: of lane 0 and of the others.
 #[derive(Clone, Copy)]
@@ -121,12 +121,12 @@ pub(super) struct Place<'ctx> {
     far: bool,
 }
 
-/// A tape in a function.
+/// A expr in a function.
 pub(super) struct Code<'c, 'a, 'ctx, 'm> {
     /// At one lane.
     pub(super) e: Emit<'a, 'ctx>,
     /// What is emitted.
-    pub(super) tape: &'c Tape<'m>,
+    pub(super) expr: &'c Expr<'m>,
     /// Lanes of values that are not the same in all of them.
     pub(super) lanes: u32,
     /// Lanes that exist, if not all do: the end of a row.
@@ -151,25 +151,25 @@ pub(super) struct Code<'c, 'a, 'ctx, 'm> {
     /// By [`StepsId`], for each lane.
     steps: Vec<Box<[i64]>>,
     /// Of each node, once somebody asked.
-    extents: Option<Vec<Option<Extent>>>,
+    magnitudes: Option<Vec<Option<Magnitude>>>,
 }
 
 impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
     /// Begins at the builder's place, which is level 0. `arguments` is the kernel's first parameter.
     pub(super) fn new(
         e: Emit<'a, 'ctx>,
-        tape: &'c Tape<'m>,
+        expr: &'c Expr<'m>,
         lanes: u32,
         arguments: Value<'ctx>,
     ) -> Result<Self> {
         let mut pointers = Vec::new();
-        for array in &tape.arrays {
+        for array in &expr.arrays {
             let start = e.argument(arguments, array.argument as usize)?;
             pointers.push(e.address_at(start, array.offset)?);
         }
         let mut code = Self {
             e: e.scalar(),
-            tape,
+            expr,
             lanes,
             active: None,
             pointers,
@@ -177,15 +177,15 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
             written: 0,
             ahead: 0,
             scatters: false,
-            index: index_type(tape),
+            index: index_type(expr),
             given: FxHashMap::default(),
             vars: Vec::new(),
             levels: Vec::new(),
-            nodes: vec![None; tape.nodes.len()],
-            atoms: vec![None; tape.space.atoms.len()],
-            masks: vec![None; tape.guards.len()],
+            nodes: vec![None; expr.nodes.len()],
+            atoms: vec![None; expr.space.atoms.len()],
+            masks: vec![None; expr.guards.len()],
             steps: Vec::new(),
-            extents: None,
+            magnitudes: None,
         };
         code.enter()?;
         Ok(code)
@@ -299,23 +299,23 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
 
     /// Emits, before a loop begins, what branches and can be known by now: nothing that branches can be emitted here from within the loop.
     fn settle(&mut self) -> Result<()> {
-        let tape = self.tape;
-        if !tape.nodes.iter().enumerate().any(|(n, _)| self.nodes[n].is_none() && tape.branches(n as NodeId))
+        let expr = self.expr;
+        if !expr.nodes.iter().enumerate().any(|(n, _)| self.nodes[n].is_none() && expr.branches(n as NodeId))
         {
             return Ok(());
         }
-        let mut known = vec![false; tape.nodes.len()];
-        for n in 0..tape.nodes.len() {
+        let mut known = vec![false; expr.nodes.len()];
+        for n in 0..expr.nodes.len() {
             let node = n as NodeId;
-            let given = match &tape.nodes[n].op {
+            let given = match &expr.nodes[n].op {
                 Op::Given { number } => self.given.get(number).is_some_and(|g| g.level < self.levels.len()),
                 _ => true,
             };
             let mut all =
-                given && tape.vars_of(node, &mut |v| self.vars.get(v as usize).is_some_and(Option::is_some));
-            tape.for_each_operand(node, &mut |m| all &= known[m as usize]);
+                given && expr.vars_of(node, &mut |v| self.vars.get(v as usize).is_some_and(Option::is_some));
+            expr.for_each_operand(node, &mut |m| all &= known[m as usize]);
             known[n] = all || self.nodes[n].is_some();
-            if all && self.nodes[n].is_none() && tape.branches(node) {
+            if all && self.nodes[n].is_none() && expr.branches(node) {
                 self.value(node)?;
             }
         }

@@ -3,8 +3,8 @@
 use super::{Code, Made, Mask, Number, Place, Spread, StepsId, Term, Terms};
 use hlo_llvm::scalar;
 use hlo_llvm::{Error, IntPredicate, Prim, Result, Value};
-use hlo_opt::tape::index::{Affine, AtomId, Def, gcd};
-use hlo_opt::tape::{ALWAYS, Condition, GuardId, Op, Tape};
+use hlo_opt::expr::index::{Affine, AtomId, Def, gcd};
+use hlo_opt::expr::{ALWAYS, Condition, GuardId, Op, Expr};
 use smallvec::SmallVec;
 
 /// What a number is a multiple of that is one of everything.
@@ -25,8 +25,8 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         if let Some(known) = self.atoms[id.0 as usize] {
             return Ok(known);
         }
-        let tape = self.tape;
-        let atom = tape.space.atom(id);
+        let expr = self.expr;
+        let atom = expr.space.atom(id);
         let number = match &atom.def {
             Def::Var(v) => {
                 let var = self.vars.get(*v as usize).copied().flatten();
@@ -145,7 +145,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
     /// The same without the constant; 0 is a multiple of everything.
     fn multiple_of_terms(&self, x: &Affine) -> i64 {
         let of = |var: u32| self.vars.get(var as usize).copied().flatten().map_or(1, |v| v.multiple);
-        self.tape.space.multiple_of_terms(x, &of)
+        self.expr.space.multiple_of_terms(x, &of)
     }
 
     /// All lanes of a number as a vector of the index type.
@@ -246,7 +246,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
 
     /// The address of an element of an array, or of one for each lane.
     pub(in crate::loops) fn place(&mut self, array: u32, at: &Affine) -> Result<Place<'ctx>> {
-        let bytes = self.tape.arrays[array as usize].shape.element_type.storage_bytes() as i64;
+        let bytes = self.expr.arrays[array as usize].shape.element_type.storage_bytes() as i64;
         let pointer = self.pointers[array as usize];
         self.place_from(pointer, 0, at, bytes)
     }
@@ -275,7 +275,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
 
     pub(super) fn condition(&mut self, c: &Condition) -> Result<Mask<'ctx>> {
         let number = self.number(&c.value)?;
-        let (low, high) = self.tape.space.range(&c.value);
+        let (low, high) = self.expr.space.range(&c.value);
         let (from, to) = (c.low.max(low), c.high.min(high.saturating_add(1)));
         let level = number.level;
         let uniform = matches!(number.lanes, Spread::Linear(0));
@@ -310,9 +310,9 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         if let Some(known) = self.masks[guard as usize] {
             return Ok(Some(known));
         }
-        let tape = self.tape;
+        let expr = self.expr;
         let mut all: Option<Mask<'ctx>> = None;
-        for c in &tape.guards[guard as usize] {
+        for c in &expr.guards[guard as usize] {
             let mask = self.condition(c)?;
             all = Some(match all {
                 None => mask,
@@ -339,19 +339,19 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
 }
 
 /// The integers in which vectors of indices are computed: 32 bits where every number fits.
-pub(super) fn index_type(tape: &Tape<'_>) -> Prim {
+pub(super) fn index_type(expr: &Expr<'_>) -> Prim {
     let small = |x: i64| x.unsigned_abs() < 1 << 30;
     let fits = |x: &Affine| {
-        let (low, high) = tape.space.range(x);
+        let (low, high) = expr.space.range(x);
         small(low) && small(high) && x.terms.iter().all(|t| small(t.1))
     };
-    let arrays = tape.arrays.iter().all(|a| {
+    let arrays = expr.arrays.iter().all(|a| {
         i64::try_from(a.shape.elements())
             .ok()
             .and_then(|n| n.checked_mul(a.shape.element_type.storage_bytes() as i64))
             .is_some_and(small)
     });
-    let atoms = tape.space.atoms.iter().all(|a| {
+    let atoms = expr.space.atoms.iter().all(|a| {
         small(a.low)
             && small(a.high)
             && match &a.def {
@@ -359,8 +359,8 @@ pub(super) fn index_type(tape: &Tape<'_>) -> Prim {
                 Def::Var(_) | Def::Value(_) => true,
             }
     });
-    let guards = tape.guards.iter().flatten().all(|c| fits(&c.value));
-    let nodes = tape.nodes.iter().all(|n| match &n.op {
+    let guards = expr.guards.iter().flatten().all(|c| fits(&c.value));
+    let nodes = expr.nodes.iter().all(|n| match &n.op {
         Op::Load { at, .. } | Op::Constant { at, .. } => fits(&at.times(16)),
         Op::Iota { value } | Op::Unpack { part: value, .. } => fits(value),
         Op::Elementwise { .. }

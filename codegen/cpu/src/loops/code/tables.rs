@@ -8,8 +8,8 @@ use super::{Code, Known, Place, Spread};
 use crate::loops::access::{is_near, storage, zero};
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{Emit, IntPredicate, Prim, Result, Value};
-use hlo_opt::tape::GuardId;
-use hlo_opt::tape::index::Affine;
+use hlo_opt::expr::GuardId;
+use hlo_opt::expr::index::Affine;
 
 /// The most registers of a table.
 const MOST: i64 = 16;
@@ -34,7 +34,7 @@ impl<'ctx> Code<'_, '_, 'ctx, '_> {
         let (prim, parts) = storage(ty);
         let fits = (1..=MOST * i64::from(lanes_of(prim))).contains(&elements) && parts == 1;
         let suits = Table::suits(&self.e.with_lanes(self.lanes), prim);
-        if !fits || !suits || self.tape.space.is_of_variables(at) {
+        if !fits || !suits || self.expr.space.is_of_variables(at) {
             return Ok(None);
         }
         let number = self.number(at)?;

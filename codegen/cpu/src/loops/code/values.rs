@@ -1,4 +1,4 @@
-//! Values of the operations of a tape, loads and stores.
+//! Values of the operations of a expr, loads and stores.
 
 use hlo::elementwise::Binary;
 
@@ -7,11 +7,11 @@ use crate::loops::access;
 use hlo_llvm::scalar::{self, Val};
 use hlo_llvm::{Emit, Error, Prim, Result, Value};
 use hlo_opt::passes::facts::MOST_ASSEMBLED;
-use hlo_opt::tape::index::Affine;
-use hlo_opt::tape::{ALWAYS, GuardId, NodeId, Op};
+use hlo_opt::expr::index::Affine;
+use hlo_opt::expr::{ALWAYS, GuardId, NodeId, Op};
 use smallvec::SmallVec;
 
-/// Nodes of a tape that are too many to look among for the loads beside each.
+/// Nodes of a expr that are too many to look among for the loads beside each.
 const MANY_NODES: usize = 2048;
 
 /// Bytes beyond an array that few loads are: about a page.
@@ -29,7 +29,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         if self.nodes[node as usize].is_some() {
             return Ok(());
         }
-        let tape = self.tape;
+        let expr = self.expr;
         let mut needed: Vec<NodeId> = Vec::new();
         let mut seen = rustc_hash::FxHashSet::default();
         let mut pending = vec![node];
@@ -38,7 +38,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
                 continue;
             }
             needed.push(n);
-            tape.for_each_operand(n, &mut |m| pending.push(m));
+            expr.for_each_operand(n, &mut |m| pending.push(m));
         }
         needed.sort_unstable();
         for n in needed {
@@ -68,9 +68,9 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         if let Some(known) = &self.nodes[node as usize] {
             return Ok(*known);
         }
-        let tape = self.tape;
-        let ty = tape.nodes[node as usize].ty;
-        let known = match &tape.nodes[node as usize].op {
+        let expr = self.expr;
+        let ty = expr.nodes[node as usize].ty;
+        let known = match &expr.nodes[node as usize].op {
             Op::Load { array, at, guard } => match self.load_columns(node, *array, at, *guard)? {
                 Some(known) => return Ok(known),
                 None => self.load_node(*array, at, *guard)?,
@@ -93,9 +93,9 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
                 Known { lanes, uniform, splat: None, level }
             }
             Op::Elementwise { instr, operands } => {
-                let (instr, module) = (*instr, tape.module);
-                let branches = tape.branches(node);
-                if let Some((by, integers)) = tape.known_divisor(node, &mut self.extents) {
+                let (instr, module) = (*instr, expr.module);
+                let branches = expr.branches(node);
+                if let Some((by, integers)) = expr.known_divisor(node, &mut self.magnitudes) {
                     let dividend = [operands[0]];
                     let known =
                         self.elementwise(&dividend, false, |e, x| scalar::quotient(e, &x[0], by, integers))?;
@@ -235,15 +235,15 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         at: &Affine,
         guard: GuardId,
     ) -> Result<Option<Known<'ctx>>> {
-        let tape = self.tape;
-        let of = &tape.arrays[array as usize];
+        let expr = self.expr;
+        let of = &expr.arrays[array as usize];
         let plain = guard == ALWAYS && self.active.is_none() && !of.written;
-        if !plain || self.lanes < 8 || tape.nodes.len() > MANY_NODES {
+        if !plain || self.lanes < 8 || expr.nodes.len() > MANY_NODES {
             return Ok(None);
         }
         // The loads beside this one, by how far they are.
         let mut beside = [None; 2 * MOST_ASSEMBLED as usize];
-        for (n, other) in (0..).zip(&tape.nodes) {
+        for (n, other) in (0..).zip(&expr.nodes) {
             let Op::Load { array: a, at: x, guard: ALWAYS } = &other.op else { continue };
             let far = x.constant.saturating_sub(at.constant).saturating_add(MOST_ASSEMBLED);
             if *a == array && x.terms == at.terms && (0..2 * MOST_ASSEMBLED).contains(&far) {
@@ -278,27 +278,27 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
     }
 
     pub(super) fn load_node(&mut self, array: u32, at: &Affine, guard: GuardId) -> Result<Known<'ctx>> {
-        let of = &self.tape.arrays[array as usize];
+        let of = &self.expr.arrays[array as usize];
         let ty = of.shape.element_type;
         let table = (ty, if of.written { 0 } else { of.shape.checked_elements().unwrap_or(0) });
         if let Some(known) = self.look_up(table, self.pointers[array as usize], at, guard)? {
             return Ok(known);
         }
         let mut place = self.place(array, at)?;
-        if self.tape.arrays[array as usize].written {
+        if self.expr.arrays[array as usize].written {
             place.level = place.level.max(self.written);
         }
         let mask = self.mask(guard)?;
         if mask.is_some() {
             place.elements = of.shape.checked_elements().unwrap_or(0);
-            let (low, high) = self.tape.space.range(at);
+            let (low, high) = self.expr.space.range(at);
             let beyond = low.saturating_neg().max(high.saturating_sub(place.elements));
             place.far = beyond > NEAR / ty.storage_bytes() as i64;
         }
         self.load_at(ty, &place, mask)
     }
 
-    /// An element of an array, or one a lane, that is on no tape.
+    /// An element of an array, or one a lane, that is on no expr.
     pub(in crate::loops) fn load(&mut self, array: u32, at: &Affine) -> Result<Val<'ctx>> {
         let known = self.load_node(array, at, ALWAYS)?;
         known.lanes.splat(&self.e.with_lanes(if known.uniform { 1 } else { self.lanes }))
@@ -306,7 +306,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
 
     /// [`Code::load`] at the builder's place and no earlier: of memory that is being written.
     pub(in crate::loops) fn load_here(&mut self, array: u32, at: &Affine) -> Result<Val<'ctx>> {
-        let ty = self.tape.arrays[array as usize].shape.element_type;
+        let ty = self.expr.arrays[array as usize].shape.element_type;
         let place = self.place(array, at)?;
         if self.lanes == 1 {
             return access::load_one(&self.e, ty, place.origin, place.address, None);
@@ -383,12 +383,12 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         at: &Affine,
         ty: hlo::ElementType,
     ) -> Result<Known<'ctx>> {
-        let literal = self.tape.literal(instr).ok_or_else(|| {
-            Error::from(hlo_library::Unsupported::new(self.tape.module, instr, "a constant without a value"))
+        let literal = self.expr.literal(instr).ok_or_else(|| {
+            Error::from(hlo_library::Unsupported::new(self.expr.module, instr, "a constant without a value"))
         })?;
         let Some(array) = literal.as_array() else {
             return Err(Error::from(hlo_library::Unsupported::new(
-                self.tape.module,
+                self.expr.module,
                 instr,
                 "a constant that is no array",
             )));

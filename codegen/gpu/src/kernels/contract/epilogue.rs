@@ -5,14 +5,14 @@ use hlo::opcode::NumericRow;
 use hlo_codegen::Unsupported;
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{Emit, Result, Value};
-use hlo_opt::tape::index::{Affine, Index, Space};
-use hlo_opt::tape::{Node, Op, Tape};
+use hlo_opt::expr::index::{Affine, Index, Space};
+use hlo_opt::expr::{Node, Op, Expr};
 
 use crate::code::Code;
 use crate::kernels::loops::Output;
 use crate::subject::Subject;
 
-/// Variables of the tape: batch, row, and group of neighbouring columns.
+/// Variables of the expr: batch, row, and group of neighbouring columns.
 const VARS: [u32; 3] = [0, 1, 2];
 
 /// Operations of an element beyond which code is long.
@@ -20,7 +20,7 @@ const LONG: usize = 24;
 
 /// What is done to some neighbouring columns of a row of the result.
 pub(crate) struct Epilogue<'m> {
-    tape: Tape<'m>,
+    expr: Expr<'m>,
     outputs: Vec<Output>,
     /// How many columns.
     pub(crate) width: u32,
@@ -38,29 +38,29 @@ impl<'m> Epilogue<'m> {
         width: u32,
         index: ResultIndex<'_>,
     ) -> std::result::Result<Self, Unsupported> {
-        let mut tape = subject.tape.clone();
-        let shape = tape.module.instr(hero).shape.expect_array();
-        let batch = tape.space.var(VARS[0], batch);
-        let row = tape.space.var(VARS[1], rows);
-        let group = tape.space.var(VARS[2], columns / i64::from(width));
+        let mut expr = subject.expr.clone();
+        let shape = expr.module.instr(hero).shape.expect_array();
+        let batch = expr.space.var(VARS[0], batch);
+        let row = expr.space.var(VARS[1], rows);
+        let group = expr.space.var(VARS[2], columns / i64::from(width));
         let mut outputs = Vec::new();
         for c in 0..width {
             let column = group.times(i64::from(width)).plus(i64::from(c));
-            let index = index(&mut tape.space, [&batch, &row, &column]);
-            let sum = tape.given(c, shape.element_type);
-            tape.bind_at(hero, 0, sum, &index);
+            let index = index(&mut expr.space, [&batch, &row, &column]);
+            let sum = expr.given(c, shape.element_type);
+            expr.bind_at(hero, 0, sum, &index);
             for root in &subject.roots {
-                let node = tape.node(root.instr, root.leaf, &index)?;
-                let at = tape.space.linear(&index, &root.shape.dims);
+                let node = expr.node(root.instr, root.leaf, &index)?;
+                let at = expr.space.linear(&index, &root.shape.dims);
                 outputs.push(Output { node, array: root.array, at });
             }
         }
-        Ok(Self { tape, outputs, width })
+        Ok(Self { expr, outputs, width })
     }
 
     /// Whether it is so much for an element that it is written once for a row of a thread's elements, in a loop.
     pub(crate) fn is_long(&self) -> bool {
-        let module = self.tape.module;
+        let module = self.expr.module;
         let cost = |node: &Node| match &node.op {
             Op::Elementwise { instr, .. } => match module.instr(*instr).opcode.numeric_row() {
                 NumericRow::Elementary(_) => LONG,
@@ -69,7 +69,7 @@ impl<'m> Epilogue<'m> {
             Op::Load { .. } | Op::Given { .. } => 0,
             _ => 1,
         };
-        self.tape.nodes.iter().map(cost).sum::<usize>() > LONG * self.width as usize / 2
+        self.expr.nodes.iter().map(cost).sum::<usize>() > LONG * self.width as usize / 2
     }
 
     /// Stores what is made of elements of the result, one a column. `at`: batch, row and group of columns, each an `i32` or `i64`.
@@ -80,7 +80,7 @@ impl<'m> Epilogue<'m> {
         at: [Value<'ctx>; 3],
         elements: &[Val<'ctx>],
     ) -> Result<()> {
-        let mut code = Code::new(e, &self.tape, arguments);
+        let mut code = Code::new(e, &self.expr, arguments);
         for (var, value) in VARS.into_iter().zip(at) {
             code.set_var(var, value);
         }

@@ -114,7 +114,7 @@ pub(crate) fn plan(arch: Arch, products: Products, tiled: &Tiled<'_>) -> Option<
     };
     let figures = arch.figures();
     let processors = i64::from(figures.multiprocessors);
-    let [batch, m, n] = tiled.extents;
+    let [batch, m, n] = tiled.magnitudes;
     let per_clock = if arch >= Arch::Sm90 { 1300.0 } else { 1000.0 };
     let mut best: Option<(Plan, f64)> = None;
     let all = tiles(arch);
@@ -483,7 +483,7 @@ pub(crate) fn emit<'m, 'ctx>(
     repair: Option<Repair<'_>>,
     kernel: &mut Kernel,
 ) -> Result<()> {
-    let Tiled { words, sources, extents: [batch, m, n], terms, .. } = *tiled;
+    let Tiled { words, sources, magnitudes: [batch, m, n], terms, .. } = *tiled;
     let Plan { tile, split } = plan;
     let threads = tile.threads();
     let types = sources.map(|s| s.ty());

@@ -4,7 +4,7 @@ use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, ElementType, InstrId, Module, Opcode};
 use hlo_codegen::Unsupported;
 use hlo_llvm::{Emit, Prim, Result, Value};
-use hlo_opt::tape::array_leaves;
+use hlo_opt::expr::array_leaves;
 use smallvec::SmallVec;
 
 /// Some dimensions as one, row-major: the size and the stride of each, those joined that are one in memory. **Invariant:** no dimension has size 1.

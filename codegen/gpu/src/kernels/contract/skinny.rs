@@ -54,7 +54,7 @@ type Factors<'ctx> = (Vec<Vec<Val<'ctx>>>, Vec<Vec<Val<'ctx>>>);
 
 /// Whether it is such a product, and how it is computed.
 pub(crate) fn plan(arch: Arch, tiled: &Tiled<'_>) -> Option<Plan> {
-    let [batch, m, n] = tiled.extents;
+    let [batch, m, n] = tiled.magnitudes;
     let (matrix, rows, vectors) = if n <= m { (0, m, n) } else { (1, n, m) };
     let is_one = m == 1 || n == 1;
     if vectors > MAX_VECTORS || rows < MIN_ROWS && !is_one || !has_tiles(tiled.words.field) {
@@ -118,7 +118,7 @@ pub(crate) fn emit<'m, 'ctx>(
     epilogue: &dyn Fn(u32) -> std::result::Result<Epilogue<'m>, Unsupported>,
     kernel: &mut Kernel,
 ) -> Result<()> {
-    let Tiled { words, sources, extents: [batch, m, n], terms, .. } = *tiled;
+    let Tiled { words, sources, magnitudes: [batch, m, n], terms, .. } = *tiled;
     let Plan { matrix, by_terms, width, rows: own, team, warps, split } = plan;
     let (rows, vectors) = if matrix == 0 { (m, n) } else { (n, m) };
     let [big, small] = [sources[matrix], sources[1 - matrix]];

@@ -71,7 +71,7 @@ pub(crate) struct Tiled<'a> {
     /// Left and right operand.
     pub(crate) sources: [&'a dyn Source; 2],
     /// Batch, rows, columns.
-    pub(crate) extents: [i64; 3],
+    pub(crate) magnitudes: [i64; 3],
     /// Terms of each sum.
     pub(crate) terms: i64,
     /// Arguments of the kernel that are only read: the first ones.
@@ -204,7 +204,7 @@ pub(crate) fn emit<'m>(
     repair: Option<Repair<'_>>,
     kernel: &mut Kernel,
 ) -> Result<()> {
-    let Tiled { words, sources, extents: [batch, m, n], terms, .. } = *tiled;
+    let Tiled { words, sources, magnitudes: [batch, m, n], terms, .. } = *tiled;
     let Plan { tile, split } = plan;
     let prim = scalar::register(words.word());
     let word_bytes = prim.bytes() as i64;
@@ -316,7 +316,7 @@ pub(crate) fn emit<'m>(
     let sums = own.multiply(&e, &words, here, &after[left + right..])?;
 
     let width = if n % wide == 0 { wide } else { 1 };
-    let result = Results { words, extents: [batch, m, n], tile, wide, width };
+    let result = Results { words, magnitudes: [batch, m, n], tile, wide, width };
     let firsts = [first_row, first_column];
     if is_split {
         let partials = arguments[arrays as usize];
@@ -364,7 +364,7 @@ pub(crate) fn emit_sum(
     epilogue: &Epilogue<'_>,
     repair: Option<Repair<'_>>,
 ) -> Result<i64> {
-    let Tiled { words, extents: [batch, m, n], .. } = *tiled;
+    let Tiled { words, magnitudes: [batch, m, n], .. } = *tiled;
     let width = i64::from(epilogue.width);
     let prim = scalar::register(words.word());
     let elements = batch * m * n;
@@ -483,7 +483,7 @@ type Store<'f, 'ctx> =
 /// Where sums go.
 struct Results {
     words: Words,
-    extents: [i64; 3],
+    magnitudes: [i64; 3],
     tile: Tile,
     /// Neighbouring columns of a thread.
     wide: i64,
@@ -503,7 +503,7 @@ impl Results {
         is_rolled: bool,
         f: Store<'_, 'ctx>,
     ) -> Result<()> {
-        let [_, m, n] = self.extents;
+        let [_, m, n] = self.magnitudes;
         let [own_rows, columns] = self.tile.own;
         let mut line = |i: Value<'ctx>, sums: &[Value<'ctx>]| -> Result<()> {
             let row = e.add(first_row, self.index(e, own, 0, i)?)?;
@@ -558,7 +558,7 @@ impl Results {
     ) -> Result<Vec<Value<'ctx>>> {
         let of = |x: i64| e.i32(x as i32);
         let [_, own_columns] = self.tile.own;
-        let [_, m, n] = self.extents;
+        let [_, m, n] = self.magnitudes;
         repaired(e, &sums, &mut |number| {
             let (i, j) = (e.udiv(number, of(own_columns))?, e.urem(number, of(own_columns))?);
             let row = e.add(first_row, self.index(e, own, 0, i)?)?;

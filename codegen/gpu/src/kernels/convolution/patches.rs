@@ -6,7 +6,7 @@
 use hlo::{ElementType, InstrId, Module};
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{Emit, IntPredicate, Prim, Result, Value};
-use hlo_opt::tape::index::{Affine, Index, Space};
+use hlo_opt::expr::index::{Affine, Index, Space};
 
 use super::Convolution;
 use crate::kernel::Kernel;
@@ -131,7 +131,7 @@ impl<'a> Patched<'a> {
         }
     }
 
-    fn extents(&self) -> [i64; 3] {
+    fn magnitudes(&self) -> [i64; 3] {
         let m = self.positions.iter().map(|p| p.1).product();
         if self.is_swapped { [self.groups, self.features, m] } else { [self.groups, m, self.features] }
     }
@@ -167,16 +167,16 @@ impl<'a> Patched<'a> {
             if self.is_swapped { [&weights, &patches] } else { [&patches, &weights] };
         let terms = self.terms.iter().map(|t| t.1).product();
         let words = self.convolution.words;
-        let tiled = Tiled { words, sources, extents: self.extents(), terms, reads: subject.reads() };
+        let tiled = Tiled { words, sources, magnitudes: self.magnitudes(), terms, reads: subject.reads() };
         let epilogue =
-            |width| Epilogue::new(subject, hero, self.extents(), width, &|space, at| self.index(space, at));
+            |width| Epilogue::new(subject, hero, self.magnitudes(), width, &|space, at| self.index(space, at));
         let is_float = words.word().is_float();
         let repair: Option<tile::Repair<'_>> = (is_float && self.has_holes.contains(&true)).then_some(self);
         let arrays = subject.arrays;
         if let Some((plan, _)) = mma::plan(unit.arch, unit.products, &tiled) {
             return mma::emit(unit, module, id, symbol, arrays, &tiled, plan, &epilogue, repair, kernel);
         }
-        let (plan, _) = tile::plan(unit.arch, unit.products, &words, self.extents(), terms);
+        let (plan, _) = tile::plan(unit.arch, unit.products, &words, self.magnitudes(), terms);
         tile::emit(unit, module, id, symbol, arrays, &tiled, plan, &epilogue, repair, kernel)
     }
 }

@@ -4,10 +4,10 @@ use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId};
 
 use super::index::{Affine, Index};
-use super::{ALWAYS, Condition, GuardId, Key, NodeId, Op, Tape, dims_of};
+use super::{ALWAYS, Condition, GuardId, Key, NodeId, Op, Expr, dims_of};
 use hlo_library::Unsupported;
 
-impl Tape<'_> {
+impl Expr<'_> {
     pub(super) fn selection(
         &mut self,
         guard: GuardId,

@@ -1,12 +1,12 @@
-//! Analyses of a tape.
+//! Analyses of a expr.
 
 use hlo::Opcode;
 use hlo::elementwise::{Kind, Unary, kind};
 
 use super::index::{Affine, Def};
-use super::{GuardId, NodeId, Op, Tape};
+use super::{GuardId, NodeId, Op, Expr};
 
-impl Tape<'_> {
+impl Expr<'_> {
     /// Calls with each node that a node needs: operands, and values in its indices and guards.
     pub fn for_each_operand(&self, node: NodeId, f: &mut impl FnMut(NodeId)) {
         match &self.nodes[node as usize].op {
@@ -126,7 +126,7 @@ impl Tape<'_> {
         }
     }
 
-    /// Calls with each number of the tape, to look at or to change.
+    /// Calls with each number of the expr, to look at or to change.
     pub fn for_each_number(&mut self, f: &mut impl FnMut(&mut Affine)) {
         for node in &mut self.nodes {
             match &mut node.op {

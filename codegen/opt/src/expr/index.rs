@@ -49,7 +49,7 @@ pub enum Def {
     Div(Affine, i64),
     /// Remainder by a constant above 1.
     Mod(Affine, i64),
-    /// The value of an operation of the tape, clamped to the atom's range; its number, and whether its type is unsigned.
+    /// The value of an operation of the expr, clamped to the atom's range; its number, and whether its type is unsigned.
     Value(u32),
 }
 

@@ -4,13 +4,13 @@ use hlo::attrs::AttrKey;
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, TypeClass};
 
 use super::index::{Affine, Index, components};
-use super::{Condition, Key, NodeId, Op, Tape, dims_of};
+use super::{Condition, Key, NodeId, Op, Expr, dims_of};
 use crate::fusion::folds::{Weighted, sums};
 use crate::passes::facts::{few_positions, few_products, few_terms, is_product};
 use crate::passes::reduce::operation;
 use hlo_library::Unsupported;
 
-impl Tape<'_> {
+impl Expr<'_> {
     pub(super) fn products(&mut self, key: &Key, ty: ElementType) -> Result<Option<NodeId>, Unsupported> {
         let (module, instr) = (self.module, self.module.instr(key.instr));
         if few_products(module, key.instr).is_none() && !is_product(module, key.instr) {

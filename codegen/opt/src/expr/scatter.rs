@@ -4,7 +4,7 @@ use hlo::InstrId;
 use hlo::attrs::AttrKey;
 
 use super::index::{Affine, Index};
-use super::{ALWAYS, Condition, GuardId, NodeId, Tape, dims_of};
+use super::{ALWAYS, Condition, GuardId, NodeId, Expr, dims_of};
 use hlo_library::Unsupported;
 
 /// A scatter, update by update. Updates of an element come in the order of the index vectors: those of `batch` outermost.
@@ -24,7 +24,7 @@ pub struct Scattered {
     pub rows: Option<(Affine, i64)>,
 }
 
-impl Tape<'_> {
+impl Expr<'_> {
     /// A scatter of elements into elements. `None`: no update goes anywhere.
     pub fn scattered(&mut self, scatter: InstrId) -> Result<Option<Scattered>, Unsupported> {
         let module = self.module;

@@ -1,16 +1,16 @@
 //! A fused expression, element by element, as a list of operations on symbolic indices.
 //!
-//! [`Tape::node`] asks for an instruction at an index; movement operations disappear into the indices of what they move, so what remains is loads,
+//! [`Expr::node`] asks for an instruction at an index; movement operations disappear into the indices of what they move, so what remains is loads,
 //! counting, elementwise operations, and selections by where an index lies (padding, concatenation). Analyses (which dimensions can be
-//! one, what is read, what it costs) and emission read the same tape. **Invariants:** an operation comes after its operands and after those
+//! one, what is read, what it costs) and emission read the same expr. **Invariants:** an operation comes after its operands and after those
 //! whose values its indices hold; equal instructions at equal indices are one operation; memory is read only where the guard of the load holds.
 
-mod extent;
+mod magnitude;
 pub mod fold;
 pub mod index;
-mod look;
+mod analysis;
 mod movement;
-mod products;
+mod short_folds;
 pub mod scatter;
 
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use self::index::{Affine, Index, Space};
-pub use extent::Extent;
+pub use magnitude::Magnitude;
 use hlo_library::Unsupported;
 
-/// A place in [`Tape::nodes`].
+/// A place in [`Expr::nodes`].
 pub type NodeId = u32;
 
-/// A set of conditions, a place in [`Tape::guards`]; 0 is no condition.
+/// A set of conditions, a place in [`Expr::guards`]; 0 is no condition.
 pub type GuardId = u32;
 
 /// The guard that always holds.
@@ -103,7 +103,7 @@ pub struct Array {
 /// What an array leaf of an instruction is, if it is not computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bound {
-    /// In memory: a place in [`Tape::arrays`].
+    /// In memory: a place in [`Expr::arrays`].
     Array(u32),
     /// A node, the same at every index.
     Node(NodeId),
@@ -135,7 +135,7 @@ const MAX_NODES: usize = 200_000;
 
 /// An expression.
 #[derive(Clone, Debug)]
-pub struct Tape<'m> {
+pub struct Expr<'m> {
     /// Where the instructions are.
     pub module: &'m Module,
     /// Variables and what is made of them.
@@ -170,7 +170,7 @@ fn dims_of(module: &Module, id: InstrId) -> &[i64] {
     module.instr(id).shape.as_array().map_or(&[], |a| &a.dims)
 }
 
-impl<'m> Tape<'m> {
+impl<'m> Expr<'m> {
     /// An empty one.
     pub fn new(module: &'m Module) -> Self {
         Self {
@@ -231,7 +231,7 @@ impl<'m> Tape<'m> {
         self.push(Op::Order { operand: node, least }, ty)
     }
 
-    /// The float of a type that [`Tape::order`] made an integer of.
+    /// The float of a type that [`Expr::order`] made an integer of.
     pub fn unorder(&mut self, node: NodeId, ty: ElementType, least: bool) -> NodeId {
         self.push(Op::Unorder { operand: node, least }, ty)
     }
@@ -542,7 +542,7 @@ impl<'m> Tape<'m> {
         }
     }
 
-    /// The literal of a constant of the tape.
+    /// The literal of a constant of the expr.
     pub fn literal(&self, instr: InstrId) -> Option<Arc<hlo::Literal>> {
         let instr = self.module.instr(instr);
         match instr.attrs.constant_value()? {

@@ -1,15 +1,15 @@
-//! How large and how fine numbers of a tape are, as far as their origin in integers and constants says.
+//! How large and how fine numbers of a expr are, as far as their origin in integers and constants says.
 //!
 //! For divisions by constants: where no dividend is so large or so small that a product over- or underflows, the correctly rounded quotient is made of
 //! products (`cpu::scalar::quotient`), in half the time that a division takes.
 
 use hlo::{Bits, ElementType, Opcode, TypeClass, with_buffer};
 
-use super::{NodeId, Op, Tape};
+use super::{NodeId, Op, Expr};
 
 /// Finite numbers.
 #[derive(Clone, Copy, Debug)]
-pub struct Extent {
+pub struct Magnitude {
     /// No magnitude is greater.
     most: f64,
     /// All are multiples of this power of two.
@@ -22,7 +22,7 @@ const FAR: i32 = 60;
 /// So many integers are few.
 const FEW: f64 = 4096.0;
 
-impl Extent {
+impl Magnitude {
     fn new(most: f64, unit: i32) -> Option<Self> {
         let known = Self { most, unit };
         (unit > -FAR && most < f64::from(FAR).exp2()).then_some(known)
@@ -43,22 +43,22 @@ fn exponent(x: f64) -> i32 {
     x.log2().floor() as i32
 }
 
-impl Tape<'_> {
+impl Expr<'_> {
     /// What is known of each node.
-    pub fn extents(&self) -> Vec<Option<Extent>> {
+    pub fn magnitudes(&self) -> Vec<Option<Magnitude>> {
         let mut all = Vec::with_capacity(self.nodes.len());
         for n in 0..self.nodes.len() {
-            let extent = self.extent(n as NodeId, &all);
-            all.push(extent);
+            let magnitude = self.magnitude(n as NodeId, &all);
+            all.push(magnitude);
         }
         all
     }
 
-    fn extent(&self, n: NodeId, all: &[Option<Extent>]) -> Option<Extent> {
+    fn magnitude(&self, n: NodeId, all: &[Option<Magnitude>]) -> Option<Magnitude> {
         let node = &self.nodes[n as usize];
         match node.ty.class() {
             TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned if node.ty.bits() <= 32 => {
-                return Extent::new(f64::from(node.ty.bits()).exp2(), 0);
+                return Magnitude::new(f64::from(node.ty.bits()).exp2(), 0);
             }
             TypeClass::Float if node.ty == ElementType::F32 => {}
             TypeClass::Pred
@@ -70,7 +70,7 @@ impl Tape<'_> {
         let of = |n: NodeId| all[n as usize];
         let (instr, operands) = match &node.op {
             Op::Constant { .. } => return self.number(n).and_then(of_constant),
-            Op::Convert { operand } => return of(*operand).and_then(|x| Extent::rounded(x.most, x.unit)),
+            Op::Convert { operand } => return of(*operand).and_then(|x| Magnitude::rounded(x.most, x.unit)),
             Op::Select { yes, no, .. } => return of(*yes)?.hull(of(*no)?),
             Op::Elementwise { instr, operands } => (*instr, operands),
             Op::Load { .. }
@@ -88,7 +88,7 @@ impl Tape<'_> {
         let x = of(operands[if opcode == Opcode::Select { 1 } else { 0 }])?;
         let other = |i: usize| operands.get(i).and_then(|&o| of(o));
         if opcode == Opcode::Convert {
-            return Extent::rounded(x.most, x.unit);
+            return Magnitude::rounded(x.most, x.unit);
         } else if matches!(opcode, Opcode::Negate | Opcode::Abs) {
             return Some(x);
         } else if matches!(opcode, Opcode::Maximum | Opcode::Minimum) {
@@ -97,16 +97,16 @@ impl Tape<'_> {
             return x.hull(other(2)?)?.hull(if opcode == Opcode::Clamp { other(1)? } else { x });
         } else if matches!(opcode, Opcode::Add | Opcode::Subtract) {
             let y = other(1)?;
-            return Extent::rounded(x.most + y.most, x.unit.min(y.unit));
+            return Magnitude::rounded(x.most + y.most, x.unit.min(y.unit));
         } else if opcode == Opcode::Multiply {
             let y = other(1)?;
-            return Extent::rounded(x.most * y.most, x.unit + y.unit);
+            return Magnitude::rounded(x.most * y.most, x.unit + y.unit);
         } else if opcode == Opcode::Divide {
             let by = f64::from(self.number(operands[1])?.abs());
             let least = f64::from(x.unit).exp2() / by;
             // The last place of the least quotient, or of one that rounds to a power of two.
             return (by > 0.0 && least.is_finite() && least > 0.0)
-                .then(|| Extent::rounded(x.most / by, exponent(least) - 24))?;
+                .then(|| Magnitude::rounded(x.most / by, exponent(least) - 24))?;
         }
         None
     }
@@ -126,22 +126,22 @@ impl Tape<'_> {
     pub fn known_divisor(
         &self,
         n: NodeId,
-        extents: &mut Option<Vec<Option<Extent>>>,
+        magnitudes: &mut Option<Vec<Option<Magnitude>>>,
     ) -> Option<(f32, Option<u16>)> {
         let node = &self.nodes[n as usize];
         let Op::Elementwise { instr, operands } = &node.op else { return None };
         let divides = self.module.instr(*instr).opcode == Opcode::Divide && node.ty == ElementType::F32;
         let by = self.number(*operands.get(1).filter(|_| divides)?)?;
         of_constant(by).filter(|x| x.most >= f64::from(-FAR).exp2())?;
-        let extents = extents.get_or_insert_with(|| self.extents());
-        let known = extents[operands[0] as usize]?;
+        let magnitudes = magnitudes.get_or_insert_with(|| self.magnitudes());
+        let known = magnitudes[operands[0] as usize]?;
         Some((by, (known.unit >= 0 && known.most <= FEW).then_some(known.most as u16)))
     }
 }
 
-fn of_constant(x: f32) -> Option<Extent> {
+fn of_constant(x: f32) -> Option<Magnitude> {
     if x == 0.0 {
-        return Extent::new(0.0, 0);
+        return Magnitude::new(0.0, 0);
     }
     let most = f64::from(x.abs());
     if !most.is_finite() {
@@ -149,5 +149,5 @@ fn of_constant(x: f32) -> Option<Extent> {
     }
     let bits = most.to_bits() | 1 << 52;
     let below = (bits & ((1 << 53) - 1)).trailing_zeros() as i32;
-    Extent::new(most, exponent(most) - 52 + below)
+    Magnitude::new(most, exponent(most) - 52 + below)
 }

@@ -1,11 +1,11 @@
-//! A reduction on a tape: its elements, its initial values, and how they are combined.
+//! A reduction on a expr: its elements, its initial values, and how they are combined.
 
 use hlo::attrs::AttrKey;
 use hlo::elementwise::Binary;
 use hlo::{Bits, Buffer, ElementType, InstrId, Module, Opcode, with_buffer};
 
 use super::index::Affine;
-use super::{NodeId, Op, Tape, array_leaves};
+use super::{NodeId, Op, Expr, array_leaves};
 use crate::fusion::combine::Combine;
 use crate::passes::facts::integer;
 use hlo_library::Unsupported;
@@ -61,26 +61,26 @@ impl<'m> Fold<'m> {
     /// Of a reduction in a fusion, or of one that is none (then both are the same instruction), whose operands are seen at an index; its results become
     /// given values from `first` on.
     pub fn new(
-        tape: &mut Tape<'m>,
+        expr: &mut Expr<'m>,
         fusion: InstrId,
         reduce: InstrId,
         index: &[Affine],
         first: u32,
         order: Order,
     ) -> Result<Self, Unsupported> {
-        let module = tape.module;
+        let module = expr.module;
         let instr = module.instr(reduce);
         if instr.opcode == Opcode::Dot {
-            return Self::of_products(tape, reduce, index, first);
+            return Self::of_products(expr, reduce, index, first);
         }
         let n = instr.operands().len() / 2;
         let (mut operands, mut initial) = (Vec::new(), Vec::new());
         for (i, &o) in instr.operands().iter().enumerate() {
             let index = if i < n { index } else { &[] };
-            let node = tape.node(o, 0, index)?;
+            let node = expr.node(o, 0, index)?;
             if i < n { operands.push(node) } else { initial.push(node) }
         }
-        let counted = counts_up(tape, &operands, &initial, reduce, index);
+        let counted = counts_up(expr, &operands, &initial, reduce, index);
         let combine = Combine::of(module, reduce, counted && !first_is_seen(module, fusion, reduce))?;
         let results: Vec<ElementType> = array_leaves(&instr.shape).map(|s| s.element_type).collect();
         // Without elements the initial value is the result as it is, also a NaN.
@@ -96,14 +96,14 @@ impl<'m> Fold<'m> {
                 // A reduction of elements of another float type than its result's converts them first.
                 *node = match extremes {
                     Some(Extremes::Ordered(key, least)) => {
-                        let value = tape.convert(*node, results[i]);
-                        tape.order(value, key, least)
+                        let value = expr.convert(*node, results[i]);
+                        expr.order(value, key, least)
                     }
                     Some(Extremes::Wide(_)) => {
-                        let value = tape.convert(*node, results[i]);
-                        tape.convert(value, ty)
+                        let value = expr.convert(*node, results[i]);
+                        expr.convert(value, ty)
                     }
-                    None => tape.convert(*node, ty),
+                    None => expr.convert(*node, ty),
                 };
             }
         }
@@ -117,14 +117,14 @@ impl<'m> Fold<'m> {
 
     /// Of a contraction: a sum of products, which begins with zero.
     fn of_products(
-        tape: &mut Tape<'m>,
+        expr: &mut Expr<'m>,
         dot: InstrId,
         index: &[Affine],
         first: u32,
     ) -> Result<Self, Unsupported> {
-        let combine = Combine::of(tape.module, dot, false)?;
-        let (product, ty) = tape.weighted(dot, index)?;
-        let zero = tape.zero(ty);
+        let combine = Combine::of(expr.module, dot, false)?;
+        let (product, ty) = expr.weighted(dot, index)?;
+        let zero = expr.zero(ty);
         Ok(Self {
             operands: vec![product],
             initial: vec![zero],
@@ -135,9 +135,9 @@ impl<'m> Fold<'m> {
         })
     }
 
-    /// Of operands and initial values on the tape, one of each for every result, which have these types.
+    /// Of operands and initial values on the expr, one of each for every result, which have these types.
     pub fn of_nodes(
-        tape: &mut Tape<'m>,
+        expr: &mut Expr<'m>,
         combine: Combine<'m>,
         operands: &[NodeId],
         initial: &[NodeId],
@@ -146,7 +146,7 @@ impl<'m> Fold<'m> {
     ) -> Self {
         let types: Vec<ElementType> = results.iter().map(|&ty| combine.accumulator(ty)).collect();
         let mut converted = |nodes: &[NodeId]| -> Vec<NodeId> {
-            nodes.iter().zip(&types).map(|(&node, &ty)| tape.convert(node, ty)).collect()
+            nodes.iter().zip(&types).map(|(&node, &ty)| expr.convert(node, ty)).collect()
         };
         let (operands, initial) = (converted(operands), converted(initial));
         let given = (0..types.len() as u32).map(|i| first + i).collect();
@@ -154,52 +154,52 @@ impl<'m> Fold<'m> {
     }
 
     /// The node of a result, of a type, once emission has given the accumulator.
-    pub fn result(&self, tape: &mut Tape<'_>, leaf: usize, ty: ElementType) -> NodeId {
-        let node = tape.given(self.given[leaf], self.types[leaf]);
+    pub fn result(&self, expr: &mut Expr<'_>, leaf: usize, ty: ElementType) -> NodeId {
+        let node = expr.given(self.given[leaf], self.types[leaf]);
         match self.ordered {
-            Some(least) => tape.unorder(node, ty, least),
-            None => tape.convert(node, ty),
+            Some(least) => expr.unorder(node, ty, least),
+            None => expr.convert(node, ty),
         }
     }
 
-    /// Makes results of the reduce known to the tape at an index.
-    pub fn bind(&self, tape: &mut Tape<'_>, reduce: InstrId, at: &[Affine]) {
+    /// Makes results of the reduce known to the expr at an index.
+    pub fn bind(&self, expr: &mut Expr<'_>, reduce: InstrId, at: &[Affine]) {
         let results: Vec<ElementType> =
-            array_leaves(&tape.module.instr(reduce).shape).map(|s| s.element_type).collect();
+            array_leaves(&expr.module.instr(reduce).shape).map(|s| s.element_type).collect();
         for (leaf, ty) in results.into_iter().enumerate() {
-            let node = self.result(tape, leaf, ty);
-            tape.bind_at(reduce, leaf as u32, node, at);
+            let node = self.result(expr, leaf, ty);
+            expr.bind_at(reduce, leaf as u32, node, at);
         }
     }
 }
 
 /// Whether the second operand is a count along the only reduced dimension that begins no lower than its initial value, and the first initial value no NaN.
 fn counts_up(
-    tape: &Tape<'_>,
+    expr: &Expr<'_>,
     operands: &[NodeId],
     initial: &[NodeId],
     reduce: InstrId,
     index: &[Affine],
 ) -> bool {
     let (&[_, second], &[start, begin]) = (operands, initial) else { return false };
-    let dims = tape.module.instr(reduce).attrs.ints_or_empty(AttrKey::Dimensions);
+    let dims = expr.module.instr(reduce).attrs.ints_or_empty(AttrKey::Dimensions);
     let &[d] = dims else { return false };
     let Some(along) = usize::try_from(d).ok().and_then(|d| index.get(d)) else { return false };
-    let node = &tape.nodes[second as usize];
+    let node = &expr.nodes[second as usize];
     let Op::Iota { value } = &node.op else { return false };
-    let (low, high) = tape.space.range(value);
+    let (low, high) = expr.space.range(value);
     let bits = node.ty.bits().min(62) - 1;
     let fits = low >= 0 && high < 1i64 << bits;
     let upward = value.terms == along.terms;
-    let constant = |node: NodeId| match tape.nodes[node as usize].op {
+    let constant = |node: NodeId| match expr.nodes[node as usize].op {
         Op::Constant { instr, .. } => Some(instr),
         _ => None,
     };
-    let begin = constant(begin).and_then(|instr| integer(tape.module, instr));
+    let begin = constant(begin).and_then(|instr| integer(expr.module, instr));
     let Some(instr) = constant(start).filter(|_| begin.is_some_and(|b| b <= i128::from(low))) else {
         return false;
     };
-    let number = tape.literal(instr).and_then(|l| l.as_array().map(|a| is_number(&a.buffer)));
+    let number = expr.literal(instr).and_then(|l| l.as_array().map(|a| is_number(&a.buffer)));
     fits && upward && number == Some(true)
 }
 
