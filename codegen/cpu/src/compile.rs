@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hlo::Module;
 use hlo_interp::cancel;
 
-use super::alike;
+use super::dedup;
 use super::loops;
 use super::unit::Unit;
 use hlo_codegen::CompileError;
@@ -133,7 +133,7 @@ fn emit(
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if backend.threads == 0 { cores } else { backend.threads.min(cores) };
-    let firsts = alike::firsts(module, requests);
+    let firsts = dedup::first_identical(module, requests);
     let distinct: Vec<usize> = firsts.iter().enumerate().filter(|(i, f)| i == *f).map(|(i, _)| i).collect();
     let units = split(module, requests, &distinct, threads);
     let wants = stages.wants_llvm();

@@ -11,7 +11,7 @@ use hlo_codegen::runtime::raw::bytes_of;
 use hlo_llvm::scalar::{self, Val};
 use hlo_llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
 use hlo_opt::expr::index::{Affine, AtomId, Def};
-use hlo_opt::expr::{ALWAYS, GuardId, NodeId, Op, Expr};
+use hlo_opt::expr::{ALWAYS, Expr, GuardId, NodeId, Op};
 use rustc_hash::FxHashMap;
 
 /// What was emitted so far.
@@ -260,7 +260,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         let expr = self.expr;
         let mut varies = vec![false; expr.nodes.len()];
         let mut wanted = Vec::new();
-        for n in expr.needed_besides(nodes, &|n| self.known.nodes.contains_key(&n)) {
+        for n in expr.reachable_except(nodes, &|n| self.known.nodes.contains_key(&n)) {
             let mut operands = false;
             expr.for_each_operand(n, &mut |m| operands |= varies[m as usize]);
             let constant = matches!(expr.nodes[n as usize].op, Op::Constant { .. } | Op::Given { .. });
@@ -279,7 +279,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
     pub(crate) fn load_runs(&mut self, nodes: impl Iterator<Item = NodeId>) -> Result<()> {
         let expr = self.expr;
         let mut runs: Runs = BTreeMap::new();
-        for n in expr.needed_besides(nodes, &|n| self.known.nodes.contains_key(&n)) {
+        for n in expr.reachable_except(nodes, &|n| self.known.nodes.contains_key(&n)) {
             let Op::Load { array, at, guard: ALWAYS } = &expr.nodes[n as usize].op else { continue };
             let mut is_free = true;
             expr.values_in(at, &mut |_| is_free = false);
@@ -390,8 +390,8 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
                 scalar::elementwise(&e, expr.module.instr(*instr), &operands)?
             }
             Op::Convert { operand } => scalar::convert(&e, known(operand), ty)?,
-            Op::Order { operand, least } => scalar::extreme_key(&e, ty, *least, &known(operand))?,
-            Op::Unorder { operand, least } => scalar::of_extreme_key(&e, ty, *least, &known(operand))?,
+            Op::ToOrderedInt { operand, least } => scalar::extreme_key(&e, ty, *least, &known(operand))?,
+            Op::FromOrderedInt { operand, least } => scalar::of_extreme_key(&e, ty, *least, &known(operand))?,
             Op::Select { guard, yes, no } => {
                 let (yes, no) = (known(yes), known(no));
                 match self.guard(*guard)? {
@@ -399,7 +399,9 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
                     Some(holds) => scalar::select(&e, holds, &yes, &no)?,
                 }
             }
-            Op::Bits { operand } => scalar::of_pattern(&e, ty, scalar::pattern(&e, known(operand))?)?,
+            Op::BitcastConvert { operand } => {
+                scalar::of_pattern(&e, ty, scalar::pattern(&e, known(operand))?)?
+            }
             Op::Pack { parts } => {
                 let prim = Prim::int(ty.bits().max(8));
                 let mut all = e.int(prim, 0);
@@ -411,7 +413,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
                 }
                 scalar::of_pattern(&e, ty, all)?
             }
-            Op::Products { factors } => {
+            Op::SumOfProducts { factors } => {
                 let mut sum: Option<Val<'ctx>> = None;
                 for pair in factors.chunks_exact(2) {
                     sum = scalar::multiply_add(&e, sum.as_ref(), &known(&pair[0]), &known(&pair[1]))?;

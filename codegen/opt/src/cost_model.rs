@@ -1,151 +1,162 @@
-//! What things cost on a target: the quantities that passes and fusion decide by.
+//! The cost model of a target: the quantities by which passes and fusion decide.
 //!
-//! A pass asks the model of its context ([`crate::passes::PassCx`]), which is that of the pipeline it is in. What an *expression* is (which reductions, windows, contractions and
-//! concatenations are computed element by element, and which loops are one kernel) is part of the contract between fusion, expressions and lowering, which have no
-//! pipeline: these all ask [`CostModel::CPU`], so that they agree. **Invariant:** no bit of any result depends on a number here, only how it is computed.
+//! A pass asks the model of its context ([`crate::passes::PassCx`]), which belongs to its pipeline. What
+//! counts as an *expression* (which reductions, windows, contractions and concatenations are unrolled into
+//! the expression IR, and which loops are one kernel) is part of the contract between fusion, expression IR
+//! and lowering, which have no pipeline: these all ask [`CostModel::CPU`], so that they agree. **Invariant:**
+//! no bit of any result depends on a number here, only how it is computed.
 
-/// Costs and limits. Operations are simple ones on full vector registers; a unit is in the name of what has one.
+/// Costs and limits. An operation is a simple one on a full vector register; other units are in the names.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CostModel {
-    /// Operations that take as long as a byte to or from memory.
+    /// Operations that take as long as one byte of memory traffic.
     pub ops_per_byte: f64,
-    /// What a kernel less is worth, in operations: as long as a launch takes, for a loop may pay that each time, and kernels of more are no quicker to compile.
+    /// The benefit of one kernel less, in operations: about a launch, which a loop may pay in every
+    /// iteration.
     pub launch_ops: f64,
-    /// Values of fewer bytes than this are in the nearest cache whoever reads them.
+    /// Values smaller than this are in the L1 cache whoever reads them.
     pub near_cache_bytes: f64,
-    /// The most expressions of a group: a value is one for each of its index maps.
+    /// The maximum number of expressions in a fusion: a value counts once for each of its index maps.
     pub max_expressions: f64,
-    /// What an expression more costs in compilation, in operations.
+    /// The compilation cost of one more expression, in operations.
     pub expression_ops: f64,
-    /// How much more arithmetic an element is whose neighbours are no neighbours, or are something else.
-    pub apart_factor: f64,
-    /// How much more arithmetic an element is that comes from one of several places along a row, some of them narrower than what loops are divided for: every
-    /// place is looked at then.
-    pub narrow_factor: f64,
-    /// How much more code an element is that is gathered.
-    pub gathered_factor: f64,
-    /// A value that a group reads at more places than these is computed several times.
-    pub several_places: f64,
-    /// So many operations, one made of the other, are looked at to say what computing a value again costs.
-    pub max_chain: u32,
-    /// A concatenation of more parts is not computed element by element in the middle of a loop.
-    pub max_middle_parts: usize,
+    /// Factor on the arithmetic of elements whose lanes are not contiguous, or are not all from the same
+    /// source.
+    pub strided_factor: f64,
+    /// Factor on the arithmetic of elements of a concatenation whose parts along a row are too narrow for
+    /// loops of their own: every part is evaluated at every element.
+    pub narrow_concat_factor: f64,
+    /// Factor on the code size of gathered elements.
+    pub gather_factor: f64,
+    /// A value with more index maps in a fusion than this is recomputed.
+    pub recompute_index_maps: f64,
+    /// The maximum length of the operand chain that is walked to estimate the cost of recomputation.
+    pub max_recompute_chain: u32,
+    /// The maximum number of parts of a concatenation that is evaluated inside a loop.
+    pub max_inline_concat_parts: usize,
 
-    /// A row of all values that are alive must fit into the second level of cache.
+    /// All live values of a row must fit into this share of the L2 cache.
     pub l2_row_bytes: f64,
-    /// Fewer rows than this do not keep the machine busy, unless the whole is small.
+    /// The minimum number of rows that keeps all cores busy, unless the whole array is small.
     pub min_rows: f64,
-    /// An array of so many elements is small.
+    /// Arrays of at most this many elements are small.
     pub small_elements: f64,
-    /// So many rows of few elements ([`CostModel::max_short_terms`]) are left to reductions and to loops, whose lanes hold a column of many rows.
-    pub many_short_rows: f64,
+    /// At least this many short rows ([`CostModel::max_short_reduction_len`]) are left to loops vectorized
+    /// across rows.
+    pub min_short_rows: f64,
 
-    /// The most elements of a row, or terms of a reduction, that are expressions and no loop.
-    pub max_short_terms: i64,
-    /// Along the innermost dimension, parts of fewer elements are too narrow for loops of their own, unless they are hardly more registers than the row.
-    pub wide_elements: i64,
-    /// The most columns of short rows that are computed at once.
-    pub max_columns: i64,
-    /// Lanes whose elements lie within so many registers full of them load these and pick.
-    pub near_registers: i64,
-    /// The most columns of rows that are put together from several places, and rows of an array, that are computed side by side: four vectors of three, say.
-    pub max_assembled: i64,
-    /// So many parts of an array are loops of their own, if each has [`CostModel::part_elements`].
-    pub max_parts: usize,
-    /// Elements of a part that is a loop of its own.
-    pub part_elements: i64,
-    /// The most positions of windows that are expressions, of windows some apart.
-    pub max_positions: i64,
-    /// The most of those of any windows.
-    pub max_any_positions: i64,
-    /// Neighbours of an element of a window's axis that are too few for rows, if they are fewer.
-    pub few_neighbours: i64,
-    /// Fewer neighbours leave lanes of a register empty.
+    /// The maximum length of a reduction (or row) that is unrolled into an expression.
+    pub max_short_reduction_len: i64,
+    /// The minimum width, along the innermost dimension, of a part of a concatenation or padding that gets a
+    /// loop of its own (unless separate loops take hardly more registers than the row).
+    pub min_part_width_elements: i64,
+    /// The maximum number of columns of short rows that are unrolled.
+    pub max_unrolled_columns: i64,
+    /// Lanes whose elements lie within this many registers are loaded as whole registers and shuffled.
+    pub max_shuffle_registers: i64,
+    /// The maximum number of columns from several sources, or of rows of an array, that are computed in one
+    /// iteration and interleaved: four vectors of three, say.
+    pub max_interleaved_columns: i64,
+    /// The maximum number of parts of an array that get loops of their own, if each has
+    /// [`CostModel::min_part_elements`].
+    pub max_concat_parts: usize,
+    /// The minimum size of such a part.
+    pub min_part_elements: i64,
+    /// The maximum number of elements of a strided window that is unrolled into an expression.
+    pub max_strided_window_len: i64,
+    /// The same for windows of stride 1.
+    pub max_window_len: i64,
+    /// With fewer contiguous elements per step of a window's axis, rows are too short for the row-wise window
+    /// kernel.
+    pub min_window_row_elements: i64,
+    /// Fewer contiguous elements than this leave vector lanes empty.
     pub min_lanes: i64,
-    /// The most products of a contraction that is an expression of its operands' elements wherever these are.
-    pub max_few_products: i64,
-    /// The most products in one element of such a contraction.
+    /// The maximum number of products of a contraction that is always unrolled, wherever its operands are
+    /// stored.
+    pub max_tiny_dot_products: i64,
+    /// The maximum K (products per result element) of a contraction that is unrolled.
     pub max_small_k: i64,
-    /// So many elements take longer to fold than a kernel takes to start.
-    pub much_elements: i64,
+    /// Folding at least this many elements takes longer than launching a kernel.
+    pub heavy_fold_elements: i64,
 
-    /// Lanes so far apart, in elements, are loaded together and put in order.
-    pub near_stride: i64,
-    /// And so far apart they share cache lines: to be loaded one by one, if hardly more than once.
-    pub far_stride: i64,
-    /// So many bytes stay in a near cache while they are read again and again.
-    pub kept_bytes: i64,
-    /// An operand that is in so few products for each of its elements is not read again and again.
-    pub few_uses: i64,
+    /// Lanes at most this far apart, in elements, are loaded as whole vectors and shuffled.
+    pub max_shuffle_stride_elements: i64,
+    /// Lanes at most this far apart share cache lines: worth loading one by one if hardly reused.
+    pub max_line_stride_elements: i64,
+    /// An operand of up to this size stays in cache while it is reused.
+    pub reuse_cache_bytes: i64,
+    /// An operand used at most this often per element is streamed, not reused.
+    pub max_streaming_uses: i64,
 
-    /// Matrices of floats of 16 bits that kernels for products of a matrix and a vector are faster with have [`CostModel::some_rows`] of so many terms next to each other,
-    pub long_terms: i64,
-    /// rows of as many terms,
-    pub some_rows: i64,
-    /// or so many rows next to each other.
-    pub many_rows: i64,
-    /// Matrices one after the other of so few elements are products of little matrices.
-    pub little_matrix_elements: i64,
-    /// Sums of so few terms are products of a few outer dimensions rather.
-    pub few_fold_terms: i64,
+    /// GEMV kernels are faster for 16-bit floats where rows have at least this many contiguous terms and
+    /// there are [`CostModel::gemv16_min_rows`] of them,
+    pub gemv16_min_terms: i64,
+    /// (the minimum number of such rows)
+    pub gemv16_min_rows: i64,
+    /// or where at least this many rows are contiguous.
+    pub gemv16_min_contiguous_rows: i64,
+    /// Batched matrices of up to this many elements go to the batched small-matrix kernel.
+    pub small_matrix_elements: i64,
+    /// Up to this K, a product is computed as a sum of outer products.
+    pub max_outer_product_terms: i64,
 
-    /// The most elements of arrays that an iteration of a loop that is one kernel may compute.
+    /// The maximum number of elements that an iteration of a single-kernel loop may compute.
     pub max_loop_elements: i64,
-    /// As an expression an iteration may take so many times the arithmetic of its instructions,
-    pub max_loop_again_factor: f64,
-    /// and so many operations more, which are less than what kernels of their own cost.
-    pub little_ops: f64,
-    /// The most instructions of body and condition of such a loop.
+    /// An iteration evaluated as expressions may take this many times the arithmetic of its instructions,
+    pub max_loop_recompute_factor: f64,
+    /// and this many operations more, which is less than kernels of their own would cost.
+    pub loop_slack_ops: f64,
+    /// The maximum number of instructions in body and condition of such a loop.
     pub max_loop_instructions: usize,
-    /// The most windows of an array that are replaced one after the other, for them to be all of it that is computed.
-    pub max_windows: usize,
+    /// The maximum number of consecutive in-place slice updates of one array per iteration.
+    pub max_update_windows: usize,
 }
 
 impl CostModel {
-    /// Processors with vector registers and two levels of cache for each core.
+    /// Processors with vector registers and two cache levels per core.
     pub const CPU: CostModel = CostModel {
         ops_per_byte: 1.0,
         launch_ops: 3000.0,
         near_cache_bytes: 16384.0,
         max_expressions: 600.0,
         expression_ops: 1000.0,
-        apart_factor: 12.0,
-        narrow_factor: 6.0,
-        gathered_factor: 4.0,
-        several_places: 1.5,
-        max_chain: 64,
-        max_middle_parts: 4,
+        strided_factor: 12.0,
+        narrow_concat_factor: 6.0,
+        gather_factor: 4.0,
+        recompute_index_maps: 1.5,
+        max_recompute_chain: 64,
+        max_inline_concat_parts: 4,
         l2_row_bytes: 524_288.0,
         min_rows: 8.0,
         small_elements: 65536.0,
-        many_short_rows: 64.0,
-        max_short_terms: 4,
-        wide_elements: 64,
-        max_columns: 4,
-        near_registers: 4,
-        max_assembled: 12,
-        max_parts: 64,
-        part_elements: 2048,
-        max_positions: 9,
-        max_any_positions: 3,
-        few_neighbours: 48,
+        min_short_rows: 64.0,
+        max_short_reduction_len: 4,
+        min_part_width_elements: 64,
+        max_unrolled_columns: 4,
+        max_shuffle_registers: 4,
+        max_interleaved_columns: 12,
+        max_concat_parts: 64,
+        min_part_elements: 2048,
+        max_strided_window_len: 9,
+        max_window_len: 3,
+        min_window_row_elements: 48,
         min_lanes: 16,
-        max_few_products: 64,
+        max_tiny_dot_products: 64,
         max_small_k: 8,
-        much_elements: 1 << 15,
-        near_stride: 4,
-        far_stride: 9,
-        kept_bytes: 512 << 10,
-        few_uses: 4,
-        long_terms: 32,
-        some_rows: 8,
-        many_rows: 64,
-        little_matrix_elements: 256,
-        few_fold_terms: 2,
+        heavy_fold_elements: 1 << 15,
+        max_shuffle_stride_elements: 4,
+        max_line_stride_elements: 9,
+        reuse_cache_bytes: 512 << 10,
+        max_streaming_uses: 4,
+        gemv16_min_terms: 32,
+        gemv16_min_rows: 8,
+        gemv16_min_contiguous_rows: 64,
+        small_matrix_elements: 256,
+        max_outer_product_terms: 2,
         max_loop_elements: 4096,
-        max_loop_again_factor: 2.0,
-        little_ops: 10_000.0,
+        max_loop_recompute_factor: 2.0,
+        loop_slack_ops: 10_000.0,
         max_loop_instructions: 512,
-        max_windows: 8,
+        max_update_windows: 8,
     };
 }

@@ -5,15 +5,16 @@
 //!                        └──expr──> the expressions of each fusion, which every back end lowers
 //! ```
 //!
-//! What a target prefers is a [`cost_model::CostModel`], which a pass asks through its context. **Invariants:** what each pass leaves verifies and
-//! computes the same bits, so that the interpreter can execute, check and bisect it; nothing here knows a back end, executes a program, or is unsafe.
+//! What a target prefers is a [`cost_model::CostModel`], which a pass asks through its context.
+//! **Invariants:** what each pass leaves verifies and computes the same bits, so that the interpreter can
+//! execute, check and bisect it; nothing here knows a back end, executes a program, or is unsafe.
 
 #![forbid(unsafe_code)]
 
 pub mod buffers;
 pub mod cost_model;
+mod csr;
+pub mod expr;
 pub mod fusion;
-mod lists;
 pub mod passes;
 pub mod schedule;
-pub mod expr;

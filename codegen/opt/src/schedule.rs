@@ -1,11 +1,13 @@
-//! The order in which the instructions of a computation run.
+//! Instruction scheduling within computations, for low peak memory.
 //!
-//! As a pass: it moves instructions, and nothing else. **Invariants:** operands and control predecessors come before; what has effects keeps its order;
-//! the same module gives the same order; a module that is scheduled already stays as it is.
+//! As a pass: it reorders instructions, and nothing else. **Invariants:** operands and control predecessors
+//! come before; what has effects keeps its order; the same module gives the same order; a scheduled module
+//! stays as it is.
 //!
-//! Three orders are tried for each computation: the one that is there, one that at each step runs what frees most (or takes least), and one that
-//! finishes what it began, largest operand first. The one with the least memory at its fullest moment is taken, counting the bytes of copies
-//! that in-place updates then need, of several the one that copies least; the one that is there, if none is better.
+//! Three orders are tried for each computation: the given one, a greedy list schedule that runs at each step
+//! what frees most (or allocates least), and a depth-first one, largest operand first. The one with the
+//! lowest peak memory is taken, counting the copies that in-place updates then need, and of several the one
+//! that copies least; the given one, if none is better.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,11 +17,11 @@ use hlo::{ComputationId, InstrId, Module, Opcode};
 use rustc_hash::FxHashMap;
 
 use crate::buffers::{alias_of, control_computations, element_starts, for_each_array};
-use crate::lists::Lists;
+use crate::csr::Csr;
 use crate::passes::PassCx;
 use crate::passes::effects::Effects;
 
-/// A place in the order of a computation's text.
+/// The index of an instruction in its computation.
 type Node = u32;
 
 /// Runs the pass.
@@ -36,7 +38,7 @@ pub(crate) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
             reached.extend(control_computations(module, id).into_iter().filter(|&c| seen.insert(c)));
         }
     }
-    // Callees first: what they need is what their callers need meanwhile.
+    // Callees first: their peak is what their callers need meanwhile.
     let order: Vec<ComputationId> =
         module.computations().iter().copied().filter(|c| seen.contains(c)).collect();
     let mut inner: FxHashMap<ComputationId, u64> = FxHashMap::default();
@@ -63,28 +65,28 @@ pub(crate) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     applied
 }
 
-/// What scheduling looks at. Nodes are instructions; values are the arrays that they make.
+/// The dependence graph. Nodes are instructions; values are the arrays that they define.
 struct Graph {
     ids: Vec<InstrId>,
-    /// Bytes of each value.
+    /// The size of each value in bytes.
     sizes: Vec<u64>,
-    /// Bytes that each takes here: none of what is given from outside.
+    /// The bytes that each value takes here: none for what is given from outside.
     bytes: Vec<u64>,
-    /// How many nodes read each value; what is returned is read once more.
+    /// The number of nodes that read each value; results of the computation have one more reader.
     readers: Vec<u32>,
-    /// For each node the values that it makes.
-    makes: Lists,
-    /// For each node the values that it reads, each once.
-    reads: Lists,
-    /// For each value the nodes that read it.
-    readers_of: Lists,
-    /// For each node those that must come after.
-    after: Lists,
-    /// For each node how many must come before.
+    /// The values that each node defines.
+    makes: Csr,
+    /// The values that each node reads, each once.
+    reads: Csr,
+    /// The nodes that read each value.
+    readers_of: Csr,
+    /// The successors of each node.
+    after: Csr,
+    /// The number of predecessors of each node.
     before: Vec<u32>,
     /// For each node the value that it changes in place, and whether the alternative is a copy.
     in_place: Vec<Option<(u32, bool)>>,
-    /// Bytes that each node needs while it runs.
+    /// The bytes that each node needs while it runs.
     inner: Vec<u64>,
 }
 
@@ -99,7 +101,7 @@ impl Graph {
         let n = ids.len();
         let node: FxHashMap<InstrId, Node> = ids.iter().zip(0..).map(|(&id, i)| (id, i)).collect();
         let mut leaves = Leaves::default();
-        let (mut makes, mut reads) = (Lists::begin(n), Lists::begin(n));
+        let (mut makes, mut reads) = (Csr::begin(n), Csr::begin(n));
         let mut edges: Vec<(u32, u32)> = Vec::new();
         let (mut in_place, mut needs) = (Vec::with_capacity(n), Vec::with_capacity(n));
         let mut effect: Option<Node> = None;
@@ -146,13 +148,13 @@ impl Graph {
         edges.dedup();
         let mut before = vec![0; n];
         edges.iter().for_each(|e| before[e.1 as usize] += 1);
-        let after = Lists::grouped(n, &edges);
+        let after = Csr::grouped(n, &edges);
         let mut pairs: Vec<(u32, u32)> = Vec::new();
         for i in 0..n as u32 {
             pairs.extend(reads.of(i).iter().map(|&v| (v, i)));
         }
         let values = leaves.sizes.len();
-        let readers_of = Lists::grouped(values, &pairs);
+        let readers_of = Csr::grouped(values, &pairs);
         let mut readers: Vec<u32> = (0..values as u32).map(|v| readers_of.of(v).len() as u32).collect();
         for &v in leaves.of(node[&module.root(c)]) {
             readers[v as usize] += 1;
@@ -161,11 +163,11 @@ impl Graph {
         Graph { ids, sizes, bytes, readers, makes, reads, readers_of, after, before, in_place, inner: needs }
     }
 
-    /// The best order, if it is better than that of the text, and the bytes that it needs at its fullest moment.
+    /// The best order, if it is better than the given one, and its peak in bytes.
     fn best(&self) -> (Option<Vec<Node>>, u64) {
         let text: Vec<Node> = (0..self.ids.len() as u32).collect();
         let (mut best, (mut cost, mut peak)) = (None, self.cost(&text));
-        // No order does with less than the instruction that needs most, and no copies.
+        // No order has a lower peak than the instruction that needs most, with no copies.
         if cost.0 > self.at_least() {
             for order in [self.greedy(), self.depth_first()] {
                 let (c, p) = self.cost(&order);
@@ -177,7 +179,7 @@ impl Graph {
         (best, peak)
     }
 
-    /// What some instruction needs by itself.
+    /// The memory that some instruction needs by itself.
     fn at_least(&self) -> u64 {
         let own = |i: u32| {
             let sum = |list: &[u32]| list.iter().map(|&v| self.bytes[v as usize]).sum::<u64>();
@@ -187,7 +189,8 @@ impl Graph {
         (0..self.ids.len() as u32).map(own).max().unwrap_or(0)
     }
 
-    /// Bytes at the fullest moment and of copies, of orders with as many the fewer copies; and the bytes at the fullest moment.
+    /// The cost of an order, to be compared: peak bytes including copies, then bytes of copies; and the peak
+    /// alone.
     fn cost(&self, order: &[Node]) -> ((u64, u64), u64) {
         let mut left = self.readers.clone();
         let (mut alive, mut most, mut copied) = (0u64, 0u64, 0u64);
@@ -218,8 +221,8 @@ impl Graph {
         ((most.saturating_add(copied), copied), most)
     }
 
-    /// At each step what frees most; of what frees as much, what comes first in the text. What changes a value in place waits for others that
-    /// read it, as long as something else can run.
+    /// The greedy list schedule: at each step what frees most; among equals the first in the text. What
+    /// changes a value in place waits for others that read it, as long as something else can run.
     fn greedy(&self) -> Vec<Node> {
         let mut left = self.readers.clone();
         let mut before = self.before.clone();
@@ -247,7 +250,7 @@ impl Graph {
         loop {
             let i = match ready.pop() {
                 Some((g, Reverse(i))) => {
-                    // What freed less when it was put there is there again.
+                    // An outdated entry of the queue: it frees more by now, and was queued again.
                     if done[i as usize] || current[i as usize] != Some(g) {
                         continue;
                     }
@@ -290,19 +293,19 @@ impl Graph {
         order
     }
 
-    /// Everything that an instruction needs right before it, what is largest first.
+    /// The depth-first order: everything that an instruction needs right before it, the largest first.
     fn depth_first(&self) -> Vec<Node> {
         let n = self.ids.len();
         let mut pairs: Vec<(u32, u32)> = Vec::with_capacity(self.after.all.len());
         for i in 0..n as u32 {
             pairs.extend(self.after.of(i).iter().map(|&next| (next, i)));
         }
-        let needed = Lists::grouped(n, &pairs);
+        let needed = Csr::grouped(n, &pairs);
         let size = |i: u32| self.makes.of(i).iter().map(|&v| self.bytes[v as usize]).sum::<u64>();
         let sizes: Vec<u64> = (0..n as u32).map(size).collect();
         let mut seen = vec![false; n];
         let mut order = Vec::with_capacity(n);
-        // What nothing needs, in the order of the text: the result, and what has effects.
+        // Nodes without successors, in program order: the result, and what has effects.
         let ends = (0..n as u32).filter(|&i| self.after.of(i).is_empty());
         let mut stack: Vec<(Node, bool)> = Vec::new();
         for end in ends {
@@ -330,7 +333,7 @@ struct Leaves {
     pool: Vec<u32>,
     ranges: Vec<(u32, u32)>,
     elements: FxHashMap<Node, Vec<u32>>,
-    /// Of each value, as in [`Graph`].
+    /// The size of each value, as in [`Graph`].
     sizes: Vec<u64>,
     bytes: Vec<u64>,
 }
@@ -341,7 +344,8 @@ impl Leaves {
         &self.pool[from as usize..to as usize]
     }
 
-    /// The leaves of the next node. Returns whether it is another name of others' values. What is `given` takes no memory here.
+    /// Adds the leaves of the next node. Returns whether it is an alias. What is `given` takes no memory
+    /// here.
     fn add(
         &mut self,
         module: &Module,
@@ -391,8 +395,8 @@ impl Leaves {
     }
 }
 
-/// The value that an instruction writes its result over if it dies there, and whether it copies it if not: roughly, what
-/// [`crate::buffers::in_place`] says in the end.
+/// The value that an instruction writes its result over if it dies there, and whether it copies it otherwise:
+/// an estimate of what [`crate::buffers::in_place`] decides.
 fn changed<'a>(
     module: &Module,
     id: InstrId,

@@ -1,8 +1,10 @@
-//! Buffers of small programs, as data: `buffers/NAME.hlo` holds programs, each after a line `// case: title` and lines that say what must be true of its
-//! assignment; each is checked on runs of the program ([`hlo_opt::buffers::check`]).
+//! Buffers of small programs, as data: `buffers/NAME.hlo` holds programs, each after a line `// case: title`
+//! and lines that say what must be true of its assignment; each is checked on runs of the program
+//! ([`hlo_opt::buffers::check`]).
 //!
-//! `// copies N`: so many copies in all; `// arena N` and `// frame N`: bytes; `// result K parameter N`, `// result K constant`, `// result K result N`: where
-//! leaf K of the result is; `// same A B`: instructions in one place (`name#leaf`); `// apart A B`; `// scratch NAME N`: it asks for N bytes.
+//! `// copies N`: so many copies in all; `// arena N` and `// frame N`: bytes; `// result K parameter N`, `//
+//! result K constant`, `// result K result N`: where leaf K of the result is; `// same A B`: instructions in
+//! one place (`name#leaf`); `// apart A B`; `// scratch NAME N`: it asks for N bytes.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,5 +1,5 @@
-//! What the default pipeline costs on large programs: near-linear, whatever their form. `cargo test --release -p hlo-opt --test cost --
-//! --nocapture` prints times by pass.
+//! What the default pipeline costs on large programs: near-linear, whatever their form. `cargo test --release
+//! -p hlo-opt --test cost -- --nocapture` prints times by pass.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,8 +1,10 @@
-//! Which kernels the pipeline of the CPU compiler makes of programs, as data: `kernels.txt` holds programs, each followed by `// kernels` and a line
-//! for each instruction that does something, in the order in which it is called. What every pass of it leaves must verify.
+//! Which kernels the pipeline of the CPU compiler makes of programs, as data: `kernels.txt` holds programs,
+//! each followed by `// kernels` and a line for each instruction that does something, in the order in which
+//! it is called. What every pass of it leaves must verify.
 //!
-//! `HLO_BLESS=1` rewrites the lines; read the difference. `HLO_KERNELS=FOLDER` prints the same of all programs of a folder, and how long passes took.
-//! Programs of filetests and the corpus in the tree, and of the folder that `HLO_PROGRAMS` names, must keep their bits.
+//! `HLO_BLESS=1` rewrites the lines; read the difference. `HLO_KERNELS=FOLDER` prints the same of all
+//! programs of a folder, and how long passes took. Programs of filetests and the corpus in the tree, and of
+//! the folder that `HLO_PROGRAMS` names, must keep their bits.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,6 +1,7 @@
-//! What passes make of small programs, as data: `cases/PASS.txt` holds cases of a pass, each a program, `// becomes`, and the program that it
-//! must become (`// stays` where nothing must happen). Both are then run on operands that hold NaNs with payloads, zeros of both signs,
-//! infinities and denormals, in both modes of `--accumulate`, and must give the same bits (but for the passes of `--fast-math`).
+//! What passes make of small programs, as data: `cases/PASS.txt` holds cases of a pass, each a program, `//
+//! becomes`, and the program that it must become (`// stays` where nothing must happen). Both are then run on
+//! operands that hold NaNs with payloads, zeros of both signs, infinities and denormals, in both modes of
+//! `--accumulate`, and must give the same bits (but for the passes of `--fast-math`).
 //!
 //! `HLO_BLESS=1` writes what passes make of the programs into the files; read the difference.
 

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use hlo_codegen::Unsupported;
 use hlo_library::portable::Memory;
 use hlo_opt::expr::index::{Affine, AtomId, Def};
-use hlo_opt::expr::{ALWAYS, GuardId, NodeId, Op, Expr};
+use hlo_opt::expr::{ALWAYS, Expr, GuardId, NodeId, Op};
 
 /// The most elements that are evaluated at a time.
 pub(crate) const LANES: usize = 256;
@@ -401,7 +401,7 @@ impl<'t, 'm> Builder<'t, 'm> {
 
     fn all(&mut self, nodes: impl Iterator<Item = NodeId>) -> Result<(), Unsupported> {
         let known = &self.nodes;
-        for node in self.expr.needed_besides(nodes, &|n| known.contains_key(&n)) {
+        for node in self.expr.reachable_except(nodes, &|n| known.contains_key(&n)) {
             let register = self.node(node)?;
             self.nodes.insert(node, register);
         }
@@ -522,7 +522,7 @@ impl<'t, 'm> Builder<'t, 'm> {
                 made.ok_or_else(|| refuse(*instr, "on these types"))?
             }
             Op::Convert { operand } => self.code.expression.converted(self.nodes[operand], ty),
-            Op::Order { .. } | Op::Unorder { .. } => {
+            Op::ToOrderedInt { .. } | Op::FromOrderedInt { .. } => {
                 return Err(refuse(root(), "an extreme in the order of integers, element by element"));
             }
             Op::Select { guard, yes, no } => {
@@ -536,7 +536,7 @@ impl<'t, 'm> Builder<'t, 'm> {
                     }
                 }
             }
-            Op::Bits { operand } => self.code.expression.reinterpreted(self.nodes[operand], ty),
+            Op::BitcastConvert { operand } => self.code.expression.reinterpreted(self.nodes[operand], ty),
             Op::Pack { parts } => {
                 let parts = parts.iter().map(|n| self.nodes[n]).collect();
                 let to = self.code.expression.input(ty);
@@ -549,7 +549,7 @@ impl<'t, 'm> Builder<'t, 'm> {
                 self.act(Action::Unpack { to, whole, part });
                 to
             }
-            Op::Products { factors } => {
+            Op::SumOfProducts { factors } => {
                 let expression = &mut self.code.expression;
                 // The sum begins with zero, to which a negative zero adds nothing.
                 let mut sum = Some(expression.constant(Buffer::zeros(ty, 1)));

@@ -9,10 +9,10 @@ use super::nest::{Combiner, Fold, Nest, Variables, argument_of, count, variables
 use hlo_codegen::Unsupported;
 use hlo_library::memory::array_bytes;
 use hlo_library::portable::{Evaluate, Memory};
-use hlo_opt::fusion::combine::Combine;
-use hlo_opt::fusion::{folds, window_updates};
 use hlo_opt::expr::index::{Affine, Index};
 use hlo_opt::expr::{Bound, Expr, array_leaves, leaf_root};
+use hlo_opt::fusion::combine::Combine;
+use hlo_opt::fusion::{folds, update_slice_chain};
 
 /// A kernel of a fusion.
 #[derive(Debug)]
@@ -151,7 +151,7 @@ impl Fused {
         for (leaf, shape) in (0..).zip(array_leaves(&module.instr(root).shape)) {
             let (instr, at_leaf) = leaf_root(module, root, leaf);
             let is_parameter = |id: InstrId| module.instr(id).opcode == Opcode::Parameter;
-            let windows = match window_updates(module, instr, &is_parameter) {
+            let windows = match update_slice_chain(module, instr, &is_parameter) {
                 Some(chain) => {
                     let base = module.instr(chain[0]).operands()[0];
                     let operand = known.bound[..operands].iter().position(|b| b.0 == base && b.1 == 0);

@@ -9,8 +9,8 @@ use super::nest::Nest;
 use hlo_codegen::Unsupported;
 use hlo_codegen::kernel::Progress;
 use hlo_library::portable::{Evaluate, Memory};
-use hlo_opt::fusion::window_updates;
 use hlo_opt::expr::{array_leaves, is_leaf_of, leaf_root};
+use hlo_opt::fusion::update_slice_chain;
 
 /// A loop.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Loop {
             next.push(if is_leaf_of(module, root, leaf, in_body, leaf) {
                 Next::Same
             } else if module.instr(at).opcode == Opcode::DynamicUpdateSlice
-                && let Some(chain) = window_updates(module, at, &is_state)
+                && let Some(chain) = update_slice_chain(module, at, &is_state)
             {
                 let mut windows = Vec::new();
                 for update in chain {

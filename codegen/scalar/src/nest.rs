@@ -6,10 +6,10 @@ use hlo_interp::columns::Register;
 
 use super::code::{Arrays, Builder, Code, Columns, LANES, Number, Place, copy, fill, spread};
 use hlo_codegen::Unsupported;
+use hlo_opt::expr::index::{Affine, Index};
+use hlo_opt::expr::{Expr, NodeId, array_leaves};
 use hlo_opt::fusion::combine::Combine;
 use hlo_opt::fusion::folds::Space;
-use hlo_opt::expr::index::{Affine, Index};
-use hlo_opt::expr::{NodeId, Expr, array_leaves};
 
 /// Loop variables, outermost first: numbers and sizes.
 pub(crate) type Variables = Vec<(u32, i64)>;

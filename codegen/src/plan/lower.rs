@@ -155,7 +155,9 @@ fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         Opcode::Bitcast if hlo_opt::buffers::alias_of(module, id).is_some() => Ok(Lowering::Nothing),
         Opcode::Bitcast => interpret(module, id),
         Opcode::Fusion => fusion(module, id),
-        Opcode::While if hlo_opt::fusion::small_loop(module, id) => Ok(Lowering::Kernel(Request::Loop(id))),
+        Opcode::While if hlo_opt::fusion::is_while_kernel(module, id) => {
+            Ok(Lowering::Kernel(Request::Loop(id)))
+        }
         Opcode::While => Ok(Lowering::While),
         Opcode::Conditional => Ok(Lowering::Conditional),
         Opcode::Call => Ok(Lowering::Call),

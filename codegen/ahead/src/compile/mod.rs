@@ -19,7 +19,7 @@ use hlo_codegen::plan::lower::{Lowered, Lowering};
 use hlo_codegen::program::Program;
 use hlo_codegen::runtime::object::undefined;
 use hlo_codegen::{CompileError, Unsupported};
-use hlo_cpu::{Unit, alike, level, loops};
+use hlo_cpu::{Unit, dedup, level, loops};
 use hlo_interp::cancel;
 use hlo_library::memory::array_bytes;
 use hlo_llvm::{self as llvm, Data, Level, Lines, Target, new_context};
@@ -249,7 +249,7 @@ fn kernels<'ctx>(
     requests: &[Request],
     entry: &str,
 ) -> Result<Vec<Kernel>, CompileError> {
-    let firsts = alike::firsts(module, requests);
+    let firsts = dedup::first_identical(module, requests);
     let mut kernels: Vec<Kernel> = Vec::with_capacity(requests.len());
     for (index, (&request, &first)) in requests.iter().zip(&firsts).enumerate() {
         cancel::poll();

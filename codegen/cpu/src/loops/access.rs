@@ -8,7 +8,7 @@ use super::code::Spread;
 use hlo_codegen::runtime::raw::bytes_of;
 use hlo_llvm::scalar::{self, Val};
 use hlo_llvm::{Emit, Error, Prim, Result, Value};
-use hlo_opt::passes::facts::NEAR_REGISTERS;
+use hlo_opt::passes::facts::MAX_SHUFFLE_REGISTERS;
 
 /// What each part of an element is in memory, and how many parts there are.
 pub(super) fn storage(ty: ElementType) -> (Prim, u32) {
@@ -79,21 +79,21 @@ pub(super) fn load<'ctx>(
     let raw: SmallVec<[Value<'ctx>; 2]> = match lanes {
         // More steps than that, and a vector before the last one would end beyond the last element.
         Spread::Linear(stride) if steps(stride).is_some_and(|n| n > 1) => {
-            SmallVec::from_slice(&[load_every(e, prim, address, (stride / bytes) as u32, mask)?])
+            SmallVec::from_slice(&[load_strided(e, prim, address, (stride / bytes) as u32, mask)?])
         }
         // Backwards: forwards from the last lane's element on.
         Spread::Linear(stride) if steps(stride).is_some_and(|n| n < 0) => {
             let back: Vec<u32> = (0..w).rev().collect();
             let first = e.scalar().address(address, e.scalar().i64((i64::from(w) - 1) * stride))?;
             let mask = mask.map(|mask| e.shuffle(mask, mask, &back)).transpose()?;
-            let all = load_every(e, prim, first, (-stride / bytes) as u32, mask)?;
+            let all = load_strided(e, prim, first, (-stride / bytes) as u32, mask)?;
             SmallVec::from_slice(&[e.shuffle(all, all, &back)?])
         }
         Spread::Linear(_) | Spread::Steps(_) | Spread::Vector(_) => {
             let mut all = SmallVec::new();
             for p in 0..u64::from(parts) {
                 let address = e.scalar().address_at(address, p * prim.bytes())?;
-                all.push(load_anywhere(e, prim, address, lanes, mask)?);
+                all.push(load_gather(e, prim, address, lanes, mask)?);
             }
             all
         }
@@ -113,12 +113,12 @@ fn of_raw<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, raw: &[Value<'ctx>]) -> Res
 /// Whether the first and the last of the elements of lanes are near each other.
 pub(super) fn is_near(steps: &[i64], lanes: u32) -> bool {
     let (low, high) = (steps.iter().min(), steps.iter().max());
-    low.zip(high).is_some_and(|(low, high)| high - low < NEAR_REGISTERS * i64::from(lanes))
+    low.zip(high).is_some_and(|(low, high)| high - low < MAX_SHUFFLE_REGISTERS * i64::from(lanes))
 }
 
 /// An element a lane, so many bytes from the first lane's, of lanes that are enabled (a bit each; the others have anything): registers of all that lies between
 /// them, of which each lane picks. `None`: they are not near each other.
-pub(super) fn load_near<'ctx>(
+pub(super) fn load_shuffled<'ctx>(
     e: &Emit<'_, 'ctx>,
     ty: ElementType,
     address: Value<'ctx>,
@@ -182,7 +182,7 @@ fn both_parts<'ctx>(e: &Emit<'_, 'ctx>, all: Value<'ctx>) -> Result<SmallVec<[Va
 }
 
 /// Every so many-th element, of vectors of all elements.
-fn load_every<'ctx>(
+fn load_strided<'ctx>(
     e: &Emit<'_, 'ctx>,
     prim: Prim,
     address: Value<'ctx>,
@@ -243,7 +243,7 @@ fn offsets<'ctx>(e: &Emit<'_, 'ctx>, lanes: Spread<'ctx>) -> Result<Value<'ctx>>
     }
 }
 
-fn load_anywhere<'ctx>(
+fn load_gather<'ctx>(
     e: &Emit<'_, 'ctx>,
     prim: Prim,
     address: Value<'ctx>,
@@ -291,13 +291,13 @@ pub(super) fn store<'ctx>(
     let raw = value.to_storage(e)?;
     let prim = e.prim_of(raw[0]);
     let w = e.lanes;
-    let in_turn = |re, im| {
+    let interleave = |re, im| {
         let both: Vec<u32> = (0..2 * w).map(|l| l / 2 + (l % 2) * w).collect();
         e.shuffle(re, im, &both)
     };
     if matches!(lanes, Spread::Linear(stride) if stride == bytes) {
         let parts = raw.len() as u32;
-        let all = if let [re, im] = raw[..] { in_turn(re, im)? } else { raw[0] };
+        let all = if let [re, im] = raw[..] { interleave(re, im)? } else { raw[0] };
         return match mask {
             None if streaming => e.store_streaming(all, address),
             None => e.store(all, address, prim.bytes() as u32).map(|_| ()),
@@ -311,7 +311,7 @@ pub(super) fn store<'ctx>(
     let mask = mask.unwrap_or_else(|| e.bool(true));
     let (prim, parts) = at_once(value.ty());
     let raw = match raw[..] {
-        [re, im] if parts == 1 => vec![e.bitcast_to(in_turn(re, im)?, e.ty(prim))?],
+        [re, im] if parts == 1 => vec![e.bitcast_to(interleave(re, im)?, e.ty(prim))?],
         _ => raw.to_vec(),
     };
     for (p, part) in raw.into_iter().enumerate() {
@@ -322,13 +322,17 @@ pub(super) fn store<'ctx>(
 }
 
 /// All first lanes of vectors, then all second ones and so on, in as many vectors.
-pub(super) fn in_turn<'ctx>(e: &Emit<'_, 'ctx>, columns: &[Value<'ctx>]) -> Result<Vec<Value<'ctx>>> {
-    units_in_turn(e, columns, 1)
+pub(super) fn interleave<'ctx>(e: &Emit<'_, 'ctx>, columns: &[Value<'ctx>]) -> Result<Vec<Value<'ctx>>> {
+    interleave_units(e, columns, 1)
 }
 
 /// The same of units of so many lanes. Units of two columns are first put together as units of one, of the first rows and of the others: an even number of columns
 /// `n` takes `n` operations and those of both halves, an odd one `n (n - 1)`.
-fn units_in_turn<'ctx>(e: &Emit<'_, 'ctx>, columns: &[Value<'ctx>], unit: u32) -> Result<Vec<Value<'ctx>>> {
+fn interleave_units<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    columns: &[Value<'ctx>],
+    unit: u32,
+) -> Result<Vec<Value<'ctx>>> {
     let (w, n, rows) = (e.lanes, columns.len() as u32, e.lanes / unit);
     let mut all = Vec::new();
     if n % 2 == 0 && rows % 2 == 0 {
@@ -341,7 +345,7 @@ fn units_in_turn<'ctx>(e: &Emit<'_, 'ctx>, columns: &[Value<'ctx>], unit: u32) -
                 };
                 pairs.push(e.shuffle(pair[0], pair[1], &(0..w).map(lane).collect::<Vec<_>>())?);
             }
-            all.extend(units_in_turn(e, &pairs, 2 * unit)?);
+            all.extend(interleave_units(e, &pairs, 2 * unit)?);
         }
         return Ok(all);
     }
@@ -378,13 +382,13 @@ fn picked<'ctx>(
     Ok(sum)
 }
 
-/// What [`in_turn`] makes, back: of as many vectors of rows one after the other their columns.
-pub(super) fn out_of_turn<'ctx>(e: &Emit<'_, 'ctx>, rows: &[Value<'ctx>]) -> Result<Vec<Value<'ctx>>> {
-    units_out_of_turn(e, rows, 1)
+/// What [`interleave`] makes, back: of as many vectors of rows one after the other their columns.
+pub(super) fn deinterleave<'ctx>(e: &Emit<'_, 'ctx>, rows: &[Value<'ctx>]) -> Result<Vec<Value<'ctx>>> {
+    deinterleave_units(e, rows, 1)
 }
 
 /// The same of units of so many lanes: where columns are even in number, pairs of them first.
-fn units_out_of_turn<'ctx>(
+fn deinterleave_units<'ctx>(
     e: &Emit<'_, 'ctx>,
     vectors: &[Value<'ctx>],
     unit: u32,
@@ -392,8 +396,8 @@ fn units_out_of_turn<'ctx>(
     let (w, n, rows) = (e.lanes, vectors.len() as u32, e.lanes / unit);
     if n % 2 == 0 && rows % 2 == 0 {
         let (low, high) = vectors.split_at(vectors.len() / 2);
-        let low = units_out_of_turn(e, low, 2 * unit)?;
-        let high = units_out_of_turn(e, high, 2 * unit)?;
+        let low = deinterleave_units(e, low, 2 * unit)?;
+        let high = deinterleave_units(e, high, 2 * unit)?;
         let mut columns = Vec::new();
         for (first, second) in low.into_iter().zip(high) {
             for side in [0, 1] {
@@ -431,7 +435,7 @@ pub(super) fn load_columns<'ctx>(
         e.load(prim, at, prim.bytes() as u32)
     };
     let rows = (0..columns).map(register).collect::<Result<Vec<_>>>()?;
-    let all = out_of_turn(e, &rows)?;
+    let all = deinterleave(e, &rows)?;
     all.into_iter().map(|column| of_raw(e, ty, &[column])).collect::<Result<Vec<_>>>().map(Some)
 }
 

@@ -1,6 +1,6 @@
 //! Reductions over columns: the innermost variable is kept, so each lane is a reduction of its own.
 //!
-//! Accumulators of few columns stay in registers, those of many are a block of memory that stays in the nearest cache. **Invariant:** what is not free to be reordered is
+//! MemoryAccumulators of few columns stay in registers, those of many are a block of memory that stays in the nearest cache. **Invariant:** what is not free to be reordered is
 //! combined row by row.
 
 use hlo::ElementType;
@@ -8,7 +8,7 @@ use hlo::ElementType;
 use super::code::Code;
 use super::lanes::{self, over_lanes};
 use super::nest::loops;
-use super::reduce::{BLOCKS, END, Reduction};
+use super::reduce::{BLOCK_VAR, END_VAR, Reduction};
 use super::region::{Carried, narrowed, registers, values, widened};
 use hlo_library::sizes;
 use hlo_llvm::scalar::Val;
@@ -17,28 +17,28 @@ use hlo_opt::expr::Expr;
 use hlo_opt::expr::index::Affine;
 
 /// Columns of a unit of whole rows.
-pub(super) const COLUMNS: i64 = 4096;
+pub(super) const UNIT_COLUMNS: i64 = 4096;
 
 /// Bytes of the accumulators of a stripe: of so much of each row a thread reads at a time what is next to each other, if there is enough for all of them.
-const STRIPE: i64 = 4096;
+const STRIPE_BYTES: i64 = 4096;
 
 /// The same of a unit: whole vectors of any processor, and cache lines.
-const UNIT: i64 = 512;
+const UNIT_BYTES: i64 = 512;
 
 /// Stripes from which on rows from memory are not cut into chunks.
-const STRIPES: i64 = 4;
+const MIN_STRIPES: i64 = 4;
 
 /// Elements that are worth several units.
-const WORTH_UNITS: i64 = 1 << 16;
+const MIN_ELEMENTS_FOR_UNITS: i64 = 1 << 16;
 
 /// Rows of a stripe from memory that are taken at a time: each is a stream that the processor follows, for it is in a page of its own.
 const STRIPE_ROWS: i64 = 8;
 
 /// Bytes of a row up to which rows from memory are read one after the other: several of them at once are streams within a page, which no prefetcher follows.
-const SHORT_ROW: i64 = 8 << 10;
+const MAX_SHORT_ROW_BYTES: i64 = 8 << 10;
 
 /// The most registers of accumulators that stay in registers, of all rows that are taken at a time.
-const IN_REGISTERS: usize = 8;
+const MAX_ACCUMULATOR_REGISTERS: usize = 8;
 
 impl<'m> Reduction<'m> {
     /// Units of so many columns.
@@ -53,11 +53,11 @@ impl<'m> Reduction<'m> {
         let bytes = self.accumulator_bytes();
         let row = columns.saturating_mul(bytes);
         let worth = if self.folds.literal {
-            row >= 2 * UNIT && self.total() >= sizes::from(WORTH_UNITS)
+            row >= 2 * UNIT_BYTES && self.total() >= sizes::from(MIN_ELEMENTS_FOR_UNITS)
         } else {
-            row >= STRIPES * STRIPE && self.is_simple(expr) && self.is_far(expr)
+            row >= MIN_STRIPES * STRIPE_BYTES && self.is_simple(expr) && self.is_far(expr)
         };
-        (worth && self.kept_vars().len() == 1).then_some((UNIT / bytes, STRIPE / UNIT))
+        (worth && self.kept_vars().len() == 1).then_some((UNIT_BYTES / bytes, STRIPE_BYTES / UNIT_BYTES))
     }
 
     /// Bytes of a lane of the widest accumulator.
@@ -72,7 +72,7 @@ impl<'m> Reduction<'m> {
 
     /// Whether rows of so many columns come from memory and are short.
     fn has_short_rows(&self, expr: &Expr<'_>, columns: i64) -> bool {
-        columns.saturating_mul(self.accumulator_bytes()) <= SHORT_ROW && self.is_far(expr)
+        columns.saturating_mul(self.accumulator_bytes()) <= MAX_SHORT_ROW_BYTES && self.is_far(expr)
     }
 
     /// A unit of a reduction over columns.
@@ -87,15 +87,15 @@ impl<'m> Reduction<'m> {
         let size = pieces.saturating_mul(registers(&start).len());
         // Lanes that are enabled singly are those of the widest vectors alone.
         let whole = column.1 % i64::from(c.lanes) == 0 || target.vector_bytes() >= 64;
-        if !whole || size > IN_REGISTERS {
+        if !whole || size > MAX_ACCUMULATOR_REGISTERS {
             return self.columns_in_memory(c, target);
         }
         let vars = self.reduced_vars();
         let apart = !self.folds.literal && !vars.is_empty();
         let worth = self.folds.copies(c.expr).unsigned_abs() as usize;
-        let copies = if apart { (IN_REGISTERS / size).min(worth) } else { 1 };
-        let few = FewColumns { column, pieces, copies, start };
-        let total = self.fold_few(c, &few, &vars, few.initial())?;
+        let copies = if apart { (MAX_ACCUMULATOR_REGISTERS / size).min(worth) } else { 1 };
+        let few = RegisterColumns { column, pieces, copies, start };
+        let total = self.fold_in_registers(c, &few, &vars, few.initial())?;
         let kinds = self.folds.carried();
         for piece in 0..pieces {
             few.in_piece(c, piece, |c| {
@@ -111,18 +111,18 @@ impl<'m> Reduction<'m> {
     }
 
     /// Folds rows into accumulators in registers, those of each copy after those of the one before.
-    fn fold_few<'c, 'a, 'ctx>(
+    fn fold_in_registers<'c, 'a, 'ctx>(
         &self,
         c: &mut Code<'c, 'a, 'ctx, 'm>,
-        few: &FewColumns<'ctx>,
+        few: &RegisterColumns<'ctx>,
         vars: &[(u32, i64)],
         carried: Vec<Value<'ctx>>,
     ) -> Result<Vec<Value<'ctx>>> {
-        let Some((&first, rest)) = vars.split_first() else { return self.row_of_few(c, few, 0, &carried) };
+        let Some((&first, rest)) = vars.split_first() else { return self.fold_row(c, few, 0, &carried) };
         let (low, high, count) = self.range(c, first)?;
         if !rest.is_empty() {
             return c.fold_var(first.0, low, high, 1, false, 1, &carried, |c, carried| {
-                self.fold_few(c, few, rest, carried.to_vec())
+                self.fold_in_registers(c, few, rest, carried.to_vec())
             });
         }
         let e = c.e;
@@ -139,7 +139,7 @@ impl<'m> Reduction<'m> {
                 // At this level also for the first copy: what depends on the variable is forgotten with it.
                 let row = if copy == 0 { row } else { e.add(row, e.i64(copy as i64))? };
                 c.set_var(first.0, row, false, 1);
-                next.extend(self.row_of_few(c, few, copy, carried)?);
+                next.extend(self.fold_row(c, few, copy, carried)?);
                 c.leave();
             }
             Ok(next)
@@ -150,17 +150,17 @@ impl<'m> Reduction<'m> {
         // The rows that are left, in the first copy.
         let of_copy = carried.len() / few.copies;
         let mut all = c.fold_var(first.0, whole, high, 1, false, 1, &carried[..of_copy], |c, carried| {
-            self.row_of_few(c, few, 0, carried)
+            self.fold_row(c, few, 0, carried)
         })?;
         all.extend_from_slice(&carried[of_copy..]);
         Ok(all)
     }
 
     /// The accumulators of a copy with a row.
-    fn row_of_few<'c, 'a, 'ctx>(
+    fn fold_row<'c, 'a, 'ctx>(
         &self,
         c: &mut Code<'c, 'a, 'ctx, 'm>,
-        few: &FewColumns<'ctx>,
+        few: &RegisterColumns<'ctx>,
         copy: usize,
         carried: &[Value<'ctx>],
     ) -> Result<Vec<Value<'ctx>>> {
@@ -173,7 +173,7 @@ impl<'m> Reduction<'m> {
         Ok(next)
     }
 
-    /// Accumulators are in memory, and go through registers for some rows at a time.
+    /// MemoryAccumulators are in memory, and go through registers for some rows at a time.
     fn columns_in_memory<'c, 'a, 'ctx>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, target: &Target) -> Result<()> {
         let e = c.e;
         let kinds = self.folds.carried();
@@ -183,8 +183,8 @@ impl<'m> Reduction<'m> {
         let (low, high, count) = if n <= unit {
             (e.i64(0), e.i64(n), Some(n))
         } else {
-            let low = e.mul(c.var(BLOCKS)?, e.i64(unit))?;
-            let high = e.mul(c.var(END)?, e.i64(unit))?;
+            let low = e.mul(c.var(BLOCK_VAR)?, e.i64(unit))?;
+            let high = e.mul(c.var(END_VAR)?, e.i64(unit))?;
             let high = e.select(e.icmp(IntPredicate::SLT, high, e.i64(n))?, high, e.i64(n))?;
             (low, high, (n % unit == 0).then_some(unit))
         };
@@ -199,13 +199,13 @@ impl<'m> Reduction<'m> {
                 places.push((ty, prim, e.address(start, offset)?));
             }
         }
-        let accumulators = Accumulators { places, column, known_at: c.level() };
+        let accumulators = MemoryAccumulators { places, column, known_at: c.level() };
         over_lanes(c, target, column, low, high, count, w, &|c| {
             let start = self.folds.starts(c)?;
             accumulators.store(c, &start)
         })?;
         let vars = self.reduced_vars();
-        let (&last, outer) = vars.split_last().unwrap_or((&(BLOCKS + 1, 1), &[]));
+        let (&last, outer) = vars.split_last().unwrap_or((&(BLOCK_VAR + 1, 1), &[]));
         let copies = if self.has_short_rows(c.expr, n) {
             1
         } else if self.stripe_units > 1 && self.is_far(c.expr) && self.is_simple(c.expr) {
@@ -260,8 +260,8 @@ impl<'m> Reduction<'m> {
     }
 }
 
-/// Accumulators of few columns in registers.
-struct FewColumns<'ctx> {
+/// MemoryAccumulators of few columns in registers.
+struct RegisterColumns<'ctx> {
     /// The variable of columns, and how many there are.
     column: (u32, i64),
     /// Registers full of columns.
@@ -272,7 +272,7 @@ struct FewColumns<'ctx> {
     start: Vec<Val<'ctx>>,
 }
 
-impl<'ctx> FewColumns<'ctx> {
+impl<'ctx> RegisterColumns<'ctx> {
     fn initial(&self) -> Vec<Value<'ctx>> {
         registers(&self.start).repeat(self.pieces * self.copies)
     }
@@ -306,15 +306,15 @@ impl<'ctx> FewColumns<'ctx> {
     }
 }
 
-/// Accumulators of a block of columns in memory.
-struct Accumulators<'ctx> {
+/// MemoryAccumulators of a block of columns in memory.
+struct MemoryAccumulators<'ctx> {
     /// A register of an accumulator of a type: where it would be for column 0.
     places: Vec<(ElementType, Prim, Value<'ctx>)>,
     column: u32,
     known_at: usize,
 }
 
-impl<'ctx> Accumulators<'ctx> {
+impl<'ctx> MemoryAccumulators<'ctx> {
     fn address(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: Value<'ctx>, prim: Prim) -> Result<Value<'ctx>> {
         let at = c.expr.space.atom_of(self.column).map(Affine::atom).unwrap_or_default();
         Ok(c.place_from(place, self.known_at, &at, prim.bytes() as i64)?.address)

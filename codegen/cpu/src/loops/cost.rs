@@ -1,7 +1,7 @@
 //! What kernels read, write and compute: for the decision how many threads they are worth, and for profiles.
 
 use super::Cost;
-use hlo_opt::expr::{NodeId, Op, Expr};
+use hlo_opt::expr::{Expr, NodeId, Op};
 
 /// Of a nest that computes nodes `elements` times and stores them in arrays: every array read counts once, with no more than what is read of it.
 pub(super) fn of(expr: &Expr<'_>, outputs: impl Iterator<Item = (NodeId, u32)>, elements: u64) -> Cost {
@@ -19,7 +19,7 @@ pub(super) fn of(expr: &Expr<'_>, outputs: impl Iterator<Item = (NodeId, u32)>, 
 pub(super) fn read(expr: &Expr<'_>, nodes: impl Iterator<Item = NodeId>, elements: u64) -> Cost {
     let mut cost = Cost::default();
     let mut arrays = rustc_hash::FxHashMap::default();
-    for n in expr.needed(nodes) {
+    for n in expr.reachable(nodes) {
         cost.flops = cost.flops.saturating_add(elements.saturating_mul(expr.flops(n)));
         if let Op::Load { array, .. } = &expr.nodes[n as usize].op {
             *arrays.entry(*array).or_insert(0u64) += elements;

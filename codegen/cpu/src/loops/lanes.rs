@@ -5,7 +5,7 @@ use hlo::ElementType;
 use super::code::{Code, Mask};
 use hlo_llvm::{IntPredicate, Prim, Result, Target, Value};
 use hlo_opt::expr::index::{Affine, Def};
-use hlo_opt::expr::{Node, NodeId, Op, Expr};
+use hlo_opt::expr::{Expr, Node, NodeId, Op};
 
 /// A loop whose variable goes over lanes, from `low` (a multiple of `multiple`) to `high`, and what remains at the end: on lanes that are partly
 /// enabled, or one by one where the target cannot do that, or not well. `count` is the number of elements if it is known, or one that leaves as many for the end.
@@ -40,7 +40,7 @@ pub(super) fn over_lanes<'c, 'a, 'ctx, 'm>(
     if rest == Some(0) {
         return Ok(());
     }
-    if target.vector_bytes() < 64 || lanes_alone(c, var, count) {
+    if target.vector_bytes() < 64 || prefers_scalar_lanes(c, var, count) {
         let lanes = std::mem::replace(&mut c.lanes, 1);
         c.for_var(var, main, high, 1, false, 1, body)?;
         c.lanes = lanes;
@@ -86,18 +86,18 @@ pub(super) fn enabled<'ctx>(
 
 /// The number of lanes on which nodes are computed: a vector register full of the widest type in them.
 pub(super) fn lanes(expr: &Expr<'_>, target: &Target, roots: impl Iterator<Item = NodeId>) -> u32 {
-    lanes_besides(expr, target, roots, &|_| false)
+    lanes_except(expr, target, roots, &|_| false)
 }
 
 /// The same where some nodes are known.
-pub(super) fn lanes_besides(
+pub(super) fn lanes_except(
     expr: &Expr<'_>,
     target: &Target,
     roots: impl Iterator<Item = NodeId>,
     known: &dyn Fn(NodeId) -> bool,
 ) -> u32 {
     let mut widest = 8;
-    for n in expr.needed_besides(roots, known) {
+    for n in expr.reachable_except(roots, known) {
         let node = &expr.nodes[n as usize];
         let computes = matches!(node.op, Op::Elementwise { .. } | Op::Convert { .. });
         widest = widest.max(lane_bits(node.ty, computes));
@@ -106,13 +106,13 @@ pub(super) fn lanes_besides(
 }
 
 /// The most registers that are computed at a time: of an expression that is little more than a chain.
-pub(super) const LONGEST: u32 = 4;
+pub(super) const MAX_REGISTERS: u32 = 4;
 /// Operations in a row that are no more than what a processor looks ahead over, of iterations one after the other.
-const SHORT: u64 = 16;
+const MIN_CHAIN_OPS: u64 = 16;
 /// Operations of an iteration that are too many to look ahead from one to the next.
-const LONG: u64 = 24;
+const LONG_CHAIN_OPS: u64 = 24;
 /// The most operations of all registers together: registers and time to compile are short.
-const MOST: u64 = 1000;
+const MAX_TOTAL_OPS: u64 = 1000;
 
 /// How many registers full of lanes are computed at a time in a loop over `inner`, which goes over so many elements. Operations that wait for one another keep a
 /// processor waiting too, unless it finds others to do; what it looks ahead is an iteration or two of a long expression, so others should be
@@ -132,7 +132,7 @@ pub(super) fn registers(
     let (mut all, mut deepest) = (0, 0);
     let mut halves = false;
     let mut widest = 0;
-    for n in expr.needed_besides(roots, known) {
+    for n in expr.reachable_except(roots, known) {
         let node = &expr.nodes[n as usize];
         if let Op::Load { at, .. } | Op::Constant { at, .. } = &node.op
             && !is_plain(expr, at, inner)
@@ -154,14 +154,14 @@ pub(super) fn registers(
     let halves = halves && widest == 16;
     let wanted = match () {
         () if target.vector_bytes() < 64 && !halves => 1,
-        () if deepest > LONG && 2 * all <= 5 * deepest => LONGEST,
-        () if deepest > SHORT && all <= 6 * deepest => 2,
+        () if deepest > LONG_CHAIN_OPS && 2 * all <= 5 * deepest => MAX_REGISTERS,
+        () if deepest > MIN_CHAIN_OPS && all <= 6 * deepest => 2,
         // Elements fill one register, and what they are computed in two.
         () if halves => 2,
         () => 1,
     };
-    let fits = |&n: &u32| all * u64::from(n) <= MOST && elements % i64::from(lanes * n) == 0;
-    [LONGEST, 2].into_iter().filter(|&n| n <= wanted).find(fits).unwrap_or(1)
+    let fits = |&n: &u32| all * u64::from(n) <= MAX_TOTAL_OPS && elements % i64::from(lanes * n) == 0;
+    [MAX_REGISTERS, 2].into_iter().filter(|&n| n <= wanted).find(fits).unwrap_or(1)
 }
 
 /// The lanes on which nodes besides those that are known are computed in a loop over so many elements of a variable: of all registers, with no more than so many a
@@ -175,13 +175,13 @@ pub(super) fn full<I: Iterator<Item = NodeId>>(
     most: u32,
 ) -> u32 {
     let elements = u32::try_from(inner.1).ok().and_then(u32::checked_next_power_of_two);
-    let lanes = lanes_besides(expr, target, nodes(), known).min(most).min(elements.unwrap_or(most));
+    let lanes = lanes_except(expr, target, nodes(), known).min(most).min(elements.unwrap_or(most));
     lanes * registers(expr, target, nodes(), known, inner, lanes)
 }
 
 /// Whether many lanes over a variable load or store narrow elements that are no neighbours. No processor does that at once: where not even vectors of all that lies between
 /// can be, it is code for each lane, which takes as long as one lane after the other and much longer to compile.
-fn lanes_alone(c: &Code<'_, '_, '_, '_>, inner: u32, count: Option<i64>) -> bool {
+fn prefers_scalar_lanes(c: &Code<'_, '_, '_, '_>, inner: u32, count: Option<i64>) -> bool {
     let picks = |node: &Node| matches!(&node.op, Op::Load { at, .. } if scatters(c.expr, node.ty, at, inner));
     // Of lanes that are known to be there, what lies between is there, too.
     c.lanes >= 32 && (c.scatters || count.is_none() && c.expr.nodes.iter().any(picks))
@@ -205,7 +205,7 @@ fn is_same(expr: &Expr<'_>, x: &Affine, inner: u32) -> bool {
     let others = &mut |var| var != inner;
     let mut values = Vec::new();
     expr.values_in(x, &mut |node| values.push(node));
-    expr.vars_in(x, others) && expr.needed(values.into_iter()).into_iter().all(|n| expr.vars_of(n, others))
+    expr.vars_in(x, others) && expr.reachable(values.into_iter()).into_iter().all(|n| expr.vars_of(n, others))
 }
 
 /// Bits that a lane of a type takes while it is computed with.

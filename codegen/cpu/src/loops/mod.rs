@@ -8,30 +8,30 @@
 //! **Invariants:** analysis makes no LLVM value; [`describe`] and [`emit`] plan alike, and what a kernel computes depends neither on the range of
 //! units that it is called with nor on the target's vector length, but for sums of floats, whose order does.
 
-mod abreast;
 mod access;
-mod boxes;
 mod code;
+mod collapse;
 mod columns;
+mod compaction;
 mod cost;
-mod flat;
-mod gathered;
 mod lanes;
 mod nest;
+mod ordered_rows;
+mod partition;
+mod prefetch;
 mod reduce;
 mod region;
 mod roots;
+mod row_blocks;
 mod rows;
 mod scatter;
-mod short;
-mod sparse;
+mod short_rows;
 mod sweep;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tile;
-mod together;
-mod whiles;
-mod wider;
+mod while_kernel;
+mod widen;
 
 use std::rc::Rc;
 
@@ -76,7 +76,7 @@ enum Work<'m> {
     /// A scatter.
     Scatter(scatter::Scatter<'m>),
     /// A loop.
-    While(whiles::While),
+    While(while_kernel::WhileKernel),
     /// What combines its chunks.
     Combine(Rc<reduce::Reduction<'m>>),
 }
@@ -136,21 +136,23 @@ fn plan(module: &Module, request: Request) -> std::result::Result<Plan<'_>, Unsu
         Request::Fusion(id) if reduces(module, id) => {
             let chain = module.instr(id).attrs.fusion_kind() == Some(&FusionKind::Custom);
             return if chain {
-                rows(module, id).or_else(|_| apart(module, id))
-            } else if short::may_be(module, id)
+                rows(module, id).or_else(|_| separate_reductions(module, id))
+            } else if short_rows::may_be_short_rows(module, id)
                 && let Ok(short) = rows(module, id)
                 && short.phases.iter().all(|p| matches!(p, Work::Rows(chain) if chain.is_short()))
             {
                 Ok(short)
             } else {
-                reduction(module, id).or_else(|_| rows(module, id)).or_else(|_| apart(module, id))
+                reduction(module, id)
+                    .or_else(|_| rows(module, id))
+                    .or_else(|_| separate_reductions(module, id))
             };
         }
         Request::Fusion(id) => nest::fusion(module, id)?,
         Request::Epilogue { fusion, hero } => nest::epilogue(module, fusion, hero)?,
         Request::Map(computation) => nest::map(module, computation)?,
         Request::Loop(id) => {
-            let (expr, plan, scratch) = whiles::plan(module, id)?;
+            let (expr, plan, scratch) = while_kernel::plan(module, id)?;
             return Ok(Plan { expr, phases: vec![Work::While(plan)], scratch });
         }
     };
@@ -175,8 +177,8 @@ fn phases_of(r: reduce::Reduction<'_>) -> Vec<Work<'_>> {
     [Work::Reduce(r)].into_iter().chain(again).collect()
 }
 
-fn apart(module: &Module, id: InstrId) -> std::result::Result<Plan<'_>, Unsupported> {
-    let (expr, all, nests, scratch) = reduce::apart(module, id)?;
+fn separate_reductions(module: &Module, id: InstrId) -> std::result::Result<Plan<'_>, Unsupported> {
+    let (expr, all, nests, scratch) = reduce::separate_reductions(module, id)?;
     let phases = all.into_iter().flat_map(phases_of).chain(nests.into_iter().map(Work::Nest)).collect();
     Ok(Plan { expr, phases, scratch })
 }

@@ -6,22 +6,22 @@
 use hlo::{ArrayShape, attrs::AttrKey};
 use hlo::{ComputationId, InstrId, Module, Opcode};
 
-use super::boxes::{LIGHTER, MOSTLY, boxes, together};
 use super::code::Code;
-use super::flat;
-use super::gathered::{Gathered, Picked};
-use super::lanes::{LONGEST, lanes, over_lanes, registers, scatters};
+use super::collapse;
+use super::compaction::CompactedSelect;
+use super::lanes::{MAX_REGISTERS, lanes, over_lanes, registers, scatters};
+use super::partition::{DOMINANT_FACTOR, EDGE_DECISION_FACTOR, partition, unroll_and_jam};
+use super::prefetch::{ElementPrefetch, RowPrefetch};
 use super::roots::{Root, Way};
-use super::sparse::Sparse;
 use super::tile::{self, Tiles};
-use super::wider;
+use super::widen;
 use super::{Cost, Function};
 use hlo_library::Unsupported;
 use hlo_library::sizes;
 use hlo_llvm::{IntPredicate, REGISTER, Result, Target, Value};
-use hlo_opt::passes::facts::MOST_ASSEMBLED;
 use hlo_opt::expr::index::{Affine, Index, gcd};
-use hlo_opt::expr::{Bound, NodeId, Op, Expr, array_leaves, leaf_root, leaf_shape};
+use hlo_opt::expr::{Bound, Expr, NodeId, Op, array_leaves, leaf_root, leaf_shape};
+use hlo_opt::passes::facts::MAX_INTERLEAVED_COLUMNS;
 
 /// A value and where it is stored.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ impl Nest {
     /// Of arrays of these dimensions, or of a part of them.
     pub(super) fn over(vars: Vec<(u32, i64)>, outputs: Vec<Output>, dims: &[i64], columns: usize) -> Self {
         let space = dims.iter().fold(1, |n: i64, &d| n.saturating_mul(d));
-        Self { vars, prefix: 0, block: BLOCK, outputs, tiles: None, space, columns }
+        Self { vars, prefix: 0, block: UNIT_ELEMENTS, outputs, tiles: None, space, columns }
     }
 
     /// [`join`] of its variables, where it is the only nest.
@@ -68,25 +68,25 @@ impl Nest {
 }
 
 /// Bytes of results above which they are written past the caches.
-pub(super) const STREAMING: i64 = 16 << 20;
+pub(super) const STREAMING_BYTES: i64 = 16 << 20;
 
 /// Unless all that is read and written stays in the last cache of most machines, where the next to read it finds it: so many bytes, hardly more than that cache has.
-const CACHED: u64 = 40 << 20;
+const LAST_CACHE_BYTES: u64 = 40 << 20;
 
 /// Bytes of half a register: the least that are stored past the caches at once.
-pub(super) const HALF: i64 = REGISTER as i64 / 2;
+pub(super) const HALF_REGISTER_BYTES: i64 = REGISTER as i64 / 2;
 
 /// Units that are enough for any number of threads.
-const MANY: i64 = 64;
+const ENOUGH_UNITS: i64 = 64;
 
 /// Elements of a unit of a nest of one loop.
-const BLOCK: i64 = 4096;
+const UNIT_ELEMENTS: i64 = 4096;
 
 /// Elements of a row that fill no lanes.
-const SHORT: i64 = 16;
+const SHORT_ROW_ELEMENTS: i64 = 16;
 
 /// The least elements of a row that may be worth going over more than once.
-const SPARSE: i64 = 256;
+const MIN_COMPACTED_ROW_ELEMENTS: i64 = 256;
 
 /// An index of one variable a dimension, numbered from `first`.
 pub(super) fn variables(expr: &mut Expr<'_>, dims: &[i64], first: u32) -> (Index, Vec<(u32, i64)>) {
@@ -124,13 +124,13 @@ pub(super) fn join(expr: &mut Expr<'_>, vars: &mut Vec<(u32, i64)>, more: &mut [
         let Some(total) = size.checked_mul(n) else { continue };
         let mut one = true;
         let mut look = |x: &mut Affine| one &= x.factor(outer) == x.factor(inner).wrapping_mul(n);
-        expr.for_each_number(&mut look);
+        expr.for_each_affine(&mut look);
         more.iter_mut().for_each(|x| look(x));
         if !one {
             continue;
         }
         let mut drop = |x: &mut Affine| x.terms.retain(|t| t.0 != outer);
-        expr.for_each_number(&mut drop);
+        expr.for_each_affine(&mut drop);
         more.iter_mut().for_each(|x| drop(x));
         expr.space.atoms[inner.0 as usize].high = total - 1;
         vars[d].1 = total;
@@ -153,7 +153,7 @@ pub(super) fn bind_parameters(expr: &mut Expr<'_>, computation: ComputationId, f
 }
 
 /// The most columns of a row that lanes hold many of, of the results of a contraction, which are nearby and computed by rows.
-const MOST_OF_HERO: i64 = 8;
+const MAX_HERO_COLUMNS: i64 = 8;
 
 /// The nests of a loop fusion: one for each group of roots of the same dimensions, or for each part of these.
 pub(super) fn fusion(
@@ -211,9 +211,9 @@ pub(super) fn roots(
             let lighter = |piece: &[(i64, i64)]| {
                 let mut trial = expr.clone();
                 let made = Root::nest(roots, &mut trial, dims, piece, number(&nests));
-                made.is_ok() && (trial.nodes.len() - before) * LIGHTER <= decided
+                made.is_ok() && (trial.nodes.len() - before) * EDGE_DECISION_FACTOR <= decided
             };
-            boxes(&trial, known, dims, number(&nests), lighter)
+            partition(&trial, known, dims, number(&nests), lighter)
         } else {
             vec![whole.clone()]
         };
@@ -238,7 +238,7 @@ pub(super) fn roots(
                     alone.join(&mut trial);
                     Ok(alone.vars.last().is_some_and(|&(_, n)| n > row.iter().product()))
                 };
-                let nest = if rows(piece) * MOSTLY < most || is_one()? {
+                let nest = if rows(piece) * DOMINANT_FACTOR < most || is_one()? {
                     Root::nest(roots, expr, dims, &whole, first)?
                 } else {
                     Root::columns(roots, expr, dims, piece, first, None)?
@@ -249,16 +249,16 @@ pub(super) fn roots(
         }
         let first = number(&nests);
         if boxes.len() == 1
-            && let Some(nest) = wider::nest(roots, expr, dims, first)?
+            && let Some(nest) = widen::nest(roots, expr, dims, first)?
         {
             nests.push(nest);
             continue;
         }
         // Rows that are short because one of what is turned over was cut.
-        if boxes.len() == 1 && dims.last().is_some_and(|&n| n < SHORT) {
+        if boxes.len() == 1 && dims.last().is_some_and(|&n| n < SHORT_ROW_ELEMENTS) {
             let mut trial = expr.clone();
             let mut nest = Root::nest(roots, &mut trial, dims, &whole, first)?;
-            if tile::cut(&mut trial, &mut nest) {
+            if tile::split(&mut trial, &mut nest) {
                 *expr = trial;
                 nests.push(nest);
                 continue;
@@ -283,8 +283,8 @@ pub(super) fn roots(
         let made = |expr: &mut Expr<'_>, piece: &[(i64, i64)]| {
             Root::nest(roots, expr, dims, piece, first).map(|nest| (nest.vars, nest.outputs))
         };
-        if boxes.len() * roots.len() <= MOST_ASSEMBLED as usize
-            && let Some((vars, outputs)) = together(expr, &boxes, made)?
+        if boxes.len() * roots.len() <= MAX_INTERLEAVED_COLUMNS as usize
+            && let Some((vars, outputs)) = unroll_and_jam(expr, &boxes, made)?
         {
             nests.push(Nest::over(vars, outputs, dims, 1));
             continue;
@@ -296,7 +296,7 @@ pub(super) fn roots(
     }
     for n in 0..nests.len() {
         if nests[n].columns == 1 {
-            let _ = tile::cut(expr, &mut nests[n]);
+            let _ = tile::split(expr, &mut nests[n]);
         }
         let mut vars = std::mem::take(&mut nests[n].vars);
         let mut more: Vec<&mut Affine> =
@@ -400,7 +400,7 @@ fn short_rows(
 ) -> std::result::Result<Option<Nest>, Unsupported> {
     /// The number of the first variable that an epilogue over rows and columns does not have.
     const OWN: u32 = 2;
-    if !(2..=MOST_OF_HERO).contains(&columns) {
+    if !(2..=MAX_HERO_COLUMNS).contains(&columns) {
         return Ok(None);
     }
     let dims = [rows, columns];
@@ -413,7 +413,7 @@ fn short_rows(
         let mut trial = expr.clone();
         let outer = &[(0, rows), (0, columns)][..dims.len() - way.columns];
         let nest = Root::columns(roots, &mut trial, &dims, outer, OWN, way.joined)?;
-        let cost = flat::cost(&trial, &nest);
+        let cost = collapse::cost(&trial, &nest);
         if best.as_ref().is_none_or(|(least, ..)| cost < *least) {
             best = Some((cost, trial, Nest { block, ..nest }));
         }
@@ -477,7 +477,8 @@ impl Nest {
         join(expr, &mut vars, &mut [&mut at]);
         let space = dims.iter().fold(1, |n: i64, &d| n.saturating_mul(d));
         let outputs = vec![Output { node, array, at }];
-        let mut nest = Self { vars, prefix: 0, block: BLOCK, outputs, tiles: None, space, columns: 1 };
+        let mut nest =
+            Self { vars, prefix: 0, block: UNIT_ELEMENTS, outputs, tiles: None, space, columns: 1 };
         nest.divide();
         Ok(nest)
     }
@@ -488,7 +489,7 @@ impl Nest {
         let mut units = 1i64;
         self.prefix = 0;
         for v in inner {
-            if units >= MANY {
+            if units >= ENOUGH_UNITS {
                 break;
             }
             units = units.saturating_mul(v.1);
@@ -500,7 +501,7 @@ impl Nest {
     pub(super) fn units(&self) -> (u64, u64) {
         if let Some(tiles) = &self.tiles {
             let units = tiles.units(self);
-            return (units, (units / MANY.unsigned_abs()).max(1));
+            return (units, (units / ENOUGH_UNITS.unsigned_abs()).max(1));
         }
         let last = self.vars.last().map_or(1, |v| v.1);
         let units = if self.prefix == 0 && self.vars.len() <= 1 {
@@ -510,7 +511,7 @@ impl Nest {
             self.vars[..self.prefix].iter().map(|v| v.1).product()
         };
         let units = u64::try_from(units).unwrap_or(1);
-        (units, (units / MANY.unsigned_abs()).max(1))
+        (units, (units / ENOUGH_UNITS.unsigned_abs()).max(1))
     }
 
     /// What it reads, writes and computes.
@@ -520,14 +521,18 @@ impl Nest {
     }
 
     /// What is computed only for the elements that need it.
-    fn sparse(&self, expr: &Expr<'_>, target: &Target, lanes: u32) -> Option<Sparse> {
+    fn compacted_select(&self, expr: &Expr<'_>, target: &Target, lanes: u32) -> Option<CompactedSelect> {
         let &(inner, n) = self.vars.last()?;
-        if !matches!(lanes, 8 | 16) || target.vector_bytes() < 64 || self.columns > 1 || n < SPARSE {
+        if !matches!(lanes, 8 | 16)
+            || target.vector_bytes() < 64
+            || self.columns > 1
+            || n < MIN_COMPACTED_ROW_ELEMENTS
+        {
             return None;
         }
         let inner = expr.space.atom_of(inner)?;
         let roots: Vec<NodeId> = self.outputs.iter().map(|o| o.node).collect();
-        Sparse::of(expr, &roots, inner)
+        CompactedSelect::of(expr, &roots, inner)
     }
 
     /// Emits the function.
@@ -544,8 +549,9 @@ impl Nest {
                 (shape.element_type.storage_bytes() as i64).saturating_mul(self.space)
             })
             .fold(0, i64::saturating_add);
-        let streaming =
-            known && bytes > sizes::from(STREAMING) && self.cost(expr).bytes > sizes::from(CACHED);
+        let streaming = known
+            && bytes > sizes::from(STREAMING_BYTES)
+            && self.cost(expr).bytes > sizes::from(LAST_CACHE_BYTES);
         if let Some(tiles) = &self.tiles {
             return tiles.emit(self, f, expr, target, streaming);
         }
@@ -564,17 +570,18 @@ impl Nest {
             Some(_) | None => 1,
         };
         // One long chain has more from several registers than from what is left out of it.
-        let sparse = if together < LONGEST { self.sparse(expr, target, lanes) } else { None };
-        let lanes = if sparse.is_none() { lanes * together } else { lanes };
+        let compacted =
+            if together < MAX_REGISTERS { self.compacted_select(expr, target, lanes) } else { None };
+        let lanes = if compacted.is_none() { lanes * together } else { lanes };
         let mut code = Code::new(f.e, expr, lanes, arguments)?;
         let c = &mut code;
         let e = c.e;
         let roots = || self.outputs.iter().map(|o| o.node);
         let picked = match &self.vars[..] {
-            &[.., (outer, _), inner] => Picked::of(expr, roots(), outer, inner),
-            [] | [_] => Picked::default(),
+            &[.., (outer, _), inner] => ElementPrefetch::of(expr, roots(), outer, inner),
+            [] | [_] => ElementPrefetch::default(),
         };
-        let row = Row { target, streaming, outputs: &self.outputs, columns: self.columns, sparse, picked };
+        let row = Row { target, streaming, outputs: &self.outputs, columns: self.columns, compacted, picked };
         match &self.vars[..] {
             [] => row.body(c)?,
             &[(var, n)] if self.prefix == 0 => {
@@ -597,12 +604,13 @@ impl Nest {
             vars => {
                 let (&(inner, n), outer) = vars.split_last().unwrap_or((&(0, 1), &[]));
                 let e = c.e;
-                let gathered = (outer.len() == self.prefix).then(|| Gathered::of(expr, roots(), (inner, n)));
+                let rows_ahead =
+                    (outer.len() == self.prefix).then(|| RowPrefetch::of(expr, roots(), (inner, n)));
                 c.mark()?;
                 e.for_range(begin, end, e.i64(1), |unit| {
                     c.enter()?;
-                    if let Some(gathered) = &gathered {
-                        gathered.ask(c, (unit, end), outer)?;
+                    if let Some(rows_ahead) = &rows_ahead {
+                        rows_ahead.prefetch(c, (unit, end), outer)?;
                     }
                     decode(c, unit, &outer[..self.prefix])?;
                     let body = |c: &mut Code<'_, '_, '_, '_>| {
@@ -665,13 +673,13 @@ struct Row<'r> {
     streaming: bool,
     outputs: &'r [Output],
     columns: usize,
-    sparse: Option<Sparse>,
-    picked: Picked,
+    compacted: Option<CompactedSelect>,
+    picked: ElementPrefetch,
 }
 
 impl Row<'_> {
     fn body(&self, c: &mut Code<'_, '_, '_, '_>) -> Result<()> {
-        self.picked.ask(c)?;
+        self.picked.prefetch(c)?;
         store_columns(c, self.outputs, self.columns, self.streaming)
     }
 
@@ -684,8 +692,8 @@ impl Row<'_> {
         count: Option<i64>,
         multiple: i64,
     ) -> Result<()> {
-        if let Some(sparse) = &self.sparse {
-            return sparse.emit(c, self.target, var, (low, high, count), multiple, &|c| self.body(c));
+        if let Some(compacted) = &self.compacted {
+            return compacted.emit(c, self.target, var, (low, high, count), multiple, &|c| self.body(c));
         }
         let expr = c.expr;
         let scattered = |o: &Output| scatters(expr, expr.nodes[o.node as usize].ty, &o.at, var);
@@ -716,7 +724,7 @@ fn store_columns(
         let o = &all[0];
         let past = streaming && in_whole_registers(c, o);
         if columns > 1 && c.lanes > 1 && c.active.is_none() {
-            c.store_in_turn(values, o.array, &o.at, past)?;
+            c.store_interleaved(values, o.array, &o.at, past)?;
             continue;
         }
         for (o, value) in all.iter().zip(values) {
@@ -730,5 +738,8 @@ fn store_columns(
 pub(super) fn in_whole_registers(c: &Code<'_, '_, '_, '_>, o: &Output) -> bool {
     let size = c.expr.arrays[o.array as usize].shape.element_type.storage_bytes() as i64;
     let all = size * i64::from(c.lanes);
-    c.active.is_none() && c.lanes > 1 && all >= HALF && c.aligned(&o.at, size, all.min(i64::from(REGISTER)))
+    c.active.is_none()
+        && c.lanes > 1
+        && all >= HALF_REGISTER_BYTES
+        && c.aligned(&o.at, size, all.min(i64::from(REGISTER)))
 }

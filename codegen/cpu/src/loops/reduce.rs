@@ -8,11 +8,11 @@
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, ComputationId, InstrId, Module};
 
-use super::abreast::blocks_of_rows;
 use super::code::Code;
-use super::columns::COLUMNS;
+use super::columns::UNIT_COLUMNS;
 use super::lanes::{self, over_lanes};
 use super::nest::{self, Nest, Output, bind_parameters, decode, loops, variables};
+use super::ordered_rows::blocks_of_rows;
 use super::region::{Combine, order_of, registers, values};
 use super::sweep::{self, Fold, Folds, Range, Sweep};
 use super::{Cost, Function};
@@ -20,36 +20,36 @@ use hlo_library::Unsupported;
 use hlo_library::sizes;
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{IntPredicate, Result, Target};
-use hlo_opt::fusion::folds::{self, Space};
 use hlo_opt::expr::index::{Affine, AtomId, Def, Index};
-use hlo_opt::expr::{Bound, Op, Expr, array_leaves, leaf_root};
+use hlo_opt::expr::{Bound, Expr, Op, array_leaves, leaf_root};
+use hlo_opt::fusion::folds::{self, Space};
 
 /// The variable of chunks, that of blocks of columns, and what that is after the last one of a unit.
-const CHUNK: u32 = 64;
-pub(super) const BLOCKS: u32 = 65;
-pub(super) const END: u32 = 67;
+const CHUNK_VAR: u32 = 64;
+pub(super) const BLOCK_VAR: u32 = 65;
+pub(super) const END_VAR: u32 = 67;
 
 /// The most columns that are reductions of their own, over at least so many rows, and the most instructions of all.
-const FEW_COLUMNS: i64 = 4;
-const MANY_ROWS: i64 = 64;
-const MAX_APART: i64 = 256;
+const MAX_SEPARATE_COLUMNS: i64 = 4;
+const MIN_SEPARATE_ROWS: i64 = 64;
+const MAX_SEPARATE_INSTRUCTIONS: i64 = 256;
 
 /// Elements that are worth a chunk.
 const CHUNK_ELEMENTS: i64 = 1 << 15;
 
 /// The most values that are folded over rows although lanes could go over what is kept, and the least that lanes then go over.
-const FEW_FOLDED: i64 = 48;
-const KEPT_LANES: i64 = 16;
+const MAX_FOLDED_FOR_KEPT_LANES: i64 = 48;
+const MIN_KEPT_LANES: i64 = 16;
 
 /// Units that are enough for any number of threads.
-const MANY: i64 = 64;
+const ENOUGH_UNITS: i64 = 64;
 
 /// Fewer chunks are not worth a second phase.
-const FEWEST: i64 = 4;
+const MIN_CHUNKS: i64 = 4;
 
 /// The least elements next to each other, and the most results, of a slab.
-const PIECE: i64 = 128;
-const SLAB_RESULTS: i64 = 4096;
+const MIN_SLAB_RUN_ELEMENTS: i64 = 128;
+const MAX_SLAB_RESULTS: i64 = 4096;
 
 /// Reductions over the same dimensions of operands of the same dimensions.
 pub(super) struct Reduction<'m> {
@@ -108,7 +108,7 @@ pub(super) fn fusion(
     let mut seen = vec![index.clone()];
     let mut kept = expr.space.linear(&stored_at(&index), &kept_dims);
     let mut results = elements;
-    if let Some(columns) = columns_apart(module, computation, &all).filter(|_| turned.is_none()) {
+    if let Some(columns) = separate_columns(module, computation, &all).filter(|_| turned.is_none()) {
         vars.pop();
         seen = (0..columns).map(|column| in_column(&index, column)).collect();
         // The column is the last of what is kept.
@@ -165,7 +165,7 @@ pub(super) fn fusion(
         chunks: None,
         partial: Vec::new(),
         slabs: false,
-        unit_columns: COLUMNS,
+        unit_columns: UNIT_COLUMNS,
         stripe_units: 1,
     };
     let scratch = plan.cut(&mut expr, arguments, 0);
@@ -179,7 +179,11 @@ fn kept_of(space: &Space, index: &[Affine]) -> Index {
 
 /// How many columns a reduction over rows next to them has, if they are few: then each is a reduction of its own, over lanes of rows, for columns would take
 /// part of a register and wait for one another.
-fn columns_apart(module: &Module, computation: ComputationId, reduces: &[(InstrId, Space)]) -> Option<i64> {
+fn separate_columns(
+    module: &Module,
+    computation: ComputationId,
+    reduces: &[(InstrId, Space)],
+) -> Option<i64> {
     let (_, space) = reduces.first()?;
     let dims = &space.dims;
     let (&columns, outer) = dims.split_last()?;
@@ -187,11 +191,11 @@ fn columns_apart(module: &Module, computation: ComputationId, reduces: &[(InstrI
     let rows: i64 = rows.map(|d| dims[d]).product();
     let size = i64::try_from(module.instructions(computation).count()).ok()?;
     let free = |reduce| Combine::of(module, reduce, false).is_ok_and(|combine| combine.free());
-    let fits = (2..=FEW_COLUMNS).contains(&columns)
+    let fits = (2..=MAX_SEPARATE_COLUMNS).contains(&columns)
         && space.in_order()
         && !space.is_reduced(outer.len())
-        && rows >= MANY_ROWS
-        && size * columns <= MAX_APART
+        && rows >= MIN_SEPARATE_ROWS
+        && size * columns <= MAX_SEPARATE_INSTRUCTIONS
         && reduces.iter().all(|&(reduce, _)| free(reduce));
     fits.then_some(columns)
 }
@@ -207,7 +211,7 @@ fn in_column(index: &[Affine], column: i64) -> Index {
 
 /// Any fusion with reductions: each is a reduction of its own into scratch memory, from which the results are then made element by element. Gives
 /// the bytes of scratch memory too.
-pub(super) fn apart(
+pub(super) fn separate_reductions(
     module: &Module,
     id: InstrId,
 ) -> std::result::Result<(Expr<'_>, Vec<Reduction<'_>>, Vec<Nest>, u64), Unsupported> {
@@ -256,7 +260,7 @@ pub(super) fn apart(
             chunks: None,
             partial: Vec::new(),
             slabs: false,
-            unit_columns: COLUMNS,
+            unit_columns: UNIT_COLUMNS,
             stripe_units: 1,
         };
         scratch += plan.cut(&mut expr, argument, scratch);
@@ -296,8 +300,10 @@ fn lanes_over_kept(expr: &Expr<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32],
     let Some(at) = vars.iter().rposition(|v| !reduced.contains(&v.0)) else { return };
     let (var, lanes) = vars[at];
     let folded = vars[at + 1..].iter().fold(1i64, |n, v| n.saturating_mul(v.1));
-    let Some(atom) =
-        expr.space.atom_of(var).filter(|_| lanes >= KEPT_LANES && (2..=FEW_FOLDED).contains(&folded))
+    let Some(atom) = expr
+        .space
+        .atom_of(var)
+        .filter(|_| lanes >= MIN_KEPT_LANES && (2..=MAX_FOLDED_FOR_KEPT_LANES).contains(&folded))
     else {
         return;
     };
@@ -379,7 +385,7 @@ impl<'m> Reduction<'m> {
     /// Kept variables in the order in which units count them: threads store apart if that is the order of the results, and rows that are near are read in any.
     fn unit_vars(&self, expr: &Expr<'_>) -> Vec<(u32, i64)> {
         let mut vars = self.kept_vars();
-        if self.over_rows() && !self.is_abreast() && !self.is_far(expr) {
+        if self.over_rows() && !self.is_ordered_rows() && !self.is_far(expr) {
             let apart = |var| expr.space.atom_of(var).map(|atom| self.kept.factor(atom));
             vars.sort_by_key(|v| std::cmp::Reverse(apart(v.0)));
         }
@@ -392,7 +398,7 @@ impl<'m> Reduction<'m> {
             return 1;
         }
         let kept = self.kept_vars();
-        if self.over_rows() && !self.is_abreast() {
+        if self.over_rows() && !self.is_ordered_rows() {
             return kept.iter().map(|v| v.1).product();
         }
         let blocks = |n| if self.over_rows() { blocks_of_rows(n) } else { self.blocks_of_columns(n) };
@@ -405,7 +411,7 @@ impl<'m> Reduction<'m> {
     fn cut(&mut self, expr: &mut Expr<'m>, argument: u32, begin: u64) -> u64 {
         if let Some((var, n)) = self.in_slabs(expr) {
             self.slabs = true;
-            return self.cut_variable(expr, (var, (n + MANY - 1) / MANY, n), argument, begin);
+            return self.cut_variable(expr, (var, (n + ENOUGH_UNITS - 1) / ENOUGH_UNITS, n), argument, begin);
         }
         if let Some((columns, units)) = self.stripes(expr) {
             (self.unit_columns, self.stripe_units) = (columns, units);
@@ -414,8 +420,8 @@ impl<'m> Reduction<'m> {
         let units = self.plain_units();
         let total = self.total();
         let Some(&(var, n)) = self.reduced_vars().iter().max_by_key(|v| v.1) else { return 0 };
-        let wanted = (MANY / units.max(1)).min(total / sizes::from(CHUNK_ELEMENTS));
-        if self.folds.literal || wanted < FEWEST || self.results > 1 << 20 {
+        let wanted = (ENOUGH_UNITS / units.max(1)).min(total / sizes::from(CHUNK_ELEMENTS));
+        if self.folds.literal || wanted < MIN_CHUNKS || self.results > 1 << 20 {
             return 0;
         }
         let inner = self.vars.last().is_some_and(|v| v.0 == var);
@@ -437,7 +443,7 @@ impl<'m> Reduction<'m> {
     ) -> u64 {
         let count = (n + size - 1) / size;
         self.chunks = Some((var, size, count));
-        expr.space.var(CHUNK, count);
+        expr.space.var(CHUNK_VAR, count);
         let mut offset = begin;
         for fold in &self.folds.all {
             for &ty in &fold.types {
@@ -456,8 +462,8 @@ impl<'m> Reduction<'m> {
     fn in_slabs(&self, expr: &Expr<'_>) -> Option<(u32, i64)> {
         let (&(var, n), rest) = self.vars.split_first()?;
         let inner = rest.iter().rev().take_while(|v| self.is_reduced(v.0));
-        let long = inner.fold(1i64, |n, v| n.saturating_mul(v.1)) >= PIECE;
-        let few = (2..=SLAB_RESULTS).contains(&self.results);
+        let long = inner.fold(1i64, |n, v| n.saturating_mul(v.1)) >= MIN_SLAB_RUN_ELEMENTS;
+        let few = (2..=MAX_SLAB_RESULTS).contains(&self.results);
         let fits = !self.folds.literal && self.over_rows() && self.is_reduced(var) && few && long && n > 1;
         (fits && self.is_far(expr)).then_some((var, n))
     }
@@ -471,7 +477,7 @@ impl<'m> Reduction<'m> {
     pub(super) fn units(&self) -> (u64, u64) {
         let units = self.plain_units() * self.chunks.map_or(1, |c| c.2);
         let units = u64::try_from(units).unwrap_or(1);
-        (units, (units / MANY.unsigned_abs()).max(1))
+        (units, (units / ENOUGH_UNITS.unsigned_abs()).max(1))
     }
 
     /// Units next to each other that are better done by one thread.
@@ -518,7 +524,7 @@ impl<'m> Reduction<'m> {
     }
 
     fn partial_at(&self, expr: &Expr<'_>) -> Affine {
-        let chunk = expr.space.atom_of(CHUNK).map(Affine::atom).unwrap_or_default();
+        let chunk = expr.space.atom_of(CHUNK_VAR).map(Affine::atom).unwrap_or_default();
         expr.space.add(&chunk.times(self.results), &self.kept)
     }
 
@@ -527,7 +533,7 @@ impl<'m> Reduction<'m> {
         let e = c.e;
         match self.chunks {
             Some((cut, size, _)) if cut == var.0 => {
-                let chunk = c.var(CHUNK)?;
+                let chunk = c.var(CHUNK_VAR)?;
                 let low = e.mul(chunk, e.i64(size))?;
                 let high = e.add(low, e.i64(size))?;
                 if var.1 % size == 0 {
@@ -546,13 +552,13 @@ impl<'m> Reduction<'m> {
         let rows = self.over_rows();
         let last = self.vars.last().map_or(1, |v| v.1);
         let mut lanes = self.folds.lanes(expr, target, &[], &|_| false, self.inner_run(&self.vars));
-        if !rows && last > 2 || self.is_abreast() {
+        if !rows && last > 2 || self.is_ordered_rows() {
             // Results are apart: their order is not that of elements.
             lanes = self.folds.lanes_of_columns(expr, target);
         }
-        let abreast = self.is_abreast();
-        if abreast {
-            lanes = self.lanes_abreast(lanes, target);
+        let ordered = self.is_ordered_rows();
+        if ordered {
+            lanes = self.ordered_row_lanes(lanes, target);
         }
         let mut code = Code::new(f.e, expr, lanes, arguments)?;
         let c = &mut code;
@@ -561,14 +567,15 @@ impl<'m> Reduction<'m> {
         }
         let mut units = Vec::new();
         if let Some((.., count)) = self.chunks {
-            units.push((CHUNK, count));
+            units.push((CHUNK_VAR, count));
         }
         if !self.slabs {
             units.extend(self.unit_vars(expr));
         }
-        if !rows || abreast {
+        if !rows || ordered {
             let last = units.pop().map_or(1, |v| v.1);
-            units.push((BLOCKS, if abreast { blocks_of_rows(last) } else { self.blocks_of_columns(last) }));
+            units
+                .push((BLOCK_VAR, if ordered { blocks_of_rows(last) } else { self.blocks_of_columns(last) }));
         }
         let e = c.e;
         c.mark()?;
@@ -576,16 +583,16 @@ impl<'m> Reduction<'m> {
             c.enter()?;
             decode(c, unit, &units)?;
             if !rows {
-                let mut after = e.add(c.var(BLOCKS)?, e.i64(self.stripe_units))?;
+                let mut after = e.add(c.var(BLOCK_VAR)?, e.i64(self.stripe_units))?;
                 if self.stripe_units > 1 {
                     after = e.select(e.icmp(IntPredicate::SLT, after, end)?, after, end)?;
                 }
-                c.set_var(END, after, false, 1);
+                c.set_var(END_VAR, after, false, 1);
             }
             if self.slabs {
                 self.slab(c, target)?
-            } else if abreast {
-                self.rows_abreast(c, target, BLOCKS)?
+            } else if ordered {
+                self.emit_ordered_rows(c, target, BLOCK_VAR)?
             } else if rows {
                 self.row(c, target)?
             } else {
@@ -674,7 +681,7 @@ impl<'m> Reduction<'m> {
         let kept = self.kept_vars();
         let outer = kept.split_last().map_or(1, |(_, o)| o.iter().map(|v| v.1).product());
         let units = u64::try_from(outer).unwrap_or(1);
-        (units, (units / MANY.unsigned_abs()).max(1))
+        (units, (units / ENOUGH_UNITS.unsigned_abs()).max(1))
     }
 
     /// What that phase reads and computes.
@@ -705,8 +712,15 @@ impl<'m> Reduction<'m> {
         let at = self.partial_at(expr);
         let body = |c: &mut Code<'c, 'a, 'ctx, 'm>| -> Result<()> {
             let start = self.folds.starts(c)?;
-            let ends =
-                c.fold_var(CHUNK, e.i64(0), e.i64(count), 1, false, 1, &registers(&start), |c, carried| {
+            let ends = c.fold_var(
+                CHUNK_VAR,
+                e.i64(0),
+                e.i64(count),
+                1,
+                false,
+                1,
+                &registers(&start),
+                |c, carried| {
                     let mine = values(&kinds, carried);
                     let mut elements = Vec::new();
                     for &array in &self.partial {
@@ -714,7 +728,8 @@ impl<'m> Reduction<'m> {
                     }
                     let lanes = c.lanes;
                     Ok(registers(&self.folds.joined(c, lanes, &mine, &elements)?))
-                })?;
+                },
+            )?;
             self.finish(c, &values(&kinds, &ends))
         };
         match kept.split_last() {

@@ -6,8 +6,8 @@ use hlo::elementwise::Binary;
 use super::code::Code;
 use hlo_llvm::scalar::{Val, combine};
 use hlo_llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
-pub(super) use hlo_opt::fusion::combine::Combine;
 use hlo_opt::expr::fold::Extremes;
+pub(super) use hlo_opt::fusion::combine::Combine;
 
 /// The signed integers whose order finds the greatest or the least (`true`) of floats of a type: fewer operations than for floats, of which a NaN
 /// is neither and zeros are different; floats of 16 bits need no wider ones besides.

@@ -2,12 +2,12 @@
 
 use hlo::{ArrayShape, ElementType, InstrId};
 
-use super::flat;
+use super::collapse;
 use super::nest::{Nest, Output, variables_of};
 use hlo_library::Unsupported;
-use hlo_opt::passes::facts::{MOST_ASSEMBLED, MOST_COLUMNS};
 use hlo_opt::expr::index::{Affine, AtomId, Def, Index, components};
-use hlo_opt::expr::{Op, Expr};
+use hlo_opt::expr::{Expr, Op};
+use hlo_opt::passes::facts::{MAX_INTERLEAVED_COLUMNS, MAX_UNROLLED_COLUMNS};
 
 /// The least rows whose columns are worth lanes: a register full of f32.
 const MANY_ROWS: i64 = 16;
@@ -92,7 +92,7 @@ impl Root<'_> {
         let mut size = 1i64;
         for (inner, &d) in (1..).zip(dims.iter().rev()) {
             size = size.saturating_mul(d);
-            if size > MOST_ASSEMBLED {
+            if size > MAX_INTERLEAVED_COLUMNS {
                 break;
             }
             rows.push((inner, size));
@@ -117,7 +117,7 @@ impl Root<'_> {
         let mut nest = Self::nest(roots, &mut trial, dims, &whole, first)?;
         nest.join(&mut trial);
         if !assembled && !across_rows(&trial, &nest) {
-            rows.retain(|&(_, size)| size <= MOST_COLUMNS);
+            rows.retain(|&(_, size)| size <= MAX_UNROLLED_COLUMNS);
         }
         // Variables that are these dimensions and nothing else.
         let apart = |size: i64| {
@@ -147,7 +147,7 @@ impl Root<'_> {
             let ends = components(column, row).into_iter().map(|at| (at, at + 1));
             let piece: Vec<(i64, i64)> = outer.iter().copied().chain(ends).collect();
             let variables = match joined {
-                Some(from) => flat::variables_of(expr, &piece, first, from..rank),
+                Some(from) => collapse::variables_of(expr, &piece, first, from..rank),
                 None => variables_of(expr, &piece, first),
             };
             all.push(Self::nest_of(roots, expr, dims, variables)?);
@@ -167,7 +167,7 @@ impl Root<'_> {
         first: u32,
         columns: Option<usize>,
     ) -> std::result::Result<Option<Way>, Unsupported> {
-        if roots.iter().any(|r| r.window.is_some()) || flat::from(dims).is_none() {
+        if roots.iter().any(|r| r.window.is_some()) || collapse::from(dims).is_none() {
             return Ok(None);
         }
         let complex = roots.iter().any(|r| r.shape.element_type.is_complex());
@@ -175,17 +175,17 @@ impl Root<'_> {
             *size = size.saturating_mul(d);
             Some(*size)
         });
-        let few = sizes.by_ref().take_while(|&size| size <= MOST_COLUMNS && !complex).count();
+        let few = sizes.by_ref().take_while(|&size| size <= MAX_UNROLLED_COLUMNS && !complex).count();
         let cost = |way: Way| -> std::result::Result<f64, Unsupported> {
             let mut trial = expr.clone();
             let outer: Vec<(i64, i64)> = dims[..dims.len() - way.columns].iter().map(|&n| (0, n)).collect();
             let mut nest = Self::columns(roots, &mut trial, dims, &outer, first, way.joined)?;
             nest.join(&mut trial);
-            Ok(flat::cost(&trial, &nest))
+            Ok(collapse::cost(&trial, &nest))
         };
         let mut best = (cost(Way { columns: columns.unwrap_or(0), joined: None })? * MUCH_LESS, None);
         for columns in 0..=few {
-            let Some(from) = flat::from(&dims[..dims.len() - columns]) else { continue };
+            let Some(from) = collapse::from(&dims[..dims.len() - columns]) else { continue };
             let way = Way { columns, joined: Some(from) };
             let cost = cost(way)?;
             if cost < best.0 {
@@ -204,8 +204,10 @@ fn across_rows(expr: &Expr<'_>, nest: &Nest) -> bool {
             |(atom, factor): &(AtomId, i64)| (expr.space.atom(*atom).def == Def::Var(var)).then_some(*factor);
         at.terms.iter().find_map(of).unwrap_or(0)
     };
-    expr.needed(nest.outputs.iter().map(|o| o.node)).into_iter().any(|n| match &expr.nodes[n as usize].op {
-        Op::Load { at, .. } => factor(at, row) == 1 && factor(at, column) > 1,
-        _ => false,
+    expr.reachable(nest.outputs.iter().map(|o| o.node)).into_iter().any(|n| {
+        match &expr.nodes[n as usize].op {
+            Op::Load { at, .. } => factor(at, row) == 1 && factor(at, column) > 1,
+            _ => false,
+        }
     })
 }

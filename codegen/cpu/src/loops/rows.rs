@@ -9,30 +9,30 @@ use hlo::{ArrayShape, ElementType, InstrId, Module};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::code::Code;
-use super::gathered::DISTANT;
 use super::lanes::{self, over_lanes};
-use super::nest::{self, Output, STREAMING, bind_parameters, decode, variables};
+use super::nest::{self, Output, STREAMING_BYTES, bind_parameters, decode, variables};
+use super::prefetch::DISTANT_BYTES;
 use super::region::{narrowed, order_of, widened};
-use super::short::{self, Columns};
+use super::row_blocks::{self, RowBlocks};
+use super::short_rows::{self, Columns};
 use super::sweep::{self, Fold, Folds, Sweep};
-use super::together::{self, Together};
 use super::{Cost, Function};
 use hlo_library::Unsupported;
 use hlo_library::sizes;
 use hlo_llvm::scalar::{Val, register};
 use hlo_llvm::{Prim, Result, Target, Value};
-use hlo_opt::fusion::folds;
 use hlo_opt::expr::index::{Affine, Index};
-use hlo_opt::expr::{ALWAYS, NodeId, Op, Expr, array_leaves, leaf_root};
+use hlo_opt::expr::{ALWAYS, Expr, NodeId, Op, array_leaves, leaf_root};
+use hlo_opt::fusion::folds;
 
 /// Bytes of stack for what is kept of a row.
-const KEPT: i64 = 128 << 10;
+const KEPT_ROW_BYTES: i64 = 128 << 10;
 
 /// Units that are enough for any number of threads.
-const MANY: u64 = 64;
+const ENOUGH_UNITS: u64 = 64;
 
 /// Bytes of a row that is asked for while the one before it is computed, at most.
-const NEXT: i64 = 64 << 10;
+const MAX_NEXT_ROW_BYTES: i64 = 64 << 10;
 
 /// A chain.
 pub(super) struct Chain<'m> {
@@ -61,7 +61,7 @@ pub(super) struct Chain<'m> {
     /// Rows are short and many: the variable of those that lanes hold.
     short: Option<(u32, i64)>,
     /// Rows are many and not long: a block of them goes through a sweep after the other.
-    together: Option<Together>,
+    row_blocks: Option<RowBlocks>,
 }
 
 /// The chain of a fusion.
@@ -102,7 +102,7 @@ pub(super) fn fusion(
         at.extend(expr.space.reshape(&index[row_dims.len()..], inner_dims, own_row));
         let fold = Fold::new(&mut expr, id, reduce, &at, next, order_of)?;
         next += fold.given.len() as u32;
-        let needs = expr.needed(fold.operands.iter().chain(&fold.initial).copied());
+        let needs = expr.reachable(fold.operands.iter().chain(&fold.initial).copied());
         let sweep = needs.iter().filter_map(|&n| match expr.nodes[n as usize].op {
             Op::Given { number } => given.get(&number).map(|s| s + 1),
             _ => None,
@@ -148,14 +148,14 @@ pub(super) fn fusion(
     nest::join(&mut expr, &mut vars, &mut more);
     nest::join(&mut expr, &mut inner, &mut more);
     let sweeps: Vec<Folds<'_>> = sweeps.into_iter().map(Folds::new).collect();
-    let short = short::rows(&expr, &vars, length, &sweeps, &elements);
-    let together = match short {
+    let short = short_rows::rows(&expr, &vars, length, &sweeps, &elements);
+    let row_blocks = match short {
         Some(_) => None,
-        None => together::rows(&expr, &vars, length, &sweeps, [&elements, &singles], &|number| {
+        None => row_blocks::rows(&expr, &vars, length, &sweeps, [&elements, &singles], &|number| {
             given.get(&number).copied().unwrap_or(0)
         }),
     };
-    let at_once = together.as_ref().map_or(1, |t| t.rows);
+    let at_once = row_blocks.as_ref().map_or(1, |t| t.rows);
     let keeps = keep(&expr, &sweeps, &elements, length.saturating_mul(at_once));
     let streaming = streams(&expr, &elements);
     let next = distant(&expr, &sweeps, &whole, length);
@@ -173,7 +173,7 @@ pub(super) fn fusion(
         streaming,
         next,
         short,
-        together,
+        row_blocks,
     };
     Ok((expr, Some(chain)))
 }
@@ -182,12 +182,12 @@ pub(super) fn fusion(
 fn distant(expr: &Expr<'_>, sweeps: &[Folds<'_>], whole: &Affine, length: i64) -> Vec<u32> {
     let first = sweeps.iter().take(1).flat_map(|s| &s.all).flat_map(|f| f.operands.iter().copied());
     let mut arrays: Vec<u32> = Vec::new();
-    for node in expr.needed(first) {
+    for node in expr.reachable(first) {
         let Op::Load { array, at, guard: ALWAYS } = &expr.nodes[node as usize].op else { continue };
         let shape = &expr.arrays[*array as usize].shape;
         let bytes = |elements: i64| elements.saturating_mul(shape.element_type.storage_bytes() as i64);
-        let large = shape.checked_elements().is_some_and(|n| bytes(n) >= sizes::from(DISTANT))
-            && bytes(length) <= NEXT;
+        let large = shape.checked_elements().is_some_and(|n| bytes(n) >= sizes::from(DISTANT_BYTES))
+            && bytes(length) <= MAX_NEXT_ROW_BYTES;
         if at == whole && large && !arrays.contains(array) {
             arrays.push(*array);
         }
@@ -201,7 +201,7 @@ fn streams(expr: &Expr<'_>, elements: &[Output]) -> bool {
         let shape = &expr.arrays[o.array as usize].shape;
         shape.dims.iter().fold(shape.element_type.storage_bytes() as i64, |n, &d| n.saturating_mul(d))
     });
-    bytes.fold(0, i64::saturating_add) > sizes::from(STREAMING)
+    bytes.fold(0, i64::saturating_add) > sizes::from(STREAMING_BYTES)
 }
 
 /// What each sweep is to keep of so many elements: nodes that a later one needs, and that cost more than a load and a store.
@@ -225,7 +225,7 @@ fn keep(expr: &Expr<'_>, sweeps: &[Folds<'_>], elements: &[Output], length: i64)
     let mut keeps: Vec<Vec<NodeId>> = sweeps.iter().map(|_| Vec::new()).collect();
     let mut made: FxHashMap<NodeId, usize> = FxHashMap::default();
     let mut kept: FxHashSet<NodeId> = FxHashSet::default();
-    let mut room = KEPT;
+    let mut room = KEPT_ROW_BYTES;
     let roots = sweeps.iter().map(|s| s.all.iter().flat_map(|f| f.operands.clone()).collect::<Vec<_>>());
     let roots = roots.chain([elements.iter().map(|o| o.node).collect()]);
     for (sweep, roots) in roots.enumerate() {
@@ -341,20 +341,20 @@ impl<'m> Chain<'m> {
 
     /// Whether blocks of rows go through a sweep after the other.
     #[cfg(test)]
-    pub(super) fn is_together(&self) -> bool {
-        self.together.is_some()
+    pub(super) fn is_blocked(&self) -> bool {
+        self.row_blocks.is_some()
     }
 
     /// Units, and of how many chunks are.
     pub(super) fn units(&self) -> (u64, u64) {
-        let vars = match (&self.short, &self.together) {
+        let vars = match (&self.short, &self.row_blocks) {
             (&Some((_, n)), _) => self.blocks(n),
-            (None, Some(together)) => self.blocks_together(together),
+            (None, Some(row_blocks)) => self.block_variables(row_blocks),
             (None, None) => self.rows.clone(),
         };
         let units: i64 = vars.iter().map(|v| v.1).product();
         let units = u64::try_from(units).unwrap_or(1);
-        (units, (units / MANY).max(1))
+        (units, (units / ENOUGH_UNITS).max(1))
     }
 
     /// What it reads, writes and computes.
@@ -398,7 +398,7 @@ impl<'m> Chain<'m> {
         let mut results = Vec::new();
         if self.short.is_some() {
             let roots = self.sweeps.iter().flat_map(|s| &s.all).flat_map(|f| f.operands.iter().copied());
-            for node in expr.needed(roots.chain(stored.iter().copied())) {
+            for node in expr.reachable(roots.chain(stored.iter().copied())) {
                 if self.picks(c, node) {
                     buffers.push(self.buffer(c, node, None)?);
                 }
@@ -407,8 +407,8 @@ impl<'m> Chain<'m> {
                 results.push(Columns::new(c, o, self.length)?);
             }
         }
-        if let Some(together) = &self.together {
-            self.emit_together(c, target, [begin, end], together, &buffers, &widths)?;
+        if let Some(row_blocks) = &self.row_blocks {
+            self.emit_row_blocks(c, target, [begin, end], row_blocks, &buffers, &widths)?;
         } else {
             c.mark()?;
             e.for_range(begin, end, e.i64(1), |unit| {
@@ -471,7 +471,7 @@ impl<'m> Chain<'m> {
 
     /// Rows that go through a sweep before the next sweep begins.
     fn rows_at_once(&self) -> i64 {
-        self.together.as_ref().map_or(1, |t| t.rows)
+        self.row_blocks.as_ref().map_or(1, |t| t.rows)
     }
 
     /// A unit: a row.
@@ -535,7 +535,7 @@ impl<'m> Chain<'m> {
             },
             after: &|c| {
                 if self.elements.is_empty() && number > 0 && number + 1 == self.sweeps.len() {
-                    self.ask(c)?;
+                    self.prefetch(c)?;
                 }
                 buffers.iter().filter(|b| b.sweep == Some(number)).try_for_each(|b| b.store(c, &self.place))
             },
@@ -548,7 +548,7 @@ impl<'m> Chain<'m> {
     }
 
     /// Asks for what the next row, or block of rows, has where the code is.
-    fn ask(&self, c: &mut Code<'_, '_, '_, '_>) -> Result<()> {
+    fn prefetch(&self, c: &mut Code<'_, '_, '_, '_>) -> Result<()> {
         for &array in &self.next {
             let place = c.place(array, &self.whole.plus(self.length * self.rows_at_once()))?;
             let bytes = c.expr.arrays[array as usize].shape.element_type.storage_bytes() as u64;
@@ -565,7 +565,7 @@ impl<'m> Chain<'m> {
     ) -> Result<()> {
         let e = c.e;
         let last = |c: &mut Code<'c, 'a, 'ctx, 'm>| -> Result<()> {
-            self.ask(c)?;
+            self.prefetch(c)?;
             for b in buffers {
                 b.load(c, &self.place)?;
             }

@@ -16,7 +16,7 @@ use hlo_library::Unsupported;
 use hlo_llvm::{IntPredicate, Result, Target, Value};
 use hlo_opt::expr::index::Affine;
 use hlo_opt::expr::scatter::Scattered;
-use hlo_opt::expr::{GuardId, NodeId, Expr, array_leaves};
+use hlo_opt::expr::{Expr, GuardId, NodeId, array_leaves};
 
 /// Chunks of rows: each looks at all index vectors.
 const CHUNKS: u64 = 8;

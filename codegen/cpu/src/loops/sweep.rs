@@ -8,7 +8,7 @@ use super::region::{Carried, Combine, EmitCombine as _, across, registers, value
 use hlo_llvm::scalar::{self, Val};
 use hlo_llvm::{Result, Target, Value};
 pub(super) use hlo_opt::expr::fold::Fold;
-use hlo_opt::expr::{NodeId, Expr};
+use hlo_opt::expr::{Expr, NodeId};
 
 /// Folds over the same elements.
 pub(super) struct Folds<'m> {
@@ -167,7 +167,7 @@ impl<'m> Folds<'m> {
     /// How many copies of the expression of an element are worth it.
     pub(super) fn copies(&self, expr: &Expr<'_>) -> i64 {
         let operands = self.all.iter().flat_map(|f| &f.operands).copied();
-        let worth: i64 = match expr.needed(operands).into_iter().map(|n| expr.flops(n)).sum() {
+        let worth: i64 = match expr.reachable(operands).into_iter().map(|n| expr.flops(n)).sum() {
             0..=8 => 4,
             9..=24 => 2,
             _ => 1,

@@ -10,7 +10,7 @@ use super::{Function, access};
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{Emit, IntPredicate, Prim, Result, Target, Value};
 use hlo_opt::expr::index::{Affine, AtomId, Def};
-use hlo_opt::expr::{ALWAYS, NodeId, Op, Expr};
+use hlo_opt::expr::{ALWAYS, Expr, NodeId, Op};
 
 /// The variables of blocks of rows, and of the first column of a tile.
 const BLOCKS: u32 = 70;
@@ -35,16 +35,16 @@ const AREA: i64 = 8192;
 const ENOUGH: i64 = 16;
 
 /// The most elements that are turned over at once, in each direction.
-const TURNED: u32 = 16;
+const MIN_TRANSPOSED: u32 = 16;
 
 /// The most operations of an expression that is emitted for each row of what is turned over.
-const LITTLE: u64 = 6;
+const MAX_OPS: u64 = 6;
 
 /// Bytes of a line of the caches.
-const LINE: i64 = 64;
+const CACHE_LINE_BYTES: i64 = 64;
 
 /// Bytes of tiles.
-const ROOM: i64 = 128 << 10;
+const TILE_BYTES: i64 = 128 << 10;
 
 /// Loads of a nest that go through tiles.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ pub(super) struct Tiles {
 /// Rows and columns of a tile of elements of so many bytes, of a nest of `others` times so many rows and columns: multiples of what is turned over at once, and
 /// of the elements of a line.
 fn sides(others: i64, rows: i64, columns: i64, bytes: i64) -> [i64; 2] {
-    let unit = (LINE / bytes).max(i64::from(TURNED));
+    let unit = (CACHE_LINE_BYTES / bytes).max(i64::from(MIN_TRANSPOSED));
     let up = |n: i64| (n + unit - 1) / unit * unit;
     let mut tall = ROWS.min(up(rows));
     while tall > FEW_ROWS && others.saturating_mul(blocks(rows, tall)) < ENOUGH {
@@ -87,7 +87,7 @@ pub(super) fn merge(expr: &mut Expr<'_>, nest: &mut Nest) {
                 x.terms.push((one, factor));
             }
         };
-        expr.for_each_number(&mut join);
+        expr.for_each_affine(&mut join);
         nest.outputs.iter_mut().for_each(|o| join(&mut o.at));
         let merged = Affine::atom(one);
         expr.space.redefine(first, Def::Mod(merged.clone(), few));
@@ -102,18 +102,18 @@ pub(super) fn merge(expr: &mut Expr<'_>, nest: &mut Nest) {
 }
 
 /// The most variables of a nest that are cut.
-const CUTS: usize = 4;
+const MAX_SPLITS: usize = 4;
 
 /// Cuts variables by whose quotients and remainders arrays are read, where what is read can go through tiles then: of a result that has the dimensions of what is turned
 /// over joined in one. Says whether it can.
-pub(super) fn cut(expr: &mut Expr<'_>, nest: &mut Nest) -> bool {
+pub(super) fn split(expr: &mut Expr<'_>, nest: &mut Nest) -> bool {
     if divided(expr, nest).is_none() || has_tiles(expr, nest) {
         return false;
     }
     let (mut trial, mut parts) = (expr.clone(), nest.clone());
-    for _ in 0..CUTS {
+    for _ in 0..MAX_SPLITS {
         let Some((place, by)) = divided(&trial, &parts) else { break };
-        if cut_in_two(&mut trial, &mut parts, place, by).is_none() {
+        if split_variable(&mut trial, &mut parts, place, by).is_none() {
             break;
         }
     }
@@ -146,7 +146,7 @@ fn divided(expr: &Expr<'_>, nest: &Nest) -> Option<(usize, i64)> {
 }
 
 /// Makes two variables of one: the quotient and the remainder of its values by a number.
-fn cut_in_two(expr: &mut Expr<'_>, nest: &mut Nest, place: usize, by: i64) -> Option<()> {
+fn split_variable(expr: &mut Expr<'_>, nest: &mut Nest, place: usize, by: i64) -> Option<()> {
     let (var, size) = nest.vars[place];
     let old = expr.space.atom_of(var)?;
     let all = Affine::atom(old);
@@ -166,7 +166,7 @@ fn cut_in_two(expr: &mut Expr<'_>, nest: &mut Nest, place: usize, by: i64) -> Op
         });
         *x = parts.fold(Affine::constant(x.constant), |sum, part| sum.merged(&part));
     };
-    expr.for_each_number(&mut replace);
+    expr.for_each_affine(&mut replace);
     nest.outputs.iter_mut().for_each(|o| replace(&mut o.at));
     // Nothing is made of these any more: they are not to keep variables apart.
     for atom in [quotient, rest].into_iter().flatten() {
@@ -196,10 +196,10 @@ fn short_rows(expr: &Expr<'_>, nest: &Nest) -> Option<[(u32, i64); 2]> {
         let near = with(1).filter(|near| near.1.saturating_mul(ty.storage_bytes() as i64) < 64)?;
         let far = with(near.1)?;
         let apart = at.factor(inner).unsigned_abs() >= near.1.saturating_mul(far.1).unsigned_abs();
-        (apart && near.1.saturating_mul(far.1) >= i64::from(TURNED)).then_some([near, far])
+        (apart && near.1.saturating_mul(far.1) >= i64::from(MIN_TRANSPOSED)).then_some([near, far])
     };
-    let needed = expr.needed(nest.outputs.iter().map(|o| o.node));
-    (columns >= i64::from(TURNED)).then(|| needed.iter().find_map(found)).flatten()
+    let needed = expr.reachable(nest.outputs.iter().map(|o| o.node));
+    (columns >= i64::from(MIN_TRANSPOSED)).then(|| needed.iter().find_map(found)).flatten()
 }
 
 impl Tiles {
@@ -211,8 +211,8 @@ impl Tiles {
             return None;
         }
         let mut found: Option<Tiles> = None;
-        let mut room = ROOM;
-        for n in expr.needed(nest.outputs.iter().map(|o| o.node)) {
+        let mut room = TILE_BYTES;
+        for n in expr.reachable(nest.outputs.iter().map(|o| o.node)) {
             let Op::Load { array, at, guard: ALWAYS } = &expr.nodes[n as usize].op else { continue };
             let ty = expr.arrays[*array as usize].shape.element_type;
             if ty.is_complex() || !expr.space.is_of_variables(at) || at.factor(inner).unsigned_abs() < 2 {
@@ -292,7 +292,7 @@ impl Tiles {
                 let last = least(&e, e.add(first, e.i64(wide))?, e.i64(columns))?;
                 let place = Corner { row, column, low, high, first, last };
                 if direct {
-                    return self.store_turned(c, nest, &tiles, &place, [rows, columns]);
+                    return self.store_transposed(c, nest, &tiles, &place, [rows, columns]);
                 }
                 tiles.iter().try_for_each(|tile| self.fill(c, target, tile, &place, [rows, columns]))?;
                 let count = (columns % wide == 0 || columns < wide).then_some(wide.min(columns));
@@ -301,9 +301,9 @@ impl Tiles {
                     if streaming { self.later(c, &tiles, &place, [rows, columns])? } else { Vec::new() };
                 c.for_var(row, low, high, 1, false, 1, |c| {
                     for (tile, from) in tiles.iter().zip(&later) {
-                        let lines = wide * tile.prim.bytes() as i64 / LINE;
+                        let lines = wide * tile.prim.bytes() as i64 / CACHE_LINE_BYTES;
                         let before = e.mul(e.sub(c.var(row)?, low)?, e.i64(lines))?;
-                        self.ask(&e, tile, *from, before, lines)?;
+                        self.prefetch(&e, tile, *from, before, lines)?;
                     }
                     let starts = tiles.iter().map(|t| t.row(c, &place)).collect::<Result<Vec<_>>>()?;
                     let level = c.level();
@@ -328,21 +328,21 @@ impl Tiles {
     fn is_direct(&self, nest: &Nest, expr: &Expr<'_>, lanes: u32, sides: [i64; 2]) -> bool {
         let bytes = |array: u32| expr.arrays[array as usize].shape.element_type.storage_bytes() as u32;
         let (mut work, mut lines) = (0, true);
-        for n in expr.needed(nest.outputs.iter().map(|o| o.node)) {
+        for n in expr.reachable(nest.outputs.iter().map(|o| o.node)) {
             work += expr.flops(n);
             lines &= !expr.branches(n);
         }
-        lines &= nest.outputs.iter().all(|o| i64::from(bytes(o.array) * lanes) == LINE);
-        let turned = |n: &NodeId| matches!(&expr.nodes[*n as usize].op, Op::Load { array, .. } if i64::from(bytes(*array) * lanes) == LINE);
+        lines &= nest.outputs.iter().all(|o| i64::from(bytes(o.array) * lanes) == CACHE_LINE_BYTES);
+        let fills_line = |n: &NodeId| matches!(&expr.nodes[*n as usize].op, Op::Load { array, .. } if i64::from(bytes(*array) * lanes) == CACHE_LINE_BYTES);
         lines
-            && self.loads.iter().all(turned)
-            && work <= LITTLE
+            && self.loads.iter().all(fills_line)
+            && work <= MAX_OPS
             && sides.iter().chain(&self.sides).all(|n| n % i64::from(lanes) == 0)
     }
 
     /// Computes and stores a tile, a square of lanes at a time, and asks with each for a part of the tile after it: requests that come all at once fill the queue
     /// that stores past the caches wait in.
-    fn store_turned<'ctx>(
+    fn store_transposed<'ctx>(
         &self,
         c: &mut Code<'_, '_, 'ctx, '_>,
         nest: &Nest,
@@ -366,13 +366,13 @@ impl Tiles {
                         let at = e.address(from, e.i64(stride.wrapping_mul(r)))?;
                         all.push(wide.load(tile.prim, at, tile.prim.bytes() as u32)?);
                     }
-                    turned(&wide, &mut all)?;
+                    transposed(&wide, &mut all)?;
                     squares.push(all);
                 }
                 let before = e.mul(e.sub(row, place.low)?, e.i64(self.sides[1] / step))?;
                 let before = e.add(before, e.sub(column, place.first)?)?;
                 for (tile, from) in tiles.iter().zip(&later) {
-                    self.ask(&e, tile, *from, before, step)?;
+                    self.prefetch(&e, tile, *from, before, step)?;
                 }
                 for r in 0..step {
                     c.enter()?;
@@ -411,7 +411,7 @@ impl Tiles {
 
     /// Asks for so many lines of what is a tile's later and begins there: those after so many others, one piece of consecutive elements after the other, which is
     /// how memory gives them fastest.
-    fn ask<'ctx>(
+    fn prefetch<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,
         tile: &Tile<'_, 'ctx>,
@@ -420,12 +420,12 @@ impl Tiles {
         lines: i64,
     ) -> Result<()> {
         // Of elements narrower than those that the tiles were made for there may be less than a line.
-        let piece = e.i64((self.sides[0] * tile.prim.bytes() as i64 / LINE).max(1));
+        let piece = e.i64((self.sides[0] * tile.prim.bytes() as i64 / CACHE_LINE_BYTES).max(1));
         let stride = tile.stride(self.atoms[0]);
         e.for_range(e.i64(0), e.i64(lines), e.i64(1), |line| {
             let line = e.add(before, line)?;
             let column = e.udiv(line, piece)?;
-            let along = e.mul(e.sub(line, e.mul(column, piece)?)?, e.i64(LINE))?;
+            let along = e.mul(e.sub(line, e.mul(column, piece)?)?, e.i64(CACHE_LINE_BYTES))?;
             let at = e.address(from, e.add(e.mul(column, e.i64(stride))?, along)?)?;
             e.prefetch_far(at, 1)
         })
@@ -468,7 +468,7 @@ impl Tiles {
                     let at = e.address(from, e.i64(stride.wrapping_mul(r)))?;
                     all.push(wide.load(tile.prim, at, bytes as u32)?);
                 }
-                turned(&wide, &mut all)?;
+                transposed(&wide, &mut all)?;
                 let (row, column) = (c.var(place.row)?, c.var(place.column)?);
                 let down = e.mul(e.sub(row, place.low)?, e.i64(tile.pitch))?;
                 let at = e.mul(e.add(down, e.sub(column, place.first)?)?, e.i64(bytes))?;
@@ -485,7 +485,7 @@ impl Tiles {
 
 /// Rows and columns that are turned over at once.
 fn block(lanes: u32) -> u32 {
-    lanes.min(TURNED)
+    lanes.min(MIN_TRANSPOSED)
 }
 
 /// The lesser of two numbers.
@@ -581,7 +581,7 @@ fn gather<'c, 'a, 'ctx, 'm>(
     c.for_var(place.row, low, high, 1, false, 1, |c| {
         let start = tile.row(c, place)?;
         let level = c.level();
-        over_lanes(c, target, place.column, first, last, None, w.min(i64::from(TURNED)), &|c| {
+        over_lanes(c, target, place.column, first, last, None, w.min(i64::from(MIN_TRANSPOSED)), &|c| {
             let value = c.load(tile.array, tile.at)?;
             let Some(column) = column else { return Ok(()) };
             let address =
@@ -597,7 +597,7 @@ fn gather<'c, 'a, 'ctx, 'm>(
 }
 
 /// As many vectors as each has lanes, turned over: lane `l` of vector `v` becomes lane `v` of vector `l`.
-pub(super) fn turned<'ctx>(e: &Emit<'_, 'ctx>, rows: &mut [BasicValueEnum<'ctx>]) -> Result<()> {
+pub(super) fn transposed<'ctx>(e: &Emit<'_, 'ctx>, rows: &mut [BasicValueEnum<'ctx>]) -> Result<()> {
     let n = rows.len() as u32;
     let mut s = n / 2;
     while s > 0 {

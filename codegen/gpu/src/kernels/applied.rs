@@ -4,7 +4,7 @@ use hlo::{ComputationId, ElementType, InstrId, Module, Opcode};
 use hlo_codegen::Unsupported;
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{Emit, Error, Result};
-use hlo_opt::expr::{Node, NodeId, Op, Expr};
+use hlo_opt::expr::{Expr, Node, NodeId, Op};
 
 use crate::code::Code;
 
@@ -32,7 +32,7 @@ impl<'m> Applied<'m> {
         let given: Vec<NodeId> = types.iter().zip(0..).map(|(&ty, n)| expr.given(n, ty)).collect();
         let results = expr.apply(computation, &given)?;
         let mut used = vec![false; types.len()];
-        for node in expr.needed(results.iter().copied()) {
+        for node in expr.reachable(results.iter().copied()) {
             if let Op::Given { number } = expr.nodes[node as usize].op {
                 used[number as usize] = true;
             }

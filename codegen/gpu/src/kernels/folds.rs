@@ -6,9 +6,9 @@
 use hlo::ElementType;
 use hlo_llvm::scalar::{self, Val, combine};
 use hlo_llvm::{Emit, Error, IntPredicate, Prim, Result, Shuffle, Value};
-use hlo_opt::fusion::combine::Combine;
 use hlo_opt::expr::NodeId;
 use hlo_opt::expr::fold::Fold;
+use hlo_opt::fusion::combine::Combine;
 
 use crate::arch::WARP;
 use crate::code::Code;

@@ -7,7 +7,7 @@ use hlo_codegen::Unsupported;
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{Axis, IntPredicate, Prim, Result, Special};
 use hlo_opt::expr::index::{Affine, Index};
-use hlo_opt::expr::{NodeId, Expr};
+use hlo_opt::expr::{Expr, NodeId};
 
 use super::{Unit, launch};
 use crate::code::{ACCESS_BYTES, Code};

@@ -10,11 +10,11 @@ use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, InstrId, Module, Opcode};
 use hlo_codegen::Unsupported;
 use hlo_llvm::{Axis, IntPredicate, Prim, Result, Special};
-use hlo_opt::fusion::folds::{self as spaces, Space};
-use hlo_opt::fusion::is_fold;
 use hlo_opt::expr::fold::{Fold, wide_extremes};
 use hlo_opt::expr::index::{Affine, Index};
-use hlo_opt::expr::{ALWAYS, Bound, Op, Expr, array_leaves};
+use hlo_opt::expr::{ALWAYS, Bound, Expr, Op, array_leaves};
+use hlo_opt::fusion::folds::{self as spaces, Space};
+use hlo_opt::fusion::is_fold;
 
 use super::folds::{Folds, Item, Steps, registers};
 use super::loops::{self, Output};
@@ -225,7 +225,7 @@ struct Neighbours {
 /// Where neighbours are loaded from neighbouring addresses.
 fn neighbours(expr: &Expr<'_>, folds: &Folds<'_>) -> Neighbours {
     let mut found = Neighbours::default();
-    for n in expr.needed(folds.elements()) {
+    for n in expr.reachable(folds.elements()) {
         let Op::Load { array, at, .. } = &expr.nodes[n as usize].op else { continue };
         let number = |kept: i64, step: i64| {
             expr.space.at(at, &|var| match var {

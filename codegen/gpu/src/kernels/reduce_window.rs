@@ -5,9 +5,9 @@
 use hlo::{ElementType, InstrId, Module};
 use hlo_codegen::Unsupported;
 use hlo_llvm::{Axis, IntPredicate, Prim, Result, Special, Value};
-use hlo_opt::fusion::combine::Combine;
 use hlo_opt::expr::array_leaves;
 use hlo_opt::expr::fold::Fold;
+use hlo_opt::fusion::combine::Combine;
 
 use super::folds::{Folds, Item, registers};
 use super::reduce::{KEPT, STEP};

@@ -8,10 +8,10 @@ use hlo::attrs::AttrKey;
 use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
 use hlo_llvm::{Axis, IntPredicate, Prim, Result, Special, Value};
-use hlo_opt::fusion::folds as spaces;
 use hlo_opt::expr::fold::{Fold, wide_extremes};
 use hlo_opt::expr::index::{Affine, Index};
-use hlo_opt::expr::{NodeId, Op, Expr};
+use hlo_opt::expr::{Expr, NodeId, Op};
+use hlo_opt::fusion::folds as spaces;
 use rustc_hash::FxHashMap;
 
 use super::folds::{Folds, Item, Steps, registers};
@@ -131,7 +131,7 @@ fn build<'m>(
         }
         let Some(item) = item else { return refuse(reduction, "a reduction of nothing") };
         given += item.fold.given.len() as u32;
-        let needs = expr.needed(item.elements[0].iter().chain(&item.fold.initial).copied());
+        let needs = expr.reachable(item.elements[0].iter().chain(&item.fold.initial).copied());
         let after = needs.iter().filter_map(|&n| match expr.nodes[n as usize].op {
             Op::Given { number } => sweep_of.get(&number).map(|sweep| sweep + 1),
             _ => None,
@@ -183,7 +183,7 @@ impl<'m> Chain<'m> {
 
     /// Loads of a step.
     fn loads(&self) -> impl Iterator<Item = (u32, &Affine)> {
-        let nodes = self.expr.needed(self.of_elements().into_iter());
+        let nodes = self.expr.reachable(self.of_elements().into_iter());
         nodes.into_iter().filter_map(|n| match &self.expr.nodes[n as usize].op {
             Op::Load { array, at, .. } => self.varies(at).then_some((*array, at)),
             _ => None,

@@ -10,10 +10,10 @@ use hlo::{ArrayShape, ComputationId, ElementType, InstrId, Module, Opcode};
 use hlo_codegen::Unsupported;
 use hlo_llvm::scalar::{self, Val};
 use hlo_llvm::{Axis, Emit, IntPredicate, Prim, Result, Shuffle, Special, Value};
-use hlo_opt::fusion::combine::Combine;
 use hlo_opt::expr::fold::Fold;
 use hlo_opt::expr::index::Affine;
-use hlo_opt::expr::{NodeId, Expr, array_leaves};
+use hlo_opt::expr::{Expr, NodeId, array_leaves};
+use hlo_opt::fusion::combine::Combine;
 
 use super::folds::{Folds, Item, SharedArray, apply, registers};
 use super::reduce::{KEPT, STEP, scratch_array};

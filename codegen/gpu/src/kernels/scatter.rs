@@ -12,7 +12,7 @@ use hlo_codegen::Unsupported;
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{Atomic, Emit, IntPredicate, Prim, Result, Scope, Value};
 use hlo_opt::expr::index::{Affine, Index};
-use hlo_opt::expr::{ALWAYS, Condition, GuardId, NodeId, Op, Expr};
+use hlo_opt::expr::{ALWAYS, Condition, Expr, GuardId, NodeId, Op};
 
 use super::applied::Applied;
 use super::sort::{Area, Digits, Order, Place, Sorter, aligned};

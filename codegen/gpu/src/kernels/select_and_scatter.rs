@@ -7,10 +7,10 @@ use hlo::{ArrayShape, ElementType, InstrId, Module};
 use hlo_codegen::Unsupported;
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{IntPredicate, Prim, Result};
-use hlo_opt::fusion::combine::Combine;
 use hlo_opt::expr::fold::Fold;
 use hlo_opt::expr::index::Index;
-use hlo_opt::expr::{ALWAYS, Condition, Op, Expr};
+use hlo_opt::expr::{ALWAYS, Condition, Expr, Op};
+use hlo_opt::fusion::combine::Combine;
 
 use super::folds::{apply, registers};
 use super::reduce::{KEPT, STEP, scratch_array};

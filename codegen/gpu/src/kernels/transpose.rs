@@ -8,7 +8,7 @@
 use hlo::{InstrId, Module};
 use hlo_llvm::{Emit, IntPredicate, Prim, Result, Value};
 use hlo_opt::expr::index::{Affine, AtomId, Def, Index};
-use hlo_opt::expr::{NodeId, Op, Expr};
+use hlo_opt::expr::{Expr, NodeId, Op};
 
 use super::loops::in_place_update;
 use super::threads::{block, thread};
@@ -61,7 +61,7 @@ impl<'m> Computed<'m> {
             let node = expr.node(root.instr, root.leaf, &index)?;
             outputs.push((node, root.array, expr.space.linear(&index, &root.shape.dims)));
         }
-        let needed = expr.needed(outputs.iter().map(|o| o.0));
+        let needed = expr.reachable(outputs.iter().map(|o| o.0));
         Ok(Self { expr, outputs, needed })
     }
 
@@ -83,11 +83,11 @@ impl<'m> Computed<'m> {
                 }
                 Op::Elementwise { .. }
                 | Op::Convert { .. }
-                | Op::Bits { .. }
-                | Op::Order { .. }
-                | Op::Unorder { .. }
+                | Op::BitcastConvert { .. }
+                | Op::ToOrderedInt { .. }
+                | Op::FromOrderedInt { .. }
                 | Op::Pack { .. }
-                | Op::Products { .. }
+                | Op::SumOfProducts { .. }
                 | Op::Sum { .. }
                 | Op::Given { .. } => {}
             }

@@ -4,7 +4,7 @@ use hlo::attrs::WindowDim;
 use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
 use hlo_opt::expr::index::{Affine, Index};
-use hlo_opt::expr::{ALWAYS, Condition, GuardId, Expr};
+use hlo_opt::expr::{ALWAYS, Condition, Expr, GuardId};
 
 /// The dimensions of an instruction's window over an operand; of one that has none each element is a window of its own.
 pub(super) fn window(

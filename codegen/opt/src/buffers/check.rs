@@ -1,6 +1,6 @@
-//! Proves an assignment on some runs of a program: goes through it as the runtime would, with names of values in the place of bytes, and sees
-//! whether every reader finds what it expects. It knows what instructions mean and what the assignment says, and nothing of how that was
-//! found.
+//! Proves an assignment on some executions of a program: executes it symbolically as the runtime would, with
+//! names of values instead of bytes, and checks that every reader finds what it expects. It knows what
+//! instructions mean and what the assignment says, and nothing of how that was found.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,19 @@ use super::in_place::{self, Sharing};
 use super::values::{alias_of, array_leaves};
 use super::{AllocationKind, Assigned, Questions, Slice, When};
 
-/// How a run goes where the program decides.
+/// The control flow of an execution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Path {
-    /// How often each loop runs.
+    /// The number of iterations of each loop.
     rounds: u32,
-    /// Conditionals take branch `branch`, `branch + 1` and so on in turn.
+    /// Successive conditionals take branches `branch`, `branch + 1`, and so on.
     branch: u32,
-    /// No more instructions than that are executed.
+    /// The maximum number of instructions that are executed.
     steps: u64,
 }
 
-/// Goes through the program a few times, so that every branch runs and loops run none, one, two and three times. Errors: what is wrong, in words.
+/// Executes the program a few times, so that every branch runs and loops run zero, one, two and three
+/// iterations. Errors: what is wrong, in words.
 pub fn check(module: &Module, assigned: &Assigned, questions: &Questions<'_>) -> Result<(), String> {
     for (rounds, branch) in [(1, 0), (0, 0), (2, 1), (3, 2), (2, 3), (3, 4), (1, 5), (1, 6)] {
         check_path(module, assigned, questions, Path { rounds, branch, steps: 200_000 })?;
@@ -31,7 +32,7 @@ pub fn check(module: &Module, assigned: &Assigned, questions: &Questions<'_>) ->
     Ok(())
 }
 
-/// Goes through the program in one way.
+/// One symbolic execution.
 fn check_path(
     module: &Module,
     assigned: &Assigned,
@@ -45,14 +46,14 @@ fn check_path(
     run.program()
 }
 
-/// The name of an array: no two that were computed have one.
+/// The name of an array: no two computed arrays share one.
 type Token = u64;
 
 struct Run<'a> {
     module: &'a Module,
     assigned: &'a Assigned,
     questions: &'a Questions<'a>,
-    /// What was written from where (allocation, offset) to where.
+    /// Which bytes hold what: (allocation, offset) of the first byte to the end and the token.
     memory: BTreeMap<(u32, u64), (u64, Token)>,
     env: FxHashMap<InstrId, Vec<Token>>,
     next: Token,
@@ -119,7 +120,8 @@ impl Run<'_> {
         }
         let (from, to) = (slice.offset, slice.offset + slice.bytes);
         let first = (slice.allocation, from);
-        // What reaches into it from before is torn; what begins in it is gone, but for its rest, which nobody may read either.
+        // An older array that reaches into the slice is torn; one that begins in it is gone, except for its
+        // tail, which nobody may read either.
         if let Some((&key, &(end, _))) = self.memory.range(..first).next_back()
             && key.0 == slice.allocation
             && end > from
@@ -134,7 +136,7 @@ impl Run<'_> {
         self.memory.insert(first, (to, token));
     }
 
-    /// As an instruction or a copy does it.
+    /// A write by an instruction or a copy.
     fn write(&mut self, slice: Slice, token: Token, by: InstrId) -> Result<(), String> {
         if slice.bytes == 0 {
             return Ok(());
@@ -187,7 +189,7 @@ impl Run<'_> {
             if from.bytes != to.bytes || overlap(from, to) {
                 return Err(format!("{copy:?} at {when:?}"));
             }
-            // What is not there is what nobody expects.
+            // A copy of nothing copies something that nobody expects.
             let token = match self.memory.get(&(from.allocation, from.offset)) {
                 Some(&(end, t)) if end == from.offset + from.bytes => t,
                 _ => self.fresh(),
@@ -197,7 +199,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// False: there were too many steps.
+    /// False: too many steps.
     fn computation(&mut self, c: ComputationId) -> Result<bool, String> {
         if self.depth > 100 {
             return Ok(false);
@@ -222,7 +224,7 @@ impl Run<'_> {
         }
     }
 
-    /// Whether a value lies where the assignment says.
+    /// Whether a value is stored where the assignment says.
     fn all_there(&self, id: InstrId, tokens: &[Token], what: &str) -> Result<(), String> {
         let slices: Vec<Slice> = self.assigned.slices_of(id).collect();
         if slices.len() != tokens.len() {

@@ -1,7 +1,7 @@
-//! Values that lie in the same place: *classes*.
+//! Coalescing: values that share a location form *classes*.
 //!
-//! **Invariant:** two values of a class are never alive at once, but at the tick of an event that makes one out of the other, where
-//! [`super::in_place`] allows it or the event only moves the one to the other.
+//! **Invariant:** two values of a class are never live at once, except at the tick of an event that turns one
+//! into the other, where [`super::in_place`] allows it or the event only moves one to the other.
 
 use hlo::attrs::AliasKind;
 use hlo::{InstrId, Module};
@@ -12,10 +12,11 @@ use super::live::{Span, Spans, is_name, normalize, tick, transfers};
 use super::order::{Event, Order};
 use super::values::{Origin, ValueId, Values, leaf_range};
 
-/// Merges look at so many meetings of two classes; more is too much trouble.
+/// Merging two classes looks at up to this many ticks at which both are live; with more they stay apart.
 const MAX_MEETINGS: usize = 64;
 
-/// A value that the program must leave in the memory of a parameter: a leaf of the result, and the parameter's leaf.
+/// A value that the program must leave in the memory of a parameter: a leaf of the result, and the
+/// parameter's leaf.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Tied {
     pub(super) result: u32,
@@ -28,17 +29,18 @@ pub(super) struct Classes<'a> {
     order: &'a Order,
     values: &'a Values,
     parent: Vec<ValueId>,
-    /// The members of a class are a ring.
+    /// Circular linked lists of the members of each class.
     next: Vec<ValueId>,
     size: Vec<u32>,
     spans: Vec<Spans>,
     fixed: Vec<Fixed>,
-    /// Of the instructions that have some.
+    /// In-place pairs of the instructions that have any.
     pairs: FxHashMap<InstrId, Pairs>,
     over: FxHashMap<u32, Over>,
 }
 
-/// What an event may write over what: pairs of values that it reads and makes, and the same turned around; both sorted.
+/// The in-place permissions of an event: pairs of a value that it reads and a value that it defines, in both
+/// orders; both sorted.
 #[derive(Default)]
 struct Over {
     by_read: Vec<(ValueId, ValueId)>,
@@ -51,14 +53,14 @@ fn partners(pairs: &[(ValueId, ValueId)], value: ValueId) -> impl Iterator<Item 
     pairs[first..].iter().take_while(move |p| p.0 == value).map(|p| p.1)
 }
 
-/// What memory a class must have.
+/// The memory that a class must have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fixed {
     /// Any.
     No,
-    /// That of a parameter, which it may write.
+    /// That of a donated parameter, which it may write.
     Donated(u32),
-    /// That of a parameter or constant, which it may not.
+    /// That of a parameter or constant, which it may not write.
     ReadOnly,
 }
 
@@ -79,7 +81,7 @@ pub(super) fn ties(module: &Module) -> Vec<Tied> {
     ties
 }
 
-/// The leaves of all parameters' leaves that a part of a parameter is.
+/// The range of all parameters' leaves that a part of a parameter is.
 fn parameter_leaves(module: &Module, parameter: i64, index: &[i64]) -> Option<(usize, usize)> {
     let n = usize::try_from(parameter).ok()?;
     let parameters = module.computation(module.entry()).parameters();
@@ -105,7 +107,7 @@ pub(super) fn donated(module: &Module, leaves: usize, ties: &[Tied]) -> Vec<bool
 }
 
 impl<'a> Classes<'a> {
-    /// Every value by itself.
+    /// Every value in a class of its own.
     pub(super) fn new(
         module: &'a Module,
         order: &'a Order,
@@ -141,18 +143,19 @@ impl<'a> Classes<'a> {
         self.pairs.get(&id).map_or(&[], |p| p)
     }
 
-    /// All pairs of all instructions.
+    /// All in-place pairs of all instructions.
     pub(super) fn into_pairs(self) -> FxHashMap<InstrId, Pairs> {
         self.pairs
     }
 
-    /// Keeps a class alive for another span, whatever else is alive in it.
+    /// Keeps a class live for another span, whatever else is live in it.
     pub(super) fn extend(&mut self, class: ValueId, span: Span) {
         self.spans[class as usize].push(span);
         normalize(&mut self.spans[class as usize]);
     }
 
-    /// Puts together what may lie in one place, what saves most first: the memory that the caller named, then copies in the innermost loops.
+    /// Merges classes, most profitable first: the memory that the caller named, then copies in the innermost
+    /// loops.
     pub(super) fn merge_all(&mut self, ties: &[Tied]) {
         let root = self.module.root(self.module.entry());
         let end = tick(self.order.events.len() as u32 - 1);
@@ -161,7 +164,7 @@ impl<'a> Classes<'a> {
             let value = self.values.leaf(root, t.result as usize);
             let parameter = self.values.parameters[t.parameter as usize];
             if t.must && self.class(value) != self.class(parameter) && !self.merge(value, parameter) {
-                // The result is moved there in the end, so nothing else may be there then.
+                // The result is moved there at the end, so nothing else may be there then.
                 self.extend(parameter, (end, end + 2));
             }
         }
@@ -174,7 +177,7 @@ impl<'a> Classes<'a> {
         }
     }
 
-    /// Pairs of values that had better share memory, most urgent first.
+    /// Pairs of values that should share memory, most profitable first.
     fn wishes(&mut self) -> Vec<(ValueId, ValueId)> {
         let mut wishes: Vec<(u32, u8, u32, ValueId, ValueId)> = Vec::new();
         for (position, &event) in self.order.events.iter().enumerate() {
@@ -200,7 +203,7 @@ impl<'a> Classes<'a> {
         wishes.into_iter().map(|w| (w.3, w.4)).collect()
     }
 
-    /// What may share memory at an instruction; worked out before anything is merged.
+    /// The in-place pairs of an instruction; computed before anything is merged.
     fn pairs_of(&mut self, id: InstrId) -> Pairs {
         let pairs = in_place::pairs(self.module, id);
         if !pairs.is_empty() {
@@ -209,7 +212,7 @@ impl<'a> Classes<'a> {
         pairs
     }
 
-    /// Puts the classes of two values together if that is allowed. Returns whether they are one now.
+    /// Merges the classes of two values if that is allowed. Returns whether they are one now.
     pub(super) fn merge(&mut self, a: ValueId, b: ValueId) -> bool {
         let (mut a, mut b) = (self.class(a), self.class(b));
         if a == b {
@@ -245,8 +248,8 @@ impl<'a> Classes<'a> {
         true
     }
 
-    /// Whether at an event what it reads in one of two classes may be written over by what it makes in the other. There is one value of each at
-    /// most: no two of a class are alive at once.
+    /// Whether an event may write what it defines in one of two classes over what it reads in the other.
+    /// There is at most one value of each: no two of a class are live at once.
     fn may_meet(&mut self, position: u32, a: ValueId, b: ValueId) -> bool {
         if !self.over.contains_key(&position) {
             let over = self.over_at(position);
@@ -283,7 +286,7 @@ impl<'a> Classes<'a> {
                 let mut all: Vec<(ValueId, ValueId)> =
                     pairs.iter().map(|p| self.values.pair(self.module, id, p)).collect();
                 all.sort_unstable();
-                // Wherever the instruction reads the value, this result must be allowed.
+                // This result must be allowed for every operand slot that reads the value.
                 over.by_read = all
                     .chunk_by(|x, y| x == y)
                     .filter_map(|same| {
@@ -307,11 +310,12 @@ impl<'a> Classes<'a> {
     }
 }
 
-/// The positions of events at whose tick, and at no other, two lists of spans are both alive. `None` if they are for longer, or at too many.
+/// The positions of events at whose tick, and at no other, two lists of spans are both live. `None` if they
+/// are for longer, or at too many.
 fn meetings(a: &Spans, b: &Spans) -> Option<Vec<u32>> {
     let mut found = Vec::new();
     let (mut i, mut j) = (0, 0);
-    // Skip to where they can meet.
+    // Skips to where they can overlap.
     if let (Some(&(from, _)), Some(&(other, _))) = (a.first(), b.first()) {
         i = a.partition_point(|s| s.1 <= other);
         j = b.partition_point(|s| s.1 <= from);

@@ -1,11 +1,15 @@
 //! Which results may, or must, be written over which operands.
 //!
-//! A result that shares memory with an operand holds the same number of elements of the same width, and the kernel reads each element of that operand
-//! before it writes the element in its place, and never afterwards. So the contract with whoever makes the kernel is: where [`Sharing::May`] is
-//! said here, unit by unit, every load of an operand's element precedes the store of the result's element at the same place, and no element is
-//! computed twice (no overlapping tails). Results of the same dimensions are computed together: what all of them load at a place precedes what any of them
-//! stores there, so that each may lie where any operand lies that they read place by place; of rows, their reductions precede all stores to the row. Where
-//! [`Sharing::Must`] is said, the kernel writes the changed part of the result alone, which holds the operand already. Library calls say themselves ([`LibraryCall::in_place`]; [`LibraryCall::of_scatter`] looks whether the operand is where its result is.)
+//! A result that shares memory with an operand holds the same number of elements of the same width, and the
+//! kernel reads each element of that operand before it writes the element at its offset, and never
+//! afterwards. So the contract with the emission of kernels is: where [`Sharing::May`] is said here, unit by
+//! unit, every load of an operand's element precedes the store of the result's element at the same offset,
+//! and no element is computed twice (no overlapping tails). Results of the same dimensions are computed in
+//! one loop: what all of them load at an offset precedes what any of them stores there, so each may share the
+//! memory of any operand that they read at the same offset only; in row kernels, reductions of a row precede
+//! all stores to the row. Where [`Sharing::Must`] is said, the kernel writes only the changed part of the
+//! result, which already holds the operand. Library calls state their own pairs ([`LibraryCall::in_place`];
+//! [`LibraryCall::of_scatter`] checks at run time whether operand and result share memory.)
 
 use hlo::attrs::{AttrKey, FusionKind};
 use hlo::{ComputationId, InstrId, Instruction, Module, Opcode, Shape};
@@ -13,15 +17,15 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::values::array_leaves;
-use crate::passes::facts::few_terms;
+use crate::passes::facts::short_reduction_len;
 use hlo_library::LibraryCall;
 
-/// Whether a result lies where an operand lies.
+/// Whether a result shares the memory of an operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sharing {
     /// It may, if the operand dies there.
     May,
-    /// It does: a copy of the operand is made first where it does not die there.
+    /// It does: the operand is copied first where it does not die there.
     Must,
 }
 
@@ -34,15 +38,16 @@ pub struct Pair {
     pub leaf: u32,
     /// The array leaf of the result.
     pub result: u32,
-    /// How.
+    /// May or must.
     pub sharing: Sharing,
 }
 
-/// Few, most often none.
+/// A few pairs, most often none.
 pub type Pairs = SmallVec<[Pair; 2]>;
 
-/// All pairs of operand leaves and result leaves of an instruction that may share memory. An instruction that is not listed
-/// here reads its operands in any order while it writes. (`output_to_operand_aliasing` of library calls says how XLA's are called, not ours.)
+/// All pairs of operand and result leaves of an instruction that may share memory. An instruction that has
+/// none may read its operands in any order while it writes. (`output_to_operand_aliasing` of library calls
+/// says how XLA's are called, not ours.)
 pub fn pairs(module: &Module, id: InstrId) -> Pairs {
     let instr = module.instr(id);
     match instr.opcode {
@@ -65,7 +70,7 @@ fn must(slot: u32, result: u32) -> Pair {
     Pair { slot, leaf: 0, result, sharing: Sharing::Must }
 }
 
-/// Arrays of as many elements of the same width, row-major both.
+/// Row-major arrays with equal numbers of elements of the same width.
 fn same_places(a: &Instruction, b: &Instruction) -> bool {
     match (&a.shape, &b.shape) {
         (Shape::Array(x), Shape::Array(y)) => {
@@ -91,7 +96,7 @@ fn roots(module: &Module, computation: ComputationId) -> SmallVec<[InstrId; 2]> 
 enum Reading {
     /// Not at all.
     Never,
-    /// For elements of roots of one space, at the same place alone; the first of these roots.
+    /// Only at the same offset, for elements of roots of one space; the first of these roots.
     Same(u32),
     /// Otherwise.
     Other,
@@ -111,7 +116,7 @@ fn fusion(module: &Module, instr: &Instruction) -> Pairs {
     let mut pairs = Pairs::new();
     let Some(c) = instr.attrs.computation(AttrKey::Calls) else { return pairs };
     let roots = roots(module, c);
-    // Tuples in fusions, and roots that are parts of others, are nobody's pattern.
+    // Nested tuples and roots that are parts of others are not handled.
     if roots.iter().any(|&r| module.instr(r).shape.as_array().is_none()) {
         return pairs;
     }
@@ -126,7 +131,7 @@ fn fusion(module: &Module, instr: &Instruction) -> Pairs {
         };
         if in_place && let Some((parameter, slot)) = updated_parameter(module, root) {
             updated.push(parameter);
-            // The runtime's own scatter copies what it does not find in place, on all threads.
+            // The library's scatter copies what it does not find in place, on all threads.
             let copies = opcode == Opcode::Scatter && LibraryCall::of_scatter(module, root).is_some();
             let sharing = if copies { Sharing::May } else { Sharing::Must };
             pairs.push(Pair { sharing, ..must(slot, k as u32) });
@@ -155,10 +160,11 @@ fn fusion(module: &Module, instr: &Instruction) -> Pairs {
     pairs
 }
 
-/// With more pairs, only the first result of a space lies where operands lie.
+/// With more pairs, only the first result of a space shares memory with operands.
 const MANY_PAIRS: usize = 1024;
 
-/// For each root the first of those that are computed together with it, place by place: none for one that is a window of its result.
+/// For each root the first of those that are computed in the same loop: `None` for one that is a window of
+/// its result.
 fn spaces(module: &Module, roots: &[InstrId]) -> SmallVec<[Option<u32>; 2]> {
     let dims = |root: InstrId| {
         let instr = module.instr(root);
@@ -172,7 +178,7 @@ fn spaces(module: &Module, roots: &[InstrId]) -> SmallVec<[Option<u32>; 2]> {
     roots.iter().map(first).collect()
 }
 
-/// The parameter that a root `dynamic-update-slice` or `scatter` updates, if nothing else looks at it.
+/// The parameter that a root `dynamic-update-slice` or `scatter` updates, if nothing else reads it.
 fn updated_parameter(module: &Module, root: InstrId) -> Option<(InstrId, u32)> {
     let &target = module.instr(root).operands().first()?;
     let slot = module.instr(target).parameter_number()?;
@@ -201,7 +207,7 @@ fn readings(
             // The tuple of roots reads nothing.
             let reading = if own == Reading::Never {
                 Reading::Never
-            } else if rows && instr.opcode == Opcode::Reduce && few_terms(module, id).is_none() {
+            } else if rows && instr.opcode == Opcode::Reduce && short_reduction_len(module, id).is_none() {
                 by_rows(module, roots, spaces, o, id).unwrap_or(Reading::Other)
             } else if keeps_places(module.instr(o), instr) {
                 own
@@ -215,8 +221,8 @@ fn readings(
     readings
 }
 
-/// How a reduction in a fusion of rows reads what it reduces, the rows of results: before they are stored, so as if these were all that is read. (One of few
-/// terms is computed again for every element.)
+/// How a reduction in a row kernel reads what it reduces: before the row's results are stored, so the reads
+/// count as if at the same offset. (An unrolled reduction is recomputed for every element.)
 fn by_rows(
     module: &Module,
     roots: &[InstrId],
@@ -234,7 +240,7 @@ fn by_rows(
     space.and_then(|(_, &first)| first).map(Reading::Same)
 }
 
-/// Whether an element of an instruction is made of the elements at the same place, in row-major order, of an operand.
+/// Whether an element of an instruction depends on an operand's elements at the same row-major offset only.
 fn keeps_places(operand: &Instruction, instr: &Instruction) -> bool {
     let (Some(a), Some(b)) = (operand.shape.as_array(), instr.shape.as_array()) else { return false };
     match instr.opcode {

@@ -1,20 +1,21 @@
-//! When values are alive.
+//! Liveness of values.
 //!
-//! A value is alive in *spans* of ticks: from the event that makes it to the last one that reads it. Two things make more than one
-//! span of it: state of a loop is not alive between its last reader in the body and the end of the body, which makes it anew; and what is
-//! read in branches of a conditional but not after it, is alive in each branch up to its last reader there.
+//! A value is live in *spans* of ticks: from the event that defines it to the last one that uses it. Two
+//! things split it into several spans: state of a loop is dead between its last use in the body and the end
+//! of the body, which redefines it; and what is used in branches of a conditional but not after it is live in
+//! each branch up to its last use there.
 
 use hlo::{Module, Opcode};
 use smallvec::SmallVec;
 
 use super::order::{Event, Order, control};
 use super::values::{Origin, ValueId, Values, alias_of};
-use crate::lists::Lists;
+use crate::csr::Csr;
 
 /// From the first tick to before the second.
 pub(super) type Span = (u32, u32);
 
-/// Spans in order, apart from one another.
+/// Disjoint spans, in order.
 pub(super) type Spans = SmallVec<[Span; 2]>;
 
 /// The tick at which an event reads.
@@ -22,16 +23,16 @@ pub(super) fn tick(position: u32) -> u32 {
     2 * position
 }
 
-/// An event that reads a value, by position.
+/// The positions of the events that read a value.
 type Uses<'a> = &'a [u32];
 
-/// The values that an event makes, and those that it reads.
+/// The values that an event defines, and those that it uses.
 pub(super) struct Effects {
     pub(super) makes: Vec<ValueId>,
     pub(super) reads: Vec<ValueId>,
 }
 
-/// Whether nothing is executed for an instruction: it is another name of values, or a value that is there.
+/// Whether nothing is executed for an instruction: it is an alias, or a value that exists already.
 pub(super) fn is_name(module: &Module, values: &Values, id: hlo::InstrId) -> bool {
     let opcode = module.instr(id).opcode;
     matches!(opcode, Opcode::Parameter | Opcode::Constant | Opcode::Tuple | Opcode::GetTupleElement)
@@ -39,10 +40,11 @@ pub(super) fn is_name(module: &Module, values: &Values, id: hlo::InstrId) -> boo
         || opcode == Opcode::AfterAll && values.leaves(id).len() == 0
 }
 
-/// The pairs (from, to) of values that an event copies, for those that move values to where others expect them.
+/// The pairs (from, to) of values that an event copies, for events that move values to where others expect
+/// them.
 pub(super) fn transfers(module: &Module, values: &Values, event: Event) -> Vec<(ValueId, ValueId)> {
     let moved = |from: hlo::InstrId, to: hlo::InstrId| -> Vec<(ValueId, ValueId)> {
-        // What resolves to the same value is there already.
+        // What resolves to the same value needs no copy.
         values
             .leaves(from)
             .zip(values.own_leaves(to))
@@ -52,7 +54,7 @@ pub(super) fn transfers(module: &Module, values: &Values, event: Event) -> Vec<(
     match event {
         Event::EnterWhile(id) => module.instr(id).operands().first().map_or_else(Vec::new, |&o| moved(o, id)),
         Event::Repeat(id) => match *control(module, id) {
-            // State that swaps places is moved too: only the value itself in its own place is not.
+            // State that swaps elements is moved, too: only a value that stays in its own location is not.
             [_, body] => moved(module.root(body), id),
             _ => Vec::new(),
         },
@@ -94,7 +96,7 @@ impl Effects {
                 e.reads.extend(values.leaves(id));
             }
             Event::Repeat(id) => {
-                // State that never changes is there for the next round.
+                // Invariant state is used in the next iteration.
                 e.reads.extend(handed_on(values, id));
                 for (from, to) in transfers(module, values, event) {
                     e.reads.push(from);
@@ -107,7 +109,7 @@ impl Effects {
                 }
             }
             Event::LeaveConditional(id) => {
-                // What all branches hand on is a part of the result, whether or not somebody reads that.
+                // What all branches hand on is part of the result, whether or not that is used.
                 e.reads.extend(handed_on(values, id));
                 e.makes.extend(values.leaves(id).filter(|&v| values.get(v).instr == id));
             }
@@ -118,7 +120,7 @@ impl Effects {
     }
 }
 
-/// Leaves of a loop or of a conditional that are values from before it, which it hands on as they are.
+/// Leaves of a loop or conditional that are values from before it, handed on unchanged.
 fn handed_on(values: &Values, id: hlo::InstrId) -> impl Iterator<Item = ValueId> + '_ {
     values.leaves(id).zip(values.own_leaves(id)).filter(|(value, own)| value != own).map(|pair| pair.0)
 }
@@ -133,16 +135,16 @@ pub(super) fn spans(module: &Module, order: &Order, values: &Values) -> Vec<Span
         makes.extend(e.makes.into_iter().map(|v| (v, position as u32)));
         reads.extend(e.reads.into_iter().map(|v| (v, position as u32)));
     }
-    let (makes, reads) = (Lists::grouped(n, &makes), Lists::grouped(n, &reads));
+    let (makes, reads) = (Csr::grouped(n, &makes), Csr::grouped(n, &reads));
     let mut spans = vec![Spans::new(); n];
     for (v, spans) in (0..).zip(&mut spans) {
         let (makes, mut reads) = (makes.of(v), reads.of(v));
-        // What is given is there from the beginning.
+        // Parameters and constants are live from the beginning.
         let given = matches!(values.get(v).origin, Origin::Parameter(_) | Origin::Constant(_));
         let given: &[u32] = if given { &[0] } else { &[] };
         let births: SmallVec<[u32; 2]> = given.iter().chain(makes).copied().collect();
         for (i, &birth) in births.iter().enumerate() {
-            // An event reads the old value before it makes the new one.
+            // An event uses the old value before it defines the new one.
             let until = births.get(i + 1).copied().unwrap_or(u32::MAX);
             let split = reads.partition_point(|&r| r <= until);
             let (now, later) = reads.split_at(split);
@@ -154,11 +156,11 @@ pub(super) fn spans(module: &Module, order: &Order, values: &Values) -> Vec<Span
     spans
 }
 
-/// The spans of a value that is made at `birth` and read at `uses`.
+/// The spans of a value that is defined at `birth` and used at `uses`.
 fn life(order: &Order, birth: u32, uses: Uses<'_>, spans: &mut Spans) {
     let mut pending: Vec<(u32, u32, Uses<'_>)> = vec![(birth, order.region_of[birth as usize], uses)];
     while let Some((from, region, uses)) = pending.pop() {
-        // What nothing reads is alive while it is made.
+        // An unused value is live while it is defined.
         let Some(&last) = uses.last() else {
             spans.push((tick(from), tick(from) + 2));
             continue;
@@ -168,7 +170,7 @@ fn life(order: &Order, birth: u32, uses: Uses<'_>, spans: &mut Spans) {
             spans.push((tick(from), (tick(last) + 1).max(tick(from) + 2)));
             continue;
         }
-        // The branch of this region's own conditional that holds the last reader.
+        // The branch of this region's own conditional that holds the last use.
         let depth = order.regions[region as usize].depth;
         while order.regions[inner as usize].depth > depth + 1 {
             inner = order.regions[inner as usize].parent;
@@ -189,7 +191,7 @@ fn life(order: &Order, birth: u32, uses: Uses<'_>, spans: &mut Spans) {
     }
 }
 
-/// Whether a position is in a branch of this depth; branches of a conditional stand one after the other.
+/// Whether a position is in a branch of this depth; branches of a conditional are consecutive.
 fn within(order: &Order, position: u32, branch: u32, depth: u32) -> bool {
     let mut region = order.region_of[position as usize];
     while order.regions[region as usize].depth > depth {
@@ -198,12 +200,12 @@ fn within(order: &Order, position: u32, branch: u32, depth: u32) -> bool {
     region <= branch
 }
 
-/// In order and apart.
+/// Sorts and merges spans.
 pub(super) fn normalize(spans: &mut Spans) {
     if spans.len() < 2 {
         return;
     }
-    // Mostly two runs in order, which are merged: a value of many branches grows by one of them at a time.
+    // Mostly two sorted runs, which are merged: a value of many branches grows by one of them at a time.
     spans.sort();
     let mut kept = 0;
     for i in 1..spans.len() {

@@ -1,11 +1,13 @@
-//! Buffer assignment: where every value of a program lies.
+//! Buffer assignment: the memory location of every value of a program.
 //!
-//! A value of tuple shape is its *leaves*: its arrays in depth-first order; tuples themselves are never in memory. **Invariants:** two values that
-//! are alive at once share no byte, unless one is the other (aliases: tuples and their elements, loop state, a result that an instruction writes in the
-//! place of an operand that dies there); what the caller did not donate is never written.
+//! A value of tuple shape is its *leaves*: its arrays in depth-first order; tuples themselves are never in
+//! memory. **Invariants:** two values that are live at once share no byte, unless one aliases the other
+//! (tuples and their elements, loop state, a result that an instruction writes over an operand that dies
+//! there); what the caller did not donate is never written.
 //!
-//! How it goes: the events of the program in a line ([`order`]), the values that they make and read ([`values`]), when these are alive ([`live`]),
-//! which of them share a place ([`classes`]), what must be copied ([`moves`]), and where each class lies ([`pack`]).
+//! The steps: linearize the program's events ([`order`]), number the values that they define and use
+//! ([`values`]), compute liveness ([`live`]), coalesce values that share a location ([`classes`]), insert the
+//! copies that remain ([`moves`]), and assign an offset to each class ([`pack`]).
 
 pub mod check;
 mod classes;
@@ -34,53 +36,55 @@ use self::values::{Origin, ValueId, Values};
 pub use self::values::{element_starts, for_each_array};
 use hlo_library::Unsupported;
 
-/// A part of an allocation.
+/// A slice of an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Slice {
-    /// Which: a place in [`Assignment::allocations`].
+    /// An index into [`Assignment::allocations`].
     pub allocation: u32,
-    /// First byte; a multiple of 64.
+    /// Offset in bytes; a multiple of 64.
     pub offset: u64,
-    /// Number of bytes.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
-/// Where an allocation comes from.
+/// The kind of an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AllocationKind {
     /// The caller's argument: leaf `leaf` of all parameters' leaves in order. Written only if `donated`.
     Parameter {
-        /// Which leaf.
+        /// The leaf.
         leaf: u32,
         /// Whether the program may overwrite it.
         donated: bool,
     },
     /// Read-only: `constants[index]` of the program.
     Constant {
-        /// Which.
+        /// The constant.
         index: u32,
     },
-    /// Memory for leaf `leaf` of the result.
+    /// The memory of leaf `leaf` of the result.
     Result {
-        /// Which leaf.
+        /// The leaf.
         leaf: u32,
     },
     /// The arena: all temporaries.
     Arena,
-    /// Scratch memory of at most [`FRAME`] bytes, a step's at a time, in the memory where a run keeps its pointers: no peak counts it, as none counts stacks.
+    /// Scratch memory of at most [`FRAME`] bytes, used by one step at a time, in the frame next to a run's
+    /// pointers: not counted in any peak, as stacks are not.
     Frame,
 }
 
-/// Bytes that every array is aligned to: a cache line, and the widest register.
+/// The alignment of every array, in bytes: a cache line, and the widest register.
 pub const ALIGNMENT: u64 = 64;
 
-/// The most bytes of scratch memory that are in the frame of a run and not in its arena, which a program without other temporaries then does not have.
+/// The maximum size in bytes of scratch memory that is in the frame of a run and not in its arena, which a
+/// program without other temporaries then does not have.
 pub const FRAME: u64 = 8 << 10;
 
-/// A piece of memory that the runtime provides.
+/// Memory that the runtime provides.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Allocation {
-    /// Where it comes from.
+    /// Its kind.
     pub kind: AllocationKind,
     /// Its size in bytes.
     pub bytes: u64,
@@ -91,21 +95,24 @@ pub struct Allocation {
 pub struct Assignment {
     /// All allocations.
     pub allocations: Vec<Allocation>,
-    /// For each leaf of the entry's result the slice that holds it at the end: of a result allocation (that of another leaf, if both are the same
-    /// value), or of a parameter or constant: a constant and a parameter that was not donated the runtime copies out, a donated one it hands back
-    /// (to one leaf, if several lie there).
+    /// For each leaf of the entry's result the slice that holds it at the end: of a result allocation
+    /// (another leaf's, if both are the same value), or of a parameter or constant. The runtime copies
+    /// constants and parameters that were not donated, and returns donated ones (to one leaf, if several
+    /// share one).
     pub results: Vec<Slice>,
-    /// The most bytes alive at once: parameters, results, constants and arena.
+    /// The peak of live memory in bytes: parameters, results, constants and arena.
     pub peak_bytes: u64,
-    /// The most bytes of values and scratch memory alive at once, parameters and constants always being so: instructions in this order cannot do with less.
+    /// A lower bound of the peak: the largest sum of sizes of values and scratch memory live at once in this
+    /// instruction order, with parameters and constants always live.
     pub lower_bound_bytes: u64,
 }
 
 /// What buffer assignment asks about instructions.
 pub struct Questions<'a> {
-    /// Bytes of scratch memory that an instruction needs while it runs.
+    /// The scratch memory that an instruction needs while it runs, in bytes.
     pub scratch: &'a dyn Fn(InstrId) -> u64,
-    /// Whether a `while`, `conditional` or `call` is executed as one instruction: nothing of what it calls has a buffer.
+    /// Whether a `while`, `conditional` or `call` is executed as one instruction: nothing of what it calls
+    /// has a buffer.
     pub whole: &'a dyn Fn(InstrId) -> bool,
 }
 
@@ -115,21 +122,22 @@ impl fmt::Debug for Questions<'_> {
     }
 }
 
-/// A copy of bytes between slices of one size that do not overlap.
+/// A copy of bytes between disjoint slices of one size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Copy {
-    /// From here.
+    /// The source.
     pub from: Slice,
-    /// To there.
+    /// The destination.
     pub to: Slice,
 }
 
 /// When copies are made.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum When {
-    /// Before an instruction that changes its operand in place; before the first test of the condition of a `while`.
+    /// Before an instruction that changes its operand in place; before the first evaluation of a `while`
+    /// condition.
     Before(InstrId),
-    /// After each run of the body of this `while`.
+    /// After each iteration of this `while`.
     AfterBody(InstrId),
     /// After a branch of this `conditional`.
     AfterBranch(InstrId, u32),
@@ -137,16 +145,16 @@ pub enum When {
     AtEnd,
 }
 
-/// An [`Assignment`], and where in it everything lies.
+/// An [`Assignment`], and the location of each value in it.
 #[derive(Debug)]
 pub struct Assigned {
     /// The program's buffers.
     pub assignment: Assignment,
     /// For each constant of the program, by [`AllocationKind::Constant`], the instruction and its array leaf.
     pub constants: Vec<(InstrId, u32)>,
-    /// For each class of values its slice.
+    /// The slice of each class of values.
     slices: FxHashMap<ValueId, Slice>,
-    /// For each value its class.
+    /// The class of each value.
     class: Vec<ValueId>,
     values: Values,
     order: Order,
@@ -157,19 +165,20 @@ pub struct Assigned {
 }
 
 impl Assigned {
-    /// Where an array leaf of an instruction's value lies. (State of a `while` lies where its result lies, and so do the parameters of its
-    /// computations; the parameters of a branch lie where the operands of its conditional do.)
+    /// The slice of an array leaf of an instruction's value. (State of a `while` shares the slice of its
+    /// result, and so do the parameters of its computations; parameters of a branch share the slices of the
+    /// conditional's operands.)
     pub fn slice_of(&self, id: InstrId, leaf: usize) -> Slice {
         self.slice(self.values.leaf(id, leaf))
     }
 
-    /// Where all array leaves of an instruction's value lie, in order.
+    /// The slices of all array leaves of an instruction's value, in order.
     pub fn slices_of(&self, id: InstrId) -> impl ExactSizeIterator<Item = Slice> + '_ {
         self.values.leaves(id).map(|v| self.slice(v))
     }
 
-    /// The arguments of an instruction that is executed: the leaves of its operands, then of its result. An operand that it changes in place
-    /// ([`in_place::Sharing::Must`]) has the slice of the result.
+    /// The arguments of an instruction that is executed: the leaves of its operands, then of its result. An
+    /// operand that it changes in place ([`in_place::Sharing::Must`]) has the slice of the result.
     pub fn arguments(&self, module: &Module, id: InstrId) -> Vec<Slice> {
         let pairs = self.in_place.get(&id).map_or(&[][..], |p| p);
         let operands = self.values.operands(module, id).map(|(slot, leaf, value)| {
@@ -184,23 +193,23 @@ impl Assigned {
         operands.chain(self.slices_of(id)).collect()
     }
 
-    /// Scratch memory of an instruction, if it asked for some.
+    /// The scratch memory of an instruction, if it asked for some.
     pub fn scratch_of(&self, id: InstrId) -> Option<Slice> {
         self.scratch.get(&id).copied()
     }
 
-    /// The copies to make at a point, one after the other.
+    /// The copies to make at a point, in order.
     pub fn copies(&self, when: When) -> &[Copy] {
         self.copies.get(&when).map_or(&[], |c| c)
     }
 
-    /// Whether a place that is read by the copies after the body of a `while` holds nothing when the body begins.
+    /// Whether a slice that the copies after the body of a `while` read holds no value when the body begins.
     pub fn made_anew(&self, id: InstrId, place: Slice) -> bool {
         self.anew.contains(&(id, place))
     }
 
-    /// Whether nothing is executed for an instruction: a parameter, a constant, or another name of what is there. (Not so `while`, `conditional` and
-    /// `call`, which are made of the instructions that they call.)
+    /// Whether nothing is executed for an instruction: a parameter, a constant, or an alias. (Not so `while`,
+    /// `conditional` and `call`, whose computations are executed.)
     pub fn is_name(&self, module: &Module, id: InstrId) -> bool {
         is_name(module, &self.values, id)
     }
@@ -210,10 +219,10 @@ impl Assigned {
     }
 }
 
-/// Finds a place in the program's memory for everything.
+/// Assigns a slice of the program's memory to every value.
 ///
-/// The module is fused and scheduled: instructions run in its order. No computation is called from two places (the pass
-/// `flatten-call-graph`). Errors: an array of unbounded size, a computation with two callers.
+/// The module is fused and scheduled: instructions run in its order. No computation is called from two places
+/// (the pass `flatten-call-graph`). Errors: an array of unbounded size, a computation with two callers.
 pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Unsupported> {
     let order = Order::new(module, questions.whole)?;
     let values = Values::new(module, &order)?;
@@ -260,14 +269,15 @@ pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Un
     let fixed: u64 = allocations.iter().map(|a| a.bytes).sum();
     let returned = allocations.iter().filter(|a| matches!(a.kind, AllocationKind::Result { .. }));
     let returned: u64 = returned.map(|a| a.bytes).sum();
-    // Results count while they are alive.
+    // Results count while they are live.
     let made: Vec<Item> = bins
         .iter()
         .zip(&bin_slices)
         .filter(|(_, s)| matches!(allocations[s.allocation as usize].kind, AllocationKind::Result { .. }))
         .map(|(b, _)| Item { bytes: b.bytes, spans: b.spans.clone() })
         .collect();
-    // What is alive at once lies in results, in donated parameters that were read, or in the arena; in bytes of arrays, for only the arena rounds up.
+    // The lower bound: what is live at once is stored in results, in donated parameters after their last
+    // read, or in the arena; in bytes of arrays, for only the arena rounds up.
     let most = pack::most_alive(items.iter().chain(&made), |bytes| bytes);
     let usable =
         allocations.iter().filter(|a| matches!(a.kind, AllocationKind::Parameter { donated: true, .. }));
@@ -319,7 +329,7 @@ pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Un
     let slice = |m: Moved| match m {
         Moved::Class(c) => slices.get(&c).copied().unwrap_or_default(),
         Moved::Result(leaf) => result_slices.get(&leaf).copied().unwrap_or_default(),
-        // Beside which other it stands says how much of it.
+        // The class whose allocation it shares says how much of it.
         Moved::Help => Slice::default(),
     };
     let mut copies: FxHashMap<When, Vec<Copy>> = FxHashMap::default();
@@ -350,7 +360,7 @@ pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Un
     Ok(Assigned { assignment, constants, slices, class, values, order, copies, scratch, in_place, anew })
 }
 
-/// What an item of the arena is for.
+/// The purpose of an item of the arena.
 #[derive(Clone, Copy)]
 enum Owner {
     Class(ValueId),
@@ -370,7 +380,7 @@ struct Assigner<'a> {
     result_slices: FxHashMap<u32, Slice>,
     items: Vec<Item>,
     owners: Vec<Owner>,
-    /// Scratch memory for the frame.
+    /// Scratch memory in the frame.
     small: Vec<(InstrId, u64)>,
     moves: Vec<(When, Vec<Move<Moved>>)>,
     /// For loops the classes of [`Assigned::made_anew`].
@@ -384,7 +394,7 @@ impl Assigner<'_> {
         Slice { allocation, offset: 0, bytes }
     }
 
-    /// Memory of parameters and constants.
+    /// Allocations of parameters and constants.
     fn given(&mut self, donated: &[bool]) {
         for (leaf, &value) in self.values.parameters.iter().enumerate() {
             let kind = AllocationKind::Parameter { leaf: leaf as u32, donated: donated[leaf] };
@@ -399,11 +409,11 @@ impl Assigner<'_> {
         }
     }
 
-    /// Memory of the result, and what must be moved there in the end.
+    /// Allocations of the result, and the copies into them at the end.
     fn results(&mut self, ties: &[classes::Tied]) {
         let root = self.module.root(self.module.entry());
         let leaves: Vec<ValueId> = self.values.leaves(root).collect();
-        // Where a result must be that was not made there.
+        // The slice for a result that was not computed there.
         let mut elsewhere: FxHashMap<u32, ValueId> = FxHashMap::default();
         for t in ties.iter().filter(|t| t.must) {
             let place = self.classes.class(self.values.parameters[t.parameter as usize]);
@@ -442,7 +452,7 @@ impl Assigner<'_> {
         self.ordered(When::AtEnd, self.order.events.len() as u32 - 1, moves);
     }
 
-    /// Memory of results and donated parameters, which temporaries may use when these do not.
+    /// Memory of results and of donated parameters, which temporaries may use while these are not live.
     fn bins(&self) -> (Vec<Bin>, Vec<Slice>) {
         let mut classes: Vec<(ValueId, Slice)> = self.slices.iter().map(|(&c, &s)| (c, s)).collect();
         classes.sort_unstable_by_key(|(c, _)| *c);
@@ -460,7 +470,7 @@ impl Assigner<'_> {
         .unzip()
     }
 
-    /// Everything else lies in the arena.
+    /// Everything else is in the arena.
     fn temporaries(&mut self) {
         for value in 0..self.values.all.len() as ValueId {
             let bytes = self.values.get(value).bytes;
@@ -520,7 +530,7 @@ impl Assigner<'_> {
         }
     }
 
-    /// Moves that are made at a position, in an order that has the effect of making them at once.
+    /// The copies at a position, ordered so that they act as one parallel copy.
     fn ordered(&mut self, when: When, position: u32, moves: Vec<Move<Moved>>) {
         let moves = moves::in_order(&moves, Moved::Help);
         if moves.is_empty() {
@@ -538,12 +548,12 @@ impl Assigner<'_> {
     }
 }
 
-/// While an event happens.
+/// The span of an event.
 fn moment(position: u32) -> live::Spans {
     std::iter::once((tick(position), tick(position) + 2)).collect()
 }
 
-/// The number of copies that a program makes, those in loops counted once: for tests and reports.
+/// The number of copies of a program, those in loops counted once: for tests and reports.
 pub fn copies_of(assigned: &Assigned) -> usize {
     assigned.copies.values().map(Vec::len).sum()
 }

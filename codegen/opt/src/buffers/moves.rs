@@ -1,4 +1,4 @@
-//! Copies that are to be made at once, one after the other.
+//! Parallel copies, sequentialized.
 
 use std::hash::Hash;
 
@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::values::ValueId;
 
-/// A class of values, or the memory that helps to swap.
+/// A class of values, or the temporary that breaks cycles.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Moved {
     Class(ValueId),
@@ -15,20 +15,20 @@ pub(super) enum Moved {
     Help,
 }
 
-/// A copy from one place to another.
+/// A copy between locations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Move<P> {
-    /// What is read.
+    /// The source.
     pub from: P,
-    /// What is written.
+    /// The destination.
     pub to: P,
 }
 
-/// An order of copies that has the effect of making all at once. No two go to one place. A circle is opened by moving one of its places to `help` first;
-/// circles are gone through one after the other, so that one such place is enough.
+/// Sequentializes parallel copies with distinct destinations. A cycle is broken by copying one of its
+/// locations to `help` first; cycles are done one after the other, so one temporary is enough.
 pub fn in_order<P: Copy + Eq + Hash>(moves: &[Move<P>], help: P) -> Vec<Move<P>> {
     let mut out = Vec::with_capacity(moves.len());
-    // By target; how many still read each place.
+    // By destination; and how many copies still read each location.
     let mut pending: FxHashMap<P, P> = FxHashMap::default();
     let mut readers: FxHashMap<P, u32> = FxHashMap::default();
     for m in moves.iter().filter(|m| m.from != m.to) {
@@ -50,7 +50,7 @@ pub fn in_order<P: Copy + Eq + Hash>(moves: &[Move<P>], help: P) -> Vec<Move<P>>
                 }
             }
         }
-        // What is left is circles: each place is read by one other.
+        // What is left are cycles: each location is read by one other.
         let Some(to) = rest.find(|t| pending.contains_key(t)) else { return out };
         out.push(Move { from: to, to: help });
         let mut reader = to;
@@ -73,7 +73,7 @@ mod tests {
         Moved::Class(n)
     }
 
-    /// Does what the order says and compares with doing all at once.
+    /// Executes the sequence and compares with the parallel copy.
     fn check(pairs: &[(u32, u32)]) -> usize {
         let moves: Vec<Move<Moved>> =
             pairs.iter().map(|&(f, t)| Move { from: place(f), to: place(t) }).collect();

@@ -1,9 +1,11 @@
-//! The order in which a program runs, as one line of events: computations that control flow calls stand between the events of their caller.
+//! Linearization: a program's execution as one line of events, where the computations that control flow calls
+//! stand between the events of their caller.
 //!
-//! An event's place in the line is its *position*; it reads at tick `2 * position` and its results are there from tick `2 * position` on, so that
-//! nothing that it writes lies where something lies that it reads, but by agreement ([`super::in_place`]). A loop stands there once: first
-//! its condition, then its body. Of the branches of a conditional, which stand there one after the other, one runs: each is a
-//! *region* of its own, and what is alive in one says nothing about the others.
+//! The index of an event is its *position*; it reads at tick `2 * position`, and its results are live from
+//! that same tick, so that nothing is written over what the event reads, except by agreement
+//! ([`super::in_place`]). A loop is in the line once: first its condition, then its body. The branches of a
+//! conditional are in the line one after the other, but one of them runs: each is a *region* of its own, and
+//! liveness in one says nothing about the others.
 
 use hlo::attrs::AttrKey;
 use hlo::{ComputationId, InstrId, InstructionIter, Module, Opcode};
@@ -11,20 +13,20 @@ use hlo::{ComputationId, InstrId, InstructionIter, Module, Opcode};
 use super::When;
 use hlo_library::Unsupported;
 
-/// Something that happens.
+/// An event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Event {
-    /// An instruction is executed, or is an alias or a parameter and nothing happens.
+    /// An instruction is executed (or it is an alias or parameter, and nothing happens).
     Do(InstrId),
     /// A `while` takes its operand as state.
     EnterWhile(InstrId),
     /// The condition of a `while` is known.
     Decide(InstrId),
-    /// The body of a `while` has left the next state.
+    /// The body of a `while` computed the next state.
     Repeat(InstrId),
-    /// A `conditional` looks at its selector.
+    /// A `conditional` reads its selector.
     EnterConditional(InstrId),
-    /// A branch has left its result.
+    /// A branch computed its result.
     LeaveBranch(InstrId, u32),
     /// A `conditional` is done.
     LeaveConditional(InstrId),
@@ -37,7 +39,7 @@ pub(super) enum Event {
 }
 
 impl Event {
-    /// The copies that belong to it, if it may have some.
+    /// When the copies of an event are made, if it may have any.
     pub(super) fn copies(self) -> Option<When> {
         match self {
             Event::Do(id) | Event::EnterWhile(id) => Some(When::Before(id)),
@@ -56,11 +58,11 @@ impl Event {
 /// The whole program, or a branch of a conditional.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Region {
-    /// The one around it; itself for the whole program.
+    /// The enclosing region; itself for the whole program.
     pub(super) parent: u32,
-    /// How many are around it.
+    /// The nesting depth.
     pub(super) depth: u32,
-    /// The position where its conditional begins.
+    /// The position at which its conditional begins.
     pub(super) enter: u32,
     /// Its first position.
     pub(super) first: u32,
@@ -70,9 +72,9 @@ pub(super) struct Region {
 #[derive(Debug)]
 pub(super) struct Order {
     pub(super) events: Vec<Event>,
-    /// For each position its region.
+    /// The region of each position.
     pub(super) region_of: Vec<u32>,
-    /// For each position how many loops are around it.
+    /// The loop depth of each position.
     pub(super) loops: Vec<u32>,
     pub(super) regions: Vec<Region>,
 }
@@ -87,13 +89,13 @@ enum Caller {
     Call(InstrId),
 }
 
-/// A computation that is being gone through.
+/// A computation that is being linearized.
 struct Frame<'m> {
     rest: InstructionIter<'m>,
     caller: Caller,
 }
 
-/// The computations that an instruction calls as control flow, in the order in which they stand in the line.
+/// The computations that an instruction calls as control flow, in their order in the line.
 pub fn control(module: &Module, id: InstrId) -> Vec<ComputationId> {
     let instr = module.instr(id);
     let one = |key| instr.attrs.computation(key);
@@ -120,7 +122,8 @@ struct Builder<'m> {
 }
 
 impl Order {
-    /// Of the entry computation. `whole` says which loops are executed as one instruction. Errors: two callers have a computation in common.
+    /// The events of the entry computation. `whole` says which loops are executed as one instruction. Errors:
+    /// a computation with two callers.
     pub(super) fn new(module: &Module, whole: &dyn Fn(InstrId) -> bool) -> Result<Order, Unsupported> {
         let root = Region { parent: 0, depth: 0, enter: 0, first: 0 };
         let order =

@@ -1,8 +1,9 @@
-//! Packing: items that are alive at the same time lie apart.
+//! Packing: offsets for items so that those live at once do not overlap (dynamic storage allocation).
 //!
-//! Items are placed one after the other, each in the smallest gap between those that are there and alive with it. What is found depends on who comes
-//! first, so a few orders are tried as long as none reaches the lower bound. The work is bounded: when too many items are alive at once, the small
-//! ones that are left are packed by a sweep through time, above the others.
+//! Best fit: items are placed one after the other, each in the smallest gap between those that are already
+//! placed and live with it. The result depends on the order, so a few orders are tried as long as none
+//! reaches the lower bound. The work is bounded: when too many items are live at once, the remaining small
+//! ones are packed by a sweep through time, above the others.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,23 +11,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::ALIGNMENT;
 use super::live::{Span, Spans};
 
-/// So many meetings of items are looked at before the rest is swept.
+/// The maximum number of overlaps between items that are looked at before the rest is swept.
 const MAX_MEETINGS: usize = 1 << 21;
 /// More items are packed in one order only.
 const MAX_TRIED: usize = 1 << 12;
 
-/// Bytes that are alive for some time.
+/// An item: bytes that are live for some time.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
     pub(super) bytes: u64,
     pub(super) spans: Spans,
 }
 
-/// Where the items lie.
+/// The offsets of the items.
 #[derive(Debug)]
 pub(super) struct Packed {
     pub(super) offsets: Vec<u64>,
-    /// How far they reach.
+    /// The total size.
     pub(super) bytes: u64,
 }
 
@@ -38,7 +39,8 @@ fn hull(item: &Item) -> Span {
     (item.spans.first().map_or(0, |s| s.0), item.spans.last().map_or(0, |s| s.1))
 }
 
-/// The most bytes of some items alive at once, each taking `room` of its bytes: no packing of such is smaller.
+/// The largest total size of items live at once, each counted as `room` of its bytes: a lower bound of any
+/// packing.
 pub(super) fn most_alive<'a>(items: impl Iterator<Item = &'a Item>, room: impl Fn(u64) -> u64) -> u64 {
     let mut changes: Vec<(u32, bool, u64)> = Vec::new();
     for item in items {
@@ -57,18 +59,19 @@ pub(super) fn most_alive<'a>(items: impl Iterator<Item = &'a Item>, room: impl F
     most
 }
 
-/// So many items are tried in so many bins.
+/// The maximum number of items and of bins that are tried.
 const MAX_BINNED: (usize, usize) = (1 << 11, 16);
 
-/// Memory that is there anyway and partly used: that of a result before it is made, of a donated parameter after it was read.
+/// Memory that exists anyway and is free part of the time: that of a result before it is computed, of a
+/// donated parameter after its last read.
 #[derive(Debug)]
 pub(super) struct Bin {
     pub(super) bytes: u64,
-    /// When its first item is alive, which fills it.
+    /// When its first item is live, which fills it.
     pub(super) spans: Spans,
 }
 
-/// Places items in bins where they fit, largest first. Returns for each the bin and where in it.
+/// Places items in bins where they fit, largest first. Returns for each the bin and the offset in it.
 pub(super) fn into_bins(items: &[Item], bins: &[Bin]) -> Vec<Option<(usize, u64)>> {
     let mut found = vec![None; items.len()];
     let mut by_size: Vec<usize> = (0..bins.len()).collect();
@@ -112,7 +115,7 @@ fn meet(a: &Spans, b: &Spans) -> bool {
 pub(super) fn pack(items: &[Item]) -> Packed {
     let lower_bound = most_alive(items.iter(), aligned);
     let mut best: Option<(u64, Vec<u64>)> = None;
-    // Largest first; what takes most for longest; as they come.
+    // Orders: largest first; largest size times lifetime first; as given.
     let orders: [fn(&Item) -> u64; 3] =
         [|i| i.bytes, |i| i.bytes.saturating_mul(u64::from(hull(i).1 - hull(i).0)), |_| 0];
     for key in orders {
@@ -130,7 +133,7 @@ pub(super) fn pack(items: &[Item]) -> Packed {
     Packed { offsets, bytes }
 }
 
-/// Places items in an order. Returns how far they reach, and where each lies.
+/// Places items in an order. Returns the total size and the offsets.
 fn in_order(items: &[Item], order: &[usize]) -> (u64, Vec<u64>) {
     let mut offsets = vec![0; items.len()];
     let mut placed = Placed::new(items);
@@ -165,15 +168,16 @@ fn best_gap(taken: &[(u64, u64)], bytes: u64) -> u64 {
     best.map_or(end, |b| b.1)
 }
 
-/// The items that have a place, found by when they are alive: a tree over moments, each item in the few nodes that make up its spans.
+/// The placed items, by when they are live: a segment tree over moments, where each item is in the few nodes
+/// that make up its spans.
 struct Placed<'a> {
     items: &'a [Item],
     /// All moments at which spans begin or end.
     moments: Vec<u32>,
     leaves: usize,
-    /// Items of each node: `1` is the root, `2n` and `2n + 1` are below `n`.
+    /// The items of each node: `1` is the root, `2n` and `2n + 1` are the children of `n`.
     nodes: Vec<Vec<u32>>,
-    /// How many items are in each node and below.
+    /// The number of items in each node's subtree.
     below: Vec<u32>,
     /// For each item the last search that found it.
     found: Vec<u32>,
@@ -225,7 +229,7 @@ impl<'a> Placed<'a> {
         }
     }
 
-    /// Calls `f` once with each item that is alive at a moment at which `item` is.
+    /// Calls `f` once with each item that is live at once with `item`.
     fn alive_with(&mut self, item: usize, mut f: impl FnMut(usize)) {
         self.search += 1;
         for &span in &self.items[item].spans {
@@ -251,7 +255,8 @@ impl<'a> Placed<'a> {
     }
 }
 
-/// Goes through time, giving each item the smallest gap that is free then, above `floor`. Returns how far they reach.
+/// Sweeps through time, giving each item the smallest gap that is free then, above `floor`. Returns the total
+/// size.
 fn sweep(items: &[Item], rest: &[usize], floor: u64, offsets: &mut [u64]) -> u64 {
     let mut changes: Vec<(u32, bool, usize)> = Vec::with_capacity(2 * rest.len());
     for &i in rest {
@@ -261,7 +266,7 @@ fn sweep(items: &[Item], rest: &[usize], floor: u64, offsets: &mut [u64]) -> u64
     }
     changes.sort_unstable();
     let mut end = floor;
-    // Gaps by where they begin, and by size.
+    // Gaps by offset, and by size.
     let mut gaps: BTreeMap<u64, u64> = BTreeMap::new();
     let mut by_size: BTreeSet<(u64, u64)> = BTreeSet::new();
     for (_, begins, i) in changes {

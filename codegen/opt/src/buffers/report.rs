@@ -1,4 +1,5 @@
-//! An assignment for people: the line of events, and for each allocation what lies in it, where and when.
+//! The buffer assignment as text: the line of events, and for each allocation the values in it with their
+//! offsets and lifetimes.
 
 use std::fmt::Write;
 
@@ -8,7 +9,7 @@ use super::order::Event;
 use super::values::{Origin, ValueId};
 use super::{AllocationKind, Assigned, Slice, live};
 
-/// The text of it. Times are positions in the line of events at its end: `3..7` is from event 3 to event 6.
+/// The report. Times are positions in the line of events at its end: `3..7` is from event 3 to event 6.
 pub fn report(module: &Module, assigned: &Assigned) -> String {
     let mut out = String::new();
     let a = &assigned.assignment;
@@ -68,24 +69,24 @@ pub fn report(module: &Module, assigned: &Assigned) -> String {
     out
 }
 
-/// Something that has a place: a value or a scratch memory.
+/// Something with a location: a value or scratch memory.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Placed {
-    /// Which allocation it lies in.
+    /// Its allocation.
     pub allocation: u32,
-    /// Where in it: bytes.
+    /// Its offset in bytes.
     pub offset: u64,
-    /// The event that makes it.
+    /// The event that defines it.
     pub from: u32,
-    /// The first event after which nobody reads it.
+    /// The first event after its last use.
     pub to: u32,
-    /// Its bytes.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// For people.
+    /// Its name for people.
     pub name: String,
 }
 
-/// Everything that has a place, in order of that; events are positions in the line that [`report`] ends with.
+/// Everything with a location, in order of that; events are positions in the line that [`report`] ends with.
 pub fn placed(module: &Module, assigned: &Assigned) -> Vec<Placed> {
     let mut all: Vec<Placed> = Vec::new();
     let mut add = |slice: Slice, from: u32, to: u32, name: String| {
@@ -123,7 +124,7 @@ pub fn placed(module: &Module, assigned: &Assigned) -> Vec<Placed> {
     all
 }
 
-/// What an allocation is for.
+/// The purpose of an allocation.
 pub fn title(assigned: &Assigned, allocation: u32) -> String {
     match assigned.assignment.allocations.get(allocation as usize).map(|a| a.kind) {
         Some(AllocationKind::Parameter { leaf, donated }) => {

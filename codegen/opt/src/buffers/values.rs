@@ -1,6 +1,8 @@
-//! Which array a leaf of an instruction is: tuples and their elements, reshapes, copies and loop state that never changes are other names of a value.
+//! Value numbering: which array a leaf of an instruction is. Tuples and their elements, reshapes, copies and
+//! invariant loop state are aliases of a value.
 //!
-//! **Invariant:** the leaves of every instruction of the line are a range of one pool, so that elements and other names cost nothing.
+//! **Invariant:** the leaves of every instruction of the line are a range of one pool, so that elements and
+//! aliases cost nothing.
 
 use hlo::attrs::AttrKey;
 use hlo::{ComputationId, InstrId, Module, Opcode, Shape, TypeClass};
@@ -10,17 +12,17 @@ use super::in_place::Pair;
 use super::order::{Event, Order, control};
 use hlo_library::Unsupported;
 
-/// A value: a place in [`Values::all`].
+/// A value: an index into [`Values::all`].
 pub(super) type ValueId = u32;
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Origin {
-    /// An instruction makes it.
+    /// Computed by an instruction.
     Computed,
     /// Leaf of all parameters' leaves.
     Parameter(u32),
-    /// Place in [`Values::constants`].
+    /// An index into [`Values::constants`].
     Constant(u32),
     /// State of a loop.
     State,
@@ -30,11 +32,11 @@ pub(super) enum Origin {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Value {
-    /// What made it.
+    /// The defining instruction.
     pub(super) instr: InstrId,
     pub(super) bytes: u64,
     pub(super) origin: Origin,
-    /// The value that it is another name of: itself if none.
+    /// The value that it is an alias of: itself if none.
     same_as: ValueId,
 }
 
@@ -43,14 +45,14 @@ pub(super) struct Values {
     pub(super) all: Vec<Value>,
     /// Instruction and leaf of each constant.
     pub(super) constants: Vec<(InstrId, u32)>,
-    /// For each leaf of the entry's parameters its value.
+    /// The value of each leaf of the entry's parameters.
     pub(super) parameters: Vec<ValueId>,
     pool: Vec<ValueId>,
-    /// For each instruction its range of the pool.
+    /// The range of the pool of each instruction.
     ranges: Vec<(u32, u32)>,
-    /// For tuples whose elements were asked for: before which of its leaves each element begins.
+    /// For tuples whose elements were asked for: the first leaf of each element.
     elements: FxHashMap<InstrId, Vec<u32>>,
-    /// For conditionals the number of values that were there before.
+    /// For conditionals the number of values that existed before.
     before: FxHashMap<InstrId, ValueId>,
 }
 
@@ -69,7 +71,7 @@ pub(super) fn array_leaves(shape: &Shape) -> usize {
     n
 }
 
-/// Before which leaf of a tuple each of its elements begins, and how many leaves there are.
+/// The first leaf of each element of a tuple, and the number of leaves.
 pub fn element_starts(tuple: &Shape) -> Vec<u32> {
     let mut at = 0;
     let ends = tuple.as_tuple().unwrap_or_default().iter().map(|s| {
@@ -79,7 +81,7 @@ pub fn element_starts(tuple: &Shape) -> Vec<u32> {
     std::iter::once(0).chain(ends).collect()
 }
 
-/// The first array leaf of the part of a shape at a path of tuple indices, and how many there are.
+/// The first array leaf of the part of a shape at a path of tuple indices, and the number of leaves.
 pub(super) fn leaf_range(shape: &Shape, index: &[i64]) -> Option<(usize, usize)> {
     let (mut at, mut first) = (shape, 0);
     for &i in index {
@@ -91,11 +93,11 @@ pub(super) fn leaf_range(shape: &Shape, index: &[i64]) -> Option<(usize, usize)>
     Some((first, array_leaves(at)))
 }
 
-/// The operand whose memory an instruction's result is, unchanged: nothing is executed for it. (Calls are not among these, nor tuples, elements of
-/// tuples, loops and conditionals.)
+/// The operand that an instruction's result is an alias of: nothing is executed for it. (Calls are not among
+/// these, nor tuples, elements of tuples, loops and conditionals.)
 ///
-/// A `bitcast` counts where it says no more than a reshape, which is what is left of it when layouts are gone; `bitcast-convert` where it moves
-/// bits as they are: bits of floats become canonical when they are looked at.
+/// A `bitcast` counts where it is no more than a reshape, which is what is left of it when layouts are gone;
+/// `bitcast-convert` where it moves bits unchanged: bits of floats become canonical when they are read.
 pub fn alias_of(module: &Module, id: InstrId) -> Option<InstrId> {
     let instr = module.instr(id);
     let &operand = instr.operands().first()?;
@@ -133,7 +135,7 @@ pub fn alias_of(module: &Module, id: InstrId) -> Option<InstrId> {
 }
 
 impl Values {
-    /// Of all instructions of the line. Errors: arrays of unbounded sizes.
+    /// The values of all instructions of the line. Errors: arrays of unbounded sizes.
     pub(super) fn new(module: &Module, order: &Order) -> Result<Values, Unsupported> {
         let mut values = Values {
             all: Vec::new(),
@@ -168,7 +170,7 @@ impl Values {
         self.pool[first as usize..end as usize].iter().map(|&v| self.resolve(v))
     }
 
-    /// The values that an instruction made for its leaves, whether or not they turned out to be other values.
+    /// The values that an instruction defined for its leaves, whether or not they turned out to be aliases.
     pub(super) fn own_leaves(&self, id: InstrId) -> impl ExactSizeIterator<Item = ValueId> + '_ {
         let (first, end) = self.ranges[id.index()];
         self.pool[first as usize..end as usize].iter().copied()
@@ -191,7 +193,7 @@ impl Values {
         })
     }
 
-    /// The operand's and the result's value of what may share memory at an instruction.
+    /// The operand's and the result's value of an in-place pair.
     pub(super) fn pair(&self, module: &Module, id: InstrId, pair: &Pair) -> (ValueId, ValueId) {
         let operand = module.instr(id).operands()[pair.slot as usize];
         (self.leaf(operand, pair.leaf as usize), self.leaf(id, pair.result as usize))
@@ -208,7 +210,7 @@ impl Values {
         value
     }
 
-    /// Makes a value for each array leaf of an instruction.
+    /// Defines a value for each array leaf of an instruction.
     fn fresh(&mut self, module: &Module, id: InstrId, origin: Origin) -> Result<(u32, u32), Unsupported> {
         let first = self.pool.len() as u32;
         let mut bounded = true;
@@ -228,7 +230,7 @@ impl Values {
         Ok(range)
     }
 
-    /// The parameters of a computation are other names of these ranges.
+    /// Makes the parameters of a computation aliases of these ranges.
     fn bind(&mut self, module: &Module, computation: ComputationId, ranges: &[(u32, u32)]) {
         for (&p, &range) in module.computation(computation).parameters().iter().zip(ranges) {
             if let Some(p) = p {
@@ -237,8 +239,8 @@ impl Values {
         }
     }
 
-    /// Values that are passed on under other names, checked to be of one type under all. Errors: some are of another float type in another place, where
-    /// they would have to be converted.
+    /// Values that are handed on under other names, checked to be of one type under all. Errors: some are of
+    /// another float type elsewhere, where they would have to be converted.
     fn passed_on(module: &Module, id: InstrId, parts: &[(InstrId, &Shape)]) -> Result<(), Unsupported> {
         match parts.iter().all(|(from, to)| module.instr(*from).shape.compatible(to)) {
             true => Ok(()),
@@ -313,7 +315,7 @@ impl Values {
     fn instruction(&mut self, module: &Module, id: InstrId) -> Result<(), Unsupported> {
         let instr = module.instr(id);
         match instr.opcode {
-            // Bound by who calls.
+            // Bound by the caller.
             Opcode::Parameter => {}
             Opcode::Constant => {
                 let (first, end) = self.fresh(module, id, Origin::Constant(0))?;
@@ -368,7 +370,7 @@ impl Values {
         Ok(())
     }
 
-    /// State that the body hands on as it is, is the value that the loop was given.
+    /// Invariant state is the value that the loop was given.
     fn settle_loop(&mut self, module: &Module, id: InstrId) {
         let (Some(&init), [_, body]) = (module.instr(id).operands().first(), &*control(module, id)) else {
             return;
@@ -383,7 +385,7 @@ impl Values {
         }
     }
 
-    /// A result that is in all branches the same value from outside is that value.
+    /// A result that is the same outside value in all branches is that value.
     fn settle_choice(&mut self, module: &Module, id: InstrId) {
         let roots: Vec<u32> =
             control(module, id).into_iter().map(|c| self.ranges[module.root(c).index()].0).collect();

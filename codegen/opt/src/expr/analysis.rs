@@ -1,13 +1,14 @@
-//! Analyses of a expr.
+//! Analyses of the expression IR: operands, reachability, variables, cost.
 
 use hlo::Opcode;
 use hlo::elementwise::{Kind, Unary, kind};
 
 use super::index::{Affine, Def};
-use super::{GuardId, NodeId, Op, Expr};
+use super::{Expr, GuardId, NodeId, Op};
 
 impl Expr<'_> {
-    /// Calls with each node that a node needs: operands, and values in its indices and guards.
+    /// Calls `f` with each node that a node depends on: its operands, and the values in its indices and
+    /// guards.
     pub fn for_each_operand(&self, node: NodeId, f: &mut impl FnMut(NodeId)) {
         match &self.nodes[node as usize].op {
             Op::Load { at, guard, .. } => {
@@ -18,15 +19,17 @@ impl Expr<'_> {
             Op::Iota { value } => self.values_in(value, f),
             Op::Elementwise { operands, .. } => operands.iter().for_each(|&n| f(n)),
             Op::Convert { operand }
-            | Op::Bits { operand }
-            | Op::Order { operand, .. }
-            | Op::Unorder { operand, .. } => f(*operand),
+            | Op::BitcastConvert { operand }
+            | Op::ToOrderedInt { operand, .. }
+            | Op::FromOrderedInt { operand, .. } => f(*operand),
             Op::Select { guard, yes, no } => {
                 self.values_in_guard(*guard, f);
                 f(*yes);
                 f(*no);
             }
-            Op::Pack { parts: nodes } | Op::Products { factors: nodes } => nodes.iter().for_each(|&n| f(n)),
+            Op::Pack { parts: nodes } | Op::SumOfProducts { factors: nodes } => {
+                nodes.iter().for_each(|&n| f(n))
+            }
             Op::Sum { terms } => terms.iter().for_each(|&n| f(n)),
             Op::Unpack { whole, part } => {
                 f(*whole);
@@ -36,7 +39,7 @@ impl Expr<'_> {
         }
     }
 
-    /// Whether a value may be a NaN that no arithmetic made: with a sign and payload that are to be kept.
+    /// Whether a node may hold a NaN that was only moved, not computed: its sign and payload must be kept.
     pub fn moves(&self, node: NodeId) -> bool {
         let mut seen = rustc_hash::FxHashSet::default();
         let mut pending = vec![node];
@@ -49,14 +52,14 @@ impl Expr<'_> {
                 Op::Load { .. }
                 | Op::Constant { .. }
                 | Op::Given { .. }
-                | Op::Bits { .. }
+                | Op::BitcastConvert { .. }
                 | Op::Pack { .. }
                 | Op::Unpack { .. } => return true,
                 Op::Iota { .. }
                 | Op::Convert { .. }
-                | Op::Order { .. }
-                | Op::Unorder { .. }
-                | Op::Products { .. }
+                | Op::ToOrderedInt { .. }
+                | Op::FromOrderedInt { .. }
+                | Op::SumOfProducts { .. }
                 | Op::Sum { .. } => {}
                 Op::Select { yes, no, .. } => pending.extend([*yes, *no]),
                 Op::Elementwise { instr, operands } => match kind(self.module.instr(*instr).opcode) {
@@ -85,13 +88,13 @@ impl Expr<'_> {
         false
     }
 
-    /// These nodes and all that they need, operands first.
-    pub fn needed(&self, roots: impl Iterator<Item = NodeId>) -> Vec<NodeId> {
-        self.needed_besides(roots, &|_| false)
+    /// The nodes reachable from these roots through operands, operands first.
+    pub fn reachable(&self, roots: impl Iterator<Item = NodeId>) -> Vec<NodeId> {
+        self.reachable_except(roots, &|_| false)
     }
 
-    /// The same but for nodes that are known and what those alone need.
-    pub fn needed_besides(
+    /// As [`Expr::reachable`], without the nodes that are `known` and what only those depend on.
+    pub fn reachable_except(
         &self,
         roots: impl Iterator<Item = NodeId>,
         known: &dyn Fn(NodeId) -> bool,
@@ -108,14 +111,14 @@ impl Expr<'_> {
         nodes
     }
 
-    /// Calls with each node whose value a guard depends on.
+    /// Calls `f` with each node whose value a guard depends on.
     pub fn values_in_guard(&self, guard: GuardId, f: &mut impl FnMut(NodeId)) {
         for c in &self.guards[guard as usize] {
             self.values_in(&c.value, f);
         }
     }
 
-    /// Calls with each node whose value a number depends on.
+    /// Calls `f` with each node whose value an affine expression depends on.
     pub fn values_in(&self, x: &Affine, f: &mut impl FnMut(NodeId)) {
         for &(a, _) in &x.terms {
             match &self.space.atom(a).def {
@@ -126,8 +129,8 @@ impl Expr<'_> {
         }
     }
 
-    /// Calls with each number of the expr, to look at or to change.
-    pub fn for_each_number(&mut self, f: &mut impl FnMut(&mut Affine)) {
+    /// Calls `f` with each affine expression of the IR (addresses, guards, atoms), to read or to rewrite it.
+    pub fn for_each_affine(&mut self, f: &mut impl FnMut(&mut Affine)) {
         for node in &mut self.nodes {
             match &mut node.op {
                 Op::Load { at, .. } | Op::Constant { at, .. } => f(at),
@@ -135,11 +138,11 @@ impl Expr<'_> {
                 Op::Elementwise { .. }
                 | Op::Convert { .. }
                 | Op::Select { .. }
-                | Op::Bits { .. }
-                | Op::Order { .. }
-                | Op::Unorder { .. }
+                | Op::BitcastConvert { .. }
+                | Op::ToOrderedInt { .. }
+                | Op::FromOrderedInt { .. }
                 | Op::Pack { .. }
-                | Op::Products { .. }
+                | Op::SumOfProducts { .. }
                 | Op::Sum { .. }
                 | Op::Given { .. } => {}
             }
@@ -153,7 +156,8 @@ impl Expr<'_> {
         }
     }
 
-    /// Whether all variables that a node's own numbers depend on, not those of its operands, are what `f` says.
+    /// Whether `f` holds for every loop variable in a node's own indices and guards (not in those of its
+    /// operands).
     pub fn vars_of(&self, node: NodeId, f: &mut impl FnMut(u32) -> bool) -> bool {
         let guarded = |guard: GuardId| self.guards[guard as usize].iter().map(|c| &c.value);
         match &self.nodes[node as usize].op {
@@ -164,17 +168,17 @@ impl Expr<'_> {
             }
             Op::Elementwise { .. }
             | Op::Convert { .. }
-            | Op::Bits { .. }
-            | Op::Order { .. }
-            | Op::Unorder { .. }
+            | Op::BitcastConvert { .. }
+            | Op::ToOrderedInt { .. }
+            | Op::FromOrderedInt { .. }
             | Op::Pack { .. }
-            | Op::Products { .. }
+            | Op::SumOfProducts { .. }
             | Op::Sum { .. }
             | Op::Given { .. } => true,
         }
     }
 
-    /// Whether `f` holds for every loop variable that a number depends on.
+    /// Whether `f` holds for every loop variable that an affine expression depends on.
     pub fn vars_in(&self, x: &Affine, f: &mut impl FnMut(u32) -> bool) -> bool {
         x.terms.iter().all(|&(a, _)| match &self.space.atom(a).def {
             Def::Var(v) => f(*v),
@@ -183,7 +187,7 @@ impl Expr<'_> {
         })
     }
 
-    /// Whether the code of a node may have branches.
+    /// Whether the code of a node may contain branches.
     pub fn branches(&self, node: NodeId) -> bool {
         let Op::Elementwise { instr, operands } = &self.nodes[node as usize].op else { return false };
         let opcode = self.module.instr(*instr).opcode;
@@ -193,7 +197,7 @@ impl Expr<'_> {
             || matches!(opcode.numeric_row(), hlo::opcode::NumericRow::Elementary(_))
     }
 
-    /// Arithmetic operations of one element of a node: an elementary function counts 20, a division 4.
+    /// Arithmetic operations per element of a node: an elementary function counts as 20, a division as 4.
     pub fn flops(&self, node: NodeId) -> u64 {
         match &self.nodes[node as usize].op {
             Op::Elementwise { instr, .. } => {
@@ -204,7 +208,7 @@ impl Expr<'_> {
                     _ => 1,
                 }
             }
-            Op::Products { factors } => {
+            Op::SumOfProducts { factors } => {
                 let complex = self.nodes[node as usize].ty.is_complex();
                 factors.len() as u64 * if complex { 4 } else { 1 }
             }
@@ -213,9 +217,9 @@ impl Expr<'_> {
             | Op::Iota { .. }
             | Op::Convert { .. }
             | Op::Select { .. }
-            | Op::Bits { .. }
-            | Op::Order { .. }
-            | Op::Unorder { .. }
+            | Op::BitcastConvert { .. }
+            | Op::ToOrderedInt { .. }
+            | Op::FromOrderedInt { .. }
             | Op::Pack { .. }
             | Op::Sum { .. }
             | Op::Unpack { .. }

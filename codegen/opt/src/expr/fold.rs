@@ -1,51 +1,53 @@
-//! A reduction on a expr: its elements, its initial values, and how they are combined.
+//! A reduction (fold) in the expression IR: its elements, its initial values, and its combiner.
 
 use hlo::attrs::AttrKey;
 use hlo::elementwise::Binary;
 use hlo::{Bits, Buffer, ElementType, InstrId, Module, Opcode, with_buffer};
 
 use super::index::Affine;
-use super::{NodeId, Op, Expr, array_leaves};
+use super::{Expr, NodeId, Op, array_leaves};
 use crate::fusion::combine::Combine;
 use crate::passes::facts::integer;
 use hlo_library::Unsupported;
 
-/// One reduction.
+/// One reduction, possibly of several operands.
 #[derive(Debug)]
 pub struct Fold<'m> {
-    /// Elements, in the types of accumulators.
+    /// Element nodes, converted to the accumulator types.
     pub operands: Vec<NodeId>,
-    /// Initial values, in the types of accumulators.
+    /// Initial values, in the accumulator types.
     pub initial: Vec<NodeId>,
-    /// Types of accumulators.
+    /// Accumulator types.
     pub types: Vec<ElementType>,
-    /// Numbers of the given values that are its results.
+    /// Numbers of the [`Op::Given`] values that stand for its accumulators.
     pub given: Vec<u32>,
-    /// How.
+    /// The combiner.
     pub combine: Combine<'m>,
-    /// The accumulator is an integer in the order of the only operand, of which the greatest or the least (`true`) is wanted.
+    /// `Some` if the accumulator is an order-preserving integer key of the only operand
+    /// ([`Op::ToOrderedInt`]); `true` for a minimum, `false` for a maximum.
     ordered: Option<bool>,
 }
 
-/// In what other type than that of the results the greatest or the least of floats is found, where that takes fewer operations.
+/// The accumulator type of a float minimum or maximum where another type than the result's takes fewer
+/// operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Extremes {
-    /// In signed integers, in whose order floats are; whether the least is wanted.
+    /// Signed integers ordered as the floats are; `true` for a minimum.
     Ordered(ElementType, bool),
-    /// In wider floats, which hold all of them.
+    /// A wider float type, which represents all values exactly.
     Wide(ElementType),
 }
 
-/// Whether a combination of values of a type is such an extreme, and how it is found.
+/// The target's choice: whether a combiner on a type is a minimum or maximum, and how it is computed.
 pub type Order = fn(&Combine<'_>, ElementType) -> Option<Extremes>;
 
-/// Extremes of floats of 16 bits are found in 32 bits.
+/// Minima and maxima of 16-bit floats are computed in `f32`.
 pub fn wide_extremes(combine: &Combine<'_>, ty: ElementType) -> Option<Extremes> {
     let is_extreme = matches!(combine, Combine::Binary(Binary::Maximum | Binary::Minimum, true));
     (is_extreme && ty.is_float() && ty.bits() == 16).then_some(Extremes::Wide(ElementType::F32))
 }
 
-/// Whether anybody reads the first result of a reduce in a fusion.
+/// Whether anything reads the first result of a variadic reduce in a fusion.
 fn first_is_seen(module: &Module, fusion: InstrId, reduce: InstrId) -> bool {
     let reads = |id: InstrId| {
         module.users(id).iter().any(|u| {
@@ -58,8 +60,8 @@ fn first_is_seen(module: &Module, fusion: InstrId, reduce: InstrId) -> bool {
 }
 
 impl<'m> Fold<'m> {
-    /// Of a reduction in a fusion, or of one that is none (then both are the same instruction), whose operands are seen at an index; its results become
-    /// given values from `first` on.
+    /// A reduction inside a fusion (or a standalone one: then both ids are the same instruction), whose
+    /// operands are evaluated at `index`. Its accumulators become the given values `first..`.
     pub fn new(
         expr: &mut Expr<'m>,
         fusion: InstrId,
@@ -80,10 +82,10 @@ impl<'m> Fold<'m> {
             let node = expr.node(o, 0, index)?;
             if i < n { operands.push(node) } else { initial.push(node) }
         }
-        let counted = counts_up(expr, &operands, &initial, reduce, index);
+        let counted = is_ascending_index(expr, &operands, &initial, reduce, index);
         let combine = Combine::of(module, reduce, counted && !first_is_seen(module, fusion, reduce))?;
         let results: Vec<ElementType> = array_leaves(&instr.shape).map(|s| s.element_type).collect();
-        // Without elements the initial value is the result as it is, also a NaN.
+        // Without elements the result is the initial value as it is, even a NaN.
         let any =
             instr.operands().iter().take(n).all(|&o| module.instr(o).shape.expect_array().elements() > 0);
         let extremes = order(&combine, results[0]).filter(|_| any);
@@ -93,11 +95,11 @@ impl<'m> Fold<'m> {
         };
         for (i, &ty) in types.iter().enumerate() {
             for node in [&mut operands[i], &mut initial[i]] {
-                // A reduction of elements of another float type than its result's converts them first.
+                // If the element type is another float type than the result's, elements are converted first.
                 *node = match extremes {
                     Some(Extremes::Ordered(key, least)) => {
                         let value = expr.convert(*node, results[i]);
-                        expr.order(value, key, least)
+                        expr.to_ordered_int(value, key, least)
                     }
                     Some(Extremes::Wide(_)) => {
                         let value = expr.convert(*node, results[i]);
@@ -115,7 +117,7 @@ impl<'m> Fold<'m> {
         Ok(Self { operands, initial, types, given, combine, ordered })
     }
 
-    /// Of a contraction: a sum of products, which begins with zero.
+    /// A contraction as a reduction: a sum of products that starts from zero.
     fn of_products(
         expr: &mut Expr<'m>,
         dot: InstrId,
@@ -135,7 +137,7 @@ impl<'m> Fold<'m> {
         })
     }
 
-    /// Of operands and initial values on the expr, one of each for every result, which have these types.
+    /// From nodes: one operand and one initial value for each result, of these types.
     pub fn of_nodes(
         expr: &mut Expr<'m>,
         combine: Combine<'m>,
@@ -153,16 +155,16 @@ impl<'m> Fold<'m> {
         Self { operands, initial, types, given, combine, ordered: None }
     }
 
-    /// The node of a result, of a type, once emission has given the accumulator.
+    /// The node of a result, in type `ty`, once emission provides the accumulator.
     pub fn result(&self, expr: &mut Expr<'_>, leaf: usize, ty: ElementType) -> NodeId {
         let node = expr.given(self.given[leaf], self.types[leaf]);
         match self.ordered {
-            Some(least) => expr.unorder(node, ty, least),
+            Some(least) => expr.from_ordered_int(node, ty, least),
             None => expr.convert(node, ty),
         }
     }
 
-    /// Makes results of the reduce known to the expr at an index.
+    /// Binds the results of the reduce to nodes, at index `at`.
     pub fn bind(&self, expr: &mut Expr<'_>, reduce: InstrId, at: &[Affine]) {
         let results: Vec<ElementType> =
             array_leaves(&expr.module.instr(reduce).shape).map(|s| s.element_type).collect();
@@ -173,8 +175,10 @@ impl<'m> Fold<'m> {
     }
 }
 
-/// Whether the second operand is a count along the only reduced dimension that begins no lower than its initial value, and the first initial value no NaN.
-fn counts_up(
+/// Whether an (value, index) argument reduction sees ascending indices: the second operand is an iota along
+/// the only reduced dimension that starts no lower than its initial value, and the first initial value is not
+/// NaN.
+fn is_ascending_index(
     expr: &Expr<'_>,
     operands: &[NodeId],
     initial: &[NodeId],
@@ -203,7 +207,7 @@ fn counts_up(
     fits && upward && number == Some(true)
 }
 
-/// Whether the only element is an integer or a float of 16 bits or more that is no NaN.
+/// Whether the only element of a buffer is an integer, or a float of at least 16 bits that is not NaN.
 fn is_number(buffer: &Buffer) -> bool {
     let ty = buffer.element_type();
     let bits: u128 = with_buffer!(buffer, v => v.first().map_or(0, |&x| x.bits()));

@@ -1,30 +1,32 @@
-//! Index arithmetic, symbolically: sums of loop variables with constant factors, and quotients and remainders by constants.
+//! Symbolic index arithmetic: affine expressions of loop variables, with floored quotients and remainders by
+//! constants (quasi-affine, as XLA's indexing maps).
 //!
-//! What movement operations do to an index is composed here before any code exists, so that a reshape and a reshape back cancel and an address
-//! becomes one sum. **Invariants:** terms of an [`Affine`] are sorted by atom and have factors other than 0; an atom's range holds whenever the
-//! guards of the expression that uses it do; quotients are floored and remainders not negative.
+//! What movement operations do to an index is composed here before any code exists, so a reshape and its
+//! inverse cancel, and an address becomes one sum. **Invariants:** the terms of an [`Affine`] are sorted by
+//! atom and have nonzero factors; the range of an atom holds wherever the guards of the expression that uses
+//! it hold; quotients are floored, so remainders are never negative.
 
 use smallvec::SmallVec;
 
 use rustc_hash::FxHashMap;
 
-/// A number that is not known before run time: a place in [`Space`].
+/// An integer unknown at compile time; an index into [`Space::atoms`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AtomId(pub u32);
 
-/// `sum of factor * atom, + constant`.
+/// An affine expression: `sum of factor * atom + constant`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Affine {
-    /// Sorted by atom, no factor 0.
+    /// Sorted by atom, without zero factors.
     pub terms: SmallVec<[(AtomId, i64); 3]>,
-    /// The rest.
+    /// The constant term.
     pub constant: i64,
 }
 
-/// An index: a component a dimension.
+/// A multi-dimensional index: one component per dimension.
 pub type Index = SmallVec<[Affine; 4]>;
 
-/// The components of the element of a row-major number in an array of these dimensions.
+/// Delinearizes a row-major offset into the index in an array of these dimensions.
 pub fn components(number: i64, dims: &[i64]) -> SmallVec<[i64; 4]> {
     let mut rest = number;
     let mut components: SmallVec<[i64; 4]> = dims
@@ -40,34 +42,34 @@ pub fn components(number: i64, dims: &[i64]) -> SmallVec<[i64; 4]> {
     components
 }
 
-/// What an atom is.
+/// What an atom stands for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Def {
     /// A loop variable.
     Var(u32),
-    /// Quotient by a constant above 1.
+    /// Floored quotient by a constant greater than 1.
     Div(Affine, i64),
-    /// Remainder by a constant above 1.
+    /// Remainder by a constant greater than 1.
     Mod(Affine, i64),
-    /// The value of an operation of the expr, clamped to the atom's range; its number, and whether its type is unsigned.
+    /// The value of a node of the IR, clamped to the atom's range.
     Value(u32),
 }
 
-/// An atom and the numbers that it can be.
+/// An atom and its range.
 #[derive(Clone, Debug)]
 pub struct Atom {
-    /// What it is.
+    /// What it stands for.
     pub def: Def,
-    /// The least value.
+    /// The minimum, inclusive.
     pub low: i64,
-    /// The greatest value.
+    /// The maximum, inclusive.
     pub high: i64,
 }
 
-/// All atoms of an expression.
+/// The atoms of an expression, interned.
 #[derive(Clone, Debug, Default)]
 pub struct Space {
-    /// By [`AtomId`].
+    /// Indexed by [`AtomId`].
     pub atoms: Vec<Atom>,
     known: FxHashMap<(Def, i64, i64), AtomId>,
 }
@@ -78,12 +80,12 @@ impl Affine {
         Self { terms: SmallVec::new(), constant }
     }
 
-    /// One atom.
+    /// A single atom.
     pub fn atom(atom: AtomId) -> Self {
         Self { terms: SmallVec::from_slice(&[(atom, 1)]), constant: 0 }
     }
 
-    /// The number that it is, if it is one.
+    /// The constant that it is, if it is one.
     pub fn as_constant(&self) -> Option<i64> {
         self.terms.is_empty().then_some(self.constant)
     }
@@ -93,7 +95,7 @@ impl Affine {
         Self { terms: self.terms.clone(), constant: self.constant.wrapping_add(constant) }
     }
 
-    /// Times a constant.
+    /// Multiplied by a constant.
     pub fn times(&self, factor: i64) -> Self {
         if factor == 0 {
             return Self::default();
@@ -103,12 +105,12 @@ impl Affine {
         Self { terms, constant: self.constant.wrapping_mul(factor) }
     }
 
-    /// The factor of an atom.
+    /// The factor of an atom, 0 if it does not occur.
     pub fn factor(&self, atom: AtomId) -> i64 {
         self.terms.binary_search_by_key(&atom, |t| t.0).map_or(0, |i| self.terms[i].1)
     }
 
-    /// Plus another one.
+    /// The sum of two, term by term, without simplification of quotients and remainders ([`Space::add`]).
     pub fn merged(&self, other: &Self) -> Self {
         let mut terms: SmallVec<[(AtomId, i64); 3]> = SmallVec::new();
         let (mut a, mut b) = (self.terms.iter().peekable(), other.terms.iter().peekable());
@@ -141,7 +143,7 @@ impl Affine {
     }
 }
 
-/// The greatest that both are multiples of; 0 is a multiple of everything.
+/// The greatest common divisor; 0 is a multiple of everything.
 pub fn gcd(a: i64, b: i64) -> i64 {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
     while b != 0 {
@@ -151,7 +153,7 @@ pub fn gcd(a: i64, b: i64) -> i64 {
 }
 
 impl Space {
-    /// The atom of a definition and range.
+    /// Interns an atom of a definition and range.
     pub fn intern(&mut self, def: Def, low: i64, high: i64) -> AtomId {
         let next = AtomId(self.atoms.len() as u32);
         let id = *self.known.entry((def.clone(), low, high)).or_insert(next);
@@ -161,7 +163,7 @@ impl Space {
         id
     }
 
-    /// A loop variable of `size` values from 0; of one value the constant 0.
+    /// A loop variable with range `0..size`; the constant 0 if `size` is 1.
     pub fn var(&mut self, number: u32, size: i64) -> Affine {
         if size == 1 {
             return Affine::default();
@@ -169,34 +171,34 @@ impl Space {
         Affine::atom(self.intern(Def::Var(number), 0, (size - 1).max(0)))
     }
 
-    /// What the number of the next new atom will be.
+    /// The id that the next new atom will get.
     pub fn next_atom(&self) -> AtomId {
         AtomId(self.atoms.len() as u32)
     }
 
-    /// Makes an atom something else of the same range.
+    /// Redefines an atom as something of the same range.
     pub fn redefine(&mut self, id: AtomId, def: Def) {
         let atom = &mut self.atoms[id.0 as usize];
         self.known.remove(&(atom.def.clone(), atom.low, atom.high));
         atom.def = def;
     }
 
-    /// The atom with this number.
+    /// The atom of an id.
     pub fn atom(&self, id: AtomId) -> &Atom {
         &self.atoms[id.0 as usize]
     }
 
-    /// The atom of a loop variable, if anything depends on it.
+    /// The atom of a loop variable, if it was interned.
     pub fn atom_of(&self, var: u32) -> Option<AtomId> {
         self.atoms.iter().position(|a| a.def == Def::Var(var)).map(|i| AtomId(i as u32))
     }
 
-    /// Whether a number is made of loop variables alone.
+    /// Whether only loop variables occur, no quotients, remainders or values.
     pub fn is_of_variables(&self, x: &Affine) -> bool {
         x.terms.iter().all(|t| matches!(self.atom(t.0).def, Def::Var(_)))
     }
 
-    /// The least and the greatest value.
+    /// The minimum and the maximum, both inclusive.
     pub fn range(&self, x: &Affine) -> (i64, i64) {
         let (mut low, mut high) = (x.constant, x.constant);
         for &(a, f) in &x.terms {
@@ -208,7 +210,7 @@ impl Space {
         (low, high)
     }
 
-    /// The number where variables have these values; `None`: it is known at run time only.
+    /// Evaluates with these values of the loop variables; `None` if it depends on run-time values.
     pub fn at(&self, x: &Affine, of: &dyn Fn(u32) -> i64) -> Option<i64> {
         x.terms.iter().try_fold(x.constant, |sum, &(a, f)| {
             let n = match &self.atom(a).def {
@@ -221,7 +223,7 @@ impl Space {
         })
     }
 
-    /// The sum. A quotient and a remainder of the same number by the same divisor become that number where factors fit.
+    /// The sum, simplified: `(x / d) * d + x % d` becomes `x` (with a common factor too).
     pub fn add(&self, a: &Affine, b: &Affine) -> Affine {
         let mut sum = a.merged(b);
         loop {
@@ -239,7 +241,8 @@ impl Space {
         }
     }
 
-    /// What a number without its constant is a multiple of, where loop variables are multiples of what `of` says; 0 is a multiple of everything.
+    /// A divisor of the expression without its constant, given a divisor of each loop variable; 0 is a
+    /// multiple of everything.
     pub fn multiple_of_terms(&self, x: &Affine, of: &dyn Fn(u32) -> i64) -> i64 {
         let term = |&(a, f): &(AtomId, i64)| {
             let atom = match &self.atom(a).def {
@@ -256,8 +259,9 @@ impl Space {
         x.terms.iter().map(term).fold(0, gcd)
     }
 
-    /// The part of a number that a divisor does not divide (never negative), and the quotient of the rest.
-    fn parted(&self, x: &Affine, d: i64) -> (Affine, Affine) {
+    /// Splits `x` into the terms that `d` does not divide (a remainder that is never negative) and the
+    /// quotient of the others.
+    fn split_by_divisor(&self, x: &Affine, d: i64) -> (Affine, Affine) {
         let (mut rest, mut quotient) = (Affine::default(), Affine::default());
         for &(a, f) in &x.terms {
             if f % d == 0 {
@@ -278,18 +282,18 @@ impl Space {
         (rest, quotient)
     }
 
-    /// Floored quotient and remainder by a positive constant.
+    /// Floored quotient and remainder by a positive constant, simplified with the ranges of atoms.
     pub fn div_mod(&mut self, x: &Affine, d: i64) -> (Affine, Affine) {
         if d == 1 {
             return (x.clone(), Affine::default());
         }
-        let (rest, quotient) = self.parted(x, d);
+        let (rest, quotient) = self.split_by_divisor(x, d);
         let (low, high) = self.range(&rest);
         if low >= 0 && high < d {
             return (quotient, rest);
         }
-        // floor((g * A + s) / d) = floor(A / (d / g)) for g that divides d and 0 <= s < g; the remainder is g * (A mod d / g) + s. The largest terms are A: as few
-        // as leave s so small.
+        // floor((g * A + s) / d) = floor(A / (d / g)) for g that divides d and 0 <= s < g; the remainder is g
+        // * (A mod d / g) + s. A takes the terms with the largest factors, as few as leave s that small.
         let mut order: SmallVec<[(AtomId, i64); 4]> = rest.terms.iter().copied().collect();
         order.sort_by_key(|t| (std::cmp::Reverse(t.1.unsigned_abs()), t.0));
         let (mut g, mut part, mut small) = (d, Affine::default(), Affine::default());
@@ -315,7 +319,7 @@ impl Space {
         (self.add(&quotient, &Affine::atom(q)), Affine::atom(m).times(g).merged(&small))
     }
 
-    /// The value of an operation, clamped to a range that is not empty.
+    /// The value of a node clamped to a range, which is not empty.
     pub fn value(&mut self, op: u32, low: i64, high: i64) -> Affine {
         if low == high {
             return Affine::constant(low);
@@ -323,7 +327,7 @@ impl Space {
         Affine::atom(self.intern(Def::Value(op), low, high))
     }
 
-    /// The row-major number of an index into dimensions.
+    /// The row-major offset (linear index) of an index in an array of these dimensions.
     pub fn linear(&self, index: &[Affine], dims: &[i64]) -> Affine {
         let (mut sum, mut stride) = (Affine::default(), 1i64);
         for (x, &d) in index.iter().zip(dims).rev() {
@@ -333,7 +337,7 @@ impl Space {
         sum
     }
 
-    /// The index into dimensions that has a row-major number.
+    /// The index in an array of these dimensions that has a row-major offset.
     pub fn delinear(&mut self, linear: &Affine, dims: &[i64]) -> Index {
         let mut index: Index = dims.iter().map(|_| Affine::default()).collect();
         let mut rest = linear.clone();
@@ -352,15 +356,15 @@ impl Space {
         index
     }
 
-    /// The index of an array of other dimensions whose elements come in the same order. Groups of dimensions that hold the same elements are
-    /// taken for themselves.
+    /// The index in an array of other dimensions with the same row-major offset. Groups of dimensions with
+    /// the same number of elements are converted separately.
     pub fn reshape(&mut self, index: &[Affine], from: &[i64], to: &[i64]) -> Index {
         let mut result: Index = SmallVec::new();
         let (mut i, mut j) = (0, 0);
         while i < from.len() || j < to.len() {
             let (i0, j0) = (i, j);
             let (mut a, mut b) = (1i64, 1i64);
-            // The next dimension of each, and more of the side whose product is smaller.
+            // Takes the next dimension of each side, then more of the side whose product is smaller.
             if i < from.len() {
                 a = from[i];
                 i += 1;
@@ -428,7 +432,8 @@ mod tests {
         let mut s = Space::default();
         let index: Index = [64, 2, 2048].iter().enumerate().map(|(i, &n)| s.var(i as u32, n)).collect();
         let there = s.reshape(&index, &[64, 2, 2048], &[8, 2, 16384]);
-        // The last is 4096 * (outer mod 4) + 2048 * middle + inner: nothing is divided but the outer variable.
+        // The last component is 4096 * (outer mod 4) + 2048 * middle + inner: only the outer variable is
+        // divided.
         let (outer, others) = (index[0].terms[0].0, [index[1].terms[0].0, index[2].terms[0].0]);
         assert_eq!(others.map(|v| there[2].factor(v)), [2048, 1]);
         for &(a, _) in there[2].terms.iter().filter(|t| !others.contains(&t.0)) {
@@ -436,7 +441,7 @@ mod tests {
             assert_eq!(*y, Affine::atom(outer));
         }
         assert_eq!(s.linear(&there, &[8, 2, 16384]), s.linear(&index, &[64, 2, 2048]));
-        // Also where small terms count down.
+        // Also with negative factors of the small terms.
         for (constant, factors, d) in [(3, [4, -1], 8), (7, [4, -1], 8), (0, [12, 2], 36), (50, [-12, 5], 24)]
         {
             let x = index[0].times(factors[0]).merged(&index[1].times(factors[1])).plus(constant);

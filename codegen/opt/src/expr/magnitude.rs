@@ -1,34 +1,37 @@
-//! How large and how fine numbers of a expr are, as far as their origin in integers and constants says.
+//! Value ranges of `f32` nodes: bounds of the magnitude and of the exponent of the last bit, as far as
+//! integers and constants determine them.
 //!
-//! For divisions by constants: where no dividend is so large or so small that a product over- or underflows, the correctly rounded quotient is made of
-//! products (`cpu::scalar::quotient`), in half the time that a division takes.
+//! They allow strength reduction of divisions by constants: where no product can over- or underflow, the
+//! correctly rounded quotient is computed by multiplications (`scalar::quotient`) in half the time of a
+//! division.
 
 use hlo::{Bits, ElementType, Opcode, TypeClass, with_buffer};
 
-use super::{NodeId, Op, Expr};
+use super::{Expr, NodeId, Op};
 
-/// Finite numbers.
+/// The range of a set of finite numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Magnitude {
-    /// No magnitude is greater.
+    /// An upper bound of the absolute values.
     most: f64,
-    /// All are multiples of this power of two.
+    /// All are multiples of two to this power.
     unit: i32,
 }
 
-/// The exponents between which products of numbers and their rests are exact where they have to be.
-const FAR: i32 = 60;
+/// Exponents within `-MAX_EXPONENT..MAX_EXPONENT` keep the products and residuals of the division exact where
+/// they have to be.
+const MAX_EXPONENT: i32 = 60;
 
-/// So many integers are few.
-const FEW: f64 = 4096.0;
+/// Integers up to this bound are small: the quotient needs fewer steps.
+const MAX_SMALL_INTEGER: f64 = 4096.0;
 
 impl Magnitude {
     fn new(most: f64, unit: i32) -> Option<Self> {
         let known = Self { most, unit };
-        (unit > -FAR && most < f64::from(FAR).exp2()).then_some(known)
+        (unit > -MAX_EXPONENT && most < f64::from(MAX_EXPONENT).exp2()).then_some(known)
     }
 
-    /// Of rounded results, of which none that is not 0 is less than this power of two.
+    /// The range of rounded results, where every nonzero exact value is at least two to the power `unit`.
     fn rounded(most: f64, unit: i32) -> Option<Self> {
         Self::new(most * (1.0 + f64::from(f32::EPSILON)), unit)
     }
@@ -38,13 +41,13 @@ impl Magnitude {
     }
 }
 
-/// The exponent of a positive number.
+/// The binary exponent of a positive number.
 fn exponent(x: f64) -> i32 {
     x.log2().floor() as i32
 }
 
 impl Expr<'_> {
-    /// What is known of each node.
+    /// The range of each node, where one is known.
     pub fn magnitudes(&self) -> Vec<Option<Magnitude>> {
         let mut all = Vec::with_capacity(self.nodes.len());
         for n in 0..self.nodes.len() {
@@ -75,11 +78,11 @@ impl Expr<'_> {
             Op::Elementwise { instr, operands } => (*instr, operands),
             Op::Load { .. }
             | Op::Iota { .. }
-            | Op::Bits { .. }
-            | Op::Order { .. }
-            | Op::Unorder { .. }
+            | Op::BitcastConvert { .. }
+            | Op::ToOrderedInt { .. }
+            | Op::FromOrderedInt { .. }
             | Op::Pack { .. }
-            | Op::Products { .. }
+            | Op::SumOfProducts { .. }
             | Op::Sum { .. }
             | Op::Unpack { .. }
             | Op::Given { .. } => return None,
@@ -104,14 +107,15 @@ impl Expr<'_> {
         } else if opcode == Opcode::Divide {
             let by = f64::from(self.number(operands[1])?.abs());
             let least = f64::from(x.unit).exp2() / by;
-            // The last place of the least quotient, or of one that rounds to a power of two.
+            // The exponent of the last bit of the smallest quotient, or of a quotient that rounds to a power
+            // of two.
             return (by > 0.0 && least.is_finite() && least > 0.0)
                 .then(|| Magnitude::rounded(x.most / by, exponent(least) - 24))?;
         }
         None
     }
 
-    /// The value of a constant of one `f32`.
+    /// The value of a constant that is one `f32`.
     fn number(&self, n: NodeId) -> Option<f32> {
         let Op::Constant { instr, .. } = self.nodes[n as usize].op else { return None };
         let literal = self.literal(instr)?;
@@ -122,8 +126,9 @@ impl Expr<'_> {
         with_buffer!(&*array.buffer, v => v.first().map(|&x| f32::from_bits(x.bits() as u32)))
     }
 
-    /// The divisor of a division by a constant, if what is known of the dividend lets it be a product; and, if dividends are few integers, the greatest one.
-    pub fn known_divisor(
+    /// The divisor of a division by a constant, if the dividend's range allows multiplication instead; and
+    /// the largest dividend, if dividends are small nonnegative integers.
+    pub fn constant_divisor(
         &self,
         n: NodeId,
         magnitudes: &mut Option<Vec<Option<Magnitude>>>,
@@ -132,10 +137,10 @@ impl Expr<'_> {
         let Op::Elementwise { instr, operands } = &node.op else { return None };
         let divides = self.module.instr(*instr).opcode == Opcode::Divide && node.ty == ElementType::F32;
         let by = self.number(*operands.get(1).filter(|_| divides)?)?;
-        of_constant(by).filter(|x| x.most >= f64::from(-FAR).exp2())?;
+        of_constant(by).filter(|x| x.most >= f64::from(-MAX_EXPONENT).exp2())?;
         let magnitudes = magnitudes.get_or_insert_with(|| self.magnitudes());
         let known = magnitudes[operands[0] as usize]?;
-        Some((by, (known.unit >= 0 && known.most <= FEW).then_some(known.most as u16)))
+        Some((by, (known.unit >= 0 && known.most <= MAX_SMALL_INTEGER).then_some(known.most as u16)))
     }
 }
 

@@ -1,17 +1,21 @@
-//! A fused expression, element by element, as a list of operations on symbolic indices.
+//! The expression IR: the elements of a fusion as a DAG of operations on symbolic indices.
 //!
-//! [`Expr::node`] asks for an instruction at an index; movement operations disappear into the indices of what they move, so what remains is loads,
-//! counting, elementwise operations, and selections by where an index lies (padding, concatenation). Analyses (which dimensions can be
-//! one, what is read, what it costs) and emission read the same expr. **Invariants:** an operation comes after its operands and after those
-//! whose values its indices hold; equal instructions at equal indices are one operation; memory is read only where the guard of the load holds.
+//! [`Expr::node`] asks for an instruction at an index. Movement operations (slice, transpose, pad, gather,
+//! ...) are composed into the indices of what they move, so what remains is loads, iota, elementwise
+//! operations, and selections guarded by conditions on indices (padding, concatenation). Analyses (which
+//! dimensions can be collapsed, what is read, what it costs) and emission of every back end read the same IR.
+//!
+//! **Invariants:** an operation comes after its operands and after the values in its indices; equal
+//! instructions at equal indices are one node (hash consing); memory is read only where the guard of the load
+//! holds.
 
-mod magnitude;
+mod analysis;
 pub mod fold;
 pub mod index;
-mod analysis;
+mod magnitude;
 mod movement;
-mod short_folds;
 pub mod scatter;
+mod short_folds;
 
 use std::sync::Arc;
 
@@ -21,69 +25,69 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use self::index::{Affine, Index, Space};
-pub use magnitude::Magnitude;
 use hlo_library::Unsupported;
+pub use magnitude::Magnitude;
 
-/// A place in [`Expr::nodes`].
+/// An index into [`Expr::nodes`].
 pub type NodeId = u32;
 
-/// A set of conditions, a place in [`Expr::guards`]; 0 is no condition.
+/// A conjunction of conditions, an index into [`Expr::guards`]; 0 is the empty one.
 pub type GuardId = u32;
 
 /// The guard that always holds.
 pub const ALWAYS: GuardId = 0;
 
-/// `low <= value < high`.
+/// A range check: `low <= value < high`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Condition {
-    /// What is looked at.
+    /// The index expression that is checked.
     pub value: Affine,
-    /// Least.
+    /// The lower bound, inclusive.
     pub low: i64,
-    /// One past the greatest.
+    /// The upper bound, exclusive.
     pub high: i64,
 }
 
-/// An operation.
+/// The operation of a node.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the line of a variant says what its fields are")]
 pub enum Op {
-    /// An element of an array in memory, by its row-major number, read where the guard holds.
+    /// An element of an array in memory, by its row-major offset, read only where the guard holds.
     Load { array: u32, at: Affine, guard: GuardId },
-    /// An element of a constant.
+    /// An element of a constant, by its row-major offset.
     Constant { instr: InstrId, at: Affine },
     /// An index as a number of the node's type.
     Iota { value: Affine },
     /// An elementwise instruction.
     Elementwise { instr: InstrId, operands: SmallVec<[NodeId; 3]> },
-    /// Another element type, as `convert`.
+    /// Conversion to the node's element type, as HLO's `convert`.
     Convert { operand: NodeId },
-    /// An integer in whose order a float is what `cpu::scalar::extreme_key` says.
-    Order { operand: NodeId, least: bool },
-    /// The float of such an integer.
-    Unorder { operand: NodeId, least: bool },
-    /// The first where the guard holds, else the second.
+    /// The signed integer key that orders as a float does (`scalar::extreme_key`), for a minimum or maximum.
+    ToOrderedInt { operand: NodeId, least: bool },
+    /// The float of such a key: the inverse of [`Op::ToOrderedInt`].
+    FromOrderedInt { operand: NodeId, least: bool },
+    /// `yes` where the guard holds, `no` elsewhere.
     Select { guard: GuardId, yes: NodeId, no: NodeId },
     /// The bits as another type of the same width.
-    Bits { operand: NodeId },
-    /// The bits of narrower elements, low ones first, as one wider element.
+    BitcastConvert { operand: NodeId },
+    /// Several narrower elements as one wider element, the low bits first.
     Pack { parts: Vec<NodeId> },
-    /// The sum of the products of pairs, in order.
-    Products { factors: Vec<NodeId> },
+    /// A sum of products: factors are pairs, summed in order.
+    SumOfProducts { factors: Vec<NodeId> },
     /// The sum of two floats.
     Sum { terms: [NodeId; 2] },
-    /// Some of the bits of a wider element.
+    /// Part of the bits of a wider element.
     Unpack { whole: NodeId, part: Affine },
-    /// A value that emission provides.
+    /// An external value that emission provides: an accumulator, a parameter of a region.
     Given { number: u32 },
 }
 
-/// An operation and the element type of its result.
+/// An operation and its element type.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What it computes.
+    /// The operation.
     pub op: Op,
-    /// Its type.
+    /// The element type of the result.
     pub ty: ElementType,
 }
 
@@ -92,26 +96,26 @@ pub struct Node {
 pub struct Array {
     /// Its shape.
     pub shape: ArrayShape,
-    /// Which argument of the kernel it is.
+    /// The number of the kernel's argument that holds it.
     pub argument: u32,
-    /// Bytes in it before the first element.
+    /// Offset of the first element in that argument, in bytes.
     pub offset: u64,
-    /// Whether it is written in loops where it is read.
+    /// Whether the loops that read it also write it.
     pub written: bool,
 }
 
-/// What an array leaf of an instruction is, if it is not computed.
+/// What an array leaf of an instruction is bound to, instead of being computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bound {
-    /// In memory: a place in [`Expr::arrays`].
+    /// An array in memory: an index into [`Expr::arrays`].
     Array(u32),
     /// A node, the same at every index.
     Node(NodeId),
-    /// A node at one index, a place in `places`.
+    /// A node that is valid at one index: an index into `indices`.
     NodeAt(NodeId, u32),
 }
 
-/// An array leaf of an instruction at an index.
+/// The key of a node: an array leaf of an instruction, at an index, under a guard.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Key {
     frame: u32,
@@ -121,28 +125,28 @@ pub struct Key {
     guard: GuardId,
 }
 
-/// A computation that is being looked into: how its parameters are found.
+/// An inlined call: how the parameters of its computation are resolved.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Frame {
-    /// The instruction that calls it and the frame that that is in; none of the outermost.
+    /// The calling instruction and its frame; `None` for the outermost computation.
     caller: Option<(u32, InstrId)>,
     /// For `map`: the index of the element that it is applied to.
     at: Option<Index>,
 }
 
-/// The most nodes of an expression.
+/// The maximum number of nodes of an expression.
 const MAX_NODES: usize = 200_000;
 
-/// An expression.
+/// An expression under construction, or complete: the DAG, its index space, and the arrays that it reads.
 #[derive(Clone, Debug)]
 pub struct Expr<'m> {
-    /// Where the instructions are.
+    /// The module of the instructions.
     pub module: &'m Module,
-    /// Variables and what is made of them.
+    /// Loop variables, and the atoms made of them.
     pub space: Space,
     /// Operations, operands first.
     pub nodes: Vec<Node>,
-    /// Sets of conditions.
+    /// Conjunctions of conditions, by [`GuardId`].
     pub guards: Vec<SmallVec<[Condition; 2]>>,
     /// Arrays in memory.
     pub arrays: Vec<Array>,
@@ -150,10 +154,10 @@ pub struct Expr<'m> {
     known: FxHashMap<Key, NodeId>,
     frames: Vec<Frame>,
     missing: Vec<Key>,
-    places: Vec<Index>,
+    indices: Vec<Index>,
 }
 
-/// The array shape of a leaf.
+/// The array shape of a leaf of a shape.
 pub fn leaf_shape(shape: &Shape, leaf: u32) -> Option<&ArrayShape> {
     if let Shape::Array(a) = shape {
         return (leaf == 0).then_some(a);
@@ -161,7 +165,7 @@ pub fn leaf_shape(shape: &Shape, leaf: u32) -> Option<&ArrayShape> {
     array_leaves(shape).nth(leaf as usize)
 }
 
-/// The array leaves of a shape, in order.
+/// The array leaves of a shape, depth first.
 pub fn array_leaves(shape: &Shape) -> impl Iterator<Item = &ArrayShape> {
     shape.leaves().into_iter().filter_map(Shape::as_array)
 }
@@ -171,7 +175,7 @@ fn dims_of(module: &Module, id: InstrId) -> &[i64] {
 }
 
 impl<'m> Expr<'m> {
-    /// An empty one.
+    /// An empty expression.
     pub fn new(module: &'m Module) -> Self {
         Self {
             module,
@@ -183,42 +187,43 @@ impl<'m> Expr<'m> {
             known: FxHashMap::default(),
             frames: vec![Frame { caller: None, at: None }],
             missing: Vec::new(),
-            places: Vec::new(),
+            indices: Vec::new(),
         }
     }
 
-    /// Says what a leaf of an instruction is.
+    /// Binds a leaf of an instruction.
     pub fn bind(&mut self, instr: InstrId, leaf: u32, what: Bound) {
         self.bound.insert((0, instr, leaf), what);
     }
 
-    /// Says what node a leaf of an instruction is at one index, the only one at which it may be asked for.
+    /// Binds a leaf of an instruction to a node at one index, the only index at which it may then be asked
+    /// for.
     pub fn bind_at(&mut self, instr: InstrId, leaf: u32, node: NodeId, at: &[Affine]) {
-        let place = self.places.iter().position(|p| p[..] == *at).unwrap_or_else(|| {
-            self.places.push(at.into());
-            self.places.len() - 1
+        let place = self.indices.iter().position(|p| p[..] == *at).unwrap_or_else(|| {
+            self.indices.push(at.into());
+            self.indices.len() - 1
         });
         self.bound.insert((0, instr, leaf), Bound::NodeAt(node, place as u32));
     }
 
-    /// An array in memory.
+    /// Adds an array in memory: argument `argument` of the kernel.
     pub fn array(&mut self, shape: &ArrayShape, argument: u32) -> u32 {
         self.arrays.push(Array { shape: shape.clone(), argument, offset: 0, written: false });
         self.arrays.len() as u32 - 1
     }
 
-    /// A value that emission provides.
+    /// Adds a value that emission provides ([`Op::Given`]).
     pub fn given(&mut self, number: u32, ty: ElementType) -> NodeId {
         self.push(Op::Given { number }, ty)
     }
 
-    /// Adds an operation.
+    /// Adds a node.
     pub fn push(&mut self, op: Op, ty: ElementType) -> NodeId {
         self.nodes.push(Node { op, ty });
         self.nodes.len() as u32 - 1
     }
 
-    /// A node as another type.
+    /// A node converted to another type.
     pub fn convert(&mut self, node: NodeId, ty: ElementType) -> NodeId {
         if self.nodes[node as usize].ty == ty {
             return node;
@@ -226,14 +231,14 @@ impl<'m> Expr<'m> {
         self.push(Op::Convert { operand: node }, ty)
     }
 
-    /// The integer of a float, in a type of as many bits, for its greatest or least among others.
-    pub fn order(&mut self, node: NodeId, ty: ElementType, least: bool) -> NodeId {
-        self.push(Op::Order { operand: node, least }, ty)
+    /// The order-preserving integer key of a float, in a type of the same width, for a minimum or maximum.
+    pub fn to_ordered_int(&mut self, node: NodeId, ty: ElementType, least: bool) -> NodeId {
+        self.push(Op::ToOrderedInt { operand: node, least }, ty)
     }
 
-    /// The float of a type that [`Expr::order`] made an integer of.
-    pub fn unorder(&mut self, node: NodeId, ty: ElementType, least: bool) -> NodeId {
-        self.push(Op::Unorder { operand: node, least }, ty)
+    /// The float of an integer key made by [`Expr::to_ordered_int`].
+    pub fn from_ordered_int(&mut self, node: NodeId, ty: ElementType, least: bool) -> NodeId {
+        self.push(Op::FromOrderedInt { operand: node, least }, ty)
     }
 
     /// The node of an array leaf of an instruction (of the outermost computation) at an index.
@@ -241,7 +246,7 @@ impl<'m> Expr<'m> {
         self.build(Key { frame: 0, instr, leaf, index: Index::from(index), guard: ALWAYS })
     }
 
-    /// The nodes of the results of a computation of scalars applied to nodes.
+    /// The result nodes of a scalar computation applied to argument nodes.
     pub fn apply(
         &mut self,
         computation: hlo::ComputationId,
@@ -288,7 +293,7 @@ impl<'m> Expr<'m> {
         Ok(self.known[&first])
     }
 
-    /// A guard with more conditions; `None` if it never holds.
+    /// A guard with more conditions; `None` if it never holds. Conditions that always hold are dropped.
     pub fn guard(&mut self, base: GuardId, more: &[Condition]) -> Option<GuardId> {
         let mut all = self.guards[base as usize].clone();
         for c in more {
@@ -315,13 +320,13 @@ impl<'m> Expr<'m> {
         None
     }
 
-    /// All nodes, or none of them and what is missing asked for.
+    /// All nodes, or `None` after the missing ones were requested.
     fn get_all(&mut self, keys: impl IntoIterator<Item = Key>) -> Option<SmallVec<[NodeId; 3]>> {
         let found: Vec<Option<NodeId>> = keys.into_iter().map(|k| self.get(k)).collect();
         found.into_iter().collect()
     }
 
-    /// A node of a type that a result must have; floats of other types (mixed precision) are converted.
+    /// A node converted to the type that a result must have, if both are float types (mixed precision).
     fn typed(&mut self, node: Option<NodeId>, ty: ElementType) -> Option<NodeId> {
         let node = node?;
         let is = self.nodes[node as usize].ty;
@@ -336,7 +341,7 @@ impl<'m> Expr<'m> {
         self.frames.len() as u32 - 1
     }
 
-    /// The node of a key, or `None` if others were asked for that it needs.
+    /// Builds the node of a key, or requests the nodes that it needs first and returns `None`.
     #[expect(clippy::too_many_lines, reason = "an arm an opcode")]
     fn step(&mut self, key: &Key) -> Result<Option<NodeId>, Unsupported> {
         let module = self.module;
@@ -352,7 +357,7 @@ impl<'m> Expr<'m> {
         let ty = shape.element_type;
         match self.bound.get(&(key.frame, id, key.leaf)) {
             Some(&Bound::Node(node)) => return Ok(Some(node)),
-            Some(&Bound::NodeAt(node, place)) if self.places[place as usize] == key.index => {
+            Some(&Bound::NodeAt(node, place)) if self.indices[place as usize] == key.index => {
                 return Ok(Some(node));
             }
             Some(&Bound::NodeAt(..)) => {
@@ -373,7 +378,7 @@ impl<'m> Expr<'m> {
         };
         if instr.opcode.is_elementwise() {
             let keys = operands.iter().map(|&o| {
-                // Predicates of select and bounds of clamp may be scalars.
+                // The predicate of a select and the bounds of a clamp may be scalars.
                 let scalar = dims_of(module, o).is_empty();
                 let index = if scalar { Index::new() } else { key.index.clone() };
                 Key { instr: o, leaf: 0, index, ..key.clone() }
@@ -488,8 +493,8 @@ impl<'m> Expr<'m> {
                 moved(self, index.collect())
             }
             Opcode::Dot => self.products(key, ty),
-            Opcode::Reduce => self.few_terms(key, ty),
-            Opcode::ReduceWindow => self.few_positions(key, ty),
+            Opcode::Reduce => self.short_reduction_len(key, ty),
+            Opcode::ReduceWindow => self.small_window_len(key, ty),
             Opcode::Pad => self.pad(key, ty),
             Opcode::Concatenate => self.concatenate(key, ty),
             Opcode::DynamicSlice => {
@@ -521,7 +526,7 @@ impl<'m> Expr<'m> {
                 let rank = key.index.len();
                 if wide == narrow {
                     let Some(operand) = self.get(operand(0, key.index.clone())) else { return Ok(None) };
-                    Ok(Some(self.push(Op::Bits { operand }, ty)))
+                    Ok(Some(self.push(Op::BitcastConvert { operand }, ty)))
                 } else if wide > narrow {
                     let Some((part, index)) = key.index.split_last() else {
                         return refuse("no dimension for parts");
@@ -542,7 +547,7 @@ impl<'m> Expr<'m> {
         }
     }
 
-    /// The literal of a constant of the expr.
+    /// The literal of a constant.
     pub fn literal(&self, instr: InstrId) -> Option<Arc<hlo::Literal>> {
         let instr = self.module.instr(instr);
         match instr.attrs.constant_value()? {
@@ -554,7 +559,7 @@ impl<'m> Expr<'m> {
     }
 }
 
-/// The instruction that a leaf of a root is, through tuples.
+/// The instruction and leaf that a leaf of a root stands for, looking through tuples.
 pub fn leaf_root(module: &Module, root: InstrId, leaf: u32) -> (InstrId, u32) {
     let (mut at, mut leaf) = (root, leaf);
     while module.instr(at).opcode == Opcode::Tuple {
@@ -575,7 +580,8 @@ pub fn leaf_root(module: &Module, root: InstrId, leaf: u32) -> (InstrId, u32) {
     (at, leaf)
 }
 
-/// Whether a leaf of an instruction is leaf `which` of a parameter, through tuples and their elements.
+/// Whether a leaf of an instruction is leaf `which` of a parameter, looking through tuples and
+/// get-tuple-element.
 pub fn is_leaf_of(module: &Module, instr: InstrId, leaf: u32, parameter: InstrId, which: u32) -> bool {
     let (mut at, mut leaf) = (instr, leaf);
     loop {
@@ -590,7 +596,7 @@ pub fn is_leaf_of(module: &Module, instr: InstrId, leaf: u32, parameter: InstrId
     }
 }
 
-/// The first leaf, among those of the operand, of a `get-tuple-element`.
+/// The leaf of the operand at which the result of a `get-tuple-element` begins.
 pub fn first_leaf(module: &Module, id: InstrId) -> u32 {
     let instr = module.instr(id);
     let index = instr.attrs.int(AttrKey::Index).and_then(|i| usize::try_from(i).ok()).unwrap_or(0);

@@ -1,10 +1,11 @@
-//! Operations whose elements come from one place or another: concatenations, paddings, windows at places of run time.
+//! Operations whose elements come from one of several sources, or from run-time offsets: concatenate, pad,
+//! gather, dynamic slices.
 
 use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId};
 
 use super::index::{Affine, Index};
-use super::{ALWAYS, Condition, GuardId, Key, NodeId, Op, Expr, dims_of};
+use super::{ALWAYS, Condition, Expr, GuardId, Key, NodeId, Op, dims_of};
 use hlo_library::Unsupported;
 
 impl Expr<'_> {
@@ -73,17 +74,17 @@ impl Expr<'_> {
         Ok(self.typed(all, ty))
     }
 
-    /// Clamped start indices from scalar operands `first..`.
+    /// Start indices, clamped, from the scalar operands `first..`.
     pub fn starts(&mut self, key: &Key, first: usize, of: &[i64], window: &[i64]) -> Option<Vec<Affine>> {
         let instr = self.module.instr(key.instr);
         let mut nodes = Vec::new();
-        // Scalars, or in XLA's older form one vector of starts.
+        // Scalars, or one vector of start indices in XLA's older form.
         let vector = instr.operands().get(first).is_some_and(|&o| !dims_of(self.module, o).is_empty());
         for (d, (&n, &w)) in of.iter().zip(window).enumerate() {
             let place = if vector { first } else { first + d };
             nodes.push(match instr.operands().get(place) {
                 Some(&o) if n > w => {
-                    // They exist wherever the index lies.
+                    // Start indices exist at every index of the result, so they need no guard.
                     let index = vector.then(|| Affine::constant(d as i64)).into_iter().collect();
                     let start = Key { instr: o, leaf: 0, index, guard: ALWAYS, ..key.clone() };
                     Some((self.get(start), n - w))
@@ -123,7 +124,7 @@ impl Expr<'_> {
         for (d, &n) in of.iter().enumerate() {
             let dim = d as i64;
             if let Some(b) = batching.iter().position(|&x| x == dim) {
-                // The component of the batch that runs along this dimension of the indices.
+                // The component of the batch index that runs along this dimension of the start indices.
                 let s = start_batching.get(b).copied().unwrap_or(0);
                 let place = usize::try_from(if s > vector { s - 1 } else { s }).unwrap_or(0);
                 index.push(batch.get(place).cloned().unwrap_or_default());
@@ -143,7 +144,7 @@ impl Expr<'_> {
         Ok(self.typed(node, ty))
     }
 
-    /// The components of an index vector: the dimension that each is for, and its node.
+    /// The components of an index vector: the operand dimension of each, and its node.
     pub fn start_vector(
         &mut self,
         key: &Key,
@@ -167,7 +168,8 @@ impl Expr<'_> {
         found.into_iter().map(|(d, node)| Some((d, node?))).collect()
     }
 
-    /// The clamped start indices of a window in an array, from the scalar operands `first..` of an instruction.
+    /// The clamped start indices of a window in an array, from the scalar operands `first..` of an
+    /// instruction.
     pub fn window_starts(
         &mut self,
         instr: InstrId,

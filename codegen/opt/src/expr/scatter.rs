@@ -1,31 +1,32 @@
-//! What a scatter does at each of its updates.
+//! Scatters in the expression IR: where each update goes, and its value.
 
 use hlo::InstrId;
 use hlo::attrs::AttrKey;
 
 use super::index::{Affine, Index};
-use super::{ALWAYS, Condition, GuardId, NodeId, Expr, dims_of};
+use super::{ALWAYS, Condition, Expr, GuardId, NodeId, dims_of};
 use hlo_library::Unsupported;
 
-/// A scatter, update by update. Updates of an element come in the order of the index vectors: those of `batch` outermost.
+/// A scatter, update by update. The updates of an element come in the order of the index vectors, whose
+/// variables (`batch`) are outermost.
 #[derive(Clone, Debug)]
 pub struct Scattered {
-    /// Variables of index vectors, numbers and sizes, outermost first.
+    /// Variables of the index vectors and their sizes, outermost first.
     pub batch: Vec<(u32, i64)>,
-    /// Those in a window, in the order in which its dimensions are listed.
+    /// Variables of the window and their sizes, in the order of `update_window_dims`.
     pub window: Vec<(u32, i64)>,
-    /// The updates, one for each operand.
+    /// The update values, one per operand.
     pub updates: Vec<NodeId>,
-    /// The number of the element that an update goes to.
+    /// The row-major offset of the element that an update goes to.
     pub at: Affine,
-    /// Where its window is inside of the operand.
+    /// Holds where the window is within the operand's bounds.
     pub inside: GuardId,
-    /// The row that an index vector chooses, and how many there are, if it chooses one.
+    /// The row of dimension 0 that an index vector selects and the number of rows, if it selects single rows.
     pub rows: Option<(Affine, i64)>,
 }
 
 impl Expr<'_> {
-    /// A scatter of elements into elements. `None`: no update goes anywhere.
+    /// The updates of a scatter, element by element. `None` if no update is within bounds.
     pub fn scattered(&mut self, scatter: InstrId) -> Result<Option<Scattered>, Unsupported> {
         let module = self.module;
         let instr = module.instr(scatter);
@@ -70,7 +71,7 @@ impl Expr<'_> {
             }
             let mut at = offset;
             if let Some(&(_, node)) = starts.iter().find(|s| s.0 == dim) {
-                // One beyond either end stands for all that is outside.
+                // The range is extended by one on either side, which stands for everything out of bounds.
                 let start = self.space.value(node, -1, n - window + 1);
                 inside.push(Condition { value: start.clone(), low: 0, high: n - window + 1 });
                 if d == 0 && window == 1 {

@@ -1,19 +1,20 @@
-//! Contractions, reductions and windows whose elements are expressions: of a few products or terms, in the order of the dimensions that are gone.
+//! Short folds unrolled into expressions: contractions of small K, short reductions, small windows. Terms
+//! come in the row-major order of the reduced dimensions.
 
 use hlo::attrs::AttrKey;
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, TypeClass};
 
 use super::index::{Affine, Index, components};
-use super::{Condition, Key, NodeId, Op, Expr, dims_of};
-use crate::fusion::folds::{Weighted, sums};
-use crate::passes::facts::{few_positions, few_products, few_terms, is_product};
+use super::{Condition, Expr, Key, NodeId, Op, dims_of};
+use crate::fusion::folds::{WeightedSum, accumulator_type};
+use crate::passes::facts::{is_product, short_reduction_len, small_k, small_window_len};
 use crate::passes::reduce::operation;
 use hlo_library::Unsupported;
 
 impl Expr<'_> {
     pub(super) fn products(&mut self, key: &Key, ty: ElementType) -> Result<Option<NodeId>, Unsupported> {
         let (module, instr) = (self.module, self.module.instr(key.instr));
-        if few_products(module, key.instr).is_none() && !is_product(module, key.instr) {
+        if small_k(module, key.instr).is_none() && !is_product(module, key.instr) {
             return Err(Unsupported::new(module, key.instr, "a dot of many products in a fused expression"));
         }
         let list = |k| instr.attrs.ints_or_empty(k);
@@ -26,7 +27,7 @@ impl Expr<'_> {
         let mut factors = Vec::new();
         for product in 0..sizes.iter().product::<i64>() {
             let at = components(product, &sizes);
-            // What is neither of the batch nor contracted: first that of the left side.
+            // Free dimensions (neither batch nor contracting): those of the left side first.
             let mut free = key.index.iter().skip(sides[0].0.len());
             for (side, (batch, contracted)) in sides.iter().enumerate() {
                 let index: Index = (0..of(side).len() as i64)
@@ -45,14 +46,16 @@ impl Expr<'_> {
         let Some(factors) = self.get_all(factors) else { return Ok(None) };
         let wide = accumulator(ty);
         let factors = factors.into_iter().map(|f| self.convert(f, wide)).collect();
-        let sum = self.push(Op::Products { factors }, wide);
+        let sum = self.push(Op::SumOfProducts { factors }, wide);
         Ok(Some(self.convert(sum, ty)))
     }
 
-    /// One product of a contraction that is a reduction, at the index of an element that it goes over, and the type in which they are summed.
+    /// One product of a contraction that is evaluated as a reduction, at the index of an element of its
+    /// reduction space, and the type in which products are summed.
     pub fn weighted(&mut self, dot: InstrId, index: &[Affine]) -> Result<(NodeId, ElementType), Unsupported> {
         let (module, instr) = (self.module, self.module.instr(dot));
-        let (Some(ty), Some(Weighted { side, weights, .. })) = (sums(module, dot), Weighted::of(module, dot))
+        let (Some(ty), Some(WeightedSum { side, weights, .. })) =
+            (accumulator_type(module, dot), WeightedSum::of(module, dot))
         else {
             return Err(Unsupported::new(module, dot, "products of these operands in a reduction"));
         };
@@ -61,19 +64,19 @@ impl Expr<'_> {
         let element = self.node(instr.operands()[side], 0, index)?;
         let weight = self.node(instr.operands()[1 - side], 0, &of_weight)?;
         let factors = [element, weight].map(|factor| self.convert(factor, ty));
-        Ok((self.push(Op::Products { factors: factors.to_vec() }, ty), ty))
+        Ok((self.push(Op::SumOfProducts { factors: factors.to_vec() }, ty), ty))
     }
 
-    /// What such sums begin with.
+    /// The neutral element that such sums start from.
     pub fn zero(&mut self, ty: ElementType) -> NodeId {
         self.push(Op::Iota { value: Affine::default() }, ty)
     }
 
-    /// A reduction of few elements: its operation applied to one after the other.
-    pub fn few_terms(&mut self, key: &Key, ty: ElementType) -> Result<Option<NodeId>, Unsupported> {
+    /// A short reduction, unrolled: the combiner is applied to one element after the other.
+    pub fn short_reduction_len(&mut self, key: &Key, ty: ElementType) -> Result<Option<NodeId>, Unsupported> {
         let (module, instr) = (self.module, self.module.instr(key.instr));
         let (Some(terms), Some(callee)) =
-            (few_terms(module, key.instr), instr.attrs.computation(AttrKey::ToApply))
+            (short_reduction_len(module, key.instr), instr.attrs.computation(AttrKey::ToApply))
         else {
             return Err(Unsupported::new(
                 module,
@@ -105,11 +108,11 @@ impl Expr<'_> {
         Ok(Some(self.convert(result, ty)))
     }
 
-    /// Windows of few elements: the operation applied to those that exist, one after the other.
-    pub fn few_positions(&mut self, key: &Key, ty: ElementType) -> Result<Option<NodeId>, Unsupported> {
+    /// A small window, unrolled: the combiner is applied to the elements within bounds, one after the other.
+    pub fn small_window_len(&mut self, key: &Key, ty: ElementType) -> Result<Option<NodeId>, Unsupported> {
         let (module, instr) = (self.module, self.module.instr(key.instr));
         let (Some(positions), Some(callee), Some(window)) = (
-            few_positions(module, key.instr),
+            small_window_len(module, key.instr),
             instr.attrs.computation(AttrKey::ToApply),
             instr.attrs.window(),
         ) else {
@@ -155,7 +158,7 @@ impl Expr<'_> {
         Ok(Some(self.convert(result, ty)))
     }
 
-    /// One more element folded into what is of the type that [`wide`] gives, if it gives one.
+    /// The accumulator combined with one more element; in the type that [`wide`] gives, if any.
     fn folded(
         &mut self,
         callee: ComputationId,
@@ -169,13 +172,13 @@ impl Expr<'_> {
     }
 }
 
-/// The type in which elements are added if that is another one.
+/// The accumulator type of a sum, if it differs from the element type.
 fn wide(module: &Module, callee: ComputationId, ty: ElementType) -> Option<ElementType> {
     let sums = operation(module, callee).is_some_and(|(op, _)| op == Opcode::Add);
     Some(accumulator(ty)).filter(|&wide| sums && wide != ty)
 }
 
-/// The type in which sums are taken: those of narrow floats are rounded once, at the end.
+/// The accumulator type of sums: sums of floats narrower than 32 bits are rounded once, at the end.
 fn accumulator(ty: ElementType) -> ElementType {
     if ty.class() == TypeClass::Float && ty.bits() < 32 { ElementType::F32 } else { ty }
 }

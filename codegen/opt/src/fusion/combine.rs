@@ -1,39 +1,41 @@
-//! How a reduction combines two values: what its computation is, and what follows from that.
+//! Combiners of reductions: what the applied computation is, and which orders of combination it allows.
 //!
-//! **Invariant:** whether elements may be combined in any order is decided here alone, from the computation and the types; whoever emits code
-//! for a reduction keeps the interpreter's order where [`Combine::free`] does not hold.
+//! **Invariant:** whether elements may be combined in any order (reassociated) is decided here alone, from
+//! the computation and the types; emission of a reduction keeps the interpreter's order unless
+//! [`Combine::free`] holds.
 
 use hlo::attrs::{AttrKey, Direction};
 use hlo::elementwise::{Binary, Kind, kind};
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode};
 
+use crate::expr::{Expr, NodeId};
 use crate::passes::reduce::operation;
-use crate::expr::{NodeId, Expr};
 use hlo_library::Unsupported;
 
-/// The combination of several accumulators with as many elements.
+/// How accumulators are combined with elements, one of each per result.
 #[derive(Debug)]
 pub enum Combine<'m> {
-    /// A sum of floats, in any order, in a type of 32 bits or more.
+    /// A sum of floats, reassociable, accumulated in at least 32 bits.
     Sum,
-    /// One operation of both; whether any order gives the same bits.
+    /// One binary operation; `true` if every order gives the same bits.
     Binary(Binary, bool),
-    /// The index of the greater (or less) value: of a NaN before all others, then the lower one of equals. Any order gives the same. The value is not what
-    /// the computation gives: of zeros with different signs that would be the last one.
+    /// The index of the maximum (or minimum): a NaN wins over numbers, the lower index wins among equals.
+    /// Every order gives the same index. The value result is not the computation's (for zeros of different
+    /// signs that would be the last one), so nothing may read it.
     Extreme {
-        /// Whether the lesser one is wanted.
+        /// `true`: minimum.
         least: bool,
     },
-    /// A computation, in the order of the elements.
+    /// Any other computation, applied in the order of the elements.
     General {
-        /// The computation, of accumulators and then elements as given values.
+        /// The computation, applied to given values: the accumulators, then the elements.
         expr: Box<Expr<'m>>,
         /// Its results.
         results: Vec<NodeId>,
     },
 }
 
-/// The operation of both parameters that a computation is.
+/// The binary operation of both parameters that a computation consists of, if it is one.
 pub fn binary_root(module: &Module, computation: ComputationId) -> Option<(Binary, ElementType)> {
     let (opcode, ty) = operation(module, computation)?;
     let Some(Kind::Binary(op)) = kind(opcode) else { return None };
@@ -41,8 +43,8 @@ pub fn binary_root(module: &Module, computation: ComputationId) -> Option<(Binar
 }
 
 impl<'m> Combine<'m> {
-    /// Of a reduction. `counted`: the second operand counts up along the order of the elements, and nobody reads
-    /// the first result.
+    /// The combiner of a reduction. `counted`: the second operand is an ascending index, and nothing reads
+    /// the first result (argument reductions).
     pub fn of(module: &'m Module, reduce: InstrId, counted: bool) -> std::result::Result<Self, Unsupported> {
         let instr = module.instr(reduce);
         if instr.opcode == Opcode::Dot {
@@ -61,7 +63,7 @@ impl<'m> Combine<'m> {
         Self::general(module, computation)
     }
 
-    /// Of an operation of an accumulator and an element of a type.
+    /// The combiner that is one operation, on a type.
     pub fn of_operation(op: Binary, ty: ElementType) -> Self {
         let float = ty.is_float() || ty.is_complex();
         match op {
@@ -87,7 +89,7 @@ impl<'m> Combine<'m> {
         Ok(Combine::General { expr: Box::new(expr), results })
     }
 
-    /// Of a computation whose order matters, each step rounded.
+    /// The computation applied literally, in order, each step rounded.
     pub fn literal(module: &'m Module, computation: ComputationId) -> std::result::Result<Self, Unsupported> {
         match binary_root(module, computation) {
             Some((op, _)) => Ok(Combine::Binary(op, false)),
@@ -104,7 +106,8 @@ impl<'m> Combine<'m> {
         }
     }
 
-    /// Whether an accumulator may be a value that was only moved. (That of an extreme has a value that nobody reads.)
+    /// Whether an accumulator may be a value that was only moved, not computed. (The unread value of
+    /// [`Combine::Extreme`] is none.)
     pub fn moves(&self, accumulator: usize) -> bool {
         match self {
             Combine::Sum | Combine::Binary(..) | Combine::Extreme { .. } => false,
@@ -112,12 +115,13 @@ impl<'m> Combine<'m> {
         }
     }
 
-    /// The type in which a value of a type is accumulated.
+    /// The accumulator type of a value type.
     pub fn accumulator(&self, ty: ElementType) -> ElementType {
         if matches!(self, Combine::Sum) && ty.bits() < 32 { ElementType::F32 } else { ty }
     }
 
-    /// Whether combining a value with itself changes nothing: accumulators may begin with the initial value as often as there are any.
+    /// Whether combining a value with itself changes nothing, so that every partial accumulator may start
+    /// from the initial value.
     pub fn idempotent(&self, ty: ElementType) -> bool {
         match self {
             Combine::Sum | Combine::General { .. } => false,
@@ -131,9 +135,9 @@ impl<'m> Combine<'m> {
     }
 }
 
-/// Whether a computation of (value, index, value, index) is the greater (`false`) or the lesser (`true`) value, a NaN before every number and the first
-/// before the second of two of them, and of equal values the lower index:
-/// `first = a > b or a != a; (select(first, a, b), select(first or (a == b and i < j), i, j))`.
+/// Recognizes the argument maximum (`false`) or minimum (`true`) of (value, index, value, index), where a NaN
+/// wins over numbers, the first wins among NaNs, and the lower index among equals: `first = a > b or a != a;
+/// (select(first, a, b), select(first or (a == b and i < j), i, j))`.
 pub fn extreme(module: &Module, computation: ComputationId) -> Option<bool> {
     let parameters: Vec<InstrId> =
         module.computation(computation).parameters().iter().copied().collect::<Option<_>>()?;
@@ -160,7 +164,7 @@ pub fn extreme(module: &Module, computation: ComputationId) -> Option<bool> {
     if (x, y) != (a, b) {
         return None;
     }
-    // `a != a` is no part of it for integers.
+    // Integers have no `a != a` term.
     let (greater, nan) = match operands(first, Opcode::Or) {
         Some(&[p, q]) => (p, Some(q)),
         _ => (first, None),

@@ -1,39 +1,41 @@
-//! What reductions go over: `reduce`, and contractions that are sums of weighted elements.
+//! Reduction spaces: `reduce`, and contractions that are evaluated as reductions (weighted sums).
 //!
-//! Kernels for products of matrices use each element of both operands many times. Where nothing of one operand is left in the result but batches, each element of the
-//! other is used once: that is a reduction of products over the space of the other, with lanes along whatever lies innermost there, and with all that fuses with
-//! reductions. Products of a matrix and a vector as kernels for products know them, terms or rows innermost, stay theirs where they are faster.
+//! GEMM kernels use each element of both operands many times. Where one operand contributes nothing but batch
+//! dimensions to the result, each element of the other is used once (a batched GEMV): that is a reduction of
+//! products over the space of the other operand, vectorized along its innermost dimension, and fusible like
+//! any reduction. Shapes for which the GEMV kernels of the library are faster stay with them.
 //!
-//! **Invariant:** whether a `dot` is one depends on it and on the shapes of its operands alone, so it is the same in a fusion as before.
+//! **Invariant:** whether a `dot` is evaluated as a reduction depends on it and on the shapes of its operands
+//! alone, so it is the same inside a fusion as before.
 
 use hlo::attrs::{AttrKey, Precision};
 use hlo::{ArrayShape, ComputationId, ElementType, InstrId, Module, Opcode, TypeClass};
 use smallvec::SmallVec;
 
 use super::kinds::dims;
-use super::thin::{self, SIDES};
+use super::small_k::{self, SIDES};
 use crate::cost_model::CostModel;
-use crate::passes::facts::{few_terms, is_ieee, is_product};
+use crate::passes::facts::{is_ieee, is_product, short_reduction_len};
 use hlo_library::Unsupported;
 
-/// Matrices of floats of 16 bits that kernels for products of a matrix and a vector are faster with: some rows of so many terms next to each other, or so many rows next to
-/// each other.
-const LONG_TERMS: i64 = CostModel::CPU.long_terms;
-const SOME_ROWS: i64 = CostModel::CPU.some_rows;
-const MANY_ROWS: i64 = CostModel::CPU.many_rows;
-/// Matrices one after the other of so few elements are products of little matrices.
-const LITTLE: i64 = CostModel::CPU.little_matrix_elements;
-/// Sums of so few terms are products of a few outer dimensions rather.
-const FEW: i64 = CostModel::CPU.few_fold_terms;
+/// GEMV kernels are faster for 16-bit floats: rows of so many contiguous terms if there are enough rows, or
+/// that many contiguous rows.
+const GEMV16_MIN_TERMS: i64 = CostModel::CPU.gemv16_min_terms;
+const GEMV16_MIN_ROWS: i64 = CostModel::CPU.gemv16_min_rows;
+const GEMV16_MIN_CONTIGUOUS_ROWS: i64 = CostModel::CPU.gemv16_min_contiguous_rows;
+/// Batched matrices of up to this many elements go to the batched small-matrix kernel.
+const SMALL_MATRIX_ELEMENTS: i64 = CostModel::CPU.small_matrix_elements;
+/// Up to this K a product is computed as a sum of outer products.
+const MAX_OUTER_PRODUCT_TERMS: i64 = CostModel::CPU.max_outer_product_terms;
 
-/// What a reduction goes over, and what it keeps of it.
+/// The iteration space of a reduction, and which of its dimensions the result keeps.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Space {
     /// The dimensions of the elements.
     pub dims: SmallVec<[i64; 4]>,
-    /// Those that are reduced.
+    /// The reduced dimensions.
     pub along: SmallVec<[usize; 4]>,
-    /// Which of the dimensions each one of the result is; `None` of one of size 1 that is none of them.
+    /// The dimension that each one of the result is; `None` for one of size 1 that is none of them.
     pub kept: SmallVec<[Option<usize>; 4]>,
 }
 
@@ -43,7 +45,7 @@ impl Space {
         self.along.contains(&d)
     }
 
-    /// Whether the result has what is kept, in the order in which the elements have it.
+    /// Whether the result keeps the other dimensions in their order.
     pub fn in_order(&self) -> bool {
         let kept = (0..self.dims.len()).filter(|&d| !self.is_reduced(d));
         self.kept.iter().copied().eq(kept.map(Some))
@@ -54,35 +56,37 @@ impl Space {
         self.kept.iter().map(|d| d.map_or(1, |d| self.dims[d])).collect()
     }
 
-    /// The dimensions that number rows and those of a row, if the reduced ones are the last.
+    /// The outer (row) dimensions and the dimensions of a row, if the reduced dimensions are the innermost
+    /// ones.
     pub fn rows(&self) -> Option<(&[i64], &[i64])> {
         let rows = self.dims.len().checked_sub(self.along.len())?;
         (self.in_order() && self.along.iter().all(|&d| d >= rows)).then(|| self.dims.split_at(rows))
     }
 }
 
-/// The space of a reduction. `None`: the instruction is none.
+/// The space of a reduction. `None`: the instruction is no reduction.
 pub fn space(module: &Module, id: InstrId) -> Option<Space> {
     let instr = module.instr(id);
     match instr.opcode {
-        Opcode::Reduce if few_terms(module, id).is_none() => {
+        Opcode::Reduce if short_reduction_len(module, id).is_none() => {
             let of: SmallVec<[i64; 4]> = dims(module, *instr.operands().first()?).into();
             let along = instr.attrs.ints_or_empty(AttrKey::Dimensions).iter();
             let along: SmallVec<[usize; 4]> = along.map(|&d| d as usize).collect();
             let kept = (0..of.len()).filter(|d| !along.contains(d)).map(Some).collect();
             Some(Space { dims: of, along, kept })
         }
-        Opcode::Dot => Weighted::of(module, id).filter(|w| w.is_fold(module, id)).map(|w| w.space),
+        Opcode::Dot => WeightedSum::of(module, id).filter(|w| w.is_fold(module, id)).map(|w| w.space),
         _ => None,
     }
 }
 
-/// The reductions of a fusion's computation, in order, and what they go over.
+/// The reductions of a fusion's computation, in program order, with their spaces.
 pub fn all(module: &Module, computation: ComputationId) -> Vec<(InstrId, Space)> {
     module.instructions(computation).filter_map(|i| Some((i, space(module, i)?))).collect()
 }
 
-/// The order in which the result of a fusion's only reduction, a contraction, is stored, if that is not its own: which of its dimensions each one is.
+/// The order in which the result of a fusion's only reduction, a contraction, is stored, if it is transposed:
+/// the dimension that each stored one is.
 pub fn stored_order(
     module: &Module,
     computation: ComputationId,
@@ -93,7 +97,7 @@ pub fn stored_order(
     let Some(transpose) = module.users(dot).iter().map(|u| u.user).find(|&u| turns(u)) else {
         return Ok(None);
     };
-    // What reads the result in its own order cannot be stored with what reads it in the other.
+    // The result cannot be stored both transposed and not.
     if module.users(dot).len() != 1 || module.root(computation) == dot {
         return Err(Unsupported::new(module, dot, "a result in two orders"));
     }
@@ -101,14 +105,14 @@ pub fn stored_order(
     Ok(Some(order.iter().map(|&d| d as usize).collect()))
 }
 
-/// The operand whose elements a reduction goes over.
+/// The operand slot whose elements a reduction goes over.
 pub fn operand(module: &Module, id: InstrId) -> usize {
     let is_dot = module.instr(id).opcode == Opcode::Dot;
-    if is_dot { Weighted::of(module, id).map_or(0, |w| w.side) } else { 0 }
+    if is_dot { WeightedSum::of(module, id).map_or(0, |w| w.side) } else { 0 }
 }
 
-/// The type in which the products of a contraction are summed, if they can be as [`Space`] says.
-pub fn sums(module: &Module, id: InstrId) -> Option<ElementType> {
+/// The type in which the products of a contraction are accumulated, if it can be a reduction at all.
+pub fn accumulator_type(module: &Module, id: InstrId) -> Option<ElementType> {
     let instr = module.instr(id);
     let type_of = |id: InstrId| module.instr(id).shape.element_type();
     let [lhs, rhs] = instr.operands() else { return None };
@@ -128,21 +132,23 @@ pub fn sums(module: &Module, id: InstrId) -> Option<ElementType> {
     }
 }
 
-/// A contraction of which one operand, the weights, has no dimensions in the result but batches.
-pub struct Weighted {
-    /// The other operand: 0 is the left one.
+/// A contraction as a weighted sum: one operand, the weights, contributes nothing but batch dimensions to the
+/// result.
+pub struct WeightedSum {
+    /// The slot of the other operand: 0 is the left one.
     pub side: usize,
-    /// Which dimension of the other operand each one of the weights is; `None` of those of size 1 that only the weights have.
+    /// The dimension of the other operand that each one of the weights is; `None` for those of size 1 that
+    /// only the weights have.
     pub weights: SmallVec<[Option<usize>; 4]>,
     /// The space of the other operand.
     space: Space,
-    /// Dimensions of that space that the result has from it alone.
+    /// The free dimensions of that space.
     free: SmallVec<[usize; 4]>,
 }
 
-impl Weighted {
-    /// A `dot` as one, if it is.
-    pub fn of(module: &Module, id: InstrId) -> Option<Weighted> {
+impl WeightedSum {
+    /// A `dot` as a weighted sum, if it is one.
+    pub fn of(module: &Module, id: InstrId) -> Option<WeightedSum> {
         let instr = module.instr(id);
         let operands: [InstrId; 2] = instr.operands().try_into().ok()?;
         let list = |side: usize, which: usize| -> SmallVec<[usize; 4]> {
@@ -170,25 +176,25 @@ impl Weighted {
                 weights[weight] = Some(d);
             }
         }
-        Some(Weighted { side, weights, space, free })
+        Some(WeightedSum { side, weights, space, free })
     }
 
     fn is_fold(&self, module: &Module, id: InstrId) -> bool {
         let plain = module.instr(id).attrs.precisions().is_none_or(|p| !p.contains(&Precision::PackedNibble));
         plain
-            && sums(module, id).is_some()
+            && accumulator_type(module, id).is_some()
             && !self.space.dims.contains(&0)
             && !is_product(module, id)
-            && !thin::is_loop(module, id)
-            && !self.is_vector(module, id)
+            && !small_k::is_fused_in_loops(module, id)
+            && !self.prefers_gemv_kernel(module, id)
     }
 
-    /// Whether it is best a product of matrices and vectors.
-    fn is_vector(&self, module: &Module, id: InstrId) -> bool {
+    /// Whether a GEMV kernel of the library is the better strategy.
+    fn prefers_gemv_kernel(&self, module: &Module, id: InstrId) -> bool {
         let dims = &self.space.dims;
         let long: SmallVec<[usize; 4]> = (0..dims.len()).filter(|&d| dims[d] != 1).collect();
         let is_free = |d: usize| self.free.contains(&d);
-        // Dimensions that lie one after the other are one.
+        // Counts runs of dimensions: adjacent ones collapse.
         let runs = |of: &dyn Fn(usize) -> bool| {
             let firsts = long.iter().enumerate().filter(|&(i, &d)| of(d) && (i == 0 || !of(long[i - 1])));
             firsts.count()
@@ -197,7 +203,7 @@ impl Weighted {
             long.iter().filter(|&&d| of(d)).fold(1, |n, &d| n.saturating_mul(dims[d]))
         };
         let (rows, terms) = (count(&is_free), count(&|d| self.space.is_reduced(d)));
-        if terms <= FEW {
+        if terms <= MAX_OUTER_PRODUCT_TERMS {
             return true;
         }
         if runs(&is_free) != 1 || runs(&|d| self.space.is_reduced(d)) != 1 {
@@ -206,7 +212,7 @@ impl Weighted {
         let batch = long.iter().any(|&d| !is_free(d) && !self.space.is_reduced(d));
         let first = long.iter().position(|&d| is_free(d) || self.space.is_reduced(d)).unwrap_or(0);
         let leading = long[first..].iter().all(|&d| is_free(d) || self.space.is_reduced(d));
-        if !batch || leading && rows.saturating_mul(terms) <= LITTLE {
+        if !batch || leading && rows.saturating_mul(terms) <= SMALL_MATRIX_ELEMENTS {
             return true;
         }
         let operands = module.instr(id).operands();
@@ -215,8 +221,8 @@ impl Weighted {
         let innermost = long.last().copied();
         narrow
             && innermost.is_some_and(|d| {
-                let long = self.space.is_reduced(d) && terms >= LONG_TERMS && rows >= SOME_ROWS;
-                long || is_free(d) && rows >= MANY_ROWS
+                let long = self.space.is_reduced(d) && terms >= GEMV16_MIN_TERMS && rows >= GEMV16_MIN_ROWS;
+                long || is_free(d) && rows >= GEMV16_MIN_CONTIGUOUS_ROWS
             })
     }
 }
@@ -234,7 +240,7 @@ mod tests {
         space(&module, module.root(module.entry()))
     }
 
-    /// Contracted and batch dimensions of the left, then of the right operand.
+    /// Contracting and batch dimensions of the left, then of the right operand.
     fn attrs(lists: [&str; 4]) -> String {
         let [lc, lb, rc, rb] = lists;
         format!(
@@ -262,7 +268,8 @@ mod tests {
 
     #[test]
     fn results_may_be_in_another_order_and_of_more_dimensions() {
-        // The batch is innermost in the elements and first in the result; the other operand has a row of its own.
+        // The batch is innermost in the elements and first in the result; the other operand has a row of its
+        // own.
         let batched = attrs(["1", "2", "1", "2"]);
         let space = space_of("f32[64,96,48]", "f32[1,96,48]", "f32[48,64,1]", &batched).unwrap();
         assert_eq!(&space.kept[..], &[Some(2), Some(0), None]);
@@ -278,7 +285,7 @@ mod tests {
         let plain = "lhs_contracting_dims={1}, rhs_contracting_dims={0}";
         for (lhs, rhs, result) in [
             ("f32[64,96]", "f32[96,48]", "f32[64,48]"),
-            // A matrix and a vector.
+            // GEMV.
             ("f32[64,96]", "f32[96]", "f32[64]"),
             ("f32[1,96]", "f32[96,64]", "f32[1,64]"),
             ("f32[64,0]", "f32[0]", "f32[64]"),
@@ -286,7 +293,7 @@ mod tests {
             assert!(space_of(lhs, rhs, result, plain).is_none(), "{lhs} by {rhs}");
         }
         let batched = attrs(["2", "0", "1", "0"]);
-        // Terms next to each other: for floats of 16 bits kernels for products are faster.
+        // Contiguous terms: for 16-bit floats the GEMV kernel is faster.
         assert!(space_of("bf16[16,64,256]", "bf16[16,256]", "bf16[16,64]", &batched).is_none());
         assert!(space_of("f32[16,64,256]", "f32[16,256]", "f32[16,64]", &batched).is_some());
         assert!(space_of("f8e5m2[16,64,256]", "f8e5m2[16,256]", "f8e5m2[16,64]", &batched).is_none());

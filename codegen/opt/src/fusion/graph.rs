@@ -1,8 +1,10 @@
-//! A computation as fusion sees it: instructions by their place in the text, what each costs, and groups of them that become fusions.
+//! A computation as fusion sees it: instructions by their position in program order, the cost of each, and
+//! groups that become fusions.
 //!
-//! **Invariant** that makes groups of several roots sound without a search for cycles: every group has a *key*, a place in the order of the text. A group of
-//! one root stands where the root stood. One of several roots stands right behind the last of its operands, and is only made if all users
-//! of all its roots come after that. So in the order of keys operands come before users, whichever of the groups are made up to a place.
+//! **Invariant** that makes groups with several roots sound without a search for cycles: every group has a
+//! *key*, a position in program order. A group with one root is at the position of its root. A group with
+//! several roots is right after the last of its operands, and is only formed if all users of all its roots
+//! come later. So in the order of keys operands come before users, whatever prefix of the groups is outlined.
 
 use hlo::attrs::{AttrKey, FusionKind};
 use hlo::{ComputationId, InstrId, Module, Opcode};
@@ -13,19 +15,22 @@ use super::kinds::{Role, is_view, role};
 use super::outline::Outliner;
 use crate::passes::PassCx;
 
-/// A place in [`Graph::nodes`]: parameters and their parts first, then the others in the order of the text.
+/// An index into [`Graph::nodes`]: parameters and their parts first, then the other instructions in program
+/// order.
 pub(super) type NodeId = u32;
 
-/// A place in the order of the text after fusion: behind the instruction of that number, and there in the order of the second.
+/// A position in program order after fusion: behind the instruction of the first number, and there ordered by
+/// the second.
 pub(super) type Key = (NodeId, u32);
 
-/// The most instructions of a fusion.
+/// The maximum number of instructions of a fusion.
 pub(super) const MAX_MEMBERS: usize = 640;
-/// The most pads and concatenations of them: each is a case distinction around all that it is made of, and what LLVM takes for these grows faster than their number.
+/// The maximum number of pads and of concatenations in a fusion: each is a case distinction around everything
+/// that it is made of, and LLVM's time grows faster than their number.
 pub(super) const MAX_PIECES: usize = 64;
-/// The most operands of a fusion that are not scalar constants.
+/// The maximum number of operands of a fusion, scalar constants not counted.
 pub(super) const MAX_OPERANDS: usize = 28;
-/// The most results of a fusion.
+/// The maximum number of results of a fusion.
 pub(super) const MAX_ROOTS: usize = 12;
 
 /// An instruction.
@@ -35,38 +40,38 @@ pub(super) struct Node {
     pub(super) role: Role,
     /// A reshape: nothing to compute.
     pub(super) view: bool,
-    /// Its elements are from one of several arrays, by their place.
+    /// Its elements come from one of several arrays, by their index (pad, concatenate, ...).
     pub(super) pieces: bool,
     pub(super) elements: f64,
     pub(super) bytes: f64,
-    /// Arithmetic operations of one element.
+    /// Arithmetic operations per element.
     pub(super) flops: f64,
     pub(super) operands: SmallVec<[NodeId; 2]>,
     pub(super) users: SmallVec<[NodeId; 2]>,
     /// It is the computation's result.
     pub(super) result: bool,
-    /// It is computed again wherever it is needed.
+    /// It is recomputed wherever it is needed.
     again: bool,
-    /// A view in groups that is needed where it is, too.
+    /// A view inside groups that is needed outside of them, too.
     pub(super) stays: bool,
-    /// Groups that it is in.
+    /// The groups that compute it.
     pub(super) groups: SmallVec<[u32; 1]>,
-    /// Groups that compute it for themselves, while it stays where it is.
+    /// Groups that recompute it, while it also remains where it is.
     copies: SmallVec<[u32; 1]>,
-    /// Where it is in memory from: its own place, or that of the group of which it is a root.
+    /// From which position on it is in memory: its own, or that of the group of which it is a root.
     pub(super) key: Key,
 }
 
-/// Instructions that are to be a fusion.
+/// A group: instructions that are to become a fusion.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     pub(super) kind: FusionKind,
     pub(super) members: Vec<NodeId>,
     pub(super) roots: Vec<NodeId>,
-    /// What it reads: not members, not scalar constants.
+    /// What it reads: neither members nor scalar constants.
     pub(super) operands: FxHashSet<NodeId>,
     pub(super) key: Key,
-    /// It is part of another one now.
+    /// Merged into another group.
     pub(super) merged: bool,
 }
 
@@ -76,11 +81,11 @@ pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
     pub(super) drafts: Vec<Draft>,
     sequence: u32,
-    /// So many of the first nodes are what is there from the beginning.
+    /// The number of leading nodes that are available from the beginning.
     sources: usize,
 }
 
-/// Room for looking up places by ids, used for all computations of a module.
+/// A reusable map from instruction ids to nodes, for all computations of a module.
 #[derive(Debug)]
 pub(super) struct Places(Vec<NodeId>);
 
@@ -90,17 +95,19 @@ impl Places {
     }
 }
 
-/// What one element costs, in simple vector operations.
+/// The cost of one element, in simple vector operations.
 pub(super) fn flops(module: &Module, id: InstrId) -> f64 {
     let instr = module.instr(id);
     let opcode = instr.opcode;
     if !opcode.is_elementwise() {
         return match opcode {
-            // Elements that are each somewhere else are loaded one by one.
+            // Elements at unrelated addresses are loaded one by one.
             Opcode::Gather if instr.attrs.ints_or_empty(AttrKey::SliceSizes).last() == Some(&1) => 16.0,
             Opcode::Gather | Opcode::DynamicSlice | Opcode::Concatenate | Opcode::Pad => 2.0,
             Opcode::Iota | Opcode::Broadcast | Opcode::Reshape => 0.0,
-            Opcode::Reduce => crate::passes::facts::few_terms(module, id).map_or(1.0, |terms| terms as f64),
+            Opcode::Reduce => {
+                crate::passes::facts::short_reduction_len(module, id).map_or(1.0, |terms| terms as f64)
+            }
             Opcode::ReduceWindow | Opcode::Dot => super::maps::terms(module, id, 0),
             _ => 0.25,
         };
@@ -108,7 +115,8 @@ pub(super) fn flops(module: &Module, id: InstrId) -> f64 {
     crate::passes::facts::element_flops(opcode)
 }
 
-/// Parameters, constants, their elements and views, wherever in the text they are; and all others.
+/// Sources (parameters, constants, their elements and views, wherever in the text) and all other
+/// instructions.
 fn sources(module: &Module, c: ComputationId, pinned: &FxHashSet<InstrId>) -> (Vec<InstrId>, Vec<InstrId>) {
     let mut known: FxHashSet<InstrId> = FxHashSet::default();
     let is_source = |id: &InstrId| {
@@ -126,7 +134,7 @@ fn sources(module: &Module, c: ComputationId, pinned: &FxHashSet<InstrId>) -> (V
 }
 
 impl Graph {
-    /// The instructions of a computation. What is pinned is outside of all fusions.
+    /// The graph of a computation. Pinned instructions stay outside of all fusions.
     pub(super) fn of(
         module: &Module,
         c: ComputationId,
@@ -181,12 +189,12 @@ impl Graph {
         &self.nodes[n as usize]
     }
 
-    /// Whether a value is there from the beginning.
+    /// Whether a value is available from the beginning.
     pub(super) fn is_source(&self, n: NodeId) -> bool {
         (n as usize) < self.sources
     }
 
-    /// Whether something looks at the value that is in none of the groups that the value is in, or is not in a group.
+    /// Whether a value has a user outside of the groups that compute it, or is in no group.
     pub(super) fn is_needed(&self, n: NodeId) -> bool {
         let node = self.node(n);
         node.result || node.users.iter().any(|&u| self.node(u).groups.is_empty() || self.node(u).stays)
@@ -205,7 +213,7 @@ impl Graph {
         groups
     }
 
-    /// A new group of one root.
+    /// A new group with one root.
     pub(super) fn draft(&mut self, root: NodeId, kind: FusionKind) -> u32 {
         let g = self.drafts.len() as u32;
         let operands = self.node(root).operands.iter().copied().collect();
@@ -222,9 +230,9 @@ impl Graph {
         g
     }
 
-    /// A group of these members and roots; `None` if there is no place for it.
+    /// A group of these members and roots; `None` if no position is valid for it.
     pub(super) fn draft_of(&mut self, members: &[NodeId], roots: &[NodeId], kind: FusionKind) -> Option<u32> {
-        // Only what the roots are made of: a value that its readers compute again need not be computed here.
+        // Keeps only what the roots need: a value that its readers recompute need not be a member.
         let given: FxHashSet<NodeId> = members.iter().copied().collect();
         let mut inside: FxHashSet<NodeId> = roots.iter().copied().collect();
         let mut pending: Vec<NodeId> = roots.to_vec();
@@ -253,13 +261,13 @@ impl Graph {
         Some(g)
     }
 
-    /// What instructions read of others.
+    /// What these instructions read from outside.
     pub(super) fn operands_of(&self, inside: &FxHashSet<NodeId>) -> FxHashSet<NodeId> {
         let all = inside.iter().flat_map(|&m| self.node(m).operands.iter().copied());
         all.filter(|o| !inside.contains(o)).collect()
     }
 
-    /// How many of these values come from memory.
+    /// How many of these values are loaded from memory.
     pub(super) fn loads(&self, operands: &FxHashSet<NodeId>) -> usize {
         operands.iter().filter(|&&o| self.node(o).role != Role::Scalar).count()
     }
@@ -275,7 +283,7 @@ impl Graph {
         node.groups.contains(&g) || node.copies.contains(&g)
     }
 
-    /// Makes one group of two, if there is a place for it and it does not become too large.
+    /// Merges two groups, if there is a valid position and the result is not too large.
     pub(super) fn merge(&mut self, a: u32, b: u32) -> bool {
         let (x, y) = (&self.drafts[a as usize], &self.drafts[b as usize]);
         let mut roots: Vec<NodeId> = x.roots.clone();
@@ -291,7 +299,7 @@ impl Graph {
         if pieces > MAX_PIECES {
             return false;
         }
-        // Operands of either that the other does not compute.
+        // Operands of either group that the other does not compute.
         let read = |of: &Draft, other: u32| -> Vec<NodeId> {
             let outside = |o: &&NodeId| self.node(**o).role != Role::Scalar && !self.is_in(**o, other);
             of.operands.iter().filter(outside).copied().collect()
@@ -318,7 +326,7 @@ impl Graph {
         true
     }
 
-    /// Makes a value that members of a group look at a root of it, if there is a place for that.
+    /// Makes a value that members of a group read a root of that group, if there is a valid position.
     pub(super) fn join_as_root(&mut self, n: NodeId, g: u32) -> bool {
         let draft = &self.drafts[g as usize];
         if draft.members.len() >= MAX_MEMBERS || draft.roots.len() >= MAX_ROOTS {
@@ -350,7 +358,7 @@ impl Graph {
         true
     }
 
-    /// A member more, of which only members look at the value, or a copy of it.
+    /// Adds a member whose only readers are members, or a copy of it.
     pub(super) fn join(&mut self, n: NodeId, g: u32) {
         let operands = self.node(n).operands.clone();
         let draft = &mut self.drafts[g as usize];
@@ -360,7 +368,8 @@ impl Graph {
         self.nodes[n as usize].groups.push(g);
     }
 
-    /// What is quickly known of whether a group of two with these operands and roots has a place.
+    /// A quick necessary condition for a valid position of the merge of two groups with these operands and
+    /// roots.
     fn may_stand(&self, operands: &[NodeId], roots: &[NodeId], own: [u32; 2]) -> bool {
         if roots.len() < 2 {
             return true;
@@ -375,7 +384,7 @@ impl Graph {
         })
     }
 
-    /// Where a group of these members can stand; `None`: nowhere. `own` are the groups that it is made of.
+    /// A valid position for a group of these members, or `None`. `own` are the groups that are merged.
     fn place(&mut self, inside: &FxHashSet<NodeId>, roots: &[NodeId], own: &[u32]) -> Option<Key> {
         if let [root] = roots {
             return Some(self.node(*root).key);
@@ -393,7 +402,7 @@ impl Graph {
         (key < self.first_user(inside, roots, own)).then_some(key)
     }
 
-    /// Members that are computed where they are, too, because something else looks at them.
+    /// Members that also remain outside of the group, because something outside reads them.
     fn staying(&self, inside: &FxHashSet<NodeId>, roots: &[NodeId]) -> FxHashSet<NodeId> {
         let mut members: Vec<NodeId> = inside.iter().copied().collect();
         members.sort_unstable();
@@ -408,7 +417,7 @@ impl Graph {
         stay
     }
 
-    /// The first place where one of the roots is looked at from the outside.
+    /// The first position at which something outside of the group reads one of its roots.
     pub(super) fn first_user(&self, inside: &FxHashSet<NodeId>, roots: &[NodeId], own: &[u32]) -> Key {
         let mut first: Key = (self.nodes.len() as NodeId, 0);
         let stay = self.staying(inside, roots);
@@ -426,11 +435,11 @@ impl Graph {
         first
     }
 
-    /// Takes in what is cheaper to compute than to read: what is spread from less or counts, and cheap elementwise work that
-    /// nothing else looks at, or that is `again` computed wherever it is needed.
+    /// Absorbs producers that are cheaper to recompute than to read: broadcasts and iota, and cheap
+    /// elementwise work that only the group reads or that is recomputed (`again`) wherever it is needed.
     pub(super) fn absorb(&self, module: &Module, members: &mut FxHashSet<NodeId>, kept: &[NodeId]) {
         let mut pending: Vec<NodeId> = members.iter().copied().collect();
-        // In a fixed order, from the last to the first.
+        // In a fixed order, from last to first.
         pending.sort_unstable();
         while let Some(n) = pending.pop() {
             if members.len() >= MAX_MEMBERS {
@@ -450,7 +459,7 @@ impl Graph {
                 let spread = matches!(opcode, Opcode::Broadcast | Opcode::Iota);
                 let shifts = matches!(opcode, Opcode::Slice | Opcode::Reverse | Opcode::DynamicSlice);
                 let moved = own && (shifts || operand.view);
-                // Of smaller dimensions it would be computed again for every row.
+                // A producer of smaller dimensions would be recomputed for every row.
                 let cheap = opcode.is_elementwise()
                     && operand.elements * 8.0 >= self.node(n).elements
                     && (own && operand.flops < 8.0 || operand.again);
@@ -461,8 +470,8 @@ impl Graph {
         }
     }
 
-    /// Roots of a group without those that their readers may as well compute from other roots, at the price of a few operations instead of
-    /// memory that is written and read. `small` values may become roots for that.
+    /// Removes roots that their readers can recompute from other roots for a few operations, instead of a
+    /// store and a load. `small` values may become roots for that.
     pub(super) fn slim(
         &mut self,
         module: &Module,
@@ -507,7 +516,7 @@ impl Graph {
         kept
     }
 
-    /// Whether a member can be computed again from what is in memory after the group.
+    /// Whether a member can be recomputed from what is in memory after the group.
     fn again(&self, module: &Module, n: NodeId, a: &mut Again<'_>) -> bool {
         if a.steps.contains(&n) {
             return true;
@@ -548,7 +557,8 @@ impl Graph {
         node.view || matches!(module.instr(node.id).opcode, Opcode::Broadcast | Opcode::Iota)
     }
 
-    /// What the groups are, as fusions of the module, in the order of their keys while the fuel lasts. With `alone`, groups of one instruction too.
+    /// Outlines the groups as fusions, in the order of their keys, while the fuel lasts; groups of one
+    /// instruction only with `alone`.
     pub(super) fn apply(
         &self,
         module: &mut Module,
@@ -572,7 +582,7 @@ impl Graph {
             if !cx.fuel.take() {
                 break;
             }
-            // Scalar constants are everybody's own.
+            // Every fusion has its own copy of scalar constants.
             let constants = draft.operands.iter().filter(|&&o| self.node(o).role == Role::Scalar);
             let mut members: Vec<NodeId> = draft.members.iter().chain(constants).copied().collect();
             members.sort_unstable();
@@ -586,21 +596,21 @@ impl Graph {
         applied
     }
 
-    /// Whether a group is more than what the wrapper makes of one instruction.
+    /// Whether a group differs from what the fusion wrapper would make of its one instruction.
     fn is_worth_it(&self, draft: &Draft) -> bool {
         draft.members.iter().filter(|&&m| !self.node(m).view).count() > 1
     }
 }
 
-/// What it takes to compute a value again.
+/// The search for what recomputing a value takes.
 struct Again<'a> {
     members: &'a FxHashSet<NodeId>,
     kept: &'a FxHashSet<NodeId>,
-    /// Values of so many elements are no matter.
+    /// Values up to this many elements are free to store.
     small: f64,
     steps: Vec<NodeId>,
-    /// What has to become a root.
+    /// Values that have to become roots.
     roots: Vec<NodeId>,
-    /// What is read.
+    /// Values that are read.
     bytes: Vec<NodeId>,
 }

@@ -1,8 +1,11 @@
-//! Index maps: where an element of a value is, by the index of a loop. Slices, paddings, concatenations, transposes, broadcasts, reversals, reshapes that
-//! cut nothing, and where gathers have their indices, are arithmetic on each coordinate, within a part of the loop; maps of these are one where they lead to the same place for the same part, however
-//! they are put together. All others are told apart by what they consist of.
+//! Index maps: the index at which an element of a value is read, as a function of a loop's index (XLA's
+//! indexing maps). Slices, pads, concatenations, transposes, broadcasts, reversals, reshapes that split no
+//! dimension, and the operands of gathers are affine per coordinate, within a part of the loop; such maps are
+//! equal if they lead to the same index for the same part, however they were composed. All other maps are
+//! compared by structure.
 //!
-//! **Invariant:** maps that differ may count as two where they are one, never the other way round but for a collision of 64 bits.
+//! **Invariant:** two equal maps may be counted as two, but two different ones are never taken for equal,
+//! apart from a 64-bit hash collision.
 
 use std::hash::{Hash, Hasher};
 
@@ -12,17 +15,17 @@ use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use super::kinds::dims;
-use crate::passes::facts::{MOST_ASSEMBLED, WIDE, dimension};
+use crate::passes::facts::{MAX_INTERLEAVED_COLUMNS, MIN_PART_WIDTH, dimension};
 
-/// An index map, by what it consists of.
+/// An index map, hashed by structure.
 pub(super) type Map = u64;
 
-/// The index of the loop itself.
+/// The identity: the index of the loop itself.
 pub(super) const HERE: Map = 0;
-/// Of a value of one element all maps are this one.
+/// The only map of a value of one element.
 const ONE: Map = 1;
 
-/// `stride` times the index of the loop along a dimension, plus `offset`.
+/// An affine coordinate: `stride * loop index of a dimension + offset`.
 #[derive(Clone, Copy, Hash, PartialEq, Debug)]
 struct Coordinate {
     along: usize,
@@ -35,18 +38,19 @@ impl Coordinate {
         Self { along: 0, stride: 0, offset }
     }
 
-    /// Multiplied and moved.
+    /// The composition with another stride and offset.
     fn scaled(self, by: i64, offset: i64) -> Self {
         let stride = self.stride.saturating_mul(by);
         Self { stride, offset: self.offset.saturating_mul(by).saturating_add(offset), ..self }
     }
 }
 
-/// A map that is arithmetic on coordinates.
+/// An affine map, coordinate by coordinate.
 #[derive(Clone, Hash, PartialEq, Debug)]
 struct Form {
-    /// First index and end of the part of the loop, along each of its dimensions; (0, 1) where all coordinates are the same for a part of one index: such parts
-    /// of a few are computed side by side, with what they have in common.
+    /// The part of the loop: begin and end along each of its dimensions. (0, 1) where the part has one index
+    /// along a dimension but all coordinates are constant in it: a few such parts are unrolled together,
+    /// sharing what they have in common.
     part: SmallVec<[(i64, i64); 4]>,
     /// The dimensions of the loop.
     dims: SmallVec<[i64; 4]>,
@@ -55,7 +59,7 @@ struct Form {
 }
 
 impl Form {
-    /// The index of a loop over these dimensions itself.
+    /// The identity over these dimensions.
     fn here(dims: &[i64]) -> Self {
         let part = dims.iter().map(|&n| (0, n)).collect();
         let at = (0..dims.len()).map(|along| Coordinate { along, stride: 1, offset: 0 }).collect();
@@ -64,19 +68,20 @@ impl Form {
         form
     }
 
-    /// The elements of the part.
+    /// The number of elements of the part.
     fn elements(&self) -> f64 {
         self.part.iter().map(|(first, end)| (end - first) as f64).product()
     }
 
-    /// Leaves of the part what goes to coordinates from `first` up to `end`, if there is any. `None`: loops are not divided so.
+    /// Restricts the part to where a coordinate is within `first..end`; `None` if that is no part that loops
+    /// are partitioned into.
     fn restrict(&mut self, coordinate: Coordinate, first: i64, end: i64, columns: bool) -> Option<bool> {
         let Coordinate { along, stride, offset } = coordinate;
         let (low, high) = (first.saturating_sub(offset), end.saturating_sub(offset));
         if stride == 0 {
             return Some(low <= 0 && 0 < high);
         }
-        // The least x with stride x >= a is that with x >= a / stride, or with x <= a / stride if the stride is negative.
+        // The least x with stride * x >= a: x >= a / stride, or x <= a / stride for a negative stride.
         let floor = |a: i64, by: i64| a.div_euclid(by);
         let ceiling = |a: i64, by: i64| floor(a.saturating_neg(), by).saturating_neg();
         let (low, high) = match stride > 0 {
@@ -91,14 +96,14 @@ impl Form {
         let (part, size) = (*part, self.dims[along]);
         let inner = self.dims[along + 1..].iter().all(|&n| n == 1);
         let pieces = [part.0, part.1.saturating_sub(part.0), size.saturating_sub(part.1)];
-        let cut = pieces.into_iter().any(|n| (1..WIDE).contains(&n));
-        if inner && cut && part != (0, size) && !(columns && size <= MOST_ASSEMBLED) {
+        let cut = pieces.into_iter().any(|n| (1..MIN_PART_WIDTH).contains(&n));
+        if inner && cut && part != (0, size) && !(columns && size <= MAX_INTERLEAVED_COLUMNS) {
             return None;
         }
         Some(part.0 < part.1)
     }
 
-    /// Coordinates that are the same everywhere in the part, or of a dimension of one element, as such.
+    /// Canonicalizes coordinates that are constant in the part, or that belong to a dimension of size 1.
     fn settle(&mut self, dims: &[i64]) {
         for (c, &n) in self.at.iter_mut().zip(dims) {
             if n == 1 {
@@ -108,12 +113,13 @@ impl Form {
                 *c = Coordinate::fixed(c.offset.saturating_add(there));
             }
         }
-        let alone = |(part, n): &(&mut (i64, i64), &i64)| part.1 - part.0 == 1 && **n <= MOST_ASSEMBLED;
+        let alone =
+            |(part, n): &(&mut (i64, i64), &i64)| part.1 - part.0 == 1 && **n <= MAX_INTERLEAVED_COLUMNS;
         self.part.iter_mut().zip(&self.dims).filter(alone).for_each(|(part, _)| *part = (0, 1));
     }
 
-    /// Where the operand of an instruction is looked at where the instruction is looked at by this; `Some(None)`: nowhere; `None`: that is no arithmetic on
-    /// coordinates, or loops are not divided so.
+    /// The map by which an operand is read, given the map of its reader; `Some(None)`: it is not read;
+    /// `None`: not affine, or loops are not partitioned that way.
     fn through(&self, module: &Module, user: InstrId, slot: usize, columns: bool) -> Option<Option<Form>> {
         let instr = module.instr(user);
         let own = dims(module, instr.operands()[slot]);
@@ -174,7 +180,7 @@ impl Form {
                     });
                 }
             }
-            // Of indices that are one number each.
+            // Of indices that are scalars.
             Opcode::Gather if slot == 1 => {
                 let vector = along(instr.attrs.int(AttrKey::IndexVectorDim)?)?;
                 if own.get(vector).is_some_and(|&n| n != 1) {
@@ -192,19 +198,19 @@ impl Form {
     }
 }
 
-/// The maps of a module's values, of which those that are arithmetic on coordinates are known.
+/// Interned maps of a module's values, affine ones by their coordinates.
 #[derive(Debug)]
 pub(super) struct Forms<'m> {
     pub(super) module: &'m Module,
     known: FxHashMap<Map, Form>,
-    /// Whether lanes may hold columns of short rows, each of which is then a part of its own.
+    /// Whether vector lanes may hold columns of short rows, each of which is then a part of its own.
     columns: bool,
 }
 
-/// A value that is looked at by a map.
+/// A value that is read by a map.
 pub(super) struct Look {
     pub(super) map: Map,
-    /// The share of the indices by which its user is looked at; `None` if that is not known.
+    /// The share of its user's indices at which it is read; `None` if unknown.
     pub(super) share: Option<f64>,
 }
 
@@ -213,9 +219,9 @@ impl<'m> Forms<'m> {
         Self { module, known: FxHashMap::default(), columns }
     }
 
-    /// By which map an operand is looked at where its user, which is not elementwise, is looked at by `from`; for reductions within a
-    /// loop, `term` of each result. `None`: by none. Where it `alternates` from one element to the next what is looked at, no part of a loop
-    /// is one of the operand alone.
+    /// The map by which an operand is read, given that its non-elementwise user is read by `from`; for
+    /// unrolled reductions, of term number `term`. `None`: it is not read. If the source `alternates` from
+    /// one element to the next, no part of a loop reads one operand alone.
     pub(super) fn through(
         &mut self,
         user: InstrId,
@@ -232,14 +238,14 @@ impl<'m> Forms<'m> {
             return Some(Look { map: ONE, share: None });
         }
         let here = (from == HERE).then(|| Form::here(dims(module, user)));
-        // A reduction looks at its operand as it is looked at, by coordinates of fewer dimensions.
+        // A reduction reads its operand by the same coordinates and those of the reduced dimensions.
         let fits = |form: &&Form| !alternates && form.at.len() == dims(module, user).len();
         let known = here.as_ref().or_else(|| self.known.get(&from)).filter(fits);
         if let Some(known) = known
             && let Some(form) = known.through(module, user, slot, self.columns)
         {
             let form = form?;
-            // An index may be for many elements.
+            // An index may serve many elements.
             let share = (instr.opcode != Opcode::Gather).then(|| form.elements() / known.elements().max(1.0));
             if form == Form::here(own) {
                 return Some(Look { map: HERE, share });
@@ -281,7 +287,7 @@ mod tests {
             .expect("the texts here are modules")
     }
 
-    /// By which map the first operands of instructions, one after the other, are looked at, and what share of the first.
+    /// The composed map along a chain of first operands, and the share of the first instruction's indices.
     fn chain(forms: &mut Forms<'_>, path: &[(&str, usize)]) -> Option<(Map, f64)> {
         let at = |name: &str| {
             let module = forms.module;
@@ -324,7 +330,7 @@ mod tests {
         );
         let mut forms = Forms::new(&m, true);
         let mut map = |path: &[(&str, usize)]| chain(&mut forms, path).map(|x| x.0);
-        // Where a repeated value is looked at by the same loop.
+        // The repeated value of a broadcast is read in the same loop.
         assert_eq!(map(&[("a", 1), ("r", 0)]), map(&[("k", 0)]));
         assert_eq!(map(&[("b", 1)]), map(&[("l", 0)]));
         assert_ne!(map(&[("b", 1)]), map(&[("k", 0)]));
@@ -342,19 +348,19 @@ mod tests {
         );
         let mut forms = Forms::new(&m, true);
         let mut look = |path: &[(&str, usize)]| chain(&mut forms, path);
-        // A row of a row as a row.
+        // A row of a row is a row.
         assert_eq!(look(&[("t", 0), ("s", 0)]), Some((HERE, 1.0)));
-        // Of a concatenation of slices, each part by what is left of it.
+        // A concatenation of slices: each part is what is left of it.
         assert_eq!(look(&[("r", 0), ("c", 2), ("p", 0)]), look(&[("p", 0)]));
         assert_eq!(look(&[("r", 0), ("c", 0)]), None);
         assert_eq!(look(&[("l", 0), ("c", 1)]).map(|x| x.1), Some(0.5));
-        // Turned over and back.
+        // A reversal and its inverse cancel.
         let turned = look(&[("u", 0), ("v", 0), ("c", 0)]).expect("some of it is the first part");
         assert!((turned.1 - 1.0 / 3.0).abs() < 1e-12);
-        // Two rows of a few that are the same are computed once.
+        // Two equal rows of a few are computed once.
         assert_eq!(Some(turned), look(&[("u", 0), ("v", 0), ("c", 2)]));
         assert_ne!(Some(turned.0), look(&[("v", 0), ("c", 2)]).map(|x| x.0));
-        // Beyond the edges of a padding there is nothing.
+        // Nothing is read beyond the edges of a padding.
         assert_eq!(look(&[("h", 0), ("g", 0)]).map(|x| x.1), Some(1.0));
         assert_eq!(look(&[("k", 0), ("g", 0)]), None);
         assert_eq!(look(&[("g", 0)]).map(|x| x.1), Some(3.0 * 6.0 / 45.0));

@@ -1,23 +1,24 @@
-//! Which operations a generated kernel can compute, and which computations run as programs (rather than being applied to elements).
+//! The role of each opcode in fusions, and which computations run instruction by instruction (rather than
+//! being applied to elements).
 
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode, Shape};
 use rustc_hash::FxHashSet;
 
-use crate::passes::facts::few_terms;
+use crate::passes::facts::short_reduction_len;
 
 /// How an instruction may take part in fusions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// Each element of its result is an expression of elements of its operands: anywhere in a loop.
     Loop,
-    /// Folds dimensions ([`super::folds`]): the root of a reduction, or inside of row chains.
+    /// Folds dimensions ([`super::folds`]): the root of a reduction, or inside a chain over rows.
     Reduce,
     /// Writes a window of its first operand: the root of a loop.
     Update,
-    /// A scalar constant, which every fusion has for itself.
+    /// A scalar constant, which every fusion has a copy of.
     Scalar,
-    /// Not in fusions.
+    /// Not fusible.
     Outside,
 }
 
@@ -42,12 +43,12 @@ pub fn role(module: &Module, id: InstrId) -> Role {
             let given = crate::passes::facts::literal(module, id).is_some();
             if given && instr.shape.is_scalar() { Role::Scalar } else { Role::Outside }
         }
-        Opcode::Reduce if crate::passes::facts::few_terms(module, id).is_some() => Role::Loop,
-        Opcode::ReduceWindow if crate::passes::facts::few_positions(module, id).is_some() => Role::Loop,
+        Opcode::Reduce if crate::passes::facts::short_reduction_len(module, id).is_some() => Role::Loop,
+        Opcode::ReduceWindow if crate::passes::facts::small_window_len(module, id).is_some() => Role::Loop,
         Opcode::Reduce if applies_loops(module, id) => Role::Outside,
         Opcode::Reduce => Role::Reduce,
         Opcode::DynamicUpdateSlice => Role::Update,
-        Opcode::Concatenate if crate::passes::facts::is_assembled(module, id) => Role::Outside,
+        Opcode::Concatenate if crate::passes::facts::is_concat_by_copy(module, id) => Role::Outside,
         Opcode::BitcastConvert
         | Opcode::Broadcast
         | Opcode::Concatenate
@@ -62,15 +63,15 @@ pub fn role(module: &Module, id: InstrId) -> Role {
         | Opcode::Transpose => Role::Loop,
         Opcode::Map if is_expression(module, id) => Role::Loop,
         Opcode::Dot if crate::passes::facts::is_product(module, id) => Role::Loop,
-        Opcode::Dot if super::thin::is_loop(module, id) => Role::Loop,
+        Opcode::Dot if super::small_k::is_fused_in_loops(module, id) => Role::Loop,
         Opcode::Dot if super::folds::space(module, id).is_some() => Role::Reduce,
         op if op.is_elementwise() => Role::Loop,
         _ => Role::Outside,
     }
 }
 
-/// Whether there are loops or branches in what an instruction applies to elements, which no kernel has (they end elsewhere for each element), or reductions of
-/// more than a few terms.
+/// Whether a computation that is applied to elements contains loops, branches (both diverge between elements,
+/// so no kernel has them) or reductions that are not unrolled.
 pub fn applies_loops(module: &Module, id: InstrId) -> bool {
     let mut pending = module.instr(id).attrs.called_computations();
     let mut seen: FxHashSet<ComputationId> = FxHashSet::default();
@@ -80,7 +81,7 @@ pub fn applies_loops(module: &Module, id: InstrId) -> bool {
         }
         for id in module.instructions(c) {
             let opcode = module.instr(id).opcode;
-            let many = opcode == Opcode::Reduce && few_terms(module, id).is_none();
+            let many = opcode == Opcode::Reduce && short_reduction_len(module, id).is_none();
             if many || matches!(opcode, Opcode::While | Opcode::Conditional) {
                 return true;
             }
@@ -90,7 +91,7 @@ pub fn applies_loops(module: &Module, id: InstrId) -> bool {
     false
 }
 
-/// Whether what a map applies are expressions of scalars, in what it calls too.
+/// Whether the computation of a map consists of scalar expressions, calls included.
 fn is_expression(module: &Module, map: InstrId) -> bool {
     let mut pending: Vec<ComputationId> = module.instr(map).attrs.called_computations().to_vec();
     let mut seen: FxHashSet<ComputationId> = FxHashSet::default();
@@ -117,15 +118,16 @@ fn is_expression(module: &Module, map: InstrId) -> bool {
     true
 }
 
-/// Whether it is a view of its operand: the same bytes in row-major order, which nothing needs to compute.
+/// Whether the result is a view of the operand: the same bytes in row-major order.
 pub fn is_view(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     let ty = |id: InstrId| module.instr(id).shape.element_type();
     instr.opcode == Opcode::Reshape && instr.operands().first().is_some_and(|&o| ty(o) == ty(id))
 }
 
-/// The computations that run instruction by instruction: the entry, bodies and conditions of loops, branches, callees. In the order of the text.
-/// Not those that operations apply to elements, nor those of fusions and of loops that are compiled as a whole.
+/// The computations that run instruction by instruction: the entry, bodies and conditions of loops, branches,
+/// callees; in program order. Not those that are applied to elements, those of fusions, and those of loops
+/// compiled as one kernel.
 pub fn programs(module: &Module) -> Vec<ComputationId> {
     let mut found: FxHashSet<ComputationId> = FxHashSet::default();
     let mut pending: Vec<ComputationId> = module.entry_or_none().into_iter().collect();
@@ -135,7 +137,7 @@ pub fn programs(module: &Module) -> Vec<ComputationId> {
         }
         for id in module.instructions(c) {
             let instr = module.instr(id);
-            if super::small_loop(module, id) {
+            if super::is_while_kernel(module, id) {
                 continue;
             }
             if matches!(
@@ -146,7 +148,7 @@ pub fn programs(module: &Module) -> Vec<ComputationId> {
             }
         }
     }
-    // One that is also applied to elements stays what it is.
+    // A computation that is also applied to elements is not taken.
     let applied: FxHashSet<ComputationId> = module
         .computations()
         .iter()

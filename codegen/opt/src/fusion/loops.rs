@@ -1,8 +1,9 @@
-//! Loops and reductions: producers move into the kernels of what reads them.
+//! Loop and reduction fusion: producers move into the kernels of their consumers.
 //!
-//! From the last instruction to the first, each is taken into the groups of all its users if that saves more memory traffic than it costs in
-//! arithmetic that is done again; what is left begins a group of its own, and groups over the same space that read the same values (or a value that several
-//! groups read and the group that could compute it) become one group of several roots.
+//! From the last instruction to the first, each is fused into the groups of all its users (producer-consumer
+//! fusion) if that saves more memory traffic than it costs in recomputation; what is left begins a group of
+//! its own. Groups over the same space that read the same values, or of which one reads what the other
+//! computes, become one group with several roots (multi-output fusion).
 
 use std::cell::RefCell;
 
@@ -19,7 +20,7 @@ use super::outline::Outliner;
 use crate::cost_model::CostModel;
 use crate::passes::PassCx;
 use crate::passes::edit::{has_run_time_sizes, pinned};
-use crate::passes::facts::{SHORT, WIDE, has_narrow_parts};
+use crate::passes::facts::{MAX_SHORT_REDUCTION_LEN, MIN_PART_WIDTH, has_narrow_concat_parts};
 
 pub(crate) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     if has_run_time_sizes(module) {
@@ -51,55 +52,57 @@ pub(crate) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
 
 struct Planner<'m> {
     module: &'m Module,
-    /// What things cost.
+    /// The target's costs.
     cost: &'m CostModel,
     graph: Graph,
-    /// For each group: what it does of each member.
+    /// For each group: the work that it does for each member.
     work: Vec<FxHashMap<NodeId, Work>>,
     /// For each group: all of its arithmetic.
     busy: Vec<f64>,
-    /// For each group: the expressions of all members.
+    /// For each group: the number of expressions of all members.
     places: Vec<f64>,
-    /// For each group: nothing may join it.
+    /// Groups that nothing may join.
     closed: Vec<bool>,
-    /// The index maps met so far.
+    /// The index maps so far.
     forms: RefCell<Forms<'m>>,
 }
 
-/// What a group does of a member.
+/// The work that a group does for one member.
 #[derive(Clone, PartialEq, Debug)]
 struct Work {
-    /// Where it computes elements, and how many.
+    /// Its index maps, and how many elements each computes.
     maps: Maps,
-    /// All at the index of the loop.
+    /// Every element is computed at the loop's own index.
     aligned: bool,
-    /// Below a padding between elements, or a concatenation of which a gather picks elements: what decides where an element comes from alternates from one element to the next, so that loops are not
-    /// divided where it changes but every side is computed for every element.
+    /// Below an interior padding, or a concatenation whose elements a gather picks: the source alternates
+    /// from one element to the next, so loops are not partitioned there, and every side is computed for every
+    /// element.
     alternates: bool,
     /// Below a gather.
     picked: bool,
-    /// Below a reshape that cuts the innermost dimension, or windows that share elements: neighbouring lanes are no neighbours there, so each element is gathered.
+    /// Below a reshape that splits the innermost dimension, or overlapping windows: neighbouring lanes are
+    /// not contiguous, so each element is gathered.
     gathered: bool,
 }
 
 impl Work {
-    /// Of a root: each element once, where the loop is.
+    /// The work for a root: each element once, at the loop's index.
     fn of_root(elements: f64, aligned: bool) -> Self {
         Self { maps: Maps::here(elements), aligned, alternates: false, picked: false, gathered: false }
     }
 
-    /// The code that it becomes, in expressions of neighbours.
+    /// Its code size, in expressions on contiguous lanes.
     fn size(&self, cost: &CostModel) -> f64 {
-        self.maps.count() * if self.gathered { cost.gathered_factor } else { 1.0 }
+        self.maps.count() * if self.gathered { cost.gather_factor } else { 1.0 }
     }
 }
 
-/// Whether elements of a result come from one of several places.
+/// Whether elements of a result come from one of several sources.
 fn puts_together(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::Concatenate | Opcode::Pad)
 }
 
-/// Of the groups that read a value, so many are tried to be joined.
+/// The maximum number of groups that read a value and are tried for merging.
 const MAX_TRIED: usize = 16;
 
 impl Planner<'_> {
@@ -144,7 +147,8 @@ impl Planner<'_> {
         self.share(n);
     }
 
-    /// Whether what an update writes is made of what it overwrites: then it is made first, in a loop of its own.
+    /// Whether the update of an in-place slice update depends on the array that it overwrites: then it is
+    /// computed first, in a loop of its own.
     fn reads_what_it_updates(&self, n: NodeId) -> bool {
         let operands = &self.graph.node(n).operands;
         let Some((&buffer, rest)) = operands.split_first() else { return false };
@@ -161,7 +165,7 @@ impl Planner<'_> {
         false
     }
 
-    /// A group does this of a member.
+    /// Sets the work that a group does for a member.
     fn does(&mut self, g: u32, n: NodeId, work: Work) {
         self.busy[g as usize] += work.maps.elements() * self.graph.node(n).flops;
         self.places[g as usize] += work.size(self.cost);
@@ -172,7 +176,8 @@ impl Planner<'_> {
         self.graph.node(n).operands.get(slot).map_or(0.0, |&o| self.graph.node(o).elements)
     }
 
-    /// Those of the groups that are loops over the dimensions of the value and look at it at the index of the loop alone.
+    /// Those groups that are loops over the dimensions of the value and read it at the loop's own index
+    /// alone.
     fn similar(&self, n: NodeId, groups: &[u32]) -> Vec<u32> {
         let own = dims(self.module, self.graph.node(n).id);
         let fits = |&&g: &&u32| {
@@ -187,7 +192,7 @@ impl Planner<'_> {
         groups.iter().filter(fits).copied().collect()
     }
 
-    /// Whether those users that are members of a group look at a value at the index of the loop alone.
+    /// Whether the users in a group read a value at the loop's own index alone.
     fn is_aligned(&self, n: NodeId, work: &FxHashMap<NodeId, Work>) -> bool {
         self.graph.node(n).users.iter().all(|u| {
             work.get(u).is_none_or(|w| {
@@ -196,7 +201,7 @@ impl Planner<'_> {
         })
     }
 
-    /// One group of as many as possible of these: the first.
+    /// Merges as many of these groups as possible into the first one.
     fn merged(&mut self, groups: &[u32]) -> Option<u32> {
         let (&first, rest) = groups.split_first()?;
         for &g in rest.iter().take(MAX_TRIED) {
@@ -212,7 +217,7 @@ impl Planner<'_> {
             return false;
         }
         let other = std::mem::take(&mut self.work[b as usize]);
-        // All of it was looked at anew.
+        // The work of the merged group was computed anew.
         if let Some(work) = again {
             (self.busy[a as usize], self.places[a as usize]) = self.cost(&work);
             self.work[a as usize] = work;
@@ -234,8 +239,9 @@ impl Planner<'_> {
         true
     }
 
-    /// Whether a group reads what the other computes elsewhere than at its own index. As one group, it computes that again by each map, with all that it
-    /// is made of: maps of maps, which can be as many as those of both multiplied.
+    /// Whether a group reads what the other computes at another index than its own. Merged, it would
+    /// recompute that for each map, with everything that it is made of: the composition of maps, up to the
+    /// product of both numbers.
     fn looks_around(&self, reader: u32, other: u32) -> bool {
         let read = &self.graph.drafts[reader as usize].operands;
         let work = &self.work[reader as usize];
@@ -245,7 +251,7 @@ impl Planner<'_> {
             .any(|&r| read.contains(&r) && !self.is_aligned(r, work))
     }
 
-    /// What two groups do of their members as one, one reading what the other computes; `None` if that is not worth it.
+    /// The work of two groups as one, where one reads what the other computes; `None` if that does not pay.
     fn together(&self, a: u32, b: u32) -> Option<FxHashMap<NodeId, Work>> {
         let (x, y) = (&self.graph.drafts[a as usize], &self.graph.drafts[b as usize]);
         let is_root = |n: NodeId| x.roots.contains(&n) || y.roots.contains(&n);
@@ -275,14 +281,14 @@ impl Planner<'_> {
             .then_some(work)
     }
 
-    /// The arithmetic of all members and their expressions.
+    /// The arithmetic of all members, and the number of their expressions.
     fn cost(&self, work: &FxHashMap<NodeId, Work>) -> (f64, f64) {
         work.iter().fold((0.0, 0.0), |(busy, places), (&n, w)| {
             (busy + w.maps.elements() * self.graph.node(n).flops, places + w.size(self.cost))
         })
     }
 
-    /// Groups that read the same large value in the same way become one.
+    /// Merges groups that read the same large value in the same way (sibling fusion).
     fn share(&mut self, n: NodeId) {
         let node = self.graph.node(n);
         if node.bytes < self.cost.near_cache_bytes || node.users.len() < 2 {
@@ -298,7 +304,7 @@ impl Planner<'_> {
         let mut done: Vec<(u32, Space)> = Vec::new();
         for (g, space) in spaces.into_iter().filter(|(_, s)| s.dims[..] == *own).take(MAX_TRIED) {
             match done.iter().find(|(_, s)| *s == space) {
-                // One after the other they go over their operand twice.
+                // Run one after the other, they would read their operand twice.
                 Some(&(first, _)) => {
                     let _ = !self.feeds(first, g) && self.merge(first, g);
                 }
@@ -307,7 +313,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Operand and reduced dimensions of a group of reductions.
+    /// The operand and reduced dimensions of a group of reductions.
     fn reduction_space(&self, g: u32) -> Option<Space> {
         let draft = &self.graph.drafts[g as usize];
         if draft.merged || draft.kind != FusionKind::Input {
@@ -324,7 +330,8 @@ impl Planner<'_> {
         folds::space(self.module, self.graph.node(reduction).id)
     }
 
-    /// The only reader of a contraction that is a reduction, if it puts the result in another order in the same group: results are stored in that order then.
+    /// The only reader of a contraction that is evaluated as a reduction, if it is a transpose in the same
+    /// group: results are then stored in the transposed order.
     fn turned(&self, reduction: NodeId, g: u32) -> Option<NodeId> {
         let node = self.graph.node(reduction);
         let &[user] = &node.users[..] else { return None };
@@ -340,7 +347,7 @@ impl Planner<'_> {
         a.roots.iter().any(|r| b.operands.contains(r)) || b.roots.iter().any(|r| a.operands.contains(r))
     }
 
-    /// Takes a value into the groups of all its users, if that is worth it. True: nothing else needs it.
+    /// Fuses a value into the groups of all its users, if that pays. `true`: nothing else needs it.
     fn join_users(&mut self, n: NodeId) -> bool {
         let mut groups = self.graph.user_groups(n);
         if groups.is_empty() || self.graph.node(n).role == Role::Update {
@@ -352,7 +359,7 @@ impl Planner<'_> {
             return false;
         }
         if groups.len() > 1 && !needed {
-            // What only loops over its own space read is computed once if they can be one loop.
+            // What only loops over its own space read is computed once if these become one loop.
             let similar = self.similar(n, &groups);
             if similar.len() == groups.len() {
                 self.merged(&similar);
@@ -392,8 +399,8 @@ impl Planner<'_> {
         let chooses = puts_together(self.module.instr(node.id).opcode);
         let apart = works.iter().any(|w| w.alternates || w.gathered || w.picked && chooses);
         let dearer = match apart {
-            true => self.cost.apart_factor,
-            false if chooses && self.is_narrow(node.id) => self.cost.narrow_factor,
+            true => self.cost.strided_factor,
+            false if chooses && self.is_narrow(node.id) => self.cost.narrow_concat_factor,
             false => 1.0,
         };
         let extra = (demand + if needed { node.elements } else { 0.0 } - node.elements).max(0.0)
@@ -404,14 +411,17 @@ impl Planner<'_> {
         } else {
             0.0
         };
-        // What it is made of is computed as often, or stored in its place.
+        // Its operands are then recomputed as often, or stored instead.
         let places =
             works.iter().fold(0.0f64, |most, w| most.max(w.maps.elements())) / node.elements.max(1.0);
-        let extra =
-            if places > self.cost.several_places { extra.max(self.again(n, places - 1.0)) } else { extra };
+        let extra = if places > self.cost.recompute_index_maps {
+            extra.max(self.again(n, places - 1.0))
+        } else {
+            extra
+        };
         let extra = extra + code;
         let saved = node.bytes * if needed { count } else { count + 1.0 };
-        // What is read in its place.
+        // What is read instead.
         let mut read = 0.0;
         for o in node.operands.iter().map(|&o| self.repeated(o)) {
             let operand = self.graph.node(o);
@@ -433,17 +443,17 @@ impl Planner<'_> {
         benefit > 0.0 && (extra <= benefit || extra <= busy * 0.1 && !needed)
     }
 
-    /// Whether a concatenation or a padding puts something along rows that is narrower than what loops are divided for.
+    /// Whether a concatenation or padding has parts along rows that are too narrow for loops of their own.
     fn is_narrow(&self, id: InstrId) -> bool {
         let Some(padding) = self.module.instr(id).attrs.padding() else {
-            return has_narrow_parts(self.module, id);
+            return has_narrow_concat_parts(self.module, id);
         };
         let inner = dims(self.module, id).iter().rposition(|&n| n != 1);
-        let narrow = |n: i64| (1..WIDE).contains(&n);
+        let narrow = |n: i64| (1..MIN_PART_WIDTH).contains(&n);
         inner.and_then(|d| padding.get(d)).is_some_and(|p| narrow(p.low) || narrow(p.high))
     }
 
-    /// What a broadcast repeats, which is what is read of it: no broadcast is stored for a loop to read.
+    /// The operand of a broadcast, which is what is read: no broadcast is materialized for a loop.
     fn repeated(&self, n: NodeId) -> NodeId {
         let node = self.graph.node(n);
         match (self.module.instr(node.id).opcode, node.operands.first()) {
@@ -452,13 +462,14 @@ impl Planner<'_> {
         }
     }
 
-    /// What it costs to compute a value so many times more: itself, and of what it is made of, the less of computing that as often and of storing it.
+    /// The cost of computing a value that many times more: its own arithmetic, and for each operand the
+    /// cheaper of recomputing and of storing it.
     fn again(&self, n: NodeId, times: f64) -> f64 {
         let mut seen = FxHashSet::default();
-        self.again_of(n, times, f64::INFINITY, &mut seen, self.cost.max_chain)
+        self.again_of(n, times, f64::INFINITY, &mut seen, self.cost.max_recompute_chain)
     }
 
-    /// The same, or something above `limit`, without what was seen before.
+    /// The same, without values seen before; anything above `limit` if it is more.
     fn again_of(&self, n: NodeId, times: f64, limit: f64, seen: &mut FxHashSet<NodeId>, depth: u32) -> f64 {
         let node = self.graph.node(n);
         let mut cost = times * node.elements * node.flops;
@@ -473,7 +484,7 @@ impl Planner<'_> {
         cost
     }
 
-    /// What a group asks for of a value; `None` if the value cannot be computed there.
+    /// The work that a group does for a value; `None` if the value cannot be computed there.
     fn demand(&self, n: NodeId, g: u32) -> Option<Work> {
         let draft = &self.graph.drafts[g as usize];
         let node = self.graph.node(n);
@@ -488,7 +499,7 @@ impl Planner<'_> {
             return None;
         }
         let work = &self.work[g as usize];
-        // What is updated in place is read by nothing else.
+        // What is updated in place has no other reader.
         for &r in &draft.roots {
             let root = self.graph.node(r);
             if root.role == Role::Update
@@ -501,7 +512,7 @@ impl Planner<'_> {
             return None;
         }
         let own = self.asked(n, work, &|u| draft.roots.contains(&u))?;
-        // What is the same everywhere is no expression of its own.
+        // A value that is the same everywhere is no expression of its own.
         let same = self.module.instr(node.id).opcode == Opcode::Broadcast
             && node.operands.iter().all(|&o| self.graph.node(o).role == Role::Scalar);
         let fits = same
@@ -510,7 +521,8 @@ impl Planner<'_> {
         fits.then_some(own)
     }
 
-    /// What the users of a value that are members of a group, of which these are roots, ask of it; `None` if it would be too many expressions.
+    /// The work that the users of a value in a group with these roots need of it; `None` if it would be too
+    /// many expressions.
     fn asked(
         &self,
         n: NodeId,
@@ -530,12 +542,12 @@ impl Planner<'_> {
                 used.alternates || used.picked && puts_together(opcode) || pads_between(self.module, user.id);
             alternating |= alternates;
             if opcode == Opcode::Concatenate
-                && user.operands.len() > self.cost.max_middle_parts
+                && user.operands.len() > self.cost.max_inline_concat_parts
                 && !is_root(u)
             {
                 return None;
             }
-            // A user is named once for each operand that it is; that is the same map each time, or one of its own.
+            // A user is listed once for each operand slot: the same map each time, or one map per slot.
             for slot in (0..user.operands.len()).filter(|&slot| user.operands[slot] == n) {
                 let terms = if user.role == Role::Reduce { 1.0 } else { terms(self.module, user.id, slot) };
                 if used.maps.count() * terms > self.cost.max_expressions {
@@ -562,7 +574,8 @@ impl Planner<'_> {
         instr.opcode == Opcode::Reshape && row(id) > row(instr.operands()[0])
     }
 
-    /// Whether an instruction's windows are some apart and have elements in common: what is computed of those is computed for lanes that are no neighbours, more than once.
+    /// Whether an instruction has strided, overlapping windows: what it reads is recomputed for lanes that
+    /// are not contiguous.
     fn shares_windows(&self, id: InstrId) -> bool {
         let instr = self.module.instr(id);
         let Some(window) = instr.attrs.window().filter(|_| instr.opcode == Opcode::ReduceWindow) else {
@@ -571,7 +584,7 @@ impl Planner<'_> {
         window.dims.iter().any(|w| w.stride > 1 && w.size > w.stride)
     }
 
-    /// Whether a group is elementwise work on results like this reduction's, which can follow it in its kernel.
+    /// Whether a group is elementwise work on results like this reduction's, which can be its epilogue.
     fn is_epilogue(&self, n: NodeId, g: u32) -> bool {
         let draft = &self.graph.drafts[g as usize];
         let node = self.graph.node(n);
@@ -579,11 +592,11 @@ impl Planner<'_> {
         let turned = self.turned(n, g);
         let over = self.space_of(n);
         let after = turned.map_or(&own.dims[..], |t| dims(self.module, self.graph.node(t).id));
-        // A reduction to almost as much as it reads is work of another kind.
+        // A reduction to almost as many elements as it reads is a different kind of work.
         let read = self.operand_elements_of(node);
         let elements = own.checked_elements().map_or(f64::INFINITY, |n| n as f64);
-        // Nor is what is made of all elements of short rows again.
-        let short = elements * SHORT as f64 >= read;
+        // So is work on all elements of short rows.
+        let short = elements * MAX_SHORT_REDUCTION_LEN as f64 >= read;
         (turned.is_some() || elements * 4.0 <= read)
             && draft.members.iter().all(|&m| {
                 let member = self.graph.node(m);
@@ -632,7 +645,8 @@ mod tests {
     use super::*;
     use crate::fusion::maps::again;
 
-    /// A network that sorts: each step looks at its operand here and by another map, so that steps put together look at the first by powers of two.
+    /// A sorting network: each step reads its operand at the same and at another index, so composed steps
+    /// read the first operand by a number of maps that doubles with each step.
     fn network(n: i64) -> String {
         let mut text = format!(
             "HloModule m\nENTRY e {{ x0 = f32[{n}] parameter(0)\n i = s32[{n}] iota(), iota_dimension=0\n z = s32[] constant(0)\n zb = s32[{n}] broadcast(z), dimensions={{}}\n"
@@ -682,7 +696,7 @@ mod tests {
         }
     }
 
-    /// Steps of a stencil of seven points, whose neighbours go around the ends.
+    /// Steps of a 7-point stencil with periodic boundaries.
     fn stencil(n: i64, steps: u32) -> String {
         let mut text = format!(
             "HloModule m\nENTRY e {{ x0 = f32[{n},{n},{n}] parameter(0)\n c = f32[] constant(0.5)\n cb = f32[{n},{n},{n}] broadcast(c), dimensions={{}}\n"

@@ -1,7 +1,7 @@
-//! Where a loop looks at a value: the index maps that lead there from the index of the loop, and how many elements each reads.
+//! The index maps by which a loop reads a value, and how many elements each of them reads.
 //!
-//! A value is an expression for each of its maps, and arithmetic for each of their elements. Chains of slices and paddings double
-//! the maps with each step, so that a few dozen instructions can be thousands of expressions.
+//! A value is one expression for each of its maps. Chains of slices and pads double the number of maps with
+//! each step, so that a few dozen instructions can become thousands of expressions.
 //!
 //! **Invariant:** a value has each map once ([`super::index_map`]).
 
@@ -12,7 +12,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::graph::flops;
 use super::index_map::{Forms, HERE, Map};
-use crate::passes::facts::{few_positions, few_products};
+use crate::passes::facts::{small_k, small_window_len};
 
 /// With more maps of one value, an expression is too large.
 const MAX_MAPS: f64 = 400.0;
@@ -22,7 +22,7 @@ const MAX_MAPS: f64 = 400.0;
 pub(super) struct Maps(SmallVec<[(Map, f64); 1]>);
 
 impl Maps {
-    /// What is at the index of the loop, so many elements.
+    /// The identity map, reading that many elements.
     pub(super) fn here(elements: f64) -> Maps {
         Maps(smallvec![(HERE, elements)])
     }
@@ -31,7 +31,7 @@ impl Maps {
         Maps(SmallVec::new())
     }
 
-    /// Looks at so many elements by a map; by one that is known at the more of both.
+    /// Adds a map that reads that many elements; of a known one, the larger number counts.
     pub(super) fn look(&mut self, map: Map, elements: f64) {
         match self.0.binary_search_by_key(&map, |m| m.0) {
             Ok(at) => self.0[at].1 = self.0[at].1.max(elements),
@@ -39,13 +39,13 @@ impl Maps {
         }
     }
 
-    /// Looks wherever others do, too.
+    /// Adds all maps of another value.
     pub(super) fn include(&mut self, others: &Maps) {
         others.iter().for_each(|(map, elements)| self.look(map, elements));
     }
 
-    /// Looks where an operand is read by a user that is looked at by `of` and is an expression of its elements: `terms` of them for each
-    /// result of a reduction within a loop.
+    /// Adds the maps by which an operand is read, given the maps `of` its user, which is an expression of the
+    /// operand's elements: `terms` of them for each result of an unrolled reduction.
     pub(super) fn look_from(
         &mut self,
         forms: &mut Forms<'_>,
@@ -78,19 +78,19 @@ impl Maps {
         self.0.iter().copied()
     }
 
-    /// How many there are.
+    /// The number of maps.
     pub(super) fn count(&self) -> f64 {
         self.0.len() as f64
     }
 
-    /// How many elements are read in all.
+    /// The number of elements read, by all maps.
     pub(super) fn elements(&self) -> f64 {
         self.0.iter().map(|m| m.1).sum()
     }
 }
 
-/// How many elements of an operand an instruction that is not elementwise reads for `w` of its own. Where it `alternates` from one
-/// element to the next which operand it takes, all of them are computed for each.
+/// How many elements of an operand a non-elementwise instruction reads to compute `w` of its own. If the
+/// source `alternates` from one element to the next, all operands are computed for each element.
 fn read(module: &Module, user: InstrId, slot: usize, w: f64, alternates: bool) -> f64 {
     let instr = module.instr(user);
     let elements = count(module, instr.operands()[slot]);
@@ -103,7 +103,7 @@ fn read(module: &Module, user: InstrId, slot: usize, w: f64, alternates: bool) -
         Opcode::DynamicUpdateSlice if slot == 1 => elements,
         Opcode::DynamicUpdateSlice => 1.0,
         Opcode::Gather if slot > 0 => {
-            // An index is for all elements of a slice.
+            // An index serves all elements of a slice.
             let sizes = instr.attrs.ints_or_empty(AttrKey::SliceSizes);
             let last = sizes.last().map_or(1, |&s| s.max(1)) as f64;
             (w / last).max(elements.min(w))
@@ -113,32 +113,33 @@ fn read(module: &Module, user: InstrId, slot: usize, w: f64, alternates: bool) -
     }
 }
 
-/// How many elements of an operand one element of the result of an instruction that is an expression is made of.
+/// How many elements of an operand one element of the result reads.
 pub(super) fn terms(module: &Module, user: InstrId, slot: usize) -> f64 {
     let instr = module.instr(user);
     match instr.opcode {
         Opcode::Reduce if slot == 0 => {
             (count(module, instr.operands()[0]) / count(module, user).max(1.0)).max(1.0)
         }
-        Opcode::ReduceWindow if slot == 0 => few_positions(module, user).map_or(1.0, |terms| terms as f64),
-        Opcode::Dot => few_products(module, user).map_or(1.0, |terms| terms as f64),
+        Opcode::ReduceWindow if slot == 0 => small_window_len(module, user).map_or(1.0, |terms| terms as f64),
+        Opcode::Dot => small_k(module, user).map_or(1.0, |terms| terms as f64),
         _ => 1.0,
     }
 }
 
-/// The elements of an array; 0 of a tuple.
+/// The number of elements of an array; 0 for a tuple.
 fn count(module: &Module, id: InstrId) -> f64 {
     let array = module.instr(id).shape.as_array();
     array.and_then(|a| a.checked_elements()).map_or(0.0, |n| n as f64)
 }
 
-/// Whether an instruction puts padding between the elements of its operand.
+/// Whether an instruction puts padding between the elements of its operand (interior padding).
 pub(super) fn pads_between(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     instr.opcode == Opcode::Pad && instr.attrs.padding().unwrap_or(&[]).iter().any(|p| p.interior > 0)
 }
 
-/// The arithmetic of a computation as one expression of its results' elements, and that of all its instructions once, in simple vector operations.
+/// The arithmetic of a computation as one expression for each element of its results, and that of all its
+/// instructions evaluated once, in simple vector operations.
 pub(super) fn again(module: &Module, c: ComputationId) -> (f64, f64) {
     let mut maps: FxHashMap<InstrId, Maps> = FxHashMap::default();
     let root = module.root(c);

@@ -1,14 +1,16 @@
 //! Fusion: which instructions run as one kernel.
 //!
-//! What is fused is outlined into a computation of its own, which a `fusion` calls: still HLO, so the interpreter gives the same bits before and after,
-//! and a module of any number of applications is a program. The kind says how it is computed (contract: `hlo_codegen::kernel`):
+//! What is fused is outlined into a computation of its own, which a `fusion` calls: still HLO, so the
+//! interpreter gives the same bits before and after, and a module of any number of applications is a program.
+//! The kind says how it is computed (contract: `hlo_codegen::kernel`):
 //! - `kLoop`: every root element by element over one iteration space;
-//! - `kInput`: reductions of one operand space (`reduce`, and sums of weighted elements), producers as index expressions;
+//! - `kInput`: reductions of one operand space (`reduce`, and sums of weighted elements), producers as index
+//!   expressions;
 //! - `kOutput`: a contraction, and what is done to each element of its result;
 //! - `kCustom`: rows: everything that happens to a row between reductions over it, while it is in cache.
 //!
-//! **Invariants:** an instruction with control edges, effects or run-time sizes is never in a fusion; a fusion's computation is called once,
-//! holds no fusion, and stands before its caller in the text.
+//! **Invariants:** an instruction with control edges, effects or run-time sizes is never in a fusion; a
+//! fusion's computation is called once, holds no fusion, and stands before its caller in the text.
 
 pub mod combine;
 pub mod folds;
@@ -20,14 +22,14 @@ mod maps;
 mod outline;
 mod output;
 mod rows;
-mod small;
-mod thin;
+mod small_k;
+mod while_kernel;
 mod wrapper;
 
 use crate::passes::Pipeline;
 
 pub use kinds::applies_loops;
-pub use small::{small_loop, window_updates};
+pub use while_kernel::{is_while_kernel, update_slice_chain};
 
 /// Whether an instruction folds dimensions of what it reads ([`folds`]).
 pub fn is_fold(module: &hlo::Module, id: hlo::InstrId) -> bool {
@@ -37,7 +39,7 @@ pub fn is_fold(module: &hlo::Module, id: hlo::InstrId) -> bool {
 pub(crate) use loops::run as fuse_loops;
 pub(crate) use output::run as fuse_outputs;
 pub(crate) use rows::run as fuse_rows;
-pub(crate) use thin::run as transpose_thin_dots;
+pub(crate) use small_k::run as transpose_thin_dots;
 pub use wrapper::run as wrap;
 
 /// What lowering needs, and nothing that only makes programs faster.
@@ -99,8 +101,8 @@ const GPU_FUSION: &[&str] = &[
 pub const ORDER: &[&str] = &["flatten-call-graph", "schedule"];
 
 impl Pipeline {
-    /// What a program goes through before it is scheduled and lowered for this machine: at `opt_level` 0 only what lowering needs, else the passes of
-    /// [`crate::passes::DEFAULT`] and fusion.
+    /// What a program goes through before it is scheduled and lowered for this machine: at `opt_level` 0 only
+    /// what lowering needs, else the passes of [`crate::passes::DEFAULT`] and fusion.
     pub fn cpu(opt_level: u8) -> Pipeline {
         Self::fusing(opt_level, FUSION)
     }

@@ -1,4 +1,4 @@
-//! Groups of instructions moved into computations of their own, which `fusion`s call.
+//! Outlining: groups of instructions moved into computations of their own, called by `fusion` instructions.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs};
 use hlo::{ComputationId, InstrId, Module, NewInstruction, Opcode, Shape};
@@ -6,17 +6,17 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::graph::{Draft, Graph, NodeId};
 
-/// Outlines groups of a module; [`Outliner::finish`] takes away what they replaced.
+/// Outlines groups of a module; [`Outliner::finish`] removes what they replaced.
 #[derive(Debug, Default)]
 pub(super) struct Outliner {
-    /// New computations, by the one that calls them.
+    /// New computations, by their caller's computation.
     made: FxHashMap<ComputationId, Vec<ComputationId>>,
     replaced: Vec<InstrId>,
 }
 
 impl Outliner {
-    /// Makes a fusion of a group, before an instruction. `members` are in the order of the text; `now` says what stands for each
-    /// value by now.
+    /// Outlines a group as a fusion before an instruction. `members` are in program order; `now` maps each
+    /// value to what stands for it by now.
     pub(super) fn outline(
         &mut self,
         module: &mut Module,
@@ -110,7 +110,8 @@ impl Outliner {
         }
     }
 
-    /// Takes away the instructions that nothing uses any more, and puts the new computations before their callers.
+    /// Removes the instructions that nothing uses any more, and puts the new computations before their
+    /// callers.
     pub(super) fn finish(mut self, module: &mut Module) {
         let replaced: FxHashSet<InstrId> = self.replaced.iter().copied().collect();
         let mut pending = self.replaced;

@@ -1,7 +1,9 @@
-//! Contractions with what is done to each element of their result: bias, activation, residual, conversion.
+//! Epilogue fusion: contractions with what is done to each element of their result (bias, activation,
+//! residual, conversion).
 //!
-//! From a `dot` or `convolution` on, elementwise instructions over its dimensions are taken in the order of the text, as long as everything else that they
-//! read is there before anything outside looks at a result. The contraction's own result stays inside: only its group looks at it.
+//! From a `dot` or `convolution` (the *hero*) on, elementwise instructions over its dimensions are fused in
+//! program order, as long as everything else that they read is computed before anything outside reads a
+//! result. The hero's own result stays inside: only its group reads it.
 
 use hlo::attrs::FusionKind;
 use hlo::{Module, Opcode};
@@ -14,7 +16,7 @@ use super::outline::Outliner;
 use crate::passes::PassCx;
 use crate::passes::edit::{has_run_time_sizes, pinned};
 
-/// How far operands that are cheaper to compute than to read are followed.
+/// How far operands that are cheaper to recompute than to read are followed.
 const DEPTH: u32 = 6;
 
 pub(crate) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
@@ -37,7 +39,8 @@ pub(crate) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
                 && module.instr(id).shape.as_array().is_some()
         };
         let mut heroes: Vec<NodeId> = (0..graph.nodes.len() as NodeId).filter(is_hero).collect();
-        // Of two that are added up, the other one is computed before: what it reads need not be in memory for longer.
+        // If two heroes are added, the other one is computed first: what it reads then need not stay in
+        // memory for longer.
         heroes.sort_by_key(|&n| !graph.node(n).operands.iter().all(|&o| graph.is_source(o)));
         for hero in heroes {
             fuse(module, &mut graph, hero);
@@ -48,8 +51,8 @@ pub(crate) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     applied
 }
 
-/// Reads through what is free to compute anywhere: what is spread from less, reshaped, counted. Gives the first place where all of it is
-/// there, and adds what has to be computed; `None` if that is too much.
+/// Looks through what is free to compute anywhere: broadcasts, reshapes, iota. Gives the first position at
+/// which everything is available, and adds what has to be computed; `None` if that is too much.
 fn reach(
     module: &Module,
     graph: &Graph,
@@ -86,10 +89,10 @@ fn reach(
 fn fuse(module: &Module, graph: &mut Graph, hero: NodeId) {
     let own = dims(module, graph.node(hero).id).to_vec();
     let mut members: FxHashSet<NodeId> = [hero].into_iter().collect();
-    // Computed here from less, whoever else computes it too.
+    // Recomputed here, whoever else computes it too.
     let mut free: Vec<NodeId> = Vec::new();
     let mut pending: BTreeSet<NodeId> = graph.node(hero).users.iter().copied().collect();
-    // What reads a member from outside.
+    // The first reader of a member outside.
     let mut first_user: Key = (graph.nodes.len() as NodeId, 0);
     let mut last: Key = graph.node(hero).operands.iter().map(|&o| graph.node(o).key).max().unwrap_or((0, 0));
     while let Some(n) = pending.pop_first() {
@@ -132,7 +135,7 @@ fn fuse(module: &Module, graph: &mut Graph, hero: NodeId) {
     roots.sort_unstable();
     let roots = graph.slim(module, &members, roots);
     let mut inside: FxHashSet<NodeId> = members.into_iter().chain(free).collect();
-    // The contraction reads memory.
+    // The hero reads its operands from memory.
     let operands = graph.node(hero).operands.clone();
     graph.absorb(module, &mut inside, &operands);
     if operands.iter().any(|o| inside.contains(o)) {

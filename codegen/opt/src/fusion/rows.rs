@@ -1,10 +1,12 @@
-//! Rows: softmax, normalizations, variances and their gradients. Everything between reductions over the trailing dimensions and broadcasts back,
-//! with the elementwise work before and after, as one kernel that keeps a row in cache.
+//! Row fusion: softmax, normalizations, variances and their gradients. Everything between reductions over the
+//! trailing dimensions and broadcasts back, with the elementwise work before and after, as one kernel that
+//! keeps a row in cache.
 //!
-//! A *space* is an array's dimensions and how many of them are rows. Its instructions are elementwise ones over `[rows.., n..]` or `[rows..]`,
-//! reductions from the former to the latter and broadcasts back. Some of them can be one kernel if no value leaves the space and comes back between them, so
-//! each is given a *level*: how often a value on the way to it left the space. What is connected within a level, and holds a reduction and
-//! something that is made of its result, is a fusion.
+//! A *space* is an array's dimensions and how many of them are row dimensions. Its instructions are
+//! elementwise ones over `[rows.., n..]` or `[rows..]`, reductions from the former to the latter, and
+//! broadcasts back. A set of them can be one kernel if no value leaves the space and comes back between them,
+//! so each gets a *level*: how often a value on the way to it left the space. A connected set within a level
+//! is a fusion if it holds a reduction and something computed from its result.
 
 use hlo::attrs::{AttrKey, FusionKind};
 use hlo::{Module, Opcode};
@@ -18,7 +20,7 @@ use crate::cost_model::CostModel;
 use crate::passes::PassCx;
 use crate::passes::edit::{has_run_time_sizes, pinned};
 
-/// The most spaces of a computation that are looked at: a bound on the time it takes.
+/// The maximum number of spaces of a computation: a bound on the time that this takes.
 const MAX_SPACES: usize = 64;
 
 pub(crate) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
@@ -40,7 +42,7 @@ pub(crate) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     applied
 }
 
-/// Dimensions, the first `rows` of which number rows.
+/// Dimensions, of which the first `rows` are row dimensions.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Space {
     dims: Vec<i64>,
@@ -60,7 +62,7 @@ fn space_of(module: &Module, graph: &Graph, n: NodeId) -> Option<Space> {
     any.then(|| Space { dims: space.dims.to_vec(), rows: rows.len() })
 }
 
-/// The spaces of a computation in which rows can be kernels.
+/// The spaces of a computation for which row kernels can pay.
 fn spaces(module: &Module, graph: &Graph, cost: &CostModel) -> Vec<Space> {
     let mut seen: FxHashSet<Space> = FxHashSet::default();
     let mut spaces = Vec::new();
@@ -68,7 +70,7 @@ fn spaces(module: &Module, graph: &Graph, cost: &CostModel) -> Vec<Space> {
         let Some(space) = space_of(module, graph, n) else { continue };
         let product = |dims: &[i64]| dims.iter().map(|&d| d as f64).product::<f64>();
         let (rows, all) = (product(&space.dims[..space.rows]), product(&space.dims));
-        let short = all <= rows * cost.max_short_terms as f64 && rows >= cost.many_short_rows;
+        let short = all <= rows * cost.max_short_reduction_len as f64 && rows >= cost.min_short_rows;
         if (rows >= cost.min_rows || all <= cost.small_elements) && !short && seen.insert(space.clone()) {
             spaces.push(space);
             if spaces.len() == MAX_SPACES {
@@ -79,14 +81,14 @@ fn spaces(module: &Module, graph: &Graph, cost: &CostModel) -> Vec<Space> {
     spaces
 }
 
-/// What an instruction is to a space.
+/// The part of an instruction in a space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Part {
-    /// It has a value an element of a row.
+    /// One value per element of a row.
     Full,
-    /// It has a value a row.
+    /// One value per row.
     Row,
-    /// Nothing.
+    /// Not in the space.
     Other,
 }
 
@@ -134,7 +136,7 @@ fn fuse(module: &Module, graph: &mut Graph, space: &Space, cost: &CostModel) {
     let inside = |n: NodeId| parts[n as usize] != Part::Other;
     let levels = levels(graph, &parts);
 
-    // Connected within a level.
+    // Connected components (union-find) within a level.
     let mut leader: Vec<NodeId> = (0..graph.nodes.len() as NodeId).collect();
     fn find(leader: &mut [NodeId], mut n: NodeId) -> NodeId {
         while leader[n as usize] != n {
@@ -143,7 +145,7 @@ fn fuse(module: &Module, graph: &mut Graph, space: &Space, cost: &CostModel) {
         }
         n
     }
-    // Readers of the same large value belong together too.
+    // Readers of the same large value belong together, too.
     let mut reader: FxHashMap<(NodeId, u32), NodeId> = FxHashMap::default();
     for n in (0..graph.nodes.len() as NodeId).filter(|&n| inside(n)) {
         for &o in &graph.node(n).operands {
@@ -174,10 +176,11 @@ fn fuse(module: &Module, graph: &mut Graph, space: &Space, cost: &CostModel) {
     }
     for first in order {
         let Some(set) = sets.remove(&first) else { continue };
-        // Pieces of the text: a path between two values of a piece that stays in the set stays in the piece.
+        // Segments in program order: a path between two values of a segment that stays in the set stays in
+        // the segment.
         let size = if set.len() > 2 * MAX_MEMBERS { MAX_MEMBERS / 2 } else { set.len() };
         for piece in set.chunks(size) {
-            // What is cut off from a set can be one of its own.
+            // What is cut off from a set can be a fusion of its own.
             let mut pending = vec![piece.to_vec()];
             while let Some(set) = pending.pop() {
                 if set.iter().any(|&n| graph.node(n).role == Role::Reduce) {
@@ -188,7 +191,8 @@ fn fuse(module: &Module, graph: &mut Graph, space: &Space, cost: &CostModel) {
     }
 }
 
-/// How often a value left the space on the way to each instruction of it; as late as those that read it allow.
+/// The level of each instruction of the space: how often a value on the way to it left the space; as late as
+/// its readers allow.
 fn levels(graph: &Graph, parts: &[Part]) -> Vec<u32> {
     let inside = |n: NodeId| parts[n as usize] != Part::Other;
     let count = graph.nodes.len();
@@ -204,7 +208,7 @@ fn levels(graph: &Graph, parts: &[Part]) -> Vec<u32> {
                 .saturating_sub(u32::from(inside(n) && !inside(u) && late[u as usize] != u32::MAX))
         };
         late[n as usize] = graph.node(n).users.iter().map(to).min().unwrap_or(u32::MAX);
-        // What nothing in the space reads any more stays as early as it is.
+        // A value that nothing in the space reads keeps its earliest level.
         if inside(n) && late[n as usize] == u32::MAX {
             late[n as usize] = levels[n as usize];
         }
@@ -215,7 +219,8 @@ fn levels(graph: &Graph, parts: &[Part]) -> Vec<u32> {
     late
 }
 
-/// A fusion of a set of one level, as far as there is a place for it and rows stay small; `rest` gets what is left.
+/// One fusion of a set within a level, as far as there is a valid position for it and live rows stay small;
+/// `rest` gets what is left.
 fn make(
     module: &Module,
     graph: &mut Graph,
@@ -250,7 +255,7 @@ fn make(
                 return;
             }
         }
-        // Without what must wait for another operand, or else what comes last.
+        // Drop what waits for another operand, or else what comes last.
         let first_user = graph.first_user(&members, &roots, &[]);
         let waits = |n: &NodeId| {
             let mut operands = graph.node(*n).operands.iter().filter(|o| !members.contains(o));
@@ -273,7 +278,7 @@ fn make(
     }
 }
 
-/// The parts of a set that are connected, the largest at the end.
+/// The connected components of a set, the largest last.
 fn connected(graph: &Graph, set: Vec<NodeId>) -> Vec<Vec<NodeId>> {
     let inside: FxHashSet<NodeId> = set.iter().copied().collect();
     let mut seen: FxHashSet<NodeId> = FxHashSet::default();
@@ -301,12 +306,13 @@ fn connected(graph: &Graph, set: Vec<NodeId>) -> Vec<Vec<NodeId>> {
 
 fn is_looked_at(graph: &Graph, members: &FxHashSet<NodeId>, n: NodeId) -> bool {
     let node = graph.node(n);
-    // Results of a reduction of several operands are its elements.
+    // Results of a variadic reduction are the elements of its tuple.
     let several = node.role == Role::Reduce && node.users.iter().all(|u| members.contains(u));
     !several && (node.result || node.users.iter().any(|u| !members.contains(u)))
 }
 
-/// Whether a set does more than reduce: something of a row is made of a reduction's result, or there are several reductions.
+/// Whether a set does more than reduce: something per element depends on a reduction's result, or there are
+/// several reductions.
 fn is_chain(graph: &Graph, parts: &[Part], set: &[NodeId]) -> bool {
     let reductions = set.iter().filter(|&&n| graph.node(n).role == Role::Reduce).count();
     let inside: FxHashSet<NodeId> = set.iter().copied().collect();

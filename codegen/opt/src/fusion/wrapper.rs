@@ -1,4 +1,4 @@
-//! What no other pass fused, each instruction in a fusion of its own, so that lowering knows one form.
+//! Wraps every instruction that no other pass fused in a fusion of its own, so that lowering knows one form.
 
 use hlo::attrs::FusionKind;
 use hlo::{InstrId, Module, Opcode, Shape};
@@ -9,7 +9,7 @@ use super::outline::Outliner;
 use crate::passes::PassCx;
 use crate::passes::edit::{has_run_time_sizes, pinned};
 
-/// The pass: every instruction that does something and is in no fusion becomes one.
+/// The pass.
 pub fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     if has_run_time_sizes(module) {
         return 0;

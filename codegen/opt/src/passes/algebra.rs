@@ -1,9 +1,11 @@
 //! Identities of arithmetic, logic and comparisons that keep every bit.
 //!
-//! Integers wrap, so the identities of rings hold, and those of division in the table of SEMANTICS.md. Of floats only what both sides round
-//! from the same exact value, of f16, bf16, f32 and f64: narrower types lack zeros, signs or NaNs in ways of their own. Arithmetic makes NaNs
-//! canonical and data movement keeps them, so where one side is the operand itself, the operand must not hold another NaN
-//! ([`nan_is_canonical`]). Zeros of either sign are told apart: `x + 0` turns -0 into +0, `x - 0` and `x + -0` do not.
+//! Integers wrap, so the identities of rings hold, and those of division in the table of SEMANTICS.md. Of
+//! floats only what both sides round from the same exact value, of f16, bf16, f32 and f64: narrower types
+//! lack zeros, signs or NaNs in ways of their own. Arithmetic makes NaNs canonical and data movement keeps
+//! them, so where one side is the operand itself, the operand must not hold another NaN
+//! ([`nan_is_canonical`]). Zeros of either sign are told apart: `x + 0` turns -0 into +0, `x - 0` and `x +
+//! -0` do not.
 
 use hlo::attrs::Direction;
 use hlo::{ElementType, InstrId, Module, Opcode, TypeClass};
@@ -144,12 +146,14 @@ fn floats(e: &mut Edit<'_>, ty: ElementType) -> Option<InstrId> {
             if !is_power_of_two(number?) || !is_power_of_two(inverse) {
                 return None;
             }
-            // Denormal or beyond the range in a narrow type: none that it holds exactly, or one that is still exact.
+            // Denormal or beyond the range in a narrow type: none that it holds exactly, or one that is still
+            // exact.
             let bits = float_bits(ty, inverse)?;
             let factor = repeated(e, ty, bits)?;
             e.binary(Opcode::Multiply, a, factor)
         }
-        // Both round x * x once: `power` is correctly rounded, and through f64, where a square of 16 bits is exact, rounds nothing else.
+        // Both round x * x once: `power` is correctly rounded, and through f64, where a square of 16 bits is
+        // exact, rounds nothing else.
         Opcode::Power if is(2.0) => e.binary(Opcode::Multiply, a, a),
         // So are quotients and roots; but a root of -0 is -0, and one of minus infinity no number.
         Opcode::Power if is(-1.0) => {
@@ -175,8 +179,8 @@ fn negated(e: &Edit<'_>, x: InstrId, ty: ElementType) -> Option<InstrId> {
     (e.array(y)?.element_type == ty).then_some(y)
 }
 
-/// `not`, `negate` and `abs` twice. Negation of floats flips a bit, also of a NaN; of integers it wraps. The types without a sign, or with a
-/// pattern of -0 that means NaN, are left alone.
+/// `not`, `negate` and `abs` twice. Negation of floats flips a bit, also of a NaN; of integers it wraps. The
+/// types without a sign, or with a pattern of -0 that means NaN, are left alone.
 fn unary(e: &mut Edit<'_>, ty: ElementType) -> Option<InstrId> {
     let x = e.operand(0)?;
     let inner = e.instr(x);

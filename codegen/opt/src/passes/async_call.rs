@@ -1,7 +1,8 @@
 //! Asynchronous computations that nobody else takes part in, as calls; asynchronous copies as copies.
 //!
-//! Until its done a start has no effect but on the other end: devices, feeds, hosts. A computation without any of these gives the same result
-//! whenever it runs, so it may run where it is started. Threads of execution say where, not what.
+//! Until its done a start has no effect but on the other end: devices, feeds, hosts. A computation without
+//! any of these gives the same result whenever it runs, so it may run where it is started. Threads of
+//! execution say where, not what.
 
 use hlo::attrs::{AttrKey, AttrValue};
 use hlo::{InstrId, Module, NewInstruction, Opcode};

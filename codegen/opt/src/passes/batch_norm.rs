@@ -1,5 +1,6 @@
-//! `batch-norm-training`, `-inference` and `-grad` as the arithmetic that they are, step by step as the interpreter does it: in f64, each result
-//! rounded once. Operands of f64 are computed in wider arithmetic, for which there is no type; they stay.
+//! `batch-norm-training`, `-inference` and `-grad` as the arithmetic that they are, step by step as the
+//! interpreter does it: in f64, each result rounded once. Operands of f64 are computed in wider arithmetic,
+//! for which there is no type; they stay.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction, SliceDim};
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode};

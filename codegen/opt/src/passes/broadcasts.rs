@@ -1,5 +1,5 @@
-//! Elementwise work on repeated values is done once for each of them, and repeated then: the same operation on the same operands gives the same
-//! bits wherever it stands in an array.
+//! Elementwise work on repeated values is done once for each of them, and repeated then: the same operation
+//! on the same operands gives the same bits wherever it stands in an array.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs};
 use hlo::{InstrId, Module, Opcode, Shape};

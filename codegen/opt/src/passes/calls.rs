@@ -1,8 +1,9 @@
 //! Calls, maps and fusions taken apart.
 //!
-//! A called computation's result is that of its instructions on the operands, so they may stand in the place of the call, but for what is
-//! counted by the instruction itself (random numbers, exchanges with hosts and other devices): what has effects stays. A map applies the
-//! same operations to each element by itself, which is what elementwise instructions do.
+//! A called computation's result is that of its instructions on the operands, so they may stand in the place
+//! of the call, but for what is counted by the instruction itself (random numbers, exchanges with hosts and
+//! other devices): what has effects stays. A map applies the same operations to each element by itself, which
+//! is what elementwise instructions do.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, COMMON};
 use hlo::{ComputationId, InstrId, Module, NewInstruction, Opcode, Shape};
@@ -31,15 +32,17 @@ fn repeated(
     }
 }
 
-/// The most instructions of a program each of whose calls has a copy of what it calls. No call is inlined that makes a module larger.
+/// The most instructions of a program each of whose calls has a copy of what it calls. No call is inlined
+/// that makes a module larger.
 pub(super) const MAX_EXPANDED: u64 = 1 << 20;
 
-/// The most operations of a computation that is applied to elements: it becomes straight-line code of one function, and what LLVM takes for that grows faster
-/// than its length.
+/// The most operations of a computation that is applied to elements: it becomes straight-line code of one
+/// function, and what LLVM takes for that grows faster than its length.
 const MAX_APPLIED_OPERATIONS: u64 = 1 << 13;
 
-/// Refuses computations that are applied to elements and are larger than any that a person writes, their calls included. What a map applies becomes
-/// instructions of their own, which are fused as far as is good for them.
+/// Refuses computations that are applied to elements and are larger than any that a person writes, their
+/// calls included. What a map applies becomes instructions of their own, which are fused as far as is good
+/// for them.
 fn check_applied(module: &Module) -> Result<(), Unsupported> {
     let mut known: FxHashMap<ComputationId, u64> = FxHashMap::default();
     for id in module.computations().iter().flat_map(|&c| module.instructions(c)) {
@@ -70,8 +73,8 @@ fn check_applied(module: &Module) -> Result<(), Unsupported> {
     Ok(())
 }
 
-/// Refuses a program that is too large once each of its calls, loops, branches and maps has a copy of what it calls, as it must in the end, in HLO or in what is
-/// emitted: each level of calls may double it.
+/// Refuses a program that is too large once each of its calls, loops, branches and maps has a copy of what it
+/// calls, as it must in the end, in HLO or in what is emitted: each level of calls may double it.
 pub fn check_size(module: &Module) -> Result<(), Unsupported> {
     check_applied(module)?;
     let mut sizes: FxHashMap<ComputationId, u64> = FxHashMap::default();
@@ -98,7 +101,8 @@ pub fn check_size(module: &Module) -> Result<(), Unsupported> {
 }
 
 pub(super) fn inline_calls(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
-    // From callers on: what is called by what is called is copied once for each caller that stays, not once for each on the way.
+    // From callers on: what is called by what is called is copied once for each caller that stays, not once
+    // for each on the way.
     each_from_callers(module, cx.fuel, |e| {
         let callee =
             (e.at().opcode == Opcode::Call).then(|| e.at().attrs.computation(AttrKey::ToApply)).flatten()?;
@@ -119,11 +123,11 @@ pub(super) fn unfuse(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
 
 /// Turns the fusions that could not be inlined into calls.
 ///
-/// Fusions of the input program must not reach lowering, which takes every fusion for one that [`crate::fusion`] made.
-/// A fusion becomes a call instead of being inlined if it has control edges, or if control edges, side effects or other
-/// layouts are inside. The call stays one unit of execution: its control predecessors run before all of its
-/// instructions, its control successors after them, and the scheduler keeps both orders. The called computation goes
-/// through passes, fusion and scheduling like any other.
+/// Fusions of the input program must not reach lowering, which takes every fusion for one that
+/// [`crate::fusion`] made. A fusion becomes a call instead of being inlined if it has control edges, or if
+/// control edges, side effects or other layouts are inside. The call stays one unit of execution: its control
+/// predecessors run before all of its instructions, its control successors after them, and the scheduler
+/// keeps both orders. The called computation goes through passes, fusion and scheduling like any other.
 fn call_fusions(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     let survey = Survey::of(module);
     if survey.run_time_sizes {
@@ -157,7 +161,8 @@ fn call_fusions(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     applied
 }
 
-/// The instructions of `callee` on `operands`, before the instruction that calls it. Gives the result; `None` where that would change something.
+/// The instructions of `callee` on `operands`, before the instruction that calls it. Gives the result; `None`
+/// where that would change something.
 pub(super) fn inline(e: &mut Edit<'_>, callee: ComputationId, operands: &[InstrId]) -> Option<InstrId> {
     let module = &*e.module;
     let c = module.computation(callee);
@@ -195,7 +200,8 @@ pub(super) fn inline(e: &mut Edit<'_>, callee: ComputationId, operands: &[InstrI
     map.get(&root).copied()
 }
 
-/// Whether a value may have another shape inside of the call than outside: the same but for a layout that nobody there looks at.
+/// Whether a value may have another shape inside of the call than outside: the same but for a layout that
+/// nobody there looks at.
 fn passes(module: &Module, inside: InstrId, outside: &Shape) -> bool {
     let shape = &module.instr(inside).shape;
     shape == outside || same_but_layout(shape, outside) && !layout_seen(module, inside)
@@ -287,7 +293,8 @@ fn mapped(e: &mut Edit<'_>) -> Option<InstrId> {
 /// The most instructions that a call in a computation of scalars becomes: each level of calls may double it.
 const MOST_CALLED: usize = 1 << 10;
 
-/// Instructions of a computation and of those that it calls, once for each call; those beyond `most` are not counted.
+/// Instructions of a computation and of those that it calls, once for each call; those beyond `most` are not
+/// counted.
 pub(super) fn expanded(module: &Module, c: ComputationId, most: usize) -> usize {
     let mut count = 0;
     for id in module.instructions(c) {
@@ -305,8 +312,9 @@ pub(super) fn expanded(module: &Module, c: ComputationId, most: usize) -> usize 
     count
 }
 
-/// What a computation of scalars makes of arrays, element by element: elementwise instructions, constants and calls of such computations alone, on operands
-/// of the types of the parameters. Gives the root, or the elements of a root that is a tuple; `None` for anything else.
+/// What a computation of scalars makes of arrays, element by element: elementwise instructions, constants and
+/// calls of such computations alone, on operands of the types of the parameters. Gives the root, or the
+/// elements of a root that is a tuple; `None` for anything else.
 pub(super) fn lanes(
     e: &mut Edit<'_>,
     callee: ComputationId,

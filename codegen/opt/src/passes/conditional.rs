@@ -1,8 +1,9 @@
-//! A conditional whose branch is known: a predicate that is a constant, or an index, which outside of the branches means the last one. What it
-//! becomes is a call of that branch, for the call inliner.
+//! A conditional whose branch is known: a predicate that is a constant, or an index, which outside of the
+//! branches means the last one. What it becomes is a call of that branch, for the call inliner.
 //!
-//! And a conditional whose branches are all cheap: all are computed, and the results selected, which copies bits. What a branch does may run
-//! although it was not chosen: elementwise instructions and movements, which neither trap nor have effects.
+//! And a conditional whose branches are all cheap: all are computed, and the results selected, which copies
+//! bits. What a branch does may run although it was not chosen: elementwise instructions and movements, which
+//! neither trap nor have effects.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction};
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Shape};
@@ -39,7 +40,8 @@ fn call(e: &mut Edit<'_>) -> Option<InstrId> {
     e.shaped(Opcode::Call, shape, &[operand], attrs)
 }
 
-/// The most branches that are all computed, the most instructions of one, the most elements of any value in it, and what it may cost, in simple vector operations.
+/// The most branches that are all computed, the most instructions of one, the most elements of any value in
+/// it, and what it may cost, in simple vector operations.
 const MAX_BRANCHES: usize = 4;
 const MAX_INSTRUCTIONS: usize = 32;
 const MAX_ELEMENTS: i64 = 4096;

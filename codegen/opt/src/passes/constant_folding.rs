@@ -1,8 +1,9 @@
 //! Small instructions on constants become the constants that the interpreter gives for them.
 //!
-//! What a sum rounds to depends on `--accumulate`, which a pass does not know: the instruction is run in both modes, and stays where they
-//! differ (what applies no computation and is no sum is run once). It stays too where running it takes too long or fails, and where the
-//! result is large: a repeated scalar says more than an array, and costs less.
+//! What a sum rounds to depends on `--accumulate`, which a pass does not know: the instruction is run in both
+//! modes, and stays where they differ (what applies no computation and is no sum is run once). It stays too
+//! where running it takes too long or fails, and where the result is large: a repeated scalar says more than
+//! an array, and costs less.
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;

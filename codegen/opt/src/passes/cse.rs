@@ -1,6 +1,7 @@
-//! One instruction for several of a computation that do the same to the same operands: same opcode, shape with layout, operands and
-//! attributes but for what says nothing about the value, called computations by what they say (those of equal loops are two, as each is called
-//! once). What has an effect, or a state of its own, stays; so do constants whose values follow from their names.
+//! One instruction for several of a computation that do the same to the same operands: same opcode, shape
+//! with layout, operands and attributes but for what says nothing about the value, called computations by
+//! what they say (those of equal loops are two, as each is called once). What has an effect, or a state of
+//! its own, stays; so do constants whose values follow from their names.
 
 use std::hash::{Hash, Hasher};
 
@@ -42,8 +43,8 @@ fn merged(e: &Edit<'_>, known: &mut FxHashMap<u64, Vec<InstrId>>) -> Option<Inst
     found
 }
 
-/// A hash of what [`alike`] compares. Of attributes whatever tells many instructions on the same operands apart: elements of a large tuple,
-/// slices of an array, constants.
+/// A hash of what [`alike`] compares. Of attributes whatever tells many instructions on the same operands
+/// apart: elements of a large tuple, slices of an array, constants.
 fn key(instr: &Instruction) -> u64 {
     let mut hasher = FxHasher::default();
     (instr.opcode, &instr.shape, instr.operands()).hash(&mut hasher);

@@ -1,8 +1,9 @@
-//! One computation for several that say the same and are applied to elements: reducers, combiners, comparators. So instructions that apply them
-//! are alike, and the code generator sees each once.
+//! One computation for several that say the same and are applied to elements: reducers, combiners,
+//! comparators. So instructions that apply them are alike, and the code generator sees each once.
 //!
-//! The instructions are the same one by one, in the same order, but for names and notes, so whatever is read off the text of a computation
-//! (whether it is a sum) is the same of both. Random numbers and elided constants hang on who and what they are called: such stay.
+//! The instructions are the same one by one, in the same order, but for names and notes, so whatever is read
+//! off the text of a computation (whether it is a sum) is the same of both. Random numbers and elided
+//! constants hang on who and what they are called: such stay.
 
 use std::hash::{Hash, Hasher};
 
@@ -69,7 +70,8 @@ pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     applied
 }
 
-/// Whether attributes are the same, called computations by what they say: those of equal loops and branches, which are each called once.
+/// Whether attributes are the same, called computations by what they say: those of equal loops and branches,
+/// which are each called once.
 pub(super) fn same_but_who_is_called(module: &Module, a: &Attrs, b: &Attrs) -> bool {
     let (mut called, other) = (a.called_computations().into_iter(), b.called_computations());
     let says_the_same = |c: ComputationId, other: ComputationId| {

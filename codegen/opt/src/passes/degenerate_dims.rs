@@ -1,8 +1,9 @@
 //! Elementwise work and broadcasts without dimensions of one element.
 //!
-//! `f32[8192,1]` holds what `f32[8192]` holds, in the same order, so elementwise instructions, broadcasts and reductions that keep such dimensions are done without
-//! them, between reshapes. Those of neighbours cancel here already (the operand of a reshape is looked at, not its result), so that
-//! what a normalization computes for each row has the dimensions of its reductions.
+//! `f32[8192,1]` holds what `f32[8192]` holds, in the same order, so elementwise instructions, broadcasts and
+//! reductions that keep such dimensions are done without them, between reshapes. Those of neighbours cancel
+//! here already (the operand of a reshape is looked at, not its result), so that what a normalization
+//! computes for each row has the dimensions of its reductions.
 
 use hlo::attrs::{AttrKey, Attrs};
 use hlo::{ArrayShape, InstrId, Module, Opcode, Shape};
@@ -87,7 +88,8 @@ fn broadcast(e: &mut Edit<'_>) -> Option<InstrId> {
     if dims.len() == to.rank() { Some(result) } else { e.reshape(result, &to.dims) }
 }
 
-/// A reduction over long dimensions of an operand that has others of one element, which are kept or reduced: those bring no element more and no other order.
+/// A reduction over long dimensions of an operand that has others of one element, which are kept or reduced:
+/// those bring no element more and no other order.
 fn reduce(e: &mut Edit<'_>) -> Option<InstrId> {
     let shape: ArrayShape = e.array(e.id())?.clone();
     let [x, init] = e.operands()?;

@@ -1,5 +1,5 @@
-//! Slices whose start indices are constants. Indices are clamped so that the slice is inside, as the dynamic operation does, and elements are
-//! copied either way.
+//! Slices whose start indices are constants. Indices are clamped so that the slice is inside, as the dynamic
+//! operation does, and elements are copied either way.
 
 use hlo::attrs::SliceDim;
 use hlo::{InstrId, Module, Opcode};
@@ -16,7 +16,8 @@ pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     })
 }
 
-/// Where a box of `sizes` begins whose first index is that of the operands from `slot` on: one scalar for each dimension.
+/// Where a box of `sizes` begins whose first index is that of the operands from `slot` on: one scalar for
+/// each dimension.
 fn starts(e: &Edit<'_>, slot: usize, dims: &[i64], sizes: &[i64]) -> Option<Vec<i64>> {
     let indices = e.at().operands().get(slot..)?;
     if indices.len() != dims.len() || indices.iter().any(|&i| !e.instr(i).shape.is_scalar()) {
@@ -49,7 +50,8 @@ fn slice(e: &mut Edit<'_>) -> Option<InstrId> {
     e.slice(x, &slices)
 }
 
-/// The update alone if it covers everything, or what is before it, it, and what is behind it, if it covers all dimensions but one.
+/// The update alone if it covers everything, or what is before it, it, and what is behind it, if it covers
+/// all dimensions but one.
 fn update(e: &mut Edit<'_>) -> Option<InstrId> {
     let (x, update) = (e.operand(0)?, e.operand(1)?);
     let (dims, sizes) = (e.array(x)?.dims.clone(), e.array(update)?.dims.clone());

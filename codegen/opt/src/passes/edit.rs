@@ -1,7 +1,9 @@
-//! Rewriting one instruction: what is built for it stands before it, and is taken back if the rewriting comes to nothing.
+//! Rewriting one instruction (a peephole edit): what is built for it stands before it, and is rolled back if
+//! the rewriting comes to nothing.
 //!
-//! **Invariants:** nothing that shape inference refuses is added; a rewriting that gives up leaves the module as it was, but for names that
-//! were used up; what takes the place of an instruction has its layout where a user could see that ([`Edit::may_stand_for`]).
+//! **Invariants:** nothing that shape inference refuses is added; a rewriting that gives up leaves the module
+//! as it was, but for names that were used up; what replaces an instruction has its layout where a user could
+//! see that ([`Edit::may_stand_for`]).
 
 use std::sync::Arc;
 
@@ -17,7 +19,7 @@ use super::effects::Effects;
 use super::shardings;
 use super::{Fuel, replace};
 
-/// Builds instructions before another one, of which they may take the place.
+/// Builds instructions before another one, which they may replace.
 #[derive(Debug)]
 pub struct Edit<'m> {
     /// The module.
@@ -33,18 +35,18 @@ pub fn ints(values: &[i64]) -> AttrValue {
     AttrValue::Ints(values.into())
 }
 
-/// All of a dimension.
+/// The full range of a dimension.
 pub fn whole(size: i64) -> SliceDim {
     SliceDim { start: 0, limit: size, stride: 1 }
 }
 
 impl<'m> Edit<'m> {
-    /// Builds before `at`.
+    /// An edit that builds before `at`.
     pub fn before(module: &'m mut Module, survey: &'m Survey, at: InstrId) -> Self {
         Self { module, survey, at, made: Vec::new(), computations: Vec::new() }
     }
 
-    /// The instruction that it is about.
+    /// The instruction being rewritten.
     pub fn at(&self) -> &Instruction {
         self.module.instr(self.at)
     }
@@ -54,12 +56,12 @@ impl<'m> Edit<'m> {
         self.at
     }
 
-    /// What is known of the module.
+    /// Facts about the module.
     pub fn survey(&self) -> &'m Survey {
         self.survey
     }
 
-    /// Whether the instruction does more than give a result ([`Effects::has`]).
+    /// Whether the instruction has a side effect ([`Effects::has`]).
     pub fn has_effect(&self) -> bool {
         self.survey.effects.has(self.module, self.at)
     }
@@ -69,7 +71,7 @@ impl<'m> Edit<'m> {
         self.module.instr(id)
     }
 
-    /// The array shape of an instruction, if it has one without dynamic dimensions.
+    /// The array shape of an instruction, if it is one without dynamic dimensions.
     pub fn array(&self, id: InstrId) -> Option<&ArrayShape> {
         self.module.instr(id).shape.as_array().filter(|a| !a.is_dynamic())
     }
@@ -79,7 +81,7 @@ impl<'m> Edit<'m> {
         self.at().operands().get(slot).copied()
     }
 
-    /// The operands, if there are so many.
+    /// The operands, if there are exactly `N`.
     pub fn operands<const N: usize>(&self) -> Option<[InstrId; N]> {
         self.at().operands().try_into().ok()
     }
@@ -93,26 +95,26 @@ impl<'m> Edit<'m> {
         id
     }
 
-    /// An instruction as it is given, unchecked.
+    /// Inserts an instruction as given, unchecked.
     pub(super) fn insert(&mut self, new: NewInstruction) -> InstrId {
         let id = self.module.insert_before(self.at, new);
         self.made.push(id);
         id
     }
 
-    /// Remembers a computation as made here.
+    /// Records a computation as made here.
     pub(super) fn made_computation(&mut self, computation: ComputationId) {
         self.computations.push(computation);
     }
 
-    /// An instruction whose shape follows from the rest. `None`: it does not fit.
+    /// Adds an instruction with an inferred shape. `None`: it does not fit.
     pub fn add(&mut self, opcode: Opcode, operands: &[InstrId], attrs: Attrs) -> Option<InstrId> {
         let shapes: Vec<&Shape> = operands.iter().map(|&id| &self.module.instr(id).shape).collect();
         let shape = hlo::infer::infer(self.module, opcode, &shapes, &attrs).ok()?;
         Some(self.push(opcode, shape, operands, attrs))
     }
 
-    /// An instruction of a given shape. `None`: it does not fit.
+    /// Adds an instruction of a given shape. `None`: it does not fit.
     pub fn shaped(
         &mut self,
         opcode: Opcode,
@@ -125,7 +127,7 @@ impl<'m> Edit<'m> {
         Some(self.push(opcode, shape, operands, attrs))
     }
 
-    /// A copy of the instruction itself with other operands.
+    /// A copy of the rewritten instruction with other operands.
     pub fn again(&mut self, operands: &[InstrId]) -> Option<InstrId> {
         let (opcode, attrs, shape) = (self.at().opcode, self.at().attrs.clone(), self.at().shape.clone());
         self.shaped(opcode, shape, operands, attrs)
@@ -156,7 +158,7 @@ impl<'m> Edit<'m> {
         Some(Shape::Array(self.module.instr(x).shape.as_array()?.with_type(ty).without_layout()))
     }
 
-    /// `x` in another element type; itself if it is of that.
+    /// `x` converted to another element type; `x` itself if it has that.
     pub fn convert(&mut self, x: InstrId, ty: ElementType) -> Option<InstrId> {
         if self.instr(x).shape.element_type() == Some(ty) {
             return Some(x);
@@ -165,7 +167,7 @@ impl<'m> Edit<'m> {
         self.shaped(Opcode::Convert, shape, &[x], Attrs::new())
     }
 
-    /// The bits of `x` as another element type of the same width.
+    /// A bitcast-convert to another element type of the same width.
     pub fn bits_as(&mut self, x: InstrId, ty: ElementType) -> Option<InstrId> {
         let shape = self.retyped(x, ty)?;
         self.shaped(Opcode::BitcastConvert, shape, &[x], Attrs::new())
@@ -185,13 +187,13 @@ impl<'m> Edit<'m> {
         self.constant(Literal::Array(ArrayLiteral { dims: Dims::new(), buffer: buffer.into() }))
     }
 
-    /// A scalar repeated to the dimensions of `like`.
+    /// A scalar broadcast to the dimensions of `like`.
     pub fn fill(&mut self, scalar: InstrId, like: InstrId) -> Option<InstrId> {
         let dims = self.module.instr(like).shape.as_array()?.dims.clone();
         self.fill_dims(scalar, &dims)
     }
 
-    /// A scalar repeated to these dimensions.
+    /// A scalar broadcast to these dimensions.
     pub fn fill_dims(&mut self, scalar: InstrId, dims: &[i64]) -> Option<InstrId> {
         if dims.is_empty() {
             return Some(scalar);
@@ -199,19 +201,19 @@ impl<'m> Edit<'m> {
         self.broadcast(scalar, dims, &[])
     }
 
-    /// Repeats `x`; dimension `i` of it becomes dimension `mapping[i]`.
+    /// A broadcast: dimension `i` of `x` becomes dimension `mapping[i]`.
     pub fn broadcast(&mut self, x: InstrId, dims: &[i64], mapping: &[i64]) -> Option<InstrId> {
         let shape = Shape::array(self.instr(x).shape.element_type()?, dims);
         self.shaped(Opcode::Broadcast, shape, &[x], Attrs::new().with(AttrKey::Dimensions, ints(mapping)))
     }
 
-    /// The same elements in other dimensions.
+    /// A reshape.
     pub fn reshape(&mut self, x: InstrId, dims: &[i64]) -> Option<InstrId> {
         let shape = Shape::array(self.instr(x).shape.element_type()?, dims);
         self.shaped(Opcode::Reshape, shape, &[x], Attrs::new())
     }
 
-    /// Dimension `i` of the result is dimension `permutation[i]` of `x`.
+    /// A transpose: dimension `i` of the result is dimension `permutation[i]` of `x`.
     pub fn transpose(&mut self, x: InstrId, permutation: &[i64]) -> Option<InstrId> {
         self.add(Opcode::Transpose, &[x], Attrs::new().with(AttrKey::Dimensions, ints(permutation)))
     }
@@ -224,7 +226,7 @@ impl<'m> Edit<'m> {
         self.add(Opcode::Reverse, &[x], Attrs::new().with(AttrKey::Dimensions, ints(dims)))
     }
 
-    /// A strided box.
+    /// A strided slice.
     pub fn slice(&mut self, x: InstrId, slices: &[SliceDim]) -> Option<InstrId> {
         let attrs = Attrs::new().with(AttrKey::Slice, AttrValue::Slices(slices.into()));
         self.add(Opcode::Slice, &[x], attrs)
@@ -237,19 +239,19 @@ impl<'m> Edit<'m> {
         self.slice(x, &slices)
     }
 
-    /// Element `n` of one dimension, which is left out: `kept` are the others.
+    /// Element `n` of one dimension, which is dropped: `kept` are the others.
     pub fn part(&mut self, x: InstrId, dim: usize, n: i64, kept: &[i64]) -> Option<InstrId> {
         let one = self.cut(x, dim, n, n + 1)?;
         self.reshape(one, kept)
     }
 
-    /// Adds or cuts elements.
+    /// Pads, or crops where padding is negative.
     pub fn pad(&mut self, x: InstrId, value: InstrId, padding: &[PaddingDim]) -> Option<InstrId> {
         let attrs = Attrs::new().with(AttrKey::Padding, AttrValue::Padding(padding.into()));
         self.add(Opcode::Pad, &[x, value], attrs)
     }
 
-    /// Joins along a dimension.
+    /// A concatenation along a dimension.
     pub fn concatenate(&mut self, parts: &[InstrId], dim: i64) -> Option<InstrId> {
         self.add(Opcode::Concatenate, parts, Attrs::new().with(AttrKey::Dimensions, ints(&[dim])))
     }
@@ -264,14 +266,15 @@ impl<'m> Edit<'m> {
         self.add(Opcode::GetTupleElement, &[tuple], Attrs::new().with(AttrKey::Index, AttrValue::Int(index)))
     }
 
-    /// A computation of two scalars that applies an opcode.
+    /// A computation that applies a binary opcode to two scalars.
     pub fn region(&mut self, opcode: Opcode, ty: ElementType) -> Option<ComputationId> {
         let region = hlo::builder::scalar_region(self.module, opcode.name(), opcode, ty).ok()?;
         self.first(region);
         Some(region)
     }
 
-    /// Puts a computation that is called from here at the beginning of the text, and remembers it as made here. It must not call others.
+    /// Puts a computation that is called from here at the beginning of the module, and records it as made
+    /// here. It must not call others.
     pub fn first(&mut self, computation: ComputationId) {
         let mut order: Vec<ComputationId> = vec![computation];
         order.extend(self.module.computations().iter().copied().filter(|&c| c != computation));
@@ -279,7 +282,8 @@ impl<'m> Edit<'m> {
         self.computations.push(computation);
     }
 
-    /// Puts a computation that is called from here before the computation that it is called from, and remembers it as made here.
+    /// Puts a computation that is called from here before the calling computation, and records it as made
+    /// here.
     pub fn before_caller(&mut self, computation: ComputationId) {
         let caller = self.at().parent();
         let mut order: Vec<ComputationId> =
@@ -290,7 +294,7 @@ impl<'m> Edit<'m> {
         self.computations.push(computation);
     }
 
-    /// Takes everything back.
+    /// Rolls everything back.
     pub fn abandon(self) {
         for &id in self.made.iter().rev() {
             self.module.remove(id);
@@ -309,13 +313,14 @@ impl<'m> Edit<'m> {
         same_but_layout(&old.shape, &new.shape) && !layout_seen(self.module, self.at)
     }
 
-    /// Puts `new` in the place of the instruction, and removes what nothing uses any more. False, and nothing happens, if it may not stand there.
+    /// Replaces the instruction by `new`, and removes what becomes unused. False, and nothing happens, if it
+    /// may not stand for it.
     pub fn finish(self, new: InstrId) -> bool {
         let Edit { module, survey, at, made, .. } = self;
         let operands: Vec<InstrId> = module.instr(at).operands().to_vec();
         let made_here = made.contains(&new);
         if made_here {
-            // It is the same value: it may as well have the layout and the provenance of the other.
+            // The same value: it may as well take the layout and the metadata of the other.
             let (shape, metadata) =
                 (module.instr(at).shape.clone(), module.instr(at).attrs.get(AttrKey::Metadata).cloned());
             let instr = module.instr_mut(new);
@@ -329,7 +334,7 @@ impl<'m> Edit<'m> {
         let own = (module.instr(new).name.clone(), module.instr(new).span);
         replace(module, at, new);
         if !made_here {
-            // It stood there before, under a name of its own.
+            // It existed before, under a name of its own.
             let instr = module.instr_mut(new);
             (instr.name, instr.span) = own;
         }
@@ -340,7 +345,7 @@ impl<'m> Edit<'m> {
     }
 }
 
-/// Whether two shapes are the same but for layouts.
+/// Whether two shapes are equal up to layouts.
 pub fn same_but_layout(a: &Shape, b: &Shape) -> bool {
     match (a, b) {
         (Shape::Array(a), Shape::Array(b)) => a.same_dims(b) && a.dynamic == b.dynamic,
@@ -351,7 +356,7 @@ pub fn same_but_layout(a: &Shape, b: &Shape) -> bool {
     }
 }
 
-/// Whether somebody could tell the layout of a value: `bitcast` reads it, library calls do, and the entry's result has one.
+/// Whether a value's layout is observable: by `bitcast`, by library calls, and in the entry's result.
 pub fn layout_seen(module: &Module, id: InstrId) -> bool {
     let parent = module.instr(id).parent();
     module.root(parent) == id && module.entry() == parent
@@ -368,18 +373,20 @@ pub fn layout_seen(module: &Module, id: InstrId) -> bool {
         })
 }
 
-/// What a sweep must know of a module before it changes anything; one walk finds all of it.
+/// Facts that a sweep needs about a module before it changes anything, collected in one walk.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Instructions that must be neither moved nor replaced: those with control edges, and those whose sharding
-    /// determines a value.
+    /// Pinned instructions, which must be neither moved nor replaced: those with control edges, and those
+    /// whose sharding determines a value.
     pub pinned: FxHashSet<InstrId>,
-    /// Computations that fold values (reducers, and what they call). Whether one is an addition decides what a sum is, so a rewriting
-    /// inside that changes no value of the computation may still change the bits of what applies it.
+    /// Computations that fold values (reducers, and what they call). Whether one is an addition decides how a
+    /// sum is rounded, so a rewriting inside that changes no value of the computation may still change the
+    /// bits of what applies it.
     pub folds: FxHashSet<ComputationId>,
-    /// What has effects.
+    /// Side effects.
     pub effects: Effects,
-    /// Whether a shape has dynamic dimensions: there a declared shape does not say what a value's dimensions are.
+    /// Whether a shape has dynamic dimensions: there a declared shape does not say what a value's dimensions
+    /// are.
     pub run_time_sizes: bool,
 }
 
@@ -431,7 +438,7 @@ impl Survey {
     }
 }
 
-/// Instructions that stay where and what they are ([`Survey::pinned`]).
+/// Pinned instructions ([`Survey::pinned`]).
 pub fn pinned(module: &Module) -> FxHashSet<InstrId> {
     Survey::of(module).pinned
 }
@@ -446,7 +453,7 @@ pub fn folds(module: &Module) -> FxHashSet<ComputationId> {
     Survey::of(module).folds
 }
 
-/// Removes an instruction that nothing uses, and then its operands that nothing uses any more.
+/// Removes an instruction without users, and then its operands that become unused.
 pub fn sweep(module: &mut Module, id: InstrId, survey: &Survey) -> usize {
     let mut pending = vec![id];
     let mut removed = 0;
@@ -466,12 +473,13 @@ pub fn sweep(module: &mut Module, id: InstrId, survey: &Survey) -> usize {
     removed
 }
 
-/// How many rewritings of what rewritings made follow one instruction's: enough for chains, and an end to what goes back and forth.
+/// The maximum depth of rewritings of what rewritings added: enough for chains, and an end to what goes back
+/// and forth.
 const FOLLOW: usize = 64;
 
-/// Goes over every instruction once, in the order of the text, those that rewritings add left out, and replaces it by what `rewrite` makes in
-/// its place while `fuel` lasts. `rewrite` gives `None` where it does not apply. Instructions with control edges stay. Returns how many it
-/// replaced. A module with run-time sizes is left alone.
+/// Visits every instruction once, in program order, without those that rewritings add, and replaces it by
+/// what `rewrite` builds, while `fuel` lasts. `rewrite` gives `None` where it does not apply. Instructions
+/// with control edges stay. Returns the number of replacements. A module with run-time sizes is left alone.
 pub fn each(
     module: &mut Module,
     fuel: &mut Fuel,
@@ -481,8 +489,8 @@ pub fn each(
     sweep_over(module, fuel, &survey, 0, rewrite)
 }
 
-/// [`each`], but for instructions of computations that fold values, and looking next at what a rewriting added (what uses it comes later
-/// anyway, so one sweep settles whatever only looks at operands).
+/// [`each`] outside of computations that fold values, visiting next what a rewriting added (its users come
+/// later anyway, so one sweep settles whatever only reads operands).
 pub fn each_outside_folds(
     module: &mut Module,
     fuel: &mut Fuel,
@@ -511,12 +519,12 @@ fn sweep_over(
     applied
 }
 
-/// Upper bound of rewritings of instructions that rewriting one instruction added: a pair of rewritings that undo one
-/// another would otherwise not terminate. No program needs as many.
+/// Upper bound of rewritings of instructions that rewriting one instruction added: a pair of rewritings that
+/// undo one another would otherwise not terminate. No program needs as many.
 const MOST_FOLLOWED: usize = 1 << 18;
 
-/// [`each_outside_folds`], but from callers to those that they call, looking at all that a rewriting added, and not at computations that nobody calls any
-/// more. The rewriting comes to an end by itself.
+/// [`each_outside_folds`] from callers to callees, visiting everything that a rewriting added, and no
+/// computation that nothing calls any more. The rewriting must terminate by itself.
 pub fn each_from_callers(
     module: &mut Module,
     fuel: &mut Fuel,
@@ -541,7 +549,7 @@ pub fn each_from_callers(
     applied
 }
 
-/// All computations: callees before callers, otherwise as in the text.
+/// All computations, callees before callers, otherwise in the module's order.
 pub fn callees_first(module: &Module) -> Vec<ComputationId> {
     let old = module.computations();
     let mut done: FxHashSet<ComputationId> = FxHashSet::default();
@@ -565,7 +573,7 @@ pub fn callees_first(module: &Module) -> Vec<ComputationId> {
     order
 }
 
-/// Rewrites an instruction, and then what that added, so many times.
+/// Rewrites an instruction, then what that added, up to a depth.
 fn settle(
     module: &mut Module,
     fuel: &mut Fuel,

@@ -7,9 +7,10 @@ use hlo::{ComputationId, InstrId, Module, Opcode};
 use hlo_interp::custom_call::exchanges;
 use rustc_hash::FxHashMap;
 
-/// What has effects, remembered by computation, so that callers that are asked about one after the other do not go through what they call again and
-/// again. It holds while no called computation comes to have an effect that it had not: what is new is looked at when it is asked about first, and
-/// what has lost an effect may still count as having it.
+/// What has effects, remembered by computation, so that callers that are asked about one after the other do
+/// not go through what they call again and again. It holds while no called computation comes to have an
+/// effect that it had not: what is new is looked at when it is asked about first, and what has lost an effect
+/// may still count as having it.
 #[derive(Debug)]
 pub struct Effects {
     /// What counts as one.
@@ -45,14 +46,16 @@ impl Effects {
         Self { own: own_beyond_drawing, known: RefCell::default() }
     }
 
-    /// Whether an instruction does more than give a result, or something that it calls does. Random numbers are given by counters of the
-    /// instruction itself, so that `rng` has an effect on itself alone, but it is counted. Asynchronous pairs stay together.
+    /// Whether an instruction does more than give a result, or something that it calls does. Random numbers
+    /// are given by counters of the instruction itself, so that `rng` has an effect on itself alone, but it
+    /// is counted. Asynchronous pairs stay together.
     pub fn has(&self, module: &Module, id: InstrId) -> bool {
         (self.own)(module, id)
             || module.instr(id).attrs.called_computations().into_iter().any(|c| self.within(module, c))
     }
 
-    /// Whether an instruction may go when nothing uses it: it has no effect of its own and none in what it calls.
+    /// Whether an instruction may go when nothing uses it: it has no effect of its own and none in what it
+    /// calls.
     pub fn removable(&self, module: &Module, id: InstrId) -> bool {
         module.instr(id).opcode != Opcode::Parameter && !self.has(module, id)
     }

@@ -1,4 +1,5 @@
-//! What is known about values without running: constants, NaNs, zeros.
+//! Facts about values and instructions that hold without running: constants, NaNs, index patterns, and which
+//! folds, windows and contractions are unrolled into expressions.
 
 use hlo::attrs::WindowDim;
 use hlo::opcode::NumericRow;
@@ -8,10 +9,10 @@ pub use hlo::facts::{dimension, literal, splat};
 
 use crate::cost_model::CostModel;
 
-/// How far facts are followed through operands.
+/// The maximum depth to which facts are followed through operands.
 const DEPTH: u32 = 8;
 
-/// Whether it is a constant whose values follow from its name.
+/// Whether it is a constant whose text was elided (its values follow from its name).
 pub fn is_elided(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     instr.opcode == Opcode::Constant && matches!(instr.attrs.constant_value(), Some(ConstantValue::Elided))
@@ -43,7 +44,8 @@ fn signed(ty: ElementType, bits: u128) -> Option<i128> {
     })
 }
 
-/// Where each dimension of more than one element of `from` is in `to`, if they differ by dimensions of one element alone.
+/// The dimension of `to` that each dimension of `from` with more than one element is, if they differ by
+/// dimensions of size 1 alone.
 pub(super) fn long_dims(from: &[i64], to: &[i64]) -> Option<Vec<Option<i64>>> {
     let mut long = (0i64..).zip(to).filter(|(_, d)| **d != 1);
     let mut places = Vec::with_capacity(from.len());
@@ -56,7 +58,8 @@ pub(super) fn long_dims(from: &[i64], to: &[i64]) -> Option<Vec<Option<i64>>> {
     long.next().is_none().then_some(places)
 }
 
-/// Whether integers are the components of their index along a dimension: an `iota` that does not wrap, with or without dimensions of one element.
+/// Whether the integers are their own index along a dimension: an `iota` that does not wrap, up to dimensions
+/// of size 1.
 pub fn counts_along(module: &Module, id: InstrId, dim: usize) -> bool {
     let (mut id, mut dim) = (id, dim);
     for _ in 0..DEPTH {
@@ -82,7 +85,7 @@ pub fn counts_along(module: &Module, id: InstrId, dim: usize) -> bool {
     false
 }
 
-/// Bounds of integers, both inclusive.
+/// The range of integers, both bounds inclusive.
 pub fn bounds(module: &Module, id: InstrId) -> Option<(i128, i128)> {
     let mut id = id;
     let whole = module.instr(id).shape.element_type()?.integer_limits()?;
@@ -115,12 +118,12 @@ pub fn bounds(module: &Module, id: InstrId) -> Option<(i128, i128)> {
     Some(whole)
 }
 
-/// Whether an array of a float type holds one value, which is this number.
+/// Whether a float array is a splat of this number.
 pub fn is_number(module: &Module, id: InstrId, number: f64) -> bool {
     splat(module, id).is_some_and(|(ty, bits)| float_bits(ty, number) == Some(bits))
 }
 
-/// The bits of a number in the types that this module knows by heart, if they hold it exactly.
+/// The bits of a number in the types of [`is_ieee`], if they represent it exactly.
 pub fn float_bits(ty: ElementType, number: f64) -> Option<u128> {
     match ty {
         ElementType::F64 => Some(u128::from(number.to_bits())),
@@ -140,7 +143,7 @@ pub fn float_bits(ty: ElementType, number: f64) -> Option<u128> {
     }
 }
 
-/// The number that these bits are, of the types of [`float_bits`].
+/// The number of these bits, in the types of [`float_bits`].
 pub fn float_value(ty: ElementType, bits: u128) -> Option<f64> {
     match ty {
         ElementType::F64 => Some(f64::from_bits(bits as u64)),
@@ -151,12 +154,13 @@ pub fn float_value(ty: ElementType, bits: u128) -> Option<f64> {
     }
 }
 
-/// f16, bf16, f32, f64: the types of which the rewritings of floats are made. (Narrower ones lack zeros, signs or NaNs in ways of their own.)
+/// f16, bf16, f32, f64: the types whose rewritings are proved. (Narrower ones lack zeros, signs or NaNs in
+/// ways of their own.)
 pub fn is_ieee(ty: ElementType) -> bool {
     matches!(ty, ElementType::F16 | ElementType::BF16 | ElementType::F32 | ElementType::F64)
 }
 
-/// The unsigned integers that the bits of a type of [`is_ieee`] are.
+/// The unsigned integer type as wide as a type of [`is_ieee`].
 pub fn pattern_type(ty: ElementType) -> Option<ElementType> {
     match ty {
         ElementType::F16 | ElementType::BF16 => Some(ElementType::U16),
@@ -166,7 +170,7 @@ pub fn pattern_type(ty: ElementType) -> Option<ElementType> {
     }
 }
 
-/// The signed integers that the bits of a type of [`is_ieee`] are.
+/// The signed integer type as wide as a type of [`is_ieee`].
 pub fn signed_pattern_type(ty: ElementType) -> Option<ElementType> {
     match ty {
         ElementType::F16 | ElementType::BF16 => Some(ElementType::S16),
@@ -176,8 +180,8 @@ pub fn signed_pattern_type(ty: ElementType) -> Option<ElementType> {
     }
 }
 
-/// Whether a value of a type of [`is_ieee`] holds no NaN but the canonical one, because arithmetic made it (SEMANTICS.md, "The canonical NaN").
-/// Then `x * 1` is `x`, bit for bit.
+/// Whether a value of a type of [`is_ieee`] holds no NaN but the canonical one, because arithmetic computed
+/// it (SEMANTICS.md, "The canonical NaN"). Then `x * 1` is `x`, bit for bit.
 pub fn nan_is_canonical(module: &Module, id: InstrId) -> bool {
     canonical(module, id, DEPTH)
 }
@@ -185,7 +189,7 @@ pub fn nan_is_canonical(module: &Module, id: InstrId) -> bool {
 fn canonical(module: &Module, id: InstrId, depth: u32) -> bool {
     let instr = module.instr(id);
     let Some(ty) = instr.shape.element_type().filter(|&ty| is_ieee(ty)) else { return false };
-    // An operand of another type is converted first, which makes NaNs canonical too.
+    // An operand of another type is converted first, which canonicalizes NaNs, too.
     match instr.opcode {
         Opcode::Add
         | Opcode::Subtract
@@ -233,69 +237,79 @@ fn follow(module: &Module, id: InstrId, depth: u32) -> bool {
     depth > 0 && module.instr(id).operands().iter().all(|&o| canonical(module, o, depth - 1))
 }
 
-/// The most elements of a row, or terms of a reduction, that are expressions and no loop.
-pub const SHORT: i64 = CostModel::CPU.max_short_terms;
+/// The maximum length of a reduction (or row) that is unrolled into an expression.
+pub const MAX_SHORT_REDUCTION_LEN: i64 = CostModel::CPU.max_short_reduction_len;
 
-/// Along the innermost dimension, parts of fewer elements are too narrow for loops of their own, unless they are hardly more registers than the row.
-pub const WIDE: i64 = CostModel::CPU.wide_elements;
+/// The minimum width of a part, along the innermost dimension, that gets a loop of its own, unless separate
+/// loops take hardly more registers than the row.
+pub const MIN_PART_WIDTH: i64 = CostModel::CPU.min_part_width_elements;
 
-/// The most columns of short rows that are computed at once.
-pub const MOST_COLUMNS: i64 = CostModel::CPU.max_columns;
+/// The maximum number of columns of short rows that are unrolled.
+pub const MAX_UNROLLED_COLUMNS: i64 = CostModel::CPU.max_unrolled_columns;
 
-/// Lanes whose elements lie within so many registers full of them load these and pick.
-pub const NEAR_REGISTERS: i64 = CostModel::CPU.near_registers;
+/// Lanes whose elements lie within this many registers are loaded as whole registers and shuffled.
+pub const MAX_SHUFFLE_REGISTERS: i64 = CostModel::CPU.max_shuffle_registers;
 
-/// The most columns of rows that are put together from several places, and rows of an array, that are computed side by side: four vectors of three, say.
-pub const MOST_ASSEMBLED: i64 = CostModel::CPU.max_assembled;
+/// The maximum number of columns from several sources, or of rows of an array, that are computed in one
+/// iteration and interleaved: four vectors of three, say.
+pub const MAX_INTERLEAVED_COLUMNS: i64 = CostModel::CPU.max_interleaved_columns;
 
-/// So many parts of an array are loops of their own, if each has so many elements.
-pub const MOST_PARTS: usize = CostModel::CPU.max_parts;
-/// The fewest elements of such a part.
-pub const PART: i64 = CostModel::CPU.part_elements;
+/// The maximum number of parts of an array that get loops of their own, if each has [`MIN_PART_ELEMENTS`].
+pub const MAX_CONCAT_PARTS: usize = CostModel::CPU.max_concat_parts;
+/// The minimum size of such a part.
+pub const MIN_PART_ELEMENTS: i64 = CostModel::CPU.min_part_elements;
 
-/// Whether a concatenation puts something along rows that is narrower than what loops are divided for.
-pub fn has_narrow_parts(module: &Module, id: InstrId) -> bool {
+/// Whether a concatenation along the innermost dimension has parts that are too narrow for loops of their
+/// own.
+pub fn has_narrow_concat_parts(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
-    let (Some(result), Some(along)) = (fixed(module, id), dimension(instr)) else { return false };
+    let (Some(result), Some(along)) = (static_shape(module, id), dimension(instr)) else { return false };
     let inner = result.dims.iter().rposition(|&n| n != 1) <= Some(along);
-    inner && instr.operands().iter().any(|&o| fixed(module, o).is_some_and(|a| a.dims[along] < WIDE))
+    inner
+        && instr
+            .operands()
+            .iter()
+            .any(|&o| static_shape(module, o).is_some_and(|a| a.dims[along] < MIN_PART_WIDTH))
 }
 
-/// Whether a concatenation is put together by copies of its parts, not by loops that may compute these: loops would decide for each element which part it is
-/// from, or be very many. Where parts are large, and some are computed for it alone, they are computed where they belong; and few are read through by what
-/// reads the whole.
-pub fn is_assembled(module: &Module, id: InstrId) -> bool {
+/// Whether a concatenation copies its parts, in place of loops that compute them: such loops would select the
+/// part for each element, or be too many. Large parts of which some are computed for it alone are computed in
+/// place; a few parts are read directly by the consumers of the whole.
+pub fn is_concat_by_copy(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
-    let (parts, Some(result)) = (instr.operands(), fixed(module, id)) else { return false };
+    let (parts, Some(result)) = (instr.operands(), static_shape(module, id)) else { return false };
     let (Some(along), Some(elements)) = (dimension(instr), result.checked_elements()) else { return false };
-    if instr.opcode != Opcode::Concatenate || parts.iter().any(|&o| fixed(module, o).is_none()) {
+    if instr.opcode != Opcode::Concatenate || parts.iter().any(|&o| static_shape(module, o).is_none()) {
         return false;
     }
-    let narrow = has_narrow_parts(module, id);
+    let narrow = has_narrow_concat_parts(module, id);
     let computed = parts.iter().any(|&o| is_computed(module, o));
-    if parts.len() as i64 > MOST_ASSEMBLED {
-        let loops = parts.len() <= MOST_PARTS && elements / parts.len() as i64 >= PART && !narrow && computed;
+    if parts.len() as i64 > MAX_INTERLEAVED_COLUMNS {
+        let loops = parts.len() <= MAX_CONCAT_PARTS
+            && elements / parts.len() as i64 >= MIN_PART_ELEMENTS
+            && !narrow
+            && computed;
         return !loops;
     }
     let row: i64 = result.dims[along..].iter().product();
-    narrow && row > MOST_ASSEMBLED && !computed && !is_read_in_loops(module, id)
+    narrow && row > MAX_INTERLEAVED_COLUMNS && !computed && !is_read_in_loops(module, id)
 }
 
 /// The shape of an array without dynamic dimensions.
-fn fixed(module: &Module, id: InstrId) -> Option<&ArrayShape> {
+fn static_shape(module: &Module, id: InstrId) -> Option<&ArrayShape> {
     module.instr(id).shape.as_array().filter(|a| !a.is_dynamic())
 }
 
-/// Whether something is computed in the loops that read it, or is such a thing by another name.
+/// Whether a value, looking through reshapes, is computed in the loops that read it.
 fn is_computed(module: &Module, mut id: InstrId) -> bool {
     while let (Opcode::Reshape, &[of]) = (module.instr(id).opcode, module.instr(id).operands()) {
         id = of;
     }
     let opcode = module.instr(id).opcode;
-    opcode.is_elementwise() || MOVES.contains(&opcode)
+    opcode.is_elementwise() || MOVEMENT_OPCODES.contains(&opcode)
 }
 
-/// Whether what reads something, perhaps by another name, are loops.
+/// Whether a reader of a value, looking through reshapes, is a loop.
 fn is_read_in_loops(module: &Module, id: InstrId) -> bool {
     let mut pending = vec![id];
     while let Some(id) = pending.pop() {
@@ -303,7 +317,10 @@ fn is_read_in_loops(module: &Module, id: InstrId) -> bool {
             let opcode = module.instr(user.user).opcode;
             if opcode == Opcode::Reshape {
                 pending.push(user.user);
-            } else if opcode.is_elementwise() || MOVES.contains(&opcode) || opcode == Opcode::Reduce {
+            } else if opcode.is_elementwise()
+                || MOVEMENT_OPCODES.contains(&opcode)
+                || opcode == Opcode::Reduce
+            {
                 return true;
             }
         }
@@ -311,8 +328,8 @@ fn is_read_in_loops(module: &Module, id: InstrId) -> bool {
     false
 }
 
-/// What moves elements in the loops that read it.
-const MOVES: [Opcode; 8] = [
+/// Movement operations that are evaluated in the loops that read them.
+const MOVEMENT_OPCODES: [Opcode; 8] = [
     Opcode::Broadcast,
     Opcode::Concatenate,
     Opcode::DynamicSlice,
@@ -323,34 +340,35 @@ const MOVES: [Opcode; 8] = [
     Opcode::Transpose,
 ];
 
-/// Both operands' shapes and the result's, if all are arrays without dynamic dimensions.
-fn arrays(module: &Module, id: InstrId) -> Option<[&ArrayShape; 3]> {
+/// The shapes of both operands and of the result, if all are arrays without dynamic dimensions.
+fn static_shapes(module: &Module, id: InstrId) -> Option<[&ArrayShape; 3]> {
     let &[lhs, rhs] = module.instr(id).operands() else { return None };
-    Some([fixed(module, lhs)?, fixed(module, rhs)?, fixed(module, id)?])
+    Some([static_shape(module, lhs)?, static_shape(module, rhs)?, static_shape(module, id)?])
 }
 
-/// Elements along some dimensions; `None` if there are no such, or too many.
+/// The number of elements along some dimensions; `None` if they do not exist, or the product overflows.
 fn elements_along(array: &ArrayShape, along: &[i64]) -> Option<i64> {
     let size = |d: i64| array.dims.get(usize::try_from(d).ok()?).copied();
     along.iter().try_fold(1i64, |n, &d| n.checked_mul(size(d)?))
 }
 
-/// The terms of each result of a reduction that is an expression of few elements, in order: of one operation, in the type of the operand and of the result.
-/// `None` of other reductions.
-pub fn few_terms(module: &Module, id: InstrId) -> Option<i64> {
+/// The number of terms of each result of a `reduce` that is short enough to be unrolled into an expression:
+/// by one operation, in the type of operand and result. `None` for other reductions.
+pub fn short_reduction_len(module: &Module, id: InstrId) -> Option<i64> {
     let instr = module.instr(id);
     if instr.opcode != Opcode::Reduce {
         return None;
     }
-    let [x, init, result] = arrays(module, id)?;
+    let [x, init, result] = static_shapes(module, id)?;
     let along = instr.attrs.ints_or_empty(AttrKey::Dimensions);
-    let terms = elements_along(x, along).filter(|terms| (1..=SHORT).contains(terms))?;
+    let terms = elements_along(x, along).filter(|terms| (1..=MAX_SHORT_REDUCTION_LEN).contains(terms))?;
     let (op, ty) = super::reduce::operation(module, instr.attrs.computation(AttrKey::ToApply)?)?;
-    (is_plain(op, ty) && [x, init, result].iter().all(|a| a.element_type == ty)).then_some(terms)
+    (is_unrollable_fold(op, ty) && [x, init, result].iter().all(|a| a.element_type == ty)).then_some(terms)
 }
 
-/// Whether a fold by an operation is an expression of the elements. Sums of narrow floats are rounded once, at the end: such a sum is one of `f32`.
-fn is_plain(op: Opcode, ty: ElementType) -> bool {
+/// Whether a fold by an operation can be unrolled. Sums of narrow floats are rounded once, at the end: such a
+/// sum is accumulated in `f32`.
+fn is_unrollable_fold(op: Opcode, ty: ElementType) -> bool {
     match ty.class() {
         TypeClass::Float if ty.bits() >= 32 || matches!(op, Opcode::Maximum | Opcode::Minimum) => true,
         TypeClass::Float => is_ieee(ty) && op == Opcode::Add,
@@ -359,28 +377,29 @@ fn is_plain(op: Opcode, ty: ElementType) -> bool {
     }
 }
 
-/// The most positions of windows that are expressions: of those some apart, and of any.
-const FEW_POSITIONS: i64 = CostModel::CPU.max_positions;
-const FEWEST_POSITIONS: i64 = CostModel::CPU.max_any_positions;
+/// The maximum number of elements of windows that are unrolled: of strided ones, and of any.
+const MAX_STRIDED_WINDOW_LEN: i64 = CostModel::CPU.max_strided_window_len;
+const MAX_WINDOW_LEN: i64 = CostModel::CPU.max_window_len;
 
-/// Fewer elements leave lanes of a register empty.
-const LANES: i64 = CostModel::CPU.min_lanes;
+/// Fewer elements leave vector lanes empty.
+const MIN_LANES: i64 = CostModel::CPU.min_lanes;
 
-/// The positions of each window of a `reduce-window` that is an expression of few elements, in order: of one operation, in one type, where windows have little in
-/// common. `None` of others: going through rows, axis by axis, is worth more.
-pub fn few_positions(module: &Module, id: InstrId) -> Option<i64> {
+/// The number of elements of each window of a `reduce-window` that is unrolled into an expression: by one
+/// operation, in one type, where windows overlap little. `None` for others: the row-wise window kernel, axis
+/// by axis, is faster.
+pub fn small_window_len(module: &Module, id: InstrId) -> Option<i64> {
     let instr = module.instr(id);
     if instr.opcode != Opcode::ReduceWindow {
         return None;
     }
-    let [x, init, result] = arrays(module, id)?;
+    let [x, init, result] = static_shapes(module, id)?;
     let window = &instr.attrs.window()?.dims;
     let (op, ty) = super::reduce::operation(module, instr.attrs.computation(AttrKey::ToApply)?)?;
-    let typed = is_plain(op, ty) && [x, init, result].iter().all(|a| a.element_type == ty);
+    let typed = is_unrollable_fold(op, ty) && [x, init, result].iter().all(|a| a.element_type == ty);
     let dense = window.len() == x.rank() && window.iter().all(|w| w.base_dilation == 1 && !w.reversal);
     let product = |f: fn(&WindowDim) -> i64| window.iter().try_fold(1i64, |n, w| n.checked_mul(f(w)));
     let (positions, strides) = (product(|w| w.size)?, product(|w| w.stride)?);
-    if !typed || !dense || !(1..=FEW_POSITIONS).contains(&positions) {
+    if !typed || !dense || !(1..=MAX_STRIDED_WINDOW_LEN).contains(&positions) {
         return None;
     }
     let busy = window.iter().rposition(|w| *w != WindowDim { size: 1, ..WindowDim::default() })?;
@@ -390,50 +409,53 @@ pub fn few_positions(module: &Module, id: InstrId) -> Option<i64> {
     let pays = if window.iter().any(|w| w.size > 1 && w.stride > 1) {
         positions <= 2 * strides || neighbours < hlo_library::window::FEW_NEIGHBOURS || !ty.is_float()
     } else {
-        // Few neighbours are one line with their axis; extremes of narrow floats are those of integers, in long lines.
-        let short = neighbours == 1 && line <= LANES;
-        positions <= FEWEST_POSITIONS
-            && !(2..LANES).contains(&neighbours)
+        // A few contiguous elements form one line with their axis; minima and maxima of narrow floats are
+        // faster as integers, on long lines.
+        let short = neighbours == 1 && line <= MIN_LANES;
+        positions <= MAX_WINDOW_LEN
+            && !(2..MIN_LANES).contains(&neighbours)
             && (short || op == Opcode::Add || !narrow)
     };
     pays.then_some(positions)
 }
 
-/// The most products of a `dot` that is computed as an expression of its operands' elements.
-const FEW_PRODUCTS: i64 = CostModel::CPU.max_few_products;
+/// The maximum number of products in all of a `dot` that is always unrolled.
+const MAX_TINY_DOT_PRODUCTS: i64 = CostModel::CPU.max_tiny_dot_products;
 
-/// The most of them in one element.
-const FEW_TERMS: i64 = CostModel::CPU.max_small_k;
+/// The maximum number of products in one element (K).
+const MAX_SMALL_K: i64 = CostModel::CPU.max_small_k;
 
-/// Shapes of a `dot`, and the products in an element of its result.
+/// The shapes of a `dot`, and K.
 fn dot(module: &Module, id: InstrId) -> Option<([&ArrayShape; 3], i64)> {
     let instr = module.instr(id);
     if instr.opcode != Opcode::Dot {
         return None;
     }
-    let shapes = arrays(module, id)?;
+    let shapes = static_shapes(module, id)?;
     let terms = elements_along(shapes[0], instr.attrs.ints_or_empty(AttrKey::LhsContractingDims))?;
     Some((shapes, terms))
 }
 
-/// So many elements take longer to fold than a kernel takes to start.
-const MUCH: i64 = CostModel::CPU.much_elements;
+/// Folding at least this many elements takes longer than launching a kernel.
+const HEAVY_FOLD_ELEMENTS: i64 = CostModel::CPU.heavy_fold_elements;
 
-/// Whether an instruction folds or contracts much, many elements for each result: with what follows it is no single loop, and it takes long.
-pub fn folds_much(module: &Module, id: InstrId) -> bool {
+/// Whether an instruction is a large fold or contraction, many elements for each result: with what follows it
+/// is no single loop, and it takes long.
+pub fn is_heavy_fold(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     let many = match instr.opcode {
-        Opcode::Reduce => few_terms(module, id).is_none(),
-        Opcode::Dot => dot(module, id).is_none_or(|(_, terms)| terms > FEW_TERMS),
-        Opcode::ReduceWindow => few_positions(module, id).is_none(),
+        Opcode::Reduce => short_reduction_len(module, id).is_none(),
+        Opcode::Dot => dot(module, id).is_none_or(|(_, terms)| terms > MAX_SMALL_K),
+        Opcode::ReduceWindow => small_window_len(module, id).is_none(),
         Opcode::Convolution => true,
         _ => false,
     };
     let elements = |&o: &InstrId| module.instr(o).shape.as_array()?.checked_elements();
-    many && instr.operands().iter().filter_map(elements).any(|n| n >= MUCH)
+    many && instr.operands().iter().filter_map(elements).any(|n| n >= HEAVY_FOLD_ELEMENTS)
 }
 
-/// Whether each element of a `dot` is one product, of a type that holds the elements of both operands: an expression of theirs, however many there are.
+/// Whether a `dot` has K = 1 (an outer product), in a type that represents the elements of both operands:
+/// unrolled whatever its size.
 pub fn is_product(module: &Module, id: InstrId) -> bool {
     let Some(([lhs, rhs, result], 1)) = dot(module, id) else { return false };
     let ty = result.element_type;
@@ -443,17 +465,18 @@ pub fn is_product(module: &Module, id: InstrId) -> bool {
     holds(lhs.element_type) && holds(rhs.element_type)
 }
 
-/// Whether a `dot` is of so few products that they are an expression, of a type that is added and multiplied in itself.
-pub fn is_few_products(module: &Module, id: InstrId) -> bool {
+/// Whether a `dot` is so small that it is always unrolled, in a type that is added and multiplied in itself.
+pub fn is_tiny_dot(module: &Module, id: InstrId) -> bool {
     let few = |terms: i64| {
         let elements = module.instr(id).shape.as_array().and_then(ArrayShape::checked_elements);
-        elements.is_some_and(|n| n.saturating_mul(terms) <= FEW_PRODUCTS)
+        elements.is_some_and(|n| n.saturating_mul(terms) <= MAX_TINY_DOT_PRODUCTS)
     };
-    few_products(module, id).is_some_and(few)
+    small_k(module, id).is_some_and(few)
 }
 
-/// The products in each element of a `dot`, if they are few, of a type that is added and multiplied in itself or of floats of 16 bits.
-pub fn few_products(module: &Module, id: InstrId) -> Option<i64> {
+/// K of a `dot` if it is small enough to be unrolled, in a type that is added and multiplied in itself, or of
+/// 16-bit floats.
+pub fn small_k(module: &Module, id: InstrId) -> Option<i64> {
     let ([lhs, rhs, result], terms) = dot(module, id)?;
     let ty = result.element_type;
     let half = |ty: ElementType| matches!(ty, ElementType::BF16 | ElementType::F16);
@@ -466,10 +489,10 @@ pub fn few_products(module: &Module, id: InstrId) -> Option<i64> {
     let of = |operand: &ArrayShape| {
         operand.element_type == ty || ty == ElementType::F32 && half(operand.element_type)
     };
-    (plain && of(lhs) && of(rhs) && (1..=FEW_TERMS).contains(&terms)).then_some(terms)
+    (plain && of(lhs) && of(rhs) && (1..=MAX_SMALL_K).contains(&terms)).then_some(terms)
 }
 
-/// What one element of an elementwise operation costs, in simple vector operations.
+/// The cost per element of an elementwise operation, in simple vector operations.
 pub fn element_flops(opcode: Opcode) -> f64 {
     match opcode.numeric_row() {
         NumericRow::Elementary(_) => 20.0,

@@ -1,6 +1,8 @@
-//! Rewritings that change bits, each by its own name for those who ask for it ([`super::FAST_MATH`]). None of them is part of any pipeline otherwise.
+//! Rewritings that change bits, each by its own name for those who ask for it ([`super::FAST_MATH`]). None of
+//! them is part of any pipeline otherwise.
 //!
-//! Contraction and flushing of denormals are no rewritings of HLO, which has no operation for either: they are matters of code generation.
+//! Contraction and flushing of denormals are no rewritings of HLO, which has no operation for either: they
+//! are matters of code generation.
 
 use hlo::attrs::{AttrKey, AttrValue, FrontendValue};
 use hlo::{InstrId, Module, Opcode};
@@ -10,8 +12,8 @@ use super::edit::{Edit, each_outside_folds};
 use super::facts::{float_bits, is_ieee, splat};
 use hlo_library::lapack::{self, LIBRARY};
 
-/// `x / y` as `x * (1 / y)` where `y` is one value, or few that are repeated: up to 1.5 units in the last place instead of a half, and an
-/// infinity or zero where `1 / y` leaves the range.
+/// `x / y` as `x * (1 / y)` where `y` is one value, or few that are repeated: up to 1.5 units in the last
+/// place instead of a half, and an infinity or zero where `1 / y` leaves the range.
 pub(super) fn reciprocal(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     each_outside_folds(module, cx.fuel, |e| {
         if e.at().opcode != Opcode::Divide {
@@ -42,8 +44,9 @@ pub(super) fn reciprocal(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     })
 }
 
-/// Factorizations and decompositions by a library: signs, pivots and the order of close values are what its rounding makes of them, so that the
-/// interpreter's result bounds none of it. Calls say so by a frontend attribute, which only lowering reads.
+/// Factorizations and decompositions by a library: signs, pivots and the order of close values are what its
+/// rounding makes of them, so that the interpreter's result bounds none of it. Calls say so by a frontend
+/// attribute, which only lowering reads.
 pub(super) fn decompositions(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     let all: Vec<InstrId> = module.computations().iter().flat_map(|&c| module.instructions(c)).collect();
     let mut applied = 0;
@@ -66,8 +69,8 @@ pub(super) fn decompositions(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     applied
 }
 
-/// `(x + a) + b` and `(x * a) * b` of constants `a` and `b` as `x + (a + b)` and `x * (a * b)`: rounds once less, and differs where the
-/// first step loses `x` or overflows.
+/// `(x + a) + b` and `(x * a) * b` of constants `a` and `b` as `x + (a + b)` and `x * (a * b)`: rounds once
+/// less, and differs where the first step loses `x` or overflows.
 pub(super) fn reassociate(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     each_outside_folds(module, cx.fuel, |e| {
         let opcode = e.at().opcode;

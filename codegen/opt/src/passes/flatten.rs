@@ -1,7 +1,9 @@
-//! Every computation that control flow calls has one caller, so that its values can have places in memory of their own.
+//! Every computation that control flow calls has one caller, so that its values can have places in memory of
+//! their own.
 //!
-//! A copy computes what the original does: names stay, so that elided constants keep their values, and so do ordinals of random numbers, by which
-//! copies share a state. What exchanges values with hosts or other devices is not copied: its channels are its own.
+//! A copy computes what the original does: names stay, so that elided constants keep their values, and so do
+//! ordinals of random numbers, by which copies share a state. What exchanges values with hosts or other
+//! devices is not copied: its channels are its own.
 
 use hlo::{ComputationId, InstrId, Module, NewInstruction, Opcode};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -11,8 +13,8 @@ use super::calls::MAX_EXPANDED;
 use super::edit::callees_first;
 use super::effects::Effects;
 
-/// Nothing is copied that makes a module larger. Lowering has made some instructions of one of the program's, and what [`super::check_size`] accepts is
-/// still to fit.
+/// Nothing is copied that makes a module larger. Lowering has made some instructions of one of the program's,
+/// and what [`super::check_size`] accepts is still to fit.
 const MAX_INSTRUCTIONS: u64 = 4 * MAX_EXPANDED;
 
 /// Whether what an instruction calls is run as control flow.

@@ -1,11 +1,13 @@
 //! Gathers and scatters of one window: slices at run-time indices, and updates in place.
 //!
-//! A gather clamps each component of its start index so that the window is inside, as `dynamic-slice` does. A scatter drops a window that
-//! reaches outside, which `dynamic-update-slice` does not: there the window is written back as it was, or the index is known to be inside.
-//! The combiner is applied once to each element of the window, in the type that it has, so it may be written out as instructions.
+//! A gather clamps each component of its start index so that the window is inside, as `dynamic-slice` does. A
+//! scatter drops a window that reaches outside, which `dynamic-update-slice` does not: there the window is
+//! written back as it was, or the index is known to be inside. The combiner is applied once to each element
+//! of the window, in the type that it has, so it may be written out as instructions.
 //!
-//! A gather of few columns at indices that are known is a concatenation of slices. A scatter of one element into each row is a choice for each element, too,
-//! where all of them are written anyway: that of the row's index or another one.
+//! A gather of few columns at indices that are known is a concatenation of slices. A scatter of one element
+//! into each row is a choice for each element, too, where all of them are written anyway: that of the row's
+//! index or another one.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction};
 use hlo::{ElementType, InstrId, Module, Opcode, Shape};
@@ -13,7 +15,7 @@ use hlo::{ElementType, InstrId, Module, Opcode, Shape};
 use super::PassCx;
 use super::calls::lanes;
 use super::edit::{Edit, each_outside_folds, ints};
-use super::facts::{self, MOST_ASSEMBLED, integer};
+use super::facts::{self, MAX_INTERLEAVED_COLUMNS, integer};
 
 pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     each_outside_folds(module, cx.fuel, |e| match e.at().opcode {
@@ -29,7 +31,8 @@ struct Start {
     ty: ElementType,
 }
 
-/// `None` if there are several windows. `map` says which dimension of the operand each component of the index vector is of.
+/// `None` if there are several windows. `map` says which dimension of the operand each component of the index
+/// vector is of.
 fn start(e: &mut Edit<'_>, indices: InstrId, rank: usize, map: &[i64]) -> Option<Start> {
     let array = e.array(indices)?;
     let ty = array.element_type;
@@ -90,7 +93,12 @@ fn known_columns(e: &mut Edit<'_>) -> Option<InstrId> {
         && attrs.ints(AttrKey::SliceSizes)?.split_last() == Some((&1, outer));
     let count = e.array(indices)?.checked_elements()?;
     let converts = array.element_type != e.array(e.id())?.element_type;
-    if !of_rows || converts || size == 0 || !(1..=MOST_ASSEMBLED).contains(&count) || array.is_dynamic() {
+    if !of_rows
+        || converts
+        || size == 0
+        || !(1..=MAX_INTERLEAVED_COLUMNS).contains(&count)
+        || array.is_dynamic()
+    {
         return None;
     }
     // A run of neighbours is a part.
@@ -231,7 +239,8 @@ fn one_each(e: &mut Edit<'_>) -> Option<InstrId> {
     e.select(here, new, x)
 }
 
-/// The components of index vectors, each with one element in the vectors' dimension (or without it): parts of a concatenation, or the only one.
+/// The components of index vectors, each with one element in the vectors' dimension (or without it): parts of
+/// a concatenation, or the only one.
 fn components(module: &Module, indices: InstrId, vector: usize, count: usize) -> Option<Vec<InstrId>> {
     if count == 1 {
         return Some(vec![indices]);

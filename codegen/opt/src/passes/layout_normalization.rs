@@ -1,8 +1,10 @@
-//! Layouts taken out: afterwards every array lies dense and row-major by its logical indices, and no operation asks for anything else.
+//! Layouts taken out: afterwards every array lies dense and row-major by its logical indices, and no
+//! operation asks for anything else.
 //!
-//! Values are what they were: only `bitcast` reads memory order, and it becomes what it means there, the steps into the operand's memory order
-//! ([`hlo::memory_order`]), a reshape (a `bitcast-convert` if the type changes) and the steps out of the result's, backwards. What remains are bitcasts
-//! of sparse layouts and of run-time sizes, whose shapes keep their layouts, as do the results of library calls, which may read them.
+//! Values are what they were: only `bitcast` reads memory order, and it becomes what it means there, the
+//! steps into the operand's memory order ([`hlo::memory_order`]), a reshape (a `bitcast-convert` if the type
+//! changes) and the steps out of the result's, backwards. What remains are bitcasts of sparse layouts and of
+//! run-time sizes, whose shapes keep their layouts, as do the results of library calls, which may read them.
 //! `entry_computation_layout` stays: it says how a caller wanted arguments to lie.
 
 use hlo::attrs::{AttrKey, Attrs, PaddingDim, SliceDim};
@@ -103,7 +105,8 @@ impl Steps {
         self.order = order.iter().map(|&d| self.order[d]).collect();
     }
 
-    /// The value itself. Where only dimensions of one element move, the order of the elements stays, and so does the operand.
+    /// The value itself. Where only dimensions of one element move, the order of the elements stays, and so
+    /// does the operand.
     fn flush(&mut self, e: &mut Edit<'_>) -> Option<InstrId> {
         let dims: Vec<i64> = self.order.iter().map(|&d| self.dims[d]).collect();
         let long = self.order.iter().filter(|&&d| self.dims[d] != 1);
@@ -189,7 +192,8 @@ fn drop_layouts(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     applied
 }
 
-/// Constants of elided text as what they stand for: their values hang on their names, so that nothing else may move them.
+/// Constants of elided text as what they stand for: their values hang on their names, so that nothing else
+/// may move them.
 pub(super) fn elided(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     let mut applied = 0;
     let all: Vec<InstrId> = module.computations().iter().flat_map(|&c| module.instructions(c)).collect();

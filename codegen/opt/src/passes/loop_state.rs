@@ -1,7 +1,7 @@
-//! The state of a loop: what it is at first, and more of it.
+//! The state of a loop: initial values, and adding elements.
 //!
-//! **Invariant:** only loops are given whose state nobody sees as a whole and whose computations are theirs alone, so that what is carried
-//! beside the state changes no result.
+//! **Invariant:** only loops are given whose state is never used as a whole and whose computations nothing
+//! else calls, so that additional state changes no result.
 
 use hlo::attrs::{AttrKey, AttrValue};
 use hlo::{ComputationId, InstrId, Module, NewInstruction, Opcode, Shape};
@@ -9,9 +9,10 @@ use hlo::{ComputationId, InstrId, Module, NewInstruction, Opcode, Shape};
 use super::edit::Survey;
 use super::loops::{Calls, at, parameter, parts};
 
-/// A loop whose state may get other elements: a tuple that is only looked at element by element, and computations that nothing else calls.
+/// A loop whose state may get more elements: a tuple that is only read element by element, and computations
+/// that nothing else calls.
 pub(super) struct Loop<'s> {
-    /// Of the module.
+    /// Facts about the module.
     pub(super) survey: &'s Survey,
     pub(super) id: InstrId,
     pub(super) body: ComputationId,
@@ -41,7 +42,7 @@ impl<'s> Loop<'s> {
         holds.then_some(Loop { survey, id, body, in_condition, in_body, root })
     }
 
-    /// What an element of the state is at first.
+    /// The initial value of an element of the state.
     pub(super) fn first(&self, module: &mut Module, index: i64) -> Option<InstrId> {
         let init = *module.instr(self.id).operands().first()?;
         if let Some(value) = at(module, init, Some(index)) {
@@ -51,14 +52,14 @@ impl<'s> Loop<'s> {
         Some(insert_element(module, self.id, init, shape, index))
     }
 
-    /// Carries more values, unchanged. Gives what they are in the body.
+    /// Carries more values, loop invariant. Gives what they are in the body.
     pub(super) fn carry(&self, module: &mut Module, values: &[InstrId]) -> Option<Vec<InstrId>> {
         self.begin(module, values)?;
         let more: Vec<Shape> = values.iter().map(|&v| module.instr(v).shape.clone()).collect();
         self.extend(module, &more)
     }
 
-    /// Gives the loop more to begin with. Its computations are to take as much.
+    /// Appends initial values. The loop's computations must be extended as well.
     pub(super) fn begin(&self, module: &mut Module, values: &[InstrId]) -> Option<()> {
         let count = module.instr(self.id).shape.as_tuple()?.len();
         let mut elements = Vec::with_capacity(count + values.len());
@@ -81,7 +82,8 @@ impl<'s> Loop<'s> {
         Some(())
     }
 
-    /// More elements of the state that the computations of the loop hand on, unchanged. Gives what they are in the body.
+    /// Appends elements to the state of the loop's computations, which hand them on unchanged. Gives what
+    /// they are in the body.
     pub(super) fn extend(&self, module: &mut Module, more: &[Shape]) -> Option<Vec<InstrId>> {
         let old = module.instr(self.in_body).shape.as_tuple()?.to_vec();
         let mut inside = Vec::with_capacity(more.len());

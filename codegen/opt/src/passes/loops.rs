@@ -1,6 +1,7 @@
-//! What is known about loops without running them: which values they carry unchanged, what counts them, how often they run.
+//! Loop analysis: invariant state, induction variables (counters), trip counts.
 //!
-//! **Invariant:** a fact holds of every run that the loop ends in; it is read off the text, and `None` where the text does not say.
+//! **Invariant:** a fact holds of every run in which the loop terminates; it is read off the text, and `None`
+//! where the text does not say.
 
 use std::cmp::Ordering;
 
@@ -10,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::facts::integer;
 
-/// How many iterations are followed one by one where a counter wraps.
+/// The maximum number of iterations that are simulated where a counter wraps.
 const SIMULATED: u64 = 256;
 
 /// Condition and body of a loop.
@@ -24,7 +25,7 @@ pub fn parameter(module: &Module, c: ComputationId) -> Option<InstrId> {
     *module.computation(c).parameters().first()?
 }
 
-/// Which element of the state an instruction is; of a state that is no tuple, `None` within.
+/// Which element of the state an instruction is; `Some(None)` for a state that is no tuple.
 pub fn element(module: &Module, state: InstrId, id: InstrId) -> Option<Option<i64>> {
     if id == state {
         return module.instr(state).shape.as_array().map(|_| None);
@@ -36,7 +37,7 @@ pub fn element(module: &Module, state: InstrId, id: InstrId) -> Option<Option<i6
         .map(Some)
 }
 
-/// The instruction that makes an element of a state.
+/// The instruction that computes an element of a state.
 pub fn at(module: &Module, state: InstrId, element: Option<i64>) -> Option<InstrId> {
     match element {
         None => Some(state),
@@ -49,7 +50,7 @@ pub fn at(module: &Module, state: InstrId, element: Option<i64>) -> Option<Instr
     }
 }
 
-/// Whether the body hands an element of its state on as it is.
+/// Whether an element of the state is loop invariant (the body hands it on).
 pub fn is_invariant(module: &Module, body: ComputationId, index: i64) -> bool {
     let next = at(module, module.root(body), Some(index));
     let state = parameter(module, body);
@@ -61,7 +62,7 @@ pub fn is_invariant(module: &Module, body: ComputationId, index: i64) -> bool {
 pub struct Calls(FxHashMap<ComputationId, u32>);
 
 impl Calls {
-    /// Of a module as it is now. What is removed later still counts.
+    /// Of a module as it is now. Calls that are removed later still count.
     pub fn of(module: &Module) -> Calls {
         let mut calls = Calls::default();
         for id in module.computations().iter().flat_map(|&c| module.instructions(c)) {
@@ -72,40 +73,40 @@ impl Calls {
         calls
     }
 
-    /// Whether a loop alone calls its two computations.
+    /// Whether a loop is the only caller of its two computations.
     pub fn own(&self, [condition, body]: [ComputationId; 2]) -> bool {
         condition != body && [condition, body].iter().all(|c| self.0.get(c) == Some(&1))
     }
 }
 
-/// A value that decides how often a loop runs.
+/// An induction variable that decides how often a loop runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Counter {
-    /// Which element of the state; `None` of a state that is no tuple.
+    /// Its index in the state; `None` for a state that is no tuple.
     pub element: Option<i64>,
     /// Its type.
     pub ty: ElementType,
-    /// What it is at first.
+    /// Its initial value.
     pub first: i128,
-    /// What each iteration makes of it.
+    /// Its update per iteration.
     pub next: Next,
-    /// It goes on as long as `counter direction bound`.
+    /// The loop continues while `counter direction bound` holds.
     pub direction: Direction,
-    /// See there.
+    /// The bound of that comparison.
     pub bound: i128,
 }
 
-/// What an iteration makes of a counter.
+/// The update of a counter by an iteration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
-    /// It adds this, wrapping.
+    /// Addition of a constant, wrapping.
     Step(i128),
-    /// It becomes this.
+    /// Assignment of a constant.
     Constant(i128),
 }
 
 impl Counter {
-    /// Of a loop whose condition compares an element of the state with a constant.
+    /// The counter of a loop whose condition compares an element of the state with a constant.
     pub fn of(module: &Module, id: InstrId) -> Option<Counter> {
         let [condition, body] = parts(module, id)?;
         let init = *module.instr(id).operands().first()?;
@@ -144,7 +145,7 @@ impl Counter {
         (ty.is_integer()).then_some(Counter { element, ty, first, next, direction, bound })
     }
 
-    /// Whether the loop goes on with this value.
+    /// Whether the loop continues with this value.
     pub fn goes_on(&self, x: i128) -> bool {
         let order = x.cmp(&self.bound);
         match self.direction {
@@ -157,7 +158,7 @@ impl Counter {
         }
     }
 
-    /// How many iterations there are, if the loop ends and that is known.
+    /// The trip count, if the loop terminates and that is known.
     pub fn iterations(&self) -> Option<u64> {
         if !self.goes_on(self.first) {
             return Some(0);
@@ -204,7 +205,7 @@ fn mirrored(direction: Direction) -> Direction {
     }
 }
 
-/// How many iterations a loop makes, if the text says.
+/// The trip count of a loop, if the text determines it.
 pub fn trip_count(module: &Module, id: InstrId) -> Option<u64> {
     let [condition, _] = parts(module, id)?;
     match integer(module, module.root(condition)) {
@@ -214,7 +215,7 @@ pub fn trip_count(module: &Module, id: InstrId) -> Option<u64> {
     }
 }
 
-/// A number in the range of its type.
+/// A number, if it is in the range of its type.
 pub fn wrapped(x: i128, ty: ElementType) -> Option<i128> {
     let shift = 128 - ty.bits();
     if ty.is_signed_integer() {

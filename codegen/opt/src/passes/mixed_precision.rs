@@ -1,9 +1,10 @@
-//! Conversions where the verifier lets floats be of other types than an operation's: what comes later may take an operation's text at its word,
-//! that of an operand which is copied, say, byte by byte.
+//! Conversions where the verifier lets floats be of other types than an operation's: what comes later may
+//! take an operation's text at its word, that of an operand which is copied, say, byte by byte.
 //!
-//! Which type an operation computes in is the interpreter's to say: that of the result where elements are computed or chosen, that of the first
-//! operand where they are moved, the computation's where one is applied. Contractions read operands of several types as they are. Instructions
-//! with control edges stay: conversions go around them.
+//! Which type an operation computes in is the interpreter's to say: that of the result where elements are
+//! computed or chosen, that of the first operand where they are moved, the computation's where one is
+//! applied. Contractions read operands of several types as they are. Instructions with control edges stay:
+//! conversions go around them.
 
 use hlo::attrs::{AttrKey, AttrValue, FftType};
 use hlo::elementwise::{Kind, kind};

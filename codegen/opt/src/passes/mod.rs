@@ -1,19 +1,22 @@
-//! Passes: rewritings of a module, and running them one after the other.
+//! Passes: rewritings of a module, and the pipelines that run them.
 //!
-//! **Invariants:** what a pass leaves verifies if what it was given did; a pass asks [`Fuel::take`] before each application, so
-//! that a run can end after any number of them and the first bad one can be found by bisection; the instruction that takes
-//! the place of another takes its name and span ([`replace`]), so that results and diagnostics lead back to the text.
+//! **Invariants:** what a pass leaves verifies if its input did; a pass asks [`Fuel::take`] before each
+//! application, so that a run can end after any number of them and the first bad one can be found by
+//! bisection; the instruction that replaces another takes its name and span ([`replace`]), so that results
+//! and diagnostics lead back to the text.
 //!
-//! **Invariant** of the passes that are declared here ([`DECLARED`]): they keep every bit of every result, whatever the inputs, in both modes of
-//! `--accumulate`: NaN payloads, signs of zero, denormals. Each rewriting says why. Three facts are behind many of them:
-//! - *Arithmetic makes NaNs canonical, data movement keeps their bits.* So `x * 1` is `x` only where `x` cannot hold another NaN
-//!   ([`facts::nan_is_canonical`]).
-//! - *What a sum is depends on the text of the computation that a reduction applies*, so nothing is rewritten in there ([`edit::Survey::folds`]).
-//! - *Only `bitcast`, library calls and the entry's result look at layouts*, so a value takes the place of one with another layout only where
-//!   none of these looks at it ([`edit::layout_seen`]).
+//! **Invariant** of the passes that are declared here ([`DECLARED`]): they keep every bit of every result,
+//! whatever the inputs, in both modes of `--accumulate`: NaN payloads, signs of zero, denormals. Each
+//! rewriting says why. Three facts are behind many of them:
+//! - *Arithmetic canonicalizes NaNs, data movement keeps their bits.* So `x * 1` is `x` only where `x` cannot
+//!   hold another NaN ([`facts::nan_is_canonical`]).
+//! - *How a sum is rounded depends on the text of the computation that a reduction applies*, so nothing is
+//!   rewritten in there ([`edit::Survey::folds`]).
+//! - *Only `bitcast`, library calls and the entry's result observe layouts*, so a value replaces one with
+//!   another layout only where none of these reads it ([`edit::layout_seen`]).
 //!
-//! Instructions with control edges are not rewritten, except that fusions become calls with the same edges. In modules
-//! with run-time sizes only unused instructions are removed.
+//! Instructions with control edges are not rewritten, except that fusions become calls with the same edges.
+//! In modules with run-time sizes only unused instructions are removed.
 
 pub mod edit;
 pub mod effects;
@@ -69,38 +72,39 @@ use crate::cost_model::CostModel;
 
 /// A rewriting of modules.
 pub trait Pass: fmt::Debug + Send + Sync {
-    /// What people call it, in the style of XLA: `algebraic-simplifier`.
+    /// Its name, in XLA's style: `algebraic-simplifier`.
     fn name(&self) -> &str;
 
     /// One sentence that says what it does.
     fn doc(&self) -> &str;
 
-    /// Rewrites the module wherever it applies and `fuel` lasts. Returns how often it did. A pass that asks what things cost is told what they cost on this machine's processor.
+    /// Rewrites the module wherever it applies while `fuel` lasts, with the costs of this machine's
+    /// processor. Returns the number of applications.
     fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64;
 
-    /// The same for another target.
+    /// The same with the costs of another target.
     fn run_for(&self, module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
         self.run(module, cx.fuel)
     }
 }
 
-/// What a pass may ask.
+/// The context of a pass.
 #[derive(Debug)]
 pub struct PassCx<'a> {
-    /// How often it may still be applied.
+    /// The applications that are left.
     pub fuel: &'a mut Fuel,
-    /// What things cost on the target.
+    /// The costs of the target.
     pub cost: &'a CostModel,
 }
 
 impl<'a> PassCx<'a> {
-    /// For this machine's processor.
+    /// With the costs of this machine's processor.
     pub fn cpu(fuel: &'a mut Fuel) -> Self {
         Self { fuel, cost: &CostModel::CPU }
     }
 }
 
-/// A pass of the list below.
+/// A declared pass: a row of the list below.
 #[derive(Clone, Copy)]
 pub struct Declared {
     /// Its name.
@@ -110,7 +114,7 @@ pub struct Declared {
     run: fn(&mut Module, &mut PassCx<'_>) -> u64,
 }
 
-/// All passes that keep every bit, in the order of their names. One row a pass: name, what it does, the function that does it.
+/// All passes that keep every bit, by name. One row per pass: name, what it does, the function that does it.
 pub const DECLARED: &[Declared] = &[
     Declared {
         name: "algebraic-simplifier",
@@ -330,8 +334,8 @@ pub const FAST_MATH: &[Declared] = &[
     },
 ];
 
-/// The passes of the pipeline that people get who ask for none, in order. What was simplified is simplified again after what makes room for it;
-/// a pass that would find nothing new does not run again ([`Pipeline::run`]).
+/// The default pipeline, in order. What was simplified is simplified again after passes that expose more; a
+/// pass that would find nothing new does not run again ([`Pipeline::run`]).
 pub const DEFAULT: &[&str] = &[
     "call-inliner",
     "map-inliner",
@@ -411,17 +415,17 @@ impl Pass for Declared {
     }
 }
 
-/// All declared passes, in the order of their names.
+/// All declared passes, by name.
 pub fn all() -> Vec<Box<dyn Pass>> {
     DECLARED.iter().map(|&d| Box::new(d) as Box<dyn Pass>).collect()
 }
 
-/// The declared pass of a name, of [`FAST_MATH`] too.
+/// The declared pass of a name, including those of [`FAST_MATH`].
 pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
     DECLARED.iter().chain(FAST_MATH).find(|d| d.name == name).map(|&d| Box::new(d) as Box<dyn Pass>)
 }
 
-/// How many applications of passes are left.
+/// A budget of applications of passes, as LLVM's `opt-bisect-limit`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fuel {
     left: Option<u64>,
@@ -429,7 +433,7 @@ pub struct Fuel {
 }
 
 impl Fuel {
-    /// Without an end.
+    /// Unlimited.
     pub const UNLIMITED: Fuel = Fuel { left: None, taken: 0 };
 
     /// For `n` applications.
@@ -437,7 +441,7 @@ impl Fuel {
         Fuel { left: Some(n), taken: 0 }
     }
 
-    /// Pays for one application. False: there is none left, the rewriting must not be done.
+    /// Takes one application. False: none is left, the rewriting must not be done.
     #[must_use]
     pub fn take(&mut self) -> bool {
         match &mut self.left {
@@ -454,22 +458,22 @@ impl Fuel {
         self.left == Some(0)
     }
 
-    /// How many were paid for.
+    /// How many were taken.
     pub fn taken(&self) -> u64 {
         self.taken
     }
 }
 
-/// What a pass did.
+/// The statistics of a pass.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PassRun {
     /// Its name.
     pub pass: String,
-    /// How often it was applied.
+    /// The number of its applications.
     pub applications: u64,
 }
 
-/// That no pass has a name.
+/// No pass has this name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownPass(pub String);
 
@@ -481,34 +485,34 @@ impl fmt::Display for UnknownPass {
 
 impl std::error::Error for UnknownPass {}
 
-/// What was wrong with the module that a pass left.
+/// The verifier's findings on the module that a pass left.
 #[derive(Clone, Debug)]
 pub struct Broken {
     /// The pass.
     pub pass: String,
-    /// Its place in the pipeline.
+    /// Its index in the pipeline.
     pub step: usize,
     /// What the verifier says.
     pub diagnostics: Diagnostics,
 }
 
-/// Something that is told of every step of a pipeline: who takes times and writes dumps.
+/// An observer of the steps of a pipeline: for timing and dumps.
 pub trait Steps {
-    /// The pass at place `step` is about to run.
+    /// The pass at index `step` is about to run.
     fn before(&mut self, step: usize, pass: &dyn Pass, module: &Module) {
         let _ = (step, pass, module);
     }
 
-    /// It left this, after so many applications.
+    /// The pass left this module, after that many applications.
     fn after(&mut self, step: usize, pass: &dyn Pass, module: &Module, applications: u64) {
         let _ = (step, pass, module, applications);
     }
 }
 
-/// Nobody.
+/// Observes nothing.
 impl Steps for () {}
 
-/// Passes in order.
+/// A sequence of passes.
 #[derive(Debug)]
 pub struct Pipeline {
     passes: Vec<(Box<dyn Pass>, Option<u64>)>,
@@ -523,7 +527,7 @@ impl Default for Pipeline {
 }
 
 impl Pipeline {
-    /// No passes.
+    /// The empty pipeline.
     pub fn new() -> Self {
         Self::default()
     }
@@ -533,7 +537,7 @@ impl Pipeline {
         Self::declared(DEFAULT)
     }
 
-    /// With passes of [`FAST_MATH`] at the end, and what cleans up after them. Errors: the first name that none has.
+    /// With passes of [`FAST_MATH`] appended, and what cleans up after them. Errors: the first unknown name.
     pub fn with_fast_math<'n>(self, names: impl IntoIterator<Item = &'n str>) -> Result<Self, &'n str> {
         let mut pipeline = self;
         for name in names {
@@ -543,14 +547,14 @@ impl Pipeline {
         Ok(pipeline.followed_by(Self::declared(&["algebraic-simplifier", "constant-folding", "cse", "dce"])))
     }
 
-    /// With another pass at the end, which is applied at most `fuel` times.
+    /// With another pass appended, applied at most `fuel` times.
     #[must_use]
     pub fn then(mut self, pass: Box<dyn Pass>, fuel: Option<u64>) -> Self {
         self.passes.push((pass, fuel));
         self
     }
 
-    /// With all passes of another pipeline at the end.
+    /// With all passes of another pipeline appended.
     #[must_use]
     pub fn followed_by(mut self, other: Pipeline) -> Self {
         self.passes.extend(other.passes);
@@ -558,14 +562,14 @@ impl Pipeline {
         self
     }
 
-    /// For a target on which things cost this.
+    /// For a target with these costs.
     #[must_use]
     pub fn with_cost(mut self, cost: &'static CostModel) -> Self {
         self.cost = cost;
         self
     }
 
-    /// The passes of these names. Errors: the first that none has.
+    /// The passes of these names. Errors: the first unknown one.
     pub fn of<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, UnknownPass> {
         names.into_iter().try_fold(Self::new(), |pipeline, name| {
             let pass = by_name(name).ok_or_else(|| UnknownPass(name.to_owned()))?;
@@ -586,14 +590,14 @@ impl Pipeline {
         self
     }
 
-    /// Whether it ends with these passes, applied as often as they apply.
+    /// Whether it ends with these passes, without a limit on them.
     pub fn ends_with(&self, names: &[&str]) -> bool {
         let last = self.passes.iter().rev().map(|(pass, fuel)| fuel.is_none().then(|| pass.name()));
         self.passes.len() >= names.len()
             && names.iter().rev().map(|&name| Some(name)).eq(last.take(names.len()))
     }
 
-    /// With at most `fuel` applications of each step whose pass has this name. Returns whether there is one.
+    /// Limits each step whose pass has this name to `fuel` applications. Returns whether there is one.
     pub fn limit(&mut self, name: &str, fuel: u64) -> bool {
         let mut found = false;
         for (_, limit) in self.passes.iter_mut().filter(|(pass, _)| pass.name() == name) {
@@ -608,13 +612,13 @@ impl Pipeline {
         self.passes.iter().map(|(pass, _)| &**pass)
     }
 
-    /// Runs all passes, but for those that did nothing the last time and would see the same module again; `fuel` is for all of them together.
-    /// Errors: the first pass whose module does not verify, if that is checked.
+    /// Runs all passes, except those that found nothing the last time and would see the same module again;
+    /// `fuel` is shared by all. Errors: the first pass whose module does not verify, if that is checked.
     pub fn run(&self, module: &mut Module, fuel: &mut Fuel) -> Result<Vec<PassRun>, Broken> {
         self.run_watched(module, fuel, &mut ())
     }
 
-    /// The same, telling of every step.
+    /// The same, with an observer.
     pub fn run_watched(
         &self,
         module: &mut Module,
@@ -624,7 +628,7 @@ impl Pipeline {
         self.run_checked(module, fuel, steps, self.verify)
     }
 
-    /// The same; whether the module is verified after every pass is the caller's to say.
+    /// The same; the caller says whether the module is verified after every pass.
     pub fn run_checked(
         &self,
         module: &mut Module,
@@ -633,7 +637,7 @@ impl Pipeline {
         verify: bool,
     ) -> Result<Vec<PassRun>, Broken> {
         let mut ran = Vec::with_capacity(self.passes.len());
-        // How many applications there were when a pass last found nothing to do: until there are more, it has nothing to do.
+        // The number of applications when a pass last found nothing: it is skipped until there are more.
         let mut settled: FxHashMap<&str, u64> = FxHashMap::default();
         let mut applications = 0;
         for step in 0..self.passes.len() {
@@ -652,7 +656,7 @@ impl Pipeline {
         Ok(ran)
     }
 
-    /// Runs the pass at place `step` alone. Errors: as [`Pipeline::run`].
+    /// Runs the pass at index `step` alone. Errors: as [`Pipeline::run`].
     pub fn step(
         &self,
         step: usize,
@@ -673,7 +677,7 @@ impl Pipeline {
     ) -> Result<PassRun, Broken> {
         cancel::poll();
         let (pass, limit) = &self.passes[step];
-        // A pass draws on its own fuel and on that of all.
+        // A pass draws on its own fuel and on the shared fuel.
         let limit = [*limit, fuel.left].into_iter().flatten().min();
         let mut own = limit.map_or(Fuel::UNLIMITED, Fuel::new);
         steps.before(step, &**pass, module);
@@ -692,8 +696,8 @@ impl Pipeline {
     }
 }
 
-/// Puts `new` in the place of `old`, in every operand and as root, with its name and span. `old` is removed unless something
-/// keeps it (a parameter, a side effect).
+/// Replaces `old` by `new` in every operand and as root, with its name and span. `old` is removed unless
+/// something keeps it (a parameter, a side effect).
 pub fn replace(module: &mut Module, old: InstrId, new: InstrId) {
     if old == new {
         return;
@@ -711,8 +715,8 @@ pub fn replace(module: &mut Module, old: InstrId, new: InstrId) {
     (new.name, new.span) = (name, span);
 }
 
-/// Puts what `make` builds out of `old` in its place everywhere but in what was built: the new instruction takes name and span, and `old`
-/// another name. Nothing happens if `make` gives `None`.
+/// Replaces `old` everywhere by what `make` builds from it, but not in what was built: the new instruction
+/// takes name and span, and `old` another name. Nothing happens if `make` gives `None`.
 pub fn wrap(
     module: &mut Module,
     old: InstrId,

@@ -1,5 +1,5 @@
-//! Slices, concatenations, padding, broadcasts and reversals that do nothing, or that two in a row do as one. They copy elements and never look
-//! at them.
+//! Slices, concatenations, padding, broadcasts and reversals that do nothing, or that two in a row do as one.
+//! They copy elements and never look at them.
 
 use hlo::attrs::{AttrKey, PaddingDim, SliceDim};
 use hlo::{InstrId, Module, Opcode, Use};
@@ -155,10 +155,12 @@ fn composed(a: SliceDim, b: SliceDim) -> Option<SliceDim> {
 
 /// Slices across the parts of a concatenation that are reason enough to store it: a stencil's.
 const ACROSS: usize = 4;
-/// Of concatenations of more parts, or with more users, slices are not counted: it would take as long as all of the module.
+/// Of concatenations of more parts, or with more users, slices are not counted: it would take as long as all
+/// of the module.
 const FEW: (usize, usize) = (8, 256);
 
-/// Whether a part is made for a concatenation that is stored, and would be made again, or stored too, if something else read it.
+/// Whether a part is made for a concatenation that is stored, and would be made again, or stored too, if
+/// something else read it.
 fn is_made_for(module: &Module, part: InstrId, whole: InstrId) -> bool {
     let instr = module.instr(part);
     let stored = || {
@@ -192,7 +194,8 @@ fn last_taken(SliceDim { start, limit, stride }: SliceDim) -> i64 {
     start + (limit - start - 1).div_euclid(stride) * stride
 }
 
-/// The part of a concatenation that has all that a slice takes along its dimension, by its number, and where it begins.
+/// The part of a concatenation that has all that a slice takes along its dimension, by its number, and where
+/// it begins.
 fn part_with(module: &Module, whole: InstrId, taken: SliceDim) -> Option<(usize, i64)> {
     let d = dimension(module.instr(whole))?;
     let last = last_taken(taken);

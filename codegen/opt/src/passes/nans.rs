@@ -1,6 +1,9 @@
-//! Canonical NaNs from operations that the runtime computes by the processor's arithmetic (contractions, transforms, systems of equations, and windows and scans
-//! of arithmetic): it leaves NaNs of any sign and payload, which is seen where a program looks at bits. Only in such programs anything is added; values are what they were, for
-//! of these operations the canonical NaN is the only one (SEMANTICS.md, "The canonical NaN"). What only moves some elements keeps their bits, and is not touched. Signs are flipped and cleared on bits there: kernels leave the sign of a NaN open up to where bits are seen.
+//! Canonical NaNs from operations that the runtime computes by the processor's arithmetic (contractions,
+//! transforms, systems of equations, and windows and scans of arithmetic): it leaves NaNs of any sign and
+//! payload, which is seen where a program looks at bits. Only in such programs anything is added; values are
+//! what they were, for of these operations the canonical NaN is the only one (SEMANTICS.md, "The canonical
+//! NaN"). What only moves some elements keeps their bits, and is not touched. Signs are flipped and cleared
+//! on bits there: kernels leave the sign of a NaN open up to where bits are seen.
 
 use hlo::attrs::{CompareType, Direction};
 use hlo::{AttrKey, ElementType, InstrId, Module, Opcode, Shape};
@@ -124,7 +127,8 @@ fn looks_at_bits(module: &Module, id: InstrId) -> bool {
         }
 }
 
-/// Whether every array of the result is looked at only to make its NaNs canonical: compared with itself, selected, taken apart.
+/// Whether every array of the result is looked at only to make its NaNs canonical: compared with itself,
+/// selected, taken apart.
 fn done(module: &Module, id: InstrId) -> bool {
     let only = |id: InstrId| {
         module.users(id).iter().all(|u| {

@@ -1,13 +1,19 @@
-//! Reductions and windows in which there is nothing, or only one element, to fold; two reductions in a row.
+//! Simplification of reductions: nothing, or only one element, to fold; stacked operands; several in one; two
+//! in a row.
 //!
-//! - Of one element `x` a reduction gives `f(init, x)`, a sum too: the exact value of two terms, rounded once, is their addition.
-//! - Dimensions of one element change neither the elements nor their order.
-//! - What is stacked and then folded over the stack is folded part by part, in order: nothing is put together in memory. Sums of floats stay.
-//! - A few elements of the last dimension, which others slice, are slices too, where the order cannot show.
-//! - Reductions in one that have nothing to do with each other are each one of its own, where the order cannot show: their loops need not keep it.
-//! - What is transposed first is reduced in the order in which it lies ([`reduce_order`]).
-//! - Two reductions in a row are one where the order of the terms cannot show (integers, logic, maximum and minimum, which make NaNs
-//!   canonical and order zeros) and the first begins with what changes nothing. Floats that are added round in between, so they stay.
+//! - Of one element `x` a reduction gives `f(init, x)`, a sum too: the exact value of two terms, rounded
+//!   once, is their addition.
+//! - Dimensions of size 1 change neither the elements nor their order.
+//! - A reduction over the dimension of a stack (concatenation) folds the parts one by one, in order: the
+//!   stack is not materialized. Sums of floats stay.
+//! - A short last dimension whose elements others slice is unrolled into slices, if the order is not
+//!   observable.
+//! - A variadic reduction of independent operands is split, if the order is not observable: separate loops
+//!   need not keep it.
+//! - A reduction of a transposed array is done in storage order ([`reduce_order`]).
+//! - Two reductions in a row are merged if the order of the terms is not observable (integers, logic, maximum
+//!   and minimum, which canonicalize NaNs and order zeros) and the first starts from the neutral element.
+//!   Sums of floats round in between, so they stay.
 
 use hlo::attrs::{AttrKey, AttrValue, SliceDim, WindowDim};
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Use};
@@ -63,7 +69,7 @@ fn reduce(e: &mut Edit<'_>) -> Option<InstrId> {
     let dims = e.array(*arrays.first()?)?.dims.clone();
     let is_reduced = |d: usize| reduced.contains(&(d as i64));
     let kept: Vec<i64> = (0..dims.len()).filter(|&d| !is_reduced(d)).map(|d| dims[d]).collect();
-    // Everything that is reduced has one element.
+    // All reduced dimensions have size 1.
     if (0..dims.len()).all(|d| !is_reduced(d) || dims[d] == 1) {
         let callee = e.at().attrs.computation(AttrKey::ToApply)?;
         let mut operands = Vec::with_capacity(2 * arrays.len());
@@ -79,7 +85,7 @@ fn reduce(e: &mut Edit<'_>) -> Option<InstrId> {
     if !(0..dims.len()).any(|d| is_reduced(d) && dims[d] == 1) {
         return None;
     }
-    // Some of it has: what is left is reduced.
+    // Some have: the others are still reduced.
     let stays: Vec<usize> = (0..dims.len()).filter(|&d| !(is_reduced(d) && dims[d] == 1)).collect();
     let smaller: Vec<i64> = stays.iter().map(|&d| dims[d]).collect();
     let dimensions: Vec<i64> =
@@ -94,8 +100,8 @@ fn reduce(e: &mut Edit<'_>) -> Option<InstrId> {
     e.shaped(Opcode::Reduce, shape, &operands, attrs)
 }
 
-/// The operation that a computation of two scalars of one type consists of, as the interpreter recognizes it: through copies and calls, and
-/// conversions that do nothing.
+/// The operation that a computation of two scalars of one type consists of, as the interpreter recognizes it:
+/// through copies and calls, and conversions that do nothing.
 pub fn operation(module: &Module, c: ComputationId) -> Option<(Opcode, ElementType)> {
     let root = module.instr(module.root(c));
     let ty = root.shape.element_type().filter(|_| root.shape.is_scalar())?;
@@ -125,7 +131,7 @@ pub(super) fn is_exact(opcode: Opcode, ty: ElementType) -> bool {
     }
 }
 
-/// The bits of the number that changes no other under an operation of [`is_exact`].
+/// The bits of the neutral element of an operation of [`is_exact`].
 pub(super) fn identity(opcode: Opcode, ty: ElementType) -> Option<u128> {
     let bits = ty.bits();
     let ones = if ty == ElementType::Pred { 1 } else { u128::MAX >> (128 - bits) };
@@ -146,7 +152,7 @@ pub(super) fn identity(opcode: Opcode, ty: ElementType) -> Option<u128> {
     })
 }
 
-/// Several reductions in one that have nothing to do with each other.
+/// Splits a variadic reduction of independent operands.
 fn separate(e: &mut Edit<'_>) -> Option<InstrId> {
     let (arrays, inits) = inputs(e)?;
     let callee = e.at().attrs.computation(AttrKey::ToApply)?;
@@ -206,10 +212,10 @@ fn in_a_row(e: &mut Edit<'_>) -> Option<InstrId> {
     e.shaped(Opcode::Reduce, shape, &[y, init], attrs)
 }
 
-/// The most elements that are folded as that many slices.
+/// The maximum number of elements that are folded as that many slices.
 const FEW: i64 = 4;
 
-/// A few elements of the last dimension, where others take them one by one (channels of a picture): all of it is then elementwise.
+/// A short last dimension whose elements others slice (channels of a picture): all of it then is elementwise.
 fn beside_slices(e: &mut Edit<'_>) -> Option<InstrId> {
     let [x, init] = e.operands()?;
     let dims = e.array(x)?.dims.clone();

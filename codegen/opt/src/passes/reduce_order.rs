@@ -1,13 +1,15 @@
-//! Reductions in the order in which elements lie in memory.
+//! Reductions in storage order.
 //!
-//! A reduction's loops follow the dimensions of its operand. Where that is transposed, it would take elements from places far apart; it is a reduction of the array before the
-//! transposition instead, over the dimensions that those are there. What lies between the two, elementwise instructions, is done in the other order as well: on arrays that
-//! are transposed in the same way, repeated or counted.
+//! The loops of a reduction follow the dimensions of its operand. If that is transposed, they would be
+//! strided, so the reduction is moved before the transpose, over the dimensions that the reduced ones are
+//! there. Elementwise instructions between the two move along, on arrays that are transposed in the same way,
+//! broadcast or iota.
 //!
-//! Where only the dimensions that are reduced, or only those that are kept, are regrouped after a transposition (patches of a picture, put together), it is first a reduction over the
-//! dimensions before they were: their terms come in the same order.
+//! Where only the reduced dimensions, or only the kept ones, are reshaped after a transpose (patches of a
+//! picture, put together), the reduction is first moved before the reshape: its terms come in the same order.
 //!
-//! To the bit the same, however sums are accumulated: the terms of each element of the result come in the same order, or in one that cannot show.
+//! Bit-identical in both modes of sums: the terms of each result come in the same order, or in one that is
+//! not observable.
 
 use hlo::attrs::{AttrKey, AttrValue};
 use hlo::{InstrId, Opcode, Shape};
@@ -16,15 +18,15 @@ use rustc_hash::FxHashMap;
 use super::edit::{Edit, ints};
 use super::reduce::{inputs, is_exact, operation};
 
-/// The most instructions between a reduction and what is transposed.
+/// The maximum number of instructions between a reduction and the transpose.
 const MOST: usize = 64;
 
-/// A reduction of what is made of transposed arrays, and of those that are reshaped then.
+/// A reduction of transposed arrays, possibly reshaped afterwards.
 pub(super) fn as_it_lies(e: &mut Edit<'_>) -> Option<InstrId> {
     transposed(e).or_else(|| regrouped(e))
 }
 
-/// A reduction of what is made of arrays that are reshaped after a transposition.
+/// A reduction of arrays that are reshaped after a transpose.
 fn regrouped(e: &mut Edit<'_>) -> Option<InstrId> {
     let (arrays, inits) = inputs(e)?;
     let &x = arrays.first()?;
@@ -43,7 +45,7 @@ fn regrouped(e: &mut Edit<'_>) -> Option<InstrId> {
     each_part(e, made, arrays.len(), |e, part| e.reshape(part, &dims))
 }
 
-/// The result of a reduction of so many arrays, with something done to each part.
+/// The result of a variadic reduction, with something done to each part.
 fn each_part(
     e: &mut Edit<'_>,
     made: InstrId,
@@ -61,7 +63,8 @@ fn each_part(
     e.tuple(&parts)
 }
 
-/// Which dimensions are reduced before they were regrouped; those of one element are not. `None`: some of a group are and some are not.
+/// The reduced dimensions before the reshape; those of size 1 are not. `None`: a group is reduced only in
+/// part.
 fn reduced_before(before: &[i64], dims: &[i64], reduced: &[i64]) -> Option<Vec<i64>> {
     let long = |dims: &[i64]| -> Vec<(i64, i64)> {
         (0..).zip(dims.iter().copied()).filter(|&(_, size)| size != 1).collect()
@@ -72,7 +75,7 @@ fn reduced_before(before: &[i64], dims: &[i64], reduced: &[i64]) -> Option<Vec<i
     while let Some((d, size)) = coarser.next() {
         let whether = reduced.contains(&d);
         let (mut of_finer, mut of_coarser) = (1i64, size);
-        // The shortest groups of as many elements.
+        // The shortest groups with equal numbers of elements.
         while of_finer != of_coarser {
             if of_finer < of_coarser {
                 let (b, size) = finer.next()?;
@@ -95,7 +98,7 @@ fn transposed(e: &mut Edit<'_>) -> Option<InstrId> {
     let dims = e.array(x)?.dims.clone();
     let lies: Option<Vec<usize>> = order.permutation.iter().map(|&d| usize::try_from(d).ok()).collect();
     let lies = lies.filter(|lies| lies.len() == dims.len())?;
-    // Rows that stay rows are as near one another in either order.
+    // If rows stay rows, elements are as close to each other in either order.
     let last = (0..dims.len()).rev().find(|&d| dims[d] != 1)?;
     let mut before = vec![0; dims.len()];
     lies.iter().zip(&dims).for_each(|(&d, &size)| before[d] = size);
@@ -110,13 +113,13 @@ fn transposed(e: &mut Edit<'_>) -> Option<InstrId> {
     reduced.sort_unstable();
     let place = |d: i64| Some(*lies.get(usize::try_from(d).ok()?)? as i64);
     let mut dimensions: Vec<i64> = reduced.iter().map(|&d| place(d)).collect::<Option<_>>()?;
-    // Dimensions of one element have no part in the order of the terms.
+    // Dimensions of size 1 have no part in the order of the terms.
     let long = dimensions.iter().filter(|&&d| order.before[d as usize] != 1);
     if !long.is_sorted() && !hides_order(e) {
         return None;
     }
     dimensions.sort_unstable();
-    // Where what is kept was before, in the order of the result.
+    // Where the kept dimensions were before, in the order of the result.
     let kept: Vec<i64> =
         (0..dims.len() as i64).filter(|d| !reduced.contains(d)).map(place).collect::<Option<_>>()?;
     let mut sorted = kept.clone();
@@ -133,22 +136,22 @@ fn transposed(e: &mut Edit<'_>) -> Option<InstrId> {
     each_part(e, result, arrays.len(), |e, part| e.transpose(part, &turned))
 }
 
-/// Whether the order of the terms cannot show.
+/// Whether the order of the terms is observable.
 fn hides_order(e: &Edit<'_>) -> bool {
     let operation = e.at().attrs.computation(AttrKey::ToApply).and_then(|c| operation(e.module, c));
     let typed = |ty| e.array(e.id()).is_some_and(|a| a.element_type == ty);
     operation.is_some_and(|(opcode, ty)| typed(ty) && is_exact(opcode, ty))
 }
 
-/// What a reduction's operand is made of.
+/// The expression that a reduction's operand is computed by.
 struct Order {
-    /// What is undone: transpositions, or reshapes of what is transposed.
+    /// What is moved past: transposes, or reshapes of transposed arrays.
     undone: Opcode,
-    /// How all of it is transposed that is.
+    /// The common permutation of all transposed arrays.
     permutation: Vec<i64>,
-    /// The dimensions before that.
+    /// The dimensions before it.
     before: Vec<i64>,
-    /// The instructions between, in any order, and what became of them.
+    /// The instructions in between, in any order, and what replaces them.
     between: Vec<InstrId>,
     made: FxHashMap<InstrId, InstrId>,
 }
@@ -164,7 +167,7 @@ impl Order {
         }
     }
 
-    /// Finds what is undone. `None`: something is not, and cannot be had in another order.
+    /// Finds what can be moved past. `None`: some array cannot be had in the other order.
     fn survey(&mut self, e: &Edit<'_>, x: InstrId) -> Option<()> {
         if self.between.contains(&x) {
             return Some(());
@@ -211,14 +214,14 @@ impl Order {
         }
     }
 
-    /// Whether nothing is computed twice that takes long: what others than reductions use, too, stays as it is.
+    /// Whether nothing expensive would be computed twice: what is not only used by reductions stays.
     fn is_worth(&self, e: &Edit<'_>) -> bool {
         let inside = |user: InstrId| self.between.contains(&user) || e.instr(user).opcode == Opcode::Reduce;
         let alone = |id: InstrId| e.module.users(id).iter().all(|u| inside(u.user));
         self.between.iter().all(|&id| is_quick(e.instr(id).opcode) || alone(id))
     }
 
-    /// An array of the survey as it was before.
+    /// An array of the survey in the order before.
     fn before(&mut self, e: &mut Edit<'_>, x: InstrId) -> Option<InstrId> {
         if let Some(&made) = self.made.get(&x) {
             return Some(made);
@@ -236,7 +239,7 @@ impl Order {
             Opcode::Broadcast => {
                 let mapping = attrs.ints_or_empty(AttrKey::Dimensions);
                 let mapping: Vec<i64> = mapping.iter().map(place).collect::<Option<_>>()?;
-                // Dimensions that are repeated keep their order: what they are repeated from is transposed first.
+                // The broadcast dimensions keep their order, so the operand is transposed first.
                 let mut turned: Vec<i64> = (0..mapping.len() as i64).collect();
                 turned.sort_by_key(|&d| mapping[d as usize]);
                 let mut sorted = mapping.clone();
@@ -256,7 +259,7 @@ impl Order {
     }
 }
 
-/// What takes less time than to read its operands.
+/// Cheaper to compute than to read the operands.
 fn is_quick(opcode: Opcode) -> bool {
     matches!(
         opcode,

@@ -1,9 +1,11 @@
-//! Reshapes, transpositions, copies, bitcasts and conversions that do nothing, or that two in a row do as one.
+//! Reshapes, transpositions, copies, bitcasts and conversions that do nothing, or that two in a row do as
+//! one.
 //!
 //! Arithmetic on a reshape of rows that are put together from short parts is done on the rows.
 //!
-//! All of them but conversions (and that arithmetic, which is the same on each element) move elements and never look at them. A conversion to
-//! the same type copies; what else is said of conversions is at [`convert`].
+//! All of them but conversions (and that arithmetic, which is the same on each element) move elements and
+//! never look at them. A conversion to the same type copies; what else is said of conversions is at
+//! [`convert`].
 
 use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId, Module, Opcode, Shape};
@@ -11,7 +13,7 @@ use rustc_hash::FxHashSet;
 
 use super::PassCx;
 use super::edit::{Edit, each_outside_folds};
-use super::facts::{WIDE, dimension, is_ieee, nan_is_canonical};
+use super::facts::{MIN_PART_WIDTH, dimension, is_ieee, nan_is_canonical};
 
 pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     each_outside_folds(module, cx.fuel, |e| match e.at().opcode {
@@ -29,8 +31,8 @@ pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
 /// So many instructions are looked through.
 const MOST_SEEN: usize = 64;
 
-/// Arithmetic on elements of rows that were put together from short parts and then reshaped to longer rows: done on the rows, where lanes can hold the same
-/// part of each, and reshaped then.
+/// Arithmetic on elements of rows that were put together from short parts and then reshaped to longer rows:
+/// done on the rows, where lanes can hold the same part of each, and reshaped then.
 fn of_rows(e: &mut Edit<'_>) -> Option<InstrId> {
     if e.at().opcode == Opcode::BitcastConvert {
         return None;
@@ -81,8 +83,9 @@ fn is_put_together(e: &Edit<'_>, rows: InstrId) -> bool {
             pending.extend(instr.operands().iter().copied().filter(|o| same(o) && seen.insert(*o)));
         } else if instr.opcode == Opcode::Concatenate {
             let along = dimension(instr);
-            let short =
-                |&o: &InstrId| along.and_then(|d| e.array(o)?.dims.get(d).copied()).is_some_and(|n| n < WIDE);
+            let short = |&o: &InstrId| {
+                along.and_then(|d| e.array(o)?.dims.get(d).copied()).is_some_and(|n| n < MIN_PART_WIDTH)
+            };
             if along == inner && instr.operands().iter().all(short) {
                 return true;
             }
@@ -137,7 +140,8 @@ fn transpose(e: &mut Edit<'_>) -> Option<InstrId> {
     None
 }
 
-/// The same memory with the same layout: the same elements. Without layouts both are row-major, and it is a reshape.
+/// The same memory with the same layout: the same elements. Without layouts both are row-major, and it is a
+/// reshape.
 fn bitcast(e: &mut Edit<'_>) -> Option<InstrId> {
     let x = e.operand(0)?;
     let (from, to) = (e.array(x)?, e.array(e.id())?);
@@ -170,10 +174,10 @@ fn bits(e: &mut Edit<'_>) -> Option<InstrId> {
 }
 
 /// - To the same type: a copy, NaN payloads included.
-/// - `a -> b -> c` of integers is `a -> c` where `c` is no wider than `b` and `b` no narrower than `a` (the low bits of `c` are those of
-///   the extended `a`), or where `b` holds every value of `a`.
-/// - `a -> b -> c` of floats where `b` holds every value of `a` is `a -> c`: the first rounds nothing, and NaNs are canonical at the end of
-///   both. Back to `a` that is `a` itself only if `a` has no other NaN.
+/// - `a -> b -> c` of integers is `a -> c` where `c` is no wider than `b` and `b` no narrower than `a` (the
+///   low bits of `c` are those of the extended `a`), or where `b` holds every value of `a`.
+/// - `a -> b -> c` of floats where `b` holds every value of `a` is `a -> c`: the first rounds nothing, and
+///   NaNs are canonical at the end of both. Back to `a` that is `a` itself only if `a` has no other NaN.
 fn convert(e: &mut Edit<'_>) -> Option<InstrId> {
     let x = e.operand(0)?;
     let (b, c) = (e.array(x)?.element_type, e.array(e.id())?.element_type);

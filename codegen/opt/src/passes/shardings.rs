@@ -1,15 +1,15 @@
 //! Shardings that determine a value.
 //!
-//! Most shardings are hints, which a rewriting may drop. Conversions between a global array and its shards read one:
-//! `SPMDFullToShardShape` that of its operand, `SPMDShardToFullShape` its own, and Shardy's conversions perhaps the
-//! attributes of the `call` between them.
+//! Most shardings are hints, which a rewriting may drop. Conversions between a global array and its shards
+//! read one: `SPMDFullToShardShape` that of its operand, `SPMDShardToFullShape` its own, and Shardy's
+//! conversions perhaps the attributes of the `call` between them.
 
 use hlo::attrs::{AttrKey, AttrValue};
 use hlo::{InstrId, Module, NewInstruction, Opcode};
 use hlo_interp::custom_call::{Call, Direction, MANUAL_AXES};
 
-/// The instructions that a conversion between a global array and its shards depends on: itself, and those whose
-/// annotations it reads. None of them may be rewritten. Empty for any other instruction.
+/// The instructions that a conversion between a global array and its shards depends on: itself, and those
+/// whose annotations it reads. None of them may be rewritten. Empty for any other instruction.
 pub(super) fn read_by(module: &Module, id: InstrId) -> Vec<InstrId> {
     let instr = module.instr(id);
     let marks = |key: &str| instr.attrs.frontend_attributes().is_some_and(|a| a.get(key).is_some());
@@ -29,7 +29,8 @@ pub(super) fn read_by(module: &Module, id: InstrId) -> Vec<InstrId> {
     }
 }
 
-/// Moves the shardings that conversions read onto `Sharding` calls of their own, so that only these calls must stay.
+/// Moves the shardings that conversions read onto `Sharding` calls of their own, so that only these calls
+/// must stay.
 pub fn annotate(module: &mut Module) {
     let all = module.computations().iter().flat_map(|&c| module.instructions(c));
     let changes: Vec<InstrId> = all.filter(|&id| module.instr(id).opcode == Opcode::CustomCall).collect();

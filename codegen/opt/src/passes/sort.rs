@@ -1,10 +1,13 @@
-//! Sorts of nothing, the first of one element, sorts that carry along what nobody looks at, and sorts of a few elements, which are networks.
+//! Simplification of sorts: empty ones, top-1, operands that are carried along unused, and short sorts as
+//! sorting networks.
 //!
-//! A network of exchanges of neighbours, each only if the right one comes before the left one, is a stable sort where the comparator is an
-//! order. It is elementwise, so it runs on lanes, is fused with what makes the elements, and of a median only half of it is left.
+//! An odd-even transposition network, which exchanges neighbours only if the right one comes before the left
+//! one, is a stable sort if the comparator is an order. It is elementwise, so it is vectorized and fused with
+//! its producers, and of a median only half of it is left.
 //!
-//! A line of one element stays as it is, bits and all. The comparator sees the two elements of each operand by numbers of its parameters;
-//! an operand whose two it never uses decides nothing, and need not be moved if its result is not used.
+//! A line of one element stays as it is, bits and all. The comparator reads the two elements of each operand
+//! by parameter number; an operand whose two parameters are unused decides nothing, and need not be moved if
+//! its result is unused.
 
 use hlo::attrs::{AttrKey, Direction};
 use hlo::{ComputationId, ElementType, InstrId, Module, NewInstruction, Opcode};
@@ -26,7 +29,7 @@ pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     })
 }
 
-/// The first of one element is that, at index 0.
+/// Top-1 of a line of one element is that element, at index 0.
 fn first_of_one(e: &mut Edit<'_>) -> Option<InstrId> {
     let x = *e.at().operands().first()?;
     let array = e.array(x)?.clone();
@@ -81,7 +84,7 @@ fn sort(e: &mut Edit<'_>) -> Option<InstrId> {
     let mut attrs = e.at().attrs.clone();
     attrs.map_computations(|_| smaller);
     let sorted = e.add(Opcode::Sort, &kept, attrs)?;
-    // The same tuple as before: what is not looked at is what it was.
+    // The same tuple as before: unused elements are the operands.
     let mut parts = Vec::with_capacity(operands.len());
     for (i, &x) in operands.iter().enumerate() {
         parts.push(match keep.iter().position(|&k| k == i) {
@@ -131,15 +134,16 @@ fn without(e: &mut Edit<'_>, c: ComputationId, keep: &[usize]) -> Option<Computa
     Some(copy)
 }
 
-/// The most elements of a line that are sorted by a network, and the most instructions of one.
+/// The maximum length of a line that is sorted by a network, and the maximum number of instructions of one.
 const MOST_ELEMENTS: usize = 8;
-/// The same of rows, whose elements are taken apart and put together again: more take longer to compile than they are worth.
+/// The same for rows, whose elements are sliced and put together again: longer ones take longer to compile
+/// than they are worth.
 const MOST_OF_ROW: usize = 6;
 const MOST_INSTRUCTIONS: usize = 600;
-/// The least lines that it is worth it for.
+/// The minimum number of lines for which it pays.
 const LEAST_LINES: i64 = 2048;
 
-/// Lines of a few elements: those next to each other are exchanged if they must be, round after round.
+/// Short lines: odd-even transposition, round after round.
 fn network(e: &mut Edit<'_>) -> Option<InstrId> {
     let operands = e.at().operands().to_vec();
     let dim = usize::try_from(*e.at().attrs.ints(AttrKey::Dimensions)?.first()?).ok()?;
@@ -206,7 +210,8 @@ fn network(e: &mut Edit<'_>) -> Option<InstrId> {
     result(e, &sorted)
 }
 
-/// Of a comparator that compares a function of one row with the same function of the other: the direction, and whether the first row's is on the left.
+/// For a comparator that compares a function of one row with the same function of the other: the direction,
+/// and whether the first row's is on the left.
 fn key(e: &Edit<'_>, comparator: ComputationId) -> Option<(Direction, bool)> {
     let root = e.instr(e.module.root(comparator));
     let direction = root.attrs.direction().filter(|_| root.opcode == Opcode::Compare)?;
@@ -222,7 +227,7 @@ fn key(e: &Edit<'_>, comparator: ComputationId) -> Option<(Direction, bool)> {
     Some((*direction, first?))
 }
 
-/// Integers in the order of a key: of floats that of TOTALORDER.
+/// Integers in the order of a key: for floats that of TOTALORDER.
 fn integer_key(e: &mut Edit<'_>, key: InstrId, kept: &[i64]) -> Option<InstrId> {
     let ty = e.array(key)?.element_type;
     if !ty.is_float() {

@@ -1,7 +1,9 @@
-//! What is stacked and then folded over the stack: choices by the first of several conditions, the greatest of several arrays.
+//! Stacks that are folded over the stacking dimension: selections by the first of several conditions, the
+//! maximum of several arrays.
 //!
-//! The fold is done part by part, in order, and nothing is put together in memory. Between the stack and the fold there may be elementwise
-//! instructions and running totals (of which nothing can see the order). Sums of floats are exact before they are rounded, so they stay.
+//! The fold is done part by part, in order, and the stack is not materialized. Between the stack and the fold
+//! there may be elementwise instructions and prefix scans (whose order is not observable). Sums of floats are
+//! exact before they are rounded, so they stay.
 
 use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId, Opcode, Shape};
@@ -12,18 +14,18 @@ use super::edit::Edit;
 use super::facts::{counts_along, splat};
 use super::reduce::{inputs, is_exact, operation, result};
 
-/// The most parts of a stack, and the most instructions that they may become.
-const MOST_PARTS: usize = 16;
+/// The maximum number of parts of a stack, and of instructions that they may become.
+const MAX_CONCAT_PARTS: usize = 16;
 const MOST_FOLDED: usize = 160;
 
-/// A reduction over the dimension along which arrays of one element there are put together.
+/// A reduction over the dimension along which arrays of size 1 there are concatenated.
 pub(super) fn folded(e: &mut Edit<'_>) -> Option<InstrId> {
     let (arrays, inits) = inputs(e)?;
     let &[along] = e.at().attrs.ints(AttrKey::Dimensions)? else { return None };
     let dim = usize::try_from(along).ok()?;
     let dims = e.array(*arrays.first()?)?.dims.clone();
     let callee = e.at().attrs.computation(AttrKey::ToApply)?;
-    let count = usize::try_from(dims[dim]).ok().filter(|n| (2..=MOST_PARTS).contains(n))?;
+    let count = usize::try_from(dims[dim]).ok().filter(|n| (2..=MAX_CONCAT_PARTS).contains(n))?;
     // Sums of floats are exact before they are rounded.
     let adds = |id: InstrId| {
         let instr = e.instr(id);
@@ -57,17 +59,18 @@ pub(super) fn folded(e: &mut Edit<'_>) -> Option<InstrId> {
 }
 
 struct Stack {
-    /// The dimension along which there are parts, and all others.
+    /// The stacking dimension, and all others.
     dim: usize,
     kept: Vec<i64>,
-    /// Parts that have been made.
+    /// Parts that have been built.
     of: FxHashMap<(InstrId, usize), InstrId>,
-    /// Instructions that each part takes.
+    /// Instructions per part.
     work: usize,
 }
 
 impl Stack {
-    /// Whether there is a stack in what an array is made of; `None` if there is anything that has no parts, or that others than `user` need.
+    /// Whether an array is computed from a stack; `None` if something has no parts, or is needed by others
+    /// than `user`.
     fn survey(&mut self, e: &Edit<'_>, x: InstrId, user: InstrId) -> Option<bool> {
         if counts_along(e.module, x, self.dim) || splat(e.module, x).is_some() {
             return Some(false);
@@ -100,7 +103,7 @@ impl Stack {
         }
     }
 
-    /// Whether each element of a `reduce-window` is the fold of all before it along the dimension and of its own.
+    /// Whether a `reduce-window` is a prefix scan along the dimension.
     fn is_running(&self, e: &Edit<'_>, x: InstrId) -> bool {
         let instr = e.instr(x);
         let (Some(window), Some(callee)) = (instr.attrs.window(), instr.attrs.computation(AttrKey::ToApply))
@@ -119,7 +122,7 @@ impl Stack {
         typed && running && is_exact(opcode, ty)
     }
 
-    /// Part `n` of an array that [`Stack::survey`] found to have parts.
+    /// Part `n` of an array that [`Stack::survey`] accepted.
     fn part(&mut self, e: &mut Edit<'_>, x: InstrId, n: usize) -> Option<InstrId> {
         if let Some(&known) = self.of.get(&(x, n)) {
             return Some(known);
@@ -152,7 +155,7 @@ impl Stack {
     }
 }
 
-/// Element `n` of one dimension, as [`Edit::part`], of an array that is one constant everywhere or counts along the dimension.
+/// Element `n` of one dimension, as [`Edit::part`], of a splat or of an iota along the dimension.
 pub(super) fn known_part(e: &mut Edit<'_>, x: InstrId, dim: usize, n: i64, kept: &[i64]) -> Option<InstrId> {
     let bits = match splat(e.module, x) {
         Some((_, bits)) => bits,

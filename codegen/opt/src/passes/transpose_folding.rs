@@ -1,9 +1,11 @@
 //! Transpositions and widening conversions into the contractions that read or follow them.
 //!
-//! A `dot` names its dimensions, so a permuted operand is the operand with other names; free dimensions must stay in order, because the result's order
-//! follows them. Terms are added in the order in which contracting dimensions are listed, which stays. A transposition of the result that puts the
-//! right operand's free dimensions before the left's is the product the other way round; products commute to the bit (NaNs are canonical). Operands are converted to the
-//! result's type before they are multiplied (SEMANTICS.md, "Sums"), so a conversion to that type from a narrower float is done anyway.
+//! A `dot` names its dimensions, so a permuted operand is the operand with other names; free dimensions must
+//! stay in order, because the result's order follows them. Terms are added in the order in which contracting
+//! dimensions are listed, which stays. A transposition of the result that puts the right operand's free
+//! dimensions before the left's is the product the other way round; products commute to the bit (NaNs are
+//! canonical). Operands are converted to the result's type before they are multiplied (SEMANTICS.md, "Sums"),
+//! so a conversion to that type from a narrower float is done anyway.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs};
 use hlo::{InstrId, Module, Opcode, Shape};

@@ -1,5 +1,6 @@
-//! How many iterations a loop makes, written into its backend configuration, as XLA's `WhileLoopTripCountAnnotator` does: for back ends whose host would
-//! otherwise wait for every predicate. What others wrote there is not believed: it is replaced, or removed where the number is not known.
+//! How many iterations a loop makes, written into its backend configuration, as XLA's
+//! `WhileLoopTripCountAnnotator` does: for back ends whose host would otherwise wait for every predicate.
+//! What others wrote there is not believed: it is replaced, or removed where the number is not known.
 
 use hlo::attrs::{AttrKey, AttrValue, BackendConfig};
 use hlo::{InstrId, Module, Opcode};

@@ -1,8 +1,10 @@
-//! Loops that never run become their initial state, loops that run once their body. A carried value that the body hands on unchanged is what it
-//! was at the beginning; one that nothing but itself looks at is not carried.
+//! Simplification of loops: a trip count of 0 or 1, invariant and dead state.
 //!
-//! Each rests on the loop ending. A loop that does not end has no result to keep, and ends only where fuel does; one that is not needed for the
-//! result does not run in the interpreter either.
+//! A loop that never runs becomes its initial state, one that runs once its body. An element that the body
+//! hands on unchanged is its initial value; one that only itself depends on is removed.
+//!
+//! Each rests on the loop terminating. A loop that does not terminate has no result to keep, and ends only
+//! where fuel does; one that is not needed for the result does not run in the interpreter either.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs};
 use hlo::{InstrId, Module, NewInstruction, Opcode, Shape};
@@ -37,7 +39,7 @@ pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     applied
 }
 
-/// A loop that runs not at all or once.
+/// A loop of trip count 0 or 1.
 fn short(e: &mut Edit<'_>) -> Option<InstrId> {
     if e.has_effect() {
         return None;
@@ -51,7 +53,7 @@ fn short(e: &mut Edit<'_>) -> Option<InstrId> {
     }
 }
 
-/// An element of a loop's result that the body hands on.
+/// An element of a loop's result that is loop invariant.
 fn unchanged(e: &mut Edit<'_>) -> Option<InstrId> {
     let of = e.operand(0)?;
     if e.instr(of).opcode != Opcode::While {
@@ -76,7 +78,8 @@ fn only_elements(module: &Module, id: InstrId) -> bool {
         && module.users(id).iter().all(|u| module.instr(u.user).opcode == Opcode::GetTupleElement)
 }
 
-/// Drops the elements of a loop's state that neither its users, nor its condition, nor an effect, nor a carried value among these look at.
+/// Removes dead elements of a loop's state: those that neither its users, nor its condition, nor an effect,
+/// nor a live element depend on.
 fn drop_unused(
     module: &mut Module,
     id: InstrId,
@@ -92,7 +95,7 @@ fn drop_unused(
     true
 }
 
-/// The elements to keep; `None` if those are all, or if the loop cannot be changed.
+/// The live elements; `None` if all are live, or if the loop cannot be changed.
 fn kept(module: &Module, id: InstrId, survey: &Survey, calls: &Calls) -> Option<Vec<usize>> {
     let [condition, body] = parts(module, id)?;
     let instr = module.instr(id);
@@ -122,7 +125,7 @@ fn kept(module: &Module, id: InstrId, survey: &Survey, calls: &Calls) -> Option<
         }
     }
     elements(in_condition).into_iter().for_each(|i| live[i] = true);
-    // What is needed of the body, from its effects and the live elements.
+    // What of the body the effects and the live elements need.
     let mut needed: FxHashSet<InstrId> = FxHashSet::default();
     let mut pending: Vec<InstrId> =
         module.instructions(body).filter(|&i| i != in_body && !survey.effects.removable(module, i)).collect();
@@ -171,10 +174,10 @@ fn apply(module: &mut Module, id: InstrId, keep: &[usize], survey: &Survey) {
     let new = NewInstruction::new(Opcode::Tuple, only(&shape), &elements);
     let new_init = module.insert_before(id, NewInstruction { name, span, ..new });
     module.set_operand(id, 0, new_init);
-    // What the body hands on.
+    // The body's result.
     let operands: Vec<InstrId> = keep.iter().map(|&i| module.instr(root).operands()[i]).collect();
     module.set_operands(root, &operands);
-    // What nothing needs any more, which is all that looks at an element that is not kept.
+    // Everything that became unused, among it all readers of dead elements.
     let dead: Vec<InstrId> = module.instructions(body).collect();
     for i in dead.into_iter().rev() {
         if i != root && module.users(i).is_empty() && survey.effects.removable(module, i) {

@@ -1,9 +1,9 @@
-//! What a loop computes anew in each iteration although it is always the same: moved in front of the loop, or, if it is a constant, into its
-//! computations; and short loops written out.
+//! Loop-invariant code motion: invariant computations are hoisted out of loops, constants are sunk into them;
+//! and full unrolling of short loops.
 //!
-//! Instructions that are moved out may run although the loop makes no iteration. None of those that are moved traps, ends the program or
-//! has an effect, and none runs a loop of its own, so this cannot be told from results. They are computed from the same values by the
-//! same instructions, and data that goes through a loop unchanged keeps its bits.
+//! Hoisted instructions may run although the loop makes no iteration. None of them traps, ends the program or
+//! has an effect, and none runs a loop of its own, so this is not observable. They compute the same values by
+//! the same instructions, and state that goes through a loop unchanged keeps its bits.
 
 use hlo::attrs::AttrKey;
 use hlo::opcode::NumericRow;
@@ -14,20 +14,21 @@ use super::PassCx;
 use super::calls::inline;
 use super::edit::{Edit, each_outside_folds, same_but_layout};
 use super::effects::Effects;
-use super::facts::{folds_much, literal};
+use super::facts::{is_heavy_fold, literal};
 use super::loop_state::{Loop, each_loop};
 use super::loops::{at, is_invariant, parts, trip_count};
 
-/// A result that is larger than everything that it was made of is moved out of a loop only up to this size: it is held as long as the loop runs.
-const SMALL_BYTES: i64 = 256 << 10;
+/// A result larger than everything that it is computed from is hoisted only up to this size: it is live as
+/// long as the loop runs.
+const MAX_GROWN_BYTES: i64 = 256 << 10;
 /// Fewer elements than this are not worth an element of the state.
-const FEW: i64 = 16;
-/// The most iterations of a loop that is written out, and the most instructions that come of it.
+const MIN_STATE_ELEMENTS: i64 = 16;
+/// The maximum trip count of a loop that is unrolled, and the maximum number of instructions after unrolling.
 const MAX_ITERATIONS: u64 = 32;
 const MAX_UNROLLED: u64 = 256;
-/// The instructions that a quotient of integers counts for.
+/// The instructions that an integer quotient counts as (there are no vector instructions for it).
 const INTEGER_QUOTIENT: u64 = 8;
-/// The same of an elementary function: long code, once for whole vectors and once for what is left of them.
+/// The same of an elementary function: long code, for whole vectors and again for the remainder.
 const ELEMENTARY: u64 = 16;
 /// The same of an operation on complex numbers.
 const COMPLEX: u64 = 4;
@@ -36,7 +37,7 @@ pub(super) fn hoist(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     each_loop(module, |module, l| hoist_from(module, l, cx).unwrap_or(0))
 }
 
-/// What costs about as much to read as to compute, or nothing at all: moved only as a part of something else.
+/// About as cheap to compute as to read: hoisted only as a part of something else.
 fn is_cheap(opcode: Opcode) -> bool {
     matches!(
         opcode,
@@ -72,7 +73,7 @@ fn of_decomposition(module: &Module, id: InstrId) -> bool {
         && is_decomposition(module, instr.operands()[0])
 }
 
-/// Whether an instruction of a loop may run before it.
+/// Whether an instruction of a loop may run before the loop.
 fn may_move(module: &Module, effects: &Effects, id: InstrId) -> bool {
     let instr = module.instr(id);
     let stays = matches!(
@@ -87,7 +88,7 @@ fn may_move(module: &Module, effects: &Effects, id: InstrId) -> bool {
             | Opcode::AsyncDone
             | Opcode::OptBarrier
     ) || instr.opcode == Opcode::CustomCall && !is_decomposition(module, id);
-    // What a computation that is applied to elements calls could be a loop.
+    // A computation that is applied to elements may call one with a loop.
     let plain = |c: ComputationId| {
         module.instructions(c).all(|i| module.instr(i).attrs.called_computations().is_empty())
     };
@@ -100,7 +101,7 @@ fn may_move(module: &Module, effects: &Effects, id: InstrId) -> bool {
 }
 
 fn hoist_from(module: &mut Module, l: &Loop<'_>, cx: &mut PassCx<'_>) -> Option<u64> {
-    // What is the same in every iteration.
+    // Loop-invariant instructions.
     let mut same: FxHashSet<InstrId> = FxHashSet::default();
     let mut leaves: FxHashMap<InstrId, i64> = FxHashMap::default();
     let all: Vec<InstrId> = module.instructions(l.body).collect();
@@ -121,7 +122,7 @@ fn hoist_from(module: &mut Module, l: &Loop<'_>, cx: &mut PassCx<'_>) -> Option<
             same.insert(id);
         }
     }
-    // What of that is used by what is not, perhaps through something cheap that stays.
+    // Those of them that variant instructions use, perhaps through something cheap that stays.
     let mut inside: FxHashSet<InstrId> = FxHashSet::default();
     let mut roots: Vec<InstrId> = Vec::new();
     for &id in all.iter().rev().filter(|id| same.contains(id)) {
@@ -188,15 +189,16 @@ fn is_worth_it(module: &Module, id: InstrId) -> bool {
     let bytes = |s: &Shape| s.checked_bytes().unwrap_or(i64::MAX);
     let operands =
         instr.operands().iter().map(|&o| bytes(&module.instr(o).shape)).fold(0, i64::saturating_add);
-    let few = instr.opcode.is_elementwise() && array.checked_elements().is_none_or(|n| n < FEW);
-    !few && bytes(&instr.shape) <= operands.max(SMALL_BYTES)
+    let few =
+        instr.opcode.is_elementwise() && array.checked_elements().is_none_or(|n| n < MIN_STATE_ELEMENTS);
+    !few && bytes(&instr.shape) <= operands.max(MAX_GROWN_BYTES)
 }
 
 pub(super) fn sink(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     each_loop(module, |module, l| sink_into(module, l, cx))
 }
 
-/// Constants, and what repeats or counts from one, in the place of elements of the state that are always that.
+/// Sinks constants, splats and iotas: they replace the elements of the state that always have that value.
 fn sink_into(module: &mut Module, l: &Loop<'_>, cx: &mut PassCx<'_>) -> u64 {
     let mut applied = 0;
     for state in [l.in_condition, l.in_body] {
@@ -227,7 +229,7 @@ fn sink_into(module: &mut Module, l: &Loop<'_>, cx: &mut PassCx<'_>) -> u64 {
     applied
 }
 
-/// A constant of the text, or one scalar repeated, or numbers in order.
+/// A constant of the text, a splat or an iota.
 fn is_constant(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     match instr.opcode {
@@ -238,7 +240,7 @@ fn is_constant(module: &Module, id: InstrId) -> bool {
     }
 }
 
-/// The same before an instruction of another computation.
+/// A copy before an instruction of another computation.
 fn copy_constant(module: &mut Module, id: InstrId, before: InstrId) -> InstrId {
     let operands: Vec<InstrId> =
         module.instr(id).operands().to_vec().into_iter().map(|o| copy_constant(module, o, before)).collect();
@@ -255,12 +257,12 @@ fn copy_constant(module: &mut Module, id: InstrId, before: InstrId) -> InstrId {
     module.insert_before(before, new)
 }
 
-/// Loops of a few iterations, each written out. The counter becomes a constant in each.
+/// Full unrolling of loops with a small trip count. The counter becomes a constant in each iteration.
 pub(super) fn unroll(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
-    each_outside_folds(module, cx.fuel, written_out)
+    each_outside_folds(module, cx.fuel, unrolled)
 }
 
-fn written_out(e: &mut Edit<'_>) -> Option<InstrId> {
+fn unrolled(e: &mut Edit<'_>) -> Option<InstrId> {
     if e.at().opcode != Opcode::While {
         return None;
     }
@@ -274,7 +276,7 @@ fn written_out(e: &mut Edit<'_>) -> Option<InstrId> {
             Opcode::Parameter => 0,
             opcode if is_cheap(opcode) => 0,
             Opcode::Select => 1,
-            // Which no vectors have.
+            // There are no vector instructions for integer division.
             Opcode::Divide | Opcode::Remainder if of(instr, ElementType::is_integer) => INTEGER_QUOTIENT,
             opcode => {
                 let first = instr.operands().first().map_or(instr, |&o| e.instr(o));
@@ -291,7 +293,7 @@ fn written_out(e: &mut Edit<'_>) -> Option<InstrId> {
     };
     if size.saturating_mul(iterations) > MAX_UNROLLED
         || e.has_effect()
-        || e.module.instructions(body).any(|i| calls(i) || folds_much(e.module, i))
+        || e.module.instructions(body).any(|i| calls(i) || is_heavy_fold(e.module, i))
     {
         return None;
     }

@@ -1,11 +1,14 @@
-//! Products of what each iteration of a loop takes from an array with what is the same in every iteration, for many iterations at once: a step of a recurrent
-//! network takes its input's product from there. Few results are computed before the loop, many for some iterations at a time: the loop becomes a loop
-//! over blocks of iterations, whose body computes a block's products and then runs the iterations.
+//! Batching of products in loops: `dot(slice of iteration, invariant)` in every iteration becomes one product
+//! for many iterations. A step of a recurrent network takes its input's product from there. Small results are
+//! computed before the loop, large ones for blocks of iterations: the loop is strip-mined into a loop over
+//! blocks, whose body computes a block's products and then runs the block's iterations.
 //!
-//! The terms of each element are the same in the same order, and the index is clamped to as many places.
+//! The terms of each element are the same in the same order, and the index is clamped to the same range.
 //!
-//! **Invariant:** as many iterations are made as before, each of the same state. What is computed before the loop takes no more memory than [`WHOLE`], what blocks
-//! give no more than [`LITTLE`] or a [`SHARE`]th of what the loop holds without it, and never more than [`BLOCK`].
+//! **Invariant:** the number of iterations is as before, each of the same state. What is computed before the
+//! loop takes at most [`MAX_HOISTED_BYTES`]; a block's products take at most [`FREE_BLOCK_BYTES`] or a
+//! [`LOOP_BYTES_PER_BLOCK_BYTE`]th of what the loop holds without them, and never more than
+//! [`MAX_BLOCK_BYTES`].
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction};
 use hlo::builder::ComputationBuilder;
@@ -18,16 +21,17 @@ use super::loop_state::{Loop, each_loop};
 use super::loops::{Counter, Next, element, is_invariant, parts, trip_count, wrapped};
 use hlo_library::sizes;
 
-/// The most bytes of all products together that are computed before a loop: more leave the cache before they are read.
-const WHOLE: i64 = 1 << 20;
-/// The most bytes of the products of a block.
-const BLOCK: i64 = 1 << 18;
-/// The bytes of the products of a block that nobody misses.
-const LITTLE: i64 = 1 << 16;
-/// What the loop holds without them, by what the products of a block may take where that is more.
-const SHARE: i64 = 32;
-/// A block of fewer iterations is not worth a loop of its own.
-const FEWEST: i64 = 4;
+/// The maximum size of all products that are computed before a loop, in bytes: more would leave the cache
+/// before it is read.
+const MAX_HOISTED_BYTES: i64 = 1 << 20;
+/// The maximum size of the products of a block, in bytes.
+const MAX_BLOCK_BYTES: i64 = 1 << 18;
+/// The size of the products of a block that is always acceptable, in bytes.
+const FREE_BLOCK_BYTES: i64 = 1 << 16;
+/// Larger blocks may take one byte for this many bytes that the loop holds anyway.
+const LOOP_BYTES_PER_BLOCK_BYTE: i64 = 32;
+/// The minimum number of iterations of a block.
+const MIN_BLOCK_ITERATIONS: i64 = 4;
 
 pub(super) fn batch(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     each_loop(module, |module, l| {
@@ -36,13 +40,13 @@ pub(super) fn batch(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
         let mut products: Vec<Product> =
             dots.filter_map(|dot| Product::of(module, l, dot, iterations)).collect();
         let total = |products: &[Product]| {
-            products.iter().map(|p| p.bytes.saturating_mul(p.places)).fold(0, i64::saturating_add)
+            products.iter().map(|p| p.bytes.saturating_mul(p.slices)).fold(0, i64::saturating_add)
         };
-        let blocks = (total(&products) > sizes::from(WHOLE))
+        let blocks = (total(&products) > sizes::from(MAX_HOISTED_BYTES))
             .then(|| Blocks::of(module, l, &products, iterations))
             .flatten();
         if blocks.is_none() {
-            while total(&products) > sizes::from(WHOLE) {
+            while total(&products) > sizes::from(MAX_HOISTED_BYTES) {
                 products.pop();
             }
         }
@@ -62,16 +66,16 @@ struct Product {
     /// Elements of the loop's state.
     inputs: i64,
     weights: i64,
-    /// Scalar in the body.
+    /// A scalar in the body.
     index: InstrId,
-    /// How many there are in `inputs`.
-    places: i64,
-    /// Of the result of an iteration.
+    /// The number of slices of `inputs`.
+    slices: i64,
+    /// The size of the result of an iteration.
     bytes: i64,
 }
 
 impl Product {
-    /// Only where the loop makes about as many iterations as there are places.
+    /// Only if the trip count is close to the number of slices.
     fn of(module: &Module, l: &Loop<'_>, dot: InstrId, iterations: i64) -> Option<Product> {
         let instr = module.instr(dot);
         let &[left, right] = instr.operands() else { return None };
@@ -86,7 +90,7 @@ impl Product {
             slice.operands().split_first().filter(|_| slice.opcode == Opcode::DynamicSlice)?;
         let inputs = leaf(whole)?;
         let (from, taken) = (module.instr(whole).shape.as_array()?, reshape.shape.as_array()?);
-        let (&places, rest) = from.dims.split_first()?;
+        let (&slices, rest) = from.dims.split_first()?;
         let index = *indices.first()?;
         let sizes = slice.attrs.ints(AttrKey::DynamicSliceSizes)?;
         let plain = [AttrKey::LhsBatchDims, AttrKey::RhsBatchDims]
@@ -101,12 +105,12 @@ impl Product {
             && taken.dims[..] == *rest
             && taken.element_type == from.element_type
             && module.instr(index).shape.is_scalar()
-            && iterations >= places - places / 4
-            && places > 1;
-        (plain && fits).then_some(Product { dot, inputs, weights, index, places, bytes })
+            && iterations >= slices - slices / 4
+            && slices > 1;
+        (plain && fits).then_some(Product { dot, inputs, weights, index, slices, bytes })
     }
 
-    /// The product of so many places at once: its shape and attributes.
+    /// The product of that many slices at once: its shape and attributes.
     fn of_many(&self, module: &Module, count: i64) -> Option<(Shape, Attrs)> {
         let dot = module.instr(self.dot);
         let result = dot.shape.as_array()?;
@@ -117,17 +121,17 @@ impl Product {
         Some((Shape::array(result.element_type, &prefixed(count, &result.dims)), attrs))
     }
 
-    /// The products of all places, before the loop.
+    /// The products of all slices, before the loop.
     fn whole(&self, module: &mut Module, l: &Loop<'_>) -> Option<()> {
         let operands = [l.first(module, self.inputs)?, l.first(module, self.weights)?];
-        let (shape, attrs) = self.of_many(module, self.places)?;
+        let (shape, attrs) = self.of_many(module, self.slices)?;
         let all = Edit::before(module, l.survey, l.id).shaped(Opcode::Dot, shape, &operands, attrs)?;
         let all = *l.carry(module, &[all])?.first()?;
-        self.becomes_one_of(Edit::before(module, l.survey, self.dot), all, self.index)
+        self.use_slice_of(Edit::before(module, l.survey, self.dot), all, self.index)
     }
 
-    /// In the body, one of many products takes the place of the product.
-    fn becomes_one_of(&self, mut e: Edit<'_>, many: InstrId, index: InstrId) -> Option<()> {
+    /// In the body, a slice of the batched product replaces the product.
+    fn use_slice_of(&self, mut e: Edit<'_>, many: InstrId, index: InstrId) -> Option<()> {
         let dims = e.array(self.dot)?.dims.clone();
         let zero = e.scalar_bits(e.instr(index).shape.element_type()?, 0);
         let mut operands = vec![many, index];
@@ -144,22 +148,22 @@ fn prefixed(count: i64, dims: &[i64]) -> Vec<i64> {
     std::iter::once(count).chain(dims.iter().copied()).collect()
 }
 
-/// Turns in blocks of so many.
+/// Blocks of iterations (strip-mining).
 struct Blocks {
     iterations: i64,
     length: i64,
-    /// The places of each product.
-    places: Vec<Places>,
+    /// The slices that each product takes.
+    slices: Vec<Slices>,
 }
 
-/// The place that a product takes in the first iteration; in each iteration after that, the next one.
-struct Places {
+/// The slice that a product takes in the first iteration; each following iteration takes the next one.
+struct Slices {
     first: i64,
     down: bool,
 }
 
 impl Blocks {
-    /// If the iterations can be divided, and every product takes one place after the other.
+    /// If the iterations can be divided into blocks, and every product takes consecutive slices.
     fn of(module: &Module, l: &Loop<'_>, products: &[Product], iterations: i64) -> Option<Blocks> {
         let [condition, _] = parts(module, l.id)?;
         let only_asks = |id: InstrId| {
@@ -168,14 +172,17 @@ impl Blocks {
         let counter = Counter::of(module, l.id).filter(|_| module.instructions(condition).all(only_asks))?;
         let bytes = products.iter().map(|p| p.bytes).fold(0, i64::saturating_add);
         let held = module.instr(l.id).shape.checked_bytes()?;
-        let room = sizes::from(LITTLE).max(held / SHARE).min(sizes::from(BLOCK));
+        let room = sizes::from(FREE_BLOCK_BYTES)
+            .max(held / LOOP_BYTES_PER_BLOCK_BYTE)
+            .min(sizes::from(MAX_BLOCK_BYTES));
         let most = (room / bytes.max(1)).min(iterations / 2);
-        let length = (FEWEST..=most).rev().find(|n| iterations % n == 0)?;
-        let places = products.iter().map(|p| Places::of(module, l, p, &counter, iterations));
-        Some(Blocks { iterations, length, places: places.collect::<Option<_>>()? })
+        let length = (MIN_BLOCK_ITERATIONS..=most).rev().find(|n| iterations % n == 0)?;
+        let slices = products.iter().map(|p| Slices::of(module, l, p, &counter, iterations));
+        Some(Blocks { iterations, length, slices: slices.collect::<Option<_>>()? })
     }
 
-    /// The loop becomes one over blocks, whose body runs a loop over the iterations of a block with what was the body.
+    /// Turns the loop into one over blocks, whose body runs the iterations of a block in an inner loop with
+    /// the former body.
     fn run(&self, module: &mut Module, l: &Loop<'_>, products: &[Product]) -> Option<()> {
         let old = module.instr(l.id).shape.as_tuple()?.to_vec();
         let [condition, _] = parts(module, l.id)?;
@@ -194,14 +201,15 @@ impl Blocks {
         let attrs = &mut module.instr_mut(l.id).attrs;
         attrs.set(AttrKey::Condition, AttrValue::Computation(goes_on));
         attrs.set(AttrKey::Body, AttrValue::Computation(block));
-        // What XLA says there of the number of iterations.
+        // XLA's annotation of the trip count.
         attrs.remove(AttrKey::BackendConfig);
         module.remove_computation(condition);
         follow(module, l.body, &[in_block, goes_on, block]);
         Some(())
     }
 
-    /// What was the body takes `more` beside what it had: the products of its block, of each of which it uses one, and its iteration in the block.
+    /// The former body, extended by `more`: the products of its block, of which each iteration uses one, and
+    /// its iteration in the block.
     fn of_iteration(
         &self,
         module: &mut Module,
@@ -211,15 +219,15 @@ impl Blocks {
     ) -> Option<()> {
         let inside = l.extend(module, more)?;
         let (&now, inside) = inside.split_last()?;
-        for ((p, places), &many) in products.iter().zip(&self.places).zip(inside) {
+        for ((p, slices), &many) in products.iter().zip(&self.slices).zip(inside) {
             let mut e = Edit::before(module, l.survey, p.dot);
-            let index = if places.down {
+            let index = if slices.down {
                 let last = e.scalar_bits(ElementType::S64, u128::try_from(self.length - 1).ok()?);
                 e.binary(Opcode::Subtract, last, now)?
             } else {
                 now
             };
-            p.becomes_one_of(e, many, index)?;
+            p.use_slice_of(e, many, index)?;
         }
         let mut e = Edit::before(module, l.survey, l.root);
         let one = e.scalar_bits(ElementType::S64, 1);
@@ -229,8 +237,8 @@ impl Blocks {
         Some(())
     }
 
-    /// The body of the loop over blocks: of a state whose last element counts the iterations before, products, and the loop over iterations of which condition and body
-    /// are given.
+    /// The body of the loop over blocks. Its state ends with the number of iterations done and the products;
+    /// the inner loop has the given condition and body.
     fn of_block<'p>(
         &self,
         module: &mut Module,
@@ -244,11 +252,11 @@ impl Blocks {
         let state = b.parameter("state", state);
         let mut elements = (0..count).map(|i| b.get(state, i)).collect::<Result<Vec<_>, _>>().ok()?;
         let before = b.get(state, count).ok()?;
-        let mut computed = Vec::with_capacity(self.places.len());
-        for ((p, (shape, attrs)), places) in products.zip(&self.places) {
+        let mut computed = Vec::with_capacity(self.slices.len());
+        for ((p, (shape, attrs)), slices) in products.zip(&self.slices) {
             let element = |i: i64| elements.get(usize::try_from(i).ok()?).copied();
             let operands =
-                [places.block(&mut b, element(p.inputs)?, before, self.length)?, element(p.weights)?];
+                [slices.block(&mut b, element(p.inputs)?, before, self.length)?, element(p.weights)?];
             computed.push(b.instr_with_shape(Opcode::Dot, shape, &operands, attrs).ok()?);
         }
         elements.extend(computed);
@@ -263,20 +271,20 @@ impl Blocks {
     }
 }
 
-impl Places {
-    /// If the product takes one place after the other, all of which there are and the index's type has.
-    fn of(module: &Module, l: &Loop<'_>, p: &Product, counter: &Counter, iterations: i64) -> Option<Places> {
-        let (slope, at_zero) = line(module, l, counter, p.index, MOST_STEPS)?;
+impl Slices {
+    /// If the product takes consecutive slices, all within bounds and within the index's type.
+    fn of(module: &Module, l: &Loop<'_>, p: &Product, counter: &Counter, iterations: i64) -> Option<Slices> {
+        let (slope, at_zero) = affine_index(module, l, counter, p.index, MAX_INDEX_TERMS)?;
         let Next::Step(step) = counter.next else { return None };
         let (first, step) = (slope * counter.first + at_zero, slope * step);
         let last = first + step * (i128::from(iterations) - 1);
         let ty = module.instr(p.index).shape.element_type()?;
-        let is_there = |x: i128| (0..i128::from(p.places)).contains(&x) && wrapped(x, ty) == Some(x);
+        let is_there = |x: i128| (0..i128::from(p.slices)).contains(&x) && wrapped(x, ty) == Some(x);
         let fits = step.abs() == 1 && is_there(first) && is_there(last);
-        Some(Places { first: i64::try_from(first).ok().filter(|_| fits)?, down: step < 0 })
+        Some(Slices { first: i64::try_from(first).ok().filter(|_| fits)?, down: step < 0 })
     }
 
-    /// The places of the iterations after the first `before`.
+    /// The slices of the iterations after the first `before`.
     fn block(
         &self,
         b: &mut ComputationBuilder<'_>,
@@ -297,11 +305,12 @@ impl Places {
     }
 }
 
-/// How many sums and differences an index may be made of.
-const MOST_STEPS: usize = 8;
+/// The maximum number of additions and subtractions that an index may consist of.
+const MAX_INDEX_TERMS: usize = 8;
 
-/// Slope and constant of an index that is a line over the counter, but for what wraps: as long as the line stays in the type, it is the index.
-fn line(
+/// Slope and offset of an index that is affine in the counter, but for wrapping: as long as it stays in the
+/// type's range.
+fn affine_index(
     module: &Module,
     l: &Loop<'_>,
     counter: &Counter,
@@ -321,12 +330,13 @@ fn line(
         _ => return None,
     };
     let &[a, b] = instr.operands() else { return None };
-    let [a, b] = [a, b].map(|x| line(module, l, counter, x, steps.checked_sub(1)?));
+    let [a, b] = [a, b].map(|x| affine_index(module, l, counter, x, steps.checked_sub(1)?));
     let ((slope_a, a), (slope_b, b)) = a.zip(b)?;
     Some((slope_a + sign * slope_b, a + sign * b))
 }
 
-/// The condition, named after another one, of a loop that goes on as long as the last element of its state is below a bound.
+/// The condition of a loop that runs while the last element of its state is below a bound, named after
+/// another one.
 fn counts_to(module: &mut Module, like: ComputationId, state: &Shape, bound: i64) -> Option<ComputationId> {
     let last = state.as_tuple()?.len().checked_sub(1)? as i64;
     let name = module.computation(like).name.to_string();
@@ -338,7 +348,7 @@ fn counts_to(module: &mut Module, like: ComputationId, state: &Shape, bound: i64
     Some(b.finish())
 }
 
-/// Puts computations behind another one that they may call: callees stand before callers.
+/// Moves computations after another one that they may call: callees stand before callers.
 fn follow(module: &mut Module, callee: ComputationId, callers: &[ComputationId]) {
     let others = module.computations().iter().copied().filter(|c| !callers.contains(c));
     let mut order: Vec<ComputationId> = others.collect();

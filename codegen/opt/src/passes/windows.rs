@@ -1,10 +1,12 @@
-//! Windows whose operand is made by padding, or by spreading what is smaller.
+//! Simplification of `reduce-window`.
 //!
-//! - Padding with what a window does not see is padding (and dilation) of the window: an element that changes no result may be absent. Sums of floats do not
-//!   see -0; nor +0 where the initial value is one, as then no sum so far is -0.
-//! - A window that is all of some dimensions, and one element of the others, is a reduction.
-//! - Windows of a few elements by any other computation are elementwise, an array for each position.
-//! - Windows one behind the other are a reduction of the dimensions that a reshape cuts in two.
+//! - Padding with values that do not affect the window's fold is folded into the window's padding and
+//!   dilation: an element that changes no result may be absent. Sums of floats are not affected by -0; nor by
+//!   +0 if the initial value is +0, as then no partial sum is -0.
+//! - A window that covers all of some dimensions, and one element of the others, is a reduction.
+//! - Small windows by any computation that is not one operation are unrolled into elementwise instructions,
+//!   one array per window position.
+//! - Adjacent, non-overlapping windows are a reduction of the dimensions that a reshape splits.
 //! - Along dimensions where neither window nor operand vary all results are the same: they are computed once.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction, PaddingDim, SliceDim, Window, WindowDim};
@@ -12,13 +14,13 @@ use hlo::{ElementType, InstrId, Opcode, Shape};
 
 use super::calls::{expanded, lanes};
 use super::edit::{Edit, ints};
-use super::facts::{few_positions, float_bits, is_ieee, splat};
+use super::facts::{float_bits, is_ieee, small_window_len, splat};
 use super::reduce::{identity, inputs, is_exact, operation, result};
 
-/// The most instructions that windows may become, about.
+/// The maximum number of instructions that a window may be unrolled into, roughly.
 const MOST_WINDOWED: usize = 160;
 
-/// The parts of a window over one array by one operation, if nothing else decides what its elements are.
+/// A window over one array by one operation, if nothing else decides what its elements are.
 fn parts(e: &Edit<'_>) -> Option<(InstrId, InstrId, Vec<WindowDim>)> {
     let [x, init] = e.operands()?;
     let (ty, out) = (e.array(x)?.element_type, e.array(e.id())?.element_type);
@@ -42,7 +44,7 @@ pub(super) fn padded(e: &mut Edit<'_>) -> Option<InstrId> {
     let begins = splat(e.module, init).map(|(_, bits)| bits);
     let minus = 1u128 << (ty.bits() - 1);
     let unseen = if is_ieee(ty) {
-        // A NaN that begins a window without elements keeps its bits only if nothing is done to it.
+        // A NaN as the initial value keeps its bits only if nothing is combined with it.
         let begins =
             begins.filter(|&b| float_bits(ty, f64::INFINITY).is_some_and(|inf| b & !minus <= inf))?;
         match opcode {
@@ -71,7 +73,7 @@ pub(super) fn padded(e: &mut Edit<'_>) -> Option<InstrId> {
     e.shaped(Opcode::ReduceWindow, shape, &[inside, init], attrs)
 }
 
-/// A window that is all there is.
+/// A window that covers whole dimensions.
 pub(super) fn whole(e: &mut Edit<'_>) -> Option<InstrId> {
     let (x, init, window) = parts(e)?;
     let callee = e.at().attrs.computation(AttrKey::ToApply)?;
@@ -108,14 +110,15 @@ fn reduce(e: &mut Edit<'_>, [x, init]: [InstrId; 2], along: &[i64], out: &[i64])
     e.shaped(Opcode::Reduce, shape, &[x, init], attrs)
 }
 
-/// Windows that lie one behind the other: loops over what is reduced go along it, and fuse; native code folds window by window.
+/// Adjacent, non-overlapping windows: as reductions their loops run along the windows and fuse; the library's
+/// window kernel folds window by window.
 pub(super) fn tiles(e: &mut Edit<'_>) -> Option<InstrId> {
     let (x, init, window) = parts(e)?;
     let callee = e.at().attrs.computation(AttrKey::ToApply)?;
     operation(e.module, callee).filter(|(opcode, ty)| opcode.commutes(*ty))?;
     let out = e.array(e.id())?.dims.clone();
     let tile = |w: &WindowDim| *w == WindowDim { size: w.size, stride: w.size, ..WindowDim::default() };
-    let expression = few_positions(e.module, e.id()).is_some();
+    let expression = small_window_len(e.module, e.id()).is_some();
     if expression || !window.iter().all(tile) || window.iter().all(|w| w.size == 1) || out.contains(&0) {
         return None;
     }
@@ -133,8 +136,8 @@ pub(super) fn tiles(e: &mut Edit<'_>) -> Option<InstrId> {
     reduce(e, [x, init], &reduced, &out)
 }
 
-/// Windows of a few elements by a computation that is no single operation (the greatest element and where it is, say): elementwise, of an array for each
-/// position of the window.
+/// Small windows by a computation that is no single operation (the maximum and its index, say): unrolled into
+/// elementwise instructions, one array for each window position.
 pub(super) fn few(e: &mut Edit<'_>) -> Option<InstrId> {
     let (arrays, inits) = inputs(e)?;
     let callee = e.at().attrs.computation(AttrKey::ToApply)?;
@@ -154,7 +157,7 @@ pub(super) fn few(e: &mut Edit<'_>) -> Option<InstrId> {
     {
         return None;
     }
-    // What is not there is put there, and not looked at.
+    // Elements outside of the array are padded, and not used.
     let more: Vec<PaddingDim> = window
         .iter()
         .map(|w| PaddingDim { low: w.pad_low.max(0), high: w.pad_high.max(0), interior: 0 })
@@ -170,14 +173,14 @@ pub(super) fn few(e: &mut Edit<'_>) -> Option<InstrId> {
     for _ in 0..positions {
         let (mut slices, mut there) = (Vec::with_capacity(at.len()), None);
         for (d, (w, &k)) in window.iter().zip(&at).enumerate() {
-            // Output o is at element `first + o * stride`.
+            // Output o reads element `first + o * stride`.
             let first = k.checked_mul(w.window_dilation)?.checked_sub(w.pad_low)?;
             let start = first.checked_add(more[d].low)?;
             let limit = (out[d] - 1).checked_mul(w.stride)?.checked_add(start)?.checked_add(1)?;
             slices.push(SliceDim { start, limit, stride: w.stride });
             let last = first.checked_add((out[d] - 1).checked_mul(w.stride)?)?;
             if first < 0 || last >= dims[d] {
-                // The first output at or behind an element.
+                // The first output at or after an element.
                 let behind = |n: i64| n.max(0).unsigned_abs().div_ceil(w.stride.unsigned_abs()).cast_signed();
                 let range = behind(first.checked_neg()?)..behind(dims[d].checked_sub(first)?);
                 let inside = within(e, &out, d, range)?;
@@ -229,7 +232,7 @@ fn within(e: &mut Edit<'_>, dims: &[i64], dim: usize, range: std::ops::Range<i64
     }
 }
 
-/// A window over an array that is the same along a dimension.
+/// A window over an array that is constant along a dimension.
 pub(super) fn spread(e: &mut Edit<'_>) -> Option<InstrId> {
     let (x, init, window) = parts(e)?;
     let broadcast = e.instr(x);

@@ -17,7 +17,7 @@ pub(super) use self::tables::Table;
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{Emit, Error, Prim, Result, Value};
 use hlo_opt::expr::index::AtomId;
-use hlo_opt::expr::{Magnitude, GuardId, NodeId, Op, Expr};
+use hlo_opt::expr::{Expr, GuardId, Magnitude, NodeId, Op};
 
 /// A number at run time: of lane 0 and of the others.
 #[derive(Clone, Copy)]

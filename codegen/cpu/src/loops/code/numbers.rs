@@ -4,11 +4,11 @@ use super::{Code, Made, Mask, Number, Place, Spread, StepsId, Term, Terms};
 use hlo_llvm::scalar;
 use hlo_llvm::{Error, IntPredicate, Prim, Result, Value};
 use hlo_opt::expr::index::{Affine, AtomId, Def, gcd};
-use hlo_opt::expr::{ALWAYS, Condition, GuardId, Op, Expr};
+use hlo_opt::expr::{ALWAYS, Condition, Expr, GuardId, Op};
 use smallvec::SmallVec;
 
 /// What a number is a multiple of that is one of everything.
-const EVERY: i64 = 1 << 40;
+const MULTIPLE_OF_ALL: i64 = 1 << 40;
 
 /// A sum of numbers: the terms that all lanes have, and how these differ.
 pub(super) struct Sum<'ctx> {
@@ -137,7 +137,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
     /// What lane 0 of a number is known to be a multiple of.
     pub(super) fn multiple(&self, x: &Affine) -> i64 {
         match gcd(self.multiple_of_terms(x), x.constant) {
-            0 => EVERY,
+            0 => MULTIPLE_OF_ALL,
             multiple => multiple,
         }
     }
@@ -366,11 +366,11 @@ pub(super) fn index_type(expr: &Expr<'_>) -> Prim {
         Op::Elementwise { .. }
         | Op::Convert { .. }
         | Op::Select { .. }
-        | Op::Bits { .. }
-        | Op::Order { .. }
-        | Op::Unorder { .. }
+        | Op::BitcastConvert { .. }
+        | Op::ToOrderedInt { .. }
+        | Op::FromOrderedInt { .. }
         | Op::Pack { .. }
-        | Op::Products { .. }
+        | Op::SumOfProducts { .. }
         | Op::Sum { .. }
         | Op::Given { .. } => true,
     });

@@ -12,10 +12,10 @@ use hlo_opt::expr::GuardId;
 use hlo_opt::expr::index::Affine;
 
 /// The most registers of a table.
-const MOST: i64 = 16;
+const MAX_TABLE_REGISTERS: i64 = 16;
 
 /// Registers that elements which are near each other are picked from, at most: what one permutation takes.
-const REGISTERS: i64 = 2;
+const MAX_NEAR_REGISTERS: i64 = 2;
 
 /// Lanes of a register, of 64 or of 32 bits each, which is what is permuted.
 const fn lanes_of(prim: Prim) -> u32 {
@@ -24,7 +24,7 @@ const fn lanes_of(prim: Prim) -> u32 {
 
 impl<'ctx> Code<'_, '_, 'ctx, '_> {
     /// Elements of an array that nothing writes, if it is a table and the lanes' places are not known before.
-    pub(super) fn look_up(
+    pub(super) fn table_lookup(
         &mut self,
         (ty, elements): (ElementType, i64),
         pointer: Value<'ctx>,
@@ -32,7 +32,7 @@ impl<'ctx> Code<'_, '_, 'ctx, '_> {
         guard: GuardId,
     ) -> Result<Option<Known<'ctx>>> {
         let (prim, parts) = storage(ty);
-        let fits = (1..=MOST * i64::from(lanes_of(prim))).contains(&elements) && parts == 1;
+        let fits = (1..=MAX_TABLE_REGISTERS * i64::from(lanes_of(prim))).contains(&elements) && parts == 1;
         let suits = Table::suits(&self.e.with_lanes(self.lanes), prim);
         if !fits || !suits || self.expr.space.is_of_variables(at) {
             return Ok(None);
@@ -64,7 +64,7 @@ impl<'ctx> Code<'_, '_, 'ctx, '_> {
 
     /// Elements of lanes that are near each other, so many bytes from the first one, of which only those under a mask need exist: the registers that they would be in,
     /// as far from the ends of the array as it takes for them to lie in it, are a table. `None`: they are not near, or nothing is known of the array.
-    pub(super) fn look_near(
+    pub(super) fn table_lookup_near(
         &self,
         ty: ElementType,
         place: &Place<'ctx>,
@@ -77,7 +77,7 @@ impl<'ctx> Code<'_, '_, 'ctx, '_> {
         let registers = (high - low) / bytes / w + 1;
         let elements = registers * w;
         let suits = parts == 1 && Table::suits(&e, prim);
-        if !suits || registers > REGISTERS || elements > place.elements {
+        if !suits || registers > MAX_NEAR_REGISTERS || elements > place.elements {
             return Ok(None);
         }
         let scalar = e.scalar();

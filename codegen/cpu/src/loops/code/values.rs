@@ -6,13 +6,13 @@ use super::{Code, Known, Made, Mask, Place, Spread};
 use crate::loops::access;
 use hlo_llvm::scalar::{self, Val};
 use hlo_llvm::{Emit, Error, Prim, Result, Value};
-use hlo_opt::passes::facts::MOST_ASSEMBLED;
 use hlo_opt::expr::index::Affine;
 use hlo_opt::expr::{ALWAYS, GuardId, NodeId, Op};
+use hlo_opt::passes::facts::MAX_INTERLEAVED_COLUMNS;
 use smallvec::SmallVec;
 
 /// Nodes of a expr that are too many to look among for the loads beside each.
-const MANY_NODES: usize = 2048;
+const MAX_NEIGHBOUR_NODES: usize = 2048;
 
 /// Bytes beyond an array that few loads are: about a page.
 const NEAR: i64 = 4096;
@@ -95,7 +95,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             Op::Elementwise { instr, operands } => {
                 let (instr, module) = (*instr, expr.module);
                 let branches = expr.branches(node);
-                if let Some((by, integers)) = expr.known_divisor(node, &mut self.magnitudes) {
+                if let Some((by, integers)) = expr.constant_divisor(node, &mut self.magnitudes) {
                     let dividend = [operands[0]];
                     let known =
                         self.elementwise(&dividend, false, |e, x| scalar::quotient(e, &x[0], by, integers))?;
@@ -109,10 +109,10 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             Op::Convert { operand } => {
                 self.elementwise(&[*operand], false, |e, values| scalar::convert(e, values[0], ty))?
             }
-            Op::Order { operand, least } => {
+            Op::ToOrderedInt { operand, least } => {
                 self.elementwise(&[*operand], false, |e, x| scalar::extreme_key(e, ty, *least, &x[0]))?
             }
-            Op::Unorder { operand, least } => {
+            Op::FromOrderedInt { operand, least } => {
                 self.elementwise(&[*operand], false, |e, x| scalar::of_extreme_key(e, ty, *least, &x[0]))?
             }
             Op::Select { guard, yes, no } => {
@@ -128,7 +128,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
                 })?;
                 Known { lanes, uniform: uniform || self.lanes == 1, splat: None, level }
             }
-            Op::Bits { operand } => self.elementwise(&[*operand], false, |e, values| {
+            Op::BitcastConvert { operand } => self.elementwise(&[*operand], false, |e, values| {
                 scalar::of_pattern(e, ty, scalar::pattern(e, values[0])?)
             })?,
             Op::Pack { parts } => self.elementwise(parts, false, |e, values| {
@@ -152,7 +152,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
                 }
                 scalar::of_pattern(e, ty, all)
             })?,
-            Op::Products { factors } => self.elementwise(factors, false, |e, values| {
+            Op::SumOfProducts { factors } => self.elementwise(factors, false, |e, values| {
                 let none = || Error::Llvm(format!("no sum of products of {ty}"));
                 let mut sum: Option<Val<'ctx>> = None;
                 for pair in values.chunks_exact(2) {
@@ -238,15 +238,15 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         let expr = self.expr;
         let of = &expr.arrays[array as usize];
         let plain = guard == ALWAYS && self.active.is_none() && !of.written;
-        if !plain || self.lanes < 8 || expr.nodes.len() > MANY_NODES {
+        if !plain || self.lanes < 8 || expr.nodes.len() > MAX_NEIGHBOUR_NODES {
             return Ok(None);
         }
         // The loads beside this one, by how far they are.
-        let mut beside = [None; 2 * MOST_ASSEMBLED as usize];
+        let mut beside = [None; 2 * MAX_INTERLEAVED_COLUMNS as usize];
         for (n, other) in (0..).zip(&expr.nodes) {
             let Op::Load { array: a, at: x, guard: ALWAYS } = &other.op else { continue };
-            let far = x.constant.saturating_sub(at.constant).saturating_add(MOST_ASSEMBLED);
-            if *a == array && x.terms == at.terms && (0..2 * MOST_ASSEMBLED).contains(&far) {
+            let far = x.constant.saturating_sub(at.constant).saturating_add(MAX_INTERLEAVED_COLUMNS);
+            if *a == array && x.terms == at.terms && (0..2 * MAX_INTERLEAVED_COLUMNS).contains(&far) {
                 beside[far as usize] = Some(n);
             }
         }
@@ -256,14 +256,16 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         let bytes = of.shape.element_type.storage_bytes() as i64;
         let Spread::Linear(stride) = self.place(array, at)?.lanes else { return Ok(None) };
         let columns = stride / bytes;
-        if stride % bytes != 0 || !(3..=MOST_ASSEMBLED).contains(&columns) {
+        if stride % bytes != 0 || !(3..=MAX_INTERLEAVED_COLUMNS).contains(&columns) {
             return Ok(None);
         }
         let begin = |first: i64| (first..first + columns).all(|far| beside[far as usize].is_some());
-        let Some(first) = (MOST_ASSEMBLED + 1 - columns..=MOST_ASSEMBLED).find(|&first| begin(first)) else {
+        let Some(first) =
+            (MAX_INTERLEAVED_COLUMNS + 1 - columns..=MAX_INTERLEAVED_COLUMNS).find(|&first| begin(first))
+        else {
             return Ok(None);
         };
-        let place = self.place(array, &at.plus(first - MOST_ASSEMBLED))?;
+        let place = self.place(array, &at.plus(first - MAX_INTERLEAVED_COLUMNS))?;
         let all = self.at(place.level, |c| {
             let e = c.e.with_lanes(c.lanes);
             access::load_columns(&e, of.shape.element_type, place.address, columns as u32)
@@ -281,7 +283,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         let of = &self.expr.arrays[array as usize];
         let ty = of.shape.element_type;
         let table = (ty, if of.written { 0 } else { of.shape.checked_elements().unwrap_or(0) });
-        if let Some(known) = self.look_up(table, self.pointers[array as usize], at, guard)? {
+        if let Some(known) = self.table_lookup(table, self.pointers[array as usize], at, guard)? {
             return Ok(known);
         }
         let mut place = self.place(array, at)?;
@@ -346,7 +348,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             let e = c.e.with_lanes(c.lanes);
             let bytes = ty.storage_bytes() as i64;
             if let (Some(steps), Some(enabled)) = (&steps, enabled)
-                && let Some(value) = access::load_near(&e, ty, place.address, steps, enabled)?
+                && let Some(value) = access::load_shuffled(&e, ty, place.address, steps, enabled)?
             {
                 return Ok(value);
             }
@@ -368,7 +370,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
                 mask = Some(mask.map_or(Ok(active.value), |m| e.and(m, active.value))?);
             }
             if let (Some(steps), Some(mask)) = (&steps, mask)
-                && let Some(value) = c.look_near(ty, place, steps, mask)?
+                && let Some(value) = c.table_lookup_near(ty, place, steps, mask)?
             {
                 return Ok(value);
             }
@@ -400,7 +402,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         }
         let address = access::global(&self.e, &array.buffer)?;
         let table = (ty, i64::try_from(array.buffer.len()).unwrap_or(0));
-        if let Some(known) = self.look_up(table, address, at, ALWAYS)? {
+        if let Some(known) = self.table_lookup(table, address, at, ALWAYS)? {
             return Ok(known);
         }
         let place = self.place_from(address, 0, at, ty.storage_bytes() as i64)?;
@@ -438,7 +440,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
     }
 
     /// Stores the columns of rows, a row a lane, that lie one after the other from the first column of the first row on.
-    pub(in crate::loops) fn store_in_turn(
+    pub(in crate::loops) fn store_interleaved(
         &mut self,
         columns: &[Val<'ctx>],
         array: u32,
@@ -450,11 +452,11 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         for column in columns {
             parts.extend(column.to_storage(&e)?);
         }
-        self.store_parts_in_turn(&parts, array, at, streaming)
+        self.store_interleaved_parts(&parts, array, at, streaming)
     }
 
     /// The same of columns as they are in memory, the parts of complex numbers each a column.
-    pub(in crate::loops) fn store_parts_in_turn(
+    pub(in crate::loops) fn store_interleaved_parts(
         &mut self,
         columns: &[Value<'ctx>],
         array: u32,
@@ -464,7 +466,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         let place = self.place(array, at)?;
         let e = self.e.with_lanes(self.lanes);
         let bytes = e.prim_of(columns[0]).bytes();
-        for (i, part) in access::in_turn(&e, columns)?.into_iter().enumerate() {
+        for (i, part) in access::interleave(&e, columns)?.into_iter().enumerate() {
             let to = self.e.address_at(place.address, i as u64 * u64::from(self.lanes) * bytes)?;
             if streaming {
                 e.store_streaming(part, to)?;

@@ -6,7 +6,7 @@ use hlo_codegen::Unsupported;
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{Emit, Result, Value};
 use hlo_opt::expr::index::{Affine, Index, Space};
-use hlo_opt::expr::{Node, Op, Expr};
+use hlo_opt::expr::{Expr, Node, Op};
 
 use crate::code::Code;
 use crate::kernels::loops::Output;

@@ -168,8 +168,9 @@ impl<'a> Patched<'a> {
         let terms = self.terms.iter().map(|t| t.1).product();
         let words = self.convolution.words;
         let tiled = Tiled { words, sources, magnitudes: self.magnitudes(), terms, reads: subject.reads() };
-        let epilogue =
-            |width| Epilogue::new(subject, hero, self.magnitudes(), width, &|space, at| self.index(space, at));
+        let epilogue = |width| {
+            Epilogue::new(subject, hero, self.magnitudes(), width, &|space, at| self.index(space, at))
+        };
         let is_float = words.word().is_float();
         let repair: Option<tile::Repair<'_>> = (is_float && self.has_holes.contains(&true)).then_some(self);
         let arrays = subject.arrays;

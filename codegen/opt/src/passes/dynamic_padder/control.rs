@@ -1,4 +1,5 @@
-//! Run-time sizes in the state of loops and through branches: arrays go in and out with their bounds, their sizes at the end of a flat tuple.
+//! Run-time sizes in the state of loops and through branches: arrays go in and out with their bounds, their
+//! sizes at the end of a flat tuple.
 
 use hlo::attrs::{AttrKey, AttrValue};
 use hlo::builder::ComputationBuilder;

@@ -47,7 +47,8 @@ fn extreme(opcode: Opcode, ty: ElementType) -> Option<u128> {
     (ty.is_float() && facts::is_ieee(ty)).then(|| facts::float_bits(ty, infinity))?
 }
 
-/// A reduction of arrays with run-time sizes. Elements behind these are not folded: they are neutral, or come with a flag that says so.
+/// A reduction of arrays with run-time sizes. Elements behind these are not folded: they are neutral, or come
+/// with a flag that says so.
 struct Folds {
     arrays: Vec<InstrId>,
     inits: Vec<InstrId>,

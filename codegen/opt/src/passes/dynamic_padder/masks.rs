@@ -47,7 +47,8 @@ pub(super) fn zeros_behind(e: &mut Edit<'_>, view: &View) -> Option<InstrId> {
     behind(e, view, zero)
 }
 
-/// One size of dimensions that operands share: static ones are cut to it, of several the smallest counts, but one of 1 is repeated if `repeats`.
+/// One size of dimensions that operands share: static ones are cut to it, of several the smallest counts, but
+/// one of 1 is repeated if `repeats`.
 pub(super) fn shared(e: &mut Edit<'_>, sizes: &[Option<InstrId>], repeats: bool) -> Option<Option<InstrId>> {
     let mut all: Vec<InstrId> = sizes.iter().flatten().copied().collect();
     all.sort_unstable();
@@ -73,7 +74,8 @@ pub(super) fn shared(e: &mut Edit<'_>, sizes: &[Option<InstrId>], repeats: bool)
     Some(result)
 }
 
-/// The array, its only element along `d` repeated to the bound if its size there is 1 and that of the others may not be.
+/// The array, its only element along `d` repeated to the bound if its size there is 1 and that of the others
+/// may not be.
 pub(super) fn repeated(e: &mut Edit<'_>, view: &View, d: usize) -> Option<InstrId> {
     let Some(size) = view.sizes[d] else { return Some(view.array) };
     let dims = e.array(view.array)?.dims.clone();

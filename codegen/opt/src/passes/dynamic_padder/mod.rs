@@ -1,12 +1,15 @@
-//! Padded arrays and sizes in the place of arrays with run-time sizes (`xla/service/dynamic_padder.cc`), one instruction at a time.
+//! Padded arrays and sizes in the place of arrays with run-time sizes (`xla/service/dynamic_padder.cc`), one
+//! instruction at a time.
 //!
-//! An instruction that reads or makes arrays `T[<=N]` becomes instructions on arrays `T[N]` and `s32` sizes; what reads its result sees
-//! `SliceToDynamic(padded, sizes...)`, and looks through that when its own turn comes. What comes from elsewhere is taken apart by
-//! `PadToStatic`. So each application by itself keeps the program what it was, and an instruction without a rule stays.
+//! An instruction that reads or makes arrays `T[<=N]` becomes instructions on arrays `T[N]` and `s32` sizes;
+//! what reads its result sees `SliceToDynamic(padded, sizes...)`, and looks through that when its own turn
+//! comes. What comes from elsewhere is taken apart by `PadToStatic`. So each application by itself keeps the
+//! program what it was, and an instruction without a rule stays.
 //!
-//! **Invariant:** what lies behind the sizes of a padded array is any bits, and no rule lets them show: they are masked where elements meet
-//! (`reduce`, `dot`, `pad`, `sort`, growing) and left where they do not. A size that a run may find out of its bound is checked by an instruction of its own,
-//! which is an effect: the program stops as before.
+//! **Invariant:** what lies behind the sizes of a padded array is any bits, and no rule lets them show: they
+//! are masked where elements meet (`reduce`, `dot`, `pad`, `sort`, growing) and left where they do not. A
+//! size that a run may find out of its bound is checked by an instruction of its own, which is an effect: the
+//! program stops as before.
 
 mod control;
 mod folds;
@@ -77,8 +80,9 @@ pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     }
 }
 
-/// Checks the sizes of the program's own `SliceToDynamic`s, which a run may find out of their bounds; what these read from then on is clamped, so that it is within
-/// them by itself. `None`: some are where nothing can be checked.
+/// Checks the sizes of the program's own `SliceToDynamic`s, which a run may find out of their bounds; what
+/// these read from then on is clamped, so that it is within them by itself. `None`: some are where nothing
+/// can be checked.
 fn check_given(module: &mut Module, cx: &mut PassCx<'_>) -> Option<u64> {
     let mut applied = 0;
     let survey = Survey::of(module);
@@ -124,7 +128,8 @@ fn given_sizes(module: &Module, id: InstrId) -> Option<Vec<(usize, InstrId, i64)
     Some(sizes)
 }
 
-/// Whether it is a `SliceToDynamic` that could be looked through, and a run may find a size of it out of its bound.
+/// Whether it is a `SliceToDynamic` that could be looked through, and a run may find a size of it out of its
+/// bound.
 fn unchecked(module: &Module, id: InstrId) -> bool {
     let given = is_call_of(module, id, "SliceToDynamic") && !is_check(module, id);
     let sizes = if given { given_sizes(module, id) } else { None };
@@ -157,7 +162,8 @@ pub fn is_check(module: &Module, id: InstrId) -> bool {
         && instr.shape.as_array().is_some_and(|a| instr.operands().len() == a.rank() + 1)
 }
 
-/// The instructions that a result or an effect needs, in order: what is not needed does not run, and its sizes may be any.
+/// The instructions that a result or an effect needs, in order: what is not needed does not run, and its
+/// sizes may be any.
 fn needed(module: &Module, survey: &Survey) -> Vec<InstrId> {
     let mut needed = Vec::new();
     let mut seen: FxHashSet<InstrId> = FxHashSet::default();
@@ -176,7 +182,8 @@ fn needed(module: &Module, survey: &Survey) -> Vec<InstrId> {
     needed
 }
 
-/// Whether an instruction reads or makes run-time sizes and is not what takes them apart or puts them together.
+/// Whether an instruction reads or makes run-time sizes and is not what takes them apart or puts them
+/// together.
 fn concerned(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     let dynamic =
@@ -195,7 +202,8 @@ fn concerned(module: &Module, id: InstrId) -> bool {
     (reads || makes || sets || asks) && !is_call_of(module, id, "SliceToDynamic")
 }
 
-/// The first instruction that is left as it was although its sizes are known only at run time: there is no rule for it.
+/// The first instruction that is left as it was although its sizes are known only at run time: there is no
+/// rule for it.
 pub fn left(module: &Module) -> Option<InstrId> {
     let hands_on = |id: InstrId| {
         let opcode = module.instr(id).opcode;
@@ -229,8 +237,8 @@ fn rewrite(e: &mut Edit<'_>) -> Option<InstrId> {
         Opcode::GetTupleElement => return element(e),
         Opcode::GetDimensionSize => return size_of(e),
         Opcode::CustomCall if is_call_of(e.module, e.id(), "PadToStatic") => {
-            // Termination: for any other operand [`view`] would return another `PadToStatic`, and the rewriting would
-            // apply to that again.
+            // Termination: for any other operand [`view`] would return another `PadToStatic`, and the
+            // rewriting would apply to that again.
             let (padded, shape) = (e.operand(0)?, e.instr(e.operand(0)?).shape.as_array()?.clone());
             let view = seen_through(e, padded, &shape)?;
             return taken_apart(e, &view);
@@ -425,8 +433,8 @@ fn check(e: &mut Edit<'_>, size: InstrId, bound: i64, d: usize) -> Option<InstrI
     call(e, "SliceToDynamic", Shape::Array(shape), &operands, true)
 }
 
-/// Stops the program if dimension `d` of an array, whose size and bound these are, has fewer than `limit` elements. What is checked is how many the bound
-/// has more than the size.
+/// Stops the program if dimension `d` of an array, whose size and bound these are, has fewer than `limit`
+/// elements. What is checked is how many the bound has more than the size.
 fn must_reach(e: &mut Edit<'_>, d: usize, size: InstrId, bound: i64, limit: i64) -> Option<()> {
     let all = number(e, bound)?;
     let lacking = e.binary(Opcode::Subtract, all, size)?;

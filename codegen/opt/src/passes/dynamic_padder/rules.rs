@@ -411,7 +411,8 @@ pub(super) fn scatter(e: &mut Edit<'_>) -> Option<InstrId> {
     e.shaped(opcode, shape, &operands, attrs)
 }
 
-/// Runs of dimensions whose bounds have the same product correspond: one keeps its sizes, or one dimension of the result holds all of it.
+/// Runs of dimensions whose bounds have the same product correspond: one keeps its sizes, or one dimension of
+/// the result holds all of it.
 fn reshape(e: &mut Edit<'_>) -> Option<View> {
     let view = view(e, e.operand(0)?)?;
     let shape = e.at().shape.as_array()?.clone();

@@ -14,32 +14,32 @@ use hlo::{ElementType, Opcode};
 use hlo_llvm::scalar::{Val, register};
 use hlo_llvm::{Emit, IntPredicate, Prim, Result, Target, Value};
 use hlo_opt::expr::index::AtomId;
-use hlo_opt::expr::{ALWAYS, NodeId, Op, Expr};
+use hlo_opt::expr::{ALWAYS, Expr, NodeId, Op};
 
 /// Elements of a strip, a multiple of all numbers of lanes.
-const STRIP: i64 = 1024;
+const STRIP_ELEMENTS: i64 = 1024;
 
 /// The variables of strips and of packed elements.
-const STRIPS: u32 = 74;
-const PACKED: u32 = 75;
+const STRIP_VAR: u32 = 74;
+const PACKED_VAR: u32 = 75;
 
 /// The least work that is worth it, and how many times that of knowing which elements need it, which is done three times.
-const WORTH: u64 = 48;
-const TIMES: u64 = 6;
+const MIN_SIDE_OPS: u64 = 48;
+const MIN_OPS_PER_CONDITION_OP: u64 = 6;
 
 /// And so many times what the side shares with others.
-const SHARED: u64 = 4;
+const MIN_OPS_PER_SHARED_OP: u64 = 4;
 
 /// The most nodes and selections that are looked at.
-const MOST_NODES: usize = 4096;
-const MOST_SELECTIONS: usize = 64;
+const MAX_NODES: usize = 4096;
+const MAX_SELECTIONS: usize = 64;
 
 /// The most values that are packed.
-const MOST_LOADS: usize = 3;
+const MAX_PACKED_VALUES: usize = 3;
 
 /// One or both sides of a selection.
 #[derive(Clone, Debug)]
-pub(super) struct Sparse {
+pub(super) struct CompactedSelect {
     condition: NodeId,
     sides: Vec<Side>,
 }
@@ -73,12 +73,12 @@ fn needed(expr: &Expr<'_>, roots: &[NodeId], but: Option<(NodeId, usize)>) -> Fx
     seen
 }
 
-impl Sparse {
+impl CompactedSelect {
     /// The most expensive side that is worth it among what these nodes need; the innermost variable is this one.
     pub(super) fn of(expr: &Expr<'_>, roots: &[NodeId], inner: AtomId) -> Option<Self> {
         let all = needed(expr, roots, None);
         let weight = |nodes: &FxHashSet<NodeId>| nodes.iter().map(|&n| expr.flops(n)).sum::<u64>();
-        if all.len() > MOST_NODES || weight(&all) < WORTH || expr.arrays.iter().any(|a| a.written) {
+        if all.len() > MAX_NODES || weight(&all) < MIN_SIDE_OPS || expr.arrays.iter().any(|a| a.written) {
             return None;
         }
         let mut selections: Vec<(NodeId, &[NodeId])> = Vec::new();
@@ -90,14 +90,14 @@ impl Sparse {
             }
         }
         selections.sort_unstable();
-        if selections.len() > MOST_SELECTIONS {
+        if selections.len() > MAX_SELECTIONS {
             return None;
         }
         let mut best: Option<(u64, Self)> = None;
         for (n, operands) in selections {
             let condition = operands[0];
             let to_know = needed(expr, &[condition], None);
-            let least = WORTH.max(TIMES * weight(&to_know));
+            let least = MIN_SIDE_OPS.max(MIN_OPS_PER_CONDITION_OP * weight(&to_know));
             let (mut sum, mut sides) = (0, Vec::new());
             for slot in [1, 2] {
                 let (node, taken) = (operands[slot], slot == 1);
@@ -111,7 +111,7 @@ impl Sparse {
                 // What others need too is computed twice.
                 let shared = weight(&own) - spared;
                 if spared >= least
-                    && spared >= SHARED * shared
+                    && spared >= MIN_OPS_PER_SHARED_OP * shared
                     && let Some(loads) = loads(expr, own.union(&to_know).copied(), inner)
                 {
                     sum += spared;
@@ -119,7 +119,8 @@ impl Sparse {
                 }
             }
             // Alone, a side that almost all elements take is better computed where they are.
-            let alone = matches!(sides[..], [Side { taken, .. }] if usual(expr, condition) == Some(taken));
+            let alone =
+                matches!(sides[..], [Side { taken, .. }] if likely_value(expr, condition) == Some(taken));
             if !sides.is_empty() && !alone && best.as_ref().is_none_or(|b| b.0 < sum) {
                 best = Some((sum, Self { condition, sides }));
             }
@@ -141,7 +142,7 @@ impl Sparse {
         let lanes = i64::from(c.lanes);
         let wide = e.with_lanes(c.lanes);
         let count = count.filter(|n| n % lanes == 0).map(|_| lanes << 20);
-        let room = (STRIP + 2 * lanes) as u32;
+        let room = (STRIP_ELEMENTS + 2 * lanes) as u32;
         let mut sides = Vec::new();
         for side in &self.sides {
             let memory = |n: NodeId| -> Result<Packed<'ctx>> {
@@ -153,9 +154,9 @@ impl Sparse {
             sides.push(Work { taken: side.taken, packed, result: memory(side.node)?, next });
         }
         let begin = || sides.iter().try_for_each(|s| e.store(e.i64(0), s.next, 8).map(|_| ()));
-        c.for_var(STRIPS, low, high, STRIP, false, multiple, |c| {
-            let first = c.var(STRIPS)?;
-            let end = e.add(first, e.i64(STRIP))?;
+        c.for_var(STRIP_VAR, low, high, STRIP_ELEMENTS, false, multiple, |c| {
+            let first = c.var(STRIP_VAR)?;
+            let end = e.add(first, e.i64(STRIP_ELEMENTS))?;
             let end = e.select(e.icmp(IntPredicate::SLT, end, high)?, end, high)?;
             begin()?;
             over_lanes(c, target, var, first, end, count, multiple, &|c| {
@@ -177,8 +178,8 @@ impl Sparse {
                 for p in side.packed.iter().chain([&side.result]) {
                     p.store(c, p.zero(&wide), total)?;
                 }
-                c.for_var(PACKED, e.i64(0), total, lanes, true, lanes, |c| {
-                    let at = c.var(PACKED)?;
+                c.for_var(PACKED_VAR, e.i64(0), total, lanes, true, lanes, |c| {
+                    let at = c.var(PACKED_VAR)?;
                     for p in &side.packed {
                         let raw = wide.load(register(p.ty), p.address(&e, at)?, p.bytes() as u32)?;
                         c.know(p.node, Val::of_storage(&wide, p.ty, &[raw])?);
@@ -205,7 +206,7 @@ impl Sparse {
 }
 
 /// What a condition is of almost all elements, if its form says that: equality.
-fn usual(expr: &Expr<'_>, condition: NodeId) -> Option<bool> {
+fn likely_value(expr: &Expr<'_>, condition: NodeId) -> Option<bool> {
     let Op::Elementwise { instr, .. } = &expr.nodes[condition as usize].op else { return None };
     match expr.module.instr(*instr).attrs.direction()? {
         Direction::Eq => Some(false),
@@ -260,22 +261,22 @@ fn loads(expr: &Expr<'_>, nodes: impl Iterator<Item = NodeId>, inner: AtomId) ->
                 }
             }
             Op::Constant { at, .. } if at.as_constant().is_some() => {}
-            Op::Elementwise { .. } | Op::Convert { .. } | Op::Bits { .. } => {}
+            Op::Elementwise { .. } | Op::Convert { .. } | Op::BitcastConvert { .. } => {}
             Op::Load { .. }
             | Op::Constant { .. }
             | Op::Iota { .. }
-            | Op::Order { .. }
-            | Op::Unorder { .. }
+            | Op::ToOrderedInt { .. }
+            | Op::FromOrderedInt { .. }
             | Op::Select { .. }
             | Op::Pack { .. }
-            | Op::Products { .. }
+            | Op::SumOfProducts { .. }
             | Op::Sum { .. }
             | Op::Unpack { .. }
             | Op::Given { .. } => return None,
         }
     }
     loads.sort_unstable();
-    (1..=MOST_LOADS).contains(&loads.len()).then_some(loads)
+    (1..=MAX_PACKED_VALUES).contains(&loads.len()).then_some(loads)
 }
 
 /// Elements of a node next to each other in memory.

@@ -6,19 +6,19 @@
 use super::access;
 use super::nest::Nest;
 use hlo_opt::expr::index::{Affine, Index};
-use hlo_opt::expr::{GuardId, Op, Expr};
+use hlo_opt::expr::{Expr, GuardId, Op};
 
 /// Lanes that estimates are for.
 const LANES: i64 = 16;
 
 /// The least elements of the joined dimensions: a multiple of what lanes of the narrowest types hold.
-const LEAST: i64 = 64;
+const MIN_COLLAPSED_ELEMENTS: i64 = 64;
 
 /// So many registers at the beginning are looked at.
-const TRIED: i64 = 8;
+const CHECKED_REGISTERS: i64 = 8;
 
 /// What gathering an element a lane takes, in operations.
-const GATHER: f64 = 24.0;
+const GATHER_OPS_PER_LANE: f64 = 24.0;
 
 /// From which dimension on those that end short are joined, if lanes see them in steps that are known before run time.
 pub(super) fn from(dims: &[i64]) -> Option<usize> {
@@ -28,7 +28,7 @@ pub(super) fn from(dims: &[i64]) -> Option<usize> {
             return None;
         }
         product = product.saturating_mul(n);
-        if product >= LEAST {
+        if product >= MIN_COLLAPSED_ELEMENTS {
             return Some(d);
         }
         if !product.unsigned_abs().is_power_of_two() {
@@ -69,12 +69,12 @@ pub(super) fn variables_of(
 pub(super) fn cost(expr: &Expr<'_>, nest: &Nest) -> f64 {
     let Some(&(inner, n)) = nest.vars.last() else { return f64::INFINITY };
     let lanes = LANES.min(n);
-    let sight = Sight { expr, inner, lanes, registers: n / lanes };
+    let sight = LaneView { expr, inner, lanes, registers: n / lanes };
     let mut guards: Vec<GuardId> = Vec::new();
     let mut sum = 0.0;
     // What lanes differ in: the rest is computed once.
     let mut differs = vec![false; expr.nodes.len()];
-    for node in expr.needed(nest.outputs.iter().map(|o| o.node)) {
+    for node in expr.reachable(nest.outputs.iter().map(|o| o.node)) {
         let mut all_same = expr.vars_of(node, &mut |v| v != inner);
         expr.for_each_operand(node, &mut |m| all_same &= !differs[m as usize]);
         differs[node as usize] = !all_same;
@@ -84,9 +84,9 @@ pub(super) fn cost(expr: &Expr<'_>, nest: &Nest) -> f64 {
         sum += match &expr.nodes[node as usize].op {
             Op::Load { at, guard, .. } => {
                 guards.push(*guard);
-                sight.load(at)
+                sight.load_ops(at)
             }
-            Op::Constant { at, .. } => sight.load(at),
+            Op::Constant { at, .. } => sight.load_ops(at),
             Op::Select { guard, .. } => {
                 guards.push(*guard);
                 1.0
@@ -94,12 +94,12 @@ pub(super) fn cost(expr: &Expr<'_>, nest: &Nest) -> f64 {
             Op::Elementwise { .. }
             | Op::Convert { .. }
             | Op::Iota { .. }
-            | Op::Bits { .. }
-            | Op::Order { .. }
-            | Op::Unorder { .. }
+            | Op::BitcastConvert { .. }
+            | Op::ToOrderedInt { .. }
+            | Op::FromOrderedInt { .. }
             | Op::Pack { .. }
             | Op::Unpack { .. }
-            | Op::Products { .. }
+            | Op::SumOfProducts { .. }
             | Op::Sum { .. }
             | Op::Given { .. } => expr.flops(node) as f64,
         };
@@ -107,14 +107,14 @@ pub(super) fn cost(expr: &Expr<'_>, nest: &Nest) -> f64 {
     guards.sort_unstable();
     guards.dedup();
     let conditions = guards.iter().flat_map(|&g| &expr.guards[g as usize]);
-    sum += conditions.map(|c| sight.decides(&c.value)).sum::<f64>();
+    sum += conditions.map(|c| sight.decision_ops(&c.value)).sum::<f64>();
     // Columns are put in the order of memory.
     sum += (nest.outputs.len() * nest.columns) as f64;
     sum / (lanes * nest.columns as i64) as f64
 }
 
 /// What lanes over a variable see of numbers.
-struct Sight<'t, 'm> {
+struct LaneView<'t, 'm> {
     expr: &'t Expr<'m>,
     inner: u32,
     lanes: i64,
@@ -122,7 +122,7 @@ struct Sight<'t, 'm> {
     registers: i64,
 }
 
-impl Sight<'_, '_> {
+impl LaneView<'_, '_> {
     /// The number on each lane where lane 0 has a value of the variable and all others are 0; `None`: it is known at run time.
     fn lanes_at(&self, x: &Affine, first: i64) -> Option<Vec<i64>> {
         (first..first + self.lanes)
@@ -131,17 +131,17 @@ impl Sight<'_, '_> {
     }
 
     /// The same at the first register, and at a few others as `seen` from there: `None` also where they differ.
-    fn alike(&self, x: &Affine, seen: impl Fn(&[i64]) -> Vec<i64>) -> Option<Vec<i64>> {
+    fn same_steps(&self, x: &Affine, seen: impl Fn(&[i64]) -> Vec<i64>) -> Option<Vec<i64>> {
         let first = seen(&self.lanes_at(x, 0)?);
         let last = self.registers - 1;
-        let others = (1..TRIED.min(last)).chain([last]);
+        let others = (1..CHECKED_REGISTERS.min(last)).chain([last]);
         let mut lanes = others.map(|register| self.lanes_at(x, register * self.lanes));
         lanes.all(|lanes| lanes.is_some_and(|lanes| seen(&lanes) == first)).then_some(first)
     }
 
-    fn load(&self, at: &Affine) -> f64 {
+    fn load_ops(&self, at: &Affine) -> f64 {
         let steps = |lanes: &[i64]| lanes.iter().map(|n| n - lanes[0]).collect();
-        let Some(steps) = self.alike(at, steps) else { return GATHER };
+        let Some(steps) = self.same_steps(at, steps) else { return GATHER_OPS_PER_LANE };
         let step = steps.get(1).copied().unwrap_or(0);
         let linear = steps.iter().zip(0..).all(|(&n, l)| n == step * l);
         let (low, high) =
@@ -150,13 +150,13 @@ impl Sight<'_, '_> {
             n @ 0..=1 if linear => n as f64,
             n @ 2..=8 if linear => (2 * n - 1) as f64,
             _ if access::is_near(&steps, self.lanes as u32) => (2 * ((high - low) / LANES + 1)) as f64,
-            _ => GATHER,
+            _ => GATHER_OPS_PER_LANE,
         }
     }
 
     /// What it takes to decide on a number.
-    fn decides(&self, x: &Affine) -> f64 {
-        if self.alike(x, <[i64]>::to_vec).is_some() { 0.0 } else { 2.0 }
+    fn decision_ops(&self, x: &Affine) -> f64 {
+        if self.same_steps(x, <[i64]>::to_vec).is_some() { 0.0 } else { 2.0 }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::kernel_tests::{Close, check_with};
 use crate::loops::tests::{fused, region};
-use crate::loops::{rows, short};
+use crate::loops::{rows, short_rows};
 
 /// Dimensions, and how many of them number rows: blocks of 16, 8 and 4 rows, and last blocks that are not full.
 const SPACES: [(&str, usize); 5] =
@@ -10,7 +10,7 @@ const SPACES: [(&str, usize); 5] =
 
 /// What the short rows' tests take dimensions apart into, and elements of a row.
 fn parts(dims: &str, rows: usize) -> (String, String, String, usize) {
-    let (kept, from, along) = short::tests::parts(dims, rows);
+    let (kept, from, along) = short_rows::tests::parts(dims, rows);
     let sizes = dims.trim_matches(['[', ']']).split(',').skip(rows);
     (kept, from, along, sizes.map(|d| d.parse().unwrap_or(0)).product::<usize>())
 }
@@ -22,7 +22,7 @@ fn together(parameters: &[String], result: &str, body: &str, regions: &str) -> S
     let module = crate::kernel_tests::parse(&text);
     let fusion = module.root(module.entry());
     let (_, chain) = rows::fusion(&module, fusion).expect("invariant: rows");
-    assert!(chain.is_some_and(|c| c.is_together()), "{text}");
+    assert!(chain.is_some_and(|c| c.is_blocked()), "{text}");
     text
 }
 

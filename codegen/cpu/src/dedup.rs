@@ -14,15 +14,15 @@ use hlo_opt::passes::cse::same_attributes;
 use hlo_opt::passes::facts::is_elided;
 
 /// For each request the first one that asks for the same, itself if there is none.
-pub fn firsts(module: &Module, requests: &[Request]) -> Vec<usize> {
-    let mut known: FxHashMap<u64, Vec<(usize, Said)>> = FxHashMap::default();
+pub fn first_identical(module: &Module, requests: &[Request]) -> Vec<usize> {
+    let mut known: FxHashMap<u64, Vec<(usize, Structure)>> = FxHashMap::default();
     let mut firsts = Vec::with_capacity(requests.len());
     for (place, &request) in requests.iter().enumerate() {
-        let first = Said::of(module, request).map(|said| {
-            let others = known.entry(said.hash).or_default();
-            let found = others.iter().find(|other| said.same(module, &other.1)).map(|other| other.0);
+        let first = Structure::of(module, request).map(|structure| {
+            let others = known.entry(structure.hash).or_default();
+            let found = others.iter().find(|other| structure.same(module, &other.1)).map(|other| other.0);
             found.unwrap_or_else(|| {
-                others.push((place, said));
+                others.push((place, structure));
                 place
             })
         });
@@ -32,7 +32,7 @@ pub fn firsts(module: &Module, requests: &[Request]) -> Vec<usize> {
 }
 
 /// What a request says: the instructions of its computations that their roots need, operands first. So the order in which they stand does not count.
-struct Said {
+struct Structure {
     /// Which kind of request, how many parameters each computation has, and which instruction is the hero.
     form: Vec<usize>,
     instructions: Vec<InstrId>,
@@ -41,7 +41,7 @@ struct Said {
     hash: u64,
 }
 
-impl Said {
+impl Structure {
     /// `None` where a computation is not only its text.
     fn of(module: &Module, request: Request) -> Option<Self> {
         let called = |id: InstrId, keys: &[AttrKey]| -> Vec<ComputationId> {
@@ -59,7 +59,8 @@ impl Said {
             Request::Loop(id) => (5, called(id, &[AttrKey::Condition, AttrKey::Body])),
             Request::Map(computation) => (6, vec![computation]),
         };
-        let mut said = Self { form: vec![kind], instructions: Vec::new(), operands: Vec::new(), hash: 0 };
+        let mut structure =
+            Self { form: vec![kind], instructions: Vec::new(), operands: Vec::new(), hash: 0 };
         let mut places: FxHashMap<InstrId, usize> = FxHashMap::default();
         let mut hasher = FxHasher::default();
         for c in computations {
@@ -67,7 +68,7 @@ impl Said {
             if computation.execution_thread.is_some() {
                 return None;
             }
-            said.form.push(computation.parameters().len());
+            structure.form.push(computation.parameters().len());
             let parameters = computation.parameters().iter().flatten().map(|&p| (p, false));
             let mut pending: Vec<(InstrId, bool)> =
                 [(module.root(c), false)].into_iter().chain(parameters).collect();
@@ -85,22 +86,22 @@ impl Said {
                 if flags.side_effect || flags.collective || is_elided(module, id) {
                     return None;
                 }
-                places.insert(id, said.instructions.len());
-                said.instructions.push(id);
-                said.operands.extend(instr.operands().iter().map(|o| places[o]));
+                places.insert(id, structure.instructions.len());
+                structure.instructions.push(id);
+                structure.operands.extend(instr.operands().iter().map(|o| places[o]));
                 (instr.opcode, &instr.shape, instr.operands().len()).hash(&mut hasher);
             }
         }
         if let Request::Epilogue { hero, .. } = request {
-            said.form.push(*places.get(&hero)?);
+            structure.form.push(*places.get(&hero)?);
         }
-        (&said.form, &said.operands).hash(&mut hasher);
-        said.hash = hasher.finish();
-        Some(said)
+        (&structure.form, &structure.operands).hash(&mut hasher);
+        structure.hash = hasher.finish();
+        Some(structure)
     }
 
     fn same(&self, module: &Module, other: &Self) -> bool {
-        let alike = |(&x, &y): (&InstrId, &InstrId)| {
+        let identical = |(&x, &y): (&InstrId, &InstrId)| {
             let (x, y) = (module.instr(x), module.instr(y));
             x.opcode == y.opcode
                 && x.shape == y.shape
@@ -110,7 +111,7 @@ impl Said {
         self.form == other.form
             && self.operands == other.operands
             && self.instructions.len() == other.instructions.len()
-            && self.instructions.iter().zip(&other.instructions).all(alike)
+            && self.instructions.iter().zip(&other.instructions).all(identical)
     }
 }
 

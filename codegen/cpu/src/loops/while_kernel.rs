@@ -10,35 +10,35 @@ use std::mem::offset_of;
 use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId, Module, Opcode};
 
-use super::boxes::{boxes, together};
 use super::code::Code;
 use super::lanes::{self, over_lanes};
 use super::nest::{self, Output, loops, store_all, variables};
+use super::partition::{partition, unroll_and_jam};
 use super::region::{Carried, registers, values};
 use super::{Cost, Function};
 use hlo_codegen::kernel::Progress;
 use hlo_library::Unsupported;
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{IntPredicate, Prim, Result, Target, Value};
-use hlo_opt::fusion::window_updates;
 use hlo_opt::expr::index::{Affine, Index, components};
-use hlo_opt::expr::{ALWAYS, Bound, NodeId, Op, Expr, array_leaves, is_leaf_of, leaf_root};
+use hlo_opt::expr::{ALWAYS, Bound, Expr, NodeId, Op, array_leaves, is_leaf_of, leaf_root};
+use hlo_opt::fusion::update_slice_chain;
 
 /// Bytes of scratch memory before arrays: [`hlo_codegen::kernel::Progress`].
 const PROGRESS: u64 = 64;
 
 /// The most elements that an iteration may compute here: more are worth kernels of their own, on several threads.
-const MOST: i64 = 1 << 14;
+const MAX_ELEMENTS: i64 = 1 << 14;
 
 /// Arrays (or windows) of so few elements are made element by element, from values that are shared, and stored at once.
-const FEW: i64 = 16;
+const MAX_UNROLLED_ELEMENTS: i64 = 16;
 
 /// Unless so many operations, and so many times as many as vectors of them take, are done with the elements of one.
-const BUSY: u64 = 64;
-const MANY_TIMES: u64 = 4;
+const MIN_ELEMENT_OPS: u64 = 64;
+const MIN_VECTOR_GAIN: u64 = 4;
 
 /// The most elements that are made like this.
-const MOST_FEW: i64 = 64;
+const MAX_UNROLLED_TOTAL: i64 = 64;
 
 /// A nest of the body.
 struct Piece {
@@ -47,7 +47,7 @@ struct Piece {
 }
 
 /// A loop.
-pub(super) struct While {
+pub(super) struct WhileKernel {
     /// Leaves of the state that are scalars: which, and their types.
     scalars: Vec<(u32, ElementType)>,
     /// Whether to go on.
@@ -74,7 +74,10 @@ fn parameter(module: &Module, c: hlo::ComputationId) -> Option<InstrId> {
 }
 
 /// Plans a loop; gives the bytes of scratch memory too.
-pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Expr<'_>, While, u64), Unsupported> {
+pub(super) fn plan(
+    module: &Module,
+    id: InstrId,
+) -> std::result::Result<(Expr<'_>, WhileKernel, u64), Unsupported> {
     let refuse = |at: InstrId, reason: &str| Err(Unsupported::new(module, at, reason));
     let instr = module.instr(id);
     let part = |key| instr.attrs.computation(key);
@@ -105,7 +108,7 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Expr<'_
     }
     let condition = expr.node(module.root(condition), 0, &[])?;
     let root = module.root(body);
-    let mut plan = While {
+    let mut plan = WhileKernel {
         scalars,
         condition,
         next: Vec::new(),
@@ -139,14 +142,14 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Expr<'_
                 let elements = plan.late(&mut expr, update, shape, to, &mut offset)?;
                 work = work.saturating_add(elements);
             }
-            if work > MOST {
+            if work > MAX_ELEMENTS {
                 return refuse(id, "a loop of large arrays in one function");
             }
             continue;
         }
         let dims = window.map_or(&shape.dims, |u| &module.instr(u).shape.expect_array().dims);
         work = work.saturating_add(dims.iter().fold(1, |n: i64, &d| n.saturating_mul(d)));
-        if work > MOST {
+        if work > MAX_ELEMENTS {
             return refuse(id, "a loop of large arrays in one function");
         }
         if dims.contains(&0) {
@@ -158,7 +161,10 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Expr<'_
         };
         let count: i64 = dims.iter().product();
         let of = window.map_or((at, at_leaf), |update| (update, 0));
-        if count <= FEW && few.len() as i64 + count <= MOST_FEW && !is_busy(&expr, of, dims, first)? {
+        if count <= MAX_UNROLLED_ELEMENTS
+            && few.len() as i64 + count <= MAX_UNROLLED_TOTAL
+            && !is_busy(&expr, of, dims, first)?
+        {
             for number in 0..count {
                 let index = element(number, dims);
                 let place: Index = match &starts {
@@ -189,7 +195,7 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Expr<'_
             Ok((vars, vec![Output { node, array: scratch, at: linear }]))
         };
         let parts = parts(&expr, (at, at_leaf), dims, first)?;
-        match together(&mut expr, &parts, |expr, part| made(expr, part, first))? {
+        match unroll_and_jam(&mut expr, &parts, |expr, part| made(expr, part, first))? {
             Some((vars, outputs)) => plan.fresh.push(Piece { vars, outputs }),
             None => {
                 for (number, part) in (0..).zip(parts) {
@@ -226,7 +232,7 @@ fn parts(
     let (mut trial, known) = (expr.clone(), expr.guards.len());
     let (index, _) = variables(&mut trial, dims, first);
     trial.node(at, leaf, &index)?;
-    let parts = boxes(&trial, known, dims, first, |_| false);
+    let parts = partition(&trial, known, dims, first, |_| false);
     if parts.len() * dims.len() > 100 {
         return Ok(vec![dims.iter().map(|&n| (0, n)).collect()]);
     }
@@ -246,22 +252,22 @@ fn is_busy(
     first: u32,
 ) -> std::result::Result<bool, Unsupported> {
     let work = |expr: &Expr<'_>, nodes: Vec<NodeId>| {
-        expr.needed(nodes.into_iter()).into_iter().map(|n| expr.flops(n)).sum::<u64>()
+        expr.reachable(nodes.into_iter()).into_iter().map(|n| expr.flops(n)).sum::<u64>()
     };
     let mut trial = expr.clone();
     let (index, _) = variables(&mut trial, dims, first);
     let any = trial.node(at, leaf, &index)?;
-    let together = work(&trial, vec![any]);
+    let as_vectors = work(&trial, vec![any]);
     let mut each = Vec::new();
     for number in 0..dims.iter().product() {
         each.push(trial.node(at, leaf, &element(number, dims))?);
     }
-    Ok(work(&trial, each) > BUSY + MANY_TIMES * together)
+    Ok(work(&trial, each) > MIN_ELEMENT_OPS + MIN_VECTOR_GAIN * as_vectors)
 }
 
 /// The chain of `dynamic-update-slice`s, first one first, that makes an array of the state anew, if they replace less than half of it.
 fn updates(module: &Module, at: InstrId, state: InstrId, leaf: u32) -> Option<Vec<InstrId>> {
-    let chain = window_updates(module, at, &|id| is_leaf_of(module, id, 0, state, leaf))?;
+    let chain = update_slice_chain(module, at, &|id| is_leaf_of(module, id, 0, state, leaf))?;
     let elements = |id: InstrId| module.instr(id).shape.expect_array().elements();
     let replaced =
         chain.iter().fold(0i64, |n, &u| n.saturating_add(elements(module.instr(u).operands()[1]) as i64));
@@ -296,7 +302,7 @@ fn update(module: &Module, at: InstrId, state: InstrId, leaf: u32) -> Option<Ins
     (looks(state).count() == 1 && others == 0).then_some(update)
 }
 
-impl While {
+impl WhileKernel {
     /// Plans to replace a window by a `dynamic-update-slice` once all is computed; gives its elements.
     fn late(
         &mut self,

@@ -16,27 +16,27 @@ use super::rows::{Buffer, Chain};
 use super::sweep::Folds;
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{IntPredicate, Prim, Result, Value};
-use hlo_opt::fusion::folds;
 use hlo_opt::expr::index::Affine;
-use hlo_opt::expr::{ALWAYS, NodeId, Op, Expr};
+use hlo_opt::expr::{ALWAYS, Expr, NodeId, Op};
+use hlo_opt::fusion::folds;
 
 /// The most elements of a short row: more are worth registers of their own, since picking takes operations by their number.
-const MOST: i64 = 20;
+const MAX_ROW_ELEMENTS: i64 = 20;
 /// The most if little is done with each, of one array: joining the lanes of many rows takes less than picking then. One more for so many operations with an element.
-const CHEAP: i64 = 10;
-const OPERATIONS: i64 = 4;
+const MAX_CHEAP_ROW_ELEMENTS: i64 = 10;
+const OPS_PER_EXTRA_ELEMENT: i64 = 4;
 /// So many fill a register, whose lanes are then joined: a row a lane is better only where that is more than an operation a step.
-const FULL: i64 = 16;
+const FULL_REGISTER_ELEMENTS: i64 = 16;
 /// So few columns are put in the order of rows by operations of their own for each.
-const FEW: i64 = 4;
+const MAX_INTERLEAVED_COLUMNS: i64 = 4;
 /// The most that are, where registers cannot be picked from.
-const MODEST: i64 = 8;
+const MAX_COLUMNS_WITHOUT_TABLES: i64 = 8;
 /// The least rows that are worth lanes.
-const MANY_ROWS: i64 = 64;
+const MIN_ROWS: i64 = 64;
 /// Rows of a unit: a multiple of all numbers of lanes.
-const BLOCK: i64 = 64;
+const BLOCK_ROWS: i64 = 64;
 /// The variable of blocks of rows.
-const BLOCKS: u32 = 65;
+const BLOCK_VAR: u32 = 65;
 
 /// What is done at a column, with carried values.
 type Column<'s, 'c, 'a, 'ctx, 'm> =
@@ -57,20 +57,20 @@ pub(super) fn rows(
     let nodes: Vec<NodeId> = operands.chain(elements.iter().map(|o| o.node)).collect();
     let operations = i64::try_from(cost::read(expr, nodes.iter().copied(), 1).flops).unwrap_or(i64::MAX);
     let is_load = |n: &&NodeId| matches!(expr.nodes[**n as usize].op, Op::Load { .. });
-    let loads = expr.needed(nodes.iter().copied()).iter().filter(is_load).count().max(1) as i64;
-    let cheap = CHEAP / loads + operations / OPERATIONS;
-    let most = if single { cheap.min(MOST) } else { MOST };
-    let short = (2..=most).contains(&length) && !(single && length == FULL);
-    rows.last().copied().filter(|&(_, n)| n >= MANY_ROWS && short && !complex)
+    let loads = expr.reachable(nodes.iter().copied()).iter().filter(is_load).count().max(1) as i64;
+    let cheap = MAX_CHEAP_ROW_ELEMENTS / loads + operations / OPS_PER_EXTRA_ELEMENT;
+    let most = if single { cheap.min(MAX_ROW_ELEMENTS) } else { MAX_ROW_ELEMENTS };
+    let short = (2..=most).contains(&length) && !(single && length == FULL_REGISTER_ELEMENTS);
+    rows.last().copied().filter(|&(_, n)| n >= MIN_ROWS && short && !complex)
 }
 
 /// Whether a fusion can be such rows: they are as long as what its first reduction makes one element of. So little is known before it is planned.
-pub(super) fn may_be(module: &Module, fusion: InstrId) -> bool {
+pub(super) fn may_be_short_rows(module: &Module, fusion: InstrId) -> bool {
     let computation = module.instr(fusion).attrs.computation(AttrKey::Calls);
     let reduces = computation.map(|c| folds::all(module, c)).unwrap_or_default();
     reduces.first().and_then(|(_, over)| over.rows()).is_some_and(|(rows, row)| {
         let count = |dims: &[i64]| dims.iter().fold(1i64, |n, &d| n.saturating_mul(d));
-        (2..=MOST).contains(&count(row)) && count(rows) >= MANY_ROWS
+        (2..=MAX_ROW_ELEMENTS).contains(&count(row)) && count(rows) >= MIN_ROWS
     })
 }
 
@@ -78,7 +78,7 @@ impl<'m> Chain<'m> {
     /// Variables of units of blocks of short rows, of which there are so many in a dimension.
     pub(super) fn blocks(&self, rows: i64) -> Vec<(u32, i64)> {
         let outer = self.rows.split_last().map_or(&[][..], |(_, outer)| outer);
-        outer.iter().copied().chain([(BLOCKS, (rows + BLOCK - 1) / BLOCK)]).collect()
+        outer.iter().copied().chain([(BLOCK_VAR, (rows + BLOCK_ROWS - 1) / BLOCK_ROWS)]).collect()
     }
 
     /// A unit: a block of short rows.
@@ -92,8 +92,8 @@ impl<'m> Chain<'m> {
     ) -> Result<()> {
         let e = c.e;
         decode(c, unit, &self.blocks(n))?;
-        let low = e.mul(c.var(BLOCKS)?, e.i64(BLOCK))?;
-        let high = e.add(low, e.i64(BLOCK))?;
+        let low = e.mul(c.var(BLOCK_VAR)?, e.i64(BLOCK_ROWS))?;
+        let high = e.add(low, e.i64(BLOCK_ROWS))?;
         let high = e.select(e.icmp(IntPredicate::SLT, high, e.i64(n))?, high, e.i64(n))?;
         let body = |c: &mut Code<'c, 'a, 'ctx, 'm>| self.rows_of_lanes(c, buffers, results);
         let lanes = i64::from(c.lanes);
@@ -163,7 +163,7 @@ impl<'m> Chain<'m> {
     ) -> Result<T> {
         c.enter()?;
         for &(var, _) in &self.inner {
-            c.set_var(var, c.e.i64(0), false, BLOCK << 20);
+            c.set_var(var, c.e.i64(0), false, BLOCK_ROWS << 20);
         }
         let result = f(c)?;
         c.leave();
@@ -194,7 +194,7 @@ impl<'m> Chain<'m> {
         let Op::Load { at, guard, .. } = &c.expr.nodes[node as usize].op else { return false };
         let (prim, parts) = storage(c.expr.nodes[node as usize].ty);
         let whole = *at == self.whole && *guard == ALWAYS && parts == 1;
-        whole && self.length > FEW && Table::suits(&c.e.with_lanes(c.lanes), prim)
+        whole && self.length > MAX_INTERLEAVED_COLUMNS && Table::suits(&c.e.with_lanes(c.lanes), prim)
     }
 
     /// Loops over the columns of rows with carried values.
@@ -261,7 +261,7 @@ impl<'ctx> Columns<'ctx> {
 
     /// Whether putting so many in the order of rows takes less than storing each where it belongs.
     fn is_worth_it(&self, c: &Code<'_, '_, 'ctx, '_>, length: i64) -> bool {
-        length <= MODEST || Table::suits(&c.e.with_lanes(c.lanes), self.prim)
+        length <= MAX_COLUMNS_WITHOUT_TABLES || Table::suits(&c.e.with_lanes(c.lanes), self.prim)
     }
 
     fn put(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: &Affine, value: &Val<'ctx>) -> Result<()> {
@@ -277,13 +277,13 @@ impl<'ctx> Columns<'ctx> {
         let past = streaming && nest::in_whole_registers(c, o);
         let e = c.e.with_lanes(c.lanes);
         let (lanes, bytes) = (i64::from(c.lanes), self.prim.bytes());
-        if length <= FEW || !Table::suits(&e, self.prim) {
+        if length <= MAX_INTERLEAVED_COLUMNS || !Table::suits(&e, self.prim) {
             let mut columns = Vec::new();
             for column in 0..length {
                 let at = c.e.address_at(self.start, (column * lanes).unsigned_abs() * bytes)?;
                 columns.push(e.load(self.prim, at, bytes as u32)?);
             }
-            return c.store_parts_in_turn(&columns, o.array, &o.at, past);
+            return c.store_interleaved_parts(&columns, o.array, &o.at, past);
         }
         // A step each for every register of rows: the code for all of them would be by the square of the columns.
         let place = c.place(o.array, &o.at)?;

@@ -4,11 +4,11 @@
 
 use hlo::{ArrayShape, ElementType, Opcode};
 
-use super::nest::{HALF, Nest, Output};
+use super::nest::{HALF_REGISTER_BYTES, Nest, Output};
 use super::roots::Root;
 use hlo_library::Unsupported;
 use hlo_opt::expr::index::{Affine, AtomId, Def};
-use hlo_opt::expr::{ALWAYS, Op, Expr};
+use hlo_opt::expr::{ALWAYS, Expr, Op};
 
 /// The nest of a root whose rows are such, of half a register at most: that is one vector. Its variables are numbered from `first`. `None`: they are no such rows, or no
 /// wider elements make them up.
@@ -21,7 +21,11 @@ pub(super) fn nest(
     let ([root], Some((&row, outer))) = (roots, dims.split_last()) else { return Ok(None) };
     let ty = root.shape.element_type;
     let bytes = ty.storage_bytes() as i64;
-    if root.window.is_some() || ty.bits() as i64 != 8 * bytes || row < 2 || row.saturating_mul(bytes) > HALF {
+    if root.window.is_some()
+        || ty.bits() as i64 != 8 * bytes
+        || row < 2
+        || row.saturating_mul(bytes) > HALF_REGISTER_BYTES
+    {
         return Ok(None);
     }
     let mut all = expr.module.instructions(expr.module.instr(root.instr).parent());
@@ -40,7 +44,7 @@ pub(super) fn nest(
     let narrow = Root::columns(roots, &mut trial, dims, &whole, first, None)?;
     let each = wide.storage_bytes() as i64 / bytes;
     let Some(outputs) = widened(&mut trial, &narrow.outputs, ty, (wide, each)) else { return Ok(None) };
-    if row * bytes == HALF {
+    if row * bytes == HALF_REGISTER_BYTES {
         let whole: Vec<(i64, i64)> = dims.iter().map(|&n| (0, n)).collect();
         return Root::nest(roots, expr, dims, &whole, first).map(Some);
     }

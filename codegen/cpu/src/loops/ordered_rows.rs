@@ -1,6 +1,6 @@
 //! Rows abreast: a reduction over rows whose order is that of the elements has one row a lane.
 //!
-//! Elements are computed along rows, as many as there are lanes of as many rows; these squares are turned over in registers and their columns combined one
+//! Elements are computed along rows, as many as there are lanes of as many rows; these squares are transposed over in registers and their columns combined one
 //! after the other. So each row is combined in the order of its elements, whatever the length of vectors is.
 
 use super::code::Code;
@@ -8,19 +8,19 @@ use super::lanes;
 use super::reduce::Reduction;
 use super::region::{Carried, narrowed, registers, values, widened};
 use super::sweep::EmitFold as _;
-use super::tile::turned;
+use super::tile::transposed;
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{IntPredicate, Prim, Result, Target, Value};
 
 /// Rows of a unit.
-const ROWS: i64 = 16;
+const UNIT_ROWS: i64 = 16;
 
 /// The row of a square where elements are computed.
-const ROW: u32 = 66;
+const ROW_VAR: u32 = 66;
 
 /// Units of so many rows.
 pub(super) fn blocks_of_rows(rows: i64) -> i64 {
-    (rows + ROWS - 1) / ROWS
+    (rows + UNIT_ROWS - 1) / UNIT_ROWS
 }
 
 /// Lanes of an accumulator in memory: the type and register of each part.
@@ -28,21 +28,21 @@ type Lanes<'ctx> = Vec<(Prim, Value<'ctx>)>;
 
 impl<'m> Reduction<'m> {
     /// Whether rows are taken abreast.
-    pub(super) fn is_abreast(&self) -> bool {
+    pub(super) fn is_ordered_rows(&self) -> bool {
         let rows = self.kept_vars().last().map_or(1, |v| v.1);
         let length = self.vars.last().map_or(1, |v| v.1);
-        self.folds.literal && self.over_rows() && rows >= ROWS && length >= ROWS
+        self.folds.literal && self.over_rows() && rows >= UNIT_ROWS && length >= UNIT_ROWS
     }
 
     /// The number of lanes of rows abreast: no more than a unit has rows; 1 where the end of a row would need lanes that cannot be enabled singly.
-    pub(super) fn lanes_abreast(&self, lanes: u32, target: &Target) -> u32 {
-        let lanes = lanes.min(ROWS as u32);
+    pub(super) fn ordered_row_lanes(&self, lanes: u32, target: &Target) -> u32 {
+        let lanes = lanes.min(UNIT_ROWS as u32);
         let length = self.vars.last().map_or(1, |v| v.1);
         if target.vector_bytes() < 64 && length % i64::from(lanes) != 0 { 1 } else { lanes }
     }
 
     /// A unit: so many rows from a multiple of that on.
-    pub(super) fn rows_abreast<'c, 'a, 'ctx>(
+    pub(super) fn emit_ordered_rows<'c, 'a, 'ctx>(
         &self,
         c: &mut Code<'c, 'a, 'ctx, 'm>,
         target: &Target,
@@ -51,8 +51,8 @@ impl<'m> Reduction<'m> {
         let e = c.e;
         let Some(&row) = self.kept_vars().last() else { return Ok(()) };
         let lanes = i64::from(c.lanes);
-        let first = e.mul(c.var(block)?, e.i64(ROWS))?;
-        let end = e.add(first, e.i64(ROWS))?;
+        let first = e.mul(c.var(block)?, e.i64(UNIT_ROWS))?;
+        let end = e.add(first, e.i64(UNIT_ROWS))?;
         let end = e.select(e.icmp(IntPredicate::SLT, end, e.i64(row.1))?, end, e.i64(row.1))?;
         if lanes == 1 {
             return c.for_var(row.0, first, end, 1, false, 1, |c| self.row(c, target));
@@ -63,10 +63,10 @@ impl<'m> Reduction<'m> {
         for &Carried { ty, .. } in &kinds {
             let (prim, parts) = super::access::storage(ty);
             for _ in 0..parts {
-                places.push((prim, e.stack(prim, ROWS as u32)?.into()));
+                places.push((prim, e.stack(prim, UNIT_ROWS as u32)?.into()));
             }
         }
-        for group in 0..ROWS / lanes {
+        for group in 0..UNIT_ROWS / lanes {
             let from = e.add(first, e.i64(group * lanes))?;
             let start = self.folds.starts(c)?;
             let square = Square { reduction: self, row, from, start: &start };
@@ -152,8 +152,8 @@ impl<'m, 'ctx> Square<'_, 'm, 'ctx> {
         let mut memory: Lanes<'ctx> = Vec::new();
         let mut found: Vec<Value<'ctx>> = Vec::new();
         let mut numbers: Vec<usize> = Vec::new();
-        c.for_var(ROW, e.i64(0), e.i64(i64::from(lanes)), 1, false, 1, |c| {
-            let r = c.var(ROW)?;
+        c.for_var(ROW_VAR, e.i64(0), e.i64(i64::from(lanes)), 1, false, 1, |c| {
+            let r = c.var(ROW_VAR)?;
             let at = e.add(self.from, r)?;
             // Rows beyond the last one are the last one again, and dropped.
             let last = e.i64(self.row.1 - 1);
@@ -185,17 +185,17 @@ impl<'m, 'ctx> Square<'_, 'm, 'ctx> {
             }
             Ok(())
         })?;
-        let mut turned_rows = Vec::new();
+        let mut transposed_rows = Vec::new();
         for &(prim, place) in &memory {
             let mut rows = Vec::new();
             for r in 0..u64::from(lanes) {
                 let at = e.address_at(place, r * u64::from(lanes) * prim.bytes())?;
                 rows.push(wide.load(prim, at, prim.bytes() as u32)?);
             }
-            turned(&wide, &mut rows)?;
-            turned_rows.push(rows);
+            transposed(&wide, &mut rows)?;
+            transposed_rows.push(rows);
         }
-        let squares: Vec<&Vec<Value<'ctx>>> = numbers.iter().map(|&n| &turned_rows[n]).collect();
+        let squares: Vec<&Vec<Value<'ctx>>> = numbers.iter().map(|&n| &transposed_rows[n]).collect();
         let mut all = values(&kinds, carried);
         for column in 0..count {
             let mut elements = Vec::new();

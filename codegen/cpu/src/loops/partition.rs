@@ -3,32 +3,32 @@
 
 use super::nest::Output;
 use hlo_library::Unsupported;
-use hlo_opt::passes::facts::{MOST_PARTS, PART, WIDE};
 use hlo_opt::expr::Expr;
 use hlo_opt::expr::index::Def;
+use hlo_opt::passes::facts::{MAX_CONCAT_PARTS, MIN_PART_ELEMENTS, MIN_PART_WIDTH};
 
-/// The most nests that a space is divided into; along one dimension [`MOST_PARTS`], if the pieces have [`PART`] elements.
-const MOST_PIECES: usize = 6;
+/// The most nests that a space is divided into; along one dimension [`MAX_CONCAT_PARTS`], if the pieces have [`MIN_PART_ELEMENTS`] elements.
+const MAX_PIECES: usize = 6;
 
 /// Elements of a register.
 const LANES: i64 = 16;
 
 /// How many times as wide as edges together the parts of the innermost dimension are, at least, that are nests of their own; and how many times as large as
 /// others the pieces that alone are divided further where all would be too many.
-pub(super) const MOSTLY: i64 = 4;
+pub(super) const DOMINANT_FACTOR: i64 = 4;
 
 /// How many times as much is computed for an element where it is decided as where it is not, at least, for edges to be nests of their own.
-pub(super) const LIGHTER: usize = 2;
+pub(super) const EDGE_DECISION_FACTOR: usize = 2;
 
 /// Boxes are computed side by side if that is at most this share of what they take one after the other.
-const SAVED: (usize, usize) = (3, 4);
+const MAX_JAMMED_SHARE: (usize, usize) = (3, 4);
 
 /// Divides a space (its dimensions have the variables from `first` on) where one variable alone decides on a condition: sides of a concatenation and
 /// edges of a padding are nests of their own, in which nothing is decided. `known` guards are not looked at.
 ///
 /// Along the innermost dimension, edges that are too narrow for that are left together if what is beside them is `lighter` without decisions; rows of short
 /// parts are divided if they take hardly more registers part by part.
-pub(super) fn boxes(
+pub(super) fn partition(
     expr: &Expr<'_>,
     known: usize,
     dims: &[i64],
@@ -60,10 +60,13 @@ pub(super) fn boxes(
         cuts.sort_unstable();
         cuts.dedup();
         let Some(largest) = boxes.iter().max_by_key(|b| size(b)).cloned() else { break };
-        let mut narrow = Some(d) == inner && cuts.windows(2).any(|w| w[1] - w[0] < WIDE);
-        let wide: Vec<(i64, i64)> =
-            cuts.windows(2).map(|w| (w[0], w[1])).filter(|(low, high)| high - low >= WIDE).collect();
-        if narrow && wide.len() <= MOST_PIECES {
+        let mut narrow = Some(d) == inner && cuts.windows(2).any(|w| w[1] - w[0] < MIN_PART_WIDTH);
+        let wide: Vec<(i64, i64)> = cuts
+            .windows(2)
+            .map(|w| (w[0], w[1]))
+            .filter(|(low, high)| high - low >= MIN_PART_WIDTH)
+            .collect();
+        if narrow && wide.len() <= MAX_PIECES {
             let mut plain = wide;
             plain.retain(|&part| {
                 let mut piece = largest.clone();
@@ -71,7 +74,7 @@ pub(super) fn boxes(
                 lighter(&piece)
             });
             let inside: i64 = plain.iter().map(|(low, high)| high - low).sum();
-            if inside >= MOSTLY * (dims[d] - inside).max(1) {
+            if inside >= DOMINANT_FACTOR * (dims[d] - inside).max(1) {
                 *cuts = plain.into_iter().flat_map(|(low, high)| [low, high]).chain([0, dims[d]]).collect();
                 cuts.sort_unstable();
                 cuts.dedup();
@@ -80,19 +83,21 @@ pub(super) fn boxes(
         }
         if narrow {
             let registers = |n: i64| (n + LANES - 1) / LANES;
-            let apart: i64 = cuts.windows(2).map(|w| registers(w[1] - w[0])).sum();
+            let separate: i64 = cuts.windows(2).map(|w| registers(w[1] - w[0])).sum();
             let widest = cuts.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
-            narrow = widest >= WIDE || apart > registers(dims[d]) + 1;
+            narrow = widest >= MIN_PART_WIDTH || separate > registers(dims[d]) + 1;
         }
         // Of pieces that become too many, little ones stay as they are.
         let all = boxes.len() * (cuts.len() - 1);
-        let little =
-            |piece: &[(i64, i64)]| all > MOST_PIECES && size(piece).saturating_mul(MOSTLY) < size(&largest);
+        let little = |piece: &[(i64, i64)]| {
+            all > MAX_PIECES && size(piece).saturating_mul(DOMINANT_FACTOR) < size(&largest)
+        };
         let stay = boxes.iter().filter(|b| little(b)).count();
         let pieces = all - stay * (cuts.len() - 2);
         // As many as there are parts to put together, if each is worth a function.
-        let worth = boxes.len() == 1 && pieces <= MOST_PARTS && elements / pieces as i64 >= PART;
-        if narrow || pieces > MOST_PIECES && !worth {
+        let worth =
+            boxes.len() == 1 && pieces <= MAX_CONCAT_PARTS && elements / pieces as i64 >= MIN_PART_ELEMENTS;
+        if narrow || pieces > MAX_PIECES && !worth {
             continue;
         }
         boxes = boxes
@@ -116,7 +121,7 @@ pub(super) type Body = (Vec<(u32, i64)>, Vec<Output>);
 
 /// The loops of several boxes as one, in which an element of each is computed in a run: if they are of the same sizes and what they are made of is mostly the
 /// same. Boxes are `made` with the same variables: what several look at is on the expr once.
-pub(super) fn together<'m>(
+pub(super) fn unroll_and_jam<'m>(
     expr: &mut Expr<'m>,
     boxes: &[Vec<(i64, i64)>],
     made: impl Fn(&mut Expr<'m>, &[(i64, i64)]) -> std::result::Result<Body, Unsupported>,
@@ -127,18 +132,18 @@ pub(super) fn together<'m>(
         return Ok(None);
     }
     let before = expr.nodes.len();
-    let (mut all, mut apart, mut side_by_side) = (Body::default(), 0, expr.clone());
+    let (mut all, mut separate, mut jammed) = (Body::default(), 0, expr.clone());
     for piece in boxes {
         let mut alone = expr.clone();
         made(&mut alone, piece)?;
-        apart += alone.nodes.len() - before;
-        let (vars, outputs) = made(&mut side_by_side, piece)?;
+        separate += alone.nodes.len() - before;
+        let (vars, outputs) = made(&mut jammed, piece)?;
         all.0 = vars;
         all.1.extend(outputs);
     }
-    if (side_by_side.nodes.len() - before) * SAVED.1 > apart * SAVED.0 {
+    if (jammed.nodes.len() - before) * MAX_JAMMED_SHARE.1 > separate * MAX_JAMMED_SHARE.0 {
         return Ok(None);
     }
-    *expr = side_by_side;
+    *expr = jammed;
     Ok(Some(all))
 }

@@ -1,4 +1,4 @@
-//! Rows together: a [`Chain`] over many rows that are not long goes through a block of them a sweep at a time, and what hangs on a row's folds alone is
+//! Rows row_blocks: a [`Chain`] over many rows that are not long goes through a block of them a sweep at a time, and what hangs on a row's folds alone is
 //! computed for the whole block at once, a row a lane.
 //!
 //! Row by row, a row's results would wait for the end of its fold, for what is made of that (a quotient, a root, some roundings) and for a broadcast, with
@@ -12,22 +12,22 @@ use super::rows::{Buffer, Chain};
 use super::sweep::Folds;
 use hlo_llvm::scalar::{Val, register};
 use hlo_llvm::{IntPredicate, Prim, Result, Target, Value};
-use hlo_opt::expr::{Node, NodeId, Op, Expr};
+use hlo_opt::expr::{Expr, Node, NodeId, Op};
 
 /// The longest rows that are worth it, in elements: longer ones hide what is between their sweeps.
-const LONGEST: i64 = 1024;
+const MAX_ROW_ELEMENTS: i64 = 1024;
 /// Bytes of the elements of a block, about: they stay in the nearest cache, and so does what is kept of them.
-const NEAR: i64 = 16 << 10;
+const BLOCK_BYTES: i64 = 16 << 10;
 /// The most and the least rows of a block.
-const ROWS: [i64; 2] = [16, 4];
+const MAX_MIN_BLOCK_ROWS: [i64; 2] = [16, 4];
 /// The least blocks, so that there are some for each thread.
-const BLOCKS: i64 = 32;
+const MIN_BLOCKS: i64 = 32;
 /// The variable of blocks of rows.
-const BLOCK: u32 = 74;
+const BLOCK_VAR: u32 = 74;
 
-/// How rows are taken together.
+/// How rows are taken row_blocks.
 #[derive(Clone, Debug)]
-pub(super) struct Together {
+pub(super) struct RowBlocks {
     /// The variable of neighbouring rows, and how many there are.
     row: (u32, i64),
     /// Rows of a block.
@@ -44,9 +44,9 @@ pub(super) fn rows(
     sweeps: &[Folds<'_>],
     results: [&[Output]; 2],
     given: &dyn Fn(u32) -> usize,
-) -> Option<Together> {
+) -> Option<RowBlocks> {
     let &row = rows.last()?;
-    if length > LONGEST || sweeps.iter().any(|s| s.literal) {
+    if length > MAX_ROW_ELEMENTS || sweeps.iter().any(|s| s.literal) {
         return None;
     }
     // Of each node: the sweep after which it is known, if it is made of nothing but what folds give and constants.
@@ -64,11 +64,11 @@ pub(super) fn rows(
             Op::Constant { at, .. } => at.terms.is_empty(),
             Op::Elementwise { .. }
             | Op::Convert { .. }
-            | Op::Order { .. }
-            | Op::Unorder { .. }
-            | Op::Bits { .. }
+            | Op::ToOrderedInt { .. }
+            | Op::FromOrderedInt { .. }
+            | Op::BitcastConvert { .. }
             | Op::Pack { .. }
-            | Op::Products { .. }
+            | Op::SumOfProducts { .. }
             | Op::Sum { .. } => true,
             Op::Load { .. } | Op::Iota { .. } | Op::Select { .. } | Op::Unpack { .. } => false,
         };
@@ -90,14 +90,15 @@ pub(super) fn rows(
     let value = |n: usize| known[n].flatten().map(|after| (n as NodeId, after));
     let is_given = |n: usize| matches!(expr.nodes[n].op, Op::Given { .. });
     let values = (0..expr.nodes.len()).filter(|&n| needed[n] || is_given(n)).filter_map(value).collect();
-    let [mut block, least] = ROWS;
-    while block > least && block * length * widest > NEAR {
+    let [mut block, least] = MAX_MIN_BLOCK_ROWS;
+    while block > least && block * length * widest > BLOCK_BYTES {
         block /= 2;
     }
     let complex = expr.nodes.iter().any(|n| n.ty.is_complex());
     let computed = (0..expr.nodes.len()).any(|n| needed[n] && !is_given(n) && value(n).is_some());
-    let worth = computed && !complex && row.1 >= block * BLOCKS && block * length * widest <= 2 * NEAR;
-    worth.then_some(Together { row, rows: block, values })
+    let worth =
+        computed && !complex && row.1 >= block * MIN_BLOCKS && block * length * widest <= 2 * BLOCK_BYTES;
+    worth.then_some(RowBlocks { row, rows: block, values })
 }
 
 /// A value of each row of a block, in memory.
@@ -138,32 +139,32 @@ impl<'ctx> Column<'ctx> {
 
 impl<'m> Chain<'m> {
     /// Variables of units of blocks of rows.
-    pub(super) fn blocks_together(&self, together: &Together) -> Vec<(u32, i64)> {
+    pub(super) fn block_variables(&self, row_blocks: &RowBlocks) -> Vec<(u32, i64)> {
         let outer = self.rows.split_last().map_or(&[][..], |(_, outer)| outer);
-        let blocks = (together.row.1 + together.rows - 1) / together.rows;
-        outer.iter().copied().chain([(BLOCK, blocks)]).collect()
+        let blocks = (row_blocks.row.1 + row_blocks.rows - 1) / row_blocks.rows;
+        outer.iter().copied().chain([(BLOCK_VAR, blocks)]).collect()
     }
 
     /// Emits the loop over blocks of rows.
-    pub(super) fn emit_together<'c, 'a, 'ctx>(
+    pub(super) fn emit_row_blocks<'c, 'a, 'ctx>(
         &self,
         c: &mut Code<'c, 'a, 'ctx, 'm>,
         target: &Target,
         [begin, end]: [Value<'ctx>; 2],
-        together: &Together,
+        row_blocks: &RowBlocks,
         buffers: &[Buffer<'ctx>],
         widths: &[u32],
     ) -> Result<()> {
         let e = c.e;
         let mut columns = Vec::new();
-        for &(node, after) in &together.values {
+        for &(node, after) in &row_blocks.values {
             let Node { op, ty } = &c.expr.nodes[node as usize];
             let prim = match register(*ty) {
                 Prim::I1 => Prim::I8,
                 other => other,
             };
-            let start: Value<'ctx> = e.stack(prim, together.rows as u32)?.into();
-            let wide = e.with_lanes(together.rows as u32 * prim.bytes() as u32);
+            let start: Value<'ctx> = e.stack(prim, row_blocks.rows as u32)?.into();
+            let wide = e.with_lanes(row_blocks.rows as u32 * prim.bytes() as u32);
             wide.store(wide.int(Prim::I8, 0), start, 1)?;
             let given = matches!(op, Op::Given { .. });
             columns.push(Column { node, after, given, prim, start, moved: false });
@@ -171,14 +172,14 @@ impl<'m> Chain<'m> {
         c.mark()?;
         e.for_range(begin, end, e.i64(1), |unit| {
             c.enter()?;
-            decode(c, unit, &self.blocks_together(together))?;
-            let first = e.mul(c.var(BLOCK)?, e.i64(together.rows))?;
-            let last = e.add(first, e.i64(together.rows))?;
-            let n = e.i64(together.row.1);
+            decode(c, unit, &self.block_variables(row_blocks))?;
+            let first = e.mul(c.var(BLOCK_VAR)?, e.i64(row_blocks.rows))?;
+            let last = e.add(first, e.i64(row_blocks.rows))?;
+            let n = e.i64(row_blocks.row.1);
             let last = e.select(e.icmp(IntPredicate::SLT, last, n)?, last, n)?;
             for (number, folds) in self.sweeps.iter().enumerate() {
-                c.for_var(together.row.0, first, last, 1, false, 1, |c| {
-                    let row = e.sub(c.var(together.row.0)?, first)?;
+                c.for_var(row_blocks.row.0, first, last, 1, false, 1, |c| {
+                    let row = e.sub(c.var(row_blocks.row.0)?, first)?;
                     self.recall(c, &columns, number, row)?;
                     c.lanes = widths[number];
                     self.sweep(c, target, number, folds, &self.of_row(c, buffers, row)?)?;
@@ -189,10 +190,10 @@ impl<'m> Chain<'m> {
                     }
                     Ok(())
                 })?;
-                self.of_block(c, &mut columns, number, together.rows)?;
+                self.of_block(c, &mut columns, number, row_blocks.rows)?;
             }
-            c.for_var(together.row.0, first, last, 1, false, 1, |c| {
-                let row = e.sub(c.var(together.row.0)?, first)?;
+            c.for_var(row_blocks.row.0, first, last, 1, false, 1, |c| {
+                let row = e.sub(c.var(row_blocks.row.0)?, first)?;
                 self.recall(c, &columns, self.sweeps.len(), row)?;
                 self.store_row(c, target, &self.of_row(c, buffers, row)?, widths)
             })?;

@@ -1,33 +1,33 @@
-//! Many short lists in two vectors.
+//! Adjacency lists in compressed sparse row (CSR) form.
 
-/// A list for each of many.
+/// A list of `u32` for each of `n` nodes, in two vectors.
 #[derive(Default)]
-pub(crate) struct Lists {
+pub(crate) struct Csr {
     first: Vec<u32>,
     /// All elements, list after list.
     pub(crate) all: Vec<u32>,
 }
 
-impl Lists {
-    /// None yet, with room for so many.
-    pub(crate) fn begin(n: usize) -> Lists {
+impl Csr {
+    /// No lists yet, with capacity for `n`.
+    pub(crate) fn begin(n: usize) -> Csr {
         let mut first = Vec::with_capacity(n + 1);
         first.push(0);
-        Lists { first, all: Vec::new() }
+        Csr { first, all: Vec::new() }
     }
 
-    /// Ends the list of the next one.
+    /// Ends the list of the current node.
     pub(crate) fn end(&mut self) {
         self.first.push(self.all.len() as u32);
     }
 
-    /// The list of one.
+    /// The list of node `i`.
     pub(crate) fn of(&self, i: u32) -> &[u32] {
         &self.all[self.first[i as usize] as usize..self.first[i as usize + 1] as usize]
     }
 
-    /// From pairs (whose, what), in their order.
-    pub(crate) fn grouped(n: usize, pairs: &[(u32, u32)]) -> Lists {
+    /// From (node, element) pairs; each list keeps their order.
+    pub(crate) fn grouped(n: usize, pairs: &[(u32, u32)]) -> Csr {
         let mut first = vec![0u32; n + 1];
         pairs.iter().for_each(|p| first[p.0 as usize + 1] += 1);
         for i in 0..n {
@@ -39,6 +39,6 @@ impl Lists {
             all[next[whose as usize] as usize] = what;
             next[whose as usize] += 1;
         }
-        Lists { first, all }
+        Csr { first, all }
     }
 }

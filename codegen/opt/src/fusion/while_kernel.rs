@@ -1,4 +1,5 @@
-//! Loops that are one function: so little happens in an iteration that launching a kernel for it would take longer.
+//! Single-kernel loops: a `while` whose iterations do so little that launching a kernel for them would take
+//! longer is compiled as one function.
 
 use hlo::attrs::AttrKey;
 use hlo::{ComputationId, InstrId, Module, Opcode, Shape};
@@ -7,21 +8,23 @@ use super::kinds::{Role, role};
 use super::maps::again;
 use crate::cost_model::CostModel;
 
-/// The most elements of arrays that an iteration may compute.
-const MAX_ELEMENTS: i64 = CostModel::CPU.max_loop_elements;
-/// As an expression an iteration may take so many times the arithmetic of its instructions.
-const MOST_AGAIN: f64 = CostModel::CPU.max_loop_again_factor;
-/// And so many simple vector operations more, which are less than what kernels of their own cost.
-const LITTLE: f64 = CostModel::CPU.little_ops;
-/// The most instructions of body and condition.
+/// The maximum number of array elements that an iteration may compute.
+const MAX_LOOP_ELEMENTS: i64 = CostModel::CPU.max_loop_elements;
+/// Evaluated as expressions, an iteration may take at most this many times the arithmetic of its
+/// instructions,
+const MAX_RECOMPUTE_FACTOR: f64 = CostModel::CPU.max_loop_recompute_factor;
+/// and this many simple vector operations more, which is less than kernels of their own would cost.
+const SLACK_OPS: f64 = CostModel::CPU.loop_slack_ops;
+/// The maximum number of instructions of body and condition.
 const MAX_INSTRUCTIONS: usize = CostModel::CPU.max_loop_instructions;
 
-/// The most windows of an array that are replaced one after the other, for them to be all of it that is computed.
-const MOST_WINDOWS: usize = CostModel::CPU.max_windows;
+/// The maximum length of a chain of slice updates of one array, for which only the windows count as computed.
+const MAX_UPDATE_WINDOWS: usize = CostModel::CPU.max_update_windows;
 
-/// Whether a `while` is to be compiled as a whole (`hlo_codegen::kernel::Request::Loop`): its state is a tuple of arrays, of which only small ones (or small
-/// windows of them) change, and all that its computations do can be an expression of elements. They stay as they are, without fusions.
-pub fn small_loop(module: &Module, id: InstrId) -> bool {
+/// Whether a `while` is compiled as one kernel (`hlo_codegen::kernel::Request::Loop`): its state is a tuple
+/// of arrays, of which only small ones (or small windows of them) change, and everything that its
+/// computations do can be an expression of elements. Its computations stay as they are, without fusions.
+pub fn is_while_kernel(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     let of = |key| instr.attrs.computation(key);
     let (Opcode::While, Some(condition), Some(body), Shape::Tuple(state)) =
@@ -46,15 +49,16 @@ pub fn small_loop(module: &Module, id: InstrId) -> bool {
     for (i, &next) in root.operands().iter().enumerate() {
         elements = elements.saturating_add(computed(module, next, i));
     }
-    if elements > MAX_ELEMENTS {
+    if elements > MAX_LOOP_ELEMENTS {
         return false;
     }
     let (all, once) = again(module, body);
-    all <= once * MOST_AGAIN + LITTLE
+    all <= once * MAX_RECOMPUTE_FACTOR + SLACK_OPS
 }
 
-/// The chain of `dynamic-update-slice`s, first one first, that makes a value of what `is_base` says; `None`: it is something else.
-pub fn window_updates(
+/// The chain of `dynamic-update-slice`s, first one first, that computes a value from one that `is_base`
+/// accepts; `None` if it is anything else.
+pub fn update_slice_chain(
     module: &Module,
     at: InstrId,
     is_base: &dyn Fn(InstrId) -> bool,
@@ -62,7 +66,7 @@ pub fn window_updates(
     let (mut chain, mut at) = (Vec::new(), at);
     while !is_base(at) {
         let instr = module.instr(at);
-        if instr.opcode != Opcode::DynamicUpdateSlice || chain.len() == MOST_WINDOWS {
+        if instr.opcode != Opcode::DynamicUpdateSlice || chain.len() == MAX_UPDATE_WINDOWS {
             return None;
         }
         chain.push(at);
@@ -72,15 +76,15 @@ pub fn window_updates(
     (!chain.is_empty()).then_some(chain)
 }
 
-/// Elements of leaf `i` of the state that an iteration computes, of which `next` is what it becomes: all, none if it stays, or those of windows that are less than
-/// half of it.
+/// The number of elements of leaf `i` of the state that an iteration computes, given its next value: all of
+/// them, none if the leaf is invariant, or those of the updated windows if they are less than half.
 fn computed(module: &Module, next: InstrId, i: usize) -> i64 {
     let elements = |id: InstrId| {
         module.instr(id).shape.as_array().and_then(|a| a.checked_elements()).unwrap_or(i64::MAX)
     };
     let all = elements(next);
     let (mut at, mut windows, mut replaced) = (next, 0, 0i64);
-    while module.instr(at).opcode == Opcode::DynamicUpdateSlice && windows < MOST_WINDOWS {
+    while module.instr(at).opcode == Opcode::DynamicUpdateSlice && windows < MAX_UPDATE_WINDOWS {
         let operands = module.instr(at).operands();
         (at, windows, replaced) = (operands[0], windows + 1, replaced.saturating_add(elements(operands[1])));
     }
@@ -91,7 +95,7 @@ fn computed(module: &Module, next: InstrId, i: usize) -> i64 {
     if kept && replaced.saturating_mul(2) <= all { replaced } else { all }
 }
 
-/// Whether a computation takes tuples apart, computes elements, and puts a tuple together.
+/// Whether a computation only takes tuples apart, computes elements, and builds a tuple.
 fn is_expression(module: &Module, c: ComputationId) -> bool {
     let root = module.root(c);
     module.instructions(c).all(|id| {

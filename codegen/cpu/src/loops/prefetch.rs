@@ -9,53 +9,59 @@ use super::nest::decode;
 use hlo_library::sizes;
 use hlo_llvm::{IntPredicate, Result, Value};
 use hlo_opt::expr::index::{Affine, Def};
-use hlo_opt::expr::{NodeId, Op, Expr};
+use hlo_opt::expr::{Expr, NodeId, Op};
 
 /// Bytes of an array from which on its rows are far away: not in the nearest caches.
-pub(super) const DISTANT: i64 = 1 << 20;
+pub(super) const DISTANT_BYTES: i64 = 1 << 20;
 /// Bytes of a row, at most: of longer ones the processor foresees the rest itself.
-const ROW: i64 = 1 << 10;
+const MAX_ROW_BYTES: i64 = 1 << 10;
 /// Bytes that are asked for ahead; and the least and the most rows.
-const AHEAD: i64 = 2 << 10;
-const ROWS: (i64, i64) = (4, 32);
+const AHEAD_BYTES: i64 = 2 << 10;
+const MIN_MAX_ROWS_AHEAD: (i64, i64) = (4, 32);
 /// Operations that an index may take, since it is computed twice.
-const WORK: u64 = 16;
+const MAX_INDEX_OPS: u64 = 16;
 
 /// Bytes of an array from which on it is in no cache, and of its rows from which elements are picked. Shorter ones are asked for into the nearest cache: elements
 /// that are picked together from rows that are not there take several times as long, though the rows follow each other.
-const FAR: i64 = 8 << 20;
-const LEAST: i64 = 4 << 10;
-const MOST: i64 = 128 << 10;
+const UNCACHED_BYTES: i64 = 8 << 20;
+const MIN_PICKED_ROW_BYTES: i64 = 4 << 10;
+const MAX_PICKED_ROW_BYTES: i64 = 128 << 10;
 /// Bytes of a row for each element that is picked of it, at most.
-const LINE: i64 = 64;
+const MAX_BYTES_PER_PICK: i64 = 64;
 
 /// Rows of large arrays at computed places.
-pub(super) struct Gathered {
+pub(super) struct RowPrefetch {
     /// Arrays, where in them an element is, and bytes of a row.
     places: Vec<(u32, Affine, i64)>,
     /// The variable that counts elements of a row.
     inner: u32,
 }
 
-impl Gathered {
+impl RowPrefetch {
     /// What the nodes load that way, over all values (so many) of the innermost variable.
     pub(super) fn of(expr: &Expr<'_>, nodes: impl Iterator<Item = NodeId>, (inner, n): (u32, i64)) -> Self {
         let mut found = Self { places: Vec::new(), inner };
-        for node in expr.needed(nodes) {
+        for node in expr.reachable(nodes) {
             let Op::Load { array, at, .. } = &expr.nodes[node as usize].op else { continue };
             let shape = &expr.arrays[*array as usize].shape;
             let size = shape.element_type.storage_bytes() as i64;
             let row = n.saturating_mul(size);
-            let distant =
-                shape.checked_elements().is_some_and(|n| n.saturating_mul(size) >= sizes::from(DISTANT));
+            let distant = shape
+                .checked_elements()
+                .is_some_and(|n| n.saturating_mul(size) >= sizes::from(DISTANT_BYTES));
             let mut values = Vec::new();
             expr.values_in(at, &mut |value| values.push(value));
             let cheap = |values: Vec<NodeId>| {
-                let all = expr.needed(values.into_iter());
-                all.iter().map(|&n| expr.flops(n)).sum::<u64>() <= WORK
+                let all = expr.reachable(values.into_iter());
+                all.iter().map(|&n| expr.flops(n)).sum::<u64>() <= MAX_INDEX_OPS
                     && !all.iter().any(|&n| expr.branches(n))
             };
-            if !values.is_empty() && distant && row <= ROW && is_plain(expr, at, inner) && cheap(values) {
+            if !values.is_empty()
+                && distant
+                && row <= MAX_ROW_BYTES
+                && is_plain(expr, at, inner)
+                && cheap(values)
+            {
                 found.places.push((*array, at.clone(), row));
             }
         }
@@ -63,7 +69,7 @@ impl Gathered {
     }
 
     /// Asks for what a later one of the units before `end` needs, which are values of `vars`.
-    pub(super) fn ask<'ctx>(
+    pub(super) fn prefetch<'ctx>(
         &self,
         c: &mut Code<'_, '_, 'ctx, '_>,
         (unit, end): (Value<'ctx>, Value<'ctx>),
@@ -71,7 +77,7 @@ impl Gathered {
     ) -> Result<()> {
         let Some(longest) = self.places.iter().map(|(_, _, bytes)| *bytes).max() else { return Ok(()) };
         let e = c.e;
-        let rows = (AHEAD / longest.max(1)).clamp(ROWS.0, ROWS.1);
+        let rows = (AHEAD_BYTES / longest.max(1)).clamp(MIN_MAX_ROWS_AHEAD.0, MIN_MAX_ROWS_AHEAD.1);
         let (later, last) = (e.add(unit, e.i64(rows))?, e.sub(end, e.i64(1))?);
         let later = e.select(e.icmp(IntPredicate::SLT, later, last)?, later, last)?;
         let lanes = std::mem::replace(&mut c.lanes, 1);
@@ -90,7 +96,7 @@ impl Gathered {
 
 /// Rows of large arrays from which elements at computed places are picked.
 #[derive(Default)]
-pub(super) struct Picked {
+pub(super) struct ElementPrefetch {
     rows: Vec<Row>,
 }
 
@@ -104,7 +110,7 @@ struct Row {
     near: bool,
 }
 
-impl Picked {
+impl ElementPrefetch {
     /// What the nodes load that way from rows that `outer` counts, over all values (so many) of the innermost variable.
     pub(super) fn of(
         expr: &Expr<'_>,
@@ -116,7 +122,7 @@ impl Picked {
         let (Some(outer), Some(inner_atom)) = (expr.space.atom_of(outer), expr.space.atom_of(inner)) else {
             return Self { rows };
         };
-        for node in expr.needed(nodes) {
+        for node in expr.reachable(nodes) {
             let Op::Load { array, at, .. } = &expr.nodes[node as usize].op else { continue };
             let shape = &expr.arrays[*array as usize].shape;
             let size = shape.element_type.storage_bytes() as i64;
@@ -128,13 +134,14 @@ impl Picked {
             next.retain(|t| t.0 != inner_atom);
             // Most lines of a row are seen, and all of them fit into the second cache.
             let each = row / n.max(1);
-            let near = row.saturating_mul(size) < LEAST;
+            let near = row.saturating_mul(size) < MIN_PICKED_ROW_BYTES;
             let fits = (0..row).contains(&high.saturating_sub(low))
-                && elements.saturating_mul(size) >= sizes::from(if near { DISTANT } else { FAR })
-                && (LINE..=MOST).contains(&row.saturating_mul(size))
-                && each * size <= LINE;
+                && elements.saturating_mul(size)
+                    >= sizes::from(if near { DISTANT_BYTES } else { UNCACHED_BYTES })
+                && (MAX_BYTES_PER_PICK..=MAX_PICKED_ROW_BYTES).contains(&row.saturating_mul(size))
+                && each * size <= MAX_BYTES_PER_PICK;
             if fits && !is_plain(expr, at, inner) {
-                let ahead = if near { (AHEAD / (row * size)).max(1) } else { 1 };
+                let ahead = if near { (AHEAD_BYTES / (row * size)).max(1) } else { 1 };
                 let next = whole(next).plus(at.constant.wrapping_add(row * ahead));
                 let each = each.max(1);
                 let at = next.merged(&Affine::atom(inner_atom).times(each));
@@ -145,7 +152,7 @@ impl Picked {
     }
 
     /// Asks for a part of later rows.
-    pub(super) fn ask(&self, c: &mut Code<'_, '_, '_, '_>) -> Result<()> {
+    pub(super) fn prefetch(&self, c: &mut Code<'_, '_, '_, '_>) -> Result<()> {
         for row in &self.rows {
             let address = c.place(row.array, &row.at)?.address;
             let bytes = row.bytes * u64::from(c.lanes);
