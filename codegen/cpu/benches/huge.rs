@@ -1,4 +1,5 @@
-//! How long huge programs take to compile, stage by stage, at a size and at half of it (a stage whose time doubles is linear), and how much memory.
+//! How long huge programs take to compile, stage by stage, at a size and at half of it (a stage whose time
+//! doubles is linear), and how much memory.
 //!
 //! `cargo bench -p hlo-cpu --bench huge [-- PROGRAM [SIZE]]`
 

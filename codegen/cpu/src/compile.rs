@@ -1,4 +1,4 @@
-//! The back end through LLVM: kernels as object code.
+//! The LLVM back end for CPUs: kernels as object code.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use hlo_codegen::program::Code;
 use hlo_llvm::{self as llvm, Level, Target, new_context};
 use hlo_opt::passes::Pipeline;
 
-/// How to compile.
+/// Options of the compiler.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How much to optimize, 0 to 3: which passes run ([`Pipeline::cpu`]) and what LLVM does ([`Level`]).
+    /// The optimization level, 0 to 3: which passes run ([`Pipeline::cpu`]) and what LLVM does ([`Level`]).
     pub opt_level: u8,
-    /// Threads to compile on; 0: as many as there are cores.
+    /// The number of compilation threads; 0: one per core.
     pub threads: usize,
     /// Whether the interpreter executes what is not compiled.
     pub fallback: bool,
@@ -50,7 +50,7 @@ pub struct Llvm {
 }
 
 impl Llvm {
-    /// As the options say. Errors: there is no such processor.
+    /// With these options. Errors: there is no such processor.
     pub fn new(options: &Options) -> Result<Self, CompileError> {
         let target = Target::new(&options.cpu, &options.features, level(options.opt_level))?;
         Ok(Self { target, opt_level: options.opt_level, threads: options.threads })
@@ -58,7 +58,7 @@ impl Llvm {
 }
 
 impl Options {
-    /// What the driver is told.
+    /// The driver's options.
     pub fn driver(&self) -> DriverOptions {
         DriverOptions { fallback: self.fallback, verify: self.verify }
     }
@@ -89,13 +89,14 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, CompileEr
     compile_watched(module, options, &Pipeline::cpu(options.opt_level), &mut ())
 }
 
-/// Compiles a verified module as far as it can be kept.
+/// Compiles a verified module, up to the form that can be stored.
 pub fn emission(module: &Module, options: &Options) -> Result<Emission, CompileError> {
     let pipeline = Pipeline::cpu(options.opt_level);
     compile::emission(module, &Llvm::new(options)?, options.driver(), &pipeline, &mut ())
 }
 
-/// The same with other passes, telling of every stage. The passes have to end with [`hlo_opt::fusion`]'s, for what is not in a fusion is refused.
+/// The same with another pipeline and an observer of every stage. The passes must end with those of
+/// [`hlo_opt::fusion`], for what is not in a fusion is refused.
 pub fn compile_watched(
     module: &Module,
     options: &Options,
@@ -105,21 +106,22 @@ pub fn compile_watched(
     compile::compile_watched(module, &Llvm::new(options)?, options.driver(), pipeline, stages)
 }
 
-/// What LLVM does at a level of ours.
+/// LLVM's level for a level of ours.
 pub fn level(opt_level: u8) -> Level {
     Level::ALL[usize::from(opt_level).min(Level::ALL.len() - 1)]
 }
 
-/// What a unit came to.
+/// The code of a compilation unit.
 struct Emitted {
-    /// Kernels and the places of their requests; without those that are not supported, if the interpreter is there for them.
+    /// Kernels and the indices of their requests; without the unsupported ones, if the interpreter is the
+    /// fallback for them.
     kernels: Vec<(usize, Kernel)>,
     object: Option<Vec<u8>>,
     texts: [Option<String>; 3],
 }
 
-/// Makes all kernels: in the order of the requests, and the object code of all. What several ask for is made once. Where the interpreter is there for what is not supported, such kernels are
-/// `None`.
+/// Makes all kernels, in the order of the requests, and all object code. Identical requests are compiled
+/// once. With the interpreter as fallback, unsupported kernels are `None`.
 fn emit(
     module: &Module,
     lowered: &Lowered,
@@ -145,7 +147,7 @@ fn emit(
     for (number, unit) in emitted.into_iter().enumerate() {
         let unit = match unit {
             Ok(unit) => unit?,
-            // LLVM gave up: it may find its way where it looks less far.
+            // LLVM gave up: a lower level may succeed.
             Err(error) if target.level() > Level::O0 => {
                 let target = target.at(Level::O0);
                 let again = |_| emit_unit(module, requests, &units[number], &target, wants, fallback);
@@ -167,10 +169,12 @@ fn emit(
     Ok(Made { kernels, code: Code::Objects(objects) })
 }
 
-/// About the most instructions of a unit: what LLVM holds of one is many times its text, and is given back after it.
+/// The approximate maximum number of instructions of a compilation unit: LLVM's memory for one is many times
+/// its text, and is freed after it.
 const MAX_UNIT: usize = 10_000;
 
-/// Some of the requests by unit: at least one for each thread, of about the same number of instructions.
+/// Splits some of the requests into compilation units: at least one per thread, of about equal numbers of
+/// instructions.
 fn split(module: &Module, requests: &[Request], some: &[usize], threads: usize) -> Vec<Vec<usize>> {
     let mut by_weight: Vec<(usize, usize)> = some.iter().map(|&i| (weight(module, requests[i]), i)).collect();
     by_weight.sort_by_key(|&(weight, i)| (std::cmp::Reverse(weight), i));
@@ -191,7 +195,7 @@ fn split(module: &Module, requests: &[Request], some: &[usize], threads: usize) 
         .collect()
 }
 
-/// About how much there is to compile.
+/// An estimate of the compile time of a request.
 fn weight(module: &Module, request: Request) -> usize {
     let computation = match request {
         Request::Fusion(id) | Request::Epilogue { fusion: id, .. } => {
@@ -226,7 +230,7 @@ fn emit_unit(
         }
     }
     if kernels.len() < places.len() {
-        // What is not supported may have left half of a function: once more without it.
+        // An unsupported request may have left half of a function: once more without it.
         let places: Vec<usize> = kernels.iter().map(|k| k.0).collect();
         if places.is_empty() {
             return Ok(Emitted { kernels, object: None, texts: [None, None, None] });

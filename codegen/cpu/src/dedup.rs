@@ -1,7 +1,9 @@
-//! Requests for the same code: layers of a network ask for the same kernels again and again, on other arrays.
+//! Deduplication of structurally identical requests: the layers of a network ask for the same kernels again
+//! and again, on other arrays.
 //!
-//! A kernel knows its arrays as arguments alone, so requests are the same where what they compute says the same, names and notes aside: shapes are
-//! those of parameters and roots. Nothing that code is made of lies outside of the computations that are compared.
+//! A kernel knows its arrays as arguments alone, so requests are identical if their computations are
+//! structurally equal, names and metadata aside: shapes are those of parameters and roots. Code depends on
+//! nothing outside of the computations that are compared.
 
 use std::hash::{Hash, Hasher};
 
@@ -13,7 +15,7 @@ use hlo_codegen::kernel::Request;
 use hlo_opt::passes::cse::same_attributes;
 use hlo_opt::passes::facts::is_elided;
 
-/// For each request the first one that asks for the same, itself if there is none.
+/// For each request the first identical one, itself if there is none.
 pub fn first_identical(module: &Module, requests: &[Request]) -> Vec<usize> {
     let mut known: FxHashMap<u64, Vec<(usize, Structure)>> = FxHashMap::default();
     let mut firsts = Vec::with_capacity(requests.len());
@@ -31,18 +33,19 @@ pub fn first_identical(module: &Module, requests: &[Request]) -> Vec<usize> {
     firsts
 }
 
-/// What a request says: the instructions of its computations that their roots need, operands first. So the order in which they stand does not count.
+/// The structure of a request: the instructions that the roots of its computations need, operands first. So
+/// their order in the text does not count.
 struct Structure {
-    /// Which kind of request, how many parameters each computation has, and which instruction is the hero.
+    /// The kind of request, the number of parameters of each computation, and the index of the hero.
     form: Vec<usize>,
     instructions: Vec<InstrId>,
-    /// Places of operands in `instructions`.
+    /// Indices of operands in `instructions`.
     operands: Vec<usize>,
     hash: u64,
 }
 
 impl Structure {
-    /// `None` where a computation is not only its text.
+    /// `None` where a computation is not determined by its text.
     fn of(module: &Module, request: Request) -> Option<Self> {
         let called = |id: InstrId, keys: &[AttrKey]| -> Vec<ComputationId> {
             keys.iter().filter_map(|&k| module.instr(id).attrs.computation(k)).collect()
@@ -137,7 +140,7 @@ mod tests {
 
     #[test]
     fn layers_share_their_code() {
-        // Two sorts keep the three chains apart; of these two do the same and one does something else.
+        // Two sorts keep the three chains apart; two of these do the same, and one does something else.
         let text = "HloModule m\n\nless {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = pred[] compare(a, b), direction=LT\n}\n\n\
             ENTRY e {\n  p = f32[40]{0} parameter(0)\n  x1 = f32[40]{0} multiply(p, p)\n  y1 = f32[40]{0} add(x1, p)\n  \
             s1 = f32[40]{0} sort(y1), dimensions={0}, to_apply=less\n  x2 = f32[40]{0} multiply(s1, s1)\n  y2 = f32[40]{0} add(x2, s1)\n  \

@@ -1,5 +1,5 @@
-//! Kernels of single requests, compiled and called by themselves: what tests of emission run. Arrays lie between guard pages of their own, so what
-//! is read or written outside of one ends the test.
+//! Kernels of single requests, compiled and called by themselves: what tests of emission run. Arrays lie
+//! between guard pages of their own, so what is read or written outside of one ends the test.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -253,7 +253,8 @@ fn request(module: &Module) -> Request {
     if module.instr(root).opcode == hlo::Opcode::While { Request::Loop(root) } else { Request::Fusion(root) }
 }
 
-/// Compiles the root of the entry, which must be a fusion of the entry's parameters, for all targets, and compares with the interpreter.
+/// Compiles the root of the entry, which must be a fusion of the entry's parameters, for all targets, and
+/// compares with the interpreter.
 pub(crate) fn check_with(text: &str, seed: u64, limit: Option<i64>, close: Close) {
     let module = parse(text);
     let root = module.root(module.entry());

@@ -1,8 +1,9 @@
 //! The compiler for the CPU: kernels of fused loops, through LLVM.
 //!
-//! [`Unit`] makes the kernels of some requests in one LLVM module; [`loops`] says how a fusion's expressions become loops (which strategy, how wide,
-//! in what order of dimensions); [`dedup`] finds requests that one kernel serves. **Invariant:** which bits a kernel computes depends on the request alone,
-//! never on the processor, the level of optimization or how units are divided.
+//! [`Unit`] emits the kernels of requests into an LLVM module; [`loops`] decides how a fusion's expressions
+//! become loops (strategy, vector width, order of dimensions); [`dedup`] finds structurally identical
+//! requests, which share a kernel. **Invariant:** the bits that a kernel computes depend on the request
+//! alone, never on the processor, the optimization level or how units are divided.
 
 #![deny(unsafe_code)]
 

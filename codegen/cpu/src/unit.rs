@@ -1,4 +1,4 @@
-//! Units of compilation: LLVM modules that kernels are emitted into.
+//! Compilation units: LLVM modules that kernels are emitted into.
 
 use hlo::Module;
 use inkwell::builder::Builder;
@@ -17,9 +17,9 @@ pub struct Unit<'a, 'ctx> {
     pub module: &'a inkwell::module::Module<'ctx>,
     /// A builder of its context.
     pub builder: &'a Builder<'ctx>,
-    /// What it is compiled for.
+    /// The target.
     pub target: &'a Target,
-    /// The lines of the program's text, if debuggers are told of them.
+    /// Line tables for debuggers, if there are any: the lines of the program's text.
     pub lines: Option<&'a Lines<'ctx>>,
 }
 

@@ -1,4 +1,4 @@
-//! Loads and stores of elements: one, or one a lane, consecutive, strided or anywhere.
+//! Loads and stores of elements: one, or one per lane: contiguous, strided, or gathered and scattered.
 
 use hlo::{Buffer, ElementType};
 use inkwell::module::Linkage;
@@ -10,12 +10,12 @@ use hlo_llvm::scalar::{self, Val};
 use hlo_llvm::{Emit, Error, Prim, Result, Value};
 use hlo_opt::passes::facts::MAX_SHUFFLE_REGISTERS;
 
-/// What each part of an element is in memory, and how many parts there are.
+/// The memory type of each part of an element, and the number of parts (two for complex types).
 pub(super) fn storage(ty: ElementType) -> (Prim, u32) {
     (scalar::storage(ty), 1 + u32::from(ty.is_complex()))
 }
 
-/// One element; where the mask (an `i1`) is not set, the one at `origin`, which exists, instead.
+/// Loads one element; where the mask (an `i1`) is not set, the one at `origin` instead, which exists.
 pub(super) fn load_one<'ctx>(
     e: &Emit<'_, 'ctx>,
     ty: ElementType,
@@ -48,7 +48,7 @@ fn every<'ctx>(e: &Emit<'_, 'ctx>, parts: u32) -> Vec<u32> {
     (0..e.lanes * parts).map(|l| l / parts).collect()
 }
 
-/// An element a lane.
+/// Loads an element per lane.
 pub(super) fn load<'ctx>(
     e: &Emit<'_, 'ctx>,
     ty: ElementType,
@@ -77,11 +77,11 @@ pub(super) fn load<'ctx>(
         (parts == 1 && stride % bytes == 0).then_some(stride / bytes).filter(|n| n.abs() <= most)
     };
     let raw: SmallVec<[Value<'ctx>; 2]> = match lanes {
-        // More steps than that, and a vector before the last one would end beyond the last element.
+        // For larger strides the vector before the last would read past the last element.
         Spread::Linear(stride) if steps(stride).is_some_and(|n| n > 1) => {
             SmallVec::from_slice(&[load_strided(e, prim, address, (stride / bytes) as u32, mask)?])
         }
-        // Backwards: forwards from the last lane's element on.
+        // Negative stride: loaded forwards from the last lane's element, then reversed.
         Spread::Linear(stride) if steps(stride).is_some_and(|n| n < 0) => {
             let back: Vec<u32> = (0..w).rev().collect();
             let first = e.scalar().address(address, e.scalar().i64((i64::from(w) - 1) * stride))?;
@@ -101,7 +101,7 @@ pub(super) fn load<'ctx>(
     of_raw(e, ty, &raw)
 }
 
-/// Elements from what was loaded of them, as [`at_once`] says.
+/// Elements from their raw vectors, as [`at_once`] says.
 fn of_raw<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, raw: &[Value<'ctx>]) -> Result<Val<'ctx>> {
     if ty == ElementType::C64 {
         let all = e.bitcast_to(raw[0], e.with_lanes(2 * e.lanes).ty(storage(ty).0))?;
@@ -110,14 +110,15 @@ fn of_raw<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, raw: &[Value<'ctx>]) -> Res
     Val::of_storage(e, ty, raw)
 }
 
-/// Whether the first and the last of the elements of lanes are near each other.
+/// Whether all lanes are within few enough registers to be loaded whole and shuffled.
 pub(super) fn is_near(steps: &[i64], lanes: u32) -> bool {
     let (low, high) = (steps.iter().min(), steps.iter().max());
     low.zip(high).is_some_and(|(low, high)| high - low < MAX_SHUFFLE_REGISTERS * i64::from(lanes))
 }
 
-/// An element a lane, so many bytes from the first lane's, of lanes that are enabled (a bit each; the others have anything): registers of all that lies between
-/// them, of which each lane picks. `None`: they are not near each other.
+/// Loads an element per lane at constant byte offsets from the first lane's, for enabled lanes (one bit each;
+/// the others are undefined): whole registers that span all of them, then shuffles. `None`: they are too far
+/// apart.
 pub(super) fn load_shuffled<'ctx>(
     e: &Emit<'_, 'ctx>,
     ty: ElementType,
@@ -133,7 +134,7 @@ pub(super) fn load_shuffled<'ctx>(
     if parts > 1 || w > 64 || !is_near(&there, w) {
         return Ok(None);
     }
-    // Where each lane is from the lowest.
+    // The element offset of each lane from the lowest.
     let place = |l: usize| if is_enabled(l) { (steps[l] / bytes - low) as u32 } else { 0 };
     let at = |element: i64| e.scalar().address(address, e.scalar().i64(element * bytes));
     let span = (high - low + 1) as u32;
@@ -146,14 +147,14 @@ pub(super) fn load_shuffled<'ctx>(
         let all = if span.is_power_of_two() || !e.avx512 || w > 16 {
             e.with_lanes(span).load(prim, at(low)?, align)?
         } else {
-            // Of vectors that are no register, each piece would be loaded.
+            // A vector that is no full register would be loaded piece by piece.
             let some: Vec<u64> = (0..w).map(|l| u64::from(l < span)).collect();
             e.load_masked(at(low)?, align, e.int_lanes(Prim::I1, &some), e.poison(prim))?
         };
         let lanes: Vec<u32> = (0..w as usize).map(place).collect();
         return of_raw(e, ty, &[e.shuffle(all, all, &lanes)?]).map(Some);
     }
-    // The last register ends with the last element: nothing beyond it is read.
+    // The last register ends with the last element, so nothing past it is read.
     let registers = span.div_ceil(w);
     let begin = |r: u32| (r * w).min(span - w);
     let register = |r: u32| e.load(prim, at(low + i64::from(begin(r)))?, prim.bytes() as u32);
@@ -161,7 +162,7 @@ pub(super) fn load_shuffled<'ctx>(
     for r in 1..registers {
         let pick = |l: usize| match place(l) / w {
             of if of == r => w + place(l) - begin(r),
-            // Until the second register comes, elements of the first are where they lie there.
+            // Until the second register is shuffled in, lanes keep the position that they have in the first.
             0 if r == 1 => place(l),
             _ => l as u32,
         };
@@ -170,18 +171,19 @@ pub(super) fn load_shuffled<'ctx>(
     of_raw(e, ty, &[sum]).map(Some)
 }
 
-/// As [`storage`], of elements that are not neighbours: both parts of a `c64` are loaded and stored as one number.
+/// As [`storage`], for elements that are not contiguous: both parts of a `c64` are loaded and stored as one
+/// integer.
 fn at_once(ty: ElementType) -> (Prim, u32) {
     if ty == ElementType::C64 { (Prim::I64, 1) } else { storage(ty) }
 }
 
-/// The real and the imaginary parts of elements one after the other.
+/// Splits interleaved complex elements into real and imaginary parts.
 fn both_parts<'ctx>(e: &Emit<'_, 'ctx>, all: Value<'ctx>) -> Result<SmallVec<[Value<'ctx>; 2]>> {
     let part = |p: u32| e.shuffle(all, all, &(0..e.lanes).map(|l| 2 * l + p).collect::<Vec<_>>());
     Ok(SmallVec::from_slice(&[part(0)?, part(1)?]))
 }
 
-/// Every so many-th element, of vectors of all elements.
+/// A strided load: whole vectors, then shuffles.
 fn load_strided<'ctx>(
     e: &Emit<'_, 'ctx>,
     prim: Prim,
@@ -190,9 +192,9 @@ fn load_strided<'ctx>(
     mask: Option<Value<'ctx>>,
 ) -> Result<Value<'ctx>> {
     let w = e.lanes;
-    // The last vector begins early, so that nothing beyond the last element is read.
+    // The last vector begins early, so that nothing past the last element is read.
     let begin = |v: u32| if v + 1 < steps { v * w } else { (w - 1) * (steps - 1) };
-    // Which vector a lane is from, and where in it.
+    // Which vector a lane comes from, and its position there.
     let from = |l: u32| {
         let v = (l * steps / w).min(steps - 1);
         (v, l * steps - begin(v))
@@ -203,7 +205,7 @@ fn load_strided<'ctx>(
         let next = match mask {
             None => e.load(prim, at, prim.bytes() as u32)?,
             Some(mask) => {
-                // What lies between is not touched.
+                // Elements in between are not accessed.
                 let place = |p: u32| {
                     if (begin(v) + p).is_multiple_of(steps) { (begin(v) + p) / steps } else { w }
                 };
@@ -225,12 +227,12 @@ fn load_strided<'ctx>(
     Ok(sum.unwrap_or_else(|| zero(e, prim)))
 }
 
-/// The number 0, a float or not.
+/// Zero, of an integer or float type.
 pub(super) fn zero<'ctx>(e: &Emit<'_, 'ctx>, prim: Prim) -> Value<'ctx> {
     if prim.is_float() { e.float(prim, 0.0) } else { e.int(prim, 0) }
 }
 
-/// Offsets of the lanes in bytes.
+/// Byte offsets of the lanes.
 fn offsets<'ctx>(e: &Emit<'_, 'ctx>, lanes: Spread<'ctx>) -> Result<Value<'ctx>> {
     match lanes {
         Spread::Vector(v) => Ok(v),
@@ -256,7 +258,8 @@ fn load_gather<'ctx>(
         let mask = mask.unwrap_or_else(|| e.bool(true));
         return e.gather(addresses, prim.bytes() as u32, mask, zero(e, prim));
     }
-    // No processor gathers bytes: one load a lane, for lanes that are not enabled from a zero on the stack.
+    // There is no gather instruction for bytes: one load per lane; lanes that are not enabled load a zero
+    // from the stack.
     let one = e.scalar();
     let spare = match mask {
         Some(_) => {
@@ -278,7 +281,8 @@ fn load_gather<'ctx>(
     Ok(all)
 }
 
-/// Stores an element a lane. Streaming stores pass the caches: whole vectors at aligned addresses only.
+/// Stores an element per lane. Streaming (non-temporal) stores bypass the caches: whole vectors at aligned
+/// addresses only.
 pub(super) fn store<'ctx>(
     e: &Emit<'_, 'ctx>,
     value: &Val<'ctx>,
@@ -321,13 +325,13 @@ pub(super) fn store<'ctx>(
     Ok(())
 }
 
-/// All first lanes of vectors, then all second ones and so on, in as many vectors.
+/// Interleaves vectors: all first lanes, then all second ones and so on, in as many vectors.
 pub(super) fn interleave<'ctx>(e: &Emit<'_, 'ctx>, columns: &[Value<'ctx>]) -> Result<Vec<Value<'ctx>>> {
     interleave_units(e, columns, 1)
 }
 
-/// The same of units of so many lanes. Units of two columns are first put together as units of one, of the first rows and of the others: an even number of columns
-/// `n` takes `n` operations and those of both halves, an odd one `n (n - 1)`.
+/// The same for units of several lanes. With an even number of columns, pairs are interleaved first: an even
+/// number `n` of columns takes `n` operations and those of both halves, an odd one `n (n - 1)`.
 fn interleave_units<'ctx>(
     e: &Emit<'_, 'ctx>,
     columns: &[Value<'ctx>],
@@ -359,7 +363,7 @@ fn interleave_units<'ctx>(
     Ok(all)
 }
 
-/// Lanes that come each from one of some vectors: which, and which of its lanes.
+/// A shuffle: for each lane, which vector it comes from, and its lane there.
 fn picked<'ctx>(
     e: &Emit<'_, 'ctx>,
     vectors: &[Value<'ctx>],
@@ -372,7 +376,7 @@ fn picked<'ctx>(
             let (of, lane) = from(l);
             match of.cmp(&v) {
                 std::cmp::Ordering::Equal => w + lane,
-                // After the first step what is there already stays.
+                // After the first step lanes that are set already stay.
                 std::cmp::Ordering::Less if v > 1 => l,
                 std::cmp::Ordering::Less | std::cmp::Ordering::Greater => lane,
             }
@@ -382,12 +386,12 @@ fn picked<'ctx>(
     Ok(sum)
 }
 
-/// What [`interleave`] makes, back: of as many vectors of rows one after the other their columns.
+/// The inverse of [`interleave`]: from as many vectors of consecutive rows their columns.
 pub(super) fn deinterleave<'ctx>(e: &Emit<'_, 'ctx>, rows: &[Value<'ctx>]) -> Result<Vec<Value<'ctx>>> {
     deinterleave_units(e, rows, 1)
 }
 
-/// The same of units of so many lanes: where columns are even in number, pairs of them first.
+/// The same for units of several lanes: with an even number of columns, pairs of them first.
 fn deinterleave_units<'ctx>(
     e: &Emit<'_, 'ctx>,
     vectors: &[Value<'ctx>],
@@ -401,7 +405,7 @@ fn deinterleave_units<'ctx>(
         let mut columns = Vec::new();
         for (first, second) in low.into_iter().zip(high) {
             for side in [0, 1] {
-                // Beyond the first vector lanes are the second one's.
+                // Lanes past the first vector are the second one's.
                 let lane = |l: u32| (2 * (l / unit) + side) * unit + l % unit;
                 columns.push(e.shuffle(first, second, &(0..w).map(lane).collect::<Vec<_>>())?);
             }
@@ -419,7 +423,7 @@ fn deinterleave_units<'ctx>(
     Ok(columns)
 }
 
-/// All columns of as many rows as there are lanes, which lie one after the other from an address on; `None` for numbers of several parts.
+/// Loads all columns of as many contiguous rows as there are lanes; `None` for types of several parts.
 pub(super) fn load_columns<'ctx>(
     e: &Emit<'_, 'ctx>,
     ty: ElementType,

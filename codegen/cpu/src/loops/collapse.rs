@@ -1,26 +1,30 @@
-//! Short inner dimensions as one loop, whose lanes hold elements that are neighbours in memory: dimensions are then quotients and remainders of its variable.
+//! Loop collapsing of short inner dimensions: one vectorized loop over elements that are contiguous in
+//! memory; the dimensions' indices are quotients and remainders of its variable.
 //!
-//! Where these are powers of two, lanes begin at multiples of them, so what each lane reads is known before run time: registers of neighbouring elements, of
-//! which lanes pick theirs. What a nest takes is estimated for that, because lanes over rows (a column each) share what all columns of a row need.
+//! If the dimensions are powers of two, lanes begin at multiples of them, so the offsets of all lanes are
+//! known at compile time: whole registers are loaded and shuffled. A cost estimate decides between that and
+//! vectorization across rows (a column per lane), which shares what all columns of a row need.
 
 use super::access;
 use super::nest::Nest;
 use hlo_opt::expr::index::{Affine, Index};
 use hlo_opt::expr::{Expr, GuardId, Op};
 
-/// Lanes that estimates are for.
+/// The number of lanes that estimates assume.
 const LANES: i64 = 16;
 
-/// The least elements of the joined dimensions: a multiple of what lanes of the narrowest types hold.
+/// The minimum number of elements of the collapsed dimensions: a multiple of the lanes of the narrowest
+/// types.
 const MIN_COLLAPSED_ELEMENTS: i64 = 64;
 
-/// So many registers at the beginning are looked at.
+/// The number of leading registers that are compared.
 const CHECKED_REGISTERS: i64 = 8;
 
-/// What gathering an element a lane takes, in operations.
-const GATHER_OPS_PER_LANE: f64 = 24.0;
+/// The cost of a gather, in operations.
+const GATHER_OPS: f64 = 24.0;
 
-/// From which dimension on those that end short are joined, if lanes see them in steps that are known before run time.
+/// The first dimension to be collapsed with the inner ones, if those end short and lanes' offsets in them are
+/// known at compile time.
 pub(super) fn from(dims: &[i64]) -> Option<usize> {
     let mut product = 1i64;
     for (d, &n) in dims.iter().enumerate().rev() {
@@ -38,7 +42,7 @@ pub(super) fn from(dims: &[i64]) -> Option<usize> {
     None
 }
 
-/// As [`super::nest::variables_of`], with one variable for some dimensions.
+/// As [`super::nest::variables_of`], with one variable for a range of dimensions.
 pub(super) fn variables_of(
     expr: &mut Expr<'_>,
     piece: &[(i64, i64)],
@@ -65,14 +69,14 @@ pub(super) fn variables_of(
     (index, vars)
 }
 
-/// How many operations a nest takes an element, about.
+/// The estimated number of operations per element of a nest.
 pub(super) fn cost(expr: &Expr<'_>, nest: &Nest) -> f64 {
     let Some(&(inner, n)) = nest.vars.last() else { return f64::INFINITY };
     let lanes = LANES.min(n);
     let sight = LaneView { expr, inner, lanes, registers: n / lanes };
     let mut guards: Vec<GuardId> = Vec::new();
     let mut sum = 0.0;
-    // What lanes differ in: the rest is computed once.
+    // Only what differs between lanes counts: the rest is computed once.
     let mut differs = vec![false; expr.nodes.len()];
     for node in expr.reachable(nest.outputs.iter().map(|o| o.node)) {
         let mut all_same = expr.vars_of(node, &mut |v| v != inner);
@@ -108,29 +112,30 @@ pub(super) fn cost(expr: &Expr<'_>, nest: &Nest) -> f64 {
     guards.dedup();
     let conditions = guards.iter().flat_map(|&g| &expr.guards[g as usize]);
     sum += conditions.map(|c| sight.decision_ops(&c.value)).sum::<f64>();
-    // Columns are put in the order of memory.
+    // Interleaving of columns.
     sum += (nest.outputs.len() * nest.columns) as f64;
     sum / (lanes * nest.columns as i64) as f64
 }
 
-/// What lanes over a variable see of numbers.
+/// The values that lanes over a variable see of affine expressions.
 struct LaneView<'t, 'm> {
     expr: &'t Expr<'m>,
     inner: u32,
     lanes: i64,
-    /// Of so many elements.
+    /// The number of registers of the loop.
     registers: i64,
 }
 
 impl LaneView<'_, '_> {
-    /// The number on each lane where lane 0 has a value of the variable and all others are 0; `None`: it is known at run time.
+    /// The value on each lane, where lane 0 has `first` for the variable and all other variables are 0;
+    /// `None`: it is known at run time only.
     fn lanes_at(&self, x: &Affine, first: i64) -> Option<Vec<i64>> {
         (first..first + self.lanes)
             .map(|n| self.expr.space.at(x, &|v| if v == self.inner { n } else { 0 }))
             .collect()
     }
 
-    /// The same at the first register, and at a few others as `seen` from there: `None` also where they differ.
+    /// What `seen` makes of the lanes of the first register, if it makes the same of a few others.
     fn same_steps(&self, x: &Affine, seen: impl Fn(&[i64]) -> Vec<i64>) -> Option<Vec<i64>> {
         let first = seen(&self.lanes_at(x, 0)?);
         let last = self.registers - 1;
@@ -141,7 +146,7 @@ impl LaneView<'_, '_> {
 
     fn load_ops(&self, at: &Affine) -> f64 {
         let steps = |lanes: &[i64]| lanes.iter().map(|n| n - lanes[0]).collect();
-        let Some(steps) = self.same_steps(at, steps) else { return GATHER_OPS_PER_LANE };
+        let Some(steps) = self.same_steps(at, steps) else { return GATHER_OPS };
         let step = steps.get(1).copied().unwrap_or(0);
         let linear = steps.iter().zip(0..).all(|(&n, l)| n == step * l);
         let (low, high) =
@@ -150,11 +155,11 @@ impl LaneView<'_, '_> {
             n @ 0..=1 if linear => n as f64,
             n @ 2..=8 if linear => (2 * n - 1) as f64,
             _ if access::is_near(&steps, self.lanes as u32) => (2 * ((high - low) / LANES + 1)) as f64,
-            _ => GATHER_OPS_PER_LANE,
+            _ => GATHER_OPS,
         }
     }
 
-    /// What it takes to decide on a number.
+    /// The cost of evaluating a condition.
     fn decision_ops(&self, x: &Affine) -> f64 {
         if self.same_steps(x, <[i64]>::to_vec).is_some() { 0.0 } else { 2.0 }
     }
@@ -169,7 +174,7 @@ mod tests {
         assert_eq!(from(&[16384, 8, 2]), Some(0));
         assert_eq!(from(&[5, 100, 8]), Some(1));
         assert_eq!(from(&[7, 128, 1, 4, 1]), Some(1));
-        // Lanes would begin in the midst of a row of these.
+        // Lanes would begin in the middle of a row of these.
         assert_eq!(from(&[16384, 6]), None);
         assert_eq!(from(&[1000, 3, 2]), None);
         // Long enough already, or too short for lanes.

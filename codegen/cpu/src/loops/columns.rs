@@ -1,7 +1,7 @@
-//! Reductions over columns: the innermost variable is kept, so each lane is a reduction of its own.
+//! Column reductions: the innermost variable is kept, so each lane is a reduction of its own.
 //!
-//! MemoryAccumulators of few columns stay in registers, those of many are a block of memory that stays in the nearest cache. **Invariant:** what is not free to be reordered is
-//! combined row by row.
+//! Accumulators of a few columns stay in registers, those of many are a block of memory that stays in the L1
+//! cache. **Invariant:** what may not be reassociated is combined row by row.
 
 use hlo::ElementType;
 
@@ -19,35 +19,39 @@ use hlo_opt::expr::index::Affine;
 /// Columns of a unit of whole rows.
 pub(super) const UNIT_COLUMNS: i64 = 4096;
 
-/// Bytes of the accumulators of a stripe: of so much of each row a thread reads at a time what is next to each other, if there is enough for all of them.
+/// The size of the accumulators of a stripe, in bytes: so much of each row a thread reads contiguously at a
+/// time, if there is enough for all of them.
 const STRIPE_BYTES: i64 = 4096;
 
-/// The same of a unit: whole vectors of any processor, and cache lines.
+/// The same for a unit: whole vectors of any processor, and cache lines.
 const UNIT_BYTES: i64 = 512;
 
-/// Stripes from which on rows from memory are not cut into chunks.
+/// With at least this many stripes, rows from memory are split by columns rather than into chunks.
 const MIN_STRIPES: i64 = 4;
 
-/// Elements that are worth several units.
+/// The minimum number of elements that is worth several units.
 const MIN_ELEMENTS_FOR_UNITS: i64 = 1 << 16;
 
-/// Rows of a stripe from memory that are taken at a time: each is a stream that the processor follows, for it is in a page of its own.
+/// Rows of a stripe from memory that are read at a time: each is a stream for the hardware prefetcher, as it
+/// is in a page of its own.
 const STRIPE_ROWS: i64 = 8;
 
-/// Bytes of a row up to which rows from memory are read one after the other: several of them at once are streams within a page, which no prefetcher follows.
+/// Rows from memory up to this size are read one after the other: several at once would be streams within a
+/// page, which no prefetcher follows.
 const MAX_SHORT_ROW_BYTES: i64 = 8 << 10;
 
-/// The most registers of accumulators that stay in registers, of all rows that are taken at a time.
+/// The maximum number of accumulators held in registers, for all rows that are processed at a time.
 const MAX_ACCUMULATOR_REGISTERS: usize = 8;
 
 impl<'m> Reduction<'m> {
-    /// Units of so many columns.
+    /// The number of units of that many columns.
     pub(super) fn blocks_of_columns(&self, columns: i64) -> i64 {
         (columns + self.unit_columns - 1) / self.unit_columns
     }
 
-    /// Columns of a unit and units of a stripe, if columns are cut rather than rows: where the order of these is given, and of long rows that come from memory, which gives parts of
-    /// them as fast as chunks of whole ones, whose results would be in memory once more.
+    /// Columns of a unit and units of a stripe, if columns are split rather than rows: where the order of
+    /// rows is given, and for long rows from memory, parts of which are read as fast as chunks of whole ones,
+    /// without partial results in memory.
     pub(super) fn stripes(&self, expr: &Expr<'_>) -> Option<(i64, i64)> {
         let &(_, columns) = self.vars.last().filter(|_| !self.over_rows())?;
         let bytes = self.accumulator_bytes();
@@ -60,7 +64,7 @@ impl<'m> Reduction<'m> {
         (worth && self.kept_vars().len() == 1).then_some((UNIT_BYTES / bytes, STRIPE_BYTES / UNIT_BYTES))
     }
 
-    /// Bytes of a lane of the widest accumulator.
+    /// The size of the widest accumulator, in bytes.
     fn accumulator_bytes(&self) -> i64 {
         i64::from(self.folds.widest() / 8).max(1)
     }
@@ -70,12 +74,12 @@ impl<'m> Reduction<'m> {
         self.folds.copies(expr) >= 4
     }
 
-    /// Whether rows of so many columns come from memory and are short.
+    /// Whether rows of that many columns come from memory and are short.
     fn has_short_rows(&self, expr: &Expr<'_>, columns: i64) -> bool {
         columns.saturating_mul(self.accumulator_bytes()) <= MAX_SHORT_ROW_BYTES && self.is_far(expr)
     }
 
-    /// A unit of a reduction over columns.
+    /// Emits a unit of a column reduction.
     pub(super) fn columns<'c, 'a, 'ctx>(
         &self,
         c: &mut Code<'c, 'a, 'ctx, 'm>,
@@ -85,7 +89,7 @@ impl<'m> Reduction<'m> {
         let start = self.folds.starts(c)?;
         let pieces = column.1.unsigned_abs().div_ceil(u64::from(c.lanes)) as usize;
         let size = pieces.saturating_mul(registers(&start).len());
-        // Lanes that are enabled singly are those of the widest vectors alone.
+        // Single lanes can be masked in the widest vectors alone.
         let whole = column.1 % i64::from(c.lanes) == 0 || target.vector_bytes() >= 64;
         if !whole || size > MAX_ACCUMULATOR_REGISTERS {
             return self.columns_in_memory(c, target);
@@ -110,7 +114,7 @@ impl<'m> Reduction<'m> {
         Ok(())
     }
 
-    /// Folds rows into accumulators in registers, those of each copy after those of the one before.
+    /// Folds rows into accumulators in registers, those of each copy after those of the previous one.
     fn fold_in_registers<'c, 'a, 'ctx>(
         &self,
         c: &mut Code<'c, 'a, 'ctx, 'm>,
@@ -136,7 +140,8 @@ impl<'m> Reduction<'m> {
             let mut next = Vec::new();
             for copy in 0..few.copies {
                 c.enter()?;
-                // At this level also for the first copy: what depends on the variable is forgotten with it.
+                // At this level also for the first copy: values that depend on the variable are forgotten
+                // with it.
                 let row = if copy == 0 { row } else { e.add(row, e.i64(copy as i64))? };
                 c.set_var(first.0, row, false, 1);
                 next.extend(self.fold_row(c, few, copy, carried)?);
@@ -147,7 +152,7 @@ impl<'m> Reduction<'m> {
         if count.is_some_and(|n| n % copies == 0) {
             return Ok(carried);
         }
-        // The rows that are left, in the first copy.
+        // The remaining rows, in the first copy.
         let of_copy = carried.len() / few.copies;
         let mut all = c.fold_var(first.0, whole, high, 1, false, 1, &carried[..of_copy], |c, carried| {
             self.fold_row(c, few, 0, carried)
@@ -156,7 +161,7 @@ impl<'m> Reduction<'m> {
         Ok(all)
     }
 
-    /// The accumulators of a copy with a row.
+    /// Combines a row into the accumulators of a copy.
     fn fold_row<'c, 'a, 'ctx>(
         &self,
         c: &mut Code<'c, 'a, 'ctx, 'm>,
@@ -173,7 +178,7 @@ impl<'m> Reduction<'m> {
         Ok(next)
     }
 
-    /// MemoryAccumulators are in memory, and go through registers for some rows at a time.
+    /// Accumulators are in memory, and are held in registers for a few rows at a time.
     fn columns_in_memory<'c, 'a, 'ctx>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, target: &Target) -> Result<()> {
         let e = c.e;
         let kinds = self.folds.carried();
@@ -188,7 +193,7 @@ impl<'m> Reduction<'m> {
             let high = e.select(e.icmp(IntPredicate::SLT, high, e.i64(n))?, high, e.i64(n))?;
             (low, high, (n % unit == 0).then_some(unit))
         };
-        // A place for each register of an accumulator, a column each.
+        // A slot for each register of an accumulator and column.
         let room = u32::try_from(n.min(most) + w).unwrap_or(0);
         let mut places = Vec::new();
         for &Carried { ty, .. } in &kinds {
@@ -216,7 +221,7 @@ impl<'m> Reduction<'m> {
         let rows = |c: &mut Code<'c, 'a, 'ctx, 'm>, first, end, copies| {
             c.for_var(last.0, first, end, copies, false, 1, |c| {
                 let row = c.var(last.0)?;
-                // What depends on it is known for one copy at a time.
+                // Values that depend on it are known for one copy at a time.
                 c.hide_var(last.0);
                 over_lanes(c, target, column, low, high, count, w, &|c| {
                     let mut all = accumulators.load(c, &kinds)?;
@@ -242,7 +247,7 @@ impl<'m> Reduction<'m> {
             rows(c, whole, end, 1)
         };
         if let Some((cut, ..)) = self.chunks.filter(|k| outer.iter().any(|v| v.0 == k.0)) {
-            // The variable that is cut is not the last one.
+            // The variable that is split is not the last one.
             let at = outer.iter().position(|v| v.0 == cut).unwrap_or(0);
             let (before, after) = (&outer[..at], &outer[at + 1..]);
             let var = outer[at];
@@ -260,15 +265,15 @@ impl<'m> Reduction<'m> {
     }
 }
 
-/// MemoryAccumulators of few columns in registers.
+/// Accumulators of a few columns in registers.
 struct RegisterColumns<'ctx> {
-    /// The variable of columns, and how many there are.
+    /// The variable of columns, and their number.
     column: (u32, i64),
     /// Registers full of columns.
     pieces: usize,
-    /// Rows at a time, with accumulators of their own: a power of two.
+    /// Multi-accumulator: rows at a time, with accumulators of their own; a power of two.
     copies: usize,
-    /// With what accumulators begin.
+    /// The values that accumulators start from.
     start: Vec<Val<'ctx>>,
 }
 
@@ -283,7 +288,7 @@ impl<'ctx> RegisterColumns<'ctx> {
         &all[(copy * self.pieces + piece) * width..][..width]
     }
 
-    /// Emits something at the columns of a piece.
+    /// Emits code at the columns of a piece.
     fn in_piece<'c, 'a, 'm, T>(
         &self,
         c: &mut Code<'c, 'a, 'ctx, 'm>,
@@ -306,9 +311,9 @@ impl<'ctx> RegisterColumns<'ctx> {
     }
 }
 
-/// MemoryAccumulators of a block of columns in memory.
+/// Accumulators of a block of columns in memory.
 struct MemoryAccumulators<'ctx> {
-    /// A register of an accumulator of a type: where it would be for column 0.
+    /// For each register of an accumulator its types, and the address for column 0.
     places: Vec<(ElementType, Prim, Value<'ctx>)>,
     column: u32,
     known_at: usize,

@@ -1,8 +1,9 @@
-//! Sides of selections that are expensive: computed for the elements that take them alone.
+//! Stream compaction of expensive sides of selections: computed only for the elements that take them.
 //!
-//! Functions that are spelled out in a program (`erfc`, `lgamma` and the like) compute a formula for each of several ranges and select. A strip of elements at a time,
-//! what the formula is made of is packed where the selection takes it, the formula is computed of full vectors of that, and its results are spread again.
-//! **Invariant:** a lane of a vector has the bits that it has on any other lane, so it does not matter beside what an element is computed.
+//! Functions that a program spells out (`erfc`, `lgamma` and the like) compute a formula for each of several
+//! ranges and select. A strip of elements at a time, the inputs of the formula are compacted where the
+//! selection takes it, the formula is evaluated on full vectors of them, and its results are expanded again.
+//! **Invariant:** the bits of a lane do not depend on the other lanes of its vector.
 
 use rustc_hash::FxHashSet;
 
@@ -23,18 +24,19 @@ const STRIP_ELEMENTS: i64 = 1024;
 const STRIP_VAR: u32 = 74;
 const PACKED_VAR: u32 = 75;
 
-/// The least work that is worth it, and how many times that of knowing which elements need it, which is done three times.
+/// The minimum operations of a side, and the minimum as a multiple of those of its condition, which is
+/// computed three times.
 const MIN_SIDE_OPS: u64 = 48;
 const MIN_OPS_PER_CONDITION_OP: u64 = 6;
 
-/// And so many times what the side shares with others.
+/// And as a multiple of those that the side shares with others.
 const MIN_OPS_PER_SHARED_OP: u64 = 4;
 
-/// The most nodes and selections that are looked at.
+/// The maximum number of nodes and of selections that are analyzed.
 const MAX_NODES: usize = 4096;
 const MAX_SELECTIONS: usize = 64;
 
-/// The most values that are packed.
+/// The maximum number of inputs that are packed.
 const MAX_PACKED_VALUES: usize = 3;
 
 /// One or both sides of a selection.
@@ -47,14 +49,14 @@ pub(super) struct CompactedSelect {
 /// A side of a selection.
 #[derive(Clone, Debug)]
 struct Side {
-    /// It is taken where the condition is that.
+    /// The value of the condition that takes it.
     taken: bool,
     node: NodeId,
-    /// What it is made of and differs from element to element.
+    /// Its inputs that differ from element to element.
     loads: Vec<NodeId>,
 }
 
-/// The nodes that these need; `but` of this node its operand of that number.
+/// The nodes that these need, where node `but.0` needs all operands except number `but.1`.
 fn needed(expr: &Expr<'_>, roots: &[NodeId], but: Option<(NodeId, usize)>) -> FxHashSet<NodeId> {
     let mut seen = FxHashSet::default();
     let mut pending = roots.to_vec();
@@ -74,7 +76,8 @@ fn needed(expr: &Expr<'_>, roots: &[NodeId], but: Option<(NodeId, usize)>) -> Fx
 }
 
 impl CompactedSelect {
-    /// The most expensive side that is worth it among what these nodes need; the innermost variable is this one.
+    /// The most expensive side for which compaction pays among what these nodes need; `inner` is the
+    /// innermost variable.
     pub(super) fn of(expr: &Expr<'_>, roots: &[NodeId], inner: AtomId) -> Option<Self> {
         let all = needed(expr, roots, None);
         let weight = |nodes: &FxHashSet<NodeId>| nodes.iter().map(|&n| expr.flops(n)).sum::<u64>();
@@ -108,7 +111,7 @@ impl CompactedSelect {
                 }
                 let others = needed(expr, roots, Some((n, slot)));
                 let spared: u64 = own.difference(&others).map(|&m| expr.flops(m)).sum();
-                // What others need too is computed twice.
+                // What others need, too, is computed twice.
                 let shared = weight(&own) - spared;
                 if spared >= least
                     && spared >= MIN_OPS_PER_SHARED_OP * shared
@@ -118,7 +121,7 @@ impl CompactedSelect {
                     sides.push(Side { taken, node, loads });
                 }
             }
-            // Alone, a side that almost all elements take is better computed where they are.
+            // Alone, a side that almost all elements take is better computed in place.
             let alone =
                 matches!(sides[..], [Side { taken, .. }] if likely_value(expr, condition) == Some(taken));
             if !sides.is_empty() && !alone && best.as_ref().is_none_or(|b| b.0 < sum) {
@@ -128,7 +131,7 @@ impl CompactedSelect {
         best.map(|b| b.1)
     }
 
-    /// A row, as [`over_lanes`] goes over it, `body` being what is done at each place.
+    /// Emits a row, iterated as [`over_lanes`] does, with `body` at each position.
     pub(super) fn emit<'c, 'a, 'ctx, 'm>(
         &self,
         c: &mut Code<'c, 'a, 'ctx, 'm>,
@@ -205,7 +208,7 @@ impl CompactedSelect {
     }
 }
 
-/// What a condition is of almost all elements, if its form says that: equality.
+/// The likely value of a condition for almost all elements, as far as its form says: equality is rare.
 fn likely_value(expr: &Expr<'_>, condition: NodeId) -> Option<bool> {
     let Op::Elementwise { instr, .. } = &expr.nodes[condition as usize].op else { return None };
     match expr.module.instr(*instr).attrs.direction()? {
@@ -225,7 +228,7 @@ struct Work<'ctx> {
 }
 
 impl<'ctx> Work<'ctx> {
-    /// The lanes that take the side, and the number of elements before them; counts them.
+    /// The lanes that take the side, and the number of elements before them; advances that number.
     fn taken(&self, c: &Code<'_, '_, 'ctx, '_>, condition: Value<'ctx>) -> Result<[Value<'ctx>; 2]> {
         let e = c.e;
         let wide = e.with_lanes(c.lanes);
@@ -242,7 +245,8 @@ impl<'ctx> Work<'ctx> {
     }
 }
 
-/// What differs from element to element among nodes: loads, if there are few and nothing else does.
+/// The inputs that differ from element to element among nodes: loads, if they are few and nothing else
+/// differs.
 fn loads(expr: &Expr<'_>, nodes: impl Iterator<Item = NodeId>, inner: AtomId) -> Option<Vec<NodeId>> {
     let mut loads = Vec::new();
     for n in nodes {
@@ -279,7 +283,7 @@ fn loads(expr: &Expr<'_>, nodes: impl Iterator<Item = NodeId>, inner: AtomId) ->
     (1..=MAX_PACKED_VALUES).contains(&loads.len()).then_some(loads)
 }
 
-/// Elements of a node next to each other in memory.
+/// The packed elements of a node, contiguous in memory.
 struct Packed<'ctx> {
     node: NodeId,
     ty: ElementType,

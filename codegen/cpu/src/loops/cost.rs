@@ -1,9 +1,11 @@
-//! What kernels read, write and compute: for the decision how many threads they are worth, and for profiles.
+//! The cost of kernels: bytes read and written, operations. For the number of threads that they are worth,
+//! and for profiles.
 
 use super::Cost;
 use hlo_opt::expr::{Expr, NodeId, Op};
 
-/// Of a nest that computes nodes `elements` times and stores them in arrays: every array read counts once, with no more than what is read of it.
+/// The cost of a nest that computes nodes `elements` times and stores them: every array that is read counts
+/// once, and no more than what is read of it.
 pub(super) fn of(expr: &Expr<'_>, outputs: impl Iterator<Item = (NodeId, u32)>, elements: u64) -> Cost {
     let (mut nodes, mut written) = (Vec::new(), 0u64);
     for (node, array) in outputs {
@@ -15,7 +17,7 @@ pub(super) fn of(expr: &Expr<'_>, outputs: impl Iterator<Item = (NodeId, u32)>, 
     Cost { bytes: cost.bytes.saturating_add(written), ..cost }
 }
 
-/// Of nodes that are computed so many times.
+/// The cost of evaluating nodes that many times.
 pub(super) fn read(expr: &Expr<'_>, nodes: impl Iterator<Item = NodeId>, elements: u64) -> Cost {
     let mut cost = Cost::default();
     let mut arrays = rustc_hash::FxHashMap::default();

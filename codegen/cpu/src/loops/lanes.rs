@@ -1,4 +1,5 @@
-//! Loops over lanes: how many there are, and what remains at the end of a row.
+//! Vectorization of loops: the number of lanes, interleaving (several registers per iteration), and the
+//! remainder of a row.
 
 use hlo::ElementType;
 
@@ -7,8 +8,9 @@ use hlo_llvm::{IntPredicate, Prim, Result, Target, Value};
 use hlo_opt::expr::index::{Affine, Def};
 use hlo_opt::expr::{Expr, Node, NodeId, Op};
 
-/// A loop whose variable goes over lanes, from `low` (a multiple of `multiple`) to `high`, and what remains at the end: on lanes that are partly
-/// enabled, or one by one where the target cannot do that, or not well. `count` is the number of elements if it is known, or one that leaves as many for the end.
+/// A vector loop from `low` (a multiple of `multiple`) to `high`, and its remainder: on masked lanes, or one
+/// by one where the target cannot mask, or not well. `count` is the number of elements if it is known, or one
+/// with the same remainder.
 #[expect(clippy::too_many_arguments, reason = "a loop has that many parts")]
 pub(super) fn over_lanes<'c, 'a, 'ctx, 'm>(
     c: &mut Code<'c, 'a, 'ctx, 'm>,
@@ -64,7 +66,8 @@ pub(super) fn over_lanes<'c, 'a, 'ctx, 'm>(
     c.mark()
 }
 
-/// The lanes that hold what lies before `high`, lane 0 holding `first`; of a loop of so many elements if that is known.
+/// The mask of lanes before `high`, where lane 0 holds `first`; for a loop of that many elements if it is
+/// known.
 pub(super) fn enabled<'ctx>(
     c: &Code<'_, '_, 'ctx, '_>,
     first: Value<'ctx>,
@@ -84,12 +87,12 @@ pub(super) fn enabled<'ctx>(
     Ok(Mask { value, level, known: None })
 }
 
-/// The number of lanes on which nodes are computed: a vector register full of the widest type in them.
+/// The number of lanes for nodes: a vector register full of the widest type in them.
 pub(super) fn lanes(expr: &Expr<'_>, target: &Target, roots: impl Iterator<Item = NodeId>) -> u32 {
     lanes_except(expr, target, roots, &|_| false)
 }
 
-/// The same where some nodes are known.
+/// The same, without nodes that are known.
 pub(super) fn lanes_except(
     expr: &Expr<'_>,
     target: &Target,
@@ -105,18 +108,21 @@ pub(super) fn lanes_except(
     (target.vector_bytes() * 8 / widest).max(1)
 }
 
-/// The most registers that are computed at a time: of an expression that is little more than a chain.
+/// The maximum number of registers per iteration: for an expression that is little more than a dependence
+/// chain.
 pub(super) const MAX_REGISTERS: u32 = 4;
-/// Operations in a row that are no more than what a processor looks ahead over, of iterations one after the other.
+/// A dependence chain of so many operations overlaps with the next iterations in the processor's reorder
+/// window.
 const MIN_CHAIN_OPS: u64 = 16;
-/// Operations of an iteration that are too many to look ahead from one to the next.
+/// An iteration with more operations does not overlap with the next one.
 const LONG_CHAIN_OPS: u64 = 24;
-/// The most operations of all registers together: registers and time to compile are short.
+/// The maximum number of operations for all registers: registers and compile time are limited.
 const MAX_TOTAL_OPS: u64 = 1000;
 
-/// How many registers full of lanes are computed at a time in a loop over `inner`, which goes over so many elements. Operations that wait for one another keep a
-/// processor waiting too, unless it finds others to do; what it looks ahead is an iteration or two of a long expression, so others should be
-/// between them. What is known is loaded.
+/// The interleaving factor: how many registers full of lanes an iteration of a loop over `inner`, of that
+/// many elements, computes. A dependence chain leaves the processor waiting unless it finds independent
+/// operations; its reorder window is an iteration or two of a long expression, so they should be within the
+/// iteration. Known nodes are loaded.
 pub(super) fn registers(
     expr: &Expr<'_>,
     target: &Target,
@@ -145,7 +151,7 @@ pub(super) fn registers(
         let work = expr.flops(n);
         let mut depth = 0;
         expr.for_each_operand(n, &mut |m| depth = depths.get(&m).copied().unwrap_or(0).max(depth));
-        // Functions have something to do besides what they wait for.
+        // Functions have some parallelism of their own.
         depth += if work > 4 { work * 3 / 4 } else { work };
         depths.insert(n, depth);
         all += work;
@@ -156,7 +162,7 @@ pub(super) fn registers(
         () if target.vector_bytes() < 64 && !halves => 1,
         () if deepest > LONG_CHAIN_OPS && 2 * all <= 5 * deepest => MAX_REGISTERS,
         () if deepest > MIN_CHAIN_OPS && all <= 6 * deepest => 2,
-        // Elements fill one register, and what they are computed in two.
+        // Elements fill one register, and their wider intermediate type two.
         () if halves => 2,
         () => 1,
     };
@@ -164,8 +170,8 @@ pub(super) fn registers(
     [MAX_REGISTERS, 2].into_iter().filter(|&n| n <= wanted).find(fits).unwrap_or(1)
 }
 
-/// The lanes on which nodes besides those that are known are computed in a loop over so many elements of a variable: of all registers, with no more than so many a
-/// register, nor many that no element is for.
+/// The lanes for nodes in a loop over that many elements of a variable, all registers together; at most a
+/// given number per register, and not more than there are elements. `known` nodes are left out.
 pub(super) fn full<I: Iterator<Item = NodeId>>(
     expr: &Expr<'_>,
     target: &Target,
@@ -179,20 +185,21 @@ pub(super) fn full<I: Iterator<Item = NodeId>>(
     lanes * registers(expr, target, nodes(), known, inner, lanes)
 }
 
-/// Whether many lanes over a variable load or store narrow elements that are no neighbours. No processor does that at once: where not even vectors of all that lies between
-/// can be, it is code for each lane, which takes as long as one lane after the other and much longer to compile.
+/// Whether many lanes over a variable load or store narrow elements that are not contiguous. No processor
+/// does that in one instruction: if not even whole vectors of everything in between can be loaded, it is code
+/// per lane, which takes as long as scalar code and much longer to compile.
 fn prefers_scalar_lanes(c: &Code<'_, '_, '_, '_>, inner: u32, count: Option<i64>) -> bool {
     let picks = |node: &Node| matches!(&node.op, Op::Load { at, .. } if scatters(c.expr, node.ty, at, inner));
-    // Of lanes that are known to be there, what lies between is there, too.
+    // Where all lanes are active, everything in between exists, too.
     c.lanes >= 32 && (c.scatters || count.is_none() && c.expr.nodes.iter().any(picks))
 }
 
-/// Whether lanes over a variable are at narrow elements there that are no neighbours.
+/// Whether lanes over a variable access narrow elements there that are not contiguous.
 pub(super) fn scatters(expr: &Expr<'_>, ty: ElementType, at: &Affine, inner: u32) -> bool {
     ty.storage_bytes() < 4 && !is_plain(expr, at, inner)
 }
 
-/// Whether what lanes over a variable read there is the same element, or neighbours.
+/// Whether lanes over a variable read the same element there, or contiguous ones.
 pub(super) fn is_plain(expr: &Expr<'_>, at: &Affine, inner: u32) -> bool {
     at.terms.iter().all(|&(atom, factor)| match &expr.space.atom(atom).def {
         Def::Var(var) => *var != inner || factor == 1,
@@ -200,7 +207,7 @@ pub(super) fn is_plain(expr: &Expr<'_>, at: &Affine, inner: u32) -> bool {
     })
 }
 
-/// Whether an index is the same on all lanes over a variable.
+/// Whether an affine expression is uniform over a variable.
 fn is_same(expr: &Expr<'_>, x: &Affine, inner: u32) -> bool {
     let others = &mut |var| var != inner;
     let mut values = Vec::new();
@@ -208,7 +215,7 @@ fn is_same(expr: &Expr<'_>, x: &Affine, inner: u32) -> bool {
     expr.vars_in(x, others) && expr.reachable(values.into_iter()).into_iter().all(|n| expr.vars_of(n, others))
 }
 
-/// Bits that a lane of a type takes while it is computed with.
+/// The width in bits of a lane of a type during computation.
 pub(super) fn lane_bits(ty: ElementType, computes: bool) -> u32 {
     let part = ty.real_part();
     if part.is_float() && computes { part.bits().max(32) } else { part.storage_bytes() as u32 * 8 }

@@ -1,12 +1,13 @@
 //! Loop nests: kernel requests as functions over a range of units.
 //!
 //! ```text
-//! Request --plan--> Expr (fused expression on symbolic indices) + nests --describe--> Kernel (phases, units, cost)
-//!                                                                       --emit-----> LLVM functions
+//! Request --plan--> Expr (expression IR) + nests --describe--> Kernel (phases, units, cost)
+//!                                                --emit-----> LLVM functions
 //! ```
 //!
-//! **Invariants:** analysis makes no LLVM value; [`describe`] and [`emit`] plan alike, and what a kernel computes depends neither on the range of
-//! units that it is called with nor on the target's vector length, but for sums of floats, whose order does.
+//! **Invariants:** analysis creates no LLVM values; [`describe`] and [`emit`] plan identically, and what a
+//! kernel computes depends neither on the range of units that it is called with nor on the target's vector
+//! length, except for sums of floats, whose order does.
 
 mod access;
 mod code;
@@ -51,33 +52,33 @@ struct Cost {
     flops: u64,
 }
 
-/// A function that was begun.
+/// A function whose body is being emitted.
 struct Function<'a, 'ctx> {
     e: Emit<'a, 'ctx>,
-    /// Arguments, first and last unit.
+    /// The pointer to the arguments, first and last unit.
     parameters: [Value<'ctx>; 3],
 }
 
-/// What is emitted for a request: a expr and the phases that work on it.
+/// The plan of a request: its expressions and the phases that evaluate them.
 struct Plan<'m> {
     expr: Expr<'m>,
     phases: Vec<Work<'m>>,
     scratch: u64,
 }
 
-/// One phase.
+/// A phase, by strategy.
 enum Work<'m> {
-    /// A nest that stores values.
+    /// A loop nest that stores values.
     Nest(nest::Nest),
     /// A reduction.
     Reduce(Rc<reduce::Reduction<'m>>),
-    /// Rows.
+    /// Chained reductions over rows.
     Rows(rows::Chain<'m>),
     /// A scatter.
     Scatter(scatter::Scatter<'m>),
-    /// A loop.
+    /// A loop in one kernel.
     While(while_kernel::WhileKernel),
-    /// What combines its chunks.
+    /// The combination of a reduction's chunks.
     Combine(Rc<reduce::Reduction<'m>>),
 }
 
@@ -93,7 +94,7 @@ impl<'m> Work<'m> {
         }
     }
 
-    /// Units next to each other that are better done by one thread.
+    /// Consecutive units that one thread should execute.
     fn run(&self) -> u64 {
         match self {
             Work::Reduce(r) => r.run(),
@@ -198,13 +199,15 @@ pub fn subject(module: &Module, request: Request) -> InstrId {
     }
 }
 
-/// The kernel of a request. Its phases' symbols are `symbol`, `symbol.1`, ...; a kernel whose results have no elements has no phase. Of
-/// [`Request::Map`] the number of units is 0: it is what the caller has elements. Errors: what is not supported.
+/// The kernel of a request. Its phases' symbols are `symbol`, `symbol.1`, ...; a kernel whose results have no
+/// elements has no phase. For [`Request::Map`] the number of units is 0: it is the caller's number of
+/// elements. Errors: what is not supported.
 pub fn describe(module: &Module, request: Request, symbol: &str) -> std::result::Result<Kernel, Unsupported> {
     plan(module, request).map(|plan| plan.kernel(module, request, symbol))
 }
 
-/// Emits the functions of a kernel into a unit: those that [`describe`] names, and gives what that gives.
+/// Emits the functions of a kernel into a compilation unit: those that [`describe`] names; returns what that
+/// returns.
 pub fn emit(unit: &Unit<'_, '_>, module: &Module, request: Request, symbol: &str) -> Result<Kernel> {
     let plan = plan(module, request)?;
     let kernel = plan.kernel(module, request, symbol);

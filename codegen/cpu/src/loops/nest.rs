@@ -1,7 +1,8 @@
 //! Loop nests that compute values and store them: loop fusions, epilogues, maps.
 //!
-//! **Invariant** (buffer assignment rests on it): in each run of the innermost body all loads come before all stores, and an element is
-//! stored in the run that loads the element at the same place; so an operand that is read only where the result is written may be the same memory.
+//! **Invariant** (buffer assignment rests on it): in each iteration of the innermost body all loads come
+//! before all stores, and an element is stored in the iteration that loads the element at the same offset; so
+//! an operand that is read only at the offset being written may share memory with the result.
 
 use hlo::{ArrayShape, attrs::AttrKey};
 use hlo::{ComputationId, InstrId, Module, Opcode};
@@ -26,35 +27,36 @@ use hlo_opt::passes::facts::MAX_INTERLEAVED_COLUMNS;
 /// A value and where it is stored.
 #[derive(Clone, Debug)]
 pub(super) struct Output {
-    /// What.
+    /// The value.
     pub(super) node: NodeId,
     /// The array.
     pub(super) array: u32,
-    /// The row-major number of the element.
+    /// The row-major offset of the element.
     pub(super) at: Affine,
 }
 
-/// Loops over variables, all values of all of them, and what is stored in the innermost.
+/// A perfect loop nest, and what is stored in its innermost body.
 #[derive(Clone, Debug)]
 pub(super) struct Nest {
-    /// Numbers and sizes of the variables, outermost first; the last one goes over lanes.
+    /// Numbers and sizes of the loop variables, outermost first; the last one is vectorized.
     pub(super) vars: Vec<(u32, i64)>,
-    /// So many outer variables are the units.
+    /// The number of outer variables that the units range over.
     pub(super) prefix: usize,
-    /// With one variable: elements of a unit.
+    /// With one variable: elements per unit.
     pub(super) block: i64,
-    /// Stored in order.
+    /// Stored in this order.
     pub(super) outputs: Vec<Output>,
     /// Loads that go through tiles.
     pub(super) tiles: Option<Tiles>,
-    /// Elements of all nests that together store an array.
+    /// The number of elements of all nests that store parts of the same array.
     pub(super) space: i64,
-    /// So many outputs each are columns next to each other, that lanes of rows hold.
+    /// Columns of short rows: groups of this many outputs are the adjacent columns of one array, and lanes
+    /// hold rows.
     pub(super) columns: usize,
 }
 
 impl Nest {
-    /// Of arrays of these dimensions, or of a part of them.
+    /// A nest over arrays of these dimensions, or over a part of them.
     pub(super) fn over(vars: Vec<(u32, i64)>, outputs: Vec<Output>, dims: &[i64], columns: usize) -> Self {
         let space = dims.iter().fold(1, |n: i64, &d| n.saturating_mul(d));
         Self { vars, prefix: 0, block: UNIT_ELEMENTS, outputs, tiles: None, space, columns }
@@ -67,28 +69,29 @@ impl Nest {
     }
 }
 
-/// Bytes of results above which they are written past the caches.
+/// Results larger than this are stored past the caches (non-temporal stores),
 pub(super) const STREAMING_BYTES: i64 = 16 << 20;
 
-/// Unless all that is read and written stays in the last cache of most machines, where the next to read it finds it: so many bytes, hardly more than that cache has.
+/// unless everything that is read and written fits into the last-level cache of most machines, where its
+/// reader finds it.
 const LAST_CACHE_BYTES: u64 = 40 << 20;
 
-/// Bytes of half a register: the least that are stored past the caches at once.
+/// Half a register, in bytes: the minimum size of a non-temporal store.
 pub(super) const HALF_REGISTER_BYTES: i64 = REGISTER as i64 / 2;
 
-/// Units that are enough for any number of threads.
+/// Enough units for any number of threads.
 const ENOUGH_UNITS: i64 = 64;
 
-/// Elements of a unit of a nest of one loop.
+/// Elements per unit of a nest with one loop.
 const UNIT_ELEMENTS: i64 = 4096;
 
-/// Elements of a row that fill no lanes.
+/// Rows of fewer elements do not fill vector lanes.
 const SHORT_ROW_ELEMENTS: i64 = 16;
 
-/// The least elements of a row that may be worth going over more than once.
+/// The minimum length of a row for which several passes may pay (compaction).
 const MIN_COMPACTED_ROW_ELEMENTS: i64 = 256;
 
-/// An index of one variable a dimension, numbered from `first`.
+/// The multi-dimensional index with one variable per dimension, numbered from `first`.
 pub(super) fn variables(expr: &mut Expr<'_>, dims: &[i64], first: u32) -> (Index, Vec<(u32, i64)>) {
     let mut vars = Vec::new();
     let mut index = Index::new();
@@ -102,7 +105,7 @@ pub(super) fn variables(expr: &mut Expr<'_>, dims: &[i64], first: u32) -> (Index
     (index, vars)
 }
 
-/// [`variables`] of a box of a space, the index being that in the space.
+/// [`variables`] of a box of a space; the index is that in the space.
 pub(super) fn variables_of(
     expr: &mut Expr<'_>,
     piece: &[(i64, i64)],
@@ -113,7 +116,8 @@ pub(super) fn variables_of(
     (index.iter().zip(piece).map(|(x, p)| x.plus(p.0)).collect(), vars)
 }
 
-/// Joins neighbouring variables that everything sees as one. `more` are numbers that are not on the expr.
+/// Collapses adjacent loop variables wherever every index depends on them as on one. `more` are affine
+/// expressions outside of the expression IR.
 pub(super) fn join(expr: &mut Expr<'_>, vars: &mut Vec<(u32, i64)>, more: &mut [&mut Affine]) {
     let mut d = vars.len();
     while d >= 2 {
@@ -138,7 +142,8 @@ pub(super) fn join(expr: &mut Expr<'_>, vars: &mut Vec<(u32, i64)>, more: &mut [
     }
 }
 
-/// Binds the parameters of a computation to arrays, the first being argument `first`; gives the number of the next argument.
+/// Binds the parameters of a computation to arrays, the first being argument `first`; returns the number of
+/// the next argument.
 pub(super) fn bind_parameters(expr: &mut Expr<'_>, computation: ComputationId, first: u32) -> u32 {
     let module = expr.module;
     let mut argument = first;
@@ -152,7 +157,8 @@ pub(super) fn bind_parameters(expr: &mut Expr<'_>, computation: ComputationId, f
     argument
 }
 
-/// The most columns of a row that lanes hold many of, of the results of a contraction, which are nearby and computed by rows.
+/// The maximum number of columns of a contraction's result whose epilogue is vectorized across rows; the
+/// result is in cache, computed by blocks of rows.
 const MAX_HERO_COLUMNS: i64 = 8;
 
 /// The nests of a loop fusion: one for each group of roots of the same dimensions, or for each part of these.
@@ -170,7 +176,8 @@ pub(super) fn fusion(
     Ok((expr, nests))
 }
 
-/// The nests of the roots of a computation, which are arguments from `first_result` on; variables are numbered from `first`.
+/// The nests of the roots of a computation, which are arguments from `first_result` on; variables are
+/// numbered from `first`.
 pub(super) fn roots(
     expr: &mut Expr<'_>,
     computation: ComputationId,
@@ -218,7 +225,8 @@ pub(super) fn roots(
             vec![whole.clone()]
         };
         let inner = Root::narrow(roots, expr, dims, number(&nests), pieces)?;
-        // What the space is divided into along its other dimensions than short rows, whose columns come from different places.
+        // How the partition cuts the outer dimensions of short rows, whose columns come from different
+        // sources.
         let mut outer: Vec<&[(i64, i64)]> = Vec::new();
         if let Some(inner) = inner {
             outer.extend(boxes.iter().map(|b| &b[..dims.len() - inner]));
@@ -231,7 +239,8 @@ pub(super) fn roots(
             for piece in outer {
                 let first = number(&nests);
                 let whole: Vec<_> = piece.iter().copied().chain(row.iter().map(|&n| (0, n))).collect();
-                // Little ones are decided by element; of others rows may be one with what is beside them, as they are not everywhere.
+                // Small boxes select the source per element; in others rows may be one with their neighbours,
+                // as the columns are not the same everywhere.
                 let is_one = || -> std::result::Result<bool, Unsupported> {
                     let mut trial = expr.clone();
                     let mut alone = Root::nest(roots, &mut trial, dims, &whole, first)?;
@@ -254,7 +263,7 @@ pub(super) fn roots(
             nests.push(nest);
             continue;
         }
-        // Rows that are short because one of what is turned over was cut.
+        // Rows that are short because an input of a transposed access was cut.
         if boxes.len() == 1 && dims.last().is_some_and(|&n| n < SHORT_ROW_ELEMENTS) {
             let mut trial = expr.clone();
             let mut nest = Root::nest(roots, &mut trial, dims, &whole, first)?;
@@ -312,7 +321,8 @@ pub(super) fn roots(
     Ok(nests)
 }
 
-/// The update of a root that is written into its operand, which is a parameter that nothing else reads.
+/// The `dynamic-update-slice` (or scatter) update of a root that is written into its operand in place: a
+/// parameter without other readers.
 pub(super) fn in_place_update(module: &Module, root: InstrId) -> Option<InstrId> {
     let instr = module.instr(root);
     if instr.opcode != Opcode::DynamicUpdateSlice {
@@ -381,7 +391,7 @@ pub(super) fn epilogue(
     {
         return Ok((expr, vec![nest]));
     }
-    // A row is a unit: rows that are joined with their columns are blocks of one loop.
+    // A row is a unit: rows that are collapsed with their columns are blocks of one loop.
     let prefix = usize::from(vars.len() == 2);
     if rows > 1 && vars.len() == 1 && columns == 1 {
         return Ok((
@@ -392,7 +402,8 @@ pub(super) fn epilogue(
     Ok((expr, vec![Nest { vars, prefix, block: columns, outputs, tiles: None, space, columns: 1 }]))
 }
 
-/// The nest of an epilogue over rows that are too short for lanes: these hold elements of several rows, or a column of many rows. `None`: they are long enough.
+/// The nest of an epilogue over rows that are too short to vectorize: lanes hold elements of several rows, or
+/// a column of many rows. `None`: they are long enough.
 fn short_rows(
     expr: &mut Expr<'_>,
     roots: &[Root<'_>],
@@ -423,12 +434,12 @@ fn short_rows(
     Ok(Some(nest))
 }
 
-/// The nest of a computation applied to arrays of so many elements as its units are.
+/// The nest of a computation applied to arrays whose number of elements is that of the units.
 pub(super) fn map(
     module: &Module,
     computation: ComputationId,
 ) -> std::result::Result<(Expr<'_>, Vec<Nest>), Unsupported> {
-    /// More than any array has.
+    /// More elements than any array has.
     const ANY: i64 = 1 << 50;
     let mut expr = Expr::new(module);
     let at = expr.space.var(0, ANY);
@@ -463,7 +474,8 @@ pub(super) fn map(
 }
 
 impl Nest {
-    /// Stores an instruction in an array of its dimensions, which are not empty; variables are numbered from `first`.
+    /// A nest that stores an instruction in an array of its dimensions, which are not empty; variables are
+    /// numbered from `first`.
     pub(super) fn of(
         expr: &mut Expr<'_>,
         instr: InstrId,
@@ -497,7 +509,7 @@ impl Nest {
         }
     }
 
-    /// The number of units, and of how many of them chunks should be.
+    /// The number of units, and how many of them a chunk should have.
     pub(super) fn units(&self) -> (u64, u64) {
         if let Some(tiles) = &self.tiles {
             let units = tiles.units(self);
@@ -505,7 +517,7 @@ impl Nest {
         }
         let last = self.vars.last().map_or(1, |v| v.1);
         let units = if self.prefix == 0 && self.vars.len() <= 1 {
-            // A size may be as large as there are numbers.
+            // A dimension may be as large as the integer type allows.
             last / self.block.max(1) + i64::from(last % self.block.max(1) != 0)
         } else {
             self.vars[..self.prefix].iter().map(|v| v.1).product()
@@ -520,7 +532,7 @@ impl Nest {
         super::cost::of(expr, self.outputs.iter().map(|o| (o.node, o.array)), elements)
     }
 
-    /// What is computed only for the elements that need it.
+    /// An expensive side of a selection that is computed by compaction.
     fn compacted_select(&self, expr: &Expr<'_>, target: &Target, lanes: u32) -> Option<CompactedSelect> {
         let &(inner, n) = self.vars.last()?;
         if !matches!(lanes, 8 | 16)
@@ -539,7 +551,7 @@ impl Nest {
     pub(super) fn emit(&self, f: &Function<'_, '_>, expr: &Expr<'_>, target: &Target) -> Result<()> {
         let last = self.vars.last().map_or(1, |v| v.1);
         let known = last < 1 << 50;
-        // Of an array, not of each of its columns.
+        // The size of an array, not of each of its columns.
         let bytes: i64 = self
             .outputs
             .iter()
@@ -569,7 +581,7 @@ impl Nest {
             }
             Some(_) | None => 1,
         };
-        // One long chain has more from several registers than from what is left out of it.
+        // One long dependence chain gains more from several registers per iteration than from compaction.
         let compacted =
             if together < MAX_REGISTERS { self.compacted_select(expr, target, lanes) } else { None };
         let lanes = if compacted.is_none() { lanes * together } else { lanes };
@@ -630,7 +642,7 @@ impl Nest {
     }
 }
 
-/// Gives variables their values from the row-major number of these.
+/// Decodes variables from their row-major linear index.
 pub(super) fn decode<'ctx>(
     c: &mut Code<'_, '_, 'ctx, '_>,
     unit: Value<'ctx>,
@@ -704,12 +716,12 @@ impl Row<'_> {
     }
 }
 
-/// Stores values where the code is: all loads come before.
+/// Stores values: all loads come before.
 pub(super) fn store_all(c: &mut Code<'_, '_, '_, '_>, outputs: &[Output], streaming: bool) -> Result<()> {
     store_columns(c, outputs, 1, streaming)
 }
 
-/// The same of outputs of which so many each are columns: what lanes hold of them is stored in the order of memory.
+/// The same for outputs that are columns: rows are interleaved in registers and stored contiguously.
 fn store_columns(
     c: &mut Code<'_, '_, '_, '_>,
     outputs: &[Output],
@@ -734,7 +746,7 @@ fn store_columns(
     Ok(())
 }
 
-/// Whether what all lanes hold of an output begins where registers may be stored past the caches.
+/// Whether all lanes of an output start where full registers may be stored non-temporally.
 pub(super) fn in_whole_registers(c: &Code<'_, '_, '_, '_>, o: &Output) -> bool {
     let size = c.expr.arrays[o.array as usize].shape.element_type.storage_bytes() as i64;
     let all = size * i64::from(c.lanes);

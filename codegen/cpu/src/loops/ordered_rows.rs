@@ -1,7 +1,9 @@
-//! Rows abreast: a reduction over rows whose order is that of the elements has one row a lane.
+//! Ordered row reductions, vectorized across rows: where the order of elements must be kept, each lane folds
+//! a row of its own.
 //!
-//! Elements are computed along rows, as many as there are lanes of as many rows; these squares are transposed over in registers and their columns combined one
-//! after the other. So each row is combined in the order of its elements, whatever the length of vectors is.
+//! Elements are computed along rows in square blocks (as many columns as lanes, of as many rows); each block
+//! is transposed in registers and its columns are combined one after the other. So each row is combined in
+//! the order of its elements, whatever the vector length.
 
 use super::code::Code;
 use super::lanes;
@@ -15,33 +17,34 @@ use hlo_llvm::{IntPredicate, Prim, Result, Target, Value};
 /// Rows of a unit.
 const UNIT_ROWS: i64 = 16;
 
-/// The row of a square where elements are computed.
+/// The variable of the row of a block where elements are computed.
 const ROW_VAR: u32 = 66;
 
-/// Units of so many rows.
+/// The number of units of that many rows.
 pub(super) fn blocks_of_rows(rows: i64) -> i64 {
     (rows + UNIT_ROWS - 1) / UNIT_ROWS
 }
 
-/// Lanes of an accumulator in memory: the type and register of each part.
+/// The lanes of accumulators in memory: the type and address of each register.
 type Lanes<'ctx> = Vec<(Prim, Value<'ctx>)>;
 
 impl<'m> Reduction<'m> {
-    /// Whether rows are taken abreast.
+    /// Whether it is an ordered row reduction.
     pub(super) fn is_ordered_rows(&self) -> bool {
         let rows = self.kept_vars().last().map_or(1, |v| v.1);
         let length = self.vars.last().map_or(1, |v| v.1);
         self.folds.literal && self.over_rows() && rows >= UNIT_ROWS && length >= UNIT_ROWS
     }
 
-    /// The number of lanes of rows abreast: no more than a unit has rows; 1 where the end of a row would need lanes that cannot be enabled singly.
+    /// The number of rows in lanes: no more than a unit has rows; 1 where the remainder of a row would need
+    /// masked lanes and the target has none.
     pub(super) fn ordered_row_lanes(&self, lanes: u32, target: &Target) -> u32 {
         let lanes = lanes.min(UNIT_ROWS as u32);
         let length = self.vars.last().map_or(1, |v| v.1);
         if target.vector_bytes() < 64 && length % i64::from(lanes) != 0 { 1 } else { lanes }
     }
 
-    /// A unit: so many rows from a multiple of that on.
+    /// Emits a unit: consecutive rows from a multiple of that number on.
     pub(super) fn emit_ordered_rows<'c, 'a, 'ctx>(
         &self,
         c: &mut Code<'c, 'a, 'ctx, 'm>,
@@ -95,7 +98,7 @@ impl<'m> Reduction<'m> {
     }
 }
 
-/// Squares of rows from one on.
+/// Square blocks of consecutive rows.
 struct Square<'r, 'm, 'ctx> {
     reduction: &'r Reduction<'m>,
     row: (u32, i64),
@@ -104,7 +107,7 @@ struct Square<'r, 'm, 'ctx> {
 }
 
 impl<'m, 'ctx> Square<'_, 'm, 'ctx> {
-    /// Accumulators, a row a lane, after all values of these variables.
+    /// The accumulators, one row per lane, after all values of these variables.
     fn over<'c, 'a>(
         &self,
         c: &mut Code<'c, 'a, 'ctx, 'm>,
@@ -137,7 +140,7 @@ impl<'m, 'ctx> Square<'_, 'm, 'ctx> {
         Ok(ends)
     }
 
-    /// So many columns of the square where the code is.
+    /// Combines that many columns of the current block.
     fn columns<'c, 'a>(
         &self,
         c: &mut Code<'c, 'a, 'ctx, 'm>,
@@ -148,14 +151,14 @@ impl<'m, 'ctx> Square<'_, 'm, 'ctx> {
         let wide = e.with_lanes(lanes);
         let folds = &self.reduction.folds;
         let kinds = folds.carried();
-        // Rows of all registers of elements, in memory: those that several folds read once.
+        // The rows of all registers of elements, in memory; values that several folds read are stored once.
         let mut memory: Lanes<'ctx> = Vec::new();
         let mut found: Vec<Value<'ctx>> = Vec::new();
         let mut numbers: Vec<usize> = Vec::new();
         c.for_var(ROW_VAR, e.i64(0), e.i64(i64::from(lanes)), 1, false, 1, |c| {
             let r = c.var(ROW_VAR)?;
             let at = e.add(self.from, r)?;
-            // Rows beyond the last one are the last one again, and dropped.
+            // Rows past the last one repeat it, and are dropped.
             let last = e.i64(self.row.1 - 1);
             let at = e.select(e.icmp(IntPredicate::SLT, at, last)?, at, last)?;
             c.set_var(self.row.0, at, false, 1);

@@ -1,5 +1,5 @@
-//! Boxes that a space of elements is divided into, so that in each of them nothing is decided about where elements come from; and which of them are
-//! computed side by side.
+//! Partition of an iteration space into boxes in which every element's source is known (index-set splitting),
+//! and which boxes are fused into one loop.
 
 use super::nest::Output;
 use hlo_library::Unsupported;
@@ -7,27 +7,31 @@ use hlo_opt::expr::Expr;
 use hlo_opt::expr::index::Def;
 use hlo_opt::passes::facts::{MAX_CONCAT_PARTS, MIN_PART_ELEMENTS, MIN_PART_WIDTH};
 
-/// The most nests that a space is divided into; along one dimension [`MAX_CONCAT_PARTS`], if the pieces have [`MIN_PART_ELEMENTS`] elements.
+/// The maximum number of boxes of a space; along one dimension [`MAX_CONCAT_PARTS`], if boxes have
+/// [`MIN_PART_ELEMENTS`] elements.
 const MAX_PIECES: usize = 6;
 
 /// Elements of a register.
 const LANES: i64 = 16;
 
-/// How many times as wide as edges together the parts of the innermost dimension are, at least, that are nests of their own; and how many times as large as
-/// others the pieces that alone are divided further where all would be too many.
+/// Along the innermost dimension, the parts with loops of their own are at least this many times as wide as
+/// all narrow edges together; and if all boxes would be too many, only those are split further that are not
+/// this many times smaller than the largest.
 pub(super) const DOMINANT_FACTOR: i64 = 4;
 
-/// How many times as much is computed for an element where it is decided as where it is not, at least, for edges to be nests of their own.
+/// Edges get nests of their own if selecting the source per element computes at least this many times as much
+/// as not having to.
 pub(super) const EDGE_DECISION_FACTOR: usize = 2;
 
-/// Boxes are computed side by side if that is at most this share of what they take one after the other.
+/// Boxes are fused into one loop if that computes at most this share of what they compute separately.
 const MAX_JAMMED_SHARE: (usize, usize) = (3, 4);
 
-/// Divides a space (its dimensions have the variables from `first` on) where one variable alone decides on a condition: sides of a concatenation and
-/// edges of a padding are nests of their own, in which nothing is decided. `known` guards are not looked at.
+/// Splits a space (its dimensions have the variables from `first` on) wherever a condition depends on one
+/// variable alone: parts of a concatenation and edges of a padding become boxes without conditions. The first
+/// `known` guards are not looked at.
 ///
-/// Along the innermost dimension, edges that are too narrow for that are left together if what is beside them is `lighter` without decisions; rows of short
-/// parts are divided if they take hardly more registers part by part.
+/// Along the innermost dimension, edges that are too narrow for that stay together if the rest is `lighter`
+/// without conditions; rows of narrow parts are split only if that takes hardly more registers.
 pub(super) fn partition(
     expr: &Expr<'_>,
     known: usize,
@@ -41,7 +45,7 @@ pub(super) fn partition(
         let Def::Var(v) = expr.space.atom(atom).def else { continue };
         let Some(d) = v.checked_sub(first).map(|d| d as usize).filter(|&d| d < dims.len()) else { continue };
         for end in [condition.low, condition.high] {
-            // From there on the number is `end` or more, or less than that.
+            // The first value of the variable at which the number is at least `end` (or less than it).
             let steps = end.saturating_sub(condition.value.constant);
             let at = match factor {
                 1.. => steps.div_euclid(factor) + i64::from(steps.rem_euclid(factor) != 0),
@@ -87,14 +91,14 @@ pub(super) fn partition(
             let widest = cuts.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
             narrow = widest >= MIN_PART_WIDTH || separate > registers(dims[d]) + 1;
         }
-        // Of pieces that become too many, little ones stay as they are.
+        // If all boxes would be too many, small ones are not split further.
         let all = boxes.len() * (cuts.len() - 1);
         let little = |piece: &[(i64, i64)]| {
             all > MAX_PIECES && size(piece).saturating_mul(DOMINANT_FACTOR) < size(&largest)
         };
         let stay = boxes.iter().filter(|b| little(b)).count();
         let pieces = all - stay * (cuts.len() - 2);
-        // As many as there are parts to put together, if each is worth a function.
+        // As many boxes as parts, if each is worth a function.
         let worth =
             boxes.len() == 1 && pieces <= MAX_CONCAT_PARTS && elements / pieces as i64 >= MIN_PART_ELEMENTS;
         if narrow || pieces > MAX_PIECES && !worth {
@@ -119,8 +123,9 @@ pub(super) fn partition(
 /// Variables of loops, and what is stored in the innermost.
 pub(super) type Body = (Vec<(u32, i64)>, Vec<Output>);
 
-/// The loops of several boxes as one, in which an element of each is computed in a run: if they are of the same sizes and what they are made of is mostly the
-/// same. Boxes are `made` with the same variables: what several look at is on the expr once.
+/// Loop fusion (unroll-and-jam over the boxes): one loop that computes an element of each box per iteration,
+/// if the boxes have the same sizes and share most of what they compute. Boxes are `made` with the same
+/// variables, so shared subexpressions are one node.
 pub(super) fn unroll_and_jam<'m>(
     expr: &mut Expr<'m>,
     boxes: &[Vec<(i64, i64)>],

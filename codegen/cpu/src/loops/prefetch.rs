@@ -1,7 +1,9 @@
-//! Rows that indices say where to find: they are asked for some rows ahead of those that are copied or computed with, because no processor foresees them.
-//! So are rows from which indices pick elements, a part of the next one with each of these; of short rows, of one some rows ahead.
+//! Software prefetch for gathered rows: indices say where rows are, which the hardware prefetcher cannot
+//! foresee, so they are prefetched some rows ahead. So are rows from which indices pick elements: a part of a
+//! later row with each element of the current one.
 //!
-//! **Invariant:** asking changes no value: indices are loaded of rows that the kernel is called for, and what is asked for may be any address.
+//! **Invariant:** a prefetch changes no value: indices are loaded only for rows that the kernel is called
+//! for, and a prefetched address may be invalid.
 
 use super::code::Code;
 use super::lanes::is_plain;
@@ -11,34 +13,35 @@ use hlo_llvm::{IntPredicate, Result, Value};
 use hlo_opt::expr::index::{Affine, Def};
 use hlo_opt::expr::{Expr, NodeId, Op};
 
-/// Bytes of an array from which on its rows are far away: not in the nearest caches.
+/// Arrays from this size on are distant: not in the near caches.
 pub(super) const DISTANT_BYTES: i64 = 1 << 20;
-/// Bytes of a row, at most: of longer ones the processor foresees the rest itself.
+/// The maximum size of a row, in bytes: of longer ones the hardware prefetches the rest.
 const MAX_ROW_BYTES: i64 = 1 << 10;
-/// Bytes that are asked for ahead; and the least and the most rows.
+/// The prefetch distance in bytes; and its minimum and maximum in rows.
 const AHEAD_BYTES: i64 = 2 << 10;
 const MIN_MAX_ROWS_AHEAD: (i64, i64) = (4, 32);
-/// Operations that an index may take, since it is computed twice.
+/// The maximum number of operations of an index, since it is computed twice.
 const MAX_INDEX_OPS: u64 = 16;
 
-/// Bytes of an array from which on it is in no cache, and of its rows from which elements are picked. Shorter ones are asked for into the nearest cache: elements
-/// that are picked together from rows that are not there take several times as long, though the rows follow each other.
+/// Arrays from this size on are in no cache; and the minimum and maximum size of their rows from which
+/// elements are picked. Shorter rows are prefetched into the L1 cache: gathering from rows that are not there
+/// takes several times as long, even though the rows are consecutive.
 const UNCACHED_BYTES: i64 = 8 << 20;
 const MIN_PICKED_ROW_BYTES: i64 = 4 << 10;
 const MAX_PICKED_ROW_BYTES: i64 = 128 << 10;
-/// Bytes of a row for each element that is picked of it, at most.
+/// The maximum number of bytes of a row for each element that is picked of it.
 const MAX_BYTES_PER_PICK: i64 = 64;
 
-/// Rows of large arrays at computed places.
+/// Prefetch of rows of large arrays at computed offsets.
 pub(super) struct RowPrefetch {
-    /// Arrays, where in them an element is, and bytes of a row.
+    /// For each such load: the array, the offset of an element, and the size of a row in bytes.
     places: Vec<(u32, Affine, i64)>,
     /// The variable that counts elements of a row.
     inner: u32,
 }
 
 impl RowPrefetch {
-    /// What the nodes load that way, over all values (so many) of the innermost variable.
+    /// Finds such loads among the nodes, over all `n` values of the innermost variable.
     pub(super) fn of(expr: &Expr<'_>, nodes: impl Iterator<Item = NodeId>, (inner, n): (u32, i64)) -> Self {
         let mut found = Self { places: Vec::new(), inner };
         for node in expr.reachable(nodes) {
@@ -68,7 +71,7 @@ impl RowPrefetch {
         found
     }
 
-    /// Asks for what a later one of the units before `end` needs, which are values of `vars`.
+    /// Prefetches what a later unit (before `end`) needs; units are the values of `vars`.
     pub(super) fn prefetch<'ctx>(
         &self,
         c: &mut Code<'_, '_, 'ctx, '_>,
@@ -94,24 +97,25 @@ impl RowPrefetch {
     }
 }
 
-/// Rows of large arrays from which elements at computed places are picked.
+/// Prefetch of rows of large arrays from which elements at computed offsets are picked.
 #[derive(Default)]
 pub(super) struct ElementPrefetch {
     rows: Vec<Row>,
 }
 
-/// Where to ask for a part of a later row.
+/// A load of which a later row is prefetched.
 struct Row {
     array: u32,
     at: Affine,
-    /// For each element that is picked.
+    /// Bytes to prefetch for each element that is picked.
     bytes: u64,
-    /// Into the nearest cache.
+    /// Into the L1 cache.
     near: bool,
 }
 
 impl ElementPrefetch {
-    /// What the nodes load that way from rows that `outer` counts, over all values (so many) of the innermost variable.
+    /// Finds such loads among the nodes, from rows that `outer` counts, over all `n` values of the innermost
+    /// variable.
     pub(super) fn of(
         expr: &Expr<'_>,
         nodes: impl Iterator<Item = NodeId>,
@@ -132,7 +136,7 @@ impl ElementPrefetch {
             let whole = |terms: Vec<_>| Affine { terms: terms.into_iter().collect(), constant: 0 };
             let (low, high) = expr.space.range(&whole(picks));
             next.retain(|t| t.0 != inner_atom);
-            // Most lines of a row are seen, and all of them fit into the second cache.
+            // Most cache lines of a row are read, and all of them fit into the L2 cache.
             let each = row / n.max(1);
             let near = row.saturating_mul(size) < MIN_PICKED_ROW_BYTES;
             let fits = (0..row).contains(&high.saturating_sub(low))
@@ -151,7 +155,7 @@ impl ElementPrefetch {
         Self { rows }
     }
 
-    /// Asks for a part of later rows.
+    /// Prefetches parts of later rows.
     pub(super) fn prefetch(&self, c: &mut Code<'_, '_, '_, '_>) -> Result<()> {
         for row in &self.rows {
             let address = c.place(row.array, &row.at)?.address;
@@ -167,7 +171,7 @@ mod tests {
     use super::super::tests::fused;
     use crate::kernel_tests::check;
 
-    /// Rows of a table that is far away, at places given and computed; also outside of it.
+    /// Rows of a distant table at given and at computed indices, some of which are out of bounds.
     #[test]
     fn rows_of_a_large_table() {
         let gather = |name: &str, at: &str| {
@@ -185,7 +189,7 @@ mod tests {
         check(&fused("kLoop", &["f32[8192,40]", "s32[300]"], "f32[300,40]", &body, ""));
     }
 
-    /// Elements of rows of a table that is in no cache.
+    /// Elements of rows of an uncached table.
     #[test]
     fn elements_of_rows() {
         let body = "  i = s32[300,1] reshape(p1)\n  ROOT g = f32[2100,300] gather(p0, i), offset_dims={0}, collapsed_slice_dims={1}, \

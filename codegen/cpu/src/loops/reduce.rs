@@ -1,9 +1,12 @@
 //! Reductions with fused producers and epilogues.
 //!
-//! Over rows (the innermost variable is reduced) accumulators are vectors in registers that are joined at the end of a row; over columns (it is kept) each
-//! lane is a reduction of its own ([`super::columns`]). Where there are fewer units than threads could use, the largest reduced variable is cut
-//! into chunks by its size alone, whose partial results a second phase combines in order; long rows of columns are cut by columns instead. Few values are folded with lanes
-//! over what is kept, where that is near. **Invariant:** what is not free to be reordered is combined element by element in the interpreter's order.
+//! Row reductions (the innermost variable is reduced) keep vector accumulators in registers, which are
+//! reduced across lanes at the end of a row; in column reductions (it is kept) each lane is a reduction of
+//! its own ([`super::columns`]). With fewer units than threads could use, the largest reduced variable is
+//! split into chunks (split-K) by its size alone, whose partial results a second phase combines in order;
+//! long rows of columns are split by columns instead. Short reductions are vectorized over a kept dimension,
+//! if that is nearly contiguous. **Invariant:** what may not be reassociated is combined element by element
+//! in the interpreter's order.
 
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, ComputationId, InstrId, Module};
@@ -24,30 +27,32 @@ use hlo_opt::expr::index::{Affine, AtomId, Def, Index};
 use hlo_opt::expr::{Bound, Expr, Op, array_leaves, leaf_root};
 use hlo_opt::fusion::folds::{self, Space};
 
-/// The variable of chunks, that of blocks of columns, and what that is after the last one of a unit.
+/// Variables: the chunk, the block of columns, and the end of a unit's range.
 const CHUNK_VAR: u32 = 64;
 pub(super) const BLOCK_VAR: u32 = 65;
 pub(super) const END_VAR: u32 = 67;
 
-/// The most columns that are reductions of their own, over at least so many rows, and the most instructions of all.
+/// The maximum number of columns that become separate reductions, over at least so many rows, and the maximum
+/// number of instructions of all.
 const MAX_SEPARATE_COLUMNS: i64 = 4;
 const MIN_SEPARATE_ROWS: i64 = 64;
 const MAX_SEPARATE_INSTRUCTIONS: i64 = 256;
 
-/// Elements that are worth a chunk.
+/// The minimum number of elements of a chunk.
 const CHUNK_ELEMENTS: i64 = 1 << 15;
 
-/// The most values that are folded over rows although lanes could go over what is kept, and the least that lanes then go over.
+/// Reductions of at most this many elements are vectorized over a kept dimension, if that has at least so
+/// many elements.
 const MAX_FOLDED_FOR_KEPT_LANES: i64 = 48;
 const MIN_KEPT_LANES: i64 = 16;
 
-/// Units that are enough for any number of threads.
+/// Enough units for any number of threads.
 const ENOUGH_UNITS: i64 = 64;
 
 /// Fewer chunks are not worth a second phase.
 const MIN_CHUNKS: i64 = 4;
 
-/// The least elements next to each other, and the most results, of a slab.
+/// Slabs: the minimum number of contiguous elements, and the maximum number of results.
 const MIN_SLAB_RUN_ELEMENTS: i64 = 128;
 const MAX_SLAB_RESULTS: i64 = 4096;
 
@@ -57,16 +62,16 @@ pub(super) struct Reduction<'m> {
     reduced: Vec<u32>,
     pub(super) folds: Folds<'m>,
     outputs: Vec<Output>,
-    /// Row-major number of the result, and how many there are.
+    /// The row-major offset of the result, and the number of results.
     kept: Affine,
     results: i64,
-    /// Which variable is cut, how long a chunk is, and how many there are.
+    /// Chunks (split-K): the variable that is split, the length of a chunk, and the number of chunks.
     pub(super) chunks: Option<(u32, i64, i64)>,
-    /// Arrays of partial results: one an accumulator.
+    /// Arrays of partial results: one per accumulator.
     partial: Vec<u32>,
-    /// Chunks are slabs of the outermost variable, of which all results are accumulated at once.
+    /// Chunks are slabs of the outermost variable, for which all results are accumulated at once in memory.
     slabs: bool,
-    /// Columns of a unit of a reduction over columns, and how many units next to each other are reduced at once.
+    /// Columns per unit of a column reduction, and the number of consecutive units that are reduced at once.
     pub(super) unit_columns: i64,
     pub(super) stripe_units: i64,
 }
@@ -91,7 +96,7 @@ pub(super) fn fusion(
     let turned = folds::stored_order(module, computation, &all)?;
     let (index, mut vars) = variables(&mut expr, &over.dims, 0);
     let reduced: Vec<u32> = over.along.iter().map(|&d| d as u32).collect();
-    // As the results are stored.
+    // In the order in which the results are stored.
     let mut kept_dims = over.kept_dims();
     if let Some(order) = &turned {
         kept_dims = order.iter().map(|&d| kept_dims[d]).collect();
@@ -111,7 +116,7 @@ pub(super) fn fusion(
     if let Some(columns) = separate_columns(module, computation, &all).filter(|_| turned.is_none()) {
         vars.pop();
         seen = (0..columns).map(|column| in_column(&index, column)).collect();
-        // The column is the last of what is kept.
+        // The column is the last kept dimension.
         let row = &stored_at(&index)[..kept_dims.len() - 1];
         kept = expr.space.linear(row, &kept_dims[..row.len()]);
         results /= columns;
@@ -138,7 +143,7 @@ pub(super) fn fusion(
     }
     let mut outputs = Vec::new();
     for (index, folds) in seen.iter().zip(folds.chunks(all.len())) {
-        // Only now: what is reduced at the same time cannot be an operand.
+        // Bound only now: results of the same pass cannot be operands.
         for (fold, (reduce, _)) in folds.iter().zip(&all) {
             fold.bind(&mut expr, *reduce, &kept_of(over, index));
         }
@@ -152,7 +157,7 @@ pub(super) fn fusion(
     }
     let arguments = first_result + arrays.len() as u32;
     let folds = Folds::new(folds);
-    // Kept and reduced variables never become one: the number of the result tells them apart.
+    // Kept and reduced variables are never collapsed into one: the offset of the result tells them apart.
     let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).chain([&mut kept]).collect();
     join_alike(&mut expr, &mut vars, &reduced, &folds, &mut more);
     let mut plan = Reduction {
@@ -172,13 +177,13 @@ pub(super) fn fusion(
     Ok((expr, vec![plan], scratch))
 }
 
-/// What is kept of an index of an element, as the result has it.
+/// The kept components of an element's index, in the order of the result.
 fn kept_of(space: &Space, index: &[Affine]) -> Index {
     space.kept.iter().map(|d| d.map_or_else(Affine::default, |d| index[d].clone())).collect()
 }
 
-/// How many columns a reduction over rows next to them has, if they are few: then each is a reduction of its own, over lanes of rows, for columns would take
-/// part of a register and wait for one another.
+/// The number of columns of a column reduction with few of them: each then is a reduction of its own,
+/// vectorized across rows, since columns would fill a part of a register and form one dependence chain.
 fn separate_columns(
     module: &Module,
     computation: ComputationId,
@@ -200,7 +205,7 @@ fn separate_columns(
     fits.then_some(columns)
 }
 
-/// An index whose last number is that of a column.
+/// An index whose last component is a column's.
 fn in_column(index: &[Affine], column: i64) -> Index {
     let mut index: Index = index.iter().cloned().collect();
     if let Some(last) = index.last_mut() {
@@ -209,8 +214,8 @@ fn in_column(index: &[Affine], column: i64) -> Index {
     index
 }
 
-/// Any fusion with reductions: each is a reduction of its own into scratch memory, from which the results are then made element by element. Gives
-/// the bytes of scratch memory too.
+/// Fallback for any fusion with reductions: each is a reduction of its own into scratch memory, from which
+/// the results are computed element by element. Returns the size of scratch memory too.
 pub(super) fn separate_reductions(
     module: &Module,
     id: InstrId,
@@ -270,8 +275,8 @@ pub(super) fn separate_reductions(
     Ok((expr, plans, nests, scratch))
 }
 
-/// Puts variables in the order in which most of what is read lies, where elements may come in any: what is far apart is better not the innermost. Kept ones stay in the order
-/// of the result.
+/// Loop interchange: puts variables in the storage order of most of what is read, if elements may come in any
+/// order (strided accesses are not the innermost). Kept variables stay in the order of the result.
 fn near_last(expr: &Expr<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32]) {
     let step = |var: u32| -> u64 {
         let Some(atom) = expr.space.atom_of(var) else { return 0 };
@@ -294,8 +299,9 @@ fn near_last(expr: &Expr<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32]) {
     }
 }
 
-/// Puts the innermost kept variable last, where so few values of the reduced ones after it are folded that joining lanes would take longer, and lanes over it are neighbours or the
-/// same wherever something is loaded, and neighbours in the results. The order in which a result is folded stays.
+/// Makes the innermost kept variable the vectorized one, if so few elements are folded that reducing across
+/// lanes would take longer, and lanes over it are contiguous or uniform in every load, and contiguous in the
+/// results. The order in which a result is folded stays.
 fn lanes_over_kept(expr: &Expr<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32], results: &[&mut Affine]) {
     let Some(at) = vars.iter().rposition(|v| !reduced.contains(&v.0)) else { return };
     let (var, lanes) = vars[at];
@@ -322,7 +328,8 @@ fn lanes_over_kept(expr: &Expr<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32],
     }
 }
 
-/// [`nest::join`] of variables in the best order that the folds allow, which leaves kept ones apart from reduced ones, also where the result has one element.
+/// [`nest::join`] of variables in the best order that the folds allow, which keeps kept ones apart from
+/// reduced ones, also where the result has one element.
 fn join_alike(
     expr: &mut Expr<'_>,
     vars: &mut Vec<(u32, i64)>,
@@ -348,10 +355,11 @@ fn join_alike(
     *vars = done;
 }
 
-/// Bytes that come from memory rather than from caches.
+/// Larger inputs come from memory rather than from caches (bytes).
 const FAR: u64 = 8 << 20;
 
-/// Bytes that are asked for ahead of rows that are read once: several streams of one core do not keep memory busy by themselves.
+/// The prefetch distance, in bytes, for rows that are read once: a few streams of one core do not saturate
+/// memory by themselves.
 const AHEAD: u64 = 1024;
 
 impl<'m> Reduction<'m> {
@@ -359,17 +367,17 @@ impl<'m> Reduction<'m> {
         self.reduced.contains(&var)
     }
 
-    /// How many elements are combined in all.
+    /// The number of elements that are combined in all.
     pub(super) fn total(&self) -> i64 {
         self.vars.iter().fold(1i64, |n, v| n.saturating_mul(v.1))
     }
 
-    /// Whether what is read comes from memory rather than from caches.
+    /// Whether inputs come from memory rather than from caches.
     pub(super) fn is_far(&self, expr: &Expr<'_>) -> bool {
         self.cost(expr).bytes > sizes::from(FAR)
     }
 
-    /// Whether the innermost variable is reduced.
+    /// Whether it is a row reduction: the innermost variable is reduced.
     pub(super) fn over_rows(&self) -> bool {
         self.vars.last().is_none_or(|v| self.is_reduced(v.0))
     }
@@ -382,7 +390,8 @@ impl<'m> Reduction<'m> {
         self.vars.iter().copied().filter(|v| self.is_reduced(v.0)).collect()
     }
 
-    /// Kept variables in the order in which units count them: threads store apart if that is the order of the results, and rows that are near are read in any.
+    /// Kept variables in the order in which units enumerate them: the order of the results, so that threads
+    /// store to separate lines; rows that are in cache are read in any order.
     fn unit_vars(&self, expr: &Expr<'_>) -> Vec<(u32, i64)> {
         let mut vars = self.kept_vars();
         if self.over_rows() && !self.is_ordered_rows() && !self.is_far(expr) {
@@ -392,7 +401,7 @@ impl<'m> Reduction<'m> {
         vars
     }
 
-    /// Units of a whole phase without chunks.
+    /// The number of units of the whole phase without chunks.
     fn plain_units(&self) -> i64 {
         if self.slabs {
             return 1;
@@ -406,8 +415,8 @@ impl<'m> Reduction<'m> {
         outer.iter().map(|v| v.1).product::<i64>() * blocks(last)
     }
 
-    /// Cuts the largest reduced variable if there are few units; gives the bytes of scratch memory.
-    /// `begin` bytes of it are taken.
+    /// Splits the largest reduced variable if there are few units; returns the size of scratch memory, of
+    /// which `begin` bytes are taken already.
     fn cut(&mut self, expr: &mut Expr<'m>, argument: u32, begin: u64) -> u64 {
         if let Some((var, n)) = self.in_slabs(expr) {
             self.slabs = true;
@@ -433,7 +442,7 @@ impl<'m> Reduction<'m> {
         self.cut_variable(expr, (var, size, n), argument, begin)
     }
 
-    /// Cuts a variable of so many values into chunks of some.
+    /// Splits a variable of that many values into chunks.
     fn cut_variable(
         &mut self,
         expr: &mut Expr<'m>,
@@ -457,8 +466,8 @@ impl<'m> Reduction<'m> {
         offset - begin
     }
 
-    /// The outermost variable, if the results of each of its values are made of long pieces of memory of their own, one after the other: in the order of results, those of
-    /// one would be far from each other.
+    /// The outermost variable, if each of its values reads long contiguous pieces of memory of its own: in
+    /// the order of the results, the pieces of one result would be far apart.
     fn in_slabs(&self, expr: &Expr<'_>) -> Option<(u32, i64)> {
         let (&(var, n), rest) = self.vars.split_first()?;
         let inner = rest.iter().rev().take_while(|v| self.is_reduced(v.0));
@@ -480,7 +489,7 @@ impl<'m> Reduction<'m> {
         (units, (units / ENOUGH_UNITS.unsigned_abs()).max(1))
     }
 
-    /// Units next to each other that are better done by one thread.
+    /// Consecutive units that one thread should execute.
     pub(super) fn run(&self) -> u64 {
         self.stripe_units.unsigned_abs()
     }
@@ -497,7 +506,7 @@ impl<'m> Reduction<'m> {
         cost
     }
 
-    /// Stores the results of which these are the accumulators, where the code is.
+    /// Stores the results of these accumulators.
     pub(super) fn finish<'ctx>(&self, c: &mut Code<'_, '_, 'ctx, '_>, total: &[Val<'ctx>]) -> Result<()> {
         self.folds.give(c, total)?;
         let mut stored = Vec::new();
@@ -528,7 +537,7 @@ impl<'m> Reduction<'m> {
         expr.space.add(&chunk.times(self.results), &self.kept)
     }
 
-    /// The range of a reduced variable in the unit where the code is, and its length if that is the same in all units.
+    /// The range of a reduced variable in the current unit, and its length if all units have the same.
     pub(super) fn range<'ctx>(&self, c: &Code<'_, '_, 'ctx, '_>, var: (u32, i64)) -> Result<Range<'ctx>> {
         let e = c.e;
         match self.chunks {
@@ -553,7 +562,7 @@ impl<'m> Reduction<'m> {
         let last = self.vars.last().map_or(1, |v| v.1);
         let mut lanes = self.folds.lanes(expr, target, &[], &|_| false, self.inner_run(&self.vars));
         if !rows && last > 2 || self.is_ordered_rows() {
-            // Results are apart: their order is not that of elements.
+            // Results are independent: they need not come in the order of the elements.
             lanes = self.folds.lanes_of_columns(expr, target);
         }
         let ordered = self.is_ordered_rows();
@@ -604,7 +613,7 @@ impl<'m> Reduction<'m> {
         e.return_void()
     }
 
-    /// A unit of a reduction over rows.
+    /// A unit of a row reduction.
     pub(super) fn row<'c, 'a, 'ctx>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, target: &Target) -> Result<()> {
         let vars = self.reduced_vars();
         let sweep = Sweep {
@@ -626,7 +635,7 @@ impl<'m> Reduction<'m> {
         Ok(())
     }
 
-    /// A slab: partial results are in memory, near by.
+    /// A slab: partial results are in memory, in cache.
     fn slab<'c, 'a, 'ctx>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, target: &Target) -> Result<()> {
         let reduced = self.reduced_vars();
         let Some((&first, inner)) = reduced.split_first() else { return Ok(()) };
@@ -665,7 +674,7 @@ impl<'m> Reduction<'m> {
         self.folds.copies_of(expr, lanes, self.inner_run(vars).1)
     }
 
-    /// The innermost of some variables, and how many values of it a unit goes over.
+    /// The innermost variables that a unit loops over, and how many values of the outer one.
     fn inner_run(&self, vars: &[(u32, i64)]) -> (u32, i64) {
         let &(var, n) = vars.last().unwrap_or(&(0, 1));
         match self.chunks {

@@ -1,4 +1,4 @@
-//! The code of combinations ([`Combine`]), and what loops carry of them.
+//! Emission of combiners ([`Combine`]), and their loop-carried values.
 
 use hlo::ElementType;
 use hlo::elementwise::Binary;
@@ -9,8 +9,8 @@ use hlo_llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
 use hlo_opt::expr::fold::Extremes;
 pub(super) use hlo_opt::fusion::combine::Combine;
 
-/// The signed integers whose order finds the greatest or the least (`true`) of floats of a type: fewer operations than for floats, of which a NaN
-/// is neither and zeros are different; floats of 16 bits need no wider ones besides.
+/// The signed integer key type for a minimum (`true`) or maximum of floats of a type: fewer operations than
+/// for floats, where NaNs propagate and zeros are ordered; 16-bit floats then need no wider type.
 pub(super) fn order_of(combine: &Combine<'_>, ty: ElementType) -> Option<Extremes> {
     let least = match combine {
         Combine::Binary(Binary::Maximum, true) => false,
@@ -27,12 +27,12 @@ pub(super) fn order_of(combine: &Combine<'_>, ty: ElementType) -> Option<Extreme
         .then_some(Extremes::Ordered(ElementType::S32, least))
 }
 
-/// The code of a combination.
+/// Emission of a combiner.
 pub(super) trait EmitCombine {
-    /// The value that changes nothing, on the lanes of `e`, of a free combination that is not idempotent.
+    /// The neutral element, on the lanes of `e`, of a reassociable combiner that is not idempotent.
     fn neutral<'ctx>(&self, e: &Emit<'_, 'ctx>, ty: ElementType) -> Val<'ctx>;
 
-    /// Accumulators and elements that come after all that each lane of these holds.
+    /// Combines accumulators with elements that come after everything in the same lane.
     fn next<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,
@@ -41,7 +41,7 @@ pub(super) trait EmitCombine {
         b: &[Val<'ctx>],
     ) -> Result<Vec<Val<'ctx>>>;
 
-    /// Accumulators and elements, on the lanes of `e`, combined.
+    /// Combines accumulators and elements, on the lanes of `e`.
     fn apply<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,
@@ -89,20 +89,20 @@ impl EmitCombine for Combine<'_> {
     }
 }
 
-/// What loops carry, or memory holds, of an accumulator.
+/// The loop-carried (or stored) form of an accumulator.
 #[derive(Clone, Copy)]
 pub(super) struct Carried {
     pub(super) ty: ElementType,
-    /// Whether it may be a value that was only moved. What is carried is settled then.
+    /// Whether it may hold a NaN that was only moved. It is canonicalized when carried.
     pub(super) moved: bool,
 }
 
-/// Values as registers that loops carry.
+/// Values as loop-carried registers.
 pub(super) fn registers<'ctx>(values: &[Val<'ctx>]) -> Vec<Value<'ctx>> {
     values.iter().flat_map(Val::registers).collect()
 }
 
-/// The values in registers, one kind after the other, repeated.
+/// The values in registers: the kinds, repeated.
 pub(super) fn values<'ctx>(kinds: &[Carried], registers: &[Value<'ctx>]) -> Vec<Val<'ctx>> {
     let mut rest = registers;
     let mut all = Vec::new();
@@ -117,7 +117,7 @@ pub(super) fn values<'ctx>(kinds: &[Carried], registers: &[Value<'ctx>]) -> Vec<
     all
 }
 
-/// All lanes combined into one: halves with halves.
+/// A reduction across lanes: halves with halves.
 pub(super) fn across<'ctx>(
     combine: &Combine<'_>,
     e: &Emit<'_, 'ctx>,
@@ -131,7 +131,7 @@ pub(super) fn across<'ctx>(
         let half = |from: u32| -> Result<Vec<Val<'ctx>>> {
             let pick: Vec<u32> = (from..from + lanes).collect();
             let part = |r| match lanes {
-                // What is known of all lanes.
+                // Uniform: known for all lanes.
                 _ if e.lanes_of(r) == 1 => Ok(r),
                 1 => e.extract(r, from),
                 _more => e.shuffle(r, r, &pick),
@@ -144,7 +144,7 @@ pub(super) fn across<'ctx>(
     Ok(all)
 }
 
-/// A register as memory of an accumulator holds it: bits as bytes.
+/// A register in its memory type: bits as bytes.
 pub(super) fn widened<'ctx>(e: &Emit<'_, 'ctx>, register: Value<'ctx>) -> Result<Value<'ctx>> {
     match e.prim_of(register) {
         Prim::I1 => e.zext(register, Prim::I8),
@@ -152,7 +152,7 @@ pub(super) fn widened<'ctx>(e: &Emit<'_, 'ctx>, register: Value<'ctx>) -> Result
     }
 }
 
-/// A register from what [`widened`] made.
+/// The inverse of [`widened`].
 pub(super) fn narrowed<'ctx>(
     e: &Emit<'_, 'ctx>,
     ty: ElementType,

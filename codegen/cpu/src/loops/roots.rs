@@ -1,4 +1,5 @@
-//! The nests of roots of the same dimensions: an element a run, or all columns of a short row, with lanes over neighbours or over rows.
+//! The nests of roots of the same dimensions: one element per iteration, or all columns of a short row,
+//! vectorized over contiguous elements or across rows.
 
 use hlo::{ArrayShape, ElementType, InstrId};
 
@@ -9,39 +10,41 @@ use hlo_opt::expr::index::{Affine, AtomId, Def, Index, components};
 use hlo_opt::expr::{Expr, Op};
 use hlo_opt::passes::facts::{MAX_INTERLEAVED_COLUMNS, MAX_UNROLLED_COLUMNS};
 
-/// The least rows whose columns are worth lanes: a register full of f32.
+/// The minimum number of rows that are vectorized across: a register full of f32.
 const MANY_ROWS: i64 = 16;
 
-/// What joined dimensions may take of what others do.
+/// Collapsed dimensions are taken if their cost is at most this share of the other way's.
 const MUCH_LESS: f64 = 0.75;
 
-/// How short inner dimensions are gone over: so many of them as columns, and what of the others is one variable.
+/// How short inner dimensions are iterated: the number of them that are unrolled as columns, and which of the
+/// others are collapsed.
 #[derive(Clone, Copy)]
 pub(super) struct Way {
-    /// So many dimensions are columns.
+    /// The number of unrolled dimensions.
     pub(super) columns: usize,
-    /// From this one on the others are joined.
+    /// The first of the collapsed dimensions.
     pub(super) joined: Option<usize>,
 }
 
 /// A root of a computation.
 pub(super) struct Root<'m> {
-    /// The instruction, and which array of it.
+    /// The instruction, and its array leaf.
     pub(super) instr: InstrId,
     pub(super) leaf: u32,
-    /// Where it goes.
+    /// The array that it is stored in.
     pub(super) array: u32,
-    /// What is written of the array, if not all.
+    /// The window of that array that is written, if not all.
     pub(super) window: Option<InstrId>,
-    /// Of that array.
+    /// The shape of that array.
     pub(super) shape: &'m ArrayShape,
 }
 
-/// The most columns of complex numbers of which lanes hold many rows.
+/// The maximum number of columns of complex numbers that are vectorized across rows.
 const MOST_COMPLEX: i64 = 7;
 
 impl Root<'_> {
-    /// The nest of roots of the same dimensions, or of as many elements in the same order, over a box of these; its variables are numbered from `first`.
+    /// The nest of roots of the same dimensions, or of as many elements in the same order, over a box of
+    /// these; its variables are numbered from `first`.
     pub(super) fn nest(
         roots: &[Self],
         expr: &mut Expr<'_>,
@@ -79,8 +82,9 @@ impl Root<'_> {
         Ok(Nest::over(vars, outputs, dims, 1))
     }
 
-    /// The inner dimensions (so many) that make rows so short that lanes do better to hold a column of many rows: unless they are one with the others.
-    /// `assembled`: columns come from different places, so that even long rows are worth it; so they are where each column is a row of an array.
+    /// The inner dimensions (their number) that make rows so short that they are better unrolled and
+    /// vectorized across rows, unless they collapse with the others. `assembled`: columns come from different
+    /// sources, so that even longer rows are worth it; so they are where each column is a row of an array.
     pub(super) fn narrow(
         roots: &[Self],
         expr: &Expr<'_>,
@@ -97,7 +101,7 @@ impl Root<'_> {
             }
             rows.push((inner, size));
         }
-        // The longest first. There are to be many rows.
+        // The longest rows first. There must be many of them.
         let many = |&(inner, size): &(usize, i64)| {
             let next = dims[..dims.len() - inner].iter().rev().find(|&&d| d != 1);
             size >= 2 && next.is_some_and(|&r| r >= MANY_ROWS)
@@ -105,7 +109,8 @@ impl Root<'_> {
         rows.retain(many);
         // Parts of wide complex numbers would be loaded one by one.
         let plain = roots.iter().all(|r| r.window.is_none() && r.shape.element_type != ElementType::C128);
-        // Of others rows of a power of two are better one loop ([`flat`]), and code of two parts a column is long.
+        // Otherwise rows whose length is a power of two are better one loop ([`collapse`]), and code of two
+        // parts per column is long.
         if roots.iter().any(|r| r.shape.element_type.is_complex()) {
             rows.retain(|&(_, size)| size <= MOST_COMPLEX && !size.unsigned_abs().is_power_of_two());
         }
@@ -119,7 +124,7 @@ impl Root<'_> {
         if !assembled && !across_rows(&trial, &nest) {
             rows.retain(|&(_, size)| size <= MAX_UNROLLED_COLUMNS);
         }
-        // Variables that are these dimensions and nothing else.
+        // The variables that are exactly these dimensions.
         let apart = |size: i64| {
             let products = nest.vars.iter().skip(1).rev().scan(1i64, |product, v| {
                 *product = product.saturating_mul(v.1);
@@ -130,8 +135,9 @@ impl Root<'_> {
         Ok(rows.into_iter().rev().find(|&(_, size)| apart(size)).map(|(inner, _)| inner))
     }
 
-    /// The nest of roots that computes all columns of a row at once, over a piece of the outer dimensions: those behind it are the row. From `joined` on, outer
-    /// dimensions are one variable.
+    /// The nest of roots that computes all columns of a row in one iteration, over a piece of the outer
+    /// dimensions: the inner ones are the row. From `joined` on, outer dimensions are collapsed into one
+    /// variable.
     pub(super) fn columns(
         roots: &[Self],
         expr: &mut Expr<'_>,
@@ -159,7 +165,8 @@ impl Root<'_> {
         Ok(Nest::over(vars, outputs, dims, columns))
     }
 
-    /// The best way with joined dimensions, if there is one that takes much less than without them, which is by so many columns or by none.
+    /// The best way with collapsed dimensions, if it is much cheaper than without, which unrolls that many
+    /// columns or none.
     pub(super) fn flat(
         roots: &[Self],
         expr: &Expr<'_>,
@@ -196,7 +203,8 @@ impl Root<'_> {
     }
 }
 
-/// Whether a nest reads an array whose elements are neighbours where the innermost variable but one goes on, and not where the innermost does.
+/// Whether a nest reads an array that is contiguous along the last but one variable, and not along the
+/// innermost.
 fn across_rows(expr: &Expr<'_>, nest: &Nest) -> bool {
     let [.., (row, _), (column, _)] = nest.vars[..] else { return false };
     let factor = |at: &Affine, var: u32| {

@@ -1,9 +1,11 @@
-//! Rows row_blocks: a [`Chain`] over many rows that are not long goes through a block of them a sweep at a time, and what hangs on a row's folds alone is
-//! computed for the whole block at once, a row a lane.
+//! Blocked rows: a [`Chain`] over many medium-length rows runs each sweep over a block of rows before the
+//! next sweep (strip-mining of rows, loop distribution of sweeps), and what depends on a row's folds alone is
+//! computed for the whole block at once, one row per lane.
 //!
-//! Row by row, a row's results would wait for the end of its fold, for what is made of that (a quotient, a root, some roundings) and for a broadcast, with
-//! hardly another row's work beside it. **Invariant:** a row is folded, and stored, as it would be alone; lanes without a row (the end of the last block)
-//! are computed of what an earlier block left, or of zeros.
+//! Row by row, the next sweep would wait for the end of the fold, for scalar work on its result (a quotient,
+//! a root, some roundings) and for a broadcast, with hardly any independent work to overlap. **Invariant:** a
+//! row is folded, and stored, as it would be alone; lanes without a row (the end of the last block) compute
+//! on stale values of an earlier block, or on zeros.
 
 use super::code::Code;
 use super::nest::{Output, decode};
@@ -14,29 +16,31 @@ use hlo_llvm::scalar::{Val, register};
 use hlo_llvm::{IntPredicate, Prim, Result, Target, Value};
 use hlo_opt::expr::{Expr, Node, NodeId, Op};
 
-/// The longest rows that are worth it, in elements: longer ones hide what is between their sweeps.
+/// The maximum length of a row for which it pays, in elements: longer ones hide the latency between sweeps.
 const MAX_ROW_ELEMENTS: i64 = 1024;
-/// Bytes of the elements of a block, about: they stay in the nearest cache, and so does what is kept of them.
+/// The approximate size of the elements of a block, in bytes: they and what is kept of them stay in the L1
+/// cache.
 const BLOCK_BYTES: i64 = 16 << 10;
-/// The most and the least rows of a block.
+/// The maximum and minimum number of rows of a block.
 const MAX_MIN_BLOCK_ROWS: [i64; 2] = [16, 4];
-/// The least blocks, so that there are some for each thread.
+/// The minimum number of blocks, so that each thread has some.
 const MIN_BLOCKS: i64 = 32;
 /// The variable of blocks of rows.
 const BLOCK_VAR: u32 = 74;
 
-/// How rows are taken row_blocks.
+/// How rows are blocked.
 #[derive(Clone, Debug)]
 pub(super) struct RowBlocks {
-    /// The variable of neighbouring rows, and how many there are.
+    /// The variable of adjacent rows, and the number of rows.
     row: (u32, i64),
-    /// Rows of a block.
+    /// Rows per block.
     pub(super) rows: i64,
-    /// What is known of a row after a sweep: what the folds give, and what of that alone the rest of the row needs.
+    /// Per-row values and the sweep after which each is known: results of folds, and what of that alone the
+    /// rest of the row needs.
     values: Vec<(NodeId, usize)>,
 }
 
-/// The block of rows of so many elements, if they are worth it. `given` is the sweep after which a value is given.
+/// The blocking of rows of that length, if it pays. `given` is the sweep after which a given value is known.
 pub(super) fn rows(
     expr: &Expr<'_>,
     rows: &[(u32, i64)],
@@ -49,7 +53,8 @@ pub(super) fn rows(
     if length > MAX_ROW_ELEMENTS || sweeps.iter().any(|s| s.literal) {
         return None;
     }
-    // Of each node: the sweep after which it is known, if it is made of nothing but what folds give and constants.
+    // For each node: the sweep after which it is known, if it depends on results of folds and constants
+    // alone.
     let mut known: Vec<Option<Option<usize>>> = Vec::with_capacity(expr.nodes.len());
     let mut needed = vec![false; expr.nodes.len()];
     let mut widest = 1;
@@ -101,20 +106,20 @@ pub(super) fn rows(
     worth.then_some(RowBlocks { row, rows: block, values })
 }
 
-/// A value of each row of a block, in memory.
+/// A per-row value of the rows of a block, in memory.
 struct Column<'ctx> {
     node: NodeId,
     after: usize,
-    /// Whether a fold gives it row by row, and nothing computes it of the block.
+    /// Whether a fold computes it row by row (and not the code for the whole block).
     given: bool,
     prim: Prim,
     start: Value<'ctx>,
-    /// Whether its NaNs are those of elements, not of arithmetic.
+    /// Whether it may hold NaNs of elements, not of arithmetic (not canonical).
     moved: bool,
 }
 
 impl<'ctx> Column<'ctx> {
-    /// The values of this row, or of this and those after it in lanes.
+    /// The values of this row, or of this and the following rows in lanes.
     fn get(&self, c: &Code<'_, '_, 'ctx, '_>, row: Value<'ctx>) -> Result<Val<'ctx>> {
         let (e, ty) = (c.e.with_lanes(c.lanes), c.expr.nodes[self.node as usize].ty);
         let from = self.place(c, row)?;
@@ -138,7 +143,7 @@ impl<'ctx> Column<'ctx> {
 }
 
 impl<'m> Chain<'m> {
-    /// Variables of units of blocks of rows.
+    /// Variables of units: blocks of rows.
     pub(super) fn block_variables(&self, row_blocks: &RowBlocks) -> Vec<(u32, i64)> {
         let outer = self.rows.split_last().map_or(&[][..], |(_, outer)| outer);
         let blocks = (row_blocks.row.1 + row_blocks.rows - 1) / row_blocks.rows;
@@ -202,7 +207,7 @@ impl<'m> Chain<'m> {
         })
     }
 
-    /// What earlier sweeps left of a row.
+    /// Defines what earlier sweeps left of a row.
     fn recall<'ctx>(
         &self,
         c: &mut Code<'_, '_, 'ctx, 'm>,
@@ -218,7 +223,7 @@ impl<'m> Chain<'m> {
         Ok(())
     }
 
-    /// What is known of all rows of a block after a sweep.
+    /// Computes the per-row values of all rows of a block after a sweep.
     fn of_block<'ctx>(
         &self,
         c: &mut Code<'_, '_, 'ctx, 'm>,
@@ -243,7 +248,7 @@ impl<'m> Chain<'m> {
         Ok(())
     }
 
-    /// What is kept of the elements of a row of the block.
+    /// The buffers of kept elements, at a row of the block.
     fn of_row<'ctx>(
         &self,
         c: &Code<'_, '_, 'ctx, 'm>,

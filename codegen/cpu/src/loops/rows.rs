@@ -1,8 +1,10 @@
-//! Chains of reductions over rows and of what is made of them (softmax, normalizations and their gradients): a row at a time, while it is in cache.
+//! Chains of row reductions and of what depends on them (softmax, normalizations and their gradients): one
+//! row at a time, while it is in cache.
 //!
-//! Reductions that need no other's result share a sweep of the row; the results, if they have the row's elements, are the last sweep. What
-//! is expensive and needed in several sweeps is kept in a buffer of a row on the stack; the rest is computed again. **Invariant:** as in
-//! [`super::nest`], an element is stored in the run that loads the element at the same place, and after every other sweep of its row.
+//! Reductions that do not depend on one another share a sweep over the row; per-element results are the last
+//! sweep. Values that are expensive and used in several sweeps are kept in a buffer on the stack; the others
+//! are recomputed. **Invariant:** as in [`super::nest`], an element is stored in the iteration that loads the
+//! element at the same offset, and after every other sweep of its row.
 
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, ElementType, InstrId, Module};
@@ -25,42 +27,43 @@ use hlo_opt::expr::index::{Affine, Index};
 use hlo_opt::expr::{ALWAYS, Expr, NodeId, Op, array_leaves, leaf_root};
 use hlo_opt::fusion::folds;
 
-/// Bytes of stack for what is kept of a row.
+/// The maximum size of what is kept of a row on the stack, in bytes.
 const KEPT_ROW_BYTES: i64 = 128 << 10;
 
-/// Units that are enough for any number of threads.
+/// Enough units for any number of threads.
 const ENOUGH_UNITS: u64 = 64;
 
-/// Bytes of a row that is asked for while the one before it is computed, at most.
+/// The maximum size of a row that is prefetched while the previous one is computed, in bytes.
 const MAX_NEXT_ROW_BYTES: i64 = 64 << 10;
 
-/// A chain.
+/// A chain of sweeps.
 pub(super) struct Chain<'m> {
     /// Variables of rows, which are the units.
     pub(super) rows: Vec<(u32, i64)>,
-    /// Variables in a row.
+    /// Variables within a row.
     pub(super) inner: Vec<(u32, i64)>,
-    /// Where in its row an element is.
+    /// The offset of an element in its row.
     pub(super) place: Affine,
-    /// Row-major number of an element of all rows.
+    /// The row-major offset of an element among all rows.
     pub(super) whole: Affine,
     /// Elements of a row.
     pub(super) length: i64,
     /// Sweeps with folds.
     pub(super) sweeps: Vec<Folds<'m>>,
-    /// Nodes that the sweep computes and keeps.
+    /// For each sweep the nodes that it computes and keeps in a buffer.
     keeps: Vec<Vec<NodeId>>,
-    /// Stored for each element.
+    /// Per-element outputs.
     pub(super) elements: Vec<Output>,
-    /// Stored for each row.
+    /// Per-row outputs.
     pub(super) singles: Vec<Output>,
-    /// Results are stored past the caches.
+    /// Results are stored non-temporally.
     pub(super) streaming: bool,
-    /// Arrays whose next row is asked for during the last sweep: it comes while this one is computed with, not while the first sweep waits for it.
+    /// Arrays whose next row is prefetched during the last sweep: it arrives while this one is computed, so
+    /// the first sweep does not wait for it.
     next: Vec<u32>,
-    /// Rows are short and many: the variable of those that lanes hold.
+    /// Short rows, vectorized across rows: the variable that lanes hold.
     short: Option<(u32, i64)>,
-    /// Rows are many and not long: a block of them goes through a sweep after the other.
+    /// Medium-length rows in blocks, which run sweep by sweep.
     row_blocks: Option<RowBlocks>,
 }
 
@@ -88,7 +91,7 @@ pub(super) fn fusion(
     let count = |d: &[i64]| d.iter().product::<i64>();
     let (rows, length) = (count(row_dims), count(inner_dims));
 
-    // Sweeps: each reduction in the first in which all that it needs is known.
+    // Each reduction goes into the first sweep for which everything that it needs is known.
     let mut given: FxHashMap<u32, usize> = FxHashMap::default();
     let mut sweeps: Vec<Vec<Fold<'_>>> = Vec::new();
     let mut next = 0;
@@ -140,7 +143,7 @@ pub(super) fn fusion(
     if rows == 0 {
         return Ok((expr, None));
     }
-    // Variables of rows and those in a row stay apart.
+    // Variables of rows and variables within a row are never collapsed into one.
     let outer = vars.iter().filter(|v| (v.0 as usize) < row_dims.len()).count();
     let mut inner = vars.split_off(outer);
     let all = elements.iter_mut().chain(&mut singles).map(|o| &mut o.at);
@@ -195,7 +198,7 @@ fn distant(expr: &Expr<'_>, sweeps: &[Folds<'_>], whole: &Affine, length: i64) -
     arrays
 }
 
-/// Whether results are so large that they are stored past the caches.
+/// Whether results are so large that they are stored non-temporally.
 fn streams(expr: &Expr<'_>, elements: &[Output]) -> bool {
     let bytes = elements.iter().map(|o| {
         let shape = &expr.arrays[o.array as usize].shape;
@@ -204,9 +207,10 @@ fn streams(expr: &Expr<'_>, elements: &[Output]) -> bool {
     bytes.fold(0, i64::saturating_add) > sizes::from(STREAMING_BYTES)
 }
 
-/// What each sweep is to keep of so many elements: nodes that a later one needs, and that cost more than a load and a store.
+/// The nodes that each sweep keeps of rows of that length: those that a later sweep needs, and that cost more
+/// than a load and a store.
 fn keep(expr: &Expr<'_>, sweeps: &[Folds<'_>], elements: &[Output], length: i64) -> Vec<Vec<NodeId>> {
-    // A node costs what it does and its operands do; those of a row alone cost nothing here.
+    // A node costs its own and its operands' operations; per-row nodes cost nothing here.
     let mut by_element = vec![false; expr.nodes.len()];
     let mut cost = vec![0u64; expr.nodes.len()];
     for n in 0..expr.nodes.len() {
@@ -254,18 +258,18 @@ fn keep(expr: &Expr<'_>, sweeps: &[Folds<'_>], elements: &[Output], length: i64)
     keeps
 }
 
-/// Values of each element of a row in memory: where each register of one begins.
+/// A buffer for a value of each element of a row: the address of each of its registers.
 pub(super) struct Buffer<'ctx> {
     pub(super) node: NodeId,
     pub(super) ty: ElementType,
-    /// The sweep that fills it; `None`: it is loaded before all of them.
+    /// The sweep that fills it; `None`: it is loaded before all sweeps.
     pub(super) sweep: Option<usize>,
     places: Vec<(Prim, Value<'ctx>)>,
-    /// The level of code where the places are known.
+    /// The code level at which the addresses are known.
     level: usize,
-    /// Lanes hold an element each of several rows, not several elements of one.
+    /// Lanes hold one element each of several rows, not several elements of one.
     across: bool,
-    /// Whether values may be such that were only moved: they are settled then.
+    /// Whether values may hold NaNs that were only moved: they are canonicalized when stored.
     moved: bool,
 }
 
@@ -311,7 +315,7 @@ impl<'ctx> Buffer<'ctx> {
         Ok(c.place_from(start, self.level, place, lanes * prim.bytes() as i64)?.address)
     }
 
-    /// The same from an element on.
+    /// The same buffer from an element on.
     pub(super) fn from(&self, c: &Code<'_, '_, 'ctx, '_>, element: Value<'ctx>) -> Result<Buffer<'ctx>> {
         let place = |&(prim, start): &(Prim, Value<'ctx>)| {
             let at = c.e.mul(element, c.e.i64(prim.bytes() as i64))?;
@@ -334,18 +338,18 @@ impl<'ctx> Buffer<'ctx> {
 }
 
 impl<'m> Chain<'m> {
-    /// Whether lanes hold rows.
+    /// Whether it is vectorized across rows.
     pub(super) fn is_short(&self) -> bool {
         self.short.is_some()
     }
 
-    /// Whether blocks of rows go through a sweep after the other.
+    /// Whether rows are blocked.
     #[cfg(test)]
     pub(super) fn is_blocked(&self) -> bool {
         self.row_blocks.is_some()
     }
 
-    /// Units, and of how many chunks are.
+    /// The number of units, and how many of them a chunk should have.
     pub(super) fn units(&self) -> (u64, u64) {
         let vars = match (&self.short, &self.row_blocks) {
             (&Some((_, n)), _) => self.blocks(n),
@@ -427,7 +431,7 @@ impl<'m> Chain<'m> {
         e.return_void()
     }
 
-    /// The lanes of each sweep and, last, of the one that stores these; rows in lanes have the same in all.
+    /// The lanes of each sweep and, last, of the one that stores; with rows in lanes all have the same.
     fn widths(&self, expr: &Expr<'_>, target: &Target, stored: &[NodeId]) -> Vec<u32> {
         if self.short.is_some() {
             let all = lanes::lanes(expr, target, stored.iter().copied());
@@ -446,7 +450,7 @@ impl<'m> Chain<'m> {
         (0..=self.sweeps.len()).map(of).collect()
     }
 
-    /// Room for a node of each element of the rows that are computed at a time.
+    /// Allocates a buffer for a node, for the rows that are computed at a time.
     fn buffer<'ctx>(
         &self,
         c: &Code<'_, '_, 'ctx, '_>,
@@ -469,12 +473,12 @@ impl<'m> Chain<'m> {
         Ok(Buffer { node, ty, sweep, places, level: 0, across, moved: c.expr.moves(node) })
     }
 
-    /// Rows that go through a sweep before the next sweep begins.
+    /// The number of rows that go through a sweep before the next one begins.
     fn rows_at_once(&self) -> i64 {
         self.row_blocks.as_ref().map_or(1, |t| t.rows)
     }
 
-    /// A unit: a row.
+    /// Emits a unit: one row.
     fn row<'c, 'a, 'ctx>(
         &self,
         c: &mut Code<'c, 'a, 'ctx, 'm>,
@@ -494,7 +498,7 @@ impl<'m> Chain<'m> {
         Ok(())
     }
 
-    /// What is stored of a row, after all sweeps.
+    /// Stores the outputs of a row, after all sweeps.
     pub(super) fn store_row<'c, 'a, 'ctx>(
         &self,
         c: &mut Code<'c, 'a, 'ctx, 'm>,
@@ -547,7 +551,7 @@ impl<'m> Chain<'m> {
         Ok(())
     }
 
-    /// Asks for what the next row, or block of rows, has where the code is.
+    /// Prefetches the next row (or block of rows) at the current element.
     fn prefetch(&self, c: &mut Code<'_, '_, '_, '_>) -> Result<()> {
         for &array in &self.next {
             let place = c.place(array, &self.whole.plus(self.length * self.rows_at_once()))?;

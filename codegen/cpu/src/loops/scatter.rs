@@ -1,8 +1,9 @@
-//! Scatters, in the place of an operand that is a parameter which nothing else reads (buffer assignment gives both the same memory), otherwise into a
-//! copy, which is a phase before.
+//! Scatters: in place where the operand is a parameter without other readers (buffer assignment gives both
+//! the same memory), otherwise into a copy, which is an earlier phase.
 //!
-//! Where index vectors choose single rows of the first dimension, units are those rows, and every chunk looks at all index vectors and takes those of its
-//! rows; otherwise there is one unit. **Invariant:** each element sees its updates in the order of the index vectors, however rows are divided.
+//! Where index vectors select single rows of dimension 0, units are those rows: every chunk reads all index
+//! vectors and applies those of its rows. Otherwise there is one unit. **Invariant:** each element gets its
+//! updates in the order of the index vectors, however rows are divided.
 
 use hlo::attrs::AttrKey;
 use hlo::{InstrId, Module, Opcode};
@@ -18,22 +19,22 @@ use hlo_opt::expr::index::Affine;
 use hlo_opt::expr::scatter::Scattered;
 use hlo_opt::expr::{Expr, GuardId, NodeId, array_leaves};
 
-/// Chunks of rows: each looks at all index vectors.
+/// The number of chunks of rows: each reads all index vectors.
 const CHUNKS: u64 = 8;
 
-/// A scatter.
+/// A planned scatter.
 pub(super) struct Scatter<'m> {
-    /// Variables of index vectors, and in a window.
+    /// Variables of index vectors, and of the window.
     batch: Vec<(u32, i64)>,
     window: Vec<(u32, i64)>,
     /// Updates, and the arrays that they are combined into.
     updates: Vec<NodeId>,
     arrays: Vec<u32>,
-    /// Where an update goes.
+    /// The row-major offset of an update's element.
     at: Affine,
-    /// Where its window is inside.
+    /// Holds where the window is within bounds.
     inside: GuardId,
-    /// The row that an index vector chooses, and how many there are, if units are rows.
+    /// The row that an index vector selects and the number of rows, if units are rows.
     rows: Option<(Affine, i64)>,
     combine: Combine<'m>,
 }
@@ -54,7 +55,7 @@ pub(super) fn root(module: &Module, id: InstrId) -> Option<InstrId> {
     (module.instr(root).opcode == Opcode::Scatter).then_some(root)
 }
 
-/// What is planned for a scatter: nests that copy its operands, and the scatter unless it changes nothing.
+/// The plan of a scatter: nests that copy its operands, and the scatter unless it changes nothing.
 pub(super) type Planned<'m> = (Expr<'m>, Vec<Nest>, Option<Scatter<'m>>);
 
 /// The scatter of a fusion.
@@ -100,7 +101,7 @@ pub(super) fn fusion(module: &Module, scatter: InstrId) -> std::result::Result<P
 }
 
 impl<'m> Scatter<'m> {
-    /// Units, and of how many chunks are.
+    /// The number of units, and how many of them a chunk should have.
     pub(super) fn units(&self) -> (u64, u64) {
         let units = self.rows.as_ref().map_or(1, |r| r.1.unsigned_abs());
         (units, units.div_ceil(CHUNKS).max(1))
@@ -134,7 +135,7 @@ impl<'m> Scatter<'m> {
             let e = c.e;
             let mut here: Option<Value<'ctx>> = c.mask(self.inside)?.map(|m| m.value);
             if let Some((row, _)) = &self.rows {
-                // begin <= row < end, which also says that it exists.
+                // begin <= row < end, which also implies that the row exists.
                 let row = c.number(row)?.base;
                 let mine = e.icmp(IntPredicate::ULT, e.sub(row, begin)?, e.sub(end, begin)?)?;
                 here = Some(here.map_or(Ok(mine), |h| e.and(h, mine))?);

@@ -1,8 +1,10 @@
-//! Short rows: a [`Chain`] over rows of so few elements that a register of them would be mostly empty has a row a lane.
+//! Short rows: a [`Chain`] over rows that would leave most of a register empty is vectorized across rows, one
+//! row per lane.
 //!
-//! Elements are taken column by column, each from its place in every row; accumulators are one a row and are never joined. What is kept of a row, and its
-//! results, are columns on the stack; results are put in the order of memory when all are there. **Invariant:** rows are combined in the order of their elements, and
-//! nothing is stored before all loads of the same rows.
+//! Elements are processed column by column; accumulators are one per row and never reduced across lanes.
+//! Values kept of a row, and its results, are columns on the stack; results are interleaved into memory order
+//! when all are computed. **Invariant:** rows are combined in the order of their elements, and nothing is
+//! stored before all loads of the same rows.
 
 use hlo::attrs::AttrKey;
 use hlo::{InstrId, Module};
@@ -20,29 +22,32 @@ use hlo_opt::expr::index::Affine;
 use hlo_opt::expr::{ALWAYS, Expr, NodeId, Op};
 use hlo_opt::fusion::folds;
 
-/// The most elements of a short row: more are worth registers of their own, since picking takes operations by their number.
+/// The maximum length of a short row: longer ones are worth registers of their own, since the cost of
+/// shuffles grows with it.
 const MAX_ROW_ELEMENTS: i64 = 20;
-/// The most if little is done with each, of one array: joining the lanes of many rows takes less than picking then. One more for so many operations with an element.
+/// The maximum length if little is done with each element of a single array: a reduction across lanes then is
+/// cheaper than shuffles. One more per this many operations on an element.
 const MAX_CHEAP_ROW_ELEMENTS: i64 = 10;
 const OPS_PER_EXTRA_ELEMENT: i64 = 4;
-/// So many fill a register, whose lanes are then joined: a row a lane is better only where that is more than an operation a step.
+/// This many elements fill a register that is then reduced across lanes: a row per lane pays only with more
+/// than one operation per step.
 const FULL_REGISTER_ELEMENTS: i64 = 16;
-/// So few columns are put in the order of rows by operations of their own for each.
+/// Up to this many columns are interleaved by shuffles of their own.
 const MAX_INTERLEAVED_COLUMNS: i64 = 4;
-/// The most that are, where registers cannot be picked from.
+/// The maximum number of columns without table lookups in registers.
 const MAX_COLUMNS_WITHOUT_TABLES: i64 = 8;
-/// The least rows that are worth lanes.
+/// The minimum number of rows worth vectorizing across.
 const MIN_ROWS: i64 = 64;
 /// Rows of a unit: a multiple of all numbers of lanes.
 const BLOCK_ROWS: i64 = 64;
 /// The variable of blocks of rows.
 const BLOCK_VAR: u32 = 65;
 
-/// What is done at a column, with carried values.
+/// Emission of code at a column, with loop-carried values.
 type Column<'s, 'c, 'a, 'ctx, 'm> =
     &'s dyn Fn(&mut Code<'c, 'a, 'ctx, 'm>, &[Value<'ctx>]) -> Result<Vec<Value<'ctx>>>;
 
-/// The variable of neighbouring rows of so many elements, if these are short and many.
+/// The variable of adjacent rows of that length and their number, if they are short and many.
 pub(super) fn rows(
     expr: &Expr<'_>,
     rows: &[(u32, i64)],
@@ -64,7 +69,8 @@ pub(super) fn rows(
     rows.last().copied().filter(|&(_, n)| n >= MIN_ROWS && short && !complex)
 }
 
-/// Whether a fusion can be such rows: they are as long as what its first reduction makes one element of. So little is known before it is planned.
+/// Whether a fusion may be such rows: they are as long as the reduction of the first `reduce`. That is all
+/// that is known before planning.
 pub(super) fn may_be_short_rows(module: &Module, fusion: InstrId) -> bool {
     let computation = module.instr(fusion).attrs.computation(AttrKey::Calls);
     let reduces = computation.map(|c| folds::all(module, c)).unwrap_or_default();
@@ -75,13 +81,13 @@ pub(super) fn may_be_short_rows(module: &Module, fusion: InstrId) -> bool {
 }
 
 impl<'m> Chain<'m> {
-    /// Variables of units of blocks of short rows, of which there are so many in a dimension.
+    /// Variables of units: blocks of short rows, of which there are that many in a dimension.
     pub(super) fn blocks(&self, rows: i64) -> Vec<(u32, i64)> {
         let outer = self.rows.split_last().map_or(&[][..], |(_, outer)| outer);
         outer.iter().copied().chain([(BLOCK_VAR, (rows + BLOCK_ROWS - 1) / BLOCK_ROWS)]).collect()
     }
 
-    /// A unit: a block of short rows.
+    /// Emits a unit: a block of short rows.
     pub(super) fn block<'c, 'a, 'ctx>(
         &self,
         c: &mut Code<'c, 'a, 'ctx, 'm>,
@@ -103,7 +109,7 @@ impl<'m> Chain<'m> {
         let main = e.add(low, e.and(e.sub(high, low)?, e.i64(-lanes))?)?;
         c.for_var(var, low, main, lanes, true, lanes, body)?;
         if n % lanes != 0 {
-            // A few rows at the end are not worth the same code again with lanes that are off.
+            // The remaining rows are not worth the same code again with masked lanes.
             let lanes = std::mem::replace(&mut c.lanes, 1);
             c.for_var(var, main, high, 1, false, 1, body)?;
             c.lanes = lanes;
@@ -111,7 +117,7 @@ impl<'m> Chain<'m> {
         Ok(())
     }
 
-    /// As many rows as there are lanes.
+    /// One row per lane.
     fn rows_of_lanes<'c, 'a, 'ctx>(
         &self,
         c: &mut Code<'c, 'a, 'ctx, 'm>,
@@ -155,7 +161,7 @@ impl<'m> Chain<'m> {
         buffers.iter().filter(filled).try_for_each(|b| b.load(c, &self.place))
     }
 
-    /// Goes to the first column.
+    /// Emits code at the first column.
     fn at_first<'c, 'a, 'ctx, T>(
         &self,
         c: &mut Code<'c, 'a, 'ctx, 'm>,
@@ -170,7 +176,7 @@ impl<'m> Chain<'m> {
         Ok(result)
     }
 
-    /// Elements of rows that lie one after the other in memory, as columns: what lanes hold of them is picked from registers of rows.
+    /// Contiguous rows as columns: loaded as full registers, from which the lanes are shuffled.
     fn load_rows<'c, 'a, 'ctx>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, buffer: &Buffer<'ctx>) -> Result<()> {
         let Op::Load { array, at, .. } = &c.expr.nodes[buffer.node as usize].op else { return Ok(()) };
         let e = c.e.with_lanes(c.lanes);
@@ -189,7 +195,7 @@ impl<'m> Chain<'m> {
         Ok(())
     }
 
-    /// Whether the elements that a node loads are picked from rows where such code is emitted.
+    /// Whether the elements that a node loads are shuffled from registers of rows.
     pub(super) fn picks(&self, c: &Code<'_, '_, '_, '_>, node: NodeId) -> bool {
         let Op::Load { at, guard, .. } = &c.expr.nodes[node as usize].op else { return false };
         let (prim, parts) = storage(c.expr.nodes[node as usize].ty);
@@ -197,7 +203,7 @@ impl<'m> Chain<'m> {
         whole && self.length > MAX_INTERLEAVED_COLUMNS && Table::suits(&c.e.with_lanes(c.lanes), prim)
     }
 
-    /// Loops over the columns of rows with carried values.
+    /// Loops over the columns of rows with loop-carried values.
     fn columns<'c, 'a, 'ctx>(
         &self,
         c: &mut Code<'c, 'a, 'ctx, 'm>,
@@ -212,7 +218,7 @@ impl<'m> Chain<'m> {
         })
     }
 
-    /// The elements of rows.
+    /// The per-element results of rows.
     fn block_results<'c, 'a, 'ctx>(
         &self,
         c: &mut Code<'c, 'a, 'ctx, 'm>,
@@ -252,14 +258,14 @@ pub(super) struct Columns<'ctx> {
 }
 
 impl<'ctx> Columns<'ctx> {
-    /// Room for so many.
+    /// Allocates that many columns.
     pub(super) fn new(c: &Code<'_, '_, 'ctx, '_>, o: &Output, length: i64) -> Result<Self> {
         let (prim, _) = storage(c.expr.arrays[o.array as usize].shape.element_type);
         let room = u32::try_from(length * i64::from(c.lanes)).unwrap_or(0);
         Ok(Self { prim, start: c.e.stack(prim, room)?.into() })
     }
 
-    /// Whether putting so many in the order of rows takes less than storing each where it belongs.
+    /// Whether interleaving that many columns is cheaper than storing each to its addresses.
     fn is_worth_it(&self, c: &Code<'_, '_, 'ctx, '_>, length: i64) -> bool {
         length <= MAX_COLUMNS_WITHOUT_TABLES || Table::suits(&c.e.with_lanes(c.lanes), self.prim)
     }
@@ -272,7 +278,7 @@ impl<'ctx> Columns<'ctx> {
         Ok(())
     }
 
-    /// Stores them as rows, whose first column is where the code is.
+    /// Stores them as rows, whose first column is at the current position.
     fn store(&self, c: &mut Code<'_, '_, 'ctx, '_>, o: &Output, length: i64, streaming: bool) -> Result<()> {
         let past = streaming && nest::in_whole_registers(c, o);
         let e = c.e.with_lanes(c.lanes);
@@ -285,7 +291,8 @@ impl<'ctx> Columns<'ctx> {
             }
             return c.store_interleaved_parts(&columns, o.array, &o.at, past);
         }
-        // A step each for every register of rows: the code for all of them would be by the square of the columns.
+        // One step for each register of rows: unrolled, the code would grow with the square of the number of
+        // columns.
         let place = c.place(o.array, &o.at)?;
         let table = Table::new(&e, self.prim, self.start, (length * lanes) as u32)?;
         let number = |at: i64| (at % length * lanes + at / length) as i32;

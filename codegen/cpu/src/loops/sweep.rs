@@ -1,4 +1,4 @@
-//! The code of folds ([`Fold`]), and a sweep of them over the elements of a row.
+//! Code of folds ([`Fold`]), and sweeps: loops that fold over the elements of a row.
 
 use hlo::ElementType;
 
@@ -18,12 +18,12 @@ pub(super) struct Folds<'m> {
     pub(super) literal: bool,
 }
 
-/// The code of a fold.
+/// Emission of a fold.
 pub(super) trait EmitFold {
-    /// With what accumulators begin: the initial values or what changes nothing.
+    /// The values that accumulators start from: the initial values, or neutral elements.
     fn start<'ctx>(&self, c: &mut Code<'_, '_, 'ctx, '_>, literal: bool) -> Result<Vec<Val<'ctx>>>;
 
-    /// Accumulators that began with [`Fold::start`], and the initial value if they did not begin with that.
+    /// Adds the initial value to accumulators that started from neutral elements ([`Fold::start`]).
     fn close<'ctx>(
         &self,
         c: &mut Code<'_, '_, 'ctx, '_>,
@@ -31,7 +31,7 @@ pub(super) trait EmitFold {
         literal: bool,
     ) -> Result<Vec<Val<'ctx>>>;
 
-    /// Elements at the place where the code is; in lanes that are not active what accumulators begin with.
+    /// The current elements; on inactive lanes what accumulators start from.
     fn elements<'ctx>(&self, c: &mut Code<'_, '_, 'ctx, '_>, start: &[Val<'ctx>]) -> Result<Vec<Val<'ctx>>>;
 }
 
@@ -76,18 +76,18 @@ impl EmitFold for Fold<'_> {
 }
 
 impl<'m> Folds<'m> {
-    /// Several at once.
+    /// Several folds at once.
     pub(super) fn new(all: Vec<Fold<'m>>) -> Self {
         let literal = all.iter().any(|f| !f.combine.free());
         Self { all, literal }
     }
 
-    /// Whether elements may come one after the other in any order. Those whose places are asked for come in the order of these.
+    /// Whether elements may come in any order. Argument reductions take ascending indices.
     pub(super) fn in_any_order(&self) -> bool {
         !self.literal && self.all.iter().all(|f| !matches!(f.combine, Combine::Extreme { .. }))
     }
 
-    /// What loops carry of all accumulators.
+    /// The loop-carried values of all accumulators.
     pub(super) fn carried(&self) -> Vec<Carried> {
         let of = |f: &Fold<'m>| {
             let kinds = f.types.iter().enumerate().map(|(i, &ty)| Carried { ty, moved: f.combine.moves(i) });
@@ -96,12 +96,12 @@ impl<'m> Folds<'m> {
         self.all.iter().flat_map(of).collect()
     }
 
-    /// Types of all accumulators.
+    /// The types of all accumulators.
     fn types(&self) -> impl Iterator<Item = ElementType> {
         self.all.iter().flat_map(|f| f.types.iter().copied())
     }
 
-    /// Bits of a lane of the widest accumulator.
+    /// The width in bits of the widest accumulator type.
     pub(super) fn widest(&self) -> u32 {
         self.types().map(|ty| lanes::lane_bits(ty, true)).max().unwrap_or(8)
     }
@@ -111,7 +111,7 @@ impl<'m> Folds<'m> {
         self.types().any(ElementType::is_complex)
     }
 
-    /// With what all accumulators begin.
+    /// The values that all accumulators start from.
     pub(super) fn starts<'ctx>(&self, c: &mut Code<'_, '_, 'ctx, '_>) -> Result<Vec<Val<'ctx>>> {
         let mut all = Vec::new();
         for f in &self.all {
@@ -120,7 +120,7 @@ impl<'m> Folds<'m> {
         Ok(all)
     }
 
-    /// The elements where the code is, combined into accumulators.
+    /// Combines the current elements into accumulators.
     pub(super) fn step<'ctx>(
         &self,
         c: &mut Code<'_, '_, 'ctx, '_>,
@@ -138,7 +138,7 @@ impl<'m> Folds<'m> {
         Ok(all)
     }
 
-    /// Accumulators combined with accumulators of elements that come later.
+    /// Combines accumulators with accumulators of later elements.
     pub(super) fn joined<'ctx>(
         &self,
         c: &Code<'_, '_, 'ctx, '_>,
@@ -155,7 +155,8 @@ impl<'m> Folds<'m> {
         Ok(all)
     }
 
-    /// How many copies of the expression of an element are worth it in a loop over so many elements.
+    /// The profitable number of independent accumulators (interleaving factor) in a loop over that many
+    /// elements.
     pub(super) fn copies_of(&self, expr: &Expr<'_>, lanes: u32, n: i64) -> i64 {
         let mut copies = if lanes == 1 { 1 } else { self.copies(expr) };
         while copies > 1 && n < copies * i64::from(lanes) {
@@ -164,7 +165,7 @@ impl<'m> Folds<'m> {
         copies
     }
 
-    /// How many copies of the expression of an element are worth it.
+    /// The profitable number of independent accumulators.
     pub(super) fn copies(&self, expr: &Expr<'_>) -> i64 {
         let operands = self.all.iter().flat_map(|f| &f.operands).copied();
         let worth: i64 = match expr.reachable(operands).into_iter().map(|n| expr.flops(n)).sum() {
@@ -172,7 +173,7 @@ impl<'m> Folds<'m> {
             9..=24 => 2,
             _ => 1,
         };
-        // Several folds do not wait for one another as they are.
+        // Several folds are independent of one another already.
         match self.all.len() {
             0..=3 => worth,
             4..=5 => worth.min(2),
@@ -180,7 +181,7 @@ impl<'m> Folds<'m> {
         }
     }
 
-    /// All lanes of each accumulator combined into one.
+    /// Reduces each accumulator across lanes.
     pub(super) fn across<'ctx>(
         &self,
         c: &Code<'_, '_, 'ctx, '_>,
@@ -196,7 +197,7 @@ impl<'m> Folds<'m> {
         Ok(one)
     }
 
-    /// Gives the results of which these are the accumulators, at the innermost level.
+    /// Defines the results of these accumulators, at the innermost level.
     pub(super) fn give<'ctx>(&self, c: &mut Code<'_, '_, 'ctx, '_>, total: &[Val<'ctx>]) -> Result<()> {
         let mut at = 0;
         for f in &self.all {
@@ -210,7 +211,8 @@ impl<'m> Folds<'m> {
         Ok(())
     }
 
-    /// The number of lanes of a sweep of these and of other nodes, besides those that are known, over so many elements of the innermost variable.
+    /// The number of lanes of a sweep of these folds and of other nodes, except those that are known, over
+    /// that many elements of the innermost variable.
     pub(super) fn lanes(
         &self,
         expr: &Expr<'_>,
@@ -234,37 +236,37 @@ impl<'m> Folds<'m> {
     }
 }
 
-/// A piece of code at an element.
+/// Emission of code at an element.
 pub(super) type Piece<'s, 'c, 'a, 'ctx, 'm> = &'s dyn Fn(&mut Code<'c, 'a, 'ctx, 'm>) -> Result<()>;
 
-/// The values of a variable, and how many they are if that is known.
+/// The range of a variable, and its length if that is known.
 pub(super) type Range<'ctx> = (Value<'ctx>, Value<'ctx>, Option<i64>);
 
-/// The values of each variable where the code is.
+/// The ranges of the variables in the current unit.
 type Ranges<'s, 'c, 'a, 'ctx, 'm> = &'s dyn Fn(&Code<'c, 'a, 'ctx, 'm>, (u32, i64)) -> Result<Range<'ctx>>;
 
-/// Folds over all values of variables, the last of which goes over lanes.
+/// A sweep: folds over all values of variables, the last of which is vectorized.
 pub(super) struct Sweep<'s, 'c, 'a, 'ctx, 'm> {
-    /// What is folded.
+    /// The folds.
     pub(super) folds: &'s Folds<'m>,
-    /// Over what, outermost first.
+    /// The variables, outermost first.
     pub(super) vars: &'s [(u32, i64)],
-    /// So many elements a run of the innermost loop, a power of two.
+    /// Multi-accumulator: elements per iteration of the innermost loop, a power of two.
     pub(super) copies: i64,
-    /// The values of each variable.
+    /// The range of each variable.
     pub(super) range: Ranges<'s, 'c, 'a, 'ctx, 'm>,
-    /// At each element, before it is combined.
+    /// Emitted at each element, before it is combined.
     pub(super) before: Piece<'s, 'c, 'a, 'ctx, 'm>,
     /// And after.
     pub(super) after: Piece<'s, 'c, 'a, 'ctx, 'm>,
 }
 
-/// The whole of each variable.
+/// The full range of each variable.
 pub(super) fn whole<'ctx>(c: &Code<'_, '_, 'ctx, '_>, var: (u32, i64)) -> Result<Range<'ctx>> {
     Ok((c.e.i64(0), c.e.i64(var.1), Some(var.1)))
 }
 
-/// Nothing at an element.
+/// Emits nothing at an element.
 pub(super) fn nothing(_: &mut Code<'_, '_, '_, '_>) -> Result<()> {
     Ok(())
 }
@@ -282,13 +284,13 @@ impl<'c, 'a, 'ctx, 'm> Sweep<'_, 'c, 'a, 'ctx, 'm> {
         Ok(next)
     }
 
-    /// Emits it; gives the accumulators of all elements.
+    /// Emits the sweep; returns the accumulators of all elements.
     pub(super) fn emit(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, target: &Target) -> Result<Vec<Val<'ctx>>> {
         let kinds = self.folds.carried();
         let lanes = c.lanes;
         let start = self.folds.starts(c)?;
         let copies = self.copies;
-        // One by one at the end of a row where lanes cannot be enabled singly.
+        // The remainder of a row is done one by one where lanes cannot be masked.
         let apart = lanes > 1 && target.vector_bytes() < 64;
         let mut initial = Vec::new();
         for _ in 0..copies {
@@ -346,7 +348,7 @@ impl<'c, 'a, 'ctx, 'm> Sweep<'_, 'c, 'a, 'ctx, 'm> {
             Some(n) => e.add(low, e.i64(n - n % w))?,
             None => e.add(low, e.and(e.sub(high, low)?, e.i64(-w))?)?,
         };
-        // Whole runs of all copies, then elements of the first one.
+        // Full iterations of all copies, then the remaining elements in the first one.
         let block = w * copies;
         let whole = match count {
             _ if copies == 1 => main,
@@ -359,7 +361,8 @@ impl<'c, 'a, 'ctx, 'm> Sweep<'_, 'c, 'a, 'ctx, 'm> {
                 let mut next = Vec::new();
                 for copy in 0..copies {
                     c.enter()?;
-                    // At this level also for the first copy: what depends on the variable is forgotten with it.
+                    // At this level also for the first copy: values that depend on the variable are forgotten
+                    // with it.
                     let i = c.var(first.0)?;
                     let i = if copy == 0 { i } else { e.add(i, e.i64(copy * w))? };
                     c.set_var(first.0, i, true, w);

@@ -42,7 +42,8 @@ fn elementwise_of_all_sizes() {
     check(&loop_of(&["f32[9,33]"], "(f32[9,33], s32[9,33])", body));
 }
 
-/// Sides of selections that few elements take, all do, or none: on strips, rows, ends of rows, and beside another side.
+/// Sides of selections that few elements take, all do, or none: on strips, rows, ends of rows, and beside
+/// another side.
 #[test]
 fn sides_that_few_elements_need() {
     for (dims, wide) in [("[5000]", false), ("[3,1031]", false), ("[7,256]", false), ("[2048]", true)] {
@@ -118,7 +119,8 @@ fn quotients_by_constants() {
     }
 }
 
-/// Quotients of quotients: several rows of short dimensions in a register, which begins in the middle of a matrix.
+/// Quotients of quotients: several rows of short dimensions in a register, which begins in the middle of a
+/// matrix.
 #[test]
 fn matrices_that_are_longer_than_a_register() {
     for t in ["f64", "f32", "s8"] {
@@ -135,7 +137,8 @@ fn matrices_that_are_longer_than_a_register() {
     }
 }
 
-/// Elements some of which are padding, near each other in arrays of about a register: at both ends, registers would begin outside of them.
+/// Elements some of which are padding, near each other in arrays of about a register: at both ends, registers
+/// would begin outside of them.
 #[test]
 fn padding_among_elements() {
     for t in ["f32", "s32", "u8", "bf16", "f64", "s64", "c64"] {
@@ -159,7 +162,8 @@ fn padding_among_elements() {
     }
 }
 
-/// Elements around a circle, several times: edges that are too narrow to be nests of their own stay together where the middle is less work.
+/// Elements around a circle, several times: edges that are too narrow to be nests of their own stay together
+/// where the middle is less work.
 #[test]
 fn rolls_of_rolls() {
     for (dims, rows) in [("500", ""), ("3,130", "[0:3], ")] {
@@ -196,7 +200,8 @@ fn pieces_of_a_space() {
     let body = "  s = f32[3,40,80] slice(p0), slice={[0:3], [0:40], [0:160:2]}\n  t = f32[3,40,80] slice(p1), slice={[0:3], [0:40], [1:160:2]}\n  \
                 c = f32[3,40,160] concatenate(s, t), dimensions={2}\n  z = f32[] constant(2)\n  ROOT r = f32[5,42,164] pad(c, z), padding=1_1x1_1x2_2";
     check(&loop_of(&["f32[3,40,160]", "f32[3,40,160]"], "f32[5,42,164]", body));
-    // Edges that are narrow in the innermost dimension, one that cuts, and a stencil of more cuts than there may be.
+    // Edges that are narrow in the innermost dimension, one that cuts, and a stencil of more cuts than there
+    // may be.
     let body = "  z = f32[] constant(2)\n  ROOT q = f32[9,70] pad(p0, z), padding=1_1x3_-3";
     check(&loop_of(&["f32[7,70]"], "f32[9,70]", body));
     let body = "  z = f32[] constant(0)\n  a = f32[20,70] pad(p0, z), padding=1_-1x0_0\n  b = f32[20,70] pad(p0, z), padding=-1_1x0_0\n  \
@@ -272,7 +277,8 @@ fn columns_of_short_rows() {
     check(&loop_of(&["s32[2200000]"], "s32[2200000,2]", body));
 }
 
-/// The last element alone in its vector, narrower than what it is computed from or in: LLVM makes eight-byte accesses of masked ones of one lane.
+/// The last element alone in its vector, narrower than what it is computed from or in: LLVM makes eight-byte
+/// accesses of masked ones of one lane.
 #[test]
 fn a_lone_last_element() {
     for (from, to) in
@@ -798,7 +804,8 @@ fn loops_that_move_windows() {
     }
 }
 
-/// Times of kernels on one thread: `cargo test --release -p hlo-codegen --lib loops::tests::speed -- --ignored --nocapture`.
+/// Times of kernels on one thread: `cargo test --release -p hlo-codegen --lib loops::tests::speed --
+/// --ignored --nocapture`.
 #[test]
 #[ignore = "measures"]
 fn speed() {

@@ -1,5 +1,6 @@
-//! Loads across rows, in tiles: where the innermost variable of a nest strides through an array whose consecutive elements another variable takes, a
-//! tile of the array is turned over in registers and kept in the nearest cache, and the nest goes over the tile.
+//! Loop tiling with transposition: where the innermost variable of a nest strides through an array that
+//! another variable reads contiguously, a tile of the array is transposed in registers into a buffer in the
+//! L1 cache, and the nest runs over the tile.
 
 use inkwell::values::BasicValueEnum;
 
@@ -12,55 +13,56 @@ use hlo_llvm::{Emit, IntPredicate, Prim, Result, Target, Value};
 use hlo_opt::expr::index::{Affine, AtomId, Def};
 use hlo_opt::expr::{ALWAYS, Expr, NodeId, Op};
 
-/// The variables of blocks of rows, and of the first column of a tile.
+/// Variables: the block of rows, the first column of a tile.
 const BLOCKS: u32 = 70;
 const FIRST: u32 = 71;
-/// Of the first row and column of what is turned over at once.
+/// Variables: the first row and column of a register block.
 const CORNER: [u32; 2] = [72, 73];
 
-/// Numbers of variables that loops of other kinds have.
+/// Numbers of variables that other kinds of loops use.
 const OTHERS: std::ops::Range<u32> = 60..100;
 
-/// The most rows of a tile: so many consecutive elements are read at once. Long pieces of few rows of the array go through memory faster than short pieces of
-/// many, which lie in few sets of the caches where the array's rows are a power of two.
+/// The maximum number of rows of a tile, i.e. of contiguous elements per read. Long pieces of few rows go
+/// through memory faster than short pieces of many, which collide in few cache sets if the array's rows are a
+/// power of two.
 const ROWS: i64 = 256;
 
-/// The least rows of a tile, if there are as many.
+/// The minimum number of rows of a tile, if there are as many.
 const FEW_ROWS: i64 = 64;
 
 /// Elements of a tile.
 const AREA: i64 = 8192;
 
-/// Units that are enough to share.
+/// Enough units for any number of threads.
 const ENOUGH: i64 = 16;
 
-/// The most elements that are turned over at once, in each direction.
+/// The maximum number of elements of a register block, in each direction.
 const MIN_TRANSPOSED: u32 = 16;
 
-/// The most operations of an expression that is emitted for each row of what is turned over.
+/// The maximum number of operations of an expression that is emitted for each row of a register block.
 const MAX_OPS: u64 = 6;
 
-/// Bytes of a line of the caches.
+/// The size of a cache line, in bytes.
 const CACHE_LINE_BYTES: i64 = 64;
 
-/// Bytes of tiles.
+/// The total size of tiles, in bytes.
 const TILE_BYTES: i64 = 128 << 10;
 
-/// Loads of a nest that go through tiles.
+/// The loads of a nest that go through tiles.
 #[derive(Clone, Debug)]
 pub(super) struct Tiles {
-    /// The place among the nest's variables of the one along whose values elements are consecutive.
+    /// The index, among the nest's variables, of the one along which the array is contiguous.
     along: usize,
     /// The loads.
     loads: Vec<NodeId>,
-    /// The atoms of the innermost variable and of the other one.
+    /// The atoms of the innermost variable and of that one.
     atoms: [AtomId; 2],
     /// Rows and columns of a tile.
     sides: [i64; 2],
 }
 
-/// Rows and columns of a tile of elements of so many bytes, of a nest of `others` times so many rows and columns: multiples of what is turned over at once, and
-/// of the elements of a line.
+/// Rows and columns of a tile of elements of that many bytes, for a nest with `others` times that many rows
+/// and columns: multiples of the register block, and of the elements of a cache line.
 fn sides(others: i64, rows: i64, columns: i64, bytes: i64) -> [i64; 2] {
     let unit = (CACHE_LINE_BYTES / bytes).max(i64::from(MIN_TRANSPOSED));
     let up = |n: i64| (n + unit - 1) / unit * unit;
@@ -71,19 +73,20 @@ fn sides(others: i64, rows: i64, columns: i64, bytes: i64) -> [i64; 2] {
     [tall, (AREA / tall / unit * unit).clamp(unit, up(columns))]
 }
 
-/// Makes one variable of those along whose values an array has its elements one behind the other, where the array is to be turned over and the first of them has
-/// but a few: of `x[columns, a, b]` into `y[b, a, columns]` with few `b`. What else depends on one of them computes it from the one variable.
+/// Collapses the variables along which an array is contiguous, if the array is to be transposed and the first
+/// of them is short: of `x[columns, a, b]` into `y[b, a, columns]` with small `b`. Everything else that
+/// depends on one of them computes it from the collapsed variable.
 pub(super) fn merge(expr: &mut Expr<'_>, nest: &mut Nest) {
     while let Some([(near, few), (far, many)]) = short_rows(expr, nest) {
         let (Some(first), Some(second)) = (expr.space.atom_of(near), expr.space.atom_of(far)) else { return };
         let Some(total) = few.checked_mul(many) else { return };
-        // The variable of the near one is the new one's.
+        // The contiguous variable's number becomes the collapsed variable's.
         let one = expr.space.next_atom();
         let mut join = |x: &mut Affine| {
             let factor = x.factor(first);
             if factor != 0 && x.factor(second) == factor.wrapping_mul(few) {
                 x.terms.retain(|t| t.0 != first && t.0 != second);
-                // Behind all others: its number is the greatest.
+                // It has the greatest number, so it comes after all other terms.
                 x.terms.push((one, factor));
             }
         };
@@ -101,11 +104,11 @@ pub(super) fn merge(expr: &mut Expr<'_>, nest: &mut Nest) {
     }
 }
 
-/// The most variables of a nest that are cut.
+/// The maximum number of variables of a nest that are split.
 const MAX_SPLITS: usize = 4;
 
-/// Cuts variables by whose quotients and remainders arrays are read, where what is read can go through tiles then: of a result that has the dimensions of what is turned
-/// over joined in one. Says whether it can.
+/// Splits variables by whose quotients and remainders arrays are read, if loads can go through tiles then:
+/// for a result in which the dimensions of a transposed array are collapsed. Returns whether they can.
 pub(super) fn split(expr: &mut Expr<'_>, nest: &mut Nest) -> bool {
     if divided(expr, nest).is_none() || has_tiles(expr, nest) {
         return false;
@@ -124,7 +127,7 @@ pub(super) fn split(expr: &mut Expr<'_>, nest: &mut Nest) -> bool {
     found
 }
 
-/// Whether a nest has tiles when all is done with its variables.
+/// Whether a nest has tiles once its variables are final.
 fn has_tiles(expr: &Expr<'_>, nest: &Nest) -> bool {
     let (mut expr, mut nest) = (expr.clone(), nest.clone());
     nest.join(&mut expr);
@@ -132,7 +135,7 @@ fn has_tiles(expr: &Expr<'_>, nest: &Nest) -> bool {
     Tiles::of(&expr, &nest).is_some()
 }
 
-/// A variable's place, and a number by which it is divided that divides all of its values.
+/// A variable's index, and a divisor of all of its values by which some index divides it.
 fn divided(expr: &Expr<'_>, nest: &Nest) -> Option<(usize, i64)> {
     nest.vars.iter().enumerate().find_map(|(place, &(var, size))| {
         let all = Affine::atom(expr.space.atom_of(var)?);
@@ -145,14 +148,14 @@ fn divided(expr: &Expr<'_>, nest: &Nest) -> Option<(usize, i64)> {
     })
 }
 
-/// Makes two variables of one: the quotient and the remainder of its values by a number.
+/// Splits a variable into its quotient and remainder by a number (strip-mining).
 fn split_variable(expr: &mut Expr<'_>, nest: &mut Nest, place: usize, by: i64) -> Option<()> {
     let (var, size) = nest.vars[place];
     let old = expr.space.atom_of(var)?;
     let all = Affine::atom(old);
     let atom_of = |def: Def| expr.space.atoms.iter().position(|a| a.def == def).map(|i| AtomId(i as u32));
     let (quotient, rest) = (atom_of(Def::Div(all.clone(), by)), atom_of(Def::Mod(all, by)));
-    // Numbers of variables that this nest or another one has are those of atoms.
+    // The numbers of variables in use, by this nest or another one, are those of the atoms.
     let mut free = (var + 1..).filter(|&n| !OTHERS.contains(&n) && expr.space.atom_of(n).is_none());
     let (far, near) = (free.next()?, free.next()?);
     let (outer, inner) = (expr.space.var(far, size / by), expr.space.var(near, by));
@@ -168,7 +171,7 @@ fn split_variable(expr: &mut Expr<'_>, nest: &mut Nest, place: usize, by: i64) -
     };
     expr.for_each_affine(&mut replace);
     nest.outputs.iter_mut().for_each(|o| replace(&mut o.at));
-    // Nothing is made of these any more: they are not to keep variables apart.
+    // Nothing depends on these any more: redefined, so that they do not keep variables from being collapsed.
     for atom in [quotient, rest].into_iter().flatten() {
         expr.space.redefine(atom, Def::Mod(Affine::default(), by));
     }
@@ -176,8 +179,9 @@ fn split_variable(expr: &mut Expr<'_>, nest: &mut Nest, place: usize, by: i64) -
     Some(())
 }
 
-/// The variable along whose values a load that may be turned over has few elements, less than a line of a cache, and the one that goes on behind them, with their
-/// sizes, if all of those are enough for a block.
+/// The variable along which a load to be transposed has a short contiguous run, less than a cache line, and
+/// the variable that continues the run, with their sizes, if both together are long enough for a register
+/// block.
 fn short_rows(expr: &Expr<'_>, nest: &Nest) -> Option<[(u32, i64); 2]> {
     let (&(inner, columns), outer) = nest.vars.split_last()?;
     let inner = expr.space.atom_of(inner)?;
@@ -203,7 +207,7 @@ fn short_rows(expr: &Expr<'_>, nest: &Nest) -> Option<[(u32, i64); 2]> {
 }
 
 impl Tiles {
-    /// The tiles of a nest, if there is something to turn over.
+    /// The tiles of a nest, if there is something to transpose.
     pub(super) fn of(expr: &Expr<'_>, nest: &Nest) -> Option<Tiles> {
         let (&(inner, columns), outer) = nest.vars.split_last()?;
         let inner = expr.space.atom_of(inner)?;
@@ -324,7 +328,8 @@ impl Tiles {
         e.return_void()
     }
 
-    /// Whether squares of lanes are turned over in registers and stored from there, past the caches, a whole line of these at a time.
+    /// Whether register blocks are transposed and stored from registers, past the caches, a whole cache line
+    /// at a time.
     fn is_direct(&self, nest: &Nest, expr: &Expr<'_>, lanes: u32, sides: [i64; 2]) -> bool {
         let bytes = |array: u32| expr.arrays[array as usize].shape.element_type.storage_bytes() as u32;
         let (mut work, mut lines) = (0, true);
@@ -340,8 +345,8 @@ impl Tiles {
             && sides.iter().chain(&self.sides).all(|n| n % i64::from(lanes) == 0)
     }
 
-    /// Computes and stores a tile, a square of lanes at a time, and asks with each for a part of the tile after it: requests that come all at once fill the queue
-    /// that stores past the caches wait in.
+    /// Computes and stores a tile, a register block at a time, and prefetches with each a part of the next
+    /// tile: requests issued all at once fill the queue that non-temporal stores wait in.
     fn store_transposed<'ctx>(
         &self,
         c: &mut Code<'_, '_, 'ctx, '_>,
@@ -391,7 +396,8 @@ impl Tiles {
         })
     }
 
-    /// Where the loads of tiles are at the beginning of the tile after this one: beside it, else in the next block of rows. Behind the last one it is this one.
+    /// The start of the loads of the next tile: the adjacent one, else in the next block of rows; after the
+    /// last tile, this tile again.
     fn later<'ctx>(
         &self,
         c: &mut Code<'_, '_, 'ctx, '_>,
@@ -409,8 +415,8 @@ impl Tiles {
         place.at_corner(c, tiles, row, column)
     }
 
-    /// Asks for so many lines of what is a tile's later and begins there: those after so many others, one piece of consecutive elements after the other, which is
-    /// how memory gives them fastest.
+    /// Prefetches that many cache lines of the next tile, after the first `before`, one contiguous piece
+    /// after the other, which is the fastest order for memory.
     fn prefetch<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,
@@ -419,7 +425,7 @@ impl Tiles {
         before: Value<'ctx>,
         lines: i64,
     ) -> Result<()> {
-        // Of elements narrower than those that the tiles were made for there may be less than a line.
+        // Elements narrower than those that the tiles were sized for may be less than a line.
         let piece = e.i64((self.sides[0] * tile.prim.bytes() as i64 / CACHE_LINE_BYTES).max(1));
         let stride = tile.stride(self.atoms[0]);
         e.for_range(e.i64(0), e.i64(lines), e.i64(1), |line| {
@@ -431,8 +437,9 @@ impl Tiles {
         })
     }
 
-    /// Fills a tile of an array of so many rows and columns, blocks of lanes at once. The last block of a row or column of blocks may begin before the
-    /// tile: it ends where the tile ends, and what it has of elements before the tile goes where no other element is.
+    /// Fills a tile of an array of that many rows and columns, register block by register block. The last
+    /// block of a row or column may begin before the tile: it ends where the tile ends, and its elements from
+    /// before the tile go where no other element is.
     fn fill<'ctx>(
         &self,
         c: &mut Code<'_, '_, 'ctx, '_>,
@@ -483,12 +490,12 @@ impl Tiles {
     }
 }
 
-/// Rows and columns that are turned over at once.
+/// Rows and columns of a register block.
 fn block(lanes: u32) -> u32 {
     lanes.min(MIN_TRANSPOSED)
 }
 
-/// The lesser of two numbers.
+/// The minimum of two numbers.
 fn least<'ctx>(e: &Emit<'_, 'ctx>, a: Value<'ctx>, b: Value<'ctx>) -> Result<Value<'ctx>> {
     e.select(e.icmp(IntPredicate::SLT, a, b)?, a, b)
 }
@@ -497,7 +504,7 @@ fn blocks(rows: i64, tall: i64) -> i64 {
     (rows + tall - 1) / tall
 }
 
-/// Where a tile is: variables, and their values in it.
+/// The position of a tile: variables and their values.
 struct Corner<'ctx> {
     row: u32,
     column: u32,
@@ -508,7 +515,7 @@ struct Corner<'ctx> {
 }
 
 impl<'ctx> Corner<'ctx> {
-    /// Where the loads of tiles are at a row and a column.
+    /// The addresses of the loads of tiles at a row and a column.
     fn at_corner(
         &self,
         c: &mut Code<'_, '_, 'ctx, '_>,
@@ -525,14 +532,14 @@ impl<'ctx> Corner<'ctx> {
     }
 }
 
-/// A load and the memory of its tile.
+/// A load and the buffer of its tile.
 struct Tile<'t, 'ctx> {
     load: NodeId,
     array: u32,
     at: &'t Affine,
     prim: Prim,
     start: Value<'ctx>,
-    /// Elements from a row to the next.
+    /// Elements from one row to the next.
     pitch: i64,
 }
 
@@ -542,7 +549,7 @@ impl<'ctx> Tile<'_, 'ctx> {
         self.at.factor(column).wrapping_mul(self.prim.bytes() as i64)
     }
 
-    /// Where column 0 of the row where the code is would be.
+    /// The address of column 0 in the current row.
     fn row(&self, c: &Code<'_, '_, 'ctx, '_>, place: &Corner<'ctx>) -> Result<Value<'ctx>> {
         let e = c.e;
         let down = e.mul(e.sub(c.var(place.row)?, place.low)?, e.i64(self.pitch))?;
@@ -550,7 +557,7 @@ impl<'ctx> Tile<'_, 'ctx> {
         e.address(self.start, at)
     }
 
-    /// Tells the code what the load gives.
+    /// Defines the value of the load.
     fn know(
         &self,
         c: &mut Code<'_, '_, 'ctx, '_>,
@@ -596,7 +603,8 @@ fn gather<'c, 'a, 'ctx, 'm>(
     })
 }
 
-/// As many vectors as each has lanes, turned over: lane `l` of vector `v` becomes lane `v` of vector `l`.
+/// A register transpose: lane `l` of vector `v` becomes lane `v` of vector `l`, of as many vectors as each
+/// has lanes.
 pub(super) fn transposed<'ctx>(e: &Emit<'_, 'ctx>, rows: &mut [BasicValueEnum<'ctx>]) -> Result<()> {
     let n = rows.len() as u32;
     let mut s = n / 2;

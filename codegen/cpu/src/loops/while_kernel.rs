@@ -1,9 +1,11 @@
-//! Whole loops in one function: scalars of the state in registers, arrays in memory.
+//! Single-kernel loops: a `while` in one function, with scalar state in registers and array state in memory.
 //!
-//! An array of the state is handed on unchanged, or gets windows replaced in its place, or is made anew: into scratch memory, which then becomes the
-//! state. A window of an array that nothing else reads is computed where it goes; others wait in scratch memory (those of one element in
-//! registers) until all is computed. **Invariant:** in each iteration everything is computed from the old state
-//! before any of it is overwritten. Iterations are the units: a call goes on where the one before left the state, so that a loop can be ended from outside.
+//! An array of the state is loop invariant, or gets windows updated in place, or is recomputed: into scratch
+//! memory, which is then copied to the state. A window of an array that nothing else reads is computed in
+//! place; others wait in scratch memory (those of one element in registers) until everything is computed.
+//! **Invariant:** in each iteration everything is computed from the old state before any of it is
+//! overwritten. Iterations are the units: a call continues from the state that the previous one left, so that
+//! a loop can be ended from outside.
 
 use std::mem::offset_of;
 
@@ -27,17 +29,19 @@ use hlo_opt::fusion::update_slice_chain;
 /// Bytes of scratch memory before arrays: [`hlo_codegen::kernel::Progress`].
 const PROGRESS: u64 = 64;
 
-/// The most elements that an iteration may compute here: more are worth kernels of their own, on several threads.
+/// The maximum number of elements that an iteration may compute here: more are worth kernels of their own, on
+/// several threads.
 const MAX_ELEMENTS: i64 = 1 << 14;
 
-/// Arrays (or windows) of so few elements are made element by element, from values that are shared, and stored at once.
+/// Arrays (or windows) of up to this many elements are unrolled: their elements are computed from shared
+/// values, and stored at once,
 const MAX_UNROLLED_ELEMENTS: i64 = 16;
 
-/// Unless so many operations, and so many times as many as vectors of them take, are done with the elements of one.
+/// unless an element takes at least so many operations, and so many times as many as when vectorized.
 const MIN_ELEMENT_OPS: u64 = 64;
 const MIN_VECTOR_GAIN: u64 = 4;
 
-/// The most elements that are made like this.
+/// The maximum number of unrolled elements in all.
 const MAX_UNROLLED_TOTAL: i64 = 64;
 
 /// A nest of the body.
@@ -46,26 +50,26 @@ struct Piece {
     outputs: Vec<Output>,
 }
 
-/// A loop.
+/// A planned loop.
 pub(super) struct WhileKernel {
-    /// Leaves of the state that are scalars: which, and their types.
+    /// Leaves of the state that are scalars: their numbers and types.
     scalars: Vec<(u32, ElementType)>,
-    /// Whether to go on.
+    /// The loop's condition.
     condition: NodeId,
     /// The next scalars.
     next: Vec<NodeId>,
-    /// Leaves of the state that are arrays, by place in the expr: of the operand and of the result.
+    /// Leaves of the state that are arrays: the arrays of the operand and of the result.
     arrays: Vec<(u32, u32)>,
-    /// Into scratch memory, and what then is copied into the state: from, to, bytes.
+    /// Arrays that are recomputed into scratch memory, and the copies into the state: from, to, bytes.
     fresh: Vec<Piece>,
     copies: Vec<(u32, u32, i64)>,
-    /// In place.
+    /// Windows that are computed in place.
     windows: Vec<Piece>,
-    /// What windows that others read too are and where they begin: known before anything is overwritten.
+    /// Values and offsets of windows that others read too: computed before anything is overwritten.
     early: Vec<NodeId>,
-    /// Those windows, in the order in which they are replaced.
+    /// Those windows, in the order in which they are written.
     late: Vec<Piece>,
-    /// Which argument the scratch memory is.
+    /// The argument number of the scratch memory.
     scratch: u32,
 }
 
@@ -73,7 +77,7 @@ fn parameter(module: &Module, c: hlo::ComputationId) -> Option<InstrId> {
     module.computation(c).parameters().first().copied().flatten()
 }
 
-/// Plans a loop; gives the bytes of scratch memory too.
+/// Plans a loop; returns the size of scratch memory too.
 pub(super) fn plan(
     module: &Module,
     id: InstrId,
@@ -206,7 +210,7 @@ pub(super) fn plan(
         }
         plan.copies.push((scratch, to, i64::try_from(bytes).unwrap_or(0)));
     }
-    // After everything else that looks at the old state, and before what was made elsewhere is copied into it.
+    // After everything else that reads the old state, and before recomputed arrays are copied into it.
     if !few.is_empty() {
         plan.windows.push(Piece { vars: Vec::new(), outputs: few });
     }
@@ -222,7 +226,8 @@ pub(super) fn plan(
     Ok((expr, plan, offset))
 }
 
-/// The parts of an array in whose elements nothing is decided about where they come from; variables are numbered from `first`, a hundred at most.
+/// A partition of an array such that each element's source is known in each part; variables are numbered from
+/// `first`, a hundred at most.
 fn parts(
     expr: &Expr<'_>,
     (at, leaf): (InstrId, u32),
@@ -239,12 +244,13 @@ fn parts(
     Ok(parts)
 }
 
-/// The index of an element by its row-major number.
+/// The index of an element, from its row-major offset.
 fn element(number: i64, dims: &[i64]) -> Index {
     components(number, dims).into_iter().map(Affine::constant).collect()
 }
 
-/// Whether so much is done with each of a few elements, and the same with all, that vectors of them are worth their way through memory.
+/// Whether so many operations, the same for all, are done with each of a few elements that vectorizing is
+/// worth the way through memory.
 fn is_busy(
     expr: &Expr<'_>,
     (at, leaf): (InstrId, u32),
@@ -265,7 +271,8 @@ fn is_busy(
     Ok(work(&trial, each) > MIN_ELEMENT_OPS + MIN_VECTOR_GAIN * as_vectors)
 }
 
-/// The chain of `dynamic-update-slice`s, first one first, that makes an array of the state anew, if they replace less than half of it.
+/// The chain of `dynamic-update-slice`s, first one first, that computes the next value of an array of the
+/// state, if they replace less than half of it.
 fn updates(module: &Module, at: InstrId, state: InstrId, leaf: u32) -> Option<Vec<InstrId>> {
     let chain = update_slice_chain(module, at, &|id| is_leaf_of(module, id, 0, state, leaf))?;
     let elements = |id: InstrId| module.instr(id).shape.expect_array().elements();
@@ -274,7 +281,7 @@ fn updates(module: &Module, at: InstrId, state: InstrId, leaf: u32) -> Option<Ve
     (replaced.saturating_mul(2) <= elements(chain[0]) as i64).then_some(chain)
 }
 
-/// The update of a `dynamic-update-slice` of an array of the state that nothing else looks at.
+/// The update of a `dynamic-update-slice` of an array of the state that has no other reader.
 fn update(module: &Module, at: InstrId, state: InstrId, leaf: u32) -> Option<InstrId> {
     let instr = module.instr(at);
     if instr.opcode != Opcode::DynamicUpdateSlice {
@@ -285,7 +292,8 @@ fn update(module: &Module, at: InstrId, state: InstrId, leaf: u32) -> Option<Ins
     if !alone || !is_leaf_of(module, of, 0, state, leaf) {
         return None;
     }
-    // The state is looked at through get-tuple-element alone, once for this leaf, and the condition does not look at it.
+    // The state is read through get-tuple-element alone, once for this leaf, and the condition does not read
+    // it.
     let looks = |state: InstrId| {
         module.users(state).iter().filter(|u| {
             let user = module.instr(u.user);
@@ -303,7 +311,8 @@ fn update(module: &Module, at: InstrId, state: InstrId, leaf: u32) -> Option<Ins
 }
 
 impl WhileKernel {
-    /// Plans to replace a window by a `dynamic-update-slice` once all is computed; gives its elements.
+    /// Plans a `dynamic-update-slice` that is done once everything is computed; returns its number of
+    /// elements.
     fn late(
         &mut self,
         expr: &mut Expr<'_>,
@@ -318,7 +327,7 @@ impl WhileKernel {
         if own.elements() == 0 {
             return Ok(0);
         }
-        // After those of the state's leaves.
+        // Numbered after those of the state's leaves.
         let first = 100 * (self.arrays.len() + 1 + self.late.len()) as u32;
         let starts = expr.window_starts(replacement, 2, &shape.dims, &own.dims)?;
         for start in &starts {
@@ -337,7 +346,7 @@ impl WhileKernel {
             let at = expr.space.linear(&index, &own.dims);
             self.fresh.push(Piece { vars, outputs: vec![Output { node, array: scratch, at }] });
         }
-        // Variables of its own: those of the piece above are joined as that one allows.
+        // Variables of its own: those of the piece above are collapsed as that one allows.
         let (index, vars) = variables(expr, &own.dims, first + 50);
         if !vars.is_empty() {
             let scratch = expr.arrays.len() as u32 - 1;
@@ -354,7 +363,7 @@ impl WhileKernel {
         self.fresh.iter_mut().chain(&mut self.windows).chain(&mut self.late)
     }
 
-    /// What it reads and computes in an iteration.
+    /// What an iteration reads and computes.
     pub(super) fn cost(&self, expr: &Expr<'_>) -> Cost {
         let mut cost = super::cost::read(expr, self.next.iter().copied().chain([self.condition]), 1);
         for piece in self.fresh.iter().chain(&self.windows).chain(&self.late) {
@@ -377,7 +386,8 @@ impl WhileKernel {
         let c = &mut code;
         let e = c.e;
         let [arguments, begin, end] = f.parameters;
-        // Before the first iteration the state is what it was; what is then made by arithmetic in each need not be settled in each.
+        // Before the first iteration the state is as given; NaNs in state that arithmetic computes are then
+        // canonical in each iteration, and need not be canonicalized again.
         let kinds: Vec<Carried> = self
             .scalars
             .iter()

@@ -1,6 +1,8 @@
-//! Rows of few bytes from computed places, moved as wider elements: lanes fetch elements one by one, whatever their width.
+//! Widened gathers: small rows at computed offsets are moved as wider elements, since gathers cost per
+//! element, whatever its width.
 //!
-//! **Invariant:** what is moved is only moved, and the elements that make up a wider one are neighbours in both arrays, where one of the wider ones begins.
+//! **Invariant:** elements are moved, not computed, and those that make up a wider one are contiguous and
+//! aligned to it in both arrays.
 
 use hlo::{ArrayShape, ElementType, Opcode};
 
@@ -10,8 +12,8 @@ use hlo_library::Unsupported;
 use hlo_opt::expr::index::{Affine, AtomId, Def};
 use hlo_opt::expr::{ALWAYS, Expr, Op};
 
-/// The nest of a root whose rows are such, of half a register at most: that is one vector. Its variables are numbered from `first`. `None`: they are no such rows, or no
-/// wider elements make them up.
+/// The nest of a root with such rows, of half a register at most: that is one vector. Its variables are
+/// numbered from `first`. `None`: there are no such rows, or no wider type fits.
 pub(super) fn nest(
     roots: &[Root<'_>],
     expr: &mut Expr<'_>,
@@ -54,7 +56,7 @@ pub(super) fn nest(
     Ok(Some(Nest::over(narrow.vars, outputs, &dims, columns)))
 }
 
-/// The columns of rows of a type, so many each as one of a wider type.
+/// The columns of rows of a type, grouped into columns of a wider type.
 fn widened(
     expr: &mut Expr<'_>,
     columns: &[Output],
@@ -98,7 +100,8 @@ fn widened(
     Some(outputs.collect())
 }
 
-/// The number of the wider element, of so many, that begins with an element. `None`: none does everywhere.
+/// The offset in wider elements, of `each` elements, of an element that begins one. `None`: it does not
+/// everywhere.
 fn divided(at: &Affine, each: i64) -> Option<Affine> {
     let fits = at.constant % each == 0 && at.terms.iter().all(|t| t.1 % each == 0);
     fits.then(|| Affine {

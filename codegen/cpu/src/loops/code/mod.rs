@@ -1,8 +1,9 @@
-//! Emission of a expr into the loop nest that is being built.
+//! Emission of the expression IR into the loop nest that is being built.
 //!
-//! A value is made at the outermost loop in which all that it depends on is known (a *level*), so what does not change in an inner loop is not
-//! computed there, and it is one scalar where all lanes agree. **Invariants:** what is known at a level was emitted in a block that dominates
-//! everything that is emitted at that level or below; leaving a level forgets what was made there.
+//! A value is emitted at the outermost loop in which everything that it depends on is known (its *level*):
+//! loop-invariant code motion by construction; it is one scalar where all lanes agree (uniform).
+//! **Invariants:** what is known at a level was emitted in a block that dominates everything emitted at that
+//! level or below; leaving a level forgets what was emitted there.
 
 mod numbers;
 mod tables;
@@ -19,40 +20,41 @@ use hlo_llvm::{Emit, Error, Prim, Result, Value};
 use hlo_opt::expr::index::AtomId;
 use hlo_opt::expr::{Expr, GuardId, Magnitude, NodeId, Op};
 
-/// A number at run time: of lane 0 and of the others.
+/// A run-time integer: the value on lane 0, and how the other lanes differ.
 #[derive(Clone, Copy)]
 pub(super) struct Number<'ctx> {
-    /// Of lane 0, but for a vector: what is to be added to all lanes. A scalar `i64`.
+    /// Lane 0; for a vector, what is to be added to all lanes. A scalar `i64`.
     pub(super) base: Value<'ctx>,
-    /// The others.
+    /// The other lanes.
     pub(super) lanes: Spread<'ctx>,
-    /// Where it is known.
+    /// The level at which it is known.
     pub(super) level: usize,
-    /// What lane 0 is, if that is known before run time.
+    /// The value on lane 0, if it is known at compile time.
     first: Option<i64>,
 }
 
-/// How lanes of a number differ.
+/// How the lanes of an integer differ.
 #[derive(Clone, Copy)]
 pub(super) enum Spread<'ctx> {
-    /// Each is so much more than the one before; 0: they are all the same.
+    /// A constant stride between lanes; 0: uniform.
     Linear(i64),
-    /// Each is so much more than the first as [`Code::steps_of`] says: quotients and remainders of lanes that begin at a multiple of the divisor.
+    /// Constant offsets from lane 0 ([`Code::steps_of`]): quotients and remainders on lanes that begin at a
+    /// multiple of the divisor.
     Steps(StepsId),
-    /// By these numbers, a vector of the kernel's index type.
+    /// A vector of offsets, of the kernel's index type.
     Vector(Value<'ctx>),
 }
 
-/// A row of steps.
+/// Interned offsets of lanes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct StepsId(u32);
 
-/// A value and its factor in a sum.
+/// A term of a sum: a value and its factor.
 #[derive(Clone, Copy)]
 struct Term<'ctx> {
     value: Value<'ctx>,
     factor: i64,
-    /// Where it is known.
+    /// The level at which it is known.
     level: usize,
     /// Lanes differ in it.
     varies: bool,
@@ -60,14 +62,14 @@ struct Term<'ctx> {
 
 type Terms<'ctx> = SmallVec<[Term<'ctx>; 4]>;
 
-/// Whether lanes are enabled.
+/// A mask of lanes.
 #[derive(Clone, Copy)]
 pub(super) struct Mask<'ctx> {
-    /// An `i1`, or one a lane.
+    /// An `i1`, or a vector of them.
     pub(super) value: Value<'ctx>,
-    /// Where it is known.
+    /// The level at which it is known.
     pub(super) level: usize,
-    /// The lanes that are, a bit each, if that is known before run time.
+    /// The enabled lanes, one bit each, if they are known at compile time.
     pub(super) known: Option<u64>,
 }
 
@@ -77,7 +79,7 @@ struct Var<'ctx> {
     value: Value<'ctx>,
     /// Consecutive lanes have consecutive values.
     vector: bool,
-    /// The value of lane 0 is a multiple of this.
+    /// A divisor of the value on lane 0 (alignment).
     multiple: i64,
     level: usize,
 }
@@ -85,9 +87,9 @@ struct Var<'ctx> {
 #[derive(Clone, Copy)]
 struct Known<'ctx> {
     lanes: Val<'ctx>,
-    /// One lane for all.
+    /// Uniform: one lane for all.
     uniform: bool,
-    /// In all lanes, and how many those were.
+    /// Broadcast to all lanes, and the number of lanes.
     splat: Option<(u32, Val<'ctx>)>,
     level: usize,
 }
@@ -105,41 +107,42 @@ struct Level<'ctx> {
     made: Vec<Made<'ctx>>,
 }
 
-/// Where a load or store goes.
+/// The addresses of a load or store.
 pub(super) struct Place<'ctx> {
-    /// The address of lane 0, or what offsets are relative to.
+    /// The address of lane 0, or the base that offsets are relative to.
     pub(super) address: Value<'ctx>,
-    /// In bytes.
+    /// Byte offsets of the lanes.
     pub(super) lanes: Spread<'ctx>,
-    /// Where it is known.
+    /// The level at which it is known.
     pub(super) level: usize,
-    /// An address that exists in any case.
+    /// An address that is valid in any case.
     origin: Value<'ctx>,
-    /// Elements from there on that exist, if that is known and lanes may not.
+    /// The number of elements from there on that exist, if that is known and lanes may go past it.
     elements: i64,
-    /// Where no lane is read, lanes may be far from all memory.
+    /// Lanes that are masked off may be far outside of the array.
     far: bool,
 }
 
-/// A expr in a function.
+/// The emitter of an expression in a function.
 pub(super) struct Code<'c, 'a, 'ctx, 'm> {
-    /// At one lane.
+    /// The scalar emitter.
     pub(super) e: Emit<'a, 'ctx>,
-    /// What is emitted.
+    /// The expression.
     pub(super) expr: &'c Expr<'m>,
-    /// Lanes of values that are not the same in all of them.
+    /// The number of lanes of non-uniform values.
     pub(super) lanes: u32,
-    /// Lanes that exist, if not all do: the end of a row.
+    /// Active lanes, if not all are: the remainder of a row.
     pub(super) active: Option<Mask<'ctx>>,
     /// Addresses of the arrays.
     pub(super) pointers: Vec<Value<'ctx>>,
     /// The kernel's first parameter.
     pub(super) arguments: Value<'ctx>,
-    /// The level that loads of arrays that are written may not leave.
+    /// The level that loads of arrays that are written may not be hoisted out of.
     pub(super) written: usize,
-    /// What is so many bytes ahead of consecutive elements that the innermost loop reads is asked for early; 0: left to the processor.
+    /// The prefetch distance in bytes for contiguous elements that the innermost loop reads; 0: left to the
+    /// hardware prefetcher.
     pub(super) ahead: u64,
-    /// Lanes of the innermost loop store narrow elements that are no neighbours.
+    /// The innermost loop stores narrow elements that are not contiguous.
     pub(super) scatters: bool,
     index: Prim,
     given: FxHashMap<u32, Known<'ctx>>,
@@ -150,12 +153,12 @@ pub(super) struct Code<'c, 'a, 'ctx, 'm> {
     masks: Vec<Option<Mask<'ctx>>>,
     /// By [`StepsId`], for each lane.
     steps: Vec<Box<[i64]>>,
-    /// Of each node, once somebody asked.
+    /// The range of each node, once one was asked for.
     magnitudes: Option<Vec<Option<Magnitude>>>,
 }
 
 impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
-    /// Begins at the builder's place, which is level 0. `arguments` is the kernel's first parameter.
+    /// Begins at the builder's position, which is level 0. `arguments` is the kernel's first parameter.
     pub(super) fn new(
         e: Emit<'a, 'ctx>,
         expr: &'c Expr<'m>,
@@ -195,14 +198,14 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
         self.e.builder.get_insert_block().ok_or_else(|| Error::Llvm("no block to build in".into()))
     }
 
-    /// Begins a level at the builder's place.
+    /// Begins a level at the builder's position.
     pub(super) fn enter(&mut self) -> Result<()> {
         let block = self.here()?;
         self.levels.push(Level { block, made: Vec::new() });
         Ok(())
     }
 
-    /// Ends the innermost level: what was made there is not known any more.
+    /// Ends the innermost level: forgets what was emitted there.
     pub(super) fn leave(&mut self) {
         for made in self.levels.pop().map(|l| l.made).unwrap_or_default().into_iter().rev() {
             match made {
@@ -220,7 +223,8 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
         self.levels.len() - 1
     }
 
-    /// Says that the current block is where the innermost level goes on: before control flow that is not a level of its own.
+    /// Makes the current block the one in which the innermost level continues: before control flow that is
+    /// not a level of its own.
     pub(super) fn mark(&mut self) -> Result<()> {
         let block = self.here()?;
         if let Some(level) = self.levels.last_mut() {
@@ -245,7 +249,8 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
         result
     }
 
-    /// `for var in begin..end step`, the body being a level of its own. With lanes, consecutive lanes have consecutive values of the variable.
+    /// `for var in begin..end step`, whose body is a level of its own. As a vector loop, consecutive lanes
+    /// have consecutive values of the variable.
     #[expect(clippy::too_many_arguments, reason = "a loop has that many parts")]
     pub(super) fn for_var(
         &mut self,
@@ -270,7 +275,7 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
         self.mark()
     }
 
-    /// [`Code::for_var`] with carried values.
+    /// [`Code::for_var`] with loop-carried values.
     #[expect(clippy::too_many_arguments, reason = "a loop has that many parts")]
     pub(super) fn fold_var(
         &mut self,
@@ -297,7 +302,8 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
         Ok(last)
     }
 
-    /// Emits, before a loop begins, what branches and can be known by now: nothing that branches can be emitted here from within the loop.
+    /// Emits, before a loop begins, what contains branches and can be known by now: branches cannot be
+    /// hoisted out of the loop later.
     fn settle(&mut self) -> Result<()> {
         let expr = self.expr;
         if !expr.nodes.iter().enumerate().any(|(n, _)| self.nodes[n].is_none() && expr.branches(n as NodeId))
@@ -322,7 +328,7 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
         Ok(())
     }
 
-    /// Gives a loop variable its value, at the innermost level.
+    /// Sets a loop variable at the innermost level.
     pub(super) fn set_var(&mut self, var: u32, value: Value<'ctx>, vector: bool, multiple: i64) {
         let level = self.level();
         let place = var as usize;
@@ -334,7 +340,7 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
         self.levels[level].made.push(Made::Var(var, before));
     }
 
-    /// Makes a loop variable unknown up to the end of the innermost level, or until it is given another value.
+    /// Makes a loop variable unknown until the innermost level ends, or until it is set.
     pub(super) fn hide_var(&mut self, var: u32) {
         let level = self.level();
         if let Some(known) = self.vars.get_mut(var as usize) {
@@ -343,20 +349,20 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
         }
     }
 
-    /// The value of a loop variable, of lane 0.
+    /// The value of a loop variable on lane 0.
     pub(super) fn var(&self, var: u32) -> Result<Value<'ctx>> {
         let known = self.vars.get(var as usize).copied().flatten();
         known.map(|v| v.value).ok_or_else(|| Error::Llvm(format!("loop variable {var} is not known here")))
     }
 
-    /// Gives a value of [`Op::Given`] at the innermost level: one for all lanes, or one a lane.
+    /// Defines a value of [`Op::Given`] at the innermost level: uniform, or one per lane.
     pub(super) fn give(&mut self, number: u32, lanes: Val<'ctx>, uniform: bool) {
         let level = self.level();
         self.given.insert(number, Known { lanes, uniform: uniform || self.lanes == 1, splat: None, level });
         self.levels[level].made.push(Made::Given(number));
     }
 
-    /// Says what a node is on all lanes, at the innermost level.
+    /// Defines a node on all lanes, at the innermost level.
     pub(super) fn know(&mut self, node: NodeId, lanes: Val<'ctx>) {
         let level = self.level();
         if self.nodes[node as usize].is_none() {

@@ -1,4 +1,4 @@
-//! Numbers, addresses and guards at run time.
+//! Run-time integers: affine expressions, addresses, guards.
 
 use super::{Code, Made, Mask, Number, Place, Spread, StepsId, Term, Terms};
 use hlo_llvm::scalar;
@@ -7,16 +7,16 @@ use hlo_opt::expr::index::{Affine, AtomId, Def, gcd};
 use hlo_opt::expr::{ALWAYS, Condition, Expr, GuardId, Op};
 use smallvec::SmallVec;
 
-/// What a number is a multiple of that is one of everything.
+/// The alignment of a number that is a multiple of everything (0).
 const MULTIPLE_OF_ALL: i64 = 1 << 40;
 
-/// A sum of numbers: the terms that all lanes have, and how these differ.
+/// A sum: the uniform terms, and how lanes differ.
 pub(super) struct Sum<'ctx> {
     terms: Terms<'ctx>,
     lanes: Spread<'ctx>,
-    /// Where it is known.
+    /// The level at which it is known.
     level: usize,
-    /// What lane 0 is, if that is known before run time.
+    /// The value on lane 0, if it is known at compile time.
     first: Option<i64>,
 }
 
@@ -73,7 +73,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             return Ok(Number { base, lanes, level, first: number.first.map(part) });
         }
         if let Some(steps) = steps {
-            // What lane 0 is more than a multiple of the divisor.
+            // The remainder of lane 0 by the divisor.
             let over = match number.first {
                 None if self.multiple_of_terms(x) % d == 0 => Some(x.constant.rem_euclid(d)),
                 first => first,
@@ -98,7 +98,8 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         Ok(Number { base: self.e.i64(0), lanes: Spread::Vector(value), level, first: None })
     }
 
-    /// Whether all lanes, so much more than the first, lie between two multiples of a divisor: between two of what divides it and lane 0's terms.
+    /// Whether all lanes, at these offsets from the first, are between two multiples of a divisor: of what
+    /// divides both it and lane 0's terms.
     fn is_between_multiples(&self, x: &Affine, steps: &[i64], divisor: i64) -> bool {
         let multiple = self.multiple_of_terms(x);
         multiple > 0 && divisor % multiple == 0 && {
@@ -107,7 +108,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         }
     }
 
-    /// How much more than the first each lane is, if that is known before run time.
+    /// The offset of each lane from the first, if they are known at compile time.
     pub(super) fn steps_of(&self, lanes: Spread<'ctx>) -> Option<Vec<i64>> {
         match lanes {
             Spread::Linear(stride) => {
@@ -118,7 +119,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         }
     }
 
-    /// Lanes that are so much more than the first.
+    /// Lanes at these offsets from the first.
     fn spread_of(&mut self, steps: Vec<i64>) -> Spread<'ctx> {
         let stride = steps.get(1).copied().unwrap_or(0);
         if steps.iter().enumerate().all(|(l, &step)| step == stride.wrapping_mul(l as i64)) {
@@ -128,13 +129,13 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         Spread::Steps(StepsId(self.steps.len() as u32 - 1))
     }
 
-    /// Steps as a vector of the kernel's index type.
+    /// Offsets as a vector of the kernel's index type.
     pub(super) fn vector_of_steps(&self, steps: &[i64]) -> Value<'ctx> {
         let steps: Vec<u64> = steps.iter().map(|step| step.cast_unsigned()).collect();
         self.e.with_lanes(self.lanes).int_lanes(self.index, &steps)
     }
 
-    /// What lane 0 of a number is known to be a multiple of.
+    /// A known divisor of lane 0 (alignment).
     pub(super) fn multiple(&self, x: &Affine) -> i64 {
         match gcd(self.multiple_of_terms(x), x.constant) {
             0 => MULTIPLE_OF_ALL,
@@ -163,8 +164,8 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         })
     }
 
-    /// `start + sum of factor * number` over terms by level, outer ones first, but what the innermost loop counts last: so what comes before may leave
-    /// that loop.
+    /// `start + sum of factor * number`, added by level, outer ones first, and what the innermost loop counts
+    /// last, so that everything before it is hoisted out of that loop.
     pub(super) fn sum(
         &self,
         terms: &mut [Term<'ctx>],
@@ -225,7 +226,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         Ok(Sum { terms, lanes, level, first })
     }
 
-    /// A number at run time.
+    /// An affine expression at run time.
     pub(in crate::loops) fn number(&mut self, x: &Affine) -> Result<Number<'ctx>> {
         let Sum { mut terms, lanes, level, first } = self.spread(x)?;
         if let Some(constant) = first {
@@ -244,14 +245,14 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         Ok(Number { base, lanes, level: level.max(at), first })
     }
 
-    /// The address of an element of an array, or of one for each lane.
+    /// The address of an element of an array, or of one per lane.
     pub(in crate::loops) fn place(&mut self, array: u32, at: &Affine) -> Result<Place<'ctx>> {
         let bytes = self.expr.arrays[array as usize].shape.element_type.storage_bytes() as i64;
         let pointer = self.pointers[array as usize];
         self.place_from(pointer, 0, at, bytes)
     }
 
-    /// The address of elements of so many bytes from a pointer that is known at a level.
+    /// The address of elements of that many bytes, from a pointer that is known at a level.
     pub(in crate::loops) fn place_from(
         &mut self,
         pointer: Value<'ctx>,
@@ -302,7 +303,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         Ok(Mask { value, level, known: None })
     }
 
-    /// Where a guard holds; `None`: everywhere.
+    /// The mask of a guard; `None`: it holds everywhere.
     pub(in crate::loops) fn mask(&mut self, guard: GuardId) -> Result<Option<Mask<'ctx>>> {
         if guard == ALWAYS {
             return Ok(None);
@@ -326,7 +327,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         Ok(all)
     }
 
-    /// Where both hold.
+    /// The conjunction of two masks.
     pub(in crate::loops) fn both(&self, a: Mask<'ctx>, b: Mask<'ctx>) -> Result<Mask<'ctx>> {
         let level = a.level.max(b.level);
         let value = self.at(level, |c| {
@@ -338,7 +339,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
     }
 }
 
-/// The integers in which vectors of indices are computed: 32 bits where every number fits.
+/// The type of index vectors: 32 bits if every number fits.
 pub(super) fn index_type(expr: &Expr<'_>) -> Prim {
     let small = |x: i64| x.unsigned_abs() < 1 << 30;
     let fits = |x: &Affine| {

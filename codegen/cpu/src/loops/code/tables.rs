@@ -1,6 +1,7 @@
-//! Loads from tables of a few elements: they are in registers, and each lane picks its own from there.
+//! Lookup tables in registers: loads from small arrays, from which each lane selects by a permutation.
 //!
-//! Processors gather one lane after the other; they permute the lanes of two registers in one step. A larger table is several such steps, of which bits of the index select.
+//! Processors gather one lane after the other; they permute the lanes of two registers in one instruction. A
+//! larger table takes several of them, selected by bits of the index.
 
 use hlo::ElementType;
 
@@ -11,19 +12,20 @@ use hlo_llvm::{Emit, IntPredicate, Prim, Result, Value};
 use hlo_opt::expr::GuardId;
 use hlo_opt::expr::index::Affine;
 
-/// The most registers of a table.
+/// The maximum number of registers of a table.
 const MAX_TABLE_REGISTERS: i64 = 16;
 
-/// Registers that elements which are near each other are picked from, at most: what one permutation takes.
+/// The maximum number of registers for elements that are near each other: what one permutation takes.
 const MAX_NEAR_REGISTERS: i64 = 2;
 
-/// Lanes of a register, of 64 or of 32 bits each, which is what is permuted.
+/// Lanes of a register of 64- or 32-bit elements, which are what is permuted.
 const fn lanes_of(prim: Prim) -> u32 {
     if prim.bits() == 64 { 8 } else { 16 }
 }
 
 impl<'ctx> Code<'_, '_, 'ctx, '_> {
-    /// Elements of an array that nothing writes, if it is a table and the lanes' places are not known before.
+    /// Elements of a read-only array, if it is small enough for a table and the lanes' indices are not known
+    /// at compile time.
     pub(super) fn table_lookup(
         &mut self,
         (ty, elements): (ElementType, i64),
@@ -62,8 +64,9 @@ impl<'ctx> Code<'_, '_, 'ctx, '_> {
         Ok(Some(Known { lanes, uniform: false, splat: None, level }))
     }
 
-    /// Elements of lanes that are near each other, so many bytes from the first one, of which only those under a mask need exist: the registers that they would be in,
-    /// as far from the ends of the array as it takes for them to lie in it, are a table. `None`: they are not near, or nothing is known of the array.
+    /// Elements of lanes at constant byte offsets from the first one, of which only those under a mask need
+    /// exist: the registers that span them, moved as far from the ends of the array as it takes for them to
+    /// be within it, are a table. `None`: they are too far apart, or the array's size is unknown.
     pub(super) fn table_lookup_near(
         &self,
         ty: ElementType,
@@ -86,7 +89,7 @@ impl<'ctx> Code<'_, '_, 'ctx, '_> {
         let first = clamp(wanted, scalar.i64((place.elements - elements) * bytes), IntPredicate::SGT)?;
         let first = clamp(first, scalar.i64(0), IntPredicate::SLT)?;
         let table = Table::new(&e, prim, scalar.address(place.origin, first)?, elements as u32)?;
-        // Bytes are a power of two; lanes that nobody wants are anywhere.
+        // The element size is a power of two; masked-off lanes may be anywhere.
         let moved = scalar.sub(wanted, first)?;
         let moved = scalar.ashr(moved, scalar.i64(i64::from(bytes.ilog2())))?;
         let own: Vec<u64> = steps.iter().map(|step| ((step - low) / bytes).cast_unsigned()).collect();
@@ -103,12 +106,12 @@ pub(in crate::loops) struct Table<'ctx> {
 }
 
 impl<'ctx> Table<'ctx> {
-    /// Whether there are tables of such elements where code is emitted.
+    /// Whether there are tables of such elements on the current target.
     pub(in crate::loops) fn suits(e: &Emit<'_, '_>, prim: Prim) -> bool {
         e.avx512 && e.lanes == lanes_of(prim) && (prim.bits() >= 32 || !prim.is_float())
     }
 
-    /// Of so many elements from memory.
+    /// A table of that many elements from memory.
     pub(in crate::loops) fn new(
         e: &Emit<'_, 'ctx>,
         prim: Prim,
@@ -131,7 +134,7 @@ impl<'ctx> Table<'ctx> {
         Ok(Self { prim, registers })
     }
 
-    /// For each lane the element of its index, which has 32 bits.
+    /// Looks up an element per lane, by 32-bit indices.
     pub(in crate::loops) fn pick(&self, e: &Emit<'_, 'ctx>, index: Value<'ctx>) -> Result<Value<'ctx>> {
         let (float, long) = (self.prim.is_float(), self.prim.bits() == 64);
         let (one, two) = match (long, float) {

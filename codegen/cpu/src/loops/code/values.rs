@@ -1,4 +1,4 @@
-//! Values of the operations of a expr, loads and stores.
+//! Values of the nodes of an expression, loads and stores.
 
 use hlo::elementwise::Binary;
 
@@ -11,10 +11,10 @@ use hlo_opt::expr::{ALWAYS, GuardId, NodeId, Op};
 use hlo_opt::passes::facts::MAX_INTERLEAVED_COLUMNS;
 use smallvec::SmallVec;
 
-/// Nodes of a expr that are too many to look among for the loads beside each.
+/// With more nodes than this, a load is not searched for loads of adjacent columns.
 const MAX_NEIGHBOUR_NODES: usize = 2048;
 
-/// Bytes beyond an array that few loads are: about a page.
+/// The bytes past an array that few loads exceed: about a page.
 const NEAR: i64 = 4096;
 
 impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
@@ -24,7 +24,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         self.splat(node)
     }
 
-    /// Emits everything that a node needs, operands first: nothing here recurs as deep as an expression is.
+    /// Emits everything that a node needs, operands first, without recursion on the depth of the expression.
     pub(super) fn demand(&mut self, node: NodeId) -> Result<()> {
         if self.nodes[node as usize].is_some() {
             return Ok(());
@@ -63,7 +63,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         Ok(splat)
     }
 
-    /// A node whose operands are known.
+    /// Emits a node whose operands are known.
     pub(super) fn node(&mut self, node: NodeId) -> Result<Known<'ctx>> {
         if let Some(known) = &self.nodes[node as usize] {
             return Ok(*known);
@@ -176,7 +176,8 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
                     let bits = scalar::pattern(&e, x)?;
                     let prim = e.prim_of(bits);
                     let at = e.mul(e.resize(at, prim, false)?, e.int(prim, u64::from(ty.bits())))?;
-                    // Lanes that do not exist have numbers beyond the parts; LLVM takes what is shifted by too much for whatever suits it.
+                    // Lanes that do not exist have indices past the parts; in LLVM a shift by too much is
+                    // poison.
                     let at = e.and(at, e.int(prim, u64::from(prim.bits() - 1)))?;
                     let bits = e.lshr(bits, at)?;
                     let bits = e.resize(bits, Prim::int(ty.bits().max(8).next_power_of_two()), false)?;
@@ -227,7 +228,8 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         Ok(Known { lanes, uniform: uniform || self.lanes == 1, splat: None, level })
     }
 
-    /// An element of a row a lane, where all elements of the rows are loaded: they are loaded together, each lane's row after the one before.
+    /// An element per lane and row, where all elements of the rows are loaded anyway: whole rows are loaded
+    /// as vectors and deinterleaved.
     fn load_columns(
         &mut self,
         node: NodeId,
@@ -241,7 +243,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         if !plain || self.lanes < 8 || expr.nodes.len() > MAX_NEIGHBOUR_NODES {
             return Ok(None);
         }
-        // The loads beside this one, by how far they are.
+        // The loads of adjacent columns, by their distance.
         let mut beside = [None; 2 * MAX_INTERLEAVED_COLUMNS as usize];
         for (n, other) in (0..).zip(&expr.nodes) {
             let Op::Load { array: a, at: x, guard: ALWAYS } = &other.op else { continue };
@@ -300,13 +302,13 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         self.load_at(ty, &place, mask)
     }
 
-    /// An element of an array, or one a lane, that is on no expr.
+    /// An element of an array, or one per lane, outside of the expression.
     pub(in crate::loops) fn load(&mut self, array: u32, at: &Affine) -> Result<Val<'ctx>> {
         let known = self.load_node(array, at, ALWAYS)?;
         known.lanes.splat(&self.e.with_lanes(if known.uniform { 1 } else { self.lanes }))
     }
 
-    /// [`Code::load`] at the builder's place and no earlier: of memory that is being written.
+    /// [`Code::load`] at the builder's position, not hoisted: of memory that is being written.
     pub(in crate::loops) fn load_here(&mut self, array: u32, at: &Affine) -> Result<Val<'ctx>> {
         let ty = self.expr.arrays[array as usize].shape.element_type;
         let place = self.place(array, at)?;
@@ -330,14 +332,14 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         if let Some(active) = active {
             level = level.max(active.level);
         }
-        // A load under a mask takes longer than one of the few elements that it lets through.
+        // A masked load takes longer than a single-lane one of the few elements that it enables.
         let all = u64::MAX >> (64 - self.lanes.clamp(1, 64));
         let few = mask.and_then(|m| m.known).is_some_and(|known| known & all != all);
         let steps = match place.lanes {
             Spread::Linear(_) if !few => None,
             lanes => self.steps_of(lanes),
         };
-        // The lanes that are loaded, if that is known before run time.
+        // The lanes that are loaded, if that is known at compile time.
         let known = |m: Option<Mask<'ctx>>| m.map_or(Some(u64::MAX), |m| m.known);
         let enabled = known(mask).zip(known(active)).map(|(a, b)| a & b);
         let lanes = self.at(level, |c| {
@@ -354,7 +356,8 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             }
             let lanes = c.by_vector(place.lanes);
             let consecutive = matches!(lanes, Spread::Linear(stride) if stride == bytes);
-            // A load of no lanes takes as long as a hundred others where there is no memory: it is made where there is some.
+            // A masked load without enabled lanes takes a hundred times as long where no memory is mapped:
+            // its address is made valid.
             let mut address = place.address;
             if let (Some(mask), true, Spread::Linear(stride)) = (mask, place.far, place.lanes) {
                 let whole = if stride < 0 { -stride * (i64::from(c.lanes) - 1) } else { 0 };
@@ -409,12 +412,13 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         self.load_at(ty, &place, None)
     }
 
-    /// Whether an element of so many bytes is known to lie at a multiple of so many bytes, given that the array does.
+    /// Whether an element of that many bytes is known to be aligned to `to` bytes, if its array is.
     pub(in crate::loops) fn aligned(&self, at: &Affine, bytes: i64, to: i64) -> bool {
         self.multiple(at).saturating_mul(bytes) % to == 0
     }
 
-    /// Stores a value on all lanes to elements of an array, past the caches if asked for (whole vectors at aligned addresses).
+    /// Stores a value on all lanes to elements of an array, non-temporally if asked for (whole vectors at
+    /// aligned addresses).
     pub(in crate::loops) fn store_value(
         &mut self,
         value: &Val<'ctx>,
@@ -431,7 +435,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         access::store(&e, value, place.address, lanes, self.active.map(|a| a.value), streaming)
     }
 
-    /// Steps as a vector.
+    /// Constant offsets as a vector.
     fn by_vector(&self, lanes: Spread<'ctx>) -> Spread<'ctx> {
         match lanes {
             Spread::Steps(id) => Spread::Vector(self.vector_of_steps(&self.steps[id.0 as usize])),
@@ -439,7 +443,8 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         }
     }
 
-    /// Stores the columns of rows, a row a lane, that lie one after the other from the first column of the first row on.
+    /// Stores the columns of contiguous rows, one row per lane, from the first column of the first row on
+    /// (interleaved).
     pub(in crate::loops) fn store_interleaved(
         &mut self,
         columns: &[Val<'ctx>],
@@ -455,7 +460,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         self.store_interleaved_parts(&parts, array, at, streaming)
     }
 
-    /// The same of columns as they are in memory, the parts of complex numbers each a column.
+    /// The same for columns in their memory types; the parts of complex numbers are a column each.
     pub(in crate::loops) fn store_interleaved_parts(
         &mut self,
         columns: &[Value<'ctx>],

@@ -4,7 +4,8 @@ use crate::kernel_tests::{Close, check_with};
 use crate::loops::tests::{fused, region};
 use crate::loops::{rows, short_rows};
 
-/// Dimensions, and how many of them number rows: blocks of 16, 8 and 4 rows, and last blocks that are not full.
+/// Dimensions, and how many of them number rows: blocks of 16, 8 and 4 rows, and last blocks that are not
+/// full.
 const SPACES: [(&str, usize); 5] =
     [("[530,40]", 1), ("[2,515,33]", 2), ("[517,3,24]", 1), ("[260,300]", 1), ("[131,601]", 1)];
 
@@ -26,7 +27,8 @@ fn together(parameters: &[String], result: &str, body: &str, regions: &str) -> S
     text
 }
 
-/// What is computed of a row's sums alone, some of it with an element of the row's own; what is kept of elements; a predicate of rows.
+/// What is computed of a row's sums alone, some of it with an element of the row's own; what is kept of
+/// elements; a predicate of rows.
 #[test]
 fn normalizations() {
     for (ty, close) in [("f32", 1e-4), ("f64", 1e-12), ("bf16", 3e-2), ("f16", 4e-3)] {

@@ -3,7 +3,8 @@
 use crate::kernel_tests::{Close, check_with};
 use crate::loops::tests::{extreme, fused, region};
 
-/// Dimensions, and how many of them number rows: of fewer and more elements than are picked, of numbers of rows that fill lanes and do not.
+/// Dimensions, and how many of them number rows: of fewer and more elements than are picked, of numbers of
+/// rows that fill lanes and do not.
 const SPACES: [(&str, usize); 9] = [
     ("[70,2]", 1),
     ("[64,5]", 1),

@@ -3,7 +3,8 @@
 use crate::loops::tests::{fused, reduction, region};
 use crate::kernel_tests::{Close, check_with};
 
-/// Dimensions, the window, the dimensions of the result: windows that reach over the ends, with gaps, some of which see nothing, of short rows and of long ones.
+/// Dimensions, the window, the dimensions of the result: windows that reach over the ends, with gaps, some of
+/// which see nothing, of short rows and of long ones.
 const WINDOWS: [(&str, &str, &str); 12] = [
     ("[9,5]", "size=3x1 stride=2x1", "[4,5]"),
     ("[40,112]", "size=1x3 stride=1x2 pad=0_0x1_1", "[40,56]"),
