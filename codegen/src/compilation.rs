@@ -1,8 +1,10 @@
-//! What compilation leaves, as data: the fused and scheduled module, and the machine code of its kernels.
+//! The result of compilation, as data: the fused and scheduled module, and the machine code of its kernels.
 //!
-//! This is what is kept on disk and what an ahead-of-time artifact holds (XLA calls its counterpart `CompilationResultProto`: module, buffer assignment, object files). Where values lie
-//! and the launch plan are not part of it: [`Compilation::assemble`] derives both from the module, with no LLVM. **Invariant:** the plan of a program is always one
-//! that this crate made from a module that verifies, so what comes from a file may be wrong only in its machine code.
+//! It is what is cached on disk and what an ahead-of-time artifact holds (XLA's counterpart is
+//! `CompilationResultProto`: module, buffer assignment, object files). Buffer assignment and launch plan are
+//! not part of it: [`Compilation::assemble`] derives both from the module, without LLVM. **Invariant:** the
+//! plan of a program is always one that this crate made from a module that verifies, so what comes from a
+//! file may be wrong only in its machine code.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,19 +18,20 @@ use crate::program::{Code, Program};
 use crate::run_time_sizes::RunTimeSizes;
 use hlo_opt::buffers::{self, Assigned, Questions};
 
-/// The buffers of modules with more instructions are not checked.
+/// The buffer assignment of modules with more instructions is not checked.
 pub const MAX_CHECKED_INSTRUCTIONS: usize = 5_000;
 
-/// In place of a kernel that nothing launches.
+/// The code index of a kernel that nothing launches.
 const NO_KERNEL: Kernel = Kernel { name: String::new(), phases: Vec::new(), scratch: 0, iterates: false };
 
-/// A compiled program before its buffers are assigned.
+/// A compiled program before buffer assignment.
 #[derive(Debug)]
 pub struct Compilation {
     /// Fused and scheduled.
     module: Module,
     lowered: Lowered,
-    /// By request of [`Compilation::requests`]; `None`: it was not supported, and the interpreter executes who asked for it.
+    /// By request of [`Compilation::requests`]; `None`: not supported, so the interpreter executes the
+    /// instruction.
     kernels: Vec<Option<Kernel>>,
     code: Code,
     run_time_sizes: Option<RunTimeSizes>,
@@ -38,9 +41,10 @@ pub struct Compilation {
 /// Why a compilation gives no program.
 #[derive(Debug)]
 pub enum AssembleError {
-    /// Something that is not supported.
+    /// Something is not supported.
     Unsupported(Box<Unsupported>),
-    /// The parts do not fit together, or the buffers are wrong: a defect of the compiler, or of the file that the parts come from.
+    /// The parts do not fit together, or the buffers are wrong: a defect of the compiler, or of the file that
+    /// the parts come from.
     Defect(String),
 }
 
@@ -62,7 +66,8 @@ impl From<Unsupported> for AssembleError {
 }
 
 impl Compilation {
-    /// Of a fused and scheduled module that has no kernels yet. `fallback`: the interpreter executes what is not compiled. Errors: what nothing executes.
+    /// Of a fused and scheduled module that has no kernels yet. `fallback`: the interpreter executes what is
+    /// not compiled. Errors: what nothing executes.
     pub fn new(
         module: Module,
         run_time_sizes: Option<RunTimeSizes>,
@@ -83,7 +88,7 @@ impl Compilation {
         &self.lowered
     }
 
-    /// The kernels that it takes.
+    /// The requests for kernels.
     pub fn requests(&self) -> &[Request] {
         &self.lowered.requests
     }
@@ -93,12 +98,13 @@ impl Compilation {
         &self.kernels
     }
 
-    /// The object code of its kernels, if they are machine code: each loaded by itself; symbols are unique over all of them.
+    /// The object code of its kernels, if they are machine code: each loaded separately; symbols are unique
+    /// over all of them.
     pub fn objects(&self) -> &[Arc<[u8]>] {
         self.code.objects()
     }
 
-    /// What stands between the module and a program whose arguments or results have run-time sizes.
+    /// The adapter for arguments or results of run-time sizes.
     pub fn run_time_sizes(&self) -> Option<&RunTimeSizes> {
         self.run_time_sizes.as_ref()
     }
@@ -108,7 +114,7 @@ impl Compilation {
         self.fallback
     }
 
-    /// With the kernels of its requests, and their code. Errors: it has another number of requests.
+    /// Adds the kernels of its requests, and their code. Errors: it has another number of requests.
     pub fn with_kernels(self, kernels: Vec<Option<Kernel>>, code: Code) -> Result<Self, AssembleError> {
         if kernels.len() != self.lowered.requests.len() {
             let (has, needs) = (kernels.len(), self.lowered.requests.len());
@@ -117,7 +123,8 @@ impl Compilation {
         Ok(Self { kernels, code, ..self })
     }
 
-    /// Assigns buffers and writes the plan. `verify`: the buffers are checked. `assigned` is told where everything lies.
+    /// Assigns buffers and writes the plan. `verify`: the buffers are checked. `assigned` observes the buffer
+    /// assignment.
     pub fn assemble(
         mut self,
         verify: bool,

@@ -4,8 +4,8 @@
 //! Module ──passes, fusion, schedule──> ──decide──> requests ──Backend::emit──> kernels + code ──buffers, plan──> Program
 //! ```
 //!
-//! **Invariant:** what is here and what it calls up to emission knows no back end but by [`Backend`]; what a back end makes of a request is a kernel with the contract of
-//! [`crate::kernel`], so that buffers, plan and runtime are the same for all of them.
+//! **Invariant:** the driver knows a back end only as a [`Backend`]; a back end turns a request into a kernel
+//! with the contract of [`crate::kernel`], so buffers, plan and runtime are the same for all of them.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -22,16 +22,16 @@ use crate::program::{Code, Program};
 use hlo_opt::buffers::Assigned;
 use hlo_opt::passes::{Pass, Pipeline, Steps};
 
-/// What makes kernels.
+/// A back end: emits kernels.
 pub trait Backend: fmt::Debug {
-    /// What programs are compiled for, such as `znver4, avx512`.
+    /// The target that programs are compiled for, such as `znver4, avx512`.
     fn describe(&self) -> String;
 
-    /// The passes that programs go through before they are lowered for it.
+    /// The pipeline of passes before lowering.
     fn pipeline(&self) -> Pipeline;
 
-    /// Makes the kernels that `lowered` asks for, in the order of its requests, and their code. `fallback`: the interpreter is there for what is not supported, whose
-    /// kernels are `None`; otherwise that is an error.
+    /// Emits the kernels that `lowered` requests, in order, and their code. `fallback`: the interpreter
+    /// executes what is not supported, whose kernels are `None`; otherwise that is an error.
     fn emit(
         &self,
         module: &Module,
@@ -41,7 +41,7 @@ pub trait Backend: fmt::Debug {
     ) -> Result<Made, CompileError>;
 }
 
-/// What a back end makes.
+/// The output of a back end.
 #[derive(Debug, Default)]
 pub struct Made {
     /// By request.
@@ -50,7 +50,7 @@ pub struct Made {
     pub code: Code,
 }
 
-/// How the driver works, whatever the back end.
+/// The driver's options, whatever the back end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DriverOptions {
     /// Whether the interpreter executes what is not compiled.
@@ -65,24 +65,24 @@ impl Default for DriverOptions {
     }
 }
 
-/// Somebody who looks at what the compiler makes on its way. What is not wanted is not made.
+/// An observer of the compiler's intermediate forms. What it does not want is not made.
 pub trait Stages: Steps {
     /// The module that is lowered: fused and scheduled.
     fn lowered(&mut self, module: &Module, decisions: &Lowered) {
         let _ = (module, decisions);
     }
 
-    /// Where everything lies.
+    /// The buffer assignment.
     fn assigned(&mut self, module: &Module, assigned: &Assigned) {
         let _ = (module, assigned);
     }
 
-    /// Whether texts of LLVM's are wanted: as emitted, optimized, assembled.
+    /// Which of LLVM's texts are wanted: as emitted, optimized, assembled.
     fn wants_llvm(&self) -> [bool; 3] {
         [false; 3]
     }
 
-    /// Unit `unit` as text, for those that are wanted.
+    /// The text of compilation unit `unit`, for those that are wanted.
     fn llvm(&mut self, unit: usize, texts: [Option<String>; 3]) {
         let _ = (unit, texts);
     }
@@ -90,23 +90,23 @@ pub trait Stages: Steps {
 
 impl Stages for () {}
 
-/// A program, and how it came to be.
+/// A compiled program, with timings.
 #[derive(Debug)]
 pub struct Compiled {
     /// The program.
     pub program: Program,
-    /// What it is for, such as `znver4, avx512`.
+    /// Its target, such as `znver4, avx512`.
     pub target: String,
-    /// The stages: name, when it began after the first, how long it took.
+    /// The stages: name, start relative to the first, duration.
     pub times: Vec<(String, Duration, Duration)>,
 }
 
-/// A compilation on its way to a program.
+/// A compilation that is emitted but not assembled.
 #[derive(Debug)]
 pub struct Emission {
-    /// What can be kept, and be made into a program again.
+    /// What can be stored, and assembled into a program later.
     pub compilation: Compilation,
-    /// What it is for, such as `znver4, avx512`.
+    /// Its target, such as `znver4, avx512`.
     pub target: String,
     clock: Clock,
 }
@@ -133,7 +133,8 @@ pub fn compile(
     compile_watched(module, backend, options, &backend.pipeline(), &mut ())
 }
 
-/// The same with other passes, telling of every stage. The passes have to end with [`hlo_opt::fusion`]'s, for what is not in a fusion is refused.
+/// The same with another pipeline and an observer of every stage. The passes must end with those of
+/// [`hlo_opt::fusion`], for what is not in a fusion is refused.
 pub fn compile_watched(
     module: &Module,
     backend: &dyn Backend,
@@ -144,7 +145,7 @@ pub fn compile_watched(
     emission(module, backend, options, pipeline, stages)?.assemble(options.verify, stages)
 }
 
-/// Compiles a verified module as far as it can be kept.
+/// Compiles a verified module, up to the form that can be stored.
 pub fn emission(
     module: &Module,
     backend: &dyn Backend,
@@ -159,7 +160,7 @@ pub fn emission(
         front::fused_and_scheduled(module, pipeline, options.verify, &mut forward, &mut |name| {
             clock.lap(name);
         })?;
-    // From here on no instruction gets another reader: a sort computes only what its readers take.
+    // From here on no instruction gets another user: a sort computes only what its users take.
     let compilation = Compilation::new(module, run_time_sizes, options.fallback)?;
     stages.lowered(compilation.module(), compilation.lowered());
     clock.lap("lowering");
@@ -178,7 +179,8 @@ struct Clock {
 }
 
 impl Clock {
-    /// What was done since the last call (or the first) is this stage. Compilation ends here if it was cancelled.
+    /// Ends a stage: everything since the previous call (or the first). Compilation ends here if it was
+    /// cancelled.
     fn lap(&mut self, name: &str) {
         cancel::poll();
         let now = self.start.get_or_insert_with(Instant::now).elapsed();
@@ -187,7 +189,7 @@ impl Clock {
     }
 }
 
-/// Passes on what passes tell.
+/// Forwards the observations of passes.
 struct Forward<'a>(&'a mut dyn Stages);
 
 impl Steps for Forward<'_> {

@@ -1,4 +1,4 @@
-//! Why there is no program.
+//! Compilation errors.
 
 use std::fmt;
 
@@ -14,12 +14,12 @@ pub enum CompileError {
     Unsupported(Box<Unsupported>),
     /// A processor that does not exist, or cannot run here.
     Target(String),
-    /// The compiler went wrong: what a pass left does not verify, or what was emitted LLVM refuses.
+    /// A defect of the compiler: what a pass left does not verify, or LLVM refuses what was emitted.
     Defect(String),
 }
 
 impl CompileError {
-    /// As an error for people.
+    /// The error as a diagnostic.
     pub fn diagnostic(&self) -> Diagnostic {
         use hlo::diag::codes;
         match self {

@@ -1,7 +1,7 @@
-//! What every back end does with a module before it emits code: passes, fusion, the order of instructions.
+//! The front half of compilation, shared by all back ends: passes, fusion, scheduling.
 //!
-//! **Invariant:** what comes out is HLO that verifies, in which instructions run in the order in which they stand, and
-//! no computation is called from two places.
+//! **Invariant:** the output is HLO that verifies, whose instructions run in their order in the text, and no
+//! computation has two callers.
 
 use hlo::{InstrId, Module, Opcode};
 
@@ -11,8 +11,10 @@ use crate::run_time_sizes::{self, RunTimeSizes};
 use hlo_opt::fusion;
 use hlo_opt::passes::{self, Fuel, Pass, PassCx, Pipeline, Steps};
 
-/// A verified module after the passes of a pipeline, which end with [`hlo_opt::fusion`]'s, scheduled; and what stands between it and arguments or results of
-/// run-time sizes. `verify`: after every pass. `steps` is told of every pass, `lap` of every stage that has ended. Errors: forms that nothing implements, a pass that broke the module.
+/// A verified module after the passes of a pipeline (which end with those of [`hlo_opt::fusion`]), scheduled;
+/// and the adapter for arguments or results of run-time sizes. `verify`: after every pass. `steps` observes
+/// every pass, `lap` every stage that has ended. Errors: forms that nothing implements, a pass that broke the
+/// module.
 pub fn fused_and_scheduled(
     module: &Module,
     pipeline: &Pipeline,
@@ -35,7 +37,8 @@ pub fn fused_and_scheduled(
     if !pipeline.ends_with(fusion::ORDER) {
         run(&Pipeline::declared(fusion::ORDER), &mut module, &mut ())?;
     }
-    // From here on instructions run in the order in which they stand, so what control edges kept out of fusions may go into some of its own.
+    // From here on instructions run in the order of the text, so what control edges kept out of fusions may
+    // be in fusions of its own.
     let all =
         |m: &Module| -> Vec<InstrId> { m.computations().iter().flat_map(|&c| m.instructions(c)).collect() };
     for id in all(&module) {
@@ -48,7 +51,7 @@ pub fn fused_and_scheduled(
     Ok((module, run_time_sizes))
 }
 
-/// Tells when passes have ended.
+/// Reports the end of each pass.
 struct Laps<'a> {
     steps: &'a mut dyn Steps,
     lap: &'a mut dyn FnMut(&str),
@@ -65,7 +68,7 @@ impl Steps for Laps<'_> {
     }
 }
 
-/// Refuses forms that verify and that neither the compiler nor the interpreter implements.
+/// Refuses forms that verify but that neither the compiler nor the interpreter implements.
 fn check_forms(module: &Module) -> Result<(), Unsupported> {
     let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
     let rounds_to = |id: InstrId| module.instr(id).shape.element_type().filter(|ty| !ty.is_signed_integer());
@@ -75,8 +78,8 @@ fn check_forms(module: &Module) -> Result<(), Unsupported> {
     refused.map_or(Ok(()), |(id, ty)| Err(Unsupported::new(module, id, format!("to {ty}"))))
 }
 
-/// Padded arrays and sizes in the place of arrays with run-time sizes, if there are any. Errors: the first instruction for which there is no rule. What
-/// is left otherwise is refused where it is lowered.
+/// Replaces arrays with run-time sizes by padded arrays and sizes, if there are any. Errors: the first
+/// instruction without a rule. Anything else that is left is refused by lowering.
 fn static_shapes(module: &mut Module) -> Result<Option<RunTimeSizes>, Unsupported> {
     let asked = |id: InstrId| module.instr(id).opcode == Opcode::GetDimensionSize;
     let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));

@@ -1,12 +1,13 @@
-//! Compiles HLO, whatever the back end, and runs what was compiled.
+//! The driver of compilation, whatever the back end, and the runtime of what was compiled.
 //!
 //! ```text
 //! Module ──front (hlo-opt)──> fused, scheduled ──plan: requests──> Backend::emit ──> kernels + code ──buffers, plan──> Program ──runtime──> results
 //! ```
 //!
-//! Back ends are crates: `hlo-cpu` (LLVM), `hlo-scalar` (no LLVM), `hlo-gpu` (a driver of its own). **Invariant:** a [`program::Program`] is data
-//! (object code, launch plan, constants): it holds no pointer and no LLVM value, and [`runtime`] alone executes it. Unsafe code is in [`runtime`]
-//! (memory, threads, calling kernels), nowhere else.
+//! Back ends are crates: `hlo-cpu` (LLVM), `hlo-scalar` (no LLVM), `hlo-gpu` (a driver of its own).
+//! **Invariant:** a [`program::Program`] is data (object code, launch plan, constants): it holds no pointer
+//! and no LLVM value, and [`runtime`] alone executes it. Unsafe code is in [`runtime`] (memory, threads,
+//! calling kernels), nowhere else.
 
 #![deny(unsafe_code)]
 

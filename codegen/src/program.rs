@@ -1,4 +1,4 @@
-//! What the compiler makes: data that the runtime executes.
+//! Programs: the compiler's output, as data that the runtime executes.
 
 use hlo::{ArrayShape, Literal, Module, Shape};
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use hlo_opt::buffers::Assignment;
 /// The code of kernels.
 #[derive(Clone, Debug)]
 pub enum Code {
-    /// Relocatable object code (ELF), each loaded by itself; symbols are unique over all of them.
+    /// Relocatable object code (ELF), each loaded separately; symbols are unique over all of them.
     Objects(Vec<Arc<[u8]>>),
-    /// By kernel what evaluates it; `None`: nothing launches it.
+    /// The evaluator of each kernel; `None`: nothing launches it.
     Evaluated(Vec<Option<Arc<dyn Evaluate>>>),
 }
 
@@ -25,7 +25,7 @@ impl Default for Code {
 }
 
 impl Code {
-    /// The object code, if it is such.
+    /// The object code, if it is machine code.
     pub fn objects(&self) -> &[Arc<[u8]>] {
         match self {
             Code::Objects(objects) => objects,
@@ -47,15 +47,15 @@ pub struct Program {
     pub code: Code,
     /// The kernels that the plan launches.
     pub kernels: Vec<Kernel>,
-    /// Where every value lies.
+    /// The buffer assignment.
     pub buffers: Assignment,
     /// Values of the constant allocations, by [`hlo_opt::buffers::AllocationKind::Constant`].
     pub constants: Vec<Arc<Literal>>,
-    /// What to do, in order.
+    /// The launch plan.
     pub plan: Plan,
     /// The module, if the plan has instructions for the interpreter.
     pub module: Option<Arc<Module>>,
-    /// What stands between it and a program whose arguments or results have sizes that the run says.
+    /// The adapter for arguments or results whose sizes are known at run time.
     pub run_time_sizes: Option<RunTimeSizes>,
 }
 

@@ -1,10 +1,12 @@
-//! Run-time sizes at the edge of a program.
+//! Run-time sizes at the boundary of a program.
 //!
-//! After `dynamic-padder` a program looks at arguments with run-time sizes only through `PadToStatic` and makes results with such sizes only by
-//! `SliceToDynamic`. [`lift`] makes a program of static shapes of that: it takes padded arrays and their sizes and gives padded arrays and sizes; what
-//! stands between that and the caller is [`RunTimeSizes`]. **Invariant:** the lifted program's parameters are those of the original with their bounds, then a
-//! scalar `s32` for each dynamic dimension of them, in order; its result is a tuple of the leaves of the original with their bounds, of an `s32` for each
-//! dynamic dimension of these, and of an `s32` for each check.
+//! After `dynamic-padder` a program reads arguments with run-time sizes only through `PadToStatic`, and
+//! computes results with such sizes only by `SliceToDynamic`. [`lift`] turns that into a program of static
+//! shapes: it takes padded arrays and their sizes and returns padded arrays and sizes; the adapter between
+//! that and the caller is [`RunTimeSizes`]. **Invariant:** the lifted program's parameters are those of the
+//! original with their bounds, then a scalar `s32` for each dynamic dimension of them, in order; its result
+//! is a tuple of the leaves of the original with their bounds, of an `s32` for each dynamic dimension of
+//! these, and of an `s32` for each check.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs};
 use hlo::diag::codes;
@@ -16,27 +18,28 @@ use hlo_opt::passes::dynamic_padder::{is_call_of, is_check};
 use hlo_opt::passes::edit::{Survey, has_run_time_sizes, sweep};
 use hlo_opt::passes::facts;
 
-/// What of a program's arguments and results has sizes that the run says.
+/// The run-time sizes of a program's arguments and results.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunTimeSizes {
     parameters: Vec<ArrayShape>,
     results: Vec<ArrayShape>,
-    /// Of sizes that are only checked.
+    /// Sizes that are only checked.
     checks: Vec<Check>,
 }
 
-/// Of a size that stops the program if it is below 0 or above a bound.
+/// A size that stops the program if it is below 0 or above a bound.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Check {
     /// The dimension that has this size.
     pub dimension: usize,
-    /// The greatest that it may be.
+    /// The maximum.
     pub bound: i64,
-    /// If it is how many elements a dimension has fewer than its bound: what needs them, and that bound.
+    /// If it is by how many elements a dimension is smaller than its bound: what needs them, and that bound.
     pub lacking: Option<(String, i64)>,
 }
 
-/// Makes a program of static shapes of one whose edge alone has run-time sizes. `None`, and nothing happens: there are others, or none.
+/// Turns a program with run-time sizes only at its boundary into one of static shapes. `None`, and nothing
+/// happens: there are others, or none.
 pub fn lift(module: &mut Module) -> Option<RunTimeSizes> {
     let mut lifted = module.clone();
     let sizes = lifted_in_place(&mut lifted)?;
@@ -160,7 +163,7 @@ fn lifted_in_place(module: &mut Module) -> Option<RunTimeSizes> {
     let tuple =
         module.append(entry, NewInstruction { name, ..NewInstruction::new(Opcode::Tuple, shape, &elements) });
     module.set_root(entry, tuple);
-    // Which leaf of the result an alias is of has changed unless the result was a flat tuple.
+    // The result leaf of an alias has changed unless the result was a tuple of arrays.
     if module.instr(root).opcode != Opcode::Tuple && !module.header.input_output_alias.is_empty() {
         return None;
     }
@@ -171,14 +174,14 @@ fn lifted_in_place(module: &mut Module) -> Option<RunTimeSizes> {
     Some(RunTimeSizes { parameters, results, checks })
 }
 
-/// The array leaves of a tuple of tuples that are made in the entry.
+/// The array leaves of nested tuples that are built in the entry.
 fn leaves(module: &Module, id: InstrId, out: &mut Vec<InstrId>) -> Option<()> {
     let instr = module.instr(id);
     match &instr.shape {
         Shape::Array(_) => out.push(id),
         Shape::Tuple(_) if instr.opcode == Opcode::Tuple => {
             for &element in instr.operands() {
-                // Aliases and whoever reads the result count elements of a flat tuple.
+                // Aliases and readers of the result count elements of one flat tuple.
                 module.instr(element).shape.as_array()?;
                 out.push(element);
             }
@@ -188,14 +191,14 @@ fn leaves(module: &Module, id: InstrId, out: &mut Vec<InstrId>) -> Option<()> {
     Some(())
 }
 
-/// [`RunTimeSizes`] as they are kept.
+/// The stored form of [`RunTimeSizes`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunTimeSizesParts {
     /// Array leaves of the parameters, with bounds.
     pub parameters: Vec<ArrayShape>,
     /// Array leaves of the result, with bounds.
     pub results: Vec<ArrayShape>,
-    /// Of sizes that are only checked.
+    /// Sizes that are only checked.
     pub checks: Vec<Check>,
 }
 
@@ -206,7 +209,7 @@ impl From<RunTimeSizesParts> for RunTimeSizes {
 }
 
 impl RunTimeSizes {
-    /// What is kept of it.
+    /// The stored form.
     pub fn parts(&self) -> RunTimeSizesParts {
         RunTimeSizesParts {
             parameters: self.parameters.clone(),
@@ -215,7 +218,8 @@ impl RunTimeSizes {
         }
     }
 
-    /// The arguments of the lifted program: arrays filled with zeros to their bounds, then sizes. Errors: arrays that are not of these bounds.
+    /// The arguments of the lifted program: arrays padded with zeros to their bounds, then sizes. Errors:
+    /// arrays that are not of these bounds.
     pub fn pad<'a>(
         &self,
         arrays: impl Iterator<Item = &'a ArrayLiteral>,
@@ -280,7 +284,7 @@ impl RunTimeSizes {
     }
 }
 
-/// The array cut, or filled with zeros, to other dimensions.
+/// The array cropped, or padded with zeros, to other dimensions.
 fn resized(array: &ArrayLiteral, dims: &[i64]) -> ArrayLiteral {
     let ty = array.buffer.element_type();
     let size = ty.storage_bytes();

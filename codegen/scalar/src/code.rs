@@ -1,8 +1,9 @@
-//! A expr as steps over columns of elements.
+//! The expression IR lowered to steps over columns of elements.
 //!
-//! Each node of the expr is a register of an [`Expression`], whose steps are the interpreter's arithmetic; what knows of indices (loads, counting, guards) is an
-//! action here. **Invariants:** an action comes after those that compute what it reads; lane `i` depends on the indices of lane `i` alone; nothing is read where
-//! the guard of a load does not hold.
+//! Each node is a register of an [`Expression`] (the interpreter's bytecode), whose steps are the
+//! interpreter's arithmetic; what depends on indices (loads, iota, guards) is an action here. **Invariants:**
+//! an action comes after those that compute what it reads; lane `i` depends on the indices of lane `i` alone;
+//! nothing is read where the guard of a load does not hold.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,34 +20,34 @@ use hlo_library::portable::Memory;
 use hlo_opt::expr::index::{Affine, AtomId, Def};
 use hlo_opt::expr::{ALWAYS, Expr, GuardId, NodeId, Op};
 
-/// The most elements that are evaluated at a time.
+/// The maximum number of elements that are evaluated at a time.
 pub(crate) const LANES: usize = 256;
 
-/// Columns of more bytes are not kept from run to run.
+/// Larger columns (in bytes) are not kept from run to run.
 const MOST_KEPT: u64 = 1 << 16;
 
-/// From this number on, arguments of a expr's arrays are temporaries.
+/// From this number on, arguments that arrays refer to are temporaries.
 pub(crate) const TEMPORARIES: u32 = 1 << 24;
 
-/// A number of each lane.
+/// A column of index values, one per lane.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Number {
-    /// Columns of numbers, and factors.
+    /// An affine expression: columns and their factors.
     terms: SmallVec<[(usize, i64); 3]>,
     constant: i64,
 }
 
-/// Where an array is.
+/// Where an array is stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
     /// An argument of the kernel.
     Argument(usize),
-    /// An array of the kernel's own.
+    /// A temporary of the kernel.
     Temporary(usize),
 }
 
 impl Place {
-    /// Of an array of a expr.
+    /// Of an array of the expression.
     pub(crate) fn of(argument: u32) -> Self {
         match argument.checked_sub(TEMPORARIES) {
             Some(number) => Place::Temporary(number as usize),
@@ -71,7 +72,7 @@ impl Arrays<'_> {
     }
 }
 
-/// Elements of a buffer by their numbers: zeros where `mask` is false.
+/// Gathers elements of a buffer by their offsets: zeros where `mask` is false.
 fn gather(from: &Buffer, at: &[i64], mask: Option<&[bool]>, out: &mut Buffer) {
     fn of<T: BufferOf + Default>(from: &Buffer, at: &[i64], mask: Option<&[bool]>, out: &mut [T]) {
         let from = T::slice(from).expect("invariant: a register has the type of what it reads");
@@ -83,7 +84,7 @@ fn gather(from: &Buffer, at: &[i64], mask: Option<&[bool]>, out: &mut Buffer) {
     with_buffer!(out, out => of(from, at, mask, out));
 }
 
-/// Writes the first elements of a buffer to these numbers of another, where `mask` is true.
+/// Scatters the first elements of a buffer to these offsets of another, where `mask` is true.
 pub(crate) fn spread(to: &mut Buffer, at: &[i64], mask: Option<&[bool]>, values: &Buffer) {
     fn of<T: BufferOf>(to: &mut [T], at: &[i64], mask: Option<&[bool]>, values: &Buffer) {
         let values = T::slice(values).expect("invariant: an array has the type of what it gets");
@@ -105,7 +106,7 @@ pub(crate) fn copy(from: &Buffer, at: usize, to: &mut Buffer, first: usize, n: u
     with_buffer!(to, to => of(from, at, to, first, n));
 }
 
-/// Makes one element of a column that of the first `n` lanes of another.
+/// Broadcasts one element of a column to the first `n` lanes of another.
 pub(crate) fn fill(from: &Buffer, at: usize, to: &mut Buffer, n: usize) {
     fn of<T: BufferOf>(from: &Buffer, at: usize, to: &mut [T], n: usize) {
         let from = T::slice(from).expect("invariant: columns that are copied have the same type");
@@ -117,13 +118,13 @@ pub(crate) fn fill(from: &Buffer, at: usize, to: &mut Buffer, n: usize) {
 /// One thing to compute.
 #[derive(Debug)]
 enum Action {
-    /// Steps of the expression.
+    /// Steps of the interpreter's bytecode.
     Steps(Range<usize>),
     /// A floored quotient.
     Quotient { to: usize, of: Number, by: i64 },
     /// A remainder that is not negative.
     Remainder { to: usize, of: Number, by: i64 },
-    /// An integer as a number in a range.
+    /// An integer element as an index, clamped to a range.
     Value { to: usize, of: Register, low: i64, high: i64 },
     /// Whether all of these hold: `low <= number < high`.
     Guard { to: usize, all: Vec<(Number, i64, i64)> },
@@ -131,7 +132,7 @@ enum Action {
     Load { to: Register, from: Place, at: Number, guard: Option<usize> },
     /// Elements of a constant; zero beyond it.
     Constant { to: Register, literal: Arc<Literal>, at: Number },
-    /// Numbers as elements of type s64.
+    /// Index values as elements of type s64.
     Count { to: Register, of: Number },
     /// The first where the guard holds, else the second.
     Select { to: Register, guard: usize, yes: Register, no: Register },
@@ -141,14 +142,14 @@ enum Action {
     Unpack { to: Register, whole: Register, part: Number },
 }
 
-/// Steps over columns.
+/// Code: actions over columns.
 #[derive(Debug, Default)]
 pub(crate) struct Code {
     expression: Expression,
     actions: Vec<Action>,
     numbers: usize,
     guards: usize,
-    /// Columns of numbers that are loop variables.
+    /// The index columns of loop variables.
     vars: FxHashMap<u32, usize>,
     spare: Spare,
 }
@@ -157,7 +158,7 @@ pub(crate) struct Code {
 #[derive(Debug, Default)]
 struct Spare(Mutex<Vec<Columns>>);
 
-/// What a run computes with.
+/// The columns of a run.
 #[derive(Debug)]
 pub(crate) struct Columns {
     lanes: usize,
@@ -169,7 +170,7 @@ pub(crate) struct Columns {
 }
 
 impl Code {
-    /// Columns of so many lanes.
+    /// Allocates columns of that many lanes.
     pub(crate) fn columns(&self, lanes: usize) -> Columns {
         let lanes = lanes.clamp(1, LANES);
         let mut spare = self.spare.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -186,7 +187,7 @@ impl Code {
         }
     }
 
-    /// Gives columns back.
+    /// Returns columns for later runs.
     pub(crate) fn give_back(&self, columns: Columns) {
         let bytes: u64 = columns.values.iter().map(Buffer::bytes).sum();
         if bytes <= MOST_KEPT {
@@ -199,7 +200,7 @@ impl Code {
         self.vars.get(&var).map(|&column| &mut columns.numbers[column])
     }
 
-    /// A number in the first `n` lanes.
+    /// An affine expression in the first `n` lanes.
     pub(crate) fn number(columns: &Columns, number: &Number, n: usize, out: &mut Vec<i64>) {
         out.clear();
         out.resize(n, number.constant);
@@ -210,12 +211,12 @@ impl Code {
         }
     }
 
-    /// Whether a guard holds, in the first lanes.
+    /// The mask of a guard, in the first lanes.
     pub(crate) fn guard(columns: &Columns, guard: Option<usize>) -> Option<&[bool]> {
         guard.map(|g| &columns.guards[g][..])
     }
 
-    /// Computes the first `n` lanes of everything.
+    /// Executes all actions in the first `n` lanes.
     pub(crate) fn run(&self, columns: &mut Columns, n: usize, arrays: Arrays<'_>) {
         let mut at = std::mem::take(&mut columns.at);
         for action in &self.actions {
@@ -299,7 +300,7 @@ impl Code {
     }
 }
 
-/// An integer as a number; what is too large is the largest.
+/// An integer as an index, saturated.
 fn whole<T: Scalar + Bits>(x: T) -> i64 {
     if T::TYPE == ElementType::U64 {
         return i64::try_from(x.bits()).unwrap_or(i64::MAX);
@@ -322,7 +323,7 @@ fn set_bits(words: &[u128], to: &mut Buffer) {
     with_buffer!(to, to => to.iter_mut().zip(words).for_each(|(o, &word)| *o = Bits::from_bits(word)));
 }
 
-/// Makes code of a expr.
+/// Lowers an expression to code.
 #[derive(Debug)]
 pub(crate) struct Builder<'t, 'm> {
     expr: &'t Expr<'m>,
@@ -331,12 +332,12 @@ pub(crate) struct Builder<'t, 'm> {
     atoms: FxHashMap<AtomId, usize>,
     guards: FxHashMap<GuardId, usize>,
     given: FxHashMap<u32, Register>,
-    /// Steps of the expression that are in actions.
+    /// The number of bytecode steps that are in actions already.
     taken: usize,
 }
 
 impl<'t, 'm> Builder<'t, 'm> {
-    /// For this expr.
+    /// For this expression.
     pub(crate) fn new(expr: &'t Expr<'m>) -> Self {
         Self {
             expr,
@@ -355,7 +356,7 @@ impl<'t, 'm> Builder<'t, 'm> {
         self.code
     }
 
-    /// The register of a value that the caller gives.
+    /// The register of a value that the caller provides.
     pub(crate) fn given(&mut self, number: u32, ty: ElementType) -> Register {
         let expression = &mut self.code.expression;
         *self.given.entry(number).or_insert_with(|| expression.input(ty))
@@ -367,7 +368,7 @@ impl<'t, 'm> Builder<'t, 'm> {
         Ok(nodes.iter().map(|n| self.nodes[n]).collect())
     }
 
-    /// A number.
+    /// The columns and factors of an affine expression.
     pub(crate) fn number(&mut self, x: &Affine) -> Result<Number, Unsupported> {
         let mut needed = Vec::new();
         self.expr.values_in(x, &mut |n| needed.push(n));
@@ -394,7 +395,7 @@ impl<'t, 'm> Builder<'t, 'm> {
         self.code.expression.elementwise(kind, attrs, ty, operands)
     }
 
-    /// A register in another type.
+    /// A register converted to another type.
     pub(crate) fn converted(&mut self, from: Register, ty: ElementType) -> Register {
         self.code.expression.converted(from, ty)
     }
@@ -408,7 +409,7 @@ impl<'t, 'm> Builder<'t, 'm> {
         Ok(())
     }
 
-    /// What was made of the expression comes before what is made next.
+    /// Emits the bytecode steps so far as an action, before the next one.
     fn take_steps(&mut self) {
         let steps = self.code.expression.steps();
         if steps > self.taken {
@@ -459,7 +460,7 @@ impl<'t, 'm> Builder<'t, 'm> {
         column
     }
 
-    /// A new column of numbers.
+    /// A new index column.
     fn column(&mut self) -> usize {
         self.code.numbers += 1;
         self.code.numbers - 1

@@ -1,4 +1,5 @@
-//! Fusions, value by value: what folds and scatters is computed as a whole before what reads it, everything else where it is stored.
+//! Kernels of fusions: folds and scatters are evaluated as a whole before their readers, everything else
+//! where it is stored.
 
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, Buffer, ComputationId, ElementType, InstrId, Module, Opcode};
@@ -17,15 +18,15 @@ use hlo_opt::fusion::{folds, update_slice_chain};
 /// A kernel of a fusion.
 #[derive(Debug)]
 pub(crate) struct Fused {
-    /// Bytes of the operands' leaves, then of the results'.
+    /// Sizes of the operands' leaves in bytes, then of the results'.
     bytes: Vec<u64>,
-    /// How many of these are operands.
+    /// The number of operands' leaves.
     operands: usize,
     stages: Vec<Stage>,
     results: Vec<Output>,
 }
 
-/// What is computed as a whole.
+/// Folds that are evaluated as a whole.
 #[derive(Debug)]
 enum Stage {
     Fold(Box<Fold>),
@@ -38,7 +39,8 @@ struct Output {
     argument: usize,
     ty: ElementType,
     whole: Nest,
-    /// Where the result lies in the place of an operand of which it replaces windows: that, and the windows.
+    /// If the result shares memory with an operand of which it updates windows: that operand, and the
+    /// windows.
     windows: Option<(usize, Vec<Nest>)>,
 }
 
@@ -46,7 +48,7 @@ struct Output {
 #[derive(Debug)]
 struct Scatter {
     operands: Vec<(Nest, ElementType)>,
-    /// Nothing where no update goes anywhere.
+    /// `None` if all updates are out of bounds.
     updates: Option<Updates>,
 }
 
@@ -60,10 +62,10 @@ struct Updates {
     combiner: Combiner,
 }
 
-/// The arrays that the values of a computation are.
+/// The arrays that the values of a computation are stored in.
 pub(crate) struct Known<'m> {
     module: &'m Module,
-    /// Array leaves of instructions and where they are.
+    /// Array leaves of instructions and their arrays.
     bound: Vec<(InstrId, u32, ArrayShape, Place)>,
 }
 
@@ -72,7 +74,8 @@ impl<'m> Known<'m> {
         Self { module, bound: Vec::new() }
     }
 
-    /// The parameters of a computation are arguments from `first` on; gives the number of the next.
+    /// Binds the parameters of a computation to arguments from `first` on; returns the next argument's
+    /// number.
     pub(crate) fn parameters(&mut self, computation: ComputationId, first: usize) -> usize {
         let module = self.module;
         let mut argument = first;
@@ -85,12 +88,12 @@ impl<'m> Known<'m> {
         argument
     }
 
-    /// A leaf of an instruction is an array.
+    /// Binds a leaf of an instruction to an array.
     pub(crate) fn bind(&mut self, instr: InstrId, leaf: u32, shape: &ArrayShape, place: Place) {
         self.bound.push((instr, leaf, shape.clone(), place));
     }
 
-    /// A expr that knows all of them.
+    /// An expression with all of these bindings.
     pub(crate) fn expr(&self) -> Expr<'m> {
         let mut expr = Expr::new(self.module);
         for (instr, leaf, shape, place) in &self.bound {
@@ -101,7 +104,7 @@ impl<'m> Known<'m> {
     }
 }
 
-/// The window that a `dynamic-update-slice` replaces: its elements, and where they go.
+/// The window that a `dynamic-update-slice` writes: its elements, and their offsets.
 pub(crate) fn window(known: &Known<'_>, update: InstrId) -> Result<Option<Nest>, Unsupported> {
     let module = known.module;
     let instr = module.instr(update);
@@ -121,7 +124,7 @@ pub(crate) fn window(known: &Known<'_>, update: InstrId) -> Result<Option<Nest>,
 }
 
 impl Fused {
-    /// Of a fusion.
+    /// The kernel of a fusion.
     pub(crate) fn new(module: &Module, fusion: InstrId) -> Result<Self, Unsupported> {
         let Some(computation) = module.instr(fusion).attrs.computation(AttrKey::Calls) else {
             return Err(Unsupported::new(module, fusion, "a fusion of nothing"));
@@ -170,7 +173,7 @@ impl Fused {
         Ok(Self { bytes, operands, stages, results })
     }
 
-    /// About how many operations it takes.
+    /// An estimate of its operations.
     pub(crate) fn points(&self) -> u64 {
         let stage = |stage: &Stage| match stage {
             Stage::Fold(fold) => {
@@ -183,13 +186,13 @@ impl Fused {
         self.stages.iter().map(stage).chain(results).fold(0, |n, m| n.saturating_add(m.unsigned_abs()))
     }
 
-    /// Bytes of its arguments.
+    /// The sizes of its arguments in bytes.
     pub(crate) fn traffic(&self) -> u64 {
         self.bytes.iter().fold(0, |n, &b| n.saturating_add(b))
     }
 }
 
-/// Bytes of an array in memory.
+/// The size of an array in memory, in bytes.
 pub(crate) fn bytes_of(shape: &ArrayShape) -> u64 {
     array_bytes(shape).unwrap_or(u64::MAX)
 }
@@ -212,7 +215,7 @@ impl Evaluate for Fused {
             }
         }
         let arrays = Arrays { memory, temporaries: &temporaries };
-        // What lies where operands lie is written when all is computed.
+        // Results that share memory with operands are written when everything is computed.
         let mut late: Vec<(usize, Vec<i64>, Buffer)> = Vec::new();
         for output in &self.results {
             let argument = output.argument;
@@ -320,18 +323,18 @@ impl Updates {
     }
 }
 
-/// A kernel for the finished rows of a contraction.
+/// An epilogue kernel, for the finished rows of a contraction.
 #[derive(Debug)]
 pub(crate) struct Rows {
     bytes: Vec<u64>,
     columns: i64,
-    /// Stores to these arguments.
+    /// The results and the arguments that they are stored to.
     nest: Nest,
     to: Vec<usize>,
 }
 
 impl Rows {
-    /// Of a fusion whose hero's result is the first argument, and how many rows that has.
+    /// The epilogue of a fusion whose hero's result is the first argument, and the number of rows of that.
     pub(crate) fn new(module: &Module, fusion: InstrId, hero: InstrId) -> Result<(Self, u64), Unsupported> {
         let refuse = |id: InstrId, why: &str| Err(Unsupported::new(module, id, why));
         let Some(computation) = module.instr(fusion).attrs.computation(AttrKey::Calls) else {
@@ -384,7 +387,8 @@ impl Evaluate for Rows {
 
     fn run(&self, memory: &Memory<'_>, begin: u64, end: u64) {
         let place = |row: u64| i64::try_from(row).unwrap_or(i64::MAX).saturating_mul(self.columns);
-        // A result may lie where the contraction's lies: elements of a block are read before any of it is written.
+        // A result may share memory with the contraction's: elements of a block are read before any of it is
+        // written.
         let mut block: Vec<(usize, Vec<i64>, Buffer)> = Vec::new();
         let arrays = Arrays { memory, temporaries: &[] };
         let last = self.to.len() - 1;
@@ -402,16 +406,16 @@ impl Evaluate for Rows {
 /// A kernel of a computation applied to elements.
 #[derive(Debug)]
 pub(crate) struct Elements {
-    /// Bytes of an element of each argument.
+    /// The element size of each argument in bytes.
     widths: Vec<u64>,
     parameters: usize,
     nest: Nest,
 }
 
 impl Elements {
-    /// Of a computation of scalars.
+    /// The kernel of a computation of scalars.
     pub(crate) fn new(module: &Module, computation: ComputationId) -> Result<Self, Unsupported> {
-        /// More than any array has.
+        /// More elements than any array has.
         const ANY: i64 = 1 << 50;
         let mut expr = Expr::new(module);
         let at = expr.space.var(0, ANY);

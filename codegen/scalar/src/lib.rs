@@ -1,15 +1,18 @@
 //! The back end `cpu:scalar`: kernels as expressions that are evaluated element by element.
 //!
 //! ```text
-//! Request ──> Expr (fused expression on symbolic indices) ──> steps over columns of elements ──> Evaluate
+//! Request ──> Expr (expression IR) ──> actions over columns of elements ──> Evaluate
 //! ```
 //!
-//! Passes, fusion, schedule, buffers and plan are those of the compiler for the CPU, and so are the operations of the runtime; where that emits a kernel through
-//! LLVM, this evaluates the same expr with the interpreter's arithmetic. It needs no LLVM, and says which of the two is wrong where a kernel of the compiler is: what both
-//! get wrong is the expression that fusion and lowering made, what this gets right is wrong in its emission.
+//! Passes, fusion, schedule, buffers and plan are those of the compiler for the CPU, and so are the library
+//! calls of the runtime; where that emits a kernel through LLVM, this evaluates the same expressions with the
+//! interpreter's arithmetic. It needs no LLVM, and says which of the two is wrong if a kernel of the compiler
+//! is: what both get wrong is the expression that fusion and lowering made, what this gets right is wrong in
+//! the emission.
 //!
-//! **Invariants:** nothing here computes on elements but through [`hlo_interp::columns`]; a kernel's strategy (lanes, tiles, rows, chunks) does not exist here, only
-//! what is computed at each index. Reductions that may be taken in any order are taken in one that depends on shapes alone.
+//! **Invariants:** nothing here computes on elements except through [`hlo_interp::columns`]; a kernel's
+//! strategy (vectorization, tiling, blocking, chunks) does not exist here, only what is computed at each
+//! index. Reassociable reductions are taken in an order that depends on shapes alone.
 
 #![forbid(unsafe_code)]
 
@@ -33,16 +36,16 @@ use hlo_library::portable::Evaluate;
 use hlo_opt::passes::Pipeline;
 use loops::Loop;
 
-/// Scratch memory of a loop that is one kernel.
+/// The scratch memory of a single-kernel loop, in bytes.
 const LOOP_SCRATCH: u64 = size_of::<Progress>().next_multiple_of(64) as u64;
 
-/// An element of an expression costs about as much as so many operations of machine code.
+/// An element of an expression costs about as much as this many operations of machine code.
 const SLOWER: u64 = 256;
 
 /// The back end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scalar {
-    /// Which passes run ([`Pipeline::cpu`]).
+    /// The optimization level: which passes run ([`Pipeline::cpu`]).
     pub opt_level: u8,
 }
 
@@ -77,7 +80,7 @@ impl Backend for Scalar {
     }
 }
 
-/// The kernel of a request, and what evaluates it. Errors: what is not supported.
+/// The kernel of a request, and its evaluator. Errors: what is not supported.
 pub fn kernel(
     module: &Module,
     request: Request,

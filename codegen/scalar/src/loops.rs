@@ -1,4 +1,4 @@
-//! Loops that are one kernel: the state in temporaries, all of the next state computed from the one before.
+//! Single-kernel loops: the state in temporaries, the next state computed from the previous one as a whole.
 
 use hlo::attrs::AttrKey;
 use hlo::{Buffer, BufferOf, ElementType, InstrId, Module, Opcode};
@@ -15,7 +15,7 @@ use hlo_opt::fusion::update_slice_chain;
 /// A loop.
 #[derive(Debug)]
 pub(crate) struct Loop {
-    /// Bytes of the operand's leaves, of the result's, and of the scratch memory.
+    /// Sizes in bytes of the operand's leaves, of the result's, and of the scratch memory.
     bytes: Vec<u64>,
     /// Types and lengths of the leaves.
     leaves: Vec<(ElementType, usize)>,
@@ -23,19 +23,19 @@ pub(crate) struct Loop {
     next: Vec<Next>,
 }
 
-/// What a leaf of the state becomes.
+/// The update of a leaf of the state.
 #[derive(Debug)]
 enum Next {
-    /// Itself.
+    /// Loop invariant.
     Same,
-    /// Itself but for these windows.
+    /// Windows of it are updated in place.
     Windows(Vec<Nest>),
-    /// Something else.
+    /// Recomputed.
     Whole(Box<Nest>),
 }
 
 impl Loop {
-    /// Of a `while`.
+    /// The kernel of a `while`.
     pub(crate) fn new(module: &Module, id: InstrId) -> Result<Self, Unsupported> {
         let refuse = |why: &str| Unsupported::new(module, id, why);
         let instr = module.instr(id);
@@ -81,7 +81,7 @@ impl Loop {
         Ok(Self { bytes, leaves, condition, next })
     }
 
-    /// Elements that an iteration computes.
+    /// The number of elements that an iteration computes.
     pub(crate) fn points(&self) -> u64 {
         let of = |next: &Next| match next {
             Next::Same => 0,
@@ -91,7 +91,7 @@ impl Loop {
         self.next.iter().map(of).fold(1, |n, m| n.saturating_add(m.unsigned_abs()))
     }
 
-    /// The state that an iteration leaves.
+    /// The state after an iteration.
     fn step(&self, memory: &Memory<'_>, state: &mut [Buffer]) {
         let arrays = Arrays { memory, temporaries: state };
         let mut made: Vec<(usize, Option<Vec<i64>>, Buffer)> = Vec::new();
@@ -128,7 +128,7 @@ impl Evaluate for Loop {
         let mut state: Vec<Buffer> = Vec::with_capacity(count);
         for (leaf, &(ty, length)) in self.leaves.iter().enumerate() {
             let mut values = Buffer::zeros(ty, length);
-            // The first iterations begin with the operand, others with what the call before left.
+            // The first call begins with the operand, later ones with what the previous call left.
             let from = if begin == 0 { leaf } else { count + leaf };
             memory.read(from, &all(length), None, &mut values);
             state.push(values);

@@ -1,4 +1,4 @@
-//! Loops over elements: values computed at every index of a space, and reductions of them.
+//! Loop nests over elements: values computed at every index of a space, and reductions of them.
 
 use hlo::{Attrs, Buffer, ElementType, InstrId, Module, Opcode};
 use hlo_interp::cancel;
@@ -14,19 +14,19 @@ use hlo_opt::fusion::folds::Space;
 /// Loop variables, outermost first: numbers and sizes.
 pub(crate) type Variables = Vec<(u32, i64)>;
 
-/// An index of one variable a dimension, numbered from `first`.
+/// The index with one variable per dimension, numbered from `first`.
 pub(crate) fn variables(expr: &mut Expr<'_>, dims: &[i64], first: u32) -> (Index, Variables) {
     let vars: Variables = (first..).zip(dims.iter().copied()).collect();
     let index = vars.iter().map(|&(number, size)| expr.space.var(number, size)).collect();
     (index, vars)
 }
 
-/// How many values all variables have together.
+/// The number of points of the variables' space.
 pub(crate) fn count(vars: &[(u32, i64)]) -> i64 {
     vars.iter().fold(1, |n, v| n.saturating_mul(v.1))
 }
 
-/// Gives variables the values of `n` points of their space in row-major order, from the point `first` on.
+/// Sets variables to `n` consecutive points of their space in row-major order, from the point `first` on.
 pub(crate) fn enter(code: &Code, columns: &mut Columns, vars: &[(u32, i64)], first: i64, n: usize) {
     let mut inner = 1i64;
     for &(var, size) in vars.iter().rev() {
@@ -45,7 +45,7 @@ pub(crate) fn enter(code: &Code, columns: &mut Columns, vars: &[(u32, i64)], fir
     }
 }
 
-/// Gives variables the values of one point of their space in all of the first `n` lanes.
+/// Sets variables to one point of their space in all of the first `n` lanes.
 fn enter_one(code: &Code, columns: &mut Columns, vars: &[(u32, i64)], point: i64, n: usize) {
     let mut rest = point;
     for &(var, size) in vars.iter().rev() {
@@ -56,7 +56,7 @@ fn enter_one(code: &Code, columns: &mut Columns, vars: &[(u32, i64)], point: i64
     }
 }
 
-/// Values at every point of a space, and the number of the element that each one is.
+/// Values at every point of a space, and the offset at which each is stored.
 #[derive(Debug)]
 pub(crate) struct Nest {
     vars: Variables,
@@ -64,11 +64,11 @@ pub(crate) struct Nest {
     outputs: Vec<(Register, Number)>,
 }
 
-/// What is told of values: which output, their elements' numbers, and the values in the first lanes.
+/// A consumer of values: which output, their offsets, and the values in the first lanes.
 pub(crate) type Sink<'s> = dyn FnMut(usize, &[i64], &Buffer) + 's;
 
 impl Nest {
-    /// Of nodes and the numbers of their elements.
+    /// Of nodes and their offsets.
     pub(crate) fn new(
         expr: &Expr<'_>,
         vars: Variables,
@@ -100,7 +100,7 @@ impl Nest {
         Self::new(expr, vars, &[(node, at)])
     }
 
-    /// How many points there are.
+    /// The number of points.
     pub(crate) fn count(&self) -> i64 {
         count(&self.vars)
     }
@@ -135,7 +135,7 @@ impl Nest {
         values
     }
 
-    /// The values of the only output in the order of points, and the numbers of their elements.
+    /// The values of the only output in the order of points, and their offsets.
     pub(crate) fn elements(&self, ty: ElementType, arrays: Arrays<'_>) -> (Vec<i64>, Buffer) {
         let count = usize::try_from(self.count()).unwrap_or(0);
         let (mut at, mut values) = (Vec::with_capacity(count), Buffer::zeros(ty, count));
@@ -147,7 +147,7 @@ impl Nest {
     }
 }
 
-/// How two lists of values are combined, lane by lane.
+/// A combiner, applied lane by lane.
 #[derive(Debug)]
 pub(crate) struct Combiner {
     code: Code,
@@ -157,7 +157,7 @@ pub(crate) struct Combiner {
 }
 
 impl Combiner {
-    /// Of accumulators of these types.
+    /// For accumulators of these types.
     pub(crate) fn new(
         module: &Module,
         reduce: InstrId,
@@ -193,7 +193,8 @@ impl Combiner {
         Ok(Self { code: builder.finish(), accumulators, elements, results })
     }
 
-    /// Combines the first `n` lanes of `values` with as many of `with` from lane `from` on, each a column an accumulator.
+    /// Combines the first `n` lanes of `values` with as many lanes of `with` from lane `from` on; one column
+    /// per accumulator.
     fn apply(
         &self,
         columns: &mut Columns,
@@ -226,16 +227,16 @@ impl Combiner {
 /// A reduction: for each point of one space all points of another, in order.
 #[derive(Debug)]
 pub(crate) struct Fold {
-    /// Of the results, in their order.
+    /// The variables of the results, in their order.
     kept: Variables,
-    /// What is reduced.
+    /// The reduced variables.
     along: Variables,
     elements: Code,
     operands: Vec<Register>,
     initial: Code,
     starts: Vec<Register>,
     combiner: Combiner,
-    /// Whether any order will do.
+    /// Whether it is reassociable.
     free: bool,
     finish: Code,
     /// Accumulators and results of `finish`.
@@ -245,7 +246,7 @@ pub(crate) struct Fold {
 }
 
 impl Fold {
-    /// The reduction that an instruction of a fusion is.
+    /// The reduction of an instruction of a fusion.
     pub(crate) fn new(expr: &mut Expr<'_>, reduce: InstrId, space: &Space) -> Result<Self, Unsupported> {
         let module = expr.module;
         let instr = module.instr(reduce);
@@ -311,7 +312,7 @@ impl Fold {
         })
     }
 
-    /// How many results and terms there are.
+    /// The number of results and of terms.
     pub(crate) fn counts(&self) -> (i64, i64) {
         (count(&self.kept), count(&self.along))
     }
@@ -372,7 +373,7 @@ impl Fold {
         results
     }
 
-    /// All terms of one result, `lanes` of them side by side, combined into the first lane.
+    /// All terms of one result, `lanes` at a time, combined into the first lane.
     fn across(
         &self,
         result: usize,
@@ -410,7 +411,7 @@ impl Fold {
     }
 }
 
-/// The dimensions that are reduced, in order.
+/// The reduced dimensions, in order.
 fn reduced(space: &Space) -> impl Iterator<Item = usize> + '_ {
     (0..space.dims.len()).filter(|&d| space.is_reduced(d))
 }
@@ -427,7 +428,7 @@ impl Builder<'_, '_> {
     }
 }
 
-/// Where a kernel's array is, for who binds one.
+/// The shape and argument of a kernel's array, for binding it.
 pub(crate) fn argument_of(place: Place) -> u32 {
     match place {
         Place::Argument(argument) => argument as u32,

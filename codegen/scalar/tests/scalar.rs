@@ -1,4 +1,5 @@
-//! The back end `cpu:scalar` against the interpreter: every kind of kernel that a plan has, with and without LLVM in the build.
+//! The back end `cpu:scalar` against the interpreter: every kind of kernel that a plan has, with and without
+//! LLVM in the build.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
@@ -23,7 +24,8 @@ fn module(text: &str) -> Module {
     module
 }
 
-/// Small multiples of a quarter (whole numbers in types of integers), whose sums and products are exact in any order.
+/// Small multiples of a quarter (whole numbers in types of integers), whose sums and products are exact in
+/// any order.
 fn argument(shape: &ArrayShape, seed: i64) -> Literal {
     let n = shape.elements() as i64;
     let value = |i: i64| ((i * 37 + seed * 11) % 19 - 9) as f64;
@@ -41,7 +43,8 @@ fn compiled(module: &Module, opt_level: u8) -> Compiled {
     compiled.unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Runs a program at two levels, on two threads, and compares each element: all bits, or floats within a relative error.
+/// Runs a program at two levels, on two threads, and compares each element: all bits, or floats within a
+/// relative error.
 fn check_within(text: &str, error: f64) {
     let module = module(text);
     let program = module.program_shape(module.entry()).unwrap();

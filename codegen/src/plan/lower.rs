@@ -1,7 +1,8 @@
-//! From a fused, scheduled, buffer-assigned module to a launch plan.
+//! Lowering: from a fused, scheduled, buffer-assigned module to a launch plan.
 //!
-//! First each instruction is [`decide`]d on by itself: how it is executed, or why it cannot be. That says which kernels are to be made and how much scratch
-//! memory they and library operations need; then buffers are assigned; then [`Lowered::plan`] writes the steps.
+//! First each instruction is [`decide`]d on by itself: how it is executed, or why it cannot be. That
+//! determines the kernels to emit and the scratch memory that they and library calls need; then buffers are
+//! assigned; then [`Lowered::plan`] writes the steps.
 
 use hlo::attrs::{AttrKey, FusionKind};
 use hlo::opcode::Family;
@@ -16,19 +17,19 @@ use hlo_library::LibraryCall;
 use hlo_library::memory::array_bytes;
 use hlo_opt::buffers::{Assigned, Slice, When, control_computations};
 
-/// How deep loops and branches may nest.
+/// The maximum nesting of loops and branches.
 pub const MAX_DEPTH: usize = 200;
 
 /// How an instruction is executed.
 #[derive(Debug)]
 pub enum Lowering {
-    /// Not at all: it is another name of what is there.
+    /// Not at all: it is an alias.
     Nothing,
-    /// By a kernel of its own.
+    /// By a kernel.
     Kernel(Request),
-    /// By an operation that is compiled with this crate.
+    /// By a library call.
     Library(Box<LibraryCall>),
-    /// A fusion around an operation that is compiled with this crate: that, and a kernel for the rows that it has finished.
+    /// A fusion with a hero: by a library call, and an epilogue kernel for the rows that are finished.
     Hero(Box<Hero>),
     /// By copying bytes.
     Copy,
@@ -43,7 +44,7 @@ pub enum Lowering {
 }
 
 impl Lowering {
-    /// For people.
+    /// The name for people.
     pub fn describe(&self) -> &'static str {
         match self {
             Lowering::Nothing => "nothing to do",
@@ -57,7 +58,7 @@ impl Lowering {
         }
     }
 
-    /// The kernels that it takes.
+    /// The kernel that it requests.
     fn requests(&self) -> Vec<Request> {
         let regions = |library: &LibraryCall| -> Vec<Request> {
             library.regions().into_iter().map(Request::Map).collect()
@@ -79,19 +80,20 @@ impl Lowering {
 /// The hero of a fusion.
 #[derive(Debug)]
 pub struct Hero {
-    /// What computes it.
+    /// The library call that computes it.
     pub library: LibraryCall,
-    /// Which of the fusion's operands are its operands.
+    /// The operands of the fusion that are its operands.
     pub operands: Vec<usize>,
-    /// The kernel for its rows.
+    /// The request for its epilogue.
     pub epilogue: Request,
-    /// Bytes of its result.
+    /// The size of its result in bytes.
     pub bytes: u64,
-    /// Whether its result may lie where the fusion's result lies: that has the same rows of the same size.
+    /// Whether its result may share memory with the fusion's result: that has the same rows of the same size.
     pub in_place: bool,
 }
 
-/// Decides how an instruction is executed. `fallback`: what is not compiled, the interpreter executes. Errors: nothing executes it.
+/// Decides how an instruction is executed. `fallback`: the interpreter executes what is not compiled. Errors:
+/// nothing executes it.
 pub fn decide(module: &Module, id: InstrId, fallback: bool) -> Result<Lowering, Unsupported> {
     check_shapes(module, id)?;
     match lowering(module, id) {
@@ -100,7 +102,7 @@ pub fn decide(module: &Module, id: InstrId, fallback: bool) -> Result<Lowering, 
     }
 }
 
-/// Refuses values that have no place in memory, or whose size is not known before the program runs.
+/// Refuses values that are not in memory, or whose size is not known before the program runs.
 pub fn check_shapes(module: &Module, id: InstrId) -> Result<(), Unsupported> {
     let mut problem = None;
     module.instr(id).shape.for_each_leaf(&mut |leaf| {
@@ -118,7 +120,8 @@ pub fn check_shapes(module: &Module, id: InstrId) -> Result<(), Unsupported> {
     }
 }
 
-/// Why an instruction that fusions are made of is in none: nothing is fused in modules whose run-time sizes could not be taken out.
+/// Why an instruction that should be fused is not: nothing is fused in modules whose run-time sizes could not
+/// be removed.
 fn unfused(module: &Module) -> String {
     let all = module.computations().iter().flat_map(|&c| module.instructions(c));
     match all
@@ -168,14 +171,14 @@ fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         },
         Opcode::RngBitGenerator => library("no operation of the runtime computes it"),
         opcode => match opcode.family() {
-            // The fusion passes put these in fusions, but for those of sizes known only at run time, which were refused.
+            // The fusion passes put these in fusions, except those of run-time sizes, which were refused.
             Family::Elementwise | Family::Bits | Family::Movement => library(&unfused(module)),
             Family::Region if opcode == Opcode::Reduce => library(&unfused(module)),
-            // Library operations.
+            // Library calls.
             Family::Contraction | Family::Region | Family::Order | Family::Transform => {
                 library("no operation of the runtime computes it")
             }
-            // Batch normalizations but those of f64 and of no elements were expanded.
+            // Batch normalizations except those of f64 and of no elements were expanded.
             Family::Normalization | Family::LinearAlgebra | Family::CustomCall => {
                 match LibraryCall::of(module, id) {
                     Some(Ok(library)) => Ok(Lowering::Library(Box::new(library))),
@@ -183,7 +186,7 @@ fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
                 }
             }
             Family::Sizes => refuse("sizes known only at run time"),
-            // What other devices, hosts or earlier runs have a part in.
+            // What other devices, hosts or earlier runs take part in.
             Family::Random | Family::Async | Family::Collective | Family::DeviceNumber | Family::Host => {
                 interpret(module, id)
             }
@@ -193,7 +196,7 @@ fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
     }
 }
 
-/// That the interpreter executes an instruction. Errors: it is no such instruction, or looks at promises as if they were values.
+/// Lowers an instruction to the interpreter. Errors: it is no such instruction, or reads pending results.
 fn interpret(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
     let instr = module.instr(id);
     if instr.opcode == Opcode::While {
@@ -209,7 +212,7 @@ fn interpret(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
     if lacks_operands(module, id) {
         return Err(Unsupported::new(module, id, "operands of its computation come later, or never"));
     }
-    // A promise is settled by who expects one.
+    // A pending result is waited for by its done operation.
     let mut users = module.users(id).iter().map(|user| module.instr(user.user).opcode);
     if let Some(user) = users.find(|&user| !settles(user)) {
         let reason = format!("its result is looked at by `{}` before it is done", user.name());
@@ -221,7 +224,7 @@ fn interpret(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
     Ok(Lowering::Interpret)
 }
 
-/// Whether a start, or an update of one, leaves operands of the computation open.
+/// Whether an asynchronous start, or an update of one, leaves operands of the computation open.
 fn lacks_operands(module: &Module, id: InstrId) -> bool {
     let (mut start, mut bound) = (id, 0);
     while let (Opcode::AsyncUpdate, [before, more @ ..]) =
@@ -235,7 +238,7 @@ fn lacks_operands(module: &Module, id: InstrId) -> bool {
     callee.is_some_and(|c| module.computation(c).parameters().len() > bound)
 }
 
-/// Whether the result is not there when the instruction is done.
+/// Whether the result is still pending when the instruction is done.
 fn promises(opcode: Opcode) -> bool {
     matches!(
         opcode,
@@ -249,7 +252,7 @@ fn promises(opcode: Opcode) -> bool {
     )
 }
 
-/// Whether it takes a promise.
+/// Whether it takes a pending result.
 fn settles(opcode: Opcode) -> bool {
     matches!(
         opcode,
@@ -276,7 +279,7 @@ fn fusion(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
     }
 }
 
-/// What executes a fusion of a scatter alone, if that is no kernel's work.
+/// The library call for a fusion of a scatter alone, if no kernel should execute it.
 fn scatter(module: &Module, fusion: InstrId) -> Option<LibraryCall> {
     let computation = module.instr(fusion).attrs.computation(AttrKey::Calls)?;
     LibraryCall::of_scatter(module, module.root(computation))
@@ -307,9 +310,9 @@ fn hero(module: &Module, fusion: InstrId) -> Result<Hero, Unsupported> {
 pub struct Lowered {
     /// By instruction.
     pub decisions: FxHashMap<InstrId, Lowering>,
-    /// The kernels to make.
+    /// The requests for kernels.
     pub requests: Vec<Request>,
-    /// For each request the first that asks for the same code: most often itself.
+    /// For each request the first identical one: most often itself.
     places: FxHashMap<Request, usize>,
 }
 
@@ -346,7 +349,8 @@ impl Lowered {
         }
     }
 
-    /// Bytes of scratch memory that an instruction needs. `kernels` are those of [`Lowered::requests`], in order.
+    /// The scratch memory that an instruction needs, in bytes. `kernels` are those of [`Lowered::requests`],
+    /// in order.
     pub fn scratch(&self, id: InstrId, kernels: &[Kernel]) -> u64 {
         match self.decisions.get(&id) {
             Some(Lowering::Kernel(request)) => kernels[self.places[request]].scratch,
@@ -367,7 +371,8 @@ impl Lowered {
         }
     }
 
-    /// Gives to the interpreter what needs one of the kernels that could not be made. Errors: what the interpreter does not execute.
+    /// Lowers to the interpreter what needs one of the kernels that could not be made. Errors: what the
+    /// interpreter does not execute.
     pub fn without(&mut self, module: &Module, kernels: &[Option<Kernel>]) -> Result<(), Unsupported> {
         if kernels.iter().all(Option::is_some) {
             return Ok(());
@@ -405,7 +410,7 @@ struct Writer<'a> {
     assigned: &'a Assigned,
     kernels: &'a [Kernel],
     lowered: &'a mut Lowered,
-    /// The calls from the computation that is a plan of its own to the one that is written.
+    /// The calls from the computation with a plan of its own to the one that is being written.
     calls: Vec<InstrId>,
 }
 
@@ -429,7 +434,7 @@ impl Writer<'_> {
         Box::new(Executed { instr: id, calls: self.calls.clone(), result: all.then_some(slices) })
     }
 
-    /// Steps of a computation that is a plan of its own.
+    /// The steps of a computation with a plan of its own.
     fn apart(&mut self, computation: ComputationId) -> Plan {
         let calls = std::mem::take(&mut self.calls);
         let plan = self.computation(computation);
@@ -451,7 +456,7 @@ impl Writer<'_> {
         Plan { steps }
     }
 
-    /// A computation, and the copies that follow it.
+    /// Appends a computation's steps, and the copies that follow it.
     fn part(&mut self, computation: Option<ComputationId>, after: Option<When>) -> Plan {
         let mut plan = computation.map(|c| self.apart(c)).unwrap_or_default();
         if let Some(after) = after {
@@ -552,5 +557,5 @@ impl Writer<'_> {
     }
 }
 
-/// A slice that loading refuses, unless nothing is asked of it.
+/// A slice of nothing: loading refuses it, unless it is empty.
 const NOWHERE: Slice = Slice { allocation: u32::MAX, offset: 0, bytes: 0 };

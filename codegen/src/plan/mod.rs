@@ -1,4 +1,4 @@
-//! The launch plan: what the runtime does, in order, with control flow.
+//! The launch plan: the steps that the runtime executes, in order, with control flow.
 
 pub mod lower;
 mod rotate;
@@ -6,34 +6,34 @@ mod rotate;
 use hlo_library::LibraryCall;
 use hlo_opt::buffers::{Copy, Slice};
 
-/// Steps in order.
+/// A sequence of steps.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// The steps.
     pub steps: Vec<Step>,
 }
 
-/// One copy of the body of a loop: for one of the assignments of buffers to its state.
+/// One copy of the body of a loop, for one rotation of its state's buffers.
 #[derive(Clone, Debug)]
 pub struct Rotation {
     /// Computes the predicate.
     pub condition: Plan,
     /// A `pred[]`.
     pub predicate: Slice,
-    /// Computes the next state, where the next rotation wants it.
+    /// Computes the next state into the buffers that the next rotation reads.
     pub body: Plan,
-    /// Runs when the loop ends: brings the state where it is expected then.
+    /// Runs when the loop ends: copies the state to its assigned buffers.
     pub finish: Plan,
 }
 
-/// One thing to do. Slices are of the program's [`hlo_opt::buffers::Assignment`].
+/// A step. Slices are of the program's [`hlo_opt::buffers::Assignment`].
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// The instruction that it executes, for profiles and errors.
+    /// The name of the instruction that it executes, for profiles and errors.
     pub name: String,
-    /// The instruction itself, for who watches a run; `None`: it does something else on the way.
+    /// The instruction, for those who watch a run; `None`: the step is auxiliary.
     pub executes: Option<Box<Executed>>,
-    /// What is done.
+    /// The action.
     pub action: Action,
 }
 
@@ -42,14 +42,15 @@ pub struct Step {
 pub struct Executed {
     /// The instruction, of the lowered module.
     pub instr: hlo::InstrId,
-    /// The `call`s that led there from the computation of the steps around it: their steps are among those.
+    /// The chain of `call`s from the enclosing computation with steps of its own: their steps are inlined.
     pub calls: Vec<hlo::InstrId>,
-    /// Where the array leaves of its result are then; `None`: the step leaves it in part, or it is not there yet.
+    /// The slices of its result's array leaves afterwards; `None`: the step computes it in part, or it is not
+    /// there yet.
     pub result: Option<Vec<Slice>>,
 }
 
 impl Executed {
-    /// The arrays of its result, if it is there as a whole and no two of them share a place.
+    /// The arrays of its result, if it is there as a whole and no two of them overlap.
     pub fn visible(&self) -> Option<&[Slice]> {
         let result = self.result.as_deref()?;
         let mut places: Vec<&Slice> = result.iter().filter(|s| s.bytes > 0).collect();
@@ -67,39 +68,41 @@ impl Step {
     }
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Launches a kernel of the program.
     Kernel {
-        /// Its place in [`crate::program::Program::kernels`].
+        /// An index into [`crate::program::Program::kernels`].
         kernel: usize,
         /// Its arguments, as [`hlo_library::KernelFn`] orders them, scratch included.
         arguments: Vec<Slice>,
     },
-    /// Calls an operation that was compiled with this program.
+    /// A library call.
     Library {
-        /// The operation, with all of its static facts.
+        /// The call, with all of its static parameters.
         op: Box<LibraryCall>,
         /// Array leaves of its operands, then of its result.
         arguments: Vec<Slice>,
         /// Its scratch memory.
         scratch: Option<Slice>,
-        /// The kernels that it calls (its applied computations), places in [`crate::program::Program::kernels`].
+        /// The kernels of its applied computations, indices into [`crate::program::Program::kernels`].
         regions: Vec<usize>,
-        /// A kernel for the rows that it has finished, and its arguments ([`crate::kernel::Request::Epilogue`]).
+        /// The epilogue kernel for rows that are finished, and its arguments
+        /// ([`crate::kernel::Request::Epilogue`]).
         epilogue: Option<(usize, Vec<Slice>)>,
     },
-    /// Copies bytes between slices of the same size that do not overlap.
+    /// Copies bytes between disjoint slices of the same size.
     Copy {
-        /// From here.
+        /// The source.
         from: Slice,
-        /// To there.
+        /// The destination.
         to: Slice,
     },
-    /// Runs `condition`, and while `predicate` is then true `body`: of one rotation after the other, from the first again after the last.
+    /// Runs `condition`, and while `predicate` is then true `body`; each iteration takes the next rotation,
+    /// the first again after the last.
     While {
-        /// One, or as many as its state has places that it goes through.
+        /// One, or as many as buffers rotate through.
         rotations: Vec<Rotation>,
     },
     /// Runs one of the branches.
@@ -111,12 +114,12 @@ pub enum Action {
         /// Each leaves its result in the slices of the conditional's.
         branches: Vec<Plan>,
     },
-    /// Runs an instruction of [`crate::program::Program::module`] in the interpreter: what communicates, draws random numbers or (`--fallback`) is not
-    /// compiled.
+    /// Runs an instruction of [`crate::program::Program::module`] in the interpreter: communication, random
+    /// numbers, or (`--fallback`) what is not compiled.
     Interpret {
         /// The instruction.
         instr: hlo::InstrId,
-        /// Array leaves of its operands, then of its result. (Those of operands whose values are promised are not looked at.)
+        /// Array leaves of its operands, then of its result. (Operands that are pending are not read.)
         arguments: Vec<Slice>,
     },
 }

@@ -1,14 +1,15 @@
-//! Buffer rotation: loop-carried arrays change buffers from one iteration to the next instead of being copied (modulo
-//! variable expansion, Lam 1988, on buffers instead of registers).
+//! Buffer rotation: loop-carried arrays change buffers from one iteration to the next instead of being copied
+//! (modulo variable expansion, Lam 1988, on buffers instead of registers).
 //!
-//! Where the next value of a carried array cannot be computed in the buffer of the old one, buffer assignment ends the
-//! body with copies. A *ring* is a list of slices of one size, and those copies move the contents of each to the next one:
-//! from the buffer of the new value to that of the carried array, or along a history of several. A loop with rings has its
-//! body several times, each time, in each [`Rotation`], with the slices of the rings moved on by one. Only when the loop
-//! ends are the contents moved to where buffer assignment wants them.
+//! Where the next value of a carried array cannot be computed in the buffer of the old one, buffer assignment
+//! ends the body with copies. A *ring* is a list of slices of one size, and those copies move the contents of
+//! each to the next one: from the buffer of the new value to that of the carried array, or along a history of
+//! several. A loop with rings has its body several times, each time, in each [`Rotation`], with the slices of
+//! the rings moved on by one. Only when the loop ends are the contents moved to where buffer assignment wants
+//! them.
 //!
-//! **Invariant:** a rotation reads and writes what the body would, with bytes renamed one to one. A slice that overlaps a
-//! slice of a ring without being inside of it prevents that ring.
+//! **Invariant:** a rotation reads and writes what the body would, with bytes renamed one to one. A slice
+//! that overlaps a slice of a ring without being inside of it prevents that ring.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -16,38 +17,39 @@ use super::{Action, Plan, Rotation, Step};
 use hlo_opt::buffers::moves::{Move, in_order};
 use hlo_opt::buffers::{Copy, Slice};
 
-/// A loop of more steps, in condition and body, has one rotation.
-const MOST_STEPS: usize = 1000;
+/// A loop with more steps in condition and body is not rotated.
+const MAX_STEPS: usize = 1000;
 
-/// Places of one size: the copies move the contents of each to the next.
+/// A ring of slices of one size: the copies move the contents of each to the next.
 #[derive(Debug)]
 struct Ring {
-    places: Vec<Slice>,
-    /// Whether the contents of the last move to the first. (If not, those of the last are dropped, and nothing is moved to the first.)
+    slices: Vec<Slice>,
+    /// Whether it is a cycle: the contents of the last slice move to the first. (If not, they are dropped,
+    /// and nothing moves to the first.)
     closed: bool,
 }
 
 impl Ring {
     fn bytes(&self) -> u64 {
-        self.places[0].bytes
+        self.slices[0].bytes
     }
 
-    /// Where in `rotation` the contents of a place lie.
-    fn place(&self, n: usize, rotation: usize) -> Slice {
-        let len = self.places.len();
-        self.places[(n + len - rotation % len) % len]
+    /// The slice that holds the contents of slice `n` in `rotation`.
+    fn slice(&self, n: usize, rotation: usize) -> Slice {
+        let len = self.slices.len();
+        self.slices[(n + len - rotation % len) % len]
     }
 
-    /// The moves of contents from where they lie in `rotation` to their places: of rotation 1, what the copies move.
+    /// The moves from the slices of `rotation` to the assigned ones: of rotation 1, what the copies move.
     fn moves(&self, rotation: usize) -> impl Iterator<Item = Move<Slice>> {
         let first = usize::from(!self.closed);
-        let pair = move |n| Move { from: self.place(n, rotation), to: self.places[n] };
-        (first..self.places.len()).map(pair).filter(|m| m.from != m.to)
+        let pair = move |n| Move { from: self.slice(n, rotation), to: self.slices[n] };
+        (first..self.slices.len()).map(pair).filter(|m| m.from != m.to)
     }
 }
 
-/// The rotations of a loop. The body of each ends with moves that have the effect of `copies`, done in order. `anew` says of
-/// a slice that they read whether the body writes all of it before it reads any of it.
+/// The rotations of a loop. The body of each ends with moves that have the effect of `copies`, done in order.
+/// `anew` says of a slice that they read whether the body writes all of it before it reads any of it.
 pub(super) fn rotations(
     mut condition: Plan,
     predicate: Slice,
@@ -56,22 +58,22 @@ pub(super) fn rotations(
     anew: &dyn Fn(Slice) -> bool,
 ) -> Vec<Rotation> {
     let (moves, help) = at_once(copies);
-    let mut rings = if steps(&condition) + steps(&body) > MOST_STEPS { Vec::new() } else { rings(&moves) };
-    // (Places with a source are those of state.)
+    let mut rings = if steps(&condition) + steps(&body) > MAX_STEPS { Vec::new() } else { rings(&moves) };
+    // (Slices with a source hold state.)
     rings.retain(|r| match r.closed {
         true => help.is_some_and(|h| h.bytes >= r.bytes()),
-        false => anew(r.places[0]),
+        false => anew(r.slices[0]),
     });
     if let Some(len) = longest_by_bytes(&rings) {
-        rings.retain(|r| r.places.len() == len);
+        rings.retain(|r| r.slices.len() == len);
     }
     let mut rest = moves;
     while !rings.is_empty() {
-        let inside: FxHashSet<Slice> = rings.iter().flat_map(|r| r.places.iter().copied()).collect();
+        let inside: FxHashSet<Slice> = rings.iter().flat_map(|r| r.slices.iter().copied()).collect();
         rest.retain(|m| !inside.contains(&m.to));
-        let places = Places::new(&rings);
+        let ring_slices = RingSlices::new(&rings);
         let mut broken = FxHashSet::default();
-        let mut whole = |s: &mut Slice| match places.of(*s) {
+        let mut whole = |s: &mut Slice| match ring_slices.of(*s) {
             Found::Outside | Found::Inside(..) => {}
             Found::Across(rings) => broken.extend(rings),
         };
@@ -79,7 +81,7 @@ pub(super) fn rotations(
         each_slice(&mut body, &mut whole);
         whole(&mut { predicate });
         for s in rest.iter().flat_map(|m| [m.from, m.to]).chain(help) {
-            match places.of(s) {
+            match ring_slices.of(s) {
                 Found::Outside => {}
                 Found::Inside(ring, ..) => broken.extend([ring]),
                 Found::Across(rings) => broken.extend(rings),
@@ -96,12 +98,12 @@ pub(super) fn rotations(
             }
         }
     }
-    let len = rings.first().map_or(1, |r| r.places.len());
+    let len = rings.first().map_or(1, |r| r.slices.len());
     if len == 1 {
         body.steps.extend(copies.iter().map(|&c| step(c)));
         return vec![Rotation { condition, predicate, body, finish: Plan::default() }];
     }
-    let places = Places::new(&rings);
+    let ring_slices = RingSlices::new(&rings);
     let made = |moves: &[Move<Slice>]| -> Vec<Step> {
         let help = help.unwrap_or_default();
         let side = |s: Slice, other: Slice| if s == help { Slice { bytes: other.bytes, ..s } } else { s };
@@ -110,9 +112,9 @@ pub(super) fn rotations(
     };
     (0..len)
         .map(|rotation| {
-            let renamed = |s: Slice| match places.of(s) {
+            let renamed = |s: Slice| match ring_slices.of(s) {
                 Found::Inside(ring, n, at) => {
-                    Slice { bytes: s.bytes, ..moved(rings[ring].place(n, rotation), at) }
+                    Slice { bytes: s.bytes, ..moved(rings[ring].slice(n, rotation), at) }
                 }
                 Found::Outside | Found::Across(_) => s,
             };
@@ -129,15 +131,16 @@ pub(super) fn rotations(
         .collect()
 }
 
-fn moved(place: Slice, at: u64) -> Slice {
-    Slice { offset: place.offset + at, ..place }
+fn moved(slice: Slice, at: u64) -> Slice {
+    Slice { offset: slice.offset + at, ..slice }
 }
 
 fn step(copy: Copy) -> Step {
     Step::copy("copy of state", copy)
 }
 
-/// What copies in order do at once, and the place that helps: what is read after it was written.
+/// The parallel copy that sequential copies amount to, and the temporary slice, which is read after it was
+/// written.
 fn at_once(copies: &[Copy]) -> (Vec<Move<Slice>>, Option<Slice>) {
     let mut holds: FxHashMap<Slice, Slice> = FxHashMap::default();
     let mut helps: Vec<Slice> = Vec::new();
@@ -157,7 +160,7 @@ fn at_once(copies: &[Copy]) -> (Vec<Move<Slice>>, Option<Slice>) {
     (moves, helps.into_iter().max_by_key(|h| h.bytes))
 }
 
-/// The rings of two or three places of some size among moves at once.
+/// The rings of two or three slices with contents in a parallel copy.
 fn rings(moves: &[Move<Slice>]) -> Vec<Ring> {
     let source: FxHashMap<Slice, Slice> = moves.iter().map(|m| (m.to, m.from)).collect();
     let mut readers: FxHashMap<Slice, Vec<Slice>> = FxHashMap::default();
@@ -180,49 +183,49 @@ fn rings(moves: &[Move<Slice>]) -> Vec<Ring> {
             first = from;
         }
         let first = if closed { m.from } else { first };
-        let (mut places, mut alone) = (vec![first], true);
-        while let Some(next) = readers.get(&places[places.len() - 1]) {
+        let (mut slices, mut alone) = (vec![first], true);
+        while let Some(next) = readers.get(&slices[slices.len() - 1]) {
             alone &= next.len() == 1;
             if next[0] == first || !alone {
                 break;
             }
-            places.push(next[0]);
+            slices.push(next[0]);
         }
-        seen.extend(places.iter().copied());
-        if alone && matches!(places.len(), 2 | 3) && places[0].bytes > 0 {
-            rings.push(Ring { places, closed });
+        seen.extend(slices.iter().copied());
+        if alone && matches!(slices.len(), 2 | 3) && slices[0].bytes > 0 {
+            rings.push(Ring { slices, closed });
         }
     }
     rings
 }
 
-/// The length of the rings that hold the most bytes.
+/// The length of the rings (number of rotations) that hold the most bytes.
 fn longest_by_bytes(rings: &[Ring]) -> Option<usize> {
-    let bytes = |len| rings.iter().filter(|r| r.places.len() == len).map(Ring::bytes).sum::<u64>();
+    let bytes = |len| rings.iter().filter(|r| r.slices.len() == len).map(Ring::bytes).sum::<u64>();
     [2, 3].into_iter().filter(|&len| bytes(len) > 0).max_by_key(|&len| bytes(len))
 }
 
-/// The places of rings, in order.
-struct Places(Vec<(Slice, usize, usize)>);
+/// The slices of rings, in order of their offsets.
+struct RingSlices(Vec<(Slice, usize, usize)>);
 
-/// What of the rings a slice is.
+/// The relation of a slice to the rings.
 enum Found {
-    /// It shares no byte with them.
+    /// Disjoint from all.
     Outside,
-    /// In a place, of this ring, from this byte on.
+    /// Within a slice of a ring: the ring, the slice, and the offset in it.
     Inside(usize, usize, u64),
-    /// It shares bytes with these rings otherwise.
+    /// It overlaps slices of these rings without being inside of one.
     Across(Vec<usize>),
 }
 
-impl Places {
+impl RingSlices {
     fn new(rings: &[Ring]) -> Self {
         let of = |(r, ring): (usize, &Ring)| -> Vec<_> {
-            ring.places.iter().enumerate().map(|(n, &place)| (place, r, n)).collect()
+            ring.slices.iter().enumerate().map(|(n, &slice)| (slice, r, n)).collect()
         };
-        let mut places: Vec<_> = rings.iter().enumerate().flat_map(of).collect();
-        places.sort_by_key(|&(s, ..)| (s.allocation, s.offset));
-        Self(places)
+        let mut slices: Vec<_> = rings.iter().enumerate().flat_map(of).collect();
+        slices.sort_by_key(|&(s, ..)| (s.allocation, s.offset));
+        Self(slices)
     }
 
     fn of(&self, s: Slice) -> Found {
@@ -286,7 +289,7 @@ fn each_slice(plan: &mut Plan, change: &mut dyn FnMut(&mut Slice)) {
 mod tests {
     use super::*;
 
-    fn place(n: u64) -> Slice {
+    fn slice(n: u64) -> Slice {
         Slice { allocation: 0, offset: n * 1024, bytes: 1024 }
     }
 
@@ -301,15 +304,15 @@ mod tests {
     }
 
     fn copies(pairs: &[(u64, u64)]) -> Vec<Copy> {
-        pairs.iter().map(|&(from, to)| Copy { from: place(from), to: place(to) }).collect()
+        pairs.iter().map(|&(from, to)| Copy { from: slice(from), to: slice(to) }).collect()
     }
 
-    /// A body that shifts the numbers of some places by copying parts of places over others, run so many times with its rotations, leaves in the places that
-    /// carry state what it leaves with its copies.
+    /// A body that moves the numbers of some slices by copying parts of slices over others, run that many
+    /// times with its rotations, leaves in the slices that carry state what it leaves with its copies.
     fn check(body: &[Copy], copies: &[Copy], carried: &[u64], rotations_expected: usize) {
         let body = || Plan { steps: body.iter().map(|&c| step(c)).collect() };
         let predicate = Slice { allocation: 1, offset: 0, bytes: 1 };
-        let rotations = rotations(Plan::default(), predicate, body(), copies, &|s| s != place(8));
+        let rotations = rotations(Plan::default(), predicate, body(), copies, &|s| s != slice(8));
         assert_eq!(rotations.len(), rotations_expected, "{copies:?}");
         for runs in 0..7 {
             let mut expected: Vec<u64> = (0..160).collect();
@@ -332,12 +335,12 @@ mod tests {
     }
 
     fn part(n: u64, from: u64, to: u64) -> Slice {
-        Slice { offset: place(n).offset + from * 64, bytes: (to - from) * 64, ..place(n) }
+        Slice { offset: slice(n).offset + from * 64, bytes: (to - from) * 64, ..slice(n) }
     }
 
     #[test]
-    fn carried_places_change_with_those_of_new_values() {
-        // What is computed in place 1, of place 0.
+    fn carried_slices_rotate_with_those_of_new_values() {
+        // Slice 1 is computed from slice 0.
         let next = [
             Copy { from: part(0, 1, 16), to: part(1, 0, 15) },
             Copy { from: part(0, 0, 1), to: part(1, 15, 16) },
@@ -349,13 +352,13 @@ mod tests {
         check(&next, &copies(&[(1, 0), (5, 6), (5, 7)]), &[0, 5, 6, 7], 2);
         // Two rings at once.
         let both =
-            [&next[..], &[Copy { from: place(4), to: place(3) }, Copy { from: place(0), to: place(3) }]]
+            [&next[..], &[Copy { from: slice(4), to: slice(3) }, Copy { from: slice(0), to: slice(3) }]]
                 .concat();
         check(&both, &copies(&[(1, 0), (3, 4)]), &[0, 4], 2);
     }
 
     #[test]
-    fn circles_are_closed_with_the_help_of_the_place_that_the_copies_have() {
+    fn cycles_are_broken_with_the_temporary_of_the_copies() {
         let shift = [
             Copy { from: part(0, 0, 8), to: part(5, 0, 8) },
             Copy { from: part(0, 8, 16), to: part(0, 0, 8) },
@@ -368,12 +371,12 @@ mod tests {
     #[test]
     fn what_lies_across_an_edge_keeps_the_copies() {
         let across =
-            [Copy { from: place(0), to: place(1) }, Copy { from: part(1, 8, 24), to: part(7, 0, 16) }];
+            [Copy { from: slice(0), to: slice(1) }, Copy { from: part(1, 8, 24), to: part(7, 0, 16) }];
         check(&across, &copies(&[(1, 0)]), &[0], 1);
         let and_more = [&across[..], &[Copy { from: part(3, 0, 8), to: part(4, 8, 16) }]].concat();
         let and_more = [&and_more[..], &[Copy { from: part(0, 0, 8), to: part(4, 0, 8) }]].concat();
         check(&and_more, &copies(&[(1, 0), (4, 3)]), &[0, 3], 2);
-        // State that what does not change moves to.
+        // State that an invariant moves to.
         check(&[], &copies(&[(8, 0)]), &[0, 8], 1);
         // State that is read twice, and none.
         check(&[], &copies(&[(1, 0), (1, 2)]), &[0, 1, 2], 1);

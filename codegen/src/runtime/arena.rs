@@ -1,7 +1,8 @@
-//! Memory for arrays: aligned to 64 bytes, backed by huge pages where that pays, given back to be used again.
+//! Memory for arrays: aligned to 64 bytes, backed by huge pages where that pays, pooled for reuse.
 //!
-//! A fresh page costs a fault when it is first written: for a large result many times what computing it costs. So memory is kept by a [`Store`] when it is
-//! given up, and what is taken from a store may hold anything (a kernel writes all of what others read).
+//! A fresh page costs a fault when it is first written: for a large result many times what computing it
+//! costs. So a [`Store`] (a free list) keeps memory that is given up, and what is taken from a store may hold
+//! anything (a kernel writes all of what others read).
 
 use std::alloc::Layout;
 use std::fmt;
@@ -10,10 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::heap;
 
-/// What arrays are aligned to.
+/// The alignment of arrays, in bytes.
 pub const ALIGNMENT: usize = hlo_opt::buffers::ALIGNMENT as usize;
 
-/// Memory of at least so many bytes is mapped, and of huge pages.
+/// Memory of at least this many bytes is mapped, on huge pages.
 const MAPPED: usize = 1 << 20;
 
 const HUGE_PAGE: usize = 2 << 20;
@@ -21,7 +22,7 @@ const HUGE_PAGE: usize = 2 << 20;
 /// There is not enough memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutOfMemory {
-    /// How many bytes were asked for.
+    /// The number of bytes that were asked for.
     pub bytes: u64,
 }
 
@@ -31,27 +32,28 @@ impl fmt::Display for OutOfMemory {
     }
 }
 
-/// Memory that has an owner; initialized (to zero, when it is new), so that any of it may be read as bytes.
+/// Owned memory; initialized (to zero, when it is new), so that any of it may be read as bytes.
 pub struct Memory {
     start: NonNull<u8>,
-    /// What may be used.
+    /// The usable bytes.
     bytes: usize,
-    /// How it came here.
+    /// How it was allocated.
     source: Source,
 }
 
 enum Source {
-    /// Nothing was asked for.
+    /// Empty.
     Nowhere,
-    /// The allocator, by this layout.
+    /// By the allocator, with this layout.
     Allocator(Layout),
-    /// A mapping of its own: where that begins and its length.
+    /// A mapping of its own: its start and length.
     Mapping(NonNull<u8>, usize),
 }
 
 // SAFETY: it owns the memory, as `Box<[u8]>` does.
 unsafe impl Send for Memory {}
-// SAFETY: reading it needs no more than a shared reference; whoever writes through the pointer says why that is alone.
+// SAFETY: reading it needs no more than a shared reference; whoever writes through the pointer says why that
+// is alone.
 unsafe impl Sync for Memory {}
 
 impl fmt::Debug for Memory {
@@ -81,7 +83,7 @@ impl Memory {
 
     fn map(size: usize) -> Option<Self> {
         use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
-        // Room to begin at a huge page.
+        // Slack, so that it can start at a huge page.
         let length = size.checked_next_multiple_of(HUGE_PAGE)?.checked_add(HUGE_PAGE)?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
@@ -93,7 +95,8 @@ impl Memory {
         // SAFETY: less than HUGE_PAGE, and the mapping has that much more than `size`.
         let start = unsafe { mapping.add(mapping.as_ptr().align_offset(HUGE_PAGE)) };
         #[cfg(target_os = "linux")]
-        // SAFETY: the range is in the mapping; the advice changes no contents. That it is not taken is no error.
+        // SAFETY: the range is in the mapping; the advice changes no contents. That it is not taken is no
+        // error.
         let _ = unsafe {
             let advised = size.next_multiple_of(HUGE_PAGE);
             rustix::mm::madvise(start.as_ptr().cast(), advised, rustix::mm::Advice::LinuxHugepage)
@@ -101,12 +104,12 @@ impl Memory {
         Some(Self { start, bytes: size, source: Source::Mapping(mapping, length) })
     }
 
-    /// Where it begins; aligned to [`ALIGNMENT`]. Not null even if it is empty.
+    /// The start address; aligned to [`ALIGNMENT`]. Not null even if it is empty.
     pub fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// How many bytes there are.
+    /// The number of bytes.
     pub fn len(&self) -> usize {
         self.bytes
     }
@@ -118,11 +121,12 @@ impl Memory {
 
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: initialized memory of this length; nobody writes to it while it can be looked at (the runtime hands memory out when a run is over).
+        // SAFETY: initialized memory of this length; nobody writes to it while it can be looked at (the
+        // runtime hands memory out when a run is over).
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 
-    /// The bytes, to be written.
+    /// The bytes, writable.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`, and the reference is the only one.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
@@ -149,17 +153,17 @@ impl Drop for Memory {
     }
 }
 
-/// Keeps memory that was given up for who needs as much again.
+/// A pool of memory that was given up, by size.
 #[derive(Debug, Default)]
 pub struct Store {
     free: Mutex<Vec<Memory>>,
 }
 
-/// The most pieces that a store keeps.
+/// The maximum number of blocks that a store keeps.
 const KEPT: usize = 64;
 
 impl Store {
-    /// Memory of exactly so many bytes with any contents.
+    /// Memory of exactly that many bytes, with any contents.
     pub fn take(self: &Arc<Self>, bytes: u64) -> Result<Block, OutOfMemory> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let found = free.iter().rposition(|m| m.bytes as u64 == bytes).map(|i| free.swap_remove(i));
@@ -171,14 +175,14 @@ impl Store {
         Ok(Block { memory: Some(memory), store: Arc::clone(self) })
     }
 
-    /// Gives back to the system what is kept for who comes next. How many bytes that were.
+    /// Returns the pooled memory to the system. Gives the number of bytes.
     pub fn trim(&self) -> u64 {
         let free = std::mem::take(&mut *self.free.lock().unwrap_or_else(PoisonError::into_inner));
         free.iter().map(|memory| memory.len() as u64).sum()
     }
 }
 
-/// Memory that goes back to its [`Store`] when it is dropped.
+/// Memory that returns to its [`Store`] when it is dropped.
 #[derive(Debug)]
 pub struct Block {
     /// `None` only while it is dropped.

@@ -1,11 +1,13 @@
-//! A program ready to run, any number of times and several at once.
+//! Executables: programs ready to run, any number of times and several at once.
 //!
-//! Loading resolves what does not depend on a run: code, constants, steps. A run takes an *instance* (an arena, a frame for small scratch memory, and a table with every pointer that a
-//! step needs, which is right but for parameters and results, whose pointers are replaced where they changed), so that launching
-//! a kernel is a call through two loads.
+//! Loading resolves what does not depend on a run: code, constants, steps. A run takes an *instance* (an
+//! arena, a frame for small scratch memory, and a table with every pointer that a step needs, in which only
+//! the pointers of parameters and results are replaced where they changed), so that launching a kernel is a
+//! call through two loads.
 //!
-//! **Invariants:** the table has a pointer for each argument of each step, inside of an allocation that is at least as long as the slice; an instance
-//! is used by one run at a time; memory that the caller lent is read only.
+//! **Invariants:** the table has a pointer for each argument of each step, into an allocation that is at
+//! least as long as the slice; an instance is used by one run at a time; memory that the caller lent is read
+//! only.
 
 mod steps;
 
@@ -32,74 +34,76 @@ use hlo_library::pool::Pool;
 use hlo_opt::buffers::{AllocationKind, Slice};
 use steps::{Functions, Op, Table};
 
-/// How a program is loaded.
+/// Options of loading.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
-    /// The threads that it runs on.
+    /// The thread pool that it runs on.
     pub pool: Arc<Pool>,
-    /// The most bytes that a run may use, as the program counts them.
+    /// The memory limit of a run in bytes, as the program counts them.
     pub memory_bytes: u64,
     /// Whether runs may have a [`Watch`].
     pub watched: bool,
 }
 
-/// Somebody who sees what each step leaves that executes a whole instruction, and may put something else there.
+/// An observer that sees the results of each step that executes a whole instruction, and may replace them.
 pub trait Watch: fmt::Debug + Sync {
-    /// The instruction of the lowered module, to which these calls led, has left these arrays: the leaves of its result. Errors: why the run ends.
+    /// The instruction of the lowered module (reached through these calls) has computed these arrays: the
+    /// leaves of its result. Errors: why the run ends.
     fn left(&self, instr: InstrId, calls: &[Call], results: &mut [&mut [u8]]) -> Result<(), RunError>;
 }
 
-/// How far a run may go, and what is told of it.
+/// Limits and instrumentation of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunOptions<'a> {
-    /// The most steps (launches, calls, iterations); `None`: no limit.
+    /// The maximum number of steps (launches, calls, iterations); `None`: no limit.
     pub fuel: Option<u64>,
-    /// When to end it; looked at between steps of loops.
+    /// When to end it; checked between steps of loops.
     pub deadline: Option<Instant>,
-    /// Whether nobody asks how long it took: looking at the clock twice is a good part of a small run.
+    /// Whether no duration is asked for: reading the clock twice is a good part of a small run.
     pub untimed: bool,
-    /// Whether to take the time of each step ([`Finished::times`]).
+    /// Whether to time each step ([`Finished::times`]).
     pub profile: bool,
-    /// The device of a run on several, or with a host: what executes instructions that communicate or draw random numbers. `None`: a single device
-    /// without a host, of this run alone.
+    /// The device, for a run on several or with a host: it executes instructions that communicate or draw
+    /// random numbers. `None`: a single device without a host, of this run alone.
     pub member: Option<&'a Member<'a>>,
-    /// Who watches a program that was loaded so that it may be watched.
+    /// The observer, for a program that was loaded as watchable.
     pub watch: Option<&'a dyn Watch>,
 }
 
 /// The value of an array leaf of a parameter.
 #[derive(Debug)]
 pub enum Argument<'a> {
-    /// Lent: it stays as it is.
+    /// Lent: read only.
     Borrowed(&'a [u8]),
-    /// Given: the program may write to it and hand it back as part of its result.
+    /// Donated: the program may write to it and return it as part of its result.
     Donated(Block),
 }
 
 /// An array leaf of a result.
 #[derive(Debug)]
 pub enum Leaf {
-    /// It has memory of its own.
+    /// In memory of its own.
     Own(Block),
-    /// It is the same array as this earlier leaf.
+    /// The same array as this earlier leaf.
     Same(u32),
 }
 
-/// Leaves of a result, of few without an allocation.
+/// Leaves of a result; a few need no allocation.
 pub type Leaves = SmallVec<[Leaf; 4]>;
 
-/// What a run left.
+/// The outcome of a run.
 #[derive(Debug, Default)]
 pub struct Finished {
     /// The array leaves of the result.
     pub results: Leaves,
-    /// Steps that were executed.
+    /// The number of executed steps.
     pub steps: u64,
-    /// How long these took, arguments in their places: without copies of what was lent. 0 if nobody asked ([`RunOptions::untimed`]).
+    /// The duration, without copies of lent arguments. 0 if not asked for ([`RunOptions::untimed`]).
     pub time: Duration,
-    /// How often each step of [`Executable::steps`] ran, and how long that took in all; empty without a profile.
+    /// For each step of [`Executable::steps`] the number of executions and the total duration; empty without
+    /// a profile.
     pub times: Vec<(u64, Duration)>,
-    /// When each execution of a step began and ended, for the first of them; empty without a profile.
+    /// Begin and end of executions of steps, of the first ones; empty without a profile.
     pub events: Vec<(u32, Instant, Duration)>,
 }
 
@@ -116,22 +120,22 @@ impl Finished {
 /// Why there is no result.
 #[derive(Clone, Debug)]
 pub enum RunError {
-    /// The arguments are not those of the program.
+    /// The arguments do not match the program's parameters.
     Arguments(String),
-    /// There is not enough memory, or more was needed than allowed.
+    /// Out of memory, or over the memory limit.
     OutOfMemory(u64),
-    /// It took more steps than it may.
+    /// Over the limit of steps.
     OutOfFuel(u64),
-    /// It took longer than it may.
+    /// Over the time limit.
     TimedOut,
-    /// The interpreter says so, of an instruction that it was given.
+    /// An error of the interpreter, of an instruction that it executed.
     Interpreter(Box<hlo_interp::RunError>),
     /// The program cannot be loaded: a defect of the compiler.
     Load(String),
 }
 
 impl RunError {
-    /// As an error for people.
+    /// The error as a diagnostic.
     pub fn diagnostic(&self) -> Diagnostic {
         let code = match self {
             RunError::Interpreter(e) => return e.to_diagnostic(),
@@ -168,7 +172,7 @@ impl From<OutOfMemory> for RunError {
 pub struct StepInfo {
     /// The instruction.
     pub name: String,
-    /// What is done: "kernel", "library call", ...
+    /// The kind of action: "kernel", "library call", ...
     pub kind: &'static str,
     /// Bytes that one execution reads and writes.
     pub bytes: u64,
@@ -179,9 +183,9 @@ pub struct StepInfo {
 /// A program ready to run.
 #[derive(Debug)]
 pub struct Executable {
-    /// Keeps the functions that `ops` call.
+    /// Keeps the functions that `ops` call alive.
     _code: Vec<Code>,
-    /// Keeps what pointers to constants point to, by their number.
+    /// Keeps constants alive, by their number.
     constants: Vec<Memory>,
     ops: Vec<Op>,
     steps: Vec<StepInfo>,
@@ -191,7 +195,7 @@ pub struct Executable {
     results: Vec<ResultLeaf>,
     store: Arc<Store>,
     instances: Mutex<Vec<Instance>>,
-    /// What instructions for the interpreter are of.
+    /// The module of the instructions for the interpreter.
     module: Option<Arc<Module>>,
     run_time_sizes: Option<RunTimeSizes>,
     pool: Arc<Pool>,
@@ -200,7 +204,7 @@ pub struct Executable {
 #[derive(Debug)]
 struct Parameter {
     bytes: u64,
-    /// Its allocation, if any step or result looks at it.
+    /// Its allocation, if any step or result reads it.
     allocation: Option<u32>,
     donated: bool,
 }
@@ -212,37 +216,38 @@ struct ResultLeaf {
     source: Source,
 }
 
-/// What holds a leaf of the result at the end.
+/// The storage of a leaf of the result at the end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Source {
     /// Memory of its own.
     Own,
     /// The whole of a donated argument that no other leaf takes.
     Argument(u32),
-    /// Something that has to be copied.
+    /// Must be copied.
     Copied,
-    /// What an earlier leaf holds.
+    /// The same as an earlier leaf.
     Leaf(u32),
 }
 
-/// What a run needs for itself.
+/// An instance: what a run needs for itself.
 #[derive(Debug)]
 struct Instance {
-    /// By allocation: where it is.
+    /// The address of each allocation.
     bases: Vec<*mut u8>,
     /// Every pointer of every step.
     pointers: Vec<*mut u8>,
     /// The arena and the frame.
     _own: Vec<Memory>,
-    /// By leaf of the parameters: a copy of an argument that was lent where it could not be used as it is.
+    /// By leaf of the parameters: a copy of a lent argument that could not be used as it is.
     copies: Vec<Option<Block>>,
 }
 
-// SAFETY: the pointers are to memory that the instance or its executable owns, or that is set anew for each run.
+// SAFETY: the pointers are to memory that the instance or its executable owns, or that is set anew for each
+// run.
 unsafe impl Send for Instance {}
 
 impl Executable {
-    /// Makes a program ready. Errors: object code that cannot be loaded, too little memory.
+    /// Loads a program. Errors: object code that cannot be loaded, too little memory.
     pub fn load(program: Program, options: &LoadOptions) -> Result<Self, RunError> {
         let failed = |message: String| RunError::Load(message);
         if program.buffers.peak_bytes > options.memory_bytes {
@@ -351,20 +356,21 @@ impl Executable {
         &self.steps
     }
 
-    /// Bytes of the arrays that it is given and of those that it makes.
+    /// The total size of its arguments and results.
     pub fn io_bytes(&self) -> u64 {
         let given = self.parameters.iter().map(|p| p.bytes);
         given.chain(self.results.iter().map(|r| r.slice.bytes)).sum()
     }
 
-    /// Bytes that a run needs besides those.
+    /// The memory that a run needs in addition to those.
     pub fn temporary_bytes(&self) -> u64 {
         let arenas = self.allocations.iter().filter(|a| a.kind == AllocationKind::Arena);
         arenas.map(|a| a.bytes).sum()
     }
 
-    /// Upper bound of the bytes that [`Executable::run_literals`] needs besides the arguments: constants, the arena, copies
-    /// of arguments, and the results twice, in buffers of the run and as literals.
+    /// An upper bound of the memory that [`Executable::run_literals`] needs in addition to the arguments:
+    /// constants, the arena, copies of arguments, and the results twice, in buffers of the run and as
+    /// literals.
     pub fn run_bytes(&self) -> u64 {
         let constants = self.constants.iter().map(|c| c.len() as u64).sum();
         let of = |kind: fn(&AllocationKind) -> bool| {
@@ -375,7 +381,7 @@ impl Executable {
         let padded =
             if self.run_time_sizes.is_some() { self.parameters.iter().map(|p| p.bytes).sum() } else { 0 };
         let results = self.results.iter().filter(|r| !matches!(r.source, Source::Leaf(_)));
-        // Of what a donated argument becomes only the literal is new.
+        // For a donated argument that becomes a result, only the literal is new.
         let results = results.map(|r| match r.source {
             Source::Argument(_) => r.slice.bytes,
             Source::Own | Source::Copied | Source::Leaf(_) => r.slice.bytes.saturating_mul(2),
@@ -388,32 +394,35 @@ impl Executable {
         self.results.iter().map(|r| &r.shape)
     }
 
-    /// The module that its instructions for the interpreter are of, if it has any: runs on several devices need a [`Member`] of an interpreter of it.
+    /// The module of its instructions for the interpreter, if there are any: runs on several devices need a
+    /// [`Member`] of an interpreter of it.
     pub fn interpreted_module(&self) -> Option<&Arc<Module>> {
         self.module.as_ref()
     }
 
-    /// Whether sizes of arguments or results are known only when it runs: [`Executable::run_literals`] knows how to deal with that.
+    /// Whether sizes of arguments or results are known at run time only: [`Executable::run_literals`] handles
+    /// that.
     pub fn has_run_time_sizes(&self) -> bool {
         self.run_time_sizes.is_some()
     }
 
-    /// Whether it may write its results over arguments that are donated.
+    /// Whether it may write its results over donated arguments.
     pub fn reuses_arguments(&self) -> bool {
         self.parameters.iter().any(|p| p.donated)
     }
 
-    /// Where memory for arguments is best taken from.
+    /// The pool that memory for arguments is best taken from.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
     }
 
-    /// The threads.
+    /// The thread pool.
     pub fn pool(&self) -> &Pool {
         &self.pool
     }
 
-    /// Runs it on the values of the array leaves of the parameters; those that are donated are taken out of `arguments`.
+    /// Runs it on the values of the array leaves of the parameters; donated ones are taken out of
+    /// `arguments`.
     pub fn run(
         &self,
         arguments: &mut [Argument<'_>],
@@ -485,7 +494,8 @@ impl Executable {
             });
         }
         let pointers = instance.pointers.as_mut_ptr();
-        // SAFETY: every allocation has its memory: the arena and constants since the instance was made, parameters and results by now.
+        // SAFETY: every allocation has its memory: the arena and constants since the instance was made,
+        // parameters and results by now.
         let run = |options: &RunOptions<'_>| unsafe {
             let mut run = steps::Run::new(self, options, pointers);
             run.plan(&self.ops).map(|()| run.finish())
@@ -501,13 +511,14 @@ impl Executable {
             (Some(_), Some(_)) | (None, _) => run(options)?,
         };
         finished.time = start.map(|start| start.elapsed()).unwrap_or_default();
-        // Copies first: what hands memory out comes last.
+        // Copies first: what hands out memory comes last.
         for (result, own) in self.results.iter().zip(&mut own) {
             if result.source == Source::Copied {
                 let mut block = self.store.take(result.slice.bytes)?;
                 let (offset, length) = (result.slice.offset as usize, result.slice.bytes as usize);
                 let base = instance.bases[result.slice.allocation as usize];
-                // SAFETY: the slice was checked to be inside of its allocation, whose memory nobody writes now; the block is new.
+                // SAFETY: the slice was checked to be inside of its allocation, whose memory nobody writes
+                // now; the block is new.
                 let bytes = unsafe { std::slice::from_raw_parts(base.wrapping_add(offset), length) };
                 block.bytes_mut().copy_from_slice(bytes);
                 *own = Some(block);
@@ -556,7 +567,7 @@ impl Executable {
         Ok(instance)
     }
 
-    /// Runs it on literals: the entry's parameters in order. The result's arrays come flat.
+    /// Runs it on literals: the entry's parameters in order. The result's arrays come as a flat list.
     pub fn run_literals(
         &self,
         arguments: &[Literal],
@@ -595,7 +606,7 @@ impl Executable {
 }
 
 impl Instance {
-    /// Says where an allocation is: in every pointer into it.
+    /// Sets the address of an allocation: in every pointer into it.
     fn set(&mut self, table: &Table, allocation: u32, base: *mut u8) {
         let known = &mut self.bases[allocation as usize];
         if *known == base {

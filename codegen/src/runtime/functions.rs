@@ -1,7 +1,8 @@
-//! Functions that generated code calls, a lane at a time, where it has no code of its own: those of the interpreter.
+//! Run-time support functions that generated code calls, a lane at a time, where it has no code of its own:
+//! the interpreter's.
 //!
-//! `hlo_OPCODE_TYPE`: of `f32` and `f64` numbers to a number; of `c64` and `c128` the parts of the operands and then the address of the result's two parts
-//! (`abs` gives a number). One name is LLVM's own.
+//! `hlo_OPCODE_TYPE`: for `f32` and `f64` from numbers to a number; for `c64` and `c128` from the parts of
+//! the operands and the address of the result's two parts (`abs` returns a number). One name is LLVM's own.
 
 use hlo::Opcode;
 use hlo::num_complex::Complex;
@@ -14,8 +15,9 @@ pub fn symbol(opcode: Opcode, ty: &str) -> String {
     format!("hlo_{}_{ty}", opcode.name().replace('-', "_"))
 }
 
-/// `f64` to `f16`, rounded once, which LLVM takes from its run-time library: where it sees that an `f32` in between changes nothing, it leaves that out, and
-/// processors without such an instruction call this. An `f16` is returned in the low half of the register of an `f32`.
+/// `f64` to `f16`, rounded once, LLVM's `__truncdfhf2`: called on processors without such an instruction, and
+/// where LLVM sees that an `f32` in between changes nothing. An `f16` is returned in the low half of the
+/// register of an `f32`.
 extern "C" fn truncdfhf2(x: f64) -> f32 {
     f32::from_bits(u32::from(convert::<f64, hlo::half::f16>(x).to_bits()))
 }
@@ -70,7 +72,8 @@ macro_rules! complex {
                 $($name => {
                     unsafe extern "C" fn f(re: $ty, im: $ty, out: *mut Complex<$ty>) {
                         let value = $class::$method(Complex::new(re, im));
-                        // SAFETY: generated code passes the address of room of its own for two parts, aligned to 64 bytes.
+                        // SAFETY: generated code passes the address of room of its own for two parts, aligned
+                        // to 64 bytes.
                         unsafe { out.write(value) };
                     }
                     f as *const ()
@@ -89,7 +92,7 @@ macro_rules! complex {
     };
 }
 
-/// The functions that real and complex numbers have, and `$more`.
+/// The functions of real and complex numbers, and `$more`.
 macro_rules! elementary {
     ($kind:ident $function:ident $ty:ty; unary { $($more:tt)* } binary { $($more2:tt)* }) => {
         $kind! { $function $ty:

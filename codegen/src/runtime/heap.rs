@@ -1,11 +1,14 @@
-//! The allocator of programs that are built with this crate: mimalloc, counted, with an end where memory ends.
+//! The allocator of programs that are built with this crate: mimalloc, counted, with an end where memory
+//! ends.
 //!
-//! A run asks for its memory beforehand, and is refused with an error. This allocator is the last resort: it counts every
-//! allocation. Where the count would exceed [`limit`], or the system returns no memory, it calls the handler of the limit
-//! and ends the process with the exit code that this gives; without a handler, the allocation fails.
+//! A run asks for its memory beforehand, and is refused with an error. This allocator is the last resort: it
+//! counts every allocation. Where the count would exceed [`limit`], or the system returns no memory, it calls
+//! the handler of the limit and ends the process with the exit code that this gives; without a handler, the
+//! allocation fails.
 //!
-//! **Invariants:** live bytes are [`LIVE`] plus less than [`BATCH`] bytes for each thread. Nothing in this file allocates.
-//! Inside [`hlo_interp::attempt`] an allocation that is refused returns null to its caller, and the process goes on.
+//! **Invariants:** live bytes are [`LIVE`] plus less than [`BATCH`] bytes for each thread. Nothing in this
+//! file allocates. Inside [`hlo_interp::attempt`] an allocation that is refused returns null to its caller,
+//! and the process goes on.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
@@ -40,7 +43,8 @@ const LARGE: usize = 1 << 20;
 static LIVE: AtomicI64 = AtomicI64::new(0);
 /// The most that may be.
 static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
-/// Bytes of large blocks that were given back since the allocator was last asked to give them back to the system.
+/// Bytes of large blocks that were given back since the allocator was last asked to give them back to the
+/// system.
 static FREED: AtomicU64 = AtomicU64::new(0);
 /// Says that memory has ended, without allocating, and with which exit code the process ends.
 static HANDLER: OnceLock<fn(&Exhausted) -> u8> = OnceLock::new();
@@ -50,7 +54,8 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 const NEW: i64 = i64::MIN;
 
 thread_local! {
-    /// Bytes that this thread has allocated, less those that it has given back, and not counted in [`LIVE`] yet.
+    /// Bytes that this thread has allocated, less those that it has given back, and not counted in [`LIVE`]
+    /// yet.
     static OWN: Cell<i64> = const { Cell::new(NEW) };
 }
 
@@ -63,7 +68,8 @@ unsafe extern "C" {
     safe fn _exit(code: c_int) -> !;
 }
 
-/// `mi_option_arena_reserve` of mimalloc 3: the KiB of addresses that are reserved at once. A test knows its default.
+/// `mi_option_arena_reserve` of mimalloc 3: the KiB of addresses that are reserved at once. A test knows its
+/// default.
 const ARENA_RESERVE: c_int = 23;
 /// Its default: 1 GiB.
 #[cfg(test)]
@@ -80,7 +86,8 @@ pub fn live() -> u64 {
     u64::try_from(LIVE.load(Ordering::Relaxed)).unwrap_or(0)
 }
 
-/// Counts memory that was mapped beside the allocator. Errors: it would pass the limit; then nothing was counted.
+/// Counts memory that was mapped beside the allocator. Errors: it would pass the limit; then nothing was
+/// counted.
 pub(super) fn map(bytes: usize) -> Result<(), ()> {
     let wanted = i64::try_from(bytes).unwrap_or(i64::MAX);
     if passes(wanted) {
@@ -101,8 +108,8 @@ fn passes(bytes: i64) -> bool {
     u64::try_from(live).is_ok_and(|live| live > LIMIT.load(Ordering::Relaxed))
 }
 
-/// Adds the bytes of an allocation of this thread to the count; negative ones are freed. False: the limit does not allow
-/// them, and they were not added.
+/// Adds the bytes of an allocation of this thread to the count; negative ones are freed. False: the limit
+/// does not allow them, and they were not added.
 #[inline]
 fn count(bytes: i64) -> bool {
     let own = OWN.get().wrapping_add(bytes);
@@ -134,8 +141,8 @@ fn count_in_common(bytes: i64) -> bool {
     true
 }
 
-/// What is given back stays with the allocator for a while, for the next allocation. It is no longer there once that and what is alive could pass the
-/// limit.
+/// What is given back stays with the allocator for a while, for the next allocation. It is no longer there
+/// once that and what is alive could pass the limit.
 fn give_back(bytes: u64) {
     let freed = FREED.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
     if freed.saturating_add(live()) > LIMIT.load(Ordering::Relaxed) {
@@ -174,7 +181,8 @@ fn prepare() {
     });
 }
 
-/// An allocation that the limit or the system refuses: null for whoever asked whether there is memory, else the end of the process.
+/// An allocation that the limit or the system refuses: null for whoever asked whether there is memory, else
+/// the end of the process.
 #[cold]
 fn refuse(bytes: usize, limit: Option<u64>) -> *mut u8 {
     if hlo_interp::attempt::is_on() {

@@ -1,4 +1,5 @@
-//! Instructions that the interpreter executes inside of a compiled program: what communicates, draws random numbers, or is not compiled.
+//! Instructions that the interpreter executes inside of a compiled program: communication, random numbers,
+//! and what is not compiled.
 
 use hlo::{ArrayLiteral, ArrayShape, InstrId, Literal, Module, Shape};
 use hlo_interp::Value;
@@ -86,7 +87,8 @@ impl Interpreted {
             if bytes.len() != length {
                 return Err(RunError::Load("the interpreter gave an array of another size".to_owned()));
             }
-            // SAFETY: valid for so many bytes by the caller's word; the result is no longer in the interpreter's memory than this.
+            // SAFETY: valid for so many bytes by the caller's word; the result is no longer in the
+            // interpreter's memory than this.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), pointer, length) };
         }
         Ok(())

@@ -1,20 +1,21 @@
-//! What the machine can do at most, measured: bytes and operations a second that profiles are compared with.
+//! The machine's limits (roofline), measured: bandwidth and arithmetic that profiles are compared with.
 
 use std::time::{Duration, Instant};
 
 use super::arena::{Memory, OutOfMemory};
 use hlo_library::pool::Pool;
 
-/// Measured limits of all threads of a pool together.
+/// Limits of all threads of a pool together.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Limits {
-    /// Bytes read and written a second, of arrays that no cache holds, written past the caches.
+    /// Memory bandwidth, bytes read and written per second: of arrays larger than any cache, with
+    /// non-temporal stores.
     pub bytes_per_second: f64,
-    /// Arithmetic operations on `f32` a second: independent fused multiply-adds, which count as two.
+    /// `f32` operations per second: independent fused multiply-adds, which count as two.
     pub flops_per_second: f64,
 }
 
-/// Bytes of each of the two arrays of the memory test: several times what caches hold.
+/// The size of each of the two arrays of the memory test: several times the caches.
 const BYTES: usize = 256 << 20;
 
 impl Limits {
@@ -37,7 +38,7 @@ fn best(mut run: impl FnMut()) -> Duration {
 fn stream(pool: &Pool) -> Result<f64, OutOfMemory> {
     let mut from = Memory::new(BYTES as u64)?;
     let mut to = Memory::new(BYTES as u64)?;
-    // What was never written is one page of zeros, which caches hold.
+    // Memory that was never written is one page of zeros, which caches hold.
     from.bytes_mut().fill(1);
     let (from, to) = (from.bytes_mut().as_mut_ptr() as usize, to.bytes_mut().as_mut_ptr() as usize);
     let chunks = pool.threads() * 16;

@@ -1,9 +1,10 @@
-//! Loads relocatable object code (ELF) to be executed.
+//! The loader of relocatable object code (ELF).
 //!
-//! Sections lie in one mapping, those that are executed first, then those that are only read, then those that are written, each group on pages of its own;
-//! memory is writable while it is relocated and then never both writable and executable. What an object does not define is looked up among the
-//! functions that the caller offers ([`externals`]), called through a stub beside the code, since those may be far away. Unwind tables are left out:
-//! kernels do not unwind.
+//! Sections are in one mapping, executable ones first, then read-only ones, then writable ones, each group on
+//! pages of its own; memory is writable while it is relocated and then never both writable and executable.
+//! Undefined symbols are resolved among the functions that the caller offers ([`externals`]), called through
+//! a stub next to the code, since they may be out of branch range. Unwind tables are left out: kernels do not
+//! unwind.
 
 use std::fmt;
 use std::ptr::NonNull;
@@ -36,7 +37,7 @@ fn error(message: impl Into<String>) -> LoadError {
     LoadError { message: message.into() }
 }
 
-/// Object code ready to be executed, and its symbols.
+/// Executable object code, and its symbols.
 pub struct Code {
     mapping: Mapping,
     /// Offsets of global symbols in the mapping.
@@ -52,7 +53,7 @@ impl fmt::Debug for Code {
     }
 }
 
-/// A function that object code may call: its address.
+/// An external function: its address.
 #[derive(Clone, Copy, Debug)]
 pub struct External(*const ());
 
@@ -63,7 +64,8 @@ impl External {
     }
 }
 
-/// The functions of the C library that LLVM calls for instructions that a target does not have, and those of [`super::functions`].
+/// The functions of the C library that LLVM calls for instructions that a target lacks, and those of
+/// [`super::functions`].
 pub fn externals(name: &str) -> Option<External> {
     unsafe extern "C" {
         fn memcpy();
@@ -83,7 +85,7 @@ pub fn externals(name: &str) -> Option<External> {
     Some(External(function as *const ()))
 }
 
-/// The symbols that an object needs and does not define, sorted.
+/// The undefined symbols of an object, sorted.
 pub fn undefined(object: &[u8]) -> Result<Vec<String>, LoadError> {
     let broken = |e: object::Error| error(e.to_string());
     let file = ElfFile64::<Endianness>::parse(object).map_err(broken)?;
@@ -94,13 +96,14 @@ pub fn undefined(object: &[u8]) -> Result<Vec<String>, LoadError> {
     Ok(names)
 }
 
-/// The memory that code lies in.
+/// A mapping with code.
 struct Mapping {
     start: NonNull<u8>,
     length: usize,
 }
 
-// SAFETY: nothing writes to a mapping once it is loaded but code that is called, which answers for that itself.
+// SAFETY: nothing writes to a mapping once it is loaded but code that is called, which answers for that
+// itself.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -117,7 +120,7 @@ impl Drop for Mapping {
 const PAGE: usize = if cfg!(target_arch = "aarch64") { 1 << 16 } else { 1 << 12 };
 const STUB: usize = 16;
 
-/// Groups of sections, by what may be done to them.
+/// Groups of sections, by protection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Group {
     Executed,
@@ -126,7 +129,7 @@ enum Group {
 }
 
 impl Code {
-    /// Loads an object. What it does not define, `externals` does. Errors: what is malformed or not known.
+    /// Loads an object, resolving undefined symbols by `externals`. Errors: what is malformed or unknown.
     pub fn load(object: &[u8], externals: &dyn Fn(&str) -> Option<External>) -> Result<Code, LoadError> {
         let broken = |e: object::Error| error(e.to_string());
         let file = ElfFile64::<Endianness>::parse(object).map_err(broken)?;
@@ -177,14 +180,14 @@ impl Code {
     }
 }
 
-/// Where a section lies.
+/// The location of a section.
 #[derive(Clone, Copy)]
 struct Place {
     start: usize,
     bytes: usize,
 }
 
-/// What a relocation changes, and what it refers to.
+/// A relocation: what it changes, and what it refers to.
 struct Site {
     place: Place,
     offset: u64,
@@ -197,11 +200,11 @@ struct Loader {
     mapping: Mapping,
     /// By the section's index.
     places: Vec<Option<Place>>,
-    /// Where stubs are made: the next, and the end.
+    /// The stub area: the next free stub, and the end.
     stubs: (usize, usize),
-    /// Where addresses are kept that code loads.
+    /// The address table (GOT).
     table: (usize, usize),
-    /// Where the groups begin, and the end of the last.
+    /// The offsets of the groups, and the end of the last.
     groups: [usize; 4],
     stub_of: FxHashMap<usize, usize>,
     entry_of: FxHashMap<usize, usize>,
@@ -214,7 +217,7 @@ impl Loader {
     fn layout(file: &File<'_>) -> Result<Self, LoadError> {
         let mut places = Vec::new();
         let mut sections = Vec::new();
-        // Each relocation may need a stub, and an address in the table.
+        // Each relocation may need a stub, and an entry of the table.
         let mut relocations = 0_usize;
         for section in file.sections() {
             let index = section.index().0;
@@ -290,7 +293,7 @@ impl Loader {
             .ok_or_else(|| error("an offset outside of its section"))
     }
 
-    /// The memory, which nobody else knows yet.
+    /// The memory, which nothing else refers to yet.
     fn memory(&mut self) -> &mut [u8] {
         // SAFETY: the mapping is ours, of this length and initialized to zero.
         unsafe { std::slice::from_raw_parts_mut(self.mapping.start.as_ptr(), self.mapping.length) }
@@ -299,7 +302,7 @@ impl Loader {
     fn copy(&mut self, file: &File<'_>) -> Result<(), LoadError> {
         for section in file.sections() {
             let Some(place) = self.place(section.index().0) else { continue };
-            // Empty for what is only zeros.
+            // Empty for zero-initialized sections.
             let data = section.data().map_err(|e| error(e.to_string()))?;
             if data.len() > place.bytes {
                 return Err(error("a section longer than it says"));
@@ -313,7 +316,7 @@ impl Loader {
         self.mapping.start.as_ptr() as usize + offset
     }
 
-    /// The address of what a symbol names; `true` if it is outside of the mapping.
+    /// The address of a symbol; `true` if it is outside of the mapping.
     fn resolve(
         &mut self,
         file: &File<'_>,
@@ -354,7 +357,8 @@ impl Loader {
         if offset + STUB > end {
             return Err(error("more stubs than relocations"));
         }
-        // A jump through the eight bytes behind it, of six bytes and two: `jmp [rip + 2]`; or `ldr x16, #8` and `br x16`.
+        // A jump through the eight bytes behind it, of six bytes and two: `jmp [rip + 2]`; or `ldr x16, #8`
+        // and `br x16`.
         let jump: [u8; 8] = if cfg!(target_arch = "aarch64") {
             [0x50, 0x00, 0x00, 0x58, 0x00, 0x02, 0x1f, 0xd6]
         } else {
@@ -444,7 +448,7 @@ impl Loader {
         let from = self.address(at) as i64;
         let pages = |value: i64| (value >> 12) - (from >> 12);
         let word = u32::from_le_bytes([0, 1, 2, 3].map(|i| self.memory()[at + i]));
-        // `adr`: the low two bits of the number lie apart from the others.
+        // `adr`: the low two bits of the immediate are apart from the others.
         let adr = |value: i64| -> Result<u32, LoadError> {
             let value = i32::try_from(value).ok().filter(|v| (-(1 << 20)..1 << 20).contains(v));
             let value = value.ok_or_else(|| r.too_far())? as u32;
@@ -484,7 +488,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Takes the right to write from all that is not to be written.
+    /// Removes write permission from everything that is not writable.
     fn protect(&mut self) -> Result<(), LoadError> {
         #[cfg(target_arch = "aarch64")]
         {
@@ -492,7 +496,8 @@ impl Loader {
                 fn __clear_cache(begin: *mut u8, end: *mut u8);
             }
             let start = self.mapping.start.as_ptr();
-            // SAFETY: the range is the code in our mapping; this only makes the processor see what was written.
+            // SAFETY: the range is the code in our mapping; this only makes the processor see what was
+            // written.
             unsafe { __clear_cache(start, start.add(self.groups[1])) };
         }
         let rights = [MprotectFlags::READ | MprotectFlags::EXEC, MprotectFlags::READ];
@@ -556,7 +561,7 @@ pub(super) mod tests {
         machine.unwrap().write_to_memory_buffer(&module, FileType::Object).unwrap().as_slice().to_vec()
     }
 
-    /// Constants, a table of addresses, data that is written, calls in and out of the object, a table of jumps.
+    /// Constants, a table of addresses, writable data, calls in and out of the object, a jump table.
     const TEXT: &str = r#"
 @factors = private constant [4 x double] [double 2.0, double 3.0, double 5.0, double 7.0]
 @calls = internal global i64 40

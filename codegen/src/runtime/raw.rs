@@ -5,19 +5,20 @@ use hlo::{Buffer, ElementType, with_buffer};
 /// The bytes of an array's elements, as kernels see them.
 pub fn bytes_of(buffer: &Buffer) -> &[u8] {
     fn bytes<T>(v: &[T]) -> &[u8] {
-        // SAFETY: element types are plain numbers without padding (newtypes and pairs of such are transparent or of C's layout), so all of
-        // their bytes are initialized.
+        // SAFETY: element types are plain numbers without padding (newtypes and pairs of such are transparent
+        // or of C's layout), so all of their bytes are initialized.
         unsafe { std::slice::from_raw_parts(v.as_ptr().cast(), std::mem::size_of_val(v)) }
     }
     with_buffer!(buffer, v => bytes(v))
 }
 
-/// The array of these bytes, whole elements of the type. What no element of the type can be (a `pred` that is neither 0 nor 1, high bits of
-/// sub-byte types) becomes one.
+/// The array of these bytes, whole elements of the type. What no element of the type can be (a `pred` that is
+/// neither 0 nor 1, high bits of sub-byte types) becomes one.
 pub fn buffer_of(ty: ElementType, bytes: &[u8]) -> Buffer {
     fn copy<T: Copy>(into: &mut [T], bytes: &[u8]) {
         assert_eq!(std::mem::size_of_val(into), bytes.len(), "invariant: whole elements");
-        // SAFETY: the lengths are the same; `into` is ours; any bytes are a value of the types that this is called for.
+        // SAFETY: the lengths are the same; `into` is ours; any bytes are a value of the types that this is
+        // called for.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), into.as_mut_ptr().cast(), bytes.len()) }
     }
     let mut buffer = Buffer::zeros(ty, bytes.len() / ty.storage_bytes());

@@ -1,4 +1,4 @@
-//! The steps of a plan with everything resolved that does not depend on a run, and running them.
+//! The steps of a plan, resolved as far as they do not depend on a run, and their execution.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,25 +20,25 @@ use hlo_library::sizes;
 use hlo_library::{Call as Arguments, LibraryCall};
 use hlo_opt::buffers::{Allocation, Slice};
 
-/// Work of less than this runs on one thread: sharing it costs more than it gains.
+/// Work of less than this runs on one thread: distributing it costs more than it gains.
 const ALONE_NANOSECONDS: u64 = 10_000;
 
-/// A chunk takes about this long, unless there would be too few or too many.
+/// The target duration of a chunk, unless there would be too few or too many.
 const CHUNK_NANOSECONDS: u64 = 20_000;
 
-/// A loop that is one kernel comes back about this often.
+/// A single-kernel loop returns about this often.
 const POLL_NANOSECONDS: u64 = 1_000_000;
 
-/// The most chunks for each thread.
+/// The maximum number of chunks per thread.
 pub const CHUNKS_PER_THREAD: u64 = 8;
 
-/// Chunks of [`CHUNK_NANOSECONDS`] between two polls of a long launch: a millisecond.
+/// The number of chunks of [`CHUNK_NANOSECONDS`] between two polls of a long launch: a millisecond.
 const CHUNKS_PER_POLL: u64 = 50;
 
-/// The most chunks that a launch is cut into to be polled.
+/// The maximum number of chunks that a launch is divided into for polling.
 const MAX_POLLED_CHUNKS: u64 = 1 << 16;
 
-/// Where the pointers of all steps are in the table, by allocation: place in the table, and offset into the allocation.
+/// The pointers of all steps in the table, by allocation: index in the table, and offset into the allocation.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) len: usize,
@@ -48,7 +48,7 @@ pub(super) struct Table {
 /// A step, resolved.
 #[derive(Debug)]
 pub(super) struct Op {
-    /// Its place in [`Executable::steps`].
+    /// Its index in [`Executable::steps`].
     number: u32,
     action: Resolved,
     /// The instruction, if it may be watched.
@@ -63,10 +63,10 @@ struct Watched {
     result: Option<Arrays>,
 }
 
-/// Arrays one after the other in the table.
+/// Consecutive pointers in the table.
 #[derive(Debug)]
 struct Arrays {
-    /// The place of the first one's pointer.
+    /// The index of the first one.
     first: u32,
     bytes: Vec<usize>,
 }
@@ -77,11 +77,11 @@ struct Launch {
     function: Function,
     units: u64,
     grain: u64,
-    /// Into how many chunks the work may be divided: 1 if it is little.
+    /// The number of chunks that the work may be divided into: 1 if it is small.
     chunks: u64,
 }
 
-/// Numbers are places in the table of pointers.
+/// A resolved action. Numbers are indices into the table of pointers.
 #[derive(Debug)]
 enum Resolved {
     Kernel {
@@ -94,7 +94,7 @@ enum Resolved {
         arguments: u32,
         /// Its scratch memory.
         progress: u32,
-        /// About so many iterations take a millisecond.
+        /// The number of iterations that take about a millisecond.
         iterations: u64,
     },
     Library {
@@ -132,7 +132,7 @@ struct ResolvedRotation {
     finish: Vec<Op>,
 }
 
-/// Where the functions of kernels are.
+/// The functions of kernels.
 #[derive(Clone, Copy)]
 pub(super) struct Functions<'a> {
     /// Loaded object code.
@@ -148,7 +148,7 @@ pub(super) struct Loader<'a> {
     module: Option<&'a Module>,
     table: Table,
     steps: Vec<StepInfo>,
-    /// Whether to keep what steps execute.
+    /// Whether to keep which instructions steps execute.
     pub(super) watched: bool,
 }
 
@@ -167,7 +167,7 @@ impl<'a> Loader<'a> {
         (self.table, self.steps)
     }
 
-    /// That a slice is inside of its allocation.
+    /// Checks that a slice is inside of its allocation.
     pub(super) fn check(&self, slice: Slice) -> Result<(), RunError> {
         let end = slice.offset.checked_add(slice.bytes);
         let fits =
@@ -184,7 +184,7 @@ impl<'a> Loader<'a> {
         Ok(place)
     }
 
-    /// Enters pointers one after the other.
+    /// Enters consecutive pointers.
     fn pointers(&mut self, slices: &[Slice]) -> Result<u32, RunError> {
         let first = u32::try_from(self.table.len).map_err(|_| RunError::Load("too many pointers".into()))?;
         for &slice in slices {
@@ -214,7 +214,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// That these are slices as long as a function's arguments, of which it is called with `units`.
+    /// Checks that slices are as long as the arguments of a function that is called with `units`.
     fn fits(function: &Function, units: u64, arguments: &[Slice]) -> Result<(), RunError> {
         let Function::Evaluated(evaluate) = function else { return Ok(()) };
         let bytes = evaluate.bytes(units);
@@ -222,7 +222,7 @@ impl<'a> Loader<'a> {
         if fits { Ok(()) } else { Err(RunError::Load("a kernel on other arrays than its own".to_owned())) }
     }
 
-    /// The function of a kernel that has one phase, as regions and epilogues do.
+    /// The function of a kernel with one phase, as regions and epilogues have.
     fn only_function(&self, number: usize) -> Result<(Function, u64), RunError> {
         let kernel = self.kernel(number)?;
         match &kernel.phases[..] {
@@ -295,7 +295,7 @@ impl<'a> Loader<'a> {
                 ("copy", 2 * bytes, 0, Resolved::Copy { from, to, bytes })
             }
             Action::While { rotations } => {
-                // The rotations have the same steps, at other places: a profile adds them up.
+                // The rotations have the same steps, on other slices: a profile adds them up.
                 let first = self.steps.len();
                 let mut resolved = Vec::with_capacity(rotations.len());
                 let mut finishes = Vec::with_capacity(rotations.len());
@@ -359,7 +359,7 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// Into how many chunks the work of a phase may be divided: 1 if it is little.
+/// The number of chunks that the work of a phase may be divided into: 1 if it is small.
 pub fn chunks(phase: &Phase) -> u64 {
     let nanoseconds = estimate(phase.bytes, phase.flops);
     let most = phase.units.div_ceil(phase.grain.max(1).max(phase.run)).max(1);
@@ -371,7 +371,7 @@ pub fn chunks(phase: &Phase) -> u64 {
     chunks.min(most)
 }
 
-/// About how long work takes on one thread: 20 bytes or 8 operations a nanosecond, whatever takes longer.
+/// The estimated duration on one thread: 20 bytes or 8 operations per nanosecond, whichever takes longer.
 fn estimate(bytes: u64, flops: u64) -> u64 {
     (bytes / 20).max(flops / 8)
 }
@@ -382,20 +382,20 @@ pub(super) struct Run<'a> {
     pointers: *mut *mut u8,
     fuel: u64,
     options: RunOptions<'a>,
-    /// What ends the run from outside.
+    /// The limits of the run.
     cancel: Option<CancellationToken>,
-    /// Instructions whose results are promised: the interpreter keeps them.
+    /// Instructions whose results are pending: the interpreter keeps them.
     kept: FxHashSet<InstrId>,
     steps: u64,
     /// Iterations of all loops.
     iterations: u64,
     times: Vec<(u64, Duration)>,
     events: Vec<(u32, Instant, Duration)>,
-    /// The calls, loops and branches around the steps that run; known only while somebody watches.
+    /// The calls, loops and branches around the current steps; known only with an observer.
     calls: Vec<Call>,
 }
 
-/// The most single executions that a profile keeps.
+/// The maximum number of single executions that a profile keeps.
 const MAX_EVENTS: usize = 100_000;
 
 impl<'a> Run<'a> {
@@ -433,8 +433,8 @@ impl<'a> Run<'a> {
 
     /// Runs steps in order.
     ///
-    /// # Safety
-    /// The table of pointers is that of the executable whose steps these are, and all of its allocations are there.
+    /// # Safety The table of pointers is that of the executable whose steps these are, and all of its
+    /// allocations are there.
     pub(super) unsafe fn plan(&mut self, ops: &[Op]) -> Result<(), RunError> {
         for op in ops {
             if self.steps == self.fuel {
@@ -513,7 +513,8 @@ impl<'a> Run<'a> {
                 }
             }
             Resolved::Loop { function, arguments, progress, iterations } => {
-                // SAFETY: the loader put the kernel's arguments there, one after the other, the scratch memory at the end.
+                // SAFETY: the loader put the kernel's arguments there, one after the other, the scratch
+                // memory at the end.
                 unsafe { self.iterate(function, *arguments, *progress, *iterations) }?;
             }
             Resolved::Library { op, arguments: (first, count), scratch, regions, epilogue } => {
@@ -543,7 +544,8 @@ impl<'a> Run<'a> {
                     }
                     None => None,
                 };
-                // SAFETY: the arguments are those of the instruction that it was made of; buffer assignment keeps its results apart.
+                // SAFETY: the arguments are those of the instruction that it was made of; buffer assignment
+                // keeps its results apart.
                 unsafe { op.run(Arguments { arguments, scratch, regions, epilogue, pool }) };
             }
             Resolved::Copy { from, to, bytes } => {
@@ -564,7 +566,7 @@ impl<'a> Run<'a> {
                     }
                     // SAFETY: by the caller's word.
                     unsafe { self.called(op, iteration, body) }?;
-                    // A loop without steps ends too.
+                    // A loop without steps ends, too.
                     self.steps += 1;
                 }
             }
@@ -630,13 +632,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// An error if the run has to end.
+    /// The error if the run has to end.
     fn interrupt(&mut self) -> Result<(), RunError> {
         if self.steps >= self.fuel {
             return Err(RunError::OutOfFuel(self.fuel));
         }
         cancel::poll_token(self.cancel.as_ref());
-        // Looking at the clock costs as much as a small step.
+        // Reading the clock costs as much as a small step.
         self.iterations = self.iterations.wrapping_add(1);
         if self.iterations.is_multiple_of(16)
             && let Some(deadline) = self.options.deadline
@@ -662,7 +664,7 @@ impl<'a> Run<'a> {
         }
         let grains = units.div_ceil(grain);
         let chunks = chunks.max(threads.min(grains)).min(threads.saturating_mul(CHUNKS_PER_THREAD));
-        // What may be ended from outside is cut finer where it takes long: between chunks it is asked.
+        // With a deadline, long work is divided more finely and polled between chunks.
         let polled = if self.cancel.is_some() { launch.chunks / CHUNKS_PER_POLL } else { 0 };
         let chunks = chunks.max(polled.min(MAX_POLLED_CHUNKS));
         let arguments = Shared(arguments);
@@ -670,7 +672,8 @@ impl<'a> Run<'a> {
             let at = |i: u64| (u128::from(grains) * u128::from(i) / u128::from(chunks)) as u64 * grain;
             let (begin, end) = (at(chunk as u64), at(chunk as u64 + 1).min(units));
             if begin < end {
-                // SAFETY: ranges that begin at multiples of the grain and together are all units; they may run at once.
+                // SAFETY: ranges that begin at multiples of the grain and together are all units; they may
+                // run at once.
                 unsafe { function.call(arguments.get(), begin, end) };
             }
         });

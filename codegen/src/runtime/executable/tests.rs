@@ -117,7 +117,8 @@ fn result(leaf: u32) -> AllocationKind {
     AllocationKind::Result { leaf }
 }
 
-/// Kernels run on all of their units, whatever the number of threads; arguments may lie anywhere, and results are memory of the caller's.
+/// Kernels run on all of their units, whatever the number of threads; arguments may lie anywhere, and results
+/// are memory of the caller's.
 #[test]
 fn kernels_run_in_chunks() {
     let n = 100_003;
@@ -144,7 +145,8 @@ fn kernels_run_in_chunks() {
     }
 }
 
-/// Results that are parameters or constants are copies, donated arguments come back, and what is lent stays as it is.
+/// Results that are parameters or constants are copies, donated arguments come back, and what is lent stays
+/// as it is.
 #[test]
 fn results_may_be_parameters_and_constants() {
     let n = 3;
