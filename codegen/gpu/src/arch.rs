@@ -1,7 +1,7 @@
 //! Architectures: what they are called, what a kernel may use of them, and what that costs.
 //!
-//! Figures of one multiprocessor are those of the CUDA C++ Programming Guide, "Technical Specifications per Compute Capability";
-//! multiprocessors and bandwidth are those of the data-center GPU of the architecture.
+//! Figures of one multiprocessor are those of the CUDA C++ Programming Guide, "Technical Specifications per
+//! Compute Capability"; multiprocessors and bandwidth are those of the data-center GPU of the architecture.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,7 +1,8 @@
-//! A expr evaluated by one thread: numbers, addresses, guards and values in registers.
+//! An expression evaluated by one thread: indices, addresses, guards and values in registers.
 //!
-//! **Invariants:** a value is emitted once in a scope, operands first, where the builder stands when it is first asked for; what a loop body asks
-//! for is forgotten behind it ([`Code::scoped`]). Indices are `i32` wherever their range, and that of every sum on the way, fits.
+//! **Invariants:** a value is emitted once per scope, operands first, at the builder's position when it is
+//! first asked for; values of a loop body are forgotten after it ([`Code::scoped`]). Indices are `i32`
+//! wherever their range, and that of every partial sum, fits.
 
 use std::collections::BTreeMap;
 
@@ -14,42 +15,42 @@ use hlo_opt::expr::index::{Affine, AtomId, Def};
 use hlo_opt::expr::{ALWAYS, Expr, GuardId, NodeId, Op};
 use rustc_hash::FxHashMap;
 
-/// What was emitted so far.
+/// The values emitted so far.
 #[derive(Clone, Default)]
 struct Known<'ctx> {
     nodes: FxHashMap<NodeId, Val<'ctx>>,
     atoms: FxHashMap<AtomId, Value<'ctx>>,
-    /// Addresses of the elements whose number has these terms and the constant 0.
+    /// Addresses of elements at offsets with these terms and the constant 0.
     addresses: FxHashMap<(u32, Affine), Value<'ctx>>,
     vars: FxHashMap<u32, Value<'ctx>>,
     given: FxHashMap<u32, Val<'ctx>>,
 }
 
-/// Loads by their array and what their numbers are but for constants: those, and their nodes.
+/// Loads by array and variable part of the offset: their constants, and nodes.
 type Runs = BTreeMap<(u32, Vec<(AtomId, i64)>), Vec<(i64, NodeId)>>;
 
-/// What was emitted in a scope that goes on later.
+/// The values of a scope that is resumed later.
 pub(crate) struct Scope<'ctx>(Known<'ctx>);
 
-/// The evaluation of a expr in a function.
+/// The emitter of an expression in a function.
 pub(crate) struct Code<'t, 'm, 'a, 'ctx> {
-    /// Where code is emitted.
+    /// The emitter of instructions.
     pub(crate) e: Emit<'a, 'ctx>,
     expr: &'t Expr<'m>,
-    /// Addresses of arrays, by the number of the argument.
+    /// Addresses of arrays, by argument number.
     arguments: &'t [Value<'ctx>],
     known: Known<'ctx>,
-    /// Loads of neighbouring elements that are one access: for each the first of its group and its place there.
+    /// Vectorized loads: for each load the first of its group and its position in the group.
     grouped: FxHashMap<NodeId, (NodeId, u32)>,
-    /// The nodes of each group by the first of them.
+    /// The nodes of each group, by its first.
     groups: FxHashMap<NodeId, Vec<NodeId>>,
 }
 
-/// Bytes of the widest access of a thread.
+/// The widest access of a thread, in bytes.
 pub(crate) const ACCESS_BYTES: u64 = 16;
 
 impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
-    /// In a function whose arguments are these.
+    /// In a function with these arguments.
     pub(crate) fn new(e: Emit<'a, 'ctx>, expr: &'t Expr<'m>, arguments: &'t [Value<'ctx>]) -> Self {
         Self {
             e,
@@ -61,22 +62,22 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         }
     }
 
-    /// Says what a loop variable is: an `i32` or `i64`.
+    /// Sets a loop variable: an `i32` or `i64`.
     pub(crate) fn set_var(&mut self, var: u32, value: Value<'ctx>) {
         self.known.vars.insert(var, value);
     }
 
-    /// Says what a value is that the expr only names.
+    /// Defines a given value ([`Op::Given`]).
     pub(crate) fn give(&mut self, number: u32, value: Val<'ctx>) {
         self.known.given.insert(number, value);
     }
 
-    /// Says what the value of a node is, so that it is not computed.
+    /// Defines a node, so that it is not computed.
     pub(crate) fn set_value(&mut self, node: NodeId, value: Val<'ctx>) {
         self.known.nodes.insert(node, value);
     }
 
-    /// Emits something whose values are forgotten behind it: the body of a loop, a branch.
+    /// Emits code whose values are forgotten after it: the body of a loop, a branch.
     pub(crate) fn scoped<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let known = self.known.clone();
         let result = f(self);
@@ -84,7 +85,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         result
     }
 
-    /// Emits something whose values are forgotten behind it, but for [`Code::resumed`].
+    /// Emits code whose values are forgotten after it, except by [`Code::resumed`].
     pub(crate) fn begun(&mut self, f: impl FnOnce(&mut Self) -> Result<()>) -> Result<Scope<'ctx>> {
         let known = self.known.clone();
         let result = f(self);
@@ -92,7 +93,8 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         result.map(|()| scope)
     }
 
-    /// Emits something where the values of a scope are known, besides what was given and emitted outside of it since.
+    /// Emits code in which the values of a scope are known, in addition to what was given and emitted outside
+    /// of it since.
     pub(crate) fn resumed<T>(
         &mut self,
         scope: &mut Scope<'ctx>,
@@ -106,7 +108,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         result
     }
 
-    /// Whether a number, and every sum on the way to it, fits an `i32`.
+    /// Whether an affine expression, and every partial sum, fits an `i32`.
     fn is_narrow(&self, x: &Affine) -> bool {
         let limit = i64::from(i32::MAX);
         let mut sum = x.constant.saturating_abs();
@@ -148,14 +150,14 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         Ok(value)
     }
 
-    /// A number that is not negative, and what divides it.
+    /// A number that is not negative, and a divisor of it.
     fn divided(&mut self, x: &Affine, d: i64) -> Result<(Value<'ctx>, Value<'ctx>)> {
         let x = self.number(x)?;
         let prim = if d > i64::from(i32::MAX) { Prim::I64 } else { self.e.prim_of(x) };
         Ok((self.e.resize(x, prim, true)?, self.e.int(prim, d.cast_unsigned())))
     }
 
-    /// A number at run time: an `i32` where it fits, else an `i64`.
+    /// An affine expression at run time: an `i32` where it fits, else an `i64`.
     pub(crate) fn number(&mut self, x: &Affine) -> Result<Value<'ctx>> {
         let e = self.e;
         let prim = if self.is_narrow(x) { Prim::I32 } else { Prim::I64 };
@@ -174,12 +176,13 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         })
     }
 
-    /// The address of the element of an array of this row-major number.
+    /// The address of the element of an array at this row-major offset.
     pub(crate) fn address(&mut self, array: u32, at: &Affine) -> Result<Value<'ctx>> {
         let e = self.e;
         let of = &self.expr.arrays[array as usize];
         let bytes = of.shape.element_type.storage_bytes() as i64;
-        // What differs by a constant alone is a constant offset from one address, so that neighbours are seen to be such.
+        // Offsets that differ by a constant alone are constant offsets from one address, so that LLVM sees
+        // contiguous accesses.
         let terms = Affine { constant: 0, ..at.clone() };
         let key = (array, terms);
         let base = match self.known.addresses.get(&key) {
@@ -204,7 +207,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         }
     }
 
-    /// Whether the conditions of a guard hold: an `i1`; `None`: they always do.
+    /// The mask of a guard, an `i1`; `None`: it always holds.
     pub(crate) fn guard(&mut self, guard: GuardId) -> Result<Option<Value<'ctx>>> {
         let e = self.e;
         let mut all = None;
@@ -255,7 +258,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         Ok(self.known.nodes[&node])
     }
 
-    /// Emits what nodes need and does not depend on a loop variable, before the loop over that.
+    /// Hoists what nodes need and what does not depend on a loop variable, before the loop over it.
     pub(crate) fn hoist(&mut self, nodes: impl Iterator<Item = NodeId>, var: u32) -> Result<()> {
         let expr = self.expr;
         let mut varies = vec![false; expr.nodes.len()];
@@ -275,7 +278,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         Ok(())
     }
 
-    /// Loads by one access what lies next to each other of what these nodes load unconditionally, at numbers that no loaded value is part of.
+    /// Vectorizes contiguous unconditional loads of these nodes whose offsets depend on no loaded value.
     pub(crate) fn load_runs(&mut self, nodes: impl Iterator<Item = NodeId>) -> Result<()> {
         let expr = self.expr;
         let mut runs: Runs = BTreeMap::new();
@@ -326,7 +329,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         Ok(())
     }
 
-    /// Stores values as elements of arrays: those of one array that come one after the other and lie next to each other by one access.
+    /// Stores elements of arrays: consecutive ones of one array that are contiguous by one access.
     pub(crate) fn store_runs(&mut self, stored: &[(Val<'ctx>, u32, Affine)]) -> Result<()> {
         let expr = self.expr;
         // Addresses before anything is stored: they may depend on what is read.
@@ -371,7 +374,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         Ok(())
     }
 
-    /// A value whose operands are known.
+    /// A node whose operands are known.
     fn node(&mut self, node: NodeId) -> Result<Val<'ctx>> {
         let (e, expr) = (self.e, self.expr);
         let ty = expr.nodes[node as usize].ty;
@@ -456,7 +459,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         Val::of_storage(&e, ty, &stored)
     }
 
-    /// Whether the element of this number, and the `count - 1` behind it, are one aligned access of an array.
+    /// Whether the element at this offset and the `count - 1` after it are one aligned access of an array.
     pub(crate) fn is_vector(&self, array: u32, at: &Affine, count: u64) -> bool {
         let of = &self.expr.arrays[array as usize];
         let bytes = of.shape.element_type.storage_bytes() as u64;
@@ -469,8 +472,8 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
             && aligned(at.constant)
     }
 
-    /// Finds loads of neighbouring elements among nodes that will be asked for, up to `count` of them: they become single accesses, made when the first
-    /// is asked for. Not of arrays that are written where they are read.
+    /// Finds contiguous loads, up to `count` of them, among nodes that will be asked for: they become single
+    /// accesses, emitted when the first is asked for. Not of arrays that are written where they are read.
     pub(crate) fn join_loads(&mut self, count: u64) {
         let mut runs: FxHashMap<(u32, Affine), Vec<(i64, NodeId)>> = FxHashMap::default();
         for (n, node) in (0..).zip(&self.expr.nodes) {
@@ -529,7 +532,7 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
         Ok(self.known.nodes[&node])
     }
 
-    /// Stores neighbouring elements of an array, which are one aligned access ([`Code::is_vector`]).
+    /// Stores contiguous elements of an array, which are one aligned access ([`Code::is_vector`]).
     pub(crate) fn store_vector(&mut self, values: &[Val<'ctx>], array: u32, at: &Affine) -> Result<()> {
         let e = self.e;
         let address = self.address(array, at)?;
@@ -563,12 +566,12 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
     }
 }
 
-/// What each part of an element is in memory, and how many parts there are.
+/// The memory type of each part of an element, and the number of parts.
 pub(crate) fn storage(ty: ElementType) -> (Prim, u32) {
     (scalar::storage(ty), 1 + u32::from(ty.is_complex()))
 }
 
-/// Zero of a kind of lane.
+/// Zero of a lane type.
 pub(crate) fn zero<'ctx>(e: &Emit<'_, 'ctx>, prim: Prim) -> Value<'ctx> {
     if prim.is_float() { e.float(prim, 0.0) } else { e.int(prim, 0) }
 }

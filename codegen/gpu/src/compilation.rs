@@ -1,8 +1,8 @@
-//! What compilation leaves, as data: the fused and scheduled module, its kernels, and PTX.
+//! The result of compilation, as data: the fused and scheduled module, its kernels, and PTX.
 //!
-//! This is what an artifact holds. Where values lie and the launch plan are not part of it: [`Compilation::assemble`] derives both,
-//! with no LLVM. **Invariant:** the plan of a program is one that this crate made from a module that verifies, so what comes
-//! from a file may be wrong only in its kernels.
+//! It is what an artifact holds. Buffer assignment and launch plan are not part of it:
+//! [`Compilation::assemble`] derives both, without LLVM. **Invariant:** the plan of a program is one that
+//! this crate made from a module that verifies, so what comes from a file may be wrong only in its kernels.
 
 use std::sync::Arc;
 
@@ -19,20 +19,20 @@ use crate::lower::Lowered;
 use crate::plan;
 use crate::program::Program;
 
-/// A compiled program before its buffers are assigned.
+/// A compiled program before buffer assignment.
 #[derive(Debug)]
 pub struct Compilation {
-    /// What it was compiled for.
+    /// The target architecture.
     pub arch: Arch,
     /// Fused and scheduled.
     pub module: Module,
-    /// By the order of [`Lowered::kernels`].
+    /// In the order of [`Lowered::kernels`].
     pub kernels: Vec<Kernel>,
-    /// Texts of PTX, each a module of its own.
+    /// PTX texts, each a module of its own.
     pub ptx: Vec<Arc<str>>,
-    /// For each symbol of a kernel function the text that has it.
+    /// The text that defines each kernel symbol.
     pub symbols: FxHashMap<String, usize>,
-    /// What stands between the module and a program whose arguments or results have run-time sizes.
+    /// The adapter for arguments or results of run-time sizes.
     pub run_time_sizes: Option<RunTimeSizes>,
 }
 
@@ -41,7 +41,8 @@ fn defect(message: impl Into<String>) -> CompileError {
 }
 
 impl Compilation {
-    /// Assigns buffers and writes the plan. `verify`: the buffers are checked. Errors: kernels that do not fit the module, buffers that overlap.
+    /// Assigns buffers and writes the plan. `verify`: the buffers are checked. Errors: kernels that do not
+    /// fit the module, buffers that overlap.
     pub fn assemble(self, verify: bool) -> Result<Program, CompileError> {
         let Compilation { arch, module, kernels, ptx, symbols, run_time_sizes } = self;
         let lowered = Lowered::new(&module)?;

@@ -17,27 +17,29 @@ use crate::kernel::{Kernel, Stage};
 use crate::kernels::{self, Unit};
 use crate::lower::{Lowered, Lowering};
 
-/// How to compile.
+/// Options of the compiler.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What for.
+    /// The target.
     pub arch: Arch,
-    /// How much to optimize, 0 to 3: which passes run ([`pipeline`]) and what LLVM does.
+    /// The optimization level, 0 to 3: which passes run ([`pipeline`]) and what LLVM does.
     pub opt_level: u8,
-    /// Threads to compile on; 0: as many as there are cores.
+    /// The number of compilation threads; 0: one per core.
     pub threads: usize,
-    /// How contractions and convolutions are computed.
+    /// The strategy of contractions and convolutions.
     pub products: Products,
 }
 
-/// How contractions and convolutions are computed: for tests, and for who tunes them.
+/// The strategy of contractions and convolutions: for tests, and for tuning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Products {
-    /// Whether tensor cores multiply `bf16` and `f16` and sum in `f32`, which they truncate where other instructions round to nearest.
+    /// Whether tensor cores multiply `bf16` and `f16` and sum in `f32`, which they truncate where other
+    /// instructions round to nearest.
     pub tensor_cores: bool,
-    /// Columns of the tile of a block; none, or a number that no tile has: by an estimate of what is fastest.
+    /// Columns of a block's tile; none, or a number that no tile has: by a cost estimate.
     pub tile: Option<i64>,
-    /// Parts that the terms of sums are cut into, each for a block of its own, up to as many as there are tiles; none: by an estimate.
+    /// Split-K: parts of the terms, each for a block of its own, up to as many as there are tiles; none: by a
+    /// cost estimate.
     pub split: Option<i64>,
 }
 
@@ -53,13 +55,13 @@ impl Default for Options {
     }
 }
 
-/// What things cost where loops are as wide as the device: what fusion decides by was measured on processors, and where a device differs it says so here.
+/// The cost model of GPUs: fusion's constants were measured on CPUs; where a device differs it says so here.
 pub static COST: CostModel = CostModel::CPU;
 
 /// Whether modules are verified after every pass.
 const VERIFY: bool = cfg!(debug_assertions);
 
-/// The passes that a program goes through before it is lowered.
+/// The pipeline of passes before lowering.
 pub fn pipeline(opt_level: u8) -> Pipeline {
     Pipeline::gpu(opt_level).with_cost(&COST)
 }
@@ -69,7 +71,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compilation, Compil
     compile_watched(module, options, &pipeline(options.opt_level), &mut ())
 }
 
-/// The same with other passes, telling of every pass.
+/// The same with another pipeline and an observer of every pass.
 pub fn compile_watched(
     module: &Module,
     options: &Options,
@@ -85,7 +87,7 @@ pub fn compile_watched(
     Ok(Compilation { arch: options.arch, module, kernels, ptx, symbols, run_time_sizes })
 }
 
-/// Kernels by [`Lowered::kernels`], texts of PTX, and which has which symbol.
+/// Kernels by [`Lowered::kernels`], PTX texts, and the text of each symbol.
 type Made = (Vec<Kernel>, Vec<Arc<str>>, FxHashMap<String, usize>);
 
 fn emit(
@@ -98,7 +100,7 @@ fn emit(
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if options.threads == 0 { cores } else { options.threads.min(cores) };
     let units = threads.min(count);
-    // Neighbours are alike: each unit takes some of all parts of the program.
+    // Adjacent kernels are similar: each compilation unit takes some from all parts of the program.
     let of_unit = |unit: usize| (unit..count).step_by(units.max(1));
     let made = workers::run(units, &|unit| emit_unit(module, lowered, of_unit(unit), target, options));
     let mut kernels = vec![Kernel::default(); count];
@@ -119,7 +121,7 @@ fn emit(
     Ok((kernels, texts, symbols))
 }
 
-/// Some of the kernels, each with its place, and their PTX.
+/// Some of the kernels with their indices, and their PTX.
 type Emitted = (Vec<(usize, Kernel)>, Arc<str>);
 
 fn emit_unit(

@@ -1,7 +1,8 @@
 //! A GPU as a device, through CUDA's driver.
 //!
-//! Sequences of launches, copies and fills become CUDA graphs: each is recorded once, and launched as one from then on, with the addresses that changed
-//! updated in place (`hlo_cuda::policy`). **Invariant:** buffers of a program are kept from run to run, so addresses change only where sizes do.
+//! Sequences of launches, copies and fills become CUDA graphs: each is recorded once, and launched as one
+//! from then on, with changed addresses updated in place (`hlo_cuda::policy`). **Invariant:** buffers of a
+//! program are kept from run to run, so addresses change only where sizes do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +69,8 @@ impl From<Error> for RunError {
 }
 
 impl Gpu {
-    /// Device `ordinal` of the driver. No run may take longer than `timeout`. Errors: there is no driver or no such device.
+    /// Device `ordinal` of the driver. No run may take longer than `timeout`. Errors: there is no driver or
+    /// no such device.
     pub fn open(ordinal: usize, timeout: Duration) -> Result<Self, RunError> {
         Ok(Self { device: Driver::load()?.open(ordinal, timeout)? })
     }

@@ -1,7 +1,8 @@
-//! The interpreter of PTX as a device: every access of every kernel is checked.
+//! The PTX interpreter as a device: every access of every kernel is checked.
 //!
-//! **Invariants:** a launch sees its arrays in allocations of their own, although they are parts of larger ones in the plan, so that an access
-//! beyond an array is out of bounds; slices that overlap share their bytes; what nothing wrote is uninitialized, in results too.
+//! **Invariants:** a launch sees its arrays in allocations of their own, although they are parts of larger
+//! ones in the plan, so that an access past an array is out of bounds; slices that overlap share their bytes;
+//! what nothing wrote is uninitialized, in results too.
 
 use std::sync::Arc;
 
@@ -36,12 +37,12 @@ impl Modules {
     }
 }
 
-/// What was done.
+/// Statistics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Statistics {
     /// Launches of kernels.
     pub launches: u64,
-    /// Instructions of threads.
+    /// Instructions, of all threads.
     pub thread_instructions: u64,
 }
 
@@ -49,7 +50,7 @@ pub struct Statistics {
 struct Block {
     name: String,
     bytes: Vec<u8>,
-    /// A byte for each: whether it was written.
+    /// For each byte: whether it was written.
     written: Vec<u8>,
 }
 

@@ -1,15 +1,17 @@
-//! What executes an instruction: launches of kernel functions, in order.
+//! Kernels: how an instruction is executed, as launches of kernel functions in order.
 //!
-//! A kernel function takes an address for each argument it names; arrays lie dense and row-major in the types of
-//! [`hlo::literal::Buffer`] (`pred` a byte of 0 or 1, sub-byte types a normalized byte each, complex numbers as pairs), aligned to
-//! 64 bytes. **Invariant:** blocks of a launch are independent: they may run in any order.
+//! A kernel function takes an address for each argument it names; arrays are dense and row-major in the types
+//! of [`hlo::literal::Buffer`] (`pred` a byte of 0 or 1, sub-byte types a normalized byte each, complex
+//! numbers as pairs), aligned to 64 bytes. **Invariant:** blocks of a launch are independent: they may run in
+//! any order.
 
 /// An argument of a kernel function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Argument {
-    /// The address of an array: the leaves of the instruction's operands, then those of its result, then its scratch memory.
+    /// The address of an array: an index into the leaves of the instruction's operands, then those of its
+    /// result, then its scratch memory.
     Array(u32),
-    /// A number that every thread gets.
+    /// A number, the same for every thread.
     Word(u64),
 }
 
@@ -28,12 +30,12 @@ pub struct Launch {
     pub arguments: Vec<Argument>,
 }
 
-/// One thing to do.
+/// An action.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Stage {
     /// Launches a kernel function.
     Launch(Launch),
-    /// Copies one array, by its place among the arguments, to another of as many bytes, unless both lie in the same place.
+    /// Copies one array, by its argument number, to another of as many bytes, unless they share memory.
     Copy {
         /// From this argument.
         from: u32,
@@ -49,14 +51,14 @@ pub enum Stage {
     },
 }
 
-/// What executes an instruction.
+/// How an instruction is executed.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Kernel {
     /// The instruction's name, for people.
     pub name: String,
-    /// What to do, in order; nothing for results without elements.
+    /// The actions, in order; none for results without elements.
     pub stages: Vec<Stage>,
-    /// Bytes of scratch memory; 0: none.
+    /// Scratch memory in bytes; 0: none.
     pub scratch_bytes: u64,
     /// Bytes that are read and written, each array counted once.
     pub bytes: u64,

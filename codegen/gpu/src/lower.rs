@@ -1,4 +1,5 @@
-//! How each instruction of a fused and scheduled module is executed on a GPU. No LLVM here: what is loaded from a file is decided on again.
+//! Lowering: how each instruction of a fused and scheduled module is executed on a GPU. Without LLVM: modules
+//! loaded from files are lowered again.
 
 use hlo::attrs::{AttrKey, FusionKind};
 use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode, opcode};
@@ -14,31 +15,31 @@ use crate::one_device;
 /// The family of kernels that executes an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Family {
-    /// Every element of every result is an expression of elements of operands.
+    /// Loop fusion: every element of every result is an expression of elements of operands.
     Loop,
-    /// Dimensions are folded, with producers and what follows in the same kernel.
+    /// Reductions, with producers and epilogues.
     Reduce,
-    /// Rows are reduced, and elements made of what they come to, in one kernel.
+    /// Row fusion: reductions over rows, and per-element results, in one kernel.
     Rows,
     /// A contraction of two operands.
     Dot,
     /// A convolution.
     Convolution,
-    /// A contraction in groups whose sizes are data.
+    /// A grouped contraction whose group sizes are data.
     RaggedDot,
     /// A contraction of operands with scales.
     ScaledDot,
     /// Windows of an array are folded.
     ReduceWindow,
-    /// A prefix operation along a dimension.
+    /// A prefix scan along a dimension.
     Scan,
-    /// Updates at indices that the program computes.
+    /// A scatter.
     Scatter,
-    /// Updates where a window selects.
+    /// A select-and-scatter.
     SelectAndScatter,
-    /// Lines are sorted.
+    /// A sort.
     Sort,
-    /// The greatest of each line.
+    /// Top-k.
     TopK,
     /// A discrete Fourier transform.
     Fft,
@@ -48,16 +49,16 @@ pub enum Family {
     Cholesky,
     /// A triangular system.
     TriangularSolve,
-    /// What takes place among devices, of which there is one.
+    /// A collective, on a single device.
     OneDevice,
 }
 
 /// How an instruction is executed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lowering {
-    /// Not at all: it is another name of what is there.
+    /// Not at all: it is an alias.
     Nothing,
-    /// By kernels of its own.
+    /// By kernels.
     Kernel(Family),
     /// By copying bytes.
     Copy,
@@ -139,7 +140,8 @@ fn is_top_k(module: &Module, id: InstrId) -> bool {
     TARGETS.contains(&instr.attrs.str(AttrKey::CustomCallTarget).unwrap_or_default())
 }
 
-/// The family of a call of LAPACK that has a kernel: whose results bounds say how far they may be off. All others have one right answer, to the bit.
+/// The family of a LAPACK call that has a kernel: those whose results have certified bounds. All others have
+/// one right answer, to the bit.
 fn lapack(module: &Module, id: InstrId) -> Option<Family> {
     let call = Call { instruction: module.instr(id), module };
     let (_, name) = hlo_library::lapack::routine(call.target())?;
@@ -151,7 +153,7 @@ fn lapack(module: &Module, id: InstrId) -> Option<Family> {
     (!call.is_bound() && call.check().is_ok()).then_some(family)
 }
 
-/// The family of a fusion: that of what is in it and is no expression of single elements.
+/// The family of a fusion: that of its instructions which are no expressions of single elements.
 fn fusion(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
     let computation = module.instr(id).attrs.computation(AttrKey::Calls);
     let computation = computation.ok_or_else(|| Unsupported::new(module, id, "it calls nothing"))?;
@@ -167,7 +169,7 @@ fn fusion(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         };
     }
     let root = module.root(computation);
-    // A contraction alone, of a matrix and a vector for instance, is none of the reductions.
+    // A contraction alone, a GEMV for instance, is no reduction.
     let mut computed =
         module.instructions(computation).filter(|&i| module.instr(i).opcode != Opcode::Parameter);
     let is_alone = computed.next() == Some(root) && computed.next().is_none();
@@ -186,12 +188,13 @@ fn fusion(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
     }))
 }
 
-/// Whether it is what an output fusion is about.
+/// Whether it can be the hero of an output fusion.
 fn is_hero(module: &Module, id: InstrId) -> bool {
     matches!(module.instr(id).opcode, Opcode::Dot | Opcode::Convolution)
 }
 
-/// The contraction or convolution that the kernel of an instruction computes: itself, or that of an output fusion.
+/// The contraction or convolution that the kernel of an instruction computes: itself, or the hero of an
+/// output fusion.
 pub fn hero(module: &Module, id: InstrId) -> InstrId {
     let computation = module.instr(id).attrs.computation(AttrKey::Calls);
     let inside = computation.and_then(|c| module.instructions(c).find(|&i| is_hero(module, i)));

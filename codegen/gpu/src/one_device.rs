@@ -1,8 +1,9 @@
-//! What takes place among devices where there is one: copies of operands, and zeros.
+//! Collectives on a single device: copies of operands, and zeros.
 //!
-//! A program of one replica and one partition may still have collectives, whose only participant is the device itself: a fold of one contribution is that
-//! contribution, bit for bit. Annotations of placement and sharding give their operands. **Invariant:** what names other devices is not taken for any of
-//! these, so that it is refused as the interpreter refuses it.
+//! A program of one replica and one partition may still have collectives, whose only participant is the
+//! device itself: a reduction of one contribution is that contribution, bit for bit. Annotations of placement
+//! and sharding give their operands. **Invariant:** what names other devices is not lowered here, so that it
+//! is refused as the interpreter refuses it.
 
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, InstrId, Instruction, Module, Opcode};
@@ -11,7 +12,7 @@ use hlo_opt::expr::array_leaves;
 
 use crate::kernel::Stage;
 
-/// Whether all groups of an instruction are of device 0 alone.
+/// Whether all groups of an instruction consist of device 0 alone.
 fn is_alone(instr: &Instruction) -> bool {
     let groups = instr.attrs.replica_groups().map_or(Some(Vec::new()), |g| g.expand());
     groups.is_some_and(|groups| groups.is_empty() || matches!(&groups[..], [group] if group[..] == [0]))
@@ -22,7 +23,7 @@ fn is_same(a: &ArrayShape, b: &ArrayShape) -> bool {
     a.element_type == b.element_type && a.dims == b.dims
 }
 
-/// What executes an instruction where there is one device; `None`: it is none of these, or others take part in it.
+/// How an instruction is executed on a single device; `None`: it is no collective, or others take part in it.
 pub(crate) fn stages(module: &Module, id: InstrId) -> Option<Vec<Stage>> {
     let instr = module.instr(id);
     let of = |o: &InstrId| array_leaves(&module.instr(*o).shape).collect::<Vec<_>>();

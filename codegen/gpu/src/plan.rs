@@ -30,11 +30,11 @@ struct Writer<'a> {
     lowered: &'a Lowered,
     assigned: &'a Assigned,
     kernels: &'a FxHashMap<InstrId, Kernel>,
-    /// How many plans were begun.
+    /// The number of plans so far.
     plans: Cell<u32>,
 }
 
-/// A copy, unless both lie in the same place.
+/// A copy, unless both slices are the same.
 fn copy(name: &str, from: Slice, to: Slice) -> Option<Step> {
     let same = from.allocation == to.allocation && from.offset == to.offset;
     (!same && to.bytes > 0).then(|| Step { name: name.to_owned(), action: Action::Copy { from, to } })
@@ -57,7 +57,7 @@ impl Writer<'_> {
         Plan { ordinal, steps }
     }
 
-    /// A computation, and the copies that follow it.
+    /// Appends a computation's steps, and the copies that follow it.
     fn part(&self, computation: Option<ComputationId>, after: Option<When>) -> Plan {
         let mut plan = computation.map(|c| self.computation(c)).unwrap_or_default();
         if let Some(after) = after {

@@ -1,4 +1,4 @@
-//! What the compiler makes: data that [`crate::run`] executes.
+//! Programs: the compiler's output, as data that [`crate::run`] executes.
 
 use std::sync::Arc;
 
@@ -33,23 +33,23 @@ pub struct Launch {
     pub arguments: Vec<Argument>,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Action {
     /// Launches a kernel function.
     Launch(Launch),
-    /// Copies bytes between slices of the same size that do not overlap.
+    /// Copies bytes between disjoint slices of the same size.
     Copy {
-        /// From here.
+        /// The source.
         from: Slice,
-        /// To there.
+        /// The destination.
         to: Slice,
     },
     /// Sets all bytes of a slice.
     Fill {
-        /// Where.
+        /// The slice.
         to: Slice,
-        /// To what.
+        /// The byte.
         byte: u8,
     },
     /// Runs `condition`, and while `predicate` is then true `body`, and again.
@@ -58,9 +58,9 @@ pub enum Action {
         condition: Plan,
         /// A `pred[]`.
         predicate: Slice,
-        /// Computes the next state, in the place of this one.
+        /// Computes the next state, in place.
         body: Plan,
-        /// How many iterations there are, where that is known: then nothing is read back, and the condition is not computed.
+        /// The trip count, where it is known: then nothing is read back, and the condition is not computed.
         iterations: Option<u64>,
     },
     /// Runs one of the branches.
@@ -74,7 +74,7 @@ pub enum Action {
     },
 }
 
-/// One thing to do.
+/// A step.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Step {
     /// The instruction that it executes, for profiles and errors.
@@ -83,7 +83,7 @@ pub struct Step {
     pub action: Action,
 }
 
-/// Steps in order.
+/// A sequence of steps.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Plan {
     /// Which of the program's plans it is: the entry, a body, a condition, a branch.
@@ -92,7 +92,8 @@ pub struct Plan {
     pub steps: Vec<Step>,
 }
 
-/// Launches, copies and fills next to each other in a plan, with no control flow between them: what one graph executes.
+/// A sequence of adjacent launches, copies and fills in a plan, without control flow: what one graph
+/// executes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SequenceId {
     /// The ordinal of the plan.
@@ -102,7 +103,7 @@ pub struct SequenceId {
 }
 
 impl Step {
-    /// Whether a device does it by itself: it is no control flow.
+    /// Whether a device executes it by itself: it is no control flow.
     pub fn is_straight(&self) -> bool {
         match self.action {
             Action::Launch(_) | Action::Copy { .. } | Action::Fill { .. } => true,
@@ -129,7 +130,7 @@ impl Plan {
 pub struct Program {
     /// The entry's name.
     pub name: String,
-    /// What it was compiled for.
+    /// The target architecture.
     pub arch: Arch,
     /// Shapes of the entry's parameters.
     pub parameters: Vec<Shape>,
@@ -139,13 +140,13 @@ pub struct Program {
     pub ptx: Vec<Arc<str>>,
     /// For each symbol of a kernel function the module that has it.
     pub symbols: rustc_hash::FxHashMap<String, usize>,
-    /// Where every value lies.
+    /// The buffer assignment.
     pub buffers: Assignment,
     /// Values of the constant allocations, by `AllocationKind::Constant`.
     pub constants: Vec<Arc<Literal>>,
-    /// What to do, in order.
+    /// The launch plan.
     pub plan: Plan,
-    /// What stands between it and a program whose arguments or results have sizes that the run says.
+    /// The adapter for arguments or results whose sizes are known at run time.
     pub run_time_sizes: Option<RunTimeSizes>,
 }
 

@@ -1,7 +1,7 @@
-//! Executes a program on a device.
+//! Execution of a program on a device.
 //!
-//! **Invariant:** what a device is asked for is launches, copies and fills of slices in the order of the plan; predicates and selectors of control flow
-//! are the only values that are read back before the end.
+//! **Invariant:** a device is asked for launches, copies and fills of slices in the order of the plan;
+//! predicates and selectors of control flow are the only values that are read back before the end.
 
 use std::fmt;
 
@@ -13,9 +13,9 @@ use hlo_opt::buffers::{AllocationKind, Slice};
 
 use crate::program::{Action, Plan, Program, SequenceId, Step};
 
-/// Memory of a program, and what is done to it.
+/// A device: the memory of a program, and actions on it.
 pub trait Device {
-    /// Makes allocation `index` of the program, of so many bytes; `contents`: what is in it.
+    /// Allocates allocation `index` of the program, of that many bytes, with these contents if given.
     fn allocate(
         &mut self,
         index: usize,
@@ -23,28 +23,28 @@ pub trait Device {
         bytes: u64,
         contents: Option<&[u8]>,
     ) -> Result<(), RunError>;
-    /// Does steps that are no control flow, in order.
+    /// Executes steps that are no control flow, in order.
     fn sequence(&mut self, id: SequenceId, steps: &[Step]) -> Result<(), RunError>;
-    /// The bytes of a slice, after all that was asked for before. `what` names it in errors.
+    /// The bytes of a slice, after everything asked for before. `what` names it in errors.
     fn read(&mut self, slice: Slice, what: &str) -> Result<Vec<u8>, RunError>;
 }
 
 /// Why there is no result.
 #[derive(Clone, Debug)]
 pub enum RunError {
-    /// The arguments are not those of the program.
+    /// The arguments do not match the program's parameters.
     Arguments(String),
-    /// There is not enough memory.
+    /// Out of memory.
     OutOfMemory(String),
-    /// It took more steps, or instructions of threads, than it may.
+    /// Over the limit of steps, or of instructions of threads.
     OutOfFuel(String),
-    /// It took longer than it may.
+    /// Over the time limit.
     TimedOut(String),
-    /// A kernel did what none may: what the checker of the interpreter or the device reports.
+    /// A fault of a kernel: reported by the checker of the interpreter, or by the device.
     Kernel(String),
-    /// The device, or the interpreter of PTX, does not execute it.
+    /// Unsupported by the device, or by the PTX interpreter.
     Unsupported(String),
-    /// A check of a run-time size.
+    /// A failed check of a run-time size.
     Sizes(Box<hlo_interp::RunError>),
 }
 
@@ -80,7 +80,7 @@ impl RunError {
     }
 }
 
-/// How far a run may go.
+/// Limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Steps of the plan, those of loops each time.
@@ -118,7 +118,8 @@ pub fn execute(
     }
 }
 
-/// Makes the memory of a program, with its arguments (the leaves of its parameters, padded to their bounds) and constants in it.
+/// Allocates the memory of a program, with its arguments (the leaves of its parameters, padded to their
+/// bounds) and constants in it.
 pub fn upload(program: &Program, device: &mut dyn Device, leaves: &[&ArrayLiteral]) -> Result<(), RunError> {
     let expected: Vec<_> = program.parameter_leaves().collect();
     if expected.len() != leaves.len() {
@@ -150,7 +151,7 @@ pub fn upload(program: &Program, device: &mut dyn Device, leaves: &[&ArrayLitera
     Ok(())
 }
 
-/// Executes the plan of a program whose memory was made. The device may still be at work afterwards.
+/// Executes the plan of a program whose memory is allocated. The device may still be running afterwards.
 pub fn run(program: &Program, device: &mut dyn Device, limits: Limits) -> Result<(), RunError> {
     Run { device, steps: limits.steps }.plan(&program.plan)
 }

@@ -1,4 +1,5 @@
-//! What a kernel computes: an instruction, or the computation of a fusion, on a expr whose parameters are arrays in memory.
+//! What a kernel computes: an instruction, or the computation of a fusion, as an expression whose parameters
+//! are arrays in memory.
 
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, InstrId, Module, Opcode};
@@ -8,9 +9,9 @@ use hlo_opt::expr::{Bound, Expr, array_leaves, leaf_root};
 /// An array leaf of the result.
 #[derive(Clone, Debug)]
 pub(crate) struct Root<'m> {
-    /// The instruction that makes it, through tuples.
+    /// The instruction that computes it, looking through tuples.
     pub(crate) instr: InstrId,
-    /// Which of its leaves.
+    /// Its leaf.
     pub(crate) leaf: u32,
     /// The array that it is stored to.
     pub(crate) array: u32,
@@ -18,13 +19,13 @@ pub(crate) struct Root<'m> {
     pub(crate) shape: &'m ArrayShape,
 }
 
-/// A expr, and what of it is stored.
+/// An expression, and which of its values are stored.
 pub(crate) struct Subject<'m> {
     /// Operands are bound to arrays: those of a fusion by the parameters of its computation.
     pub(crate) expr: Expr<'m>,
     /// The results.
     pub(crate) roots: Vec<Root<'m>>,
-    /// How many arrays are arguments: operands, then results.
+    /// The number of arrays that are arguments: operands, then results.
     pub(crate) arrays: u32,
 }
 

@@ -1,7 +1,8 @@
 //! Loops and branches. Each leaves the builder after the construct.
 //!
-//! The builder may be before the end of a block that has one already, as it is when something is moved out of a loop. The block is then split: what it holds goes
-//! to a new block before it, the construct in between, and it keeps its end, so it stays what its successors come from.
+//! The builder may be before the end of a block that has one already, as it is when something is moved out of
+//! a loop. The block is then split: what it holds goes to a new block before it, the construct in between,
+//! and it keeps its end, so it stays what its successors come from.
 
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
@@ -19,7 +20,8 @@ impl<'ctx> Emit<'_, 'ctx> {
         self.builder.get_insert_block().ok_or_else(|| super::Error::Llvm("no block to build in".into()))
     }
 
-    /// Where control goes on after a construct: a new block, or the end of the current one, split off. The builder is left where the construct begins.
+    /// Where control goes on after a construct: a new block, or the end of the current one, split off. The
+    /// builder is left where the construct begins.
     fn exit(&self, name: &str) -> Result<BasicBlock<'ctx>> {
         let block = self.here()?;
         let Some(end) = block.get_terminator() else { return Ok(self.block(name)) };
@@ -29,7 +31,8 @@ impl<'ctx> Emit<'_, 'ctx> {
             instruction.remove_from_basic_block();
             self.builder.insert_instruction(&instruction, None);
         }
-        // Branches to it. Without an end it has no successors, so where their values come from is not replaced.
+        // Branches to it. Without an end it has no successors, so where their values come from is not
+        // replaced.
         end.remove_from_basic_block();
         block.replace_all_uses_with(&first);
         self.builder.position_at_end(block);
@@ -55,7 +58,8 @@ impl<'ctx> Emit<'_, 'ctx> {
         Ok(phi.as_basic_value())
     }
 
-    /// `for i in begin..end step`: scalar integers, signed (`i64` as a rule), step > 0; `end + step` must not overflow.
+    /// `for i in begin..end step`: scalar integers, signed (`i64` as a rule), step > 0; `end + step` must not
+    /// overflow.
     pub fn for_range(
         &self,
         begin: Value<'ctx>,
@@ -67,7 +71,8 @@ impl<'ctx> Emit<'_, 'ctx> {
         Ok(())
     }
 
-    /// [`Emit::for_range`] with values carried from one run of the body to the next; gives the last ones (the initial ones if it never runs).
+    /// [`Emit::for_range`] with values carried from one run of the body to the next; gives the last ones (the
+    /// initial ones if it never runs).
     pub fn for_carried(
         &self,
         begin: Value<'ctx>,
@@ -115,7 +120,8 @@ impl<'ctx> Emit<'_, 'ctx> {
         initial.iter().zip(&next).map(|(&first, &then)| self.phi(&[(first, before), (then, last)])).collect()
     }
 
-    /// Repeats the body while its first value, a scalar `i1`, is set: `do { state = body(state) } while`. Gives the last state.
+    /// Repeats the body while its first value, a scalar `i1`, is set: `do { state = body(state) } while`.
+    /// Gives the last state.
     pub fn do_while(
         &self,
         initial: &[Value<'ctx>],
@@ -143,7 +149,8 @@ impl<'ctx> Emit<'_, 'ctx> {
         Ok(next)
     }
 
-    /// Runs one of two pieces by a scalar `i1`; gives the values of the one that ran (both give as many, of the same types).
+    /// Runs one of two pieces by a scalar `i1`; gives the values of the one that ran (both give as many, of
+    /// the same types).
     pub fn if_else(
         &self,
         condition: Value<'ctx>,

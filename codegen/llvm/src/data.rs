@@ -97,7 +97,8 @@ impl<'ctx> Data<'_, 'ctx> {
         }
     }
 
-    /// A function that is declared, or begun: of these parameters, with a result of 32 bits or none. `public`: others call it.
+    /// A function that is declared, or begun: of these parameters, with a result of 32 bits or none.
+    /// `public`: others call it.
     pub fn function(
         &self,
         name: &str,

@@ -114,7 +114,8 @@ pub struct Emit<'a, 'ctx> {
     pub avx512: bool,
     /// Whether it has AVX-512 VNNI besides.
     pub vnni: bool,
-    /// Whether the target is a GPU: no host function can be called, and vectors exist in memory accesses only.
+    /// Whether the target is a GPU: no host function can be called, and vectors exist in memory accesses
+    /// only.
     pub gpu: bool,
     /// Whether it is x86-64, whose instructions may then be asked for by name.
     pub x86: bool,
@@ -423,7 +424,8 @@ impl<'ctx> Emit<'_, 'ctx> {
         })
     }
 
-    /// `a * b + c` with one rounding: only where the exact sum is asked for, never as an optimization of exact operations.
+    /// `a * b + c` with one rounding: only where the exact sum is asked for, never as an optimization of
+    /// exact operations.
     pub fn fma(&self, a: Value<'ctx>, b: Value<'ctx>, c: Value<'ctx>) -> Result<Value<'ctx>> {
         self.intrinsic("llvm.fma", &[a.get_type()], &[a, b, c])
     }
@@ -517,7 +519,8 @@ impl<'ctx> Emit<'_, 'ctx> {
         }
     }
 
-    /// A call of a function of the runtime, on scalars: a symbol that the loader resolves (`hlo_codegen::runtime::functions`).
+    /// A call of a function of the runtime, on scalars: a symbol that the loader resolves
+    /// (`hlo_codegen::runtime::functions`).
     pub fn external(&self, symbol: &str, result: Prim, arguments: &[Value<'ctx>]) -> Result<Value<'ctx>> {
         self.result_of(self.external_call(symbol, Some(result), arguments)?)
     }

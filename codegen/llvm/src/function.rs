@@ -29,7 +29,8 @@ pub fn new_context() -> Context {
 }
 
 extern "C" fn note(info: LLVMDiagnosticInfoRef, _: *mut std::ffi::c_void) {
-    // SAFETY: LLVM calls this with a diagnostic that is alive until it returns; the description is a string that is ours to dispose of.
+    // SAFETY: LLVM calls this with a diagnostic that is alive until it returns; the description is a string
+    // that is ours to dispose of.
     let text = unsafe {
         if LLVMGetDiagInfoSeverity(info) != LLVMDiagnosticSeverity::LLVMDSError {
             return;
@@ -50,15 +51,17 @@ pub(super) fn take_complaint() -> Option<String> {
 /// PTX has `brx.idx` for them, which few tools know; chains of branches cost little more.
 pub(super) const NO_JUMP_TABLES: &str = "no-jump-tables";
 
-/// Without it LLVM makes floating-point negations and magnitudes of operations on sign bits, which on a GPU keep no payload of a NaN.
+/// Without it LLVM makes floating-point negations and magnitudes of operations on sign bits, which on a GPU
+/// keep no payload of a NaN.
 pub(super) const NO_IMPLICIT_FLOAT: &str = "noimplicitfloat";
 
 /// How wide vectors are to be.
 const WIDTHS: [&str; 2] = ["prefer-vector-width", "min-legal-vector-width"];
 
 impl<'a, 'ctx> Emit<'a, 'ctx> {
-    /// Begins a kernel function of this symbol ([`hlo_library::KernelFn`]): gives it, on one lane and with the builder at its beginning, and
-    /// its parameters: the address of the arguments, and the first and last unit (`i64`).
+    /// Begins a kernel function of this symbol ([`hlo_library::KernelFn`]): gives it, on one lane and with
+    /// the builder at its beginning, and its parameters: the address of the arguments, and the first and last
+    /// unit (`i64`).
     pub fn kernel(
         context: &'ctx Context,
         module: &'a Module<'ctx>,
@@ -91,8 +94,8 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
         }
     }
 
-    /// What a body makes of arguments, all of the type of the first, by a function that kernels of the module share: for long code that is needed often, or
-    /// rarely run. The name says what the body is.
+    /// What a body makes of arguments, all of the type of the first, by a function that kernels of the module
+    /// share: for long code that is needed often, or rarely run. The name says what the body is.
     pub fn outlined(
         &self,
         name: &str,

@@ -1,7 +1,8 @@
 //! Kernels of a GPU (NVPTX): their parameters, the thread that runs, and what threads do together.
 //!
-//! **Invariants:** pointers are never generic: arrays are in global memory (address space 1), what the threads of a block share in shared memory (3), so
-//! accesses are `ld.global` and `ld.shared`. Atomic operations and fences name a scope; without one LLVM takes the whole system.
+//! **Invariants:** pointers are never generic: arrays are in global memory (address space 1), what the
+//! threads of a block share in shared memory (3), so accesses are `ld.global` and `ld.shared`. Atomic
+//! operations and fences name a scope; without one LLVM takes the whole system.
 
 use inkwell::attributes::AttributeLoc;
 use inkwell::builder::Builder;
@@ -46,7 +47,8 @@ pub enum Parameter {
         align: u32,
         /// The kernel does not write it.
         is_read_only: bool,
-        /// No other parameter's accesses touch what this one's write, or this one is read only and nobody writes it.
+        /// No other parameter's accesses touch what this one's write, or this one is read only and nobody
+        /// writes it.
         is_no_alias: bool,
     },
     /// A scalar.
@@ -125,8 +127,8 @@ pub enum Atomic {
 }
 
 impl<'a, 'ctx> Emit<'a, 'ctx> {
-    /// Begins a kernel of a GPU of this symbol, for blocks of at most so many threads: gives it, on one lane and with the builder at its beginning, and its
-    /// parameters.
+    /// Begins a kernel of a GPU of this symbol, for blocks of at most so many threads: gives it, on one lane
+    /// and with the builder at its beginning, and its parameters.
     pub fn gpu_kernel(
         context: &'ctx Context,
         module: &'a Module<'ctx>,
@@ -219,7 +221,8 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
         Ok(())
     }
 
-    /// A scalar of up to 64 bits of another lane of the warp, which all lanes of the mask reach together. `n` is an `i32`, and the mask one too.
+    /// A scalar of up to 64 bits of another lane of the warp, which all lanes of the mask reach together. `n`
+    /// is an `i32`, and the mask one too.
     pub fn shuffle_sync(
         &self,
         mask: Value<'ctx>,
@@ -294,7 +297,8 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
         Ok(global.as_pointer_value())
     }
 
-    /// The shared memory of a block whose size the launch says, aligned to so many bytes. All of this name are one.
+    /// The shared memory of a block whose size the launch says, aligned to so many bytes. All of this name
+    /// are one.
     pub fn dynamic_shared(&self, name: &str, align: u32) -> Result<PointerValue<'ctx>> {
         if let Some(there) = self.module.get_global(name) {
             return Ok(there.as_pointer_value());
@@ -306,7 +310,8 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
         Ok(global.as_pointer_value())
     }
 
-    /// A table in constant storage: integers of a type, read by [`Emit::load_invariant`]. One name is one table.
+    /// A table in constant storage: integers of a type, read by [`Emit::load_invariant`]. One name is one
+    /// table.
     pub fn constant_table(&self, name: &str, prim: Prim, values: &[u64]) -> Result<PointerValue<'ctx>> {
         if let Some(there) = self.module.get_global(name) {
             return Ok(there.as_pointer_value());
@@ -349,7 +354,8 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
         Ok(old.into())
     }
 
-    /// Compare and swap, relaxed, of an integer of 32 or 64 bits: gives what was in memory, which was replaced if it was `expected`.
+    /// Compare and swap, relaxed, of an integer of 32 or 64 bits: gives what was in memory, which was
+    /// replaced if it was `expected`.
     pub fn compare_and_swap(
         &self,
         address: Value<'ctx>,
@@ -377,7 +383,8 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
             Scope::Block => "block",
             Scope::Device => "device",
         };
-        // SAFETY: the context is alive, the name is as long as it says, and the instruction is an atomic one or a fence.
+        // SAFETY: the context is alive, the name is as long as it says, and the instruction is an atomic one
+        // or a fence.
         unsafe {
             let id = LLVMGetSyncScopeID(self.context.as_ctx_ref(), name.as_ptr().cast(), name.len());
             LLVMSetAtomicSyncScopeID(instruction.as_value_ref(), id);

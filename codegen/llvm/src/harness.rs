@@ -53,8 +53,9 @@ impl Ptx {
         Self { memory, loaded }
     }
 
-    /// Launches a kernel whose parameters are the addresses of the inputs and of `elements` elements of a type, with a thread an element in blocks of `block`. What is
-    /// behind the last thread's elements must be left alone by the kernel. Panics at any fault that the interpreter finds.
+    /// Launches a kernel whose parameters are the addresses of the inputs and of `elements` elements of a
+    /// type, with a thread an element in blocks of `block`. What is behind the last thread's elements must be
+    /// left alone by the kernel. Panics at any fault that the interpreter finds.
     pub(crate) fn run(
         &mut self,
         symbol: &str,

@@ -1,10 +1,12 @@
 //! What emission needs of LLVM: a function being built, typed operations on lanes, targets, object code.
 //!
-//! [`Emit`] builds one function. Its operations work alike on scalars and on vectors of [`Emit::lanes`] lanes, so code that emits an element is
-//! written once. [`scalar`] is what the elementwise operations of HLO compute, on such values, for every processor and for PTX.
+//! [`Emit`] builds one function. Its operations work alike on scalars and on vectors of [`Emit::lanes`]
+//! lanes, so code that emits an element is written once. [`scalar`] is what the elementwise operations of HLO
+//! compute, on such values, for every processor and for PTX.
 //!
-//! **Invariants:** no operation here has fast-math flags, so LLVM neither contracts nor reassociates; modules are verified; what LLVM refuses is an
-//! [`Error`]. Values are not typed beyond what LLVM does: a wrong type is found by the verifier.
+//! **Invariants:** no operation here has fast-math flags, so LLVM neither contracts nor reassociates; modules
+//! are verified; what LLVM refuses is an [`Error`]. Values are not typed beyond what LLVM does: a wrong type
+//! is found by the verifier.
 
 #![deny(unsafe_code)]
 

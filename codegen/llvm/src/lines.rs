@@ -1,6 +1,7 @@
 //! Debugging information (DWARF): which line of the program's text machine code comes from.
 //!
-//! A kernel is a function of the name of its instruction, at the line of that; inside of it each elementwise operation has the line of its own instruction. **Invariant:** it changes no instruction of the code.
+//! A kernel is a function of the name of its instruction, at the line of that; inside of it each elementwise
+//! operation has the line of its own instruction. **Invariant:** it changes no instruction of the code.
 
 use hlo::Span;
 use hlo::span::LineIndex;
@@ -66,7 +67,8 @@ impl<'ctx> Lines<'ctx> {
         self.builder.create_debug_location(self.context, line, column, scope.as_debug_info_scope(), None)
     }
 
-    /// Says what a function is: gives its name and its line to debuggers, and to those of its instructions that have no place yet.
+    /// Says what a function is: gives its name and its line to debuggers, and to those of its instructions
+    /// that have no place yet.
     pub fn begin(&self, function: FunctionValue<'ctx>, name: &str, span: Span) {
         let (line, _) = self.line(span);
         let ty = self.builder.create_subroutine_type(self.file, None, &[], DIFlags::PUBLIC);

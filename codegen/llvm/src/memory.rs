@@ -14,13 +14,15 @@ use super::{Emit, Prim, Result, Value};
 pub const REGISTER: u32 = 64;
 
 impl<'ctx> Emit<'_, 'ctx> {
-    /// `base + offset`: a scalar address and a scalar `i64` offset in bytes, or a vector of addresses for a vector of offsets.
+    /// `base + offset`: a scalar address and a scalar `i64` offset in bytes, or a vector of addresses for a
+    /// vector of offsets.
     pub fn address(&self, base: Value<'ctx>, offset: Value<'ctx>) -> Result<Value<'ctx>> {
         let (byte, mut index) = (self.context.i8_type(), offset.as_value_ref());
         let (builder, ty, base) =
             (self.builder.as_mut_ptr(), byte.as_type_ref(), self.pointer(base)?.as_value_ref());
-        // SAFETY: builder, type and values are alive and of one context; there is one index. Whether the address is in bounds is a matter of
-        // the code that is made: without `inbounds`, forming an address has no undefined behaviour.
+        // SAFETY: builder, type and values are alive and of one context; there is one index. Whether the
+        // address is in bounds is a matter of the code that is made: without `inbounds`, forming an address
+        // has no undefined behaviour.
         Ok(unsafe { Value::new(LLVMBuildGEP2(builder, ty, base, &raw mut index, 1, c"".as_ptr())) })
     }
 
@@ -42,7 +44,8 @@ impl<'ctx> Emit<'_, 'ctx> {
         scalar.sub(place(address)?, place(from)?)
     }
 
-    /// Loads all lanes from consecutive elements. `align` is what the address is known to be a multiple of, in bytes.
+    /// Loads all lanes from consecutive elements. `align` is what the address is known to be a multiple of,
+    /// in bytes.
     pub fn load(&self, prim: Prim, address: Value<'ctx>, align: u32) -> Result<Value<'ctx>> {
         let value = self.builder.build_load(self.ty(prim), self.pointer(address)?, "")?;
         if let Some(load) = value.as_instruction_value() {
@@ -70,7 +73,8 @@ impl<'ctx> Emit<'_, 'ctx> {
         Ok(store)
     }
 
-    /// Stores past the caches: the address must be aligned to the whole vector, or to [`REGISTER`] bytes where that is less, and [`Emit::fence`] must follow before anything else reads.
+    /// Stores past the caches: the address must be aligned to the whole vector, or to [`REGISTER`] bytes
+    /// where that is less, and [`Emit::fence`] must follow before anything else reads.
     pub fn store_streaming(&self, value: Value<'ctx>, address: Value<'ctx>) -> Result<()> {
         let bytes = self.prim_of(value).bytes() * u64::from(self.lanes_of(value));
         let store =
@@ -143,7 +147,8 @@ impl<'ctx> Emit<'_, 'ctx> {
         self.address_at(address, self.prim_of(vector).bytes() * u64::from(lane))
     }
 
-    /// Loads each lane from an address of its own (a vector of them), where its `i1` is set; the others from `otherwise`.
+    /// Loads each lane from an address of its own (a vector of them), where its `i1` is set; the others from
+    /// `otherwise`.
     pub fn gather(
         &self,
         addresses: Value<'ctx>,
@@ -160,7 +165,8 @@ impl<'ctx> Emit<'_, 'ctx> {
         self.result_of(call)
     }
 
-    /// Stores each lane to an address of its own where its `i1` is set; of equal addresses the last lane wins.
+    /// Stores each lane to an address of its own where its `i1` is set; of equal addresses the last lane
+    /// wins.
     pub fn scatter(
         &self,
         value: Value<'ctx>,
@@ -186,7 +192,8 @@ impl<'ctx> Emit<'_, 'ctx> {
         );
     }
 
-    /// Prefetches of so many bytes from an address on, to be read: one for each cache line's length of them. A GPU has other threads to run meanwhile.
+    /// Prefetches of so many bytes from an address on, to be read: one for each cache line's length of them.
+    /// A GPU has other threads to run meanwhile.
     pub fn prefetch(&self, address: Value<'ctx>, bytes: u64) -> Result<()> {
         self.prefetch_as(address, bytes, 3)
     }
@@ -245,8 +252,9 @@ impl<'ctx> Emit<'_, 'ctx> {
     }
 }
 
-/// The only lane of a constant mask that is set. LLVM 22 for x86 makes one access of such masked ones, of the lane's width after it was widened: eight bytes
-/// for the last of some bytes that are converted from or to eight-byte numbers. So they are not given to it.
+/// The only lane of a constant mask that is set. LLVM 22 for x86 makes one access of such masked ones, of the
+/// lane's width after it was widened: eight bytes for the last of some bytes that are converted from or to
+/// eight-byte numbers. So they are not given to it.
 fn lone_lane(mask: Value<'_>) -> Option<u32> {
     let BasicValueEnum::VectorValue(mask) = mask else { return None };
     if !mask.is_const() {

@@ -25,8 +25,8 @@ pub enum Level {
     /// A short list of passes, the same code generation.
     #[default]
     O2,
-    /// More passes over what loops repeat, and code generation that looks further. LLVM's loop and vector passes are in no level: they see
-    /// vectors already, and some take exponential time on long expressions.
+    /// More passes over what loops repeat, and code generation that looks further. LLVM's loop and vector
+    /// passes are in no level: they see vectors already, and some take exponential time on long expressions.
     O3,
 }
 
@@ -42,16 +42,19 @@ impl Level {
         }
     }
 
-    /// Emitted code is in SSA form with explicit vectors and rotated loops: what remains to be done is little.
+    /// Emitted code is in SSA form with explicit vectors and rotated loops: what remains to be done is
+    /// little.
     const fn passes(self, machine: MachineKind) -> Option<&'static str> {
         match (self, machine) {
             (Level::O0 | Level::O1, _) => None,
-            // ptxas optimizes what is inside registers; addresses, redundant loads and branches are better seen here.
+            // ptxas optimizes what is inside registers; addresses, redundant loads and branches are better
+            // seen here.
             (Level::O2 | Level::O3, MachineKind::Nvptx) => Some(
                 "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,instcombine<no-verify-fixpoint>,simplifycfg,dce)",
             ),
             (Level::O2, MachineKind::Host) => Some("function(early-cse)"),
-            // Not `instcombine`: it leaves shuffles with lanes that nobody reads, on which LLVM 22's legalization of AVX-512 vectors of bytes never ends.
+            // Not `instcombine`: it leaves shuffles with lanes that nobody reads, on which LLVM 22's
+            // legalization of AVX-512 vectors of bytes never ends.
             (Level::O3, MachineKind::Host) => {
                 Some("function(early-cse<memssa>,instsimplify,simplifycfg,loop-mssa(licm),early-cse)")
             }
@@ -147,8 +150,9 @@ const WIDE: [&str; 5] = ["avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512c
 /// Processors that have a name here beside "native".
 const NAMED: &[&str] = if cfg!(target_arch = "x86_64") { &["x86-64-v3", "x86-64-v4"] } else { &[] };
 
-/// The compute capabilities that PTX is made for. Each implies the least PTX ISA version that has it (sm_75 6.3, sm_80 7.0, sm_86 7.1, sm_89 and sm_90 7.8, sm_100 8.6,
-/// sm_120 8.7), which is what LLVM writes unless a feature raises it: drivers refuse versions newer than they are.
+/// The compute capabilities that PTX is made for. Each implies the least PTX ISA version that has it (sm_75
+/// 6.3, sm_80 7.0, sm_86 7.1, sm_89 and sm_90 7.8, sm_100 8.6, sm_120 8.7), which is what LLVM writes unless
+/// a feature raises it: drivers refuse versions newer than they are.
 pub const NVPTX_ARCHITECTURES: &[&str] = &["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"];
 
 /// The longest vector in one memory access of PTX.
@@ -156,12 +160,13 @@ const NVPTX_VECTOR_BYTES: u32 = 16;
 
 const NVPTX_TRIPLE: &str = "nvptx64-nvidia-cuda";
 
-/// Features that generated code rests on (fused multiply-add, conversion of f16). On x86-64 what x86-64-v3 stands for; every aarch64 has what is named here, whether
-/// LLVM finds that out or not.
+/// Features that generated code rests on (fused multiply-add, conversion of f16). On x86-64 what x86-64-v3
+/// stands for; every aarch64 has what is named here, whether LLVM finds that out or not.
 const NEEDED: &[&str] = if cfg!(target_arch = "x86_64") { X86_NEEDED } else { AARCH64_NEEDED };
 
-/// What LLVM is told once a process. Addresses are linear in loop variables as they are emitted, and processors scale them: rewriting them takes a sixth of the
-/// compilation and changes little. The order of instructions is chosen when they are selected; processors choose their own.
+/// What LLVM is told once a process. Addresses are linear in loop variables as they are emitted, and
+/// processors scale them: rewriting them takes a sixth of the compilation and changes little. The order of
+/// instructions is chosen when they are selected; processors choose their own.
 const OPTIONS: [&CStr; 3] = [c"hlo", c"-disable-lsr", c"-enable-misched=0"];
 
 /// The processor that this runs on. Asking it takes a while: under a hypervisor each question is a trap.
@@ -185,7 +190,8 @@ fn host() -> Result<&'static Host> {
     let host = HOST.get_or_init(|| {
         LlvmTarget::initialize_native(&InitializationConfig::default())?;
         let options = OPTIONS.map(CStr::as_ptr);
-        // SAFETY: as many strings as it says, alive for ever; nothing else of LLVM's runs yet in this process, for all begins with a target.
+        // SAFETY: as many strings as it says, alive for ever; nothing else of LLVM's runs yet in this
+        // process, for all begins with a target.
         unsafe { LLVMParseCommandLineOptions(options.len() as i32, options.as_ptr(), std::ptr::null()) };
         let name = TargetMachine::get_host_cpu_name().to_string();
         let features = TargetMachine::get_host_cpu_features().to_string();
@@ -200,8 +206,9 @@ impl Target {
         Self::new("native", "", level)
     }
 
-    /// "native" or a processor by LLVM's name (on x86-64 "x86-64-v3" and "x86-64-v4"), with features added and removed ("+avx512f,-avx512bf16"). Errors: other
-    /// names, features that this machine lacks, x86 processors below x86-64-v3.
+    /// "native" or a processor by LLVM's name (on x86-64 "x86-64-v3" and "x86-64-v4"), with features added
+    /// and removed ("+avx512f,-avx512bf16"). Errors: other names, features that this machine lacks, x86
+    /// processors below x86-64-v3.
     pub fn new(cpu: &str, features: &str, level: Level) -> Result<Self> {
         let Host { name, features: host } = host()?;
         let has = |name: &str| host.split(',').any(|f| f.strip_prefix('+') == Some(name));
@@ -255,8 +262,10 @@ impl Target {
         Ok(Self { machine: MachineKind::Host, cpu, features: all, level, vector_bytes, triple, x86 })
     }
 
-    /// A processor that need not be this one, by LLVM's names: a triple of `x86_64` or `aarch64` whose objects are ELF (empty: that of this machine), a processor (empty: the one of the
-    /// least features that code is made for; "native": this one), and features added and taken away. Errors: names that are not known, what generated code needs taken away.
+    /// A processor that need not be this one, by LLVM's names: a triple of `x86_64` or `aarch64` whose
+    /// objects are ELF (empty: that of this machine), a processor (empty: the one of the least features that
+    /// code is made for; "native": this one), and features added and taken away. Errors: names that are not
+    /// known, what generated code needs taken away.
     pub fn of_triple(triple: &str, cpu: &str, features: &str, level: Level) -> Result<Self> {
         static EACH: Once = Once::new();
         // LLVM's options are parsed first.
@@ -359,8 +368,8 @@ impl Target {
         self.machine == MachineKind::Nvptx
     }
 
-    /// This processor, and, where vectors may be shorter than its own, one that has those: what tests of kernels go through. Errors: LLVM knows
-    /// neither.
+    /// This processor, and, where vectors may be shorter than its own, one that has those: what tests of
+    /// kernels go through. Errors: LLVM knows neither.
     pub fn tested(level: Level) -> Result<Vec<Self>> {
         let named = NAMED.first().map(|cpu| Self::new(cpu, "", level));
         [Self::host(level)].into_iter().chain(named).collect()

@@ -51,7 +51,8 @@ fn a_loop_compiles_at_every_level_without_contraction() {
     }
 }
 
-/// Values that are made before the end of a block that has one: of the entry, and of a block that another comes from twice.
+/// Values that are made before the end of a block that has one: of the entry, and of a block that another
+/// comes from twice.
 #[test]
 fn control_flow_fits_before_the_end_of_a_block() {
     use hlo::{BufferOf, ElementType};

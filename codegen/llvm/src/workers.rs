@@ -1,12 +1,15 @@
 //! The threads that LLVM runs on.
 //!
-//! Where LLVM cannot go on ("Cannot select ...") it calls a handler that may neither return, or LLVM ends the process, nor unwind, for LLVM's frames are in
-//! the way. So whatever is asked of LLVM is done by threads of our own: the handler tells the waiting side what happened and stays where it is for
-//! ever, and what the thread holds is lost with it. The threads live as long as the process, since what LLVM needs to begin is made once a thread, and
-//! have room for LLVM's recursion over long expressions. Where the system gives no thread, not even with little room, the caller does its jobs
-//! itself; only there LLVM's giving up ends the process.
+//! Where LLVM cannot go on ("Cannot select ...") it calls a handler that may neither return, or LLVM ends the
+//! process, nor unwind, for LLVM's frames are in the way. So whatever is asked of LLVM is done by threads of
+//! our own: the handler tells the waiting side what happened and stays where it is for ever, and what the
+//! thread holds is lost with it. The threads live as long as the process, since what LLVM needs to begin is
+//! made once a thread, and have room for LLVM's recursion over long expressions. Where the system gives no
+//! thread, not even with little room, the caller does its jobs itself; only there LLVM's giving up ends the
+//! process.
 //!
-//! **Invariant:** a job is touched only between being taken and being told of as finished or failed; its owner waits for that. So it may borrow.
+//! **Invariant:** a job is touched only between being taken and being told of as finished or failed; its
+//! owner waits for that. So it may borrow.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -24,7 +27,8 @@ use hlo_codegen::runtime::arena::Memory;
 /// Addresses for the stack of a thread, the less the fewer there are; memory is used as it is touched.
 const STACKS: [usize; 3] = [1 << 28, 1 << 26, 1 << 23];
 
-/// Calls `job` with each number below `jobs`, on at most as many threads as there are cores. Errors: what LLVM said where it could not go on. A panic is resumed here.
+/// Calls `job` with each number below `jobs`, on at most as many threads as there are cores. Errors: what
+/// LLVM said where it could not go on. A panic is resumed here.
 pub fn run<T: Send>(jobs: usize, job: &(dyn Fn(usize) -> T + Sync)) -> Vec<Result<T, Error>> {
     static INSTALL: Once = Once::new();
     // SAFETY: the handler may be called at any time from any thread; it is written for that.
@@ -36,7 +40,8 @@ pub fn run<T: Send>(jobs: usize, job: &(dyn Fn(usize) -> T + Sync)) -> Vec<Resul
         *lock(&results[index]) = Some(result);
     };
     let work: *const (dyn Fn(usize) + Sync + '_) = &work;
-    // SAFETY: the lifetime is taken off; every use of the function is over when its task has ended, which is waited for below.
+    // SAFETY: the lifetime is taken off; every use of the function is over when its task has ended, which is
+    // waited for below.
     let work: *const (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(work) };
     let batch =
         Arc::new(Batch { ends: Mutex::new(Ends { left: jobs, ..Ends::default() }), all: Condvar::new() });
@@ -177,8 +182,8 @@ impl Queue {
     }
 }
 
-/// Starts a thread that takes tasks, if the system gives one. Its stack may take a quarter of what addresses there are: the rest is for LLVM,
-/// which ends the process where it has none.
+/// Starts a thread that takes tasks, if the system gives one. Its stack may take a quarter of what addresses
+/// there are: the rest is for LLVM, which ends the process where it has none.
 fn start() -> bool {
     STACKS.iter().any(|&stack| {
         if stack > STACKS[2] && Memory::new(4 * stack as u64).is_err() {

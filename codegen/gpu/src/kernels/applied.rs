@@ -8,7 +8,7 @@ use hlo_opt::expr::{Expr, Node, NodeId, Op};
 
 use crate::code::Code;
 
-/// A computation of scalars, as a expr of which the parameters are given.
+/// A scalar computation as an expression of given parameters.
 pub(super) struct Applied<'m> {
     expr: Expr<'m>,
     results: Vec<NodeId>,
@@ -16,7 +16,8 @@ pub(super) struct Applied<'m> {
 }
 
 impl<'m> Applied<'m> {
-    /// The computation that `id` applies to scalars of these types. Errors: parameters of other types, or what no kernel computes of scalars.
+    /// The computation that `id` applies to scalars of these types. Errors: parameters of other types, or
+    /// operations that no kernel computes on scalars.
     pub(super) fn new(
         module: &'m Module,
         id: InstrId,
@@ -40,7 +41,7 @@ impl<'m> Applied<'m> {
         Ok(Self { expr, results, used })
     }
 
-    /// Whether a parameter has a part in any result.
+    /// Whether any result depends on a parameter.
     pub(super) fn uses(&self, parameter: usize) -> bool {
         self.used.get(parameter).copied().unwrap_or(false)
     }
@@ -53,7 +54,7 @@ impl<'m> Applied<'m> {
         }
     }
 
-    /// The commutative operation of both of two parameters that the only result is.
+    /// The commutative operation of both parameters that the only result is.
     pub(super) fn operation(&self) -> Option<Opcode> {
         let (&[result], 2) = (&self.results[..], self.used.len()) else { return None };
         let Op::Elementwise { instr, operands } = &self.expr.nodes[result as usize].op else { return None };
@@ -67,7 +68,7 @@ impl<'m> Applied<'m> {
         (a != b && commutes).then_some(opcode)
     }
 
-    /// Emits its results for arguments; those that are not used may be missing.
+    /// Emits its results for arguments; unused ones may be missing.
     pub(super) fn call<'ctx>(
         &self,
         e: Emit<'_, 'ctx>,

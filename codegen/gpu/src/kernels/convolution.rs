@@ -1,9 +1,11 @@
-//! `convolution`: any number of spatial dimensions, feature or batch groups, strides, dilations, padding of either sign, reversal, dimensions in any order.
+//! `convolution`: any number of spatial dimensions, feature or batch groups, strides, dilations, padding of
+//! either sign, reversal, dimensions in any order.
 //!
-//! **Numerics** (SEMANTICS.md, "Sums"): as for dots, but integers are summed in 64 bits and saturate. Terms in padding and holes are absent, so an
-//! infinity in the kernel makes no NaN there.
+//! **Numerics** (SEMANTICS.md, "Sums"): as for dots, but integers are summed in 64 bits and saturate. Terms
+//! in padding and holes are absent, so an infinity in the kernel makes no NaN there.
 //!
-//! Most are products of matrices ([`patches`]); a thread computes an element of the others: those of few features a group, of complex numbers, of truth values.
+//! Most are products of matrices ([`patches`]); a thread computes an element of the others: those of few
+//! features a group, of complex numbers, of truth values.
 
 mod patches;
 
@@ -23,10 +25,10 @@ use crate::lower::bytes_of;
 use crate::subject::Subject;
 use patches::Patched;
 
-/// The most positions of a window that are written out one by one.
+/// The maximum number of window positions that are unrolled.
 const MAX_UNROLLED: i64 = 32;
 
-/// Positions beyond are not computed with.
+/// The bound of all positions.
 const MAX_POSITION: i64 = 1 << 40;
 
 /// A spatial dimension.
@@ -38,15 +40,15 @@ struct Axis {
     kernel: [i64; 2],
     /// The result's dimension.
     output_dim: usize,
-    /// Between placements of the window.
+    /// The window stride.
     stride: i64,
-    /// Before the first element of the input.
+    /// The low padding.
     padding: i64,
-    /// Between elements of the input.
+    /// The base dilation.
     input_dilation: i64,
-    /// Between elements of the kernel.
+    /// The window dilation.
     kernel_dilation: i64,
-    /// Whether the kernel is read backwards.
+    /// The window reversal.
     is_reversed: bool,
 }
 
@@ -131,7 +133,7 @@ impl Convolution {
             && greatest(l.element_type)
                 .zip(greatest(r.element_type))
                 .is_some_and(|(l, r)| (l * r).saturating_mul(terms) <= i64::from(i32::MAX));
-        // Where no sum is beyond 32 bits none saturates.
+        // Where no sum exceeds 32 bits none saturates.
         let words = if is_small { words } else { words.saturating() };
         let elements: [i64; 2] = [l.dims.iter().product(), r.dims.iter().product()];
         let furthest = axes.iter().map(|axis: &Axis| {
@@ -176,7 +178,7 @@ impl Convolution {
         self.axes.iter().map(|axis| axis.kernel[0]).product()
     }
 
-    /// Offsets, in elements, of the parts of input and kernel that an element of the result reads. `at`: its index.
+    /// Offsets, in elements, in input and kernel that an element of the result at index `at` reads.
     fn first<'ctx>(&self, e: &Emit<'_, 'ctx>, at: &[Value<'ctx>]) -> Result<[Value<'ctx>; 2]> {
         let times = |x, factor: i64| e.mul(x, self.int(e, factor));
         let (batch, feature) = (at[self.batch_dim], at[self.feature_dim]);
@@ -194,7 +196,8 @@ impl Convolution {
         Ok([input, times(feature, self.feature_stride)?])
     }
 
-    /// Where position `window` meets the input at an element of the result: whether it does, and offsets in input and kernel. All numbers are of the convolution's integer type.
+    /// Whether position `window` of the window is within the input for an element of the result, and the
+    /// offsets in input and kernel. All numbers are of the convolution's integer type.
     fn meeting<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,
@@ -229,7 +232,7 @@ impl Convolution {
 }
 
 impl Convolution {
-    /// The sum of an element of the result. `at`: its index, all `i64`.
+    /// The sum of an element of the result at index `at`, all `i64`.
     fn sum<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,
@@ -263,7 +266,7 @@ impl Convolution {
 }
 
 impl Convolution {
-    /// The sum of an element of the result of one channel a group, position after position.
+    /// The sum of an element of the result with one channel per group, position by position.
     fn unrolled<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,

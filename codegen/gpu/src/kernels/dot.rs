@@ -1,4 +1,4 @@
-//! `dot`, alone or with what a fusion makes of its result.
+//! `dot`, alone or with a fused epilogue.
 
 use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
@@ -46,7 +46,7 @@ impl Product {
         let words = Words::new(l.element_type, r.element_type, result);
         let [mut lp, mut rp] = [Parts::of(module, id, 0), Parts::of(module, id, 1)];
         let (ls, rs) = (strides(&l.dims), strides(&r.dims));
-        // Terms may come in any order: that in which they lie in memory.
+        // Terms may come in any order: storage order.
         let mut pairs: Vec<(usize, usize)> =
             lp.contracting.iter().copied().zip(rp.contracting.iter().copied()).collect();
         pairs.sort_by_key(|&(i, _)| std::cmp::Reverse(ls[i]));
@@ -75,7 +75,7 @@ impl Product {
         at.into_iter().zip(&self.dims).flat_map(|(number, dims)| space.delinear(number, dims)).collect()
     }
 
-    /// What is stored of some neighbouring columns.
+    /// Stores some contiguous columns.
     pub(super) fn epilogue<'m>(
         &self,
         subject: &Subject<'m>,
@@ -86,10 +86,10 @@ impl Product {
     }
 }
 
-/// Fewer multiply-adds are not worth tiles.
+/// Fewer multiply-adds are not worth tiling.
 const MIN_TILED_WORK: i64 = 1 << 12;
 
-/// Whether a product is worth tiles, and fits what they count in.
+/// Whether a product is worth tiling, and fits the tiles' integer type.
 fn is_tiled(product: &Product) -> bool {
     let [batch, m, n] = product.magnitudes;
     let terms = product.terms;

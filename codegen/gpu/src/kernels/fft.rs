@@ -1,11 +1,12 @@
 //! Discrete Fourier transforms of all types and lengths, along one dimension after the other.
 //!
-//! A line of length `n = r1 * r2 * ...` is transformed by autosorting passes (Stockham): with `l` the product of the factors done, `m = n / l` and
-//! `f[j][k]` the transforms of length `l` of the subsequences `x[k], x[k + m], ...`, a pass by the factor `r` is
-//! `f'[j][k] = sum over t < r of w(l r)^(j t) * f[j mod l][k + t * m / r]`, for `j < l r` and `k < m / r`. A thread computes one such element; `r` terms are
-//! summed in order, so a prime factor is a transform by the definition. Lines that fit in shared memory are transformed by one launch, others by a launch
-//! a pass through scratch memory. Roots of unity are rounded from f64: of short lines from a table, of others products of two table
-//! entries in f64.
+//! A line of length `n = r1 * r2 * ...` is transformed by autosorting passes (Stockham): with `l` the product
+//! of the factors done, `m = n / l` and `f[j][k]` the transforms of length `l` of the subsequences `x[k], x[k
+//! + m], ...`, a pass by the factor `r` is `f'[j][k] = sum over t < r of w(l r)^(j t) * f[j mod l][k + t * m
+//! / r]`, for `j < l r` and `k < m / r`. A thread computes one such element; `r` terms are summed in order,
+//! so a prime factor is a transform by the definition. Lines that fit in shared memory are transformed by one
+//! launch, others by a launch a pass through scratch memory. Roots of unity are rounded from f64: of short
+//! lines from a table, of others products of two table entries in f64.
 
 use hlo::attrs::{AttrKey, FftType};
 use hlo::{ElementType, InstrId, Module};
@@ -306,7 +307,8 @@ impl<'ctx> Emitter<'_, '_, 'ctx> {
         }
     }
 
-    /// One element of a pass: `number` counts them, an `i32`, and `done` is the product of the factors before.
+    /// One element of a pass: `number` counts them, an `i32`, and `done` is the product of the factors
+    /// before.
     fn element(
         &self,
         e: &Emit<'_, 'ctx>,
@@ -519,7 +521,8 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
         kernel.stages.push(Stage::Copy { from: 0, to: 1 });
         return Ok(kernel);
     }
-    // Lines of real numbers first, or last where the result is real: the other dimensions are of complex numbers.
+    // Lines of real numbers first, or last where the result is real: the other dimensions are of complex
+    // numbers.
     let mut order: Vec<usize> = (0..lengths.len()).rev().collect();
     if kind == FftType::Irfft {
         order.rotate_left(1);

@@ -1,7 +1,9 @@
-//! Accumulators of reductions in the registers of a thread, and their combination over the threads of a block.
+//! Accumulators of reductions in the registers of a thread, and their combination across the threads of a
+//! block.
 //!
-//! **Invariants:** the threads that combine run through the same code together, so every shuffle has all lanes and every barrier all threads;
-//! threads without elements hold what changes nothing. What may not be reordered is never combined across threads.
+//! **Invariants:** the threads that combine execute the same code together, so every shuffle has all lanes
+//! and every barrier all threads; threads without elements hold neutral elements. What may not be
+//! reassociated is never combined across threads.
 
 use hlo::ElementType;
 use hlo_llvm::scalar::{self, Val, combine};
@@ -13,11 +15,11 @@ use hlo_opt::fusion::combine::Combine;
 use crate::arch::WARP;
 use crate::code::Code;
 
-/// A reduction, and what a thread combines of it at a time.
+/// A reduction, and the elements that a thread combines per step.
 pub(crate) struct Item<'m> {
-    /// How elements are combined.
+    /// The combiner.
     pub(crate) fold: Fold<'m>,
-    /// The elements of a step, in order: of each a node an operand.
+    /// The elements of a step, in order: for each a node per operand.
     pub(crate) elements: Vec<Vec<NodeId>>,
 }
 
@@ -25,7 +27,7 @@ pub(crate) struct Item<'m> {
 pub(crate) struct Folds<'m> {
     /// In the order of their instructions.
     pub(crate) items: Vec<Item<'m>>,
-    /// Elements are combined one after the other in the interpreter's order, beginning with the initial value.
+    /// Elements are combined one after the other in the interpreter's order, starting from the initial value.
     pub(crate) literal: bool,
     /// Elements are accumulators of other threads.
     pub(crate) partial: bool,
@@ -35,23 +37,23 @@ pub(crate) struct Folds<'m> {
 pub(crate) struct Steps<'ctx> {
     /// The variable that counts them.
     pub(crate) var: u32,
-    /// The first one, and what they are below.
+    /// The first one, and the exclusive end.
     pub(crate) low: Value<'ctx>,
     pub(crate) high: Value<'ctx>,
-    /// How far they are apart.
+    /// The stride between them.
     pub(crate) pace: i64,
-    /// Steps of an iteration.
+    /// Steps per iteration (unrolling).
     pub(crate) copies: i64,
-    /// Whether there may be others after the last iteration.
+    /// Whether there may be steps after the last full iteration.
     pub(crate) remain: bool,
 }
 
-/// Values as registers that loops carry.
+/// Values as loop-carried registers.
 pub(crate) fn registers<'ctx>(values: &[Val<'ctx>]) -> Vec<Value<'ctx>> {
     values.iter().flat_map(Val::registers).collect()
 }
 
-/// Accumulators and elements, or accumulators of later elements, combined.
+/// Combines accumulators with elements, or with accumulators of later elements.
 pub(crate) fn apply<'ctx>(
     e: Emit<'_, 'ctx>,
     how: &Combine<'_>,
@@ -69,18 +71,18 @@ pub(crate) fn apply<'ctx>(
     results.iter().map(|&r| code.value(r)?.settled_if(&e, expr.moves(r))).collect()
 }
 
-/// A register as memory holds it: bits as bytes.
+/// A register in its memory type: bits as bytes.
 fn widened<'ctx>(e: &Emit<'_, 'ctx>, register: Value<'ctx>) -> Result<Value<'ctx>> {
     if e.prim_of(register) == Prim::I1 { e.zext(register, Prim::I8) } else { Ok(register) }
 }
 
-/// A register of a kind from what [`widened`] made.
+/// The inverse of [`widened`].
 fn narrowed<'ctx>(e: &Emit<'_, 'ctx>, prim: Prim, stored: Value<'ctx>) -> Result<Value<'ctx>> {
     if prim == Prim::I1 { e.icmp(IntPredicate::NE, stored, e.int(Prim::I8, 0)) } else { Ok(stored) }
 }
 
 impl<'m> Folds<'m> {
-    /// Types of all accumulators, and whether one may be a value that was only moved.
+    /// Types of all accumulators, and whether one may hold a NaN that was only moved.
     fn carried(&self) -> impl Iterator<Item = (ElementType, bool)> {
         self.items.iter().flat_map(|item| {
             let fold = &item.fold;
@@ -104,12 +106,12 @@ impl<'m> Folds<'m> {
         self.items.iter().flat_map(|item| item.elements.iter().flatten().copied())
     }
 
-    /// Bytes of all accumulators of a thread.
+    /// The size of all accumulators of a thread, in bytes.
     pub(crate) fn bytes(&self) -> u32 {
         self.carried().map(|(ty, _)| ty.storage_bytes() as u32).sum()
     }
 
-    /// With what accumulators begin.
+    /// The values that accumulators start from.
     pub(crate) fn starts<'ctx>(&self, c: &mut Code<'_, 'm, '_, 'ctx>) -> Result<Vec<Val<'ctx>>> {
         let mut all = Vec::new();
         for Item { fold, .. } in &self.items {
@@ -124,7 +126,8 @@ impl<'m> Folds<'m> {
         Ok(all)
     }
 
-    /// The elements of a step combined into accumulators; where a condition does not hold, with what those begin with.
+    /// Combines the elements of a step into accumulators; where a condition does not hold, the start values
+    /// instead.
     pub(crate) fn step<'ctx>(
         &self,
         c: &mut Code<'_, 'm, '_, 'ctx>,
@@ -157,8 +160,8 @@ impl<'m> Folds<'m> {
         Ok(all)
     }
 
-    /// Combines the steps `low`, `low + pace`, ... below `high` into accumulators (registers), `copies` of them an iteration. `remain`: there may be steps after
-    /// the last whole iteration.
+    /// Combines the steps `low`, `low + pace`, ... below `high` into accumulators (registers), `copies` of
+    /// them per iteration. `remain`: there may be steps after the last full iteration.
     pub(crate) fn over<'ctx>(
         &self,
         c: &mut Code<'_, 'm, '_, 'ctx>,
@@ -207,7 +210,7 @@ impl<'m> Folds<'m> {
         })
     }
 
-    /// Accumulators combined with accumulators of other elements.
+    /// Combines accumulators with accumulators of other elements.
     pub(crate) fn joined<'ctx>(
         &self,
         e: Emit<'_, 'ctx>,
@@ -223,7 +226,7 @@ impl<'m> Folds<'m> {
         Ok(all)
     }
 
-    /// Gives the expr the results of which these are the accumulators.
+    /// Defines the results of these accumulators in the expression.
     pub(crate) fn give<'ctx>(&self, c: &mut Code<'_, 'm, '_, 'ctx>, total: &[Val<'ctx>]) -> Result<()> {
         let mut at = 0;
         for Item { fold, .. } in &self.items {
@@ -242,8 +245,9 @@ impl<'m> Folds<'m> {
         Ok(())
     }
 
-    /// Accumulators of groups of `width` neighbouring threads combined; every thread of a group gets the result. `width` is a power of two; groups of more
-    /// than a warp exchange through shared memory of this name, which nothing else may use.
+    /// Combines accumulators across groups of `width` neighbouring threads; every thread of a group gets the
+    /// result. `width` is a power of two; groups of more than a warp exchange through shared memory of this
+    /// name, which nothing else may use.
     pub(crate) fn across_lanes<'ctx>(
         &self,
         e: Emit<'_, 'ctx>,
@@ -270,7 +274,7 @@ impl<'m> Folds<'m> {
             Ok(())
         })?;
         e.barrier()?;
-        // The first warp of the group, and a lane for each of its warps.
+        // The first warp of the group has a lane for each of its warps.
         let first = e.and(warp, e.i32(-(warps as i32)))?;
         let from = e.add(first, e.and(lane, e.i32(warps as i32 - 1))?)?;
         let loaded = arrays.iter().map(|array| array.load(&e, from)).collect::<Result<Vec<_>>>()?;
@@ -278,7 +282,7 @@ impl<'m> Folds<'m> {
         self.across_warp(e, (1, warps), &all)
     }
 
-    /// Accumulators of the lanes of groups of `width` neighbouring ones that are `stride` apart combined.
+    /// Combines accumulators of lanes that are `stride` apart, within groups of `width`.
     fn across_warp<'ctx>(
         &self,
         e: Emit<'_, 'ctx>,
@@ -298,7 +302,7 @@ impl<'m> Folds<'m> {
         Ok(all)
     }
 
-    /// Shared memory for so many values of each register.
+    /// Shared memory for that many values of each register.
     fn shared<'ctx>(
         &self,
         e: Emit<'_, 'ctx>,
@@ -312,8 +316,9 @@ impl<'m> Folds<'m> {
         registers.iter().enumerate().map(of).collect()
     }
 
-    /// Accumulators of threads that are `stride` (a power of two) apart combined, `rows` of them; the first `stride` threads get the results, the others
-    /// something. `stride * rows` threads are all of the block. Nothing else may use shared memory of this name.
+    /// Combines accumulators of threads that are `stride` (a power of two) apart, `rows` of them; the first
+    /// `stride` threads get the results, the others unspecified values. `stride * rows` threads are all of
+    /// the block. Nothing else may use shared memory of this name.
     pub(crate) fn across_rows<'ctx>(
         &self,
         e: Emit<'_, 'ctx>,
@@ -325,7 +330,7 @@ impl<'m> Folds<'m> {
         if rows == 1 {
             return Ok(accumulators.to_vec());
         }
-        // First the rows of a warp, if there are several: then one of them has what they come to.
+        // First across the rows of a warp, if there are several.
         let mut accumulators = accumulators.to_vec();
         let of_warp = (WARP / stride).clamp(1, rows);
         if of_warp > 1 {

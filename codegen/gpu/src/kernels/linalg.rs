@@ -1,8 +1,10 @@
-//! Cholesky factorizations and triangular systems, in the element type's own arithmetic: a block a matrix, column by column.
+//! Cholesky factorizations and triangular solves, in the element type's own arithmetic: one block per matrix,
+//! column by column.
 //!
-//! Both are right-looking: as soon as a column is known, everything that depends on it is updated by all threads. Matrices lie in the memory of the result
-//! all the while; a barrier separates a column from its updates. Conventions are the interpreter's: of a factorization that fails all elements are NaN,
-//! but `potrf` leaves the columns from the step that failed on as they were, and gives that step's number.
+//! Both are right-looking: as soon as a column is known, all threads update everything that depends on it.
+//! Matrices stay in the memory of the result; a barrier separates a column from its updates. Conventions are
+//! the interpreter's: of a factorization that fails all elements are NaN, except that `potrf` leaves the
+//! columns from the failing step on as they were, and returns that step's number.
 
 use hlo::attrs::{AttrKey, Transpose};
 use hlo::elementwise::Binary;

@@ -1,6 +1,8 @@
-//! Loop fusions and single elementwise or data movement instructions: a thread computes some neighbouring elements of the results.
+//! Loop fusions and single elementwise or data movement instructions: a thread computes some contiguous
+//! elements of the results.
 //!
-//! **Invariant:** a thread loads all that it reads before it stores anything, and what it stores nobody else reads where memory is shared.
+//! **Invariant:** a thread loads everything that it reads before it stores anything, and where memory is
+//! shared no other thread reads what it stores.
 
 use hlo::{InstrId, Module, Opcode};
 use hlo_codegen::Unsupported;
@@ -17,7 +19,7 @@ use crate::subject::{Root, Subject};
 /// Threads of a block.
 const THREADS: u32 = 256;
 
-/// The most nodes of the expr that a thread computes for several elements.
+/// The maximum number of nodes of an expression that a thread computes for several elements.
 const MAX_NODES: usize = 4096;
 
 /// A value and where it is stored.
@@ -33,7 +35,7 @@ struct Space<'m> {
     roots: Vec<(Root<'m>, Option<InstrId>)>,
 }
 
-/// The update of a root that writes a window of its operand, which lies where the result lies.
+/// The update of a root that writes a window of its operand in place.
 pub(crate) fn in_place_update(module: &Module, root: InstrId, is_alone: bool) -> Option<InstrId> {
     let instr = module.instr(root);
     if instr.opcode != Opcode::DynamicUpdateSlice {
@@ -56,7 +58,7 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
     Ok(kernel)
 }
 
-/// Emits launches that make roots element by element.
+/// Emits launches that compute roots element by element.
 #[expect(clippy::too_many_arguments, reason = "what a kernel is made of")]
 pub(super) fn roots(
     unit: &Unit<'_, '_>,
@@ -89,7 +91,7 @@ pub(super) fn roots(
     Ok(())
 }
 
-/// What is stored of an element of a space: of all its roots.
+/// What is stored for an element of a space: by all its roots.
 fn outputs(
     expr: &mut Expr<'_>,
     space: &Space<'_>,
@@ -126,7 +128,8 @@ fn emit_space(
     kernel: &mut Kernel,
 ) -> Result<()> {
     let elements: i64 = space.dims.iter().product();
-    // One element after the other, as many as the widest access has and leave a thread for each lane of the device.
+    // Elements per thread: as many as the widest access has, while there is a thread for each lane of the
+    // device.
     let widest = space.roots.iter().map(|(r, _)| r.shape.element_type.storage_bytes() as i64).max();
     let figures = unit.arch.figures();
     let resident = i64::from(figures.multiprocessors) * i64::from(figures.resident_threads);
@@ -151,7 +154,7 @@ fn emit_space(
     let threads = elements / per_thread;
     let blocks = (threads + i64::from(THREADS) - 1) / i64::from(THREADS);
     let (e, arguments) = unit.begin(symbol, arrays, 0, THREADS)?;
-    // The number of a thread, in 32 bits where all fit.
+    // The linear index of a thread, in 32 bits where all fit.
     let wide = blocks.saturating_mul(i64::from(THREADS)) > i64::from(i32::MAX);
     let prim = if wide { Prim::I64 } else { Prim::I32 };
     let block = e.resize(e.special(Special::Ctaid(Axis::X))?, prim, false)?;

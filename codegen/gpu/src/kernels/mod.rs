@@ -1,7 +1,8 @@
-//! Emission of kernels, one file a family ([`Family`]).
+//! Emission of kernels, one file per family ([`Family`]).
 //!
-//! Every family's `emit` gives a [`Kernel`]: launches of functions that it put into the unit, whose symbols begin with `symbol`. **Invariant:** what
-//! reads an array that a result may share memory with (`hlo_opt::buffers::in_place`) reads an element before it writes the element in its place.
+//! Every family's `emit` returns a [`Kernel`]: launches of functions that it emitted into the unit, whose
+//! symbols begin with `symbol`. **Invariant:** what reads an array that a result may share memory with
+//! (`hlo_opt::buffers::in_place`) reads an element before it writes the element at its offset.
 
 mod applied;
 mod contract;
@@ -47,19 +48,20 @@ pub struct Unit<'a, 'ctx> {
     pub llvm: &'a inkwell::module::Module<'ctx>,
     /// A builder of its context.
     pub builder: &'a Builder<'ctx>,
-    /// What it is compiled for.
+    /// The target.
     pub target: &'a Target,
     /// The architecture.
     pub arch: Arch,
-    /// How contractions and convolutions are computed.
+    /// The strategy of contractions and convolutions.
     pub products: Products,
 }
 
-/// Bytes that every array is aligned to.
+/// The alignment of every array, in bytes.
 pub const ALIGNMENT: u32 = 64;
 
 impl<'a, 'ctx> Unit<'a, 'ctx> {
-    /// Begins a kernel function of so many arrays and then so many numbers (`i64`), for blocks of at most so many threads; gives it and its parameters.
+    /// Begins a kernel function with that many arrays and then that many numbers (`i64`), for blocks of at
+    /// most that many threads; returns it and its parameters.
     pub fn begin(
         &self,
         symbol: &str,
@@ -73,7 +75,8 @@ impl<'a, 'ctx> Unit<'a, 'ctx> {
         Emit::gpu_kernel(self.context, self.llvm, self.builder, self.target, symbol, &parameters, max_threads)
     }
 
-    /// Begins a kernel function of so many arrays that nobody writes while it runs, and then so many others, none of which shares memory with another.
+    /// Begins a kernel function with that many read-only arrays and then that many others, none of which
+    /// shares memory with another.
     pub fn begin_apart(
         &self,
         symbol: &str,
@@ -88,7 +91,7 @@ impl<'a, 'ctx> Unit<'a, 'ctx> {
     }
 }
 
-/// Emits what executes an instruction. Symbols begin with `symbol`.
+/// Emits the kernel of an instruction. Symbols begin with `symbol`.
 pub fn emit(
     unit: &Unit<'_, '_>,
     module: &Module,

@@ -6,7 +6,8 @@
 //! | contracted | a leading dimension of groups: each contracts the indices that belong to it |
 //! | of the batch | that of `dot`, but 0 in batches that belong to no group |
 //!
-//! An index belongs to the first group that ends after it. Group sizes may have leading dimensions: those of the batch, and then free ones of the left operand.
+//! An index belongs to the first group that ends after it. Group sizes may have leading dimensions: those of
+//! the batch, and then free ones of the left operand.
 
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, InstrId, Module};
@@ -83,7 +84,8 @@ impl<'m> Ragged<'m> {
         code::element(e, self.sizes.element_type, array, at)?.to_index(e)
     }
 
-    /// The list of sizes that holds at an index of the left operand: its leading dimensions are the batch's and then free ones.
+    /// The list of sizes that holds at an index of the left operand: its leading dimensions are the batch's
+    /// and then free ones.
     fn list<'ctx>(&self, e: &Emit<'_, 'ctx>, index: &[Option<Value<'ctx>>]) -> Result<Value<'ctx>> {
         let free = self.parts[0].free.iter().filter(|_| self.kind == Kind::Free);
         let dims = self.parts[0].batch.iter().chain(free.filter(|&&d| d != self.ragged));

@@ -1,5 +1,5 @@
-//! `rng-bit-generator`: ThreeFry-2x32 and Philox-4x32 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011), a thread a
-//! counter. The first thread gives the new state.
+//! `rng-bit-generator`: ThreeFry-2x32 and Philox-4x32 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers:
+//! as easy as 1, 2, 3", SC 2011), one thread per counter. The first thread computes the new state.
 
 use hlo::attrs::RngAlgorithm;
 use hlo::{ElementType, InstrId, Module, TypeClass};
@@ -53,8 +53,8 @@ impl Bits {
         })
     }
 
-    /// Of ThreeFry's pairs of words along a dimension: the products of the dimensions before and after it, it, and half of it rounded up. The dimension is
-    /// the first even one, or else the first of the largest.
+    /// Of ThreeFry's pairs of words along a dimension: the products of the dimensions before and after it,
+    /// it, and half of it rounded up. The dimension is the first even one, or else the first of the largest.
     fn pairs(&self) -> [i64; 4] {
         let dims = &self.dims;
         let largest = || dims.iter().position(|d| Some(d) == dims.iter().max());

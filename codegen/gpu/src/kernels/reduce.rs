@@ -1,10 +1,12 @@
 //! Reductions with fused producers and epilogues.
 //!
-//! Threads of a block are `lanes x rows` over what is kept and what is reduced: where reduced elements lie next to each other, neighbouring threads go over
-//! them ([`Mapping::Rows`]) and combine by shuffles, then through shared memory; where kept ones do, each thread reduces columns of its own
-//! ([`Mapping::Columns`]) and those of a block combine through shared memory. Where that leaves the device idle, the reduced elements are cut into chunks, each of which
-//! leaves accumulators in scratch memory that a second launch reduces. **Invariants:** the order of combination is decided by shapes and types alone; what may
-//! not be reordered is combined by one thread a result, in the interpreter's order.
+//! The threads of a block are `lanes x rows` over kept and reduced dimensions: where reduced elements are
+//! contiguous, neighbouring threads read them (row reduction, [`Mapping::Rows`]) and combine by shuffles,
+//! then through shared memory; where kept elements are, each thread reduces columns of its own (column
+//! reduction, [`Mapping::Columns`]) and those of a block combine through shared memory. Where that leaves the
+//! device idle, the reduced elements are split into chunks, whose accumulators go to scratch memory and are
+//! reduced by a second launch. **Invariants:** the order of combination is decided by shapes and types alone;
+//! what may not be reassociated is combined by one thread per result, in the interpreter's order.
 
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, InstrId, Module, Opcode};
@@ -24,75 +26,76 @@ use crate::code::{ACCESS_BYTES, Code};
 use crate::kernel::{Argument, Kernel, Launch, Stage};
 use crate::subject::{Root, Subject};
 
-/// The variables of a expr: which unit of what is kept a thread computes, the step of its loop, and the chunk that its block reduces.
+/// Variables of the expression: the kept unit of a thread, the step of its loop, and the chunk of its block.
 pub(super) const KEPT: u32 = 0;
 pub(super) const STEP: u32 = 1;
 const CHUNK: u32 = 2;
 
-/// Threads of a block, where nothing asks for more.
+/// The default number of threads of a block.
 const THREADS: i64 = 256;
-/// Steps that a thread of a long row takes.
+/// Steps per thread of a long row.
 const STEPS: i64 = 4;
-/// Threads of all blocks that keep a device busy.
+/// The number of threads that keep a device busy.
 const BUSY_THREADS: i64 = 1 << 17;
-/// Blocks that do, and how many a launch that is cut into chunks gets.
+/// The number of blocks that do, and of a launch that is split into chunks.
 const BUSY_BLOCKS: i64 = 256;
 const CHUNKED_BLOCKS: i64 = 512;
-/// The fewest steps of a thread in a chunk.
+/// The minimum number of steps of a thread in a chunk.
 const CHUNK_STEPS: i64 = 8;
-/// The most elements that a thread loads before it combines any.
+/// The maximum number of elements that a thread loads before it combines any.
 const MOST_AT_ONCE: i64 = 32;
-/// Shared memory for accumulators.
+/// Shared memory for accumulators, in bytes.
 const SHARED_BYTES: i64 = 32 << 10;
-/// The most nodes of the expr that are computed for several elements in a step.
+/// The maximum number of nodes of an expression that are computed for several elements in a step.
 const MAX_NODES: usize = 4096;
 
-/// How threads of a block are laid out.
+/// The layout of the threads of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mapping {
-    /// `width` neighbouring threads go over what is reduced to one result.
+    /// Row reduction: `width` neighbouring threads reduce to one result.
     Rows { width: i64 },
-    /// Neighbouring threads go over what is kept, and so many rows of them over what is reduced.
+    /// Column reduction: neighbouring threads have kept elements, and that many rows of them share the
+    /// reduced ones.
     Columns { rows: i64 },
 }
 
-/// How a reduction is computed.
+/// The strategy of a reduction.
 #[derive(Clone, Copy, Debug)]
 struct Scheme {
     mapping: Mapping,
     /// Kept units of a block.
     units: i64,
-    /// Neighbouring kept elements of a unit, neighbouring reduced elements of a step.
+    /// Contiguous kept elements of a unit, contiguous reduced elements of a step.
     kept: i64,
     reduced: i64,
-    /// Steps of a chunk, and how many chunks there are.
+    /// Steps of a chunk, and the number of chunks.
     chunks: Option<(i64, i64)>,
 }
 
-/// What is reduced and kept, in numbers.
+/// The sizes of reduced and kept dimensions.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
     results: i64,
     terms: i64,
 }
 
-/// Reductions over one space, built for a scheme.
+/// Reductions over one space, planned for a scheme.
 struct Built<'m> {
     expr: Expr<'m>,
     folds: Folds<'m>,
-    /// What is stored of each unit.
+    /// The outputs of each unit.
     outputs: Vec<Output>,
-    /// Where the accumulators of a chunk are stored instead.
+    /// The arrays for the accumulators of chunks.
     partial: Vec<(u32, Affine)>,
     sizes: Sizes,
     scheme: Scheme,
 }
 
-/// What the results of reductions over one space become.
+/// The uses of the results of reductions over one space.
 enum Results<'a, 'm> {
     /// Roots of the fusion.
     Roots(&'a [Root<'m>]),
-    /// Each leaf of the only reduction goes to an array.
+    /// Each leaf of the only reduction is stored to an array.
     Arrays(&'a [u32]),
 }
 
@@ -102,7 +105,7 @@ struct Group<'a, 'm> {
     id: InstrId,
     expr: &'a Expr<'m>,
     reductions: &'a [(InstrId, Space)],
-    /// In which order results are stored, if not in their own.
+    /// The order in which results are stored, if it is transposed.
     order: Option<Vec<usize>>,
     results: Results<'a, 'm>,
 }
@@ -135,14 +138,15 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
                 return Ok(kernel);
             }
             Err(why) if module.instr(id).opcode != Opcode::Fusion => return Err(why.into()),
-            // What it refuses may be computed one after the other.
+            // What it refuses may be computed as separate reductions.
             Err(_) => {}
         }
     }
     apart(unit, module, id, subject, symbol)
 }
 
-/// Any fusion with reductions: each into scratch memory, from which the results are then made element by element.
+/// Fallback for any fusion with reductions: each into scratch memory, from which the results are then
+/// computed element by element.
 pub(super) fn apart<'m>(
     unit: &Unit<'_, '_>,
     module: &'m Module,
@@ -176,7 +180,7 @@ pub(super) fn apart<'m>(
     Ok(kernel)
 }
 
-/// Stores what nodes come to, those of one array together.
+/// Stores the values of nodes, those of one array together.
 pub(super) fn store_outputs(c: &mut Code<'_, '_, '_, '_>, outputs: &[Output]) -> Result<()> {
     let mut stored = Vec::new();
     for output in outputs {
@@ -186,7 +190,7 @@ pub(super) fn store_outputs(c: &mut Code<'_, '_, '_, '_>, outputs: &[Output]) ->
     c.store_runs(&stored)
 }
 
-/// An array in scratch memory, which is the argument after all others.
+/// An array in scratch memory, which is the last argument.
 pub(super) fn scratch_array(
     expr: &mut Expr<'_>,
     shape: &ArrayShape,
@@ -214,7 +218,7 @@ pub(super) fn div_up(n: i64, by: i64) -> i64 {
     (n + by - 1) / by
 }
 
-/// Bytes that loads read next to each other along kept and along reduced elements, and the widest element of either.
+/// Contiguous bytes that loads read along kept and along reduced elements, and the widest element of either.
 #[derive(Clone, Copy, Default, Debug)]
 struct Neighbours {
     kept: i64,
@@ -222,7 +226,7 @@ struct Neighbours {
     widest: [i64; 2],
 }
 
-/// Where neighbours are loaded from neighbouring addresses.
+/// Along which dimensions loads are contiguous.
 fn neighbours(expr: &Expr<'_>, folds: &Folds<'_>) -> Neighbours {
     let mut found = Neighbours::default();
     for n in expr.reachable(folds.elements()) {
@@ -249,7 +253,7 @@ fn neighbours(expr: &Expr<'_>, folds: &Folds<'_>) -> Neighbours {
     found
 }
 
-/// The scheme of reductions of these sizes. `accumulators`: how many each result takes; `bytes`: theirs.
+/// The scheme of reductions of these sizes. `accumulators`: how many each result takes; `bytes`: their size.
 fn scheme(sizes: Sizes, near: Neighbours, is_inner: bool, (accumulators, bytes): (i64, i64)) -> Scheme {
     let Sizes { results, terms } = sizes;
     let over_columns = match near.kept.cmp(&near.reduced) {
@@ -260,7 +264,7 @@ fn scheme(sizes: Sizes, near: Neighbours, is_inner: bool, (accumulators, bytes):
     let over_columns = over_columns && results > 1 || terms == 1;
     let access =
         |widest: i64| if widest == 0 { 1 } else { (ACCESS_BYTES.cast_signed() / widest).clamp(1, 8) };
-    // Cuts steps of blocks into chunks, of each of which a thread takes every `stride`-th step.
+    // Splits steps of blocks into chunks, in each of which a thread takes every `stride`-th step.
     let cut = |blocks: i64, steps: i64, stride: i64| {
         let wanted = (CHUNKED_BLOCKS / blocks).min(steps / (stride * CHUNK_STEPS));
         if blocks >= BUSY_BLOCKS || wanted < 2 {
@@ -281,7 +285,7 @@ fn scheme(sizes: Sizes, near: Neighbours, is_inner: bool, (accumulators, bytes):
         let units = results / kept;
         let mut lanes = power_from(units).min(i64::from(WARP));
         let mut rows = (THREADS / lanes).min(power_to(terms / STEPS));
-        // Where columns alone keep the device busy, threads have one each.
+        // Where columns alone keep the device busy, each thread has one.
         while rows > 1 && units * (rows / 2) >= BUSY_THREADS {
             rows /= 2;
         }
@@ -315,7 +319,7 @@ fn scheme(sizes: Sizes, near: Neighbours, is_inner: bool, (accumulators, bytes):
     Scheme { mapping: Mapping::Rows { width }, units, kept: 1, reduced, chunks }
 }
 
-/// One thread a result, an element after the other.
+/// One thread per result, an element after the other.
 fn sequential(sizes: Sizes) -> Scheme {
     let units = power_from(sizes.results).clamp(i64::from(WARP), THREADS / 2);
     Scheme { mapping: Mapping::Columns { rows: 1 }, units, kept: 1, reduced: 1, chunks: None }
@@ -327,7 +331,7 @@ impl<'m> Group<'_, 'm> {
         first.ok_or_else(|| Unsupported::new(self.module, self.id, "a reduction without a reduce"))
     }
 
-    /// Which dimension of the elements each dimension of what is stored is.
+    /// The dimension of the elements that each stored dimension is.
     fn stored(&self, space: &Space) -> Vec<Option<usize>> {
         match &self.order {
             Some(order) => order.iter().map(|&d| space.kept[d]).collect(),
@@ -335,7 +339,7 @@ impl<'m> Group<'_, 'm> {
         }
     }
 
-    /// Chooses a scheme and builds for it.
+    /// Chooses a scheme and plans for it.
     fn plan(&self) -> std::result::Result<Built<'m>, Unsupported> {
         let space = self.space()?;
         let size = |dims: &mut dyn Iterator<Item = i64>| dims.fold(1i64, i64::saturating_mul);
@@ -344,7 +348,7 @@ impl<'m> Group<'_, 'm> {
         let terms = size(&mut space.along.iter().map(|&d| space.dims[d]));
         let sizes = Sizes { results, terms };
         let built = self.build(sizes, sequential(sizes))?;
-        // Nothing is shared out of no results, or of no terms.
+        // Empty results, or empty sums.
         if built.folds.literal || results == 0 || terms == 0 {
             return Ok(built);
         }
@@ -415,7 +419,7 @@ impl<'m> Group<'_, 'm> {
             let folds = &items[of * n..(of + 1) * n];
             match self.results {
                 Results::Roots(roots) => {
-                    // Only now: what is reduced at the same time cannot be an operand.
+                    // Bound only now: results of the same pass cannot be operands.
                     for (item, (reduce, _)) in folds.iter().zip(self.reductions) {
                         item.fold.bind(&mut expr, *reduce, &own);
                     }
@@ -444,7 +448,7 @@ impl<'m> Group<'_, 'm> {
         Ok(Built { expr, folds, outputs, partial: Vec::new(), sizes, scheme })
     }
 
-    /// Emits what was built, in two launches if it is cut into chunks.
+    /// Emits the launches: two if it is split into chunks.
     fn emit(
         &self,
         unit: &Unit<'_, '_>,
@@ -496,7 +500,7 @@ impl<'m> Group<'_, 'm> {
         let bytes = types.iter().map(|ty| ty.storage_bytes() as i64).sum();
         let mut scheme = scheme(sizes, near, results == 1, (per_column as i64, bytes));
         scheme.chunks = None;
-        // As the sums of elements, but of what the chunks left.
+        // The same folds, over the accumulators of the chunks.
         let reduced = std::mem::replace(&mut scheme.reduced, 1);
         let mut last = self.build(Sizes { results, terms: built.sizes.terms }, scheme)?;
         scheme.reduced = reduced;
@@ -558,7 +562,7 @@ impl<'m> Built<'m> {
         let blocks = div_up(kept, scheme.units);
         let (chunk_steps, chunks) = scheme.chunks.unwrap_or((steps, 1));
         let (e, arguments) = unit.begin(symbol, arrays, 0, threads)?;
-        // Everything that is counted, and a step beyond it, in 32 bits where that fits.
+        // 32-bit indices, where everything that is counted, and a step past it, fits.
         let most = (steps + i64::from(threads) * STEPS * 2).max(blocks * chunks * i64::from(threads));
         let prim = if most > i64::from(i32::MAX) { Prim::I64 } else { Prim::I32 };
         let int = |n: i64| e.int(prim, n.cast_unsigned());
@@ -570,7 +574,7 @@ impl<'m> Built<'m> {
         };
         let outer = e.resize(e.udiv(thread, e.i32(stride as i32))?, prim, false)?;
         let inner = e.resize(e.urem(thread, e.i32(stride as i32))?, prim, false)?;
-        // Which unit of the block, and which of the threads that reduce it.
+        // The unit of the block, and the thread among those that reduce it.
         let (own, row) = match scheme.mapping {
             Mapping::Rows { .. } => (outer, inner),
             Mapping::Columns { .. } => (inner, outer),
@@ -579,7 +583,7 @@ impl<'m> Built<'m> {
         let mut leads = e.icmp(IntPredicate::EQ, row, int(0))?;
         let mut at = number;
         if kept % scheme.units != 0 {
-            // Threads of units that do not exist do what those of the last one do, and store nothing.
+            // Threads of units that do not exist repeat the last one, and store nothing.
             let exists = e.icmp(IntPredicate::ULT, number, int(kept))?;
             leads = e.and(leads, exists)?;
             at = e.select(exists, number, int(kept - 1))?;
@@ -596,7 +600,7 @@ impl<'m> Built<'m> {
                 high = e.select(e.icmp(IntPredicate::SLT, high, int(steps))?, high, int(steps))?;
             }
         }
-        // Steps of a thread are this far apart.
+        // The stride between steps of a thread.
         let pace = match scheme.mapping {
             Mapping::Rows { width } => width,
             Mapping::Columns { .. } => rows,

@@ -1,6 +1,8 @@
-//! Reductions of windows: a thread a result, which goes over the positions of its window in their order; prefix and suffix reductions by scans.
+//! Reductions of windows: one thread per result, which loops over its window in order; windows that are
+//! prefixes or suffixes are scans.
 //!
-//! **Invariant:** what may not be reordered is combined in the interpreter's order: window row-major, or along the line of a prefix.
+//! **Invariant:** what may not be reassociated is combined in the interpreter's order: window row-major, or
+//! along the line of a prefix.
 
 use hlo::{ElementType, InstrId, Module};
 use hlo_codegen::Unsupported;

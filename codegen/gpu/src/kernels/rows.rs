@@ -1,8 +1,11 @@
-//! Rows (softmax, normalizations and their gradients): reductions over rows and what is made of their results, in one kernel.
+//! Row fusions (softmax, normalizations and their gradients): reductions over rows and what depends on their
+//! results, in one kernel.
 //!
-//! Some threads of a block, or all, have a row. Reductions that need no other's result share a sweep over the row, and the results that have the row's elements are
-//! the last sweep. Short rows stay in registers from one sweep to the next; of long ones each sweep reads and computes again. **Invariants:** a thread reads
-//! the same elements in every sweep, and stores those; what threads without an element read is before a barrier that all stores of the block come after.
+//! Some threads of a block, or all, have a row. Reductions that do not depend on one another share a sweep
+//! over the row, and the per-element results are the last sweep. Short rows stay in registers from one sweep
+//! to the next; of long ones each sweep reads and recomputes. **Invariants:** a thread reads the same
+//! elements in every sweep, and stores those; what threads without an element read is before a barrier that
+//! all stores of the block come after.
 
 use hlo::attrs::AttrKey;
 use hlo::{InstrId, Module};
@@ -23,29 +26,31 @@ use crate::code::{ACCESS_BYTES, Code};
 use crate::kernel::{Argument, Kernel, Stage};
 use crate::subject::Subject;
 
-/// Threads of a block of short rows, the most that have one row, and the most if that is what it takes to keep it in registers.
+/// Threads of a block of short rows, the maximum number that share a row, and the maximum if that keeps the
+/// row in registers.
 const THREADS: i64 = 256;
 const MOST_THREADS: i64 = 512;
 const MOST_THREADS_IN_REGISTERS: i64 = 1024;
-/// Steps of an iteration over a row that is not kept.
+/// Steps per iteration over a row that is not kept in registers.
 const COPIES: i64 = 2;
-/// Elements of all arrays that a thread keeps in registers: so many where that leaves enough threads, and at most.
+/// Elements of all arrays that a thread keeps in registers: the preferred number, if that leaves enough
+/// threads, and the maximum.
 const KEPT_ELEMENTS: i64 = 16;
 const MOST_KEPT_ELEMENTS: i64 = 32;
-/// The most nodes of the expr that are computed for several elements in a step.
+/// The maximum number of nodes of an expression that are computed for several elements in a step.
 const MAX_NODES: usize = 4096;
 
-/// A fusion of rows on a expr.
+/// A row fusion and its expression.
 struct Chain<'m> {
     expr: Expr<'m>,
     rows: i64,
-    /// Elements of a row, and how many a thread takes in a step.
+    /// Elements of a row, and how many a thread takes per step.
     length: i64,
     each: i64,
     sweeps: Vec<Folds<'m>>,
-    /// Stored of the elements of a step.
+    /// Per-element outputs.
     elements: Vec<Output>,
-    /// Stored of a row.
+    /// Per-row outputs.
     singles: Vec<Output>,
 }
 
@@ -62,7 +67,7 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
     Ok(kernel)
 }
 
-/// Chooses how many elements a thread takes in a step.
+/// Chooses how many elements a thread takes per step.
 fn plan<'m>(
     module: &'m Module,
     id: InstrId,
@@ -108,7 +113,7 @@ fn build<'m>(
     for i in 0..each {
         at_elements.push(expr.space.delinear(&step.times(each).plus(i), inner_dims));
     }
-    // Each reduction in the first sweep in which all that it needs is known.
+    // Each reduction goes into the first sweep for which everything that it needs is known.
     let mut sweep_of: FxHashMap<u32, usize> = FxHashMap::default();
     let mut sweeps: Vec<Vec<Item<'m>>> = Vec::new();
     let mut given = 0;
@@ -175,7 +180,7 @@ impl<'m> Chain<'m> {
         self.sweeps.iter().any(|folds| folds.literal)
     }
 
-    /// All that is computed of the elements of a step.
+    /// All nodes that are computed for the elements of a step.
     fn of_elements(&self) -> Vec<NodeId> {
         let stored = self.elements.iter().map(|o| o.node);
         self.sweeps.iter().flat_map(Folds::elements).chain(stored).collect()
@@ -198,14 +203,14 @@ impl<'m> Chain<'m> {
         self.expr.arrays[array as usize].shape.element_type.storage_bytes() as i64
     }
 
-    /// Bytes of the widest element that is loaded or stored.
+    /// The size of the widest element that is loaded or stored, in bytes.
     fn widest(&self) -> i64 {
         let loaded = self.loads().map(|(array, _)| self.bytes_of(array));
         let stored = self.elements.iter().map(|o| self.bytes_of(o.array));
         loaded.chain(stored).max().unwrap_or(1)
     }
 
-    /// Threads of a row, and whether its elements stay in registers.
+    /// Threads per row, and whether its elements stay in registers.
     fn width(&self) -> (i64, bool) {
         if self.is_literal() {
             return (1, false);
@@ -248,7 +253,7 @@ impl<'m> Chain<'m> {
         let mut row = e.add(e.mul(block, int(of_block))?, own)?;
         let mut row_exists = None;
         if self.rows % of_block != 0 {
-            // Threads of rows that do not exist do what those of the last one do, and store nothing.
+            // Threads of rows that do not exist repeat the last one, and store nothing.
             let exists = e.icmp(IntPredicate::ULT, row, int(self.rows))?;
             row = e.select(exists, row, int(self.rows - 1))?;
             row_exists = Some(exists);
@@ -297,7 +302,7 @@ impl<'m> Chain<'m> {
                 carried = folds.over(c, &Steps { var: STEP, low, high, pace, copies, remain }, carried)?;
             }
             let total = folds.values(&carried);
-            // Each sweep has shared memory of its own: nobody waits before it is written again.
+            // Each sweep has shared memory of its own, so none waits before it is written again.
             let shared = format!("{symbol}_shared{number}");
             let total = match folds.literal {
                 true => total,

@@ -1,5 +1,5 @@
-//! `scaled-dot`: a dot of operands that are multiplied by scales first, one for each block of elements. Products with scales are taken in `f64`, where
-//! those of narrower floats are exact, and so is the dot.
+//! `scaled-dot`: a dot of operands that are first multiplied by scales, one for each block of elements.
+//! Products with scales are computed in `f64`, where those of narrower floats are exact, and so is the dot.
 
 use hlo::{ArrayShape, InstrId, Module};
 use hlo_codegen::Unsupported;

@@ -1,8 +1,11 @@
-//! Prefix operations along a dimension: `scan`, and `reduce-window` whose windows are all prefixes or all suffixes of a line.
+//! Prefix scans along a dimension: `scan`, and `reduce-window` whose windows are all prefixes or all suffixes
+//! of a line.
 //!
-//! What may be regrouped is scanned by blocks: a thread a few neighbouring elements, the lanes of a warp by shuffles, warps through shared memory, and one
-//! tile of a line after the other with what is carried. Long lines are cut into chunks: a first launch reduces each, and a second one begins each chunk with what
-//! the chunks before it come to. Many lines next to each other, and what may not be regrouped, are a line a thread. **Invariant:** order is decided by shapes and types alone.
+//! What may be reassociated is scanned by blocks: a few contiguous elements per thread, the lanes of a warp
+//! by shuffles, warps through shared memory, and one tile of a line after the other with a carry. Long lines
+//! are split into chunks: a first launch reduces each, and a second one starts each chunk from the reduction
+//! of the previous chunks. Many adjacent lines, and what may not be reassociated, take one thread per line.
+//! **Invariant:** the order is decided by shapes and types alone.
 
 use hlo::attrs::{AttrKey, WindowDim};
 use hlo::elementwise::{Binary, Kind, kind};
@@ -28,14 +31,15 @@ use crate::subject::Subject;
 const THREADS: u32 = 256;
 /// Warps of a block.
 const WARPS: u32 = THREADS / WARP;
-/// Lines next to each other that are worth a thread each, and shorter lines than are worth a block.
+/// The number of adjacent lines that is worth a thread each, and the length below which a line is not worth a
+/// block.
 const MANY_LINES: i64 = 1 << 13;
 const SHORT_LINE: i64 = 64;
-/// Tiles of a chunk, at least, and blocks that keep a device busy.
+/// The minimum number of tiles of a chunk, and the number of blocks that keeps a device busy.
 const CHUNK_TILES: i64 = 4;
 const BUSY_BLOCKS: i64 = 256;
 
-/// The dimension that windows go along, with the elements before, along and behind it.
+/// The dimension that windows go along: elements before, along and after it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     outer: i64,
@@ -67,7 +71,7 @@ pub(super) fn line(window: &[WindowDim], operand: &[i64], result: &[i64]) -> Opt
     (is_prefix || is_suffix).then(|| (Line::of(operand, d), !is_prefix))
 }
 
-/// The number of an element of a line.
+/// The offset of an element of a line.
 fn number(expr: &mut Expr<'_>, line: &Line, of: &Affine, place: &Affine, reverse: bool) -> Affine {
     let at = expr.space.delinear(of, &[line.outer, line.inner]);
     let place = if reverse { place.times(-1).plus(line.length - 1) } else { place.clone() };
@@ -94,9 +98,9 @@ pub(super) fn emit<'m>(
     operation.emit(unit, module, id, subject, symbol, kernel)
 }
 
-/// A prefix or suffix operation.
+/// A prefix or suffix scan.
 struct Operation<'m> {
-    /// What is combined, and what it begins with: a scalar, or a value a line.
+    /// The combiner and its start: a scalar, or a value per line.
     x: InstrId,
     init: InstrId,
     is_carried: bool,
@@ -104,7 +108,7 @@ struct Operation<'m> {
     /// From the end of the line.
     reverse: bool,
     combine: Combine<'m>,
-    /// The array of results, and that of what each line comes to.
+    /// The array of results, and that of the totals of lines.
     result: u32,
     last: Option<u32>,
 }
@@ -194,25 +198,25 @@ impl<'m> Operation<'m> {
     }
 }
 
-/// A prefix operation that is emitted.
+/// A scan that is being emitted.
 struct Scan<'m> {
     expr: Expr<'m>,
     folds: Folds<'m>,
     line: Line,
-    /// Neighbouring elements that a thread takes at a time, and their numbers.
+    /// Contiguous elements that a thread takes at a time, and their offsets.
     elements: Vec<NodeId>,
     places: Vec<Affine>,
     each: i64,
     /// The number of the line.
     of: Affine,
-    /// The array of results, and that of what each line comes to.
+    /// The array of results, and that of the totals of lines.
     result: u32,
     last: Option<u32>,
     ty: ElementType,
     arrays: u32,
-    /// Steps (of a thread's elements) of a chunk, and how many there are of a line.
+    /// Steps (of a thread's elements) of a chunk, and the number of chunks of a line.
     chunks: Option<(i64, i64)>,
-    /// What each chunk comes to.
+    /// The totals of chunks.
     partial: Option<u32>,
 }
 
@@ -226,7 +230,7 @@ impl<'m> Scan<'m> {
         c.store(&value, self.result, at)
     }
 
-    /// Where what a chunk comes to is.
+    /// The address of a chunk's total.
     fn partial_address<'ctx>(
         &self,
         c: &mut Code<'_, 'm, '_, 'ctx>,
@@ -238,14 +242,14 @@ impl<'m> Scan<'m> {
         c.e.address(base, c.e.mul(number, c.e.i64(accumulator.storage_bytes() as i64))?)
     }
 
-    /// Stores what a line comes to, if that is wanted.
+    /// Stores a line's total, if it is wanted.
     fn store_last<'ctx>(&self, c: &mut Code<'_, 'm, '_, 'ctx>, value: &Val<'ctx>) -> Result<()> {
         let Some(array) = self.last else { return Ok(()) };
         let value = scalar::convert(&c.e, *value, self.ty)?;
         c.store(&value, array, &self.of)
     }
 
-    /// A thread goes along a line.
+    /// A line by one thread.
     fn by_thread(&self, unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &str) -> Result<Stage> {
         let lines = self.line.lines();
         let blocks = (lines + i64::from(THREADS) - 1) / i64::from(THREADS);
@@ -275,7 +279,7 @@ impl<'m> Scan<'m> {
         Ok(Stage::Launch(launch(module, id, symbol, blocks, THREADS, arguments)?))
     }
 
-    /// A block goes along a line or a chunk of it. `only_sums`: it leaves what the chunk comes to.
+    /// A line, or a chunk of it, by a block. `only_sums`: it stores the chunk's total.
     fn by_block(
         &self,
         unit: &Unit<'_, '_>,
@@ -329,7 +333,7 @@ impl<'m> Scan<'m> {
             e.return_void()?;
             return Ok(done);
         }
-        // What comes before the chunk.
+        // The reduction of the previous chunks.
         let fold = &self.folds.items[0].fold;
         let mut before = vec![c.value(fold.initial[0])?];
         if chunks > 1 {
@@ -392,7 +396,7 @@ impl<'m> Scan<'m> {
         Ok(done)
     }
 
-    /// What the threads before each come to, and what all of the block do. `neutral` changes nothing.
+    /// An exclusive scan over the threads of a block, and the total. `neutral` is the neutral element.
     fn across_block<'ctx>(
         &self,
         e: Emit<'_, 'ctx>,
@@ -411,7 +415,7 @@ impl<'m> Scan<'m> {
         e.barrier()?;
         let from = e.and(lane, e.i32(WARPS as i32 - 1))?;
         let of_warp = shared.iter().map(|array| array.load(&e, from)).collect::<Result<Vec<_>>>()?;
-        // Before a warp writes what it comes to in the next tile.
+        // Before a warp writes its total for the next tile.
         e.barrier()?;
         let warps = self.across_warp(e, from, self.folds.values(&of_warp)[0], WARPS)?;
         let total = self.shuffled(e, Shuffle::Idx, &warps, e.i32(WARPS as i32 - 1))?;
@@ -438,7 +442,7 @@ impl<'m> Scan<'m> {
         Ok(self.folds.values(&moved)[0])
     }
 
-    /// What the lanes up to each, of groups of so many, come to. `lane`: its number in its group.
+    /// An inclusive scan over the lanes of groups of that many. `lane`: the lane's number in its group.
     fn across_warp<'ctx>(
         &self,
         e: Emit<'_, 'ctx>,
@@ -469,7 +473,8 @@ fn start_arrays<'ctx>(
     registers.iter().enumerate().map(of).collect()
 }
 
-/// The operation that a computation `s = op(x, carry); (s, s)` of slices of a type runs, as the reference recognizes sums.
+/// The operation of a computation `s = op(x, carry); (s, s)` of slices of a type, as the reference recognizes
+/// sums.
 fn running(module: &Module, computation: ComputationId) -> Option<(Binary, ElementType)> {
     let root = module.instr(module.root(computation));
     let (Opcode::Tuple, &[a, b]) = (root.opcode, root.operands()) else { return None };
@@ -484,7 +489,8 @@ fn running(module: &Module, computation: ComputationId) -> Option<(Binary, Eleme
     (a == b && is_of_parameters && x != carry && step.opcode.commutes(ty)).then_some((op, ty))
 }
 
-/// Emits a `scan`: a running operation that may be regrouped, or a thread an element of a slice, step by step.
+/// Emits a `scan`: a running operation that may be reassociated, or one thread per element of a slice, step
+/// by step.
 pub(super) fn emit_scan(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &str) -> Result<Kernel> {
     let refuse = |why: &str| Err(Unsupported::new(module, id, why).into());
     let subject = Subject::new(module, id)?;

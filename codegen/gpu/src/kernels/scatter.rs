@@ -1,10 +1,11 @@
-//! Scatters, with the order of the interpreter: each element sees its updates in the order of the index vectors.
+//! Scatters in the order of the interpreter: each element gets its updates in the order of the index vectors.
 //!
-//! The result begins as the operand. Then, by what the order matters for: *independent* updates (those of one index vector, those that the instruction says
-//! are to different elements, those that commute exactly and have an atomic operation) take a thread each; few windows that are equal or disjoint are
-//! *walked*, a thread for each element of the window; all others are *sorted* by where they go, stably, and of each run of equal
-//! keys one thread (for each element of the window) applies the updates in order. **Invariant:** no element is written by two threads of a launch but by
-//! atomic operations on integers, so results do not depend on a schedule.
+//! The result begins as a copy of the operand. Then: *independent* updates (those of one index vector, those
+//! declared unique, those that commute exactly and have an atomic operation) take a thread each; a few
+//! windows that are equal or disjoint are *walked*, one thread for each element of the window; all others are
+//! *sorted* stably by their offsets, and for each run of equal keys one thread (for each element of the
+//! window) applies the updates in order. **Invariant:** no element is written by two threads of a launch
+//! except by atomic operations on integers, so results do not depend on a schedule.
 
 use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId, Module, Opcode, TypeClass};
@@ -42,13 +43,13 @@ struct Scatter<'m> {
     results: Vec<u32>,
     /// The operands at an element of the result.
     operands: Vec<NodeId>,
-    /// The element that an update goes to.
+    /// The offset of the element that an update goes to.
     at: Affine,
-    /// The first element of a window.
+    /// The offset of the first element of a window.
     base: Affine,
-    /// How far an element of a window is behind the first one.
+    /// The offset of an element within the window.
     offset: Affine,
-    /// The window is inside; `None`: none ever is.
+    /// Holds where the window is within bounds; `None`: it never is.
     inside: Option<GuardId>,
     /// Index vectors.
     batch: i64,
@@ -121,7 +122,7 @@ impl<'m> Scatter<'m> {
         for (d, &n) in of.iter().enumerate() {
             let dim = d as i64;
             if let Some(b) = batching.iter().position(|&x| x == dim) {
-                // The component of the index of the index vectors that runs along this dimension.
+                // The component of the index vectors' index that runs along this dimension.
                 let s = indices_batching.get(b).copied().unwrap_or(0);
                 let place = usize::try_from(if s > vector { s - 1 } else { s }).unwrap_or(0);
                 first.push(batch_index.get(place).cloned().unwrap_or_default());
@@ -134,7 +135,7 @@ impl<'m> Scatter<'m> {
             fits &= size <= n;
             match starts.iter().find(|s| s.0 == dim) {
                 Some(&(_, node)) if size <= n => {
-                    // One beyond either end stands for all that is outside.
+                    // The range is extended by one on either side, which stands for everything out of bounds.
                     let start = expr.space.value(node, -1, n - size + 1);
                     conditions.push(Condition { value: start.clone(), low: 0, high: n - size + 1 });
                     first.push(start);
@@ -152,7 +153,8 @@ impl<'m> Scatter<'m> {
         let mut nodes = |of: &[InstrId], index: &Index| {
             of.iter().map(|&o| expr.node(o, 0, index)).collect::<std::result::Result<Vec<_>, _>>()
         };
-        // Where there is none there is no node: what is padded or concatenated of nothing has no elements to choose from.
+        // Where there is none there is no node: what is padded or concatenated of nothing has no elements to
+        // choose from.
         let updates = if batch * window == 0 { Vec::new() } else { nodes(updates, &index)? };
         let operand_nodes = if elements == 0 { Vec::new() } else { nodes(operands, &element)? };
         let types: Vec<ElementType> = roots.iter().map(|r| r.shape.element_type).collect();
@@ -206,7 +208,7 @@ impl<'m> Scatter<'m> {
         }
     }
 
-    /// The combination of values with the updates where a code stands.
+    /// The combination of values with the current update.
     fn combined<'ctx>(
         &self,
         code: &mut Code<'_, 'm, '_, 'ctx>,
@@ -220,7 +222,7 @@ impl<'m> Scatter<'m> {
         self.applied.call(code.e, &arguments)
     }
 
-    /// Combines the update where a code stands with what is in memory.
+    /// Combines the current update with memory.
     fn update<'ctx>(&self, code: &mut Code<'_, 'm, '_, 'ctx>) -> Result<()> {
         let e = code.e;
         let mut addresses = Vec::new();
@@ -271,13 +273,13 @@ impl<'ctx, 'm> Emitter<'_, '_, 'ctx, 'm> {
         Ok(())
     }
 
-    /// Quotient and remainder by the elements of a window.
+    /// Quotient and remainder by the number of elements of a window.
     fn parts(&self, e: &Emit<'_, 'ctx>, number: Value<'ctx>) -> Result<(Value<'ctx>, Value<'ctx>)> {
         let window = e.int(e.prim_of(number), self.scatter.window.cast_unsigned());
         Ok((e.udiv(number, window)?, e.urem(number, window)?))
     }
 
-    /// Does something where the window that a code stands in is inside.
+    /// Emits code under the condition that the current window is within bounds.
     fn if_inside(
         &self,
         code: &mut Code<'_, 'm, '_, 'ctx>,
@@ -291,7 +293,7 @@ impl<'ctx, 'm> Emitter<'_, '_, 'ctx, 'm> {
         }
     }
 
-    /// The operands where the results are.
+    /// Copies the operands to the results.
     fn begin(&self, kernel: &mut Kernel) -> Result<()> {
         let s = self.scatter;
         let mut computed = Vec::new();
@@ -319,7 +321,7 @@ impl<'ctx, 'm> Emitter<'_, '_, 'ctx, 'm> {
         })
     }
 
-    /// Updates that do not depend on one another.
+    /// Independent updates.
     fn independent(&self, kernel: &mut Kernel, atomic: Option<Atomic>) -> Result<()> {
         let s = self.scatter;
         self.each(kernel, "", self.arrays, s.batch * s.window, |code, _, number| {
@@ -338,7 +340,7 @@ impl<'ctx, 'm> Emitter<'_, '_, 'ctx, 'm> {
         })
     }
 
-    /// All windows one after the other, a thread for each of their elements.
+    /// All windows one after the other, one thread for each of their elements.
     fn walked(&self, kernel: &mut Kernel) -> Result<()> {
         let s = self.scatter;
         self.each(kernel, "", self.arrays, s.window, |code, _, number| {
@@ -353,14 +355,15 @@ impl<'ctx, 'm> Emitter<'_, '_, 'ctx, 'm> {
         })
     }
 
-    /// Updates sorted by where they go: whole windows that are equal or disjoint, otherwise element by element.
+    /// Updates sorted by their offsets: whole windows that are equal or disjoint, otherwise element by
+    /// element.
     fn sorted(&self, kernel: &mut Kernel) -> Result<()> {
         let s = self.scatter;
         let (items, per_item) = if s.aligned { (s.batch, s.window) } else { (s.batch * s.window, 1) };
         let key = if s.elements < i64::from(u32::MAX) { ElementType::U32 } else { ElementType::U64 };
         let item = if items < i64::from(u32::MAX) { ElementType::U32 } else { ElementType::U64 };
         let key_prim = if key == ElementType::U32 { Prim::I32 } else { Prim::I64 };
-        // Behind all elements: keys have as few bits as can be.
+        // The key of what is out of bounds is past all elements: keys have as few bits as possible.
         let nowhere = s.elements.unsigned_abs();
         let scratch = self.arrays;
         let arrays = scratch + 1;

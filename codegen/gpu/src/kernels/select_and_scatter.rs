@@ -1,6 +1,8 @@
-//! `select-and-scatter`: a first launch finds what each window selects, a second one combines for each element of the result what was scattered to it.
+//! `select-and-scatter`: a first launch finds what each window selects, a second one combines for each
+//! element of the result what was scattered to it.
 //!
-//! **Invariant:** no atomics: an element goes over the windows that can select it, in the interpreter's order (row-major), and takes those that did.
+//! **Invariant:** no atomics: an element loops over the windows that can select it, in the interpreter's
+//! order (row-major), and takes those that did.
 
 use hlo::attrs::{AttrKey, WindowDim};
 use hlo::{ArrayShape, ElementType, InstrId, Module};
@@ -63,7 +65,7 @@ struct Chooser<'a, 'm> {
     of: &'m ArrayShape,
     from: &'m ArrayShape,
     select: hlo::ComputationId,
-    /// The array of the numbers of what is selected, -1 of windows without elements.
+    /// The array of the offsets of selected elements, -1 for windows without elements.
     chosen: u32,
     arrays: u32,
 }

@@ -1,13 +1,16 @@
 //! Stable sorts of lines by any comparator.
 //!
-//! What is known to be a strict weak order has one stable result, whatever the algorithm; other comparators, and lines with NaNs that do not compare, are
-//! sorted literally ([`literal`]).
+//! What is known to be a strict weak order has one stable result, whatever the algorithm; other comparators,
+//! and lines with NaNs that do not compare, are sorted literally ([`literal`]).
 //!
-//! Chunks of a line are sorted by a bitonic network (Batcher 1968) in shared memory, on the positions of elements: of two that are compared, the later one comes
-//! first exactly if the comparator says that it is before the earlier one, so the order is total and the sort stable. Longer lines are then merged by merge path
-//! (Green, McColl and Bader 2012) through scratch memory, run by run, or, by one key, sorted by its digits ([`radix`]). **Invariants:** a line that one block sorts is read whole before anything of it is
-//! written, and a longer one is read whole by the first launch and written by the last, so results may lie where operands lie; a comparator that is
-//! no strict weak order decides about the order alone: no access and no loop bound depends on its consistency.
+//! Chunks of a line are sorted by a bitonic network (Batcher 1968) in shared memory, on the positions of
+//! elements: of two that are compared, the later one comes first exactly if the comparator says that it is
+//! before the earlier one, so the order is total and the sort stable. Longer lines are then merged by merge
+//! path (Green, McColl and Bader 2012) through scratch memory, run by run, or, by one key, sorted by its
+//! digits ([`radix`]). **Invariants:** a line that one block sorts is read whole before anything of it is
+//! written, and a longer one is read whole by the first launch and written by the last, so results may lie
+//! where operands lie; a comparator that is no strict weak order decides about the order alone: no access and
+//! no loop bound depends on its consistency.
 
 mod literal;
 mod radix;
@@ -30,7 +33,8 @@ use crate::kernel::{Argument, Kernel, Stage};
 const MAX_SLOTS: u32 = 2048;
 /// The least number of elements for which a block has threads enough to merge, two warps.
 const MIN_SLOTS: u32 = 64;
-/// The most bytes of an element that are compared: [`MIN_SLOTS`] of them fit in 48 KiB beside what each column takes for its alignment.
+/// The most bytes of an element that are compared: [`MIN_SLOTS`] of them fit in 48 KiB beside what each
+/// column takes for its alignment.
 const MAX_COMPARED_BYTES: u32 = 512;
 /// Elements of short lines that a block sorts together.
 const GROUP_SLOTS: u32 = 512;
@@ -39,7 +43,7 @@ const MAX_TILE: u32 = 1024;
 /// The most threads of a block.
 const THREADS: u32 = 256;
 
-/// What elements are ordered by.
+/// The order of elements.
 pub(super) enum Order<'m> {
     /// The comparator of a sort, of `a0, b0, a1, b1, ...`.
     Comparator(Box<Applied<'m>>),
@@ -51,7 +55,7 @@ pub(super) enum Order<'m> {
 }
 
 impl Order<'_> {
-    /// Whether it looks at a column.
+    /// Whether it depends on a column.
     fn uses(&self, column: usize) -> bool {
         match self {
             Order::Comparator(applied) => applied.uses(2 * column) || applied.uses(2 * column + 1),
@@ -59,7 +63,7 @@ impl Order<'_> {
         }
     }
 
-    /// Whether the elements `a` come before `b`: an `i1`. Columns that are not looked at may be missing.
+    /// Whether the elements `a` come before `b`: an `i1`. Columns that it does not depend on may be missing.
     fn before<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,
@@ -92,17 +96,17 @@ impl Order<'_> {
     }
 }
 
-/// Where a column lies.
+/// The storage of a column.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place {
-    /// In an argument, so many bytes behind its beginning.
+    /// In an argument, at a byte offset.
     Array {
         /// The argument.
         argument: u32,
         /// Bytes before the first element.
         offset: u64,
     },
-    /// Nowhere: it is the position in the line.
+    /// Not stored: it is the position in the line.
     Position,
 }
 
@@ -146,7 +150,7 @@ pub(super) struct Sorter<'a, 'u, 'ctx, 'm> {
     /// The columns' types.
     pub(super) types: &'a [ElementType],
     pub(super) order: &'a Order<'m>,
-    /// What long lines are sorted by the digits of, if that is as good.
+    /// Radix keys for long lines, if that sorts them as well.
     pub(super) digits: Option<Digits>,
     /// How many lines there are.
     pub(super) lines: i64,
@@ -173,7 +177,7 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
 
     /// The most elements that a block sorts: a power of two.
     pub(super) fn max_slots(&self) -> u32 {
-        // Beside them lie two numbers of a merge, and what alignment takes.
+        // They share it with two numbers of a merge, and with alignment padding.
         let beside = 64 * (1 + self.types.len() as u32);
         let bytes = self.unit.arch.figures().shared_bytes.saturating_sub(beside);
         let fits = |slots: &u32| slots * (4 + self.used_bytes()) <= bytes;
@@ -198,7 +202,8 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         Area { places: self.types.iter().map(place).collect(), len, stride: 1 }
     }
 
-    /// Sorts the lines of an area into another one, or as many of their first elements as that has; scratch memory is used from `offset` on.
+    /// Sorts the lines of an area into another one, or as many of their first elements as that has; scratch
+    /// memory is used from `offset` on.
     pub(super) fn sort(&self, kernel: &mut Kernel, from: &Area, to: &Area, offset: u64) -> Result<()> {
         if self.lines == 0 || from.len == 0 || to.len == 0 {
             return Ok(());
@@ -226,7 +231,7 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         Ok(())
     }
 
-    /// The width of numbers of elements.
+    /// The integer width of element numbers.
     fn prim(&self, areas: [&Area; 2]) -> Prim {
         let most = areas.iter().map(|a| a.len.saturating_mul(self.lines)).max().unwrap_or(0);
         if most <= i64::from(i32::MAX) / 4 { Prim::I32 } else { Prim::I64 }
@@ -318,7 +323,8 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         Ok(())
     }
 
-    /// Sorts chunks of `slots` elements of each line. The first `keep` elements of each chunk go to the target, those of one chunk behind those of the other.
+    /// Sorts chunks of `slots` elements of each line. The first `keep` elements of each chunk go to the
+    /// target, consecutively.
     pub(super) fn sort_chunks(
         &self,
         kernel: &mut Kernel,
@@ -345,7 +351,8 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         let lane = thread(&e, Prim::I32)?;
         let order: Value<'ctx> = e.shared_array(&format!("{symbol}_order"), Prim::I32, all, 4)?.into();
         let shared = self.shared(&e, &symbol, all)?;
-        // The line and the first position of the chunk that a slot is in, how many elements the chunk has, and the slot in it.
+        // For each slot the line, the first position of its chunk, the number of elements of the chunk, and
+        // the slot in it.
         let place = |slot: Value<'ctx>| -> Result<[Value<'ctx>; 4]> {
             let wide = e.resize(slot, prim, false)?;
             let (own, at) = match group {
@@ -362,7 +369,8 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
             }
             Ok([line, begin, count, at])
         };
-        // Neighbouring threads move elements that are neighbours in memory: of lines along an outer dimension those of neighbouring lines.
+        // Neighbouring threads move contiguous elements: for lines along an outer dimension those of adjacent
+        // lines.
         let moved_slot = |n: Value<'ctx>| -> Result<Value<'ctx>> {
             if from.stride == 1 || group == 1 {
                 return Ok(n);
@@ -422,7 +430,7 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
                 },
                 || Ok(zeros()),
             )?;
-            // Behind what the chunks before it leave.
+            // After the elements kept of the previous chunks.
             let before = match chunks {
                 1 => int(0),
                 _ => e.mul(e.udiv(begin, slot_count)?, int(keep))?,
@@ -448,7 +456,8 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         self.launch(kernel, symbol, blocks, threads)
     }
 
-    /// The bitonic network on the positions in `order`, all comparisons in one direction: the first step of each stage compares mirrored positions.
+    /// The bitonic network on the positions in `order`, all comparisons in one direction: the first step of
+    /// each stage compares mirrored positions.
     #[expect(clippy::too_many_arguments, reason = "what a block has at hand")]
     fn network(
         &self,
@@ -533,7 +542,7 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
             };
             (0..self.types.len()).map(one).collect()
         };
-        // How many elements of the left run are before both ends of the tile.
+        // The number of elements of the left run before each end of the tile (merge path).
         let wide = ElementType::S64;
         let splits: Value<'ctx> = e.shared_array(&format!("{symbol}_splits"), Prim::I64, 2, 8)?.into();
         let warp = e.lshr(lane, e.i32(5))?;
@@ -561,7 +570,7 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         };
         let count = e.sub(end, begin)?;
         let left_begin = split(0)?;
-        // Within the tile whatever the comparator said.
+        // Clamped to the tile whatever the comparator said.
         let left_end = min(e, max(e, split(1)?, left_begin)?, e.add(left_begin, count)?)?;
         let right_begin = e.sub(e.sub(begin, pair)?, left_begin)?;
         let from_left = e.resize(e.sub(left_end, left_begin)?, Prim::I32, false)?;

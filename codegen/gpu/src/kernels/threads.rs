@@ -41,7 +41,8 @@ pub(super) fn strided<'ctx>(
     Ok(())
 }
 
-/// The first number of `low..high` for which a monotonic condition holds; `high` if there is none. Ends whatever the condition says.
+/// The first number of `low..high` for which a monotonic condition holds; `high` if there is none. Ends
+/// whatever the condition says.
 pub(super) fn search<'ctx>(
     e: &Emit<'_, 'ctx>,
     low: Value<'ctx>,

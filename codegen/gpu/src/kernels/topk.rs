@@ -1,8 +1,9 @@
-//! The greatest or least elements of lines and their positions, in order.
+//! Top-k: the greatest or least elements of lines and their positions, in order.
 //!
-//! Chunks of a line, some times as long as `k`, are sorted in shared memory, and only the first `k` of each are kept, until a block can sort what is left:
-//! candidates stay in the order of their positions among equals. Where `k` is more than half of what a block sorts the lines are sorted
-//! whole. By TOTALORDER, or by a comparator of values, or of values and positions.
+//! Chunks of a line, some multiple of `k` long, are sorted in shared memory, and only the first `k` of each
+//! are kept, until a block can sort what is left: candidates stay in the order of their positions among
+//! equals. Where `k` is more than half of what a block sorts the lines are sorted whole. By TOTALORDER, or by
+//! a comparator of values, or of values and positions.
 
 use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId, Module, Opcode};
@@ -16,9 +17,9 @@ use crate::kernel::Kernel;
 
 /// The least length of a chunk.
 const MIN_CHUNK: i64 = 256;
-/// What is kept of a chunk is at most one of so many.
+/// At most this share of a chunk is kept.
 const KEPT: i64 = 8;
-/// Lines of so many chunks are sorted at once.
+/// Lines of this many chunks are sorted as a whole.
 const FEW_CHUNKS: i64 = 4;
 
 /// Emits a `topk`, or a custom call that is one.
@@ -78,7 +79,7 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
         sorter.sort(&mut kernel, &from, &to, 0)?;
         return Ok(kernel);
     }
-    // Candidates of a round lie behind those of the one before.
+    // The candidates of a round are stored after those of the previous one.
     let (mut offset, mut round) = (0, 0);
     while from.len > at_once {
         let kept = from.len / chunk * k + (from.len % chunk).min(k);

@@ -1,9 +1,10 @@
-//! Loop fusions that read an operand across: along another dimension than the one they write along.
+//! Tiled transposes: loop fusions that read an operand along another dimension than the one they write along.
 //!
-//! Such a load has a factor other than 0 and 1 at the innermost variable `x` of the result, and the factor 1 at another one, `y`. A block takes a tile of both:
-//! what is read across it loads along `y` into shared memory, and computes the results along `x` from there, so that memory is accessed in whole
-//! sectors both ways. **Invariants:** an operand that is read across shares no memory with a result (`hlo_opt::buffers::in_place`); everything else is
-//! loaded by the thread that stores the result at its place, before that.
+//! Such a load has a factor other than 0 and 1 for the innermost variable `x` of the result, and the factor 1
+//! for another one, `y`. A block takes a tile of both: it loads such operands along `y` into shared memory,
+//! and computes the results along `x` from there, so that memory is accessed in whole sectors both ways.
+//! **Invariants:** a transposed operand shares no memory with a result (`hlo_opt::buffers::in_place`);
+//! everything else is loaded by the thread that stores the result at its offset, before that.
 
 use hlo::{InstrId, Module};
 use hlo_llvm::{Emit, IntPredicate, Prim, Result, Value};
@@ -23,16 +24,16 @@ const THREADS: u32 = 256;
 const LANES: i64 = 32;
 /// Rows that the threads of a block take at once.
 const ROWS: i64 = THREADS as i64 / LANES;
-/// Elements along a side of a tile, of elements of 4 bytes or more.
+/// The side of a tile in elements, of elements of 4 bytes or more.
 const TILE: i64 = 32;
 /// The same of narrower ones.
 const NARROW_TILE: i64 = 64;
 /// Dimensions with fewer elements leave too much of a tile unused.
 const MIN_DIM: i64 = 8;
-/// The most nodes of which a thread's elements are emitted one after the other.
+/// The maximum number of nodes for which a thread's elements are unrolled.
 const MAX_UNROLLED_NODES: usize = 64;
 
-/// What a expr computes at an index made of variables, one for each dimension of `dims`.
+/// The value of an expression at an index of one variable per dimension of `dims`.
 struct Computed<'m> {
     expr: Expr<'m>,
     /// The results, and where they are stored.
@@ -41,7 +42,7 @@ struct Computed<'m> {
     needed: Vec<NodeId>,
 }
 
-/// Groups of neighbouring dimensions of the results.
+/// Groups of collapsed dimensions of the results.
 type Groups = Vec<Vec<i64>>;
 
 impl<'m> Computed<'m> {
@@ -65,7 +66,7 @@ impl<'m> Computed<'m> {
         Ok(Self { expr, outputs, needed })
     }
 
-    /// All numbers that nodes are made of.
+    /// All affine expressions of the nodes.
     fn numbers(&self) -> Vec<Affine> {
         let mut numbers = Vec::new();
         let guarded = |guard: u32, numbers: &mut Vec<Affine>| {
@@ -95,7 +96,7 @@ impl<'m> Computed<'m> {
         numbers
     }
 
-    /// The factor of a variable in a number; `None`: it has a part in a quotient or remainder.
+    /// The factor of a variable in an affine expression; `None`: it occurs in a quotient or remainder.
     fn factor(&self, x: &Affine, var: u32) -> Option<i64> {
         let mut factor = 0;
         for &(a, f) in &x.terms {
@@ -114,14 +115,14 @@ impl<'m> Computed<'m> {
     }
 }
 
-/// Neighbouring dimensions as one wherever all numbers allow that.
+/// Collapses adjacent dimensions wherever all affine expressions allow that.
 fn joined(c: &Computed<'_>, dims: &[i64]) -> Groups {
     let numbers = c.numbers();
     let mut groups: Groups = Vec::new();
     for (d, &n) in dims.iter().enumerate() {
         let joins = d > 0
             && numbers.iter().all(|x| {
-                // Variables of one value are none.
+                // Variables of one value are dropped.
                 let outer = if dims[d - 1] == 1 { Some(None) } else { c.factor(x, d as u32 - 1).map(Some) };
                 let inner = if n == 1 { Some(None) } else { c.factor(x, d as u32).map(Some) };
                 match (outer, inner) {
@@ -138,19 +139,20 @@ fn joined(c: &Computed<'_>, dims: &[i64]) -> Groups {
     groups
 }
 
-/// How a fusion is tiled.
+/// The tiling of a fusion.
 struct Tiled<'m> {
     computed: Computed<'m>,
     groups: Groups,
-    /// The variable along which results are read across; the last one is that along which they are written.
+    /// The variable along which transposed operands are contiguous; the last one is that along which results
+    /// are.
     y: usize,
-    /// Loads that are read across.
+    /// Transposed loads.
     across: Vec<NodeId>,
     tile: i64,
 }
 
 impl<'m> Tiled<'m> {
-    /// Elements along a variable.
+    /// The number of elements along a variable.
     fn size(&self, v: usize) -> i64 {
         self.groups[v].iter().product()
     }
@@ -160,7 +162,7 @@ impl<'m> Tiled<'m> {
         self.groups.len() - 1
     }
 
-    /// `None`: nothing is read across, or tiles would be mostly empty.
+    /// `None`: there are no transposed loads, or tiles would be mostly empty.
     fn new(unit: &Unit<'_, '_>, module: &'m Module, id: InstrId) -> Option<(Self, u32)> {
         let Subject { expr, roots, arrays } = Subject::new(module, id).ok()?;
         let dims = roots.first()?.shape.dims.to_vec();
@@ -210,12 +212,12 @@ impl<'m> Tiled<'m> {
 struct Buffer<'ctx> {
     node: NodeId,
     base: Value<'ctx>,
-    /// Elements from one row, which is along y, to the next.
+    /// The pitch: elements from one row, along y, to the next.
     pitch: i64,
     bytes: i64,
 }
 
-/// The tile that a block is at.
+/// The tile of a block.
 struct Block<'t, 'm, 'ctx> {
     tiled: &'t Tiled<'m>,
     buffers: Vec<Buffer<'ctx>>,
@@ -246,7 +248,7 @@ impl<'t, 'm, 'ctx> Block<'t, 'm, 'ctx> {
         e.address(b.base, e.mul(number, e.i64(b.bytes))?)
     }
 
-    /// Loads an element of each load that reads across.
+    /// Loads an element of each transposed load.
     fn read(&self, code: &mut Code<'t, 'm, '_, 'ctx>, y: Value<'ctx>, x: Value<'ctx>) -> Result<()> {
         self.set(code, x, y)?;
         for b in &self.buffers {
@@ -290,7 +292,8 @@ impl<'t, 'm, 'ctx> Block<'t, 'm, 'ctx> {
         e.if_then(e.not(whole)?, || self.each(code, Some(limits), body))
     }
 
-    /// Runs a body for each of the thread's elements of the tile, the first coordinate along lanes; with limits for those below them alone.
+    /// Runs a body for each of the thread's elements of the tile, the first coordinate along lanes; with
+    /// limits for those below them alone.
     fn each(
         &self,
         code: &mut Code<'t, 'm, '_, 'ctx>,
@@ -322,7 +325,7 @@ impl<'t, 'm, 'ctx> Block<'t, 'm, 'ctx> {
     }
 }
 
-/// Emits an instruction whose results are read across; `None`: it is none such.
+/// Emits an instruction with transposed loads; `None`: it has none.
 pub(super) fn emit<'ctx>(
     unit: &Unit<'_, 'ctx>,
     module: &Module,
@@ -355,7 +358,7 @@ pub(super) fn emit<'ctx>(
     for (n, &node) in tiled.across.iter().enumerate() {
         let bytes = tiled.computed.expr.nodes[node as usize].ty.storage_bytes() as u32;
         let align = bytes.min(8);
-        // Successive elements of a column are in different banks.
+        // Padded so that successive elements of a column are in different banks.
         let pitch = tile + if bytes < 4 { 2 } else { 1 };
         let words = u32::try_from(tile * pitch).unwrap_or(0) * (bytes / align);
         let base = e.shared_array(&format!("{symbol}_tile{n}"), Prim::int(8 * align), words, align)?;

@@ -6,7 +6,8 @@ use hlo_codegen::Unsupported;
 use hlo_opt::expr::index::{Affine, Index};
 use hlo_opt::expr::{ALWAYS, Condition, Expr, GuardId};
 
-/// The dimensions of an instruction's window over an operand; of one that has none each element is a window of its own.
+/// The dimensions of an instruction's window over an operand; without one each element is a window of its
+/// own.
 pub(super) fn window(
     module: &Module,
     id: InstrId,
@@ -25,7 +26,7 @@ pub(super) fn positions(window: &[WindowDim]) -> Vec<i64> {
     window.iter().map(|w| w.size).collect()
 }
 
-/// The index in an operand of a position of the window of a result, and where that is an element; `None`: nowhere.
+/// The index in an operand of a window position of a result, and where it is in bounds; `None`: nowhere.
 pub(super) fn element(
     expr: &mut Expr<'_>,
     window: &[WindowDim],

@@ -131,7 +131,8 @@ fn what_follows_is_in_the_same_kernel() {
     assert_eq!(program.plan.launches(), 1);
 }
 
-/// As products of patches: in tiles of every size, in parts, on tensor cores, with features last or not, groups, reversal, dilation.
+/// As products of patches: in tiles of every size, in parts, on tensor cores, with features last or not,
+/// groups, reversal, dilation.
 #[test]
 fn products_of_patches() {
     let cases = [

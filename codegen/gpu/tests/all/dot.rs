@@ -351,7 +351,8 @@ fn tensor_cores() {
     );
 }
 
-/// Products with few vectors: matrices of either layout, on either side, rows that fill no block, terms in parts.
+/// Products with few vectors: matrices of either layout, on either side, rows that fill no block, terms in
+/// parts.
 #[test]
 fn matrices_and_few_vectors() {
     for (size, launches) in [

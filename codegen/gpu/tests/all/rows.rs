@@ -1,4 +1,5 @@
-//! Fusions of rows: softmax, normalizations, what is made of several reductions, in place and not; short, long and odd rows.
+//! Fusions of rows: softmax, normalizations, what is made of several reductions, in place and not; short,
+//! long and odd rows.
 
 use crate::support::faults::assert_barriers_matter;
 use crate::support::{EXACT, Tolerance, check, check_on};
@@ -28,7 +29,8 @@ const ROWS: &[(i64, i64)] = &[
     (1, 30001),
 ];
 
-/// A rounding for each term of the sum, of results that are 2^-4 of the greatest on the way at least, and some for what is elementwise.
+/// A rounding for each term of the sum, of results that are 2^-4 of the greatest on the way at least, and
+/// some for what is elementwise.
 fn rounded(terms: i64) -> Tolerance {
     Tolerance((terms as f64 + 32.0) * f64::from(f32::EPSILON) * 16.0)
 }

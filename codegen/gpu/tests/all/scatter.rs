@@ -1,9 +1,11 @@
-//! Scatters: every attribute, combiners with and without an order, numbers of updates around what is walked and sorted.
+//! Scatters: every attribute, combiners with and without an order, numbers of updates around what is walked
+//! and sorted.
 
 use crate::support::{EXACT, check, check_on};
 use hlo_gpu::arch::Arch;
 
-/// A scatter of rows or elements: operand, indices and updates of these dimensions, attributes, and the combiner's root.
+/// A scatter of rows or elements: operand, indices and updates of these dimensions, attributes, and the
+/// combiner's root.
 fn scatter(ty: &str, [operand, indices, updates]: [&str; 3], attrs: &str, f: &str) -> String {
     format!(
         "HloModule m\nf {{\n  a = {ty}[] parameter(0)\n  b = {ty}[] parameter(1)\n  ROOT r = {ty}[] {f}\n}}\nENTRY e {{\n  x = {ty}[{operand}] parameter(0)\n  i = s32[{indices}] parameter(1)\n  u = {ty}[{updates}] parameter(2)\n  ROOT s = {ty}[{operand}] scatter(x, i, u), {attrs}, to_apply=f\n}}\n"

@@ -3,7 +3,8 @@
 use crate::support::{EXACT, check, check_on};
 use hlo_gpu::arch::Arch;
 
-/// A sort of `n` operands of a type and of so many positions; `less` is the comparator's root, of `a`, `b` and what else it computes.
+/// A sort of `n` operands of a type and of so many positions; `less` is the comparator's root, of `a`, `b`
+/// and what else it computes.
 fn sort(ty: &str, dims: &str, dimension: i64, less: &str) -> String {
     format!(
         "HloModule m\nless {{\n  a = {ty}[] parameter(0)\n  b = {ty}[] parameter(1)\n  {less}\n}}\nENTRY e {{\n  x = {ty}[{dims}] parameter(0)\n  ROOT s = {ty}[{dims}] sort(x), dimensions={{{dimension}}}, to_apply=less\n}}\n"
@@ -106,7 +107,8 @@ fn several_keys() {
     check_on(&text(4500), Arch::Sm80, EXACT, 3);
 }
 
-/// Positions sorted by a column that they index: NaNs, infinities, zeros of both signs and numbers, in some order.
+/// Positions sorted by a column that they index: NaNs, infinities, zeros of both signs and numbers, in some
+/// order.
 fn with_nans(ty: &str, dims: &str, dimension: i64, less: &str) -> String {
     format!(
         "HloModule m\nless {{\n  a = {ty}[] parameter(0)\n  b = {ty}[] parameter(1)\n  i = s32[] parameter(2)\n  j = s32[] parameter(3)\n  {less}\n}}\nENTRY e {{\n  n = {ty}[{dims}] parameter(0)\n  z = {ty}[{dims}] parameter(1)\n  r = {ty}[{dims}] parameter(2)\n  one = {ty}[] constant(1)\n  ones = {ty}[{dims}] broadcast(one), dimensions={{}}\n  big = pred[{dims}] compare(r, ones), direction=GT\n  w = {ty}[{dims}] subtract(z, z)\n  nan = {ty}[{dims}] divide(w, w)\n  x = {ty}[{dims}] select(big, nan, n)\n  i = s32[{dims}] iota(), iota_dimension={dimension}\n  ROOT s = ({ty}[{dims}], s32[{dims}]) sort(x, i), dimensions={{{dimension}}}, to_apply=less\n}}\n"

@@ -1,4 +1,5 @@
-//! Transposes in tiles: sizes around tiles, types, permutations, elementwise work around them, edges, and what is not tiled.
+//! Transposes in tiles: sizes around tiles, types, permutations, elementwise work around them, edges, and
+//! what is not tiled.
 
 use crate::support::{EXACT, check, check_on};
 use hlo_gpu::arch::Arch;

@@ -135,7 +135,8 @@ fn running_operations() {
     // Along a line by threads, by blocks, and by chunks of it.
     for (shape, slice, d) in [("4,50", "4", 1), ("50,4", "4", 0), ("3,5000", "3", 1), ("20000", "", 0)] {
         for reverse in ["false", "true"] {
-            // Multiples of 2^-10 of magnitude 2 are summed exactly, and rounded once, up to 2^13 of them; then s32 alone.
+            // Multiples of 2^-10 of magnitude 2 are summed exactly, and rounded once, up to 2^13 of them;
+            // then s32 alone.
             let types: &[&str] = if shape == "20000" { &["s32"] } else { &["f32", "bf16", "s32"] };
             for ty in types {
                 check(

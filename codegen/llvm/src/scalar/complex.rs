@@ -1,4 +1,5 @@
-//! Complex numbers. What has a formula is in [`super::functions`]; what has none is a call of the runtime ([`hlo_codegen::runtime::functions`]), a lane at a time.
+//! Complex numbers. What has a formula is in [`super::functions`]; what has none is a call of the runtime
+//! ([`hlo_codegen::runtime::functions`]), a lane at a time.
 
 use hlo::attrs::Direction;
 use hlo::{ElementType, Opcode};
@@ -114,9 +115,10 @@ pub(super) fn binary<'ctx>(
     }
 }
 
-/// Fused products of the parts, and on lanes where the result is not finite what the interpreter's definition gives: of `f32` parts in `f64`, where products are
-/// exact and nothing overflows (operands that are not finite take the plain formula in `f32`), of `f64` parts by the runtime. Underflow needs no care: it is
-/// off by no more than the last place of a subnormal number.
+/// Fused products of the parts, and on lanes where the result is not finite what the interpreter's definition
+/// gives: of `f32` parts in `f64`, where products are exact and nothing overflows (operands that are not
+/// finite take the plain formula in `f32`), of `f64` parts by the runtime. Underflow needs no care: it is off
+/// by no more than the last place of a subnormal number.
 fn multiply<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>, y: &Val<'ctx>) -> Result<Val<'ctx>> {
     let ((a, b), (c, d)) = (x.pair(), y.pair());
     let re = e.fma(a, c, e.fneg(e.fmul(b, d)?)?)?;
@@ -173,7 +175,8 @@ fn careful_product<'ctx>(e: &Emit<'_, 'ctx>, parts: &[Value<'ctx>]) -> Result<Ve
     (0..2).map(|i| e.select(finite, e.fptrunc(exact[i], Prim::F32)?, plain[i])).collect()
 }
 
-/// `y` if `x` compares to it as the predicate says, by real parts and then imaginary ones, else `x`; NaN in both parts if any part is one.
+/// `y` if `x` compares to it as the predicate says, by real parts and then imaginary ones, else `x`; NaN in
+/// both parts if any part is one.
 fn lexicographic<'ctx>(
     e: &Emit<'_, 'ctx>,
     x: &Val<'ctx>,
@@ -219,7 +222,8 @@ pub(super) fn compare<'ctx>(
     }
 }
 
-/// Calls a function of the runtime for each lane; it leaves both parts in memory. On a GPU the function is the device's.
+/// Calls a function of the runtime for each lane; it leaves both parts in memory. On a GPU the function is
+/// the device's.
 fn call<'ctx>(
     e: &Emit<'_, 'ctx>,
     operation: Operation,

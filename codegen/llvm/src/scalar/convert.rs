@@ -84,8 +84,9 @@ fn int_to_float<'ctx>(
     round_f64(e, to, exact)
 }
 
-/// An integer as one that a float of so many digits has, and that rounds to every type of fewer than half of them as the integer does: where it is of more digits, those that
-/// are too many are gathered in the one above them, which is below every such rounding.
+/// An integer as one that a float of so many digits has, and that rounds to every type of fewer than half of
+/// them as the integer does: where it is of more digits, those that are too many are gathered in the one
+/// above them, which is below every such rounding.
 fn jammed<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, signed: bool, digits: u32) -> Result<Value<'ctx>> {
     let prim = e.prim_of(x);
     let many = prim.bits() - digits;
@@ -162,7 +163,8 @@ fn saturate<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, to: ElementType) -> Result
     Ok(Val::one(to, e.select(unordered, e.int(prim, 0), result)?))
 }
 
-/// HLO's `bitcast-convert` between types of one width. Errors: types of different widths, which are no elementwise operation.
+/// HLO's `bitcast-convert` between types of one width. Errors: types of different widths, which are no
+/// elementwise operation.
 pub(super) fn bitcast_convert<'ctx>(e: &Emit<'_, 'ctx>, x: Val<'ctx>, to: ElementType) -> Result<Val<'ctx>> {
     if x.ty == to {
         return Ok(x);
@@ -198,7 +200,8 @@ pub fn joined<'ctx>(e: &Emit<'_, 'ctx>, low: Value<'ctx>, high: Value<'ctx>) -> 
         let high = e.shl(e.zext(high, whole)?, e.int(whole, u64::from(half)))?;
         return e.or(e.zext(low, whole)?, high);
     }
-    // Lanes of both in turn: what LLVM would make of the above, where it can: for some gathered operands it selects no instruction.
+    // Lanes of both in turn: what LLVM would make of the above, where it can: for some gathered operands it
+    // selects no instruction.
     let w = e.lanes;
     let turns: Vec<u32> = (0..2 * w).map(|l| l / 2 + (l % 2) * w).collect();
     e.bitcast_to(e.shuffle(low, high, &turns)?, e.ty(whole))

@@ -6,7 +6,8 @@ use hlo::attrs::Direction;
 use crate::scalar::{self, Val};
 use crate::{Emit, FloatPredicate, IntPredicate, Result, Value};
 
-/// The combination: as the computation, but that of two NaNs the lower index decides, which is that of the first in the order of the elements.
+/// The combination: as the computation, but that of two NaNs the lower index decides, which is that of the
+/// first in the order of the elements.
 pub(super) fn combine<'ctx>(
     e: &Emit<'_, 'ctx>,
     least: bool,

@@ -1,6 +1,7 @@
 //! Real floats: arithmetic, comparison, roundings, reduced precision.
 //!
-//! What is exact or correctly rounded is that in the float that the type is computed in ([`super::narrow`]), and rounded again.
+//! What is exact or correctly rounded is that in the float that the type is computed in ([`super::narrow`]),
+//! and rounded again.
 
 use hlo::attrs::Direction;
 use hlo::small_float::{FloatFormat, Specials};
@@ -87,7 +88,8 @@ fn negate<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Val<'ctx>> {
     Ok(Val { computed: x.computed, ..Val::one(x.ty, result) })
 }
 
-/// Whether a NaN of a value is to keep its payload through an instruction of floats, which on a GPU gives any NaN.
+/// Whether a NaN of a value is to keep its payload through an instruction of floats, which on a GPU gives any
+/// NaN.
 fn keeps_payloads<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> bool {
     e.gpu && !x.is_arithmetic()
 }
@@ -167,12 +169,13 @@ pub(super) fn multiply_add<'ctx>(
     }
 }
 
-/// `x / by` of `f32`, rounded correctly, without a division: for quotients, dividends that are not 0 and a divisor between 2^-100 and 2^100. Dividends are no NaNs, and
-/// integers up to `integers` if that is given.
+/// `x / by` of `f32`, rounded correctly, without a division: for quotients, dividends that are not 0 and a
+/// divisor between 2^-100 and 2^100. Dividends are no NaNs, and integers up to `integers` if that is given.
 ///
-/// With the reciprocal in two pieces, the first one not above it, `q` is off by less than a unit in the last place; so `x - q by` is exact, and what
-/// it adds, times the rounded reciprocal, rounds as the quotient does (Markstein). The second piece has the sign of the first, and the rest is that of
-/// the opposite number: zeros keep their signs. Of few integers, what needs no correction is tried.
+/// With the reciprocal in two pieces, the first one not above it, `q` is off by less than a unit in the last
+/// place; so `x - q by` is exact, and what it adds, times the rounded reciprocal, rounds as the quotient does
+/// (Markstein). The second piece has the sign of the first, and the rest is that of the opposite number:
+/// zeros keep their signs. Of few integers, what needs no correction is tried.
 pub fn quotient<'ctx>(
     e: &Emit<'_, 'ctx>,
     x: &Val<'ctx>,
@@ -202,8 +205,9 @@ pub fn quotient<'ctx>(
     Ok(Val::one(ElementType::F32, e.fma(rest, e.f32(-rounded), q)?))
 }
 
-/// C's `fmod`, exact. Of `f32` in `f64`: the nearest multiple of the divisor is taken away as long as any lane has more than it. With `q` the quotient
-/// rounded to 53 bits, `r - q y` is a multiple of the last bits of `r` and of `q y` and at most half of the latter's unit, so it is exact.
+/// C's `fmod`, exact. Of `f32` in `f64`: the nearest multiple of the divisor is taken away as long as any
+/// lane has more than it. With `q` the quotient rounded to 53 bits, `r - q y` is a multiple of the last bits
+/// of `r` and of `q y` and at most half of the latter's unit, so it is exact.
 fn remainder<'ctx>(e: &Emit<'_, 'ctx>, a: Value<'ctx>, b: Value<'ctx>) -> Result<Value<'ctx>> {
     if e.prim_of(a) == Prim::F64 {
         return e.each_lane(&[a, b], Prim::F64, |e, lane| match lane {
@@ -238,9 +242,9 @@ fn remainder<'ctx>(e: &Emit<'_, 'ctx>, a: Value<'ctx>, b: Value<'ctx>) -> Result
 
 /// The greater or the smaller number: a NaN if one is, and -0 is smaller than +0.
 ///
-/// x86's own instruction gives the second operand of zeros and where one is a NaN. In both orders it gives two zeros, of which `and` and `or` are those of
-/// the signs asked for, and otherwise one number twice: a shorter chain than LLVM's, which exchanges operands by their signs first (but knows more
-/// about constants).
+/// x86's own instruction gives the second operand of zeros and where one is a NaN. In both orders it gives
+/// two zeros, of which `and` and `or` are those of the signs asked for, and otherwise one number twice: a
+/// shorter chain than LLVM's, which exchanges operands by their signs first (but knows more about constants).
 fn extreme<'ctx>(e: &Emit<'_, 'ctx>, greater: bool, a: Value<'ctx>, b: Value<'ctx>) -> Result<Value<'ctx>> {
     if !e.x86 || e.is_constant(a) || e.is_constant(b) {
         let name = if greater { "llvm.maximum" } else { "llvm.minimum" };
@@ -278,8 +282,8 @@ pub(super) fn compare<'ctx>(
     e.fcmp(predicate, widen(e, x)?, widen(e, y)?)
 }
 
-/// An integer whose order is TOTALORDER: -NaN < -inf < ... < -0 < +0 < ... < +inf < +NaN. The NaN of a `fnuz` type comes first, that of `f8e8m0fnu`,
-/// whose key is unsigned, last. For sort keys too.
+/// An integer whose order is TOTALORDER: -NaN < -inf < ... < -0 < +0 < ... < +inf < +NaN. The NaN of a `fnuz`
+/// type comes first, that of `f8e8m0fnu`, whose key is unsigned, last. For sort keys too.
 pub fn order_key<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Value<'ctx>> {
     let bits = super::convert::pattern(e, *x)?;
     let prim = e.prim_of(bits);
@@ -301,8 +305,9 @@ pub fn order_key<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Value<'ctx>>
     e.xor(bits, e.lshr(negative, e.int(prim, 1))?)
 }
 
-/// The integer by which a float of 16 bits or `f32` is compared with others for the greatest (or the least) of all: the order of [`order_key`], turned by
-/// as many numbers as there are NaNs of a sign, so that all NaNs come behind the infinity that is looked for. `ty` is a signed integer of as many bits.
+/// The integer by which a float of 16 bits or `f32` is compared with others for the greatest (or the least)
+/// of all: the order of [`order_key`], turned by as many numbers as there are NaNs of a sign, so that all
+/// NaNs come behind the infinity that is looked for. `ty` is a signed integer of as many bits.
 pub fn extreme_key<'ctx>(
     e: &Emit<'_, 'ctx>,
     ty: ElementType,
@@ -464,7 +469,8 @@ pub fn select<'ctx>(
     Ok(Val { ty: a.ty, parts, computed: Computed::select(e, condition, a.computed, b.computed)? })
 }
 
-/// `stochastic-convert`: the magnitude truncated, plus one if the random bits are less than the fraction, scaled.
+/// `stochastic-convert`: the magnitude truncated, plus one if the random bits are less than the fraction,
+/// scaled.
 pub(super) fn stochastic_convert<'ctx>(
     e: &Emit<'_, 'ctx>,
     x: &Val<'ctx>,

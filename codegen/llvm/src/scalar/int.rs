@@ -97,7 +97,8 @@ pub(super) fn binary<'ctx>(
     let bits = e.int(prim, u64::from(ty.bits()));
     let zero = e.int(prim, 0);
     let in_range = |e: &Emit<'_, 'ctx>| e.icmp(IntPredicate::ULT, b, bits);
-    // For NVPTX LLVM 22 drops the test of the amount, since PTX shifts by 32 bits of it and clamps: so it is one of 32 bits.
+    // For NVPTX LLVM 22 drops the test of the amount, since PTX shifts by 32 bits of it and clamps: so it is
+    // one of 32 bits.
     let shift = |amount: Value<'ctx>| if e.gpu { call(e, "llvm.umin", &[amount, bits]) } else { Ok(amount) };
     let result = match op {
         Binary::Add => e.add(a, b)?,
@@ -149,8 +150,9 @@ fn divide<'ctx>(
     Ok((e.select(by_zero, ones, quotient)?, e.select(by_zero, a, remainder)?))
 }
 
-/// Of a divisor that is neither 0 nor, if signed, -1. There are no vector instructions for it: by constants LLVM multiplies; otherwise up to 32 bits go
-/// through floats, whose rounded quotient is never at or beyond the next integer, since the exact one is at least 1/divisor away from it.
+/// Of a divisor that is neither 0 nor, if signed, -1. There are no vector instructions for it: by constants
+/// LLVM multiplies; otherwise up to 32 bits go through floats, whose rounded quotient is never at or beyond
+/// the next integer, since the exact one is at least 1/divisor away from it.
 fn quotient<'ctx>(
     e: &Emit<'_, 'ctx>,
     prim: Prim,

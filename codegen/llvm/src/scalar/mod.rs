@@ -1,8 +1,10 @@
 //! One element, or one element a lane: every elementwise operation on every element type.
 //!
-//! What each computes is that of SEMANTICS.md: [`elementwise`] agrees with the interpreter to the bit where the opcode table says so, and within
-//! the caps it states elsewhere. A value is a [`Val`]; its form in registers and in memory is in [`value`]. No instruction here traps, and none depends
-//! on rounding modes or other state; control flow is in rare cases (integer powers, remainders), so the builder's block may change.
+//! What each computes is that of SEMANTICS.md: [`elementwise`] agrees with the interpreter to the bit where
+//! the opcode table says so, and within the caps it states elsewhere. A value is a [`Val`]; its form in
+//! registers and in memory is in [`value`]. No instruction here traps, and none depends on rounding modes or
+//! other state; control flow is in rare cases (integer powers, remainders), so the builder's block may
+//! change.
 
 pub mod combine;
 mod complex;
@@ -30,8 +32,8 @@ pub use int::{clamped_index, compare as compare_integers};
 use narrow::format_of;
 pub use value::{Val, register, storage};
 
-/// An elementwise instruction on elements of its operands, all on the lanes of `e`. Errors: an instruction that is not elementwise, which includes a
-/// `bitcast-convert` between types of different widths.
+/// An elementwise instruction on elements of its operands, all on the lanes of `e`. Errors: an instruction
+/// that is not elementwise, which includes a `bitcast-convert` between types of different widths.
 pub fn elementwise<'ctx>(
     e: &Emit<'_, 'ctx>,
     instr: &Instruction,
@@ -100,7 +102,8 @@ pub fn elementwise<'ctx>(
     if result.ty != ty && result.ty.is_float() && ty.is_float() { convert(e, result, ty) } else { Ok(result) }
 }
 
-/// An operation of two operands of one type, as the computations of reductions apply it; `None` if there is no such.
+/// An operation of two operands of one type, as the computations of reductions apply it; `None` if there is
+/// no such.
 pub fn binary<'ctx>(
     e: &Emit<'_, 'ctx>,
     op: Binary,
@@ -115,7 +118,8 @@ pub fn binary<'ctx>(
     }
 }
 
-/// `sum + x * y` as contractions sum: fused, of complex numbers part by part. Without a sum it begins with +0. `None` for predicates.
+/// `sum + x * y` as contractions sum: fused, of complex numbers part by part. Without a sum it begins with
+/// +0. `None` for predicates.
 pub fn multiply_add<'ctx>(
     e: &Emit<'_, 'ctx>,
     sum: Option<&Val<'ctx>>,

@@ -1,11 +1,13 @@
 //! Floats narrower than `f32`: from patterns to the type they are computed in, and rounded back.
 //!
-//! All but `f8e8m0fnu` are computed in `f32`: a result that is correctly rounded there can be rounded again without harm (24 >= 2p + 2 for p <= 11).
-//! The range of `bf16` is that of `f32`, where subnormal results of sums are exact, and products and quotients of two 8-bit significands that are not
-//! half way between subnormal `bf16` numbers are never within half a unit of `f32` of such a midpoint. `f8e8m0fnu`, whose
+//! All but `f8e8m0fnu` are computed in `f32`: a result that is correctly rounded there can be rounded again
+//! without harm (24 >= 2p + 2 for p <= 11). The range of `bf16` is that of `f32`, where subnormal results of
+//! sums are exact, and products and quotients of two 8-bit significands that are not half way between
+//! subnormal `bf16` numbers are never within half a unit of `f32` of such a midpoint. `f8e8m0fnu`, whose
 //! steps are no rounding to nearest and which has no room below, is computed in `f64`.
 //!
-//! **Invariant:** [`widen`] and [`round`] keep lanes where they are. [`computed`] may compute them in another order, which nobody sees.
+//! **Invariant:** [`widen`] and [`round`] keep lanes where they are. [`computed`] may compute them in another
+//! order, which nobody sees.
 
 use hlo::ElementType;
 use hlo::small_float::{FloatFormat, Specials};
@@ -48,7 +50,8 @@ pub(super) fn widen<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Value<'ct
     let magnitude = e.and(raw, e.int(Prim::I32, u64::from(format.magnitude_mask())))?;
     let sign =
         e.shl(e.and(raw, e.int(Prim::I32, 1 << sign_bit))?, e.int(Prim::I32, u64::from(31 - sign_bit)))?;
-    // The fields in their places have the exponent of another bias, which a factor corrects, of subnormals too.
+    // The fields in their places have the exponent of another bias, which a factor corrects, of subnormals
+    // too.
     let fields = e.shl(magnitude, e.int(Prim::I32, u64::from(23 - mantissa)))?;
     let scale = f32::from_bits(((127 + 127 - format.bias) as u32) << 23);
     let value = e.bitcast(e.fmul(e.bitcast(fields, Prim::F32)?, e.f32(scale))?, Prim::I32)?;
@@ -86,8 +89,9 @@ fn widen_scale<'ctx>(e: &Emit<'_, 'ctx>, raw: Value<'ctx>) -> Result<Value<'ctx>
 pub(super) enum Rounding {
     /// It may be any.
     Any,
-    /// It is made of numbers that [`widen`] gave. A NaN of those is the processor's or one of theirs, whose lower half is zeros: as a `bf16` it stays a NaN
-    /// whatever is added there, and is made canonical where that is observed.
+    /// It is made of numbers that [`widen`] gave. A NaN of those is the processor's or one of theirs, whose
+    /// lower half is zeros: as a `bf16` it stays a NaN whatever is added there, and is made canonical where
+    /// that is observed.
     Arithmetic,
     /// It is one of the type already, or one of the NaNs that [`widen`] gave.
     Exact,
@@ -98,12 +102,14 @@ pub(super) enum Rounding {
 enum Order {
     /// The same as of the patterns.
     Same,
-    /// The lower halves of all words of patterns, then the upper ones: a shift and a mask instead of what goes across a register.
+    /// The lower halves of all words of patterns, then the upper ones: a shift and a mask instead of what
+    /// goes across a register.
     Halves,
 }
 
-/// An operation on real floats of one type, computed in the float that the type is computed in and rounded once. In there any lane may have the place of another one: no
-/// lane is to depend on where it is or on others.
+/// An operation on real floats of one type, computed in the float that the type is computed in and rounded
+/// once. In there any lane may have the place of another one: no lane is to depend on where it is or on
+/// others.
 pub(super) fn computed<'ctx, const N: usize>(
     e: &Emit<'_, 'ctx>,
     operands: [&Val<'ctx>; N],
@@ -160,7 +166,8 @@ fn rounded<'ctx>(
     Ok(Val::arithmetic(ty, e.trunc(bits, Prim::I8)?))
 }
 
-/// Whether patterns of 16 bits fill registers, so that the numbers that they are computed in fill twice as many.
+/// Whether patterns of 16 bits fill registers, so that the numbers that they are computed in fill twice as
+/// many.
 fn fills_registers<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> bool {
     e.x86 && e.lanes_of(x).is_multiple_of(if e.avx512 { 32 } else { 16 })
 }
@@ -291,8 +298,8 @@ fn round_scale<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> 
     e.trunc(e.select(positive, bits, e.i64(255))?, Prim::I32)
 }
 
-/// An `f64` as an `f32` that rounds to every narrower format as the `f64` does: truncated, with the last bit set where that was inexact ("rounded to
-/// odd").
+/// An `f64` as an `f32` that rounds to every narrower format as the `f64` does: truncated, with the last bit
+/// set where that was inexact ("rounded to odd").
 pub(super) fn odd_f32<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
     let near = e.fptrunc(x, Prim::F32)?;
     let back = e.fpext(near, Prim::F64)?;

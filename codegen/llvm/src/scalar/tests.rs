@@ -400,7 +400,8 @@ fn exponentials_of_bf16() {
     }
 }
 
-/// Where there are sums of products of bytes, `bf16` is rounded by them: here as on processors of the same vectors without.
+/// Where there are sums of products of bytes, `bf16` is rounded by them: here as on processors of the same
+/// vectors without.
 #[test]
 fn without_sums_of_products() {
     if !host().has("avx512vnni") {
@@ -521,7 +522,8 @@ fn mixed_cases() -> Vec<Case> {
     ]
 }
 
-/// Operands of `f64` functions: over all patterns, over all usual exponents, around multiples of pi/2, around 1, integers, numbers of `f32`.
+/// Operands of `f64` functions: over all patterns, over all usual exponents, around multiples of pi/2, around
+/// 1, integers, numbers of `f32`.
 fn points(n: usize, seed: u64) -> Vec<f64> {
     let mut state = seed;
     let mut random = || {
@@ -615,7 +617,8 @@ fn functions() -> impl Iterator<Item = (Opcode, usize)> {
     ])
 }
 
-/// What a function gives on points and what the interpreter does; the number of results that are wrong, the largest distance in patterns, where that is, and how many are off.
+/// What a function gives on points and what the interpreter does; the number of results that are wrong, the
+/// largest distance in patterns, where that is, and how many are off.
 fn against_interpreter(
     case: &Case,
     kernels: &Kernels,
@@ -685,8 +688,9 @@ fn functions_on_points() {
     assert!(errors.is_empty(), "{}", errors.join("\n"));
 }
 
-/// What functions cost and how much they are off: `cargo test --release -p hlo-codegen --lib -- --ignored --nocapture survey`. `HLO_SURVEY` names one function, whose
-/// code is shown, `HLO_SURVEY_TYPE` a type, and `HLO_SURVEY_POINTS` how many times 4096 points there are.
+/// What functions cost and how much they are off: `cargo test --release -p hlo-codegen --lib -- --ignored
+/// --nocapture survey`. `HLO_SURVEY` names one function, whose code is shown, `HLO_SURVEY_TYPE` a type, and
+/// `HLO_SURVEY_POINTS` how many times 4096 points there are.
 #[test]
 #[ignore = "a measurement"]
 fn survey() {

@@ -9,9 +9,10 @@
 //! | narrower floats | the pattern, in `i8` or `i16` | the same |
 //! | `c64`, `c128` | two floats | pairs, real part first |
 //!
-//! Narrow floats are patterns between any two operations; widening what was just rounded is left to LLVM, which sees that shifts and masks cancel.
-//! **Invariant:** what is only moved keeps all bits; a value that arithmetic made is marked, and its NaNs are made canonical where bits are observed:
-//! in memory, in `bitcast-convert`, in the total order.
+//! Narrow floats are patterns between any two operations; widening what was just rounded is left to LLVM,
+//! which sees that shifts and masks cancel. **Invariant:** what is only moved keeps all bits; a value that
+//! arithmetic made is marked, and its NaNs are made canonical where bits are observed: in memory, in
+//! `bitcast-convert`, in the total order.
 
 use hlo::literal::Bits;
 use hlo::{Buffer, ElementType, with_buffer};
@@ -137,7 +138,8 @@ impl<'ctx> Val<'ctx> {
         self.ty
     }
 
-    /// Its registers: two for complex types, otherwise one. For values that pass through control flow or memory; see [`Val::of_registers`].
+    /// Its registers: two for complex types, otherwise one. For values that pass through control flow or
+    /// memory; see [`Val::of_registers`].
     pub fn registers(&self) -> Vec<Value<'ctx>> {
         match self.parts {
             Parts::One(x) => vec![x],
@@ -145,10 +147,10 @@ impl<'ctx> Val<'ctx> {
         }
     }
 
-    /// The value of such registers. `moved`: it was [`Val::settled`]; otherwise all of it was made by arithmetic.
+    /// The value of such registers. `moved`: it was [`Val::settled`]; otherwise all of it was made by
+    /// arithmetic.
     ///
-    /// # Panics
-    /// If their number is not that of `registers`.
+    /// # Panics If their number is not that of `registers`.
     pub fn of_registers(ty: ElementType, registers: &[Value<'ctx>], moved: bool) -> Self {
         let made = match *registers {
             [x] if !ty.is_complex() => Self::arithmetic(ty, x),
@@ -195,7 +197,8 @@ impl<'ctx> Val<'ctx> {
         }
     }
 
-    /// The value in memory form ([`storage`]): what [`Val::of_storage`] takes. NaNs that arithmetic made are canonical.
+    /// The value in memory form ([`storage`]): what [`Val::of_storage`] takes. NaNs that arithmetic made are
+    /// canonical.
     pub fn to_storage(&self, e: &Emit<'_, 'ctx>) -> Result<Vec<Value<'ctx>>> {
         if self.ty == ElementType::Pred {
             return Ok(vec![e.zext(self.single(), Prim::I8)?]);
@@ -247,7 +250,8 @@ impl<'ctx> Val<'ctx> {
         self.map(|x| e.splat(x))
     }
 
-    /// Consecutive elements from memory, one a lane. `align` is what the address is known to be a multiple of, in bytes.
+    /// Consecutive elements from memory, one a lane. `align` is what the address is known to be a multiple
+    /// of, in bytes.
     pub fn load(e: &Emit<'_, 'ctx>, ty: ElementType, address: Value<'ctx>, align: u32) -> Result<Self> {
         let prim = storage(ty);
         if !ty.is_complex() {
@@ -263,7 +267,8 @@ impl<'ctx> Val<'ctx> {
         Self::of_storage(e, ty, &[part(0)?, part(1)?])
     }
 
-    /// To memory. Streaming stores ask that the address is aligned to what is stored, and a fence ([`Emit::store_streaming`]).
+    /// To memory. Streaming stores ask that the address is aligned to what is stored, and a fence
+    /// ([`Emit::store_streaming`]).
     pub fn store(&self, e: &Emit<'_, 'ctx>, address: Value<'ctx>, align: u32, streaming: bool) -> Result<()> {
         let stored = self.to_storage(e)?;
         let all = match stored[..] {
@@ -331,12 +336,14 @@ impl<'ctx> Val<'ctx> {
         Self { ty, parts, computed: Computed::Nowhere }
     }
 
-    /// An integer (an index, an iota) of a scalar or lanes of `i64`, converted to a type as `convert` of `s64` does.
+    /// An integer (an index, an iota) of a scalar or lanes of `i64`, converted to a type as `convert` of
+    /// `s64` does.
     pub fn of_index(e: &Emit<'_, 'ctx>, ty: ElementType, index: Value<'ctx>) -> Result<Self> {
         super::convert::convert(e, Val::one(ElementType::S64, index), ty)
     }
 
-    /// An integer as a signed index: extended by its sign or by zeros; a `u64` beyond `i64` becomes the largest.
+    /// An integer as a signed index: extended by its sign or by zeros; a `u64` beyond `i64` becomes the
+    /// largest.
     pub fn to_index(&self, e: &Emit<'_, 'ctx>) -> Result<Value<'ctx>> {
         let x = self.single();
         if self.ty == ElementType::U64 {
@@ -357,8 +364,9 @@ impl<'ctx> Val<'ctx> {
     }
 }
 
-/// A register of a float with every NaN (`within` where a condition holds) the canonical one. Decided on integers: LLVM takes the sign and payload of a NaN for undetermined and would
-/// drop a selection between floats.
+/// A register of a float with every NaN (`within` where a condition holds) the canonical one. Decided on
+/// integers: LLVM takes the sign and payload of a NaN for undetermined and would drop a selection between
+/// floats.
 fn canonical<'ctx>(
     e: &Emit<'_, 'ctx>,
     ty: ElementType,

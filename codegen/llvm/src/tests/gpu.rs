@@ -97,7 +97,8 @@ fn vectors_are_accesses_of_16_bytes() {
     assert_eq!(result, i32::wrap(expected));
 }
 
-/// Sums of a block of 64 threads: shuffles inside warps, shared memory between them; beside it what the special registers say.
+/// Sums of a block of 64 threads: shuffles inside warps, shared memory between them; beside it what the
+/// special registers say.
 #[test]
 fn threads_work_together() {
     let text = ptx("sm_80", Level::O2, |e, from, to| {

@@ -1,4 +1,5 @@
-//! What is stored of each element of the result of a contraction: itself, or what a fusion makes of it.
+//! Epilogues of contractions: what is stored for each element of the result, itself or a fused expression of
+//! it.
 
 use hlo::InstrId;
 use hlo::opcode::NumericRow;
@@ -12,17 +13,17 @@ use crate::code::Code;
 use crate::kernels::loops::Output;
 use crate::subject::Subject;
 
-/// Variables of the expr: batch, row, and group of neighbouring columns.
+/// Variables of the expression: batch, row, and group of contiguous columns.
 const VARS: [u32; 3] = [0, 1, 2];
 
-/// Operations of an element beyond which code is long.
+/// With more operations per element, code is long.
 const LONG: usize = 24;
 
-/// What is done to some neighbouring columns of a row of the result.
+/// The epilogue of some contiguous columns of a row of the result.
 pub(crate) struct Epilogue<'m> {
     expr: Expr<'m>,
     outputs: Vec<Output>,
-    /// How many columns.
+    /// The number of columns.
     pub(crate) width: u32,
 }
 
@@ -58,7 +59,7 @@ impl<'m> Epilogue<'m> {
         Ok(Self { expr, outputs, width })
     }
 
-    /// Whether it is so much for an element that it is written once for a row of a thread's elements, in a loop.
+    /// Whether it is so long that it is emitted once, in a loop over a row of a thread's elements.
     pub(crate) fn is_long(&self) -> bool {
         let module = self.expr.module;
         let cost = |node: &Node| match &node.op {
@@ -72,7 +73,8 @@ impl<'m> Epilogue<'m> {
         self.expr.nodes.iter().map(cost).sum::<usize>() > LONG * self.width as usize / 2
     }
 
-    /// Stores what is made of elements of the result, one a column. `at`: batch, row and group of columns, each an `i32` or `i64`.
+    /// Stores the epilogue of elements of the result, one per column. `at`: batch, row and group of columns,
+    /// each an `i32` or `i64`.
     pub(crate) fn store<'ctx>(
         &self,
         e: Emit<'_, 'ctx>,

@@ -218,7 +218,8 @@ impl<'s> Loader<'s> {
             .collect()
     }
 
-    /// Addresses of the accesses to the tile that begins at a term, to be moved along; none if the source has to be asked each time.
+    /// Addresses of the accesses to the tile that begins at a term, to be moved along; none if the source has
+    /// to be asked each time.
     pub(super) fn pointers<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,

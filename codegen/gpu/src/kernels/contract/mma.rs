@@ -1,10 +1,13 @@
-//! Products of matrices on tensor cores: `mma.sync` of 16-bit floats (16 x 8 x 16), summed in `f32`, and of bytes (16 x 8 x 32), summed in 32 bits.
+//! Products of matrices on tensor cores: `mma.sync` of 16-bit floats (16 x 8 x 16), summed in `f32`, and of
+//! bytes (16 x 8 x 32), summed in 32 bits.
 //!
-//! A block has tiles of both operands for several steps in shared memory: while one is multiplied, the next ones are copied (`cp.async`). A tile lies there as
-//! it lies in memory, term by term or row by row, in chunks of 16 bytes, whose numbers are swizzled by an exclusive or with that of their line, so that
-//! neither copies nor `ldmatrix` meet in a bank; `ldmatrix` transposes what lies term by term. Borders, and terms that fill no tile, are
-//! those of [`super::tile`]; what is absent is copied as zeros. Chunks that are not aligned in memory, or not in one piece, are gathered in registers, and stored
-//! when the tile before has been multiplied.
+//! A block has tiles of both operands for several steps in shared memory: while one is multiplied, the next
+//! ones are copied (`cp.async`). A tile lies there as it lies in memory, term by term or row by row, in
+//! chunks of 16 bytes, whose numbers are swizzled by an exclusive or with that of their line, so that neither
+//! copies nor `ldmatrix` meet in a bank; `ldmatrix` transposes what lies term by term. Borders, and terms
+//! that fill no tile, are those of [`super::tile`]; what is absent is copied as zeros. Chunks that are not
+//! aligned in memory, or not in one piece, are gathered in registers, and stored when the tile before has
+//! been multiplied.
 
 use hlo::{ElementType, InstrId, Module};
 use hlo_codegen::Unsupported;
@@ -31,9 +34,9 @@ pub(crate) struct Tile {
     warp: [i64; 2],
     /// Steps in shared memory at once.
     stages: i64,
-    /// Blocks of a multiprocessor.
+    /// Blocks per multiprocessor.
     resident: i64,
-    /// What a multiprocessor computes of what it could, in percent.
+    /// The efficiency of a multiprocessor, in percent.
     efficiency: i64,
 }
 
@@ -96,7 +99,7 @@ fn tiles(arch: Arch) -> [Tile; 4] {
     ]
 }
 
-/// Whether tensor cores multiply these matrices, and how; and the seconds that it takes, by an estimate.
+/// The plan, if tensor cores can multiply these matrices, and its estimated time in seconds.
 pub(crate) fn plan(arch: Arch, products: Products, tiled: &Tiled<'_>) -> Option<(Plan, f64)> {
     let bytes = bytes_of(&tiled.words, tiled.sources.map(|s| s.ty()))?;
     let width = |s: &dyn Source| s.along().width() * bytes;
@@ -130,7 +133,7 @@ pub(crate) fn plan(arch: Arch, products: Products, tiled: &Tiled<'_>) -> Option<
             Some(split) => vec![split],
             None => vec![1, 2, 4, 8, 16, 32, 64],
         };
-        // What fills the device is not cut.
+        // What fills the device is not split.
         let most = if blocks >= tile.resident * processors { 1 } else { steps };
         for split in splits.into_iter().filter(|&s| s <= most || products.split.is_some()) {
             let per = ceil(steps, split.clamp(1, steps));
@@ -262,7 +265,8 @@ impl<'s> Loader<'s> {
         self.group == self.chunk
     }
 
-    /// The address of some neighbouring elements of a chunk at a first term, of so many if it has not all of them, and whether they are there.
+    /// The address of some neighbouring elements of a chunk at a first term, of so many if it has not all of
+    /// them, and whether they are there.
     fn address<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,
@@ -302,7 +306,8 @@ impl<'s> Loader<'s> {
         e.address_at(e.address(to, loading.to)?, far.cast_unsigned())
     }
 
-    /// Copies the tile that begins at a term, if chunks are whole; if it has fewer terms than others, those and zeros.
+    /// Copies the tile that begins at a term, if chunks are whole; if it has fewer terms than others, those
+    /// and zeros.
     fn copy<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,
@@ -331,7 +336,8 @@ impl<'s> Loader<'s> {
         self.slots * CHUNK_BYTES / 4
     }
 
-    /// Loads the chunks of the tile that begins at a term, of 16-bit elements, in accesses of a group; each in four registers of 32 bits.
+    /// Loads the chunks of the tile that begins at a term, of 16-bit elements, in accesses of a group; each
+    /// in four registers of 32 bits.
     fn fetch<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,
@@ -382,8 +388,9 @@ impl<'s> Loader<'s> {
         Ok(())
     }
 
-    /// Where a lane reads 16 rows and 16 terms for `ldmatrix`: for each of `count` groups of rows and of the `terms / 16` of terms the offset in bytes, an `i64`,
-    /// and a constant one. `first`: the first row of the warp. `is_left`: which of the four matrices have the later rows, and which the later terms.
+    /// Where a lane reads 16 rows and 16 terms for `ldmatrix`: for each of `count` groups of rows and of the
+    /// `terms / 16` of terms the offset in bytes, an `i64`, and a constant one. `first`: the first row of the
+    /// warp. `is_left`: which of the four matrices have the later rows, and which the later terms.
     fn reads<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,

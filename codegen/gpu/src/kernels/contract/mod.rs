@@ -1,7 +1,8 @@
 //! Sums of products: what contractions and convolutions share.
 //!
-//! **Numerics** (SEMANTICS.md, "Sums"): floats of at most 32 bits are summed in `f32`, with `f64` among them in `f64`, by fused multiply-adds, and rounded
-//! once into the result; integers are computed modulo 2^32 or 2^64; `pred` is an or of ands.
+//! **Numerics** (SEMANTICS.md, "Sums"): floats of at most 32 bits are summed in `f32`, with `f64` among them
+//! in `f64`, by fused multiply-adds, and rounded once into the result; integers are computed modulo 2^32 or
+//! 2^64; `pred` is an or of ands.
 
 pub(super) mod epilogue;
 mod loader;
@@ -19,12 +20,13 @@ use hlo_codegen::Unsupported;
 use hlo_llvm::scalar::{self, Val};
 use hlo_llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
 
-/// The numbers that sums of products are computed in.
+/// The arithmetic (field) of sums of products.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Field {
     /// Floats of at most 32 bits.
     F32,
-    /// Floats of which one is `f64`; those that become `f8e8m0fnu`, whose range is that of `f32` without a zero.
+    /// Floats of which one is `f64`; those that become `f8e8m0fnu`, whose range is that of `f32` without a
+    /// zero.
     F64,
     /// Integers modulo 2^32.
     I32,
@@ -109,7 +111,7 @@ impl Words {
         scalar::convert(e, x, self.word())
     }
 
-    /// The sum of nothing.
+    /// The sum of no products.
     pub(super) fn zero<'ctx>(&self, e: &Emit<'_, 'ctx>) -> Val<'ctx> {
         Val::of_bits(e, self.word(), 0)
     }

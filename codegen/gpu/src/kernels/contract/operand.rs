@@ -7,7 +7,8 @@ use hlo_llvm::{Emit, Prim, Result, Value};
 use hlo_opt::expr::array_leaves;
 use smallvec::SmallVec;
 
-/// Some dimensions as one, row-major: the size and the stride of each, those joined that are one in memory. **Invariant:** no dimension has size 1.
+/// Collapsed dimensions, row-major: the size and the stride of each, where dimensions that are contiguous are
+/// one. **Invariant:** no dimension has size 1.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Steps(SmallVec<[(i64, i64); 3]>);
 
@@ -66,7 +67,7 @@ pub(crate) fn strides(dims: &[i64]) -> SmallVec<[i64; 4]> {
     strides
 }
 
-/// The components of a row-major number, all of the number's type.
+/// The index of a row-major offset, of the offset's integer type.
 pub(crate) fn components<'ctx>(
     e: &Emit<'_, 'ctx>,
     number: Value<'ctx>,
@@ -91,14 +92,14 @@ pub(crate) fn components<'ctx>(
     Ok(all)
 }
 
-/// Dimensions of an operand by their part in a contraction.
+/// Dimensions of an operand by their role in a contraction.
 #[derive(Clone, Debug)]
 pub(crate) struct Parts {
-    /// Of the batch.
+    /// Batch dimensions.
     pub(crate) batch: SmallVec<[usize; 4]>,
-    /// Summed over.
+    /// Contracting dimensions.
     pub(crate) contracting: SmallVec<[usize; 4]>,
-    /// The others.
+    /// Free dimensions.
     pub(crate) free: SmallVec<[usize; 4]>,
 }
 
@@ -125,7 +126,7 @@ impl Parts {
 /// An operand as a batch of matrices.
 #[derive(Clone, Debug)]
 pub(crate) struct Operand {
-    /// Which argument of the kernel it is.
+    /// The number of the kernel's argument.
     pub(crate) argument: u32,
     /// Its element type.
     pub(crate) ty: ElementType,
@@ -133,19 +134,20 @@ pub(crate) struct Operand {
     pub(crate) elements: i64,
     /// Dimensions of the batch.
     pub(crate) batch: Steps,
-    /// What is neither of the batch nor summed over.
+    /// Free dimensions.
     pub(crate) rows: Steps,
-    /// What is summed over.
+    /// Contracting dimensions.
     pub(crate) terms: Steps,
 }
 
-/// The integer type for indices and offsets of so many elements.
+/// The integer type for indices and offsets of that many elements.
 pub(crate) fn index_prim(elements: i64) -> Prim {
-    // Room for what is beyond the last block.
+    // Includes indices past the last block.
     if elements < i64::from(i32::MAX) - (1 << 16) { Prim::I32 } else { Prim::I64 }
 }
 
-/// The array of an operand of an instruction, and which argument of the kernel it is: of a kernel of the instruction itself, or of a fusion that it is in.
+/// The array of an operand of an instruction, and its argument number: in a kernel of the instruction itself,
+/// or of a fusion that it is in.
 pub(crate) fn argument_of(
     module: &Module,
     kernel: InstrId,

@@ -1,4 +1,4 @@
-//! A thread for each element of the result, one term after the other: for what no other kernel computes.
+//! One thread for each element of the result, one term after the other: the fallback.
 
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{Axis, Emit, IntPredicate, Prim, Result, Special, Value};

@@ -1,7 +1,10 @@
-//! Products of a matrix and a few vectors: bound by the memory that the matrix is read from, once, in wide accesses.
+//! Skinny GEMM (a matrix and a few vectors): bound by the bandwidth at which the matrix is read, once, in
+//! wide accesses.
 //!
-//! Where terms of a row of the matrix are neighbours in memory, warps go along rows and add up their lanes. Where rows are, each thread has some neighbouring
-//! rows, and the warps of a block take every so many-th term each. Sums of warps meet in shared memory and are added in the order of the warps.
+//! Where terms of a row of the matrix are contiguous, warps run along rows and reduce across lanes. Where
+//! rows are, each thread has some contiguous rows, and the warps of a block take every n-th term each
+//! (split-K within the block). Sums of warps are exchanged through shared memory and added in the order of
+//! the warps.
 
 use hlo::{InstrId, Module};
 use hlo_codegen::Unsupported;
@@ -17,7 +20,7 @@ use crate::code;
 use crate::kernel::{Argument, Kernel, Stage};
 use crate::kernels::{Unit, launch};
 
-/// The most vectors.
+/// The maximum number of vectors.
 const MAX_VECTORS: i64 = 8;
 /// Fewer rows of the matrix are not worth it.
 const MIN_ROWS: i64 = 32;
@@ -25,34 +28,34 @@ const MIN_ROWS: i64 = 32;
 const MAX_SHARED_WORDS: i64 = 4096;
 /// Lanes of a warp.
 const LANES: i64 = 32;
-/// Accesses to the matrix that a thread has under way.
+/// Accesses to the matrix that a thread has in flight.
 const AHEAD: i64 = 4;
-/// Warps that keep the memory of a multiprocessor busy.
+/// The number of warps that saturates the memory of a multiprocessor.
 const BUSY_WARPS: i64 = 16;
 
 /// How it is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Plan {
-    /// Which operand is the matrix.
+    /// The operand that is the matrix.
     matrix: usize,
-    /// Whether terms are neighbours.
+    /// Whether terms are contiguous.
     by_terms: bool,
-    /// Elements of an access to the matrix.
+    /// Elements per access to the matrix.
     width: i64,
-    /// Rows of a team of warps if terms are neighbours.
+    /// Rows of a team of warps if terms are contiguous.
     rows: i64,
     /// Warps that share rows.
     team: i64,
     /// Warps of a block.
     warps: i64,
-    /// Parts of the terms.
+    /// Split-K: parts of the terms.
     split: i64,
 }
 
 /// Words of the matrix and of the vectors, by rows.
 type Factors<'ctx> = (Vec<Vec<Val<'ctx>>>, Vec<Vec<Val<'ctx>>>);
 
-/// Whether it is such a product, and how it is computed.
+/// The plan, if it is such a product.
 pub(crate) fn plan(arch: Arch, tiled: &Tiled<'_>) -> Option<Plan> {
     let [batch, m, n] = tiled.magnitudes;
     let (matrix, rows, vectors) = if n <= m { (0, m, n) } else { (1, n, m) };
@@ -95,7 +98,8 @@ pub(crate) fn plan(arch: Arch, tiled: &Tiled<'_>) -> Option<Plan> {
     Some(plan)
 }
 
-/// Into how many parts terms are cut: so many that there is a block for each multiprocessor, if a second kernel costs less than it gains.
+/// The number of parts of the terms (split-K): one block for each multiprocessor, if a second kernel costs
+/// less than it gains.
 fn split_of(blocks: i64, processors: i64, steps: i64, bytes: i64, arch: Arch) -> i64 {
     let split = (2 * processors / blocks.max(1)).clamp(1, 64).min(steps / 4).max(1);
     // A block of 256 threads reads some 4 KiB at once, every microsecond or so.

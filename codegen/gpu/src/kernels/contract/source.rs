@@ -1,4 +1,4 @@
-//! What a tiled kernel reads: matrices of rows and terms, in neighbours that lie together in memory.
+//! The operands of tiled kernels: matrices of rows and terms, read in contiguous vectors.
 
 use hlo::ElementType;
 use hlo_llvm::{Emit, Prim, Result, Value};
@@ -7,7 +7,7 @@ use crate::code::ACCESS_BYTES;
 
 use super::operand::{Operand, Steps, index_prim};
 
-/// Along which dimension of a matrix elements are neighbours in memory, and how many are read at once.
+/// The dimension along which a matrix is contiguous, and the number of elements per access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Along {
     /// Terms of a row.
@@ -27,19 +27,19 @@ impl Along {
 
 /// A batch of matrices.
 pub(crate) trait Source {
-    /// Which argument of the kernel it is.
+    /// The number of the kernel's argument.
     fn argument(&self) -> u32;
     /// Its element type in memory.
     fn ty(&self) -> ElementType;
-    /// How it lies in memory. **Invariant:** as many elements as it says, from a multiple of that on, are all inside or all outside of the matrix, are
-    /// consecutive in memory, and the first is aligned to all of them.
+    /// Its layout. **Invariant:** a vector of elements that begins at a multiple of its length is all inside
+    /// or all outside of the matrix, contiguous in memory, and aligned to its size.
     fn along(&self) -> Along;
-    /// The distance of terms in memory if it is the same everywhere and no element is absent.
+    /// The stride of terms if it is constant and no element is absent.
     fn term_stride(&self) -> Option<i64>;
     /// What is known of a row of a matrix of the batch (both `i32`).
     fn row<'ctx>(&self, e: &Emit<'_, 'ctx>, batch: Value<'ctx>, row: Value<'ctx>)
     -> Result<Vec<Value<'ctx>>>;
-    /// The offset, in elements, of a term (an `i32`) of a row, and whether it is there at all if that depends.
+    /// The offset, in elements, of a term (an `i32`) of a row, and whether it exists, if that depends.
     fn at<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,

@@ -1,10 +1,12 @@
-//! Products of matrices in tiles: a block of threads computes a tile of the result, and each thread a small one of its own in registers, from tiles of the
-//! operands in shared memory. While one pair of tiles is multiplied the next one is on the way, in registers.
+//! Tiled GEMM: a block of threads computes a tile of the result, and each thread a register tile of it, from
+//! tiles of the operands in shared memory. While one pair of tiles is multiplied the next one is loaded into
+//! registers (software pipelining).
 //!
-//! A tile of an operand lies in shared memory term by term, whatever it is in memory, so that a thread reads its rows or columns in accesses of 16 bytes. What
-//! is beyond the last row or column is another one that is there, and never stored; the terms that fill no tile come first, with zeros after them, so no
-//! access of the loop has a condition. With a split, blocks take a part of the terms each, their sums go to scratch memory, and a second kernel adds
-//! them, in order.
+//! A tile of an operand is in shared memory term by term, whatever its layout in memory, so that a thread
+//! reads its rows or columns in accesses of 16 bytes. What is past the last row or column repeats another one
+//! that exists, and is never stored; the terms that fill no tile come first, padded with zeros, so no access
+//! of the loop has a condition. With split-K, blocks take a part of the terms each, their sums go to scratch
+//! memory, and a second kernel adds them, in order.
 
 use hlo::{InstrId, Module};
 use hlo_llvm::scalar::{self, Val};
@@ -27,11 +29,11 @@ pub(crate) struct Tile {
     pub(crate) rows: i64,
     /// Its columns.
     pub(crate) columns: i64,
-    /// Terms that are in shared memory at once.
+    /// Terms per tile in shared memory.
     pub(crate) terms: i64,
     /// Rows and columns of a thread's tile.
     pub(crate) own: [i64; 2],
-    /// What a multiprocessor that is full of such blocks computes, of what it could, in percent.
+    /// The efficiency of a multiprocessor that is full of such blocks, in percent.
     efficiency: i64,
 }
 
@@ -55,13 +57,13 @@ const WIDE_TILES: [Tile; 2] = [
     Tile { rows: 32, columns: 32, terms: 16, own: [4, 4], efficiency: 40 },
 ];
 
-/// Lanes of a warp lie in so many rows and columns of threads.
+/// The lanes of a warp are arranged in so many rows and columns of threads.
 const LANES: [i64; 2] = [4, 8];
 
-/// Seconds that a launch takes of itself, about.
+/// The overhead of a launch, in seconds.
 pub(crate) const LAUNCH_SECONDS: f64 = 3e-6;
 
-/// Multiply-adds that a multiprocessor does in a second, about.
+/// The rate of a multiprocessor, in multiply-adds per second.
 const FMA_PER_SECOND: f64 = 128.0 * 1.7e9;
 
 /// Products of matrices as tiles.
@@ -78,11 +80,11 @@ pub(crate) struct Tiled<'a> {
     pub(crate) reads: u32,
 }
 
-/// How it is computed.
+/// The plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Plan {
     pub(crate) tile: Tile,
-    /// Parts of the terms.
+    /// Split-K: parts of the terms.
     pub(crate) split: i64,
 }
 
@@ -112,7 +114,7 @@ pub(crate) fn has_tiles(field: Field) -> bool {
     }
 }
 
-/// The fastest plan, by an estimate, and the seconds it takes.
+/// The fastest plan, by a cost estimate, and its time in seconds.
 pub(crate) fn plan(
     arch: Arch,
     products: Products,
@@ -135,7 +137,7 @@ pub(crate) fn plan(
             Some(split) => vec![split],
             None => vec![1, 2, 4, 8, 16, 32, 64],
         };
-        // What fills the device is not cut.
+        // What fills the device is not split.
         let most = if blocks >= 2 * processors { 1 } else { steps };
         for split in splits.into_iter().filter(|&s| s <= most || products.split.is_some()) {
             let per = ceil(steps, split.clamp(1, steps));
@@ -165,7 +167,8 @@ pub(crate) fn set_blocks_per_processor(e: &Emit<'_, '_>, blocks: u32) {
     e.function.add_attribute(AttributeLoc::Function, attribute);
 }
 
-/// Blocks of columns of the result in groups of so many rows of blocks, which share what they read of the right operand in the cache.
+/// Rasterization: blocks of columns of the result in groups of that many rows of blocks, which share the
+/// right operand in the cache.
 const GROUP: i64 = 8;
 
 /// The tile of a block: part of the terms, batch, row and column of tiles. All are `i32`.
@@ -492,8 +495,8 @@ struct Results {
 }
 
 impl Results {
-    /// Calls with row, first column, and the sums of some neighbouring columns, inside of the result. `is_rolled`: in a loop over rows, where sums move
-    /// to the registers of those that were taken.
+    /// Calls with row, first column, and the sums of some neighbouring columns, inside of the result.
+    /// `is_rolled`: in a loop over rows, where sums move to the registers of those that were taken.
     fn each<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,

@@ -1,7 +1,9 @@
-//! A convolution as a product of its patches with its kernel: rows of patches are positions of the result, terms are positions of the window and channels.
+//! Convolutions as implicit GEMM: rows of the left matrix are positions of the result (patches), terms are
+//! positions of the window and channels.
 //!
-//! Patches are never stored: their elements are found where they are loaded. What is absent is zero there, which is as good but where the kernel has an
-//! infinity or NaN: sums that are NaN are computed again, of the terms that are there ([`Repairs`]).
+//! Patches are never stored: their elements are computed where they are loaded. Absent elements are zero,
+//! which is right unless the kernel has an infinity or NaN: sums that are NaN are computed again, of the
+//! terms that exist ([`Repairs`]).
 
 use hlo::{ElementType, InstrId, Module};
 use hlo_llvm::scalar::Val;
@@ -18,16 +20,16 @@ use crate::kernels::contract::source::{Along, Matrix, Source, width};
 use crate::kernels::contract::tile::{self, Repairs, Tiled};
 use crate::subject::Subject;
 
-/// Fewer features or positions of a group are not worth a tile.
+/// Fewer features or positions of a group are not worth tiling.
 const MIN_SIDE: i64 = 4;
 
-/// Fewer multiply-adds are not worth tiles.
+/// Fewer multiply-adds are not worth tiling.
 const MIN_WORK: i64 = 1 << 12;
 
-/// Positions, counts and offsets of what is computed in tiles are below.
+/// The bound of positions, counts and offsets in tiled kernels.
 const MAX_COUNT: i64 = 1 << 30;
 
-/// What a dimension of terms is.
+/// A dimension of terms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Term {
     /// Positions of the window along an axis.
@@ -35,7 +37,7 @@ enum Term {
     Channel,
 }
 
-/// What a dimension of positions is.
+/// A dimension of positions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Position {
     Batch,
@@ -50,7 +52,8 @@ pub(super) struct Patched<'a> {
     groups: i64,
     /// Of a group.
     features: i64,
-    /// Dimensions of positions, the outermost first: those of the batch and of space, in the order in which they lie in the input.
+    /// Dimensions of positions, the outermost first: those of the batch and of space, in the order in which
+    /// they lie in the input.
     positions: Vec<(Position, i64)>,
     /// Dimensions of terms, the outermost first.
     terms: Vec<(Term, i64)>,
@@ -62,7 +65,7 @@ pub(super) struct Patched<'a> {
 }
 
 impl<'a> Patched<'a> {
-    /// Unless another kernel is better.
+    /// `None` if another kernel is better.
     pub(super) fn new(convolution: &'a Convolution) -> Option<Self> {
         let c = convolution;
         let [of_group, feature_groups] = c.feature_groups;
@@ -89,7 +92,7 @@ impl<'a> Patched<'a> {
             let is_outside = axis.padding > 0 || last - axis.padding >= axis.input[0];
             has_holes.push(is_outside || axis.input_dilation > 1);
         }
-        // Of terms that may come in any order, that of the kernel in memory.
+        // Terms may come in any order: that of the kernel in memory.
         let mut terms: Vec<(Term, i64, i64)> = Vec::new();
         for (i, axis) in c.axes.iter().enumerate() {
             terms.push((Term::Window(i), axis.kernel[0], axis.kernel[1]));

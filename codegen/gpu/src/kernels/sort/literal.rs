@@ -1,10 +1,12 @@
 //! Bottom-up merge sorts, for comparators that are no strict weak order.
 //!
-//! What such a comparator makes of a line depends on which pairs it is asked about, so a line is sorted as SEMANTICS.md defines: runs of 1, 2, 4, ...
-//! elements are merged from the left, and the head of the right run is taken exactly if it comes before that of the left one. A block sorts a line; each
-//! of its threads merges whole pairs of runs, one element after the other. `<` and `>` of floats are strict weak orders of what is no NaN: a launch before
-//! the parallel sort finds lines with NaNs and sorts them into scratch memory, and a launch behind it puts them where the results are.
-//! **Invariant:** a line is copied to scratch memory before anything is written to results, which may lie where operands lie.
+//! What such a comparator makes of a line depends on which pairs it is asked about, so a line is sorted as
+//! SEMANTICS.md defines: runs of 1, 2, 4, ... elements are merged from the left, and the head of the right
+//! run is taken exactly if it comes before that of the left one. A block sorts a line; each of its threads
+//! merges whole pairs of runs, one element after the other. `<` and `>` of floats are strict weak orders of
+//! what is no NaN: a launch before the parallel sort finds lines with NaNs and sorts them into scratch
+//! memory, and a launch behind it puts them where the results are. **Invariant:** a line is copied to scratch
+//! memory before anything is written to results, which may lie where operands lie.
 
 use hlo::ElementType;
 use hlo_library::{Part, SortKey};

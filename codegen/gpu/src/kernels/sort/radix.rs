@@ -1,10 +1,12 @@
 //! Radix sorts of long lines by one key: least significant digit first, each pass stable.
 //!
-//! A pass is three launches: tiles count the digits of their elements; the counts of each digit are summed over the tiles before; and tiles put their
-//! elements where these sums, the sums of lesser digits and the rank in the tile say. Ranks are found warp by warp: the lanes that have
-//! a digit are found by `match.any`, and the first of them adds their number to the warp's counter of that digit.
-//! **Invariants:** there are at least two passes, so that operands are read by the first one alone and results written by the last; positions do not depend
-//! on the order of atomic operations, because in each warp one lane adds to a counter at a time.
+//! A pass is three launches: tiles count the digits of their elements; the counts of each digit are summed
+//! over the tiles before; and tiles put their elements where these sums, the sums of lesser digits and the
+//! rank in the tile say. Ranks are found warp by warp: the lanes that have a digit are found by `match.any`,
+//! and the first of them adds their number to the warp's counter of that digit. **Invariants:** there are at
+//! least two passes, so that operands are read by the first one alone and results written by the last;
+//! positions do not depend on the order of atomic operations, because in each warp one lane adds to a counter
+//! at a time.
 
 use hlo::{ElementType, TypeClass};
 use hlo_library::{FloatOrder, Part, SortKey};
@@ -126,7 +128,8 @@ struct Counts {
 }
 
 impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
-    /// Sorts the lines of an area into another one by the digits of their keys; scratch memory is used from `offset` on.
+    /// Sorts the lines of an area into another one by the digits of their keys; scratch memory is used from
+    /// `offset` on.
     pub(super) fn sort_digits(
         &self,
         kernel: &mut Kernel,
@@ -213,7 +216,8 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         self.launch(kernel, symbol, self.lines * tiles, THREADS)
     }
 
-    /// The exclusive sum of a value over the threads of a block, and the sum over all. `sums`: shared memory for a number of each warp.
+    /// The exclusive sum of a value over the threads of a block, and the sum over all. `sums`: shared memory
+    /// for a number of each warp.
     fn block_sum(
         e: &Emit<'_, 'ctx>,
         sums: Value<'ctx>,

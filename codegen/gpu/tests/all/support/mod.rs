@@ -118,7 +118,8 @@ pub(crate) fn assert_close(got: &ArrayLiteral, expected: &ArrayLiteral, toleranc
     }
 }
 
-/// Compiles a program for an architecture, runs it on arguments of a seed, and compares with the interpreter. Gives the program.
+/// Compiles a program for an architecture, runs it on arguments of a seed, and compares with the interpreter.
+/// Gives the program.
 pub(crate) fn check_on(text: &str, arch: Arch, tolerance: Tolerance, seed: u64) -> Program {
     check_with(text, &Options { arch, ..Options::default() }, tolerance, seed)
 }

@@ -1,5 +1,5 @@
-//! Angles: their reduction by right angles for any number, sine and cosine in double-double, and the angle of a point: what the interpreter computes
-//! (`hlo_interp::scalar::trig`), as expressions.
+//! Angles: their reduction by right angles for any number, sine and cosine in double-double, and the angle of
+//! a point: what the interpreter computes (`hlo_interp::scalar::trig`), as expressions.
 //!
 //! For finite arguments the relative error of each result is below 2^-95, for huge angles too.
 
@@ -48,18 +48,20 @@ fn reduce_body<'p, 'ctx>(ops: Ops<'p, 'ctx>, [x]: [Num<'p, 'ctx>; 1]) -> [Num<'p
     )
 }
 
-/// Payne and Hanek's reduction of `|x| > pi/4`: the quadrant of the right angle that is nearest, and `|x|` less it as a fraction of a right angle, in six
-/// summands of 32 bits each.
+/// Payne and Hanek's reduction of `|x| > pi/4`: the quadrant of the right angle that is nearest, and `|x|`
+/// less it as a fraction of a right angle, in six summands of 32 bits each.
 ///
-/// With `|x| = M 2^k`, M an integer of 53 bits, the digits of 2/pi before the one of weight `2^(1-k)` make multiples of 4. The 256 digits from there on, as an
-/// integer F, give `M F 2^-254` modulo 4, which lacks less than 2^-200: as long as the 64 leading digits of the fraction may vanish, that is 130 digits.
+/// With `|x| = M 2^k`, M an integer of 53 bits, the digits of 2/pi before the one of weight `2^(1-k)` make
+/// multiples of 4. The 256 digits from there on, as an integer F, give `M F 2^-254` modulo 4, which lacks
+/// less than 2^-200: as long as the 64 leading digits of the fraction may vanish, that is 130 digits.
 fn payne_hanek<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<[Value<'ctx>; 7]> {
     const FRACTION_BITS: i64 = 52;
     const BIAS: i64 = 1023;
     let bits = e.and(e.bitcast(x, Prim::I64)?, e.i64(i64::MAX))?;
     let significand = e.or(e.and(bits, e.i64((1 << FRACTION_BITS) - 1))?, e.i64(1 << FRACTION_BITS))?;
     let k = e.sub(e.lshr(bits, e.i64(FRACTION_BITS))?, e.i64(BIAS + FRACTION_BITS))?;
-    // Digits that do not matter: k - 2, and the 64 zeros that the table begins with. Infinities and NaN stay inside the table.
+    // Digits that do not matter: k - 2, and the 64 zeros that the table begins with. Infinities and NaN stay
+    // inside the table.
     let skipped = e.add(k, e.i64(62))?;
     let most = e.i64(64 * (TWO_OVER_PI.len() as i64 - 4) - 1);
     let skipped = e.intrinsic("llvm.smin", &[e.ty(Prim::I64)], &[skipped, most])?;

@@ -1,6 +1,8 @@
-//! Functions of complex numbers: those of the interpreter (`hlo_interp::scalar::complex_math`, whose documentation says what they rest on), as expressions.
+//! Functions of complex numbers: those of the interpreter (`hlo_interp::scalar::complex_math`, whose
+//! documentation says what they rest on), as expressions.
 //!
-//! Finite operands are evaluated in double-double; operands that are not finite, signed zeros and branch cuts follow C99 Annex G.
+//! Finite operands are evaluated in double-double; operands that are not finite, signed zeros and branch cuts
+//! follow C99 Annex G.
 
 use super::angle::{atan2, atan2_f64, direction, sin_cos};
 use super::dd::{Dd, Wide, sum_of_products, two_product, two_sum};

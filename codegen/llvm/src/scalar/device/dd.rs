@@ -1,4 +1,5 @@
-//! Double-double arithmetic, and with an exponent beside it: that of the interpreter (`hlo_interp::scalar::dd`), as expressions.
+//! Double-double arithmetic, and with an exponent beside it: that of the interpreter
+//! (`hlo_interp::scalar::dd`), as expressions.
 //!
 //! Operations have a relative error below 2^-102 as long as no part of them leaves the normal range.
 
@@ -48,7 +49,8 @@ impl<'o, 'ctx> Dd<'o, 'ctx> {
         Self::constant(ops, [1.0, 0.0])
     }
 
-    /// The sum of the terms: `hi` is the exact sum correctly rounded, `lo` the rest with a relative error of 2^-52.
+    /// The sum of the terms: `hi` is the exact sum correctly rounded, `lo` the rest with a relative error of
+    /// 2^-52.
     pub(super) fn sum(terms: &[Num<'o, 'ctx>]) -> Self {
         // A nonoverlapping expansion of the exact sum, its parts of increasing magnitude (Shewchuk).
         let mut parts: Vec<Num<'o, 'ctx>> = Vec::with_capacity(terms.len());

@@ -135,8 +135,8 @@ pub(super) fn power<'o, 'ctx>(base: Point<'o, 'ctx>, exponent: Point<'o, 'ctx>) 
     let (c, d) = (Dd::from(exponent.re), Dd::from(exponent.im));
     let is_real = exponent.im.eq(0.0);
     let modulus = real::exp(c * log - d * angle);
-    // On an axis or a diagonal the angle is a multiple of a right angle: exactly, while the exponent is real. `count` has two bits: the product is exact or
-    // nearly, and then the general way is as good.
+    // On an axis or a diagonal the angle is a multiple of a right angle: exactly, while the exponent is real.
+    // `count` has two bits: the product is exact or nearly, and then the general way is as good.
     let (straight, count) = right_angles(base);
     let product = exponent.re * count;
     let certain =
@@ -168,7 +168,8 @@ fn right_angles<'o, 'ctx>(z: Point<'o, 'ctx>) -> (Cond<'o, 'ctx>, Num<'o, 'ctx>)
     (on_axis | up | diagonal, count.copysign(z.im))
 }
 
-/// [`power`] in f64, where a part is infinite or so large that the result is, or is 0, or has no certain angle.
+/// [`power`] in f64, where a part is infinite or so large that the result is, or is 0, or has no certain
+/// angle.
 fn power_at_infinity<'o, 'ctx>(base: Point<'o, 'ctx>, exponent: Point<'o, 'ctx>) -> Parts<'o, 'ctx> {
     let ops = base.re.ops;
     let function = |f: Function, x: Num<'o, 'ctx>| ops.emit(|e| functions::unary(e, f, x.value, Digits::All));

@@ -1,8 +1,8 @@
-//! What a GPU has in place of the functions of the runtime (`hlo_codegen::runtime::functions`), which there is no host to call for: internal functions of the module,
-//! emitted where they are first needed, of scalars.
+//! What a GPU has in place of the functions of the runtime (`hlo_codegen::runtime::functions`), which there
+//! is no host to call for: internal functions of the module, emitted where they are first needed, of scalars.
 //!
-//! The algorithms are the interpreter's (`hlo_interp::scalar`), in double-double arithmetic, so results are the correctly rounded ones but for what is closer than 2^-90 to a tie,
-//! and special values are the same.
+//! The algorithms are the interpreter's (`hlo_interp::scalar`), in double-double arithmetic, so results are
+//! the correctly rounded ones but for what is closer than 2^-90 to a tie, and special values are the same.
 
 mod angle;
 mod complex;
@@ -132,7 +132,8 @@ pub(super) fn remainder<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, y: Value<'ctx>
     Ok(rest)
 }
 
-/// Sine, cosine or tangent of an angle of any magnitude, a scalar of `f32` or `f64`: of `f32` numbers in `f64`.
+/// Sine, cosine or tangent of an angle of any magnitude, a scalar of `f32` or `f64`: of `f32` numbers in
+/// `f64`.
 pub(super) fn of_angle<'ctx>(e: &Emit<'_, 'ctx>, f: Function, x: Value<'ctx>) -> Result<Value<'ctx>> {
     let body: Body<'ctx, 1, 1> = match f {
         Function::Sine => |_, [x]| of_any_angle(Function::Sine, x),

@@ -1,6 +1,7 @@
 //! Formulas of `f64` scalars as expressions: what device functions are written in.
 //!
-//! **Invariant:** an error of LLVM is kept and reported by [`formula`]; until then the expression goes on with some value, so that operators need no `?`.
+//! **Invariant:** an error of LLVM is kept and reported by [`formula`]; until then the expression goes on
+//! with some value, so that operators need no `?`.
 
 use std::cell::RefCell;
 use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Not, Sub};

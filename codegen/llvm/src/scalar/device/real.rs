@@ -1,6 +1,8 @@
-//! Exponential, logarithm and hyperbolic functions in double-double: those of the interpreter (`hlo_interp::scalar::dd_math`), as expressions.
+//! Exponential, logarithm and hyperbolic functions in double-double: those of the interpreter
+//! (`hlo_interp::scalar::dd_math`), as expressions.
 //!
-//! For finite arguments the relative error of each result is below 2^-95. Infinities and NaN are the caller's, but for `exp`, which saturates.
+//! For finite arguments the relative error of each result is below 2^-95. Infinities and NaN are the
+//! caller's, but for `exp`, which saturates.
 
 use super::super::functions::{self, Digits};
 use super::dd::{Dd, Wide, two_product};
@@ -21,7 +23,8 @@ fn inverse(m: f64) -> [f64; 2] {
     [hi, (-hi).mul_add(m, 1.0) / m]
 }
 
-/// `1/n!` from `n = 0` to 29. Factorials up to 22! are exact; what the others lack is below the last bit of every series that they end.
+/// `1/n!` from `n = 0` to 29. Factorials up to 22! are exact; what the others lack is below the last bit of
+/// every series that they end.
 pub(super) fn inverse_factorials() -> [[f64; 2]; 30] {
     let mut factorial = 1.0;
     std::array::from_fn(|n| {

@@ -1,7 +1,9 @@
-//! Functions of complex numbers: the formulas for finite operands of usual magnitude; all others, and so all special values, are given to the runtime.
+//! Functions of complex numbers: the formulas for finite operands of usual magnitude; all others, and so all
+//! special values, are given to the runtime.
 //!
-//! Parts of `c64` are computed in `f64`, where nothing in their range over- or underflows, and rounded once. Errors are measured by the modulus of a result: within the cap of the table of
-//! opcodes. What has no formula here is a call of the runtime for each lane.
+//! Parts of `c64` are computed in `f64`, where nothing in their range over- or underflows, and rounded once.
+//! Errors are measured by the modulus of a result: within the cap of the table of opcodes. What has no
+//! formula here is a call of the runtime for each lane.
 
 use hlo::{ElementType, Opcode};
 
@@ -148,8 +150,9 @@ fn hyperbolic_tangent<'ctx>(e: &Emit<'_, 'ctx>, [a, b]: Pair<'ctx>, digits: Digi
     Ok(Fast { value, holds: usual(e, bounded, b)? })
 }
 
-/// `1 / (1 + w)` for `w = e^-z`, of `a < 0` as `w / (1 + w)` for `w = e^z`, with `p = 1 + Re w`. Close to the poles, where `w` is -1, `p` and `Re w + |w|` are made of
-/// `1 + cos b` and `|w| - 1`, without cancellation; elsewhere of `w` itself, which are fewer roundings.
+/// `1 / (1 + w)` for `w = e^-z`, of `a < 0` as `w / (1 + w)` for `w = e^z`, with `p = 1 + Re w`. Close to the
+/// poles, where `w` is -1, `p` and `Re w + |w|` are made of `1 + cos b` and `|w| - 1`, without cancellation;
+/// elsewhere of `w` itself, which are fewer roundings.
 fn logistic<'ctx>(e: &Emit<'_, 'ctx>, [a, b]: Pair<'ctx>, digits: Digits) -> Result<Fast<'ctx>> {
     let one = e.f64(1.0);
     let exponent = e.fneg(fabs(e, a)?)?;
@@ -323,8 +326,9 @@ fn power<'ctx>(e: &Emit<'_, 'ctx>, [a, b, c, d]: [Value<'ctx>; 4], format: Forma
     Ok(Fast { holds: e.and(e.and(holds, small)?, fast.holds)?, ..fast })
 }
 
-/// `abs`: the square root of the sum of squares, where that is so far from the ends of the range that no square matters that underflows. On other lanes `f32` parts
-/// go through `f64`, `f64` parts through the runtime.
+/// `abs`: the square root of the sum of squares, where that is so far from the ends of the range that no
+/// square matters that underflows. On other lanes `f32` parts go through `f64`, `f64` parts through the
+/// runtime.
 pub(in super::super) fn modulus<'ctx>(
     e: &Emit<'_, 'ctx>,
     ty: ElementType,

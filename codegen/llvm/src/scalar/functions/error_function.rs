@@ -5,7 +5,8 @@ use super::{Digits, at_most, exponential, fabs, magic, polynomial};
 use crate::scalar::float::copysign;
 use crate::{Emit, FloatPredicate, Prim, Result, Value};
 
-/// Pieces are around its multiples. Those have few bits, and of the first three the error function is nearly a number of `f32`.
+/// Pieces are around its multiples. Those have few bits, and of the first three the error function is nearly
+/// a number of `f32`.
 const STEP: f64 = 556_845.0 / 1_048_576.0;
 /// From the end of the last piece on the result is 1.
 const END: f64 = 7.4999 * STEP;

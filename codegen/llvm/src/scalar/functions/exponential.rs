@@ -117,7 +117,8 @@ pub(super) fn exp<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, digits: Digits) -> R
     scale(e, e.fadd(tail, e.float(prim, 1.0))?, n)
 }
 
-/// `2^r` on `|r| <= 0.5`, 2^-18; of all that [`exp_bf16`] is asked for, no result is rounded to another `bf16` than `e^x` is.
+/// `2^r` on `|r| <= 0.5`, 2^-18; of all that [`exp_bf16`] is asked for, no result is rounded to another
+/// `bf16` than `e^x` is.
 const BF16_TERMS: &[f64] = &[
     1.0,
     0.693_121_910_095_214_8,
@@ -126,7 +127,8 @@ const BF16_TERMS: &[f64] = &[
     0.009_570_143_185_555_935,
 ];
 
-/// `e^x` in `f32`, of numbers that `bf16` has: of their 8 digits the logarithm to base 2 is near enough in one piece.
+/// `e^x` in `f32`, of numbers that `bf16` has: of their 8 digits the logarithm to base 2 is near enough in
+/// one piece.
 pub(super) fn exp_bf16<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
     let x = at_most(e, at_least(e, x, F32.bounds[0])?, F32.bounds[1])?;
     let log2_e = e.f32(std::f32::consts::LOG2_E);
@@ -193,7 +195,8 @@ const EXP2: [f64; 6] = [
     0.00015326471475418657,
 ];
 
-/// A polynomial; from where it is more than 1/2 on, `1 - 2 / (e^2|x| + 1)`, where an error of the sum is at most half of one of the result.
+/// A polynomial; from where it is more than 1/2 on, `1 - 2 / (e^2|x| + 1)`, where an error of the sum is at
+/// most half of one of the result.
 pub(super) fn tanh<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
     let (prim, c) = (e.prim_of(x), constants(e.prim_of(x), Digits::All));
     let (one, two) = (e.float(prim, 1.0), e.float(prim, 2.0));
@@ -225,7 +228,8 @@ pub(super) fn tanh<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ct
     copysign(e, e.select(is_large, large, small)?, x)
 }
 
-/// `1 / (1 + a)` for `a = e^-|x|`, or `a / (1 + a)` of a negative number, corrected by what rounding took from both its sides and from itself; `1 / (1 + a)` is the result or what it lacks to 1.
+/// `1 / (1 + a)` for `a = e^-|x|`, or `a / (1 + a)` of a negative number, corrected by what rounding took
+/// from both its sides and from itself; `1 / (1 + a)` is the result or what it lacks to 1.
 pub(super) fn logistic<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
     let (prim, c) = (e.prim_of(x), constants(e.prim_of(x), Digits::All));
     let (zero, one) = (e.float(prim, 0.0), e.float(prim, 1.0));

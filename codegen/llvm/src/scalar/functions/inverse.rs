@@ -95,12 +95,14 @@ pub(super) fn atan2<'ctx>(
     let angle = e.select(steep, from(e, HALF_PI, angle)?, angle)?;
     let left = e.icmp(IntPredicate::SLT, e.bitcast(x, Prim::I64)?, e.i64(0))?;
     let angle = e.select(left, from(e, PI, angle)?, angle)?;
-    // The sign of a NaN says nothing, and a NaN stays one. Not LLVM's copysign, whose sign LLVM 22 rounds to f16 by a function that is not there where the result is.
+    // The sign of a NaN says nothing, and a NaN stays one. Not LLVM's copysign, whose sign LLVM 22 rounds to
+    // f16 by a function that is not there where the result is.
     let sign = e.and(e.bitcast(y, Prim::I64)?, e.i64(i64::MIN))?;
     e.bitcast(e.or(e.bitcast(angle, Prim::I64)?, sign)?, Prim::F64)
 }
 
-/// `asin t` in two parts for `t = |x|`, or for `t = sqrt((1 - |x|) / 2)` where `|x| > 1/2`, which the mask says: there `asin x = pi/2 - 2 asin t`.
+/// `asin t` in two parts for `t = |x|`, or for `t = sqrt((1 - |x|) / 2)` where `|x| > 1/2`, which the mask
+/// says: there `asin x = pi/2 - 2 asin t`.
 fn reduced<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, digits: Digits) -> Result<[Value<'ctx>; 3]> {
     let magnitude = fabs(e, x)?;
     let large = e.fcmp(FloatPredicate::OGT, magnitude, e.f64(0.5))?;

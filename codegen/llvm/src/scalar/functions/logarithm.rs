@@ -4,7 +4,8 @@ use super::{Digits, avx512_each, fabs, has_avx512, polynomial, sqrt};
 use crate::scalar::float::copysign;
 use crate::{Emit, FloatPredicate, IntPredicate, Prim, Result, Value};
 
-/// Of `f32`: ln 2 in 24 bits rounded down, and the rest: both positive, so that infinite exponents do not cancel.
+/// Of `f32`: ln 2 in 24 bits rounded down, and the rest: both positive, so that infinite exponents do not
+/// cancel.
 const LN_2_F32: [f64; 2] = [0.693_147_122_859_954_8, 5.769_999_7e-8];
 /// The same of `f64`.
 const LN_2: [f64; 2] = [std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17];
@@ -103,8 +104,8 @@ pub(super) fn to_float<'ctx>(e: &Emit<'_, 'ctx>, n: Value<'ctx>, prim: Prim) -> 
     e.sitofp(e.trunc(n, Prim::I32)?, prim)
 }
 
-/// [`split`] of any positive number, `n` as a float. With AVX-512 of 0 and infinity `n` is infinite and `m` 1, and of negative numbers they are NaN; otherwise of
-/// what is not positive and finite anything.
+/// [`split`] of any positive number, `n` as a float. With AVX-512 of 0 and infinity `n` is infinite and `m`
+/// 1, and of negative numbers they are NaN; otherwise of what is not positive and finite anything.
 pub(super) fn split_any<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<(Value<'ctx>, Value<'ctx>)> {
     let prim = e.prim_of(x);
     // The fraction between 3/4 and 3/2, NaN of negative numbers.
@@ -146,7 +147,8 @@ fn edges<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, pole: f64, result: Value<'ctx
     e.select(e.fcmp(FloatPredicate::ULT, x, pole)?, e.float(prim, f64::NAN), result)
 }
 
-/// `ln sqrt(a^2 + b^2)` for `|a| >= |b|` of `f64` whose squares neither overflow nor vanish; with few digits numbers of `f32`.
+/// `ln sqrt(a^2 + b^2)` for `|a| >= |b|` of `f64` whose squares neither overflow nor vanish; with few digits
+/// numbers of `f32`.
 pub(super) fn log_of_modulus<'ctx>(
     e: &Emit<'_, 'ctx>,
     a: Value<'ctx>,
@@ -174,7 +176,8 @@ pub(super) fn log_of_modulus<'ctx>(
     e.fmul(log, e.f64(0.5))
 }
 
-/// `2^-n` of an integer of the width of the float, which may be one below the least normal exponent: then anything.
+/// `2^-n` of an integer of the width of the float, which may be one below the least normal exponent: then
+/// anything.
 fn inverse_power<'ctx>(e: &Emit<'_, 'ctx>, n: Value<'ctx>, prim: Prim) -> Result<Value<'ctx>> {
     let form = layout(prim);
     let one = e.bitcast(e.float(prim, 1.0), form.int)?;
@@ -257,7 +260,8 @@ pub(super) fn root<'ctx>(e: &Emit<'_, 'ctx>, [x, low]: [Value<'ctx>; 2]) -> Resu
     Ok([root, e.select(zero, e.f64(0.0), rest)?])
 }
 
-/// Of `f64` operands, as the other inverse hyperbolic functions: `ln(1 + |x| + x^2 / (1 + sqrt(1 + x^2)))`, of large ones `ln 2|x|`.
+/// Of `f64` operands, as the other inverse hyperbolic functions: `ln(1 + |x| + x^2 / (1 + sqrt(1 + x^2)))`,
+/// of large ones `ln 2|x|`.
 pub(super) fn asinh<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, digits: Digits) -> Result<Value<'ctx>> {
     let (one, infinity) = (e.f64(1.0), e.f64(f64::INFINITY));
     let magnitude = fabs(e, x)?;

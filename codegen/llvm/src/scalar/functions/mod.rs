@@ -1,11 +1,15 @@
 //! Functions that are not exact, on `f32` and `f64`.
 //!
-//! Emitted inline, without branches but for operands that are rare, and without tables in memory: reduction of the argument, a polynomial fitted to the relative
-//! error (least squares, reweighted until the error is level, coefficients rounded one after the other), reconstruction. Fused multiply-add is used throughout: results
-//! are the same on scalars and on vectors of any width. Where roundings add up to more than two units in the last place, what they took is computed and put back. Measured errors:
-//! SEMANTICS.md, "Compiled elementwise code". Operands that are rare, such as huge angles, are given to the runtime ([`hlo_codegen::runtime::functions`]), a lane at a time.
+//! Emitted inline, without branches but for operands that are rare, and without tables in memory: reduction
+//! of the argument, a polynomial fitted to the relative error (least squares, reweighted until the error is
+//! level, coefficients rounded one after the other), reconstruction. Fused multiply-add is used throughout:
+//! results are the same on scalars and on vectors of any width. Where roundings add up to more than two units
+//! in the last place, what they took is computed and put back. Measured errors: SEMANTICS.md, "Compiled
+//! elementwise code". Operands that are rare, such as huge angles, are given to the runtime
+//! ([`hlo_codegen::runtime::functions`]), a lane at a time.
 //!
-//! The functions of `f32` that programs seldom use, and the parts of `c64`, are those of `f64` with fewer terms ([`Digits::Few`]), rounded.
+//! The functions of `f32` that programs seldom use, and the parts of `c64`, are those of `f64` with fewer
+//! terms ([`Digits::Few`]), rounded.
 
 mod complex;
 mod error_function;
@@ -29,7 +33,8 @@ pub(super) enum Digits {
     All,
     /// A relative error of 2^-31: for results that are rounded to `f32`.
     Few,
-    /// Of numbers of `bf16` in `f32`, as exact as it takes for that all results are rounded to the right `bf16`.
+    /// Of numbers of `bf16` in `f32`, as exact as it takes for that all results are rounded to the right
+    /// `bf16`.
     Bf16,
 }
 
@@ -122,7 +127,8 @@ fn beyond<'ctx>(
 /// What is computed of scalars where the fast way does not hold.
 type Slow<'f, 'ctx> = &'f dyn Fn(&Emit<'_, 'ctx>, &[Value<'ctx>]) -> Result<Vec<Value<'ctx>>>;
 
-/// `fast`, but on the lanes of `mask`, which are rare, what a function of scalars gives of the operands. Lanes are gone through only if there is one.
+/// `fast`, but on the lanes of `mask`, which are rare, what a function of scalars gives of the operands.
+/// Lanes are gone through only if there is one.
 pub(super) fn rare<'ctx>(
     e: &Emit<'_, 'ctx>,
     mask: Value<'ctx>,
@@ -204,7 +210,8 @@ fn at_most<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, high: f64) -> Result<Value<
     e.select(e.fcmp(FloatPredicate::OLT, high, x)?, high, x)
 }
 
-/// The AVX-512 instruction `vNAMEps` or `vNAMEpd`, whose operands `f` makes of `x`, on all lanes of `x`, by registers of 64 bytes or one of 32; `None` where there is none.
+/// The AVX-512 instruction `vNAMEps` or `vNAMEpd`, whose operands `f` makes of `x`, on all lanes of `x`, by
+/// registers of 64 bytes or one of 32; `None` where there is none.
 fn avx512_each<'ctx>(
     e: &Emit<'_, 'ctx>,
     x: Value<'ctx>,
@@ -253,7 +260,8 @@ fn has_avx512<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> bool {
     e.avx512 && matches!(bits, 256 | 512 | 1024)
 }
 
-/// `x * 2^n` for an integral `n` that leaves half of it an exponent of the type, with one rounding where `1/2 <= |x| <= 2`.
+/// `x * 2^n` for an integral `n` that leaves half of it an exponent of the type, with one rounding where `1/2
+/// <= |x| <= 2`.
 fn scale<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, n: Value<'ctx>) -> Result<Value<'ctx>> {
     if let Some(scaled) = avx512_pairs(e, x, n, "scalef", &|x, n| vec![x, n, x])? {
         return Ok(scaled);
@@ -273,7 +281,8 @@ fn scale<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, n: Value<'ctx>) -> Result<Val
     e.fmul(e.fmul(x, power(half)?)?, power(e.sub(whole, half)?)?)
 }
 
-/// Added to a small number it rounds to an integer, which is then in the low bits of the pattern. (A conversion to integers is poison for a NaN.)
+/// Added to a small number it rounds to an integer, which is then in the low bits of the pattern. (A
+/// conversion to integers is poison for a NaN.)
 const fn magic(prim: Prim) -> f64 {
     match prim {
         Prim::F64 => 6_755_399_441_055_744.0,

@@ -1,7 +1,8 @@
-//! Functions of `f32` in pieces: each piece has a polynomial of its own, and each lane picks the coefficients of the piece that it is in.
+//! Functions of `f32` in pieces: each piece has a polynomial of its own, and each lane picks the coefficients
+//! of the piece that it is in.
 //!
-//! On x86-64 a register of eight coefficients is permuted by the numbers of the pieces, which takes one instruction; elsewhere, and on scalars, the bits of the number
-//! select.
+//! On x86-64 a register of eight coefficients is permuted by the numbers of the pieces, which takes one
+//! instruction; elsewhere, and on scalars, the bits of the number select.
 //!
 //! **Invariant:** picking moves bits, so that every way of it gives the same results.
 

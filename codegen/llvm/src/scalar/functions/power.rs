@@ -1,4 +1,5 @@
-//! `a^b`: of `f32` through `f64`, whose logarithm is good enough for every exponent; of `f64` through a logarithm in two parts.
+//! `a^b`: of `f32` through `f64`, whose logarithm is good enough for every exponent; of `f64` through a
+//! logarithm in two parts.
 
 use super::logarithm::split_any;
 use super::{at_least, at_most, fabs, polynomial, rint, scale};
@@ -31,7 +32,8 @@ const EXP2: [f64; 6] = [
     0.0013391312677413225,
     0.00015456395340152085,
 ];
-/// `log2((1 + s) / (1 - s)) / s` in `z = s^2 <= 0.0401`: the first two terms in two parts each, and the rest divided by `z^2`, 2^-68.
+/// `log2((1 + s) / (1 - s)) / s` in `z = s^2 <= 0.0401`: the first two terms in two parts each, and the rest
+/// divided by `z^2`, 2^-68.
 const LOG2_LEADING: [[f64; 2]; 2] =
     [[2.8853900817779268, 4.0710547481862066e-17], [0.9617966939259756, 5.0577616648125907e-17]];
 const LOG2_REST: [f64; 8] = [
@@ -54,7 +56,8 @@ fn of_sign<'ctx>(
 ) -> Result<Value<'ctx>> {
     let prim = e.prim_of(a);
     let (one, zero, infinity) = (e.float(prim, 1.0), e.float(prim, 0.0), e.float(prim, f64::INFINITY));
-    // A negative base: odd exponents give its sign, those that are not integers no number, unless it is infinite.
+    // A negative base: odd exponents give its sign, those that are not integers no number, unless it is
+    // infinite.
     let whole = rint(e, b)?;
     let integral = e.fcmp(FloatPredicate::OEQ, whole, b)?;
     let half = e.fmul(b, e.float(prim, 0.5))?;
@@ -90,7 +93,8 @@ pub(super) fn power<'ctx>(e: &Emit<'_, 'ctx>, a: Value<'ctx>, b: Value<'ctx>) ->
     of_sign(e, a, b, scale(e, p, e.fptrunc(n, Prim::F32)?)?)
 }
 
-/// `log2 x` of a positive number in two parts: `n + s (C0 + C1 z + z^2 ...)` with `s = (m - 1) / (m + 1)`, its square and the first two terms in two parts.
+/// `log2 x` of a positive number in two parts: `n + s (C0 + C1 z + z^2 ...)` with `s = (m - 1) / (m + 1)`,
+/// its square and the first two terms in two parts.
 fn log2<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<[Value<'ctx>; 2]> {
     let one = e.f64(1.0);
     let (n, m) = split_any(e, x)?;

@@ -5,8 +5,9 @@ use hlo::elementwise::Function;
 use super::{Digits, beyond, magic, polynomial};
 use crate::{Emit, FloatPredicate, IntPredicate, Prim, Result, Value};
 
-/// pi/2 in pieces, whose multiples are taken away one after the other with one rounding each. The first difference is exact: what is left is less than 1 and a
-/// multiple of the last bit of the angle or of that piece.
+/// pi/2 in pieces, whose multiples are taken away one after the other with one rounding each. The first
+/// difference is exact: what is left is less than 1 and a multiple of the last bit of the angle or of that
+/// piece.
 const HALF_PI_F32: [f64; 3] = [1.570_796_251_296_997, 7.549_789_415_861_596e-8, 5.390_302_858_158_119e-15];
 const HALF_PI: [f64; 3] =
     [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17, -1.497_384_904_859_169_7e-33];
@@ -64,7 +65,8 @@ fn reduce<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, digits: Digits) -> Result<An
         }
         return Ok(Angle { r, low: None, turns });
     }
-    // `first` is a multiple of the last bit of the product, so that what rounding takes from the sum is exact.
+    // `first` is a multiple of the last bit of the product, so that what rounding takes from the sum is
+    // exact.
     let product = e.fmul(k, pieces[1])?;
     let product_low = e.fma(k, pieces[1], e.fneg(product)?)?;
     let r = e.fadd(first, product)?;
@@ -162,7 +164,8 @@ fn tangent<'ctx>(e: &Emit<'_, 'ctx>, angle: &Angle<'ctx>, digits: Digits) -> Res
     turned(e, quotient, angle.turns, 0)
 }
 
-/// Sine, cosine or tangent of an `f64` angle that was reduced already: its rest, at most pi/4, in two parts, and the number of right angles.
+/// Sine, cosine or tangent of an `f64` angle that was reduced already: its rest, at most pi/4, in two parts,
+/// and the number of right angles.
 pub(in super::super) fn of_reduced_angle<'ctx>(
     e: &Emit<'_, 'ctx>,
     function: Function,

@@ -1,4 +1,5 @@
-//! The same operations as PTX, run by the interpreter of PTX, against the interpreter of HLO under the same criteria.
+//! The same operations as PTX, run by the interpreter of PTX, against the interpreter of HLO under the same
+//! criteria.
 
 use super::*;
 use crate::harness::Ptx;
@@ -7,7 +8,8 @@ use crate::{Parameter, workers};
 /// Threads of a block.
 const BLOCK: u32 = 64;
 
-/// Kernels `k0`, `k1`, ... of cases: a thread computes as many elements as there are lanes. What LLVM cannot compile is an error, not the end of the process.
+/// Kernels `k0`, `k1`, ... of cases: a thread computes as many elements as there are lanes. What LLVM cannot
+/// compile is an error, not the end of the process.
 fn ptx(cases: &[(&Module, InstrId)], arch: &str, lanes: u32) -> String {
     ptx_at(Level::O2, cases, arch, lanes)
 }
@@ -64,7 +66,8 @@ fn only_what_is_exact(text: &str) {
     }
 }
 
-/// Complex angles that the reference does not tell apart: it is certain of them but for 2^-90, and not of the sign of pi on the cut.
+/// Complex angles that the reference does not tell apart: it is certain of them but for 2^-90, and not of the
+/// sign of pi on the cut.
 fn same_angle(ty: ElementType, expected: u128, actual: u128) -> bool {
     let part = ty.real_part();
     let both = |x: u128| [x & (u128::MAX >> (128 - part.bits())), x >> part.bits()].map(|x| real(part, x));
@@ -303,7 +306,8 @@ fn magnitudes(n: usize, from: i32, to: i32) -> Vec<f64> {
     all
 }
 
-/// Sine, cosine and tangent of angles that are reduced by all digits of pi that they take, multiples of pi/2 and their neighbours among them.
+/// Sine, cosine and tangent of angles that are reduced by all digits of pi that they take, multiples of pi/2
+/// and their neighbours among them.
 #[test]
 fn huge_angles() {
     let angles = |ty: ElementType| {
@@ -357,7 +361,8 @@ fn remainders() {
     }
 }
 
-/// Complex functions of parts of every magnitude, which over- and underflow on the way, and of infinities and NaN beside numbers.
+/// Complex functions of parts of every magnitude, which over- and underflow on the way, and of infinities and
+/// NaN beside numbers.
 #[test]
 fn complex_extremes() {
     for (ty, low, high) in [(ElementType::C64, -149, 128), (ElementType::C128, -1074, 1024)] {
@@ -383,7 +388,8 @@ fn functions_on_points() {
     }
 }
 
-/// What NVIDIA's assembler says of every kernel of a type: that it is legal for the hardware; where registers are spilled is printed. `make test-ptxas`.
+/// What NVIDIA's assembler says of every kernel of a type: that it is legal for the hardware; where registers
+/// are spilled is printed. `make test-ptxas`.
 #[test]
 #[ignore = "needs ptxas, which HLO_PTXAS names"]
 fn ptxas() {
