@@ -7,14 +7,14 @@
 use hlo::elementwise::{Binary, Kind};
 use hlo::{Attrs, Buffer, ElementType};
 
-use crate::region::tape::Tape;
+use crate::region::bytecode::Bytecode;
 
 /// A column: its place in [`Expression::columns`].
 pub type Register = usize;
 
 /// An expression. Registers are made in the order in which they are computed.
 #[derive(Debug)]
-pub struct Expression(Tape);
+pub struct Expression(Bytecode);
 
 impl Default for Expression {
     fn default() -> Self {
@@ -25,7 +25,7 @@ impl Default for Expression {
 impl Expression {
     /// Without registers.
     pub fn new() -> Self {
-        Self(Tape::empty())
+        Self(Bytecode::empty())
     }
 
     /// A register that the caller fills.

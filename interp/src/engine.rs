@@ -2,7 +2,7 @@
 //!
 //! **Invariants:** calls, fusions, loops and conditionals use a stack of frames on the heap, so that no depth of nesting
 //! in a program can overflow the thread's stack; only computations that are applied to elements and are not a
-//! [`Region`] tape recurse, at most [`MAX_NESTING`] deep. Every executed instruction costs fuel before it runs, and every
+//! [`Region`] bytecode recurse, at most [`MAX_NESTING`] deep. Every executed instruction costs fuel before it runs, and every
 //! value is asked for from the [`crate::memory::Meter`] before it is allocated.
 
 use std::sync::atomic::{AtomicU64, Ordering};

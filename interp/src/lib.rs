@@ -19,7 +19,7 @@
 //! | [`scalar`] | every operation on one element, for every element type |
 //! | [`kernels`], [`sum`] | numeric kernels over slices; exact sums |
 //! | [`matrices`] | LAPACK's routines on one matrix |
-//! | `region` | computations that are applied to elements, as tapes over blocks of lanes |
+//! | `region` | computations that are applied to elements, as bytecode over blocks of lanes |
 
 #![forbid(unsafe_code)]
 

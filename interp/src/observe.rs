@@ -5,8 +5,8 @@
 //! value changes neither the result nor what the run allocates, because operands are shown before they are consumed.
 //! The interpreter reads no clock: an observer that times takes the time itself in both calls.
 //!
-//! Computations that are applied to elements run on any thread, in blocks and mostly as tapes: of those
-//! [`Observer::applied`] tells how often, not instruction by instruction. Where one is not a tape its instructions are told with
+//! Computations that are applied to elements run on any thread, in blocks and mostly as bytecode: of those
+//! [`Observer::applied`] tells how often, not instruction by instruction. Where one is not bytecode its instructions are told with
 //! [`Site::nesting`] above 0, in no particular order.
 
 use std::fmt::Debug;

@@ -1,11 +1,11 @@
-//! Computations that are applied to elements: as tapes over blocks, and lane by lane.
+//! Computations that are applied to elements: as bytecode over blocks, and lane by lane.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use hlo::{Buffer, Module};
 use hlo_interp::{Interpreter, Options, Tensor, Value};
 
-/// Computations that a tape can hold, of an `f32` and an `s32`.
+/// Computations that bytecode can hold, of an `f32` and an `s32`.
 const APPLIED: &[&str] = &[
     "ROOT r = f32[] add(p, c)",
     "m = f32[] maximum(p, c)\n x = f32[] exponential(m)\n ROOT r = f32[] divide(x, p)",
@@ -56,11 +56,11 @@ fn blocks_are_lane_by_lane() {
             "inner {{ x = f32[] parameter(0)\n y = f32[] parameter(1)\n ROOT d = f32[] subtract(x, y) }}\n\
              f {{ p = f32[] parameter(0)\n q = s32[] parameter(1)\n c = f32[] convert(q)\n {body} }}\n"
         );
-        let tape = format!(
+        let bytecode = format!(
             "HloModule t\n{applied}ENTRY e {{ a = f32[{N}] parameter(0)\n b = s32[{N}] parameter(1)\n\
              ROOT m = f32[{N}] map(a, b), dimensions={{0}}, to_apply=f }}\n"
         );
-        // A conditional is nothing for a tape.
+        // A conditional is nothing for bytecode.
         let lanes = format!(
             "HloModule t\n{applied}unpack {{ t = (f32[], s32[]) parameter(0)\n i = f32[] get-tuple-element(t), index=0\n\
              j = s32[] get-tuple-element(t), index=1\n ROOT k = f32[] call(i, j), to_apply=f }}\n\
@@ -69,6 +69,6 @@ fn blocks_are_lane_by_lane() {
              ENTRY e {{ a = f32[{N}] parameter(0)\n b = s32[{N}] parameter(1)\n\
              ROOT m = f32[{N}] map(a, b), dimensions={{0}}, to_apply=g }}\n"
         );
-        assert_eq!(run(&tape), run(&lanes), "{body}");
+        assert_eq!(run(&bytecode), run(&lanes), "{body}");
     }
 }

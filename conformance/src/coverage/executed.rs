@@ -50,7 +50,7 @@ impl Observer for Executed {
     }
 
     fn applied(&self, module: &Module, _at: InstrId, computation: ComputationId, _on: Device, _n: u64) {
-        // Where it is no tape, its instructions are told one by one as well.
+        // Where it is no bytecode, its instructions are told one by one as well.
         let pairs = module.instructions(computation).map(|i| module.instr(i));
         self.lock().extend(pairs.map(|i| (i.opcode, key_of(module, i))));
     }

@@ -196,7 +196,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Runs a computation to its end. Only for computations that are applied to elements and are not a tape.
+    /// Runs a computation to its end. Only for computations that are applied to elements and are not bytecode.
     pub(crate) fn apply(&self, computation: ComputationId, args: Args) -> Result<Value> {
         if self.depth >= crate::engine::MAX_NESTING {
             return Err(self.trap(

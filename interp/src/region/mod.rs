@@ -4,9 +4,9 @@
 //! input columns, calls [`Region::eval`], and reads output columns. Lane `i` of the outputs depends on lane `i` of the inputs
 //! alone.
 
+pub(crate) mod bytecode;
 mod recognize;
 mod scalar_loop;
-pub(crate) mod tape;
 
 use hlo::literal::{Buffer, BufferOf};
 use hlo::{ComputationId, ElementType, Module, Opcode, with_buffer};
@@ -14,8 +14,8 @@ use hlo::{ComputationId, ElementType, Module, Opcode, with_buffer};
 use crate::error::Result;
 use crate::ops::{Args, Cx};
 use crate::value::{Tensor, Value};
+use bytecode::Bytecode;
 pub(crate) use scalar_loop::ScalarLoop;
-use tape::Tape;
 
 /// The most elements that are evaluated at a time.
 pub(crate) const LANES: usize = 1024;
@@ -50,8 +50,8 @@ pub(crate) struct Region {
     results: Vec<ElementType>,
     /// Whether the result is a tuple (of one element, perhaps).
     tuple: bool,
-    /// `None`: not a tape, so it is run lane by lane.
-    tape: Option<Tape>,
+    /// `None`: not bytecode, so it is run lane by lane.
+    bytecode: Option<Bytecode>,
 }
 
 /// Columns of a region's inputs and outputs, to be used by one thread.
@@ -101,7 +101,7 @@ impl Region {
         let parameters = program.parameters.iter().map(scalar).collect();
         let results = program.result.leaves().into_iter().map(scalar).collect();
         let tuple = program.result.as_tuple().is_some();
-        Region { computation, parameters, results, tuple, tape: Tape::compile(module, computation) }
+        Region { computation, parameters, results, tuple, bytecode: Bytecode::compile(module, computation) }
     }
 
     /// The computation.
@@ -122,23 +122,23 @@ impl Region {
     /// If the result is this operation (add, multiply, minimum, maximum, and, or, xor) of the two parameters, in either
     /// order, and nothing else.
     pub(crate) fn as_binary(&self) -> Option<(Opcode, ElementType)> {
-        recognize::binary(self.tape.as_ref()?)
+        recognize::binary(self.bytecode.as_ref()?)
     }
 
     /// If the result is whether the first of two rows comes before the second by one key.
     pub(crate) fn as_order(&self) -> Option<Order> {
-        recognize::order(self.tape.as_ref()?)
+        recognize::order(self.bytecode.as_ref()?)
     }
 
     /// If the result is parameter `n`, unchanged.
     pub(crate) fn as_parameter(&self) -> Option<usize> {
-        recognize::parameter(self.tape.as_ref()?)
+        recognize::parameter(self.bytecode.as_ref()?)
     }
 
     /// Columns for one thread.
     pub(crate) fn lanes(&self) -> Lanes {
-        if let Some(tape) = &self.tape {
-            return Lanes { columns: tape.columns(LANES), outputs: tape.outputs.clone() };
+        if let Some(bytecode) = &self.bytecode {
+            return Lanes { columns: bytecode.columns(LANES), outputs: bytecode.outputs.clone() };
         }
         let types = self.parameters.iter().chain(&self.results);
         let columns: Vec<Buffer> = types.map(|&ty| Buffer::zeros(ty, LANES)).collect();
@@ -149,8 +149,8 @@ impl Region {
     pub(crate) fn eval(&self, cx: &Cx<'_>, lanes: &mut Lanes, n: usize) -> Result<()> {
         cx.spend(n as u64)?;
         cx.applied(self, n);
-        if let Some(tape) = &self.tape {
-            tape.run(&mut lanes.columns, n);
+        if let Some(bytecode) = &self.bytecode {
+            bytecode.run(&mut lanes.columns, n);
             return Ok(());
         }
         let (inputs, outputs) = lanes.columns.split_at_mut(self.parameters.len());

@@ -1,4 +1,4 @@
-//! Loops whose state is scalars only, as two tapes of one lane: what costs little to compute would cost much to interpret
+//! Loops whose state is scalars only, as two bytecode of one lane: what costs little to compute would cost much to interpret
 //! instruction by instruction.
 //!
 //! **Invariant:** the value and the fuel are those of interpreting condition and body.
@@ -6,7 +6,7 @@
 use hlo::literal::Buffer;
 use hlo::{ComputationId, Module, Shape, with_buffer};
 
-use super::tape::Tape;
+use super::bytecode::Bytecode;
 use crate::endless;
 use crate::error::Result;
 use crate::ops::Cx;
@@ -15,8 +15,8 @@ use crate::value::{Tensor, Value};
 /// A `while` loop ready to run.
 #[derive(Debug)]
 pub(crate) struct ScalarLoop {
-    condition: Tape,
-    body: Tape,
+    condition: Bytecode,
+    body: Bytecode,
     /// The condition reads only what the body passes on.
     fixed: bool,
 }
@@ -30,7 +30,7 @@ impl ScalarLoop {
             return None;
         }
         let fixed = endless::condition_is_fixed(module, condition, body);
-        let (condition, body) = (Tape::compile(module, condition)?, Tape::compile(module, body)?);
+        let (condition, body) = (Bytecode::compile(module, condition)?, Bytecode::compile(module, body)?);
         (!condition.ordered && !body.ordered).then_some(Self { condition, body, fixed })
     }
 

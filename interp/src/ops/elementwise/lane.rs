@@ -1,7 +1,7 @@
 //! Kernels: one operation over slices of one element type.
 //!
 //! A kernel is a loop compiled for one operation and one type; [`Lane`] finds it by their names. The loops know nothing of
-//! shapes, threads or blocks: the drivers in the parent module and the tapes of [`crate::region`] share them.
+//! shapes, threads or blocks: the drivers in the parent module and the bytecode of [`crate::region`] share them.
 
 use hlo::attrs::Direction;
 use hlo::elementwise::{Binary, Function, Unary};

@@ -1,6 +1,6 @@
-//! Tapes: scalar computations without control flow, compiled to kernels over columns.
+//! Bytecode: scalar computations without control flow, compiled to kernels over columns.
 //!
-//! A tape has registers, each a column of elements (mostly [`super::LANES`]), and steps, each a typed kernel from registers to one register
+//! A bytecode has registers, each a column of elements (mostly [`super::LANES`]), and steps, each a typed kernel from registers to one register
 //! that no other step writes. **Invariants:** registers `0..parameters` are the inputs; each output has a register of its own
 //! that a step writes, so that a caller may swap it with an input.
 
@@ -21,10 +21,10 @@ use crate::ops::elementwise::{
 use crate::ops::movement::reinterpret_block;
 use crate::scalar::Int;
 
-/// Calls are inlined as deep as this; what is nested deeper is not a tape.
+/// Calls are inlined as deep as this; what is nested deeper is not bytecode.
 const MAX_INLINED: usize = 32;
 
-/// More instructions than this, calls inlined, are not a tape: it would only cost memory, and without a limit calls of calls
+/// More instructions than this, calls inlined, are not bytecode: it would only cost memory, and without a limit calls of calls
 /// would take forever to inline.
 const MAX_INSTRUCTIONS: u64 = 1 << 16;
 
@@ -62,7 +62,7 @@ pub(super) enum Register {
 }
 
 /// A compiled computation.
-pub(crate) struct Tape {
+pub(crate) struct Bytecode {
     pub(super) registers: Vec<Register>,
     pub(super) what: Vec<What>,
     steps: Vec<Run>,
@@ -77,9 +77,9 @@ pub(crate) struct Tape {
     pub(super) ordered: bool,
 }
 
-impl std::fmt::Debug for Tape {
+impl std::fmt::Debug for Bytecode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tape")
+        f.debug_struct("Bytecode")
             .field("registers", &self.registers)
             .field("what", &self.what)
             .finish_non_exhaustive()
@@ -93,10 +93,10 @@ enum Known {
     Tuple(Vec<Known>),
 }
 
-impl Tape {
+impl Bytecode {
     /// Without registers.
-    pub(crate) fn empty() -> Tape {
-        Tape {
+    pub(crate) fn empty() -> Bytecode {
+        Bytecode {
             registers: Vec::new(),
             what: Vec::new(),
             steps: Vec::new(),
@@ -109,21 +109,22 @@ impl Tape {
     }
 
     /// Compiles a computation of scalars; `None` if it has anything that is not elementwise.
-    pub(super) fn compile(module: &Module, computation: ComputationId) -> Option<Tape> {
-        let mut tape = Tape::empty();
+    pub(super) fn compile(module: &Module, computation: ComputationId) -> Option<Bytecode> {
+        let mut bytecode = Bytecode::empty();
         let mut args = Vec::new();
         for parameter in module.computation(computation).parameters() {
-            args.push(tape.input(&module.instr((*parameter)?).shape)?);
+            args.push(bytecode.input(&module.instr((*parameter)?).shape)?);
         }
-        let result = tape.inline(module, computation, &args, 0)?;
-        result.leaves(&mut tape.results);
-        for i in 0..tape.results.len() {
-            let r = tape.results[i];
-            let own = matches!(tape.registers[r], Register::Step(..)) && !tape.results[..i].contains(&r);
-            let output = if own { r } else { tape.copy(r) };
-            tape.outputs.push(output);
+        let result = bytecode.inline(module, computation, &args, 0)?;
+        result.leaves(&mut bytecode.results);
+        for i in 0..bytecode.results.len() {
+            let r = bytecode.results[i];
+            let own =
+                matches!(bytecode.registers[r], Register::Step(..)) && !bytecode.results[..i].contains(&r);
+            let output = if own { r } else { bytecode.copy(r) };
+            bytecode.outputs.push(output);
         }
-        Some(tape)
+        Some(bytecode)
     }
 
     /// The registers of a parameter: a scalar's, or those of a tuple's leaves in order.
