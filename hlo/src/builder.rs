@@ -1,7 +1,8 @@
 //! Building computations in code: tests, passes and the program generator write HLO with this.
 //!
-//! Each method adds one instruction at the end of the computation and gives its id. Shapes are inferred, names are the
-//! opcode's made unique, and an instruction that would not verify is not added: the error says why.
+//! Each method adds one instruction at the end of the computation and gives its id. Shapes are inferred,
+//! names are the opcode's made unique, and an instruction that would not verify is not added: the error says
+//! why.
 //!
 //! ```
 //! use hlo::builder::{ComputationBuilder, scalar_region};
@@ -37,8 +38,8 @@ use crate::span::Span;
 /// What adding an instruction gives.
 pub type Built = Result<InstrId, InferError>;
 
-/// A computation under construction. The instruction added last is its root until [`ComputationBuilder::set_root`] names
-/// another.
+/// A computation under construction. The instruction added last is its root until
+/// [`ComputationBuilder::set_root`] names another.
 #[derive(Debug)]
 pub struct ComputationBuilder<'m> {
     module: &'m mut Module,
@@ -105,7 +106,8 @@ impl<'m> ComputationBuilder<'m> {
         ComputationBuilder::new(self.module, name)
     }
 
-    /// A computation of its own, of two scalars of a type, that applies a binary opcode: see [`scalar_region`].
+    /// A computation of its own, of two scalars of a type, that applies a binary opcode: see
+    /// [`scalar_region`].
     pub fn scalar_region(&mut self, opcode: Opcode, ty: ElementType) -> Result<ComputationId, InferError> {
         scalar_region(self.module, opcode.name(), opcode, ty)
     }
@@ -258,7 +260,8 @@ impl<'m> ComputationBuilder<'m> {
 
     // ---- contractions and reductions
 
-    /// Sums of products over the contracting dimensions, for each index of the batch dimensions; `[left, right]` each.
+    /// Sums of products over the contracting dimensions, for each index of the batch dimensions; `[left,
+    /// right]` each.
     pub fn dot(&mut self, a: InstrId, b: InstrId, contracting: [&[i64]; 2], batch: [&[i64]; 2]) -> Built {
         let attrs = Attrs::new()
             .with(AttrKey::LhsContractingDims, ints(contracting[0]))
@@ -276,7 +279,7 @@ impl<'m> ComputationBuilder<'m> {
         self.instr(Opcode::Reduce, &[x, init], attrs)
     }
 
-    /// Sorts along a dimension by a comparator; all operands alike.
+    /// Sorts along a dimension by a comparator; all operands by the same permutation.
     pub fn sort(
         &mut self,
         operands: &[InstrId],
@@ -321,7 +324,8 @@ impl<'m> ComputationBuilder<'m> {
         self.instr(Opcode::While, &[init], attrs)
     }
 
-    /// Runs the branch that an s32 index, or a predicate (first branch if true), selects; an operand for each branch.
+    /// Runs the branch that an s32 index, or a predicate (first branch if true), selects; an operand for each
+    /// branch.
     pub fn conditional(&mut self, index: InstrId, branches: &[ComputationId], operands: &[InstrId]) -> Built {
         let predicate = self.shape(index).element_type() == Some(ElementType::Pred);
         let attrs = if let (true, &[yes, no]) = (predicate, branches) {
@@ -342,7 +346,8 @@ impl<'m> ComputationBuilder<'m> {
         self.module.set_root(self.computation, root);
     }
 
-    /// The finished computation; its root is the last instruction or what [`ComputationBuilder::set_root`] named.
+    /// The finished computation; its root is the last instruction or what [`ComputationBuilder::set_root`]
+    /// named.
     pub fn finish(self) -> ComputationId {
         self.computation
     }

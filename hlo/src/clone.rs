@@ -6,7 +6,8 @@ use crate::attrs::Attrs;
 use crate::ids::{ComputationId, InstrId};
 use crate::module::{Module, NewInstruction};
 
-/// A copy with fresh ids in the order of the text and without tombstones. Everything that the text can say is kept.
+/// A copy with fresh ids in the order of the text and without tombstones. Everything that the text can say is
+/// kept.
 pub(crate) fn clone_module(source: &Module) -> Module {
     let mut module = Module::new(&source.name);
     module.header = source.header.clone();

@@ -1,8 +1,10 @@
-//! Static cost of a module: about how many operations on elements a run takes, as XLA's cost analysis counts them.
+//! Static cost of a module: about how many operations on elements a run takes, as XLA's cost analysis counts
+//! them.
 //!
-//! An estimate for people who wait and for limits of effort, not a model of a machine: each operation on an element counts 1, elementary functions what
-//! they cost in arithmetic, and each computation as often as it is called. **Invariants:** counts saturate, so that no shape and no call graph overflows them;
-//! the time taken is linear in the text, however often computations call each other.
+//! An estimate for people who wait and for limits of effort, not a model of a machine: each operation on an
+//! element counts 1, elementary functions what they cost in arithmetic, and each computation as often as it
+//! is called. **Invariants:** counts saturate, so that no shape and no call graph overflows them; the time
+//! taken is linear in the text, however often computations call each other.
 
 use rustc_hash::FxHashMap;
 
@@ -30,7 +32,8 @@ pub struct ModuleCost {
     pub unknown_loops: bool,
 }
 
-/// What the entry computation costs. `trip_count` knows how often the body of a loop runs, where that follows from the program.
+/// What the entry computation costs. `trip_count` knows how often the body of a loop runs, where that follows
+/// from the program.
 pub fn module_cost(module: &Module, trip_count: &dyn Fn(InstrId) -> Option<u64>) -> ModuleCost {
     let counted = Counted::of(module, trip_count);
     let mut largest: Option<(InstrId, u64)> = None;
@@ -51,9 +54,11 @@ pub fn module_cost(module: &Module, trip_count: &dyn Fn(InstrId) -> Option<u64>)
 pub struct InstructionCost {
     /// Operations on elements.
     pub operations: u64,
-    /// Bytes read and written: operands and result, each once; of a call or a loop those of what it runs, and nothing where only names change.
+    /// Bytes read and written: operands and result, each once; of a call or a loop those of what it runs, and
+    /// nothing where only names change.
     pub bytes: u64,
-    /// Executions in a run of the entry computation. `None` of instructions that are applied to elements, and of what is never called.
+    /// Executions in a run of the entry computation. `None` of instructions that are applied to elements, and
+    /// of what is never called.
     pub executions: Option<u64>,
 }
 
@@ -214,7 +219,8 @@ fn callees_first(module: &Module, from: ComputationId) -> Vec<ComputationId> {
     order
 }
 
-/// Computations that an instruction runs as a whole, and how often; not those that it applies to elements, which are work of its own.
+/// Computations that an instruction runs as a whole, and how often; not those that it applies to elements,
+/// which are work of its own.
 struct Called {
     computations: smallvec::SmallVec<[ComputationId; 2]>,
     times: u64,

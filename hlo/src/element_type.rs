@@ -2,8 +2,8 @@
 
 use crate::small_float::{self as sf, FloatFormat};
 
-/// Calls `$callback!` with the table of element types: variant, text name, number in XLA's `PrimitiveType`, bits, class,
-/// Rust type that stores one element.
+/// Calls `$callback!` with the table of element types: variant, text name, number in XLA's `PrimitiveType`,
+/// bits, class, Rust type that stores one element.
 #[macro_export]
 macro_rules! for_each_element_type {
     ($callback:ident) => {
@@ -90,7 +90,8 @@ macro_rules! define_element_type {
                 match self { $(ElementType::$variant => TypeClass::$class),* }
             }
 
-            /// Bytes that one element takes in a [`Buffer`](crate::literal::Buffer) (sub-byte types are not packed).
+            /// Bytes that one element takes in a [`Buffer`](crate::literal::Buffer) (sub-byte types are not
+            /// packed).
             pub const fn storage_bytes(self) -> usize {
                 match self { $(ElementType::$variant => size_of::<$rust>()),* }
             }
@@ -349,9 +350,9 @@ impl ElementType {
         }
     }
 
-    /// Whether every value of another type of the same kind (integers, floats, complex numbers) is one of this type, so that a
-    /// conversion to this type changes nothing but bits of NaNs. More bits do not say so: `f16` holds neither the numbers of
-    /// `bf16` nor those of `f8e8m0fnu`.
+    /// Whether every value of another type of the same kind (integers, floats, complex numbers) is one of
+    /// this type, so that a conversion to this type changes nothing but bits of NaNs. More bits do not say
+    /// so: `f16` holds neither the numbers of `bf16` nor those of `f8e8m0fnu`.
     pub fn holds(self, other: ElementType) -> bool {
         if self == other {
             return true;
@@ -372,8 +373,8 @@ impl ElementType {
         }
     }
 
-    /// The type in which values of two types of the same kind are compared: one of them, or `f32` where neither float holds the
-    /// other, as it holds all that are narrower.
+    /// The type in which values of two types of the same kind are compared: one of them, or `f32` where
+    /// neither float holds the other, as it holds all that are narrower.
     pub fn holding(self, other: ElementType) -> ElementType {
         if self.holds(other) {
             self

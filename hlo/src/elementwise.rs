@@ -1,6 +1,7 @@
 //! The elementwise opcodes by form: what interpreter and compiler have one piece of code for each.
 //!
-//! **Invariant:** an opcode has a form if its row of the table says that it is elementwise; besides these, `copy` has that of `convert`.
+//! **Invariant:** an opcode has a form if its row of the table says that it is elementwise; besides these,
+//! `copy` has that of `convert`.
 
 use crate::opcode::Opcode;
 

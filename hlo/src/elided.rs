@@ -1,14 +1,15 @@
 //! Values for constants whose text was elided, `constant({...})`.
 //!
-//! A dump without its large constants can still be run: each elided constant gets values that depend on its name and
-//! shape alone, so that they are the same in every run, on every machine, and in any order of parsing.
+//! A dump without its large constants can still be run: each elided constant gets values that depend on its
+//! name and shape alone, so that they are the same in every run, on every machine, and in any order of
+//! parsing.
 //!
-//! The rule, for another program to make the same values: `h` is the 64-bit FNV-1a hash of the constant's name (UTF-8);
-//! element `i` (row-major; leaves of a tuple in order continue the count) draws `r = splitmix64(h + i)`, where
-//! `splitmix64(x)` adds `0x9E3779B97F4A7C15` and applies that generator's finalizer. Predicates take bit 63. Integers take
-//! `r >> 61` (0 to 7), so that they are harmless as indices; types too narrow wrap. Floats take
-//! `(r >> 40) / 2^24 - 0.5` rounded to the type; complex numbers take that for the real and `splitmix64(r)` likewise for the
-//! imaginary part.
+//! The rule, for another program to make the same values: `h` is the 64-bit FNV-1a hash of the constant's
+//! name (UTF-8); element `i` (row-major; leaves of a tuple in order continue the count) draws `r =
+//! splitmix64(h + i)`, where `splitmix64(x)` adds `0x9E3779B97F4A7C15` and applies that generator's
+//! finalizer. Predicates take bit 63. Integers take `r >> 61` (0 to 7), so that they are harmless as indices;
+//! types too narrow wrap. Floats take `(r >> 40) / 2^24 - 0.5` rounded to the type; complex numbers take that
+//! for the real and `splitmix64(r)` likewise for the imaginary part.
 
 use crate::literal::{ArrayLiteral, Bits, Buffer, BufferOf, Literal};
 use crate::shape::Shape;
@@ -76,7 +77,8 @@ fn fill<T: BufferOf + Draw>(hash: u64, first: u64, n: usize) -> Buffer {
     T::wrap((0..n as u64).map(|i| T::draw(splitmix64(hash.wrapping_add(first + i)))).collect())
 }
 
-/// The value of an elided constant; `None` if the shape has no values (opaque, unbounded, too large for memory).
+/// The value of an elided constant; `None` if the shape has no values (opaque, unbounded, too large for
+/// memory).
 pub fn elided_literal(name: &str, shape: &Shape) -> Option<Literal> {
     let mut count = 0;
     build(fnv1a(name.as_bytes()), shape, &mut count)

@@ -20,15 +20,15 @@ pub struct Difference {
     pub left: String,
     /// What the right module has.
     pub right: String,
-    /// The place in the left module's text.
+    /// The span in the left module's text.
     pub left_span: Span,
-    /// The place in the right module's text.
+    /// The span in the right module's text.
     pub right_span: Span,
 }
 
-/// Whether two modules are the same program, said the same way: names, header, tables, the order of computations and
-/// instructions, shapes with their layouts, attributes, literals to the bit. Ids, spans, tombstones, the declared
-/// signatures and the style of the text do not count.
+/// Whether two modules are the same program, said the same way: names, header, tables, the order of
+/// computations and instructions, shapes with their layouts, attributes, literals to the bit. Ids, spans,
+/// tombstones, the declared signatures and the style of the text do not count.
 ///
 /// # Errors
 /// The first difference in the order of the text.
@@ -36,8 +36,9 @@ pub fn modules_equal(left: &Module, right: &Module) -> Result<(), Box<Difference
     Comparison { left: Side::new(left), right: Side::new(right) }.run()
 }
 
-/// 128 bits of the module's canonical text (FNV-1a): equal for modules that differ in nothing but names (other than
-/// those of elided constants, whose values they determine), metadata and style. It is the same on every machine.
+/// 128 bits of the module's canonical text (FNV-1a): equal for modules that differ in nothing but names
+/// (other than those of elided constants, whose values they determine), metadata and style. It is the same on
+/// every machine.
 pub fn fingerprint(module: &Module) -> u128 {
     let options = PrintOptions {
         names: Names::Canonical,
@@ -65,7 +66,7 @@ impl fmt::Write for Fnv1a128 {
 struct Side<'m> {
     module: &'m Module,
     computations: Vec<u32>,
-    /// Computation and place in it.
+    /// Computation and index in it.
     instructions: Vec<(u32, u32)>,
 }
 

@@ -9,7 +9,8 @@ use crate::{
 /// How many operands are followed.
 const DEPTH: u32 = 8;
 
-/// The literal of a constant whose text gave it. (The values of an elided one hang on its name, so nobody may take them elsewhere.)
+/// The literal of a constant whose text gave it. (The values of an elided one hang on its name, so nobody may
+/// take them elsewhere.)
 pub fn literal(module: &Module, id: InstrId) -> Option<&Arc<Literal>> {
     let instr = module.instr(id);
     match (instr.opcode, instr.attrs.constant_value()) {
@@ -18,8 +19,8 @@ pub fn literal(module: &Module, id: InstrId) -> Option<&Arc<Literal>> {
     }
 }
 
-/// The bits of every element of an array that holds one value: a constant, or one that was broadcast or reshaped. `None` for arrays
-/// without elements.
+/// The bits of every element of an array that holds one value: a constant, or one that was broadcast or
+/// reshaped. `None` for arrays without elements.
 pub fn splat(module: &Module, id: InstrId) -> Option<(ElementType, u128)> {
     let mut id = id;
     for _ in 0..DEPTH {

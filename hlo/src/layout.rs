@@ -1,8 +1,8 @@
-//! Layouts: how the elements of an array lie in memory.
+//! Layouts: the order of an array's elements in memory.
 //!
-//! Layouts change no value: an array's elements are addressed by their logical indices everywhere in this project, and
-//! only `bitcast` reads memory order. They are kept whole because dumps carry them and compilers need them.
-//! Source of the syntax: `xla/layout.cc`, `docs/tiled_layout.md` of openxla/xla.
+//! Layouts change no value: an array's elements are addressed by their logical indices everywhere in this
+//! project, and only `bitcast` reads memory order. They are kept whole because dumps carry them and compilers
+//! need them. Source of the syntax: `xla/layout.cc`, `docs/tiled_layout.md` of openxla/xla.
 
 use smallvec::SmallVec;
 

@@ -1,18 +1,21 @@
 //! The HLO intermediate representation.
 //!
-//! HLO is what XLA compiles: a module is a set of computations, one of them the entry; a computation is a sequence of
-//! instructions without control flow of its own; an instruction applies an opcode to the results of earlier instructions
-//! of the same computation and yields one value, which never changes. This crate holds that, and what follows from
-//! it alone: names and numbers of types and opcodes, text output, shape inference, the verifier, diagnostics.
+//! HLO is what XLA compiles: a module is a set of computations, one of them the entry; a computation is a
+//! sequence of instructions without control flow of its own; an instruction applies an opcode to the results
+//! of earlier instructions of the same computation and yields one value, which never changes. This crate
+//! holds that, and what follows from it alone: names and numbers of types and opcodes, text output, shape
+//! inference, the verifier, diagnostics.
 //!
-//! **What a program means.** A value is an array, a tuple of values, or a token. An array has an element type and dimensions
-//! and is addressed by logical indices; a layout says how it lies in memory and changes no value (only `bitcast` looks
-//! at it). Instructions run in an order that respects operands and control predecessors; the order in the text is one such
-//! order, and in a scheduled module it is the schedule. Tokens order side effects. A fusion or call means what its computation
-//! means. Dimensions written `<=N` have a run-time size of at most `N`. Which bits arithmetic gives is in SEMANTICS.md.
+//! **What a program means.** A value is an array, a tuple of values, or a token. An array has an element type
+//! and dimensions and is addressed by logical indices; a layout is its order in memory and changes no value
+//! (only `bitcast` looks at it). Instructions run in an order that respects operands and control
+//! predecessors; the order in the text is one such order, and in a scheduled module it is the schedule.
+//! Tokens order side effects. A fusion or call means what its computation means. Dimensions written `<=N`
+//! have a run-time size of at most `N`. Which bits arithmetic gives is in SEMANTICS.md.
 //!
-//! **Verified means no panic.** What [`verify`](verify::verify) accepts may be handed to any later stage, which runs it or refuses it with
-//! an error; none may panic on it. The accessors named `expect_*` and the typed attribute getters rest on that.
+//! **Verified means no panic.** What [`verify`](verify::verify) accepts may be handed to any later stage,
+//! which runs it or refuses it with an error; none may panic on it. The accessors named `expect_*` and the
+//! typed attribute getters rest on that.
 //!
 //! **Absent on purpose:** input and output, unsafe code, any knowledge of engines.
 

@@ -1,8 +1,9 @@
 //! Literals: constant values.
 //!
-//! **Invariants:** an array literal's buffer holds exactly the product of its dimensions, in row-major order of logical
-//! indices whatever the layout of the instruction that carries it; sub-byte elements take a byte each, normalized (sign-
-//! or zero-extended). Clones of an array share its buffer, which nobody writes while it is shared.
+//! **Invariants:** an array literal's buffer holds exactly the product of its dimensions, in row-major order
+//! of logical indices whatever the layout of the instruction that carries it; sub-byte elements take a byte
+//! each, normalized (sign- or zero-extended). Clones of an array share its buffer, which is not written while
+//! it is shared.
 
 use std::sync::Arc;
 
@@ -141,7 +142,8 @@ pub enum Literal {
 pub enum ConstantValue {
     /// The text gave every element.
     Given(Arc<Literal>),
-    /// The text elided the value: `constant({...})`. Whoever needs one uses [`crate::elided::elided_literal`].
+    /// The text elided the value: `constant({...})`. Whoever needs one uses
+    /// [`crate::elided::elided_literal`].
     Elided,
 }
 

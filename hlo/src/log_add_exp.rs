@@ -1,8 +1,9 @@
 //! `log(exp(a) + exp(b))` as frameworks write it: the applied computation of cumulative log-sum-exp.
 //!
-//! It is `select(d != d, a + b, max(a, b) + log1p(exp(-|d|)))` with `d = a - b`: infinities of one sign, whose difference is NaN, and NaNs are
-//! added. In exact arithmetic it is associative and commutative, it is monotone, and moves by no more than the operand that moves most, so
-//! that in any order and with any brackets its rounding errors stay bounded. Compilers and the certified tolerance both rest on that.
+//! It is `select(d != d, a + b, max(a, b) + log1p(exp(-|d|)))` with `d = a - b`: infinities of one sign,
+//! whose difference is NaN, and NaNs are added. In exact arithmetic it is associative and commutative, it is
+//! monotone, and moves by no more than the operand that moves most, so that in any order and with any
+//! brackets its rounding errors stay bounded. Compilers and the certified tolerance both rest on that.
 
 use crate::attrs::{CompareType, Direction};
 use crate::element_type::{ElementType, TypeClass};
@@ -23,8 +24,9 @@ pub fn log_add_exp(module: &Module, computation: ComputationId) -> Option<Elemen
     (ty.class() == TypeClass::Float && all_alike && form.is_whole(root)).then_some(ty)
 }
 
-/// Whether a fold of windows by a computation may be taken in any order: log-sum-exp in types wide enough that roundings in any order are bounded.
-/// Narrow floats stop growing long before their elements end, and where depends on the order. What compilers do and what bounds allow for.
+/// Whether a fold of windows by a computation may be taken in any order: log-sum-exp in types wide enough
+/// that roundings in any order are bounded. Narrow floats stop growing long before their elements end, and
+/// where depends on the order. What compilers do and what bounds allow for.
 pub fn folds_in_any_order(module: &Module, computation: ComputationId) -> bool {
     matches!(log_add_exp(module, computation), Some(ElementType::F32 | ElementType::F64))
 }

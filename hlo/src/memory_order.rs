@@ -1,8 +1,10 @@
-//! The order of an array's elements in memory, as steps from its logical dimensions: what `bitcast` reads and writes.
+//! The order of an array's elements in memory, as steps from its logical dimensions: what `bitcast` reads and
+//! writes.
 //!
-//! A tile pads the minor dimensions to its multiples and moves what is inside of it to the end (`docs/tiled_layout.md` of openxla/xla). **Invariant:**
-//! after the last step the elements, row-major, are the memory of the array, padding included. Splits across memories, memory spaces and alignment
-//! move nothing here.
+//! A tile pads the minor dimensions to its multiples and moves what is inside of it to the end
+//! (`docs/tiled_layout.md` of openxla/xla). **Invariant:** after the last step the elements, row-major, are
+//! the memory of the array, padding included. Splits across memories, memory spaces and alignment move
+//! nothing here.
 
 use smallvec::SmallVec;
 
@@ -31,8 +33,8 @@ pub enum NoOrder {
     TooLarge,
 }
 
-/// The steps to memory of an array with these dimensions, and its dimensions before each step and after all. Without a layout there are none. Errors:
-/// [`NoOrder`].
+/// The steps to memory of an array with these dimensions, and its dimensions before each step and after all.
+/// Without a layout there are none. Errors: [`NoOrder`].
 pub fn steps(layout: Option<&Layout>, dims: &[i64]) -> Result<(Vec<Step>, Vec<Dims>), NoOrder> {
     let mut steps = Vec::new();
     let mut shapes: Vec<Dims> = vec![dims.into()];

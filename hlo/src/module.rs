@@ -1,18 +1,21 @@
 //! Modules, computations and instructions, and their mutation.
 //!
-//! One arena a module holds all instructions; the order of the instructions of a computation is a linked list through
-//! them, so that inserting and removing are O(1) and the arena's order means nothing.
+//! One arena a module holds all instructions; the order of the instructions of a computation is a linked list
+//! through them, so that inserting and removing are O(1) and the arena's order means nothing.
 //!
 //! **Invariants** (kept by the methods here; fields with invariants are private):
-//! - an operand is an instruction that is not removed; [`Module::users`] lists exactly the operand slots that name it;
+//! - an operand is an instruction that is not removed; [`Module::users`] lists exactly the operand slots that
+//!   name it;
 //! - an instruction stands in the order of exactly one computation, its `parent`;
-//! - a computation's `parameters()[n]` is its `parameter(n)` instruction; its root is one of its instructions;
-//! - names of computations are unique in the module, names of instructions in their computation, as in text (which may break
-//!   this; the verifier says so). [`Module::unique_name`] makes names that are unique in the whole module.
+//! - a computation's `parameters()[n]` is its `parameter(n)` instruction; its root is one of its
+//!   instructions;
+//! - names of computations are unique in the module, names of instructions in their computation, as in text
+//!   (which may break this; the verifier says so). [`Module::unique_name`] makes names that are unique in the
+//!   whole module.
 //! - a removed entity leaves a tombstone; [`Module::compact`] drops those and renumbers.
 //!
-//! Not kept here, but by the verifier: operands come before users in the order and are of the same computation, shapes
-//! fit, computations are called without cycles.
+//! Not kept here, but by the verifier: operands come before users in the order and are of the same
+//! computation, shapes fit, computations are called without cycles.
 
 use std::sync::Arc;
 
@@ -319,7 +322,8 @@ impl Module {
         InstructionIter { module: self, next: self.computation(computation).first }
     }
 
-    /// Number of ids that were ever given out: the length that a side table indexed by [`InstrId::index`] needs.
+    /// Number of ids that were ever given out: the length that a side table indexed by [`InstrId::index`]
+    /// needs.
     pub fn instruction_capacity(&self) -> usize {
         self.instructions.len()
     }
@@ -366,7 +370,7 @@ impl Module {
         self.header.num_partitions.unwrap_or(1).max(1)
     }
 
-    /// Makes room for so many more instructions.
+    /// Reserves capacity for that many more instructions.
     pub fn reserve(&mut self, instructions: usize) {
         self.instructions.reserve(instructions);
         self.users.reserve(instructions);
@@ -524,7 +528,8 @@ impl Module {
         instr.use_positions[slot] = position;
     }
 
-    /// Makes every user of `old` use `new` instead, and `new` the root where `old` was. Control edges stay with `old`.
+    /// Makes every user of `old` use `new` instead, and `new` the root where `old` was. Control edges stay
+    /// with `old`.
     pub fn replace_all_uses(&mut self, old: InstrId, new: InstrId) {
         if old == new {
             return;
@@ -636,7 +641,8 @@ impl Module {
     }
 }
 
-/// A parameter number at or above this is not entered in [`Computation::parameters`]; the verifier reports it.
+/// A parameter number at or above this is not entered in [`Computation::parameters`]; the verifier reports
+/// it.
 pub const MAX_PARAMETERS: usize = 1 << 20;
 
 /// Iterates over the instructions of a computation in order.
@@ -656,7 +662,8 @@ impl Iterator for InstructionIter<'_> {
     }
 }
 
-/// A fresh instruction without attributes or name; fill in with struct update syntax or [`NewInstruction::attr`].
+/// A fresh instruction without attributes or name; fill in with struct update syntax or
+/// [`NewInstruction::attr`].
 impl NewInstruction {
     /// Opcode, shape, operands; the name is the opcode's until [`Module::unique_name`] gives one.
     pub fn new(opcode: Opcode, shape: Shape, operands: &[InstrId]) -> Self {

@@ -1,9 +1,9 @@
 //! The table of opcodes: every opcode is declared here, once.
 //!
-//! A row says: variant, name in text, number of operands, numeric class, family, flags, and the attributes it takes (`!` marks
-//! required ones). Parser, printer, verifier, generator, coverage and documentation read the table; *behaviour* lives in
-//! one exhaustive `match` a stage, so a new opcode is one row and the arms that the compiler then asks for.
-//! The names are XLA's (`xla/hlo/ir/hlo_opcode.h`).
+//! A row says: variant, name in text, number of operands, numeric class, family, flags, and the attributes it
+//! takes (`!` marks required ones). Parser, printer, verifier, generator, coverage and documentation read the
+//! table; *behaviour* lives in one exhaustive `match` a stage, so a new opcode is one row and the arms that
+//! the compiler then asks for. The names are XLA's (`xla/hlo/ir/hlo_opcode.h`).
 
 use crate::attrs::AttrKey;
 use crate::element_type::ElementType;
@@ -27,13 +27,14 @@ impl Arity {
     }
 }
 
-/// What a correct implementation of an opcode may compute, relative to the exact result; a row of the table gives one of
-/// these for all element types, [`Opcode::numeric`] the [`Numeric`] of one.
+/// What a correct implementation of an opcode may compute, relative to the exact result; a row of the table
+/// gives one of these for all element types, [`Opcode::numeric`] the [`Numeric`] of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NumericRow {
     /// One right answer, in every type.
     Exact,
-    /// One right answer in real types; within `n` units of the last place of the modulus in complex ones (0: exact by parts).
+    /// One right answer in real types; within `n` units of the last place of the modulus in complex ones (0:
+    /// exact by parts).
     ExactReal(u8),
     /// Within `n` ulp (f32 and f64; 1 after rounding in narrower types), by modulus in complex types.
     Elementary(u8),
@@ -69,11 +70,11 @@ pub enum Numeric {
 /// What opcodes do, roughly: those of a family go the same way in most stages.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Family {
-    /// Each element of the result is made of the elements at the same place of the operands.
+    /// Each element of the result is computed from the elements of the operands at the same index.
     Elementwise,
     /// The same bits in another type or shape.
     Bits,
-    /// Elements of operands (or counts) at other places.
+    /// Elements of operands (or counts) at other indices.
     Movement,
     /// Sizes known at run time, and what depends on them.
     Sizes,
@@ -119,7 +120,7 @@ pub struct AttrSlot {
 /// Yes-or-no facts of an opcode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Flags {
-    /// Each element of the result depends on the elements at the same place of the operands.
+    /// Each element of the result depends on the elements of the operands at the same index.
     pub elementwise: bool,
     /// The two operands may be swapped (but for some of [`Opcode::commutes`]).
     pub commutative: bool,
@@ -460,7 +461,8 @@ macro_rules! define_opcodes {
                 match self { $(Opcode::$variant => Flags { $($flag: true,)* ..NONE }),* }
             }
 
-            /// Whether operands of a type may be swapped to the bit: of complex numbers that compare equal an extreme is the first.
+            /// Whether operands of a type may be swapped to the bit: of complex numbers that compare equal an
+            /// extreme is the first.
             pub fn commutes(self, ty: $crate::ElementType) -> bool {
                 let first = matches!(self, Opcode::Maximum | Opcode::Minimum) && ty.is_complex();
                 self.flags().commutative && !first
@@ -502,7 +504,7 @@ impl Opcode {
         own.chain(crate::attrs::COMMON.iter().copied()).find(|k| k.text() == text)
     }
 
-    /// Each element of the result depends only on the elements at the same place of the operands.
+    /// Each element of the result depends only on the elements of the operands at the same index.
     pub fn is_elementwise(self) -> bool {
         self.flags().elementwise
     }

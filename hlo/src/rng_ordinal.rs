@@ -1,9 +1,10 @@
 //! The ordinals of `rng` and `rng-get-and-update-state` instructions.
 //!
-//! The numbers that one draws, and the state that it draws them from, depend on which of its opcode in its module it is. That is its rank
-//! among these, in the order of the text, when it first gets a number, and stays with it as [`AttrKey::RngOrdinal`] however a pass moves or
-//! copies it, so that a compiled program draws the numbers of the text: copies share a state. XLA's texts have no such attribute: where rank
-//! and ordinal differ, the ordinal stands as the frontend attribute [`NAME`], which XLA carries along.
+//! The numbers that one draws, and the state that it draws them from, depend on which of its opcode in its
+//! module it is. That is its rank among these, in the order of the text, when it first gets a number, and
+//! stays with it as [`AttrKey::RngOrdinal`] however a pass moves or copies it, so that a compiled program
+//! draws the numbers of the text: copies share a state. XLA's texts have no such attribute: where rank and
+//! ordinal differ, the ordinal stands as the frontend attribute [`NAME`], which XLA carries along.
 
 use rustc_hash::FxHashMap;
 

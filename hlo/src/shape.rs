@@ -1,8 +1,8 @@
 //! Shapes: the types of values.
 //!
-//! **Invariants** (kept by the verifier, not by construction: text can say anything): dimensions are not negative but for
-//! [`UNBOUNDED`]; the number of elements times their storage size fits an `i64`; a layout's `minor_to_major` is a
-//! permutation of the dimensions. Nesting of tuples is limited by the parser.
+//! **Invariants** (kept by the verifier, not by construction: text can say anything): dimensions are not
+//! negative but for [`UNBOUNDED`]; the number of elements times their storage size fits an `i64`; a layout's
+//! `minor_to_major` is a permutation of the dimensions. Nesting of tuples is limited by the parser.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct ArrayShape {
     pub dims: Dims,
     /// Bit `i` is set if dimension `i` is dynamic (`<=N` or `?`); rank is limited to 64.
     pub dynamic: u64,
-    /// Where it lies in memory, if the text said.
+    /// Its memory space, if the text said.
     pub layout: Option<Arc<Layout>>,
 }
 
@@ -70,8 +70,8 @@ impl ArrayShape {
         self.dynamic != 0
     }
 
-    /// Number of elements (at the bounds of dynamic dimensions); `None` if a dimension is unbounded or negative or the
-    /// product does not fit.
+    /// Number of elements (at the bounds of dynamic dimensions); `None` if a dimension is unbounded or
+    /// negative or the product does not fit.
     pub fn checked_elements(&self) -> Option<i64> {
         if self.dims.iter().any(|&d| d < 0) {
             return None;

@@ -1,7 +1,7 @@
 //! The integer types narrower than a byte, as newtypes over a byte.
 //!
-//! Invariant: the byte holds the value itself, sign- or zero-extended, so comparison, hashing and widening are those of
-//! the byte. Constructors wrap modulo 2^BITS.
+//! Invariant: the byte holds the value itself, sign- or zero-extended, so comparison, hashing and widening
+//! are those of the byte. Constructors wrap modulo 2^BITS.
 
 use std::fmt;
 
@@ -37,7 +37,8 @@ macro_rules! small_ints {
             /// The value whose pattern is in the low bits; the others are dropped.
             #[inline]
             pub const fn from_bits(bits: u8) -> Self {
-                // Left, then right in the storage type: the right shift extends the sign exactly if there is one.
+                // Left, then right in the storage type: the right shift extends the sign exactly if there is
+                // one.
                 Self((bits << (8 - $bits)) as $storage >> (8 - $bits))
             }
 

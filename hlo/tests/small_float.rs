@@ -1,8 +1,9 @@
-//! The small floating-point types against ml_dtypes (`data/make_small_float_tables.py`) and against the definition of
-//! rounding to nearest.
+//! The small floating-point types against ml_dtypes (`data/make_small_float_tables.py`) and against the
+//! definition of rounding to nearest.
 //!
-//! Where this project differs from ml_dtypes on purpose: a NaN that a conversion gives is the canonical one, whatever
-//! the sign of the operand; in a type without NaN it is -0, as in XLA:CPU (ml_dtypes: +0 if the sign bit is set).
+//! Where this project differs from ml_dtypes on purpose: a NaN that a conversion gives is the canonical one,
+//! whatever the sign of the operand; in a type without NaN it is -0, as in XLA:CPU (ml_dtypes: +0 if the sign
+//! bit is set).
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -127,8 +128,8 @@ fn encoding_of_f32_changes_where_that_of_ml_dtypes_does() {
     }
 }
 
-/// Around each midpoint of adjacent numbers the nearest f64s decide rounding to nearest, ties to the even code: no
-/// double rounding through f32. (The power-of-two type has other rules: next test.)
+/// Around each midpoint of adjacent numbers the nearest f64s decide rounding to nearest, ties to the even
+/// code: no double rounding through f32. (The power-of-two type has other rules: next test.)
 #[test]
 fn one_rounding_from_f64() {
     for f in types().map(|t| t.format).into_iter().chain([FloatFormat::F16, FloatFormat::BF16]) {

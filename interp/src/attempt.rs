@@ -1,7 +1,8 @@
 //! Allocations that may fail.
 //!
-//! The allocator of a program may end the process where memory ends, because nobody else can say what wanted it. Who asks with `try_reserve` and
-//! has an error of his own does so in [`attempt`]. **Invariant:** the allocator that looks at [`is_on`] refuses in there as the system does.
+//! The allocator of a program may end the process where memory ends, because nobody else can say what wanted
+//! it. Who asks with `try_reserve` and has an error of his own does so in [`attempt`]. **Invariant:** the
+//! allocator that looks at [`is_on`] refuses in there as the system does.
 
 use std::cell::Cell;
 

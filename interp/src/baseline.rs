@@ -1,9 +1,9 @@
 //! The instruction set that the programs are compiled for.
 //!
-//! Rust code and the C code of the elementary functions are built for a fixed baseline (`.cargo/config.toml`), never for the
-//! building machine.
-//! It decides no bit of any result, only where the program can run: **a machine below the baseline must be refused with a
-//! message before the first call, not by an illegal instruction.**
+//! Rust code and the C code of the elementary functions are built for a fixed baseline
+//! (`.cargo/config.toml`), never for the building machine. It decides no bit of any result, only where the
+//! program can run: **a machine below the baseline must be refused with a message before the first call, not
+//! by an illegal instruction.**
 
 /// The baseline, by the C compiler's name for it; absent if the build left it to the C compiler.
 pub const BASELINE: Option<&str> = option_env!("TARGET_CPU");

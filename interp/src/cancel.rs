@@ -1,10 +1,12 @@
 //! Cancellation of work under way: a token that long loops poll.
 //!
-//! [`CancellationToken::run`] sets the token of the thread that calls it; work that is spread over other threads hands it on ([`with`]). A loop that may
-//! take long calls [`poll`] once a block of work, which costs a load; once somebody has called [`CancellationToken::cancel`], it unwinds the stack up to `run`.
-//! Unwinding needs no error type in kernels that cannot fail otherwise, and drops what was half done. **Invariants:** it
-//! calls no panic hook; whoever catches panics hands this one on ([`Cancelled::rethrow`]); nothing here reads a clock, so what a run gives depends on nothing
-//! but when somebody else cancels it, and then it gives nothing.
+//! [`CancellationToken::run`] sets the token of the thread that calls it; work that is spread over other
+//! threads hands it on ([`with`]). A loop that may take long calls [`poll`] once a block of work, which costs
+//! a load; once somebody has called [`CancellationToken::cancel`], it unwinds the stack up to `run`.
+//! Unwinding needs no error type in kernels that cannot fail otherwise, and drops what was half done.
+//! **Invariants:** it calls no panic hook; whoever catches panics hands this one on ([`Cancelled::rethrow`]);
+//! nothing here reads a clock, so what a run gives depends on nothing but when somebody else cancels it, and
+//! then it gives nothing.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -104,8 +106,9 @@ pub fn with<R>(token: Option<CancellationToken>, work: impl FnOnce() -> R) -> R 
     work()
 }
 
-/// Does one of many tasks of this token's work. A task that is cancelled is left out or ends early, without unwinding what runs the tasks, which would
-/// do so again for each of the others: who waits for all of them has to poll then.
+/// Does one of many tasks of this token's work. A task that is cancelled is left out or ends early, without
+/// unwinding what runs the tasks, which would do so again for each of the others: who waits for all of them
+/// has to poll then.
 pub(crate) fn task(token: Option<&CancellationToken>, work: impl FnOnce()) {
     let Some(token) = token else { return with(None, work) };
     if token.is_cancelled() {

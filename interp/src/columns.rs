@@ -1,15 +1,17 @@
-//! Elementwise expressions over columns of elements: this crate's arithmetic for whoever evaluates expressions of an IR of their own.
+//! Elementwise expressions over columns of elements: this crate's arithmetic for whoever evaluates
+//! expressions of an IR of their own.
 //!
-//! An [`Expression`] has registers, each a column of elements, and steps, each from some registers to one that no other step writes: the same steps that
-//! computations applied to elements are made of here ([`crate::Interpreter`]). **Invariant:** lane `i` of a register depends on lane `i` of the registers
-//! that its step reads, and its bits are those that the interpreter gives for the instruction.
+//! An [`Expression`] has registers, each a column of elements, and steps, each from some registers to one
+//! that no other step writes: the same steps that computations applied to elements are made of here
+//! ([`crate::Interpreter`]). **Invariant:** lane `i` of a register depends on lane `i` of the registers that
+//! its step reads, and its bits are those that the interpreter gives for the instruction.
 
 use hlo::elementwise::{Binary, Kind};
 use hlo::{Attrs, Buffer, ElementType};
 
 use crate::region::bytecode::Bytecode;
 
-/// A column: its place in [`Expression::columns`].
+/// A column: an index into [`Expression::columns`].
 pub type Register = usize;
 
 /// An expression. Registers are made in the order in which they are computed.

@@ -1,8 +1,8 @@
 //! Custom calls: what the interpreter knows of them, and how a program that embeds it adds its own.
 //!
-//! A target is looked up among the caller's ([`Registry`], in [`Options`](crate::Options)) and then among those built in:
-//! `TopK`, annotations that change no value (`Sharding` and the like), changes between whole arrays and shards, and library calls. Any other target is refused
-//! by name.
+//! A target is looked up among the caller's ([`Registry`], in [`Options`](crate::Options)) and then among
+//! those built in: `TopK`, annotations that change no value (`Sharding` and the like), changes between whole
+//! arrays and shards, and library calls. Any other target is refused by name.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ pub use crate::ops::shards::Direction;
 
 /// An implementation of one target, or of several.
 pub trait CustomCall: Send + Sync {
-    /// Computes the result of a call. It must be of the shape that the call says. Operands that do not fit are for
-    /// [`Call::unsupported`] or [`Call::trap`] to report.
+    /// Computes the result of a call. It must be of the shape that the call says. Operands that do not fit
+    /// are for [`Call::unsupported`] or [`Call::trap`] to report.
     fn run(&self, call: &Call<'_>, invocation: &Invocation<'_>, operands: Vec<Value>) -> Result<Value>;
 }
 
@@ -35,11 +35,12 @@ where
     }
 }
 
-/// What begins the target of a call that whoever embeds the project has an implementation of ([`bind`]): no pass and no
-/// compiler takes such a call for one that is built in.
+/// What begins the target of a call that whoever embeds the project has an implementation of ([`bind`]): no
+/// pass and no compiler takes such a call for one that is built in.
 const BOUND: &str = "bound:";
 
-/// Marks the calls of some targets as those of implementations that are given to the run. Returns how many there are.
+/// Marks the calls of some targets as those of implementations that are given to the run. Returns how many
+/// there are.
 pub fn bind(module: &mut Module, is_bound: impl Fn(&Call<'_>) -> bool) -> usize {
     let all = module.computations().iter().flat_map(|&c| module.instructions(c));
     let wanted = |id: &InstrId| {
@@ -137,7 +138,8 @@ pub struct Call<'a> {
     pub module: &'a Module,
 }
 
-/// Whether the calls of a target exchange values with other devices, as collectives do: those that join shards.
+/// Whether the calls of a target exchange values with other devices, as collectives do: those that join
+/// shards.
 pub fn exchanges(target: &str) -> bool {
     shards::direction(target) == Some(Direction::ToWhole)
 }
@@ -163,7 +165,8 @@ impl Call<'_> {
         crate::ops::meaning(self)
     }
 
-    /// Whether the target is one of those built in, and takes a call of this form: what is known of that without values. Errors: what a run would refuse.
+    /// Whether the target is one of those built in, and takes a call of this form: what is known of that
+    /// without values. Errors: what a run would refuse.
     pub fn check(&self) -> Result<()> {
         if self.is_bound() { Ok(()) } else { crate::ops::check_custom_call(self) }
     }
@@ -178,8 +181,8 @@ impl Call<'_> {
         self.instruction.attrs.str(hlo::AttrKey::CustomCallTarget).unwrap_or_default()
     }
 
-    /// How the call cuts each of its operands into shards, or joins them, and in which direction; `None` if its target is not one of those that do.
-    /// Errors: why that cannot be said.
+    /// How the call cuts each of its operands into shards, or joins them, and in which direction; `None` if
+    /// its target is not one of those that do. Errors: why that cannot be said.
     pub fn shards(&self) -> Option<Result<(Direction, Vec<Option<Tiling>>)>> {
         let direction = shards::direction(self.written_target())?;
         let tilings = shards::tilings(self, direction).map_err(|why| self.unsupported(&why));

@@ -1,12 +1,13 @@
 //! Loops that never end, recognized while they run.
 //!
-//! A `while` without effects is endless if its condition, once true, reads only what no iteration changes, or if its state is the same,
-//! bit for bit, as some iterations before: from equal states come equal iterations. The state is compared within a window after
-//! each power of two of iterations (R. P. Brent, An improved Monte Carlo factorization algorithm, BIT 20, 1980), so
-//! that a cycle of at most [`LONGEST_CYCLE`] iterations is found, and a loop that does end pays for few comparisons.
+//! A `while` without effects is endless if its condition, once true, reads only what no iteration changes, or
+//! if its state is the same, bit for bit, as some iterations before: from equal states come equal iterations.
+//! The state is compared within a window after each power of two of iterations (R. P. Brent, An improved
+//! Monte Carlo factorization algorithm, BIT 20, 1980), so that a cycle of at most [`LONGEST_CYCLE`]
+//! iterations is found, and a loop that does end pays for few comparisons.
 //!
-//! **Invariant:** a loop that would end by itself is never called endless; one with effects (random numbers, feeds, collectives, calls out)
-//! is not judged at all, because what it meets may change.
+//! **Invariant:** a loop that would end by itself is never called endless; one with effects (random numbers,
+//! feeds, collectives, calls out) is not judged at all, because what it meets may change.
 
 use hlo::diag::codes;
 use hlo::{AttrKey, ComputationId, InstrId, Instruction, Module, Opcode};
@@ -61,7 +62,8 @@ pub(crate) fn same_state(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Whether computations give the same for the same operands whenever they are run: nothing in them counts, draws or reaches outside.
+/// Whether computations give the same for the same operands whenever they are run: nothing in them counts,
+/// draws or reaches outside.
 pub fn repeats(module: &Module, computations: &[ComputationId]) -> bool {
     let mut seen: FxHashSet<ComputationId> = computations.iter().copied().collect();
     let mut pending = computations.to_vec();
@@ -78,7 +80,8 @@ pub fn repeats(module: &Module, computations: &[ComputationId]) -> bool {
     true
 }
 
-/// Whether the condition gives the same after any number of iterations: it reads only elements of the state that the body passes on.
+/// Whether the condition gives the same after any number of iterations: it reads only elements of the state
+/// that the body passes on.
 pub(crate) fn condition_is_fixed(module: &Module, condition: ComputationId, body: ComputationId) -> bool {
     let Some(&Some(state)) = module.computation(condition).parameters().first() else { return false };
     let mut read: FxHashSet<i64> = FxHashSet::default();

@@ -1,9 +1,10 @@
 //! Runs computations.
 //!
-//! **Invariants:** calls, fusions, loops and conditionals use a stack of frames on the heap, so that no depth of nesting
-//! in a program can overflow the thread's stack; only computations that are applied to elements and are not a
-//! [`Region`] bytecode recurse, at most [`MAX_NESTING`] deep. Every executed instruction costs fuel before it runs, and every
-//! value is asked for from the [`crate::memory::Meter`] before it is allocated.
+//! **Invariants:** calls, fusions, loops and conditionals use a stack of frames on the heap, so that no depth
+//! of nesting in a program can overflow the thread's stack; only computations that are applied to elements
+//! and are not a [`Region`] bytecode recurse, at most [`MAX_NESTING`] deep. Every executed instruction costs
+//! fuel before it runs, and every value is asked for from the [`crate::memory::Meter`] before it is
+//! allocated.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -43,13 +44,14 @@ pub const MAX_NESTING: u32 = 64;
 pub struct Options {
     /// How sums of floats round.
     pub accumulate: Accumulate,
-    /// The most instructions that are executed, applications of computations to elements included; `None`: no limit.
+    /// The most instructions that are executed, applications of computations to elements included; `None`: no
+    /// limit.
     pub fuel: Option<u64>,
     /// The most bytes of values that are alive at once.
     pub memory_limit_bytes: u64,
     /// What that limit is, for messages; may be empty.
     pub memory_limit_of: &'static str,
-    /// What somebody else holds, which counts against the limit of each device.
+    /// Bytes held outside of the run, which count against the limit of each device.
     pub beside: Beside,
     /// Seed of `rng`.
     pub seed: u64,
@@ -277,13 +279,14 @@ pub(crate) struct Frame<'p> {
     then: Then,
     /// Of a condition or body: which iteration of its loop this is.
     pub(crate) iteration: u64,
-    /// How often the current instruction ran before; known only while somebody watches.
+    /// How often the current instruction ran before; known only with an observer.
     execution: u64,
     /// Inside of an `async-start`: collectives only begin.
     lazy: bool,
 }
 
-/// What happens with the result of a frame. All but `Finish` continue the step that the frame below stands at.
+/// What happens with the result of a frame. All but `Finish` continue the step that the frame below stands
+/// at.
 enum Then {
     /// It is the result of the run.
     Finish,
@@ -336,7 +339,8 @@ impl<'m> Session<'m> {
         }
     }
 
-    /// Runs the entry of a module that stands for one instruction, on this run's account. Nobody watches that.
+    /// Runs the entry of a module that stands for one instruction, on this run's account. Nobody watches
+    /// that.
     pub(crate) fn run_library(&self, module: &Module, args: Args, depth: u32) -> Result<Value> {
         let options = Options { observer: None, ..self.interpreter.options.clone() };
         let interpreter = Interpreter::new(module, options);
@@ -417,7 +421,8 @@ impl<'m> Session<'m> {
         }
     }
 
-    /// The value of an instruction that starts something: `((operands), result, contexts)`; contexts are zeros.
+    /// The value of an instruction that starts something: `((operands), result, contexts)`; contexts are
+    /// zeros.
     pub(crate) fn started(&self, instr: &Instruction, operands: Args, result: Value) -> Result<Value> {
         let contexts = instr.shape.as_tuple().into_iter().flatten().skip(2);
         let contexts = contexts.map(|shape| self.zeros(instr, shape)).collect::<Result<Vec<_>>>()?;
@@ -594,7 +599,8 @@ impl<'m> Run<'_, 'm> {
         }
     }
 
-    /// Whether an observer may change values, or end the run: then nothing follows from what the program says.
+    /// Whether an observer may change values, or end the run: then nothing follows from what the program
+    /// says.
     fn is_steered(&self) -> bool {
         self.session.watch.as_ref().is_some_and(|w| !w.observer.only_looks_on())
     }
@@ -681,7 +687,7 @@ impl<'m> Run<'_, 'm> {
     }
 }
 
-/// What is done only while somebody watches.
+/// What is done only with an observer.
 impl Run<'_, '_> {
     fn enter(&mut self, id: InstrId, operands: &[Value]) {
         let session = self.session;

@@ -5,7 +5,8 @@ use hlo::{Instruction, Name, Span};
 
 use crate::device::Devices;
 
-/// How every refusal of the interpreter begins, so that who asked it on behalf of something else can name that.
+/// How every refusal of the interpreter begins, so that who asked it on behalf of something else can name
+/// that.
 pub const REFUSAL: &str = "the interpreter does not support ";
 
 /// The kind of a failed run; commands take their exit code from it.

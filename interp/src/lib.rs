@@ -1,9 +1,9 @@
 //! The reference interpreter for HLO.
 //!
-//! [`Interpreter`] runs a verified module and gives the value that the program has by its own definition: SEMANTICS.md says
-//! opcode by opcode and to the bit what that is. **Invariants:** the result depends on the program, the arguments and
-//! [`Options`] alone, not on the machine or the number of threads; no verified program makes it panic, overflow the
-//! stack, or allocate past its limit.
+//! [`Interpreter`] runs a verified module and gives the value that the program has by its own definition:
+//! SEMANTICS.md says opcode by opcode and to the bit what that is. **Invariants:** the result depends on the
+//! program, the arguments and [`Options`] alone, not on the machine or the number of threads; no verified
+//! program makes it panic, overflow the stack, or allocate past its limit.
 //!
 //! | part | holds |
 //! |---|---|

@@ -1,8 +1,10 @@
-//! LAPACK's routines on one matrix: the arithmetic of custom calls (`ops/lapack`) for who has matrices in memory already.
+//! LAPACK's routines on one matrix: the arithmetic of custom calls (`ops/lapack`) for who has matrices in
+//! memory already.
 //!
-//! Matrices are row-major slices, which sizes must fit. **Invariant:** results are those of the custom calls to the bit, whoever computes them
-//! and on however many threads. But for [`Arithmetic::Own`]: of f64, eigenvectors and singular vectors come from the same algorithm in f64 then, which is where the
-//! signs of the custom calls come from, too; so what differs is what [`rounding`] and the distances of the values say.
+//! Matrices are row-major slices, which sizes must fit. **Invariant:** results are those of the custom calls
+//! to the bit, whoever computes them and on however many threads. But for [`Arithmetic::Own`]: of f64,
+//! eigenvectors and singular vectors come from the same algorithm in f64 then, which is where the signs of
+//! the custom calls come from, too; so what differs is what [`rounding`] and the distances of the values say.
 
 use hlo::num_complex::Complex;
 
@@ -38,18 +40,21 @@ pub struct Side {
 pub enum Arithmetic {
     /// What is wider than the element type.
     Wide,
-    /// The element type, if that is f64 (or its complex numbers) and the vectors are determined well enough; otherwise as [`Arithmetic::Wide`].
+    /// The element type, if that is f64 (or its complex numbers) and the vectors are determined well enough;
+    /// otherwise as [`Arithmetic::Wide`].
     Own,
 }
 
-/// Units of rounding that a reflector with so many elements is off by, and what it is applied to relatively to its norm: the norm, the inner products, and what is
-/// subtracted (Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, lemmas 19.1 to 19.3), one at a time or many together.
+/// Units of rounding that a reflector with so many elements is off by, and what it is applied to relatively
+/// to its norm: the norm, the inner products, and what is subtracted (Higham, Accuracy and Stability of
+/// Numerical Algorithms, 2nd edition, lemmas 19.1 to 19.3), one at a time or many together.
 pub fn reflector_units(m: usize) -> f64 {
     8.0 * (m as f64 + 8.0)
 }
 
-/// At least how much a matrix of m by n must change, by its Frobenius norm relative to its own, for the singular (eigen-) values and vectors of
-/// [`Arithmetic::Own`] to be exact; and how far the vectors computed are from those. Two-sided reflectors, as many as there are columns, are each off by [`reflector_units`];
+/// At least how much a matrix of m by n must change, by its Frobenius norm relative to its own, for the
+/// singular (eigen-) values and vectors of [`Arithmetic::Own`] to be exact; and how far the vectors computed
+/// are from those. Two-sided reflectors, as many as there are columns, are each off by [`reflector_units`];
 /// what rotations and merging do is less.
 pub fn rounding(m: usize, n: usize, complex: bool) -> f64 {
     let times = if complex { 4.0 } else { 1.0 };
@@ -64,11 +69,13 @@ pub fn gap(values: &[f64], i: usize) -> f64 {
     to(i.checked_sub(1)).min(to(i.checked_add(1)))
 }
 
-/// By how many times [`rounding`] values must differ for their vectors to be determined well enough, and in complex matrices the component that is real by
-/// how many times what the vectors are off by then must differ from 0.
+/// By how many times [`rounding`] values must differ for their vectors to be determined well enough, and in
+/// complex matrices the component that is real by how many times what the vectors are off by then must differ
+/// from 0.
 const APART: f64 = 256.0;
 
-/// Calls `f` with each number below `n`, on the threads there are ([`crate::with_threads`]); what `f` does is then done by one each.
+/// Calls `f` with each number below `n`, on the threads there are ([`crate::with_threads`]); what `f` does is
+/// then done by one each.
 pub fn each(n: usize, f: &(dyn Fn(usize) + Sync)) {
     parallel::tasks(n, f);
 }
@@ -92,7 +99,8 @@ pub trait Element: Copy + Sized + 'static {
         side: Side,
         out: &mut [Self],
     );
-    /// `syevd`, `heevd` of n by n, of which one triangle is looked at, the lower one if that is true: eigenvectors, if all are wanted, eigenvalues, `info`; NaN if that is not 0.
+    /// `syevd`, `heevd` of n by n, of which one triangle is looked at, the lower one if that is true:
+    /// eigenvectors, if all are wanted, eigenvalues, `info`; NaN if that is not 0.
     fn syevd(
         a: (&[Self], usize, bool),
         wanted: Eigenvectors,
@@ -100,7 +108,8 @@ pub trait Element: Copy + Sized + 'static {
         vectors: &mut [Self],
         values: &mut [Self::Real],
     ) -> i32;
-    /// `gesdd`, or `gesvd` by iteration, of m by n: singular values, vectors, `info`; NaN if that is not 0. Vectors that are not wanted are 0.
+    /// `gesdd`, or `gesvd` by iteration, of m by n: singular values, vectors, `info`; NaN if that is not 0.
+    /// Vectors that are not wanted are 0.
     fn gesdd(
         a: (&[Self], usize, usize),
         singular: Singular,
@@ -148,8 +157,8 @@ fn ormqr<T: Widened>(
     c.narrow_to(out);
 }
 
-/// Whether values (ascending or descending) and vectors, of which `real` are the components that the algorithm makes real, are determined well enough; `off` is what
-/// the values are off by.
+/// Whether values (ascending or descending) and vectors, of which `real` are the components that the
+/// algorithm makes real, are determined well enough; `off` is what the values are off by.
 fn determined(values: &[f64], real: impl Iterator<Item = f64>, off: f64, complex: bool) -> bool {
     let mut real = real;
     (0..values.len()).all(|i| {
@@ -208,7 +217,8 @@ fn singular_plain<T: Widened>(
         vectors: both.map(|(u, v)| (u.map(T::Wide::from_plain), v.map(T::Wide::from_plain))),
     };
     let Some((u, v)) = both else { return Some(wide) };
-    // The values of the matrix with this and its adjoint beside a diagonal of zeros: these, their negatives, and 0 of what there are more of.
+    // The values of the matrix with this and its adjoint off a zero diagonal: these, their negatives, and 0
+    // of what there are more of.
     let mut values: Vec<f64> = found.values.iter().map(|x| x.to_f64()).collect();
     let off = rounding(m, n, T::Wide::COMPLEX) * norm(&values);
     let size = values.len();

@@ -1,9 +1,9 @@
 //! The account of live bytes, and storage that waits to be used again.
 //!
-//! **Invariants:** memory for values is asked for before it is allocated ([`Meter::check`]), so that a program that wants
-//! too much is refused and not killed. What is alive is charged when the engine binds a value and given back when the
-//! storage is dropped, so shared storage counts once. Storage that waits never makes the most that a program takes more: it
-//! and what is alive are at most what was alive at once before.
+//! **Invariants:** memory for values is asked for before it is allocated ([`Meter::check`]), so that a
+//! program that wants too much is refused and not killed. What is alive is charged when the engine binds a
+//! value and given back when the storage is dropped, so shared storage counts once. Storage that waits never
+//! makes the most that a program takes more: it and what is alive are at most what was alive at once before.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,8 @@ use hlo::with_buffer;
 
 use crate::attempt::attempt;
 
-/// Bytes that an observer holds for as long as it wants. They count against the limit of the run that it watches, as values do.
+/// Bytes that an observer holds for as long as it wants. They count against the limit of the run that it
+/// watches, as values do.
 #[derive(Clone, Debug, Default)]
 pub struct Beside(Arc<AtomicU64>);
 
@@ -79,7 +80,7 @@ impl Meter {
         alive.checked_add(bytes).is_some_and(|total| total <= self.limit)
     }
 
-    /// Bytes that count besides those that are alive.
+    /// Bytes that count in addition to live ones.
     pub(crate) fn beside(&self) -> u64 {
         self.beside.bytes()
     }
@@ -182,7 +183,7 @@ impl Pool {
         Some(storage)
     }
 
-    /// Drops what is too much beside `live` bytes that are alive.
+    /// Drops what exceeds the limit together with `live` bytes.
     fn make_room(&self, live: u64) {
         let mut waiting = self.waiting();
         waiting.most = waiting.most.max(live);
@@ -243,7 +244,7 @@ mod tests {
         assert!(meter.reuse::<f32>(N).is_none(), "it is in use");
         second.give_back(buffer(N));
         let charge = Charge::new(&meter, BYTES);
-        // One that waits and one that is alive are two; another one alive leaves no room.
+        // One that waits and one that is alive are two; another live one exceeds the limit.
         assert_eq!(pool.waiting().buffers.len(), 1);
         let another = Charge::new(&meter, BYTES);
         assert_eq!(pool.waiting().buffers.len(), 0);

@@ -1,13 +1,14 @@
 //! Watching a run: what a trace, a profile, coverage and isolation are made of.
 //!
-//! An [`Observer`] in [`crate::Options`] is told of every executed instruction: before it runs, with its operands, and after
-//! it, with its result. **Invariants:** without an observer an instruction costs one test of an `Option`; an observer that keeps no
-//! value changes neither the result nor what the run allocates, because operands are shown before they are consumed.
-//! The interpreter reads no clock: an observer that times takes the time itself in both calls.
+//! An [`Observer`] in [`crate::Options`] is told of every executed instruction: before it runs, with its
+//! operands, and after it, with its result. **Invariants:** without an observer an instruction costs one test
+//! of an `Option`; an observer that keeps no value changes neither the result nor what the run allocates,
+//! because operands are shown before they are consumed. The interpreter reads no clock: an observer that
+//! times takes the time itself in both calls.
 //!
 //! Computations that are applied to elements run on any thread, in blocks and mostly as bytecode: of those
-//! [`Observer::applied`] tells how often, not instruction by instruction. Where one is not bytecode its instructions are told with
-//! [`Site::nesting`] above 0, in no particular order.
+//! [`Observer::applied`] tells how often, not instruction by instruction. Where one is not bytecode its
+//! instructions are told with [`Site::nesting`] above 0, in no particular order.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -25,10 +26,11 @@ pub enum Flow {
     /// The instruction's own value.
     #[default]
     Continue,
-    /// This value in place of the instruction's. One that does not fit the instruction's shape ends the run with
-    /// [`crate::ErrorKind::Arguments`].
+    /// This value in place of the instruction's. One that does not fit the instruction's shape ends the run
+    /// with [`crate::ErrorKind::Arguments`].
     Replace(Value),
-    /// Nothing: the run ends here and the instruction's value is its result. Not obeyed where [`Site::nesting`] is above 0.
+    /// Nothing: the run ends here and the instruction's value is its result. Not obeyed where
+    /// [`Site::nesting`] is above 0.
     Stop,
 }
 
@@ -39,8 +41,8 @@ pub trait Observer: Debug + Send + Sync {
         false
     }
 
-    /// An instruction is about to run on `operands`. Of a tuple that only `get-tuple-element` reads, elements that were
-    /// moved out already are [`Value::Token`]. Not called for parameters.
+    /// An instruction is about to run on `operands`. Of a tuple that only `get-tuple-element` reads, elements
+    /// that were moved out already are [`Value::Token`]. Not called for parameters.
     fn enter(&self, site: &Site<'_>, operands: &[Value]) {
         let _ = (site, operands);
     }
@@ -96,7 +98,8 @@ enum Way<'a> {
 pub struct Call {
     /// The calling instruction: `call`, `fusion`, `while`, `conditional` or `async-start`.
     pub caller: InstrId,
-    /// For a `while` the iteration, from 0 (a condition belongs to the iteration that it decides about); otherwise 0.
+    /// For a `while` the iteration, from 0 (a condition belongs to the iteration that it decides about);
+    /// otherwise 0.
     pub iteration: u64,
 }
 
@@ -111,7 +114,8 @@ impl<'a> Site<'a> {
         self.instr().parent()
     }
 
-    /// The calls from the entry computation (or, if [`Site::nesting`] is above 0, the applied one) to here, outermost first.
+    /// The calls from the entry computation (or, if [`Site::nesting`] is above 0, the applied one) to here,
+    /// outermost first.
     pub fn calls(&self) -> impl ExactSizeIterator<Item = Call> + 'a {
         let way = self.way;
         let count = match way {
@@ -124,7 +128,8 @@ impl<'a> Site<'a> {
         })
     }
 
-    /// An instruction that another engine than the interpreter executes, for the `execution`th time, and the calls that led it there.
+    /// An instruction that another engine than the interpreter executes, for the `execution`th time, and the
+    /// calls that led it there.
     pub fn elsewhere(
         module: &'a Module,
         (id, execution): (InstrId, u64),

@@ -1,8 +1,8 @@
 //! Whether a program says in which order it exchanges values with hosts.
 //!
-//! Two infeeds of a computation (or outfeeds, or host transfers one way over one channel; or what calls them) must depend on one
-//! another, by tokens, values or control edges. XLA's documentation asks for that; its verifier does not check it. In a
-//! scheduled module the text is the order.
+//! Two infeeds of a computation (or outfeeds, or host transfers one way over one channel; or what calls them)
+//! must depend on one another, by tokens, values or control edges. XLA's documentation asks for that; its
+//! verifier does not check it. In a scheduled module the text is the order.
 
 use hlo::{AttrKey, ComputationId, InstrId, Module, Opcode};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -19,7 +19,8 @@ enum Way {
 
 type Ways = SmallVec<[Way; 2]>;
 
-/// For an instruction that uses a way which an earlier one of its computation uses, and that does not depend on it: that one.
+/// For an instruction that uses a way which an earlier one of its computation uses, and that does not depend
+/// on it: that one.
 pub(crate) fn unordered(module: &Module) -> FxHashMap<InstrId, InstrId> {
     let mut found = FxHashMap::default();
     if module.header.is_scheduled == Some(true) {
@@ -85,7 +86,7 @@ fn ways_of(module: &Module, id: InstrId, ways: &[Ways]) -> Ways {
     all
 }
 
-/// Whether an instruction depends on an earlier one. `places` has those up to it.
+/// Whether an instruction depends on an earlier one. `places` has the instructions up to it.
 fn depends(module: &Module, on: InstrId, before: InstrId, places: &FxHashMap<InstrId, usize>) -> bool {
     let first = places[&before];
     let mut seen: FxHashSet<InstrId> = FxHashSet::default();

@@ -1,9 +1,9 @@
 //! Work on pieces of a result, on several threads.
 //!
-//! One copy of the thread pool's machinery serves all callers: the work is behind a `dyn`, called once a task. Written out
-//! for every closure and element type, that machinery was most of the crate's code.
-//! **Invariants:** how work is cut changes no bit: a piece depends on its number alone. Every task belongs to the caller's [`cancel`] token, which is polled
-//! before it.
+//! One copy of the thread pool's machinery serves all callers: the work is behind a `dyn`, called once a
+//! task. Written out for every closure and element type, that machinery was most of the crate's code.
+//! **Invariants:** how work is cut changes no bit: a piece depends on its number alone. Every task belongs to
+//! the caller's [`cancel`] token, which is polled before it.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use crate::cancel;
 
-/// Threads that somebody lends, [`with_threads`].
+/// Lent threads, [`with_threads`].
 pub trait Threads: Send + Sync {
     /// How many, with the one that asks.
     fn count(&self) -> usize;
@@ -26,7 +26,7 @@ pub trait Threads: Send + Sync {
 enum Workers {
     /// The pool that the process has.
     Own,
-    /// Those of somebody who waits for them.
+    /// Those of a caller that waits for them.
     Lent(Arc<dyn Threads>),
     /// The thread itself, which is one of those.
     Alone,
@@ -51,7 +51,8 @@ impl Drop for Set {
     }
 }
 
-/// Does what `f` does on these threads instead of the process's own: who has threads that wait for work starts them sooner.
+/// Does what `f` does on these threads instead of the process's own: who has threads that wait for work
+/// starts them sooner.
 pub fn with_threads<R>(threads: Arc<dyn Threads>, f: impl FnOnce() -> R) -> R {
     let _set = Set::new(Workers::Lent(threads));
     f()
@@ -103,8 +104,8 @@ pub(crate) fn tasks(n: usize, f: &(dyn Fn(usize) + Sync)) {
     }
 }
 
-/// Calls `f` with the number and the elements of each piece of `size` elements (the last may be shorter). A task takes
-/// `pieces_a_task` of them (0 counts as 1).
+/// Calls `f` with the number and the elements of each piece of `size` elements (the last may be shorter). A
+/// task takes `pieces_a_task` of them (0 counts as 1).
 pub(crate) fn pieces<T: Send>(
     out: &mut [T],
     size: usize,
@@ -123,7 +124,8 @@ pub(crate) fn pieces<T: Send>(
         });
         return;
     }
-    // A lock a task is what it takes to hand out disjoint pieces by number without unsafe code; nobody ever waits for one.
+    // A lock a task is what it takes to hand out disjoint pieces by number without unsafe code; it is never
+    // contended.
     let spans: Vec<Mutex<&mut [T]>> = out.chunks_mut(span).map(Mutex::new).collect();
     tasks(spans.len(), &|task| {
         let mut span = spans[task].lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,7 +143,8 @@ pub(crate) fn collect<R: Send>(n: usize, f: &(dyn Fn(usize) -> R + Sync)) -> Vec
 /// Work on a piece, by its number, that may fail.
 pub(crate) type TryPiece<'f, T, E> = dyn Fn(usize, &mut [T]) -> Result<(), E> + Sync + 'f;
 
-/// Calls `f` as [`pieces`] does; the error of the first piece that has one. Errors are rare: the other pieces are still computed.
+/// Calls `f` as [`pieces`] does; the error of the first piece that has one. Errors are rare: the other pieces
+/// are still computed.
 pub(crate) fn try_pieces<T: Send, E: Send>(
     out: &mut [T],
     size: usize,

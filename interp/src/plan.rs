@@ -1,8 +1,9 @@
-//! What is known about a computation before it runs: the order of its instructions, where their values are kept, and
-//! which use of a value is its last.
+//! What is known about a computation before it runs: the order of its instructions, where their values are
+//! kept, and which use of a value is its last.
 //!
-//! **Invariant:** a value is moved out of the environment at its last use, so an operation that finds its operand's storage
-//! unshared may write its result there. Instructions that neither the root nor a side effect needs are not in the plan.
+//! **Invariant:** a value is moved out of the environment at its last use, so an operation that finds its
+//! operand's storage unshared may write its result there. Instructions that neither the root nor a side
+//! effect needs are not in the plan.
 
 use std::sync::OnceLock;
 
@@ -30,8 +31,8 @@ pub(crate) struct Step {
     pub(crate) operands: SmallVec<[Operand; 3]>,
     /// Nothing reads the result (a side effect is why the instruction runs).
     pub(crate) unused: bool,
-    /// For `get-tuple-element`: the element may be moved out of the tuple, because every user of the tuple is a
-    /// `get-tuple-element` and this is the last one of its index.
+    /// For `get-tuple-element`: the element may be moved out of the tuple, because every user of the tuple is
+    /// a `get-tuple-element` and this is the last one of its index.
     pub(crate) take: Option<usize>,
     /// For `constant`: its value, made at the first use.
     pub(crate) constant: OnceLock<Value>,
@@ -98,7 +99,8 @@ impl Plan {
     }
 }
 
-/// Finds last uses, unused results and elements that may be moved out of their tuples, from the end backwards.
+/// Finds last uses, unused results and elements that may be moved out of their tuples, from the end
+/// backwards.
 fn mark_uses(module: &Module, steps: &mut [Step], slots: usize, root: u32) {
     let mut used = vec![false; slots];
     used[root as usize] = true;
@@ -113,7 +115,7 @@ fn mark_uses(module: &Module, steps: &mut [Step], slots: usize, root: u32) {
     }
     for step in steps.iter_mut().rev() {
         step.unused = !used[step.slot as usize];
-        // Of an operand that is named twice, the later place is the last use.
+        // Of an operand that occurs twice, the later slot is the last use.
         for operand in step.operands.iter_mut().rev() {
             operand.last = !std::mem::replace(&mut used[operand.slot as usize], true);
         }

@@ -1,8 +1,9 @@
 //! Values: what instructions yield.
 //!
-//! **Invariants:** a tensor's storage holds exactly the product of its dimensions, in row-major order. The dimensions of a
-//! tensor are those at run time: where an instruction's shape says `<=N`, the tensor has the actual size, and the storage
-//! no padding. Storage is shared between clones and written only while nobody shares it.
+//! **Invariants:** a tensor's storage holds exactly the product of its dimensions, in row-major order. The
+//! dimensions of a tensor are those at run time: where an instruction's shape says `<=N`, the tensor has the
+//! actual size, and the storage no padding. Storage is shared between clones and written only while it is not
+//! shared.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ pub enum Value {
     Tuple(Arc<[Value]>),
     /// A token.
     Token,
-    /// What an asynchronous operation has promised and nobody has looked at yet. Results of runs have none.
+    /// The pending result of an asynchronous operation. Results of runs have none.
     Pending(Arc<Pending>),
 }
 
@@ -53,7 +54,7 @@ impl Source {
     const NONE: Source = Source::Owned(Buffer::Pred(Vec::new()));
 }
 
-/// What nobody needs any more may hold other values.
+/// Storage that is no longer needed may be reused for other values.
 impl Drop for Storage {
     fn drop(&mut self) {
         if let (Some(charge), Source::Owned(buffer)) =
@@ -81,7 +82,8 @@ impl Storage {
 }
 
 impl Tensor {
-    /// From parts. Panics if the number of elements is not the product of the dimensions: that is a bug of the caller.
+    /// From parts. Panics if the number of elements is not the product of the dimensions: that is a bug of
+    /// the caller.
     pub fn new(dims: impl Into<Dims>, buffer: Buffer) -> Self {
         Self::from_source(dims.into(), Source::Owned(buffer))
     }
@@ -104,7 +106,7 @@ impl Tensor {
 
     /// The array of a literal, whose elements it shares.
     pub fn from_literal(literal: ArrayLiteral) -> Self {
-        // Elements that nobody shares need no second count of who does.
+        // Elements that are not shared need no second reference count.
         match Arc::try_unwrap(literal.buffer) {
             Ok(buffer) => Self::new(literal.dims, buffer),
             Err(shared) => Self::from_source(literal.dims, Source::Lent(shared)),
@@ -166,7 +168,7 @@ impl Tensor {
             .expect("invariant: the storage holds the product of the dimensions")
     }
 
-    /// The elements to write in place, if nobody shares them.
+    /// The elements to write in place, if they are not shared.
     pub fn unique(&mut self) -> Option<&mut Buffer> {
         Arc::get_mut(&mut self.storage)?.owned_mut()
     }
@@ -176,7 +178,7 @@ impl Tensor {
         self.unique().is_some()
     }
 
-    /// The elements, copied if somebody shares them.
+    /// The elements, copied if they are shared.
     pub fn into_buffer(self) -> Buffer {
         match Arc::try_unwrap(self.storage) {
             Ok(mut storage) => match std::mem::replace(&mut storage.source, Source::NONE) {
@@ -200,12 +202,13 @@ impl Tensor {
         self.into_buffer().into()
     }
 
-    /// The elements, copied if somebody shares them. Panics on another type, as [`Tensor::slice`].
+    /// The elements, copied if they are shared. Panics on another type, as [`Tensor::slice`].
     pub fn into_vec<T: BufferOf>(self) -> Vec<T> {
         T::unwrap(self.into_buffer()).expect("invariant: the verifier checked the element type")
     }
 
-    /// The same elements in other dimensions. Panics if their product is another: that is a bug of the caller.
+    /// The same elements in other dimensions. Panics if their product is another: that is a bug of the
+    /// caller.
     #[must_use]
     pub fn reshaped(mut self, dims: impl Into<Dims>) -> Self {
         let dims = dims.into();
@@ -303,7 +306,7 @@ impl Value {
         self.as_tuple().expect("invariant: the verifier checked that this is a tuple")
     }
 
-    /// Moves an element out of a tuple that nobody shares and will not look at it again; otherwise shares it.
+    /// Moves an element out of a tuple that is not shared and not read again; otherwise shares it.
     pub(crate) fn take_element(&mut self, index: usize) -> Option<Value> {
         match self {
             Value::Tuple(t) => match Arc::get_mut(t) {
@@ -376,7 +379,7 @@ impl Value {
         }
     }
 
-    /// As a literal. Arrays that share storage here share it there; storage that nobody else shares is moved.
+    /// As a literal. Arrays that share storage here share it there; storage that is not shared is moved.
     pub fn into_literal(self) -> Literal {
         let mut leaves = Leaves::default();
         let tree = leaves.take(self);

@@ -182,7 +182,8 @@ fn watching_does_not_copy() {
     assert!(peaks[0] < 4 * N as u64 + 100, "{} bytes at the peak", peaks[0]);
 }
 
-/// A loop of scalars is not run instruction by instruction unless somebody watches; what it costs and gives is the same.
+/// A loop of scalars is not run instruction by instruction unless somebody watches; what it costs and gives
+/// is the same.
 #[test]
 fn scalar_loops_cost_the_same_watched_or_not() {
     let mut module = Module::new("m");

@@ -1,5 +1,6 @@
-//! Real arithmetic and conversion: hashes of results from exact arithmetic in Python (`data/make_scalar_tables.py
-//! pairs`), every pair of operands of the 8-bit and narrower floats; and rules stated here once more in another way.
+//! Real arithmetic and conversion: hashes of results from exact arithmetic in Python
+//! (`data/make_scalar_tables.py pairs`), every pair of operands of the 8-bit and narrower floats; and rules
+//! stated here once more in another way.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -118,7 +119,8 @@ fn hashes() {
     assert_eq!(count, 13 * 9 + 15 * 2);
 }
 
-/// For each real type: a function of it, called with every pattern of the narrow types and some of the wide ones.
+/// For each real type: a function of it, called with every pattern of the narrow types and some of the wide
+/// ones.
 macro_rules! for_each_float {
     ($check:ident) => {
         $check::<f16>();

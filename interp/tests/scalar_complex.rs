@@ -1,5 +1,5 @@
-//! Complex arithmetic: exactness of products, special values by C99 Annex G, branch cuts. Ordinary points are in
-//! `scalar_elementary.rs`.
+//! Complex arithmetic: exactness of products, special values by C99 Annex G, branch cuts. Ordinary points are
+//! in `scalar_elementary.rs`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

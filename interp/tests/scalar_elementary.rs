@@ -1,5 +1,6 @@
-//! Elementary functions against values computed with mpmath by `data/make_scalar_tables.py`: every operand of the
-//! narrow types (as hashes of all results), points of f32, f64, c64 and c128. All results are compared bit for bit.
+//! Elementary functions against values computed with mpmath by `data/make_scalar_tables.py`: every operand of
+//! the narrow types (as hashes of all results), points of f32, f64, c64 and c128. All results are compared
+//! bit for bit.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,5 +1,5 @@
-//! Integer arithmetic: every pair of operands of the types of 8 bits and fewer against formulas in `i128`, and chosen
-//! operands of the wider ones.
+//! Integer arithmetic: every pair of operands of the types of 8 bits and fewer against formulas in `i128`,
+//! and chosen operands of the wider ones.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,8 +1,8 @@
-//! Parsing and printing in MB/s, on the large modules of `../shared/corpus/xla` and on large constants, and beside them XLA's own
-//! parser and printer on the same files in the same run.
+//! Parsing and printing in MB/s, on the large modules of `../shared/corpus/xla` and on large constants, and
+//! beside them XLA's own parser and printer on the same files in the same run.
 //!
-//! XLA runs in a Python with jaxlib, named by `HLO_PEER_PYTHON`; without it, only our figures are there. After criterion's
-//! report a table gives medians of both; docs/benchmarks.md keeps one such table.
+//! XLA runs in a Python with jaxlib, named by `HLO_PEER_PYTHON`; without it, only our figures are there.
+//! After criterion's report a table gives medians of both; docs/benchmarks.md keeps one such table.
 
 #![allow(
     clippy::unwrap_used,

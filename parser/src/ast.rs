@@ -1,8 +1,9 @@
-//! The syntax tree: flat tables with spans.
+//! The syntax tree: tables (arenas) with spans.
 //!
-//! The grammar's actions append to tables through a [`Builder`]; nothing owns anything else, so that building, walking
-//! and dropping need no stack. An instruction inside another one's operands, and a computation inside an attribute, are
-//! entries of the same tables that stand before the entry that refers to them.
+//! The grammar's actions append to tables through a [`Builder`]; nothing owns anything else, so that
+//! building, walking and dropping need no stack. An instruction inside another one's operands, and a
+//! computation inside an attribute, are entries of the same tables that stand before the entry that refers to
+//! them.
 
 use std::ops::Range;
 
@@ -21,7 +22,8 @@ pub(crate) struct Ast {
     pub(crate) header: Option<Header>,
     /// The tables of source locations, raw.
     pub(crate) tables: Option<Span>,
-    /// Computations in the order in which they end: those inside attributes before those that they are inside of.
+    /// Computations in the order in which they end: those inside attributes before those that they are inside
+    /// of.
     pub(crate) computations: Vec<Computation>,
     /// Instructions, those of one computation together.
     pub(crate) instructions: Vec<Instruction>,
@@ -153,8 +155,8 @@ pub(crate) struct Frame {
     instructions: usize,
 }
 
-/// Receives what the grammar recognizes. Lists whose elements can contain lists are gathered on stacks and moved to
-/// the tables when they are complete, so that each ends up contiguous.
+/// Receives what the grammar recognizes. Lists whose elements can contain lists are gathered on stacks and
+/// moved to the tables when they are complete, so that each ends up contiguous.
 pub(crate) struct Builder<'s> {
     text: &'s str,
     pub(crate) ast: Ast,
@@ -366,7 +368,7 @@ impl<'s> Builder<'s> {
         self.operands.push(Operand { shape, what });
     }
 
-    /// An instruction in the place of an operand.
+    /// An instruction written inline as an operand.
     pub(crate) fn nested(&mut self, shape: Span, call: Call) {
         self.push_instruction(false, Span::NONE, shape, call, 0..0, shape.to(call.opcode));
         self.operand(Span::NONE, OperandKind::Nested(self.instructions.len() as u32 - 1));

@@ -1,20 +1,22 @@
-//! The memory that a text takes beside itself.
+//! The memory that parsing takes in addition to the text.
 //!
-//! **Invariant:** what is known to be large (tree and module, which grow with the instructions of the text; the values of constants) is counted
-//! before it is allocated.
+//! **Invariant:** what is known to be large (tree and module, which grow with the instructions of the text;
+//! the values of constants) is counted before it is allocated.
 
 use hlo::Span;
 use hlo::diag::{Diagnostic, codes};
 
 use crate::token::Tok;
 
-/// Bytes of an instruction: in the tree, where it may lie in two tables at a time, and in the module with its names and users.
+/// Bytes of an instruction: in the tree, where it may lie in two tables at a time, and in the module with its
+/// names and users.
 const INSTRUCTION: u64 = 900;
 
 /// Bytes of what a token may become a part of: an operand, an attribute, a parameter.
 const TOKEN: u64 = 64;
 
-/// An upper bound of what a token of so many bytes of text makes of tree and module. Values of constants are counted where they are read.
+/// An upper bound of what a token of so many bytes of text makes of tree and module. Values of constants are
+/// counted where they are read.
 pub(crate) fn of_token(tok: Tok, bytes: u64) -> u64 {
     match tok {
         Tok::Def => INSTRUCTION,

@@ -39,7 +39,7 @@ pub(crate) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Over `text[span]`; places are offsets in `text`.
+    /// Over `text[span]`; positions are offsets in `text`.
     pub(crate) fn new(text: &'a str, span: Span, depth: usize) -> Self {
         let range = span.range();
         Self {
@@ -431,7 +431,8 @@ fn unescape(text: &str, start: usize, end: usize) -> Res<Cow<'_, str>> {
         out.push(byte);
         i = next;
     }
-    // Octal escapes stand for bytes; together they should be UTF-8, and otherwise nothing better can be kept in text.
+    // Octal escapes stand for bytes; together they should be UTF-8, and otherwise nothing better can be kept
+    // in text.
     Ok(Cow::Owned(match String::from_utf8(out) {
         Ok(s) => s,
         Err(e) => String::from_utf8_lossy(e.as_bytes()).into_owned(),

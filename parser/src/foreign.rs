@@ -1,4 +1,4 @@
-//! What a text that is no HLO most likely is: said beside its first syntax error, and only there.
+//! What a text that is no HLO most likely is: said with its first syntax error, and only there.
 //!
 //! **Invariant:** nothing here decides what is accepted.
 
@@ -22,7 +22,8 @@ pub(crate) fn what(text: &str) -> Option<&'static str> {
 /// How many lines are looked at.
 const LINES: usize = 200;
 
-/// A proto begins with the tag of its first field of bytes, 1 or 2, and a length; both are also line breaks or control characters.
+/// A proto begins with the tag of its first field of bytes, 1 or 2, and a length; both are also line breaks
+/// or control characters.
 fn is_proto(text: &str) -> bool {
     let bytes = text.as_bytes();
     let control = |b: &u8| b.is_ascii_control() && !b.is_ascii_whitespace();

@@ -1,15 +1,16 @@
 //! HLO text to IR.
 //!
-//! The text format is XLA's (`xla/hlo/parser` of openxla/xla): modules with or without a header, single instructions,
-//! computations in attributes, instructions in operands, left-out shapes, asynchronous sugar, dumps with their log prefixes.
-//! Texts that people paste, with more around a program than HLO, have a way of their own (`pasted`).
-//! The stages are tokens (`token`, on logos), a flat syntax tree with spans (`grammar.lalrpop`, `ast`), and lowering
-//! (`lower`), which resolves names and decodes shapes, attributes and literals by the tables of the `hlo` crate.
+//! The text format is XLA's (`xla/hlo/parser` of openxla/xla): modules with or without a header, single
+//! instructions, computations in attributes, instructions in operands, left-out shapes, asynchronous sugar,
+//! dumps with their log prefixes. Texts that people paste, with more around a program than HLO, have a way of
+//! their own (`pasted`). The stages are tokens (`token`, on logos), a flat syntax tree with spans
+//! (`grammar.lalrpop`, `ast`), and lowering (`lower`), which resolves names and decodes shapes, attributes
+//! and literals by the tables of the `hlo` crate.
 //!
-//! **What holds for any input, however broken:** no panic; no stack that grows with the nesting of the input (deeper than
-//! [`ParseOptions::nesting_limit`] is refused); memory linear in the text, whatever shapes it names, and within
-//! [`ParseOptions::memory_bytes`]. All errors are
-//! reported that do not follow from others: an error in an instruction hides none in the next.
+//! **What holds for any input, however broken:** no panic; no stack that grows with the nesting of the input
+//! (deeper than [`ParseOptions::nesting_limit`] is refused); memory linear in the text, whatever shapes it
+//! names, and within [`ParseOptions::memory_bytes`]. All errors are reported that do not follow from others:
+//! an error in an instruction hides none in the next.
 
 #![forbid(unsafe_code)]
 
@@ -43,11 +44,11 @@ use hlo::{Diagnostics, Module, Span};
 /// Limits of parsing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParseOptions {
-    /// How deep shapes and origins may be nested. (Computations in attributes and instructions in operands may be nested as
-    /// deep as they like: the tree of the text is flat, and so is the module.)
+    /// How deep shapes and origins may be nested. (Computations in attributes and instructions in operands
+    /// may be nested as deep as they like: the tree of the text is flat, and so is the module.)
     pub nesting_limit: usize,
-    /// The most bytes that tree, module and values may take beside the text. What would take more is refused before it is allocated, with
-    /// [`OUT_OF_MEMORY`](hlo::diag::codes::OUT_OF_MEMORY).
+    /// The maximum size of tree, module and values, in addition to the text, in bytes. What would take more
+    /// is refused before it is allocated, with [`OUT_OF_MEMORY`](hlo::diag::codes::OUT_OF_MEMORY).
     pub memory_bytes: u64,
 }
 
@@ -67,8 +68,8 @@ pub struct Parsed {
     pub diagnostics: Diagnostics,
 }
 
-/// Parses the text of a module, of computations without a header, or of a single instruction. Spans of the module and of
-/// the diagnostics are byte offsets in `text`.
+/// Parses the text of a module, of computations without a header, or of a single instruction. Spans of the
+/// module and of the diagnostics are byte offsets in `text`.
 pub fn parse_module(text: &str, options: &ParseOptions) -> Parsed {
     let mut diagnostics = Diagnostics::new();
     if u32::try_from(text.len()).is_err() {

@@ -51,7 +51,7 @@ pub fn strip_log_prefixes(text: &str) -> Cow<'_, str> {
     Cow::Owned(lines(text).map(|l| &l[prefix_len(l.as_bytes())..]).collect())
 }
 
-/// The text with blanks in the place of log prefixes, so that offsets stay what they are.
+/// The text with blanks instead of log prefixes, so that offsets stay what they are.
 pub(crate) fn mask_log_prefixes(text: &str) -> Cow<'_, str> {
     if !logged(text) {
         return Cow::Borrowed(text);

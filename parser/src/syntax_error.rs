@@ -61,7 +61,7 @@ fn lexical(text: &str, e: LexError) -> Diagnostic {
     match e.kind {
         LexErrorKind::Character => {
             let message = match shown.chars().next() {
-                // What nobody sees must be named: marks, joiners and spaces without width, too.
+                // What is invisible must be named: marks, joiners and spaces without width, too.
                 Some(c) if c.is_control() || c.escape_debug().nth(1) == Some('u') => {
                     format!("character U+{:04X} in the text", u32::from(c))
                 }

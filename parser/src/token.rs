@@ -1,12 +1,13 @@
 //! Text to tokens.
 //!
-//! The tokens are coarse: a whole shape, `name =`, `key=value` with its value's raw text, and `constant(...)` with its
-//! literal's raw text are one token each. What stands inside is decoded during lowering, when the opcode and the shape
-//! are known; so the grammar knows no opcode and no attribute, and a literal of a gigabyte costs one token.
+//! The tokens are coarse: a whole shape, `name =`, `key=value` with its value's raw text, and `constant(...)`
+//! with its literal's raw text are one token each. What stands inside is decoded during lowering, when the
+//! opcode and the shape are known; so the grammar knows no opcode and no attribute, and a literal of a
+//! gigabyte costs one token.
 //!
-//! **Invariants:** a token is a kind and a byte range, nothing is copied; the range starts and ends at character
-//! boundaries; scanning is linear in the text and needs no stack however deep the nesting is; an error is a
-//! [`Tok::Bad`] token (with a [`LexError`] at the same offset), never the end of the stream.
+//! **Invariants:** a token is a kind and a byte range, nothing is copied; the range starts and ends at
+//! character boundaries; scanning is linear in the text and needs no stack however deep the nesting is; an
+//! error is a [`Tok::Bad`] token (with a [`LexError`] at the same offset), never the end of the stream.
 
 use hlo::{AttrKey, AttrKind, Span};
 use logos::Logos;
@@ -28,9 +29,9 @@ pub(crate) enum Tok {
     /// `FileNames` and all tables of source locations that follow it.
     #[regex("FileNames|FunctionNames|FileLocations|StackFrames")]
     Tables,
-    /// `name =`, `ROOT %name =`. Nothing else contains an equals sign that is not part of a larger token, so this token
-    /// begins an instruction, and errors are recovered from at it. A bare name needs a space before `=` (without one it
-    /// is an attribute), as in XLA.
+    /// `name =`, `ROOT %name =`. Nothing else contains an equals sign that is not part of a larger token, so
+    /// this token begins an instruction, and errors are recovered from at it. A bare name needs a space
+    /// before `=` (without one it is an attribute), as in XLA.
     #[regex(r"(ROOT[ \t\r\n]+)?%[A-Za-z_][A-Za-z0-9_.\-]*[ \t\r\n]*=")]
     #[regex(r"[A-Za-z_][A-Za-z0-9_.\-]*[ \t\r\n]+=")]
     #[regex(r"ROOT[ \t\r\n]+[A-Za-z_][A-Za-z0-9_.\-]*[ \t\r\n]*=", priority = 20)]
@@ -89,8 +90,8 @@ pub(crate) enum Tok {
 pub(crate) enum LexErrorKind {
     /// A character that begins no token.
     Character,
-    /// An opening bracket without its closing one before the end of the text or of the instruction; the span is that of
-    /// the bracket.
+    /// An opening bracket without its closing one before the end of the text or of the instruction; the span
+    /// is that of the bracket.
     Unclosed,
     /// A closing bracket of another kind than the opening one.
     Mismatched {
@@ -108,7 +109,7 @@ pub(crate) enum LexErrorKind {
 pub(crate) struct LexError {
     /// Where the [`Tok::Bad`] starts.
     pub(crate) token: u32,
-    /// The place to show.
+    /// The span to show.
     pub(crate) span: Span,
     /// What it is.
     pub(crate) kind: LexErrorKind,
@@ -126,8 +127,8 @@ pub(crate) struct Lexer<'s> {
     inner: logos::Lexer<'s, Tok>,
     previous: Option<Tok>,
     brackets: Vec<(u8, u32)>,
-    /// How many bytes searches for closing brackets and quotes may still look at in vain: a text full of unclosed brackets
-    /// must not take quadratic time.
+    /// How many bytes searches for closing brackets and quotes may still look at in vain: a text full of
+    /// unclosed brackets must not take quadratic time.
     vain: usize,
     /// What was wrong with each [`Tok::Bad`] so far, in order.
     pub(crate) errors: Vec<LexError>,
@@ -188,7 +189,8 @@ impl<'s> Lexer<'s> {
         self.inner.bump(end - self.inner.span().end);
     }
 
-    /// A parenthesis opens the shape of a tuple where a shape may stand, else a list of operands or parameters.
+    /// A parenthesis opens the shape of a tuple where a shape may stand, else a list of operands or
+    /// parameters.
     fn shape_may_start(&self) -> bool {
         match self.previous {
             None | Some(Tok::Def | Tok::Arrow | Tok::Param | Tok::LParen | Tok::Comma) => true,
@@ -318,8 +320,8 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// Takes the layout after an array shape along. A brace opens one only if an integer or a colon follows: otherwise
-    /// it opens the body of a computation.
+    /// Takes the layout after an array shape along. A brace opens one only if an integer or a colon follows:
+    /// otherwise it opens the body of a computation.
     fn layout_after(&mut self, start: usize, close: usize) -> Tok {
         let bytes = self.text.as_bytes();
         let brace = skip_blank(bytes, close);
@@ -378,8 +380,8 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// Where a value ends: a value is a run of words and bracketed groups without space between. Three keys have values
-    /// with spaces in them, or none at all.
+    /// Where a value ends: a value is a run of words and bracketed groups without space between. Three keys
+    /// have values with spaces in them, or none at all.
     fn value_end(&mut self, key: &str, at: usize, first: usize) -> Result<usize, (usize, LexErrorKind)> {
         let bytes = self.text.as_bytes();
         let syntax = match key {
@@ -660,8 +662,8 @@ pub(crate) fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// The position after the parenthesis that closes the one at `open`, before which stands a literal. An equals sign
-/// outside of a comment is in no literal: the parenthesis is missing.
+/// The position after the parenthesis that closes the one at `open`, before which stands a literal. An equals
+/// sign outside of a comment is in no literal: the parenthesis is missing.
 fn close_literal(bytes: &[u8], open: usize) -> Option<usize> {
     let mut depth = 0usize;
     for i in memchr::memchr3_iter(b'(', b')', b'=', &bytes[open..]) {
@@ -686,8 +688,8 @@ fn close_literal(bytes: &[u8], open: usize) -> Option<usize> {
     None
 }
 
-/// Whether an instruction starts at `at`: `name = type[` or `name = (`. Used to see that a bracket before it was never
-/// closed; values of several lines (JSON, MLIR attributes) have no such lines.
+/// Whether an instruction starts at `at`: `name = type[` or `name = (`. Used to see that a bracket before it
+/// was never closed; values of several lines (JSON, MLIR attributes) have no such lines.
 fn instruction_starts(bytes: &[u8], at: usize) -> bool {
     let blank = |mut at: usize| {
         while matches!(bytes.get(at), Some(b' ' | b'\t')) {

@@ -1,4 +1,5 @@
-//! Text to module and back: printing what was read gives the text, and reading what was printed gives the module.
+//! Text to module and back: printing what was read gives the text, and reading what was printed gives the
+//! module.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 #![allow(clippy::print_stderr, reason = "says what it skips, and the figures of what it ran")]
@@ -11,7 +12,8 @@ use hlo::{AttrKey, ElementType, Literal, Module, fingerprint, modules_equal};
 use hlo_parser::{ParseOptions, parse_module};
 use proptest::prelude::*;
 
-/// Files of the shared corpus whose text cannot come back as it is, and why. They are written by hand, not by XLA.
+/// Files of the shared corpus whose text cannot come back as it is, and why. They are written by hand, not by
+/// XLA.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("corpus/xla/backends__cpu__benchmarks__hlo__diffrax.b380012920.hlo", "comments"),
     ("corpus/xla/backends__cpu__benchmarks__hlo__in_place_dynamic_update_slice_fusion.hlo", "comments"),

@@ -1,6 +1,7 @@
 //! Generated and mutated programs.
 //!
-//! **Invariants:** programs are functions of the bytes that they are made of; each verifies, whatever the bytes.
+//! **Invariants:** programs are functions of the bytes that they are made of; each verifies, whatever the
+//! bytes.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,8 @@
-//! What a person says that custom calls give which nobody here knows (`--custom-call NAME=WHAT`).
+//! Values for unknown custom calls, as given on the command line (`--custom-call NAME=WHAT`).
 //!
-//! The calls are rewritten to HLO before any engine sees the program, so that all engines agree on what they are compared on: a copy, zeros, or recorded
-//! constants. **Invariant:** what is left verifies, and no call of a target that was named is left.
+//! The calls are rewritten to HLO before any engine sees the program, so that all engines agree on what they
+//! are compared on: a copy, zeros, or recorded constants. **Invariant:** what is left verifies, and no call
+//! of a target that was named is left.
 
 use hlo::attrs::{AttrKey, AttrValue, COMMON};
 use hlo::literal::{ArrayLiteral, Buffer};
@@ -49,7 +50,9 @@ impl std::str::FromStr for Substitution {
     }
 }
 
-/// Rewrites all calls of the targets that are named, and marks those that loaded libraries implement ([`crate::loaded`]); `limit` is the most bytes of an array that is read. A program without such calls stays as it is.
+/// Rewrites all calls of the targets that are named, and marks those that loaded libraries implement
+/// ([`crate::loaded`]); `limit` is the most bytes of an array that is read. A program without such calls
+/// stays as it is.
 ///
 /// Errors: [`crate::exit::Exit::Usage`] if operands and results do not fit together, or a file does not.
 pub fn apply(substitutions: &[Substitution], module: &mut Module, limit: u64) -> Result<(), Failure> {
@@ -190,7 +193,7 @@ fn zeros(module: &mut Module, call: InstrId, shape: &ArrayShape) -> Result<Instr
     Ok(insert(module, call, new))
 }
 
-/// Puts an instruction in the place of a call: its name, span, common attributes and control edges.
+/// Replaces a call by an instruction: its name, span, common attributes and control edges.
 fn take_over(module: &mut Module, call: InstrId, new: InstrId) {
     module.replace_all_uses(call, new);
     let old = module.instr(call).clone();

@@ -35,7 +35,8 @@ impl Exit {
         self as u8
     }
 
-    /// What it means that an engine crashed: an engine that is examined has failed like one that is wrong, our own compiler is a bug of ours.
+    /// What it means that an engine crashed: an engine that is examined has failed like one that is wrong,
+    /// our own compiler is a bug of ours.
     pub fn of_crash(said: &Diagnostic) -> Exit {
         if said.code == codes::COMPILER_DEFECT { Exit::Internal } else { Exit::Differs }
     }

@@ -1,8 +1,9 @@
 //! Reading programs and writing results.
 //!
-//! **Invariants:** a file is written under a temporary name beside its own and renamed when it is complete, so nobody ever
-//! sees half of one, unless its folder takes no other files: then it is written in place. A path that leads to something else
-//! (a device, a pipe) is written to, never replaced; links are followed, and stay. What cannot be read gives one error that names the path.
+//! **Invariants:** a file is written under a temporary name next to its own and renamed when it is complete,
+//! so nobody ever sees half of one, unless its folder takes no other files: then it is written in place. A
+//! path that leads to something else (a device, a pipe) is written to, never replaced; links are followed,
+//! and stay. What cannot be read gives one error that names the path.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -21,7 +22,8 @@ pub const MAX_TEXT: u64 = (u32::MAX - 16) as u64;
 /// What editors of Windows write before UTF-8 text.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Opens a file that somebody else may have left: what is none (a pipe, a device, a folder) is an error, where opening or reading it might wait for ever.
+/// Opens a file that another program may have left: anything else (a pipe, a device, a folder) is an error,
+/// where opening or reading it might wait for ever.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     // A pipe without a writer is opened at once.
@@ -34,10 +36,10 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     Err(io::Error::other(if kind.is_dir() { "is a folder" } else { "is not a file" }))
 }
 
-/// The longest text beside a program (`case.json`, `finding.json`) that is read.
+/// The maximum size of a text next to a program (`case.json`, `finding.json`), in bytes.
 const MOST_BESIDE: u64 = 64 << 20;
 
-/// Reads a text that lies beside a program. Errors: it is no file, not UTF-8, or longer than such a text is.
+/// Reads a text next to a program. Errors: it is no file, not UTF-8, or longer than such a text is.
 pub fn read_beside(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     open_regular(path)?.take(MOST_BESIDE + 1).read_to_string(&mut text)?;
@@ -60,8 +62,8 @@ pub struct Source {
 
 /// Reads a program; `-` is standard input. A byte order mark before it is no part of it.
 ///
-/// Errors: [`Exit::Usage`] if it cannot be read or is a folder, [`Exit::Parse`] if it is not UTF-8 (with the offset of the first
-/// bad byte) or too long.
+/// Errors: [`Exit::Usage`] if it cannot be read or is a folder, [`Exit::Parse`] if it is not UTF-8 (with the
+/// offset of the first bad byte) or too long.
 pub fn read_source(path: &str) -> Result<Source, Failure> {
     let (name, bytes) = read_bytes(path)?;
     text_of(name, bytes)
@@ -139,7 +141,7 @@ fn read_limited(reader: impl Read, name: &str, hint: u64) -> Result<Vec<u8>, Fai
     }
     room::ask_text(hint, name)?;
     let mut bytes = Vec::with_capacity(hint as usize);
-    // Of standard input nobody says how long it is.
+    // The length of standard input is unknown.
     let most = room::text_left().min(MAX_TEXT);
     reader.take(most + 1).read_to_end(&mut bytes).map_err(|e| cannot_read(name, &e))?;
     room::ask_text(bytes.len() as u64, name)?;
@@ -165,8 +167,9 @@ fn binary_kind(bytes: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// Writes a file whole or not at all: `write` fills a temporary file in the same folder, which then takes the name. What that cannot be done
-/// for is written in place: devices and pipes, and files in folders that take no new ones.
+/// Writes a file whole or not at all: `write` fills a temporary file in the same folder, which then takes the
+/// name. What that cannot be done for is written in place: devices and pipes, and files in folders that take
+/// no new ones.
 pub fn write_whole(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
@@ -208,7 +211,7 @@ fn replace(path: &Path, there: &Metadata, write: impl FnOnce(&mut BufWriter<File
     // Not worth failing for, on file systems without permissions.
     let _ = fs::set_permissions(&part.path, there.permissions());
     match fs::rename(&part.path, &path) {
-        // The file belongs to somebody else, or something is mounted on it.
+        // The file has another owner, or something is mounted on it.
         Err(e) if is_refusal(&e) || e.kind() == io::ErrorKind::ResourceBusy => {
             io::copy(&mut File::open(&part.path)?, &mut in_place(&path)?).map(drop)
         }
@@ -221,7 +224,8 @@ fn is_refusal(e: &io::Error) -> bool {
     matches!(e.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Writes to what is no file. It may not be able to seek, which `write` may want: a nameless file takes the bytes first.
+/// Writes to what is no file. It may not be able to seek, which `write` may want: a nameless file takes the
+/// bytes first.
 fn write_through(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Written) -> Written {
     let mut sink = open_sink(path)?;
     let mut spool = tempfile::tempfile()?;
@@ -231,10 +235,10 @@ fn write_through(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Writte
     sink.flush()
 }
 
-/// How long a pipe is waited for that nobody reads yet.
+/// How long to wait for a pipe without a reader.
 const READER_WAIT: Duration = Duration::from_secs(10);
 
-/// Opens what is no file to write to it. Errors: nobody opens a pipe to read from it.
+/// Opens what is no file for writing. Errors: a pipe that nothing opens for reading.
 fn open_sink(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     let (start, flags) = (Instant::now(), rustix::fs::OFlags::NONBLOCK.bits());
@@ -282,8 +286,9 @@ fn linked(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many levels of symbolic links"))
 }
 
-/// A file that is being written, beside the one whose name it takes when it is complete, as `.NAME.PROCESS-N.part`. It is locked for so long: what a
-/// process left that was ended is not, and goes when the next one writes a file of the name.
+/// A file that is being written, next to the one whose name it takes when it is complete, as
+/// `.NAME.PROCESS-N.part`. It is locked for so long: what a process left that was ended is not, and goes when
+/// the next one writes a file of the name.
 #[derive(Debug)]
 pub struct Part {
     target: PathBuf,

@@ -1,7 +1,8 @@
-//! The last line of defence: a panic becomes "internal error" and exit code 70, and deep programs get deep stacks.
+//! The last line of defence: a panic becomes "internal error" and exit code 70, and deep programs get deep
+//! stacks.
 //!
-//! No input may cause a panic; if one does, the person at the terminal must see what was being done, and a run over
-//! many files must go on with the next one.
+//! No input may cause a panic; if one does, the person at the terminal must see what was being done, and a
+//! run over many files must go on with the next one.
 
 use std::cell::Cell;
 use std::io;
@@ -31,8 +32,8 @@ thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Keeps the standard library from printing panics that [`guarded`] will report: those of guarded threads, and those of the
-/// nameless workers of a thread pool, which reach the guarded thread that waits for them.
+/// Keeps the standard library from printing panics that [`guarded`] will report: those of guarded threads,
+/// and those of the nameless workers of a thread pool, which reach the guarded thread that waits for them.
 fn install_hook() {
     HOOK.call_once(|| {
         let standard = std::panic::take_hook();
@@ -82,8 +83,8 @@ pub fn guarded<T>(what: &str, f: impl FnOnce() -> Result<T, Failure>) -> Result<
     }
 }
 
-/// Runs `f` on a program that does not verify, which nothing here is made for: that it fails is no bug of ours. A panic becomes a [`Failure`] with
-/// [`Exit::Verify`].
+/// Runs `f` on a program that does not verify, which nothing here is made for: that it fails is no bug of
+/// ours. A panic becomes a [`Failure`] with [`Exit::Verify`].
 pub fn at_own_risk<T>(what: &str, f: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     guarded(what, f).map_err(|failure| match failure.exit {
         Exit::Internal => {
@@ -106,7 +107,8 @@ pub fn at_own_risk<T>(what: &str, f: impl FnOnce() -> Result<T, Failure>) -> Res
     })
 }
 
-/// Runs `f`, a whole command, on a thread with a stack that is large enough whatever `ulimit -s` says. Errors: [`Exit::Trap`] if there is none.
+/// Runs `f`, a whole command, on a thread with a stack that is large enough whatever `ulimit -s` says.
+/// Errors: [`Exit::Trap`] if there is none.
 pub fn on_own_stack<T: Send>(f: impl FnOnce() -> T + Send) -> Result<T, Failure> {
     std::thread::scope(|scope| match spawn_deep(scope, Some("hlo"), f) {
         Ok(thread) => Ok(thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))),
@@ -131,8 +133,8 @@ pub fn on_deep_stack<T: Send>(f: impl FnOnce() -> T + Send) -> T {
 /// Stacks of the threads of the pool that operations are spread over, the less the fewer addresses there are.
 const POOL_STACKS: [usize; 3] = [64 << 20, 16 << 20, 2 << 20];
 
-/// As many of the threads that somebody asks for as are of use: results do not depend on their number, and with many more than cores they wait for
-/// each other longer than they work. 0 stays what it is.
+/// As many of the threads that somebody asks for as are of use: results do not depend on their number, and
+/// with many more than cores they wait for each other longer than they work. 0 stays what it is.
 pub fn useful(threads: usize) -> usize {
     /// So that tests on small machines see what several threads do.
     const LEAST: usize = 16;
@@ -141,13 +143,14 @@ pub fn useful(threads: usize) -> usize {
     threads.min((A_CORE * cores).max(LEAST))
 }
 
-/// Threads that a run starts beside the pool: its own, the compiler's, the one with bounds.
+/// Threads that a run starts in addition to the pool: its own, the compiler's, the one with bounds.
 const SPARE_THREADS: usize = 4;
 
-/// Starts the pool that operations are spread over, of `threads` threads (0: one a core) or of as many as the system gives. Later calls
-/// change nothing. Errors: [`Exit::Trap`] if it gives none.
+/// Starts the pool that operations are spread over, of `threads` threads (0: one a core) or of as many as the
+/// system gives. Later calls change nothing. Errors: [`Exit::Trap`] if it gives none.
 ///
-/// The pool is made once or never, and with it none of its threads may fail: they are started before, and the spare ones beside them.
+/// The pool is made once or never, and with it none of its threads may fail: they are started before, and the
+/// spare ones with them.
 pub fn start_pool(threads: usize) -> Result<(), Failure> {
     let wanted =
         if threads == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { threads };
@@ -201,7 +204,7 @@ impl Waiting {
     }
 
     fn work(mut self, worker: rayon::ThreadBuilder) -> io::Result<()> {
-        // The pool's threads are waited for by nobody.
+        // The pool's threads are not joined.
         self.thread = None;
         let sent = self.work.take().map(|work| work.send(worker).is_ok());
         if sent == Some(true) { Ok(()) } else { Err(io::Error::other("a thread that has ended")) }
@@ -218,8 +221,8 @@ impl Drop for Waiting {
     }
 }
 
-/// Starts `f`, as part of what this thread does, on a thread with a stack of [`STACK_BYTES`], or of less where there is less room for it. `Err`: the system gives no thread, and
-/// `f` was not called.
+/// Starts `f`, as part of what this thread does, on a thread with a stack of [`STACK_BYTES`], or a smaller
+/// one where memory is short. `Err`: the system gives no thread, and `f` was not called.
 pub fn spawn_deep<'s, T: Send + 's, F: FnOnce() -> T + Send + 's>(
     scope: &'s Scope<'s, '_>,
     name: Option<&str>,

@@ -1,7 +1,9 @@
-//! What touches the operating system: exit codes, limits of memory and time, files, arrays in files, other programs.
+//! What touches the operating system: exit codes, limits of memory and time, files, arrays in files, other
+//! programs.
 //!
-//! **Invariants:** files, the environment, other programs and limits of the system are touched here and in the command line only; every way to end is an
-//! [`exit::Exit`]; a file that is written is complete or absent.
+//! **Invariants:** files, the environment, other programs and limits of the system are touched here and in
+//! the command line only; every way to end is an [`exit::Exit`]; a file that is written is complete or
+//! absent.
 
 #![forbid(unsafe_code)]
 

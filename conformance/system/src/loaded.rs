@@ -58,7 +58,8 @@ static LOADED: LazyLock<Loaded> = LazyLock::new(|| {
 
 /// Loads libraries, each once.
 ///
-/// Errors: [`Exit::Usage`] for one that cannot be loaded, has no such symbol or no handlers, or whose target is bound.
+/// Errors: [`Exit::Usage`] for one that cannot be loaded, has no such symbol or no handlers, or whose target
+/// is bound.
 pub fn load(libraries: &[Loading]) -> Result<(), Failure> {
     let mut done = LOADED.done.lock().unwrap_or_else(PoisonError::into_inner);
     for loading in libraries {

@@ -1,10 +1,10 @@
 //! Values on disk: `.npz` files, zip archives of `.npy` arrays (format: numpy's `numpy/lib/format.py`).
 //!
-//! Element types that numpy lacks (bf16, f8*, f4, s4, ...) are unsigned integers of the same width holding the raw bits,
-//! the low bits of a byte for sub-byte types; the program gives the true type.
+//! Element types that numpy lacks (bf16, f8*, f4, s4, ...) are unsigned integers of the same width holding
+//! the raw bits, the low bits of a byte for sub-byte types; the program gives the true type.
 //!
-//! **Invariants:** reading needs memory for one array and no more than the given limit, whatever the file claims; nothing in
-//! a file causes a panic; every error names the file and the array.
+//! **Invariants:** reading needs memory for one array and no more than the given limit, whatever the file
+//! claims; nothing in a file causes a panic; every error names the file and the array.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
@@ -43,7 +43,8 @@ struct Header {
 }
 
 impl Npz {
-    /// Opens a file; arrays of more than `limit` bytes are refused, and so are more of them together that are kept ([`Npz::arrays`]). Errors: [`Exit::Usage`].
+    /// Opens a file; arrays of more than `limit` bytes are refused, and so are more of them together that are
+    /// kept ([`Npz::arrays`]). Errors: [`Exit::Usage`].
     pub fn open(path: impl AsRef<Path>, limit: u64) -> Result<Self, Failure> {
         let path = path.as_ref();
         let usage = |what: String| Failure::usage(format!("{}: {what}", path.display()));
@@ -72,7 +73,8 @@ impl Npz {
         }
     }
 
-    /// Refuses arrays that nobody asks for: they belong to another program. Errors: [`Exit::Usage`], with their names.
+    /// Refuses arrays that match no parameter: they belong to another program. Errors: [`Exit::Usage`], with
+    /// their names.
     pub fn has_only(&self, wanted: impl Fn(&str) -> bool, what: &str) -> Result<(), Failure> {
         let names = self.names();
         let extra: Vec<&str> = names.iter().map(String::as_str).filter(|name| !wanted(name)).collect();
@@ -98,7 +100,8 @@ impl Npz {
         self.archive.index_for_name(&format!("{array}.npy")).is_some()
     }
 
-    /// Type and dimensions of an array, by the type that numpy has for it: `u1` is u8. Errors: [`Exit::Usage`] if it is missing, damaged, or of no such type.
+    /// Type and dimensions of an array, by the type that numpy has for it: `u1` is u8. Errors:
+    /// [`Exit::Usage`] if it is missing, damaged, or of no such type.
     pub fn shape(&mut self, array: &str) -> Result<ArrayShape, Failure> {
         use ElementType as T;
         const KNOWN: [ElementType; 14] = [
@@ -128,13 +131,14 @@ impl Npz {
         dims.map(|dims| ArrayShape::new(ty, &dims)).ok_or_else(|| usage("has dimensions beyond 2^63".into()))
     }
 
-    /// The array of this name as a value of the given type and dimensions.
-    /// Errors: missing, of other dimensions or another type, damaged: [`Exit::Usage`]; too large: [`Exit::Trap`].
+    /// The array of this name as a value of the given type and dimensions. Errors: missing, of other
+    /// dimensions or another type, damaged: [`Exit::Usage`]; too large: [`Exit::Trap`].
     pub fn array(&mut self, array: &str, shape: &ArrayShape) -> Result<ArrayLiteral, Failure> {
         self.array_beside(array, shape, 0)
     }
 
-    /// Arrays of these shapes, all of which are kept: together they have at most as many bytes as the limit says. Errors: as [`Npz::array`], of the first that has one.
+    /// Arrays of these shapes, all of which are kept: together they have at most as many bytes as the limit
+    /// says. Errors: as [`Npz::array`], of the first that has one.
     pub fn arrays<'s>(
         &mut self,
         wanted: impl IntoIterator<Item = (String, &'s ArrayShape)>,
@@ -148,7 +152,7 @@ impl Npz {
         Ok(all)
     }
 
-    /// The same beside so many bytes of others that are kept.
+    /// The same, with that many bytes of others kept.
     fn array_beside(&mut self, array: &str, shape: &ArrayShape, kept: u64) -> Result<ArrayLiteral, Failure> {
         let name = self.name.clone();
         let usage = |what: String| Failure::usage(format!("{name}: {array}: {what}"));
@@ -234,7 +238,8 @@ impl Npz {
     }
 }
 
-/// The most bytes of a file that its directory is looked for in, from its end: of a sparse file there may be any number.
+/// The most bytes of a file that its directory is looked for in, from its end: of a sparse file there may be
+/// any number.
 const MOST_SEARCHED: u64 = 1 << 30;
 
 /// A file of which so many bytes may be read.
@@ -264,7 +269,8 @@ impl Seek for Metered {
 
 /// The number of entries in the directory of a zip file, which begins at `start`.
 fn entries(mut file: File, start: u64) -> io::Result<usize> {
-    /// What an entry begins with, and the bytes before its name, its extra fields and its comment, whose lengths are the six bytes from 28 on.
+    /// What an entry begins with, and the bytes before its name, its extra fields and its comment, whose
+    /// lengths are the six bytes from 28 on.
     const SIGNATURE: [u8; 4] = *b"PK\x01\x02";
     const HEAD_BYTES: usize = 46;
     file.seek(io::SeekFrom::Start(start))?;
@@ -328,8 +334,8 @@ impl Format {
         format!("{}{}{}", if self.bytes == 1 { '|' } else { '<' }, self.kind, self.bytes)
     }
 
-    /// Whether an array of type `descr` can hold this; then, whether it is big-endian. Raw bits may also be `V` (void), which
-    /// is what numpy writes for the types of ml_dtypes.
+    /// Whether an array of type `descr` can hold this; then, whether it is big-endian. Raw bits may also be
+    /// `V` (void), which is what numpy writes for the types of ml_dtypes.
     fn accepts(self, descr: &str) -> Option<bool> {
         let (order, rest) = match descr.chars().next()? {
             c @ ('<' | '>' | '|' | '=') => (c, &descr[1..]),
@@ -443,7 +449,8 @@ fn parse_header(text: &str) -> Option<Header> {
     Some(Header { descr: descr?, fortran_order: fortran_order?, shape: shape? })
 }
 
-/// Writes arrays under their names, whole or not at all. Errors: [`Exit::Usage`] if the path cannot be written.
+/// Writes arrays under their names, whole or not at all. Errors: [`Exit::Usage`] if the path cannot be
+/// written.
 pub fn write(path: &Path, arrays: &[(String, &ArrayLiteral)]) -> Result<(), Failure> {
     write_whole(path, |file| write_to(file, arrays))
 }
@@ -493,8 +500,8 @@ impl<W: Write + Seek> Writer<W> {
     }
 }
 
-/// A file that is given up after its first error: whatever is written then is taken and dropped. The library completes a file where its writer is dropped,
-/// and would complain on its own if it could not.
+/// A file that is given up after its first error: whatever is written then is taken and dropped. The library
+/// completes a file where its writer is dropped, and would complain on its own if it could not.
 struct Latch<W> {
     file: W,
     failed: Option<io::Error>,

@@ -1,6 +1,7 @@
 //! What a comparison is doing, and how long each part of it takes.
 //!
-//! **Invariant:** at any moment one phase counts, the innermost: the times of all phases add up to the time spent in them.
+//! **Invariant:** at any moment one phase counts, the innermost: the times of all phases add up to the time
+//! spent in them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

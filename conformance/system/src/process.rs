@@ -1,20 +1,22 @@
 //! Other programs' processes: lines for the shell, supervised processes, and their end.
 //!
-//! **Invariants:** no process that was started here outlives the wait for it, nor this process, however it ends; no wait is longer than its
-//! timeout; what a process prints takes bounded memory ([`Tail`], [`Lines`]).
+//! **Invariants:** no process that was started here outlives the wait for it, nor this process, however it
+//! ends; no wait is longer than its timeout; what a process prints takes bounded memory ([`Tail`],
+//! [`Lines`]).
 //!
-//! A process is started through a *supervisor*: this program once more, in its hidden mode ([`supervised`]), in a process group of its own. What
-//! ties the two together is a socket pair, because the kernel closes one end of it when its owner dies, of SIGKILL too:
+//! A process is started through a *supervisor*: this program once more, in its hidden mode ([`supervised`]),
+//! in a process group of its own. What ties the two together is a socket pair, because the kernel closes one
+//! end of it when its owner dies, of SIGKILL too:
 //!
-//! - the supervisor is a *subreaper* (Linux), so that whatever the command leaves in the background, in other sessions too, becomes its child, and
-//!   is killed when the command ends or is ended;
+//! - the supervisor is a *subreaper* (Linux), so that whatever the command leaves in the background, in other
+//!   sessions too, becomes its child, and is killed when the command ends or is ended;
 //! - it reports the command's wait status over the socket, so that no exit code is taken for a signal;
-//! - a socket that is shut down for writing only means "end it"; one that is closed means that this process is gone: then the supervisor removes the
-//!   temporary folder of this process ([`crate::scratch`]) as well;
+//! - a socket that is shut down for writing only means "end it"; one that is closed means that this process
+//!   is gone: then the supervisor removes the temporary folder of this process ([`crate::scratch`]) as well;
 //! - what a server is sent goes over the socket, too.
 //!
-//! `PR_SET_PDEATHSIG` alone would do less: it reaches no grandchildren, it fires when the thread that forked ends, and it can be set
-//! only between fork and exec, which is unsafe code.
+//! `PR_SET_PDEATHSIG` alone would do less: it reaches no grandchildren, it fires when the thread that forked
+//! ends, and it can be set only between fork and exec, which is unsafe code.
 
 mod output;
 mod supervisor;
@@ -32,8 +34,8 @@ use std::time::{Duration, Instant};
 pub use output::{Lines, NoLine, Tail};
 pub use supervisor::supervised;
 
-/// `line` with each place, such as `{module}`, replaced by its path, quoted; if it has none of them, `otherwise` is added to it before. What
-/// a path has is not replaced again.
+/// `line` with each placeholder, such as `{module}`, replaced by its path, quoted; if it has none of them,
+/// `otherwise` is added to it before. What a path has is not replaced again.
 pub fn filled(line: &str, places: &[(&str, &Path)], otherwise: &str) -> OsString {
     let mut text = line.to_owned();
     if places.iter().all(|(place, _)| !line.contains(place)) {
@@ -97,10 +99,11 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// A program without arguments. Nothing is read from its standard input but what [`Process::send`] sends, if it `feeds` the program.
-    /// `scratch` is the folder that goes when this process does.
+    /// A program without arguments. Nothing is read from its standard input but what [`Process::send`] sends,
+    /// if it `feeds` the program. `scratch` is the folder that goes when this process does.
     ///
-    /// Errors: there is no supervisor, because this program did not begin with [`supervised`] or cannot be found.
+    /// Errors: there is no supervisor, because this program did not begin with [`supervised`] or cannot be
+    /// found.
     pub fn new(program: impl AsRef<OsStr>, feeds: bool, scratch: Option<&Path>) -> io::Result<Self> {
         if !supervisor::is_there() {
             return Err(io::Error::other("this program does not begin with `process::supervised`"));
@@ -160,8 +163,8 @@ impl Process {
         self.supervisor.stderr.take()
     }
 
-    /// Waits for its end; `None`: it took too long, and was ended with all that it started. Errors: it could not be started, or its supervisor was
-    /// killed; neither is a fault of the command.
+    /// Waits for its end; `None`: it took too long, and was ended with all that it started. Errors: it could
+    /// not be started, or its supervisor was killed; neither is a fault of the command.
     pub fn wait(&mut self, timeout: Duration) -> io::Result<Option<ExitStatus>> {
         let start = Instant::now();
         loop {

@@ -1,4 +1,5 @@
-//! What the system says of a process (Linux): how much memory and processor time it really takes, which signals it ignores.
+//! What the system says of a process (Linux): how much memory and processor time it really takes, which
+//! signals it ignores.
 
 use std::fs;
 use std::time::Duration;
@@ -17,7 +18,8 @@ impl Mark {
         Some(Self { resident: field("self", "VmRSS:")? })
     }
 
-    /// The most bytes by which the resident set has grown since. Pages that the allocator keeps from before are no growth.
+    /// The most bytes by which the resident set has grown since. Pages that the allocator keeps from before
+    /// are no growth.
     pub fn growth(self) -> Option<u64> {
         Some(field("self", "VmHWM:")?.saturating_sub(self.resident))
     }

@@ -1,9 +1,10 @@
 //! How much memory there is: what a limit comes to on this machine, in this process, now.
 //!
-//! A limit that somebody asks for may be more than there is, and whoever allocates beyond that is aborted or killed. So whatever allocates
-//! for values asks [`within`] when it begins. **Invariants:** what is in force is the least of what was asked for and what the kernel says
-//! is left ([`SOURCES`]), less a margin for what nobody counts; the process as a whole takes no more than [`hold_to`] says, whoever allocates: where
-//! that, or the system, has no more to give, it says so and ends as [`Exit::Trap`].
+//! A limit that is asked for may be more than there is, and whoever allocates beyond that is aborted or
+//! killed. So whatever allocates for values asks [`within`] when it begins. **Invariants:** what is in force
+//! is the least of what was asked for and what the kernel says is left ([`SOURCES`]), less a margin for what
+//! is not counted; the process as a whole takes no more than [`hold_to`] says, whoever allocates: where that,
+//! or the system, has no more to give, it says so and ends as [`Exit::Trap`].
 
 mod groups;
 
@@ -49,7 +50,8 @@ const SOURCES: [Source; 3] = [
     (addresses, "what is left of the process's addresses, `ulimit -v`"),
 ];
 
-/// A process with less than this has too little to begin with: what it runs on, LLVM above all, ends it where memory ends.
+/// A process with less than this has too little to begin with: what it runs on, LLVM above all, ends it where
+/// memory ends.
 const LEAST: u64 = 32 << 20;
 
 /// Refuses to begin with too little memory. Errors: [`Exit::Trap`].
@@ -64,7 +66,8 @@ pub fn check() -> Result<(), Failure> {
     Err(Failure::new(Exit::Trap, message))
 }
 
-/// What a process may take beside the values that `--memory-limit` is about: programs, compiled code, what the allocator keeps.
+/// What a process may take in addition to the values that `--memory-limit` is about: programs, compiled code,
+/// what the allocator keeps.
 const BESIDE: u64 = 128 << 20;
 
 /// The most bytes for each program that the process runs.
@@ -85,7 +88,8 @@ pub fn run_at_once(programs: usize) {
     heap::limit(all.min(there.saturating_add(now)), ended);
 }
 
-/// What a program's text may take beside the limit: whoever limits values to little may still read a program.
+/// What a program's text may take in addition to the limit: a program can be read even if values are limited
+/// to very little.
 pub const TEXT_BESIDE: u64 = 64 << 20;
 
 /// The most bytes that a program's text, its tree and its values may take more.
@@ -142,7 +146,7 @@ fn ended(exhausted: &Exhausted) -> u8 {
     exit
 }
 
-/// A text of a bounded length that lies on the stack.
+/// A text of bounded length on the stack.
 struct Line {
     bytes: [u8; 320],
     length: usize,
@@ -178,7 +182,8 @@ pub fn is_modest(stacks: u64) -> bool {
     addresses().is_none_or(|left| stacks <= left / 4)
 }
 
-/// What a limit that is `asked` for comes to for each of `shares` that run at once. `held` is what each has already and counts against its limit.
+/// What a limit that is `asked` for comes to for each of `shares` that run at once. `held` is what each has
+/// already and counts against its limit.
 pub fn within(asked: Room, held: u64, shares: u32) -> Room {
     let left = SOURCES.iter().filter_map(|(left, of)| Some((left()?, *of)));
     least(asked, left, held, shares)
@@ -191,7 +196,7 @@ pub fn there_is(shares: u32) -> Room {
 
 fn least(asked: Room, left: impl Iterator<Item = (u64, &'static str)>, held: u64, shares: u32) -> Room {
     left.map(|(bytes, of)| {
-        // An eighth is for what is beside values: code, stacks, what allocators keep.
+        // An eighth is for other things than values: code, stacks, what allocators keep.
         let bytes = (bytes - bytes / 8) / u64::from(shares.max(1));
         Room { bytes: bytes.saturating_add(held), of }
     })

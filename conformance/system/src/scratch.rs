@@ -1,9 +1,11 @@
-//! Temporary folders of runs of other programs: the module, the inputs and the results that these read and write.
+//! Temporary folders of runs of other programs: the module, the inputs and the results that these read and
+//! write.
 //!
-//! All are below one folder of this process, `hlo-run-XXXXXX`, that is there as long as any of them. It holds a file that this process has locked: the
-//! kernel gives up the lock when the process dies, however it does. **Invariants:** a folder whose file is locked is somebody's, whoever asks, from
-//! whatever container; one whose file is not is removed, by the supervisor of a process that was started in it ([`crate::process`]) or by the next
-//! program that needs one.
+//! All are below one folder of this process, `hlo-run-XXXXXX`, that is there as long as any of them. It holds
+//! a file that this process has locked: the kernel gives up the lock when the process dies, however it does.
+//! **Invariants:** a folder whose file is locked is somebody's, whoever asks, from whatever container; one
+//! whose file is not is removed, by the supervisor of a process that was started in it ([`crate::process`])
+//! or by the next program that needs one.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -94,7 +96,8 @@ impl Scratch {
         &self.root
     }
 
-    /// Whether it takes a file of a few thousand bytes. Where it does not, whoever had to write one is not to blame.
+    /// Whether it takes a file of a few thousand bytes. Where it does not, whoever had to write one is not to
+    /// blame.
     pub fn check(&self) -> io::Result<()> {
         let path = self.path().join(".check");
         let written = fs::write(&path, [1; 8 << 10]);
@@ -114,7 +117,7 @@ fn sweep(parent: &Path) {
     }
 }
 
-/// How long nobody has touched a folder that was left before its file was made.
+/// The minimum age of a folder that was abandoned before its file was made.
 const OLD: Duration = Duration::from_secs(60 * 60);
 
 /// Removes the folder of a process that is gone. Whether it is.
@@ -151,7 +154,7 @@ pub(crate) fn remove_of_dead(root: &Path) {
     }
 }
 
-/// Removes what processes that are gone left beside a folder.
+/// Removes what terminated processes left next to a folder.
 pub(crate) fn sweep_beside(root: &Path) {
     root.parent().into_iter().for_each(sweep);
 }

@@ -51,7 +51,8 @@ impl ReplicaGroups {
 
 /// How the participants of a collective are numbered (`xla/service/collective_ops_utils.h`).
 ///
-/// A module whose text does not say how many replicas or partitions there are says 1; then numbers are not checked.
+/// A module whose text does not say how many replicas or partitions there are says 1; then numbers are not
+/// checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GroupMode {
     /// Replica ids: no channel id.
@@ -93,7 +94,8 @@ pub fn group_mode(opcode: Opcode, attrs: &Attrs) -> Option<GroupMode> {
 /// Frontend attribute of a send or recv between devices: its source-target pairs, as XLA writes them.
 pub const SEND_RECV_PAIRS: &str = "_xla_send_recv_source_target_pairs";
 
-/// The source-target pairs of a send or recv between devices; `None` if it has none, or they are no pairs of numbers.
+/// The source-target pairs of a send or recv between devices; `None` if it has none, or they are no pairs of
+/// numbers.
 pub fn send_recv_pairs(attrs: &Attrs) -> Option<Vec<[i64; 2]>> {
     let text = attrs.frontend_attributes()?.get(SEND_RECV_PAIRS)?;
     let numbers: Vec<i64> = text

@@ -1,5 +1,5 @@
-//! Where an instruction came from in the user's program (`OpMetadata`, `StackFrameIndexProto` of `xla/xla_data.proto`,
-//! `xla/service/hlo.proto`).
+//! Where an instruction came from in the user's program (`OpMetadata`, `StackFrameIndexProto` of
+//! `xla/xla_data.proto`, `xla/service/hlo.proto`).
 
 /// `metadata={...}`. A field is `None` (or empty) where the text does not have it.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -38,7 +38,8 @@ pub struct Metadata {
     pub unknown: Vec<(Box<str>, Box<str>)>,
 }
 
-/// The tables after the module header that `stack_frame_id` refers to. Ids in text are one-based; here position 0 has id 1.
+/// The tables after the module header that `stack_frame_id` refers to. Ids in text are one-based; here
+/// position 0 has id 1.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct StackTables {
     /// `FileNames`

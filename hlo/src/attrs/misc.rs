@@ -46,7 +46,8 @@ impl BackendConfig {
     }
 }
 
-/// `origin={...}`: which values of the original program an instruction's results are (`xla/hlo/ir/hlo_original_value.h`).
+/// `origin={...}`: which values of the original program an instruction's results are
+/// (`xla/hlo/ir/hlo_original_value.h`).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum OriginalValue {
     /// `[synthetic_call]`

@@ -1,9 +1,9 @@
 //! Attributes of instructions: what stands behind the operands, `key=value`.
 //!
-//! An attribute is a pair of an [`AttrKey`] and an [`AttrValue`]. Which keys an opcode takes, and which it requires, is in
-//! the opcode table; [`COMMON`] keys go with every opcode. **Invariants:** an [`Attrs`] holds each key once, sorted by key;
-//! the value's variant is the one that [`AttrKey::kind`] names (kept by the parser and by [`Attrs::set`]). Whether a value makes
-//! sense for its instruction is for the verifier.
+//! An attribute is a pair of an [`AttrKey`] and an [`AttrValue`]. Which keys an opcode takes, and which it
+//! requires, is in the opcode table; [`COMMON`] keys go with every opcode. **Invariants:** an [`Attrs`] holds
+//! each key once, sorted by key; the value's variant is the one that [`AttrKey::kind`] names (kept by the
+//! parser and by [`Attrs::set`]). Whether a value makes sense for its instruction is for the verifier.
 
 pub mod alias;
 pub mod collective;
@@ -37,8 +37,8 @@ pub type Ints = SmallVec<[i64; 2]>;
 
 macro_rules! define_attrs {
     ($($(#[$doc:meta])* $variant:ident = $text:literal : $kind:ident,)*) => {
-        /// The keys of attributes. The order of the variants is the order in which a printer writes them (`reduce-scatter` alone
-        /// has `use_global_device_ids` before `dimensions`).
+        /// The keys of attributes. The order of the variants is the order in which a printer writes them
+        /// (`reduce-scatter` alone has `use_global_device_ids` before `dimensions`).
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum AttrKey { $($(#[$doc])* $variant),* }
 
@@ -46,7 +46,8 @@ macro_rules! define_attrs {
             /// All keys.
             pub const ALL: &'static [AttrKey] = &[$(AttrKey::$variant),*];
 
-            /// The name in text. Two keys may share one ([`AttrKey::DotAlgorithm`], [`AttrKey::RngAlgorithm`]).
+            /// The name in text. Two keys may share one ([`AttrKey::DotAlgorithm`],
+            /// [`AttrKey::RngAlgorithm`]).
             pub const fn text(self) -> &'static str {
                 match self { $(AttrKey::$variant => $text),* }
             }
@@ -319,7 +320,8 @@ define_attrs! {
     MantissaBits = "mantissa_bits" : Int,
     /// `rng`
     Distribution = "distribution" : RngDistribution,
-    /// `rng`, `rng-get-and-update-state`: which of the module's it is, for its random numbers. Texts do not have it: see [`crate::rng_ordinal`].
+    /// `rng`, `rng-get-and-update-state`: which of the module's it is, for its random numbers. Texts do not
+    /// have it: see [`crate::rng_ordinal`].
     RngOrdinal = "rng_ordinal" : Int,
     /// `rng-get-and-update-state`
     Delta = "delta" : Int,
@@ -410,7 +412,8 @@ impl Attrs {
         self.0.binary_search_by_key(&key, |e| e.0).ok().map(|i| &mut self.0[i].1)
     }
 
-    /// Adds or replaces. Panics if the value is not of the key's kind: that is a mistake in a program, not in an input.
+    /// Adds or replaces. Panics if the value is not of the key's kind: that is a mistake in a program, not in
+    /// an input.
     pub fn set(&mut self, key: AttrKey, value: AttrValue) {
         assert_eq!(key.kind(), value.kind(), "attribute {} has another kind of value", key.text());
         match self.0.binary_search_by_key(&key, |e| e.0) {
@@ -441,7 +444,8 @@ impl Attrs {
         self.0.iter().map(|(k, v)| (*k, v))
     }
 
-    /// The computations that are named by attributes, in key order: `condition` before `body`, branches in order.
+    /// The computations that are named by attributes, in key order: `condition` before `body`, branches in
+    /// order.
     pub fn called_computations(&self) -> SmallVec<[ComputationId; 2]> {
         let mut called = SmallVec::new();
         for (_, value) in self.iter() {

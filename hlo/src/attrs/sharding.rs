@@ -1,4 +1,5 @@
-//! Shardings (`xla/hlo/ir/hlo_sharding.h`, `named_sharding.h`). They change no value; they are kept whole and checked.
+//! Shardings (`xla/hlo/ir/hlo_sharding.h`, `named_sharding.h`). They change no value; they are kept whole and
+//! checked.
 
 use super::Ints;
 use super::metadata::Metadata;

@@ -63,7 +63,8 @@ pub struct ConvDims {
     pub output_feature: i64,
     /// `0`, `1`, ... of the result.
     pub output_spatial: SmallVec<[i64; 2]>,
-    /// Dimensions written `?` in each of the three (newer dumps of layout-normalized convolutions): operand 0, 1, result.
+    /// Dimensions written `?` in each of the three (newer dumps of layout-normalized convolutions): operand
+    /// 0, 1, result.
     pub unknown: [SmallVec<[i64; 1]>; 3],
 }
 

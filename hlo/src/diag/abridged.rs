@@ -1,4 +1,5 @@
-//! Texts of diagnostics of bounded length: a program may have lists, names and strings of megabytes, and a message that repeats them helps nobody.
+//! Texts of diagnostics of bounded length: a program may have lists, names and strings of megabytes, and a
+//! message that repeats them helps nobody.
 
 /// The most bytes of a message, a label or a note. Shorter ones stay as they are.
 pub const MAX_TEXT_BYTES: usize = 4096;
@@ -6,7 +7,8 @@ pub const MAX_TEXT_BYTES: usize = 4096;
 /// Items of a list that are kept where a text is too long.
 const KEPT_ITEMS: usize = 16;
 
-/// The text, or if it is too long its beginning: of each list the first items and how many more there are, and of what is still too long so many bytes.
+/// The text, or if it is too long its beginning: of each list the first items and how many more there are,
+/// and of what is still too long so many bytes.
 pub(super) fn abridged(text: String) -> String {
     if text.len() <= MAX_TEXT_BYTES {
         return text;
@@ -23,7 +25,8 @@ pub(super) fn abridged(text: String) -> String {
 
 fn with_short_lists(text: &str) -> String {
     let mut out = String::with_capacity(MAX_TEXT_BYTES);
-    // For each bracket that is open how many items of its list came before, and above which depth something is left out.
+    // For each bracket that is open how many items of its list came before, and above which depth something
+    // is left out.
     let mut items: Vec<usize> = vec![0];
     let mut hidden: Option<usize> = None;
     let end = |out: &mut String, items: usize| {

@@ -1,8 +1,9 @@
 //! Diagnostics: what is wrong with a program, and where.
 //!
-//! Every diagnostic has a stable [`Code`] with a page (`hlo explain CODE`), a message that says what was found and what was
-//! expected, and spans; each of its texts has at most [`MAX_TEXT_BYTES`]. A stage reports all it finds into a [`Diagnostics`]; it does not stop at the first.
-//! Codes: `P` parsing (exit code 3), `V` verification (4), `U` unsupported (5), `R` running (6).
+//! Every diagnostic has a stable [`Code`] with a page (`hlo explain CODE`), a message that says what was
+//! found and what was expected, and spans; each of its texts has at most [`MAX_TEXT_BYTES`]. A stage reports
+//! all it finds into a [`Diagnostics`]; it does not stop at the first. Codes: `P` parsing (exit code 3), `V`
+//! verification (4), `U` unsupported (5), `R` running (6).
 
 mod abridged;
 pub mod codes;
@@ -38,7 +39,7 @@ pub struct Diagnostic {
     pub span: Span,
     /// A word at the caret: what was expected, or inferred.
     pub label: String,
-    /// Other places, with a word each.
+    /// Other spans, with a label each.
     pub related: Vec<(Span, String)>,
     /// Lines below.
     pub notes: Vec<String>,
@@ -70,7 +71,7 @@ impl Diagnostic {
         self
     }
 
-    /// With another place.
+    /// With another span.
     #[must_use]
     pub fn related(mut self, span: Span, label: impl Into<String>) -> Self {
         self.related.push((span, abridged(label.into())));
@@ -151,7 +152,7 @@ impl Diagnostics {
         self.list.is_empty()
     }
 
-    /// Sorts by place, errors of one place in the order found.
+    /// Sorts by span, errors of one span in the order found.
     pub fn sort(&mut self) {
         self.list.sort_by_key(|d| d.span.start);
     }

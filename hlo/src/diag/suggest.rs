@@ -1,7 +1,7 @@
 //! "Did you mean".
 
-/// The candidate nearest to `word` by edit distance (insert, delete, replace, swap neighbours), if it is near enough to be
-/// what was meant: at most a third of the word's length away.
+/// The candidate nearest to `word` by edit distance (insert, delete, replace, swap neighbours), if it is near
+/// enough to be what was meant: at most a third of the word's length away.
 pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > 64 {
         return None;

@@ -1,8 +1,8 @@
 //! `async-start`, `async-update`, `async-done`.
 //!
-//! What is between start and done has the shape `((operands...), output, contexts...)`. Operands may be bound late: then the
-//! first element holds those bound so far, and an output that is not available yet is `()`. How starts, updates and
-//! dones form chains is the verifier's concern.
+//! What is between start and done has the shape `((operands...), output, contexts...)`. Operands may be bound
+//! late: then the first element holds those bound so far, and an output that is not available yet is `()`.
+//! How starts, updates and dones form chains is the verifier's concern.
 
 use super::InferError;
 use super::control::callee;

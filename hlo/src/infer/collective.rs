@@ -1,7 +1,8 @@
 //! Collectives: how sizes depend on the number of participants.
 //!
-//! Whether replica groups themselves make sense is the verifier's concern; here the size of the first group is what counts.
-//! As in XLA, a group of one (which is also what a module says that leaves its device count out) is not checked against sizes.
+//! Whether replica groups themselves make sense is the verifier's concern; here the size of the first group
+//! is what counts. As in XLA, a group of one (which is also what a module says that leaves its device count
+//! out) is not checked against sizes.
 
 use super::InferError;
 use super::control::callee;
@@ -33,7 +34,8 @@ fn group_size(cx: &Cx) -> i64 {
         Some(GroupMode::CrossReplica) => group.unwrap_or(replicas),
         Some(GroupMode::CrossPartition) => group.unwrap_or(partitions),
         Some(GroupMode::CrossReplicaAndPartition) => group.unwrap_or(replicas).saturating_mul(partitions),
-        // In flattened-id mode groups are required, and the last combination has no mode: the verifier says so.
+        // In flattened-id mode groups are required, and the last combination has no mode: the verifier says
+        // so.
         Some(GroupMode::FlattenedId) | None => group.unwrap_or(1),
     };
     n.max(1)
@@ -85,8 +87,9 @@ fn check_shards(cx: &Cx, shards: i64) -> Result<(), InferError> {
         .label(format!("must be {group}, the size of a replica group")))
 }
 
-/// Whether an operand is the scalar by which PyTorch/XLA orders collectives on AWS Neuron: beside an array, it has no dimension to be divided or gathered
-/// along, and stays a scalar. (XLA's own shape inference refuses it.)
+/// Whether an operand is the scalar by which PyTorch/XLA orders collectives on AWS Neuron: beside an array,
+/// it has no dimension to be divided or gathered along, and stays a scalar. (XLA's own shape inference
+/// refuses it.)
 fn is_pseudo_token(number: usize, a: &ArrayShape) -> bool {
     number > 0 && a.rank() == 0
 }
@@ -225,7 +228,8 @@ pub(super) fn reduce_scatter(cx: &Cx) -> Inferred {
     Ok(one_or_tuple(results))
 }
 
-/// `all-to-all`: of one array whose dimension is split, exchanged and joined again; or of as many arrays as participants.
+/// `all-to-all`: of one array whose dimension is split, exchanged and joined again; or of as many arrays as
+/// participants.
 pub(super) fn all_to_all(cx: &Cx) -> Inferred {
     let arrays = arrays(cx)?;
     let n = group_size(cx);
@@ -251,7 +255,8 @@ pub(super) fn all_to_all(cx: &Cx) -> Inferred {
         }
         return Ok(Shape::Array(a.without_layout()));
     }
-    // Of one participant, which is also what a module says that leaves out how many there are, the run has to check.
+    // Of one participant, which is also what a module says that leaves out how many there are, the run has to
+    // check.
     if n != 1 && usize::try_from(n) != Ok(arrays.len()) {
         return Err(cx
             .error(codes::SHARD_COUNT, format!("{} for a group of {n}", count(arrays.len(), "operand")))
@@ -311,7 +316,8 @@ fn in_place(cx: &Cx) -> Result<bool, InferError> {
     Ok(true)
 }
 
-/// Offsets of an array are a tuple of one index a dimension, or a tuple of such tuples; of a tuple of arrays a tuple of those.
+/// Offsets of an array are a tuple of one index a dimension, or a tuple of such tuples; of a tuple of arrays
+/// a tuple of those.
 fn check_offsets(cx: &Cx, buffers: usize, offsets: usize) -> Result<(), InferError> {
     fn indices(shape: &Shape, rank: usize) -> bool {
         let index = |s: &Shape| {
@@ -369,7 +375,8 @@ pub(super) fn permute_start(cx: &Cx) -> Inferred {
     Ok(Shape::tuple(shapes))
 }
 
-/// `ragged-all-to-all(input, output, input offsets, send sizes, output offsets, receive sizes)`: the output, updated.
+/// `ragged-all-to-all(input, output, input offsets, send sizes, output offsets, receive sizes)`: the output,
+/// updated.
 pub(super) fn ragged_all_to_all(cx: &Cx) -> Inferred {
     let (input, output) = (cx.array(0)?, cx.array(1)?);
     if input.element_type != output.element_type {

@@ -148,7 +148,8 @@ fn join_dynamic(a: &Shape, b: &Shape) -> Shape {
     }
 }
 
-/// `conditional`: a predicate or an index selects the branch; each branch takes its operand, all give the same shape.
+/// `conditional`: a predicate or an index selects the branch; each branch takes its operand, all give the
+/// same shape.
 pub(super) fn conditional(cx: &Cx) -> Inferred {
     let ty = cx.scalar(0, "the branch index")?;
     if ty != ElementType::Pred && ty != ElementType::S32 {

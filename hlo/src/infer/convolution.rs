@@ -1,7 +1,8 @@
 //! `convolution`.
 //!
-//! `convolution_kind` is a hint for code generation: as in XLA's verifier the shape is that of a forward convolution whatever
-//! the kind. The element type of the result is the declared one; operands may differ in type.
+//! `convolution_kind` is a hint for code generation: as in XLA's verifier the shape is that of a forward
+//! convolution whatever the kind. The element type of the result is the declared one; operands may differ in
+//! type.
 
 use super::InferError;
 use super::cx::{Cx, DimList, Inferred, count, show_array, size};
@@ -11,7 +12,8 @@ use crate::attrs::{AttrKey, ConvDims, SparsitySide, Window};
 use crate::diag::codes;
 use crate::shape::UNBOUNDED;
 
-/// Fails unless batch, feature and spatial dimensions name each dimension once. Gives the indices in that order.
+/// Fails unless batch, feature and spatial dimensions name each dimension once. Gives the indices in that
+/// order.
 fn roles(
     cx: &Cx,
     what: &str,

@@ -17,7 +17,8 @@ use crate::shape::{ArrayShape, Dims, MAX_RANK, ProgramShape, Shape, UNBOUNDED};
 /// What a rule gives: the shape of the result.
 pub(super) type Inferred = Result<Shape, InferError>;
 
-/// An instruction whose shape is asked for. Rules take operands by number: [`super::infer`] has checked how many there are.
+/// An instruction whose shape is asked for. Rules take operands by number: [`super::infer`] has checked how
+/// many there are.
 #[derive(Clone, Copy)]
 pub(super) struct Cx<'a> {
     pub(super) module: &'a Module,

@@ -1,8 +1,9 @@
 //! `dot`, `ragged-dot`, `scaled-dot`.
 //!
-//! Dimensions of either side are batch (present in both, kept), contracting (present in both, summed over) or free. The
-//! result has the batch dimensions, then the free ones of the left, then the free ones of the right side. Its element type
-//! is the declared one, whatever that is; undeclared, the operands' (the one that holds more).
+//! Dimensions of either side are batch (present in both, kept), contracting (present in both, summed over) or
+//! free. The result has the batch dimensions, then the free ones of the left, then the free ones of the right
+//! side. Its element type is the declared one, whatever that is; undeclared, the operands' (the one that
+//! holds more).
 
 use smallvec::SmallVec;
 
@@ -116,8 +117,9 @@ pub(super) fn dot(cx: &Cx) -> Inferred {
     cx.build(result_type(cx)?, out)
 }
 
-/// `scaled-dot(lhs, rhs, lhs_scale, rhs_scale)`: a scale has the dimensions of its operand, each divided by a block size;
-/// an operand that has no scale has a dummy one, bf16 of one element. Complex numbers have no meaning here.
+/// `scaled-dot(lhs, rhs, lhs_scale, rhs_scale)`: a scale has the dimensions of its operand, each divided by a
+/// block size; an operand that has no scale has a dummy one, bf16 of one element. Complex numbers have no
+/// meaning here.
 pub(super) fn scaled_dot(cx: &Cx) -> Inferred {
     for i in 0..4 {
         cx.require_type(i, Classes::ORDERED)?;
@@ -185,8 +187,8 @@ enum Ragged {
     Batch,
 }
 
-/// `ragged-dot(lhs, rhs, group_sizes)`. Group sizes are `[g]`, or have before that the batch dimensions and those of the
-/// ragged dimension's kind that stand before it.
+/// `ragged-dot(lhs, rhs, group_sizes)`. Group sizes are `[g]`, or have before that the batch dimensions and
+/// those of the ragged dimension's kind that stand before it.
 pub(super) fn ragged_dot(cx: &Cx) -> Inferred {
     let sizes = cx.array(2)?;
     cx.require_type(2, Classes::INTEGER)?;

@@ -43,7 +43,8 @@ pub(super) fn set_dimension_size(cx: &Cx) -> Inferred {
     cx.build(a.element_type, out)
 }
 
-/// `dynamic-reshape`: a size for each dimension of the declared shape, whose bounds hold as many elements as the operand's.
+/// `dynamic-reshape`: a size for each dimension of the declared shape, whose bounds hold as many elements as
+/// the operand's.
 pub(super) fn dynamic_reshape(cx: &Cx) -> Inferred {
     let (a, result) = (cx.array(0)?, cx.declared_array()?);
     same_type(cx, a, result)?;

@@ -1,7 +1,9 @@
-//! Elementwise operations: each element of the result depends on the elements at the same place of the operands.
+//! Elementwise operations: each element of the result depends on the elements of the operands at the same
+//! index.
 //!
-//! HLO has no implicit broadcast: operands have the same dimensions (an unbounded dimension matches any; `clamp` and `select`
-//! take scalars besides). Floats of different width may mix; the result has the type that holds more, or what the text says.
+//! HLO has no implicit broadcast: operands have the same dimensions (an unbounded dimension matches any;
+//! `clamp` and `select` may be scalars). Floats of different width may mix; the result has the type that
+//! holds more, or what the text says.
 
 use super::cx::{Cx, DimList, Inferred, show, show_array};
 use super::types::{Classes, higher_precision, merge, same_dims, same_ignoring_precision};

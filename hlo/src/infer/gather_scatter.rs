@@ -1,7 +1,7 @@
 //! `gather` and `scatter`.
 //!
-//! Stricter than XLA where that crashes or is silent: batching dimensions agree in size, and a dimension of the operand has one
-//! role (offset/window, collapsed/inserted, batching).
+//! Stricter than XLA where that crashes or is silent: batching dimensions agree in size, and a dimension of
+//! the operand has one role (offset/window, collapsed/inserted, batching).
 
 use smallvec::SmallVec;
 
@@ -15,8 +15,8 @@ use crate::shape::{ArrayShape, Shape, UNBOUNDED};
 
 type Indices = SmallVec<[usize; 4]>;
 
-/// The indices operand of a gather or scatter: a vector of start indices along `vector_dim`, which may be one past the last
-/// dimension: then each element is an index vector of one.
+/// The indices operand of a gather or scatter: a vector of start indices along `vector_dim`, which may be one
+/// past the last dimension: then each element is an index vector of one.
 struct StartIndices<'a> {
     shape: &'a ArrayShape,
     vector_dim: usize,

@@ -79,8 +79,8 @@ pub(super) fn triangular_solve(cx: &Cx) -> Inferred {
     Ok(Shape::Array(b.without_layout()))
 }
 
-/// `fft` of the last 1 to 3 dimensions, whose sizes are `fft_length`; the last one halved on the complex side of a real
-/// transform.
+/// `fft` of the last 1 to 3 dimensions, whose sizes are `fft_length`; the last one halved on the complex side
+/// of a real transform.
 pub(super) fn fft(cx: &Cx) -> Inferred {
     let a = cx.array(0)?;
     let lengths = cx.ints(AttrKey::FftLength)?;
@@ -159,8 +159,8 @@ pub(super) fn fft(cx: &Cx) -> Inferred {
     }
 }
 
-/// Checks a batch normalization: a float array, and for each other operand in `vectors` one dimension of the size of the
-/// feature dimension. Gives the shape of such a vector.
+/// Checks a batch normalization: a float array, and for each other operand in `vectors` one dimension of the
+/// size of the feature dimension. Gives the shape of such a vector.
 fn batch_norm<'a>(cx: &Cx<'a>, vectors: &[usize]) -> Result<(&'a ArrayShape, ArrayShape), InferError> {
     cx.require_type(0, Classes::FLOAT)?;
     let a = cx.array(0)?;

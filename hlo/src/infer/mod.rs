@@ -1,17 +1,20 @@
 //! Shape inference: what shape the result of an instruction has.
 //!
 //! One rule an opcode, as strict as XLA's `xla/service/shape_inference.cc` and the shape handlers of
-//! `xla/service/hlo_verifier.cc`, and stricter where those only crash later: dimension numbers out of range or repeated,
-//! sizes that overflow, shapes an operation could not work on. Whatever passes here is sound to execute as far as shapes go.
+//! `xla/service/hlo_verifier.cc`, and stricter where those only crash later: dimension numbers out of range
+//! or repeated, sizes that overflow, shapes an operation could not work on. Whatever passes here is sound to
+//! execute as far as shapes go.
 //!
-//! [`infer`] gives the shape of a result; where it does not follow from operands and attributes (`convert`, `reshape`,
-//! `parameter`, ...) it says so. [`check`] compares a declared shape with what follows from the rest:
+//! [`infer`] gives the shape of a result; where it does not follow from operands and attributes (`convert`,
+//! `reshape`, `parameter`, ...) it says so. [`check`] compares a declared shape with what follows from the
+//! rest:
 //! - layouts never matter;
-//! - which dimensions are dynamic does not matter, and an unbounded dimension matches any size, as in XLA's verifier;
+//! - which dimensions are dynamic does not matter, and an unbounded dimension matches any size, as in XLA's
+//!   verifier;
 //! - floats may differ in width (mixed precision) except where an operation hands on values unchanged.
 //!
-//! Inferred shapes have no layout. Called computations are taken from the module; rules look at their parameters and
-//! result alone. All arithmetic on sizes is checked.
+//! Inferred shapes have no layout. Called computations are taken from the module; rules look at their
+//! parameters and result alone. All arithmetic on sizes is checked.
 
 mod async_ops;
 mod collective;
@@ -44,8 +47,8 @@ use crate::module::Module;
 use crate::opcode::{Arity, Opcode};
 use crate::shape::{Shape, UNBOUNDED};
 
-/// The shape of the result of `opcode` on operands of these shapes. Fails where the operands do not fit, and where only a
-/// declared shape says what the result is.
+/// The shape of the result of `opcode` on operands of these shapes. Fails where the operands do not fit, and
+/// where only a declared shape says what the result is.
 pub fn infer(
     module: &Module,
     opcode: Opcode,
@@ -79,8 +82,8 @@ pub fn check(
         .label(format!("must be {}", show(&inferred))))
 }
 
-/// Whether the text may leave out the shape of such an instruction (XLA: `CanInferShape` in `hlo_parser.cc`). Some
-/// opcodes whose shape would follow must have it written nevertheless, as in XLA.
+/// Whether the text may leave out the shape of such an instruction (XLA: `CanInferShape` in `hlo_parser.cc`).
+/// Some opcodes whose shape would follow must have it written nevertheless, as in XLA.
 pub const fn can_infer(opcode: Opcode) -> bool {
     match opcode {
         Opcode::Abs
@@ -229,7 +232,8 @@ fn representable(cx: &Cx, shape: &Shape) -> Result<(), InferError> {
     if fits { Ok(()) } else { Err(cx.overflow("the size of the result in bytes")) }
 }
 
-/// Which differences between a declared and an inferred shape an opcode allows (XLA: `ShapeVerifier::CheckShape`).
+/// Which differences between a declared and an inferred shape an opcode allows (XLA:
+/// `ShapeVerifier::CheckShape`).
 const fn strictness(opcode: Opcode) -> Match {
     match opcode {
         Opcode::Bitcast

@@ -1,4 +1,5 @@
-//! Operations that move data without computing: reshape, transpose, broadcast, slices, pad, concatenate, iota, bitcasts.
+//! Operations that move data without computing: reshape, transpose, broadcast, slices, pad, concatenate,
+//! iota, bitcasts.
 
 use super::InferError;
 use super::cx::{Cx, DimList, Inferred, count, list, show, show_array, size};
@@ -81,9 +82,9 @@ pub(super) fn reverse(cx: &Cx) -> Inferred {
     Ok(Shape::Array(a.without_layout()))
 }
 
-/// `broadcast`: dimension `i` of the operand becomes dimension `dimensions[i]` of the result, of the same size. Without a
-/// declared shape the result is the operand with leading dimensions of the sizes in `dimensions`, as XLA's parser has it,
-/// which makes sense for scalars and little else.
+/// `broadcast`: dimension `i` of the operand becomes dimension `dimensions[i]` of the result, of the same
+/// size. Without a declared shape the result is the operand with leading dimensions of the sizes in
+/// `dimensions`, as XLA's parser has it, which makes sense for little else than scalars.
 pub(super) fn broadcast(cx: &Cx) -> Inferred {
     let a = cx.array(0)?;
     let dims = cx.attrs.ints_or_empty(AttrKey::Dimensions);
@@ -300,8 +301,8 @@ pub(super) fn dynamic_slice(cx: &Cx) -> Inferred {
     cx.build(a.element_type, out)
 }
 
-/// Fails if a slice does not fit in dimension `i`. Its size `n` is a number of an attribute, in which [`UNBOUNDED`] is as
-/// negative as other negative numbers.
+/// Fails if a slice does not fit in dimension `i`. Its size `n` is a number of an attribute, in which
+/// [`UNBOUNDED`] is as negative as other negative numbers.
 pub(super) fn written_slice_fits(cx: &Cx, i: usize, n: i64, a: &ArrayShape) -> Result<(), InferError> {
     if n < 0 {
         return Err(slice_misfit(cx, "slice", i, n.to_string(), a));
@@ -474,8 +475,8 @@ fn memory_bits(a: &ArrayShape) -> Option<(i128, i128)> {
     Some((n * i128::from(a.element_type.bits()), n * 8 * a.element_type.storage_bytes() as i128))
 }
 
-/// `bitcast`: the declared shape takes as many bytes. Where tiles or run-time sizes decide how many those are, nothing is
-/// checked here: memory is a backend's matter then.
+/// `bitcast`: the declared shape takes as many bytes. Where tiles or run-time sizes decide how many those
+/// are, nothing is checked here: memory is a backend's matter then.
 pub(super) fn bitcast(cx: &Cx) -> Inferred {
     let (a, result) = (cx.array(0)?, cx.declared_array()?);
     let plain = |x: &ArrayShape| {

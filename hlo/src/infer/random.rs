@@ -7,7 +7,8 @@ use crate::diag::codes;
 use crate::element_type::ElementType;
 use crate::shape::Shape;
 
-/// `rng(a, b)`: bounds of a uniform, mean and standard deviation of a normal distribution; scalars of the result's type.
+/// `rng(a, b)`: bounds of a uniform, mean and standard deviation of a normal distribution; scalars of the
+/// result's type.
 pub(super) fn rng(cx: &Cx) -> Inferred {
     if cx.operands.len() != 2 {
         return Err(cx

@@ -14,8 +14,8 @@ use crate::shape::{ArrayShape, ProgramShape, Shape};
 /// An operand's number and element type.
 pub(super) type Typed = (usize, ElementType);
 
-/// Checks a computation `(accumulators..., values...) -> accumulators` against initial values and values of these types (the
-/// widths of floats may differ). Gives the types of the accumulators.
+/// Checks a computation `(accumulators..., values...) -> accumulators` against initial values and values of
+/// these types (the widths of floats may differ). Gives the types of the accumulators.
 pub(super) fn check_reducer(
     cx: &Cx,
     key: AttrKey,
@@ -81,8 +81,8 @@ pub(super) fn check_reducer(
     Ok(types)
 }
 
-/// Operands of `reduce` and `reduce-window`: inputs of equal dimensions, then a scalar to start with for each. Gives the
-/// number of inputs and the types of the accumulators.
+/// Operands of `reduce` and `reduce-window`: inputs of equal dimensions, then a scalar to start with for
+/// each. Gives the number of inputs and the types of the accumulators.
 pub(super) fn inputs_and_inits(cx: &Cx) -> Result<(usize, SmallVec<[ElementType; 2]>), InferError> {
     let n = cx.operands.len() / 2;
     if cx.operands.len() != 2 * n {
@@ -137,7 +137,7 @@ pub(super) fn results(
     }
 }
 
-/// `map`: a function of scalars at each place of operands of equal dimensions.
+/// `map`: a function of scalars at each index of operands of equal dimensions.
 pub(super) fn map(cx: &Cx) -> Inferred {
     for i in 0..cx.operands.len() {
         cx.array(i)?;
@@ -201,8 +201,9 @@ fn flat(shape: &Shape) -> &[Shape] {
     }
 }
 
-/// `scan(inputs..., carries...)`: the computation takes a slice of each input and the carries; it gives a slice of each
-/// output and the carries. Results are the outputs, stacked along the dimension, and the last carries.
+/// `scan(inputs..., carries...)`: the computation takes a slice of each input and the carries; it gives a
+/// slice of each output and the carries. Results are the outputs, stacked along the dimension, and the last
+/// carries.
 pub(super) fn scan(cx: &Cx) -> Inferred {
     let d = cx.one_dimension(AttrKey::Dimensions)?;
     let carries_attr = cx.int(AttrKey::NumCarries)?;

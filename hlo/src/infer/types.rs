@@ -122,8 +122,8 @@ const fn float_rank(ty: ElementType) -> (i32, i32) {
     }
 }
 
-/// The type that holds more: complex before real, then the wider range, the greater precision, the greater width, the
-/// signed one (XLA: `primitive_util::HigherPrecisionType`). `a` where that does not decide.
+/// The type that holds more: complex before real, then the wider range, the greater precision, the greater
+/// width, the signed one (XLA: `primitive_util::HigherPrecisionType`). `a` where that does not decide.
 pub(super) fn higher_precision(a: ElementType, b: ElementType) -> ElementType {
     let key = |ty: ElementType| {
         let part = ty.real_part();
@@ -162,8 +162,9 @@ pub(super) fn shapes_match(a: &Shape, b: &Shape, how: Match) -> bool {
     }
 }
 
-/// The dimension where two sizes meet in an elementwise operation: a known size wins over an unbounded one, and the result
-/// is dynamic where either is. One unbounded size against 1 stays unbounded, because the other may be broadcast.
+/// The dimension where two sizes meet in an elementwise operation: a known size wins over an unbounded one,
+/// and the result is dynamic where either is. One unbounded size against 1 stays unbounded, because the other
+/// may be broadcast.
 pub(super) fn merge(a: &ArrayShape, b: &ArrayShape, i: usize) -> (i64, bool) {
     let (m, n) = (a.dims[i], b.dims[i]);
     match (m == UNBOUNDED, n == UNBOUNDED) {

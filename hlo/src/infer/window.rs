@@ -1,4 +1,5 @@
-//! Windows that slide over an array: `reduce-window`, `select-and-scatter`, and the sizes they give, also for `convolution`.
+//! Windows that slide over an array: `reduce-window`, `select-and-scatter`, and the sizes they give, also for
+//! `convolution`.
 
 use super::InferError;
 use super::control::callee;

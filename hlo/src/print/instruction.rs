@@ -13,10 +13,12 @@ use crate::literal::ConstantValue;
 use crate::module::Module;
 use crate::opcode::Opcode;
 
-/// Steps from an `async-done` to its start that are followed; a longer chain of updates is printed without sugar.
+/// Steps from an `async-done` to its start that are followed; a longer chain of updates is printed without
+/// sugar.
 const MAX_ASYNC_CHAIN: usize = 64;
 
-/// Which computations are not shown, because an async operation is printed as the one instruction that they hold.
+/// Which computations are not shown, because an async operation is printed as the one instruction that they
+/// hold.
 #[derive(Default)]
 pub(super) struct AsyncSugar {
     /// By index of the computation: the wrapped instruction.
@@ -24,8 +26,8 @@ pub(super) struct AsyncSugar {
 }
 
 impl AsyncSugar {
-    /// Those that exactly one `async-start` and nothing else calls, and that hold parameters and a root; if `lossless`, only where
-    /// reading the sugar makes the same again.
+    /// Those that exactly one `async-start` and nothing else calls, and that hold parameters and a root; if
+    /// `lossless`, only where reading the sugar makes the same again.
     pub(super) fn of(module: &Module, lossless: bool) -> Self {
         let mut sugar = Self::default();
         let any = module
@@ -86,8 +88,8 @@ impl AsyncSugar {
     }
 }
 
-/// Whether a wrapped computation is as reading the sugar makes it: named for it, and with nothing of its own that the start does
-/// not show.
+/// Whether a wrapped computation is as reading the sugar makes it: named for it, and with nothing of its own
+/// that the start does not show.
 fn is_lossless(module: &Module, start: InstrId, c: ComputationId, root: InstrId) -> bool {
     const BOTH: [AttrKey; 5] = [
         AttrKey::Metadata,
@@ -115,8 +117,8 @@ fn is_async(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::AsyncStart | Opcode::AsyncUpdate | Opcode::AsyncDone)
 }
 
-/// The root of a computation that otherwise holds parameters only, used in their order, so that nothing is lost when only the
-/// root is shown.
+/// The root of a computation that otherwise holds parameters only, used in their order, so that nothing is
+/// lost when only the root is shown.
 fn single_instruction(module: &Module, c: ComputationId) -> Option<InstrId> {
     let root = module.computation(c).root()?;
     let instr = module.instr(root);
@@ -212,7 +214,8 @@ impl Printer<'_> {
         }
         let mut path: SmallVec<[i64; 4]> = SmallVec::new();
         let mut base = operand;
-        // Ends: such get-tuple-elements are defined by earlier ones (and a module that breaks that has finitely many).
+        // Ends: such get-tuple-elements are defined by earlier ones (and a module that breaks that has
+        // finitely many).
         while path.len() < self.module.instruction_capacity() && self.is_compact_gte(base) {
             let instr = self.module.instr(base);
             let (Some(index), Some(&of)) = (instr.attrs.int(AttrKey::Index), instr.operands().first()) else {
@@ -291,8 +294,9 @@ impl Printer<'_> {
         }
     }
 
-    /// One of `attrs`, called for each in the order of the keys. That is the order of the text but for reduce-scatter, where
-    /// `use_global_device_ids` comes before `dimensions`, and collective-reduce, where it comes before `has_dynamic_root`.
+    /// One of `attrs`, called for each in the order of the keys. That is the order of the text but for
+    /// reduce-scatter, where `use_global_device_ids` comes before `dimensions`, and collective-reduce, where
+    /// it comes before `has_dynamic_root`.
     fn write_in_order(&mut self, opcode: Opcode, attrs: &Attrs, key: AttrKey, value: &AttrValue) {
         if opcode == Opcode::CollectiveReduce {
             match (key, attrs.get(AttrKey::UseGlobalDeviceIds), attrs.get(AttrKey::HasDynamicRoot)) {

@@ -1,7 +1,7 @@
 //! Literals as text, on one line (`xla/literal.cc`).
 //!
-//! `3`, `{1, 2}`, `{ { 1, 2 }, { 3, 4 } }`, `{ {1}, {2} }`, `( {1}, 2 )`; above rank 3 every brace but the outermost and the
-//! innermost is followed by `/*iL=N*/`, the index within the enclosing level `L`.
+//! `3`, `{1, 2}`, `{ { 1, 2 }, { 3, 4 } }`, `{ {1}, {2} }`, `( {1}, 2 )`; above rank 3 every brace but the
+//! outermost and the innermost is followed by `/*iL=N*/`, the index within the enclosing level `L`.
 
 use super::number::PushElement;
 use super::shape::{ShapeStyle, write_array_shape};
@@ -11,7 +11,8 @@ use crate::layout::Layout;
 use crate::literal::{ArrayLiteral, ConstantValue, Literal};
 use crate::shape::ArrayShape;
 
-/// An array without elements may still have this many rows; beyond, it is written `{...}`, which says as much.
+/// An array without elements may still have this many rows; beyond, it is written `{...}`, which says as
+/// much.
 const MAX_EMPTY_ROWS: i64 = 1 << 16;
 
 /// Whether XLA, told to elide constants of more than `limit` elements, elides this one.

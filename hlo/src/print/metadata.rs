@@ -7,8 +7,8 @@ use crate::attrs::{
     StackTables, Statistics,
 };
 
-/// Appends the fields of metadata, without braces, in the order of XLA (`xla/hlo/ir/hlo_op_metadata.cc`); fields that today's
-/// XLA does not print come where older ones had them, or last.
+/// Appends the fields of metadata, without braces, in the order of XLA (`xla/hlo/ir/hlo_op_metadata.cc`);
+/// fields that today's XLA does not print come where older ones had them, or last.
 pub(crate) fn write_metadata_fields(out: &mut Text<'_>, m: &Metadata) {
     let start = out.len();
     let key = |out: &mut Text<'_>, key: &str| {
@@ -201,7 +201,8 @@ pub(crate) fn write_statistics(out: &mut Text<'_>, statistics: &Statistics, norm
     out.byte(b'}');
 }
 
-/// Appends a floating-point attribute: with 6 digits if `normalize` (XLA's `StrCat`), else with as many as it needs.
+/// Appends a floating-point attribute: with 6 digits if `normalize` (XLA's `StrCat`), else with as many as it
+/// needs.
 pub(crate) fn write_float(out: &mut Text<'_>, value: f64, normalize: bool) {
     if normalize {
         push_general(out, value, 6);

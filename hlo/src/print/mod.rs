@@ -1,11 +1,13 @@
 //! HLO text from the IR.
 //!
-//! [`print_module`] with [`PrintOptions::source`] gives back the text that a module was read from, byte for byte if a printer of
-//! XLA's wrote it. The order and spelling of everything are XLA's (`Print` in `xla/hlo/ir/hlo_module.cc`, `hlo_computation.cc`,
-//! `hlo_instruction.cc`); instructions come in the order of the module. The other presets follow
-//! `xla/hlo/ir/hlo_print_options.h`; they too leave out what says only what is assumed without it.
+//! [`print_module`] with [`PrintOptions::source`] gives back the text that a module was read from, byte for
+//! byte if a printer of XLA's wrote it. The order and spelling of everything are XLA's (`Print` in
+//! `xla/hlo/ir/hlo_module.cc`, `hlo_computation.cc`, `hlo_instruction.cc`); instructions come in the order of
+//! the module. The other presets follow `xla/hlo/ir/hlo_print_options.h`; they too leave out what says only
+//! what is assumed without it.
 //!
-//! Printing never fails and never panics, also on modules that do not verify: it is what diagnostics are made with.
+//! Printing never fails and never panics, also on modules that do not verify: it is what diagnostics are made
+//! with.
 
 mod attrs;
 mod instruction;
@@ -50,15 +52,16 @@ pub enum Names {
     Given,
     /// `tmp_0`, `tmp_1`, ... for the instructions of each computation.
     CanonicalInstructions,
-    /// Those, `c_0`, `c_1`, ... for computations, and none for the module. An elided constant still shows its name, because its
-    /// value follows from it.
+    /// Those, `c_0`, `c_1`, ... for computations, and none for the module. An elided constant still shows its
+    /// name, because its value follows from it.
     Canonical,
 }
 
 /// Bodies nest no deeper than this in [`Subcomputations::Bodies`]; inner ones are names.
 pub const MAX_NESTED_BODIES: usize = 64;
 
-/// After this much text bodies are names: one called twice at every level would double the text with each level.
+/// After this much text bodies are names: one called twice at every level would double the text with each
+/// level.
 pub const MAX_NESTED_TEXT: usize = 1 << 28;
 
 /// What to print and how.
@@ -94,8 +97,8 @@ pub struct PrintOptions {
     pub subcomputations: Subcomputations,
     /// Names.
     pub names: Names,
-    /// As XLA does after its own parser: attributes with a value that is assumed without them are left out, some that are assumed
-    /// are added, and spellings of the same are made one.
+    /// As XLA does after its own parser: attributes with a value that is assumed without them are left out,
+    /// some that are assumed are added, and spellings of the same are made one.
     pub normalize: bool,
     /// End with an empty line.
     pub final_blank_line: bool,
@@ -196,7 +199,8 @@ pub fn print_module(module: &Module, options: &PrintOptions) -> String {
     printer.text.into_string()
 }
 
-/// Writes a module as text to `sink` in pieces of about 64 KiB; a constant of any size needs no more memory than that.
+/// Writes a module as text to `sink` in pieces of about 64 KiB; a constant of any size needs no more memory
+/// than that.
 ///
 /// # Errors
 /// The sink's.
@@ -257,7 +261,8 @@ struct Printer<'m> {
     nesting: usize,
     /// Which async operations are printed as what they wrap.
     sugar: AsyncSugar,
-    /// Canonical numbers of instructions within their computations, and of computations; empty with [`Names::Given`].
+    /// Canonical numbers of instructions within their computations, and of computations; empty with
+    /// [`Names::Given`].
     instruction_numbers: Vec<u32>,
     computation_numbers: Vec<u32>,
     /// Those whose ordinal must be said.

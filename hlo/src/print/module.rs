@@ -15,7 +15,7 @@ pub(super) enum Place {
     Module,
     /// On its own, as the entry.
     Entry,
-    /// In the place of its name, without one.
+    /// Instead of its name, without one.
     Nested,
 }
 
@@ -234,7 +234,8 @@ impl Printer<'_> {
         self.text.byte(b' ');
     }
 
-    /// Appends the computations that an attribute names: the names, or in [`Subcomputations::Bodies`] the bodies.
+    /// Appends the computations that an attribute names: the names, or in [`Subcomputations::Bodies`] the
+    /// bodies.
     pub(super) fn write_called(&mut self, called: &[ComputationId], braces: bool) {
         let bodies = self.options.subcomputations == Subcomputations::Bodies
             && self.nesting <= MAX_NESTED_BODIES

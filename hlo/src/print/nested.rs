@@ -3,7 +3,8 @@
 use super::MAX_NESTED_BODIES;
 use crate::Module;
 
-/// The instructions of a text of the module with bodies in place ([`super::Subcomputations::Bodies`]), copies included.
+/// The instructions of a text of the module with bodies in place ([`super::Subcomputations::Bodies`]), copies
+/// included.
 pub fn nested_instructions(module: &Module) -> u64 {
     let mut sizes = vec![0_u64; module.computation_capacity()];
     // Each round follows calls one level deeper.

@@ -165,7 +165,8 @@ fn unify_spelling(module: &Module, instr: &Instruction, attrs: &mut Attrs) {
     }
 }
 
-/// Whether a text is one pair of braces that match, strings in double quotes aside, so that it needs no quotes itself.
+/// Whether a text is one pair of braces that match, strings in double quotes aside, so that it needs no
+/// quotes itself.
 fn is_brace_dictionary(text: &str) -> bool {
     let mut depth = 0usize;
     let mut bytes = text.bytes();

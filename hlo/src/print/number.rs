@@ -1,11 +1,11 @@
 //! Numbers as text, as C's `printf("%.*g")` writes them.
 //!
-//! The rule is XLA's (`RoundTripFpToString` in `xla/util.cc`): `f32` with 6 significant digits if those read back as the same
-//! number, else with 9; `f64` with 15 or 17; narrower types with as many as tell all their values apart. This is not the shortest
-//! text that reads back, which is what Rust prints.
+//! The rule is XLA's (`RoundTripFpToString` in `xla/util.cc`): `f32` with 6 significant digits if those read
+//! back as the same number, else with 9; `f64` with 15 or 17; narrower types with as many as tell all their
+//! values apart. This is not the shortest text that reads back, which is what Rust prints.
 //!
-//! Digits come from exact integer arithmetic on the binary number, which also tells whether they read back; where that would
-//! not fit 192 bits, from Rust's exact `{:e}`.
+//! Digits come from exact integer arithmetic on the binary number, which also tells whether they read back;
+//! where that would not fit 192 bits, from Rust's exact `{:e}`.
 
 use std::cmp::Ordering;
 use std::io::Write;
@@ -66,8 +66,8 @@ struct Decimal {
     exponent: i32,
 }
 
-/// Rounds to `precision` significant digits (1 to 17), ties to even, and says whether the nearest number of the format to the result
-/// is the number again. `None` where that takes more than 192 bits.
+/// Rounds to `precision` significant digits (1 to 17), ties to even, and says whether the nearest number of
+/// the format to the result is the number again. `None` where that takes more than 192 bits.
 fn round_decimal(x: Binary, precision: u32) -> Option<(Decimal, bool)> {
     // floor(log10(x)) or one less, from the binary exponent: 1233 / 4096 is log10(2) rounded down.
     let bits = 64 - x.mantissa.leading_zeros() as i32 + x.exponent;
@@ -421,7 +421,8 @@ macro_rules! push_small_floats {
     };
 }
 
-// Digits that tell all values apart (`max_digits10` in ml_dtypes), and fraction bits of those whose NaNs carry a payload.
+// Digits that tell all values apart (`max_digits10` in ml_dtypes), and fraction bits of those whose NaNs
+// carry a payload.
 push_small_floats! {
     F8E5M2 2 2;
     F8E4M3 3 3;

@@ -1,4 +1,5 @@
-//! Shardings and replica groups as text (`xla/hlo/ir/hlo_sharding.cc`, `named_sharding.cc`, `mesh_and_axis.cc`, `replica_group.cc`).
+//! Shardings and replica groups as text (`xla/hlo/ir/hlo_sharding.cc`, `named_sharding.cc`,
+//! `mesh_and_axis.cc`, `replica_group.cc`).
 
 use super::metadata::write_metadata_fields;
 use super::text::Text;

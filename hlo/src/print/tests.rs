@@ -1,4 +1,5 @@
-//! Exact texts. The expected ones are XLA's own: what jaxlib prints for the same thing, or what its printer's source says.
+//! Exact texts. The expected ones are XLA's own: what jaxlib prints for the same thing, or what its printer's
+//! source says.
 
 use super::*;
 use crate::attrs::sharding::{MeshDevices, NamedDim};

@@ -1,8 +1,8 @@
 //! The buffer that everything is printed into.
 //!
-//! Printing a module is appending short pieces, millions of them, so the buffer is a byte vector with `#[inline]` appends of
-//! whole strings and of ASCII, and `fmt` is kept out. Invariant: the bytes are UTF-8, because only whole `str`s and ASCII
-//! bytes go in; so is every prefix that ends at a [`Text::checkpoint`].
+//! Printing a module is appending short pieces, millions of them, so the buffer is a byte vector with
+//! `#[inline]` appends of whole strings and of ASCII, and `fmt` is kept out. Invariant: the bytes are UTF-8,
+//! because only whole `str`s and ASCII bytes go in; so is every prefix that ends at a [`Text::checkpoint`].
 
 use std::fmt;
 
@@ -51,7 +51,8 @@ impl<'s> Text<'s> {
         self.result
     }
 
-    /// A place where the text so far may go to the sink: between two characters, called often enough to bound the buffer.
+    /// A place where the text so far may go to the sink: between two characters, called often enough to bound
+    /// the buffer.
     #[inline]
     pub(crate) fn checkpoint(&mut self) {
         if self.bytes.len() >= CHUNK && self.sink.is_some() {
@@ -158,8 +159,8 @@ impl<'s> Text<'s> {
         }
     }
 
-    /// Appends a string in double quotes, escaped as C strings are (XLA: `absl::CEscape`: octal for what is not
-    /// printable ASCII).
+    /// Appends a string in double quotes, escaped as C strings are (XLA: `absl::CEscape`: octal for what is
+    /// not printable ASCII).
     pub(crate) fn quoted(&mut self, s: &str) {
         self.byte(b'"');
         let bytes = s.as_bytes();

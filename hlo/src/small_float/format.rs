@@ -1,10 +1,12 @@
 //! [`FloatFormat`]: a binary floating-point format described by data, with a soft encoder and decoder.
 //!
-//! Invariant: [`FloatFormat::encode`] rounds an `f64` once, to nearest with ties to even, and [`FloatFormat::decode`]
-//! is exact. Hence any operation evaluated exactly (or correctly rounded to more than `2p + 2` bits, for `p` the
-//! precision of the format) in `f64` and then encoded is correctly rounded in the format.
+//! Invariant: [`FloatFormat::encode`] rounds an `f64` once, to nearest with ties to even, and
+//! [`FloatFormat::decode`] is exact. Hence any operation evaluated exactly (or correctly rounded to more than
+//! `2p + 2` bits, for `p` the precision of the format) in `f64` and then encoded is correctly rounded in the
+//! format.
 
-/// What the bit patterns outside the ordinary numbers mean, and so what a number too large to represent becomes.
+/// What the bit patterns outside the ordinary numbers mean, and so what a number too large to represent
+/// becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Specials {
     /// IEEE 754: the largest exponent holds infinities (fraction 0) and NaNs. Overflow gives an infinity.
@@ -13,10 +15,11 @@ pub enum Specials {
     FiniteNan,
     /// `fnuz`: no infinity and no negative zero, whose pattern is the only NaN. Overflow gives NaN.
     NanIsNegativeZero,
-    /// No infinity and no NaN: every pattern is a number. Overflow saturates. NaN becomes negative zero, as in XLA.
+    /// No infinity and no NaN: every pattern is a number. Overflow saturates. NaN becomes negative zero, as
+    /// in XLA.
     NumbersOnly,
-    /// `e8m0fnu`: an unsigned power of two without zero; all ones is NaN. Zero, negative numbers, infinities and
-    /// numbers too large become NaN; positive numbers below the smallest become the smallest.
+    /// `e8m0fnu`: an unsigned power of two without zero; all ones is NaN. Zero, negative numbers, infinities
+    /// and numbers too large become NaN; positive numbers below the smallest become the smallest.
     Scale,
 }
 
@@ -107,7 +110,8 @@ impl FloatFormat {
         }
     }
 
-    /// The pattern of the smallest (most negative) finite number; for [`Specials::Scale`] the smallest power of two.
+    /// The pattern of the smallest (most negative) finite number; for [`Specials::Scale`] the smallest power
+    /// of two.
     pub const fn min_bits(self) -> u32 {
         if self.has_sign() { self.max_bits() | self.sign_mask() } else { 0 }
     }
@@ -130,7 +134,8 @@ impl FloatFormat {
 
     /// What NaN is converted to: [`Self::nan_bits`], or negative zero in a format without NaN.
     ///
-    /// XLA:CPU gives negative zero for NaNs of both signs; ml_dtypes gives +0 for a NaN with the sign bit set.
+    /// XLA:CPU gives negative zero for NaNs of both signs; ml_dtypes gives +0 for a NaN with the sign bit
+    /// set.
     #[inline]
     pub const fn converted_nan_bits(self) -> u32 {
         match self.nan_bits() {
@@ -154,8 +159,9 @@ impl FloatFormat {
         power_of_two(-(self.mantissa_bits as i32))
     }
 
-    /// Whether every value of `other` is one of this format: its numbers (all whole multiples of its smallest, of no more
-    /// significant bits than it has), its zeros, its infinities, and that there is a NaN.
+    /// Whether every value of `other` is one of this format: its numbers (all whole multiples of its
+    /// smallest, of no more significant bits than it has), its zeros, its infinities, and that there is a
+    /// NaN.
     pub const fn holds(self, other: Self) -> bool {
         self.precision() >= other.precision()
             && self.decode(self.max_bits()) >= other.decode(other.max_bits())
@@ -184,8 +190,9 @@ impl FloatFormat {
         self.has_infinity() && bits & self.magnitude_mask() == self.max_bits() + 1
     }
 
-    /// Rounds `x` once, to nearest, ties to even. What is too large, and NaN: see [`Specials`]. A NaN result is the
-    /// canonical one whatever the sign and payload of `x` (XLA keeps the sign, also of an overflow to NaN).
+    /// Rounds `x` once, to nearest, ties to even. What is too large, and NaN: see [`Specials`]. A NaN result
+    /// is the canonical one whatever the sign and payload of `x` (XLA keeps the sign, also of an overflow to
+    /// NaN).
     #[inline]
     pub const fn encode(self, x: f64) -> u32 {
         if x.is_nan() {
@@ -222,9 +229,9 @@ impl FloatFormat {
         if magnitude == 0 && !self.has_negative_zero() { 0 } else { sign | magnitude as u32 }
     }
 
-    /// [`Self::encode`] for a power-of-two format. The candidates are `2^k` and `2^(k+1)`, and ties go up (the one
-    /// significant bit is always odd). Between the two smallest numbers every value goes up, as XLA and ml_dtypes
-    /// do for an `f32`.
+    /// [`Self::encode`] for a power-of-two format. The candidates are `2^k` and `2^(k+1)`, and ties go up
+    /// (the one significant bit is always odd). Between the two smallest numbers every value goes up, as XLA
+    /// and ml_dtypes do for an `f32`.
     const fn encode_scale(self, x: f64) -> u32 {
         if x <= 0.0 {
             return self.converted_nan_bits();

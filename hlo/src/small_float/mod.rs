@@ -1,8 +1,9 @@
 //! The floating-point types of 8 bits and fewer, as newtypes over a byte.
 //!
-//! Invariants: the bits above a type's width are zero; conversions to a small type round once, to nearest with ties
-//! to even ([`FloatFormat::encode`]); conversions from one are exact. Comparison (`==`, `<`) is that of the values:
-//! NaN is unequal to itself and -0 equals +0. Compare [`to_bits`](F8E5M2::to_bits) for identity.
+//! Invariants: the bits above a type's width are zero; conversions to a small type round once, to nearest
+//! with ties to even ([`FloatFormat::encode`]); conversions from one are exact. Comparison (`==`, `<`) is
+//! that of the values: NaN is unequal to itself and -0 equals +0. Compare [`to_bits`](F8E5M2::to_bits) for
+//! identity.
 
 mod format;
 
@@ -24,8 +25,8 @@ macro_rules! small_floats {
             pub const NAME: &'static str = $text;
             /// Width in bits.
             pub const BITS: u32 = Self::FORMAT.bits();
-            /// The canonical quiet positive NaN, or the only one. In a type without NaN: what NaN is converted to,
-            /// which is negative zero.
+            /// The canonical quiet positive NaN, or the only one. In a type without NaN: what NaN is
+            /// converted to, which is negative zero.
             pub const NAN: Self = Self(Self::FORMAT.converted_nan_bits() as u8);
             /// +infinity, if the type has infinities.
             pub const INFINITY: Option<Self> = match Self::FORMAT.infinity_bits() {
@@ -53,7 +54,8 @@ macro_rules! small_floats {
             }
 
             /// The nearest number, ties to even; overflow and NaN as [`Specials`] says.
-            // Not inlined: a loop over elements for each of many operations would contain the encoder each time.
+            // Not inlined: a loop over elements for each of many operations would contain the encoder each
+            // time.
             #[inline(never)]
             pub const fn from_f64(x: f64) -> Self {
                 Self(Self::FORMAT.encode(x) as u8)
@@ -157,7 +159,8 @@ small_floats! {
     F8E5M2FNUZ("f8e5m2fnuz"): 5, 2, 16, NanIsNegativeZero;
     /// 4 exponent bits, 3 fraction bits, bias 8, no infinity, one NaN in place of -0. Largest number 240.
     F8E4M3FNUZ("f8e4m3fnuz"): 4, 3, 8, NanIsNegativeZero;
-    /// The powers of two from 2^-127 to 2^127 and a NaN: no sign, no zero, no infinity. `default()` is 2^-127.
+    /// The powers of two from 2^-127 to 2^127 and a NaN: no sign, no zero, no infinity. `default()` is
+    /// 2^-127.
     F8E8M0FNU("f8e8m0fnu"): 8, 0, 127, Scale;
     /// 2 exponent bits, 1 fraction bit, every pattern a number. Largest number 6.
     F4E2M1FN("f4e2m1fn"): 2, 1, 1, NumbersOnly;

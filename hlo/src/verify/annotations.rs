@@ -30,7 +30,8 @@ pub(super) fn check(v: &mut Verifier<'_>) {
     });
 }
 
-/// A loop and what it passes around, a conditional and its branches, must be sharded alike where they are sharded.
+/// A loop and what it passes around, a conditional and its branches, must have equal shardings where they are
+/// sharded.
 fn consistent_sharding(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
     let module = v.module;
     let mut group = vec![id];

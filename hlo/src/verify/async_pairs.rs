@@ -1,7 +1,8 @@
 //! Asynchronous operations: every start has its done.
 //!
-//! The pairs that are opcodes of their own (`all-reduce-start`, `copy-start`, `send`, ...) have exactly one user, their done.
-//! A chain `async-start`, `async-update`*, `async-done` is linear; it may pass through tuples and loops.
+//! The pairs that are opcodes of their own (`all-reduce-start`, `copy-start`, `send`, ...) have exactly one
+//! user, their done. A chain `async-start`, `async-update`*, `async-done` is linear; it may pass through
+//! tuples and loops.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -129,7 +130,8 @@ fn producer(v: &Verifier<'_>, mut id: InstrId) -> Option<InstrId> {
     }
 }
 
-/// Whether an async value leaves its computation, or enters it: through a loop, a call, a parameter or the root.
+/// Whether an async value leaves its computation, or enters it: through a loop, a call, a parameter or the
+/// root.
 fn crosses(v: &Verifier<'_>, id: InstrId) -> bool {
     let module = v.module;
     let mut seen = FxHashSet::default();

@@ -104,8 +104,8 @@ fn conflict(pairs: &[[i64; 2]]) -> Option<String> {
     None
 }
 
-/// A scheduled program must not put another collective between a send and its recv, nor leave one without the other:
-/// every device runs this schedule, so each would wait at that point for the other half.
+/// A scheduled program must not put another collective between a send and its recv, nor leave one without the
+/// other: every device runs this schedule, so each would wait at that point for the other half.
 fn deadlocks(v: &mut Verifier<'_>) {
     let entry = v.module.entry();
     let mut pending: Vec<InstrId> = Vec::new();

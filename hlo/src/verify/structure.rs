@@ -166,8 +166,8 @@ fn call_cycles(v: &mut Verifier<'_>) {
     }
 }
 
-/// The result of a signature in the text must be the root's. Parameters that it states otherwise are only warned about, as
-/// XLA does not read them.
+/// The result of a signature in the text must be the root's. Parameters that it states otherwise are only
+/// warned about, as XLA does not read them.
 fn signatures(v: &mut Verifier<'_>) {
     let module = v.module;
     for &c in module.computations() {

@@ -1,5 +1,6 @@
-//! Shape inference, case by case: instructions written on a line with the shapes of their operands, and the shape or the
-//! error that must come of them. Expected shapes follow from the definitions of the operations (checked by hand).
+//! Shape inference, case by case: instructions written on a line with the shapes of their operands, and the
+//! shape or the error that must come of them. Expected shapes follow from the definitions of the operations
+//! (checked by hand).
 
 #![allow(clippy::unwrap_used, reason = "a mistake in a table may panic")]
 

@@ -1,5 +1,5 @@
-//! A reader for the lines of the tables: `[shape] opcode(shape, ...) key=value ...`, values without blanks. A computation is
-//! written as its signature, `(f32[],f32[])->f32[]`. Mistakes panic.
+//! A reader for the lines of the tables: `[shape] opcode(shape, ...) key=value ...`, values without blanks. A
+//! computation is written as its signature, `(f32[],f32[])->f32[]`. Mistakes panic.
 
 use hlo::attrs::{
     AttrKind, CompareType, ConvDims, Direction, FftType, PaddingDim, ReplicaGroups, RngAlgorithm,

@@ -1,13 +1,14 @@
 //! Where the devices of a run meet.
 //!
-//! Devices exchange values in [`Meeting`]s: each member arrives once, with what it contributes, and may later wait until all
-//! have arrived. Arriving never blocks. A meeting is known by its [`Key`], which every member finds from the program alone, so
-//! nothing depends on who comes first.
+//! Devices exchange values in [`Meeting`]s: each member arrives once, with what it contributes, and may later
+//! wait until all have arrived. Arriving never blocks. A meeting is known by its [`Key`], which every member
+//! finds from the program alone, so nothing depends on who comes first.
 //!
-//! **Invariants:** a device waits only in [`Exchange::wait`]. As long as some device runs, the others wait; once none runs,
-//! nobody can complete any meeting, so the run is stuck and all that wait are released: a deadlock is found exactly when it
-//! exists, without a clock. What a device that fails does not contribute is never contributed; the others go on until they
-//! end or wait for it in vain, so which devices fail does not depend on timing.
+//! **Invariants:** a device waits only in [`Exchange::wait`]. As long as some device runs, the others wait;
+//! once none runs, nobody can complete any meeting, so the run is stuck and all that wait are released: a
+//! deadlock is found exactly when it exists, without a clock. What a device that fails does not contribute is
+//! never contributed; the others go on until they end or wait for it in vain, so which devices fail does not
+//! depend on timing.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -24,7 +25,8 @@ use crate::value::Tensor;
 pub(crate) enum Key {
     /// A group of a collective, the nth time that its members execute it.
     Group { instr: InstrId, group: u32, execution: u64 },
-    /// Source-target pair number `pair` of a collective, between two devices, the nth time that they execute it.
+    /// Source-target pair number `pair` of a collective, between two devices, the nth time that they execute
+    /// it.
     Pair { instr: InstrId, pair: u32, source: u32, execution: u64 },
     /// The nth transfer from one device to another over a channel.
     Transfer { channel: i64, source: u32, target: u32, number: u64 },
@@ -150,7 +152,8 @@ impl Exchange {
         meeting
     }
 
-    /// Waits until all members of all these meetings have arrived. `at` is where the device stands, for reports.
+    /// Waits until all members of all these meetings have arrived. `at` is where the device stands, for
+    /// reports.
     pub(crate) fn wait(&self, device: u32, at: InstrId, meetings: &Meetings) -> Result<(), Stuck> {
         if meetings.iter().all(|m| m.is_complete()) {
             return Ok(());

@@ -1,8 +1,9 @@
-//! The devices of a run whose program something else executes, and that asks for single instructions: those that communicate, draw random
-//! numbers, or are not compiled.
+//! The devices of a run whose program something else executes, and that asks for single instructions: those
+//! that communicate, draw random numbers, or are not compiled.
 //!
-//! **Invariants:** an instruction does what it does in a run of the interpreter: executions are counted, devices meet, hosts are asked, random
-//! states go on; whatever ends a member's thread, the others learn that it has ended, so a deadlock is found as it is there.
+//! **Invariants:** an instruction does what it does in a run of the interpreter: executions are counted,
+//! devices meet, hosts are asked, random states go on; whatever ends a member's thread, the others learn that
+//! it has ended, so a deadlock is found as it is there.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -42,14 +43,15 @@ impl Fleet {
         self.peers.devices
     }
 
-    /// The device of a number. Its memory limit, seed, host and fuel are those of the interpreter, whose module is the program.
+    /// The device of a number. Its memory limit, seed, host and fuel are those of the interpreter, whose
+    /// module is the program.
     pub fn join<'f>(&'f self, interpreter: &'f Interpreter<'f>, number: u32) -> Member<'f> {
         let ending = Ending { peers: &self.peers, device: number, failed: true };
         Member { session: interpreter.session(&self.peers, number), kept: Mutex::default(), ending }
     }
 
-    /// What `run`, which joins, gives on each device, by number and what is its own: on threads as a run of the interpreter has them. A device that
-    /// gets none is what `refused` says.
+    /// What `run`, which joins, gives on each device, by number and what is its own: on threads as a run of
+    /// the interpreter has them. A device that gets none is what `refused` says.
     pub fn on_each<A: Send, R: Send>(
         &self,
         own: Vec<A>,
@@ -59,8 +61,8 @@ impl Fleet {
         self.peers.on_each(own, run, refused)
     }
 
-    /// After all members have ended: why those that wait do so in vain; `None` if none does. Such members have failed as a consequence, which is
-    /// no error of its own.
+    /// After all members have ended: why those that wait do so in vain; `None` if none does. Such members
+    /// have failed as a consequence, which is no error of its own.
     fn deadlock(&self, module: &Module) -> Option<(Vec<u32>, RunError)> {
         let statuses = self.peers.exchange.statuses();
         let waiting: Vec<u32> = (0..)
@@ -77,8 +79,8 @@ impl Fleet {
 }
 
 impl Fleet {
-    /// After all members have ended: what each gave, if all gave something. Errors: that of a member that failed by itself; else, where members wait in vain, the deadlock, made an error by
-    /// `deadlocked`.
+    /// After all members have ended: what each gave, if all gave something. Errors: that of a member that
+    /// failed by itself; else, where members wait in vain, the deadlock, made an error by `deadlocked`.
     pub fn outcome<R, E>(
         &self,
         module: &Module,
@@ -98,10 +100,11 @@ impl Member<'_> {
         self.session.number
     }
 
-    /// The value of an instruction of the program on these operands; of an operand whose value was kept, `None`. The result is `None` if it is
-    /// promised: then it is kept for its users.
+    /// The value of an instruction of the program on these operands; of an operand whose value was kept,
+    /// `None`. The result is `None` if it is promised: then it is kept for its users.
     ///
-    /// Errors: those of the instruction; [`crate::ErrorKind::Unsupported`] of one that runs other instructions in a loop.
+    /// Errors: those of the instruction; [`crate::ErrorKind::Unsupported`] of one that runs other
+    /// instructions in a loop.
     pub fn evaluate(&self, id: InstrId, operands: Vec<Option<Value>>) -> Result<Option<Value>> {
         let instr = self.session.module().instr(id);
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

@@ -11,10 +11,10 @@ use crate::value::Value;
 
 /// The other end of `infeed`, `outfeed`, and of `send` and `recv` with `is_host_transfer=true`.
 ///
-/// Called from the threads of the devices, for each device in the order of its program. An error stops the program at the
-/// instruction; it is one sentence without a period. What is given must have the shape that is asked for (a dynamic
-/// dimension may be smaller than its bound), or the program stops too. A call may block; as long as it does its device counts
-/// as running.
+/// Called from the threads of the devices, for each device in the order of its program. An error stops the
+/// program at the instruction; it is one sentence without a period. What is given must have the shape that is
+/// asked for (a dynamic dimension may be smaller than its bound), or the program stops too. A call may block;
+/// as long as it does its device counts as running.
 pub trait Host: Send + Sync + fmt::Debug {
     /// The next value of a device's infeed. `config` is the instruction's `infeed_config`.
     fn infeed(&self, device: u32, shape: &Shape, config: &str) -> Result<Value, String>;

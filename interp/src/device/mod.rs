@@ -1,10 +1,10 @@
 //! Several devices in one process: a run of a program on replicas and partitions, one thread a device.
 //!
-//! Every device runs the whole program, with memory, fuel and random states of its own; what they exchange goes through an
-//! [`Exchange`]. **Invariants:** values that a device takes from others are its own copies, and what it hands in counts to it
-//! until it has taken the result, so its account of memory depends on its own instructions alone. Hence results, and which
-//! devices fail how, are functions of program, arguments and options: a device reads from others only what it waits for by
-//! name (a Kahn network).
+//! Every device runs the whole program, with memory, fuel and random states of its own; what they exchange
+//! goes through an [`Exchange`]. **Invariants:** values that a device takes from others are its own copies,
+//! and what it hands in counts to it until it has taken the result, so its account of memory depends on its
+//! own instructions alone. Hence results, and which devices fail how, are functions of program, arguments and
+//! options: a device reads from others only what it waits for by name (a Kahn network).
 //!
 //! | part | holds |
 //! |---|---|
@@ -42,7 +42,8 @@ use participants::Participants;
 /// The most devices of a run.
 pub const MAX_DEVICES: u32 = 1024;
 
-/// Stack of a device's thread: values nest as deep as the program says. It is memory only as far as it is used.
+/// Stack of a device's thread: values nest as deep as the program says. It is memory only as far as it is
+/// used.
 const STACK_BYTES: usize = 512 << 20;
 
 /// Where an instance of the program runs, among the devices of a run.
@@ -124,8 +125,8 @@ impl Peers {
         Ok(found)
     }
 
-    /// What `run` gives on each device, by number and what is its own; where there are several, each has a thread. A device that gets none has
-    /// ended, so that nobody waits for it, and is what `refused` says.
+    /// What `run` gives on each device, by number and what is its own; where there are several, each has a
+    /// thread. A device that gets none has ended, so that nobody waits for it, and is what `refused` says.
     fn on_each<A: Send, R: Send>(
         &self,
         own: Vec<A>,
@@ -180,11 +181,11 @@ impl Drop for Ending<'_> {
 }
 
 impl Interpreter<'_> {
-    /// Runs the entry computation on several devices. `args[k]` are the values of its parameters on device `k`; so are the
-    /// results in order of the devices.
+    /// Runs the entry computation on several devices. `args[k]` are the values of its parameters on device
+    /// `k`; so are the results in order of the devices.
     ///
-    /// Errors: that of the device with the lowest number among those that failed by themselves; else the deadlock. A failed
-    /// device does not stop the others, which run on until they end, fail, or wait for it.
+    /// Errors: that of the device with the lowest number among those that failed by themselves; else the
+    /// deadlock. A failed device does not stop the others, which run on until they end, fail, or wait for it.
     /// Must not be called from a task of the thread pool that the operations use.
     pub fn run_devices(&self, devices: Devices, args: Vec<Vec<Value>>) -> Result<Vec<(Value, RunStats)>> {
         let count = devices.count();

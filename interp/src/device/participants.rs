@@ -11,7 +11,7 @@ use super::Devices;
 #[derive(Debug)]
 pub(crate) struct Participants {
     groups: Vec<Arc<[u32]>>,
-    /// For each device its group and its place there.
+    /// For each device its group and its index in it.
     places: Vec<Option<(u32, u32)>>,
 }
 
@@ -51,7 +51,8 @@ pub(crate) fn within(id: i64, mode: GroupMode, devices: Devices) -> Result<u32, 
 }
 
 impl Participants {
-    /// Of an instruction with replica groups. Errors: ids that the run does not have, or a device in two places.
+    /// Of an instruction with replica groups. Errors: ids that the run does not have, or a device that occurs
+    /// twice.
     pub(crate) fn of_groups(instr: &Instruction, devices: Devices) -> Result<Self, String> {
         let mode = mode_of(instr)?;
         let lists = match instr.attrs.replica_groups() {
@@ -96,8 +97,8 @@ impl Participants {
     }
 }
 
-/// The source-target pairs of a collective that concern a device, as numbers of devices: `(number of the pair, source,
-/// target)`. Errors: ids that the run does not have.
+/// The source-target pairs of a collective that concern a device, as numbers of devices: `(number of the
+/// pair, source, target)`. Errors: ids that the run does not have.
 pub(crate) fn pairs(
     instr: &Instruction,
     devices: Devices,

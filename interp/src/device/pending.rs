@@ -1,8 +1,8 @@
 //! Values that are promised and not there yet.
 //!
-//! A start hands in what its device contributes and yields a [`Pending`] where its result will be. It goes wherever a value
-//! goes: into tuples, through calls and loops. Whatever looks at a value first waits for it ([`Session::settle`]); a done is
-//! nothing but such a look.
+//! A start hands in what its device contributes and yields a [`Pending`] where its result will be. It goes
+//! wherever a value goes: into tuples, through calls and loops. Whatever looks at a value first waits for it
+//! ([`Session::settle`]); a done is nothing but such a look.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -71,7 +71,8 @@ impl Traffic {
         *n - 1
     }
 
-    /// Keeps a charge until [`Traffic::settle`] of the number returned; if that never comes, until the end of the run.
+    /// Keeps a charge until [`Traffic::settle`] of the number returned; if that never comes, until the end of
+    /// the run.
     pub(crate) fn deposit(&self, charge: Charge) -> u64 {
         let mut counts = self.counts();
         counts.last += 1;

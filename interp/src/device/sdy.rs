@@ -1,5 +1,5 @@
-//! Shardings of Shardy in frontend attributes, as MLIR text: what XLA keeps of a `sdy.manual_computation` when a module leaves MLIR
-//! (`xla/service/spmd/shardy/sdy_round_trip/shard_map_export.cc`).
+//! Shardings of Shardy in frontend attributes, as MLIR text: what XLA keeps of a `sdy.manual_computation`
+//! when a module leaves MLIR (`xla/service/spmd/shardy/sdy_round_trip/shard_map_export.cc`).
 
 use hlo::attrs::sharding::{MeshDevices, NamedDim};
 use hlo::attrs::{AxisRef, Mesh, NamedSharding};
@@ -7,14 +7,16 @@ use hlo::{AttrKey, Instruction, Module, Opcode};
 
 /// The attribute of the module that says its meshes.
 pub const MESHES: &str = "xla.sdy.meshes";
-/// The attribute of a call, or of the change of a value for it, that says in which axes the shape is a shard's.
+/// The attribute of a call, or of the change of a value for it, that says in which axes the shape is a
+/// shard's.
 pub const MANUAL_AXES: &str = "xla.sdy.manual_axes";
 
 /// The shardings of some values, and the axes in which their shapes are those of shards.
 pub(crate) type OfValues = (Vec<NamedSharding>, Vec<Box<str>>);
 
-/// The shardings that an attribute of a call says, one for each value, and the axes that are manual. The attributes stand on the call itself, or, in
-/// older dumps, on the `call` of the computation that it is for. `Ok(None)`: neither has them.
+/// The shardings that an attribute of a call says, one for each value, and the axes that are manual. The
+/// attributes stand on the call itself, or, in older dumps, on the `call` of the computation that it is for.
+/// `Ok(None)`: neither has them.
 pub(crate) fn shardings(
     module: &Module,
     instr: &Instruction,
@@ -34,7 +36,8 @@ pub(crate) fn shardings(
     Ok(Some((shardings, manual)))
 }
 
-/// A sharding of one value, `#sdy.sharding<@mesh, [{"x"}, {}]>`, or the only one of `#sdy.sharding_per_value<[...]>`. The meshes are those of a module's header.
+/// A sharding of one value, `#sdy.sharding<@mesh, [{"x"}, {}]>`, or the only one of
+/// `#sdy.sharding_per_value<[...]>`. The meshes are those of a module's header.
 pub fn sharding(module: &Module, text: &str) -> Option<NamedSharding> {
     let meshes = module.header.frontend_attributes.as_ref().and_then(|a| a.get(MESHES)).unwrap_or_default();
     let meshes = Reader::new(meshes).meshes()?;

@@ -1,8 +1,10 @@
 //! Which device has which shard of an array, by a sharding.
 //!
-//! A sharding of either form ([`TileSharding`], [`NamedSharding`]) cuts an array into a grid of tiles, and names for each group of devices that together have all
-//! of it the device of each tile. Devices that differ in a trailing tile dimension (replicated or manual subgroups), or in mesh axes that no dimension has, are in
-//! different groups: what they do not share, they do not exchange. **Invariant:** every group has as many devices as there are tiles, in row-major order of these.
+//! A sharding of either form ([`TileSharding`], [`NamedSharding`]) cuts an array into a grid of tiles, and
+//! names for each group of devices that together have all of it the device of each tile. Devices that differ
+//! in a trailing tile dimension (replicated or manual subgroups), or in mesh axes that no dimension has, are
+//! in different groups: what they do not share, they do not exchange. **Invariant:** every group has as many
+//! devices as there are tiles, in row-major order of these.
 
 use hlo::attrs::{
     AxisRef, DeviceAssignment, NamedSharding, Sharding, ShardingKind, SubgroupType, TileSharding,

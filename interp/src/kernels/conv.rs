@@ -5,16 +5,17 @@
 //! * `rhs`: `[kernel spatial..., channels / feature_groups, features]`,
 //! * `out`: `[batch / batch_groups, output spatial..., features]`.
 //!
-//! Output position `o` and window position `w` of an axis meet the input at `p = o * stride + w * kernel_dilation -
-//! padding_low`; the term exists if `p` is a multiple of `input_dilation` and `p / input_dilation` is inside the input.
-//! Everything else (padding, holes of dilation) is *absent*: it contributes nothing, not even a NaN from `0 * inf`. The
-//! kernel element is number `w`, or `kernel - 1 - w` if the axis is reversed.
+//! Output position `o` and window position `w` of an axis meet the input at `p = o * stride + w *
+//! kernel_dilation - padding_low`; the term exists if `p` is a multiple of `input_dilation` and `p /
+//! input_dilation` is inside the input. Everything else (padding, holes of dilation) is *absent*: it
+//! contributes nothing, not even a NaN from `0 * inf`. The kernel element is number `w`, or `kernel - 1 - w`
+//! if the axis is reversed.
 //!
-//! Feature `f` belongs to group `g = f / (features / groups)`: with feature groups it sees the `g`-th slice of the
-//! channels, with batch groups the `g`-th slice of the batch.
+//! Feature `f` belongs to group `g = f / (features / groups)`: with feature groups it sees the `g`-th slice
+//! of the channels, with batch groups the `g`-th slice of the batch.
 //!
-//! Rounding is that of [`super::gemm`] with the terms of an output in this order: window positions row-major, channels
-//! inside. Integers accumulate in 64 bits, wrapping, and *saturate* to the result type at the end.
+//! Rounding is that of [`super::gemm`] with the terms of an output in this order: window positions row-major,
+//! channels inside. Integers accumulate in 64 bits, wrapping, and *saturate* to the result type at the end.
 
 use num_complex::Complex;
 use smallvec::SmallVec;
@@ -254,8 +255,8 @@ fn groups<T>(
     }
 }
 
-/// A depthwise convolution: every output sees one channel, so there is nothing to share between outputs and everything
-/// runs along the features.
+/// A depthwise convolution: every output sees one channel, so there is nothing to share between outputs and
+/// everything runs along the features.
 fn depthwise<A: Algebra>(shape: &ConvShape, lhs: &[A::In], rhs: &[A::In], mut parts: Vec<Part<A::Sum>>) {
     let (features, multiplier) = (shape.features, shape.features / shape.channels);
     let windows = Windows::new(shape);

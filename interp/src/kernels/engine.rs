@@ -1,8 +1,8 @@
 //! The blocked loops of a matrix product, over any [`Algebra`] and any way to read the operands.
 //!
-//! The result is cut into blocks of at most `ROWS` x `COLUMNS`; for each, blocks of `DEPTH` terms of both operands are
-//! packed into panels (which convert the elements and collect the norms that error bounds need) and multiplied tile by
-//! tile in registers. A block is computed by one thread from beginning to end.
+//! The result is cut into blocks of at most `ROWS` x `COLUMNS`; for each, blocks of `DEPTH` terms of both
+//! operands are packed into panels (which convert the elements and collect the norms that error bounds need)
+//! and multiplied tile by tile in registers. A block is computed by one thread from beginning to end.
 
 use std::ops::Range;
 
@@ -17,8 +17,8 @@ const ROWS: usize = 128;
 const COLUMNS: usize = 512;
 /// Rows that parallel tasks share instead of dividing.
 const FEW_ROWS: usize = 32;
-/// Words of a term packed at a time. Not a power of two: the panels that successive columns go to would begin in the same
-/// cache set. Divisible by every [`Algebra::W`].
+/// Words of a term packed at a time. Not a power of two: the panels that successive columns go to would begin
+/// in the same cache set. Divisible by every [`Algebra::W`].
 const DEPTH: usize = 252;
 
 /// The left operand: `rows` of `k` terms each. The rows of all batches are numbered on.
@@ -126,8 +126,8 @@ impl<R, P> Output<R, P> {
 
 /// Multiplies. Row `r` of all batches' rows is `out[r * stride..][..stride]`.
 ///
-/// How operands are read and what becomes of results is behind `dyn`s: they are called for runs of elements and for
-/// results, not for multiplications, and one copy of the loops for each algebra is enough code.
+/// How operands are read and what becomes of results is behind `dyn`s: they are called for runs of elements
+/// and for results, not for multiplications, and one copy of the loops for each algebra is enough code.
 pub(super) fn multiply<A: Algebra, V: Send, E: Send>(
     dims: Extents,
     lhs: &dyn Lhs<A::In>,
@@ -145,8 +145,8 @@ pub(super) fn multiply<A: Algebra, V: Send, E: Send>(
         compute::<A>(dims, lhs, rhs, output.bands(out, rows, dims.n));
         return;
     }
-    // A task takes a band of rows. It packs the right operand on its own, so bands keep whole matrices together, and
-    // where there are few rows tasks share them and take a part of the columns.
+    // A task takes a band of rows. It packs the right operand on its own, so bands keep whole matrices
+    // together, and where there are few rows tasks share them and take a part of the columns.
     if rows <= FEW_ROWS && dims.n >= 4 * A::NR {
         let width = dims.n.div_ceil(4 * threads).next_multiple_of(A::NR).min(COLUMNS);
         let mut strips: Vec<Vec<(usize, usize, V)>> = Vec::new();
@@ -307,7 +307,7 @@ impl<A: Algebra> Product<'_, A> {
         }
     }
 
-    /// The grid that the products of a row and a column lie on, computed once for each row and column.
+    /// The grid (last bit) of the products of a row and a column, computed once for each row and column.
     fn quantum(&self, grid: &mut Grid, block: Block, i: usize, j: usize) -> Option<i32> {
         if grid.rows.is_empty() {
             grid.rows.resize(block.m, None);

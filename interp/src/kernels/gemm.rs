@@ -1,17 +1,19 @@
-//! Batched matrix products of strided views: `out[b] = lhs[b] * rhs[b]`, `m` x `k` by `k` x `n`, `out` row-major.
+//! Batched matrix products of strided views: `out[b] = lhs[b] * rhs[b]`, `m` x `k` by `k` x `n`, `out`
+//! row-major.
 //!
-//! To compute a dot whose contracting dimensions (in order, the last fastest) form one axis of constant stride in each
-//! operand, describe the operands with [`View`] and call [`real`], [`complex`] or [`int`]; otherwise copy the operand to
-//! (batch, free, contracting) first. Transposed operands need no copy.
+//! To compute a dot whose contracting dimensions (in order, the last fastest) form one axis of constant
+//! stride in each operand, describe the operands with [`View`] and call [`real`], [`complex`] or [`int`];
+//! otherwise copy the operand to (batch, free, contracting) first. Transposed operands need no copy.
 //!
-//! * [`Accumulate::Exact`]: `out[i][j]` is the exact value of `0 + sum_k lhs[i][k] * rhs[k][j]`, rounded once into the
-//!   result type. The leading 0 makes a zero result +0, and that of `k = 0` as well. For complex numbers the real part
-//!   is one exact sum of `2k` products, and the imaginary part another.
-//! * [`Accumulate::Region`]: from +0, for `k` in increasing order `acc = fl(acc + fl(a * b))` in the operands' type
-//!   (`f32` or `f64`), and one rounding into the result type at the end.
+//! * [`Accumulate::Exact`]: `out[i][j]` is the exact value of `0 + sum_k lhs[i][k] * rhs[k][j]`, rounded once
+//!   into the result type. The leading 0 makes a zero result +0, and that of `k = 0` as well. For complex
+//!   numbers the real part is one exact sum of `2k` products, and the imaginary part another.
+//! * [`Accumulate::Region`]: from +0, for `k` in increasing order `acc = fl(acc + fl(a * b))` in the
+//!   operands' type (`f32` or `f64`), and one rounding into the result type at the end.
 //!
-//! NaN results are canonical. Infinities and NaN are as IEEE arithmetic on the terms has them in any order: a NaN operand,
-//! `inf * 0` or `inf - inf` makes NaN; the overflow of an intermediate does not exist in exact mode.
+//! NaN results are canonical. Infinities and NaN are as IEEE arithmetic on the terms has them in any order: a
+//! NaN operand, `inf * 0` or `inf - inf` makes NaN; the overflow of an intermediate does not exist in exact
+//! mode.
 
 use num_complex::Complex;
 
@@ -123,7 +125,7 @@ impl<T: Copy + Sync> Rhs<T> for View<'_, T> {
     }
 }
 
-/// A complex operand read as a real one of `2k` columns: real and imaginary parts in turn.
+/// A complex operand read as a real one of `2k` columns: real and imaginary parts interleaved.
 pub(super) struct RealRows<L>(pub(super) L);
 
 impl<T: Real, L: Lhs<Complex<T>>> Lhs<T> for RealRows<L> {
@@ -152,8 +154,9 @@ impl<T: Real, L: Lhs<Complex<T>>> Lhs<T> for RealRows<L> {
     }
 }
 
-/// A complex operand read as a real one of `2k` rows and `2n` columns, such that the real product of [`RealRows`] with it
-/// is the complex product, real and imaginary parts in turn: `x + iy` is the block `[x y; -y x]`.
+/// A complex operand read as a real one of `2k` rows and `2n` columns, such that the real product of
+/// [`RealRows`] with it is the complex product, real and imaginary parts interleaved: `x + iy` is the block
+/// `[x y; -y x]`.
 pub(super) struct RealBlocks<R>(pub(super) R);
 
 impl<T: Real, R: Rhs<Complex<T>>> Rhs<T> for RealBlocks<R> {
@@ -244,8 +247,8 @@ pub fn complex<T: Real, O: Rounded>(
     }
 }
 
-/// A product of integer matrices, modulo 2^width in both modes. Narrower or sub-byte integers: widen, and truncate the
-/// result.
+/// A product of integer matrices, modulo 2^width in both modes. Narrower or sub-byte integers: widen, and
+/// truncate the result.
 pub fn int<T: Integer>(dims: Gemm, lhs: View<T>, rhs: View<T>, out: &mut [T]) {
     let extents = check(dims, &lhs, &rhs, out);
     let rows = Rows { view: lhs, m: dims.m };

@@ -7,19 +7,19 @@
 //! | [`reduce`] | sums along an axis of an (outer, reduced, inner) view | [`reduce::real`], [`reduce::complex`] | |
 //! | [`window`] | sums of N-d windows, cumulative sums among them | [`window::real`] | |
 //!
-//! Element types. Narrow floats come in decoded to `f32` (exact) and go out through [`Rounded`], which rounds once into
-//! whatever type the caller has; `f64` results need `f64` operands to be quick (`f32` operands are widened first).
-//! [`Accumulate::Exact`] gives the correctly rounded exact sum of the terms the caller passes.
-//! [`Accumulate::Region`] takes the operands as they are, too: a caller that follows XLA in converting the operands of a
-//! dot to the result type first does that before the call.
+//! Element types. Narrow floats come in decoded to `f32` (exact) and go out through [`Rounded`], which rounds
+//! once into whatever type the caller has; `f64` results need `f64` operands to be quick (`f32` operands are
+//! widened first). [`Accumulate::Exact`] gives the correctly rounded exact sum of the terms the caller
+//! passes. [`Accumulate::Region`] takes the operands as they are, too: a caller that follows XLA in
+//! converting the operands of a dot to the result type first does that before the call.
 //!
-//! Every kernel gives the same bits on every machine and with any number of threads: exact results because there is only
-//! one, region results because each is computed by one thread in a fixed order. Small problems do not touch the pool.
+//! Every kernel gives the same bits on every machine and with any number of threads: exact results because
+//! there is only one, region results because each is computed by one thread in a fixed order. Small problems
+//! do not touch the pool.
 //!
 //! A view or shape that does not fit its slices is a bug of the caller, and panics.
 //!
-//! [`Rounded`]: crate::sum::Rounded
-//! [`Accumulate::Exact`]: crate::sum::Accumulate::Exact
+//! [`Rounded`]: crate::sum::Rounded [`Accumulate::Exact`]: crate::sum::Accumulate::Exact
 //! [`Accumulate::Region`]: crate::sum::Accumulate::Region
 
 use std::ops::{Add, Mul, Sub};

@@ -1,10 +1,11 @@
-//! Sums along the middle axis of a dense row-major `[outer, reduced, inner]` view: `inner == 1` sums rows, `outer == 1`
-//! columns, both everything. A reduction over several axes that does not collapse to this form is transposed first.
+//! Sums along the middle axis of a dense row-major `[outer, reduced, inner]` view: `inner == 1` sums rows,
+//! `outer == 1` columns, both everything. A reduction over several axes that does not collapse to this form
+//! is transposed first.
 //!
-//! * [`Accumulate::Exact`]: the exact value of `init + sum x`, rounded once into the result type. Exactly zero is -0 only
-//!   if `init` and all elements are -0.
-//! * [`Accumulate::Region`]: `acc = init`, then in increasing order of the reduced index `acc = fl(acc + x)` in the
-//!   *result* type.
+//! * [`Accumulate::Exact`]: the exact value of `init + sum x`, rounded once into the result type. Exactly
+//!   zero is -0 only if `init` and all elements are -0.
+//! * [`Accumulate::Region`]: `acc = init`, then in increasing order of the reduced index `acc = fl(acc + x)`
+//!   in the *result* type.
 //!
 //! For complex numbers real and imaginary parts are sums of their own in both modes.
 
@@ -79,8 +80,8 @@ fn literal<T: Term, O: Rounded>(x: &[T], inner: usize, init: f64, out: &mut [O])
     out.fill(O::from_f64(init));
     for row in x.chunks_exact(inner) {
         for (acc, &x) in out.iter_mut().zip(row) {
-            // For a type of at most 25 significant bits the sum rounds in f64 first, which is innocuous: 53 bits are
-            // two more than twice as many (Figueroa, "When is double rounding innocuous?", 1995).
+            // For a type of at most 25 significant bits the sum rounds in f64 first, which is innocuous: 53
+            // bits are two more than twice as many (Figueroa, "When is double rounding innocuous?", 1995).
             *acc = O::from_f64(acc.to_f64() + x.widen());
         }
     }

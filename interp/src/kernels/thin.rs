@@ -1,5 +1,5 @@
-//! Exact products of matrices and vectors: each element of a matrix is used once, so that packing it, as [`super::engine`]
-//! does, would take longer than the product.
+//! Exact products of matrices and vectors: each element of a matrix is used once, so that packing it, as
+//! [`super::engine`] does, would take longer than the product.
 
 use super::Real;
 use super::algebra::Algebra;
@@ -19,7 +19,8 @@ struct Product<'a, T> {
     k: usize,
 }
 
-/// Multiplies if one side is a vector and the matrix is contiguous along one of its dimensions; says whether it did.
+/// Multiplies if one side is a vector and the matrix is contiguous along one of its dimensions; says whether
+/// it did.
 pub(super) fn real<T: Real, O: Rounded>(dims: Gemm, lhs: View<T>, rhs: View<T>, out: &mut [O]) -> bool {
     if !T::Exact::THIN || out.is_empty() {
         return false;

@@ -1,14 +1,15 @@
-//! Sums of windows of a dense row-major array of any rank: reduce-window with an addition, and cumulative sums as its
-//! special case.
+//! Sums of windows of a dense row-major array of any rank: reduce-window with an addition, and cumulative
+//! sums as its special case.
 //!
-//! Output position `o` and window position `w` of an axis meet the operand at `p = o * stride + w * window_dilation -
-//! padding_low`, an element if `p` is a multiple of `base_dilation` and `p / base_dilation` is inside; everything else is
-//! absent. Terms are ordered by window position, row-major; modes are those of [`super::reduce`], with `init` first.
+//! Output position `o` and window position `w` of an axis meet the operand at `p = o * stride + w *
+//! window_dilation - padding_low`, an element if `p` is a multiple of `base_dilation` and `p / base_dilation`
+//! is inside; everything else is absent. Terms are ordered by window position, row-major; modes are those of
+//! [`super::reduce`], with `init` first.
 //!
-//! A cumulative sum of `n` numbers is a window of `n` with `padding_low = n - 1` (forwards) or 0 (backwards). Long
-//! windows along one axis cost a few operations per output, however long they are: the axis is cut into blocks as long as
-//! the window, and each window is a suffix of one block and a prefix of the next (van Herk; Gil and Werman), so that
-//! nothing is ever subtracted and error bounds stay those of the window itself.
+//! A cumulative sum of `n` numbers is a window of `n` with `padding_low = n - 1` (forwards) or 0 (backwards).
+//! Long windows along one axis cost a few operations per output, however long they are: the axis is cut into
+//! blocks as long as the window, and each window is a suffix of one block and a prefix of the next (van Herk;
+//! Gil and Werman), so that nothing is ever subtracted and error bounds stay those of the window itself.
 
 use crate::cancel;
 use crate::parallel;
@@ -94,7 +95,7 @@ impl WindowAxis {
     }
 }
 
-/// Inner axes of a window between whose elements nobody polls.
+/// Inner axes of a window, between whose elements cancellation is not polled.
 pub(crate) const POLL_AXES: usize = 2;
 
 /// Lines of a window between two polls.
@@ -173,8 +174,8 @@ impl<T> Default for Lines<T> {
 }
 
 impl<T: Term> Windows<'_, T> {
-    /// Calls `add` with the terms that window position after window position adds to the outputs of row `index`: each
-    /// time a run of outputs that begins at some output.
+    /// Calls `add` with the terms that window position after window position adds to the outputs of row
+    /// `index`: each time a run of outputs that begins at some output.
     fn terms(
         &self,
         bases: &mut Vec<usize>,
@@ -317,7 +318,8 @@ impl Scratch {
         mut put: impl FnMut(usize, O),
     ) {
         let (n, block) = (x.len(), axis.window);
-        // Where no sum of finite elements can overflow, a sum that is not finite is what the elements make it.
+        // Where no sum of finite elements can overflow, a sum that is not finite is what the elements make
+        // it.
         let finite = |x: f64| if x.is_finite() { x.abs() } else { 0.0 };
         let largest = x.iter().map(|x| finite(x.widen())).fold(finite(init), f64::max);
         let final_if_infinite = largest < f64::MAX / (4.0 * (n as f64 + 1.0));
@@ -329,8 +331,8 @@ impl Scratch {
                 Partial::EMPTY
             } else {
                 let (first, last) = (range.start / block, (range.end - 1) / block);
-                // Within one block a window is a prefix, or clipped at the end of the line (or ends with the block) and
-                // a suffix.
+                // Within one block a window is a prefix, or clipped at the end of the line (or ends with the
+                // block) and a suffix.
                 let as_suffix = first != last || !range.start.is_multiple_of(block);
                 let as_prefix = first != last || !as_suffix;
                 if as_suffix && suffix_of != first {
@@ -363,7 +365,8 @@ impl Scratch {
     }
 }
 
-/// The exact sum of a window that moves on: each element is added once and subtracted once, which loses nothing.
+/// The exact sum of a window that moves on: each element is added once and subtracted once, which loses
+/// nothing.
 #[derive(Default)]
 struct SlidingLong {
     finite: Long,
@@ -395,8 +398,8 @@ impl SlidingLong {
             }
         }
         self.range = range;
-        // A sum that is exactly zero has two addends of different sign or a +0, else no slow path would have been asked:
-        // it is +0, and the subtractions have made it so.
+        // A sum that is exactly zero has two addends of different sign or a +0, else no slow path would have
+        // been asked: it is +0, and the subtractions have made it so.
         let mut sum = self.finite.clone();
         let specials =
             [(self.nan, f64::NAN), (self.positive, f64::INFINITY), (self.negative, f64::NEG_INFINITY)];

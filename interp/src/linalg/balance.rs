@@ -1,4 +1,5 @@
-//! Permutation and scaling that make a matrix closer to triangular and its rows and columns of like norms: `gebal`, `gebak`.
+//! Permutation and scaling that make a matrix closer to triangular and its rows and columns of like norms:
+//! `gebal`, `gebak`.
 
 use std::ops::Range;
 
@@ -11,14 +12,15 @@ use crate::scalar::wide::{Field, Real};
 pub(crate) struct Balance {
     /// The rows and columns that are not triangular yet.
     pub(crate) active: Range<usize>,
-    /// Of the active ones: the exponent of the power of two that column i was multiplied and row i divided by.
+    /// Of the active ones: the exponent of the power of two that column i was multiplied and row i divided
+    /// by.
     exponents: Vec<i32>,
     /// The exchanges of rows and columns, in the order in which they were made.
     swaps: Vec<(usize, usize)>,
 }
 
-/// Moves rows with no other element than that on the diagonal to the end, columns with no other to the start; then, if `scaling`,
-/// scales the rest by powers of two.
+/// Moves rows with no other element than that on the diagonal to the end, columns with no other to the start;
+/// then, if `scaling`, scales the rest by powers of two.
 pub(crate) fn balance<F: Field>(a: &mut Matrix<F>, scaling: bool) -> Balance {
     let n = a.rows();
     let mut swaps = Vec::new();
@@ -110,7 +112,8 @@ fn shifted<F: Field>(x: F, e: i32) -> F {
 }
 
 impl Balance {
-    /// Turns right (otherwise left) eigenvectors, or Schur vectors, into those of the matrix that was balanced.
+    /// Turns right (otherwise left) eigenvectors, or Schur vectors, into those of the matrix that was
+    /// balanced.
     pub(crate) fn undo<F: Field>(&self, vectors: &mut Matrix<F>, right: bool) {
         let columns = vectors.columns();
         for i in self.active.clone() {

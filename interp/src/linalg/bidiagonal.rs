@@ -1,7 +1,8 @@
 //! Reduction to bidiagonal form: `gebrd`.
 //!
-//! What the two reflectors of a step do to the rest of the matrix is subtracted when the next step reads it: a step goes over the matrix once to subtract and to multiply
-//! by the left reflector, and once more to multiply by the right one.
+//! What the two reflectors of a step do to the rest of the matrix is subtracted when the next step reads it:
+//! a step goes over the matrix once to subtract and to multiply by the left reflector, and once more to
+//! multiply by the right one.
 //!
 //! **Invariant:** the rest is cut into parts by its size alone, so that no number of threads changes a bit.
 
@@ -129,7 +130,8 @@ fn cut<F: Field>(columns: &mut [F], height: usize, rows: usize) -> Vec<Part<'_, 
 }
 
 impl<F: Field> Part<'_, F> {
-    /// Subtracts what is pending from the rows from `row` on, and multiplies them by the adjoint of `v`, and by `factor`.
+    /// Subtracts what is pending from the rows from `row` on, and multiplies them by the adjoint of `v`, and
+    /// by `factor`.
     fn update(&mut self, v: &[F], row: usize, height: usize, pending: Option<&Pending<F>>, factor: F) {
         let Part { first, columns, w, .. } = self;
         w.clear();
@@ -186,8 +188,8 @@ impl<F: Field> Part<'_, F> {
     }
 }
 
-/// Subtracts v w and z u from two columns, for their factors w and u, and gives the inner products of `new` with what is left: [`LANES`] sums, then their sum by
-/// halves.
+/// Subtracts v w and z u from two columns, for their factors w and u, and gives the inner products of `new`
+/// with what is left: [`LANES`] sums, then their sum by halves.
 #[inline(always)]
 fn subtract<F: Field>(
     [one, two]: [&mut [F]; COLUMNS],

@@ -1,14 +1,16 @@
-//! Iterations that chase a bulge along a matrix of two diagonals, in steps: who has two of them runs them side by side.
+//! Iterations that chase a bulge along a matrix of two diagonals, in steps: who has two of them runs them
+//! side by side.
 //!
-//! A step is a rotation or two, and needs what the one before it found: a square root and a quotient late. Steps of another iteration need nothing of it, and
-//! fit into that time. **Invariant:** what an iteration computes is the same, alone or beside another one.
+//! A step is a rotation or two, and needs what the one before it found: a square root and a quotient late.
+//! Steps of another iteration need nothing of it, and fit into that time. **Invariant:** what an iteration
+//! computes does not depend on other iterations of the wave.
 
 /// An iteration.
 pub(super) trait Iteration {
     /// A chase: what is carried from step to step.
     type Chase;
 
-    /// Goes on up to the next chase; `None` is the end. The error is how many elements beside the diagonal are left.
+    /// Goes on up to the next chase; `None` is the end. The error is how many off-diagonal elements are left.
     fn begin(&mut self) -> Result<Option<Self::Chase>, usize>;
     /// The steps that are left of a chase.
     fn left(chase: &Self::Chase) -> usize;
@@ -33,7 +35,7 @@ fn go_on<I: Iteration>(iteration: &mut I, mut chase: Option<I::Chase>) -> Result
     Ok(())
 }
 
-/// An iteration from its beginning to its end. The error is how many elements beside the diagonal are left.
+/// An iteration from its beginning to its end. The error is how many off-diagonal elements are left.
 pub(super) fn run<I: Iteration>(iteration: &mut I) -> Result<(), usize> {
     let chase = iteration.begin()?;
     go_on(iteration, chase)

@@ -4,9 +4,9 @@ use super::{Matrix, Triangle};
 use crate::cancel;
 use crate::scalar::wide::{Field, Real};
 
-/// Factors the matrix that one triangle holds, in that triangle; of its diagonal only real parts count. The other triangle stays
-/// as it is. `positive` says whether the square of a diagonal element will do: the first step for which it will not is the
-/// error, and the columns (rows) after that step's stay as they are.
+/// Factors the matrix that one triangle holds, in that triangle; of its diagonal only real parts count. The
+/// other triangle stays as it is. `positive` says whether the square of a diagonal element will do: the first
+/// step for which it will not is the error, and the columns (rows) after that step's stay as they are.
 pub(crate) fn factor<F: Field>(
     a: &mut Matrix<F>,
     triangle: Triangle,

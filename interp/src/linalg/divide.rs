@@ -1,11 +1,14 @@
-//! Tridiagonal matrices by dividing, solving the halves and merging: `stedc`, as `syevd` uses it beyond [`super::eigen_symmetric::BY_ITERATION`].
+//! Tridiagonal matrices by dividing, solving the halves and merging: `stedc`, as `syevd` uses it beyond
+//! [`super::eigen_symmetric::BY_ITERATION`].
 //!
-//! A matrix is two of half the size and a rank-one matrix rho v v^T. The eigenvectors of the halves turn that into a diagonal matrix and
-//! rho z z^T, whose eigenvalues are the roots of a rational function ([`super::secular`]). What z hardly touches, and one of two columns
-//! whose values hardly differ, is left out (*deflated*) first. Which, and the signs of z, decide the signs of the eigenvectors: both are as
-//! LAPACK has them, to the same unit of rounding. Where that is coarser than what is computed to, signs of the smallest parts come from an iteration
-//! up to it, and what would be left out up to it says where the vectors point that stand for it here ([`LeftOut`]). If something is in
-//! [doubt](Decisions::doubt), all of it is done up to the coarser unit, too.
+//! A matrix is two of half the size and a rank-one matrix rho v v^T. The eigenvectors of the halves turn that
+//! into a diagonal matrix and rho z z^T, whose eigenvalues are the roots of a rational function
+//! ([`super::secular`]). What z hardly touches, and one of two columns whose values hardly differ, is left
+//! out (*deflated*) first. Which, and the signs of z, decide the signs of the eigenvectors: both are as
+//! LAPACK has them, to the same unit of rounding. Where that is coarser than what is computed to, signs of
+//! the smallest parts come from an iteration up to it, and what would be left out up to it says where the
+//! vectors point that stand for it here ([`LeftOut`]). If something is in [doubt](Decisions::doubt), all of
+//! it is done up to the coarser unit, too.
 
 use super::Matrix;
 use super::chase;
@@ -42,7 +45,8 @@ impl Reach {
     }
 }
 
-/// Diagonalizes, up to what is below `ulp`, with the signs that there are up to what is below `coarse`. The error is that of the iteration on a small part.
+/// Diagonalizes, up to what is below `ulp`, with the signs that there are up to what is below `coarse`. The
+/// error is that of the iteration on a small part.
 pub(crate) fn eigen<R: Real>(d: &[R], e: &[R], ulp: f64, coarse: Option<f64>) -> Result<Solved<R>, usize> {
     let (mut found, guide) = Decisions::guided(ulp, coarse, |decisions| eigen_by(d, e, decisions))?;
     if let Some((_, guide)) = guide {
@@ -79,7 +83,8 @@ pub(crate) fn values<R: Real>(d: &[R], e: &[R], ulp: f64) -> Result<Vec<R>, usiz
     Ok(ascending(&values).into_iter().map(|i| values[i]).collect())
 }
 
-/// The eigenvalues of the blocks along the diagonal that nothing joins, one block after the other, and the eigenvectors of each.
+/// The eigenvalues of the blocks along the diagonal that nothing joins, one block after the other, and the
+/// eigenvectors of each.
 fn blocks<R: Real>(
     d: &[R],
     e: &[R],
@@ -163,7 +168,7 @@ fn solve<R: Real>(
     Ok(merge(first, second, rho, decisions, reach))
 }
 
-/// The matrix whose halves are solved, and which has `rho` beside its diagonal between them.
+/// The matrix whose halves are solved, coupled by the off-diagonal element `rho`.
 fn merge<R: Real>(
     first: Solved<R>,
     second: Solved<R>,

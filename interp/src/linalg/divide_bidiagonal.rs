@@ -1,9 +1,12 @@
-//! Bidiagonal matrices by dividing, solving the halves and merging: `bdsdc`, as `gesdd` uses it beyond [`BY_ITERATION`].
+//! Bidiagonal matrices by dividing, solving the halves and merging: `bdsdc`, as `gesdd` uses it beyond
+//! [`BY_ITERATION`].
 //!
-//! An upper bidiagonal matrix without one of its rows is two matrices of about half the size, the first with one column more than rows. The
-//! singular vectors of these turn the row into z and the rest into a diagonal matrix D: B B^T becomes D^2 + z z^T, and the singular values
-//! are the square roots of the roots of a rational function ([`super::secular`]). As where eigenvectors are merged ([`super::divide`]), what
-//! is left out (*deflated*) and the signs of z decide the signs of the vectors: both are as LAPACK has them, to the same unit of rounding.
+//! An upper bidiagonal matrix without one of its rows is two matrices of about half the size, the first with
+//! one column more than rows. The singular vectors of these turn the row into z and the rest into a diagonal
+//! matrix D: B B^T becomes D^2 + z z^T, and the singular values are the square roots of the roots of a
+//! rational function ([`super::secular`]). As where eigenvectors are merged ([`super::divide`]), what is left
+//! out (*deflated*) and the signs of z decide the signs of the vectors: both are as LAPACK has them, to the
+//! same unit of rounding.
 
 use super::Matrix;
 use super::chase;
@@ -26,8 +29,9 @@ pub(crate) struct Solved<R> {
     pub(crate) v: Matrix<R>,
 }
 
-/// The singular values, descending, and vectors of a square matrix with `d` on its diagonal and `e` above it (or below, if `lower`), up to
-/// what is below `ulp`, with the signs that there are up to what is below `coarse`. The error is that of the iteration on a small part.
+/// The singular values, descending, and vectors of a square matrix with `d` on its diagonal and `e` above it
+/// (or below, if `lower`), up to what is below `ulp`, with the signs that there are up to what is below
+/// `coarse`. The error is that of the iteration on a small part.
 pub(crate) fn singular<R: Real>(
     d: &[R],
     e: &[R],
@@ -102,7 +106,8 @@ fn singular_by<R: Real>(d: &[R], e: &[R], lower: bool, decisions: &Decisions) ->
     Ok(Solved { values: d, u, v })
 }
 
-/// Values ascend. With as many elements above the diagonal as on it, the matrix has one column more than rows.
+/// Values ascend. With as many elements above the diagonal as on it, the matrix has one column more than
+/// rows.
 fn solve<R: Real>(d: &[R], e: &[R], depth: usize, decisions: &Decisions) -> Result<Solved<R>, usize> {
     if depth == 0 {
         return small(d, e, decisions);
@@ -173,7 +178,8 @@ fn finished<R: Real>(BidiagonalIteration { mut d, mut u, mut v, .. }: Bidiagonal
     Solved { values: d, u: u.finish(), v: v.finish() }
 }
 
-/// Both halves' values and vectors, and how far z touches each; first what belongs to the row between them, with a value of 0.
+/// Both halves' values and vectors, and how far z touches each; first what belongs to the row between them,
+/// with a value of 0.
 struct Halves<R> {
     values: Vec<R>,
     z: Vec<R>,
@@ -181,7 +187,8 @@ struct Halves<R> {
     v: Columns<R>,
 }
 
-/// The matrix that consists of both, and of the row between them with `alpha` on the diagonal and `beta` beside it.
+/// The matrix that consists of both, and of the row between them with `alpha` on the diagonal and `beta` off
+/// it.
 fn merge<R: Real>(
     first: Solved<R>,
     second: Solved<R>,

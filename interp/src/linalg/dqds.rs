@@ -1,23 +1,27 @@
-//! Singular values of a bidiagonal matrix without vectors: differential quotients and differences with shifts (`dqds`: Fernando and Parlett, "Accurate singular values
-//! and differential qd algorithms", 1994; Parlett and Marques, "An implementation of the dqds algorithm", 2000).
+//! Singular values of a bidiagonal matrix without vectors: differential quotients and differences with shifts
+//! (`dqds`: Fernando and Parlett, "Accurate singular values and differential qd algorithms", 1994; Parlett
+//! and Marques, "An implementation of the dqds algorithm", 2000).
 //!
-//! The matrix is the squares of its elements: `q` on its diagonal, `e` beside it, all positive. A step makes those of a matrix whose squared singular values are all less by a
-//! shift, with one division an element, where the iteration with rotations takes four and two roots. A shift beyond the least of them shows as a negative number, and
-//! the step is done again with a smaller one. Nothing is subtracted but the shift, so that small values are as precise as large ones.
+//! The matrix is the squares of its elements: `q` on its diagonal, `e` off it, all positive. A step makes
+//! those of a matrix whose squared singular values are all less by a shift, with one division an element,
+//! where the iteration with rotations takes four and two roots. A shift beyond the least of them shows as a
+//! negative number, and the step is done again with a smaller one. Nothing is subtracted but the shift, so
+//! that small values are as precise as large ones.
 //!
-//! **Invariant:** steps are limited; who asks has another iteration for what is left then, and for elements whose squares are out of range.
+//! **Invariant:** steps are limited; who asks has another iteration for what is left then, and for elements
+//! whose squares are out of range.
 
 use crate::scalar::wide::{Real, abs, larger, smaller};
 
 /// Steps for each value, on average.
 const STEPS: usize = 30;
-/// Units of rounding, of an element beside the diagonal to those on it, that are as good as 0.
+/// Off-diagonal elements of up to this many units of rounding of those on the diagonal are negligible.
 const UNITS: f64 = 8.0;
 /// Elements below have no square of full precision.
 const LEAST: f64 = 1e-140;
 
-/// The singular values of the bidiagonal matrix with this diagonal and these elements beside it, in descending order. `None`: elements are 0, or tiny, or there
-/// were too many steps.
+/// The singular values of the bidiagonal matrix with this diagonal and off-diagonal, in descending order.
+/// `None`: elements are 0, or tiny, or there were too many steps.
 pub(super) fn singular_values<R: Real>(d: &[R], e: &[R]) -> Option<Vec<R>> {
     let n = d.len();
     let plain = |x: &R| abs(*x).to_f64() >= LEAST;
@@ -43,14 +47,15 @@ pub(super) fn singular_values<R: Real>(d: &[R], e: &[R]) -> Option<Vec<R>> {
     Some(values)
 }
 
-/// The squares, and room for those of the next matrix.
+/// The squares, and a buffer for those of the next matrix.
 struct Quotients<R> {
     q: Vec<R>,
     e: Vec<R>,
     next: Vec<(R, R)>,
 }
 
-/// What a step went through on the diagonal before it added what is beside it: how near the shift is to the least value.
+/// What a step went through on the diagonal before it added the off-diagonal: how near the shift is to the
+/// least value.
 #[derive(Clone, Copy)]
 struct Gone<R> {
     /// The last three, the last one first.
@@ -91,7 +96,8 @@ impl<R: Real> Quotients<R> {
                 return Some(());
             };
             let off = self.e[before];
-            // Without it, the matrix whose values these are is another one by `off`, and by the root of this product beside the diagonal.
+            // Without it, the matrix whose values these are is another one by `off`, and by the root of this
+            // product off the diagonal.
             let rounding = R::from_f64(R::ULP / 4.0) * shifted;
             let lost = off <= rounding && off * self.q[high] <= rounding * rounding;
             if lost || off <= nothing * (shifted + self.q[high]) || off <= nothing * self.q[before] {
@@ -141,7 +147,7 @@ impl<R: Real> Quotients<R> {
         }
     }
 
-    /// The next matrix, into its room.
+    /// The next matrix, into its buffer.
     fn step(&mut self, low: usize, high: usize, shift: R) -> Gone<R> {
         let (q, e) = (&self.q[low..=high], &self.e[low..high]);
         self.next.clear();
@@ -197,7 +203,8 @@ impl<R: Real> Quotients<R> {
             let near = if a > b1 + b2 { smaller(near, a - (b1 + b2)) } else { near };
             return larger(near, least[0] * of(1.0 / 3.0));
         }
-        // The quotient of Rayleigh of a vector that is almost that of the last row, from how fast its elements decay.
+        // The quotient of Rayleigh of a vector that is almost that of the last row, from how fast its
+        // elements decay.
         let (mut product, mut norm) = (R::one(), R::default());
         for i in (low..high).rev() {
             if e[i] > q[i] {

@@ -9,7 +9,8 @@ use crate::cancel;
 use crate::scalar::dd::exponent_of;
 use crate::scalar::wide::{Complex, Field, Real, abs};
 
-/// Eigenvalues in the order of the Schur form, and eigenvectors v with A v = w v (right) and v^H A = w v^H (left), if wanted.
+/// Eigenvalues in the order of the Schur form, and eigenvectors v with A v = w v (right) and v^H A = w v^H
+/// (left), if wanted.
 #[derive(Clone, Debug)]
 pub(crate) struct Eigen<R: Real> {
     pub(crate) values: Vec<Complex<R>>,
@@ -31,8 +32,9 @@ pub(crate) trait Vectors: Triangularize {
     fn phase(vector: &mut [Complex<Self::Real>]);
 }
 
-/// Eigenvalues, and vectors if wanted. Vectors have norm 1, and their largest element is real (of a complex matrix: positive).
-/// Order and signs are those of an iteration that is `coarse`. The error is as in [`Triangularize::triangularize`].
+/// Eigenvalues, and vectors if wanted. Vectors have norm 1, and their largest element is real (of a complex
+/// matrix: positive). Order and signs are those of an iteration that is `coarse`. The error is as in
+/// [`Triangularize::triangularize`].
 pub(crate) fn eigen<F: Vectors>(
     mut a: Matrix<F>,
     left: bool,
@@ -65,7 +67,8 @@ pub(crate) fn eigen<F: Vectors>(
     Ok(Eigen { values, left, right })
 }
 
-/// The matrix whose right eigenvectors are the left ones of `t`, conjugated eigenvalues and all, from the last element to the first.
+/// The matrix whose right eigenvectors are the left ones of `t`, conjugated eigenvalues and all, from the
+/// last element to the first.
 fn flipped<F: Field>(t: &Matrix<F>) -> Matrix<F> {
     let n = t.rows();
     Matrix::from_fn(n, n, |i, j| t[(n - 1 - j, n - 1 - i)].conj())
@@ -78,8 +81,8 @@ fn least<R: Real>(value: Complex<R>, order: usize) -> R {
     if relative > absolute { relative } else { absolute }
 }
 
-/// Solves (T - value) x = 0 for the elements before `known`, the others being given. `t` is upper triangular, perhaps with blocks
-/// of order 2. All of `x` is scaled by a power of two whenever it becomes too large.
+/// Solves (T - value) x = 0 for the elements before `known`, the others being given. `t` is upper triangular,
+/// perhaps with blocks of order 2. All of `x` is scaled by a power of two whenever it becomes too large.
 fn solve<G: Field>(t: &Matrix<G>, value: G, least: G::Real, known: usize, x: &mut [G]) {
     let (before, after) = x.split_at_mut(known);
     for (k, &x) in after.iter().enumerate() {
@@ -119,7 +122,7 @@ fn solve<G: Field>(t: &Matrix<G>, value: G, least: G::Real, known: usize, x: &mu
     }
 }
 
-/// Scales `x` such that its elements at some places can be divided by a number of that size.
+/// Scales `x` such that its elements at some indices can be divided by a number of that size.
 fn make_room<G: Field>(x: &mut [G], places: &[usize], size: G::Real) {
     let top = places.iter().map(|&i| largest(&x[i..=i])).fold(0.0, f64::max);
     let bottom = size.to_f64();

@@ -1,5 +1,6 @@
-//! Symmetric and Hermitian matrices: reduction to tridiagonal form (`sytrd`, `hetrd`), and [`super::implicit_ql`] up to order 25 or without vectors, beyond
-//! that [`divide`]: `syevd` and `heevd` as LAPACK computes them.
+//! Symmetric and Hermitian matrices: reduction to tridiagonal form (`sytrd`, `hetrd`), and
+//! [`super::implicit_ql`] up to order 25 or without vectors, beyond that [`divide`]: `syevd` and `heevd` as
+//! LAPACK computes them.
 
 use std::ops::Range;
 
@@ -21,7 +22,7 @@ pub(crate) struct Tridiagonal<F: Field> {
     pub(crate) reduced: Matrix<F>,
     /// The diagonal of T.
     pub(crate) diagonal: Vec<F::Real>,
-    /// What is beside the diagonal of T.
+    /// The off-diagonal of T.
     pub(crate) off_diagonal: Vec<F::Real>,
     /// The factors tau of the reflectors.
     pub(crate) taus: Vec<F>,
@@ -98,9 +99,10 @@ fn subtract<F: Field>(column: &mut [F], v: &[F], w: &[F]) {
     column[0] = F::from_real(column[0].real());
 }
 
-/// The product of the matrix from row and column `first` on, held by its lower triangle, and a vector, once v w^H + w v^H is subtracted from
-/// the matrix, if that is still to be done: both in one pass over it. Columns are cut into parts of about as many elements, whose products are added in the end:
-/// how many parts depends on the order alone.
+/// The product of the matrix from row and column `first` on, held by its lower triangle, and a vector, once v
+/// w^H + w v^H is subtracted from the matrix, if that is still to be done: both in one pass over it. Columns
+/// are cut into parts of about as many elements, whose products are added in the end: how many parts depends
+/// on the order alone.
 fn product<F: Field>(a: &mut Matrix<F>, first: usize, update: Option<(&[F], &[F])>, v: &[F]) -> Vec<F> {
     let (n, height) = (v.len(), a.rows());
     let count = super::parts(n * n / 2);
@@ -132,7 +134,8 @@ struct Part<'a, F> {
 }
 
 impl<F: Field> Part<'_, F> {
-    /// Columns are taken by twos; what a column's rows below the two give to its own element are [`LANES`] sums, then their sum by halves.
+    /// Columns are taken by twos; what a column's rows below the two give to its own element are [`LANES`]
+    /// sums, then their sum by halves.
     fn multiply(&mut self, first: usize, height: usize, update: Option<(&[F], &[F])>, v: &[F]) {
         let Part { columns, start: from, end: to, out } = self;
         let (n, from) = (v.len(), *from);
@@ -189,7 +192,8 @@ struct Older<'a, F> {
 }
 
 impl<F: Field> Pairs<'_, F> {
-    /// Updates the columns, adds multiples of them to `out`, and gives the parts of their inner products with `v`.
+    /// Updates the columns, adds multiples of them to `out`, and gives the parts of their inner products with
+    /// `v`.
     fn gather(&mut self, out: &mut [F]) -> [[F; LANES]; COLUMNS] {
         let mut sums = [[F::default(); LANES]; COLUMNS];
         let whole = out.len() / LANES * LANES;
@@ -282,7 +286,7 @@ impl<F: Field> Tridiagonal<F> {
 pub enum Eigenvectors {
     /// None.
     No,
-    /// All, but nobody reads them: eigenvalues are to the bit those that come with them.
+    /// All, but they are not read: eigenvalues are to the bit those that come with them.
     Unread,
     /// All.
     All,
@@ -292,12 +296,12 @@ pub enum Eigenvectors {
 #[derive(Clone, Debug)]
 pub(crate) struct Eigen<F: Field> {
     pub(crate) values: Vec<F::Real>,
-    /// Absent if nobody wanted them.
+    /// Absent if they were not asked for.
     pub(crate) vectors: Option<Matrix<F>>,
 }
 
-/// The eigenvalues of the matrix that one triangle holds, and its eigenvectors if wanted, with the signs of an iteration that is
-/// `coarse`. The error is how many eigenvalues were not found, as `info` says it.
+/// The eigenvalues of the matrix that one triangle holds, and its eigenvectors if wanted, with the signs of
+/// an iteration that is `coarse`. The error is how many eigenvalues were not found, as `info` says it.
 pub(crate) fn eigen<F: Field>(
     mut a: Matrix<F>,
     triangle: Triangle,
@@ -333,7 +337,8 @@ pub(crate) fn eigen<F: Field>(
     Ok(found)
 }
 
-/// [`eigen`] of a finite and tame matrix, its other triangle being 0. With a guide of the second half of it, if that is to be `coarse`.
+/// [`eigen`] of a finite and tame matrix, its other triangle being 0. With a guide of the second half of it,
+/// if that is to be `coarse`.
 fn diagonalize<F: Field>(
     a: Matrix<F>,
     triangle: Triangle,
@@ -359,7 +364,8 @@ fn diagonalize<F: Field>(
     Ok(Eigen { values, vectors })
 }
 
-/// Whether the guide that is `coarse` is the whole algorithm in f64: the field is wider than that, and elements are f64.
+/// Whether the guide that is `coarse` is the whole algorithm in f64: the field is wider than that, and
+/// elements are f64.
 pub(crate) fn plain_decides<F: Field>(coarse: f64) -> bool {
     F::Real::ULP < f64::ULP && coarse <= f64::ULP
 }

@@ -10,7 +10,7 @@ use crate::scalar::wide::Field;
 /// Q^H A Q = H.
 #[derive(Clone, Debug)]
 pub(crate) struct Hessenberg<F> {
-    /// H and, below what is beside the diagonal, the tails of the reflectors.
+    /// H and, below the subdiagonal, the tails of the reflectors.
     pub(crate) factors: Matrix<F>,
     /// The factors tau of the reflectors: one less than rows, 0 outside of the active ones.
     pub(crate) taus: Vec<F>,

@@ -1,5 +1,5 @@
-//! Elementary reflectors H = I - tau v v^H with v = (1, tail), as LAPACK's `larfg` makes them: H^H maps a vector to
-//! (beta, 0, ..., 0) with beta real and of the opposite sign to the real part of the first element.
+//! Elementary reflectors H = I - tau v v^H with v = (1, tail), as LAPACK's `larfg` makes them: H^H maps a
+//! vector to (beta, 0, ..., 0) with beta real and of the opposite sign to the real part of the first element.
 
 use std::ops::Range;
 
@@ -14,7 +14,8 @@ pub(crate) const BLOCK: usize = 36;
 /// Columns of a task.
 pub(super) const TASK: usize = 4 * COLUMNS;
 
-/// Replaces a vector by (beta, tail) and gives tau, which is 0 if the vector is already of the form (real, 0, ..., 0).
+/// Replaces a vector by (beta, tail) and gives tau, which is 0 if the vector is already of the form (real, 0,
+/// ..., 0).
 pub(crate) fn reflector<F: Field>(x: &mut [F]) -> F {
     let Some((first, tail)) = x.split_first() else { return F::default() };
     let (first, rest) = (largest(&[*first]), largest(tail));
@@ -32,7 +33,8 @@ pub(crate) fn reflector<F: Field>(x: &mut [F]) -> F {
     reflector_in_range(x, Some(rest))
 }
 
-/// [`reflector`] of what has no excess. `rest` is the largest magnitude but for the first element, if that is known.
+/// [`reflector`] of what has no excess. `rest` is the largest magnitude but for the first element, if that is
+/// known.
 fn reflector_in_range<F: Field>(x: &mut [F], rest: Option<f64>) -> F {
     let Some((first, tail)) = x.split_first_mut() else { return F::default() };
     let alpha = *first;
@@ -60,7 +62,8 @@ pub(crate) fn apply_left<F: Field>(a: &mut Matrix<F>, tail: &[F], tau: F, row: u
     reflect(columns, height, row, tail, tau);
 }
 
-/// Applies H from the left to the rows from `row` on of columns of that height: four at a time, which changes no bit.
+/// Applies H from the left to the rows from `row` on of columns of that height: four at a time, which changes
+/// no bit.
 pub(super) fn reflect<F: Field>(columns: &mut [F], height: usize, row: usize, tail: &[F], tau: F) {
     if tau.is_zero() || height == 0 {
         return;
@@ -81,7 +84,7 @@ pub(super) fn reflect<F: Field>(columns: &mut [F], height: usize, row: usize, ta
     }
 }
 
-/// The same of a few elements: the iterations that chase bulges have millions of them.
+/// The same for short vectors: bulge chasing has millions of them.
 fn reflect_few<F: Field, const N: usize>(columns: &mut [F], height: usize, row: usize, tail: [F; N], tau: F) {
     for column in columns.chunks_exact_mut(height) {
         let Some((first, rest)) = column[row..].split_first_mut() else { return };
@@ -175,7 +178,8 @@ pub(crate) fn apply_right<F: Field>(
     }
 }
 
-/// The product H1 H2 ... Hk = I - V T V^H of reflectors, each of which begins one row below the one before it.
+/// The product H1 H2 ... Hk = I - V T V^H of reflectors, each of which begins one row below the one before
+/// it.
 pub(crate) struct Block<F> {
     row: usize,
     /// V^H, V, T and T^H.
@@ -188,7 +192,8 @@ pub(crate) struct Block<F> {
 }
 
 impl<F: Field> Block<F> {
-    /// The first reflector begins in that row. Tails are of falling length, to the last row of what they are applied to.
+    /// The first reflector begins in that row. Tails are of falling length, to the last row of what they are
+    /// applied to.
     pub(crate) fn new(row: usize, tails: &[&[F]], taus: &[F]) -> Self {
         let count = tails.len();
         let rows = tails.first().map_or(0, |tail| tail.len() + 1);
@@ -265,8 +270,8 @@ impl<F: Field> Block<F> {
 /// Rows up to which reflectors are applied one after the other: to make blocks of them is more work.
 const FEW: usize = 40;
 
-/// Multiplies a matrix from the left by a product of reflectors, each of which begins one row below the one before it: reflector k in row `row + k`, its tail
-/// is that.
+/// Multiplies a matrix from the left by a product of reflectors, each of which begins one row below the one
+/// before it: reflector k in row `row + k`, its tail is that.
 pub(super) fn multiply<'a, F: Field + 'a>(
     row: usize,
     taus: &[F],

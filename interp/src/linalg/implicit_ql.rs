@@ -9,7 +9,8 @@ use super::turns::Turns;
 use crate::cancel;
 use crate::scalar::wide::{Real, abs};
 
-/// A tridiagonal matrix that is being diagonalized up to what is below `ulp` beside its diagonal; the columns of `z` are turned with it.
+/// A tridiagonal matrix that is being diagonalized down to off-diagonal elements below `ulp`; the columns of
+/// `z` are rotated with it.
 pub(super) struct TridiagonalIteration<R> {
     pub(super) d: Vec<R>,
     e: Vec<R>,
@@ -23,7 +24,8 @@ pub(super) struct TridiagonalIteration<R> {
     block: Option<Block>,
 }
 
-/// The rows from `at` to `end`: eigenvalues split off at `at`, which goes towards `end` (downwards if that is before it).
+/// The rows from `at` to `end`: eigenvalues split off at `at`, which goes towards `end` (downwards if that is
+/// before it).
 #[derive(Clone, Copy)]
 struct Block {
     at: usize,
@@ -36,8 +38,9 @@ impl<R: Real> TridiagonalIteration<R> {
         Self { d, e, z, ulp, budget, start: 0, block: None }
     }
 
-    /// Eigenvalues, ascending, and what `z` is with its columns turned; with the signs that there are up to what is below `coarse`, or, if that finds nothing, not: whether
-    /// it does. The error is how many elements beside the diagonal are left.
+    /// Eigenvalues, ascending, and `z` with its columns rotated; with the signs that there are up to what is
+    /// below `coarse`, or, if that finds nothing, not: whether it does. The error is how many off-diagonal
+    /// elements are left.
     pub(super) fn diagonalized(mut self, coarse: Option<f64>) -> Result<(Vec<R>, Matrix<R>, bool), usize> {
         let Some(coarse) = coarse else {
             chase::run(&mut self)?;
@@ -81,10 +84,11 @@ impl<R: Real> TridiagonalIteration<R> {
         None
     }
 
-    /// Splits eigenvalues off the block: one or two of what needs no chase. Gives the next chase, or `None` if the block is done or the budget spent.
+    /// Splits eigenvalues off the block: one or two of what needs no chase. Gives the next chase, or `None`
+    /// if the block is done or the budget spent.
     fn split(&mut self, Block { mut at, end }: Block) -> Option<Chase<R>> {
         let up = at < end;
-        // The next row towards the end, and the element beside the diagonal that is between both.
+        // The next row towards the end, and the off-diagonal element between both.
         let next = |i: usize| if up { i + 1 } else { i - 1 };
         let between = |i: usize| if up { i } else { i - 1 };
         let past = |i: usize, by: usize| if up { Some(i + by) } else { i.checked_sub(by) };
@@ -205,21 +209,23 @@ impl<R: Real> Iteration for TridiagonalIteration<R> {
     }
 }
 
-/// Whether an element beside the diagonal is as good as 0.
+/// Whether an off-diagonal element is negligible.
 fn negligible<R: Real>(e: R, d: R, next: R, ulp: f64) -> bool {
     let epsilon = ulp / 2.0;
     let limit = (abs(d) * R::from_f64(epsilon * epsilon)) * abs(next) + R::from_f64(R::TINY);
     e * e <= limit
 }
 
-/// Wilkinson's shift, from the difference of two diagonal elements and what is beside them, without the diagonal element.
+/// Wilkinson's shift, from the difference of two diagonal elements and the off-diagonal element, without
+/// adding the diagonal element.
 fn shift<R: Real>(difference: R, e: R) -> R {
     let g = difference / (e + e);
     let r = hypotenuse(g, R::one());
     e / (g + r.with_sign_of(g))
 }
 
-/// The eigenvalues of a symmetric matrix of order 2, and (c, s), the eigenvector of the one of larger magnitude.
+/// The eigenvalues of a symmetric matrix of order 2, and (c, s), the eigenvector of the one of larger
+/// magnitude.
 struct Pair<R> {
     larger: R,
     smaller: R,

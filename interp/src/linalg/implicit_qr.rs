@@ -7,7 +7,8 @@ use super::turns::Turns;
 use crate::cancel;
 use crate::scalar::wide::{Real, abs};
 
-/// A bidiagonal matrix that is being diagonalized up to what is below `ulp`; the columns of `u` and `v` are turned with it.
+/// A bidiagonal matrix that is being diagonalized down to off-diagonal elements below `ulp`; the columns of
+/// `u` and `v` are rotated with it.
 pub(super) struct BidiagonalIteration<R> {
     pub(super) d: Vec<R>,
     e: Vec<R>,
@@ -15,7 +16,7 @@ pub(super) struct BidiagonalIteration<R> {
     pub(super) v: Turns<R>,
     ulp: f64,
     tolerance: R,
-    /// What is beside the diagonal and not larger is as good as 0.
+    /// Off-diagonal elements up to this are negligible.
     threshold: R,
     /// Steps that are left.
     budget: usize,
@@ -45,8 +46,8 @@ impl<R: Real> BidiagonalIteration<R> {
         Self { d, e, u, v, ulp, tolerance, threshold, budget, last: None, down: true, end }
     }
 
-    /// Looks for an element beside the diagonal that is as good as 0 relative to those around it. If there is one, it becomes
-    /// 0; otherwise gives a lower bound of the smallest singular value of the block.
+    /// Looks for an off-diagonal element that is negligible relative to its neighbours. If there is one, it
+    /// becomes 0; otherwise gives a lower bound of the smallest singular value of the block.
     fn split(&mut self, start: usize, end: usize) -> Option<R> {
         let (down, tolerance) = (self.down, self.tolerance);
         let far = if down { end - 1 } else { start };
@@ -70,7 +71,8 @@ impl<R: Real> BidiagonalIteration<R> {
         Some(least)
     }
 
-    /// The shift: the smaller singular value of the last two rows, or 0 if a shift would spoil the small singular values.
+    /// The shift: the smaller singular value of the last two rows, or 0 if a shift would spoil the small
+    /// singular values.
     fn shift(&self, start: usize, end: usize, ratio: R) -> R {
         let (down, tolerance) = (self.down, self.tolerance);
         let epsilon = R::from_f64(self.ulp / 2.0);
@@ -112,7 +114,7 @@ pub(super) struct Chase<R> {
 
 /// What is carried from row to row.
 enum State<R> {
-    /// With a shift: the vector that is to be turned.
+    /// With a shift: the vector that is rotated.
     Shifted { f: R, g: R },
     /// Without one.
     Plain { c: R, old_c: R, old_s: R },
@@ -178,7 +180,7 @@ impl<R: Real> Iteration for BidiagonalIteration<R> {
     fn step(&mut self, chase: &mut Chase<R>) {
         let BidiagonalIteration { d, e, u, v, .. } = self;
         let &mut Chase { start, end, at, down, ref mut state } = chase;
-        // The next row, what is beside the diagonal between both, and what was there before.
+        // The next row, the off-diagonal element between both, and the one before.
         let (next, off, before) = if down { (at + 1, at, at.wrapping_sub(1)) } else { (at - 1, at - 1, at) };
         let begins = at == if down { start } else { end };
         let ends = next == if down { end } else { start };
@@ -277,8 +279,8 @@ fn threshold<R: Real>(d: &[R], e: &[R], tolerance: R) -> R {
     if relative > absolute { relative } else { absolute }
 }
 
-/// Turns the second diagonal of a bidiagonal matrix to the other side of the first, and says by which rotation (c, s) of each element and
-/// the next. With as many elements as the first, its last one becomes 0.
+/// Turns the second diagonal of a bidiagonal matrix to the other side of the first, and says by which
+/// rotation (c, s) of each element and the next. With as many elements as the first, its last one becomes 0.
 pub(super) fn other_side<R: Real>(d: &mut [R], e: &mut [R], mut turned: impl FnMut(usize, R, R)) {
     for i in 0..e.len() {
         let by = rotation(d[i], e[i]);

@@ -1,7 +1,7 @@
 //! Gaussian elimination with partial pivoting: `getrf`.
 //!
-//! By blocks of columns, and these by halves: whatever the blocks, an element of U or L is what the textbook's loops make of it, its
-//! products subtracted by ascending step.
+//! By blocks of columns, and these by halves: whatever the blocks, an element of U or L is what the
+//! textbook's loops make of it, its products subtracted by ascending step.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -30,9 +30,9 @@ const NARROW: usize = 8;
 /// Columns of a task.
 const TASK: usize = 8 * COLUMNS;
 
-/// Factors the matrix that `a` makes. The pivot is the first of the largest elements by the sum of the magnitudes of the parts; elements
-/// that differ by less than the rounding errors of the wide field count as equal. If infinities come up, the matrix is made and factored
-/// again in `f64`, where they survive.
+/// Factors the matrix that `a` makes. The pivot is the first of the largest elements by the sum of the
+/// magnitudes of the parts; elements that differ by less than the rounding errors of the wide field count as
+/// equal. If infinities come up, the matrix is made and factored again in `f64`, where they survive.
 pub(crate) fn factor<F: Field>(a: impl Fn() -> Matrix<F>) -> Lu<F> {
     let lu = by_blocks(a());
     if lu.factors.is_finite() {
@@ -41,7 +41,7 @@ pub(crate) fn factor<F: Field>(a: impl Fn() -> Matrix<F>) -> Lu<F> {
     let mut factors = a().map(F::plain);
     let height = factors.rows();
     let mut steps = Steps::default();
-    // A product with an element that is 0 is left out: beside an infinity it would be NaN.
+    // A product with an element that is 0 is left out: with an infinity it would be NaN.
     steps.narrow(factors.elements_mut(), height, 0, true);
     Lu { factors: factors.map(F::from_plain), pivots: steps.pivots, singular: steps.singular }
 }
@@ -60,7 +60,8 @@ fn by_blocks<F: Field>(mut a: Matrix<F>) -> Lu<F> {
         let width = (least - first).min(BLOCK);
         let (block, after) = a.elements_mut()[first * m..].split_at_mut(width * m);
         let eliminated = Eliminated::new(block, m, first, &steps.pivots[first..]);
-        // The next block first, and its steps right then: they are done while others do these steps to what is after it.
+        // The next block first, and its steps right then: they are done while others do these steps to what
+        // is after it.
         let (end, next) = (first + width, (least - first - width).min(BLOCK));
         let (next, rest) = after.split_at_mut(next * m);
         let mut found = steps.clone();
@@ -189,7 +190,8 @@ impl<'a, F: Field> Eliminated<'a, F> {
     }
 }
 
-/// Where the first of the largest numbers is, up to rounding; a NaN counts as large only in the first place. 0 of an empty list.
+/// Where the first of the largest numbers is, up to rounding; a NaN counts as large only at index 0. 0 of an
+/// empty list.
 pub(crate) fn first_of_largest<R: Real>(sizes: &[R]) -> usize {
     first_of_largest_by(sizes, |x| x)
 }

@@ -194,8 +194,8 @@ impl<F: Field> Matrix<F> {
         self.elements.iter().all(|x| x.is_finite())
     }
 
-    /// Multiplies by a power of two such that algorithms which form squares neither overflow nor underflow, and gives the
-    /// exponent to undo it by: 0 for nearly all matrices.
+    /// Multiplies by a power of two such that algorithms which form squares neither overflow nor underflow,
+    /// and gives the exponent to undo it by: 0 for nearly all matrices.
     pub(crate) fn tame(&mut self) -> i32 {
         let e = excess(&self.elements);
         if e != 0 {
@@ -205,7 +205,8 @@ impl<F: Field> Matrix<F> {
     }
 }
 
-/// Partial results of what is gathered from a vector: element i goes to number i modulo this, the rest is a tree.
+/// Partial results of what is gathered from a vector: element i goes to number i modulo this, the rest is a
+/// tree.
 const LANES: usize = 16;
 
 /// The largest magnitude of a part; NaN if there is one.
@@ -237,7 +238,8 @@ pub(crate) fn largest<F: Field>(x: &[F]) -> f64 {
     if has_nan { f64::NAN } else { most.iter().fold(0.0, |most, &x| f64::max(most, x)) }
 }
 
-/// The inner product x^H y, of as many elements as x has: [`LANES`] sums, then their sum by halves; of a few elements one sum.
+/// The inner product x^H y, of as many elements as x has: [`LANES`] sums, then their sum by halves; of a few
+/// elements one sum.
 pub(crate) fn dot<F: Field>(x: &[F], y: &[F]) -> F {
     let y = &y[..x.len()];
     if x.len() < LANES {
@@ -258,7 +260,8 @@ pub(crate) fn dot<F: Field>(x: &[F], y: &[F]) -> F {
 /// Sums that [`dots`] has for each column.
 const SUMS: usize = 8;
 
-/// The inner products x^H y with some vectors y, of as many elements as x has: [`SUMS`] sums each, then their sum by halves.
+/// The inner products x^H y with some vectors y, of as many elements as x has: [`SUMS`] sums each, then their
+/// sum by halves.
 #[inline(always)]
 pub(crate) fn dots<F: Field, const N: usize>(x: &[F], ys: [&[F]; N]) -> [F; N] {
     let ys = ys.map(|y| &y[..x.len()]);
@@ -300,8 +303,8 @@ pub(crate) fn add_multiple<F: Field>(y: &mut [F], x: &[F], factor: F) {
     }
 }
 
-/// The exponent of the largest magnitude if squares and products of such numbers leave the range in which double-double
-/// arithmetic is precise, otherwise 0.
+/// The exponent of the largest magnitude if squares and products of such numbers leave the range in which
+/// double-double arithmetic is precise, otherwise 0.
 pub(crate) fn excess<F: Field>(x: &[F]) -> i32 {
     excess_of::<F>(largest(x))
 }

@@ -1,19 +1,21 @@
 //! Factorizations of matrices, in the conventions of LAPACK and in arithmetic wider than the element types.
 //!
-//! These are kernels: they know matrices over a wide [`Field`], not the IR. Each does its arithmetic
-//! in one fixed order with correctly rounded IEEE 754 operations, so that its bits depend on its operands alone. They are fast where
-//! that order allows it: elements of blocks side by side in registers ([`product`]), reflectors together ([`householder`]), rotations
-//! gathered ([`turns`]), columns on all threads.
+//! These are kernels: they know matrices over a wide [`Field`], not the IR. Each does its arithmetic in one
+//! fixed order with correctly rounded IEEE 754 operations, so that its bits depend on its operands alone.
+//! They are fast where that order allows it: elements of blocks side by side in registers ([`product`]),
+//! reflectors together ([`householder`]), rotations gathered ([`turns`]), columns on all threads.
 //!
-//! What mathematics leaves free (signs, order) follows LAPACK's algorithms. Where that hangs on the number of rounds of an
-//! iteration, the iteration runs as LAPACK's does, up to what is as good as 0 in the element type (`coarse`, twice its unit
-//! of rounding), and again up to what is as good as 0 in the wide field (beside it: [`chase`]), and takes from the first run signs and order, nothing else.
-//! Where halves are merged, what is left out up to the coarser unit tells the signs without such a run ([`secular::Decisions`]).
-//! Of f64 (and complex numbers of f64) the first run of symmetric matrices and singular values is all of the algorithm, in f64: what compiled programs compute
-//! has the signs of what is computed here, whatever rounding does ([`crate::matrices`]).
+//! What mathematics leaves free (signs, order) follows LAPACK's algorithms. Where that hangs on the number of
+//! rounds of an iteration, the iteration runs as LAPACK's does, up to what is as good as 0 in the element
+//! type (`coarse`, twice its unit of rounding), and again up to what is as good as 0 in the wide field
+//! (beside it: [`chase`]), and takes from the first run signs and order, nothing else. Where halves are
+//! merged, what is left out up to the coarser unit tells the signs without such a run
+//! ([`secular::Decisions`]). Of f64 (and complex numbers of f64) the first run of symmetric matrices and
+//! singular values is all of the algorithm, in f64: what compiled programs compute has the signs of what is
+//! computed here, whatever rounding does ([`crate::matrices`]).
 //!
-//! **Invariants:** every iteration has a limit, so that no operand makes a kernel run forever; what is not finite ends as a
-//! failure that the kernel reports, or as NaN; no size, 0 included, makes a kernel panic.
+//! **Invariants:** every iteration has a limit, so that no operand makes a kernel run forever; what is not
+//! finite ends as a failure that the kernel reports, or as NaN; no size, 0 included, makes a kernel panic.
 
 pub(crate) mod balance;
 pub(crate) mod bidiagonal;
@@ -48,7 +50,8 @@ pub(crate) use matrix::Matrix;
 use crate::parallel;
 use crate::scalar::wide::{Field, Real};
 
-/// Into how many parts a step over so many elements is cut: by their number alone, whose results are added in order.
+/// Into how many parts a step over so many elements is cut: by their number alone, whose results are added in
+/// order.
 fn parts(elements: usize) -> usize {
     /// Elements that are worth a part.
     const PART: usize = 1 << 13;
@@ -57,7 +60,8 @@ fn parts(elements: usize) -> usize {
     (elements / PART).clamp(1, PARTS)
 }
 
-/// Does something to each part of a step, which takes some microseconds: on other threads if these start at once, or arithmetic is slow.
+/// Does something to each part of a step, which takes some microseconds: on other threads if these start at
+/// once, or arithmetic is slow.
 fn each_part<F: Field, P: Send>(parts: &mut [P], f: &(dyn Fn(&mut P) + Sync)) {
     if parallel::starts_at_once() || F::Real::ULP < f64::ULP {
         parallel::pieces(parts, 1, 1, &|_, parts| parts.iter_mut().for_each(f));

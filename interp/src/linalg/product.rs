@@ -1,7 +1,8 @@
 //! Products of matrices, subtracted from a matrix: where factorizations by blocks spend their time.
 //!
-//! **Invariant:** each element becomes `c - a0 b0 - a1 b1 - ...` by ascending index, each step one [`Field::minus_product`], as if the
-//! loops were the textbook's: how the matrices are cut into tiles, columns into groups and groups into tasks changes no bit.
+//! **Invariant:** each element becomes `c - a0 b0 - a1 b1 - ...` by ascending index, each step one
+//! [`Field::minus_product`], as if the loops were the textbook's: how the matrices are cut into tiles,
+//! columns into groups and groups into tasks changes no bit.
 
 use crate::scalar::wide::Field;
 
@@ -21,7 +22,8 @@ pub(crate) struct Left<F> {
 }
 
 impl<F: Field> Left<F> {
-    /// From a function of row and column, called with the first row of a tile, a column, and where its elements go: at most [`ROWS`].
+    /// From a function of row and column, called with the first row of a tile, a column, and where its
+    /// elements go: at most [`ROWS`].
     pub(crate) fn new(rows: usize, depth: usize, fill: impl Fn(usize, usize, &mut [F])) -> Self {
         let mut tiles = vec![[F::default(); ROWS]; rows.div_ceil(ROWS) * depth];
         for (tile, columns) in tiles.chunks_exact_mut(depth.max(1)).enumerate() {
@@ -51,8 +53,8 @@ impl<F: Field> Left<F> {
         Self { rows, depth, tiles }
     }
 
-    /// Subtracts the product with `right` from rows `first..` of up to [`COLUMNS`] columns of `height` rows. `right` has the
-    /// elements of one row beside one another.
+    /// Subtracts the product with `right` from rows `first..` of up to [`COLUMNS`] columns of `height` rows.
+    /// `right` has the elements of one row contiguous.
     pub(crate) fn subtract(&self, right: &[[F; COLUMNS]], columns: &mut [F], height: usize, first: usize) {
         debug_assert_eq!(right.len(), self.depth);
         if self.depth == 0 || height == 0 {
@@ -120,7 +122,7 @@ impl<F: Field> UnitLower<F> {
         Self { order, tiles }
     }
 
-    /// Solves for up to [`COLUMNS`] right-hand sides, by substitution; rows beside one another.
+    /// Solves for up to [`COLUMNS`] right-hand sides, by substitution; rows are contiguous.
     pub(crate) fn solve(&self, x: &mut [[F; COLUMNS]]) {
         let mut tiles = &self.tiles[..];
         for first in (0..self.order).step_by(UNKNOWNS) {

@@ -31,7 +31,8 @@ pub(crate) fn factor<F: Field>(mut a: Matrix<F>) -> Qr<F> {
     let mut block = Block::of(a.elements(), m, 0, &taus);
     let mut first = taus.len();
     while first < n {
-        // The next columns first, and their reflectors right then: they are found while others apply these to what is after them.
+        // The next columns first, and their reflectors right then: they are found while others apply these to
+        // what is after them.
         let next = (steps - first).min(BLOCK);
         let (next, rest) = a.elements_mut()[first * m..].split_at_mut(next * m);
         let found = Mutex::new(None);
@@ -76,8 +77,8 @@ pub(super) fn step<F: Field>(a: &mut Matrix<F>, k: usize) -> F {
     tau
 }
 
-/// The first columns of H1 H2 ... Hk, as many as `reflectors` has: their tails are below its diagonal. There must be at least as
-/// many rows as columns, and as columns as taus.
+/// The first columns of H1 H2 ... Hk, as many as `reflectors` has: their tails are below its diagonal. There
+/// must be at least as many rows as columns, and as columns as taus.
 pub(crate) fn form<F: Field>(reflectors: &Matrix<F>, taus: &[F]) -> Matrix<F> {
     let (rows, columns) = (reflectors.rows(), reflectors.columns());
     if rows * columns <= SMALL {
@@ -95,7 +96,8 @@ fn of<F: Field>(reflectors: &Matrix<F>, taus: &[F]) -> Reflectors<F> {
     Reflectors::new(0, taus, |k| &reflectors.column(k)[k + 1..])
 }
 
-/// Multiplies c by Q = H1 H2 ... Hk or by Q^H, from the left or from the right. The tails are below the diagonal of `reflectors`.
+/// Multiplies c by Q = H1 H2 ... Hk or by Q^H, from the left or from the right. The tails are below the
+/// diagonal of `reflectors`.
 pub(crate) fn multiply<F: Field>(
     reflectors: &Matrix<F>,
     taus: &[F],

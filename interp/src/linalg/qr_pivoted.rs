@@ -7,9 +7,10 @@ use super::qr::{Qr, step};
 use crate::cancel;
 use crate::scalar::wide::Field;
 
-/// A P = Q R. `columns` says which columns stay in front (those that are not 0, in their order) and becomes P: column j of A P is
-/// column `columns[j] - 1` of A. Of the free columns each step takes the first of those whose rest has the largest norm; norms
-/// that differ by less than the rounding errors of the wide field count as equal.
+/// A P = Q R. `columns` says which columns stay in front (those that are not 0, in their order) and becomes
+/// P: column j of A P is column `columns[j] - 1` of A. Of the free columns each step takes the first of those
+/// whose rest has the largest norm; norms that differ by less than the rounding errors of the wide field
+/// count as equal.
 pub(crate) fn factor<F: Field>(mut a: Matrix<F>, columns: &mut [i32]) -> Qr<F> {
     let (m, n) = (a.rows(), a.columns());
     let mut fixed = 0;

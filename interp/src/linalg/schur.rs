@@ -1,5 +1,5 @@
-//! Schur forms of Hessenberg matrices, by the iteration with double shifts for real matrices and with single shifts for complex
-//! ones: `hseqr` as LAPACK computes it up to order 75 (`lahqr`).
+//! Schur forms of Hessenberg matrices, by the iteration with double shifts for real matrices and with single
+//! shifts for complex ones: `hseqr` as LAPACK computes it up to order 75 (`lahqr`).
 
 use std::ops::Range;
 
@@ -12,7 +12,8 @@ use super::rotation::{Rotation, rotate, rotation};
 use crate::cancel;
 use crate::scalar::wide::{Complex, Field, Real, abs};
 
-/// Z^H A Z = T, triangular; over the real numbers with blocks of order 2 on the diagonal for conjugate pairs of eigenvalues.
+/// Z^H A Z = T, triangular; over the real numbers with blocks of order 2 on the diagonal for conjugate pairs
+/// of eigenvalues.
 #[derive(Clone, Debug)]
 pub(crate) struct Schur<F: Field> {
     pub(crate) t: Matrix<F>,
@@ -23,10 +24,10 @@ pub(crate) struct Schur<F: Field> {
 
 /// A field whose Hessenberg matrices have a Schur form.
 pub(crate) trait Triangularize: Field {
-    /// Makes `h` triangular up to what is below `ulp`, multiplies `z` by the transformation, and gives the eigenvalues; of a `z` without rows these alone, `h` is
-    /// nothing afterwards. `guide` has
-    /// their approximate values in the order that they are to have, or is empty: each is the first shift for its place. The error
-    /// is the number of eigenvalues up to and including the last one that was not found.
+    /// Makes `h` triangular up to what is below `ulp`, multiplies `z` by the transformation, and gives the
+    /// eigenvalues; of a `z` without rows these alone, `h` is nothing afterwards. `guide` has their
+    /// approximate values in the order that they are to have, or is empty: each is the first shift for its
+    /// position. The error is the number of eigenvalues up to and including the last one that was not found.
     fn triangularize(
         h: &mut Matrix<Self>,
         z: &mut Matrix<Self>,
@@ -63,7 +64,8 @@ pub(super) enum Wanted {
     Vectors,
 }
 
-/// The Schur form of a matrix that is triangular outside of `active`. If values alone are wanted, `t` and `z` are nothing, and the values to the bit the same.
+/// The Schur form of a matrix that is triangular outside of `active`. If values alone are wanted, `t` and `z`
+/// are nothing, and the values to the bit the same.
 pub(super) fn of_balanced<F: Triangularize>(
     a: Matrix<F>,
     active: Range<usize>,
@@ -85,7 +87,8 @@ pub(super) fn of_balanced<F: Triangularize>(
     Ok(schur)
 }
 
-/// The rows and columns that a step on those from `start` to `last` has to reach: all, or if `z` has no rows these alone.
+/// The rows and columns that a step on those from `start` to `last` has to reach: all, or if `z` has no rows
+/// these alone.
 fn reach<F: Field>(h: &Matrix<F>, z: &Matrix<F>, start: usize, last: usize) -> (usize, usize) {
     if z.rows() == 0 { (start, last + 1) } else { (0, h.rows()) }
 }
@@ -154,7 +157,7 @@ impl<R: Real> Triangularize for R {
             if pair {
                 let parts = |i: usize| [j, j + 1].map(|j| agreement(schur.z.column(i), guide.column(j)));
                 let [first, second] = [parts(j), parts(j + 1)];
-                // A block stays in standard form if its vectors change places, too.
+                // A block stays in standard form if its vectors are exchanged, too.
                 if first[0].abs() + second[1].abs() < first[1].abs() + second[0].abs() {
                     schur.swap_pair(j);
                 }
@@ -202,8 +205,8 @@ fn exchange<R: Real>(h: &mut Matrix<R>, z: &mut Matrix<R>, i: usize) {
     (h[(i, i)], h[(i + 1, i + 1)]) = (d, a);
 }
 
-/// The row of the last element below the diagonal that is as good as 0, of those up to `last`; otherwise `start`. By the criterion
-/// of Ahues and Tisseur.
+/// The row of the last element below the diagonal that is as good as 0, of those up to `last`; otherwise
+/// `start`. By the criterion of Ahues and Tisseur.
 fn small_subdiagonal<F: Field>(
     h: &Matrix<F>,
     active: Range<usize>,
@@ -246,7 +249,8 @@ fn ordered<R: Real>(a: R, b: R) -> (R, R) {
     if a > b { (a, b) } else { (b, a) }
 }
 
-/// The two shifts of a round: the eigenvalues of the last block of order 2, or twice the one that is nearer to the last element.
+/// The two shifts of a round: the eigenvalues of the last block of order 2, or twice the one that is nearer
+/// to the last element.
 fn shifts<R: Real>(h: &Matrix<R>, start: usize, last: usize, round: usize) -> [Complex<R>; 2] {
     let made_up = |size: R, corner: R| {
         let h11 = R::from_f64(0.75) * size + corner;
@@ -331,8 +335,8 @@ fn francis<R: Real>(
     }
 }
 
-/// Brings a block of order 2 into standard form (`lanv2`): upper triangular, or with equal elements on the diagonal and opposite
-/// signs beside it. Gives its eigenvalues.
+/// Brings a block of order 2 into standard form (`lanv2`): upper triangular, or with equal elements on the
+/// diagonal and opposite signs beside it. Gives its eigenvalues.
 fn standardize<R: Real>(
     h: &mut Matrix<R>,
     z: &mut Matrix<R>,

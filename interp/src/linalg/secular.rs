@@ -1,8 +1,10 @@
-//! What merging two solved halves takes: the roots of a rational function, the vectors that belong to them, and the product of those
-//! with the halves' own. Dividing tridiagonal matrices ([`super::divide`]) and bidiagonal ones ([`super::divide_bidiagonal`]) do the same.
+//! What merging two solved halves takes: the roots of a rational function, the vectors that belong to them,
+//! and the product of those with the halves' own. Dividing tridiagonal matrices ([`super::divide`]) and
+//! bidiagonal ones ([`super::divide_bidiagonal`]) do the same.
 //!
-//! **Invariant:** differences of poles and of poles and roots are never taken from rounded roots: a root is known by its distance from the
-//! pole nearest to it, so that the vectors are orthogonal however close roots are (Gu and Eisenstat).
+//! **Invariant:** differences of poles and of poles and roots are never taken from rounded roots: a root is
+//! known by its distance from the pole nearest to it, so that the vectors are orthogonal however close roots
+//! are (Gu and Eisenstat).
 
 use std::cell::Cell;
 
@@ -75,7 +77,8 @@ impl<R: Real> Columns<R> {
         out
     }
 
-    /// A matrix of as many columns as rows, or more, whose first columns are, in that `order`, those of `products` and then those `deflated`.
+    /// A matrix of as many columns as rows, or more, whose first columns are, in that `order`, those of
+    /// `products` and then those `deflated`.
     pub(crate) fn ordered(&self, products: &Matrix<R>, deflated: &[usize], order: &[usize]) -> Matrix<R> {
         let mut out = Matrix::zeros(self.all.rows(), self.all.rows().max(order.len()));
         for (to, &from) in order.iter().enumerate() {
@@ -89,7 +92,8 @@ impl<R: Real> Columns<R> {
     }
 }
 
-/// Decisions about what is as good as 0 up to a unit of rounding, for who has to know what a coarser one would decide.
+/// Decisions about what is as good as 0 up to a unit of rounding, for who has to know what a coarser one
+/// would decide.
 #[derive(Debug)]
 pub(crate) struct Decisions {
     /// The unit.
@@ -105,7 +109,8 @@ impl Decisions {
         Self { ulp, coarse, doubt: Cell::new(false) }
     }
 
-    /// What `run` finds up to a unit; and what it finds up to a coarser one, if it does and signs are in doubt without it.
+    /// What `run` finds up to a unit; and what it finds up to a coarser one, if it does and signs are in
+    /// doubt without it.
     pub(crate) fn guided<T>(
         ulp: f64,
         coarse: Option<f64>,
@@ -117,8 +122,9 @@ impl Decisions {
         Ok((found, doubtful.and_then(|coarse| run(&Self::new(coarse, None)).ok())))
     }
 
-    /// Whether something is as good as 0, if what is told of units of rounding, by a function, holds of larger ones if it does of smaller ones. There is doubt if
-    /// it is that up to the coarser one alone, or nearly.
+    /// Whether something is as good as 0, if what is told of units of rounding, by a function, holds of
+    /// larger ones if it does of smaller ones. There is doubt if it is that up to the coarser one alone, or
+    /// nearly.
     pub(crate) fn negligible(&self, up_to: impl Fn(f64) -> bool) -> bool {
         /// What rounding to the coarser unit has made of sizes is no more than that.
         const MARGIN: f64 = 4.0;
@@ -129,8 +135,10 @@ impl Decisions {
         taken
     }
 
-    /// Which columns of `s`, the vectors of the columns `kept`, point the other way if all is left out that is as good as 0 up to the coarser unit. What is not left out
-    /// then points the same way: it is a sum of columns times their z, which turning columns leaves as it is. `turns` columns of those kept are no longer what they were.
+    /// Which columns of `s`, the vectors of the columns `kept`, point the other way if all is left out that
+    /// is as good as 0 up to the coarser unit. What is not left out then points the same way: it is a sum of
+    /// columns times their z, which rotating columns leaves unchanged. `turns` of the kept columns were
+    /// rotated.
     pub(crate) fn opposite<R: Real>(
         &self,
         s: &Matrix<R>,
@@ -169,15 +177,18 @@ impl Decisions {
     }
 }
 
-/// Columns of which a vector consists above which nobody follows: so many values that hardly differ have vectors in any direction.
+/// The maximum number of columns that a vector is tracked through: so many values that hardly differ have
+/// vectors in any direction.
 const MANY: usize = 16;
 
-/// What is left out up to a coarser unit of rounding: of each vector the columns that it consists of, and how much of each; of more than [`MANY`] not all.
+/// What is left out up to a coarser unit of rounding: of each vector the columns that it consists of, and how
+/// much of each; of more than [`MANY`] not all.
 #[derive(Debug)]
 pub(crate) struct LeftOut<R>(Vec<Vec<(usize, R)>>);
 
 impl<R: Real> LeftOut<R> {
-    /// Of so many columns those that `deflated` says, which is given what turns columns as [`Columns::turn`] does.
+    /// Of so many columns those that `deflated` says, which is given the rotation of columns of
+    /// [`Columns::turn`].
     pub(crate) fn new(
         count: usize,
         deflated: impl FnOnce(&mut dyn FnMut(usize, usize, R, R)) -> Vec<usize>,
@@ -197,8 +208,9 @@ impl<R: Real> LeftOut<R> {
     }
 }
 
-/// Takes the columns in an `order` of ascending values apart: those that z touches, and those that it does not or that are `negligible`. Of
-/// two whose values hardly differ, `turned` makes one that z does not touch, by a rotation of (c, s), where it says so.
+/// Takes the columns in an `order` of ascending values apart: those that z touches, and those that it does
+/// not or that are `negligible`. Of two whose values hardly differ, `turned` makes one that z does not touch,
+/// by a rotation of (c, s), where it says so.
 pub(crate) fn deflate<R: Real>(
     order: &[usize],
     z: &mut [R],
@@ -227,7 +239,7 @@ pub(crate) fn deflate<R: Real>(
     (kept, deflated)
 }
 
-/// The places of values as these ascend; equal ones as they come.
+/// The indices of values in ascending order (stable).
 pub(crate) fn ascending<R: Real>(values: &[R]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&a, &b| values[a].partial_cmp(&values[b]).unwrap_or(std::cmp::Ordering::Equal));
@@ -254,8 +266,8 @@ pub(crate) enum Poles {
     Squares,
 }
 
-/// The diagonal matrix of poles of `d`, which ascends, and rho z z^T, rho being positive: 1 / rho + sum z^2 / (pole - x) has its
-/// eigenvalues as roots.
+/// The diagonal matrix of poles of `d`, which ascends, and rho z z^T, rho being positive: 1 / rho + sum z^2 /
+/// (pole - x) has its eigenvalues as roots.
 #[derive(Debug)]
 pub(crate) struct Roots<R> {
     pub(crate) d: Vec<R>,
@@ -346,7 +358,7 @@ impl<R: Real> Roots<R> {
         let four = two * two;
         let inverse = R::one() / self.rho;
         let last = j + 1 == k;
-        // The two poles beside the root, or before it.
+        // The two poles around the root, or before it.
         let (low, high) = if last { (j - 1, j) } else { (j, j + 1) };
         let gap = self.apart(high, low);
         let reach = if last {

@@ -1,5 +1,6 @@
-//! Singular values and vectors (values alone: [`super::dqds`]): [`super::implicit_qr`] on the bidiagonal form ([`super::bidiagonal`]), together `gesvd`, and
-//! `gesdd` as LAPACK computes it up to [`BY_ITERATION`] singular values; beyond, [`divide_bidiagonal`] takes the iteration's place.
+//! Singular values and vectors (values alone: [`super::dqds`]): [`super::implicit_qr`] on the bidiagonal form
+//! ([`super::bidiagonal`]), together `gesvd`, and `gesdd` as LAPACK computes it up to [`BY_ITERATION`]
+//! singular values; beyond, [`divide_bidiagonal`] replaces the iteration.
 
 use super::bidiagonal::Bidiagonal;
 use super::divide_bidiagonal::{self, Solved};
@@ -51,8 +52,8 @@ impl Driver {
     }
 }
 
-/// Singular values, and vectors if wanted, with the signs of an iteration that is `coarse`. The error is how many elements beside the
-/// diagonal are left, as `info` says it.
+/// Singular values, and vectors if wanted, with the signs of an iteration that is `coarse`. The error is how
+/// many elements beside the diagonal are left, as `info` says it.
 pub(crate) fn svd<F: Field>(
     mut a: Matrix<F>,
     vectors: Vectors,
@@ -79,8 +80,8 @@ pub(crate) fn svd<F: Field>(
     Ok(found)
 }
 
-/// Changes signs of pairs of vectors so that they agree with those of a guide. Of a singular value of 0, or `nothing`, the two vectors have
-/// nothing to do with each other.
+/// Changes signs of pairs of vectors so that they agree with those of a guide. Of a singular value of 0, or
+/// `nothing`, the two vectors have nothing to do with each other.
 pub(super) fn take_signs<F: Field, G: Field>(
     values: &[F::Real],
     nothing: F::Real,
@@ -178,7 +179,8 @@ struct Form {
     driver: Driver,
 }
 
-/// Diagonalizes a bidiagonal matrix as a driver does, with `kept` rows of the vectors, and beside that up to what is `coarse`.
+/// Diagonalizes a bidiagonal matrix as a driver does, with `kept` rows of the vectors, and in addition down
+/// to `coarse`.
 fn by_iteration<R: Real>(
     (d, e): (Vec<R>, Vec<R>),
     Form { lower, driver }: Form,

@@ -18,8 +18,8 @@ pub(crate) struct System {
     pub(crate) conjugated: bool,
 }
 
-/// Solves for X by substitution, in place of B. A system whose solution is not finite is solved again in `f64`, where infinities
-/// survive.
+/// Solves for X by substitution, in place of B. A system whose solution is not finite is solved again in
+/// `f64`, where infinities survive.
 pub(crate) fn solve<F: Field>(a: &Matrix<F>, b: &mut Matrix<F>, system: System) {
     if b.elements().is_empty() {
         return;

@@ -7,7 +7,8 @@ use crate::scalar::wide::{Field, Real, abs, larger};
 /// A tridiagonal matrix of order n and right-hand sides.
 #[derive(Clone, Debug)]
 pub(crate) struct System<F> {
-    /// n - 1 elements below the diagonal (afterwards: the second diagonal above that of U, and the last element as it was).
+    /// n - 1 elements below the diagonal (afterwards: the second diagonal above that of U, and the last
+    /// element as it was).
     pub(crate) lower: Vec<F>,
     /// n elements (afterwards: the diagonal of U).
     pub(crate) diagonal: Vec<F>,
@@ -33,8 +34,8 @@ impl<F: Field> System<F> {
         parts.iter().all(|x| x.iter().all(|x| x.is_finite())) && self.b.is_finite()
     }
 
-    /// Solves by Gaussian elimination with partial pivoting, in place. The error is the step whose pivot is exactly 0. If infinities
-    /// come up, the system is solved again in `f64`, where they survive.
+    /// Solves by Gaussian elimination with partial pivoting, in place. The error is the step whose pivot is
+    /// exactly 0. If infinities come up, the system is solved again in `f64`, where they survive.
     pub(crate) fn solve(&mut self) -> Result<(), usize> {
         let mut plain = self.map(F::plain);
         let done = self.eliminate();
@@ -99,9 +100,9 @@ impl<F: Field> System<F> {
         Ok(())
     }
 
-    /// The solutions by elimination with scaled partial pivoting, in which a pivot so small that a solution would overflow is
-    /// made larger by about `epsilon` times the largest element of U. `epsilon` and `tiny` (the least number whose reciprocal does
-    /// not overflow) are those of the element type.
+    /// The solutions by elimination with scaled partial pivoting, in which a pivot so small that a solution
+    /// would overflow is made larger by about `epsilon` times the largest element of U. `epsilon` and `tiny`
+    /// (the least number whose reciprocal does not overflow) are those of the element type.
     pub(crate) fn solve_perturbed(self, epsilon: f64, tiny: f64) -> Matrix<F> {
         let System { lower, diagonal, upper, b } = self;
         let (n, columns) = (diagonal.len(), b.columns());

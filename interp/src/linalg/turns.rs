@@ -1,14 +1,14 @@
-//! Matrices whose columns an iteration turns in planes: rotations are gathered, and applied to a few rows at a time, which stay in
-//! registers and the nearest cache.
+//! Plane (Givens) rotations of columns: rotations are batched, and applied to a few rows at a time, which
+//! stay in registers and the nearest cache.
 //!
-//! **Invariant:** to each row the rotations are applied one by one, in the order in which they came: neither how many are gathered
-//! nor the threads change a bit.
+//! **Invariant:** to each row the rotations are applied one by one, in the order in which they came: neither
+//! how many are gathered nor the threads change a bit.
 
 use super::Matrix;
 use crate::parallel;
 use crate::scalar::wide::Real;
 
-/// Rows that are turned together.
+/// Rows that are rotated at a time.
 const ROWS: usize = 16;
 /// Rotations that are gathered.
 const MANY: usize = 1 << 12;

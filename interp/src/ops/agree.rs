@@ -1,9 +1,9 @@
 //! Run-time sizes that must agree.
 //!
-//! The dimensions of several operands that an operation takes together have one size: that of those which are dynamic. A
-//! static dimension beside a dynamic one is cut to it. If dynamic ones differ, one of size 1 is repeated where the operation is
-//! elementwise, and otherwise all are cut to the smallest: the rules of XLA's `DynamicDimensionInference` and
-//! `DynamicPadder` (without shape checks, their default).
+//! The dimensions of several operands that an operation takes together have one size: that of those which are
+//! dynamic. A static dimension that meets a dynamic one is cut to it. If dynamic ones differ, one of size 1
+//! is repeated where the operation is elementwise, and otherwise all are cut to the smallest: the rules of
+//! XLA's `DynamicDimensionInference` and `DynamicPadder` (without shape checks, their default).
 
 use hlo::{AttrKey, Dims, InstrId, Opcode};
 
@@ -16,7 +16,8 @@ use crate::value::{Tensor, Value};
 /// Dimensions (operand, dimension) that have one size.
 type Group = Vec<(usize, usize)>;
 
-/// Brings operands to sizes that agree. Costs a comparison of dimensions if no run-time size is below its bound.
+/// Brings operands to sizes that agree. Costs a comparison of dimensions if no run-time size is below its
+/// bound.
 pub(super) fn agree(cx: &Cx<'_>, mut args: Args) -> Result<Args> {
     let below = |(arg, &id): (&Value, &InstrId)| match (arg, cx.module().instr(id).shape.as_array()) {
         (Value::Array(x), Some(shape)) => *x.dims() != *shape.dims,

@@ -1,9 +1,11 @@
-//! `batch-norm-training`, `batch-norm-inference`, `batch-norm-grad`: computed as mathematics has them, in arithmetic wider than
-//! the element types ([`crate::scalar::wide`]), each element of the results rounded once.
+//! `batch-norm-training`, `batch-norm-inference`, `batch-norm-grad`: computed as mathematics has them, in
+//! arithmetic wider than the element types ([`crate::scalar::wide`]), each element of the results rounded
+//! once.
 //!
-//! Mean and variance are those of what is left of the elements of a feature less its first one, K: the sums of (x - K) and of (x - K)^2 need one
-//! look at the array, and as K is one of n elements, (mean - K)^2 is at most n times the variance, so that subtracting it costs no more than
-//! log2(n) bits. (XLA's expansion takes the mean of squares minus the square of the mean in the element type, and rounds each.)
+//! Mean and variance are those of what is left of the elements of a feature less its first one, K: the sums
+//! of (x - K) and of (x - K)^2 need one look at the array, and as K is one of n elements, (mean - K)^2 is at
+//! most n times the variance, so that subtracting it costs no more than log2(n) bits. (XLA's expansion takes
+//! the mean of squares minus the square of the mean in the element type, and rounds each.)
 
 use hlo::{AttrKey, ElementType};
 
@@ -42,7 +44,8 @@ pub(super) fn inference(cx: &Cx<'_>, args: Args) -> Result<Value> {
     input.results(vec![out])
 }
 
-/// `batch-norm-grad(operand, scale, mean, variance, gradient of the output)`: gradients of operand, scale and offset.
+/// `batch-norm-grad(operand, scale, mean, variance, gradient of the output)`: gradients of operand, scale and
+/// offset.
 pub(super) fn grad(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let input = Input::new(cx, args)?;
     let [x, scale, mean, variance, gradient] = input.take()?;
@@ -55,7 +58,7 @@ pub(super) fn grad(cx: &Cx<'_>, args: Args) -> Result<Value> {
     input.results(outputs)
 }
 
-/// The operands as f64, and how the features lie in the first.
+/// The operands as f64, and the layout of the features in the first.
 struct Input<'a> {
     cx: &'a Cx<'a>,
     operands: Vec<Tensor>,

@@ -1,5 +1,5 @@
-//! The reducers that are one operation (add, multiply, minimum, maximum, and, or, xor), as functions that inline into
-//! typed loops.
+//! The reducers that are one operation (add, multiply, minimum, maximum, and, or, xor), as functions that
+//! inline into typed loops.
 
 use hlo::Opcode;
 use hlo::half::{bf16, f16};
@@ -24,11 +24,12 @@ pub(super) trait With<T> {
 
 /// An element type and its reducers.
 pub(super) trait Combine: BufferOf + Scalar {
-    /// The identity of an operation for which grouping and order of operands do not matter to the bit; sums and products of
-    /// floats are none.
+    /// The identity of an operation for which grouping and order of operands do not matter to the bit; sums
+    /// and products of floats are none.
     fn identity(op: Opcode) -> Option<Self>;
 
-    /// Runs `with` with the operation; `None` if the type has no such operation, or it is none of the reducers.
+    /// Runs `with` with the operation; `None` if the type has no such operation, or it is none of the
+    /// reducers.
     fn combine<W: With<Self>>(op: Opcode, with: W) -> Option<W::Output>;
 }
 
@@ -124,8 +125,8 @@ macro_rules! inlined {
     };
 }
 
-/// One loop for all operations, through a pointer: the types that programs seldom reduce, or whose arithmetic costs more
-/// than the call. Their loops would only take time to compile.
+/// One loop for all operations, through a pointer: the types that programs seldom reduce, or whose arithmetic
+/// costs more than the call. Their loops would only take time to compile.
 macro_rules! pointed {
     ($t:ty, $f:expr) => {
         $f as fn($t, $t) -> $t

@@ -55,8 +55,8 @@ pub(super) fn region(cx: &Cx<'_>, key: AttrKey) -> Result<Arc<Region>> {
     Ok(cx.session.interpreter.region(computation))
 }
 
-/// Refuses operands of other types than the parameters of the computation that sees them, whose numbers come with them. (The
-/// verifier lets float types be mixed.)
+/// Refuses operands of other types than the parameters of the computation that sees them, whose numbers come
+/// with them. (The verifier lets float types be mixed.)
 pub(super) fn same_types<'x>(
     cx: &Cx<'_>,
     region: &Region,
@@ -81,8 +81,8 @@ pub(super) fn results(cx: &Cx<'_>, mut results: Vec<Value>) -> Value {
     }
 }
 
-/// Evaluates an expression with a type alias bound to the Rust type of a real floating-point `ElementType`, and another
-/// expression for all other types.
+/// Evaluates an expression with a type alias bound to the Rust type of a real floating-point `ElementType`,
+/// and another expression for all other types.
 macro_rules! with_float {
     ($ty:expr, $T:ident => $body:expr, $other:expr) => {
         with_float!(@ $ty, $T, $body, $other;

@@ -1,10 +1,10 @@
 //! Sums of products of two operands, for all element types: what `dot` and `convolution` share.
 //!
-//! With `--accumulate exact`, floats of the operands are taken as they are, and each result is the exact sum of exact
-//! products rounded once into the result type. With `--accumulate region`, both operands are first converted to the
-//! result type, as XLA's evaluator does, and the sum is accumulated in f32 (f64 for results of f64), rounded to the result
-//! type at the end. Integers are converted to the result type in both modes and wrap (or saturate, as the job says);
-//! `pred` is an or of ands.
+//! With `--accumulate exact`, floats of the operands are taken as they are, and each result is the exact sum
+//! of exact products rounded once into the result type. With `--accumulate region`, both operands are first
+//! converted to the result type, as XLA's evaluator does, and the sum is accumulated in f32 (f64 for results
+//! of f64), rounded to the result type at the end. Integers are converted to the result type in both modes
+//! and wrap (or saturate, as the job says); `pred` is an or of ands.
 
 use hlo::literal::{Buffer, BufferOf};
 use hlo::num_complex::Complex;
@@ -39,8 +39,8 @@ pub(super) trait Job {
     fn int<T: Integer>(&self, lhs: &[T], rhs: &[T], out: &mut [T]);
 }
 
-/// The type in which an instruction's sums are given: its result's, but `f32` where operands of floats give integers (XLA's
-/// `ConvolutionTypeCanonicalizer`); the result is converted.
+/// The type in which an instruction's sums are given: its result's, but `f32` where operands of floats give
+/// integers (XLA's `ConvolutionTypeCanonicalizer`); the result is converted.
 pub(super) fn sum_type(cx: &Cx<'_>) -> ElementType {
     let ty = cx.array_shape().element_type;
     let floats = (0..2).all(|n| cx.operand_shape(n).element_type.is_float());

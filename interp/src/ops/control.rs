@@ -30,8 +30,8 @@ pub(super) fn while_loop(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
     Ok(Outcome::While { condition, body, state })
 }
 
-/// `conditional`: a predicate chooses between two computations; an `s32` index among several, the last one if it is out
-/// of range.
+/// `conditional`: a predicate chooses between two computations; an `s32` index among several, the last one if
+/// it is out of range.
 pub(super) fn conditional(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
     let mut args = args.into_iter();
     let selector = args.next().ok_or_else(|| cx.unsupported("without operands"))?;
@@ -48,8 +48,8 @@ pub(super) fn conditional(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
     }
 }
 
-/// `async-start`: runs its computation at once. Its result is `((operands), result)`. With fewer operands than the computation
-/// has parameters it is `((operands), ())`: updates bring the others.
+/// `async-start`: runs its computation at once. Its result is `((operands), result)`. With fewer operands
+/// than the computation has parameters it is `((operands), ())`: updates bring the others.
 pub(super) fn async_start(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
     begin(cx, computation(cx, AttrKey::Calls)?, args)
 }
@@ -61,8 +61,8 @@ fn begin(cx: &Cx<'_>, computation: ComputationId, args: Args) -> Result<Outcome>
     Ok(Outcome::Async(computation, args))
 }
 
-/// `async-update`: passes on what it waits for. Further operands are the next ones of the computation, which runs when it has
-/// all.
+/// `async-update`: passes on what it waits for. Further operands are the next ones of the computation, which
+/// runs when it has all.
 pub(super) fn async_update(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
     let mut args = args.into_iter();
     let mut waiting = args.next().ok_or_else(|| cx.unsupported("without operands"))?;

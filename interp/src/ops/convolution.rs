@@ -1,7 +1,8 @@
-//! `convolution`: any number of spatial dimensions, feature or batch groups, strides, dilations, padding of either sign,
-//! reversal. Arithmetic is that of [`super::contract`], but integers are accumulated in 64 bits and saturate to the result
-//! type. Positions in the padding or in the holes of a dilated operand contribute nothing, not even `0 * inf`. Terms are
-//! ordered by window position, row-major, with the input features inside.
+//! `convolution`: any number of spatial dimensions, feature or batch groups, strides, dilations, padding of
+//! either sign, reversal. Arithmetic is that of [`super::contract`], but integers are accumulated in 64 bits
+//! and saturate to the result type. Positions in the padding or in the holes of a dilated operand contribute
+//! nothing, not even `0 * inf`. Terms are ordered by window position, row-major, with the input features
+//! inside.
 
 use hlo::attrs::SparsitySide;
 use hlo::diag::codes;
@@ -81,7 +82,8 @@ fn operands(cx: &Cx<'_>, args: Args) -> Result<[Tensor; 2]> {
     Ok(arrays(all.into_iter().map(Value::Array).collect()))
 }
 
-/// An operand with `block_size` times as many elements along a dimension: those of a block are 0, but for one.
+/// An operand with `block_size` times as many elements along a dimension: those of a block are 0, but for
+/// one.
 fn dense(cx: &Cx<'_>, x: &Tensor, positions: &Tensor, side: &SparsitySide) -> Result<Tensor> {
     fn of<T: BufferOf>(cx: &Cx<'_>, x: &[T], n: Option<usize>, place: &[usize]) -> Result<Buffer> {
         let mut out = cx.vec::<T>(n.ok_or_else(|| cx.unsupported("of a size beyond 2^63"))?)?;

@@ -42,7 +42,7 @@ const ANNOTATIONS: &[&str] = &[
     "xla.sdy.ShardingGroup",
 ];
 
-/// Room whose contents nobody has written yet: zeros.
+/// Storage that nothing has written yet: zeros.
 const ROOM: &[&str] = &["AllocateBuffer", "CreateBuffer", "__nop"];
 
 /// What a call without an implementation of the caller's means.
@@ -66,7 +66,8 @@ pub(crate) fn meaning(call: &Call<'_>) -> Meaning {
     }
 }
 
-/// Refuses a call of a target that nobody here knows, or of a form that its target does not have, as [`value`] does, without values.
+/// Refuses a call of a target that is unknown, or of a form that its target does not have, as [`value`] does,
+/// without values.
 pub(crate) fn check(call: &Call<'_>) -> Result<()> {
     let (target, instr) = (call.target(), call.instruction);
     match target {
@@ -87,8 +88,8 @@ pub(crate) fn check(call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// The computation that a call of `HostExecute` runs elsewhere. Refuses one that takes or gives something else than the call: the verifier leaves
-/// computations of custom calls to their targets.
+/// The computation that a call of `HostExecute` runs elsewhere. Refuses one that takes or gives something
+/// else than the call: the verifier leaves computations of custom calls to their targets.
 fn hosted(call: &Call<'_>) -> Result<Option<ComputationId>> {
     let (module, instr) = (call.module, call.instruction);
     if call.is_bound() {
@@ -196,7 +197,8 @@ fn top_k(cx: &Cx<'_>, call: &Call<'_>, args: Args) -> Result<Value> {
     Ok(results(cx, vec![values.into(), indices.into()]))
 }
 
-/// Whether a computation, which the verifier does not look at, tells whether a value comes before another, or one with its index.
+/// Whether a computation, which the verifier does not look at, tells whether a value comes before another, or
+/// one with its index.
 fn compares(module: &Module, comparator: ComputationId, ty: ElementType) -> bool {
     let is = |shape: &Shape, ty| shape.is_scalar() && shape.element_type() == Some(ty);
     module.program_shape(comparator).is_some_and(|program| {

@@ -1,6 +1,6 @@
-//! `dot`: contractions over any dimensions, with batch dimensions anywhere. Arithmetic is that of [`super::contract`]; terms
-//! are ordered by the contracting dimensions as listed, the last one fastest. `operand_precision` and `algorithm` ask for
-//! less than what is computed, and change nothing.
+//! `dot`: contractions over any dimensions, with batch dimensions anywhere. Arithmetic is that of
+//! [`super::contract`]; terms are ordered by the contracting dimensions as listed, the last one fastest.
+//! `operand_precision` and `algorithm` ask for less than what is computed, and change nothing.
 
 use hlo::attrs::Precision;
 use hlo::num_complex::Complex;
@@ -83,7 +83,8 @@ pub(super) fn product(
     Ok(Tensor::new(dims(&sizes), buffer))
 }
 
-/// An operand, and the strides of three groups of its dimensions, each as one; copied if a group has no single stride.
+/// An operand, and the strides of three groups of its dimensions, each as one; copied if a group has no
+/// single stride.
 fn laid_out(cx: &Cx<'_>, x: Tensor, groups: [&[usize]; 3]) -> Result<(Tensor, [usize; 3])> {
     let sizes = x.sizes();
     let steps = strides(&sizes);

@@ -1,4 +1,5 @@
-//! `gather`: windows of an operand, each where an index vector says. Starts are clamped so that every window is inside.
+//! `gather`: windows of an operand, each where an index vector says. Starts are clamped so that every window
+//! is inside.
 
 use crate::parallel;
 use hlo::literal::BufferOf;

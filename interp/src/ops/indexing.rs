@@ -1,9 +1,10 @@
-//! Where the windows of `gather` and `scatter` lie.
+//! The positions of the windows of `gather` and `scatter`.
 //!
-//! Both address an operand by vectors of indices. The dimensions of the index array but the one that holds the vectors
-//! are the batch; for each of its positions there is a window of the operand, of one size for all. A component of the
-//! vector says where the window starts along one dimension of the operand; along a batching dimension the window is one
-//! element, at the position's own place in the batch; along all others it starts at 0.
+//! Both address an operand by vectors of indices. The dimensions of the index array but the one that holds
+//! the vectors are the batch; for each of its positions there is a window of the operand, of one size for
+//! all. A component of the vector says where the window starts along one dimension of the operand; along a
+//! batching dimension the window is one element, at the position's own index in the batch; along all others
+//! it starts at 0.
 
 use super::common::{integers, others};
 use super::strided::{offsets, select, strides};
@@ -37,8 +38,9 @@ impl Indexing {
         select(indices, &others(indices.len(), &[&[self.index_vector_dim]]))
     }
 
-    /// For each position of the batch, in row-major order, the offset of its window's first element in the operand, or
-    /// `None` if the window is dropped. `window` has the window's size for each dimension of the operand.
+    /// For each position of the batch, in row-major order, the offset of its window's first element in the
+    /// operand, or `None` if the window is dropped. `window` has the window's size for each dimension of the
+    /// operand.
     pub(super) fn bases(
         &self,
         operand: &[usize],
@@ -86,7 +88,7 @@ impl Indexing {
     }
 }
 
-/// The places of a window's elements relative to its first, as runs of successive elements.
+/// The offsets of a window's elements relative to its first, as runs of successive elements.
 #[derive(Debug)]
 pub(super) struct Runs {
     /// Where each run begins, in row-major order.

@@ -1,6 +1,7 @@
-//! `cholesky` and `triangular-solve`, on batches of matrices: the textbook algorithms in a fixed order, in arithmetic wider
-//! than the element type ([`crate::scalar::wide`]), each element of the result rounded once. So results are within half a unit in the
-//! last place of what a backward stable algorithm of 53 (f64: 106) bits gives.
+//! `cholesky` and `triangular-solve`, on batches of matrices: the textbook algorithms in a fixed order, in
+//! arithmetic wider than the element type ([`crate::scalar::wide`]), each element of the result rounded once.
+//! So results are within half a unit in the last place of what a backward stable algorithm of 53 (f64: 106)
+//! bits gives.
 
 use hlo::attrs::Transpose;
 use hlo::literal::{Buffer, BufferOf};
@@ -42,9 +43,9 @@ fn matrix(x: &Tensor) -> Option<(usize, usize)> {
     }
 }
 
-/// `cholesky(a)`: `a = l l^H` with `l` lower triangular, or `a = u^H u` with `u` upper triangular. Only that triangle of `a` is
-/// read, of its diagonal the real part; the other triangle of the result is 0. A matrix that is not positive semidefinite as far as
-/// the factorization gets gives NaN in all elements.
+/// `cholesky(a)`: `a = l l^H` with `l` lower triangular, or `a = u^H u` with `u` upper triangular. Only that
+/// triangle of `a` is read, of its diagonal the real part; the other triangle of the result is 0. A matrix
+/// that is not positive semidefinite as far as the factorization gets gives NaN in all elements.
 pub(super) fn cholesky(cx: &Cx<'_>, args: Args) -> Result<Value> {
     fn of<T: Widened + BufferOf>(cx: &Cx<'_>, x: &Tensor, n: usize, lower: bool) -> Result<Buffer> {
         let mut out = cx.vec::<T>(x.len())?;
@@ -65,7 +66,7 @@ pub(super) fn cholesky(cx: &Cx<'_>, args: Args) -> Result<Value> {
     Ok(Tensor::new(dims(&x.sizes()), out).into())
 }
 
-/// Cholesky and Banachiewicz, row by row. For an upper factor rows and columns change places.
+/// Cholesky and Banachiewicz, row by row. For an upper factor rows and columns are exchanged.
 fn factor<T: Widened>(a: &[T], n: usize, lower: bool, out: &mut [T]) {
     let place = |i: usize, j: usize| if lower { i * n + j } else { j * n + i };
     let mut l = vec![T::Wide::default(); n * n];
@@ -105,7 +106,8 @@ struct System {
     transpose: Transpose,
 }
 
-/// `triangular-solve(a, b)`: `op(a) x = b`, or `x op(a) = b`, by substitution. Only one triangle of `a` is read.
+/// `triangular-solve(a, b)`: `op(a) x = b`, or `x op(a) = b`, by substitution. Only one triangle of `a` is
+/// read.
 pub(super) fn triangular_solve(cx: &Cx<'_>, args: Args) -> Result<Value> {
     fn of<T: Widened + BufferOf>(
         cx: &Cx<'_>,

@@ -1,9 +1,9 @@
 //! Operations: one file a family, reached by one exhaustive `match` on the opcode.
 //!
-//! An operation is a function of its instruction ([`Cx`]) and its operands' values ([`Args`]). Operands come in by value: one
-//! whose storage nobody else holds may be written in place (`Tensor::unique`). An operation asks [`Cx::vec`] or
-//! [`Cx::reserve`] before it allocates anything as large as its result, and takes the dimensions of its result from its
-//! operands where the instruction's shape is dynamic.
+//! An operation is a function of its instruction ([`Cx`]) and its operands' values ([`Args`]). Operands come
+//! in by value: one whose storage is not shared may be written in place (`Tensor::unique`). An operation asks
+//! [`Cx::vec`] or [`Cx::reserve`] before it allocates anything as large as its result, and takes the
+//! dimensions of its result from its operands where the instruction's shape is dynamic.
 
 mod agree;
 mod batch_norm;
@@ -84,7 +84,7 @@ impl From<Value> for Outcome {
     }
 }
 
-/// What an operation knows besides its operands.
+/// The context of an operation, in addition to its operands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cx<'a> {
     pub(crate) session: &'a Session<'a>,
@@ -154,8 +154,8 @@ impl<'a> Cx<'a> {
         crate::memory::zeros(n).ok_or_else(|| self.session.refused(self.instr, bytes))
     }
 
-    /// `n` elements that the caller overwrites, each of them, if the memory limit allows. What they are before depends on
-    /// what ran before.
+    /// `n` elements that the caller overwrites, each of them, if the memory limit allows. What they are
+    /// before depends on what ran before.
     pub(crate) fn overwritten<T: BufferOf>(&self, n: usize) -> Result<Vec<T>> {
         self.reserve::<T>(n)?;
         let mut storage = match self.session.meter.reuse(n) {
@@ -181,7 +181,8 @@ impl<'a> Cx<'a> {
         Ok(self.session.interpreter.region(computation))
     }
 
-    /// Tells the observer that a computation was applied to so many elements by other means than [`Region::eval`].
+    /// Tells the observer that a computation was applied to so many elements by other means than
+    /// [`Region::eval`].
     pub(crate) fn applied(&self, region: &Region, elements: usize) {
         self.tell_applied(region.computation(), elements);
     }
@@ -196,7 +197,8 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Runs a computation to its end. Only for computations that are applied to elements and are not bytecode.
+    /// Runs a computation to its end. Only for computations that are applied to elements and are not
+    /// bytecode.
     pub(crate) fn apply(&self, computation: ComputationId, args: Args) -> Result<Value> {
         if self.depth >= crate::engine::MAX_NESTING {
             return Err(self.trap(
@@ -216,7 +218,7 @@ pub(crate) fn finish_collective(cx: &Cx<'_>, pending: &Pending) -> Result<Value>
 /// Runs one instruction.
 pub(crate) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
     let args = agree::agree(cx, args)?;
-    // No `?` in the arms: each would have a place of its own in a frame that applied computations nest many of.
+    // No `?` in the arms: each would take stack space in a frame that applied computations nest many of.
     let value: Result<Value> = match cx.instr.opcode {
         Opcode::Constant | Opcode::Parameter => {
             unreachable!("invariant: the engine binds constants and parameters itself")
@@ -363,7 +365,8 @@ pub(crate) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
     declared(cx, value?, &cx.instr.shape).map(Outcome::Value)
 }
 
-/// A value in the element types that its instruction declares: the verifier lets those of floats differ from what operands say.
+/// A value in the element types that its instruction declares: the verifier lets those of floats differ from
+/// what operands say.
 fn declared(cx: &Cx<'_>, value: Value, shape: &hlo::Shape) -> Result<Value> {
     fn differs(value: &Value, shape: &hlo::Shape) -> bool {
         match (value, shape) {

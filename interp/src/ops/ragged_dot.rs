@@ -1,5 +1,5 @@
-//! `ragged-dot`: contractions in groups. The third operand says how many indices of the ragged dimension belong to each
-//! group, group after group; arithmetic is that of `dot`.
+//! `ragged-dot`: contractions in groups. The third operand says how many indices of the ragged dimension
+//! belong to each group, group after group; arithmetic is that of `dot`.
 //!
 //! | the ragged dimension of lhs is | result |
 //! |---|---|
@@ -7,7 +7,8 @@
 //! | contracting | a leading dimension of groups: each contracts the indices that belong to it |
 //! | batch | `dot`, but 0 in batches that belong to no group |
 //!
-//! Group sizes may have leading dimensions: the batch (and then the free) dimensions of lhs before the ragged one.
+//! Group sizes may have leading dimensions: the batch (and then the free) dimensions of lhs before the ragged
+//! one.
 
 use hlo::literal::{Buffer, BufferOf};
 use hlo::{AttrKey, with_buffer};
@@ -51,7 +52,8 @@ impl Groups {
         Self { sizes: integers(x), count, leading: x.rank().saturating_sub(1) }
     }
 
-    /// For each group the indices that belong to it, below `n`. An index belongs to the first group that ends after it.
+    /// For each group the indices that belong to it, below `n`. An index belongs to the first group that ends
+    /// after it.
     fn ranges(&self, list: usize, n: usize) -> Vec<std::ops::Range<usize>> {
         let (mut end, mut reached) = (0i64, 0usize);
         self.sizes[list * self.count..(list + 1) * self.count]

@@ -1,7 +1,8 @@
-//! Streams of random bits: ThreeFry-2x32 and Philox-4x32 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy
-//! as 1, 2, 3", SC 2011), laid over arrays as XLA does (`xla/hlo/builder/lib/prng.cc`).
+//! Streams of random bits: ThreeFry-2x32 and Philox-4x32 (Salmon, Moraes, Dror, Shaw: "Parallel random
+//! numbers: as easy as 1, 2, 3", SC 2011), laid over arrays as XLA does (`xla/hlo/builder/lib/prng.cc`).
 //!
-//! Every bit is a function of key, counter and position, so all loops run in parallel without changing a result.
+//! Every bit is a function of key, counter and position, so all loops run in parallel without changing a
+//! result.
 
 use crate::parallel;
 
@@ -67,12 +68,12 @@ impl ThreeFry {
         out
     }
 
-    /// 32 bits an element. The first even dimension (or else the largest, rounded up) is cut into pairs; the two words of
-    /// a block go to the two elements of a pair.
+    /// 32 bits an element. The first even dimension (or else the largest, rounded up) is cut into pairs; the
+    /// two words of a block go to the two elements of a pair.
     pub(super) fn bits32(&mut self, dims: &[usize]) -> Vec<u32> {
         let Pairs { outer, extent, pairs, inner } = pairs(dims);
         let mut out = vec![0u32; outer * extent * inner];
-        // A row is one place of the split dimension; rows 2p and 2p + 1 share the blocks of pair p.
+        // A row is one index of the split dimension; rows 2p and 2p + 1 share the blocks of pair p.
         if inner != 0 && extent != 0 {
             parallel::pieces(&mut out, inner, CHUNK.div_ceil(inner), &|row, out| {
                 let (outer, place) = (row / extent, row % extent);
@@ -128,7 +129,7 @@ impl Philox {
         philox4x32(halves(self.key), [c as u32, (c >> 32) as u32, (c >> 64) as u32, (c >> 96) as u32])
     }
 
-    /// 32 bits an element: the words of the blocks in turn.
+    /// 32 bits per element: the words of the blocks in order.
     pub(super) fn bits32(&mut self, n: usize) -> Vec<u32> {
         let out = generate(n, 4, |i, out: &mut [u32]| {
             let words = self.block(i as u64);

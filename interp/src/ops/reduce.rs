@@ -1,9 +1,10 @@
 //! `reduce`: any number of operands, over any dimensions, by any computation.
 //!
-//! An addition of floats is a sum (`--accumulate`): with `exact`, the exact value of the initial value plus all elements,
-//! rounded once. Everything else, and `--accumulate region`, is literal: `acc = f(acc, element)` from the initial value
-//! on, over the reduced dimensions in row-major order of the operand's logical indices, whatever its layout. Where the
-//! operation is associative and commutative to the bit (integers, logic, minimum, maximum) order is not kept.
+//! An addition of floats is a sum (`--accumulate`): with `exact`, the exact value of the initial value plus
+//! all elements, rounded once. Everything else, and `--accumulate region`, is literal: `acc = f(acc,
+//! element)` from the initial value on, over the reduced dimensions in row-major order of the operand's
+//! logical indices, whatever its layout. Where the operation is associative and commutative to the bit
+//! (integers, logic, minimum, maximum) order is not kept.
 
 use hlo::literal::{Buffer, BufferOf};
 use hlo::num_complex::Complex;
@@ -63,8 +64,8 @@ pub(super) fn halves(args: Args) -> (Vec<Tensor>, Vec<Tensor>) {
     (args.by_ref().take(half).collect(), args.collect())
 }
 
-/// Extents of the operand with the reduced dimensions in the middle, or at the end; and the order of dimensions that it
-/// must be brought into first, if it is not so already.
+/// Extents of the operand with the reduced dimensions in the middle, or at the end; and the order of
+/// dimensions that it must be brought into first, if it is not so already.
 fn arrange(sizes: &[usize], reduced: &[usize]) -> (Reduce, Option<Sizes>) {
     let product = |dims: &[usize]| select(sizes, dims).iter().product();
     let mut reduced = Sizes::from_slice(reduced);

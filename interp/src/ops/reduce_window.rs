@@ -1,8 +1,8 @@
 //! `reduce-window`: like `reduce` over the elements of each window of an operand.
 //!
-//! Elements of a window are taken row-major; positions in the padding or in the holes of a dilated operand are skipped.
-//! An addition of floats is a sum (`--accumulate`), cumulative sums among them; everything else is literal, or has no
-//! order to keep.
+//! Elements of a window are taken row-major; positions in the padding or in the holes of a dilated operand
+//! are skipped. An addition of floats is a sum (`--accumulate`), cumulative sums among them; everything else
+//! is literal, or has no order to keep.
 
 use crate::parallel;
 use hlo::literal::{Buffer, BufferOf};
@@ -230,7 +230,8 @@ fn along<T: Combine>(
             }
             return;
         }
-        // Blocks as long as the window: a window is the end of one block and the beginning of the next (van Herk).
+        // Blocks as long as the window: a window is the end of one block and the beginning of the next (van
+        // Herk).
         let (n, block) = (axis.input, axis.window);
         let mut ends = x.to_vec();
         let mut starts = x.to_vec();

@@ -1,16 +1,17 @@
 //! `rng`: random numbers of a distribution.
 //!
-//! The numbers are a function of the seed of the run, the instruction's ordinal ([`hlo::rng_ordinal`]), the device, and how
-//! often the instruction ran before, by the scheme of XLA's expansion for CPU and GPU (`rng_expander.cc`): Philox with key
-//! `seed ^ (ordinal * 0x9E3779B97F4A7C15 >> 32) ^ replica ^ (partition << 32)` and a counter that begins at 0x7012395
-//! and advances by the number of 32-bit words in the result. Each operation below is rounded in the element type; f16,
-//! bf16 and narrower floats are computed in f32 and rounded once at the end.
+//! The numbers are a function of the seed of the run, the instruction's ordinal ([`hlo::rng_ordinal`]), the
+//! device, and how often the instruction ran before, by the scheme of XLA's expansion for CPU and GPU
+//! (`rng_expander.cc`): Philox with key `seed ^ (ordinal * 0x9E3779B97F4A7C15 >> 32) ^ replica ^ (partition
+//! << 32)` and a counter that begins at 0x7012395 and advances by the number of 32-bit words in the result.
+//! Each operation below is rounded in the element type; f16, bf16 and narrower floats are computed in f32 and
+//! rounded once at the end.
 //!
 //! * uniform floats: `u * (high - low) + low`, `u` the top 23 (f64: 52) of an element's bits as a fraction;
-//! * uniform integers: `low + bits mod (high - low)`, wrapping, in 64 bits or in 32 and truncated; of an empty range
-//!   `low + bits`; for `pred` the upper bound is inclusive;
-//! * normal: pairs by Box and Muller from `u1 = max(u, 1e-7)` and the next `u`: `sin(2 pi u) sqrt(-2 log u1)` and the
-//!   cosine; the pairs lie along the first even dimension, or else the largest.
+//! * uniform integers: `low + bits mod (high - low)`, wrapping, in 64 bits or in 32 and truncated; of an
+//!   empty range `low + bits`; for `pred` the upper bound is inclusive;
+//! * normal: pairs by Box and Muller from `u1 = max(u, 1e-7)` and the next `u`: `sin(2 pi u) sqrt(-2 log u1)`
+//!   and the cosine; the pairs are along the first even dimension, or else the largest.
 
 use std::sync::Mutex;
 
@@ -28,7 +29,8 @@ use crate::error::Result;
 use crate::scalar::{Elementary, Float, Number, Scalar, convert};
 use crate::value::{Tensor, Value};
 
-/// The random states of a run: for each opcode and ordinal that has one, where it stands. Copies of an instruction have the same.
+/// The random states of a run: for each opcode and ordinal that has one, where it stands. Copies of an
+/// instruction have the same.
 #[derive(Debug, Default)]
 pub(crate) struct States(Mutex<FxHashMap<(Opcode, i64), u128>>);
 
@@ -114,7 +116,8 @@ fn uniform64(mut philox: Philox, n: usize, low: f64, high: f64) -> Vec<f64> {
     philox.bits64(n).into_iter().map(|bits| shifted(unit(bits), low, high)).collect()
 }
 
-/// Normal numbers of this mean and deviation from uniform ones, of which `uniform` makes as many as it is asked for.
+/// Normal numbers of this mean and deviation from uniform ones, of which `uniform` makes as many as it is
+/// asked for.
 fn normal<F: Elementary + Float>(
     sizes: &[usize],
     mean: F,

@@ -3,10 +3,11 @@
 //! Bits and states are those that XLA's expansion gives on CPU and GPU (`rng_bit_generator_expander.cc`):
 //! * `rng_three_fry`: state `[key, counter]`;
 //! * `rng_philox`, and `rng_default`, which means it: state `[key, low, high]` with a counter of 128 bits, or
-//!   `[key, low]`, where the counter is `(low = state[1], high = state[0])` and only its low half is given back.
+//!   `[key, low]`, where the counter is `(low = state[1], high = state[0])` and only its low half is given
+//!   back.
 //!
-//! Elements narrower than 32 bits take the low bits of a word of their own. Signed and floating-point results are the
-//! bits as they are.
+//! Elements narrower than 32 bits take the low bits of a word of their own. Signed and floating-point results
+//! are the bits as they are.
 
 use hlo::attrs::RngAlgorithm;
 use hlo::literal::{Bits, Buffer, BufferOf};
@@ -84,8 +85,8 @@ fn from_words<W: Copy + Into<u128>>(ty: ElementType, words: Vec<W>) -> Buffer {
     with_element_type!(ty, T => BufferOf::wrap(words.into_iter().map(|w| <T as Bits>::from_bits(w.into())).collect()))
 }
 
-/// `rng-get-and-update-state`: a counter of 128 bits, low half first, which each execution of this instruction in a run
-/// (or copies of it) advances by `delta`.
+/// `rng-get-and-update-state`: a counter of 128 bits, low half first, which each execution of this
+/// instruction in a run (or copies of it) advances by `delta`.
 pub(super) fn rng_get_and_update_state(cx: &Cx<'_>) -> Result<Value> {
     let delta = cx.attrs().int(AttrKey::Delta).ok_or_else(|| cx.unsupported("without delta"))?;
     let state = cx.session.random.next(cx, delta as i128 as u128);

@@ -1,9 +1,10 @@
-//! `scaled-dot(lhs, rhs, lhs scale, rhs scale)`: `dot` of operands that are multiplied by scales, one for each block of
-//! elements. A scale has the operand's rank, and each of its sizes divides the operand's; a scalar scale counts as 1.
+//! `scaled-dot(lhs, rhs, lhs scale, rhs scale)`: `dot` of operands that are multiplied by scales, one for
+//! each block of elements. A scale has the operand's rank, and each of its sizes divides the operand's; a
+//! scalar scale counts as 1.
 //!
-//! The scaled operands are products in f64, exact for operands and scales of f32 and narrower, and then contracted as by
-//! `dot`. With `--accumulate region` operands and scales are converted to the result type first, and the products are
-//! rounded to f32 (for a result of f64 to f64).
+//! The scaled operands are products in f64, exact for operands and scales of f32 and narrower, and then
+//! contracted as by `dot`. With `--accumulate region` operands and scales are converted to the result type
+//! first, and the products are rounded to f32 (for a result of f64 to f64).
 
 use hlo::ElementType;
 
@@ -60,7 +61,7 @@ fn scaled(cx: &Cx<'_>, x: Tensor, scale: Tensor) -> Result<Tensor> {
     Ok(Tensor::from_vec(dims(&sizes), products))
 }
 
-/// For each element of the operand, the place of its scale.
+/// For each element of the operand, the offset of its scale.
 fn blocks(sizes: &Sizes, scale: &Sizes) -> Vec<usize> {
     let mut places = vec![0];
     for ((&size, &count), stride) in sizes.iter().zip(scale).zip(strides(scale)) {

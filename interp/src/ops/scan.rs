@@ -1,9 +1,10 @@
 //! `scan`: steps along one dimension with carried values.
 //!
-//! Operands are the inputs and then the initial carries; the computation takes a slice of each input (without the
-//! dimension) and the carries, and gives a slice of each output and the new carries. Results are the outputs and then
-//! the last carries. Steps run from the first index up, or with `is_reverse` from the last index down. A scan that is
-//! nothing but a running sum of floats is a sum (`--accumulate`): each output is the exact sum so far, rounded once.
+//! Operands are the inputs and then the initial carries; the computation takes a slice of each input (without
+//! the dimension) and the carries, and gives a slice of each output and the new carries. Results are the
+//! outputs and then the last carries. Steps run from the first index up, or with `is_reverse` from the last
+//! index down. A scan that is nothing but a running sum of floats is a sum (`--accumulate`): each output is
+//! the exact sum so far, rounded once.
 
 use hlo::literal::BufferOf;
 use hlo::{AttrKey, ComputationId, ElementType, Opcode, TypeClass, with_buffer};

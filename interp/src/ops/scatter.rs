@@ -1,7 +1,8 @@
 //! `scatter`: combines updates into an operand, each window where an index vector says.
 //!
-//! The combiner is applied literally, `operand = f(operand, update)`, in the order of the index vectors and, within a
-//! window, of its elements, both row-major. A window that reaches outside the operand is dropped whole.
+//! The combiner is applied literally, `operand = f(operand, update)`, in the order of the index vectors and,
+//! within a window, of its elements, both row-major. A window that reaches outside the operand is dropped
+//! whole.
 
 use hlo::literal::{Buffer, BufferOf};
 use hlo::{AttrKey, Opcode, with_buffer};
@@ -44,7 +45,7 @@ pub(super) fn scatter(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let updates: Vec<Buffer> = updates.iter().map(|u| batch_first(u, &window_dims)).collect();
     let result_dims: Vec<hlo::Dims> = operands.iter().map(|o| dims(&o.sizes())).collect();
     for operand in &operands {
-        // An operand that somebody else holds is copied.
+        // A shared operand is copied.
         cx.session.check_memory(cx.instr, Some(operand.bytes()))?;
     }
     let mut operands: Vec<Buffer> = operands.into_iter().map(Tensor::into_buffer).collect();
@@ -69,7 +70,8 @@ pub(super) fn scatter(cx: &Cx<'_>, args: Args) -> Result<Value> {
     Ok(results_of(cx, results.map(|(dims, buffer)| Tensor::new(dims, buffer).into()).collect()))
 }
 
-/// The window's size along each dimension of the operand: that of the updates, 1 where they have no dimension for it.
+/// The window's size along each dimension of the operand: that of the updates, 1 where they have no dimension
+/// for it.
 fn window(operand: &[usize], updates: &[usize], window_dims: &[usize], absent: &[&[usize]]) -> Sizes {
     let mut window = Sizes::from_elem(1, operand.len());
     for (&to, &from) in others(operand.len(), absent).iter().zip(window_dims) {
@@ -140,7 +142,7 @@ impl Plan {
         T::combine(op, Loop { plan: self, operand, updates }).is_some()
     }
 
-    /// All pairs of a place in the operand and the update that goes there, in order.
+    /// All pairs of an offset in the operand and the update that goes there, in order.
     fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         let (window, len) = (self.window(), self.runs.len);
         let windows = self.bases.iter().enumerate().filter_map(|(batch, base)| Some((batch, (*base)?)));
@@ -162,8 +164,8 @@ pub(super) enum UpdatesAre {
     Last,
 }
 
-/// Applies any combiner to pairs of a place in the operands and one in the updates, in order, over blocks of pairs whose
-/// places differ. The types of operands and updates are those of the region's parameters.
+/// Applies any combiner to pairs of an offset in the operands and one in the updates, in order, over blocks
+/// of pairs whose offsets differ. The types of operands and updates are those of the region's parameters.
 pub(super) fn combine_in_order(
     cx: &Cx<'_>,
     region: &Region,
@@ -207,11 +209,11 @@ fn scatter_lanes<T: Copy>(lanes: &[T], places: &[usize], x: &mut [T]) {
     lanes.iter().zip(places).for_each(|(&lane, &at)| x[at] = lane);
 }
 
-/// Updates that may be applied at once, because no two go to the same place.
+/// Updates that may be applied at once, because no two go to the same element.
 struct Block {
     to: Vec<usize>,
     from: Vec<usize>,
-    /// For each bucket of places the number of the block that last had one in it.
+    /// For each bucket of offsets the number of the block that last had one in it.
     seen: Vec<u32>,
     number: u32,
 }
@@ -228,7 +230,7 @@ impl Block {
         }
     }
 
-    /// Whether there is room, and `to` is certainly another place than all so far.
+    /// Whether the block has capacity left, and `to` certainly differs from all offsets so far.
     fn admits(&self, to: usize) -> bool {
         self.to.len() < LANES && self.seen[to % Self::BUCKETS] != self.number
     }

@@ -1,9 +1,9 @@
-//! `select-and-scatter`: for each window of the operand one element is selected, and the source's element for that window is
-//! combined into the result there.
+//! `select-and-scatter`: for each window of the operand one element is selected, and the source's element for
+//! that window is combined into the result there.
 //!
 //! Within a window, row-major, the first element that exists is selected, and replaced by a later one where
-//! `select(selected, element)` is false. Windows are scattered in row-major order, `result = scatter(source, result)`,
-//! literally. A window in the padding alone selects nothing, and its source goes nowhere.
+//! `select(selected, element)` is false. Windows are scattered in row-major order, `result = scatter(source,
+//! result)`, literally. A window in the padding alone selects nothing, and its source goes nowhere.
 
 use hlo::literal::{Buffer, BufferOf};
 use hlo::{AttrKey, with_buffer};

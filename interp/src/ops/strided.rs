@@ -1,7 +1,7 @@
 //! Index arithmetic over strided arrays: offsets, and copies of permuted or broadcast views into dense ones.
 //!
-//! A view is a list of sizes and one of strides, in elements; row-major order of its indices is the order of everything
-//! here. Strides are not negative; a stride of 0 repeats.
+//! A view is a list of sizes and one of strides, in elements; row-major order of its indices is the order of
+//! everything here. Strides are not negative; a stride of 0 repeats.
 
 use super::movement::strided::{Place, copy};
 use crate::value::Sizes;
@@ -18,7 +18,7 @@ pub(super) fn strides(dims: &[usize]) -> Sizes {
     strides
 }
 
-/// The values of `list` at the places that `dims` names, which the verifier checked.
+/// The values of `list` at the indices `dims`, which the verifier checked.
 pub(super) fn select(list: &[usize], dims: &[usize]) -> Sizes {
     dims.iter().map(|&d| list[d]).collect()
 }

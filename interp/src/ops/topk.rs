@@ -1,5 +1,6 @@
-//! `topk`: the `k` largest or smallest elements along the last dimension, in order, and their indices. Floats compare by
-//! TOTALORDER (so +NaN is the largest, and -0 below +0); of equal elements those of lower index come first.
+//! `topk`: the `k` largest or smallest elements along the last dimension, in order, and their indices. Floats
+//! compare by TOTALORDER (so +NaN is the largest, and -0 below +0); of equal elements those of lower index
+//! come first.
 
 use hlo::literal::BufferOf;
 use hlo::{AttrKey, TypeClass, with_buffer};

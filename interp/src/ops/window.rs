@@ -42,8 +42,8 @@ pub(super) fn coordinates(axes: &[WindowAxis], mut index: usize) -> Sizes {
     at
 }
 
-/// Calls `each` with the index of every element of a window that exists, row-major. `base` is 0; the recursion is as deep
-/// as the rank.
+/// Calls `each` with the index of every element of a window that exists, row-major. `base` is 0; the
+/// recursion is as deep as the rank.
 pub(super) fn visit(axes: &[WindowAxis], output: &[usize], base: usize, each: &mut impl FnMut(usize)) {
     let (Some((axis, axes)), Some((&o, output))) = (axes.split_first(), output.split_first()) else {
         return each(base);

@@ -1,8 +1,9 @@
 //! Bytecode: scalar computations without control flow, compiled to kernels over columns.
 //!
-//! A bytecode has registers, each a column of elements (mostly [`super::LANES`]), and steps, each a typed kernel from registers to one register
-//! that no other step writes. **Invariants:** registers `0..parameters` are the inputs; each output has a register of its own
-//! that a step writes, so that a caller may swap it with an input.
+//! Bytecode has registers, each a column of elements (mostly [`super::LANES`]), and steps, each a typed
+//! kernel from registers to one register that no other step writes. **Invariants:** registers `0..parameters`
+//! are the inputs; each output has a register of its own that a step writes, so that a caller may swap it
+//! with an input.
 
 use hlo::elementwise::{Binary, Function, Kind, Unary, kind};
 use hlo::literal::{Bits, Buffer, BufferOf};
@@ -24,8 +25,8 @@ use crate::scalar::Int;
 /// Calls are inlined as deep as this; what is nested deeper is not bytecode.
 const MAX_INLINED: usize = 32;
 
-/// More instructions than this, calls inlined, are not bytecode: it would only cost memory, and without a limit calls of calls
-/// would take forever to inline.
+/// More instructions than this, calls inlined, are not bytecode: it would only cost memory, and without a
+/// limit calls of calls would take forever to inline.
 const MAX_INSTRUCTIONS: u64 = 1 << 16;
 
 /// The same for instructions that nothing needs.

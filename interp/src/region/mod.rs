@@ -1,8 +1,8 @@
 //! Computations that are applied to elements: reducers, comparators, combiners, the computation of a `map`.
 //!
-//! A [`Region`] is made once from a computation and applied to blocks of up to [`LANES`] elements at a time: a caller fills
-//! input columns, calls [`Region::eval`], and reads output columns. Lane `i` of the outputs depends on lane `i` of the inputs
-//! alone.
+//! A [`Region`] is made once from a computation and applied to blocks of up to [`LANES`] elements at a time:
+//! a caller fills input columns, calls [`Region::eval`], and reads output columns. Lane `i` of the outputs
+//! depends on lane `i` of the inputs alone.
 
 pub(crate) mod bytecode;
 mod recognize;
@@ -84,8 +84,8 @@ impl Lanes {
     }
 }
 
-/// The operation (add, multiply, minimum, maximum, and, or, xor) of both parameters, in either order, that a computation on
-/// scalars is, as reductions recognize it: through copies and calls.
+/// The operation (add, multiply, minimum, maximum, and, or, xor) of both parameters, in either order, that a
+/// computation on scalars is, as reductions recognize it: through copies and calls.
 pub fn binary_of(module: &Module, computation: ComputationId) -> Option<Opcode> {
     let program = module.program_shape(computation)?;
     let scalars = program.parameters.iter().all(hlo::Shape::is_scalar) && program.result.is_scalar();
@@ -119,8 +119,8 @@ impl Region {
         &self.results
     }
 
-    /// If the result is this operation (add, multiply, minimum, maximum, and, or, xor) of the two parameters, in either
-    /// order, and nothing else.
+    /// If the result is this operation (add, multiply, minimum, maximum, and, or, xor) of the two parameters,
+    /// in either order, and nothing else.
     pub(crate) fn as_binary(&self) -> Option<(Opcode, ElementType)> {
         recognize::binary(self.bytecode.as_ref()?)
     }

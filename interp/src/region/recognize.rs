@@ -1,4 +1,4 @@
-//! Bytecode that are something well known: one operation, a parameter, a comparison by one key.
+//! Recognition of well-known bytecode: one operation, a parameter, a comparison by one key.
 
 use hlo::attrs::Direction;
 use hlo::elementwise::Binary;
@@ -70,8 +70,8 @@ fn input(bytecode: &Bytecode, register: usize) -> Option<usize> {
     matches!(bytecode.registers[register], Register::Input(_)).then_some(register)
 }
 
-/// The parameter `x` if the register is `select(x != x, nan, select(x == 0, 0, x))`: what JAX puts before a comparison by
-/// total order so that all NaNs are one and largest, and the zeros one.
+/// The parameter `x` if the register is `select(x != x, nan, select(x == 0, 0, x))`: what JAX puts before a
+/// comparison by total order so that all NaNs are one and largest, and the zeros one.
 fn merged(bytecode: &Bytecode, register: usize) -> Option<usize> {
     let What::Select(is_nan, nan, rest) = bytecode.what(register) else { return None };
     let What::Select(is_zero, zero, x) = bytecode.what(rest) else { return None };

@@ -1,5 +1,5 @@
-//! Loops whose state is scalars only, as two bytecode of one lane: what costs little to compute would cost much to interpret
-//! instruction by instruction.
+//! Loops whose state is scalars only, as bytecode of one lane: what costs little to compute would cost much
+//! to interpret instruction by instruction.
 //!
 //! **Invariant:** the value and the fuel are those of interpreting condition and body.
 
@@ -22,7 +22,8 @@ pub(crate) struct ScalarLoop {
 }
 
 impl ScalarLoop {
-    /// Compiles a loop without side effects; `None` if its state is not scalars, or if it does anything that is not elementwise.
+    /// Compiles a loop without side effects; `None` if its state is not scalars, or if it does anything that
+    /// is not elementwise.
     pub(crate) fn compile(module: &Module, condition: ComputationId, body: ComputationId) -> Option<Self> {
         let shape = module.program_shape(body)?.result;
         let scalars = shape.leaves().iter().all(|s| s.as_array().is_some_and(|a| a.dims.is_empty()));

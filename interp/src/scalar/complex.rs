@@ -1,9 +1,10 @@
 //! Complex arithmetic of c64 and c128.
 //!
-//! Invariants: `add`, `subtract` and, for finite operands, each part of `multiply` are the exact values rounded once.
-//! `divide` is evaluated to a relative error below 2^-98 in each part and rounded, with scaling, so that no
-//! intermediate result over- or underflows. Operands that are not finite follow C99 Annex G in division, and the plain
-//! formula, as XLA:CPU, in multiplication. A real divisor divides each part, correctly rounded.
+//! Invariants: `add`, `subtract` and, for finite operands, each part of `multiply` are the exact values
+//! rounded once. `divide` is evaluated to a relative error below 2^-98 in each part and rounded, with
+//! scaling, so that no intermediate result over- or underflows. Operands that are not finite follow C99 Annex
+//! G in division, and the plain formula, as XLA:CPU, in multiplication. A real divisor divides each part,
+//! correctly rounded.
 
 use std::fmt::Debug;
 
@@ -31,8 +32,8 @@ pub trait ComplexNumber: Scalar + Number {
         self.real().hypot(self.imag())
     }
 
-    /// The one that comes later in lexicographic order of (real, imaginary), in which -0 equals +0; the first of equals. A
-    /// NaN part on either side makes both parts of the result NaN.
+    /// The one that comes later in lexicographic order of (real, imaginary), in which -0 equals +0; the first
+    /// of equals. A NaN part on either side makes both parts of the result NaN.
     fn maximum(self, rhs: Self) -> Self {
         self.lexicographic(rhs, std::cmp::Ordering::Less)
     }
@@ -108,8 +109,8 @@ fn divide(a: Complex<f64>, b: Complex<f64>) -> [Wide; 2] {
     nan
 }
 
-/// The real function's value where a complex function extends it, which is correctly rounded: on the real axis inside
-/// its domain. Not at 0, where complex functions have other signs or poles.
+/// The real function's value where a complex function extends it, which is correctly rounded: on the real
+/// axis inside its domain. Not at 0, where complex functions have other signs or poles.
 fn real_axis<T: Float>(z: Complex<T>, function: impl FnOnce(T) -> T) -> Option<T> {
     if z.im.to_f64() != 0.0 || z.re.to_f64() == 0.0 || !Float::is_finite(z.re) {
         return None;
@@ -205,7 +206,7 @@ macro_rules! complex {
                 Self::new(re, im.$round())
             }
 
-            /// `z / |z|`, each part of it within 2^-98 and rounded; 0 for 0; NaN in the place of an infinite part.
+            /// `z / |z|`, each part of it within 2^-98 and rounded; 0 for 0; NaN instead of an infinite part.
             fn sign(self) -> Self {
                 let [re, im] = wide::sign(self.carrier());
                 Self::new(re.$round(), im.$round())

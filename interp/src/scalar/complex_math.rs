@@ -1,23 +1,23 @@
 //! Elementary functions of complex numbers.
 //!
-//! Invariant: for finite operands each part of a result is evaluated in double-double and rounded once. Its relative
-//! error before rounding is below 2^-95, so that it is correctly rounded unless the exact value is that close to the
-//! middle between two numbers, with these exceptions:
-//! - The real parts of `exponential_minus_one` and `logistic` are differences. Their error is below 2^-95 of the larger
-//!   term: relative to the part it grows where that nearly cancels.
-//! - `power` and `cbrt`: the error is below 2^-90 of the modulus of the result; for `power` times the modulus of
-//!   `exponent * log(base)` where that is larger than 1. A part that is exactly 0 because the base lies on an axis or a
-//!   diagonal and the exponent is real is 0.
-//!   An exponent with a part of 2^100 or more is evaluated in f64: its angle has no certain digit in any case.
-//! - `atan2`: an error below 2^-90 of the modulus of the result; on the cut, where the angle is pi or -pi, the sign may
-//!   be lost with that error.
+//! Invariant: for finite operands each part of a result is evaluated in double-double and rounded once. Its
+//! relative error before rounding is below 2^-95, so that it is correctly rounded unless the exact value is
+//! that close to the middle between two numbers, with these exceptions:
+//! - The real parts of `exponential_minus_one` and `logistic` are differences. Their error is below 2^-95 of
+//!   the larger term: relative to the part it grows where that nearly cancels.
+//! - `power` and `cbrt`: the error is below 2^-90 of the modulus of the result; for `power` times the modulus
+//!   of `exponent * log(base)` where that is larger than 1. A part that is exactly 0 because the base is on
+//!   an axis or a diagonal and the exponent is real is 0. An exponent with a part of 2^100 or more is
+//!   evaluated in f64: its angle has no certain digit in any case.
+//! - `atan2`: an error below 2^-90 of the modulus of the result; on the cut, where the angle is pi or -pi,
+//!   the sign may be lost with that error.
 //! - The inverse functions of c128 lose bits when an operand has a part below 2^-900 that is not 0.
 //!
 //! On the real axis, inside the domain of the real function, the real part is that function's (see
 //! [`super::complex`]), which is correctly rounded.
 //!
-//! Operands that are not finite, signed zeros and branch cuts follow C99 Annex G; where that differs from XLA:CPU,
-//! SEMANTICS.md says so.
+//! Operands that are not finite, signed zeros and branch cuts follow C99 Annex G; where that differs from
+//! XLA:CPU, SEMANTICS.md says so.
 
 use num_complex::Complex;
 
@@ -400,7 +400,8 @@ fn right_angles(z: Operand) -> Option<f64> {
     Some(f64::copysign(count, z.im))
 }
 
-/// [`power`] in f64, where a part is infinite or so large that the result is, or is 0, or has no certain angle.
+/// [`power`] in f64, where a part is infinite or so large that the result is, or is 0, or has no certain
+/// angle.
 fn power_at_infinity(base: Operand, exponent: Operand) -> Parts {
     let (log, angle) =
         (core_math::log(core_math::hypot(base.re, base.im)), core_math::atan2(base.im, base.re));
@@ -548,7 +549,8 @@ pub(super) fn atan2(y: Operand, x: Operand) -> Parts {
         [y.re, y.im, x.re, x.im].into_iter().fold(0.0, |largest: f64, part| largest.max(part.abs()));
     let e = exponent_of(largest);
     let [a, b, c, d] = [y.re, y.im, x.re, x.im].map(|part| scale(part, -e));
-    // -i ln((x + iy) / sqrt(x^2 + y^2)): the modulus of the quotient from |x + iy|^2 - |x - iy|^2 = 4 (ad - bc).
+    // -i ln((x + iy) / sqrt(x^2 + y^2)): the modulus of the quotient from |x + iy|^2 - |x - iy|^2 = 4 (ad -
+    // bc).
     let part = |p: f64, q: f64| {
         let (hi, lo) = two_sum(p, q);
         Dd::new(hi, lo)

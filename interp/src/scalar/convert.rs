@@ -1,8 +1,8 @@
 //! Conversion between all pairs of the 32 element types, through four carriers.
 //!
-//! Invariant: every element type embeds exactly in its carrier (`i64`, `u64`, `f64`, `Complex<f64>`), and each type is
-//! made from each carrier with at most one rounding; so every conversion rounds at most once. An element loop over
-//! [`convert()`] is monomorphic: no carrier is chosen at run time.
+//! Invariant: every element type embeds exactly in its carrier (`i64`, `u64`, `f64`, `Complex<f64>`), and
+//! each type is made from each carrier with at most one rounding; so every conversion rounds at most once. An
+//! element loop over [`convert()`] is monomorphic: no carrier is chosen at run time.
 
 use std::any::Any;
 
@@ -26,12 +26,14 @@ pub trait Scalar: Element + PartialEq {
 
     /// The value, exactly. A NaN loses its payload at the latest on the way out of the carrier.
     fn carrier(self) -> Self::Carrier;
-    /// From a signed integer: modulo 2^BITS; to float, one rounding to nearest even; to pred, whether it is not 0.
+    /// From a signed integer: modulo 2^BITS; to float, one rounding to nearest even; to pred, whether it is
+    /// not 0.
     fn from_i64(x: i64) -> Self;
-    /// From an unsigned integer: modulo 2^BITS; to float, one rounding to nearest even; to pred, whether it is not 0.
+    /// From an unsigned integer: modulo 2^BITS; to float, one rounding to nearest even; to pred, whether it
+    /// is not 0.
     fn from_u64(x: u64) -> Self;
-    /// From a real number: to integer, truncated and saturated, NaN gives 0; to float, one rounding to nearest even
-    /// and NaN canonical; to pred, whether it is not 0 (NaN is not).
+    /// From a real number: to integer, truncated and saturated, NaN gives 0; to float, one rounding to
+    /// nearest even and NaN canonical; to pred, whether it is not 0 (NaN is not).
     fn from_f64(x: f64) -> Self;
     /// From a complex number: its real part, but to pred whether either part is not 0.
     fn from_complex(x: Complex<f64>) -> Self {
@@ -177,8 +179,8 @@ small_ints! {
     u64: U1 U2 U4;
 }
 
-/// An `f64` that rounds to any format of at most 51 bits of precision as `x` does: exact where it fits, otherwise
-/// truncated with the last bit set ("rounded to odd").
+/// An `f64` that rounds to any format of at most 51 bits of precision as `x` does: exact where it fits,
+/// otherwise truncated with the last bit set ("rounded to odd").
 #[inline]
 fn odd_from_u64(x: u64) -> f64 {
     const DROPPED: u64 = (1 << 11) - 1;
@@ -290,7 +292,7 @@ macro_rules! narrow_floats {
 fn f16_to_f64(x: f16) -> f64 {
     let bits = u64::from(x.to_bits());
     let (sign, magnitude) = (bits >> 15 << 63, bits & 0x7fff);
-    // The fields in their places have the exponent of another bias, which a factor corrects, of subnormals too.
+    // The shifted fields have an exponent of another bias, which a factor corrects, of subnormals too.
     let finite = f64::from_bits(magnitude << 42) * f64::from_bits((2 * 1023 - 15) << 52);
     let special = f64::from_bits(0x7ff << 52 | magnitude << 42);
     f64::from_bits(sign | if magnitude < 0x7c00 { finite } else { special }.to_bits())
@@ -312,7 +314,8 @@ fn bf16_from_f64(x: f64) -> bf16 {
     bf16::from_bits(encode_half(FloatFormat::BF16, x))
 }
 
-/// [`FloatFormat::encode`] for the IEEE formats of 16 bits, without branches, so that loops become vector code.
+/// [`FloatFormat::encode`] for the IEEE formats of 16 bits, without branches, so that loops become vector
+/// code.
 #[inline(always)]
 fn encode_half(format: FloatFormat, x: f64) -> u16 {
     const MAGNITUDE: u64 = u64::MAX >> 1;

@@ -1,9 +1,9 @@
 //! Double-double arithmetic: a number as the unevaluated sum of two `f64`s, about 106 bits of precision.
 //!
-//! Invariant: a [`Dd`] is normalized, `hi` being the nearest `f64` to `hi + lo`. Operations have a relative error below
-//! 2^-102 as long as no part of them leaves the normal range of `f64` (bounds of Joldes, Muller and Popescu, "Tight and
-//! rigorous error bounds for basic building blocks of double-word arithmetic"). [`Wide`] adds an exponent for results
-//! that do leave it, and does the one rounding into an element type.
+//! Invariant: a [`Dd`] is normalized, `hi` being the nearest `f64` to `hi + lo`. Operations have a relative
+//! error below 2^-102 as long as no part of them leaves the normal range of `f64` (bounds of Joldes, Muller
+//! and Popescu, "Tight and rigorous error bounds for basic building blocks of double-word arithmetic").
+//! [`Wide`] adds an exponent for results that do leave it, and does the one rounding into an element type.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -56,8 +56,8 @@ impl Dd {
         Self { hi, lo }
     }
 
-    /// The sum of the terms with one error: `hi` is the exact sum correctly rounded, `lo` the rest with a relative
-    /// error of 2^-52 and never 0 unless it is.
+    /// The sum of the terms with one error: `hi` is the exact sum correctly rounded, `lo` the rest with a
+    /// relative error of 2^-52 and never 0 unless it is.
     pub fn sum(terms: &[f64]) -> Self {
         const MOST: usize = 8;
         assert!(terms.len() <= MOST, "no formula has more terms");
@@ -79,7 +79,8 @@ impl Dd {
                 break;
             }
         }
-        // What is left is below the last bit of `lo` or nearly: add it, and if it vanishes, leave its sign behind.
+        // What is left is below the last bit of `lo` or nearly: add it, and if it vanishes, leave its sign
+        // behind.
         let rest = rest.fold(0.0, |sum, part| sum + part);
         let with_rest = lo + rest;
         let lo = if rest != 0.0 && with_rest == lo {
@@ -266,8 +267,8 @@ impl Wide {
         if self.value.hi.is_sign_negative() == sign.is_sign_negative() { self } else { -self }
     }
 
-    /// The same number with `1 <= |hi| < 2`, so that products and quotients stay in range. Zeros, infinities and NaNs
-    /// stay.
+    /// The same number with `1 <= |hi| < 2`, so that products and quotients stay in range. Zeros, infinities
+    /// and NaNs stay.
     pub fn normalize(self) -> Self {
         if self.is_special() {
             return self;
@@ -324,9 +325,9 @@ impl Wide {
         <f32 as Scalar>::from_f64(self.to_odd_f64())
     }
 
-    /// Rounded to odd: truncated, with the last bit set if anything is lost. A second rounding, to at most 51 bits, then
-    /// sees what this one dropped. (A result below the normal range of `f64`, where nothing narrower has numbers, is
-    /// merely near.)
+    /// Rounded to odd: truncated, with the last bit set if anything is lost. A second rounding, to at most 51
+    /// bits, then sees what this one dropped. (A result below the normal range of `f64`, where nothing
+    /// narrower has numbers, is merely near.)
     pub fn to_odd_f64(self) -> f64 {
         let Dd { hi, lo } = self.value;
         if self.is_special() {

@@ -1,14 +1,14 @@
 //! Exponential, logarithm and hyperbolic functions in double-double.
 //!
-//! Invariant: for finite arguments the relative error of each result is below 2^-96. Infinities and NaN are the
-//! caller's, but for `exp`, which saturates.
+//! Invariant: for finite arguments the relative error of each result is below 2^-96. Infinities and NaN are
+//! the caller's, but for `exp`, which saturates.
 
 use super::{
     constants::{INVERSE_FACTORIAL, INVERSE_ODD, LN_2, LN_2_LEADING, LN_2_TRAILING},
     dd::{Dd, Wide, exponent_of, power_of_two, scale},
 };
 
-/// Below this the reduced exponential needs no power of two: a little less than ln(2) / 2.
+/// Below this the reduced exponential needs no power of two: slightly less than ln(2) / 2.
 const SMALL: f64 = 0.34;
 
 /// e^x. Beyond ±100000 the exponent is cut off where every type has overflowed or underflowed.

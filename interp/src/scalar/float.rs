@@ -1,10 +1,10 @@
 //! Real floating-point arithmetic, f4 to f64.
 //!
-//! Invariant: every result is the exact result rounded once, to nearest with ties to even, in its own type; denormals
-//! are kept; a NaN result is canonical. A type narrower than f32 is computed in f64 and rounded: an f64 result that is
-//! itself correctly rounded can be rounded again without harm to any precision p with 2p + 2 <= 53 for + - * / and
-//! square root (Figueroa; Boldo & Melquiond), and 2 * 11 + 2 = 24. f64's exponent range covers products and quotients
-//! of the narrow types without its own under- or overflow.
+//! Invariant: every result is the exact result rounded once, to nearest with ties to even, in its own type;
+//! denormals are kept; a NaN result is canonical. A type narrower than f32 is computed in f64 and rounded: an
+//! f64 result that is itself correctly rounded can be rounded again without harm to any precision p with 2p +
+//! 2 <= 53 for + - * / and square root (Figueroa; Boldo & Melquiond), and 2 * 11 + 2 = 24. f64's exponent
+//! range covers products and quotients of the narrow types without its own under- or overflow.
 
 use half::{bf16, f16};
 use hlo::small_float::{
@@ -124,8 +124,8 @@ pub trait Float: Scalar + PartialOrd + Number {
         self.maximum(low).minimum(high)
     }
 
-    /// A key whose order is TOTALORDER: -NaN < -inf < ... < -0 < +0 < ... < +inf < +NaN, NaNs by payload. The only NaN
-    /// of a `fnuz` type is below every number, that of `f8e8m0fnu` above.
+    /// A key whose order is TOTALORDER: -NaN < -inf < ... < -0 < +0 < ... < +inf < +NaN, NaNs by payload. The
+    /// only NaN of a `fnuz` type is below every number, that of `f8e8m0fnu` above.
     #[inline]
     fn total_order_key(self) -> i64 {
         let raw = self.to_raw();
@@ -140,8 +140,9 @@ pub trait Float: Scalar + PartialOrd + Number {
         }
     }
 
-    /// The next larger number: from the largest finite number to infinity if there is one, else unchanged. NaN and
-    /// +infinity are unchanged. The two zeros are one number: the next larger than either is the smallest positive.
+    /// The next larger number: from the largest finite number to infinity if there is one, else unchanged.
+    /// NaN and +infinity are unchanged. The two zeros are one number: the next larger than either is the
+    /// smallest positive.
     fn next_up(self) -> Self {
         let raw = self.to_raw();
         if self.is_nan() || (raw == Self::MAX.to_raw() && Self::INFINITY.is_none()) {
@@ -192,8 +193,8 @@ pub trait Float: Scalar + PartialOrd + Number {
 
 /// `x`, or the canonical NaN.
 ///
-/// Decided on the pattern, in integers: LLVM takes the sign and payload of a NaN that arithmetic gives for undetermined
-/// and would fold a selection between it and a NaN constant into nothing.
+/// Decided on the pattern, in integers: LLVM takes the sign and payload of a NaN that arithmetic gives for
+/// undetermined and would fold a selection between it and a NaN constant into nothing.
 #[inline]
 pub fn canonical<T: Float>(x: T) -> T {
     let raw = x.to_raw();
@@ -426,8 +427,8 @@ narrow_floats! {
 mod tests {
     use super::{super::Elementary, *};
 
-    /// The tests in `interp/tests` run unoptimized; loops like these are what the optimizer sees. The hardware's own NaN
-    /// for an invalid operation is negative on x86 and positive on Arm.
+    /// The tests in `interp/tests` run unoptimized; loops like these are what the optimizer sees. The
+    /// hardware's own NaN for an invalid operation is negative on x86 and positive on Arm.
     #[test]
     fn optimized_loops_give_canonical_nans() {
         fn all<T: Float>(x: &[T], y: &[T], operation: impl Fn(T, T) -> T) {

@@ -1,7 +1,7 @@
 //! Integer arithmetic of s1 to s64 and u1 to u64: two's complement modulo 2^BITS, with every edge defined.
 //!
-//! Each operation is written once, on the value extended to 64 bits, and wrapped to the type; a compiler narrows it
-//! again to the native width.
+//! Each operation is written once, on the value extended to 64 bits, and wrapped to the type; a compiler
+//! narrows it again to the native width.
 
 use hlo::small_int::{S1, S2, S4, U1, U2, U4};
 
@@ -88,8 +88,8 @@ pub trait Int: Scalar + Ord {
         }
     }
 
-    /// Shift right filling with the top bit, of an unsigned type too; all top bits if the amount is negative or at
-    /// least the width.
+    /// Shift right filling with the top bit, of an unsigned type too; all top bits if the amount is negative
+    /// or at least the width.
     #[inline]
     fn shift_right_arithmetic(self, amount: Self) -> Self {
         let unused = 64 - Self::BITS;

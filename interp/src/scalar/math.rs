@@ -1,15 +1,15 @@
 //! The elementary functions: of real types correctly rounded, of complex types see [`super::complex_math`].
 //!
-//! Invariant: for f32 and f64 each result is the value of the function rounded once, to nearest (CORE-MATH, which
-//! proves it; `sqrt` by IEEE 754), with one exception: `logistic` is evaluated to a relative error below 2^-95 and
-//! rounded, so it is correctly rounded unless the exact value is that close to the middle between two numbers.
-//! Narrower types take the correctly rounded f64 value and round it again. That is wrong only where the f64 value is
-//! a midpoint of the narrow type although the exact value is not; a test of every operand shows that no unary function of
-//! f16, bf16 or a smaller type meets that. (The steps of `f8e8m0fnu` are no rounding to nearest: for it the f64 value is
-//! part of the definition.)
+//! Invariant: for f32 and f64 each result is the value of the function rounded once, to nearest (CORE-MATH,
+//! which proves it; `sqrt` by IEEE 754), with one exception: `logistic` is evaluated to a relative error
+//! below 2^-95 and rounded, so it is correctly rounded unless the exact value is that close to the middle
+//! between two numbers. Narrower types take the correctly rounded f64 value and round it again. That is wrong
+//! only where the f64 value is a midpoint of the narrow type although the exact value is not; a test of every
+//! operand shows that no unary function of f16, bf16 or a smaller type meets that. (The steps of `f8e8m0fnu`
+//! are no rounding to nearest: for it the f64 value is part of the definition.)
 //!
-//! NaN results are canonical. Poles and zeros are those of IEEE 754 section 9.2: log(±0) = -inf, rsqrt(±0) = ±inf,
-//! rsqrt(-1) = NaN, and so on.
+//! NaN results are canonical. Poles and zeros are those of IEEE 754 section 9.2: log(±0) = -inf, rsqrt(±0) =
+//! ±inf, rsqrt(-1) = NaN, and so on.
 
 use half::{bf16, f16};
 use hlo::small_float::{
@@ -86,7 +86,8 @@ macro_rules! declare {
 
 unary_functions!(declare);
 
-/// One implementation per type: through its own functions (`own`), or through those of f64 and one more rounding.
+/// One implementation per type: through its own functions (`own`), or through those of f64 and one more
+/// rounding.
 macro_rules! implement {
     ([own f64 $logistic:ident $atan2:ident] $($(#[$doc:meta])* $method:ident = $f64:ident $f32:ident;)*) => {
         implement!(@own f64 $logistic $atan2 $($method $f64)*);

@@ -1,8 +1,9 @@
 //! Scalar arithmetic: what each operation does to one element, for every element type.
 //!
-//! Invariant: a result here is defined by mathematics and by the element type, never by the host. No function of the
-//! platform's libm is called but those that IEEE 754 defines exactly (`fma`, `sqrt`, `fmod`, roundings to integral).
-//! SEMANTICS.md states each operation; its tests are in these modules and in `interp/tests/scalar_*.rs`.
+//! Invariant: a result here is defined by mathematics and by the element type, never by the host. No function
+//! of the platform's libm is called but those that IEEE 754 defines exactly (`fma`, `sqrt`, `fmod`, roundings
+//! to integral). SEMANTICS.md states each operation; its tests are in these modules and in
+//! `interp/tests/scalar_*.rs`.
 //!
 //! | trait | types | operations |
 //! |---|---|---|
@@ -13,11 +14,12 @@
 //! | [`ComplexNumber`] | c64, c128 | parts, modulus |
 //! | [`Elementary`] | f4 to f64, c64, c128 | exponential, logarithm, trigonometric and hyperbolic functions, roots |
 //!
-//! Methods are named after opcodes. Call them from code that is generic in the trait: on a concrete `f32` an inherent
-//! method of the same name (`tan`, `tanh`, `floor`, ...) would win, and is the host's.
+//! Methods are named after opcodes. Call them from code that is generic in the trait: on a concrete `f32` an
+//! inherent method of the same name (`tan`, `tanh`, `floor`, ...) would win, and is the host's.
 //!
-//! NaN: arithmetic gives the canonical NaN (quiet, positive, no payload) of its type. `negate` and `abs` of a real
-//! floating-point number are operations on the sign bit and keep the payload, as does conversion of a type to itself.
+//! NaN: arithmetic gives the canonical NaN (quiet, positive, no payload) of its type. `negate` and `abs` of a
+//! real floating-point number are operations on the sign bit and keep the payload, as does conversion of a
+//! type to itself.
 
 mod complex;
 mod complex_math;
@@ -42,7 +44,8 @@ pub use precision::{reduce_precision, stochastic_convert};
 
 /// Arithmetic that every class of element type has in some form.
 ///
-/// On `pred` it is arithmetic on 0 and 1 with a result of "not zero", as XLA defines it: `add` is or, `multiply` and.
+/// On `pred` it is arithmetic on 0 and 1 with a result of "not zero", as XLA defines it: `add` is or,
+/// `multiply` and.
 pub trait Number: Scalar {
     /// Zero. In `f8e8m0fnu`, which has none, NaN.
     fn zero() -> Self;
@@ -56,8 +59,8 @@ pub trait Number: Scalar {
     fn multiply(self, rhs: Self) -> Self;
     /// The quotient: correctly rounded; of integers truncated, x/0 all ones, MIN/-1 = MIN.
     fn divide(self, rhs: Self) -> Self;
-    /// The remainder of the truncated quotient, with the sign of the dividend; of integers x%0 = x. A complex number
-    /// has none: NaN.
+    /// The remainder of the truncated quotient, with the sign of the dividend; of integers x%0 = x. A complex
+    /// number has none: NaN.
     fn remainder(self, rhs: Self) -> Self;
     /// The additive inverse: of integers modulo 2^BITS; of floats the sign bit flipped.
     fn negate(self) -> Self;

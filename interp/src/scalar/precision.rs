@@ -5,13 +5,14 @@ use hlo::small_float::Specials;
 
 use super::{Float, Int, Scalar, dd};
 
-/// HLO's `reduce-precision`: `x` rounded to nearest even to an IEEE float of `exponent_bits` and `mantissa_bits`. What
-/// is too large for it becomes infinite (or what the type makes of infinity), what would be subnormal in it becomes
-/// zero, unless it has at least as many exponent bits as the type. A NaN is kept with its payload, but becomes
-/// +infinity if `mantissa_bits` is 0.
+/// HLO's `reduce-precision`: `x` rounded to nearest even to an IEEE float of `exponent_bits` and
+/// `mantissa_bits`. What is too large for it becomes infinite (or what the type makes of infinity), what
+/// would be subnormal in it becomes zero, unless it has at least as many exponent bits as the type. A NaN is
+/// kept with its payload, but becomes +infinity if `mantissa_bits` is 0.
 ///
-/// The 16-, 32- and 64-bit types are rounded in their own format: a subnormal of the type has the fixed point of its
-/// subnormals. Narrower types are rounded as f16 (`f8e8m0fnu` as f32) and converted back, as XLA:CPU does.
+/// The 16-, 32- and 64-bit types are rounded in their own format: a subnormal of the type has the fixed point
+/// of its subnormals. Narrower types are rounded as f16 (`f8e8m0fnu` as f32) and converted back, as XLA:CPU
+/// does.
 ///
 /// XLA's verifier asks for at least one exponent bit; 0 is taken for 1 here.
 pub fn reduce_precision<T: Float>(x: T, exponent_bits: u32, mantissa_bits: u32) -> T {
@@ -57,8 +58,9 @@ fn reduce_in_format<T: Float>(x: T, exponent_bits: u32, mantissa_bits: u32) -> T
     T::from_raw(sign | magnitude)
 }
 
-/// HLO's `stochastic-convert`: the magnitude of `x` truncated, plus one if `random` is less than the fraction dropped,
-/// scaled to the range of the random type. NaN gives 0; what is not in range, infinities included, saturates.
+/// HLO's `stochastic-convert`: the magnitude of `x` truncated, plus one if `random` is less than the fraction
+/// dropped, scaled to the range of the random type. NaN gives 0; what is not in range, infinities included,
+/// saturates.
 ///
 /// `random` has as many bits as `x`, and `R` is a signed type of any width (the verifier sees to both).
 pub fn stochastic_convert<T: Float, U: Int, R: Int>(x: T, random: U) -> R {

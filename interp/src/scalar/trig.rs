@@ -7,7 +7,7 @@ use super::{
     dd::{Dd, Wide, exponent_of, power_of_two, scale},
 };
 
-/// An angle as `quadrant * pi/2 + rest` with |rest| <= pi/4 or little more, the quadrant modulo 4.
+/// An angle as `quadrant * pi/2 + rest` with |rest| <= pi/4 or slightly more, the quadrant modulo 4.
 struct Reduced {
     quadrant: u8,
     rest: Dd,
@@ -83,7 +83,8 @@ fn reduce(x: f64) -> Reduced {
         carry = (sum >> 64) as u64;
     }
     product[WORDS] = carry;
-    // Keep the two bits above the point and the fraction, at the top of the array: the quadrant is then its top bits.
+    // Keep the two bits above the point and the fraction, at the top of the array: the quadrant is then its
+    // top bits.
     let keep = point as u32 + 2;
     shift_left(&mut product, 64 * (WORDS as u32 + 1) - keep);
     let mut quadrant = (product[WORDS] >> 62) as u8;
@@ -141,7 +142,7 @@ pub(super) fn atan2(y: Dd, x: Dd) -> Wide {
     }
     let e = exponent_of(if x.hi.abs() > y.hi.abs() { x.hi } else { y.hi });
     let (y, x) = (scaled(y, e), scaled(x, e));
-    // One step of Newton's method from the f64 angle: turn the point back by it; what is left is almost 0.
+    // One step of Newton's method from the f64 angle: rotate the point back by it; what is left is almost 0.
     let start = core_math::atan2(y.hi, x.hi);
     let (sin, cos) = sin_cos(start);
     let rest = (y * cos - x * sin) / (x * cos + y * sin);

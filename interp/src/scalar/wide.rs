@@ -1,13 +1,14 @@
-//! Arithmetic wider than the element types, for what is many operations and one rounding: transforms, factorizations,
-//! normalization. Elements of f32 and narrower are computed in `f64`, those of f64 in double-double arithmetic.
+//! Arithmetic wider than the element types, for what is many operations and one rounding: transforms,
+//! factorizations, normalization. Elements of f32 and narrower are computed in `f64`, those of f64 in
+//! double-double arithmetic.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::dd::{Dd, exponent_of, scale};
 use super::{Float, Scalar};
 
-/// A number of a field, in wide arithmetic. Infinities do not survive double-double arithmetic (they become NaN): what has to
-/// tell them apart computes again with [`Field::Plain`].
+/// A number of a field, in wide arithmetic. Infinities do not survive double-double arithmetic (they become
+/// NaN): what has to tell them apart computes again with [`Field::Plain`].
 pub(crate) trait Field:
     Copy
     + Default
@@ -76,7 +77,8 @@ pub(crate) trait Field:
         self.minus_product(-a, b)
     }
 
-    /// Subtracts from element i of sum j the products of elements i and j of the vectors, one after the other.
+    /// Subtracts from element i of sum j the products of elements i and j of the vectors, one after the
+    /// other.
     fn subtract_products<const M: usize, const N: usize>(
         sums: &mut [[Self; M]; N],
         left: &[[Self; M]],
@@ -118,7 +120,8 @@ pub(crate) trait Real: Field<Real = Self, Plain = f64> + PartialOrd {
     const ULP: f64;
     /// Numbers of at least this magnitude have their full precision, and so have their reciprocals.
     const TINY: f64;
-    /// Numbers whose exponents are within this of 0 have squares, and products of three, in range and of full precision.
+    /// Numbers whose exponents are within this of 0 have squares, and products of three, in range and of full
+    /// precision.
     const SAFE: i32;
 
     /// Rounds.
@@ -132,7 +135,8 @@ pub(crate) trait Real: Field<Real = Self, Plain = f64> + PartialOrd {
     /// Times 2^e.
     fn shifted(self, e: i32) -> Self;
 
-    /// With the sign of another number; the sign of 0 counts. Without a branch: signs of what iterations turn are anybody's guess.
+    /// With the sign of another number; the sign of 0 counts. Without a branch: signs in iterations are
+    /// unpredictable.
     fn with_sign_of(self, other: Self) -> Self;
 }
 

@@ -3,18 +3,19 @@
 //! Notation: `u` = 2^-53, the unit roundoff of `f64`; `eta` = 2^-1074, its least subnormal.
 //!
 //! Facts used below. Additions of `f64` never underflow inexactly: a sum below 2^-1021 is exact.
-//! * TwoSum (Knuth): `s = fl(a + b)`, and `a + b = s + e` exactly unless an intermediate overflows, in which case `s` or
-//!   `e` is not finite.
-//! * TwoProduct (Dekker, Veltkamp): `p = fl(a b)`, `|a b - (p + e)| <= 5 eta`, and exactly zero unless something
-//!   underflows; unless an intermediate overflows, in which case `p` or `e` is not finite (Ogita, Rump, Oishi,
-//!   "Accurate sum and dot product", 2005, section 2). With a fused multiply-add: the same, with `eta / 2`.
-//! * Summing `n` numbers in `f64` in *any* order is off by at most `(n - 1) u sum|x|`, without higher-order terms
-//!   (Jeannerod and Rump, "Improved error bounds for inner products in floating-point arithmetic", 2013), and along a
-//!   tree of height `h` by at most `h u / (1 - h u) sum|x|`.
+//! * TwoSum (Knuth): `s = fl(a + b)`, and `a + b = s + e` exactly unless an intermediate overflows, in which
+//!   case `s` or `e` is not finite.
+//! * TwoProduct (Dekker, Veltkamp): `p = fl(a b)`, `|a b - (p + e)| <= 5 eta`, and exactly zero unless
+//!   something underflows; unless an intermediate overflows, in which case `p` or `e` is not finite (Ogita,
+//!   Rump, Oishi, "Accurate sum and dot product", 2005, section 2). With a fused multiply-add: the same, with
+//!   `eta / 2`.
+//! * Summing `n` numbers in `f64` in *any* order is off by at most `(n - 1) u sum|x|`, without higher-order
+//!   terms (Jeannerod and Rump, "Improved error bounds for inner products in floating-point arithmetic",
+//!   2013), and along a tree of height `h` by at most `h u / (1 - h u) sum|x|`.
 //!
-//! Once a value that is not finite has entered `s` or `c` of the algorithms here it stays: finite results have seen only
-//! finite intermediates. So every caller has one rule: what is not finite is not decided, and the long accumulator (which
-//! knows the rules for infinities and NaN) answers.
+//! Once a value that is not finite has entered `s` or `c` of the algorithms here it stays: finite results
+//! have seen only finite intermediates. So every caller has one rule: what is not finite is not decided, and
+//! the long accumulator (which knows the rules for infinities and NaN) answers.
 
 use super::rounded::agreed;
 use super::{Long, Rounded};
@@ -71,8 +72,8 @@ pub fn settle<O: Rounded>(s: f64, e: f64) -> Option<O> {
     agreed(s - radius, s + radius)
 }
 
-/// A sum that lies within `err` of `s + c`. It is `s` if the others are zero, whatever `s` is; nothing is known of it if
-/// otherwise one of the three is not finite.
+/// A sum that is within `err` of `s + c`. It is `s` if the others are zero, whatever `s` is; nothing is known
+/// of it if otherwise one of the three is not finite.
 #[derive(Clone, Copy, Debug)]
 pub struct Partial {
     /// The leading part.
@@ -104,7 +105,8 @@ impl Partial {
         if lost != 0.0 || lost_too != 0.0 {
             err += lost.abs() + lost_too.abs();
         }
-        // Pays for the rounding of at most three additions of `err` itself, which underflow only to what is exact.
+        // Pays for the rounding of at most three additions of `err` itself, which underflow only to what is
+        // exact.
         err *= 1.0 + 8.0 * U;
         Partial { s, c, err }
     }
@@ -135,8 +137,8 @@ impl Partial {
     }
 }
 
-/// A sum before it is rounded into a result type. Computing sums up to here keeps the heavy loops independent of the many
-/// result types.
+/// A sum before it is rounded into a result type. Computing sums up to here keeps the heavy loops independent
+/// of the many result types.
 #[derive(Debug)]
 pub enum Total {
     /// Within a bound.
@@ -212,7 +214,8 @@ pub trait Term: Copy + Default + Send + Sync + 'static {
     /// Adds `x` elementwise to running sums `s` with corrections `c`, and `|x|` to `a`.
     fn accumulate(x: &[Self], s: &mut [f64], c: &mut [f64], a: &mut [f64]);
 
-    /// How far a sum `s + c` of at most [`BLOCK`] terms by [`Term::accumulate`] may be off, `abs` being the computed `a`.
+    /// How far a sum `s + c` of at most [`BLOCK`] terms by [`Term::accumulate`] may be off, `abs` being the
+    /// computed `a`.
     fn bound(terms: usize, abs: f64) -> f64;
 
     /// The sum of at most [`BLOCK`] numbers.
@@ -236,7 +239,8 @@ impl Term for f32 {
         }
     }
 
-    /// Plain `f64` accumulation along a tree of that height; `sum|x|`, computed alike, is low by that much relatively.
+    /// Plain `f64` accumulation along a tree of that height; `sum|x|`, computed in the same way, is low by
+    /// that much relatively.
     #[inline]
     fn bound(terms: usize, abs: f64) -> f64 {
         if terms <= 1 { 0.0 } else { terms as f64 * U * abs * 1.001 }
@@ -288,10 +292,10 @@ impl Term for f64 {
         }
     }
 
-    /// Compensated accumulation: `s` is exact but for the errors `sigma` of its additions, which TwoSum yields exactly;
-    /// their sum `c` is what rounds. `|sigma_i| <= u |s_i| <= 1.001 u abs`, so `sum|sigma| <= 1.001 n u abs`, and summing
-    /// them is off by at most `n u` times that. The bound underflows only where every `sigma` is below 2^-1021, and their
-    /// sum exact.
+    /// Compensated accumulation: `s` is exact but for the errors `sigma` of its additions, which TwoSum
+    /// yields exactly; their sum `c` is what rounds. `|sigma_i| <= u |s_i| <= 1.001 u abs`, so `sum|sigma| <=
+    /// 1.001 n u abs`, and summing them is off by at most `n u` times that. The bound underflows only where
+    /// every `sigma` is below 2^-1021, and their sum exact.
     #[inline]
     fn bound(terms: usize, abs: f64) -> f64 {
         let n = terms as f64;

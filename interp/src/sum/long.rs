@@ -1,13 +1,14 @@
 //! A long accumulator: sums of `f64` values and of products of two `f64` values without any rounding.
 //!
-//! The sum is a fixed-point number whose lowest bit weighs 2^-2176 and whose highest weighs 2^2175, which holds
-//! every product of two finite `f64` (multiples of 2^-2148, below 2^2048) with room for more than 2^64 of them.
-//! It is kept in carry-save form: digit `i` is an `i64` that weighs 2^(32 i - 2176), an addition touches at most three
-//! digits and propagates nothing; carries are resolved when a digit could overflow and when the sum is read.
+//! The sum is a fixed-point number whose lowest bit weighs 2^-2176 and whose highest weighs 2^2175, which
+//! holds every product of two finite `f64` (multiples of 2^-2148, below 2^2048) with headroom for more than
+//! 2^64 of them. It is kept in carry-save form: digit `i` is an `i64` that weighs 2^(32 i - 2176), an
+//! addition touches at most three digits and propagates nothing; carries are resolved when a digit could
+//! overflow and when the sum is read.
 //!
-//! What is not a number on that grid is a flag: NaN beats everything, +inf with -inf is NaN, an infinity beats every
-//! finite sum. A sum that is exactly zero is -0 if there was an addend and every addend was -0, else +0, which is what
-//! round-to-nearest addition gives in any order.
+//! What is not a number on that grid is a flag: NaN beats everything, +inf with -inf is NaN, an infinity
+//! beats every finite sum. A sum that is exactly zero is -0 if there was an addend and every addend was -0,
+//! else +0, which is what round-to-nearest addition gives in any order.
 
 /// Bits per digit.
 const DIGIT: u32 = 32;
@@ -94,7 +95,8 @@ impl Long {
     pub fn add_product(&mut self, a: f64, b: f64) {
         if !(a.is_finite() && b.is_finite()) {
             self.any = true;
-            // With an operand that is not finite the product is one of NaN, inf and -inf, and IEEE multiplication exact.
+            // With an operand that is not finite the product is one of NaN, inf and -inf, and IEEE
+            // multiplication exact.
             self.special(a * b);
         } else if a == 0.0 || b == 0.0 {
             self.any = true;
@@ -140,14 +142,14 @@ impl Long {
         self.to_odd_f64() as f32
     }
 
-    /// The sum rounded to *odd*: itself if it is an `f64`, else whichever of its two `f64` neighbours has an odd last
-    /// mantissa bit (so [`f64::MAX`] beyond the finite range, and the least subnormal below it).
+    /// The sum rounded to *odd*: itself if it is an `f64`, else whichever of its two `f64` neighbours has an
+    /// odd last mantissa bit (so [`f64::MAX`] beyond the finite range, and the least subnormal below it).
     ///
-    /// A rounding to nearest of this value into any format of at most 51 significant bits whose least subnormal is at
-    /// least 2^-1072 equals that rounding of the exact sum. Such a format has its values and its midpoints on a grid at
-    /// least twice as coarse as the even `f64`s around, so they all have an even last bit: rounding to odd neither moves
-    /// a sum across one nor onto one (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved
-    /// algorithms using rounding to odd", 2008).
+    /// A rounding to nearest of this value into any format of at most 51 significant bits whose least
+    /// subnormal is at least 2^-1072 equals that rounding of the exact sum. Such a format has its values and
+    /// its midpoints on a grid at least twice as coarse as the even `f64`s around, so they all have an even
+    /// last bit: rounding to odd neither moves a sum across one nor onto one (Boldo and Melquiond, "Emulation
+    /// of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008).
     pub fn to_odd_f64(&self) -> f64 {
         self.read(Rounding::Odd)
     }
@@ -212,7 +214,8 @@ impl Long {
         let Some(top) = value.digits.iter().rposition(|&digit| digit != 0) else {
             return if self.any && !self.not_neg_zero { -0.0 } else { 0.0 };
         };
-        // The three highest digits hold at least 65 significant bits; of the rest only whether it is zero matters.
+        // The three highest digits hold at least 65 significant bits; of the rest only whether it is zero
+        // matters.
         let digit = |back: usize| top.checked_sub(back).map_or(0, |at| value.digits[at] as u128);
         let head = digit(0) << 64 | digit(1) << 32 | digit(2);
         let sticky = value.digits[..top.saturating_sub(2)].iter().any(|&digit| digit != 0);
@@ -222,7 +225,8 @@ impl Long {
     }
 }
 
-/// `head * 2^exponent`, plus something positive below one unit of `head` if `sticky`, as an `f64`; `head >= 2^64`.
+/// `head * 2^exponent`, plus something positive below one unit of `head` if `sticky`, as an `f64`; `head >=
+/// 2^64`.
 fn round_magnitude(head: u128, exponent: i32, sticky: bool, rounding: Rounding) -> f64 {
     let top = exponent + 127 - head.leading_zeros() as i32;
     if top > 1023 {
@@ -241,7 +245,8 @@ fn round_magnitude(head: u128, exponent: i32, sticky: bool, rounding: Rounding) 
             kept += u64::from(up);
         }
     }
-    // `kept` has its top bit at 52 in the normal range and lower below it; a carry out of it moves the exponent on.
+    // `kept` has its top bit at 52 in the normal range and lower below it; a carry out of it moves the
+    // exponent on.
     let field = if top >= -1022 { (top + 1022) as u64 } else { 0 };
     f64::from_bits((field << 52) + kept)
 }

@@ -14,11 +14,13 @@ fn integer(x: f64) -> BigInt {
     if x.is_sign_negative() { -magnitude } else { magnitude }
 }
 
-/// The sum of products, rounded to `precision` bits with a least exponent (that of the last bit of subnormals) and a
-/// largest finite value, as IEEE formats are. `None` stands for a sum that is exactly zero, whose sign is up to the caller.
+/// The sum of products, rounded to `precision` bits with a least exponent (that of the last bit of
+/// subnormals) and a largest finite value, as IEEE formats are. `None` stands for a sum that is exactly zero,
+/// whose sign is up to the caller.
 pub(crate) fn round_sum(terms: &[(f64, f64)], precision: u64, least: i32, largest: f64) -> Option<f64> {
     if terms.iter().any(|(a, b)| !a.is_finite() || !b.is_finite()) {
-        // IEEE arithmetic on one huge representative of each product: only the signs of infinities and NaN matter.
+        // IEEE arithmetic on one huge representative of each product: only the signs of infinities and NaN
+        // matter.
         let sign = |x: f64| if x.is_finite() && x != 0.0 { x.signum() } else { x };
         let special = |&(a, b): &(f64, f64)| {
             let p = sign(a) * sign(b);

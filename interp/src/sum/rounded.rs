@@ -4,9 +4,9 @@ use super::Long;
 
 /// A real floating-point type that an exact sum is rounded into, to nearest, ties to even, exactly once.
 ///
-/// A narrow type (at most 51 significant bits) implements the three conversions and keeps the provided methods.
-/// `from_f64` must be one correct rounding of any `f64`, subnormal results, overflow and infinities included, and give
-/// the canonical quiet NaN for every NaN.
+/// A narrow type (at most 51 significant bits) implements the three conversions and keeps the provided
+/// methods. `from_f64` must be one correct rounding of any `f64`, subnormal results, overflow and infinities
+/// included, and give the canonical quiet NaN for every NaN.
 pub trait Rounded: Copy + Default + Send + Sync + 'static {
     /// The type needs the full precision of `f64`: plain `f64` accumulation cannot decide a rounding into it.
     const WIDE: bool = false;
@@ -25,8 +25,8 @@ pub trait Rounded: Copy + Default + Send + Sync + 'static {
         Self::from_f64(sum.to_odd_f64())
     }
 
-    /// The rounding of every real number from `h + low` to `h + high`, if it is the same for all; `h`, `low` and `high`
-    /// are finite, and `low <= high`.
+    /// The rounding of every real number from `h + low` to `h + high`, if it is the same for all; `h`, `low`
+    /// and `high` are finite, and `low <= high`.
     fn enclosed(h: f64, low: f64, high: f64) -> Option<Self> {
         // The sums round by less than one unit in the last place, which the outward steps make good.
         let (low, high) = (outward(h, low, f64::next_down), outward(h, high, f64::next_up));
@@ -36,8 +36,9 @@ pub trait Rounded: Copy + Default + Send + Sync + 'static {
 
 /// The rounding of every real number from `low` to `high`, if it is the same for all.
 ///
-/// Rounding is monotone where it gives numbers. In a type without infinities overflow is NaN on both sides of zero (and
-/// in `f8e8m0fnu` so are zero and negative numbers), with numbers between: ends that are both NaN decide only on one side.
+/// Rounding is monotone where it gives numbers. In a type without infinities overflow is NaN on both sides of
+/// zero (and in `f8e8m0fnu` so are zero and negative numbers), with numbers between: ends that are both NaN
+/// decide only on one side.
 #[inline]
 pub(super) fn agreed<O: Rounded>(low: f64, high: f64) -> Option<O> {
     let value = O::from_f64(low);
@@ -92,8 +93,9 @@ impl Rounded for f64 {
     }
 }
 
-/// `x` as an `f32` rounded to odd (see [`Long::to_odd_f64`]): one rounding of it to nearest, into any type of at most 22
-/// bits, is one rounding of `x`. `half`'s own conversions from `f64` drop the low 32 bits first and are not.
+/// `x` as an `f32` rounded to odd (see [`Long::to_odd_f64`]): one rounding of it to nearest, into any type of
+/// at most 22 bits, is one rounding of `x`. `half`'s own conversions from `f64` drop the low 32 bits first
+/// and are not.
 fn to_odd_f32(x: f64) -> f32 {
     let nearest = x as f32;
     if f64::from(nearest) == x {

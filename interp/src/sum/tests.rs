@@ -10,7 +10,8 @@ use proptest::prelude::*;
 use super::reference::{canonical, round_sum, sum_f32, sum_f64};
 use super::{Long, Rounded, Term, fast};
 
-/// Floats that make sums difficult: any exponent, few mantissa bits (so that ties and exact cancellation happen), extremes.
+/// Floats that make sums difficult: any exponent, few mantissa bits (so that ties and exact cancellation
+/// happen), extremes.
 pub(crate) fn hard_f64() -> impl Strategy<Value = f64> {
     prop_oneof![
         4 => any::<u64>().prop_map(f64::from_bits).prop_filter("finite", |x| x.is_finite()),
@@ -208,7 +209,8 @@ fn every_small_type<T: Term>(init: f64, x: &[T]) -> Result<(), TestCaseError> {
 
 #[test]
 fn overflow_to_nan_decides_nothing_across_zero() {
-    // The bound of the quick sum reaches beyond the largest number on both sides, where these types have the same NaN.
+    // The bound of the quick sum reaches beyond the largest number on both sides, where these types have the
+    // same NaN.
     every_small_type(0.0, &[1e38f32, 1.0, -1e38]).unwrap();
     every_small_type(0.0, &[1e300f64, 1e270, 1.5, -1e270, -1e300]).unwrap();
 }

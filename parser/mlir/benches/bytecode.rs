@@ -1,4 +1,5 @@
-//! How fast bytecode is read and written: megabytes a second of large constants, of packed booleans, and of many small operations.
+//! How fast bytecode is read and written: megabytes a second of large constants, of packed booleans, and of
+//! many small operations.
 //!
 //! `cargo bench -p hlo-mlir --bench bytecode`
 

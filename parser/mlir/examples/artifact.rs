@@ -1,5 +1,6 @@
-//! Reads files of MLIR bytecode or text and prints them, or writes them as artifacts: `artifact IN`, `artifact IN VERSION OUT`;
-//! `artifact --all FOLDER VERSION...` writes `X.VERSION.out` (or `X.VERSION.err`) beside each `X.bc` of a folder.
+//! Reads files of MLIR bytecode or text and prints them, or writes them as artifacts: `artifact IN`,
+//! `artifact IN VERSION OUT`; `artifact --all FOLDER VERSION...` writes `X.VERSION.out` (or `X.VERSION.err`)
+//! next to each `X.bc` of a folder.
 
 use hlo_mlir::bytecode;
 use hlo_mlir::print::{PrintOptions, print};

@@ -1,12 +1,13 @@
-//! How many of the MLIR files given as arguments are read, and print to the same module, in the generic form and in those of
-//! operations: `rates FILE...`. `--out FOLDER` writes the latter, without
-//! locations, to `FOLDER/N.mlir`, N being the position among the files.
+//! How many of the MLIR files given as arguments are read, and print to the same module, in the generic form
+//! and in those of operations: `rates FILE...`. `--out FOLDER` writes the latter, without locations, to
+//! `FOLDER/N.mlir`, N being the position among the files.
 
 use hlo_mlir::ir::{Module, OpId};
 use hlo_mlir::print::{PrintOptions, print};
 use hlo_mlir::text::{ReadOptions, parse_part, split};
 
-/// Properties and other attributes of each operation, together and sorted: older texts do not tell them apart.
+/// Properties and other attributes of each operation, together and sorted: older texts do not tell them
+/// apart.
 fn together(mut m: Module) -> Module {
     for index in 0..m.operation_count() {
         let op = OpId::from_index(index);

@@ -1,5 +1,6 @@
-//! HLO to StableHLO and back: `roundtrip FILE...` says of how many programs the results have the same bits. `--emit FOLDER` before
-//! the files writes each as `FOLDER/N.mlir` and, for each `--target VERSION`, as `FOLDER/N.VERSION.bc`.
+//! HLO to StableHLO and back: `roundtrip FILE...` says of how many programs the results have the same bits.
+//! `--emit FOLDER` before the files writes each as `FOLDER/N.mlir` and, for each `--target VERSION`, as
+//! `FOLDER/N.VERSION.bc`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

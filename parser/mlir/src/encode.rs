@@ -52,7 +52,8 @@ pub fn float_value(ty: FloatType, bits: u64) -> Option<f64> {
     })
 }
 
-/// An integer as a type of integers keeps it: signless types take `255 : i8` as -1, as MLIR does; `None` if it does not fit.
+/// An integer as a type of integers keeps it: signless types take `255 : i8` as -1, as MLIR does; `None` if
+/// it does not fit.
 pub fn wrapped(m: &Module, ty: TypeId, value: i128) -> Option<i128> {
     let (width, sign) = match m.get_type(ty) {
         Type::Index => (64, Signedness::Signless),
@@ -158,8 +159,8 @@ impl Encoder {
     }
 }
 
-/// Elements from the bytes that MLIR writes for them, one or `count`: `i1` packed into bits, other types narrower than a
-/// byte a byte each. The bytes as the tree has them, and whether it is one for all.
+/// Elements from the bytes that MLIR writes for them, one or `count`: `i1` packed into bits, other types
+/// narrower than a byte a byte each. The bytes as the tree has them, and whether it is one for all.
 pub fn from_packed(m: &Module, element: TypeId, bytes: &[u8], count: usize) -> Option<(Vec<u8>, bool)> {
     let width = element_bytes(m, element)?;
     let bits = storage_bits(m, element)?;

@@ -1,5 +1,5 @@
-//! Artifacts that jaxlib made of programs of ours (`artifacts/make.py`): they are read as jaxlib reads them, written again at
-//! every version that has what they have, and exports give their artifacts.
+//! Artifacts that jaxlib made of programs of ours (`artifacts/make.py`): they are read as jaxlib reads them,
+//! written again at every version that has what they have, and exports give their artifacts.
 
 use std::path::PathBuf;
 

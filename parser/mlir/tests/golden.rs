@@ -1,4 +1,5 @@
-//! StableHLO's golden artifacts, one a version: `HLO_STABLEHLO_DIR` is a folder with its `stablehlo/tests/vhlo/*.mlir.bc`.
+//! StableHLO's golden artifacts, one a version: `HLO_STABLEHLO_DIR` is a folder with its
+//! `stablehlo/tests/vhlo/*.mlir.bc`.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,6 @@
-//! Damaged bytecode: every truncation and every changed byte of the artifacts in the tree, and files made by hand. Nothing
-//! panics, every error has a code and a place in the file, and what is still read can be written.
+//! Damaged bytecode: every truncation and every changed byte of the artifacts in the tree, and files made by
+//! hand. Nothing panics, every error has a code and a place in the file, and what is still read can be
+//! written.
 
 use std::path::PathBuf;
 
@@ -315,7 +316,8 @@ fn deep_attributes_are_refused_without_deep_stacks() {
 
 #[test]
 fn operations_may_be_nested_deeply() {
-    // Modules in modules, not isolated: each is a name, a mask, a location, properties and one region of one block.
+    // Modules in modules, not isolated: each is a name, a mask, a location, properties and one region of one
+    // block.
     let depth = 100_000;
     let mut region = Vec::new();
     for _ in 0..depth {

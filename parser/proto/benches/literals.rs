@@ -1,4 +1,5 @@
-//! Large constants in and out: 256 MiB of each element type that is stored differently. `cargo bench -p hlo-proto`; figures: docs/benchmarks.md.
+//! Large constants in and out: 256 MiB of each element type that is stored differently. `cargo bench -p
+//! hlo-proto`; figures: docs/benchmarks.md.
 #![allow(missing_docs, reason = "a benchmark")]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};

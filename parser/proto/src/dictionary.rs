@@ -1,7 +1,8 @@
 //! Values that XLA's text writes without quotes.
 
-/// Whether a text is one pair of braces that match, strings in double quotes aside: XLA's text has such backend configurations and frontend
-/// attributes without quotes, and others in quotes; its protocol buffers have both as plain strings.
+/// Whether a text is one pair of braces that match, strings in double quotes aside: XLA's text has such
+/// backend configurations and frontend attributes without quotes, and others in quotes; its protocol buffers
+/// have both as plain strings.
 pub(crate) fn is_dictionary(text: &str) -> bool {
     let bytes = text.as_bytes();
     if bytes.first() != Some(&b'{') {

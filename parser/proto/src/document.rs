@@ -1,4 +1,4 @@
-//! Whole files: a program, and what stands beside it.
+//! Whole files: a program, and what comes with it.
 
 use std::io::{self, Write};
 
@@ -226,7 +226,8 @@ fn encode(message: &Message<'_>, encoding: Encoding, out: &mut dyn Write) -> io:
     }
 }
 
-/// Writes the message of a file in another form, with every field that it has. From a kind to another what that has no field for is left out, and said.
+/// Writes the message of a file in another form, with every field that it has. From a kind to another what
+/// that has no field for is left out, and said.
 ///
 /// # Errors
 /// [`WriteError`]; if the input cannot be read, before the first byte is written.

@@ -1,11 +1,13 @@
-//! HLO in the protocol buffers of XLA: `HloModuleProto`, `HloProto`, `HloSnapshot` and `HloUnoptimizedSnapshot`, in binary and in the text format.
+//! HLO in the protocol buffers of XLA: `HloModuleProto`, `HloProto`, `HloSnapshot` and
+//! `HloUnoptimizedSnapshot`, in binary and in the text format.
 //!
-//! Three layers: tables of messages (`schema`), messages of any kind with their two encodings (`message`, `wire`, `text`), and what they mean
-//! (`read`, `write`: to and from the IR). From one form of protocol buffers to another only the second is used, so that every field is kept, known or
-//! not. A module that is read is what its text would give, and goes through the verifier as such.
+//! Three layers: tables of messages (`schema`), messages of any kind with their two encodings (`message`,
+//! `wire`, `text`), and what they mean (`read`, `write`: to and from the IR). From one form of protocol
+//! buffers to another only the second is used, so that every field is kept, known or not. A module that is
+//! read is what its text would give, and goes through the verifier as such.
 //!
-//! **What holds for any input, however broken:** no panic; errors that give the path of the field; memory within [`ReadOptions::memory_bytes`]; nothing
-//! is written of what cannot be written whole.
+//! **What holds for any input, however broken:** no panic; errors that give the path of the field; memory
+//! within [`ReadOptions::memory_bytes`]; nothing is written of what cannot be written whole.
 
 #![forbid(unsafe_code)]
 
@@ -75,7 +77,7 @@ pub enum Encoding {
 pub struct ReadOptions {
     /// How deep messages may be nested.
     pub nesting_limit: usize,
-    /// The most bytes that messages, module and values may take beside the input.
+    /// The maximum size of messages, module and values, in addition to the input, in bytes.
     pub memory_bytes: u64,
 }
 

@@ -1,8 +1,9 @@
 //! A message of any kind, as read or to be written.
 //!
-//! **Invariants:** fields are sorted by number, each number once, and each value is of the variant that [`Value`] says for the field's type;
-//! what is not in the tables is kept as the bytes that stood in the input. Bytes and packed numbers are slices of the input as long as
-//! nobody changes them, so that large literals are copied once, into the literal.
+//! **Invariants:** fields are sorted by number, each number once, and each value is of the variant that
+//! [`Value`] says for the field's type; what is not in the tables is kept as the bytes that stood in the
+//! input. Bytes and packed numbers are slices of the input as long as nobody changes them, so that large
+//! literals are copied once, into the literal.
 
 use std::borrow::Cow;
 
@@ -22,7 +23,8 @@ pub(crate) struct Message<'a> {
 /// The value of a field.
 #[derive(Clone, Debug)]
 pub(crate) enum Value<'a> {
-    /// A number that stands once: integers, enumerators and booleans as on the wire (sign-extended to 64 bits), floats as their bits.
+    /// A number that stands once: integers, enumerators and booleans as on the wire (sign-extended to 64
+    /// bits), floats as their bits.
     Number(u64),
     /// Repeated numbers in packed encoding.
     Packed(Cow<'a, [u8]>),

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-/// A name of letters, digits, `_`, `.` and `-` that does not start with a digit or sign: others become `_`, as XLA does it.
+/// A name of letters, digits, `_`, `.` and `-` that does not start with a digit or sign: others become `_`,
+/// as XLA does it.
 pub(crate) fn sanitized(name: &str) -> Cow<'_, str> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-');
     let starts = |b: u8| b.is_ascii_alphabetic() || b == b'_';

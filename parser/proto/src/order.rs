@@ -1,7 +1,7 @@
 //! Elements of an array from row-major order to the order of a layout, and back.
 
-/// Elements of an array of dimensions `dims` in another order. `to_memory`: from row-major order to that of `minor_to_major`, which must be a
-/// permutation of the dimensions; else back.
+/// Elements of an array of dimensions `dims` in another order. `to_memory`: from row-major order to that of
+/// `minor_to_major`, which must be a permutation of the dimensions; else back.
 pub(crate) fn permuted<T: Copy>(
     elements: &[T],
     dims: &[i64],
@@ -18,7 +18,7 @@ pub(crate) fn permuted<T: Copy>(
     let sizes: Vec<usize> = dims.iter().map(|&d| d.max(0) as usize).collect();
     let mut index = vec![0usize; dims.len()];
     let mut at = 0;
-    // The place in memory of each element, by its row-major number.
+    // The position in memory of each element, by its row-major index.
     let mut places = elements.iter().map(|_| {
         let place = at;
         for d in (0..sizes.len()).rev() {

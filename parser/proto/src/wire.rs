@@ -1,8 +1,9 @@
 //! The binary encoding, both ways.
 //!
-//! **Invariants:** reading takes no more memory than [`ReadOptions::memory_bytes`] and no more stack than its nesting limit allows, whatever
-//! lengths the input claims: a length is believed only if that many bytes follow. Writing is canonical: fields by number, numbers packed, then
-//! unknown fields as they were read; so the same message always gives the same bytes, those that XLA's own library gives.
+//! **Invariants:** reading takes no more memory than [`ReadOptions::memory_bytes`] and no more stack than its
+//! nesting limit allows, whatever lengths the input claims: a length is believed only if that many bytes
+//! follow. Writing is canonical: fields by number, numbers packed, then unknown fields as they were read; so
+//! the same message always gives the same bytes, those that XLA's own library gives.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -22,7 +23,7 @@ use crate::schema::{Field, MessageType, Type};
 /// An error, in a box.
 pub(crate) type Res<T> = Result<T, Box<Diagnostic>>;
 
-/// An error without a place in a text.
+/// An error without a span in a text.
 pub(crate) fn error(code: codes::Code, message: impl Into<String>) -> Box<Diagnostic> {
     Box::new(Diagnostic::error(code, Span::NONE, message))
 }
@@ -35,14 +36,14 @@ pub(crate) struct Decoder {
     /// What was taken for good.
     kept: u64,
     memory_bytes: u64,
-    /// Computations and instructions are decoded when somebody asks for them.
+    /// Computations and instructions are decoded on demand.
     lazy: bool,
     /// How many unknown fields there were, and where the first of them.
     unknown: usize,
     unknown_places: Vec<String>,
 }
 
-/// So many places of unknown fields are named.
+/// The maximum number of unknown fields that are named.
 const MOST_PLACES: usize = 3;
 
 impl Decoder {
@@ -130,7 +131,8 @@ impl Decoder {
         while !input.rest.is_empty() {
             let record = input.rest;
             let (number, wire) = input.key().map_err(|e| e.at(path))?;
-            // A field of another wire type than its own is an unknown one, as in all libraries: its number had another meaning in some version.
+            // A field of another wire type than its own is an unknown one, as in all libraries: its number
+            // had another meaning in some version.
             let known = m.ty.field(number).filter(|f| f.accepts(wire));
             let Some(field) = known else {
                 input.skip(number, wire, self.nesting_limit).map_err(|e| e.at(path))?;
@@ -409,8 +411,8 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The records at the start of a message: number, wire type and body, which is empty but of strings, bytes and messages. Ends at what is no record; of one
-/// that is cut off, what is left.
+/// The records at the start of a message: number, wire type and body, which is empty but of strings, bytes
+/// and messages. Ends at what is no record; of one that is cut off, what is left.
 pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = (u32, WireType, &[u8])> {
     let mut input = Input { rest: bytes, size: bytes.len() };
     std::iter::from_fn(move || {

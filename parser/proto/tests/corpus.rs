@@ -1,4 +1,5 @@
-//! Every program of the repository, and of the shared corpus where a checkout has it beside, as protocol buffers and back.
+//! Every program of the repository, and of the shared corpus where a checkout has it beside, as protocol
+//! buffers and back.
 
 #![allow(clippy::print_stdout, reason = "says how many programs there were, and what it skips")]
 
@@ -53,7 +54,8 @@ struct Count {
     programs: usize,
     /// Printed in the style of the text they were read from, they are the same to the byte.
     same: usize,
-    /// Their text spells out defaults, or leaves out those that XLA writes: printed as XLA does they are the same.
+    /// Their text spells out defaults, or leaves out those that XLA writes: printed as XLA does they are the
+    /// same.
     normal: usize,
     unsupported: usize,
 }

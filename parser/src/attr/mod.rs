@@ -14,7 +14,8 @@ use hlo::{AttrKey, AttrKind, AttrValue, Shape};
 
 use crate::cursor::{Cursor, Res};
 
-/// Decodes the value of `key`, up to its end. `None` for the kinds that name computations: lowering resolves those.
+/// Decodes the value of `key`, up to its end. `None` for the kinds that name computations: lowering resolves
+/// those.
 pub(crate) fn decode(c: &mut Cursor<'_>, key: AttrKey) -> Res<Option<AttrValue>> {
     let value = match key.kind() {
         AttrKind::Bool => AttrValue::Bool(c.bool()?),

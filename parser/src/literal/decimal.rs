@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-/// Compares the decimal `word` (`-1.25e-3`) with `value`, a finite float that is not zero, exactly. `word` must have been
-/// parsed as a float before.
+/// Compares the decimal `word` (`-1.25e-3`) with `value`, a finite float that is not zero, exactly. `word`
+/// must have been parsed as a float before.
 pub(super) fn compare_decimal(word: &str, value: f64) -> Ordering {
     let (negative, word) = match word.strip_prefix('-') {
         Some(w) => (true, w),

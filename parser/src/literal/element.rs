@@ -166,7 +166,7 @@ fn float_text<'a>(c: &mut Cursor<'a>, ty: &str) -> Res<FloatText<'a>> {
     };
     match body.as_bytes().first() {
         Some(b'0'..=b'9' | b'.') => {
-            // What std would accept besides decimals starts with a letter.
+            // What std accepts other than decimals starts with a letter.
             c.bump(word.len());
             Ok(FloatText::Decimal(word))
         }
@@ -265,9 +265,9 @@ fn at<'a>(c: &Cursor<'a>, pos: usize) -> Cursor<'a> {
     Cursor::new(c.text(), Span::new(pos, c.text().len()), c.depth)
 }
 
-/// A type narrower than f32. The decimal is read to the nearest f64 and that is rounded to the type: twice rounded,
-/// which differs from rounding once only if the f64 lies halfway between two values of the type and is not the decimal
-/// itself. Then the decimal is compared with it exactly.
+/// A type narrower than f32. The decimal is read to the nearest f64 and that is rounded to the type: twice
+/// rounded, which differs from rounding once only if the f64 is halfway between two values of the type and is
+/// not the decimal itself. Then the decimal is compared with it exactly.
 fn scan_narrow<T: Element + Bits>(c: &mut Cursor<'_>, format: FloatFormat) -> Res<T> {
     let start = c.pos();
     let ty = T::TYPE.name();
@@ -334,8 +334,8 @@ fn in_range(value: f64, bits: u32, format: FloatFormat) -> bool {
 }
 
 fn round_once(word: &str, value: f64, format: FloatFormat) -> u32 {
-    // Conversions round everything between the two smallest powers of two up, as XLA's do; text would then not read back
-    // (2^-127 is printed as 5.9e-39), so here it is the nearest.
+    // Conversions round everything between the two smallest powers of two up, as XLA's do; text would then
+    // not read back (2^-127 is printed as 5.9e-39), so here it is the nearest.
     if matches!(format.specials, Specials::Scale) && value > 0.0 && value < 1.5 * format.decode(0) {
         return 0;
     }

@@ -1,8 +1,8 @@
 //! Literals: text straight into typed buffers.
 //!
-//! **Invariants:** memory is bounded by the text, not by the shape (`f32[9223372036854775807]` allocates nothing); there
-//! is no allocation for an element; braces are counted, not recursed on (tuples recurse on their shape, which the nesting
-//! limit bounds); each decimal is rounded once to its element type.
+//! **Invariants:** memory is bounded by the text, not by the shape (`f32[9223372036854775807]` allocates
+//! nothing); there is no allocation for an element; braces are counted, not recursed on (tuples recurse on
+//! their shape, which the nesting limit bounds); each decimal is rounded once to its element type.
 
 mod decimal;
 mod element;
@@ -69,8 +69,8 @@ fn tuple(c: &mut Cursor<'_>, shapes: &[Shape], elided: &mut bool) -> Res<Literal
     Err(Box::new(e.related(Span::new(start, start + 1), "the tuple starts here")))
 }
 
-/// A literal after its own shape, as in a custom call: `f32[2]{0} {1, 2}`; XLA's parser, not its printer, also knows
-/// tuples with the shapes inside, `(f32[] 1, s32[] 2)`.
+/// A literal after its own shape, as in a custom call: `f32[2]{0} {1, 2}`; XLA's parser, not its printer,
+/// also knows tuples with the shapes inside, `(f32[] 1, s32[] 2)`.
 pub(crate) fn with_shape(c: &mut Cursor<'_>) -> Res<(Shape, ConstantValue)> {
     if c.peek() == b'(' {
         let mut ahead = c.clone();
@@ -113,7 +113,8 @@ fn array<T: BufferOf + ScanElement>(c: &mut Cursor<'_>, shape: &ArrayShape) -> R
     if shape.is_dynamic() && c.peek() == b'(' && !shape.element_type.is_complex() {
         dynamic_sizes(c, shape)?;
     }
-    // An element takes at least a digit and a comma: the text bounds what a mistaken shape can make us reserve.
+    // An element takes at least a digit and a comma: the text bounds what a mistaken shape can make us
+    // reserve.
     let least = if shape.element_type.is_complex() { "(0,0)," } else { "0," }.len();
     let counted = elements.min(c.rest().len() / least + 1);
     take_memory::<T>(c, counted, shape)?;

@@ -1,4 +1,5 @@
-//! `opcode-start`, `-update` and `-done`: sugar for `async-start` and its kin with a computation of one instruction.
+//! `opcode-start`, `-update` and `-done`: sugar for `async-start` and its kin with a computation of one
+//! instruction.
 
 use hlo::diag::Diagnostic;
 use hlo::diag::codes::parse as codes;
@@ -81,8 +82,8 @@ impl<'a> Lowering<'a> {
         let name = self.module.unique_computation_name("async_wrapped");
         let computation = self.module.add_computation(name, span);
         self.wrapped.push((computation, scope.computation));
-        // Operands and results that are bound by a later step are known only from the computation that a call or fusion
-        // runs, or from that step.
+        // Operands and results that are bound by a later step are known only from the computation that a call
+        // or fusion runs, or from that step.
         let callee = match wrapped {
             Opcode::Call => attrs.computation(AttrKey::ToApply),
             Opcode::Fusion => attrs.computation(AttrKey::Calls),
@@ -133,8 +134,8 @@ impl<'a> Lowering<'a> {
         self.module.append(computation, new)
     }
 
-    /// A later step may bring operands that the start did not have, and say better what the result is: the wrapped
-    /// instruction gets those too. Where a call or fusion runs, its computation has said it.
+    /// A later step may bring operands that the start did not have, and say better what the result is: the
+    /// wrapped instruction gets those too. Where a call or fusion runs, its computation has said it.
     fn bind_late(&mut self, operands: &[InstrId], inputs: &[Shape], result: &Shape) {
         let Some(computation) = operands.first().and_then(|&o| self.chain(o)) else { return };
         let Some(root) = self.module.computation(computation).root() else { return };

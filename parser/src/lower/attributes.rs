@@ -214,8 +214,8 @@ impl<'a> Lowering<'a> {
         None
     }
 
-    /// Names of computations in the order of the text, so that suggestions do not depend on hashing. Few enough to
-    /// look through them for an error.
+    /// Names of computations in the order of the text, so that suggestions do not depend on hashing. Few
+    /// enough to look through them for an error.
     fn computations_in_order(&self) -> Vec<&'a str> {
         let names = self.ast.computations.iter().filter(|c| !c.name.is_none());
         names.take(10_000).map(|c| self.slice(c.name).trim_start_matches('%')).collect()
@@ -241,7 +241,7 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// The error with the attribute's name before its message, for where the place is not shown.
+/// The error with the attribute's name before its message, for where the span is not shown.
 fn in_attribute(key: &str, mut e: Box<Diagnostic>) -> Box<Diagnostic> {
     e.message = format!("{key}: {}", e.message);
     e

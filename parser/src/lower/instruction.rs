@@ -59,8 +59,8 @@ const ALIASES: [(&str, &str); 27] = [
 /// So many elided constants are named one by one; a dump may have thousands.
 pub(super) const MOST_ELIDED: usize = 10;
 
-/// The most nodes of a tuple's shape that was left out. Inferred shapes share their parts, so that a few lines could make
-/// one that is too large to walk through.
+/// The most nodes of a tuple's shape that was left out. Inferred shapes share their parts, so that a few
+/// lines could make one that is too large to walk through.
 const MOST_INFERRED: usize = 1 << 14;
 
 impl<'a> Lowering<'a> {
@@ -424,8 +424,8 @@ impl<'a> Lowering<'a> {
         Some(id)
     }
 
-    /// Whether operands that do not exist become parameters: in a text that is one instruction, not in the computations
-    /// of its attributes.
+    /// Whether operands that do not exist become parameters: in a text that is one instruction, not in the
+    /// computations of its attributes.
     fn manufactures(&self, scope: &Scope<'a>) -> bool {
         self.ast.single && scope.index + 1 == self.ast.computations.len()
     }

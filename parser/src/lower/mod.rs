@@ -1,8 +1,9 @@
 //! From the syntax tree to the IR: names, opcodes, attributes, literals.
 //!
-//! Computations are lowered callees first, so that a left-out shape can be inferred from what is called; the order of
-//! the text is kept in the module. An instruction that cannot be lowered makes its name known all the same, and what
-//! uses it is lowered no further, without an error of its own: one mistake is one diagnostic.
+//! Computations are lowered callees first, so that a left-out shape can be inferred from what is called; the
+//! order of the text is kept in the module. An instruction that cannot be lowered makes its name known all
+//! the same, and what uses it is lowered no further, without an error of its own: one mistake is one
+//! diagnostic.
 
 mod asynchronous;
 mod attributes;
@@ -47,7 +48,7 @@ struct Scope<'a> {
     root: Option<(InstrId, Span)>,
     /// A `ROOT` that could not be lowered.
     broken_root: bool,
-    /// All names of the computation with their places; made when one is not found.
+    /// All names of the computation with their spans; built when one is not found.
     all: Option<FxHashMap<&'a str, Span>>,
 }
 
@@ -174,8 +175,8 @@ impl<'a> Lowering<'a> {
         keep(result, self.diagnostics)
     }
 
-    /// So many errors were found that a further one is only counted. Checked before costly work for its text, so that a
-    /// text full of errors takes no more than linear time.
+    /// So many errors were found that a further one is only counted. Checked before costly work for its text,
+    /// so that a text full of errors takes no more than linear time.
     fn enough(&mut self) -> bool {
         let enough = self.diagnostics.error_count() >= Diagnostics::LIMIT;
         if enough {

@@ -73,7 +73,7 @@ impl Lowering<'_> {
         if name.is_none() { "computation without a name" } else { self.slice(name).trim_start_matches('%') }
     }
 
-    /// What a computation calls, with the places.
+    /// What a computation calls, with the spans.
     fn calls(&self, index: usize) -> Vec<(usize, Span)> {
         let mut calls = Vec::new();
         for i in &self.ast.instructions[range(&self.ast.computations[index].instructions)] {

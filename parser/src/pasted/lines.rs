@@ -12,7 +12,8 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// Where a module's header starts in a line: `HloModule` and a name after which the line ends or goes on with a comma.
+/// Where a module's header starts in a line: `HloModule` and a name after which the line ends or goes on with
+/// a comma.
 pub(super) fn header_in(line: &str) -> Option<usize> {
     const WORD: &str = "HloModule";
     let at = line.find(WORD)?;
@@ -114,7 +115,8 @@ impl Prefix {
     }
 }
 
-/// Whether a line begins with the time and origin of a message, so that it is another message of the same log.
+/// Whether a line begins with the time and origin of a message, so that it is another message of the same
+/// log.
 pub(super) fn is_message(line: &str) -> bool {
     let digits = |text: &str, n: usize| text.len() > n && text.as_bytes()[..n].iter().all(u8::is_ascii_digit);
     let dated = digits(line, 4)

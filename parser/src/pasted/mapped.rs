@@ -107,7 +107,7 @@ impl<'a> Rewriter<'a> {
         self.done = self.done.max(at);
     }
 
-    /// Puts a text in the place of a range; what comes before is kept.
+    /// Replaces a range by a text; what comes before is kept.
     pub(super) fn replace(&mut self, range: Range<usize>, with: &str) {
         self.keep_to(range.start);
         if !with.is_empty() {

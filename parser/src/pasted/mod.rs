@@ -1,7 +1,9 @@
-//! Programs as people paste them: out of logs, terminals, issues in Markdown, diffs, web pages and source files.
+//! Programs as people paste them: out of logs, terminals, issues in Markdown, diffs, web pages and source
+//! files.
 //!
-//! **Invariants:** a text that parses as it is is taken as it is; everything here is asked only where that failed. What is left out or replaced is
-//! said in a warning, and every place in a diagnostic or in the module is a place in the text that was pasted.
+//! **Invariants:** a text that parses as it is is taken as it is; everything here is asked only where that
+//! failed. What is left out or replaced is said in a warning, and every span in a diagnostic or in the module
+//! is one of the text that was pasted.
 
 mod lines;
 mod mapped;
@@ -107,7 +109,8 @@ fn headers(text: &str) -> Vec<Header> {
         .collect()
 }
 
-/// The part of the text that is the module. Errors: there are several and none is chosen, or none such is there.
+/// The part of the text that is the module. Errors: there are several and none is chosen, or none such is
+/// there.
 fn select(headers: &[Header], end: usize, pick: Option<&Pick>) -> Result<Range<usize>, Box<Diagnostic>> {
     let names = || {
         let named = headers.iter().enumerate().map(|(i, h)| format!("{} {}", i + 1, h.name));
@@ -275,7 +278,8 @@ fn characters(from: &Mapped) -> Option<Stage> {
     Some((rewriter.finish(), what))
 }
 
-/// The length of the terminal's control sequence at the beginning of these bytes: `ESC [ ... letter`, or `ESC` and a character.
+/// The length of the terminal's control sequence at the beginning of these bytes: `ESC [ ... letter`, or
+/// `ESC` and a character.
 fn escape_length(bytes: &[u8]) -> usize {
     match bytes.get(1) {
         Some(b'[') => {
@@ -437,7 +441,8 @@ fn difference(from: &Mapped) -> Option<Stage> {
     Some((rewriter.finish(), "the newer side of a difference".to_owned()))
 }
 
-/// Prefixes of logs, ranks, line numbers and quotations: what stands before the header stands before other lines too, with other numbers.
+/// Prefixes of logs, ranks, line numbers and quotations: what stands before the header stands before other
+/// lines too, with other numbers.
 fn prefixes(from: &Mapped) -> Option<Stage> {
     let text = &from.text;
     let find = |what: fn(&str) -> Option<usize>| {
@@ -502,8 +507,9 @@ fn is_sentence(line: &str) -> bool {
     line.split_whitespace().filter(is_word).count() >= 3
 }
 
-/// What surrounds modules: lines before the first header (or, without one, before the first computation), and lines after the last brace of each
-/// module that are no HLO. What stands after a module is left out if it is known that the text was pasted, or if it has sentences.
+/// What surrounds modules: lines before the first header (or, without one, before the first computation), and
+/// lines after the last brace of each module that are no HLO. What stands after a module is left out if it is
+/// known that the text was pasted, or if it has sentences.
 fn prose(from: &Mapped, pasted: bool) -> Option<Stage> {
     let text = &from.text;
     let all: Vec<Range<usize>> = lines(text).collect();

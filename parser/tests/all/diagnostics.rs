@@ -1,7 +1,7 @@
 //! Exact texts of diagnostics.
 //!
-//! The files of `tests/diagnostics` hold cases: `==== name`, the source, `----`, what is rendered for it. With
-//! HLO_BLESS=1 the last part is rewritten (refused when CI is set).
+//! The files of `tests/diagnostics` hold cases: `==== name`, the source, `----`, what is rendered for it.
+//! With HLO_BLESS=1 the last part is rewritten (refused when CI is set).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -79,8 +79,8 @@ fn rendered_text() {
         wrong.join("\n")
     );
     assert!(count >= 110, "{count} cases");
-    // Codes that no text of a test can have: it would be too large, or no text; and what is said of text that was pasted, which is read
-    // (`pasted/`).
+    // Codes that no text of a test can have: it would be too large, or no text; and what is said of text that
+    // was pasted, which is read (`pasted/`).
     let elsewhere = ["P0004", "P0011", "P0012", "P0013"];
     for code in hlo::diag::codes::all().map(|c| c.as_str()).filter(|c| c.starts_with('P') && *c < "P06") {
         assert!(codes.contains(code) || elsewhere.contains(&code), "no case has {code}");

@@ -1,4 +1,5 @@
-//! Literals of every element type. Expected bits are those of IEEE 754 and of the types' definitions, by hand.
+//! Literals of every element type. Expected bits are those of IEEE 754 and of the types' definitions, by
+//! hand.
 
 use hlo::half::{bf16, f16};
 use hlo::num_complex::Complex;
@@ -96,7 +97,8 @@ fn wide_floats() {
         ("1e-45", 1),
         ("1.17549435e-38", 0x0080_0000),
         ("3.40282347e+38", 0x7f7f_ffff),
-        // The largest decimal that is rounded to a finite number is just below the middle to the next power of two.
+        // The largest decimal that is rounded to a finite number is just below the middle to the next power
+        // of two.
         ("3.4028235677973366e38", 0x7f7f_ffff),
         ("16777217", 0x4b80_0000),
         ("18446744073709551616", 0x5f80_0000),
@@ -148,7 +150,8 @@ fn narrow_floats_are_rounded_once() {
         ("-inf", 0xfc00),
         ("nan", 0x7e00),
         ("-nan(0x1)", 0xfc01),
-        // Halfway between 1 and the next number, 1 + 2^-10: to even; a hair above it: up. The hair is lost in f64.
+        // Halfway between 1 and the next number, 1 + 2^-10: to even; a hair above it: up. The hair is lost in
+        // f64.
         ("1.00048828125", 0x3c00),
         ("1.00048828125000000000000000000000000000001", 0x3c01),
         ("1.00048828124999999999999999999999999999999", 0x3c00),

@@ -150,7 +150,8 @@ impl<'ctx> Val<'ctx> {
     /// The value of such registers. `moved`: it was [`Val::settled`]; otherwise all of it was made by
     /// arithmetic.
     ///
-    /// # Panics If their number is not that of `registers`.
+    /// # Panics
+    /// If their number is not that of `registers`.
     pub fn of_registers(ty: ElementType, registers: &[Value<'ctx>], moved: bool) -> Self {
         let made = match *registers {
             [x] if !ty.is_complex() => Self::arithmetic(ty, x),

@@ -433,7 +433,8 @@ impl<'a> Run<'a> {
 
     /// Runs steps in order.
     ///
-    /// # Safety The table of pointers is that of the executable whose steps these are, and all of its
+    /// # Safety
+    /// The table of pointers is that of the executable whose steps these are, and all of its
     /// allocations are there.
     pub(super) unsafe fn plan(&mut self, ops: &[Op]) -> Result<(), RunError> {
         for op in ops {

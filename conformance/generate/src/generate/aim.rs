@@ -1,8 +1,9 @@
 //! Steps that are aimed at a pair of an opcode and an element type.
 //!
-//! A step picks a pair, sets it as what is wanted and calls the family of the opcode. While something is wanted, the first of
-//! a family's choices that decide are not left to chance: [`Generator::opcode`] gives the opcode, [`Generator::element_type`],
-//! [`Generator::type_of`] and [`Generator::value`] give the type. Computations inside are made without it.
+//! A step picks a pair, sets it as what is wanted and calls the family of the opcode. While something is
+//! wanted, the first of a family's choices that decide are not left to chance: [`Generator::opcode`] gives
+//! the opcode, [`Generator::element_type`], [`Generator::type_of`] and [`Generator::value`] give the type.
+//! Computations inside are made without it.
 
 use std::sync::LazyLock;
 

@@ -180,7 +180,8 @@ impl Generator<'_> {
         self.choices.pick(&TYPES[..upto])
     }
 
-    /// A size of a dimension: odd sizes and one often, zero now and then. In huge programs half of them are long: around blocks and tiles of kernels.
+    /// A size of a dimension: odd sizes and one often, zero now and then. In huge programs half of them are
+    /// long: around blocks and tiles of kernels.
     pub(super) fn size(&mut self) -> i64 {
         const SIZES: &[i64] = &[3, 2, 4, 1, 5, 7, 8, 9, 6, 2, 3, 1, 4, 5, 0, 16];
         const LONG: &[i64] =

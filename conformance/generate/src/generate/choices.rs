@@ -1,7 +1,8 @@
 //! Decisions out of bytes.
 //!
-//! **Invariant:** a list of bytes gives one list of decisions, and once the bytes have run out every decision is the first
-//! of its possibilities, which is the simplest: fewer bytes make a simpler program, which is how shrinking works.
+//! **Invariant:** a list of bytes gives one list of decisions, and once the bytes have run out every decision
+//! is the first of its possibilities, which is the simplest: fewer bytes make a simpler program, which is how
+//! shrinking works.
 
 use arbitrary::Unstructured;
 

@@ -1,7 +1,7 @@
 //! Collectives, in every group mode and form, and the numbers of devices.
 //!
-//! **Invariant:** they stand only where all devices come equally often ([`Generator::uniform`]), in groups of one size that hold
-//! every device once; so no run waits for somebody who never comes.
+//! **Invariant:** they stand only where all devices come equally often ([`Generator::uniform`]), in groups of
+//! one size that hold every device once; so no run waits for a device that never arrives.
 
 use hlo::attrs::collective::GroupMode;
 use hlo::attrs::{AttrKey, AttrValue, Ints, ReplicaGroups};
@@ -95,7 +95,7 @@ impl Generator<'_> {
         Groups { attrs, size: size * all }
     }
 
-    /// A channel that nobody has.
+    /// An unused channel.
     pub(super) fn new_channel(&mut self) -> i64 {
         self.channel += 1;
         self.channel
@@ -141,7 +141,7 @@ pub(super) fn collective(g: &mut Generator<'_>, body: &mut Body) -> Option<Instr
     } else if wanted == Some(Opcode::CollectivePermuteDone) {
         Opcode::CollectivePermuteStart
     } else {
-        // Groups of one device are for when somebody asks.
+        // Groups of one device only if asked for.
         if wanted.is_none() && g.replicas * g.partitions == 1 && !g.choices.chance(50) {
             return None;
         }
@@ -265,7 +265,7 @@ fn gathering(g: &mut Generator<'_>, body: &mut Body, kind: Opcode) -> Option<(In
     Some((x, g.groups(kind).attrs.with(AttrKey::Dimensions, ints(&[d]))))
 }
 
-/// Pairs in which nobody sends or receives twice; somebody may be left out.
+/// Pairs in which no device sends or receives twice; some may be left out.
 fn pairs(g: &mut Generator<'_>) -> Attrs {
     let mut attrs = Attrs::new();
     let channel = g.partitions > 1 && (g.replicas == 1 || g.choices.chance(128));
@@ -282,7 +282,7 @@ fn pairs(g: &mut Generator<'_>) -> Attrs {
     attrs.with(AttrKey::SourceTargetPairs, AttrValue::IntLists(pairs.into()))
 }
 
-/// Every device sends every other one as many rows, to a place that its own number says.
+/// Every device sends every other one as many rows, to an offset by its own number.
 fn ragged(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let partitions = g.partitions > 1 && (g.replicas == 1 || g.choices.chance(128));
     let (n, number) =

@@ -7,7 +7,8 @@ use super::Generator;
 use super::body::Body;
 
 impl Generator<'_> {
-    /// A computation of these parameters that gives `result`, or what it likes. `None` if computations nest too deep.
+    /// A computation of these parameters that gives `result`, or what it likes. `None` if computations nest
+    /// too deep.
     pub(super) fn nested(
         &mut self,
         name: &str,

@@ -1,7 +1,7 @@
 //! Dimensions whose size the run says.
 //!
-//! What lies behind the size of a dimension must never count: arrays with such dimensions are used, padded to their bounds
-//! again, reduced or asked for their size, so that it would show.
+//! What lies behind the size of a dimension must never count: arrays with such dimensions are used, padded to
+//! their bounds again, reduced or asked for their size, so that it would show.
 
 use hlo::attrs::{AttrKey, AttrValue};
 use hlo::{ArrayShape, Attrs, ElementType, InstrId, Opcode, Shape};
@@ -69,7 +69,8 @@ pub(super) fn pad_to_static(g: &mut Generator<'_>, body: &mut Body, dynamic: Ins
     g.unpack(body, id)
 }
 
-/// An array reshaped to a bounded dynamic shape: its sizes are the bounds, or the first is smaller, as the operand's is.
+/// An array reshaped to a bounded dynamic shape: its sizes are the bounds, or the first is smaller, as the
+/// operand's is.
 fn dynamic_reshape(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let x = g.ranked(body, 1);
     let shape = g.array(x);

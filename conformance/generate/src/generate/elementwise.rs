@@ -170,7 +170,7 @@ pub(super) fn broadcast_to(g: &mut Generator<'_>, body: &Body, x: InstrId, dims:
     g.add_shaped(body, Opcode::Broadcast, Shape::array(shape.element_type, dims), &[x], attrs)
 }
 
-/// A number in every place of an array of these dimensions.
+/// A splat of these dimensions.
 pub(super) fn filled(
     g: &mut Generator<'_>,
     body: &Body,

@@ -22,8 +22,8 @@ pub(super) fn fusion(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> 
     g.unpack(body, id)
 }
 
-/// A fusion that ends in an update of a part of its first operand, whose buffer the result may take: what the update is made
-/// from may be that operand too.
+/// A fusion that ends in an update of a part of its first operand, whose buffer the result may take: what the
+/// update is made from may be that operand too.
 pub(super) fn in_place(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let x = g.ranked(body, 1);
     let shape = g.array(x);
@@ -39,7 +39,7 @@ pub(super) fn in_place(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId
     let mut starts = vec![at];
     starts.resize(sizes.len(), zero);
     if g.choices.chance(160) {
-        // Old elements go into the new ones: from the same place, or from another one.
+        // Old elements go into the new ones: from the same index, or from another one.
         let from = if g.choices.chance(128) { starts.clone() } else { vec![zero; sizes.len()] };
         let old = g.at(&inner).dynamic_slice(whole, &from, &sizes).ok()?;
         let opcode = g.choices.pick(&[Opcode::Add, Opcode::Maximum, Opcode::Subtract]);
@@ -63,7 +63,7 @@ pub(super) fn in_place(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId
     g.unpack(body, id)
 }
 
-/// One or two expressions of two values, which look alike from outside, in a computation that is fused or called.
+/// One or two expressions of two values, with the same signature, in a computation that is fused or called.
 pub(super) fn outlined(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let x = g.any(body);
     let shape = g.array(x).without_layout();

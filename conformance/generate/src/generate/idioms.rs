@@ -1,5 +1,5 @@
-//! What programs of JAX are made of: reductions with indices, cumulative sums, softmax, normalization, attention, pooling and its
-//! gradient, indexing with negative numbers, quantization, rotations of bits.
+//! What programs of JAX are made of: reductions with indices, cumulative sums, softmax, normalization,
+//! attention, pooling and its gradient, indexing with negative numbers, quantization, rotations of bits.
 
 use hlo::attrs::{AttrKey, AttrValue, Direction, PaddingDim, SliceDim, Window, WindowDim};
 use hlo::builder::{ComputationBuilder, scalar_region};
@@ -54,7 +54,7 @@ fn scalar(g: &mut Generator<'_>, body: &Body, ty: ElementType, value: f64) -> In
     g.at(body).constant(Literal::Array(values::number(ty, value)))
 }
 
-/// A number in every place.
+/// A splat.
 fn everywhere(g: &mut Generator<'_>, body: &Body, shape: &ArrayShape, value: f64) -> Option<InstrId> {
     let one = scalar(g, body, shape.element_type, value);
     g.at(body).broadcast(one, &shape.dims, &[]).ok()
@@ -75,7 +75,7 @@ fn folded(
     g.at(body).reduce(x, init, &[dimension as i64], region).ok()
 }
 
-/// A reduced value back in all places of the dimension that it lost.
+/// A reduced value broadcast back along the reduced dimension.
 fn back(
     g: &mut Generator<'_>,
     body: &Body,
@@ -131,7 +131,7 @@ fn normalized(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     g.plain(body, Opcode::Multiply, &[centred, scale])
 }
 
-/// The place of the greatest or least element: the first of equal ones, a NaN before all.
+/// The index of the greatest or least element (argmax, argmin): the first of equal ones, a NaN before all.
 fn arg_reduce(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let x = g.value(body, |a| a.rank() >= 1 && !a.element_type.is_complex());
     let shape = g.array(x);

@@ -19,7 +19,7 @@ struct Roles {
     window: Vec<i64>,
     /// Dimensions of the indices.
     indices: Vec<i64>,
-    /// Where in the indices the vectors lie.
+    /// Which dimension of the indices holds the vectors.
     vector_dim: i64,
     /// Dimensions of the indices for those in `batching`.
     indices_batching: Vec<i64>,
@@ -138,7 +138,7 @@ pub(super) fn scatter(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId>
     let updates: Vec<InstrId> =
         types.iter().map(|&ty| g.of_shape(body, &ArrayShape::new(ty, &dims))).collect();
     let region = match *types {
-        // The update takes the place of what was there.
+        // The update replaces the element.
         [ty] if g.choices.chance(70) => second(g, ty),
         _ => g.reducer(&types)?,
     };

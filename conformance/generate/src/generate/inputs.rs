@@ -1,8 +1,9 @@
 //! Inputs of generated and mutated programs.
 //!
-//! Each array has a mode of its own, mostly a gentle one: what the program asks of it (indices in range, divisors that are not
-//! zero, definite matrices: [`hlo_engines::inputs::plan`]), or a [`Mode`]. Indices go a little out of range now and then. One case
-//! in eight has edges everywhere, and one in eight inputs of another kind than gentle ([`InputKind`]).
+//! Each array has a mode of its own, mostly a gentle one: what the program asks of it (indices in range,
+//! divisors that are not zero, definite matrices: [`hlo_engines::inputs::plan`]), or a [`Mode`]. Indices go a
+//! little out of range now and then. One case in eight has edges everywhere, and one in eight inputs of
+//! another kind than gentle ([`InputKind`]).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,8 +15,8 @@ use hlo_interp::device::host::Host;
 use super::values::{Mode, array};
 use hlo_engines::inputs::{Fill, InputKind, LeafPlan, Plan, fill_array, key, plan};
 
-/// For each device that the program asks for the arrays of the entry's parameters, tuples flattened; they depend on program
-/// and seed alone. Of parameters that can have no values (opaque ones) there are none.
+/// For each device that the program asks for the arrays of the entry's parameters, tuples flattened; they
+/// depend on program and seed alone. Of parameters that can have no values (opaque ones) there are none.
 pub fn inputs(module: &Module, seed: u64) -> Vec<Vec<ArrayLiteral>> {
     let devices = (module.replica_count() * module.num_partitions()).clamp(1, 1 << 10) as u64;
     let r = splitmix64(seed ^ 0x5eed);
@@ -43,7 +44,8 @@ pub fn inputs(module: &Module, seed: u64) -> Vec<Vec<ArrayLiteral>> {
     all
 }
 
-/// Makes some arrays nearly like earlier ones of their shape: what compares, selects and sorts sees equal elements among others.
+/// Makes some arrays nearly like earlier ones of their shape: what compares, selects and sorts sees equal
+/// elements among others.
 fn relate(leaves: &[LeafPlan], all: &mut [Vec<ArrayLiteral>], seed: u64) {
     for (i, leaf) in leaves.iter().enumerate().skip(1) {
         let r = splitmix64(seed ^ 0xc09 ^ (i as u64) << 32);
@@ -187,8 +189,8 @@ fn one(leaf: &LeafPlan, key: u64, wild: bool) -> ArrayLiteral {
     array(shape, mode, key)
 }
 
-/// A host that gives any number of values, which depend on the seed, the device and how many it gave that device before; what it is
-/// sent is dropped.
+/// A host that gives any number of values, which depend on the seed, the device and how many it gave that
+/// device before; what it is sent is dropped.
 #[derive(Debug)]
 pub struct SeededHost {
     seed: u64,

@@ -1,4 +1,5 @@
-//! Loops whose state is hard to keep apart: arrays updated in place, values that swap places, iterations that data count.
+//! Loops whose state is hard to assign buffers to: arrays updated in place, values that are exchanged, trip
+//! counts that depend on data.
 
 use hlo::attrs::Direction;
 use hlo::{ArrayShape, ElementType, InstrId, Opcode, Shape};
@@ -52,7 +53,7 @@ pub(super) fn in_place(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId
     })
 }
 
-/// Values that change places in each iteration.
+/// Values that are exchanged in each iteration.
 pub(super) fn swapping(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let x = g.any(body);
     let shape = g.array(x);
@@ -72,7 +73,7 @@ pub(super) fn swapping(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId
     })
 }
 
-/// Arrays of one shape but of wider and narrower types, made of each other, of the counter, and of the same numbers in every place.
+/// Arrays of one shape but of wider and narrower types, made of each other, of the counter, and of splats.
 pub(super) fn of_many_types(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     use ElementType::{BF16, F16, F32, S8, S16, S32, U8, U32};
     const TYPES: &[ElementType] = &[U8, S32, BF16, F32, S8, S16, F16, U32];

@@ -1,13 +1,16 @@
-//! Programs out of bytes: well typed, over every opcode, element type and many shapes, leaning towards what breaks compilers.
+//! Programs out of bytes: well typed, over every opcode, element type and many shapes, leaning towards what
+//! breaks compilers.
 //!
-//! **Invariants:** any bytes give a program that verifies; the same bytes give the same program; shorter bytes, and smaller
-//! ones, give simpler programs, so that whoever shrinks the bytes (proptest, a fuzzer) shrinks the program. Nothing is added
-//! that shape inference refuses: a family proposes, [`hlo::infer`] decides. A program runs on the devices that its header asks
-//! for without a deadlock, and asks no host for anything, nor draws numbers that are open, unless the [`Limits`] allow it.
+//! **Invariants:** any bytes give a program that verifies; the same bytes give the same program; shorter
+//! bytes, and smaller ones, give simpler programs, so that whoever shrinks the bytes (proptest, a fuzzer)
+//! shrinks the program. Nothing is added that shape inference refuses: a family proposes, [`hlo::infer`]
+//! decides. A program runs on the devices that its header asks for without a deadlock, and asks no host for
+//! anything, nor draws numbers that are open, unless the [`Limits`] allow it.
 //!
-//! A computation grows from a pool of values: each step picks a family, the family picks operands from the pool and adds
-//! instructions. Some steps are aimed at a pair of an opcode and an element type ([`aim`]), so that every legal pair comes up. The
-//! root is the tuple of everything that nothing used: what is computed shows in the results.
+//! A computation grows from a pool of values: each step picks a family, the family picks operands from the
+//! pool and adds instructions. Some steps are aimed at a pair of an opcode and an element type ([`aim`]), so
+//! that every legal pair comes up. The root is the tuple of everything that nothing used: what is computed
+//! shows in the results.
 
 mod aim;
 mod body;
@@ -129,7 +132,8 @@ impl Case {
     }
 }
 
-/// The case of a seed. Its bytes are the words `splitmix64(splitmix64(seed) + i)`, i = 0, 1, ..., little end first.
+/// The case of a seed. Its bytes are the words `splitmix64(splitmix64(seed) + i)`, i = 0, 1, ..., little end
+/// first.
 pub fn case(seed: u64, limits: Limits) -> Case {
     case_towards(seed, limits, &[])
 }

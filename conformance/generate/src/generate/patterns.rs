@@ -1,10 +1,12 @@
-//! Small expressions that compilers rewrite: identities, near identities, chains that fold, moves after moves.
+//! Small expressions that compilers rewrite: identities, near identities, chains that fold, moves after
+//! moves.
 //!
-//! An expression is written in postfix. `x y z` are values of one shape (drawn when first used; two of them may be the same), `p
-//! q` predicates of its dimensions, `c d` constants in every place, numbers such as `0` or `-1` too; opcodes by their names,
-//! comparisons by their directions (`?`: any); `there` converts to some type and `back` to that of `x`; `move` is any movement of
-//! data, `turn shape flip cut wider join spread read write` are one kind of it each, `fold` any reduction, `window` one over
-//! windows, `contract` a dot with something; `dup` is the last value again; `also` takes the last value away, into the results.
+//! An expression is written in postfix. `x y z` are values of one shape (drawn when first used; two of them
+//! may be the same), `p q` predicates of its dimensions, `c d` splat constants, numbers such as `0` or `-1`
+//! too; opcodes by their names, comparisons by their directions (`?`: any); `there` converts to some type and
+//! `back` to that of `x`; `move` is any movement of data, `turn shape flip cut wider join spread read write`
+//! are one kind of it each, `fold` any reduction, `window` one over windows, `contract` a dot with something;
+//! `dup` is the last value again; `also` takes the last value away, into the results.
 
 use hlo::attrs::{AttrKey, AttrValue, Direction};
 use hlo::opcode::Arity;
@@ -471,7 +473,7 @@ fn drawn(g: &mut Generator<'_>, body: &mut Body, shape: &ArrayShape, letter: usi
     }
 }
 
-/// A scalar in every place.
+/// A splat.
 fn spread(g: &mut Generator<'_>, body: &Body, one: InstrId, dims: &[i64]) -> Option<InstrId> {
     if dims.is_empty() {
         return Some(one);

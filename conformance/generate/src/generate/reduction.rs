@@ -225,7 +225,8 @@ pub(super) fn sort(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let direction = g.choices.pick(&[Direction::Lt, Direction::Gt]);
     let total = !g.choices.chance(30);
     let comparator = comparator(g, direction, &types, total)?;
-    // Ties between equal keys are in the order of nothing but a stable sort; of one operand in total order nobody sees them.
+    // Ties between equal keys are in the order of nothing but a stable sort; of one operand in total order
+    // they are not observable.
     let seen = operands.len() > 1 || !total || types[0].is_complex();
     let stable = seen || g.choices.chance(128);
     let id = g.at(body).sort(&operands, dimension, comparator, stable).ok()?;

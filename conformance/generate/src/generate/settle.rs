@@ -23,7 +23,8 @@ impl Generator<'_> {
         }
     }
 
-    /// Mixed precision: converts operands to floats of other types where the instruction, whose result stays as it is, allows it.
+    /// Mixed precision: converts operands to floats of other types where the instruction, whose result stays
+    /// as it is, allows it.
     fn mix(&mut self) {
         const OTHERS: &[ElementType] =
             &[ElementType::BF16, ElementType::F32, ElementType::F16, ElementType::F64, ElementType::F8E4M3FN];
@@ -58,7 +59,8 @@ impl Generator<'_> {
         }
     }
 
-    /// Gives arrays layouts other than the default one: parameters, copies, the root, and others now and then.
+    /// Gives arrays layouts other than the default one: parameters, copies, the root, and others now and
+    /// then.
     fn layouts(&mut self) {
         let entry = self.module.entry();
         let root = self.module.root(entry);
@@ -116,7 +118,8 @@ impl Generator<'_> {
     }
 }
 
-/// Whether an operand must be what began the operation, or of the type that the applied computation takes (the interpreter refuses others).
+/// Whether an operand must be what began the operation, or of the type that the applied computation takes
+/// (the interpreter refuses others).
 fn is_particular(opcode: Opcode) -> bool {
     matches!(
         opcode,
@@ -135,12 +138,12 @@ fn is_particular(opcode: Opcode) -> bool {
     )
 }
 
-/// Removes computations that nothing calls (a family that gives up may leave some), and puts callees before callers, as XLA's
-/// parser wants them.
+/// Removes computations that nothing calls (a family that gives up may leave some), and puts callees before
+/// callers, as XLA's parser wants them.
 pub fn order(module: &mut Module) {
     let mut order: Vec<ComputationId> = Vec::new();
     let mut placed = vec![false; module.computation_capacity()];
-    // A computation is pushed twice: to see its callees, and then to take its place behind them.
+    // A computation is pushed twice: to see its callees, and then to be placed behind them.
     let mut pending = vec![(module.entry(), false)];
     while let Some((c, seen)) = pending.pop() {
         if placed[c.index()] {

@@ -1,4 +1,5 @@
-//! What generated programs were made of: which pairs of opcode and element type came up, and which are still to come.
+//! What generated programs were made of: which pairs of opcode and element type came up, and which are still
+//! to come.
 
 use hlo::{ElementType, Module, Opcode};
 use rustc_hash::FxHashMap;
@@ -69,7 +70,7 @@ impl Statistics {
         }
     }
 
-    /// Adds what somebody else counted.
+    /// Adds other statistics.
     pub fn merge(&mut self, other: &Statistics) {
         self.programs += other.programs;
         self.instructions += other.instructions;

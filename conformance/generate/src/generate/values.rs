@@ -1,5 +1,6 @@
-//! Elements of arrays, in modes: those that break compilers (NaNs with payloads, infinities, zeros of both signs, denormals, the
-//! ends of each range), and gentler ones on which a wrong element shows because nothing has become NaN.
+//! Elements of arrays, in modes: those that break compilers (NaNs with payloads, infinities, zeros of both
+//! signs, denormals, the ends of each range), and gentler ones on which a wrong element shows because nothing
+//! has become NaN.
 //!
 //! **Invariant:** an element depends on the mode, the key, its index and the number of elements alone.
 
@@ -20,7 +21,7 @@ pub enum Mode {
     Eighths,
     /// Magnitudes about one, all bits of the fraction random.
     Moderate,
-    /// No two equal, as far as the type has so many: an element from a wrong place shows.
+    /// No two equal, as far as the type has so many: an element from a wrong index shows.
     Distinct,
     /// Ascending, with equal neighbours.
     Sorted,
@@ -108,9 +109,10 @@ pub(super) fn constant_array(shape: &ArrayShape, key: u64) -> ArrayLiteral {
     array(shape, Mode::of(splitmix64(!key)), key)
 }
 
-/// An array whose elements depend on `key` and their index alone: edges among tame numbers, or tame throughout.
+/// An array whose elements depend on `key` and their index alone: edges among tame numbers, or tame
+/// throughout.
 pub fn edge_array(shape: &ArrayShape, key: u64) -> ArrayLiteral {
-    // A few arrays are tame throughout, so that long chains do not all end in NaN.
+    // Some arrays have moderate values throughout, so that long chains do not all end in NaN.
     array(shape, if key.is_multiple_of(3) { Mode::Eighths } else { Mode::Edge }, key)
 }
 
@@ -221,8 +223,8 @@ fn scaled(r: u64) -> f64 {
     2f64.powi(exponent) * tame
 }
 
-/// Values for every parameter of a program, in the order of [`hlo_engines::inputs::plan`]; tokens have none. Parameters that hold
-/// opaque values have no literals: generated programs have none.
+/// Values for every parameter of a program, in the order of [`hlo_engines::inputs::plan`]; tokens have none.
+/// Parameters that hold opaque values have no literals: generated programs have none.
 pub fn edge_inputs(module: &Module, seed: u64) -> Vec<Literal> {
     fn of(shape: &Shape, seed: u64, parameter: u64, leaf: &mut u64) -> Literal {
         match shape {

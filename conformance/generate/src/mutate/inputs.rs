@@ -4,8 +4,9 @@ use hlo::{ArrayLiteral, ArrayShape};
 
 use crate::generate::{Choices, Mode, array};
 
-/// Changes one or two arrays of each device, the same ones. Returns whether there was one. Arrays of integers and predicates
-/// keep to what they hold: what indexes or counts stays within what the program allows, mostly.
+/// Changes one or two arrays of each device, the same ones. Returns whether there was one. Arrays of integers
+/// and predicates keep to what they hold: what indexes or counts stays within what the program allows,
+/// mostly.
 pub(super) fn change(choices: &mut Choices<'_>, inputs: &mut [Vec<ArrayLiteral>]) -> bool {
     let Some(n) = inputs.first().map(Vec::len).filter(|&n| n > 0) else { return false };
     let mut changed = false;

@@ -214,7 +214,7 @@ pub(super) fn constant(m: &mut Mutator<'_>) -> Option<()> {
     Some(())
 }
 
-/// Two operands of one shape change places.
+/// Two operands of one shape are exchanged.
 pub(super) fn swap(m: &mut Mutator<'_>) -> Option<()> {
     let pairs = |module: &hlo::Module, id: InstrId| -> Vec<(usize, usize)> {
         let instr = module.instr(id);

@@ -1,11 +1,12 @@
-//! Real programs, changed a little while they stay valid.
+//! Mutations: small changes of real programs that keep them valid.
 //!
-//! A mutation picks a place, changes it and hands on; what does not verify afterwards is undone, so that a candidate is either
-//! a valid program or none. The programs compute something else than before: what is compared is one engine with another on the
-//! same mutant.
+//! A mutation picks a site, changes it and hands on; what does not verify afterwards is undone, so that a
+//! candidate is either a valid program or none. The programs compute something else than before: what is
+//! compared is one engine with another on the same mutant.
 //!
-//! **Invariants:** a mutant verifies, and differs from its source (in the program or in the inputs); it depends on source, donors and
-//! bytes alone; it takes the parameters that its source takes. Loops keep ending: what decides about an iteration is left alone.
+//! **Invariants:** a mutant verifies, and differs from its source (in the program or in the inputs); it
+//! depends on source, donors and bytes alone; it takes the parameters that its source takes. Loops keep
+//! ending: what decides about an iteration is left alone.
 
 mod identities;
 mod inputs;
@@ -42,8 +43,8 @@ fn bytes(seed: u64) -> Vec<u8> {
     (0..64).flat_map(|i| splitmix64(start.wrapping_add(i)).to_le_bytes()).collect()
 }
 
-/// A mutant of a verified program, by the bytes that belong to a seed. `donors` are programs that parts may come from. `None` if
-/// nothing that was tried is valid.
+/// A mutant of a verified program, by the bytes that belong to a seed. `donors` are programs that parts may
+/// come from. `None` if nothing that was tried is valid.
 pub fn mutate(
     module: &Module,
     inputs: &[Vec<ArrayLiteral>],
@@ -102,13 +103,13 @@ pub fn mutate_by(
     (!steps.is_empty()).then_some(Mutant { module: best, inputs, steps })
 }
 
-/// Without computations that nobody calls, callees first.
+/// Without unreachable computations, callees first.
 fn cleaned(mut module: Module) -> Module {
     crate::generate::order(&mut module);
     module.compact()
 }
 
-/// One mutation: `None` if the place that it picked does not do.
+/// One mutation: `None` if it does not apply at the site that it picked.
 type Mutation = fn(&mut Mutator<'_>) -> Option<()>;
 
 /// The mutations: weight, name, what they do.
@@ -158,8 +159,8 @@ struct Mutator<'a> {
 }
 
 impl Mutator<'_> {
-    /// Marks what decides how often loops run, and comparators: conditions; in bodies integer scalars, or everything where a
-    /// condition looks at more than such; what these call, too.
+    /// Marks what decides how often loops run, and comparators: conditions; in bodies integer scalars, or
+    /// everything where a condition looks at more than such; what these call, too.
     fn freeze(&mut self) {
         let module = &self.module;
         let mut frozen = vec![false; module.instruction_capacity()];

@@ -40,8 +40,8 @@ fn movable(module: &hlo::Module, id: InstrId) -> bool {
         && instr.shape.as_array().is_some_and(|a| !a.is_dynamic())
 }
 
-/// A part that ends in some instruction: operands are taken in while all their users are inside, so that no way leads out
-/// and in again.
+/// A part that ends in some instruction: operands are taken in while all their users are inside, so that no
+/// way leads out and in again.
 fn outlined(m: &mut Mutator<'_>) -> Option<Outlined> {
     let root = m.site(|module, id| {
         movable(module, id)
@@ -105,7 +105,7 @@ fn copied(m: &mut Mutator<'_>, order: &[InstrId], operands: &[InstrId]) -> Compu
     computation
 }
 
-/// Puts a value in the place of the part's root and removes the part.
+/// Replaces the part's root by a value and removes the part.
 fn replace(m: &mut Mutator<'_>, part: &Outlined, new: InstrId) {
     m.module.replace_all_uses(part.root, new);
     let parent = m.module.instr(new).parent();
@@ -139,8 +139,8 @@ fn constant(b: &mut ComputationBuilder<'_>, value: i32) -> InstrId {
     b.scalar(value)
 }
 
-/// The part in a loop of one to three iterations: of what it is made from, or of its own result where that has the shape of an
-/// operand.
+/// The part in a loop of one to three iterations: of what it is made from, or of its own result where that
+/// has the shape of an operand.
 pub(super) fn while_loop(m: &mut Mutator<'_>) -> Option<()> {
     let part = outlined(m)?;
     let trips = m.choices.int(1, 3) as i32;
@@ -179,7 +179,8 @@ pub(super) fn while_loop(m: &mut Mutator<'_>) -> Option<()> {
     let body = b.finish();
 
     let zero = number(m, part.root);
-    // What the result is before the first iteration: the part as it is, so that the loop has something to write over.
+    // What the result is before the first iteration: the part as it is, so that the loop has something to
+    // write over.
     let first = call_of(m, &part)?;
     let mut init = vec![zero];
     init.extend(&part.operands);
@@ -202,7 +203,8 @@ fn number(m: &mut Mutator<'_>, anchor: InstrId) -> InstrId {
     m.before_shaped(anchor, Opcode::Constant, Shape::scalar(ElementType::S32), &[], attrs)
 }
 
-/// The part in one branch; in the other the same, or an operand of the same shape. A predicate of the program chooses, or a constant.
+/// The part in one branch; in the other the same, or an operand of the same shape. A predicate of the program
+/// chooses, or a constant.
 pub(super) fn conditional(m: &mut Mutator<'_>) -> Option<()> {
     let part = outlined(m)?;
     let own = m.module.instr(part.root).shape.without_layout();

@@ -15,8 +15,8 @@ const MOST: usize = 200;
 /// Elements that an array for a parameter that nothing here fits may have.
 const LARGE: i64 = 1 << 14;
 
-/// Adds a computation of a donor: its parameters are values of the entry computation where the shapes fit, and constants
-/// elsewhere; its result becomes a part of the program's.
+/// Adds a computation of a donor: its parameters are values of the entry computation where the shapes fit,
+/// and constants elsewhere; its result becomes a part of the program's.
 pub(super) fn splice(m: &mut Mutator<'_>) -> Option<()> {
     let donors = m.donors;
     (!donors.is_empty()).then_some(())?;
@@ -71,7 +71,7 @@ fn extend(m: &mut Mutator<'_>, entry: ComputationId, root: InstrId, made: InstrI
     Some(())
 }
 
-/// Whether a computation takes and gives arrays, is small, and talks to nobody; what it calls too.
+/// Whether a computation takes and gives arrays, is small, and does not communicate; what it calls too.
 fn usable(donor: &Module, computation: ComputationId) -> bool {
     let Some(shape) = donor.program_shape(computation) else { return false };
     let small = |s: &Shape| {

@@ -4,7 +4,8 @@ use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-/// The end (or the beginning) of what a process prints. Everything is read, so that it can go on, and that much is kept.
+/// The end (or the beginning) of what a process prints. Everything is read, so that it can go on, and that
+/// much is kept.
 #[derive(Debug)]
 pub struct Tail {
     text: Receiver<String>,

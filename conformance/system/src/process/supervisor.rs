@@ -30,8 +30,8 @@ pub(super) fn is_there() -> bool {
     IS_THERE.load(Ordering::Relaxed)
 }
 
-/// The first thing that a program does that starts others: if it was started to supervise, it does that, and the exit code to end with is
-/// returned.
+/// The first thing that a program does that starts others: if it was started to supervise, it does that, and
+/// the exit code to end with is returned.
 pub fn supervised() -> Option<u8> {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_none_or(|first| first != MODE) {
@@ -61,7 +61,8 @@ fn supervise(
     program: &OsString,
     arguments: impl Iterator<Item = OsString>,
 ) -> io::Result<i32> {
-    // A name of its own, so that `killall` of this program's name spares it, which ends when this program does.
+    // A name of its own, so that `killall` of this program's name spares it, which ends when this program
+    // does.
     let _ = rustix::thread::set_name(c"hlo-supervisor");
     // Elsewhere only the command's group is ended.
     #[cfg(target_os = "linux")]

@@ -1,8 +1,9 @@
 //! What the control groups of the process leave it of memory: limits of containers.
 //!
-//! A process is in one group of each hierarchy: of version 2 there is one hierarchy, of version 1 one for memory; a machine may have both. A limit of
-//! any group around it holds too. **Invariants:** every group is looked at from the process's own to the root of what is mounted, which in a
-//! container may be a group far from the machine's root; what cannot be read limits nothing.
+//! A process is in one group of each hierarchy: of version 2 there is one hierarchy, of version 1 one for
+//! memory; a machine may have both. A limit of any group around it holds too. **Invariants:** every group is
+//! looked at from the process's own to the root of what is mounted, which in a container may be a group far
+//! from the machine's root; what cannot be read limits nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -90,7 +91,8 @@ impl<'a> Mount<'a> {
         (v2 || memory).then_some(Self { root, at, v2 })
     }
 
-    /// If it is a hierarchy with such files: they, where it is mounted, and where the group of a path is in it.
+    /// If it is a hierarchy with such files: they, where it is mounted, and where the group of a path is in
+    /// it.
     fn files_of(&self, files: &'static Files, path: &str) -> Option<(&'static Files, &'a Path, PathBuf)> {
         if self.v2 != std::ptr::eq(files, &V2) {
             return None;
@@ -156,7 +158,8 @@ mod tests {
         assert_eq!(left(root.path()), Some(2500));
     }
 
-    /// A container sees its own group as the root of what is mounted, whatever the path of its group on the machine.
+    /// A container sees its own group as the root of what is mounted, whatever the path of its group on the
+    /// machine.
     #[test]
     fn a_container_sees_its_group_as_the_root() {
         for (path, mount) in [

@@ -1,5 +1,6 @@
-//! Codes of shape inference: V0100 operands in general and elementwise operations, V0200 data movement, V0300 contractions,
-//! V0400 reductions, windows, sorting and scans, V0500 calls, control and communication, V0600 random numbers and linear algebra.
+//! Codes of shape inference: V0100 operands in general and elementwise operations, V0200 data movement, V0300
+//! contractions, V0400 reductions, windows, sorting and scans, V0500 calls, control and communication, V0600
+//! random numbers and linear algebra.
 
 super::codes! {
     SHAPE_MISMATCH = "V0100" "declared shape differs from the inferred one"

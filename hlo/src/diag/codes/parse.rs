@@ -1,5 +1,5 @@
-//! Codes of the parser: `P00xx` text, `P01xx` instructions and computations, `P02xx` attributes, `P03xx` the module's
-//! header, `P04xx` shapes, `P05xx` literals, `P06xx` protocol buffers.
+//! Codes of the parser: `P00xx` text, `P01xx` instructions and computations, `P02xx` attributes, `P03xx` the
+//! module's header, `P04xx` shapes, `P05xx` literals, `P06xx` protocol buffers.
 
 super::codes! {
     UNEXPECTED_TOKEN = "P0001" "unexpected token"

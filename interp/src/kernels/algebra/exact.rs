@@ -20,7 +20,8 @@ fn lowest_bit(x: f64) -> Option<i32> {
 
 /// Upper bound of `sum|a b|` by Cauchy and Schwarz, from computed sums of squares of `k` elements.
 ///
-/// Computing a sum of squares loses at most a relative `(k + 1) u` and, below the normal range, `k` times `eta / 2`.
+/// Computing a sum of squares loses at most a relative `(k + 1) u` and, below the normal range, `k` times
+/// `eta / 2`.
 fn bound(k: usize, (a, b): (f64, f64)) -> f64 {
     let tiny = k as f64 * f64::from_bits(1);
     (a + tiny).sqrt() * (b + tiny).sqrt() * 1.001
@@ -36,9 +37,9 @@ fn long_dot(terms: impl Iterator<Item = (f64, f64)>) -> Total {
 
 /// Exact products and sums of `f32`.
 ///
-/// A product of two `f32` is exact in `f64` (48 bits, exponents -298 to 256), so only the additions round: with `k`
-/// terms added in any order to a zero, at most `(k - 1) u sum|a b|`. No finite operands can overflow, so the computed sum
-/// is final if it is not finite.
+/// A product of two `f32` is exact in `f64` (48 bits, exponents -298 to 256), so only the additions round:
+/// with `k` terms added in any order to a zero, at most `(k - 1) u sum|a b|`. No finite operands can
+/// overflow, so the computed sum is final if it is not finite.
 pub struct ExactF32;
 
 /// Columns of a tile of [`ExactF32`]: as many sums as keep the multipliers busy and fit the registers.
@@ -140,7 +141,8 @@ impl Algebra for ExactF32 {
         plain_sum(s, k, abs * 1.001)
     }
 
-    /// Products are exact, so this is a compensated sum ([`crate::sum::fast`]): off by at most `k^2 u^2 sum|a b|`.
+    /// Products are exact, so this is a compensated sum ([`crate::sum::fast`]): off by at most `k^2 u^2 sum|a
+    /// b|`.
     fn closely(terms: &[(f32, f32)]) -> Option<Total> {
         let (mut s, mut c, mut abs, mut exact) = (0.0, 0.0, 0.0, true);
         for &(a, b) in terms {
@@ -186,8 +188,9 @@ fn plain_sum(s: f64, k: usize, abs: f64) -> Total {
     Total::Near(Partial { s, c: 0.0, err })
 }
 
-/// Whether `f64` arithmetic on multiples of 2^`quantum`, of bounded absolute sum, is exact throughout: all partial sums
-/// are multiples, and below 2^53 times the quantum. The products of halves of operands are multiples as well.
+/// Whether `f64` arithmetic on multiples of 2^`quantum`, of bounded absolute sum, is exact throughout: all
+/// partial sums are multiples, and below 2^53 times the quantum. The products of halves of operands are
+/// multiples as well.
 fn on_grid(quantum: Option<i32>, squares: (f64, f64)) -> bool {
     match quantum {
         // No nonzero product at all.
@@ -199,9 +202,9 @@ fn on_grid(quantum: Option<i32>, squares: (f64, f64)) -> bool {
 /// Exact products and sums of `f64`: a compensated dot product (Ogita, Rump, Oishi: `Dot2`).
 ///
 /// `a_i b_i = p_i + pi_i` up to `5 eta` and `s_i + sigma_i = s_(i-1) + p_i` exactly. With `T = sum|a b|`:
-/// `|pi_i| <= u |a_i b_i|`, `|sigma_i| <= u |s_i| <= 1.001 u T`, so `sum|pi + sigma| <= 1.001 (k + 1) u T`; `c` sums
-/// `fl(pi_i + sigma_i)` along a tree of height `k + 1`, hence is off by at most `1.01 (k + 1)^2 u^2 T`. Underflow adds
-/// `5 eta` for each product; the bound has 16.
+/// `|pi_i| <= u |a_i b_i|`, `|sigma_i| <= u |s_i| <= 1.001 u T`, so `sum|pi + sigma| <= 1.001 (k + 1) u T`;
+/// `c` sums `fl(pi_i + sigma_i)` along a tree of height `k + 1`, hence is off by at most `1.01 (k + 1)^2 u^2
+/// T`. Underflow adds `5 eta` for each product; the bound has 16.
 pub struct ExactF64;
 
 /// The bound in the text of [`ExactF64`], for a `T` that may have lost `eta` for each term by underflow.

@@ -1,5 +1,5 @@
-//! What a matrix product computes with: one [`Algebra`] for each accumulation rule. The blocked loops around it are in
-//! [`super::engine`].
+//! What a matrix product computes with: one [`Algebra`] for each accumulation rule. The blocked loops around
+//! it are in [`super::engine`].
 
 mod exact;
 mod literal;
@@ -9,9 +9,10 @@ pub(super) use literal::{RegionComplex, RegionReal, Saturating, Wrapping};
 
 /// Element arithmetic of a blocked matrix product.
 ///
-/// The engine packs operands into panels, in which the `W` words of each of `MR` rows (or `NR` columns) of one `k` lie
-/// together, as `W` groups of `MR` words. It calls [`Algebra::step`] for each `MR` x `NR` tile and each block of `k`, in increasing
-/// order of `k`; a tile's accumulators live on between blocks. Rows and columns that pad a tile are zeros and ignored.
+/// The engine packs operands into panels, in which the `W` words of each of `MR` rows (or `NR` columns) of
+/// one `k` lie together, as `W` groups of `MR` words. It calls [`Algebra::step`] for each `MR` x `NR` tile
+/// and each block of `k`, in increasing order of `k`; a tile's accumulators live on between blocks. Rows and
+/// columns that pad a tile are zeros and ignored.
 pub trait Algebra: Sync {
     /// Operand elements; the default is zero.
     type In: Copy + Default + Send + Sync;
@@ -45,11 +46,12 @@ pub trait Algebra: Sync {
     /// `tile += a * b` over one block of `k`, in order.
     fn step(a: &[Self::Word], b: &[Self::Word], tile: &mut Self::Tile);
 
-    /// The sum at `(i, j)` of a tile, of `k` products of a row and a column with these computed sums of squares.
+    /// The sum at `(i, j)` of a tile, of `k` products of a row and a column with these computed sums of
+    /// squares.
     fn sum(tile: &Self::Tile, i: usize, j: usize, k: usize, squares: (f64, f64)) -> Self::Sum;
 
-    /// The sum if its computation was exact because every product is a multiple of 2^`quantum` (`None`: every product is
-    /// zero). Asked after [`Algebra::sum`] did not decide.
+    /// The sum if its computation was exact because every product is a multiple of 2^`quantum` (`None`: every
+    /// product is zero). Asked after [`Algebra::sum`] did not decide.
     fn sum_on_grid(
         _tile: &Self::Tile,
         _at: (usize, usize),
@@ -82,7 +84,8 @@ pub trait Algebra: Sync {
         unreachable!("invariant: asked for only if THIN")
     }
 
-    /// The sum from its terms, in order, closer than [`Algebra::sum`] and far quicker than [`Algebra::slowly`].
+    /// The sum from its terms, in order, closer than [`Algebra::sum`] and far quicker than
+    /// [`Algebra::slowly`].
     fn closely(_terms: &[(Self::In, Self::In)]) -> Option<Self::Sum> {
         None
     }

@@ -66,7 +66,8 @@ proptest! {
             let column = || (0..reduced).map(|r| r * inner + i);
             let expected = column().fold(init, |acc, at| acc + x[at]);
             prop_assert_eq!(<f32 as Rounded>::from_f64(f64::from(expected)).to_bits(), out[i].to_bits());
-            // A sum of two f16 is exact in f32 but for what one rounding to f16 loses anyway (24 >= 2 * 11 + 2).
+            // A sum of two f16 is exact in f32 but for what one rounding to f16 loses anyway (24 >= 2 * 11 +
+            // 2).
             let expected = column().fold(f16::from_f32(init), |acc, at| f16::from_f32(acc.to_f32() + fine[at]));
             prop_assert_eq!(<f16 as Rounded>::from_f64(expected.to_f64()).to_bits(), half[i].to_bits());
         }

@@ -1,5 +1,5 @@
-//! Factorizations by what they must satisfy: residuals and orthogonality in units of rounding, on matrices easy and hard, over
-//! every field; and operands that are not finite.
+//! Factorizations by what they must satisfy: residuals and orthogonality in units of rounding, on matrices
+//! easy and hard, over every field; and operands that are not finite.
 
 mod blocks;
 pub(super) mod matrices;
@@ -390,7 +390,8 @@ fn decomposed<F: Field>(name: &str, a: &Matrix<F>, vectors: Vectors, driver: Dri
     svd
 }
 
-/// Beyond what the iteration alone is used for: values that are equal, 0, of all sizes, and matrices that fall apart.
+/// Beyond what the iteration alone is used for: values that are equal, 0, of all sizes, and matrices that
+/// fall apart.
 fn check_dividing<F: Field>() {
     let last_apart =
         |i: usize, j: usize| if i == j { 1.0 + (i % 3) as f64 } else { f64::from(j == i + 1 && j < 30) };
@@ -541,7 +542,8 @@ fn check_not_finite<F: eigen_general::Vectors>() {
 #[test]
 fn known_values() {
     let close = |x: f64, y: f64| assert!((x - y).abs() <= 1e-14 * y.abs().max(1.0), "{x} {y}");
-    // Wilkinson's matrix of order 21 has pairs that agree to 14 digits; its largest two: LAPACK working notes.
+    // Wilkinson's matrix of order 21 has pairs that agree to 14 digits; its largest two: LAPACK working
+    // notes.
     let wilkinson = hermitian::<Dd>().into_iter().find(|(name, _)| *name == "Wilkinson").unwrap().1;
     let values = eigen_symmetric::eigen(wilkinson, Triangle::Lower, Eigenvectors::No, COARSE).unwrap().values;
     close(values[20].to_f64(), 10.746_194_182_903_393);
@@ -563,7 +565,8 @@ fn known_values() {
     assert_eq!(values, [(-1.0, 0.0), (0.0, -1.0), (0.0, 1.0), (1.0, 0.0)]);
 }
 
-/// Eigenvalues of a matrix made from them, to the last bit of f64: double-double arithmetic has room for the condition.
+/// Eigenvalues of a matrix made from them, to the last bit of f64: double-double arithmetic has room for the
+/// condition.
 #[test]
 fn wide_results_are_wide() {
     let expected = [-2.5, 1e-9, 0.25, 1.0, 1.0, 3.75];

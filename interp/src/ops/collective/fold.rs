@@ -1,8 +1,8 @@
 //! Folding what participants contribute, element by element, in their order.
 //!
-//! An addition of floats is a sum (`--accumulate`): with `exact` the exact value of all terms, rounded once. Everything else,
-//! and `--accumulate region`, is literal: `acc` begins with the first contribution, then `acc = f(acc, next)`. One
-//! contribution alone is its own fold, bit for bit.
+//! An addition of floats is a sum (`--accumulate`): with `exact` the exact value of all terms, rounded once.
+//! Everything else, and `--accumulate region`, is literal: `acc` begins with the first contribution, then
+//! `acc = f(acc, next)`. One contribution alone is its own fold, bit for bit.
 
 use std::sync::OnceLock;
 
@@ -24,8 +24,8 @@ use crate::value::Tensor;
 /// Elements that are brought together at a time.
 const GATHERED: usize = 1 << 18;
 
-/// The fold of each operand over the participants. What one operation folds is computed once for all that share `shared`.
-/// Errors: memory, fuel, what the computation does; the same for every participant.
+/// The fold of each operand over the participants. What one operation folds is computed once for all that
+/// share `shared`. Errors: memory, fuel, what the computation does; the same for every participant.
 pub(super) fn folded(
     cx: &Cx<'_>,
     given: &[&[Tensor]],
@@ -65,8 +65,8 @@ pub(super) fn folded(
     applied(cx, &region, &columns)
 }
 
-/// Refuses a computation that does not fold: of scalars, the results of the types of the accumulators; two parameters, or
-/// two for each operand. The verifier, like XLA's, does not ask for this.
+/// Refuses a computation that does not fold: of scalars, the results of the types of the accumulators; two
+/// parameters, or two for each operand. The verifier, like XLA's, does not ask for this.
 fn check_computation(cx: &Cx<'_>, operands: &[Tensor]) -> Result<()> {
     let shape = cx.attrs().computation(AttrKey::ToApply).and_then(|c| cx.module().program_shape(c));
     let shape = shape.ok_or_else(|| cx.unsupported("without a computation"))?;

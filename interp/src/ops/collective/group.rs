@@ -30,7 +30,7 @@ pub(super) fn begin(cx: &Cx<'_>, kind: Kind, args: Args) -> Result<Value> {
     let mut operands: Vec<Tensor> = args.into_iter().map(Value::into_array).collect();
     let mut kept = Vec::new();
     if kind == Kind::Ragged {
-        // The output and what is expected are nobody else's business.
+        // The output and what is expected do not matter here.
         kept.push(operands.remove(5));
         kept.push(operands.remove(1));
     }
@@ -189,10 +189,10 @@ fn collective_reduce(cx: &Cx<'_>, rank: usize, given: &[&[Tensor]]) -> Result<Ve
         .collect()
 }
 
-/// Rows of run-time counts from each member to each other: member `i` sends, for each of its `k` updates of member `j`,
-/// `send_sizes[j][k]` rows from `input_offsets[j][k]` on, which `j` writes from `output_offsets[j][k]` on (a number of `i`'s),
-/// in the order of members and updates. `given` are (input, input offsets, send sizes, output offsets), `kept` (receive
-/// sizes, output).
+/// Rows of run-time counts from each member to each other: member `i` sends, for each of its `k` updates of
+/// member `j`, `send_sizes[j][k]` rows from `input_offsets[j][k]` on, which `j` writes from
+/// `output_offsets[j][k]` on (a number of `i`'s), in the order of members and updates. `given` are (input,
+/// input offsets, send sizes, output offsets), `kept` (receive sizes, output).
 fn ragged(cx: &Cx<'_>, rank: usize, given: &[&[Tensor]], kept: &[Tensor]) -> Result<Tensor> {
     let trap = |what: String| cx.trap(codes::PARTICIPANTS, what);
     let [expected, output] = kept else { unreachable!("invariant: two operands are kept") };

@@ -1,8 +1,9 @@
 //! Collectives among the devices of a run.
 //!
-//! An operation has two halves: [`begin`] hands in what the device contributes and never waits, [`finish`] makes the result of
-//! what all participants contributed, in the order in which the program names them. The synchronous form, and the done of an
-//! asynchronous one, wait in between. In an `async-start` a synchronous form only begins.
+//! An operation has two halves: [`begin`] hands in what the device contributes and never waits, [`finish`]
+//! makes the result of what all participants contributed, in the order in which the program names them. The
+//! synchronous form, and the done of an asynchronous one, wait in between. In an `async-start` a synchronous
+//! form only begins.
 
 mod fold;
 mod group;
@@ -104,7 +105,7 @@ pub(crate) enum Kind {
 /// What an operation keeps for [`finish`].
 #[derive(Debug)]
 pub(crate) enum Finish {
-    /// Its place in a group, and operands that only the device itself needs.
+    /// Its index in a group, and operands that only the device itself needs.
     Group { kind: Kind, rank: usize, kept: Vec<Tensor> },
     /// A permute.
     Permute(permute::Taking),
@@ -116,7 +117,7 @@ pub(crate) enum Finish {
     Received,
 }
 
-/// Bytes that an outstanding operation counts for besides what it hands in.
+/// Bytes that an outstanding operation counts for in addition to what it hands in.
 const OVERHEAD: u64 = 256;
 
 /// Hands in what the device contributes; the result, or the promise of it.
@@ -125,12 +126,13 @@ fn begin(cx: &Cx<'_>, kind: Kind, args: Args) -> Result<Value> {
     if kind == Kind::Permute { permute::begin(cx, args) } else { group::begin(cx, kind, args) }
 }
 
-/// Refuses communication in a computation that is applied to elements: nobody could say in which order its lanes do it.
+/// Refuses communication in a computation that is applied to elements: the order of its lanes is unspecified.
 fn no_lanes(cx: &Cx<'_>) -> Result<()> {
     if cx.depth > 0 { Err(cx.unsupported("in a computation that is applied to elements")) } else { Ok(()) }
 }
 
-/// The result of an operation whose participants have all arrived. `cx` is that of the operation, not of its done.
+/// The result of an operation whose participants have all arrived. `cx` is that of the operation, not of its
+/// done.
 pub(crate) fn finish(cx: &Cx<'_>, pending: &Pending) -> Result<Value> {
     let value = match &pending.finish {
         Finish::Group { kind, rank, kept } => {
@@ -185,7 +187,7 @@ struct Arrival {
     /// Numbers of the devices, and which of them this one is.
     members: Arc<[u32]>,
     rank: usize,
-    /// Copies that are nobody's ([`detached`]).
+    /// Copies that no device owns ([`detached`]).
     given: Vec<Tensor>,
 }
 
@@ -202,7 +204,8 @@ fn arrive(cx: &Cx<'_>, shape: Shape, finish: Finish, arrivals: Vec<Arrival>, byt
     Value::Pending(Arc::new(Pending { start: cx.id, shape, meetings, finish, deposit, value }))
 }
 
-/// Tensors whose storage is the device's no longer, and their bytes: copies, except of those that nobody shares.
+/// Tensors whose storage no longer belongs to the device, and their bytes: copies, except of those that are
+/// not shared.
 fn detached(cx: &Cx<'_>, tensors: impl IntoIterator<Item = Tensor>) -> Result<(Vec<Tensor>, u64)> {
     let mut total = 0;
     let mut out = Vec::new();
@@ -229,8 +232,8 @@ fn zeros_like(cx: &Cx<'_>, x: &Tensor) -> Result<Tensor> {
     Ok(Tensor::new(x.dims(), hlo::Buffer::zeros(x.element_type(), x.len())))
 }
 
-/// Results as the instruction declares them: an array, or a tuple of arrays. Traps if one does not fit, which is so where the
-/// groups of the run are not those that the text was written for.
+/// Results as the instruction declares them: an array, or a tuple of arrays. Traps if one does not fit, which
+/// is so where the groups of the run are not those that the text was written for.
 fn results(cx: &Cx<'_>, results: Vec<Tensor>) -> Result<Value> {
     let declared = result_shape(cx);
     let shapes: Vec<&ArrayShape> = declared.leaves().into_iter().filter_map(Shape::as_array).collect();
@@ -264,7 +267,7 @@ fn along(cx: &Cx<'_>) -> Result<usize> {
     d.ok_or_else(|| cx.unsupported("without dimensions"))
 }
 
-/// Copies a box of one array into another of the same element type. Panics if it does not lie inside both.
+/// Copies a box of one array into another of the same element type. Panics if it is not inside both.
 fn copy_box(
     from: &Tensor,
     from_start: &[usize],

@@ -1,8 +1,9 @@
 //! `collective-permute`: from sources to targets, pair by pair.
 //!
-//! A device waits for the other ends of its own pairs and for nobody else. With `slice_sizes` (in place) the operands are
-//! (input, output, input offsets, output offsets): the nth pair of a source sends the slice at its nth input offsets, the nth
-//! pair of a target writes at its nth output offsets. Offsets are clamped as those of a dynamic-slice are.
+//! A device waits for the other ends of its own pairs and for nobody else. With `slice_sizes` (in place) the
+//! operands are (input, output, input offsets, output offsets): the nth pair of a source sends the slice at
+//! its nth input offsets, the nth pair of a target writes at its nth output offsets. Offsets are clamped as
+//! those of a dynamic-slice are.
 
 use hlo::diag::codes;
 use hlo::{AttrKey, with_element_type};
@@ -111,8 +112,8 @@ fn slices(cx: &Cx<'_>, args: &Args, sends: usize, receives: usize) -> Result<Par
     Ok((sent, How::Slices { outputs, starts }, bytes))
 }
 
-/// The offsets of all slices of all buffers: a tuple of indices for one slice, a tuple of such tuples for several, and of a
-/// tuple of buffers a tuple of those.
+/// The offsets of all slices of all buffers: a tuple of indices for one slice, a tuple of such tuples for
+/// several, and of a tuple of buffers a tuple of those.
 struct Offsets<'a> {
     value: &'a Value,
     /// The buffers are a tuple.
@@ -159,7 +160,7 @@ fn slice_sizes(cx: &Cx<'_>, n: usize, buffer: &Tensor) -> Result<Sizes> {
     sizes.ok_or_else(|| cx.trap(codes::PARTICIPANTS, format!("slice {n} of {} has no sizes", buffer.shape())))
 }
 
-/// Offsets moved so that a box lies inside a buffer. Traps if it is too large.
+/// Offsets clamped so that a box is inside a buffer. Traps if it is too large.
 fn clamped(cx: &Cx<'_>, start: &[i64], sizes: &[usize], buffer: &Tensor) -> Result<Sizes> {
     let inside = buffer.sizes();
     if sizes.len() != inside.len() || sizes.iter().zip(&inside).any(|(n, whole)| n > whole) {

@@ -1,10 +1,12 @@
 //! Between a whole array and the shard of it that a device has, before a partitioner has run.
 //!
-//! Such a program computes on whole arrays, each device by itself; `SPMDFullToShardShape` (`xla.sdy.GlobalToLocalShape`) begins a part in which each device has its
-//! shard of them, by the sharding of the operand, and `SPMDShardToFullShape` (`xla.sdy.LocalToGlobalShape`) ends it: there the devices exchange their shards, by the
-//! sharding of the result, so that each has the whole array again. Both do what XLA's partitioner makes of them (`SpmdPartitioningVisitor::HandleCustomCall`) to the
-//! values that its devices hold: a shard at the end of a dimension that cannot be divided is padded with zeros, and the padding is dropped. Where a sharding
-//! cuts nothing the value stays as it is.
+//! Such a program computes on whole arrays, each device by itself; `SPMDFullToShardShape`
+//! (`xla.sdy.GlobalToLocalShape`) begins a part in which each device has its shard of them, by the sharding
+//! of the operand, and `SPMDShardToFullShape` (`xla.sdy.LocalToGlobalShape`) ends it: there the devices
+//! exchange their shards, by the sharding of the result, so that each has the whole array again. Both do what
+//! XLA's partitioner makes of them (`SpmdPartitioningVisitor::HandleCustomCall`) to the values that its
+//! devices hold: a shard at the end of a dimension that cannot be divided is padded with zeros, and the
+//! padding is dropped. Where a sharding cuts nothing the value stays as it is.
 
 use std::sync::Arc;
 
@@ -43,7 +45,8 @@ pub(crate) fn direction(target: &str) -> Option<Direction> {
     }
 }
 
-/// How each operand of a call is cut, `None` if it stays whole. Errors: why that cannot be said, going on from the name of the target.
+/// How each operand of a call is cut, `None` if it stays whole. Errors: why that cannot be said, going on
+/// from the name of the target.
 pub(crate) fn tilings(call: &Call<'_>, direction: Direction) -> Result<Vec<Option<Tiling>>, String> {
     let (module, instr) = (call.module, call.instruction);
     let operands: Vec<&Shape> = instr.operands().iter().map(|&o| &module.instr(o).shape).collect();
@@ -110,7 +113,8 @@ pub(crate) fn tilings(call: &Call<'_>, direction: Direction) -> Result<Vec<Optio
     Ok(tilings)
 }
 
-/// Whether a sharding says that something is cut, although shapes are equal: a dimension of one element on several devices, of which the first has it.
+/// Whether a sharding says that something is cut, although shapes are equal: a dimension of one element on
+/// several devices, of which the first has it.
 fn is_cut(call: &Call<'_>, direction: Direction) -> bool {
     let (module, instr) = (call.module, call.instruction);
     let sharded = match (direction, instr.operands()) {

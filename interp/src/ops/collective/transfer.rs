@@ -1,8 +1,9 @@
 //! `send` and `recv` between devices and with hosts, `infeed` and `outfeed`.
 //!
-//! Between devices the source-target pairs of XLA's frontend attribute say who sends to whom: replicas without a channel id,
-//! partitions with one. The nth send of a device to another over a channel meets the other's nth receive from it. A device
-//! that is no source sends nothing, one that is no target receives zeros. A single device without pairs sends to itself.
+//! Between devices the source-target pairs of XLA's frontend attribute say who sends to whom: replicas
+//! without a channel id, partitions with one. The nth send of a device to another over a channel meets the
+//! other's nth receive from it. A device that is no source sends nothing, one that is no target receives
+//! zeros. A single device without pairs sends to itself.
 
 use std::sync::Arc;
 
@@ -20,7 +21,8 @@ use crate::error::Result;
 use crate::ops::Args;
 use crate::value::{Tensor, Value};
 
-/// Whether the other end is a host. Errors: among the lanes of a region, or if the order of exchanges is not defined.
+/// Whether the other end is a host. Errors: among the lanes of a region, or if the order of exchanges is not
+/// defined.
 fn is_host(cx: &Cx<'_>) -> Result<bool> {
     super::no_lanes(cx)?;
     cx.session.check_order(cx.id)?;

@@ -1,8 +1,8 @@
 //! `convert` and `stochastic-convert`.
 //!
-//! A conversion goes through blocks of the operand's carrier (`i64`, `u64`, `f64` or `Complex<f64>`, which hold every value of
-//! the type exactly), so that 32 types need 32 kernels into a carrier and 4 x 32 out of one, not 32 x 32. The pairs that
-//! programs convert most have a kernel of their own.
+//! A conversion goes through blocks of the operand's carrier (`i64`, `u64`, `f64` or `Complex<f64>`, which
+//! hold every value of the type exactly), so that 32 types need 32 kernels into a carrier and 4 x 32 out of
+//! one, not 32 x 32. The pairs that programs convert most have a kernel of their own.
 
 use std::any::Any;
 

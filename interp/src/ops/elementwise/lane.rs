@@ -1,7 +1,8 @@
 //! Kernels: one operation over slices of one element type.
 //!
-//! A kernel is a loop compiled for one operation and one type; [`Lane`] finds it by their names. The loops know nothing of
-//! shapes, threads or blocks: the drivers in the parent module and the bytecode of [`crate::region`] share them.
+//! A kernel is a loop compiled for one operation and one type; [`Lane`] finds it by their names. The loops
+//! know nothing of shapes, threads or blocks: the drivers in the parent module and the bytecode of
+//! [`crate::region`] share them.
 
 use hlo::attrs::Direction;
 use hlo::elementwise::{Binary, Function, Unary};
@@ -476,8 +477,8 @@ mod half {
     }
 }
 
-/// Kernels of the types of a byte and less: all but the operations on the sign bit through `f64`, as [`scalar`] defines
-/// them.
+/// Kernels of the types of a byte and less: all but the operations on the sign bit through `f64`, as
+/// [`scalar`] defines them.
 mod narrow {
     use super::*;
 

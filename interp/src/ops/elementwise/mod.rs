@@ -1,8 +1,8 @@
 //! Elementwise operations.
 //!
-//! **Invariants:** element `i` of a result depends on element `i` of the operands alone (or on a scalar operand of `clamp` and
-//! `select`); a result takes over the storage of an operand of its type that nobody else holds; how work is cut among
-//! threads changes no bit.
+//! **Invariants:** element `i` of a result depends on element `i` of the operands alone (or on a scalar
+//! operand of `clamp` and `select`); a result takes over the storage of an operand of its type that is not
+//! shared; how work is cut among threads changes no bit.
 
 mod convert;
 pub(crate) mod lane;
@@ -275,8 +275,8 @@ fn typed_mut<T: BufferOf>(buffer: &mut hlo::Buffer) -> &mut Vec<T> {
     T::slice_mut(buffer).expect("invariant: the verifier checked the element type")
 }
 
-/// Calls `f` with each piece of a result and the number of its first element, on several threads if there is enough.
-/// Never with an empty piece.
+/// Calls `f` with each piece of a result and the number of its first element, on several threads if there is
+/// enough. Never with an empty piece.
 pub(crate) fn chunks_mut<O: Send>(out: &mut [O], f: &(dyn Fn(usize, &mut [O]) + Sync)) {
     if out.is_empty() {
         return;
@@ -288,7 +288,8 @@ pub(crate) fn chunks_mut<O: Send>(out: &mut [O], f: &(dyn Fn(usize, &mut [O]) + 
     }
 }
 
-/// Calls `f` with pieces of a result that overwrites an operand: position, the operand's elements, the result's.
+/// Calls `f` with pieces of a result that overwrites an operand: position, the operand's elements, the
+/// result's.
 fn in_blocks<T: Copy + Default>(out: &mut [T], mut f: impl FnMut(usize, &[T], &mut [T])) {
     let mut copy = [T::default(); BLOCK];
     for (i, out) in out.chunks_mut(BLOCK).enumerate() {

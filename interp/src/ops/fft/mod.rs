@@ -1,11 +1,11 @@
 //! `fft`: all four kinds, any length, any rank.
 //!
-//! A transform runs along the innermost dimensions that `fft_length` names. Parts of type f32 are computed in `f64`,
-//! parts of type f64 in double-double arithmetic (106 bits), all dimensions of a transform together; each part is
-//! rounded once at the end. The error before that rounding is at most a few units of the last place of the wider
-//! arithmetic, times the logarithm of the number of points, times the norm of the input: no claim is made of correct
-//! rounding for a part that is far smaller than the norm. A transform with an element that is not finite is NaN
-//! throughout.
+//! A transform runs along the innermost dimensions that `fft_length` names. Parts of type f32 are computed in
+//! `f64`, parts of type f64 in double-double arithmetic (106 bits), all dimensions of a transform together;
+//! each part is rounded once at the end. The error before that rounding is at most a few units of the last
+//! place of the wider arithmetic, times the logarithm of the number of points, times the norm of the input:
+//! no claim is made of correct rounding for a part that is far smaller than the norm. A transform with an
+//! element that is not finite is NaN throughout.
 
 mod plan;
 
@@ -40,7 +40,8 @@ pub(super) fn fft(cx: &Cx<'_>, args: Args) -> Result<Value> {
         }
         (FftType::Fft | FftType::Ifft | FftType::Rfft | FftType::Irfft, _, _) => {}
     }
-    // An inverse real transform of length 0 may come from one element or from none; its result is empty either way.
+    // An inverse real transform of length 0 may come from one element or from none; its result is empty
+    // either way.
     if let (FftType::Irfft, Some(0), Some(last)) = (kind, lengths.last(), input.last_mut()) {
         *last = sizes.last().copied().unwrap_or(0).min(1);
     }
@@ -124,7 +125,8 @@ fn complex<P: Part>(x: &[Number<P>], lengths: &[usize], inverse: bool) -> Vec<Nu
     out
 }
 
-/// A forward transform of real volumes; of the innermost dimension the first `n / 2 + 1` frequencies are kept.
+/// A forward transform of real volumes; of the innermost dimension the first `n / 2 + 1` frequencies are
+/// kept.
 fn real_to_complex<P: Part>(x: &[P], lengths: &[usize]) -> Vec<Number<P>> {
     let plans = Plans::<P>::new(lengths);
     let (Some(&last), n) = (lengths.last(), lengths.iter().product::<usize>()) else {
@@ -147,7 +149,8 @@ fn real_to_complex<P: Part>(x: &[P], lengths: &[usize]) -> Vec<Number<P>> {
     out
 }
 
-/// The inverse of [`real_to_complex`]: the missing frequencies are the conjugates, the result is the real part.
+/// The inverse of [`real_to_complex`]: the missing frequencies are the conjugates, the result is the real
+/// part.
 fn complex_to_real<P: Part>(x: &[Number<P>], lengths: &[usize]) -> Vec<P> {
     let plans = Plans::<P>::new(lengths);
     let (Some(&last), n) = (lengths.last(), lengths.iter().product::<usize>()) else {
@@ -202,7 +205,8 @@ impl<P: Part> Plans<P> {
         }
     }
 
-    /// The elements divided by a power of two, such that nothing overflows or gets lost; `None` if one is not finite.
+    /// The elements divided by a power of two, such that nothing overflows or gets lost; `None` if one is not
+    /// finite.
     #[allow(clippy::type_complexity, reason = "a pair, taken apart at once")]
     fn load(&self, x: impl Iterator<Item = Number<P>> + Clone) -> Option<(Vec<Complex<P::Wide>>, f64)> {
         let mut largest = 0.0f64;
@@ -232,7 +236,8 @@ impl<P: Part> Plans<P> {
         inverse: bool,
         count: usize,
     ) -> Vec<Complex<P::Wide>> {
-        // The dimension in turn is last; afterwards it goes to the front, so that after all turns they stand as before.
+        // The current dimension is last; afterwards it goes to the front, so that after all of them the order
+        // is as before.
         let mut dims = Sizes::from_slice(dims);
         for axis in (0..dims.len()).rev() {
             let length = dims[dims.len() - 1];

@@ -1,8 +1,8 @@
 //! One-dimensional discrete Fourier transforms of any length, in `f64` or double-double arithmetic.
 //!
-//! Lengths whose prime factors are small go through Stockham's self-sorting mixed-radix scheme; others through
-//! Bluestein's convolution, which takes three transforms of a power of two. Twiddle factors come from a double-double
-//! Taylor series, so nothing here asks the host for a sine; each plan computes them once.
+//! Lengths whose prime factors are small go through Stockham's self-sorting mixed-radix scheme; others
+//! through Bluestein's convolution, which takes three transforms of a power of two. Twiddle factors come from
+//! a double-double Taylor series, so nothing here asks the host for a sine; each plan computes them once.
 
 use crate::cancel;
 use crate::scalar::dd::Dd;
@@ -35,8 +35,8 @@ fn roots<R: Real>(n: usize) -> Vec<Complex<R>> {
     }
     let octant: Vec<(Dd, Dd)> =
         cancel::polled(0..n / 8 + 1).map(|k| cos_sin(k, n, &inverse_factorials)).collect();
-    // Angles in units of 1/(8n) of a turn would be needed to mirror exactly: k/n mirrors to (n/4 - k)/n only if 4
-    // divides n; otherwise the mirrored angle is computed itself, as (n - 4k)/(4n).
+    // Angles in units of 1/(8n) of a turn would be needed to mirror exactly: k/n mirrors to (n/4 - k)/n only
+    // if 4 divides n; otherwise the mirrored angle is computed itself, as (n - 4k)/(4n).
     let root = |k: usize| -> (Dd, Dd) {
         if 8 * k <= n {
             octant[k]
@@ -50,7 +50,8 @@ fn roots<R: Real>(n: usize) -> Vec<Complex<R>> {
     };
     cancel::polled(0..n)
         .map(|k| {
-            // The quadrant 0..=n/4 computed, the others by turns: k = q n/4 + r needs 4 | n, so reflect instead.
+            // The quadrant 0..=n/4 computed, the others by turns: k = q n/4 + r needs 4 | n, so reflect
+            // instead.
             let half = if 2 * k <= n { k } else { n - k };
             let (c, s) = if 4 * half <= n {
                 root(half)
@@ -241,7 +242,8 @@ impl<R: Real> Bluestein<R> {
 mod tests {
     use super::*;
 
-    /// The definition, term by term, in double-double; the angles by the same series but from another reduction.
+    /// The definition, term by term, in double-double; the angles by the same series but from another
+    /// reduction.
     fn definition(x: &[Complex<Dd>]) -> Vec<Complex<Dd>> {
         let n = x.len();
         (0..n)

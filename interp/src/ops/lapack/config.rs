@@ -61,7 +61,7 @@ impl<'a> Config<'a> {
         }
     }
 
-    /// One of some characters, by its code; gives what stands beside it.
+    /// One of some characters, by its code; gives its meaning.
     pub(super) fn choice<T: Copy>(&self, key: &str, choices: &[(u8, T)]) -> Result<T> {
         let setting = self.get(key)?;
         let found = choices.iter().find(|(code, _)| setting == Setting::Int(i64::from(*code)));

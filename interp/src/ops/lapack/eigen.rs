@@ -1,8 +1,8 @@
 //! Eigenvalues, Schur forms and singular values: `syevd`, `geev`, `gees`, `gesdd`, `gesvd`.
 //!
-//! What LAPACK overwrites with something unspecified is the operand; vectors that nobody asked for are 0. A matrix whose
-//! decomposition fails has a positive `info` (or -4, of operands that are not finite, where jaxlib and LAPACK say so), and NaN in
-//! all results.
+//! What LAPACK overwrites with unspecified values is the operand; vectors that were not asked for are 0. A
+//! matrix whose decomposition fails has a positive `info` (or -4, of operands that are not finite, where
+//! jaxlib and LAPACK say so), and NaN in all results.
 
 use hlo::Element;
 use hlo::ElementType::S32;
@@ -65,7 +65,8 @@ pub(super) fn syevd<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     Ok(job.results(vec![z, job.result(&batch, line, w), job.result(&batch, Core::One, info)]))
 }
 
-/// Of a real type `(real parts, imaginary parts, left, right, info) = geev(a)`; of a complex type the eigenvalues are one result.
+/// Of a real type `(real parts, imaginary parts, left, right, info) = geev(a)`; of a complex type the
+/// eigenvalues are one result.
 pub(super) fn geev<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     job.operands(1)?;
     let config = job.config(&["compute_left", "compute_right"])?;
@@ -141,8 +142,8 @@ impl<T: LapackElement> Values<T> {
     }
 }
 
-/// Of a real type `(T, Z, real parts, imaginary parts, selected, info) = gees(a)`; of a complex type the eigenvalues are one result.
-/// Eigenvalues are not ordered, so none is selected.
+/// Of a real type `(T, Z, real parts, imaginary parts, selected, info) = gees(a)`; of a complex type the
+/// eigenvalues are one result. Eigenvalues are not ordered, so none is selected.
 pub(super) fn gees<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     job.operands(1)?;
     let config = job.config(&["mode", "sort"])?;

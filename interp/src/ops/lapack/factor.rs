@@ -128,7 +128,8 @@ pub(super) fn ormqr<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     Ok(job.results(vec![job.result(&batch, matrix, out)]))
 }
 
-/// `(factor, info) = potrf(a)`: the other triangle is that of `a`. If `info` is k, so are rows and columns k and beyond.
+/// `(factor, info) = potrf(a)`: the other triangle is that of `a`. If `info` is k, so are rows and columns k
+/// and beyond.
 pub(super) fn potrf<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     job.operands(1)?;
     let triangle = job.config(&["uplo"])?.triangle()?;
@@ -175,7 +176,7 @@ pub(super) fn gehrd<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     ]))
 }
 
-/// `(factors, diagonal, what is beside it, taus, info) = sytrd(a)`.
+/// `(factors, diagonal, off-diagonal, taus, info) = sytrd(a)`.
 pub(super) fn sytrd<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     job.operands(1)?;
     let triangle = job.config(&["uplo"])?.triangle()?;

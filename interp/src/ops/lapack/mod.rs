@@ -1,9 +1,11 @@
-//! Custom calls to LAPACK, as JAX emits them for CPUs: `lapack_{s,d,c,z}ROUTINE_ffi`, and JAX's own `tridiagonal_solve_perturbed_ffi`.
+//! Custom calls to LAPACK, as JAX emits them for CPUs: `lapack_{s,d,c,z}ROUTINE_ffi`, and JAX's own
+//! `tridiagonal_solve_perturbed_ffi`.
 //!
-//! A call is a routine on each matrix of a batch. Its settings are in `backend_config`, a dictionary of MLIR; its operands and
-//! results are matrices in column-major layouts, vectors and an `s32` `info`, as in jaxlib's `lapack_kernels.cc`. **Invariant:**
-//! what does not fit is refused before anything is computed. The computation is in [`crate::linalg`], each element of a result
-//! rounded once; where LAPACK leaves a result unspecified, it is what the module of the routine's family says.
+//! A call is a routine on each matrix of a batch. Its settings are in `backend_config`, a dictionary of MLIR;
+//! its operands and results are matrices in column-major layouts, vectors and an `s32` `info`, as in jaxlib's
+//! `lapack_kernels.cc`. **Invariant:** what does not fit is refused before anything is computed. The
+//! computation is in [`crate::linalg`], each element of a result rounded once; where LAPACK leaves a result
+//! unspecified, it is what the module of the routine's family says.
 
 mod config;
 mod eigen;

@@ -113,7 +113,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Operand `n`, of `rank` dimensions besides those of the batch.
+    /// Operand `n`, of `rank` dimensions in addition to those of the batch.
     fn operand<T: BufferOf>(&self, n: usize, rank: usize) -> Result<(&[T], Sizes, Sizes)> {
         let Some(tensor) = self.operands.get(n) else {
             return self.unsupported(&format!("without operand {n}"));
@@ -174,8 +174,8 @@ impl<'a> Job<'a> {
         self.unsupported(&format!("with operand {n} of another batch"))
     }
 
-    /// Checks that the results are those of the routine, and that there is memory for them and for working on them; gives the
-    /// number of matrices.
+    /// Checks that the results are those of the routine, and that there is memory for them and for working on
+    /// them; gives the number of matrices.
     pub(super) fn expect(&self, batch: &Sizes, expected: &[(ElementType, Core)]) -> Result<usize> {
         let shape = &self.cx.instr.shape;
         let given: Vec<&Shape> = match shape {
@@ -195,7 +195,7 @@ impl<'a> Job<'a> {
         if !fits {
             return self.unsupported(&format!("with results of shape {shape}"));
         }
-        // The wide numbers of a matrix take twice its room, and a routine holds few copies of them.
+        // The wide numbers of a matrix take twice its size, and a routine holds few copies of them.
         const COPIES: u64 = 12;
         let count: usize = batch.iter().product();
         let bytes = expected.iter().map(|&(ty, core)| {
@@ -247,8 +247,8 @@ impl Core {
     }
 }
 
-/// Whether an array of batches lies in memory as LAPACK expects: the batch row-major outside, matrices column-major inside. An
-/// array without a layout does. Dimensions of size 1 may be anywhere.
+/// Whether an array of batches has the layout that LAPACK expects: the batch row-major outside, matrices
+/// column-major inside. An array without a layout does. Dimensions of size 1 may be anywhere.
 fn layout_fits(shape: &ArrayShape, rank: usize) -> bool {
     let Some(layout) = &shape.layout else { return true };
     let last = shape.dims.len() as i64;

@@ -43,8 +43,9 @@ pub(super) fn trsm<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     Ok(job.results(vec![job.result(&batch, matrix, out)]))
 }
 
-/// `(second diagonal of U, diagonal, first diagonal, x, info) = gtsv(below, diagonal, above, b)`. The first element below the diagonal
-/// and the last one above it have no meaning and stay. If `info` is not 0, the elimination stopped there.
+/// `(second diagonal of U, diagonal, first diagonal, x, info) = gtsv(below, diagonal, above, b)`. The first
+/// element below the diagonal and the last one above it have no meaning and stay. If `info` is not 0, the
+/// elimination stopped there.
 pub(super) fn gtsv<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     job.operands(4)?;
     job.config(&[])?;

@@ -1,8 +1,10 @@
-//! Attention by cuDNN (`CudnnfMHABackendConfig`, `cudnn_custom_call_compiler.cc`): `softmax(fmha_scale * Q K + bias, masked) V`.
+//! Attention by cuDNN (`CudnnfMHABackendConfig`, `cudnn_custom_call_compiler.cc`): `softmax(fmha_scale * Q K +
+//! bias, masked) V`.
 //!
-//! Everything is computed in `f32`: sums are rounded once, every other operation rounds, and results are converted at the end.
-//! A masked score is -inf. Rows beyond a sequence's length, and rows without any score, are 0. Dropout (its bits are cuDNN's own),
-//! packed and paged sequences, alibi and computations in the middle are refused.
+//! Everything is computed in `f32`: sums are rounded once, every other operation rounds, and results are
+//! converted at the end. A masked score is -inf. Rows beyond a sequence's length, and rows without any score,
+//! are 0. Dropout (its bits are cuDNN's own), packed and paged sequences, alibi and computations in the
+//! middle are refused.
 
 use hlo::attrs::Direction;
 use hlo::{ElementType, InstrId, Opcode};
@@ -15,8 +17,8 @@ use super::norm::{keep, softmax};
 
 const WIDE: ElementType = ElementType::F32;
 
-/// Forward, without bias: operands Q, K, V, then lengths of Q and K if the mask pads. Results the output, perhaps the logarithm
-/// of each row's sum of exponentials, scratch.
+/// Forward, without bias: operands Q, K, V, then lengths of Q and K if the mask pads. Results the output,
+/// perhaps the logarithm of each row's sum of exponentials, scratch.
 pub(super) fn forward(body: &mut Body<'_>) -> Built {
     run_forward(body, false)
 }
@@ -26,8 +28,8 @@ pub(super) fn forward_bias(body: &mut Body<'_>) -> Built {
     run_forward(body, true)
 }
 
-/// Backward: operands Q, K, V, the row logarithms, gradient of the output, (bias), the output, lengths. Results the gradients of
-/// Q, K, V, perhaps of the bias, scratch.
+/// Backward: operands Q, K, V, the row logarithms, gradient of the output, (bias), the output, lengths.
+/// Results the gradients of Q, K, V, perhaps of the bias, scratch.
 pub(super) fn backward(body: &mut Body<'_>) -> Built {
     run_backward(body, false)
 }

@@ -1,5 +1,5 @@
-//! Numbers with a scale for each block of the last dimension (`xla/backends/gpu/transforms/block_scaling_rewriter.cc`,
-//! `BlockScaledDotBackendConfig`).
+//! Numbers with a scale for each block of the last dimension
+//! (`xla/backends/gpu/transforms/block_scaling_rewriter.cc`, `BlockScaledDotBackendConfig`).
 
 use hlo::attrs::SliceDim;
 use hlo::{AttrKey, AttrValue, Attrs, ElementType, InstrId, Opcode};
@@ -7,8 +7,8 @@ use hlo::{AttrKey, AttrValue, Attrs, ElementType, InstrId, Opcode};
 use super::Refusal;
 use super::body::{Body, Built};
 
-/// `__op$quantize(x)`: results x divided by its scales, and the scales: the largest modulus of a block divided by the power of
-/// two of the largest number of the quantized type.
+/// `__op$quantize(x)`: results x divided by its scales, and the scales: the largest modulus of a block
+/// divided by the power of two of the largest number of the quantized type.
 pub(super) fn quantize(body: &mut Body<'_>) -> Built {
     let (quantized, scales) = (body.result(0)?, body.result(1)?);
     let x = body.operand(0)?;
@@ -36,8 +36,8 @@ pub(super) fn dequantize(body: &mut Body<'_>) -> Built {
     scaled(body, x, scales, None, ty)
 }
 
-/// `__op$block_scaled_dot(a, b, scales of a, [scales of b, [scale]])`: the last dimensions are contracted, a first one of three
-/// is the batch.
+/// `__op$block_scaled_dot(a, b, scales of a, [scales of b, [scale]])`: the last dimensions are contracted, a
+/// first one of three is the batch.
 pub(super) fn dot(body: &mut Body<'_>) -> Built {
     let ty = body.result(0)?.element_type;
     let config = body.config.field("block_scaled_dot_backend_config");
@@ -51,8 +51,9 @@ pub(super) fn dot(body: &mut Body<'_>) -> Built {
     finish(body, a, b, ty)
 }
 
-/// `__cudnn$blockScaledDot` and `__cublas$lt$matmul$mx`: as the above with all four operands, but the scales lie in the order
-/// in which tensor cores read them: tiles of 128 rows and 4 columns, in a tile row `32 i + j` at `j`, `i`.
+/// `__cudnn$blockScaledDot` and `__cublas$lt$matmul$mx`: as the above with all four operands, but the scales
+/// are stored in the order in which tensor cores read them: tiles of 128 rows and 4 columns, in a tile row
+/// `32 i + j` at `j`, `i`.
 pub(super) fn swizzled_dot(body: &mut Body<'_>) -> Built {
     let ty = body.result(0)?.element_type;
     let mut sides = [body.operand(0)?, body.operand(1)?];

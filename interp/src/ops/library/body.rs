@@ -74,7 +74,8 @@ impl<'a> Body<'a> {
         array.ok_or_else(|| Refusal(format!("without an array for result {n}")))
     }
 
-    /// The call's result made of its first parts; further ones that are bytes are scratch space, which is zeros.
+    /// The call's result made of its first parts; further ones that are bytes are scratch space, which is
+    /// zeros.
     pub(super) fn results(&mut self, parts: &[InstrId]) -> Built {
         match (&self.call.instruction.shape, parts) {
             (Shape::Tuple(shapes), _) => {
@@ -308,7 +309,8 @@ pub(super) fn retyped(shape: Shape, ty: ElementType) -> Shape {
     }
 }
 
-/// The type in which a library computes what it gives in `ty`: `f32` for narrower floats, `s32` for narrower integers.
+/// The type in which a library computes what it gives in `ty`: `f32` for narrower floats, `s32` for narrower
+/// integers.
 pub(super) fn compute_type(ty: ElementType) -> ElementType {
     if ty.is_float() && ty.bits() < 32 {
         return ElementType::F32;

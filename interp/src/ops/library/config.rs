@@ -1,8 +1,8 @@
 //! `backend_config` as data.
 //!
-//! XLA writes a protobuf message as JSON and reads it leniently: keys may stand without quotes, 64-bit integers are strings,
-//! fields that have their default are left out. So absent fields are defaults here, too. Typed calls have a dictionary of MLIR,
-//! `{key = value : type}`, whose types are passed over.
+//! XLA writes a protobuf message as JSON and reads it leniently: keys may stand without quotes, 64-bit
+//! integers are strings, fields that have their default are left out. So absent fields are defaults here,
+//! too. Typed calls have a dictionary of MLIR, `{key = value : type}`, whose types are passed over.
 //! **Invariant:** reading is bounded by the text's length and [`MAX_DEPTH`].
 
 use smallvec::SmallVec;

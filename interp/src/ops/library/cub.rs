@@ -6,8 +6,9 @@ use hlo::{AttrKey, AttrValue, Attrs, ComputationId, ElementType, Literal, Opcode
 use super::Refusal;
 use super::body::{Body, Built};
 
-/// `xla.gpu.ext.cub_sort_*`: operands keys and perhaps values; the last dimension is sorted, stably. Keys of floats are in the
-/// order of their bits, -NaN first and +NaN last, but -0 equals +0. The last result is scratch.
+/// `xla.gpu.ext.cub_sort_*`: operands keys and perhaps values; the last dimension is sorted, stably. Keys of
+/// floats are in the order of their bits, -NaN first and +NaN last, but -0 equals +0. The last result is
+/// scratch.
 pub(super) fn sort(body: &mut Body<'_>) -> Built {
     let descending = body.config.flag("descending");
     let operands = body.operands.clone();
@@ -61,8 +62,8 @@ fn comparator(
     Ok(b.finish())
 }
 
-/// `xla.gpu.ext.cub_scan*`: running sums of the operand as an array of `column_length` times `row_length` times
-/// `vector_length` elements along its middle dimension. The last result is scratch.
+/// `xla.gpu.ext.cub_scan*`: running sums of the operand as an array of `column_length` times `row_length`
+/// times `vector_length` elements along its middle dimension. The last result is scratch.
 pub(super) fn scan(body: &mut Body<'_>) -> Built {
     // `CubScanKind::kSum`.
     if !matches!(body.config.word("kind", "0"), "1" | "kSum") {

@@ -1,8 +1,9 @@
-//! Matrix products by cuBLAS and cuBLASLt (`xla/service/gpu/cublas_cudnn.h`, `GemmBackendConfig`): `D = epilogue(alpha * A B + beta *
-//! C + bias)`.
+//! Matrix products by cuBLAS and cuBLASLt (`xla/service/gpu/cublas_cudnn.h`, `GemmBackendConfig`): `D =
+//! epilogue(alpha * A B + beta * C + bias)`.
 //!
-//! A product with nothing after it is a `dot` with the type of D. Otherwise the sums are rounded to the compute type (`f32` for
-//! narrower floats), each operation of the epilogue rounds in it, and the last one is converted to the type of D.
+//! A product with nothing after it is a `dot` with the type of D. Otherwise the sums are rounded to the
+//! compute type (`f32` for narrower floats), each operation of the epilogue rounds in it, and the last one is
+//! converted to the type of D.
 
 use hlo::attrs::Transpose;
 use hlo::{AttrKey, AttrValue, Attrs, ElementType, InstrId, Opcode};
@@ -16,14 +17,15 @@ pub(super) fn gemm(body: &mut Body<'_>) -> Built {
     product(body, Scales::None)
 }
 
-/// `__cublas$lt$matmul`: operands A, B, C if beta is not 0, the bias if the epilogue has one. Results D, and the input of
-/// the activation if the epilogue says `_AUX`.
+/// `__cublas$lt$matmul`: operands A, B, C if beta is not 0, the bias if the epilogue has one. Results D, and
+/// the input of the activation if the epilogue says `_AUX`.
 pub(super) fn matmul(body: &mut Body<'_>) -> Built {
     product(body, Scales::None)
 }
 
-/// `__cublas$lt$matmul$f8`: operands A, B, C if beta is not 0, scales of A and B, the bias if the epilogue has one, a scale
-/// of D if that is 8 bits wide. Results D, and the largest modulus of D before its scale if `damax_output`.
+/// `__cublas$lt$matmul$f8`: operands A, B, C if beta is not 0, scales of A and B, the bias if the epilogue
+/// has one, a scale of D if that is 8 bits wide. Results D, and the largest modulus of D before its scale if
+/// `damax_output`.
 pub(super) fn matmul_f8(body: &mut Body<'_>) -> Built {
     product(body, Scales::Tensor)
 }
@@ -78,7 +80,8 @@ fn product(body: &mut Body<'_>, scales: Scales) -> Built {
     epilogue(body, &config, scales, 2, |body, ty| sums(body, &config, a, b, ty))
 }
 
-/// What comes after the sums, which `sums` gives in a type; `first` is the operand after those of the product.
+/// What comes after the sums, which `sums` gives in a type; `first` is the operand after those of the
+/// product.
 fn epilogue(
     body: &mut Body<'_>,
     config: &Json,
@@ -194,8 +197,8 @@ fn along_columns(body: &mut Body<'_>, bias: InstrId, x: InstrId) -> Built {
     body.broadcast(bias, &dims, &[minor][..length.len().min(1)])
 }
 
-/// `__cublas$lt$groupedMatmul` (`GroupedGemmBackendConfig`): operands A, B, group sizes, C if beta is not 0, the bias if the
-/// epilogue has one: a `ragged-dot` in the place of the product.
+/// `__cublas$lt$groupedMatmul` (`GroupedGemmBackendConfig`): operands A, B, group sizes, C if beta is not 0,
+/// the bias if the epilogue has one: a `ragged-dot` instead of the product.
 pub(super) fn grouped(body: &mut Body<'_>) -> Built {
     let config = body.config.get("grouped_gemm_backend_config").clone();
     let gemm = config.get("gemm_backend_config").clone();

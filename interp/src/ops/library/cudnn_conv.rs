@@ -1,9 +1,9 @@
 //! Convolutions by cuDNN (`xla/service/gpu/cublas_cudnn.h`, `gpu_conv_runner.h`, `CudnnConvBackendConfig`).
 //!
-//! `window`, `dim_labels` and `feature_group_count` describe the forward convolution of an input with a filter whichever of the
-//! three is computed. A dimension labelled `?` is the minor part of the features. A convolution with nothing after it is a
-//! `convolution` with the type of the result; otherwise the sums are rounded to `f32` (`f64` for `f64`), each operation rounds
-//! there, and the last one is converted.
+//! `window`, `dim_labels` and `feature_group_count` describe the forward convolution of an input with a
+//! filter whichever of the three is computed. A dimension labelled `?` is the minor part of the features. A
+//! convolution with nothing after it is a `convolution` with the type of the result; otherwise the sums are
+//! rounded to `f32` (`f64` for `f64`), each operation rounds there, and the last one is converted.
 
 use hlo::attrs::{ConvDims, Window, WindowDim};
 use hlo::{AttrKey, AttrValue, Attrs, ElementType, InstrId, Opcode, Shape};
@@ -45,8 +45,8 @@ pub(super) fn backward_filter(body: &mut Body<'_>) -> Built {
     body.results(&[x])
 }
 
-/// `__cudnn$convBiasActivationForward`: operands input, filter, bias, perhaps a side input; `activation(conv_result_scale *
-/// conv + side_input_scale * side + bias)`, the bias along the features.
+/// `__cudnn$convBiasActivationForward`: operands input, filter, bias, perhaps a side input;
+/// `activation(conv_result_scale * conv + side_input_scale * side + bias)`, the bias along the features.
 pub(super) fn fused(body: &mut Body<'_>) -> Built {
     let ty = body.result(0)?.element_type;
     let conv = Conv::read(body)?;
@@ -77,9 +77,9 @@ pub(super) fn fused(body: &mut Body<'_>) -> Built {
     done(body, &conv, x, &[])
 }
 
-/// `__cudnn$convForwardGraph`: the operations after the convolution are in `serialized_graph`: `id:[type]op(ids);...`. The
-/// second operand of a binary one is the next operand of the call if no id names it. Results are what nothing in the
-/// graph uses.
+/// `__cudnn$convForwardGraph`: the operations after the convolution are in `serialized_graph`:
+/// `id:[type]op(ids);...`. The second operand of a binary one is the next operand of the call if no id names
+/// it. Results are what nothing in the graph uses.
 pub(super) fn graph(body: &mut Body<'_>) -> Built {
     let conv = Conv::read(body)?;
     let graph = config(body).word("serialized_graph", "").to_owned();
@@ -343,14 +343,16 @@ impl Conv {
         self.convolve(body, input, filter, attrs, ty)
     }
 
-    /// Its transpose in the input: `d[i] = sum of gradient[o] * filter[k]` where `i = stride o + dilation k - padding`.
+    /// Its transpose in the input: `d[i] = sum of gradient[o] * filter[k]` where `i = stride o + dilation k -
+    /// padding`.
     fn backward_input(&self, body: &mut Body<'_>, gradient: InstrId, filter: InstrId) -> Built {
         self.plain()?;
         let result = body.result(0)?;
         let (ty, wanted) = (result.element_type, result.dims.clone());
         let l = &self.labels;
         let filter_dims = body.dims(filter)?;
-        // With groups, a filter's output features are (group, feature); those of the transpose are its input features.
+        // With groups, a filter's output features are (group, feature); those of the transpose are its input
+        // features.
         let (i, o) = (l.kernel_input_feature, l.kernel_output_feature);
         let size =
             |dims: &[i64], d: i64| usize::try_from(d).ok().and_then(|d| dims.get(d)).copied().unwrap_or(0);
@@ -435,8 +437,8 @@ impl Conv {
         self.convolve(body, gradient, filter, attrs, ty)
     }
 
-    /// Its transpose in the filter: `d[k] = sum over the batch and o of input[stride o + dilation k - padding] *
-    /// gradient[o]`.
+    /// Its transpose in the filter: `d[k] = sum over the batch and o of input[stride o + dilation k -
+    /// padding] * gradient[o]`.
     fn backward_filter(&self, body: &mut Body<'_>, input: InstrId, gradient: InstrId) -> Built {
         self.plain()?;
         let ty = body.result(0)?.element_type;

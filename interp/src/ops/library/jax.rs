@@ -9,7 +9,8 @@ use crate::error::Result;
 use crate::ops::Cx;
 use crate::value::{Tensor, Value};
 
-/// `cu_threefry2x32_ffi(key 0, key 1, counter 0, counter 1)`: the two words of Threefry-2x32 with 20 rounds, elementwise.
+/// `cu_threefry2x32_ffi(key 0, key 1, counter 0, counter 1)`: the two words of Threefry-2x32 with 20 rounds,
+/// elementwise.
 pub(super) fn threefry2x32(body: &mut Body<'_>) -> Built {
     const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
     const PARITY: u32 = 0x1bd1_1bda;
@@ -54,8 +55,8 @@ pub(super) fn unary(body: &mut Body<'_>) -> Built {
     body.results(&[y])
 }
 
-/// `cu_lu_pivots_to_permutation(pivots)`: the permutation that exchanging row `i` with row `pivots[i]`, for each `i` in turn,
-/// makes of `0, 1, ...`; pivots count from 0.
+/// `cu_lu_pivots_to_permutation(pivots)`: the permutation that exchanging row `i` with row `pivots[i]`, for
+/// each `i` in order, makes of `0, 1, ...`; pivots count from 0.
 pub(super) fn lu_pivots_to_permutation(_: &Cx<'_>, call: &Call<'_>, args: &[Value]) -> Result<Value> {
     let ([Value::Array(pivots)], Shape::Array(shape)) = (args, &call.instruction.shape) else {
         return Err(call.unsupported("with other than one array"));
@@ -80,7 +81,8 @@ pub(super) fn lu_pivots_to_permutation(_: &Cx<'_>, call: &Call<'_>, args: &[Valu
     Ok(Tensor::from_vec(shape.dims.clone(), all).into())
 }
 
-/// `shape_assertion(condition, ...)`, `__xla_gpu_assert(condition)`: stops the program if the condition is false.
+/// `shape_assertion(condition, ...)`, `__xla_gpu_assert(condition)`: stops the program if the condition is
+/// false.
 pub(super) fn assertion(cx: &Cx<'_>, call: &Call<'_>, args: &[Value]) -> Result<Value> {
     let condition = args.first().and_then(Value::as_array).filter(|x| x.len() == 1);
     let Some(condition) = condition else { return Err(call.unsupported("without a condition")) };

@@ -1,9 +1,10 @@
-//! Library calls: custom calls that a compiler put in the place of HLO, their meaning in the target's name and in
+//! Library calls: custom calls that a compiler substituted for HLO, their meaning in the target's name and in
 //! `backend_config`.
 //!
-//! A family of targets is a file that writes the HLO which a call stands for ([`Body`]); the interpreter runs that like any
-//! other HLO, so its bits are those of the operations, and another engine may run the same. **Invariant:** an expansion
-//! depends on the call alone, holds no custom call that stands for HLO in turn, and refuses ([`Refusal`]) what it does not know rather than guess.
+//! A family of targets is a file that writes the HLO which a call stands for ([`Body`]); the interpreter runs
+//! that like any other HLO, so its bits are those of the operations, and another engine may run the same.
+//! **Invariant:** an expansion depends on the call alone, holds no custom call that itself stands for HLO,
+//! and refuses ([`Refusal`]) what it does not know rather than guess.
 
 mod attention;
 mod block_scale;
@@ -161,8 +162,8 @@ fn written(call: &Call<'_>, expand: fn(&mut Body<'_>) -> Built) -> Result<Module
     Ok(module)
 }
 
-/// Refuses sizes that come of numbers of a configuration and are none: inference takes [`UNBOUNDED`] for a size that is not known, which it is only in
-/// shapes, and here only where the call has such.
+/// Refuses sizes that come of numbers of a configuration and are none: inference takes [`UNBOUNDED`] for a
+/// size that is not known, which it is only in shapes, and here only where the call has such.
 fn check_sizes(call: &Call<'_>, module: &Module) -> std::result::Result<(), Refusal> {
     let has = |shape: &Shape, size: &dyn Fn(i64) -> bool| {
         shape.leaves().iter().any(|s| s.as_array().is_some_and(|a| a.dims.iter().any(|&d| size(d))))
@@ -198,7 +199,7 @@ pub(super) fn check(call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// The error that nobody knows a target.
+/// The error that a target is unknown.
 pub(super) fn unknown(call: &Call<'_>) -> RunError {
     call.unsupported("(no such target is known)")
 }

@@ -1,9 +1,11 @@
 //! Custom calls of AWS Neuron, as its front ends emit and define them.
 //!
-//! The definitions are those of `torch_neuronx/xla_impl/ops.py` (which has the HLO of softmax and of its gradient as its reference implementation) and of
-//! `transformers_neuronx/hlo.py` (root mean square normalization). `backend_config` is one decimal number: the dimension of softmax, normalization and the
-//! index of an extremum, or the number of elements of `AwsNeuronTopK`. Elementary functions of narrow floats are computed in `f32` and rounded once. Targets
-//! whose operands or rounding nobody has published (dropout, native kernels, `AwsNeuronRmsNormBackward`) have no row, and are refused by name.
+//! The definitions are those of `torch_neuronx/xla_impl/ops.py` (which has the HLO of softmax and of its
+//! gradient as its reference implementation) and of `transformers_neuronx/hlo.py` (root mean square
+//! normalization). `backend_config` is one decimal number: the dimension of softmax, normalization and the
+//! index of an extremum, or the number of elements of `AwsNeuronTopK`. Elementary functions of narrow floats
+//! are computed in `f32` and rounded once. Targets whose operands or rounding nobody has published (dropout,
+//! native kernels, `AwsNeuronRmsNormBackward`) have no row, and are refused by name.
 
 use hlo::attrs::Direction;
 use hlo::{AttrKey, AttrValue, Attrs, ElementType, InstrId, Opcode};
@@ -138,7 +140,8 @@ pub(super) fn softmax_gradient(body: &mut Body<'_>) -> Built {
     body.results(&[dx])
 }
 
-/// `AwsNeuronRmsNorm(x, weight, epsilon)`: `x rsqrt(mean(x^2) + epsilon) weight` along a dimension, whose size is that of `weight`.
+/// `AwsNeuronRmsNorm(x, weight, epsilon)`: `x rsqrt(mean(x^2) + epsilon) weight` along a dimension, whose
+/// size is that of `weight`.
 pub(super) fn rms_norm(body: &mut Body<'_>) -> Built {
     let x = float(body, 0)?;
     let wide = body.ty(x)?;
@@ -167,7 +170,8 @@ fn identity(ty: ElementType, largest: bool) -> Result<f64, Refusal> {
     }
 }
 
-/// The index of an extremum along a dimension: the first of equal elements, the first NaN if there is one, as `torch.argmax` has it.
+/// The index of an extremum along a dimension: the first of equal elements, the first NaN if there is one, as
+/// `torch.argmax` has it.
 fn extremum(body: &mut Body<'_>, largest: bool) -> Built {
     let x = body.operand(0)?;
     let (ty, dim, dims) = (body.ty(x)?, dimension(body, x)?, body.dims(x)?);
@@ -210,8 +214,8 @@ pub(super) fn top_k(body: &mut Body<'_>) -> Built {
     body.results(&[values, indices])
 }
 
-/// By how much height and width of images `[batch, height, width, channels]` differ, which must be whole numbers; `backend_config` says that neither corners
-/// are aligned nor pixels have half centers.
+/// By how much height and width of images `[batch, height, width, channels]` differ, which must be whole
+/// numbers; `backend_config` says that neither corners are aligned nor pixels have half centers.
 fn scales(body: &Body<'_>, small: &[i64], large: &[i64]) -> Result<[i64; 2], Refusal> {
     if !body.call.backend_config().contains("00") {
         return Err(Refusal(format!("with the backend_config {:?}", body.call.backend_config())));

@@ -1,15 +1,15 @@
 //! Layer normalization and softmax as library calls.
 //!
-//! Computed in `f32` (`f64` for `f64`): the mean and the variance, which is the mean of `(x - mean)^2`, are sums rounded once and
-//! divided; every other operation rounds.
+//! Computed in `f32` (`f64` for `f64`): the mean and the variance, which is the mean of `(x - mean)^2`, are
+//! sums rounded once and divided; every other operation rounds.
 
 use hlo::{ElementType, InstrId, Opcode};
 
 use super::Refusal;
 use super::body::{Body, Built, compute_type};
 
-/// `__cudnn$norm` (`CudnnNormBackendConfig`). Dimension 0 is the batch, all others are normalized.
-/// Forward: operands x, scale, bias; results y and for `LAYER_FWD_TRAIN` mean and `rsqrt(variance + epsilon)`.
+/// `__cudnn$norm` (`CudnnNormBackendConfig`). Dimension 0 is the batch, all others are normalized. Forward:
+/// operands x, scale, bias; results y and for `LAYER_FWD_TRAIN` mean and `rsqrt(variance + epsilon)`.
 /// Backward: operands x, scale, gradient of y, mean, that factor; results the gradients of x, scale and bias.
 pub(super) fn cudnn(body: &mut Body<'_>) -> Built {
     let config = body.config.get("cudnn_norm_backend_config");
@@ -151,7 +151,8 @@ pub(super) fn keep(body: &mut Body<'_>, x: InstrId, like: InstrId, dims: &[i64])
     body.broadcast(x, &sizes, &others)
 }
 
-/// An operand in the type and the dimensions of `like`: those of size 1 are repeated, missing ones are leading.
+/// An operand in the type and the dimensions of `like`: those of size 1 are repeated, missing ones are
+/// leading.
 fn spread(body: &mut Body<'_>, operand: usize, like: InstrId) -> Built {
     let x = body.operand(operand)?;
     let ty: ElementType = body.ty(like)?;

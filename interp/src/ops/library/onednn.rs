@@ -1,8 +1,9 @@
-//! Matrix products and convolutions by oneDNN, with the operations fused behind them (`xla/service/cpu/onednn_config.proto`,
-//! `onednn_util.cc`).
+//! Matrix products and convolutions by oneDNN, with the operations fused behind them
+//! (`xla/service/cpu/onednn_config.proto`, `onednn_util.cc`).
 //!
-//! As with cuBLAS: a product with nothing after it is a `dot` or `convolution` with the type of the result; otherwise the sums are
-//! rounded to `f32` (`f64` for `f64`), each fused operation rounds there, and the last one is converted.
+//! As with cuBLAS: a product with nothing after it is a `dot` or `convolution` with the type of the result;
+//! otherwise the sums are rounded to `f32` (`f64` for `f64`), each fused operation rounds there, and the last
+//! one is converted.
 
 use hlo::attrs::{ConvDims, Window, WindowDim};
 use hlo::{AttrKey, AttrValue, Attrs, InstrId, Opcode};
@@ -11,8 +12,9 @@ use super::Refusal;
 use super::body::{Body, Built, compute_type, retyped};
 use super::config::Json;
 
-/// `__onednn$matmul` (`OneDnnMatMulConfig`): the last two dimensions are matrices, the others the batch, in which size 1 is
-/// repeated. `lhs`, `rhs` and `result` may name the dimensions of the arrays (from 1) in the order of the product.
+/// `__onednn$matmul` (`OneDnnMatMulConfig`): the last two dimensions are matrices, the others the batch, in
+/// which size 1 is repeated. `lhs`, `rhs` and `result` may name the dimensions of the arrays (from 1) in the
+/// order of the product.
 pub(super) fn matmul(body: &mut Body<'_>) -> Built {
     let config = body.config.get("onednn_matmul_config").clone();
     if config.get("optimization_config").flag("weights_prepacked") {

@@ -1,5 +1,5 @@
-//! Linear algebra by cuSOLVER and hipSOLVER as JAX calls them, and by XLA's own custom calls (`Qr`, `Eigh`, ...): each is
-//! a routine of LAPACK with other settings, so it stands for that custom call.
+//! Linear algebra by cuSOLVER and hipSOLVER as JAX calls them, and by XLA's own custom calls (`Qr`, `Eigh`,
+//! ...): each is a routine of LAPACK with other settings, so it stands for that custom call.
 
 use hlo::attrs::misc::BackendConfig;
 use hlo::{AttrKey, AttrValue, Attrs, ElementType, InstrId, Opcode, Shape};

@@ -1,7 +1,7 @@
 //! `bitcast`: the same bytes in memory as another shape. The one operation that layouts have a say in.
 //!
-//! The elements are put in the order in which the operand's layout has them in memory ([`memory_order`]), and taken from there as the result's
-//! layout says; padding holds zeros.
+//! The elements are put in the order in which the operand's layout has them in memory ([`memory_order`]), and
+//! taken from there as the result's layout says; padding holds zeros.
 
 use hlo::memory_order::{self, NoOrder, Step};
 use hlo::{Dims, Layout};
@@ -20,7 +20,7 @@ pub(crate) fn bitcast(cx: &Cx<'_>, args: Args) -> Result<Value> {
     if from.same_dims(to) && from.layout == to.layout {
         return Ok(x.into());
     }
-    // Memory has room for the bounds.
+    // Memory is as large as the bounds.
     let sizes = if to.is_dynamic() || *x.dims() != *from.dims { Some(run_time_sizes(cx, &x)?) } else { None };
     let x = dynamic::resized(cx, &x, &from.dims)?;
     let (source, _) = steps(cx, from.layout.as_deref(), &from.dims)?;

@@ -16,8 +16,8 @@ use crate::value::{Tensor, Value};
 /// Elements whose bits are spread out at a time, about.
 const BLOCK: usize = 512;
 
-/// `bitcast-convert`. A wider element becomes a row of narrower ones in a new last dimension, its low bits first; a row of
-/// narrower elements, the last dimension, becomes a wider one.
+/// `bitcast-convert`. A wider element becomes a row of narrower ones in a new last dimension, its low bits
+/// first; a row of narrower elements, the last dimension, becomes a wider one.
 pub(crate) fn bitcast_convert(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let x = first(args);
     let to = cx.array_shape().element_type;
@@ -50,7 +50,8 @@ fn of<T: BufferOf + Bits>(cx: &Cx<'_>, x: &Tensor, dims: &[i64]) -> Result<Tenso
         return Ok(Tensor::from_vec(dims, out));
     }
     let (narrower, wider) = (from.div_ceil(to), to.div_ceil(from));
-    // Pieces and blocks begin with whole operand elements, of which six-bit ones have ratios that are no powers of two.
+    // Pieces and blocks begin with whole operand elements, of which six-bit ones have ratios that are no
+    // powers of two.
     let (chunk, block) = (CHUNK / narrower * narrower, BLOCK / narrower * narrower);
     parallel::pieces(&mut out, chunk, 1, &|piece, out| {
         let mut words = vec![0u128; block / narrower * wider];

@@ -1,7 +1,7 @@
 //! Run-time sizes of dimensions.
 //!
-//! A tensor has its run-time sizes and nothing beyond them; so a dimension that is made smaller and then larger again is
-//! filled with zeros.
+//! A tensor has its run-time sizes and nothing beyond them; so a dimension that is made smaller and then
+//! larger again is filled with zeros.
 
 use hlo::diag::codes;
 use hlo::{AttrKey, Dims, UNBOUNDED, with_element_type};
@@ -71,8 +71,8 @@ pub(crate) fn dynamic_reshape(cx: &Cx<'_>, mut args: Args) -> Result<Value> {
     Ok(x.reshaped(dims).into())
 }
 
-/// The run-time sizes of a reshape's result. Runs of dimensions whose bounds have the same product correspond; a run may
-/// have one dynamic dimension in the result, or the same dimensions on both sides.
+/// The run-time sizes of a reshape's result. Runs of dimensions whose bounds have the same product
+/// correspond; a run may have one dynamic dimension in the result, or the same dimensions on both sides.
 pub(crate) fn reshaped_dims(cx: &Cx<'_>, x: &Tensor) -> Result<Dims> {
     let shape = cx.array_shape();
     if !shape.is_dynamic() && elements(&shape.dims) == x.len() {
@@ -120,8 +120,8 @@ pub(crate) fn reshaped_dims(cx: &Cx<'_>, x: &Tensor) -> Result<Dims> {
     Ok(dims)
 }
 
-/// The dimension of a run of the result that takes what the others leave: the dynamic one, that which `inferred_dimension`
-/// names, or the only one that is not 1.
+/// The dimension of a run of the result that takes what the others leave: the dynamic one, that which
+/// `inferred_dimension` names, or the only one that is not 1.
 fn free(cx: &Cx<'_>, dims: &[i64], run: std::ops::Range<usize>) -> Option<usize> {
     let only = |condition: &dyn Fn(usize) -> bool| {
         let mut all = run.clone().filter(|&d| condition(d));

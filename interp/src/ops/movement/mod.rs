@@ -112,7 +112,7 @@ pub(super) fn slice(cx: &Cx<'_>, args: Args) -> Result<Value> {
     Ok(gather_box(cx, &x, &dims, &place)?.into())
 }
 
-/// Start indices clamped so that a box of `sizes` lies inside `dims`. They are scalars, or one vector.
+/// Start indices clamped so that a box of `sizes` is inside `dims`. They are scalars, or one vector.
 fn starts(indices: &[Value], dims: &[i64], sizes: &[i64]) -> Sizes {
     let clamp = |(i, index): (usize, i64)| index.clamp(0, (dims[i] - sizes[i]).max(0)) as usize;
     if let [Value::Array(vector)] = indices
@@ -158,7 +158,8 @@ fn fits_inside(cx: &Cx<'_>, dims: &[i64], array: &[i64]) -> Result<()> {
     Err(cx.trap(codes::BAD_DYNAMIC_SIZE, message))
 }
 
-/// `dynamic-update-slice`: the operand with a box at clamped start indices replaced. In place if nobody shares the operand.
+/// `dynamic-update-slice`: the operand with a box at clamped start indices replaced. In place if the operand
+/// is not shared.
 pub(super) fn dynamic_update_slice(cx: &Cx<'_>, mut args: Args) -> Result<Value> {
     fn of<T: BufferOf>(buffer: &mut Buffer, update: &Tensor, place: &Place) {
         let out = T::slice_mut(buffer).expect("invariant: the verifier checked the element type");
@@ -188,7 +189,8 @@ pub(super) fn dynamic_update_slice(cx: &Cx<'_>, mut args: Args) -> Result<Value>
     Ok(Tensor::new(dims, buffer).into())
 }
 
-/// What a `pad` does to one dimension: element `first + i` of the operand, for `i` up to `count`, goes to `at + i * step`.
+/// What a `pad` does to one dimension: element `first + i` of the operand, for `i` up to `count`, goes to `at +
+/// i * step`.
 struct Padded {
     size: i64,
     first: usize,

@@ -1,8 +1,8 @@
 //! Copies between strided boxes of row-major arrays: what most data movement comes down to.
 //!
-//! A [`Place`] says where the elements of a box lie in a slice. **Invariant:** in a destination, strides are positive and the
-//! elements of one index of a dimension all come before those of the next (it is a box of a row-major array, perhaps with
-//! gaps); a source may repeat (stride 0) and run backwards.
+//! A [`Place`] is the offset and strides of a box in a slice. **Invariant:** in a destination, strides are
+//! positive and the elements of one index of a dimension all come before those of the next (it is a box of a
+//! row-major array, perhaps with gaps); a source may repeat (stride 0) and run backwards.
 
 use smallvec::SmallVec;
 
@@ -90,7 +90,7 @@ impl<T: Copy + Send + Sync> Job<'_, T> {
         if n <= SEQUENTIAL || self.dims.is_empty() {
             return self.block(at, to);
         }
-        // Pieces of the outermost dimension; where that is short, the next one is cut in turn.
+        // Pieces of the outermost dimension; where that is short, the next one is cut.
         let (size, source, target) = (self.dims[0], self.source[0], self.target[0]);
         let piece =
             (SEQUENTIAL * size / n).clamp(1, size).next_multiple_of(if self.transposes() { TILE } else { 1 });
@@ -154,8 +154,8 @@ impl<T: Copy + Send + Sync> Job<'_, T> {
         });
     }
 
-    /// Copies tile by tile of dimension `k`, along which the source is contiguous, and the innermost one, along which the
-    /// target is.
+    /// Copies tile by tile of dimension `k`, along which the source is contiguous, and the innermost one,
+    /// along which the target is.
     fn tiles(&self, k: usize, at: isize, to: &mut [T]) {
         let inner = self.dims.len() - 1;
         let (n, step) = (self.dims[inner], self.source[inner]);

@@ -27,7 +27,7 @@ pub(in crate::ops) enum Direction {
 }
 
 impl Direction {
-    /// What turns keys of `bits` into keys in ascending order.
+    /// The mask that maps keys of `bits` to keys in ascending order.
     fn flip(self, bits: u32) -> u64 {
         match self {
             Direction::Ascending => 0,
@@ -67,7 +67,8 @@ macro_rules! ints {
 }
 ints!(i8, i16, i32, i64, u8, u16, u32, u64, S1, S2, S4, U1, U2, U4);
 
-/// The order of floats as that of integers of one bit more than the type: `None` for a NaN that does not compare.
+/// The order of floats as that of integers of one bit more than the type: `None` for a NaN that does not
+/// compare.
 fn order_of_floats<T: Float>(x: T, floats: FloatOrder) -> Option<i128> {
     let total = |x: T| i128::from(x.total_order_key());
     match floats {
@@ -87,8 +88,8 @@ macro_rules! floats {
             const BITS: u32 = if <$t as Float>::BITS < 64 { <$t as Float>::BITS } else { 64 };
 
             fn key(self, floats: FloatOrder) -> Option<u64> {
-                // Keys are from -SIGN up to the largest pattern without sign, but for the merged NaN, which takes that
-                // one: no other NaN does.
+                // Keys are from -SIGN up to the largest pattern without sign, but for the merged NaN, which
+                // takes that one: no other NaN does.
                 let largest = (1 << <$t as Float>::BITS) - 1 - i128::from(<$t as Float>::SIGN);
                 let key = order_of_floats(self, floats)?.min(largest);
                 Some((key + i128::from(<$t as Float>::SIGN)) as u64)
@@ -134,7 +135,8 @@ pub(super) fn sort(key: &Tensor, order: Order, lines: Lines) -> Option<Vec<u32>>
     Some(sort_by(&keys?, bits, lines))
 }
 
-/// For each line the indices of its first `k` elements in sorted order, floats by TOTALORDER. The keys are not complex.
+/// For each line the indices of its first `k` elements in sorted order, floats by TOTALORDER. The keys are
+/// not complex.
 pub(in crate::ops) fn top(x: &Tensor, k: usize, direction: Direction, lines: Lines) -> Option<Vec<u32>> {
     let keys = with_buffer!(x.buffer(), x => keys(x, FloatOrder::Total, direction))?;
     Some(top_by(&keys, k, lines))
@@ -144,7 +146,7 @@ fn bits_of<K: Key>(_: &[K]) -> u32 {
     K::BITS
 }
 
-/// The keys of all elements, turned so that they ascend; `None` if some element does not compare.
+/// The keys of all elements, mapped so that they ascend; `None` if some element does not compare.
 fn keys<K: Key>(x: &[K], floats: FloatOrder, direction: Direction) -> Option<Vec<u64>> {
     let flip = direction.flip(K::BITS);
     x.iter().map(|x| Some(x.key(floats)? ^ flip)).collect()

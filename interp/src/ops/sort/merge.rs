@@ -1,5 +1,5 @@
-//! A merge sort by any comparator, over lanes: all merges of one size advance together, one comparison each, so that the
-//! comparator is evaluated on many pairs at a time.
+//! A merge sort by any comparator, over lanes: all merges of one size advance together, one comparison each,
+//! so that the comparator is evaluated on many pairs at a time.
 
 use hlo::with_buffer;
 

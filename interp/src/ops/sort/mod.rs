@@ -1,10 +1,10 @@
 //! `sort`: any number of operands, along any dimension, by any comparator. Always stable.
 //!
-//! The algorithm is a merge sort that takes from the right run exactly if the comparator says that its head comes before
-//! the head of the left one: it ends, and gives a permutation, whatever the comparator says. A comparator that is a
-//! strict weak order leaves no choice of result; for others the result is that of this merge, on runs of 1, 2, 4, ...
-//! elements from the left. A comparator of one key is recognized and its keys are sorted as integers, which gives the
-//! same result.
+//! The algorithm is a merge sort that takes from the right run exactly if the comparator says that its head
+//! comes before the head of the left one: it ends, and gives a permutation, whatever the comparator says. A
+//! comparator that is a strict weak order leaves no choice of result; for others the result is that of this
+//! merge, on runs of 1, 2, 4, ... elements from the left. A comparator of one key is recognized and its keys
+//! are sorted as integers, which gives the same result.
 
 mod keys;
 mod merge;
@@ -70,7 +70,7 @@ pub(super) fn sort(cx: &Cx<'_>, args: Args) -> Result<Value> {
     Ok(super::common::results(cx, results))
 }
 
-/// For each line in turn, the indices of its elements in sorted order.
+/// For each line, the indices of its elements in sorted order.
 pub(super) fn order(
     cx: &Cx<'_>,
     region: &crate::region::Region,

@@ -1,4 +1,5 @@
-//! The container: header, sections and the tables that operations refer to. Nothing of what attributes or operations mean.
+//! The container: header, sections and the tables that operations refer to. Nothing of what attributes or
+//! operations mean.
 //!
 //! Every table is read into ranges of the file; its memory is linear in the bytes that it was read from.
 
@@ -28,8 +29,8 @@ pub(super) mod format {
     pub(crate) const PROPERTIES: u64 = 5;
 }
 
-/// A dialect. Its version, if there is one, says nothing: what the names of operations and the codes of attributes leave open
-/// has not changed.
+/// A dialect. Its version, if there is one, says nothing: what the names of operations and the codes of
+/// attributes leave open has not changed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dialect<'a> {
     /// Its name.
@@ -75,7 +76,7 @@ pub(super) enum ResourceValue<'a> {
     Text(&'a [u8]),
 }
 
-/// A resource of a dialect (or of somebody outside, which operations cannot refer to).
+/// A resource of a dialect (or an external one, which operations cannot refer to).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResourceEntry<'a> {
     /// The name of its dialect.
@@ -362,7 +363,7 @@ fn read_resources<'a>(
     strings: &[&'a [u8]],
 ) -> Fallible<Vec<ResourceEntry<'a>>> {
     let mut all = Vec::new();
-    // Those of somebody outside the module come first. No operation can name them.
+    // External ones come first. No operation can name them.
     for _ in 0..offsets.list("groups of resources")? {
         let owner = named(&mut offsets, strings, "the owner of resources")?;
         read_resource_group(&mut offsets, &mut values, strings, owner, &mut Vec::new())?;

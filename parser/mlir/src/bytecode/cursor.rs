@@ -1,4 +1,5 @@
-//! Reading the primitives of bytecode: bytes, variable-width integers, sections, with the offset of whatever is wrong.
+//! Reading the primitives of bytecode: bytes, variable-width integers, sections, with the offset of whatever
+//! is wrong.
 //!
 //! **Invariant:** nothing is allocated for a count that the remaining bytes cannot hold ([`Cursor::count`]).
 

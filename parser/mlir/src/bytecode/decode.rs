@@ -1,5 +1,5 @@
-//! Decoding one attribute or type into the fields that its table names. Nothing is resolved: fields refer to other entries
-//! by index.
+//! Decoding one attribute or type into the fields that its table names. Nothing is resolved: fields refer to
+//! other entries by index.
 
 use smallvec::SmallVec;
 
@@ -88,8 +88,8 @@ pub(super) enum Progress {
 }
 
 impl<'a> Decoder<'a> {
-    /// Reads fields. Where the width of an integer or float depends on a type, `width` is asked for it; if it does not know,
-    /// the decoder stops and can go on later.
+    /// Reads fields. Where the width of an integer or float depends on a type, `width` is asked for it; if it
+    /// does not know, the decoder stops and can go on later.
     pub(super) fn advance(
         &mut self,
         limits: Limits,
@@ -248,7 +248,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    // What is at a place of a table's row.
+    // The entry of a table's row.
 
     pub(super) fn attr(&self, at: usize) -> u32 {
         match self.parts[at] {

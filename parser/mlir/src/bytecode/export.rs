@@ -1,8 +1,10 @@
-//! What `jax.export` serializes: a flatbuffer with a portable artifact and the types of its arguments and results.
+//! What `jax.export` serializes: a flatbuffer with a portable artifact and the types of its arguments and
+//! results.
 //!
-//! A flatbuffer is tables at offsets from each other. A table starts with the distance back to its list of fields, which gives
-//! each field's offset in the table, 0 if it is absent. **Invariant:** every offset is checked before anything is read at it.
-//! Offsets may lead to one place many times: what that makes is counted, and is at most 16 times the size of the file.
+//! A flatbuffer is tables at offsets from each other. A table starts with the distance back to its list of
+//! fields, which gives each field's offset in the table, 0 if it is absent. **Invariant:** every offset is
+//! checked before anything is read at it. Many offsets may refer to one entry: what that makes is counted,
+//! and is at most 16 times the size of the file.
 
 use std::cell::Cell;
 
@@ -19,7 +21,8 @@ pub struct Export {
     pub calling_convention_version: u16,
     /// The number of devices.
     pub devices: u32,
-    /// Platforms that it was lowered for: `cpu`, `cuda`. Of several, the first argument of the function says which.
+    /// Platforms that it was lowered for: `cpu`, `cuda`. Of several, the first argument of the function says
+    /// which.
     pub platforms: Vec<String>,
     /// Types of the arguments.
     pub inputs: Vec<Aval>,
@@ -42,7 +45,8 @@ pub enum Aval {
     Array {
         /// Sizes of dimensions, as text: of a symbolic one an expression, `2*n`.
         shape: Vec<String>,
-        /// The element type, as in StableHLO: `f32`, `ui8`. A key of random numbers is `key<...>`, JAX's float0 `f0`.
+        /// The element type, as in StableHLO: `f32`, `ui8`. A key of random numbers is `key<...>`, JAX's
+        /// float0 `f0`.
         element: &'static str,
     },
     /// A token, which orders effects.
@@ -243,7 +247,7 @@ impl<'a> Bytes<'a> {
         Ok(u32::from_le_bytes(self.take(at)?))
     }
 
-    /// What the offset at a place leads to.
+    /// What the offset of an entry refers to.
     fn follow(&self, at: usize) -> Fallible<usize> {
         Ok(at.saturating_add(self.u32(at)? as usize))
     }

@@ -1,11 +1,12 @@
 //! MLIR bytecode: reading it into the tree and writing the tree.
 //!
-//! Portable artifacts of StableHLO are bytecode of VHLO, StableHLO's versioned form. The tree holds StableHLO: reading
-//! translates from any version, writing to any. What the tables of these files ([`codes`], [`vhlo`]) say is facts of the formats;
-//! both directions read them.
+//! Portable artifacts of StableHLO are bytecode of VHLO, StableHLO's versioned form. The tree holds
+//! StableHLO: reading translates from any version, writing to any. What the tables of these files ([`codes`],
+//! [`vhlo`]) say is facts of the formats; both directions read them.
 //!
-//! **What holds for any input:** no panic, no recursion on its depth, memory linear in its size (attributes that are
-//! written out as text: at most 64 times). Every error has a code, the bytes that are wrong, and the section that they are in.
+//! **What holds for any input:** no panic, no recursion on its depth, memory linear in its size (attributes
+//! that are written out as text: at most 64 times). Every error has a code, the bytes that are wrong, and the
+//! section that they are in.
 
 mod codes;
 mod container;
@@ -56,8 +57,8 @@ pub fn read(file: &[u8]) -> Result<Module, Diagnostics> {
     read::read(file).map_err(|error| Diagnostics::from(*error))
 }
 
-/// Writes a module as a portable artifact that readers of a version of VHLO understand. What this version lacks is refused by
-/// name; a file is never of another version than asked for.
+/// Writes a module as a portable artifact that readers of a version of VHLO understand. What this version
+/// lacks is refused by name; a file is never of another version than asked for.
 pub fn write(module: &Module, target: Version) -> Result<Vec<u8>, Diagnostics> {
     write::write(module, target)
 }

@@ -180,7 +180,8 @@ impl Converter<'_> {
         let shapes = self.result_shapes(op)?;
         let (k, largest) = match self.attr(op, "k") {
             Some(_) => (self.int(op, "k")?, self.bool_or(op, "largest", true)?),
-            // The custom call says the number by its result, and has the attributes of CHLO's operation in a dictionary.
+            // The custom call says the number by its result, and has the attributes of CHLO's operation in a
+            // dictionary.
             None => {
                 let last = shapes.first().and_then(Shape::as_array).and_then(|s| s.dims.last().copied());
                 let largest = match self.attr(op, "mhlo.attributes") {

@@ -114,8 +114,8 @@ impl Converter<'_> {
             attrs.set(AttrKey::Dimensions, list(&[split]));
             return Ok(self.emit(Opcode::AllToAll, shape, &[x], attrs));
         }
-        // HLO's exchange of one array splits and joins along one dimension: the parts are made a dimension of their own, which
-        // is joined into the other afterwards.
+        // HLO's exchange of one array splits and joins along one dimension: the parts are made a dimension of
+        // their own, which is joined into the other afterwards.
         let ty = self.type_of(x);
         let (split, concat) = (split as usize, concat as usize);
         let mut parted = dims.clone();

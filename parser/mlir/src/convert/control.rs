@@ -1,8 +1,8 @@
 //! Functions, calls, loops, branches, tuples, and the regions that are computations.
 //!
-//! Conventions, which are those of XLA: a function has a parameter for each argument, and a tuple as its root where it has not
-//! one result. A loop has one parameter, the value that it carries or a tuple of them; a branch has one, of what it uses of
-//! outside. Values that regions use of outside become operands.
+//! Conventions, which are those of XLA: a function has a parameter for each argument, and a tuple as its root
+//! where it has not one result. A loop has one parameter, the value that it carries or a tuple of them; a
+//! branch has one, of what it uses of outside. Values that regions use of outside become operands.
 
 use hlo::attrs::misc::FrontendValue;
 use hlo::attrs::{AttrKey, AttrValue, Attrs, FrontendAttributes};
@@ -53,7 +53,7 @@ impl<'m> Converter<'m> {
         }
     }
 
-    /// Gives the arguments of the entry function the dimensions that somebody says.
+    /// Gives the arguments of the entry function the dimensions that the caller says.
     fn set_arguments(&mut self, entry: OpId, dims: Option<&[Option<Vec<i64>>]>) -> Convert<()> {
         let Some(dims) = dims else { return Ok(()) };
         let arguments = self.arguments(entry);
@@ -82,7 +82,7 @@ impl<'m> Converter<'m> {
 
     /// Converts something while something else is being converted: a function that is called, a region.
     fn within<T>(&mut self, op: OpId, f: impl FnOnce(&mut Self) -> Convert<T>) -> Convert<T> {
-        // Only programs whose shapes are not known come here; they are nested as deep as somebody writes them.
+        // Only programs whose shapes are not known come here; they may be nested arbitrarily deep.
         const MOST_INSIDE: u32 = 64;
         if self.inside >= MOST_INSIDE {
             return self.unsupported(
@@ -314,8 +314,8 @@ impl<'m> Converter<'m> {
         id
     }
 
-    /// Makes an instruction the root. A value that is another's name, or a parameter, is the root of a function through a copy
-    /// or tuple only where it must.
+    /// Makes an instruction the root. A value that is another's name, or a parameter, is the root of a
+    /// function through a copy or tuple only where it must.
     fn root(&mut self, root: InstrId, _entry: bool) {
         self.out.set_root(self.body.computation, root);
     }
@@ -353,7 +353,7 @@ impl<'m> Converter<'m> {
 
     // ---- regions
 
-    /// Converts the regions of an operation if nobody has yet: where shapes are not known before.
+    /// Converts the regions of an operation if that was not done yet: where shapes are not known before.
     pub(super) fn regions_of(&mut self, op: OpId) -> Convert<()> {
         let regions = &self.m.op(op).regions;
         if regions.iter().all(|r| self.regions.contains_key(r)) {

@@ -59,7 +59,8 @@ impl Converter<'_> {
                 Some(Attribute::String { text, .. }) => BackendConfig::Str(text.clone()),
                 Some(Attribute::Dictionary(_)) => match self.m.attr(op, key) {
                     Some(a) => {
-                        // A dictionary that travels so makes the call one of the typed interface: JAX says no version.
+                        // A dictionary that travels so makes the call one of the typed interface: JAX says no
+                        // version.
                         if key == "mhlo.backend_config" && version.is_none() {
                             let typed = AttrValue::ApiVersion(ApiVersion::TypedFfi);
                             attrs.set(AttrKey::ApiVersion, typed);
@@ -134,8 +135,8 @@ impl Converter<'_> {
         Ok(())
     }
 
-    /// `interpreter.run_parallel`: a call of its own, which a runner of tests implements. It calls the programs of the grid
-    /// in row-major order, and after them what feeds it.
+    /// `interpreter.run_parallel`: a call of its own, which a runner of tests implements. It calls the
+    /// programs of the grid in row-major order, and after them what feeds it.
     pub(super) fn run_parallel(&mut self, op: OpId) -> Convert<()> {
         let operands = self.operands(op)?;
         let rows = match self.attr(op, "programs") {

@@ -1,4 +1,5 @@
-//! The converter's state, and what every family of operations needs: attributes, operands, instructions, errors.
+//! The converter's state, and what every family of operations needs: attributes, operands, instructions,
+//! errors.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Ints, Metadata};
 use hlo::diag::codes;
@@ -38,7 +39,8 @@ pub(super) struct Converter<'m> {
     pub(super) inside: u32,
     /// How many functions were converted for one call alone.
     pub(super) specialized: u32,
-    /// Quantized operands of the current operation are the numbers that they stand for (or, with `storing`, stay what they are).
+    /// Quantized operands of the current operation are the numbers that they stand for (or, with `storing`,
+    /// stay what they are).
     pub(super) expressing: bool,
     /// Quantized types are their storage types.
     pub(super) storing: bool,
@@ -48,7 +50,7 @@ pub(super) struct Converter<'m> {
 pub(super) struct Body {
     pub(super) computation: ComputationId,
     pub(super) values: FxHashMap<ValueId, InstrId>,
-    /// The operation that is being converted: its instructions have its place and name.
+    /// The operation that is being converted: its instructions have its span and name.
     pub(super) op: Option<OpId>,
 }
 

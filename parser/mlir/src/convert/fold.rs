@@ -38,7 +38,8 @@ fn wrap(n: i64, width: u32, signed: bool) -> i64 {
 /// Shapes of values whose types do not say them.
 pub(crate) type Concrete = FxHashMap<ValueId, hlo::Shape>;
 
-/// Adds the result of an operation, if it is known; forgets what it was when the same function was converted before.
+/// Adds the result of an operation, if it is known; forgets what it was when the same function was converted
+/// before.
 pub(crate) fn evaluate(m: &Module, op: OpId, known: &mut Known, concrete: &Concrete) {
     let [result] = *m.op(op).results else { return };
     let Some((dims, width, signed)) = small(m, m.value_type(result)) else { return };

@@ -1,4 +1,4 @@
-//! What functions and the module say beside their operations: names, shardings, aliases, devices.
+//! What functions and the module say in addition to their operations: names, shardings, aliases, devices.
 
 use hlo::attrs::misc::FrontendValue;
 use hlo::attrs::{AliasEntry, AliasKind, AttrKey, AttrValue, BufferDonor, FrontendAttributes, Ints};

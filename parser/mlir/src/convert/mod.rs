@@ -1,8 +1,8 @@
 //! StableHLO to HLO.
 //!
-//! A function becomes a computation, a region becomes a computation, an operation one instruction or a few. Which, is in
-//! one file a family. Names of values become names of instructions, locations become metadata, and spans stay: what the
-//! verifier finds in the HLO is shown in the text that was given.
+//! A function becomes a computation, a region becomes a computation, an operation one instruction or a few.
+//! Which, is in one file a family. Names of values become names of instructions, locations become metadata,
+//! and spans stay: what the verifier finds in the HLO is shown in the text that was given.
 
 mod chlo;
 mod collective;
@@ -38,8 +38,8 @@ use crate::ir::{Attribute, Module, OpId, Type};
 pub(crate) use cx::ints;
 use cx::{Body, Converter};
 
-/// The target of the call that runs functions on a grid of devices, which tests of collectives have. Its configuration is
-/// the number of replicas and of partitions.
+/// The target of the call that runs functions on a grid of devices, which tests of collectives have. Its
+/// configuration is the number of replicas and of partitions.
 pub const RUN_PARALLEL: &str = "interpreter.run_parallel";
 
 /// How a check compares.
@@ -76,7 +76,8 @@ pub struct Converted {
     pub module: hlo::Module,
     /// What is checked of its results, if checks were asked for.
     pub checks: Vec<Check>,
-    /// The shardings of the function's results, in order, as the module says them: `#sdy.sharding<...>`, or HLO's own form in braces.
+    /// The shardings of the function's results, in order, as the module says them: `#sdy.sharding<...>`, or
+    /// HLO's own form in braces.
     pub result_shardings: Vec<Option<Box<str>>>,
 }
 
@@ -85,7 +86,8 @@ pub struct Converted {
 pub struct ConvertOptions {
     /// The function to convert; `main`, or the only one, if none is named.
     pub function: Option<String>,
-    /// The dimensions of the function's arguments, where their types do not say them; `None` of one that is no tensor.
+    /// The dimensions of the function's arguments, where their types do not say them; `None` of one that is
+    /// no tensor.
     pub argument_dims: Option<Vec<Option<Vec<i64>>>>,
     /// The results of the program are the operands of the checks in the function, instead of its own results.
     pub checks: bool,

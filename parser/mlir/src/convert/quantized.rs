@@ -1,7 +1,8 @@
 //! Operations on quantized tensors.
 //!
-//! A quantized tensor is the array of its storage values. Operations that move elements move these; others are computed on
-//! the numbers that they stand for, and rounded back, as the specification says (`dequantize_op_quantize`).
+//! A quantized tensor is the array of its storage values. Operations that move elements move these; others
+//! are computed on the numbers that they stand for, and rounded back, as the specification says
+//! (`dequantize_op_quantize`).
 
 use hlo::attrs::{AttrKey, Attrs};
 use hlo::{ArrayLiteral, Dims, ElementType, InstrId, Opcode, Shape};
@@ -75,7 +76,7 @@ impl Converter<'_> {
             let expressed = self.expressed(x, op)?;
             return self.bind_expressed(op, 0, expressed);
         }
-        // The operands as the numbers that they stand for, in place of the storage values.
+        // The operands as the numbers that they stand for, instead of the storage values.
         let operands = self.operand_values(op).to_vec();
         let mut saved = Vec::new();
         for (i, &value) in operands.iter().enumerate() {

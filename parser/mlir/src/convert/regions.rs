@@ -1,7 +1,7 @@
 //! Regions: in which order they are converted, and what they use of outside.
 //!
-//! **Invariant:** nothing recurses on the nesting of regions: they are listed from the outermost in, and converted from the
-//! innermost out.
+//! **Invariant:** nothing recurses on the nesting of regions: they are listed from the outermost in, and
+//! converted from the innermost out.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -71,8 +71,8 @@ pub(super) fn captured(m: &Module, nested: &[OpId]) -> FxHashMap<OpId, Vec<Value
 }
 
 impl Converter<'_> {
-    /// Converts the regions of all operations below a function, the innermost first; where shapes are not known (`later`), they are
-    /// converted with their operations.
+    /// Converts the regions of all operations below a function, the innermost first; where shapes are not
+    /// known (`later`), they are converted with their operations.
     pub(super) fn prepare_regions(&mut self, function: OpId, later: bool) -> Convert<()> {
         let nested = nested(self.m, function);
         let captured = captured(self.m, &nested);

@@ -1,5 +1,5 @@
-//! Constraints of the specification that types and attributes decide, by operation; what an operation's conversion needs to hold
-//! anyway is checked there.
+//! Constraints of the specification that types and attributes decide, by operation; what an operation's
+//! conversion needs to hold anyway is checked there.
 //!
 //! A size that is not known fits any. Quantized operations have rules of their own.
 

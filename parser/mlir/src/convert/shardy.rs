@@ -1,4 +1,5 @@
-//! Shardy's operations, as XLA has them once a module has left MLIR: custom calls with the attributes as text.
+//! Shardy's operations, as XLA has them once a module has left MLIR: custom calls with the attributes as
+//! text.
 
 use hlo::attrs::misc::FrontendValue;
 use hlo::attrs::{AttrKey, AttrValue, Attrs, FrontendAttributes};

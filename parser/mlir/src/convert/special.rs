@@ -21,7 +21,8 @@ const LANCZOS: [f64; 8] = [
     1.50563273514931155834e-7,
 ];
 
-/// Giles' approximation of the inverse error function in `f32`, of `w = -log(1 - x^2)`: below 5, and from there on.
+/// Giles' approximation of the inverse error function in `f32`, of `w = -log(1 - x^2)`: below 5, and from
+/// there on.
 const ERF_INV_F32: [[f64; 9]; 2] = [
     [
         2.81022636e-08,
@@ -155,7 +156,8 @@ const ERFC_S: [f64; 7] = [
     3.36907645100081516050,
 ];
 
-/// Terms of the series that the modified Bessel function is summed by below [`BESSEL_SPLIT`]; and of the asymptotic one above.
+/// Terms of the series that the modified Bessel function is summed by below [`BESSEL_SPLIT`]; and of the
+/// asymptotic one above.
 const BESSEL_TERMS: u32 = 60;
 const BESSEL_ASYMPTOTIC_TERMS: u32 = 24;
 const BESSEL_SPLIT: f64 = 30.0;
@@ -263,8 +265,8 @@ impl Converter<'_> {
         (t, self.add(log_g, log_ratio))
     }
 
-    /// The argument `z` of Lanczos' approximation, `x - 1`, or `-x` where `x` is below 1/2; and whether it is, which asks for
-    /// Euler's reflection.
+    /// The argument `z` of Lanczos' approximation, `x - 1`, or `-x` where `x` is below 1/2; and whether it
+    /// is, which asks for Euler's reflection.
     fn lanczos_argument(&mut self, x: InstrId) -> (InstrId, InstrId) {
         let reflects = self.cmp_to(Direction::Lt, x, 0.5);
         let minus = self.op1(Opcode::Negate, x);

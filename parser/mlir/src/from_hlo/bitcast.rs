@@ -1,4 +1,5 @@
-//! `bitcast`, which reads memory in the order that layouts say: transpositions and reshapes to that order and back.
+//! `bitcast`, which reads memory in the order that layouts say: transpositions and reshapes to that order and
+//! back.
 
 use hlo::memory_order::{self, Step};
 use hlo::{ArrayShape, Dims, ElementType, Instruction};

@@ -9,7 +9,8 @@ use crate::ir::{Attribute, LocId, NameId, Type, TypeId, ValueId};
 impl Exporter<'_> {
     // ---- functions
 
-    /// The function of a computation. With `interface` its arguments and results are those of the computation, without it their leaves.
+    /// The function of a computation. With `interface` its arguments and results are those of the
+    /// computation, without it their leaves.
     pub(super) fn function(&mut self, computation: ComputationId, interface: bool) -> Export<NameId> {
         if let Some(&name) = self.functions.get(&(computation, interface)) {
             return Ok(name);
@@ -74,7 +75,8 @@ impl Exporter<'_> {
         Ok(name)
     }
 
-    /// The types of the results of a function whose root has a shape: of a tuple of several (or none) those of its elements.
+    /// The types of the results of a function whose root has a shape: of a tuple of several (or none) those
+    /// of its elements.
     fn result_types(&mut self, root: &Shape) -> Export<Vec<TypeId>> {
         match root {
             Shape::Tuple(parts) if parts.len() != 1 => parts.iter().map(|p| self.ty(p)).collect(),
@@ -352,7 +354,8 @@ impl Exporter<'_> {
         self.part(i, 1)
     }
 
-    /// The name that a frontend attribute gives, and whether there is one. Kept apart so that composites alone read it.
+    /// The name that a frontend attribute gives, and whether there is one. Kept apart so that composites
+    /// alone read it.
     pub(super) fn program(&mut self) -> Export<()> {
         self.module_attributes();
         self.function(self.hlo.entry(), true)?;

@@ -1,4 +1,5 @@
-//! The state of the conversion, and what every family of instructions needs: leaves, attributes, operations, errors.
+//! The state of the conversion, and what every family of instructions needs: leaves, attributes, operations,
+//! errors.
 
 use std::collections::BTreeSet;
 
@@ -92,7 +93,8 @@ impl<'h> Exporter<'h> {
         }
     }
 
-    /// Instructions that are written out where computations are regions, copies included; of a computation, with those inside it.
+    /// Instructions that are written out where computations are regions, copies included; of a computation,
+    /// with those inside it.
     fn written_out(&self) -> u64 {
         use hlo::Opcode as O;
         // Functions are written once.
@@ -201,7 +203,7 @@ impl<'h> Exporter<'h> {
         Ok(())
     }
 
-    /// Values in the place of an instruction that has no StableHLO.
+    /// Values that replace an instruction that has no StableHLO.
     fn placeholder(&mut self) -> Export<Leaves> {
         let shapes: Vec<Shape> = self.hlo.instr(self.current).shape.leaves().into_iter().cloned().collect();
         let mut types = Vec::new();
@@ -323,7 +325,8 @@ impl<'h> Exporter<'h> {
         self.op(name, operands, &types, properties)
     }
 
-    /// A region of an operation that is a computation applied to arguments: its parameters are the arguments of the block.
+    /// A region of an operation that is a computation applied to arguments: its parameters are the arguments
+    /// of the block.
     pub(super) fn region(&mut self, op: OpId, computation: ComputationId) -> Export<()> {
         let region = self.m.add_region(op);
         let block = self.m.add_block(region, Span::NONE);
@@ -452,8 +455,8 @@ impl<'h> Exporter<'h> {
         self.m.attribute(Attribute::Dictionary(list.into()))
     }
 
-    /// Shardings and frontend attributes of the current instruction, given to the operation that it became; what else is
-    /// left out is noted.
+    /// Shardings and frontend attributes of the current instruction, given to the operation that it became;
+    /// what else is left out is noted.
     fn annotate(&mut self) {
         use hlo::Opcode as O;
         let i = self.hlo.instr(self.current);

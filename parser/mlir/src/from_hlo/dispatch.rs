@@ -155,8 +155,9 @@ impl Exporter<'_> {
         }
     }
 
-    /// That an operation does not mix floats of several formats, which HLO's verifier lets through and StableHLO's does not: what it
-    /// computes is rounded once, to the format of the result, so that conversions around it would compute something else.
+    /// That an operation does not mix floats of several formats, which HLO's verifier lets through and
+    /// StableHLO's does not: what it computes is rounded once, to the format of the result, so that
+    /// conversions around it would compute something else.
     fn one_precision(&self, i: &Instruction) -> Export<()> {
         use Opcode as O;
         let all: Vec<&Shape> = i.operands().iter().map(|&o| &self.hlo.instr(o).shape).collect();

@@ -116,7 +116,8 @@ impl Exporter<'_> {
     pub(super) fn convert(&mut self, i: &Instruction) -> Export<Leaves> {
         let operands = self.operands(i);
         let (from, to) = (self.operand_shape(i, 0).element_type(), i.shape.element_type());
-        // A predicate as one bit: only `bitcast-convert` asks for it, and StableHLO's has predicates of one bit.
+        // A predicate as one bit: only `bitcast-convert` asks for it, and StableHLO's has predicates of one
+        // bit.
         let bit = |e: Option<ElementType>| matches!(e, Some(ElementType::Pred | ElementType::U1));
         if bit(from) && bit(to) {
             return Ok(operands);

@@ -1,4 +1,4 @@
-//! What the header of a module, its parameters and its result say beside the operations.
+//! What the header of a module, its parameters and its result say in addition to the operations.
 
 use hlo::attrs::{AliasKind, AttrKey, Sharding};
 
@@ -37,8 +37,8 @@ impl Exporter<'_> {
         self.m.attribute(Attribute::Dictionary(list))
     }
 
-    /// Shardings, frontend attributes, aliases and donations of the arguments and results of the entry function; the names and
-    /// locations of the arguments.
+    /// Shardings, frontend attributes, aliases and donations of the arguments and results of the entry
+    /// function; the names and locations of the arguments.
     pub(super) fn entry_attributes(&mut self, function: OpId, arguments: &[ValueId]) {
         let entry = self.hlo.entry();
         let root = self.hlo.instr(self.hlo.root(entry));

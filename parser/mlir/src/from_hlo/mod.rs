@@ -1,15 +1,16 @@
 //! HLO to StableHLO: the opposite of [`convert`](mod@crate::convert).
 //!
-//! A computation that is called becomes a function, one that is applied becomes a region. HLO's tuples are not values here:
-//! an instruction stands for the list of the arrays and tokens in it (its *leaves*), so `tuple` and `get-tuple-element` are
-//! no operations. Tuple types remain where something outside of the program sees them: arguments and results of the entry
-//! computation, operands and results of custom calls.
+//! A computation that is called becomes a function, one that is applied becomes a region. HLO's tuples are
+//! not values here: an instruction stands for the list of the arrays and tokens in it (its *leaves*), so
+//! `tuple` and `get-tuple-element` are no operations. Tuple types remain where something outside of the
+//! program sees them: arguments and results of the entry computation, operands and results of custom calls.
 //!
-//! What only says how a program is compiled or laid out in memory has no StableHLO and is left out ([`Exported::left_out`]);
-//! what would change results and has none is an error, one for each instruction.
+//! What only says how a program is compiled or laid out in memory has no StableHLO and is left out
+//! ([`Exported::left_out`]); what would change results and has none is an error, one for each instruction.
 //!
-//! **Invariants:** nothing recurses on the nesting of computations: regions are filled from a list of work. The number of
-//! operations is bounded ([`MOST_OPERATIONS`]), because a computation that is applied in several places is written out in each.
+//! **Invariants:** nothing recurses on the nesting of computations: regions are filled from a list of work.
+//! The number of operations is bounded ([`MOST_OPERATIONS`]), because a computation that is applied several
+//! times is inlined each time.
 
 mod bitcast;
 mod collective;
@@ -43,7 +44,8 @@ pub const MOST_OPERATIONS: usize = 1 << 24;
 pub struct Exported {
     /// The module; its entry function is `@main`.
     pub module: Module,
-    /// What the HLO says and StableHLO cannot, none of which changes a result: `layouts`, `control-predecessors`.
+    /// What the HLO says and StableHLO cannot, none of which changes a result: `layouts`,
+    /// `control-predecessors`.
     pub left_out: BTreeSet<&'static str>,
 }
 

@@ -1,7 +1,8 @@
 //! Attributes and resources.
 //!
-//! Attributes of dialects are [`Attribute::Dialect`] where StableHLO's operations need their parts, and [`Attribute::Opaque`]
-//! otherwise, with the body as the dialect writes it: Shardy's (`#sdy.sharding<...>`) travel as text through HLO, too.
+//! Attributes of dialects are [`Attribute::Dialect`] where StableHLO's operations need their parts, and
+//! [`Attribute::Opaque`] otherwise, with the body as the dialect writes it: Shardy's (`#sdy.sharding<...>`)
+//! travel as text through HLO, too.
 
 use std::sync::Arc;
 
@@ -66,8 +67,9 @@ pub enum Attribute {
         ty: TypeId,
         /// One element stands for all.
         splat: bool,
-        /// The elements in row-major order, little-endian, each in [`element_bytes`](super::element_bytes) bytes (sub-byte
-        /// types and `i1` a byte each, sign- or zero-extended as the type says). One element if `splat`.
+        /// The elements in row-major order, little-endian, each in [`element_bytes`](super::element_bytes)
+        /// bytes (sub-byte types and `i1` a byte each, sign- or zero-extended as the type says). One element
+        /// if `splat`.
         data: Arc<[u8]>,
     },
     /// `dense<...>` of strings.
@@ -109,17 +111,17 @@ pub enum Attribute {
         /// The value as text has it, `LT`.
         value: NameId,
     },
-    /// `#stablehlo.gather<...>` and other records. The names of the parameters are those of the dialect's declaration, in
-    /// its order; parameters with their default value are absent. Lists of integers are [`Attribute::DenseArray`] of `i64`,
-    /// integers `i64`.
+    /// `#stablehlo.gather<...>` and other records. The names of the parameters are those of the dialect's
+    /// declaration, in its order; parameters with their default value are absent. Lists of integers are
+    /// [`Attribute::DenseArray`] of `i64`, integers `i64`.
     Dialect {
         /// With the dialect, `stablehlo.gather`.
         name: NameId,
         /// Parameters.
         parameters: Box<[NamedAttribute]>,
     },
-    /// Any other attribute, with its text after the `#` (`sdy.sharding<@mesh, [{"x"}]>`); `affine_map<...>` and the like
-    /// without one.
+    /// Any other attribute, with its text after the `#` (`sdy.sharding<@mesh, [{"x"}]>`); `affine_map<...>`
+    /// and the like without one.
     Opaque(Box<str>),
 }
 
@@ -139,7 +141,7 @@ pub struct Resource {
 pub enum ResourceData {
     /// It is referred to and nowhere given.
     Missing,
-    /// Bytes, as elements lie in memory, and their alignment.
+    /// Bytes, as elements are stored in memory, and their alignment.
     Blob {
         /// In bytes.
         alignment: u32,

@@ -1,4 +1,4 @@
-//! How elements of dense attributes lie in memory.
+//! The storage of elements of dense attributes.
 
 use super::{Module, Type, TypeId};
 

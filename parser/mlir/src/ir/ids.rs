@@ -10,8 +10,8 @@ macro_rules! define_id {
             pub struct $name(NonZeroU32);
 
             impl $name {
-                /// The id of the entity at `index` of its arena. Panics past 2^32 - 2 entities, which no input of at most
-                /// 4 GiB makes.
+                /// The id of the entity at `index` of its arena. Panics past 2^32 - 2 entities, which no
+                /// input of at most 4 GiB makes.
                 pub fn from_index(index: usize) -> Self {
                     let n = u32::try_from(index + 1).ok().and_then(NonZeroU32::new);
                     Self(n.expect("invariant: an input of 4 GiB has fewer entities"))

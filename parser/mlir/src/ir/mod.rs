@@ -1,14 +1,19 @@
-//! The tree of an MLIR module: operations, regions, blocks and values in arenas, types, attributes and locations uniqued.
+//! The tree of an MLIR module: operations, regions, blocks and values in arenas, types, attributes and
+//! locations uniqued.
 //!
 //! **Invariants:**
 //! - ids index the arenas of the [`Module`] that made them, and are never reused;
-//! - an operation is in the list of its parent block, a block in that of its region, a region in that of its operation;
-//! - types and attributes are uniqued: two ids are equal exactly if what they name is (but for [`Attribute::Elements`],
-//!   whose data is shared and not compared). Their parts have smaller ids, so nothing is cyclic;
-//! - every entity carries the [`Span`] of the input that it was read from: bytes of the text, or of the bytecode file.
+//! - an operation is in the list of its parent block, a block in that of its region, a region in that of its
+//!   operation;
+//! - types and attributes are uniqued: two ids are equal exactly if what they name is (but for
+//!   [`Attribute::Elements`], whose data is shared and not compared). Their parts have smaller ids, so
+//!   nothing is cyclic;
+//! - every entity carries the [`Span`] of the input that it was read from: bytes of the text, or of the
+//!   bytecode file.
 //!
-//! Nothing here recurses on the depth of operations. Types, attributes and locations know their depth ([`Module::type_depth`]
-//! and the like); readers refuse more than [`MAX_DEPTH`], so that what walks them may recurse.
+//! Nothing here recurses on the depth of operations. Types, attributes and locations know their depth
+//! ([`Module::type_depth`] and the like); readers refuse more than [`MAX_DEPTH`], so that what walks them may
+//! recurse.
 
 mod attribute;
 mod elements;
@@ -238,7 +243,8 @@ impl Module {
         id
     }
 
-    /// Gives an operation results after it was added; ids of results of one operation follow each other. The first.
+    /// Gives an operation results after it was added; ids of results of one operation follow each other. The
+    /// first.
     pub fn add_results(&mut self, op: OpId, types: &[TypeId]) -> ValueId {
         let (loc, span) = (self.op(op).loc, self.op(op).span);
         let first = ValueId::from_index(self.values.len());
@@ -361,7 +367,8 @@ impl Module {
         }
     }
 
-    /// Where an operation stands, for people: `@main / stablehlo.while / region 1 / stablehlo.add (operation 3)`.
+    /// Where an operation stands, for people: `@main / stablehlo.while / region 1 / stablehlo.add (operation
+    /// 3)`.
     pub fn path(&self, op: OpId) -> String {
         let mut parts = Vec::new();
         let mut at = Some(op);

@@ -97,8 +97,8 @@ pub struct QuantizedType {
     pub storage_max: i64,
     /// What it stands for.
     pub expressed: TypeId,
-    /// Dimensions that are quantized by slices, with block sizes (0: one parameter for each index, as `quant.uniform<...:d>`
-    /// has it for one dimension). Empty: one scale for the whole tensor.
+    /// Dimensions that are quantized by slices, with block sizes (0: one parameter for each index, as
+    /// `quant.uniform<...:d>` has it for one dimension). Empty: one scale for the whole tensor.
     pub axes: Box<[(i32, i64)]>,
     /// Scales as bits of f64; one, or as many as slices.
     pub scales: Box<[u64]>,
@@ -153,7 +153,8 @@ pub enum Type {
         /// Results.
         results: Box<[TypeId]>,
     },
-    /// `!stablehlo.token`, `!stablehlo.future<...>`, `!mhlo.async_bundle<...>`: a dialect's type over other types.
+    /// `!stablehlo.token`, `!stablehlo.future<...>`, `!mhlo.async_bundle<...>`: a dialect's type over other
+    /// types.
     Dialect {
         /// With the dialect, `stablehlo.token`.
         name: NameId,

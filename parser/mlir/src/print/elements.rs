@@ -23,8 +23,8 @@ pub(super) fn float(out: &mut String, ty: FloatType, bits: u64) {
     let _ = write!(out, "0x{bits:0digits$X}");
 }
 
-/// A float as MLIR's own printer writes it: six significant digits if they read back as the same number, else as many as the
-/// format may need, else its bits.
+/// A float as MLIR's own printer writes it: six significant digits if they read back as the same number, else
+/// as many as the format may need, else its bits.
 pub(super) fn float_as_mlir(out: &mut String, ty: FloatType, bits: u64) {
     let reads_back =
         |text: &str| text.parse().ok().and_then(|x: f64| crate::encode::float_bits(ty, x)) == Some(bits);
@@ -45,8 +45,8 @@ pub(super) fn float_as_mlir(out: &mut String, ty: FloatType, bits: u64) {
     let _ = write!(out, "0x{bits:0digits$X}");
 }
 
-/// The first significant digits of a finite number that is not zero, rounded half up by the digit after them as LLVM's `APFloat` does,
-/// without zeros at their end, and the power of ten of the last one.
+/// The first significant digits of a finite number that is not zero, rounded half up by the digit after them
+/// as LLVM's `APFloat` does, without zeros at their end, and the power of ten of the last one.
 fn digits(x: f64, count: usize) -> (Vec<u8>, i32) {
     // The number is an odd significand times a power of two, an integer times a power of ten.
     let bits = x.abs().to_bits();
@@ -106,7 +106,8 @@ fn scientific(x: f64) -> String {
     text
 }
 
-/// As many digits as a format of so many bits may need, with a point where few zeros are beside it, else with an exponent.
+/// As many digits as a format of so many bits may need, with a point where only few zeros are next to it,
+/// else with an exponent.
 fn significant(x: f64, ty: FloatType) -> String {
     const MOST_ZEROS: i32 = 3;
     let (all, last) = digits(x, 2 + precision(ty) as usize * 59 / 196);

@@ -1,8 +1,8 @@
-//! The tree as MLIR text: in the generic form, which every reader of MLIR understands, or in the forms that operations have
-//! (`pretty`), as MLIR's own printer writes them.
+//! The tree as MLIR text: in the generic form, which every reader of MLIR understands, or in the forms that
+//! operations have (`pretty`), as MLIR's own printer writes them.
 //!
-//! **Invariant:** the text reads back as the same module: operations, types, attributes, locations and resources. Names of
-//! values are made anew. Nothing recurses on the nesting of regions.
+//! **Invariant:** the text reads back as the same module: operations, types, attributes, locations and
+//! resources. Names of values are made anew. Nothing recurses on the nesting of regions.
 
 mod attribute;
 mod elements;

@@ -1,7 +1,8 @@
 //! Names of values as MLIR's own printer gives them: `%arg0`, `%0`, `%c`, `%cst_0`, `%iterArg`.
 //!
-//! The values of a region are numbered before those of the regions inside it; regions of one operation, and of operations
-//! of one region, begin with the same number. Functions and modules see nothing of outside and begin anew.
+//! The values of a region are numbered before those of the regions inside it; regions of one operation, and
+//! of operations of one region, begin with the same number. Functions and modules see nothing of outside and
+//! begin anew.
 
 use rustc_hash::FxHashSet;
 

@@ -8,7 +8,7 @@ use super::token::Tok;
 use crate::encode::Encoder;
 use crate::ir::{AttrId, Attribute, NamedAttribute, Type, TypeId};
 
-/// Bytes that an attribute takes beside its data.
+/// Bytes that an attribute takes in addition to its data.
 const ATTRIBUTE_BYTES: u64 = 128;
 
 impl<'t> Parser<'t> {

@@ -294,7 +294,8 @@ impl<'t> Parser<'t> {
         Ok(name)
     }
 
-    /// The offset after the bracket that closes the one at `open`, with strings and all kinds of brackets inside.
+    /// The offset after the bracket that closes the one at `open`, with strings and all kinds of brackets
+    /// inside.
     pub(super) fn balanced(&self, open: usize) -> Parse<usize> {
         let bytes = self.text.as_bytes();
         let mut stack: Vec<u8> = Vec::new();

@@ -390,7 +390,8 @@ impl<'t> Parser<'t> {
 
     // ---- Shardy
 
-    /// An attribute of Shardy as its operations write it, `<...>` or `[...]`, with the name that belongs to it.
+    /// An attribute of Shardy as its operations write it, `<...>` or `[...]`, with the name that belongs to
+    /// it.
     fn shardy(&mut self, name: &str) -> Parse<AttrId> {
         if self.is(Tok::Hash) {
             return self.attribute();
@@ -432,7 +433,8 @@ impl<'t> Parser<'t> {
         self.complete(op, results, vec![ty])
     }
 
-    /// `sdy.manual_computation(%x) in_shardings=[...] out_shardings=[...] manual_axes={...} (%a: type) {...} : type`
+    /// `sdy.manual_computation(%x) in_shardings=[...] out_shardings=[...] manual_axes={...} (%a: type) {...}
+    /// : type`
     fn manual_computation(&mut self, op: OpId, results: Results) -> Parse<Step> {
         let operands = self.list(Tok::LParen, Tok::RParen, Self::operand)?;
         for (key, name) in [

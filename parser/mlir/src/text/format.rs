@@ -466,7 +466,8 @@ pub(crate) fn of(name: &str) -> Option<&'static [Item]> {
     }
 }
 
-/// Whether an attribute in the dictionary of a form is a property of the operation: what its form does not say otherwise.
+/// Whether an attribute in the dictionary of a form is a property of the operation: what its form does not
+/// say otherwise.
 pub(crate) fn is_property(operation: &str, attribute: &str) -> bool {
     let Some(("stablehlo" | "mhlo", name)) = operation.split_once('.') else { return false };
     match attribute {

@@ -1,6 +1,7 @@
 //! The elements of `dense<...>`.
 //!
-//! **Invariant:** elements go straight from the text into bytes, checked against the shape; nothing is made for each element.
+//! **Invariant:** elements go straight from the text into bytes, checked against the shape; nothing is made
+//! for each element.
 
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
 //! MLIR text to the tree.
 //!
-//! A hand-written parser over [`token`]s, because how an operation is written is up to the operation: [`mod@format`] is the
-//! table of StableHLO's pretty forms, `custom` those that no table says, `operation` the generic form, which every
-//! operation has. An error ends a module's text; modules separated by `// -----` are read each on its own.
+//! A hand-written parser over [`token`]s, because how an operation is written is up to the operation:
+//! [`mod@format`] is the table of StableHLO's pretty forms, `custom` those that no table says, `operation`
+//! the generic form, which every operation has. An error ends a module's text; modules separated by `//
+//! -----` are read each on its own.
 
 mod attributes;
 mod cursor;
@@ -26,7 +27,7 @@ use crate::ir::{AttrId, Module, TypeId};
 /// Limits of reading.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadOptions {
-    /// The most bytes that the tree may take beside the input.
+    /// The maximum size of the tree, in addition to the input, in bytes.
     pub memory_bytes: u64,
 }
 
@@ -39,7 +40,8 @@ impl Default for ReadOptions {
 /// The line between modules of one text.
 const SEPARATOR: &str = "// -----";
 
-/// The parts of a text between lines `// -----`, as byte ranges, without those that hold nothing but comments.
+/// The parts of a text between lines `// -----`, as byte ranges, without those that hold nothing but
+/// comments.
 pub fn split(text: &str) -> Vec<Span> {
     let mut parts = Vec::new();
     let mut start = 0;

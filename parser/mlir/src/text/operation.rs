@@ -1,7 +1,7 @@
 //! Operations: the generic form, regions and blocks.
 //!
-//! **Invariant:** nothing here recurses on the nesting of regions. An operation whose region is being read is a [`Frame`];
-//! what is left of it to read when the region ends is in the frame's [`Rest`].
+//! **Invariant:** nothing here recurses on the nesting of regions. An operation whose region is being read is
+//! a [`Frame`]; what is left of it to read when the region ends is in the frame's [`Rest`].
 
 use hlo::Span;
 use hlo::diag::Diagnostic;

@@ -246,7 +246,8 @@ impl<'t> Parser<'t> {
         Ok((left, self.list(Tok::LSquare, Tok::RSquare, Self::int64)?))
     }
 
-    /// `stride = [1, 1], pad = [[0, 0], [1, 1]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]`
+    /// `stride = [1, 1], pad = [[0, 0], [1, 1]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false,
+    /// false]`
     fn window(&mut self, op: OpId) -> Parse<()> {
         while self.is(Tok::Word) {
             let key = self.word()?;

@@ -333,7 +333,8 @@ pub(super) enum Part {
     Ints(Vec<i64>),
 }
 
-/// `#dialect<name ...>` as `dialect.name<...>`, so that both forms are one attribute, where the body is in brackets itself.
+/// `#dialect<name ...>` as `dialect.name<...>`, so that both forms are one attribute, where the body is in
+/// brackets itself.
 fn undotted(dialect: &str, body: &str) -> String {
     let inside = body[1..body.len() - 1].trim();
     let end = inside.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(inside.len());

@@ -13,7 +13,7 @@ pub(super) struct Binding {
     pub(super) span: Span,
 }
 
-/// The names that can be used at a place.
+/// The names in scope.
 #[derive(Debug, Default)]
 pub(super) struct Scope {
     names: FxHashMap<NameId, Binding>,

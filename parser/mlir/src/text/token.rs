@@ -1,7 +1,8 @@
 //! MLIR text to tokens.
 //!
-//! **Invariant:** a token is a kind and a byte range; what stands in it (numbers, escapes, dimensions) is decoded by who
-//! asks. Dimensions (`2x3xf32`) are no tokens: the parser scans them from the text, because `x3xf32` would be a word.
+//! **Invariant:** a token is a kind and a byte range; what stands in it (numbers, escapes, dimensions) is
+//! decoded by who asks. Dimensions (`2x3xf32`) are no tokens: the parser scans them from the text, because
+//! `x3xf32` would be a word.
 
 use logos::Logos;
 

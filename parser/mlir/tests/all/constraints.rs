@@ -1,7 +1,8 @@
 //! Constraints of StableHLO's specification, each broken by a program.
 //!
-//! The files of `tests/constraints` hold programs between lines `// -----`; the first line of each, `// expected: `, is the code and the message of
-//! what is found first. With HLO_BLESS=1 these lines are rewritten (refused when CI is set).
+//! The files of `tests/constraints` hold programs between lines `// -----`; the first line of each, `//
+//! expected: `, is the code and the message of what is found first. With HLO_BLESS=1 these lines are
+//! rewritten (refused when CI is set).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -48,6 +49,7 @@ fn messages_say_the_constraint() {
         }
         assert!(out == text || bless, "{} differs: HLO_BLESS=1 rewrites it\n{out}", path.display());
     }
-    // Another program that breaks the same constraint adds nothing; fewer constraints than these are a case that was lost.
+    // Another program that breaks the same constraint adds nothing; fewer constraints than these are a case
+    // that was lost.
     assert!(numbered.len() >= 130, "{} constraints: {numbered:?}", numbered.len());
 }

@@ -1,7 +1,7 @@
 //! Exact texts of diagnostics.
 //!
-//! The files of `tests/diagnostics` hold cases: `==== name`, the source, `----`, what is rendered for it. With
-//! HLO_BLESS=1 the last part is rewritten (refused when CI is set).
+//! The files of `tests/diagnostics` hold cases: `==== name`, the source, `----`, what is rendered for it.
+//! With HLO_BLESS=1 the last part is rewritten (refused when CI is set).
 
 use std::collections::BTreeSet;
 use std::path::Path;

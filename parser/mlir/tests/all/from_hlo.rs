@@ -126,7 +126,8 @@ fn bounded_dimensions_are_an_encoding() {
     assert!(text.contains("tensor<?xf32, #stablehlo.bounds<4>>"), "{text}");
 }
 
-/// The sizes that a bounded result has are those that the operand says, whether they are constants or not: a plain reshape would take them from its operand.
+/// The sizes that a bounded result has are those that the operand says, whether they are constants or not: a
+/// plain reshape would take them from its operand.
 #[test]
 fn bounded_results_have_the_sizes_that_are_said() {
     let text = entry(

@@ -1,5 +1,5 @@
-//! StableHLO's own tests, where a checkout has them: `HLO_STABLEHLO` names the folder `stablehlo` of its sources, or they are in
-//! `../shared/stablehlo`.
+//! StableHLO's own tests, where a checkout has them: `HLO_STABLEHLO` names the folder `stablehlo` of its
+//! sources, or they are in `../shared/stablehlo`.
 
 use std::path::{Path, PathBuf};
 

@@ -23,7 +23,7 @@ use crate::schema::operations::{
 use crate::tables::*;
 use crate::wire::Res;
 
-/// What the attributes of an instruction depend on beside its message.
+/// What the attributes of an instruction depend on in addition to its message.
 pub(crate) struct Around<'a> {
     pub(crate) opcode: Opcode,
     pub(crate) shape: &'a Shape,

@@ -1,9 +1,10 @@
 //! From messages to the IR.
 //!
-//! **What holds for any input, however broken:** no panic; no stack that grows with the nesting of the input beyond the limit; memory linear in the
-//! input and within [`ReadOptions::memory_bytes`](crate::ReadOptions). Ids are resolved as XLA does it: operands and control predecessors stand before
-//! what uses them, and so do called computations, so that a cycle is an id that names nothing yet. The first error ends reading. Whether the module
-//! makes sense is for the verifier to judge, as with text.
+//! **What holds for any input, however broken:** no panic; no stack that grows with the nesting of the input
+//! beyond the limit; memory linear in the input and within [`ReadOptions::memory_bytes`](crate::ReadOptions).
+//! Ids are resolved as XLA does it: operands and control predecessors stand before what uses them, and so do
+//! called computations, so that a cycle is an id that names nothing yet. The first error ends reading.
+//! Whether the module makes sense is for the verifier to judge, as with text.
 
 mod attrs;
 mod header;
@@ -55,7 +56,8 @@ pub(crate) fn module(n: Node<'_>, decoder: &mut Decoder, diagnostics: &mut Diagn
     reader.finish(n)
 }
 
-/// What `read` makes of one of repeated messages, and of its size in bytes; it is decoded for that if it is not yet.
+/// What `read` makes of one of repeated messages, and of its size in bytes; it is decoded for that if it is
+/// not yet.
 fn nth<T>(
     n: Node<'_>,
     number: u32,
@@ -307,7 +309,7 @@ impl Reader<'_> {
         ids.collect()
     }
 
-    /// That a parameter has a number of its own, and none that its computation has no place for.
+    /// That a parameter has a number of its own, within the range of its computation.
     fn check_parameter(&self, n: Node<'_>, attrs: &Attrs, scope: &Scope) -> Res<()> {
         let number = attrs.int(AttrKey::ParameterNumber).unwrap_or(0);
         // Numbers are 0, 1, 2, ...: none is as large as the number of instructions.

@@ -1,7 +1,8 @@
 //! Shapes and layouts.
 //!
-//! XLA gives every array a layout. Text may leave it out, which means the row-major one; such a layout is written without the alignment of the
-//! padding, which XLA always writes, and so is told from one that the text had.
+//! XLA gives every array a layout. Text may leave it out, which means the row-major one; such a layout is
+//! written without the alignment of the padding, which XLA always writes, and so is told from one that the
+//! text had.
 
 use std::sync::Arc;
 

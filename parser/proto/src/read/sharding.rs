@@ -84,7 +84,8 @@ fn permutation(n: Node<'_>, number: u32, dims: &[i64]) -> Res<Ints> {
     Ok(if identity { Ints::new() } else { permutation })
 }
 
-/// The longest name of an axis that is read: references hold copies of it, which a message names by a few bytes each.
+/// The longest name of an axis that is read: references hold copies of it, which a message names by a few
+/// bytes each.
 const MOST_AXIS_NAME_BYTES: usize = 256;
 
 fn mesh(n: Node<'_>) -> Res<Mesh> {

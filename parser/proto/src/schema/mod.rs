@@ -1,8 +1,9 @@
 //! The messages as data: for each its name, and for each field its number, name and type.
 //!
-//! Names, numbers and types are facts about XLA's formats (`xla/service/hlo.proto`, `xla/xla_data.proto` of openxla/xla), declared
-//! here once; the readers and writers of both encodings go by these tables, so that a field that XLA adds is one row. **Invariant:** fields
-//! of a message are sorted by number. `make test-proto-peer` compares the tables with the descriptors that jaxlib ships.
+//! Names, numbers and types are facts about XLA's formats (`xla/service/hlo.proto`, `xla/xla_data.proto` of
+//! openxla/xla), declared here once; the readers and writers of both encodings go by these tables, so that a
+//! field that XLA adds is one row. **Invariant:** fields of a message are sorted by number. `make
+//! test-proto-peer` compares the tables with the descriptors that jaxlib ships.
 
 pub(crate) mod assignment;
 pub(crate) mod devices;

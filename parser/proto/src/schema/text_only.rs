@@ -1,9 +1,11 @@
-//! What XLA's text says and its protocol buffers do not: fields of the module's header, and how the text looked.
+//! What XLA's text says and its protocol buffers do not: fields of the module's header, and how the text
+//! looked.
 //!
-//! It is one field of `HloModuleProto` with a number that XLA does not use, so that XLA (which skips what it does not know) reads the same
-//! module, and text comes back as it was. A module in XLA's own style of text that says nothing else does not have it. A field of the same
-//! number in `HloInstructionProto` is the name of an instruction in text, where another computation has one of that name: XLA wants names
-//! that are unique in the module.
+//! It is one field of `HloModuleProto` with a number that XLA does not use, so that XLA (which skips what it
+//! does not know) reads the same module, and text comes back as it was. A module in XLA's own style of text
+//! that says nothing else does not have it. A field of the same number in `HloInstructionProto` is the name
+//! of an instruction in text, where another computation has one of that name: XLA wants names that are unique
+//! in the module.
 
 use super::Type::*;
 use super::messages;

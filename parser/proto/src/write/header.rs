@@ -1,4 +1,4 @@
-//! What a module says beside its computations.
+//! What a module says in addition to its computations.
 
 use std::borrow::Cow;
 

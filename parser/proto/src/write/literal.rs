@@ -1,4 +1,5 @@
-//! Literals. **Invariant:** elements that stand in memory as they stand in the message are borrowed, not copied.
+//! Literals. **Invariant:** elements that stand in memory as they stand in the message are borrowed, not
+//! copied.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -123,7 +124,7 @@ fn elements<'m>(buffer: &'m Buffer, m: &mut Message<'m>) {
     }
 }
 
-/// Elements as they stand in memory, where memory is little-endian.
+/// Elements in little-endian memory order.
 fn little_endian<'m, T: Bits>(v: &'m [T], bytes: impl Fn(&'m [T]) -> &'m [u8]) -> Cow<'m, [u8]> {
     if cfg!(target_endian = "little") {
         return Cow::Borrowed(bytes(v));

@@ -1,9 +1,10 @@
 //! From the IR to messages.
 //!
-//! What XLA writes of the same module is written: the fields that it always writes, its ids (the number of a computation, and in the lower bits that of
-//! the instruction in it), elements of literals in the order of their layout. Computations and instructions keep the order of the module where callees
-//! come before callers, which XLA asks for; else callees move forward. **Invariant:** what a field cannot hold is an error that names it, never left out
-//! in silence, but for what XLA itself derives from other fields.
+//! What XLA writes of the same module is written: the fields that it always writes, its ids (the number of a
+//! computation, and in the lower bits that of the instruction in it), elements of literals in the order of
+//! their layout. Computations and instructions keep the order of the module where callees come before
+//! callers, which XLA asks for; else callees move forward. **Invariant:** what a field cannot hold is an
+//! error that names it, never left out in silence, but for what XLA itself derives from other fields.
 
 mod attrs;
 mod header;
@@ -85,7 +86,8 @@ fn callees_first(module: &Module) -> Vec<ComputationId> {
         if std::mem::replace(&mut seen[computation.index()], true) {
             continue;
         }
-        // Not recursive, so that no depth of calls matters. A module that calls itself does not verify; here it ends all the same.
+        // Not recursive, so that no depth of calls matters. A module that calls itself does not verify; here
+        // it ends all the same.
         let mut open = vec![(computation, callees(module, computation), 0)];
         while let Some((computation, called, next)) = open.last_mut() {
             match called.get(*next) {
@@ -125,7 +127,8 @@ fn moved_ordinals(module: &Module) -> FxHashMap<InstrId, i64> {
     moved
 }
 
-/// Names for the instructions whose names others of the module have, which text allows in other computations and XLA's messages do not.
+/// Names for the instructions whose names others of the module have, which text allows in other computations
+/// and XLA's messages do not.
 fn unique_names(module: &Module, order: &[ComputationId]) -> FxHashMap<InstrId, String> {
     let mut taken: FxHashSet<&str> = FxHashSet::default();
     let mut again = Vec::new();

@@ -41,7 +41,7 @@ impl<'m> Payloads<'m> {
     }
 }
 
-/// Metadata, but for fields that nobody knows.
+/// Metadata, except unknown fields.
 pub(crate) fn metadata<'m>(of: &'m Metadata, payloads: &mut Payloads<'m>) -> Message<'m> {
     // Exhaustive, so that a new field is not forgotten here.
     let Metadata {

@@ -1,4 +1,5 @@
-//! Encodings of CHLO, the dialect of operations that are made of StableHLO's. Artifacts have it as it is, without versions.
+//! Encodings of CHLO, the dialect of operations that are made of StableHLO's. Artifacts have it as it is,
+//! without versions.
 
 use super::Field::Enum;
 use super::encodings;

@@ -1,6 +1,8 @@
-//! How each kind of attribute and type is encoded, as data: one table a dialect, read by the decoder and the encoder alike.
+//! How each kind of attribute and type is encoded, as data: one table a dialect, read by both decoder and
+//! encoder.
 //!
-//! An entry is its kind's code and then its fields. A field is a number, a string, a blob, or the index of another entry.
+//! An entry is its kind's code and then its fields. A field is a number, a string, a blob, or the index of
+//! another entry.
 
 pub(super) mod builtin;
 pub(super) mod chlo;

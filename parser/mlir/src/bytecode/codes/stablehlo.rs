@@ -1,4 +1,5 @@
-//! Encodings of StableHLO itself. Artifacts have VHLO's in their place, but for what stands in operations of other dialects: tokens that a computation of Shardy's takes and gives.
+//! Encodings of StableHLO itself. Artifacts have VHLO's instead, except in operations of other dialects:
+//! tokens that a computation of Shardy's takes and gives.
 
 use super::encodings;
 

@@ -171,8 +171,8 @@ fn fused(e: &mut Entries<'_, '_>, d: &Decoder<'_>, has_metadata: bool) -> Fallib
     Ok(Slot::Loc(e.module.location(Location::Fused { metadata, locations })))
 }
 
-/// Numbers after the file: none; the line; line and column; line, first and last column; or first line and column and last line
-/// and column.
+/// Numbers after the file: none; the line; line and column; line, first and last column; or first line and
+/// column and last line and column.
 fn file_range(e: &mut Entries<'_, '_>, d: &Decoder<'_>) -> Fallible<Slot> {
     let file = e.name_of(d, d.attr(0))?;
     let numbers = d.numbers(1).iter().map(|&n| line(d, n)).collect::<Fallible<Vec<u32>>>()?;

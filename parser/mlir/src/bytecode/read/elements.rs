@@ -1,7 +1,8 @@
 //! The data of constants: from the bytes of the file to those of the tree.
 //!
-//! Elements lie in both as in memory, so that data is copied once and whole. Different are booleans, which the file packs into
-//! bits; and integers narrower than a byte, whose unused bits the tree fills with the sign.
+//! Elements are stored in both as in memory, so that data is copied once and whole. Different are booleans,
+//! which the file packs into bits; and integers narrower than a byte, whose unused bits the tree fills with
+//! the sign.
 
 use std::sync::Arc;
 
@@ -26,8 +27,8 @@ pub(in crate::bytecode) fn shape(m: &Module, ty: TypeId) -> Option<(TypeId, usiz
     Some((element, count))
 }
 
-/// The bytes of an element in a file: bits rounded up to bytes, each part of a complex number by itself. `None` of booleans,
-/// which are packed, and of what is no number.
+/// The bytes of an element in a file: bits rounded up to bytes, each part of a complex number by itself.
+/// `None` of booleans, which are packed, and of what is no number.
 pub(in crate::bytecode) fn file_bytes(m: &Module, element: TypeId) -> Option<usize> {
     match m.get_type(element) {
         Type::Complex(part) => Some(2 * storage_bits(m, *part)?.div_ceil(8) as usize),
@@ -107,8 +108,8 @@ fn widened(m: &Module, element: TypeId, bytes: &[u8], width: usize, tree_width: 
     data.into()
 }
 
-/// Booleans are packed into bits; a splat is a byte of all ones or none. Old writers did not pack them. Of up to 8 elements one
-/// byte of all ones can only be a splat, as unused bits are 0.
+/// Booleans are packed into bits; a splat is a byte of all ones or none. Old writers did not pack them. Of up
+/// to 8 elements one byte of all ones can only be a splat, as unused bits are 0.
 fn booleans(bytes: &[u8], count: usize) -> Option<(Arc<[u8]>, bool)> {
     let packed = count.div_ceil(8);
     match bytes {

@@ -1,7 +1,8 @@
 //! Attributes and types of a file, read when they are first needed, each once.
 //!
-//! **No recursion:** what an entry refers to is put on a stack and read before it. An entry that is met again while it is on
-//! that stack contains itself, which is an error. **Invariant:** an entry's parts are in the tree before it is.
+//! **No recursion:** what an entry refers to is put on a stack and read before it. An entry that is met again
+//! while it is on that stack contains itself, which is an error. **Invariant:** an entry's parts are in the
+//! tree before it is.
 
 use hlo::Span;
 use hlo::diag::Diagnostic;

@@ -1,10 +1,11 @@
 //! The operations of a file, into the tree.
 //!
-//! **No recursion:** a frame for each operation whose regions are being read. **Bounded:** values and blocks that a region
-//! announces are counted against the bytes of the section, whatever the nesting.
+//! **No recursion:** a frame for each operation whose regions are being read. **Bounded:** values and blocks
+//! that a region announces are counted against the bytes of the section, whatever the nesting.
 //!
-//! Values have numbers: those of a region follow those of the regions around it, up to an operation that is isolated, where
-//! they start anew. A value may be used before it is defined; such uses are filled in when the region ends.
+//! Values have numbers: those of a region follow those of the regions around it, up to an operation that is
+//! isolated, where they start anew. A value may be used before it is defined; such uses are filled in when
+//! the region ends.
 
 use hlo::Span;
 use hlo::diag::Diagnostic;
@@ -65,7 +66,7 @@ pub(super) struct IrReader<'a, 'c> {
     pub(super) entries: Entries<'a, 'c>,
     names: Vec<Name>,
     known: Names,
-    /// Values alive, by the place that their number gives.
+    /// Live values, by their number.
     values: Vec<Option<ValueId>>,
     pending: Vec<Pending>,
     /// Blocks that were announced and not begun.
@@ -139,7 +140,8 @@ impl<'a, 'c> IrReader<'a, 'c> {
         cursor.finish(codes::BAD_OPERATION, "the module")
     }
 
-    /// Begins the regions of an operation, at a cursor of the frame below (or of the section, if there is none).
+    /// Begins the regions of an operation, at a cursor of the frame below (or of the section, if there is
+    /// none).
     fn enter(
         &mut self,
         frames: &mut Vec<Frame<'a>>,

@@ -99,7 +99,8 @@ fn vhlo(name: &str, span: Span) -> Fallible<(String, Kind)> {
     Ok((name, kind))
 }
 
-/// Properties of operations beside VHLO's, in the order in which they are written, and whether they may be absent.
+/// Properties of operations in addition to VHLO's, in the order in which they are written, and whether they
+/// may be absent.
 pub(in crate::bytecode) fn properties(name: &str) -> Option<&'static [(&'static str, bool)]> {
     Some(match name {
         "builtin.module" => &[("sym_name", true), ("sym_visibility", true)],
@@ -156,7 +157,8 @@ pub(in crate::bytecode) fn properties(name: &str) -> Option<&'static [(&'static 
     })
 }
 
-/// Attributes of an operation of VHLO as StableHLO has them. `values` are in the order of the operation's table.
+/// Attributes of an operation of VHLO as StableHLO has them. `values` are in the order of the operation's
+/// table.
 pub(super) fn converted(
     e: &mut Entries<'_, '_>,
     known: &Known,
@@ -245,7 +247,8 @@ fn record_of(m: &mut Module, name: &str, parts: &[(&str, AttrId)]) -> AttrId {
     m.attribute(Attribute::Dialect { name, parameters })
 }
 
-/// A record from its parts. Parts that an old revision does not have are empty; all being of type `none` is no record.
+/// A record from its parts. Parts that an old revision does not have are empty; all being of type `none` is
+/// no record.
 fn record_value(
     m: &mut Module,
     record: &Record,

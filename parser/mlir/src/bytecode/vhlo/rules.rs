@@ -1,8 +1,8 @@
 //! How attributes of StableHLO and VHLO correspond.
 //!
-//! Most are the same attribute in both. Different are lists of integers, which VHLO has as tensors; symbols, which it has as
-//! strings; records (dimension numbers and the like), whose parts are attributes of their own there; and defaults, which it
-//! writes out. Each attribute of an operation of VHLO has a [`Rule`].
+//! Most are the same attribute in both. Different are lists of integers, which VHLO has as tensors; symbols,
+//! which it has as strings; records (dimension numbers and the like), whose parts are attributes of their own
+//! there; and defaults, which it writes out. Each attribute of an operation of VHLO has a [`Rule`].
 
 /// How StableHLO has an attribute of VHLO.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

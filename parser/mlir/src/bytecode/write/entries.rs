@@ -1,8 +1,8 @@
-//! Attributes, types and locations of the tree as entries of a file: in VHLO's form, or in that of the builtin dialect for
-//! operations of other dialects.
+//! Attributes, types and locations of the tree as entries of a file: in VHLO's form, or in that of the
+//! builtin dialect for operations of other dialects.
 //!
-//! Each is written once. Types and attributes are at most [`MAX_DEPTH`](crate::ir::MAX_DEPTH) levels deep, so that walking them
-//! may recurse.
+//! Each is written once. Types and attributes are at most [`MAX_DEPTH`](crate::ir::MAX_DEPTH) levels deep, so
+//! that walking them may recurse.
 
 use std::sync::Arc;
 

@@ -1,10 +1,12 @@
 //! Operations of the tree as those of a file.
 //!
-//! **No recursion:** a frame for each operation whose regions are being written. Values are numbered when their region begins.
+//! **No recursion:** a frame for each operation whose regions are being written. Values are numbered when
+//! their region begins.
 //!
-//! Operations of VHLO have operands of its types, others those of builtin types; between them stand conversions
-//! (`builtin.unrealized_conversion_cast`). What an operation of another dialect defines is converted after it, if VHLO's use it;
-//! its operands are converted before it, unless another such operation defines them.
+//! Operations of VHLO have operands of its types, others those of builtin types; between them stand
+//! conversions (`builtin.unrealized_conversion_cast`). What an operation of another dialect defines is
+//! converted after it, if VHLO's use it; its operands are converted before it, unless another such operation
+//! defines them.
 
 use hlo::Span;
 use hlo::diag::codes::bytecode as codes;
@@ -172,7 +174,8 @@ impl<'m> IrWriter<'m> {
         }
     }
 
-    /// Values that are defined with builtin types and used with VHLO's get a conversion; its number comes later.
+    /// Values that are defined with builtin types and used with VHLO's get a conversion; its number comes
+    /// later.
     fn note_conversions(&mut self, top: OpId) {
         let m = self.m;
         let mut operations = vec![top];

@@ -1,4 +1,5 @@
-//! Attributes of an operation as VHLO has them at a version: which revision of the operation, and defaults written out.
+//! Attributes of an operation as VHLO has them at a version: which revision of the operation, and defaults
+//! written out.
 
 use super::super::codes::vhlo;
 use super::super::read::is_default;
@@ -129,7 +130,7 @@ pub(super) fn attributes(
     op.attributes.iter().map(|&attribute| value(e, given, &rules::rule(op.name, attribute))).collect()
 }
 
-/// Takes the attribute of a rule, so that it is not written as an attribute beside.
+/// Takes the attribute of a rule, so that it is not written as an attribute as well.
 fn mark(given: &mut Given<'_>, rule: &Rule) {
     match rule.form {
         Form::Part(record) => given.take(record.attribute),

@@ -6,7 +6,8 @@ use super::tables::Of;
 use crate::ir::{Attribute, NamedAttribute};
 
 impl Entries<'_> {
-    /// A record of StableHLO that VHLO has as an attribute. Those whose parts are attributes of operations are not here.
+    /// A record of StableHLO that VHLO has as an attribute. Those whose parts are attributes of operations
+    /// are not here.
     pub(super) fn record(&mut self, name: &str, parameters: &[NamedAttribute]) -> Fallible<u32> {
         let m = self.m;
         let find = |key: &str| parameters.iter().find(|p| m.text(p.name) == key).map(|p| p.value);

@@ -1,4 +1,5 @@
-//! The tables of a file that is being written: strings, dialects, names of operations, entries and properties, each thing once.
+//! The tables of a file that is being written: strings, dialects, names of operations, entries and
+//! properties, each thing once.
 
 use std::hash::Hash;
 use std::sync::Arc;

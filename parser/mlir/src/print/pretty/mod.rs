@@ -1,4 +1,5 @@
-//! Operations in the forms of their own, as MLIR prints them. What does not fit its form is printed in the generic one.
+//! Operations in the forms of their own, as MLIR prints them. What does not fit its form is printed in the
+//! generic one.
 
 mod custom;
 
@@ -17,7 +18,8 @@ enum Gap {
 }
 
 impl Printer<'_> {
-    /// Prints an operation by its form, with what follows its results; `false`, and nothing is printed, if it has none or does not fit it.
+    /// Prints an operation by its form, with what follows its results; `false`, and nothing is printed, if it
+    /// has none or does not fit it.
     pub(super) fn pretty(&mut self, op: OpId, depth: usize, stack: &mut Vec<Todo>) -> bool {
         let start = self.out.len();
         let m = self.m;
