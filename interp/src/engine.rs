@@ -35,7 +35,7 @@ use crate::value::{Tensor, Value};
 /// A state of a loop is kept to find out that it repeats only if so many times its bytes are free.
 const ANCHOR_ROOM: u64 = 8;
 /// And only if it has at most so many bytes: a larger one is updated in place, which a copy would prevent.
-const MOST_ANCHOR_BYTES: u64 = 64 << 10;
+const MAX_ANCHOR_BYTES: u64 = 64 << 10;
 /// How deep computations that are applied to elements may nest.
 pub const MAX_NESTING: u32 = 64;
 
@@ -629,7 +629,7 @@ impl<'m> Run<'_, 'm> {
         if endless::is_anchor(iterations) {
             let bytes: u64 = state.arrays().into_iter().map(Tensor::bytes).sum();
             let room =
-                bytes <= MOST_ANCHOR_BYTES && self.session.meter.check(bytes.saturating_mul(ANCHOR_ROOM));
+                bytes <= MAX_ANCHOR_BYTES && self.session.meter.check(bytes.saturating_mul(ANCHOR_ROOM));
             return Ok(room.then(|| Box::new(state.clone())));
         }
         if !endless::is_compared(iterations) {

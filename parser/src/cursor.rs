@@ -49,7 +49,7 @@ impl<'a> Cursor<'a> {
             depth,
             limit: depth,
             implied_zeros: None,
-            implied_left: crate::literal::MOST_IMPLIED,
+            implied_left: crate::literal::MAX_IMPLIED,
             memory_left: u64::MAX,
         }
     }

@@ -24,7 +24,7 @@ use hlo_opt::expr::{ALWAYS, Expr, GuardId, NodeId, Op};
 pub(crate) const LANES: usize = 256;
 
 /// Larger columns (in bytes) are not kept from run to run.
-const MOST_KEPT: u64 = 1 << 16;
+const MAX_KEPT_BYTES: u64 = 1 << 16;
 
 /// From this number on, arguments that arrays refer to are temporaries.
 pub(crate) const TEMPORARIES: u32 = 1 << 24;
@@ -190,7 +190,7 @@ impl Code {
     /// Returns columns for later runs.
     pub(crate) fn give_back(&self, columns: Columns) {
         let bytes: u64 = columns.values.iter().map(Buffer::bytes).sum();
-        if bytes <= MOST_KEPT {
+        if bytes <= MAX_KEPT_BYTES {
             self.spare.0.lock().unwrap_or_else(PoisonError::into_inner).push(columns);
         }
     }

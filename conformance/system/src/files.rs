@@ -37,14 +37,14 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 }
 
 /// The maximum size of a text next to a program (`case.json`, `finding.json`), in bytes.
-const MOST_BESIDE: u64 = 64 << 20;
+const MAX_SIDE_FILE_BYTES: u64 = 64 << 20;
 
 /// Reads a text next to a program. Errors: it is no file, not UTF-8, or longer than such a text is.
 pub fn read_beside(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    open_regular(path)?.take(MOST_BESIDE + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MOST_BESIDE {
-        return Err(io::Error::other(format!("longer than the {MOST_BESIDE} bytes that are read")));
+    open_regular(path)?.take(MAX_SIDE_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_SIDE_FILE_BYTES {
+        return Err(io::Error::other(format!("longer than the {MAX_SIDE_FILE_BYTES} bytes that are read")));
     }
     Ok(text)
 }
@@ -302,7 +302,7 @@ static PARTS: AtomicU64 = AtomicU64::new(0);
 /// What the name of a part ends with.
 const PART: &str = ".part";
 /// As much of a file's name is in that of its part: names have 255 bytes at most.
-const MOST_NAME_BYTES: usize = 200;
+const MAX_NAME_BYTES: usize = 200;
 
 impl Part {
     /// Begins the file of this path. Errors: it cannot be made.
@@ -361,7 +361,7 @@ fn prefix(target: &Path) -> io::Result<OsString> {
     let name = target.file_name().ok_or_else(|| io::Error::other("not the name of a file"))?;
     let bytes = name.as_bytes();
     let mut prefix = OsString::from(".");
-    prefix.push(OsStr::from_bytes(&bytes[..bytes.len().min(MOST_NAME_BYTES)]));
+    prefix.push(OsStr::from_bytes(&bytes[..bytes.len().min(MAX_NAME_BYTES)]));
     prefix.push(".");
     Ok(prefix)
 }

@@ -53,7 +53,7 @@ impl Npz {
         }
         let file = open_regular(path).map_err(|e| usage(format!("cannot be read: {}", describe(&e))))?;
         let again = file.try_clone().map_err(|e| usage(format!("cannot be read: {}", describe(&e))))?;
-        let left = Arc::new(AtomicU64::new(MOST_SEARCHED));
+        let left = Arc::new(AtomicU64::new(MAX_SEARCHED));
         let archive = ZipArchive::new(BufReader::new(Metered { file, left: left.clone() }));
         let archive = archive.map_err(|e| usage(format!("not an .npz file: {}", describe(&of_zip(e)))))?;
         left.store(u64::MAX, Ordering::Relaxed);
@@ -240,7 +240,7 @@ impl Npz {
 
 /// The most bytes of a file that its directory is looked for in, from its end: of a sparse file there may be
 /// any number.
-const MOST_SEARCHED: u64 = 1 << 30;
+const MAX_SEARCHED: u64 = 1 << 30;
 
 /// A file of which so many bytes may be read.
 struct Metered {
@@ -255,7 +255,7 @@ impl Read for Metered {
         match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
             Ok(_) => Ok(n),
             Err(_) => {
-                Err(io::Error::other(format!("no directory in the {MOST_SEARCHED} bytes that are searched")))
+                Err(io::Error::other(format!("no directory in the {MAX_SEARCHED} bytes that are searched")))
             }
         }
     }

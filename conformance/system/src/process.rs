@@ -150,7 +150,7 @@ pub struct Process {
 const ENDING: Duration = Duration::from_secs(8);
 
 /// The longest report of a supervisor.
-const MOST_SAID: usize = 64;
+const MAX_MESSAGE_BYTES: usize = 64;
 
 impl Process {
     /// Its standard output, if that is piped; the second time `None`.
@@ -203,11 +203,11 @@ impl Process {
     }
 
     fn read(&mut self, left: Duration) -> io::Result<usize> {
-        let mut bytes = [0; MOST_SAID];
+        let mut bytes = [0; MAX_MESSAGE_BYTES];
         self.line.set_read_timeout(Some(left.max(Duration::from_micros(1))))?;
         let n = self.line.read(&mut bytes)?;
         self.said.extend_from_slice(&bytes[..n]);
-        if self.said.len() > MOST_SAID {
+        if self.said.len() > MAX_MESSAGE_BYTES {
             return Err(io::Error::other("what supervised it says what it should not"));
         }
         Ok(n)

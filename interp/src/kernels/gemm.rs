@@ -19,7 +19,7 @@ use num_complex::Complex;
 
 use super::algebra::{RegionComplex, RegionReal, Wrapping};
 use super::engine::{Extents, Lhs, Output, Rhs, multiply};
-use super::{Integer, Real, thin};
+use super::{Integer, Real, gemv};
 use crate::sum::fast::Total;
 use crate::sum::{Accumulate, Rounded};
 
@@ -219,7 +219,7 @@ pub fn real<T: Real, O: Rounded>(mode: Accumulate, dims: Gemm, lhs: View<T>, rhs
             let (l, r) = (widened(lhs.data), widened(rhs.data));
             real(mode, dims, lhs.map(&l), rhs.map(&r), out);
         }
-        Accumulate::Exact if thin::real(dims, lhs, rhs, out) => {}
+        Accumulate::Exact if gemv::real(dims, lhs, rhs, out) => {}
         Accumulate::Exact => multiply::<T::Exact, _, _>(extents, &rows, &rhs, out, &output),
     }
 }

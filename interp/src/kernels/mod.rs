@@ -31,10 +31,10 @@ mod algebra;
 pub mod conv;
 mod engine;
 pub mod gemm;
+mod gemv;
 pub mod reduce;
 #[cfg(test)]
 mod tests;
-mod thin;
 pub mod window;
 
 /// Multiplications (or additions) below which a kernel stays on the calling thread.

@@ -112,7 +112,7 @@ fn shifted<F: Field>(x: F, e: i32) -> F {
 }
 
 impl Balance {
-    /// Turns right (otherwise left) eigenvectors, or Schur vectors, into those of the matrix that was
+    /// Rotations right (otherwise left) eigenvectors, or Schur vectors, into those of the matrix that was
     /// balanced.
     pub(crate) fn undo<F: Field>(&self, vectors: &mut Matrix<F>, right: bool) {
         let columns = vectors.columns();

@@ -15,10 +15,10 @@ use super::chase;
 use super::eigen_symmetric::{BY_ITERATION, take_signs};
 use super::implicit_ql::TridiagonalIteration;
 use super::matrix::negate;
+use super::rotations::Rotations;
 use super::secular::{
     Columns, Decisions, LeftOut, Poles, Roots, Rows, ascending, deflate, largest, normalize,
 };
-use super::turns::Turns;
 use crate::scalar::wide::{Real, abs};
 
 /// Eigenvalues in ascending order and the eigenvectors, or of these the first and the last row.
@@ -132,7 +132,7 @@ fn small<R: Real>(d: &[R], e: &[R], decisions: &Decisions, reach: Reach) -> Resu
 
 /// By the iteration.
 fn begun<R: Real>(d: &[R], e: &[R], ulp: f64) -> TridiagonalIteration<R> {
-    TridiagonalIteration::new(d.to_vec(), e.to_vec(), Turns::identity(d.len(), d.len()), ulp)
+    TridiagonalIteration::new(d.to_vec(), e.to_vec(), Rotations::identity(d.len(), d.len()), ulp)
 }
 
 fn finished<R: Real>(TridiagonalIteration { d, z, .. }: TridiagonalIteration<R>, reach: Reach) -> Solved<R> {
@@ -200,22 +200,22 @@ fn merge<R: Real>(
     let size = largest(values.iter().chain(&z));
     let left_out = decisions.coarse.map(|coarse| {
         let (mut values, mut z) = (values.clone(), z.clone());
-        LeftOut::new(n, |turn| {
-            Deflation { rho, size, ulp: coarse }.deflate(&order, &mut values, &mut z, turn).1
+        LeftOut::new(n, |rotate| {
+            Deflation { rho, size, ulp: coarse }.deflate(&order, &mut values, &mut z, rotate).1
         })
     });
-    let mut turns = 0;
+    let mut rotated = 0;
     let own = Deflation { rho, size, ulp: decisions.ulp };
     let (kept, deflated) = own.deflate(&order, &mut values, &mut z, &mut |i, j, c, s| {
-        columns.turn(i, j, c, s);
-        turns += 1;
+        columns.rotate(i, j, c, s);
+        rotated += 1;
     });
     let of_kept = |x: &[R]| kept.iter().map(|&j| x[j]).collect();
     let roots = Roots { d: of_kept(&values), z: of_kept(&z), rho, poles: Poles::Values, ulp: decisions.ulp };
     let (mut found, mut s) = roots.solve();
     (0..kept.len()).for_each(|j| normalize(s.column_mut(j)));
     if let Some(left_out) = left_out {
-        let opposite = decisions.opposite(&s, &kept, &left_out, turns);
+        let opposite = decisions.opposite(&s, &kept, &left_out, rotated);
         opposite.into_iter().for_each(|j| negate(s.column_mut(j)));
     }
     // Kept ones ascend, and so do deflated ones: both together.
@@ -239,7 +239,7 @@ impl<R: Real> Deflation<R> {
         order: &[usize],
         values: &mut [R],
         z: &mut [R],
-        turn: &mut dyn FnMut(usize, usize, R, R),
+        rotate: &mut dyn FnMut(usize, usize, R, R),
     ) -> (Vec<usize>, Vec<usize>) {
         let least = R::from_f64(8.0 * (self.ulp / 2.0)) * self.size;
         deflate(
@@ -250,7 +250,7 @@ impl<R: Real> Deflation<R> {
                 let (a, b) = (values[i], values[j]);
                 let close = abs((b - a) * c * s) <= least;
                 if close {
-                    turn(i, j, c, s);
+                    rotate(i, j, c, s);
                     values[i] = a * (c * c) + b * (s * s);
                     values[j] = a * (s * s) + b * (c * c);
                 }

@@ -13,11 +13,11 @@ use super::chase;
 use super::eigen_symmetric::BY_ITERATION;
 use super::implicit_qr::{BidiagonalIteration, exchange, other_side};
 use super::matrix::{agreement, hypotenuse, negate};
+use super::rotations::Rotations;
 use super::secular::{
     Columns, Decisions, LeftOut, Poles, Roots, Rows, ascending, deflate, largest, normalize,
 };
 use super::svd::take_signs;
-use super::turns::Turns;
 use crate::scalar::wide::{Real, abs};
 
 /// B = U S V^T.
@@ -50,9 +50,9 @@ pub(crate) fn singular<R: Real>(
 fn singular_by<R: Real>(d: &[R], e: &[R], lower: bool, decisions: &Decisions) -> Result<Solved<R>, usize> {
     let n = d.len();
     let (mut d, mut e) = (d.to_vec(), e.to_vec());
-    let mut turns = Vec::new();
+    let mut rotations = Vec::new();
     if lower {
-        other_side(&mut d, &mut e, |_, c, s| turns.push((c, s)));
+        other_side(&mut d, &mut e, |_, c, s| rotations.push((c, s)));
     }
     let (mut u, mut v) = (Matrix::identity(n, n), Matrix::identity(n, n));
     let norm = largest(d.iter().chain(&e));
@@ -98,7 +98,7 @@ fn singular_by<R: Real>(d: &[R], e: &[R], lower: bool, decisions: &Decisions) ->
         },
     );
     for column in u.elements_mut().chunks_exact_mut(n.max(1)) {
-        for (i, &(c, s)) in turns.iter().enumerate().rev() {
+        for (i, &(c, s)) in rotations.iter().enumerate().rev() {
             let (x, y) = (column[i], column[i + 1]);
             (column[i], column[i + 1]) = (x * c - y * s, y * c + x * s);
         }
@@ -157,10 +157,10 @@ fn begun<R: Real>(d: &[R], e: &[R], ulp: f64) -> BidiagonalIteration<R> {
     let (mut d, mut e, n) = (d.to_vec(), e.to_vec(), d.len());
     let wide = !d.is_empty() && e.len() == n;
     let m = n + usize::from(wide);
-    let (u, mut v) = (Turns::identity(n, n), Turns::identity(m, m));
+    let (u, mut v) = (Rotations::identity(n, n), Rotations::identity(m, m));
     if wide {
         // The last column goes, and what was above the diagonal is below it.
-        other_side(&mut d, &mut e, |i, c, s| v.turn(i, c, s));
+        other_side(&mut d, &mut e, |i, c, s| v.rotate(i, c, s));
         e.truncate(n - 1);
     }
     BidiagonalIteration::new((d, e), wide, (u, v), ulp)
@@ -246,17 +246,18 @@ fn merge<R: Real>(
     let order = &ascending(&of.values)[1..];
     let left_out = decisions.coarse.map(|coarse| {
         let mut z = of.z.clone();
-        LeftOut::new(n, |turn| deflated(order, &of.values, &mut z, tolerance(coarse), turn).1)
+        LeftOut::new(n, |rotate| deflated(order, &of.values, &mut z, tolerance(coarse), rotate).1)
     });
-    let mut turns = 0;
+    let mut rotated = 0;
     let Halves { values, z, u, v } = &mut of;
     let (mut kept, deflated) = deflated(order, values, z, tolerance(decisions.ulp), &mut |i, j, c, s| {
-        u.turn(i, j, c, s);
-        v.turn(i, j, c, s);
-        turns += 1;
+        u.rotate(i, j, c, s);
+        v.rotate(i, j, c, s);
+        rotated += 1;
     });
     kept.insert(0, 0);
-    let (mut found, left, right) = solved(&of, &kept, decisions, left_out.map(|left_out| (left_out, turns)));
+    let (mut found, left, right) =
+        solved(&of, &kept, decisions, left_out.map(|left_out| (left_out, rotated)));
     // Kept ones ascend, and so do deflated ones: both together.
     found.extend(deflated.iter().map(|&j| of.values[j]));
     let order = ascending(&found);
@@ -298,8 +299,8 @@ fn solved<R: Real>(
         normalize(x);
         normalize(y);
     }
-    if let Some((left_out, turns)) = left_out {
-        let [one, two] = [&left, &right].map(|s| decisions.opposite(s, kept, &left_out, turns));
+    if let Some((left_out, rotated)) = left_out {
+        let [one, two] = [&left, &right].map(|s| decisions.opposite(s, kept, &left_out, rotated));
         if one != two {
             decisions.doubt.set(true);
         }
@@ -317,7 +318,7 @@ fn deflated<R: Real>(
     values: &[R],
     z: &mut [R],
     tolerance: R,
-    turn: &mut dyn FnMut(usize, usize, R, R),
+    rotate: &mut dyn FnMut(usize, usize, R, R),
 ) -> (Vec<usize>, Vec<usize>) {
     deflate(
         order,
@@ -326,7 +327,7 @@ fn deflated<R: Real>(
         |i, j, c, s| {
             let close = abs(values[j] - values[i]) <= tolerance;
             if close {
-                turn(i, j, c, s);
+                rotate(i, j, c, s);
             }
             close
         },

@@ -253,8 +253,8 @@ fn pair<R: Real>(a: R, off: R, b: R, nothing: R) -> [R; 2] {
 mod tests {
     use super::super::chase;
     use super::super::implicit_qr::BidiagonalIteration;
+    use super::super::rotations::Rotations;
     use super::super::tests::matrices::Numbers;
-    use super::super::turns::Turns;
     use super::*;
     use crate::scalar::dd::Dd;
 
@@ -269,7 +269,7 @@ mod tests {
         let of = |x: &[f64]| -> Vec<R> { x.iter().map(|&x| R::from_f64(x)).collect() };
         let found = singular_values::<R>(&of(d), &of(e)).unwrap_or_else(|| panic!("{name}: none"));
         let n = d.len();
-        let none = || Turns::identity(0, n);
+        let none = || Rotations::identity(0, n);
         let mut turned = BidiagonalIteration::<R>::new((of(d), of(e)), false, (none(), none()), R::ULP);
         chase::run(&mut turned).unwrap();
         assert_eq!(found.len(), n, "{name}");

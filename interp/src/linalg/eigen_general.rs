@@ -234,7 +234,7 @@ impl<R: Real> Vectors for R {
         let top = vector[k];
         // The real part keeps its sign.
         let length = if top.re.is_zero() { top.modulus() } else { top.modulus().with_sign_of(top.re) };
-        turn(vector, k, top, length);
+        rotate(vector, k, top, length);
     }
 }
 
@@ -260,7 +260,7 @@ impl<R: Real> Vectors for Complex<R> {
     fn phase(vector: &mut [Self]) {
         let k = largest_element(vector);
         if let Some(&top) = vector.get(k) {
-            turn(vector, k, top, top.modulus());
+            rotate(vector, k, top, top.modulus());
         }
     }
 }
@@ -270,8 +270,8 @@ fn largest_element<R: Real>(vector: &[Complex<R>]) -> usize {
     first_of_largest(&vector.iter().map(|x| x.norm()).collect::<Vec<_>>())
 }
 
-/// Turns a vector by the phase that makes element k, which is `top`, of that length.
-fn turn<R: Real>(vector: &mut [Complex<R>], k: usize, top: Complex<R>, length: R) {
+/// Rotations a vector by the phase that makes element k, which is `top`, of that length.
+fn rotate<R: Real>(vector: &mut [Complex<R>], k: usize, top: Complex<R>, length: R) {
     let phase = Complex { re: top.re / length, im: -(top.im / length) };
     for x in &mut *vector {
         *x = *x * phase;

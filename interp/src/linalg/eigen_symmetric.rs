@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::householder::{multiply, reflector};
 use super::implicit_ql::TridiagonalIteration;
 use super::matrix::{add_multiple, agreement, dot, negate, total};
-use super::turns::Turns;
+use super::rotations::Rotations;
 use super::{Matrix, Triangle, divide};
 use crate::cancel;
 use crate::scalar::wide::{Field, Real};
@@ -357,7 +357,7 @@ fn diagonalize<F: Field>(
         let (values, z) = divide::eigen(&d, &e, F::Real::ULP, coarse)?;
         return Ok(Eigen { values, vectors: Some(reduced.multiply(z.map(F::from_real))) });
     }
-    let z = Turns::identity(if vectors { n } else { 0 }, n);
+    let z = Rotations::identity(if vectors { n } else { 0 }, n);
     let iteration = TridiagonalIteration::new(d, e, z, F::Real::ULP);
     let (values, z, _signed) = iteration.diagonalized(coarse.filter(|_| vectors))?;
     let vectors = vectors.then(|| reduced.multiply(z.map(F::from_real)));

@@ -5,7 +5,7 @@ use super::chase::{self, Iteration};
 use super::eigen_symmetric::take_signs;
 use super::matrix::hypotenuse;
 use super::rotation::rotation;
-use super::turns::Turns;
+use super::rotations::Rotations;
 use crate::cancel;
 use crate::scalar::wide::{Real, abs};
 
@@ -14,7 +14,7 @@ use crate::scalar::wide::{Real, abs};
 pub(super) struct TridiagonalIteration<R> {
     pub(super) d: Vec<R>,
     e: Vec<R>,
-    pub(super) z: Turns<R>,
+    pub(super) z: Rotations<R>,
     ulp: f64,
     /// Rounds that are left.
     budget: usize,
@@ -33,7 +33,7 @@ struct Block {
 }
 
 impl<R: Real> TridiagonalIteration<R> {
-    pub(super) fn new(d: Vec<R>, e: Vec<R>, z: Turns<R>, ulp: f64) -> Self {
+    pub(super) fn new(d: Vec<R>, e: Vec<R>, z: Rotations<R>, ulp: f64) -> Self {
         let budget = 30 * d.len();
         Self { d, e, z, ulp, budget, start: 0, block: None }
     }
@@ -77,8 +77,8 @@ impl<R: Real> TridiagonalIteration<R> {
             let first = std::mem::replace(start, end + 1);
             if end > first {
                 // From the end that has the larger diagonal element towards the other.
-                let turned = abs(d[end]) < abs(d[first]);
-                return Some(if turned { Block { at: end, end: first } } else { Block { at: first, end } });
+                let reversed = abs(d[end]) < abs(d[first]);
+                return Some(if reversed { Block { at: end, end: first } } else { Block { at: first, end } });
             }
         }
         None
@@ -111,7 +111,7 @@ impl<R: Real> TridiagonalIteration<R> {
             if m == next(at) {
                 let low = at.min(m);
                 let Pair { larger, smaller, c, s } = pair(d[low], e[low], d[low + 1]);
-                self.z.turn(low, c, s);
+                self.z.rotate(low, c, s);
                 (self.d[low], self.d[low + 1], self.e[low]) = (larger, smaller, R::default());
                 now = past(at, 2);
                 continue;
@@ -175,16 +175,16 @@ impl<R: Real> Iteration for TridiagonalIteration<R> {
         let down = at > end;
         let (next, low) = if down { (at - 1, at - 1) } else { (at + 1, at) };
         let (f, b) = (s * e[low], c * e[low]);
-        let turned = rotation(g, f);
-        let (c, s) = (turned.c, turned.s);
+        let rotated = rotation(g, f);
+        let (c, s) = (rotated.c, rotated.s);
         if at != first {
-            e[if down { at } else { at - 1 }] = turned.r;
+            e[if down { at } else { at - 1 }] = rotated.r;
         }
         let g = d[at] - p;
         let r = (d[next] - g) * s + (c * b) + (c * b);
         let p = s * r;
         d[at] = g + p;
-        z.turn(low, c, if down { -s } else { s });
+        z.rotate(low, c, if down { -s } else { s });
         *chase = Chase { g: c * r - b, s, c, p, first, at: next, end };
     }
 

@@ -3,7 +3,7 @@
 use super::chase::Iteration;
 use super::matrix::hypotenuse;
 use super::rotation::rotation;
-use super::turns::Turns;
+use super::rotations::Rotations;
 use crate::cancel;
 use crate::scalar::wide::{Real, abs};
 
@@ -12,8 +12,8 @@ use crate::scalar::wide::{Real, abs};
 pub(super) struct BidiagonalIteration<R> {
     pub(super) d: Vec<R>,
     e: Vec<R>,
-    pub(super) u: Turns<R>,
-    pub(super) v: Turns<R>,
+    pub(super) u: Rotations<R>,
+    pub(super) v: Rotations<R>,
     ulp: f64,
     tolerance: R,
     /// Off-diagonal elements up to this are negligible.
@@ -32,11 +32,11 @@ impl<R: Real> BidiagonalIteration<R> {
     pub(super) fn new(
         (mut d, mut e): (Vec<R>, Vec<R>),
         lower: bool,
-        (mut u, v): (Turns<R>, Turns<R>),
+        (mut u, v): (Rotations<R>, Rotations<R>),
         ulp: f64,
     ) -> Self {
         if lower {
-            other_side(&mut d, &mut e, |i, c, s| u.turn(i, c, s));
+            other_side(&mut d, &mut e, |i, c, s| u.rotate(i, c, s));
         }
         let n = d.len();
         let tolerance = R::from_f64(tolerance_in_units(ulp) * ulp / 2.0);
@@ -97,8 +97,8 @@ impl<R: Real> BidiagonalIteration<R> {
     fn pair(&mut self, i: usize) {
         let pair = pair(self.d[i], self.e[i], self.d[i + 1]);
         (self.d[i], self.e[i], self.d[i + 1]) = (pair.larger, R::default(), pair.smaller);
-        self.v.turn(i, pair.right.0, pair.right.1);
-        self.u.turn(i, pair.left.0, pair.left.1);
+        self.v.rotate(i, pair.right.0, pair.right.1);
+        self.u.rotate(i, pair.left.0, pair.left.1);
     }
 }
 
@@ -217,11 +217,11 @@ impl<R: Real> Iteration for BidiagonalIteration<R> {
             }
         }
         if down {
-            v.turn(at, first.c, first.s);
-            u.turn(at, second.c, second.s);
+            v.rotate(at, first.c, first.s);
+            u.rotate(at, second.c, second.s);
         } else {
-            u.turn(next, first.c, -first.s);
-            v.turn(next, second.c, -second.s);
+            u.rotate(next, first.c, -first.s);
+            v.rotate(next, second.c, -second.s);
         }
         chase.at = next;
     }
@@ -279,9 +279,9 @@ fn threshold<R: Real>(d: &[R], e: &[R], tolerance: R) -> R {
     if relative > absolute { relative } else { absolute }
 }
 
-/// Turns the second diagonal of a bidiagonal matrix to the other side of the first, and says by which
+/// Rotations the second diagonal of a bidiagonal matrix to the other side of the first, and says by which
 /// rotation (c, s) of each element and the next. With as many elements as the first, its last one becomes 0.
-pub(super) fn other_side<R: Real>(d: &mut [R], e: &mut [R], mut turned: impl FnMut(usize, R, R)) {
+pub(super) fn other_side<R: Real>(d: &mut [R], e: &mut [R], mut rotate: impl FnMut(usize, R, R)) {
     for i in 0..e.len() {
         let by = rotation(d[i], e[i]);
         d[i] = by.r;
@@ -293,7 +293,7 @@ pub(super) fn other_side<R: Real>(d: &mut [R], e: &mut [R], mut turned: impl FnM
             }
             None => R::default(),
         };
-        turned(i, by.c, by.s);
+        rotate(i, by.c, by.s);
     }
 }
 

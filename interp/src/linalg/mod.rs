@@ -3,7 +3,7 @@
 //! These are kernels: they know matrices over a wide [`Field`], not the IR. Each does its arithmetic in one
 //! fixed order with correctly rounded IEEE 754 operations, so that its bits depend on its operands alone.
 //! They are fast where that order allows it: elements of blocks side by side in registers ([`product`]),
-//! reflectors together ([`householder`]), rotations gathered ([`turns`]), columns on all threads.
+//! reflectors together ([`householder`]), rotations gathered ([`rotations`]), columns on all threads.
 //!
 //! What mathematics leaves free (signs, order) follows LAPACK's algorithms. Where that hangs on the number of
 //! rounds of an iteration, the iteration runs as LAPACK's does, up to what is as good as 0 in the element
@@ -36,6 +36,7 @@ pub(crate) mod product;
 pub(crate) mod qr;
 pub(crate) mod qr_pivoted;
 pub(crate) mod rotation;
+pub(crate) mod rotations;
 pub(crate) mod schur;
 pub(crate) mod secular;
 pub(crate) mod svd;
@@ -43,7 +44,6 @@ pub(crate) mod svd;
 mod tests;
 pub(crate) mod triangular;
 pub(crate) mod tridiagonal;
-pub(crate) mod turns;
 
 pub(crate) use matrix::Matrix;
 

@@ -44,7 +44,7 @@ impl<R: Real> Columns<R> {
     }
 
     /// Columns x, y = i, j become c x + s y, c y - s x; the first is then left out.
-    pub(crate) fn turn(&mut self, i: usize, j: usize, c: R, s: R) {
+    pub(crate) fn rotate(&mut self, i: usize, j: usize, c: R, s: R) {
         let (a, b) = self.all.two_columns_mut(i.min(j), i.max(j));
         rotate(if i < j { (a, b) } else { (b, a) }, c, s);
         if self.rows[i] != self.rows[j] {
@@ -137,14 +137,14 @@ impl Decisions {
 
     /// Which columns of `s`, the vectors of the columns `kept`, point the other way if all is left out that
     /// is as good as 0 up to the coarser unit. What is not left out then points the same way: it is a sum of
-    /// columns times their z, which rotating columns leaves unchanged. `turns` of the kept columns were
+    /// columns times their z, which rotating columns leaves unchanged. `rotated` of the kept columns were
     /// rotated.
     pub(crate) fn opposite<R: Real>(
         &self,
         s: &Matrix<R>,
         kept: &[usize],
         LeftOut(vectors): &LeftOut<R>,
-        turns: usize,
+        rotated: usize,
     ) -> Vec<usize> {
         /// The least cosine of the angle between a vector and that which it stands for.
         const SAME: f64 = 0.9;
@@ -167,7 +167,7 @@ impl Decisions {
             }
             let most =
                 (0..along.len()).fold(0, |most, j| if abs(along[j]) > abs(along[most]) { j } else { most });
-            if turns > 0 || abs(along[most]).to_f64() < SAME {
+            if rotated > 0 || abs(along[most]).to_f64() < SAME {
                 self.doubt.set(true);
             } else if along[most] < R::default() {
                 opposite.push(most);
@@ -188,7 +188,7 @@ pub(crate) struct LeftOut<R>(Vec<Vec<(usize, R)>>);
 
 impl<R: Real> LeftOut<R> {
     /// Of so many columns those that `deflated` says, which is given the rotation of columns of
-    /// [`Columns::turn`].
+    /// [`Columns::rotate`].
     pub(crate) fn new(
         count: usize,
         deflated: impl FnOnce(&mut dyn FnMut(usize, usize, R, R)) -> Vec<usize>,
@@ -209,13 +209,13 @@ impl<R: Real> LeftOut<R> {
 }
 
 /// Takes the columns in an `order` of ascending values apart: those that z touches, and those that it does
-/// not or that are `negligible`. Of two whose values hardly differ, `turned` makes one that z does not touch,
+/// not or that are `negligible`. Of two whose values hardly differ, `rotate` makes one that z does not touch,
 /// by a rotation of (c, s), where it says so.
 pub(crate) fn deflate<R: Real>(
     order: &[usize],
     z: &mut [R],
     negligible: impl Fn(R) -> bool,
-    mut turned: impl FnMut(usize, usize, R, R) -> bool,
+    mut rotate: impl FnMut(usize, usize, R, R) -> bool,
 ) -> (Vec<usize>, Vec<usize>) {
     let (mut kept, mut deflated) = (Vec::new(), Vec::new());
     let mut last: Option<usize> = None;
@@ -226,7 +226,7 @@ pub(crate) fn deflate<R: Real>(
         }
         if let Some(i) = last {
             let length = hypotenuse(z[j], z[i]);
-            if turned(i, j, z[j] / length, -(z[i] / length)) {
+            if rotate(i, j, z[j] / length, -(z[i] / length)) {
                 (z[i], z[j]) = (R::default(), length);
                 deflated.push(i);
             } else {

@@ -7,7 +7,7 @@ use super::divide_bidiagonal::{self, Solved};
 use super::eigen_symmetric::{BY_ITERATION, plain_decides};
 use super::implicit_qr::{BidiagonalIteration, exchange};
 use super::matrix::{agreement, negate};
-use super::turns::Turns;
+use super::rotations::Rotations;
 use super::{Matrix, chase, dqds, qr};
 use crate::scalar::wide::{Field, Real};
 
@@ -188,7 +188,7 @@ fn by_iteration<R: Real>(
     coarse: Option<f64>,
 ) -> Result<(Solved<R>, Option<Solved<R>>), usize> {
     let n = d.len();
-    let identity = || (Turns::identity(kept, n), Turns::identity(kept, n));
+    let identity = || (Rotations::identity(kept, n), Rotations::identity(kept, n));
     if n == 1 && driver == Driver::DivideAndConquer {
         let (mut d, (mut u, v)) = (d, identity());
         if d[0].to_f64().is_sign_negative() {

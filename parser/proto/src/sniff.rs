@@ -27,7 +27,7 @@ pub fn sniff(bytes: &[u8]) -> Option<(Kind, Encoding)> {
 /// So much of a text is looked at to tell what it is.
 const HEAD_BYTES: usize = 1 << 16;
 /// So many records of a message are looked at.
-const MOST_RECORDS: usize = 100_000;
+const MAX_RECORDS: usize = 100_000;
 
 fn binary(bytes: &[u8]) -> Option<Kind> {
     if is_module(bytes) {
@@ -38,7 +38,7 @@ fn binary(bytes: &[u8]) -> Option<Kind> {
         return None;
     }
     if is_module(first) {
-        let inputs = records(bytes).skip(1).take(MOST_RECORDS).any(|(number, wire, _)| {
+        let inputs = records(bytes).skip(1).take(MAX_RECORDS).any(|(number, wire, _)| {
             matches!((number, wire), (2, WireType::LengthDelimited) | (3, WireType::Varint))
         });
         return Some(if inputs { Kind::UnoptimizedSnapshot } else { Kind::Proto });
@@ -48,7 +48,7 @@ fn binary(bytes: &[u8]) -> Option<Kind> {
 }
 
 fn is_module(bytes: &[u8]) -> bool {
-    for (number, wire, body) in records(bytes).take(MOST_RECORDS) {
+    for (number, wire, body) in records(bytes).take(MAX_RECORDS) {
         match (number, wire) {
             // Names.
             (1 | 2, WireType::LengthDelimited) if !body.iter().any(u8::is_ascii_control) => {}

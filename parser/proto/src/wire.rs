@@ -44,7 +44,7 @@ pub(crate) struct Decoder {
 }
 
 /// The maximum number of unknown fields that are named.
-const MOST_PLACES: usize = 3;
+const MAX_NAMED_FIELDS: usize = 3;
 
 impl Decoder {
     pub(crate) fn new(options: &ReadOptions, lazy: bool) -> Self {
@@ -94,7 +94,7 @@ impl Decoder {
     /// Notes a field that the tables do not have.
     pub(crate) fn note_unknown(&mut self, path: &Path<'_>, ty: &MessageType, number: u32) {
         self.unknown += 1;
-        if self.unknown_places.len() < MOST_PLACES {
+        if self.unknown_places.len() < MAX_NAMED_FIELDS {
             self.unknown_places.push(format!("field {number} of {} ({path})", ty.name));
         }
     }

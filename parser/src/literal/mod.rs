@@ -102,7 +102,7 @@ fn shapes_inside(c: &mut Cursor<'_>) -> Res<(Shape, ConstantValue)> {
 }
 
 /// The most elements that values without braces may stand for in a text: memory is to be bounded by the text.
-pub(crate) const MOST_IMPLIED: usize = 1 << 26;
+pub(crate) const MAX_IMPLIED: usize = 1 << 26;
 
 fn array<T: BufferOf + ScanElement>(c: &mut Cursor<'_>, shape: &ArrayShape) -> Res<Literal> {
     let elements = shape.checked_elements().and_then(|n| usize::try_from(n).ok());

@@ -57,11 +57,11 @@ const ALIASES: [(&str, &str); 27] = [
 ];
 
 /// So many elided constants are named one by one; a dump may have thousands.
-pub(super) const MOST_ELIDED: usize = 10;
+pub(super) const MAX_ELIDED: usize = 10;
 
 /// The most nodes of a tuple's shape that was left out. Inferred shapes share their parts, so that a few
 /// lines could make one that is too large to walk through.
-const MOST_INFERRED: usize = 1 << 14;
+const MAX_INFERRED: usize = 1 << 14;
 
 impl<'a> Lowering<'a> {
     /// Lowers an instruction, and binds its name in any case.
@@ -273,7 +273,7 @@ impl<'a> Lowering<'a> {
         }
         if value == ConstantValue::Elided {
             self.elided += 1;
-            if self.elided > MOST_ELIDED {
+            if self.elided > MAX_ELIDED {
                 return Some(value);
             }
             let name = if i.name.is_none() { "constant" } else { self.slice(i.name) };
@@ -521,11 +521,11 @@ impl<'a> Lowering<'a> {
         let mut seen = 0;
         while let Some((shape, depth)) = open.pop() {
             seen += 1;
-            if seen > MOST_INFERRED || depth >= self.depth {
+            if seen > MAX_INFERRED || depth >= self.depth {
                 return false;
             }
             if let Shape::Tuple(t) = shape {
-                open.extend(t.iter().take(MOST_INFERRED).map(|s| (s, depth + 1)));
+                open.extend(t.iter().take(MAX_INFERRED).map(|s| (s, depth + 1)));
             }
         }
         true

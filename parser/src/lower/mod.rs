@@ -123,7 +123,7 @@ pub(crate) fn lower(
         wrapped: Vec::new(),
         style,
         elided: 0,
-        implied_left: crate::literal::MOST_IMPLIED,
+        implied_left: crate::literal::MAX_IMPLIED,
         memory_left: options.memory_bytes,
         late_left: text.len(),
         operand_indices: None,
@@ -143,10 +143,10 @@ pub(crate) fn lower(
         }
         return None;
     };
-    if lowering.elided > instruction::MOST_ELIDED {
+    if lowering.elided > instruction::MAX_ELIDED {
         let message = format!("the text leaves out the values of {} constants", lowering.elided);
         let d = Diagnostic::warning(codes::ELIDED_CONSTANT, Span::NONE, message);
-        lowering.report(d.note(format!("the first {} are shown above", instruction::MOST_ELIDED)));
+        lowering.report(d.note(format!("the first {} are shown above", instruction::MAX_ELIDED)));
     }
     lowering.module.set_entry(lowering.ids[entry]);
     lowering.place_wrapped();

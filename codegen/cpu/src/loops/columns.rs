@@ -59,7 +59,7 @@ impl<'m> Reduction<'m> {
         let worth = if self.folds.literal {
             row >= 2 * UNIT_BYTES && self.total() >= sizes::from(MIN_ELEMENTS_FOR_UNITS)
         } else {
-            row >= MIN_STRIPES * STRIPE_BYTES && self.is_simple(expr) && self.is_far(expr)
+            row >= MIN_STRIPES * STRIPE_BYTES && self.is_simple(expr) && self.is_memory_bound(expr)
         };
         (worth && self.kept_vars().len() == 1).then_some((UNIT_BYTES / bytes, STRIPE_BYTES / UNIT_BYTES))
     }
@@ -76,7 +76,7 @@ impl<'m> Reduction<'m> {
 
     /// Whether rows of that many columns come from memory and are short.
     fn has_short_rows(&self, expr: &Expr<'_>, columns: i64) -> bool {
-        columns.saturating_mul(self.accumulator_bytes()) <= MAX_SHORT_ROW_BYTES && self.is_far(expr)
+        columns.saturating_mul(self.accumulator_bytes()) <= MAX_SHORT_ROW_BYTES && self.is_memory_bound(expr)
     }
 
     /// Emits a unit of a column reduction.
@@ -213,7 +213,7 @@ impl<'m> Reduction<'m> {
         let (&last, outer) = vars.split_last().unwrap_or((&(BLOCK_VAR + 1, 1), &[]));
         let copies = if self.has_short_rows(c.expr, n) {
             1
-        } else if self.stripe_units > 1 && self.is_far(c.expr) && self.is_simple(c.expr) {
+        } else if self.stripe_units > 1 && self.is_memory_bound(c.expr) && self.is_simple(c.expr) {
             STRIPE_ROWS
         } else {
             self.folds.copies(c.expr)

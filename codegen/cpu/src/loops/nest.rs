@@ -273,14 +273,14 @@ pub(super) fn roots(
                 continue;
             }
         }
-        if let Some(way) = Root::flat(roots, expr, dims, first, inner)? {
+        if let Some(way) = Root::collapsed(roots, expr, dims, first, inner)? {
             nests.push(Root::columns(
                 roots,
                 expr,
                 dims,
                 &whole[..dims.len() - way.columns],
                 first,
-                way.joined,
+                way.collapsed,
             )?);
             continue;
         }
@@ -416,14 +416,14 @@ fn short_rows(
     }
     let dims = [rows, columns];
     let complex = roots.iter().any(|root| root.shape.element_type.is_complex());
-    let together = Way { columns: 0, joined: Some(0) };
-    let apart = Way { columns: 1, joined: None };
+    let together = Way { columns: 0, collapsed: Some(0) };
+    let apart = Way { columns: 1, collapsed: None };
     let ways = [(together, columns, columns.unsigned_abs().is_power_of_two()), (apart, 1, !complex)];
     let mut best: Option<(f64, Expr<'_>, Nest)> = None;
     for (way, block, _) in ways.into_iter().filter(|way| way.2) {
         let mut trial = expr.clone();
         let outer = &[(0, rows), (0, columns)][..dims.len() - way.columns];
-        let nest = Root::columns(roots, &mut trial, &dims, outer, OWN, way.joined)?;
+        let nest = Root::columns(roots, &mut trial, &dims, outer, OWN, way.collapsed)?;
         let cost = collapse::cost(&trial, &nest);
         if best.as_ref().is_none_or(|(least, ..)| cost < *least) {
             best = Some((cost, trial, Nest { block, ..nest }));

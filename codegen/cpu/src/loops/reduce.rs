@@ -159,7 +159,7 @@ pub(super) fn fusion(
     let folds = Folds::new(folds);
     // Kept and reduced variables are never collapsed into one: the offset of the result tells them apart.
     let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).chain([&mut kept]).collect();
-    join_alike(&mut expr, &mut vars, &reduced, &folds, &mut more);
+    collapse_vars(&mut expr, &mut vars, &reduced, &folds, &mut more);
     let mut plan = Reduction {
         vars,
         reduced,
@@ -254,7 +254,7 @@ pub(super) fn separate_reductions(
         }
         let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).chain([&mut kept]).collect();
         let folds = Folds::new(vec![fold]);
-        join_alike(&mut expr, &mut vars, &reduced, &folds, &mut more);
+        collapse_vars(&mut expr, &mut vars, &reduced, &folds, &mut more);
         let mut plan = Reduction {
             vars,
             reduced,
@@ -277,7 +277,7 @@ pub(super) fn separate_reductions(
 
 /// Loop interchange: puts variables in the storage order of most of what is read, if elements may come in any
 /// order (strided accesses are not the innermost). Kept variables stay in the order of the result.
-fn near_last(expr: &Expr<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32]) {
+fn vectorize_kept(expr: &Expr<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32]) {
     let step = |var: u32| -> u64 {
         let Some(atom) = expr.space.atom_of(var) else { return 0 };
         let loads = expr.nodes.iter().filter_map(|node| match &node.op {
@@ -330,7 +330,7 @@ fn lanes_over_kept(expr: &Expr<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32],
 
 /// [`nest::join`] of variables in the best order that the folds allow, which keeps kept ones apart from
 /// reduced ones, also where the result has one element.
-fn join_alike(
+fn collapse_vars(
     expr: &mut Expr<'_>,
     vars: &mut Vec<(u32, i64)>,
     reduced: &[u32],
@@ -338,7 +338,7 @@ fn join_alike(
     more: &mut [&mut Affine],
 ) {
     if folds.in_any_order() {
-        near_last(expr, vars, reduced);
+        vectorize_kept(expr, vars, reduced);
     }
     lanes_over_kept(expr, vars, reduced, more);
     let mut done: Vec<(u32, i64)> = Vec::new();
@@ -356,7 +356,7 @@ fn join_alike(
 }
 
 /// Larger inputs come from memory rather than from caches (bytes).
-const FAR: u64 = 8 << 20;
+const MEMORY_BYTES: u64 = 8 << 20;
 
 /// The prefetch distance, in bytes, for rows that are read once: a few streams of one core do not saturate
 /// memory by themselves.
@@ -373,8 +373,8 @@ impl<'m> Reduction<'m> {
     }
 
     /// Whether inputs come from memory rather than from caches.
-    pub(super) fn is_far(&self, expr: &Expr<'_>) -> bool {
-        self.cost(expr).bytes > sizes::from(FAR)
+    pub(super) fn is_memory_bound(&self, expr: &Expr<'_>) -> bool {
+        self.cost(expr).bytes > sizes::from(MEMORY_BYTES)
     }
 
     /// Whether it is a row reduction: the innermost variable is reduced.
@@ -394,7 +394,7 @@ impl<'m> Reduction<'m> {
     /// store to separate lines; rows that are in cache are read in any order.
     fn unit_vars(&self, expr: &Expr<'_>) -> Vec<(u32, i64)> {
         let mut vars = self.kept_vars();
-        if self.over_rows() && !self.is_ordered_rows() && !self.is_far(expr) {
+        if self.over_rows() && !self.is_ordered_rows() && !self.is_memory_bound(expr) {
             let apart = |var| expr.space.atom_of(var).map(|atom| self.kept.factor(atom));
             vars.sort_by_key(|v| std::cmp::Reverse(apart(v.0)));
         }
@@ -474,7 +474,7 @@ impl<'m> Reduction<'m> {
         let long = inner.fold(1i64, |n, v| n.saturating_mul(v.1)) >= MIN_SLAB_RUN_ELEMENTS;
         let few = (2..=MAX_SLAB_RESULTS).contains(&self.results);
         let fits = !self.folds.literal && self.over_rows() && self.is_reduced(var) && few && long && n > 1;
-        (fits && self.is_far(expr)).then_some((var, n))
+        (fits && self.is_memory_bound(expr)).then_some((var, n))
     }
 
     /// Whether there is a second phase.
@@ -571,7 +571,7 @@ impl<'m> Reduction<'m> {
         }
         let mut code = Code::new(f.e, expr, lanes, arguments)?;
         let c = &mut code;
-        if rows && self.is_far(expr) {
+        if rows && self.is_memory_bound(expr) {
             c.ahead = AHEAD;
         }
         let mut units = Vec::new();

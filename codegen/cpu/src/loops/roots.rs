@@ -11,10 +11,10 @@ use hlo_opt::expr::{Expr, Op};
 use hlo_opt::passes::facts::{MAX_INTERLEAVED_COLUMNS, MAX_UNROLLED_COLUMNS};
 
 /// The minimum number of rows that are vectorized across: a register full of f32.
-const MANY_ROWS: i64 = 16;
+const MIN_ROWS: i64 = 16;
 
 /// Collapsed dimensions are taken if their cost is at most this share of the other way's.
-const MUCH_LESS: f64 = 0.75;
+const MAX_COLLAPSED_COST: f64 = 0.75;
 
 /// How short inner dimensions are iterated: the number of them that are unrolled as columns, and which of the
 /// others are collapsed.
@@ -23,7 +23,7 @@ pub(super) struct Way {
     /// The number of unrolled dimensions.
     pub(super) columns: usize,
     /// The first of the collapsed dimensions.
-    pub(super) joined: Option<usize>,
+    pub(super) collapsed: Option<usize>,
 }
 
 /// A root of a computation.
@@ -40,7 +40,7 @@ pub(super) struct Root<'m> {
 }
 
 /// The maximum number of columns of complex numbers that are vectorized across rows.
-const MOST_COMPLEX: i64 = 7;
+const MAX_COMPLEX_COLUMNS: i64 = 7;
 
 impl Root<'_> {
     /// The nest of roots of the same dimensions, or of as many elements in the same order, over a box of
@@ -104,7 +104,7 @@ impl Root<'_> {
         // The longest rows first. There must be many of them.
         let many = |&(inner, size): &(usize, i64)| {
             let next = dims[..dims.len() - inner].iter().rev().find(|&&d| d != 1);
-            size >= 2 && next.is_some_and(|&r| r >= MANY_ROWS)
+            size >= 2 && next.is_some_and(|&r| r >= MIN_ROWS)
         };
         rows.retain(many);
         // Parts of wide complex numbers would be loaded one by one.
@@ -112,7 +112,7 @@ impl Root<'_> {
         // Otherwise rows whose length is a power of two are better one loop ([`collapse`]), and code of two
         // parts per column is long.
         if roots.iter().any(|r| r.shape.element_type.is_complex()) {
-            rows.retain(|&(_, size)| size <= MOST_COMPLEX && !size.unsigned_abs().is_power_of_two());
+            rows.retain(|&(_, size)| size <= MAX_COMPLEX_COLUMNS && !size.unsigned_abs().is_power_of_two());
         }
         if rows.is_empty() || !plain {
             return Ok(None);
@@ -136,7 +136,7 @@ impl Root<'_> {
     }
 
     /// The nest of roots that computes all columns of a row in one iteration, over a piece of the outer
-    /// dimensions: the inner ones are the row. From `joined` on, outer dimensions are collapsed into one
+    /// dimensions: the inner ones are the row. From `collapsed` on, outer dimensions are collapsed into one
     /// variable.
     pub(super) fn columns(
         roots: &[Self],
@@ -144,7 +144,7 @@ impl Root<'_> {
         dims: &[i64],
         outer: &[(i64, i64)],
         first: u32,
-        joined: Option<usize>,
+        collapsed: Option<usize>,
     ) -> std::result::Result<Nest, Unsupported> {
         let rank = outer.len();
         let row = &dims[rank..];
@@ -152,7 +152,7 @@ impl Root<'_> {
         for column in 0..row.iter().product() {
             let ends = components(column, row).into_iter().map(|at| (at, at + 1));
             let piece: Vec<(i64, i64)> = outer.iter().copied().chain(ends).collect();
-            let variables = match joined {
+            let variables = match collapsed {
                 Some(from) => collapse::variables_of(expr, &piece, first, from..rank),
                 None => variables_of(expr, &piece, first),
             };
@@ -167,7 +167,7 @@ impl Root<'_> {
 
     /// The best way with collapsed dimensions, if it is much cheaper than without, which unrolls that many
     /// columns or none.
-    pub(super) fn flat(
+    pub(super) fn collapsed(
         roots: &[Self],
         expr: &Expr<'_>,
         dims: &[i64],
@@ -186,14 +186,15 @@ impl Root<'_> {
         let cost = |way: Way| -> std::result::Result<f64, Unsupported> {
             let mut trial = expr.clone();
             let outer: Vec<(i64, i64)> = dims[..dims.len() - way.columns].iter().map(|&n| (0, n)).collect();
-            let mut nest = Self::columns(roots, &mut trial, dims, &outer, first, way.joined)?;
+            let mut nest = Self::columns(roots, &mut trial, dims, &outer, first, way.collapsed)?;
             nest.join(&mut trial);
             Ok(collapse::cost(&trial, &nest))
         };
-        let mut best = (cost(Way { columns: columns.unwrap_or(0), joined: None })? * MUCH_LESS, None);
+        let mut best =
+            (cost(Way { columns: columns.unwrap_or(0), collapsed: None })? * MAX_COLLAPSED_COST, None);
         for columns in 0..=few {
             let Some(from) = collapse::from(&dims[..dims.len() - columns]) else { continue };
-            let way = Way { columns, joined: Some(from) };
+            let way = Way { columns, collapsed: Some(from) };
             let cost = cost(way)?;
             if cost < best.0 {
                 best = (cost, Some(way));

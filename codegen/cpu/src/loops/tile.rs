@@ -28,7 +28,7 @@ const OTHERS: std::ops::Range<u32> = 60..100;
 const ROWS: i64 = 256;
 
 /// The minimum number of rows of a tile, if there are as many.
-const FEW_ROWS: i64 = 64;
+const MIN_TILE_ROWS: i64 = 64;
 
 /// Elements of a tile.
 const AREA: i64 = 8192;
@@ -67,7 +67,7 @@ fn sides(others: i64, rows: i64, columns: i64, bytes: i64) -> [i64; 2] {
     let unit = (CACHE_LINE_BYTES / bytes).max(i64::from(MIN_TRANSPOSED));
     let up = |n: i64| (n + unit - 1) / unit * unit;
     let mut tall = ROWS.min(up(rows));
-    while tall > FEW_ROWS && others.saturating_mul(blocks(rows, tall)) < ENOUGH {
+    while tall > MIN_TILE_ROWS && others.saturating_mul(blocks(rows, tall)) < ENOUGH {
         tall = up(tall / 2);
     }
     [tall, (AREA / tall / unit * unit).clamp(unit, up(columns))]

@@ -43,7 +43,7 @@ const CHUNKED_BLOCKS: i64 = 512;
 /// The minimum number of steps of a thread in a chunk.
 const CHUNK_STEPS: i64 = 8;
 /// The maximum number of elements that a thread loads before it combines any.
-const MOST_AT_ONCE: i64 = 32;
+const MAX_LOADED_ELEMENTS: i64 = 32;
 /// Shared memory for accumulators, in bytes.
 const SHARED_BYTES: i64 = 32 << 10;
 /// The maximum number of nodes of an expression that are computed for several elements in a step.
@@ -279,7 +279,7 @@ fn scheme(sizes: Sizes, near: Neighbours, is_inner: bool, (accumulators, bytes):
             let units = results / kept;
             results % kept != 0 || units < i64::from(WARP) || units.saturating_mul(terms) < BUSY_THREADS
         };
-        while kept > 1 && (few(kept) || kept * accumulators > MOST_AT_ONCE) {
+        while kept > 1 && (few(kept) || kept * accumulators > MAX_LOADED_ELEMENTS) {
             kept /= 2;
         }
         let units = results / kept;
@@ -300,7 +300,7 @@ fn scheme(sizes: Sizes, near: Neighbours, is_inner: bool, (accumulators, bytes):
         return Scheme { mapping: Mapping::Columns { rows }, units: lanes, kept, reduced: 1, chunks };
     }
     let mut reduced = access(near.widest[1]);
-    while reduced > 1 && (terms % reduced != 0 || reduced * accumulators > MOST_AT_ONCE) {
+    while reduced > 1 && (terms % reduced != 0 || reduced * accumulators > MAX_LOADED_ELEMENTS) {
         reduced /= 2;
     }
     let steps = terms / reduced;
@@ -611,7 +611,7 @@ impl<'m> Built<'m> {
             c.hoist(folds.elements(), STEP)?;
             let per_step =
                 (scheme.kept * scheme.reduced).max(1) * (folds.items.len() as i64 / scheme.kept).max(1);
-            let mut copies = if folds.literal { 1 } else { STEPS.min(MOST_AT_ONCE / per_step).max(1) };
+            let mut copies = if folds.literal { 1 } else { STEPS.min(MAX_LOADED_ELEMENTS / per_step).max(1) };
             copies = power_to(copies);
             while copies > 1 && chunk_steps < copies * pace {
                 copies /= 2;

@@ -29,14 +29,14 @@ use crate::subject::Subject;
 /// Threads of a block of short rows, the maximum number that share a row, and the maximum if that keeps the
 /// row in registers.
 const THREADS: i64 = 256;
-const MOST_THREADS: i64 = 512;
-const MOST_THREADS_IN_REGISTERS: i64 = 1024;
+const MAX_THREADS: i64 = 512;
+const MAX_THREADS_IN_REGISTERS: i64 = 1024;
 /// Steps per iteration over a row that is not kept in registers.
 const COPIES: i64 = 2;
 /// Elements of all arrays that a thread keeps in registers: the preferred number, if that leaves enough
 /// threads, and the maximum.
 const KEPT_ELEMENTS: i64 = 16;
-const MOST_KEPT_ELEMENTS: i64 = 32;
+const MAX_KEPT_ELEMENTS: i64 = 32;
 /// The maximum number of nodes of an expression that are computed for several elements in a step.
 const MAX_NODES: usize = 4096;
 
@@ -219,14 +219,14 @@ impl<'m> Chain<'m> {
         let of_step = (self.loads().count() as i64).max(self.each);
         let kept = |width: i64| div_up(steps, width) * of_step;
         let mut width =
-            power_from(div_up(steps * of_step, KEPT_ELEMENTS)).min(power_to(steps)).min(MOST_THREADS);
-        while width < MOST_THREADS && width * 2 <= power_from(steps) && kept(width) > KEPT_ELEMENTS {
+            power_from(div_up(steps * of_step, KEPT_ELEMENTS)).min(power_to(steps)).min(MAX_THREADS);
+        while width < MAX_THREADS && width * 2 <= power_from(steps) && kept(width) > KEPT_ELEMENTS {
             width *= 2;
         }
-        if kept(width) > MOST_KEPT_ELEMENTS && kept(MOST_THREADS_IN_REGISTERS) <= MOST_KEPT_ELEMENTS {
-            width = MOST_THREADS_IN_REGISTERS;
+        if kept(width) > MAX_KEPT_ELEMENTS && kept(MAX_THREADS_IN_REGISTERS) <= MAX_KEPT_ELEMENTS {
+            width = MAX_THREADS_IN_REGISTERS;
         }
-        (width, kept(width) <= MOST_KEPT_ELEMENTS)
+        (width, kept(width) <= MAX_KEPT_ELEMENTS)
     }
 
     fn emit(

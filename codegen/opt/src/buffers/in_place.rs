@@ -58,7 +58,7 @@ pub fn pairs(module: &Module, id: InstrId) -> Pairs {
             LibraryCall::in_place(module, id).into_iter().map(pair).collect()
         }
         _ if instr.opcode.is_elementwise() => {
-            let same = |&slot: &u32| same_places(module.instr(instr.operands()[slot as usize]), instr);
+            let same = |&slot: &u32| same_offsets(module.instr(instr.operands()[slot as usize]), instr);
             let slots = 0..instr.operands().len() as u32;
             slots.filter(same).map(|slot| Pair { slot, leaf: 0, result: 0, sharing: Sharing::May }).collect()
         }
@@ -71,7 +71,7 @@ fn must(slot: u32, result: u32) -> Pair {
 }
 
 /// Row-major arrays with equal numbers of elements of the same width.
-fn same_places(a: &Instruction, b: &Instruction) -> bool {
+fn same_offsets(a: &Instruction, b: &Instruction) -> bool {
     match (&a.shape, &b.shape) {
         (Shape::Array(x), Shape::Array(y)) => {
             x.element_type.storage_bytes() == y.element_type.storage_bytes()
@@ -148,7 +148,7 @@ fn fusion(module: &Module, instr: &Instruction) -> Pairs {
         let Some(p) = p.filter(|p| !updated.contains(p)) else { continue };
         let Some(&Reading::Same(space)) = readings.get(&p) else { continue };
         let there = (0..).zip(&roots).zip(&spaces).filter(|&((k, &root), &of)| {
-            of == Some(space) && (!many || k == space) && same_places(module.instr(p), module.instr(root))
+            of == Some(space) && (!many || k == space) && same_offsets(module.instr(p), module.instr(root))
         });
         pairs.extend(there.map(|((result, _), _)| Pair {
             slot: slot as u32,
@@ -209,7 +209,7 @@ fn readings(
                 Reading::Never
             } else if rows && instr.opcode == Opcode::Reduce && short_reduction_len(module, id).is_none() {
                 by_rows(module, roots, spaces, o, id).unwrap_or(Reading::Other)
-            } else if keeps_places(module.instr(o), instr) {
+            } else if is_elementwise_in(module.instr(o), instr) {
                 own
             } else {
                 Reading::Other
@@ -241,7 +241,7 @@ fn by_rows(
 }
 
 /// Whether an element of an instruction depends on an operand's elements at the same row-major offset only.
-fn keeps_places(operand: &Instruction, instr: &Instruction) -> bool {
+fn is_elementwise_in(operand: &Instruction, instr: &Instruction) -> bool {
     let (Some(a), Some(b)) = (operand.shape.as_array(), instr.shape.as_array()) else { return false };
     match instr.opcode {
         Opcode::Reshape | Opcode::Copy => true,

@@ -87,9 +87,9 @@ pub(super) struct Graph {
 
 /// A reusable map from instruction ids to nodes, for all computations of a module.
 #[derive(Debug)]
-pub(super) struct Places(Vec<NodeId>);
+pub(super) struct NodeIndex(Vec<NodeId>);
 
-impl Places {
+impl NodeIndex {
     pub(super) fn new(module: &Module) -> Self {
         Self(vec![NodeId::MAX; module.instruction_capacity()])
     }
@@ -139,7 +139,7 @@ impl Graph {
         module: &Module,
         c: ComputationId,
         pinned: &FxHashSet<InstrId>,
-        places: &mut Places,
+        places: &mut NodeIndex,
     ) -> Graph {
         let (sources, rest) = sources(module, c, pinned);
         let count = sources.len();
@@ -242,7 +242,7 @@ impl Graph {
         }
         let mut members: Vec<NodeId> = inside.iter().copied().collect();
         members.sort_unstable();
-        let key = self.place(&inside, roots, &[])?;
+        let key = self.position(&inside, roots, &[])?;
         let g = self.drafts.len() as u32;
         let stay = self.staying(&inside, roots);
         for &m in &members {
@@ -311,7 +311,7 @@ impl Graph {
         }
         let inside: FxHashSet<NodeId> = x.members.iter().chain(&y.members).copied().collect();
         let operands = self.operands_of(&inside);
-        let Some(key) = self.place(&inside, &roots, &[a, b]) else { return false };
+        let Some(key) = self.position(&inside, &roots, &[a, b]) else { return false };
         let mut members: Vec<NodeId> = inside.into_iter().collect();
         members.sort_unstable();
         for &m in &members {
@@ -347,7 +347,7 @@ impl Graph {
         if self.loads(&operands) > MAX_OPERANDS {
             return false;
         }
-        let Some(key) = self.place(&inside, &roots, &[g]) else { return false };
+        let Some(key) = self.position(&inside, &roots, &[g]) else { return false };
         roots.iter().for_each(|&r| self.nodes[r as usize].key = key);
         let draft = &mut self.drafts[g as usize];
         if !self.nodes[n as usize].groups.contains(&g) {
@@ -385,7 +385,7 @@ impl Graph {
     }
 
     /// A valid position for a group of these members, or `None`. `own` are the groups that are merged.
-    fn place(&mut self, inside: &FxHashSet<NodeId>, roots: &[NodeId], own: &[u32]) -> Option<Key> {
+    fn position(&mut self, inside: &FxHashSet<NodeId>, roots: &[NodeId], own: &[u32]) -> Option<Key> {
         if let [root] = roots {
             return Some(self.node(*root).key);
         }

@@ -12,7 +12,7 @@ use hlo::{InstrId, Module, Opcode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::folds::{self, Space};
-use super::graph::{Draft, Graph, MAX_MEMBERS, MAX_OPERANDS, MAX_PIECES, NodeId, Places};
+use super::graph::{Draft, Graph, MAX_MEMBERS, MAX_OPERANDS, MAX_PIECES, NodeId, NodeIndex};
 use super::index_map::Forms;
 use super::kinds::{Role, dims, programs};
 use super::maps::{Maps, pads_between, terms};
@@ -28,7 +28,7 @@ pub(crate) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     }
     let pinned = pinned(module);
     let mut outliner = Outliner::default();
-    let mut places = Places::new(module);
+    let mut places = NodeIndex::new(module);
     let mut applied = 0;
     for c in programs(module) {
         let graph = Graph::of(module, c, &pinned, &mut places);
@@ -98,7 +98,7 @@ impl Work {
 }
 
 /// Whether elements of a result come from one of several sources.
-fn puts_together(opcode: Opcode) -> bool {
+fn selects_source(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::Concatenate | Opcode::Pad)
 }
 
@@ -212,7 +212,7 @@ impl Planner<'_> {
 
     fn merge(&mut self, a: u32, b: u32) -> bool {
         let around = self.looks_around(a, b) || self.looks_around(b, a);
-        let again = if around { self.together(a, b) } else { None };
+        let again = if around { self.merged_work(a, b) } else { None };
         if around && again.is_none() || !self.graph.merge(a, b) {
             return false;
         }
@@ -252,7 +252,7 @@ impl Planner<'_> {
     }
 
     /// The work of two groups as one, where one reads what the other computes; `None` if that does not pay.
-    fn together(&self, a: u32, b: u32) -> Option<FxHashMap<NodeId, Work>> {
+    fn merged_work(&self, a: u32, b: u32) -> Option<FxHashMap<NodeId, Work>> {
         let (x, y) = (&self.graph.drafts[a as usize], &self.graph.drafts[b as usize]);
         let is_root = |n: NodeId| x.roots.contains(&n) || y.roots.contains(&n);
         let mut members: Vec<NodeId> = x.members.iter().chain(&y.members).copied().collect();
@@ -322,8 +322,8 @@ impl Planner<'_> {
         let mut reductions = draft.members.iter().filter(|&&m| self.graph.node(m).role == Role::Reduce);
         let space = self.space_of(*reductions.next()?)?;
         let same = reductions.all(|&m| self.space_of(m).as_ref() == Some(&space));
-        let turned = draft.members.iter().any(|&m| self.turned(m, g).is_some());
-        (same && !turned).then_some(space)
+        let transpose = draft.members.iter().any(|&m| self.transpose_of(m, g).is_some());
+        (same && !transpose).then_some(space)
     }
 
     fn space_of(&self, reduction: NodeId) -> Option<Space> {
@@ -332,7 +332,7 @@ impl Planner<'_> {
 
     /// The only reader of a contraction that is evaluated as a reduction, if it is a transpose in the same
     /// group: results are then stored in the transposed order.
-    fn turned(&self, reduction: NodeId, g: u32) -> Option<NodeId> {
+    fn transpose_of(&self, reduction: NodeId, g: u32) -> Option<NodeId> {
         let node = self.graph.node(reduction);
         let &[user] = &node.users[..] else { return None };
         let is = |n: NodeId, opcode: Opcode| self.module.instr(self.graph.node(n).id).opcode == opcode;
@@ -396,7 +396,7 @@ impl Planner<'_> {
         let node = self.graph.node(n);
         let count = groups.len() as f64;
         let demand: f64 = works.iter().map(|w| w.maps.elements()).sum();
-        let chooses = puts_together(self.module.instr(node.id).opcode);
+        let chooses = selects_source(self.module.instr(node.id).opcode);
         let apart = works.iter().any(|w| w.alternates || w.gathered || w.picked && chooses);
         let dearer = match apart {
             true => self.cost.strided_factor,
@@ -538,8 +538,9 @@ impl Planner<'_> {
             gathered |= used.gathered || self.cuts_lanes(user.id) || self.shares_windows(user.id);
             let opcode = self.module.instr(user.id).opcode;
             picked |= used.picked || opcode == Opcode::Gather && user.operands[0] == n;
-            let alternates =
-                used.alternates || used.picked && puts_together(opcode) || pads_between(self.module, user.id);
+            let alternates = used.alternates
+                || used.picked && selects_source(opcode)
+                || pads_between(self.module, user.id);
             alternating |= alternates;
             if opcode == Opcode::Concatenate
                 && user.operands.len() > self.cost.max_inline_concat_parts
@@ -589,21 +590,21 @@ impl Planner<'_> {
         let draft = &self.graph.drafts[g as usize];
         let node = self.graph.node(n);
         let Some(own) = self.module.instr(node.id).shape.as_array() else { return false };
-        let turned = self.turned(n, g);
+        let transpose = self.transpose_of(n, g);
         let over = self.space_of(n);
-        let after = turned.map_or(&own.dims[..], |t| dims(self.module, self.graph.node(t).id));
+        let after = transpose.map_or(&own.dims[..], |t| dims(self.module, self.graph.node(t).id));
         // A reduction to almost as many elements as it reads is a different kind of work.
         let read = self.operand_elements_of(node);
         let elements = own.checked_elements().map_or(f64::INFINITY, |n| n as f64);
         // So is work on all elements of short rows.
         let short = elements * MAX_SHORT_REDUCTION_LEN as f64 >= read;
-        (turned.is_some() || elements * 4.0 <= read)
+        (transpose.is_some() || elements * 4.0 <= read)
             && draft.members.iter().all(|&m| {
                 let member = self.graph.node(m);
                 let id = member.id;
                 match member.role {
-                    Role::Reduce => turned.is_none() && self.space_of(m) == over,
-                    _ if turned == Some(m) => true,
+                    Role::Reduce => transpose.is_none() && self.space_of(m) == over,
+                    _ if transpose == Some(m) => true,
                     _ if self.in_space_of_operand(m, n) => {
                         self.feeds_reductions_only(m, g) && !(short && draft.roots.contains(&m))
                     }

@@ -10,7 +10,7 @@ use hlo::{Module, Opcode};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 
-use super::graph::{Graph, Key, MAX_MEMBERS, MAX_OPERANDS, MAX_ROOTS, NodeId, Places};
+use super::graph::{Graph, Key, MAX_MEMBERS, MAX_OPERANDS, MAX_ROOTS, NodeId, NodeIndex};
 use super::kinds::{Role, dims, programs};
 use super::outline::Outliner;
 use crate::passes::PassCx;
@@ -25,7 +25,7 @@ pub(crate) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     }
     let pinned = pinned(module);
     let mut outliner = Outliner::default();
-    let mut places = Places::new(module);
+    let mut places = NodeIndex::new(module);
     let mut applied = 0;
     for c in programs(module) {
         let mut graph = Graph::of(module, c, &pinned, &mut places);

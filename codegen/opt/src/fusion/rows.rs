@@ -13,7 +13,7 @@ use hlo::{Module, Opcode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::folds;
-use super::graph::{Graph, MAX_MEMBERS, MAX_OPERANDS, MAX_ROOTS, NodeId, Places};
+use super::graph::{Graph, MAX_MEMBERS, MAX_OPERANDS, MAX_ROOTS, NodeId, NodeIndex};
 use super::kinds::{Role, dims, programs};
 use super::outline::Outliner;
 use crate::cost_model::CostModel;
@@ -29,7 +29,7 @@ pub(crate) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     }
     let pinned = pinned(module);
     let mut outliner = Outliner::default();
-    let mut places = Places::new(module);
+    let mut places = NodeIndex::new(module);
     let mut applied = 0;
     for c in programs(module) {
         let mut graph = Graph::of(module, c, &pinned, &mut places);

@@ -3,7 +3,7 @@
 use hlo::attrs::FusionKind;
 use hlo::{InstrId, Module, Opcode, Shape};
 
-use super::graph::{Graph, NodeId, Places};
+use super::graph::{Graph, NodeId, NodeIndex};
 use super::kinds::{Role, applies_loops, programs};
 use super::outline::Outliner;
 use crate::passes::PassCx;
@@ -16,7 +16,7 @@ pub fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     }
     let pinned = pinned(module);
     let mut outliner = Outliner::default();
-    let mut places = Places::new(module);
+    let mut places = NodeIndex::new(module);
     let mut applied = 0;
     for c in programs(module) {
         let mut graph = Graph::of(module, c, &pinned, &mut places);

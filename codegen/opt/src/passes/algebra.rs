@@ -1,11 +1,11 @@
-//! Identities of arithmetic, logic and comparisons that keep every bit.
+//! Algebraic simplification: identities of arithmetic, logic and comparisons that keep every bit.
 //!
 //! Integers wrap, so the identities of rings hold, and those of division in the table of SEMANTICS.md. Of
-//! floats only what both sides round from the same exact value, of f16, bf16, f32 and f64: narrower types
-//! lack zeros, signs or NaNs in ways of their own. Arithmetic makes NaNs canonical and data movement keeps
-//! them, so where one side is the operand itself, the operand must not hold another NaN
-//! ([`nan_is_canonical`]). Zeros of either sign are told apart: `x + 0` turns -0 into +0, `x - 0` and `x +
-//! -0` do not.
+//! floats only identities whose sides round the same exact value, and only for f16, bf16, f32 and f64:
+//! narrower types lack zeros, signs or NaNs in ways of their own. Arithmetic canonicalizes NaNs and data
+//! movement keeps them, so where one side is the operand itself, the operand must not hold another NaN
+//! ([`nan_is_canonical`]). Zeros of either sign differ: `x + 0` turns -0 into +0, `x - 0` and `x + (-0)` do
+//! not.
 
 use hlo::attrs::Direction;
 use hlo::{ElementType, InstrId, Module, Opcode, TypeClass};
@@ -43,7 +43,7 @@ pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     })
 }
 
-/// Both operands, and the same with a constant in the second place if the operation allows that.
+/// Both operands, with a constant second if the operation is commutative.
 fn pair(e: &Edit<'_>) -> Option<[InstrId; 2]> {
     let [a, b] = e.operands()?;
     let constant = |x: InstrId| splat(e.module, x).is_some();
@@ -52,7 +52,7 @@ fn pair(e: &Edit<'_>) -> Option<[InstrId; 2]> {
     Some(if swap { [b, a] } else { [a, b] })
 }
 
-/// An array of one value, as large as the instruction.
+/// A splat with the instruction's dimensions.
 fn repeated(e: &mut Edit<'_>, ty: ElementType, bits: u128) -> Option<InstrId> {
     let at = e.id();
     let scalar = e.scalar_bits(ty, bits);
@@ -94,7 +94,7 @@ fn integers(e: &mut Edit<'_>, ty: ElementType) -> Option<InstrId> {
     }
 }
 
-/// Logic, and arithmetic of 0 and 1 with "not zero" as its result.
+/// Logic, and arithmetic of 0 and 1 whose result is "not zero".
 fn predicates(e: &mut Edit<'_>) -> Option<InstrId> {
     let [a, b] = pair(e)?;
     let value = splat(e.module, b).map(|(_, bits)| bits == 1);
@@ -125,7 +125,7 @@ fn floats(e: &mut Edit<'_>, ty: ElementType) -> Option<InstrId> {
     let is = |x: f64| is_number(e.module, b, x);
     let itself = || nan_is_canonical(e.module, a).then_some(a);
     match e.at().opcode {
-        // -0 is what nothing changes, of both zeros too.
+        // -0 is the neutral element, for both zeros.
         Opcode::Add if is(-0.0) => itself(),
         Opcode::Subtract if is(0.0) => itself(),
         Opcode::Multiply | Opcode::Divide | Opcode::Power if is(1.0) => itself(),
@@ -173,7 +173,7 @@ fn floats(e: &mut Edit<'_>, ty: ElementType) -> Option<InstrId> {
     }
 }
 
-/// What a negation of the same type negates.
+/// The operand of a negation of the same type.
 fn negated(e: &Edit<'_>, x: InstrId, ty: ElementType) -> Option<InstrId> {
     let y = *e.instr(x).operands().first()?;
     (e.array(y)?.element_type == ty).then_some(y)
@@ -218,7 +218,7 @@ fn select(e: &mut Edit<'_>) -> Option<InstrId> {
     None
 }
 
-/// Something compared with itself; a NaN is not equal to itself, so only integers and predicates.
+/// Comparison of something with itself; a NaN is not equal to itself, so only integers and predicates.
 fn compare(e: &mut Edit<'_>) -> Option<InstrId> {
     let [a, b] = e.operands()?;
     let ty = e.array(a)?.element_type;
@@ -235,7 +235,7 @@ fn compare(e: &mut Edit<'_>) -> Option<InstrId> {
             (_, _) => None,
         };
     }
-    // What bounds decide, such as that no count is negative.
+    // Decided by ranges, such as that no count is negative.
     let ((a_low, a_high), (b_low, b_high)) = (bounds(e.module, a)?, bounds(e.module, b)?);
     let (less, greater) = (a_high < b_low, a_low > b_high);
     let (least, most) = (a_low >= b_high, a_high <= b_low);
@@ -250,7 +250,7 @@ fn compare(e: &mut Edit<'_>) -> Option<InstrId> {
     if never || always { repeated(e, ElementType::Pred, u128::from(always)) } else { None }
 }
 
-/// A part of a complex number that was just joined: parts are copied.
+/// The real or imaginary part of a complex number that was just built: parts are copied.
 fn part(e: &Edit<'_>) -> Option<InstrId> {
     let x = e.instr(e.operand(0)?);
     let slot = usize::from(e.at().opcode == Opcode::Imag);

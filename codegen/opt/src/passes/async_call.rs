@@ -1,8 +1,8 @@
-//! Asynchronous computations that nobody else takes part in, as calls; asynchronous copies as copies.
+//! Asynchronous computations that involve nothing else become calls; asynchronous copies become copies.
 //!
-//! Until its done a start has no effect but on the other end: devices, feeds, hosts. A computation without
-//! any of these gives the same result whenever it runs, so it may run where it is started. Threads of
-//! execution say where, not what.
+//! Before its done a start has no effect except on the other end: devices, feeds, hosts. A computation
+//! without any of these gives the same result whenever it runs, so it may run where it is started. Execution
+//! threads say where, not what.
 
 use hlo::attrs::{AttrKey, AttrValue};
 use hlo::{InstrId, Module, NewInstruction, Opcode};
@@ -48,7 +48,7 @@ pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     applied
 }
 
-/// From the start to the done; `None` if anything else looks at what is between.
+/// The chain from the start to the done; `None` if anything else reads what is in between.
 fn chain(module: &Module, start: InstrId) -> Option<Vec<InstrId>> {
     let mut chain = vec![start];
     loop {
@@ -68,7 +68,7 @@ fn chain(module: &Module, start: InstrId) -> Option<Vec<InstrId>> {
     }
 }
 
-/// Whether what is started concerns nobody else.
+/// Whether what is started involves no other device or host.
 fn alone(module: &Module, effects: &Effects, start: InstrId) -> bool {
     let called = module.instr(start).attrs.called_computations();
     called.iter().all(|&c| module.instructions(c).all(|id| !effects.has(module, id)))

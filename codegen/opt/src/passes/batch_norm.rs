@@ -1,6 +1,6 @@
-//! `batch-norm-training`, `-inference` and `-grad` as the arithmetic that they are, step by step as the
-//! interpreter does it: in f64, each result rounded once. Operands of f64 are computed in wider arithmetic,
-//! for which there is no type; they stay.
+//! Expands `batch-norm-training`, `-inference` and `-grad` into arithmetic, step by step as the interpreter
+//! does it: in f64, each result rounded once. Operands of f64 are computed in wider arithmetic, for which
+//! there is no type; they stay.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction, SliceDim};
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode};
@@ -17,7 +17,7 @@ pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     })
 }
 
-/// The first operand's dimensions, and how the others are repeated over them.
+/// The first operand's dimensions, and how the others are broadcast over them.
 struct Steps {
     dims: Vec<i64>,
     feature: i64,
@@ -39,7 +39,7 @@ impl Steps {
         })
     }
 
-    /// One value a feature, for each element.
+    /// A value per feature, broadcast to each element.
     fn spread(&self, e: &mut Edit<'_>, x: InstrId) -> Option<InstrId> {
         e.broadcast(x, &self.dims, &[self.feature])
     }
@@ -72,7 +72,7 @@ impl Steps {
         e.select(finite, first, zeros)
     }
 
-    /// How many elements a feature has.
+    /// The number of elements per feature.
     fn count(&self, e: &mut Edit<'_>, like: InstrId) -> Option<InstrId> {
         let feature = usize::try_from(self.feature).ok()?;
         let others = self.dims.iter().enumerate().filter(|(d, _)| *d != feature).map(|(_, &n)| n);

@@ -1,5 +1,5 @@
-//! Elementwise work on repeated values is done once for each of them, and repeated then: the same operation
-//! on the same operands gives the same bits wherever it stands in an array.
+//! Hoists elementwise work out of broadcasts: it is done once on the operand and then broadcast. The same
+//! operation on the same operands gives the same bits wherever it stands in an array.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs};
 use hlo::{InstrId, Module, Opcode, Shape};
@@ -21,13 +21,13 @@ fn once(e: &mut Edit<'_>) -> Option<InstrId> {
     if dims.is_empty() || e.at().operands().is_empty() || !e.at().attrs.called_computations().is_empty() {
         return None;
     }
-    // What is repeated, and how: all in the same way, but for scalars.
+    // The broadcast operands and their common mapping; scalars fit any.
     let mut source: Option<(Vec<i64>, Vec<i64>)> = None;
     let mut inner = Vec::with_capacity(e.at().operands().len());
     for &o in e.at().operands() {
         let instr = e.instr(o);
         if instr.shape.is_scalar() {
-            // The predicate of a selection, a bound of `clamp`: of all elements alike.
+            // The predicate of a selection, a bound of `clamp`: a scalar.
             inner.push((o, true));
             continue;
         }
@@ -60,7 +60,7 @@ fn once(e: &mut Edit<'_>) -> Option<InstrId> {
     e.broadcast(result, &dims, &mapping)
 }
 
-/// Numbers that count along one dimension, repeated along others, count along a dimension of the result.
+/// An iota broadcast along other dimensions is an iota along a dimension of the result.
 fn counted(e: &mut Edit<'_>) -> Option<InstrId> {
     let iota = e.instr(e.operand(0)?);
     if iota.opcode != Opcode::Iota || iota.shape.element_type() != e.at().shape.element_type() {

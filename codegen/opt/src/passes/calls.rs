@@ -1,9 +1,9 @@
-//! Calls, maps and fusions taken apart.
+//! Inlining of calls, maps and fusions.
 //!
-//! A called computation's result is that of its instructions on the operands, so they may stand in the place
-//! of the call, but for what is counted by the instruction itself (random numbers, exchanges with hosts and
-//! other devices): what has effects stays. A map applies the same operations to each element by itself, which
-//! is what elementwise instructions do.
+//! The result of a call is that of the callee's instructions on the operands, so they may replace the call,
+//! except where the instruction itself matters (random numbers, exchanges with hosts and other devices): what
+//! has effects stays. A map applies the same operations to each element, which is what elementwise
+//! instructions do.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, COMMON};
 use hlo::{ComputationId, InstrId, Module, NewInstruction, Opcode, Shape};
@@ -17,7 +17,7 @@ use super::edit::{
 };
 use super::facts::is_elided;
 
-/// Until nothing is left to do: what was inlined may hold more.
+/// Repeats until a fixed point: what was inlined may contain more.
 fn repeated(
     module: &mut Module,
     cx: &mut PassCx<'_>,
@@ -32,17 +32,17 @@ fn repeated(
     }
 }
 
-/// The most instructions of a program each of whose calls has a copy of what it calls. No call is inlined
-/// that makes a module larger.
+/// The maximum number of instructions of a program with every call expanded. No call is inlined that would
+/// exceed it.
 pub(super) const MAX_EXPANDED: u64 = 1 << 20;
 
-/// The most operations of a computation that is applied to elements: it becomes straight-line code of one
-/// function, and what LLVM takes for that grows faster than its length.
+/// The maximum number of operations of a computation that is applied to elements: it becomes straight-line
+/// code of one function, and LLVM's time for that grows faster than its length.
 const MAX_APPLIED_OPERATIONS: u64 = 1 << 13;
 
 /// Refuses computations that are applied to elements and are larger than any that a person writes, their
-/// calls included. What a map applies becomes instructions of their own, which are fused as far as is good
-/// for them.
+/// calls included. The computation of a map becomes separate instructions, which are fused as far as that
+/// pays.
 fn check_applied(module: &Module) -> Result<(), Unsupported> {
     let mut known: FxHashMap<ComputationId, u64> = FxHashMap::default();
     for id in module.computations().iter().flat_map(|&c| module.instructions(c)) {
@@ -73,8 +73,8 @@ fn check_applied(module: &Module) -> Result<(), Unsupported> {
     Ok(())
 }
 
-/// Refuses a program that is too large once each of its calls, loops, branches and maps has a copy of what it
-/// calls, as it must in the end, in HLO or in what is emitted: each level of calls may double it.
+/// Refuses a program that is too large with every call, loop, branch and map expanded, as it is in the end,
+/// in HLO or in emitted code: each level of calls may double it.
 pub fn check_size(module: &Module) -> Result<(), Unsupported> {
     check_applied(module)?;
     let mut sizes: FxHashMap<ComputationId, u64> = FxHashMap::default();
@@ -101,8 +101,8 @@ pub fn check_size(module: &Module) -> Result<(), Unsupported> {
 }
 
 pub(super) fn inline_calls(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
-    // From callers on: what is called by what is called is copied once for each caller that stays, not once
-    // for each on the way.
+    // From callers to callees: what a callee calls is copied once for each caller that stays, not once for
+    // each level.
     each_from_callers(module, cx.fuel, |e| {
         let callee =
             (e.at().opcode == Opcode::Call).then(|| e.at().attrs.computation(AttrKey::ToApply)).flatten()?;
@@ -161,8 +161,8 @@ fn call_fusions(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     applied
 }
 
-/// The instructions of `callee` on `operands`, before the instruction that calls it. Gives the result; `None`
-/// where that would change something.
+/// The instructions of `callee` on `operands`, before the calling instruction. Returns the result; `None`
+/// where inlining would change something.
 pub(super) fn inline(e: &mut Edit<'_>, callee: ComputationId, operands: &[InstrId]) -> Option<InstrId> {
     let module = &*e.module;
     let c = module.computation(callee);
@@ -200,8 +200,8 @@ pub(super) fn inline(e: &mut Edit<'_>, callee: ComputationId, operands: &[InstrI
     map.get(&root).copied()
 }
 
-/// Whether a value may have another shape inside of the call than outside: the same but for a layout that
-/// nobody there looks at.
+/// Whether a value may have another shape inside of the callee: the same up to a layout that nothing there
+/// reads.
 fn passes(module: &Module, inside: InstrId, outside: &Shape) -> bool {
     let shape = &module.instr(inside).shape;
     shape == outside || same_but_layout(shape, outside) && !layout_seen(module, inside)
@@ -225,7 +225,7 @@ fn own_fusion(e: &mut Edit<'_>, new: &mut NewInstruction) {
     if new.opcode != Opcode::Fusion {
         return;
     }
-    // Fusions within fusions too; the depth is that of the text's computations, each of which is copied once.
+    // Nested fusions too; the depth is that of the text's computations, each of which is copied once.
     let mut order: Vec<ComputationId> = e.module.computations().to_vec();
     let at = e.at().parent();
     let mut made = Vec::new();
@@ -290,10 +290,11 @@ fn mapped(e: &mut Edit<'_>) -> Option<InstrId> {
     }
 }
 
-/// The most instructions that a call in a computation of scalars becomes: each level of calls may double it.
-const MOST_CALLED: usize = 1 << 10;
+/// The maximum number of instructions that a call in a scalar computation is expanded to: each level of calls
+/// may double it.
+const MAX_CALLED: usize = 1 << 10;
 
-/// Instructions of a computation and of those that it calls, once for each call; those beyond `most` are not
+/// The instructions of a computation and of its callees, once for each call; those beyond `most` are not
 /// counted.
 pub(super) fn expanded(module: &Module, c: ComputationId, most: usize) -> usize {
     let mut count = 0;
@@ -312,9 +313,9 @@ pub(super) fn expanded(module: &Module, c: ComputationId, most: usize) -> usize 
     count
 }
 
-/// What a computation of scalars makes of arrays, element by element: elementwise instructions, constants and
-/// calls of such computations alone, on operands of the types of the parameters. Gives the root, or the
-/// elements of a root that is a tuple; `None` for anything else.
+/// Applies a scalar computation to arrays, element by element: it consists of elementwise instructions,
+/// constants and calls of such computations, on operands of the types of the parameters. Returns the root, or
+/// the elements of a root that is a tuple; `None` for anything else.
 pub(super) fn lanes(
     e: &mut Edit<'_>,
     callee: ComputationId,
@@ -348,7 +349,7 @@ pub(super) fn lanes(
         let mut new = copied(e.module, id, &map)?;
         if new.opcode == Opcode::Call {
             let callee = new.attrs.computation(AttrKey::ToApply)?;
-            if expanded(e.module, callee, MOST_CALLED) > MOST_CALLED {
+            if expanded(e.module, callee, MAX_CALLED) > MAX_CALLED {
                 return None;
             }
             let made = lanes(e, callee, &new.operands, dims)?;
@@ -374,7 +375,7 @@ pub(super) fn lanes(
 mod tests {
     use super::*;
 
-    /// Computations each of which calls the one before so many times, one after the other.
+    /// Computations each of which calls the previous one that many times.
     fn tower(levels: usize, calls: usize) -> Module {
         let mut text =
             "HloModule m\nc0 {\n  p = f32[4] parameter(0)\n  ROOT r = f32[4] sine(p)\n}\n".to_owned();

@@ -1,9 +1,11 @@
-//! A conditional whose branch is known: a predicate that is a constant, or an index, which outside of the
-//! branches means the last one. What it becomes is a call of that branch, for the call inliner.
+//! Simplification of conditionals.
 //!
-//! And a conditional whose branches are all cheap: all are computed, and the results selected, which copies
-//! bits. What a branch does may run although it was not chosen: elementwise instructions and movements, which
-//! neither trap nor have effects.
+//! A known branch (a constant predicate, or a constant index, where out of range means the last branch): the
+//! conditional becomes a call of that branch, for the call inliner.
+//!
+//! If-conversion: if all branches are cheap, all are computed and the results selected, which copies bits. A
+//! branch that is not taken may then run: elementwise instructions and movements, which neither trap nor have
+//! effects.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction};
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Shape};
@@ -40,14 +42,14 @@ fn call(e: &mut Edit<'_>) -> Option<InstrId> {
     e.shaped(Opcode::Call, shape, &[operand], attrs)
 }
 
-/// The most branches that are all computed, the most instructions of one, the most elements of any value in
-/// it, and what it may cost, in simple vector operations.
+/// If-conversion: the maximum number of branches, of instructions in one, of elements of any value in it, and
+/// its maximum cost in simple vector operations.
 const MAX_BRANCHES: usize = 4;
 const MAX_INSTRUCTIONS: usize = 32;
 const MAX_ELEMENTS: i64 = 4096;
 const MAX_FLOPS: f64 = 16384.0;
 
-/// In computations that fold values too: neither what branches is an addition nor what selects.
+/// In computations that fold values too: neither a branch nor a selection is an addition.
 pub(super) fn selections(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     each(module, cx.fuel, selected)
 }
@@ -66,7 +68,7 @@ fn selected(e: &mut Edit<'_>) -> Option<InstrId> {
     for (&branch, &operand) in branches.iter().zip(&operands) {
         results.push(inline(e, branch, &[operand])?);
     }
-    // Which of them: the last one for every other index.
+    // The index of the branch: the last one for every other value.
     let ty = e.instr(index).shape.element_type()?;
     let mut chosen = Vec::new();
     for i in 0..branches.len() - 1 {
@@ -102,7 +104,7 @@ fn choice(e: &mut Edit<'_>, chosen: &[InstrId], values: &[InstrId]) -> Option<In
     Some(value)
 }
 
-/// Whether computing a branch for nothing costs little.
+/// Whether computing a branch speculatively is cheap.
 fn is_cheap(module: &Module, c: ComputationId) -> bool {
     let small = |shape: &Shape| {
         shape

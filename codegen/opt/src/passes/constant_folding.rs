@@ -1,8 +1,8 @@
-//! Small instructions on constants become the constants that the interpreter gives for them.
+//! Constant folding: small instructions on constants become the constants that the interpreter computes.
 //!
-//! What a sum rounds to depends on `--accumulate`, which a pass does not know: the instruction is run in both
-//! modes, and stays where they differ (what applies no computation and is no sum is run once). It stays too
-//! where running it takes too long or fails, and where the result is large: a repeated scalar says more than
+//! How a sum rounds depends on `--accumulate`, which a pass does not know: the instruction is run in both
+//! modes, and stays where they differ (what applies no computation and is no sum is run once). It also stays
+//! where running it takes too long or fails, and where the result is large: a broadcast scalar says more than
 //! an array, and costs less.
 
 use std::collections::hash_map::Entry;
@@ -17,7 +17,7 @@ use super::PassCx;
 use super::edit::{Edit, each_outside_folds};
 use super::facts::literal;
 
-/// The most elements of a result, of all operands, and the most instructions that may run for it.
+/// The maximum number of elements of a result and of all operands, and of instructions that may run for it.
 const MAX_RESULT: i64 = 1024;
 const MAX_OPERANDS: usize = 1 << 14;
 const MAX_FUEL: u64 = 100_000;
@@ -38,7 +38,7 @@ fn folded(e: &mut Edit<'_>) -> Option<InstrId> {
     let sizes = constants.iter().map(|c| c.as_array().map_or(usize::MAX, |a| a.buffer.len()));
     let in_bounds =
         sizes.fold(0usize, usize::saturating_add) <= MAX_OPERANDS && (1..=MAX_RESULT).contains(&elements);
-    // A scalar that is repeated says more than an array.
+    // A broadcast scalar says more than an array.
     let repeats = instr.opcode == Opcode::Broadcast && e.instr(operands[0]).shape.is_scalar();
     if !in_bounds || repeats || instr.opcode == Opcode::CustomCall || e.has_effect() {
         return None;
@@ -62,7 +62,7 @@ fn folded(e: &mut Edit<'_>) -> Option<InstrId> {
     Some(e.constant(result))
 }
 
-/// A module that does one instruction on its operands, which are constants.
+/// A module that consists of one instruction on constant operands.
 fn extracted(module: &Module, id: InstrId) -> Option<Module> {
     let mut alone = Module::new("folded");
     let mut reached: FxHashSet<ComputationId> = FxHashSet::default();
@@ -114,7 +114,7 @@ fn extracted(module: &Module, id: InstrId) -> Option<Module> {
     Some(alone)
 }
 
-/// Arrays without elements hold nothing, whatever computes them.
+/// Arrays without elements are equal, whatever computes them.
 pub(super) fn empty(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     each_outside_folds(module, cx.fuel, |e| {
         let array = e.array(e.id())?;

@@ -1,7 +1,7 @@
-//! One instruction for several of a computation that do the same to the same operands: same opcode, shape
-//! with layout, operands and attributes but for what says nothing about the value, called computations by
-//! what they say (those of equal loops are two, as each is called once). What has an effect, or a state of
-//! its own, stays; so do constants whose values follow from their names.
+//! Common subexpression elimination, within computations: instructions with equal opcode, shape and layout,
+//! operands and attributes (except those that say nothing about the value); called computations are compared
+//! by structure (not those of loops, each of which is called once). What has an effect, or a state of its
+//! own, stays; so do constants whose values follow from their names.
 
 use std::hash::{Hash, Hasher};
 
@@ -30,7 +30,7 @@ fn merged(e: &Edit<'_>, known: &mut FxHashMap<u64, Vec<InstrId>>) -> Option<Inst
     if e.at().opcode == Opcode::Parameter
         || is_elided(module, id)
         || e.has_effect()
-        // States and promises are of the instruction itself.
+        // States and pending results belong to the instruction itself.
         || e.at().opcode.flags().side_effect
     {
         return None;
@@ -43,8 +43,8 @@ fn merged(e: &Edit<'_>, known: &mut FxHashMap<u64, Vec<InstrId>>) -> Option<Inst
     found
 }
 
-/// A hash of what [`alike`] compares. Of attributes whatever tells many instructions on the same operands
-/// apart: elements of a large tuple, slices of an array, constants.
+/// A hash of what [`alike`] compares. It includes the attributes that distinguish many instructions on the
+/// same operands: elements of a large tuple, slices of an array, constants.
 fn key(instr: &Instruction) -> u64 {
     let mut hasher = FxHasher::default();
     (instr.opcode, &instr.shape, instr.operands()).hash(&mut hasher);
@@ -80,7 +80,7 @@ fn alike(module: &Module, a: InstrId, b: InstrId) -> bool {
         && same_but_who_is_called(module, &a.attrs, &b.attrs)
 }
 
-/// Whether attributes are the same but for [`NOTES`].
+/// Whether attributes are equal except for [`NOTES`].
 pub fn same_attributes(a: &Attrs, b: &Attrs) -> bool {
     let said = |attrs: &Attrs| attrs.iter().filter(|(key, _)| !NOTES.contains(key)).count();
     said(a) == said(b)

@@ -1,5 +1,5 @@
-//! Removes what nothing uses: instructions without effects, and computations that nothing calls. The
-//! interpreter does not run these either, so no result, trap or random number hangs on them.
+//! Dead code elimination: instructions without users and effects, and computations that nothing calls. The
+//! interpreter does not run these either, so no result, trap or random number depends on them.
 
 use hlo::{ComputationId, InstrId, Module};
 use rustc_hash::FxHashSet;

@@ -1,9 +1,9 @@
-//! One computation for several that say the same and are applied to elements: reducers, combiners,
-//! comparators. So instructions that apply them are alike, and the code generator sees each once.
+//! Deduplication of structurally identical computations that are applied to elements: reducers, combiners,
+//! comparators. So instructions that apply them become equal, and code generation sees each once.
 //!
-//! The instructions are the same one by one, in the same order, but for names and notes, so whatever is read
-//! off the text of a computation (whether it is a sum) is the same of both. Random numbers and elided
-//! constants hang on who and what they are called: such stay.
+//! The instructions are the same one by one, in the same order, except for names and metadata, so whatever is
+//! read off the text of a computation (whether it is a sum) holds for both. Random numbers and elided
+//! constants depend on names and on the instruction: such computations stay.
 
 use std::hash::{Hash, Hasher};
 
@@ -16,7 +16,7 @@ use super::cse::same_attributes;
 use super::edit::Survey;
 use super::facts::is_elided;
 
-/// Computations that are longer are hardly the same.
+/// Longer computations are hardly equal.
 const MAX_INSTRUCTIONS: usize = 64;
 
 pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
@@ -70,8 +70,8 @@ pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     applied
 }
 
-/// Whether attributes are the same, called computations by what they say: those of equal loops and branches,
-/// which are each called once.
+/// Whether attributes are equal, called computations by structure: those of equal loops and branches, which
+/// have one caller each.
 pub(super) fn same_but_who_is_called(module: &Module, a: &Attrs, b: &Attrs) -> bool {
     let (mut called, other) = (a.called_computations().into_iter(), b.called_computations());
     let says_the_same = |c: ComputationId, other: ComputationId| {
@@ -88,7 +88,7 @@ pub(super) fn same_but_who_is_called(module: &Module, a: &Attrs, b: &Attrs) -> b
     same_attributes(a, &renamed)
 }
 
-/// A hash of what is compared; `None` where a computation is not only its text.
+/// A hash of what is compared; `None` where a computation is not determined by its text.
 fn key(module: &Module, c: ComputationId) -> Option<u64> {
     let computation = module.computation(c);
     if computation.len() > MAX_INSTRUCTIONS || computation.execution_thread.is_some() {

@@ -1,9 +1,9 @@
-//! Elementwise work and broadcasts without dimensions of one element.
+//! Elementwise work and broadcasts without dimensions of size 1 (degenerate dimensions).
 //!
 //! `f32[8192,1]` holds what `f32[8192]` holds, in the same order, so elementwise instructions, broadcasts and
-//! reductions that keep such dimensions are done without them, between reshapes. Those of neighbours cancel
-//! here already (the operand of a reshape is looked at, not its result), so that what a normalization
-//! computes for each row has the dimensions of its reductions.
+//! reductions that keep such dimensions are done without them, between reshapes. Adjacent reshapes cancel
+//! here already (the operand of a reshape is used, not its result), so that what a normalization computes per
+//! row has the dimensions of its reductions.
 
 use hlo::attrs::{AttrKey, Attrs};
 use hlo::{ArrayShape, InstrId, Module, Opcode, Shape};
@@ -27,14 +27,14 @@ fn long(dims: &[i64]) -> Vec<i64> {
     dims.iter().copied().filter(|&d| d != 1).collect()
 }
 
-/// `x` without dimensions of one element.
+/// `x` without dimensions of size 1.
 fn squeezed(e: &mut Edit<'_>, x: InstrId) -> Option<InstrId> {
     let shape = e.array(x)?;
     if !shape.dims.contains(&1) {
         return Some(x);
     }
     let (ty, dims) = (shape.element_type, long(&shape.dims));
-    // What it was before dimensions were added.
+    // The value before dimensions were added.
     let instr = e.instr(x);
     if let (Opcode::Reshape, &[y]) = (instr.opcode, instr.operands()) {
         let before = e.array(y)?;
@@ -45,7 +45,7 @@ fn squeezed(e: &mut Edit<'_>, x: InstrId) -> Option<InstrId> {
     e.reshape(x, &dims)
 }
 
-/// The instruction without dimensions of one element, and back.
+/// The instruction without dimensions of size 1, reshaped back.
 fn elementwise(e: &mut Edit<'_>) -> Option<InstrId> {
     let shape: ArrayShape = e.array(e.id())?.clone();
     if !shape.dims.contains(&1) {
@@ -67,7 +67,7 @@ fn broadcast(e: &mut Edit<'_>) -> Option<InstrId> {
     if from.element_type != to.element_type || !(from.dims.contains(&1) || to.dims.contains(&1)) {
         return None;
     }
-    // Where each dimension of the result goes.
+    // The dimension that each dimension of the result becomes.
     let mut places = Vec::with_capacity(to.rank());
     let mut next = 0i64;
     for &d in &to.dims {
@@ -88,8 +88,8 @@ fn broadcast(e: &mut Edit<'_>) -> Option<InstrId> {
     if dims.len() == to.rank() { Some(result) } else { e.reshape(result, &to.dims) }
 }
 
-/// A reduction over long dimensions of an operand that has others of one element, which are kept or reduced:
-/// those bring no element more and no other order.
+/// A reduction of an operand with dimensions of size 1, which are kept or reduced: they change neither the
+/// elements nor their order.
 fn reduce(e: &mut Edit<'_>) -> Option<InstrId> {
     let shape: ArrayShape = e.array(e.id())?.clone();
     let [x, init] = e.operands()?;

@@ -16,8 +16,7 @@ pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     })
 }
 
-/// Where a box of `sizes` begins whose first index is that of the operands from `slot` on: one scalar for
-/// each dimension.
+/// The start of a box of `sizes`, from the operands from `slot` on: one constant scalar per dimension.
 fn starts(e: &Edit<'_>, slot: usize, dims: &[i64], sizes: &[i64]) -> Option<Vec<i64>> {
     let indices = e.at().operands().get(slot..)?;
     if indices.len() != dims.len() || indices.iter().any(|&i| !e.instr(i).shape.is_scalar()) {
@@ -28,7 +27,7 @@ fn starts(e: &Edit<'_>, slot: usize, dims: &[i64], sizes: &[i64]) -> Option<Vec<
         .zip(dims.iter().zip(sizes))
         .map(|(&index, (&dim, &size))| {
             let room = i128::from(dim - size).max(0);
-            // Where only one place is possible, whatever the index.
+            // Only one start is possible, whatever the index.
             let at = if room == 0 { 0 } else { integer(e.module, index)?.clamp(0, room) };
             i64::try_from(at).ok()
         })
@@ -50,8 +49,8 @@ fn slice(e: &mut Edit<'_>) -> Option<InstrId> {
     e.slice(x, &slices)
 }
 
-/// The update alone if it covers everything, or what is before it, it, and what is behind it, if it covers
-/// all dimensions but one.
+/// The update alone if it covers everything; a concatenation of what is before it, the update, and what is
+/// after it, if it covers all dimensions but one.
 fn update(e: &mut Edit<'_>) -> Option<InstrId> {
     let (x, update) = (e.operand(0)?, e.operand(1)?);
     let (dims, sizes) = (e.array(x)?.dims.clone(), e.array(update)?.dims.clone());

@@ -521,7 +521,7 @@ fn sweep_over(
 
 /// Upper bound of rewritings of instructions that rewriting one instruction added: a pair of rewritings that
 /// undo one another would otherwise not terminate. No program needs as many.
-const MOST_FOLLOWED: usize = 1 << 18;
+const MAX_FOLLOWED: usize = 1 << 18;
 
 /// [`each_outside_folds`] from callers to callees, visiting everything that a rewriting added, and no
 /// computation that nothing calls any more. The rewriting must terminate by itself.
@@ -541,7 +541,7 @@ pub fn each_from_callers(
             continue;
         }
         for id in module.instructions(c).collect::<Vec<_>>() {
-            applied += settle(module, fuel, &survey, (id, MOST_FOLLOWED), &mut rewrite);
+            applied += settle(module, fuel, &survey, (id, MAX_FOLLOWED), &mut rewrite);
         }
         let called = module.instructions(c).flat_map(|id| module.instr(id).attrs.called_computations());
         reached.extend(called);

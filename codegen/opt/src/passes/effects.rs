@@ -1,4 +1,4 @@
-//! Which instructions do more than give a result.
+//! Side effects of instructions.
 
 use std::cell::RefCell;
 
@@ -7,13 +7,12 @@ use hlo::{ComputationId, InstrId, Module, Opcode};
 use hlo_interp::custom_call::exchanges;
 use rustc_hash::FxHashMap;
 
-/// What has effects, remembered by computation, so that callers that are asked about one after the other do
-/// not go through what they call again and again. It holds while no called computation comes to have an
-/// effect that it had not: what is new is looked at when it is asked about first, and what has lost an effect
-/// may still count as having it.
+/// Side effects, memoized by computation, so that callees are not searched again for each caller. It stays
+/// valid while no called computation gains an effect: new ones are searched when first asked for, and one
+/// that has lost an effect may still count as having it.
 #[derive(Debug)]
 pub struct Effects {
-    /// What counts as one.
+    /// The kinds of effects.
     own: fn(&Module, InstrId) -> bool,
     known: RefCell<FxHashMap<ComputationId, bool>>,
 }
@@ -35,27 +34,26 @@ fn own(module: &Module, id: InstrId) -> bool {
     flags.collective || flags.side_effect && !pure_call
 }
 
-/// Whether it has one other than to draw random numbers, whose state goes by the ordinals that copies keep.
+/// Whether it has one other than to draw random numbers, whose state follows the ordinals that copies keep.
 fn own_beyond_drawing(module: &Module, id: InstrId) -> bool {
     own(module, id) && !matches!(module.instr(id).opcode, Opcode::Rng | Opcode::RngGetAndUpdateState)
 }
 
 impl Effects {
-    /// Those that copies of an instruction would have twice.
+    /// Effects that copies of an instruction would have twice.
     pub fn beyond_drawing() -> Self {
         Self { own: own_beyond_drawing, known: RefCell::default() }
     }
 
-    /// Whether an instruction does more than give a result, or something that it calls does. Random numbers
-    /// are given by counters of the instruction itself, so that `rng` has an effect on itself alone, but it
-    /// is counted. Asynchronous pairs stay together.
+    /// Whether an instruction, or something that it calls, has a side effect. Random numbers are given by
+    /// counters of the instruction itself, so that `rng` has an effect on itself alone, but it counts.
+    /// Asynchronous pairs stay together.
     pub fn has(&self, module: &Module, id: InstrId) -> bool {
         (self.own)(module, id)
             || module.instr(id).attrs.called_computations().into_iter().any(|c| self.within(module, c))
     }
 
-    /// Whether an instruction may go when nothing uses it: it has no effect of its own and none in what it
-    /// calls.
+    /// Whether an unused instruction may be removed: it has no effect of its own and calls nothing with one.
     pub fn removable(&self, module: &Module, id: InstrId) -> bool {
         module.instr(id).opcode != Opcode::Parameter && !self.has(module, id)
     }
@@ -64,7 +62,7 @@ impl Effects {
     fn within(&self, module: &Module, computation: ComputationId) -> bool {
         let mut known = self.known.borrow_mut();
         let mut pending = vec![computation];
-        // What it calls comes first: calls form no cycle.
+        // Callees first: calls form no cycle.
         while let Some(&c) = pending.last() {
             if known.contains_key(&c) {
                 pending.pop();

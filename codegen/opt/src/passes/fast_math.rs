@@ -1,5 +1,5 @@
-//! Rewritings that change bits, each by its own name for those who ask for it ([`super::FAST_MATH`]). None of
-//! them is part of any pipeline otherwise.
+//! Rewritings that change bits, each under its own name, on request ([`super::FAST_MATH`]). None of them is
+//! part of any pipeline otherwise.
 //!
 //! Contraction and flushing of denormals are no rewritings of HLO, which has no operation for either: they
 //! are matters of code generation.
@@ -12,7 +12,7 @@ use super::edit::{Edit, each_outside_folds};
 use super::facts::{float_bits, is_ieee, splat};
 use hlo_library::lapack::{self, LIBRARY};
 
-/// `x / y` as `x * (1 / y)` where `y` is one value, or few that are repeated: up to 1.5 units in the last
+/// `x / y` as `x * (1 / y)` where `y` is a splat or a broadcast of few values: up to 1.5 units in the last
 /// place instead of a half, and an infinity or zero where `1 / y` leaves the range.
 pub(super) fn reciprocal(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     each_outside_folds(module, cx.fuel, |e| {
@@ -29,7 +29,7 @@ pub(super) fn reciprocal(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
             e.array(few)?.dims.clone(),
             e.instr(y).attrs.ints_or_empty(hlo::attrs::AttrKey::Dimensions).to_vec(),
         );
-        // 1 / y is what it would become.
+        // The reciprocal that it would become.
         let one = float_bits(ty, 1.0)?;
         if e.array(few)?.checked_elements()? >= e.array(e.id())?.checked_elements()?
             || splat(e.module, x) == Some((ty, one))
@@ -44,8 +44,8 @@ pub(super) fn reciprocal(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     })
 }
 
-/// Factorizations and decompositions by a library: signs, pivots and the order of close values are what its
-/// rounding makes of them, so that the interpreter's result bounds none of it. Calls say so by a frontend
+/// Factorizations and decompositions by an external library: signs, pivots and the order of close values
+/// depend on its rounding, so that the interpreter's result bounds none of it. Calls say so by a frontend
 /// attribute, which only lowering reads.
 pub(super) fn decompositions(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     let all: Vec<InstrId> = module.computations().iter().flat_map(|&c| module.instructions(c)).collect();
@@ -69,8 +69,8 @@ pub(super) fn decompositions(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     applied
 }
 
-/// `(x + a) + b` and `(x * a) * b` of constants `a` and `b` as `x + (a + b)` and `x * (a * b)`: rounds once
-/// less, and differs where the first step loses `x` or overflows.
+/// Reassociation of constants: `(x + a) + b` and `(x * a) * b` as `x + (a + b)` and `x * (a * b)`: rounds
+/// once less, and differs where the first step loses `x` or overflows.
 pub(super) fn reassociate(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     each_outside_folds(module, cx.fuel, |e| {
         let opcode = e.at().opcode;

@@ -1,5 +1,5 @@
-//! Every computation that control flow calls has one caller, so that its values can have places in memory of
-//! their own.
+//! Flattening of the call graph: every computation that control flow calls gets one caller, so that its
+//! values can have buffers of their own.
 //!
 //! A copy computes what the original does: names stay, so that elided constants keep their values, and so do
 //! ordinals of random numbers, by which copies share a state. What exchanges values with hosts or other
@@ -13,11 +13,11 @@ use super::calls::MAX_EXPANDED;
 use super::edit::callees_first;
 use super::effects::Effects;
 
-/// Nothing is copied that makes a module larger. Lowering has made some instructions of one of the program's,
-/// and what [`super::check_size`] accepts is still to fit.
+/// The maximum size of the module with copies. Lowering has made several instructions of one, and what
+/// [`super::check_size`] accepts must still fit.
 const MAX_INSTRUCTIONS: u64 = 4 * MAX_EXPANDED;
 
-/// Whether what an instruction calls is run as control flow.
+/// Whether what an instruction calls runs as control flow.
 fn calls_control(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::While | Opcode::Conditional | Opcode::Call)
 }
@@ -45,7 +45,7 @@ pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
             let more: usize = called.iter().map(|&c| module.computation(c).len()).sum();
             let whole = (size + more) as u64 <= MAX_INSTRUCTIONS && !effects.has(module, id);
             if !whole || !cx.fuel.take() {
-                // Shared as it is; who runs into it again does not go through it again.
+                // Visited already; shared as it is.
                 pending.extend(called.into_iter().filter(|&c| seen.insert(c)));
                 continue;
             }

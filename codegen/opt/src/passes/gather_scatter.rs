@@ -1,13 +1,13 @@
-//! Gathers and scatters of one window: slices at run-time indices, and updates in place.
+//! Gathers and scatters of one window become dynamic slices and in-place updates.
 //!
-//! A gather clamps each component of its start index so that the window is inside, as `dynamic-slice` does. A
-//! scatter drops a window that reaches outside, which `dynamic-update-slice` does not: there the window is
-//! written back as it was, or the index is known to be inside. The combiner is applied once to each element
-//! of the window, in the type that it has, so it may be written out as instructions.
+//! A gather clamps each component of its start index so that the window is in bounds, as `dynamic-slice`
+//! does. A scatter drops a window that is out of bounds, which `dynamic-update-slice` does not: there the
+//! window is written back as it was, or the index is known to be in bounds. The combiner is applied once to
+//! each element of the window, in its type, so it may be unrolled into instructions.
 //!
-//! A gather of few columns at indices that are known is a concatenation of slices. A scatter of one element
-//! into each row is a choice for each element, too, where all of them are written anyway: that of the row's
-//! index or another one.
+//! A gather of few columns at constant indices is a concatenation of slices. A scatter of one element into
+//! each row is a selection for each element where all of them are written anyway: whether it is at the row's
+//! index.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction};
 use hlo::{ElementType, InstrId, Module, Opcode, Shape};
@@ -25,14 +25,13 @@ pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     })
 }
 
-/// Where the one window of a gather or scatter begins: a scalar for each dimension of the operand.
+/// The start of the only window of a gather or scatter: a scalar for each dimension of the operand.
 struct Start {
     indices: Vec<InstrId>,
     ty: ElementType,
 }
 
-/// `None` if there are several windows. `map` says which dimension of the operand each component of the index
-/// vector is of.
+/// `None` if there are several windows. `map` is the operand dimension of each component of the index vector.
 fn start(e: &mut Edit<'_>, indices: InstrId, rank: usize, map: &[i64]) -> Option<Start> {
     let array = e.array(indices)?;
     let ty = array.element_type;
@@ -75,11 +74,11 @@ fn gather(e: &mut Edit<'_>) -> Option<InstrId> {
     }
     let start = start(e, indices, rank, &map)?;
     let window = dynamic_slice(e, x, &start, &sizes)?;
-    // Offset dimensions are in order, all others of one element.
+    // Offset dimensions are in order, all others have size 1.
     if sizes[..] == dims[..] { Some(window) } else { e.reshape(window, &dims) }
 }
 
-/// A gather of few elements of each row, at the same known indices in all.
+/// A gather of few elements of each row, at the same constant indices in all.
 fn known_columns(e: &mut Edit<'_>) -> Option<InstrId> {
     let [x, indices] = e.operands()?;
     let (array, dims) = (e.array(x)?.clone(), e.array(e.id())?.dims.clone());
@@ -101,7 +100,7 @@ fn known_columns(e: &mut Edit<'_>) -> Option<InstrId> {
     {
         return None;
     }
-    // A run of neighbours is a part.
+    // A run of consecutive indices is one part.
     let mut parts: Vec<(i64, i64)> = Vec::new();
     for index in facts::integers(e.module, indices)? {
         let at = i64::try_from(index.clamp(0, i128::from(size) - 1)).ok()?;
@@ -165,10 +164,10 @@ fn scatter(e: &mut Edit<'_>) -> Option<InstrId> {
     e.add(Opcode::DynamicUpdateSlice, &operands, Attrs::new())
 }
 
-/// Elements of a row that are worth a choice each, if it is not known what they were.
-const FEW: i64 = 16;
+/// The maximum length of rows for which a selection per element pays, if the previous values are unknown.
+const MAX_UNROLLED: i64 = 16;
 
-/// A scatter of at most one element into each row, which is a batching dimension or one whose index counts.
+/// A scatter of at most one element into each row, whose dimension is a batching one or indexed by an iota.
 fn one_each(e: &mut Edit<'_>) -> Option<InstrId> {
     let [x, indices, updates] = e.operands()?;
     let (dims, update_dims) = (e.array(x)?.dims.clone(), e.array(updates)?.dims.clone());
@@ -205,7 +204,7 @@ fn one_each(e: &mut Edit<'_>) -> Option<InstrId> {
         }
     }
     let (along, component) = chosen?;
-    // Rows are all other dimensions, in the order of the updates', of which what remains has one element.
+    // Rows are all other dimensions, in the order of the updates'; the remaining ones have size 1.
     let rows: Vec<usize> = (0..dims.len()).filter(|&d| d != along).collect();
     let places: Option<Vec<usize>> = rows.iter().map(|&d| place[d]).collect();
     let places = places?;
@@ -219,7 +218,7 @@ fn one_each(e: &mut Edit<'_>) -> Option<InstrId> {
     }
     let n = dims[along];
     let known = facts::splat(e.module, x).is_some();
-    if !known && n > FEW || i128::from(n) - 1 > index_type.integer_limits()?.1 {
+    if !known && n > MAX_UNROLLED || i128::from(n) - 1 > index_type.integer_limits()?.1 {
         return None;
     }
     let mapping: Vec<i64> = rows.iter().map(|&d| d as i64).collect();
@@ -239,8 +238,8 @@ fn one_each(e: &mut Edit<'_>) -> Option<InstrId> {
     e.select(here, new, x)
 }
 
-/// The components of index vectors, each with one element in the vectors' dimension (or without it): parts of
-/// a concatenation, or the only one.
+/// The components of index vectors, each with size 1 in the vectors' dimension (or without it): parts of a
+/// concatenation, or the only one.
 fn components(module: &Module, indices: InstrId, vector: usize, count: usize) -> Option<Vec<InstrId>> {
     if count == 1 {
         return Some(vec![indices]);
@@ -257,17 +256,17 @@ fn components(module: &Module, indices: InstrId, vector: usize, count: usize) ->
     (fits && parts.iter().all(one)).then(|| parts.to_vec())
 }
 
-/// Whether a combiner gives back the update as it is.
+/// Whether a combiner returns the update (an overwrite).
 fn replaces(module: &Module, combiner: hlo::ComputationId) -> Option<bool> {
     let parameters = module.computation(combiner).parameters();
     (parameters.len() == 2).then(|| parameters.get(1) == Some(&Some(module.root(combiner))))
 }
 
-/// Whether a window lies inside of its operand.
+/// Whether a window is inside of its operand.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inside {
     Always,
-    /// A scalar predicate says.
+    /// The value of a constant scalar predicate.
     Asked(InstrId),
     Never,
 }

@@ -1,11 +1,11 @@
-//! Layouts taken out: afterwards every array lies dense and row-major by its logical indices, and no
+//! Layout normalization: afterwards every array is dense and row-major by its logical indices, and no
 //! operation asks for anything else.
 //!
-//! Values are what they were: only `bitcast` reads memory order, and it becomes what it means there, the
-//! steps into the operand's memory order ([`hlo::memory_order`]), a reshape (a `bitcast-convert` if the type
+//! Values do not change: only `bitcast` reads memory order, and it becomes what it means there, the steps
+//! into the operand's memory order ([`hlo::memory_order`]), a reshape (a `bitcast-convert` if the type
 //! changes) and the steps out of the result's, backwards. What remains are bitcasts of sparse layouts and of
 //! run-time sizes, whose shapes keep their layouts, as do the results of library calls, which may read them.
-//! `entry_computation_layout` stays: it says how a caller wanted arguments to lie.
+//! `entry_computation_layout` stays: it is the layout in which a caller wants arguments.
 
 use hlo::attrs::{AttrKey, Attrs, PaddingDim, SliceDim};
 use hlo::memory_order::{self, Step};
@@ -105,8 +105,8 @@ impl Steps {
         self.order = order.iter().map(|&d| self.order[d]).collect();
     }
 
-    /// The value itself. Where only dimensions of one element move, the order of the elements stays, and so
-    /// does the operand.
+    /// The value itself. Where only dimensions of size 1 move, the order of the elements stays, and so does
+    /// the operand.
     fn flush(&mut self, e: &mut Edit<'_>) -> Option<InstrId> {
         let dims: Vec<i64> = self.order.iter().map(|&d| self.dims[d]).collect();
         let long = self.order.iter().filter(|&&d| self.dims[d] != 1);
@@ -132,14 +132,14 @@ impl Steps {
         Some(())
     }
 
-    /// One dimension of so many elements: what is too many is cut off, what is missing is zeros.
+    /// Collapsed to one dimension of that many elements: truncated, or padded with zeros.
     fn length(&mut self, e: &mut Edit<'_>, n: i64) -> Option<()> {
         let all = elements(&self.dims)?;
         self.reshape(e, &[all])?;
         self.resize(e, &[n])
     }
 
-    /// Other sizes: what is too many is cut off at the ends, what is missing is zeros.
+    /// Other sizes: truncated at the ends, or padded with zeros.
     fn resize(&mut self, e: &mut Edit<'_>, dims: &[i64]) -> Option<()> {
         let mut x = self.flush(e)?;
         if self.dims.iter().zip(dims).any(|(now, then)| then < now) {
@@ -192,8 +192,7 @@ fn drop_layouts(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     applied
 }
 
-/// Constants of elided text as what they stand for: their values hang on their names, so that nothing else
-/// may move them.
+/// Elided constants as literals: their values depend on their names, so that nothing else may move them.
 pub(super) fn elided(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     let mut applied = 0;
     let all: Vec<InstrId> = module.computations().iter().flat_map(|&c| module.instructions(c)).collect();

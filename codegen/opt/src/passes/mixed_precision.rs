@@ -1,9 +1,9 @@
-//! Conversions where the verifier lets floats be of other types than an operation's: what comes later may
-//! take an operation's text at its word, that of an operand which is copied, say, byte by byte.
+//! Explicit conversions where the verifier allows mixed precision: later passes may then rely on the types of
+//! an operation, for instance copy an operand byte by byte.
 //!
-//! Which type an operation computes in is the interpreter's to say: that of the result where elements are
-//! computed or chosen, that of the first operand where they are moved, the computation's where one is
-//! applied. Contractions read operands of several types as they are. Instructions with control edges stay:
+//! The interpreter defines in which type an operation computes: that of the result where elements are
+//! computed or selected, that of the first operand where they are moved, the computation's where one is
+//! applied. Contractions read operands of several types directly. Instructions with control edges stay:
 //! conversions go around them.
 
 use hlo::attrs::{AttrKey, AttrValue, FftType};
@@ -87,7 +87,7 @@ fn operand_types(module: &Module, id: InstrId) -> Option<Vec<ElementType>> {
     if !matches!(instr.opcode, Opcode::Map | Opcode::Reduce | Opcode::ReduceWindow) {
         return None;
     }
-    // Of a reduction the computation takes accumulators first, which begin as the initial values.
+    // The computation of a reduction takes accumulators first, which begin as the initial values.
     let callee = module.computation(instr.attrs.computation(AttrKey::ToApply)?);
     let mut types: Vec<ElementType> =
         callee.parameters().iter().map(|p| of(p.as_ref()?)).collect::<Option<_>>()?;
@@ -98,7 +98,7 @@ fn operand_types(module: &Module, id: InstrId) -> Option<Vec<ElementType>> {
     (types.len() == operands.len()).then_some(types)
 }
 
-/// The types of what an instruction computes, an array each, where its shape may say others.
+/// The types of what an instruction computes, one per array, where its shape may say others.
 fn computed(module: &Module, id: InstrId) -> Option<Vec<ElementType>> {
     let instr = module.instr(id);
     let leaves = |id: InstrId| module.instr(id).shape.leaves().iter().map(|s| s.element_type()).collect();
@@ -139,7 +139,7 @@ fn computed(module: &Module, id: InstrId) -> Option<Vec<ElementType>> {
     }
 }
 
-/// Takes an operand in another type.
+/// Converts an operand to another type.
 fn convert_operand(module: &mut Module, id: InstrId, slot: usize, ty: ElementType) {
     let operand = module.instr(id).operands()[slot];
     let Some(array) = module.instr(operand).shape.as_array() else { return };
@@ -149,7 +149,7 @@ fn convert_operand(module: &mut Module, id: InstrId, slot: usize, ty: ElementTyp
     module.set_operand(id, slot, converted);
 }
 
-/// Lets an instruction have the types that it computes, and what used it use these in the types that it had.
+/// Gives an instruction the types that it computes, and converts for its users to the types that it had.
 fn convert_results(module: &mut Module, id: InstrId, types: &[ElementType]) {
     let declared = module.instr(id).shape.clone();
     let users = module.users(id).to_vec();

@@ -1,5 +1,5 @@
-//! Slices, concatenations, padding, broadcasts and reversals that do nothing, or that two in a row do as one.
-//! They copy elements and never look at them.
+//! Simplification of slices, concatenations, padding, broadcasts and reversals: no-ops, and two in a row as
+//! one. They copy elements and never read them.
 
 use hlo::attrs::{AttrKey, PaddingDim, SliceDim};
 use hlo::{InstrId, Module, Opcode, Use};
@@ -49,7 +49,7 @@ fn mixed(e: &Edit<'_>) -> bool {
         || e.array(e.id()).is_none()
 }
 
-/// Elements that are all the same are that wherever they are moved.
+/// Movement of a splat is a splat.
 fn repeated(e: &mut Edit<'_>) -> Option<InstrId> {
     let x = e.operand(0)?;
     if e.at().opcode == Opcode::Broadcast
@@ -94,7 +94,7 @@ fn slice(e: &mut Edit<'_>) -> Option<InstrId> {
     None
 }
 
-/// What is repeated is sliced, and the slice repeated.
+/// A slice of a broadcast is a broadcast of a slice.
 fn slice_of_broadcast(e: &mut Edit<'_>, x: InstrId, slices: &[SliceDim]) -> Option<InstrId> {
     let y = *e.instr(x).operands().first()?;
     let mapping = e.instr(x).attrs.ints_or_empty(AttrKey::Dimensions).to_vec();
@@ -110,7 +110,7 @@ fn slice_of_broadcast(e: &mut Edit<'_>, x: InstrId, slices: &[SliceDim]) -> Opti
     e.broadcast(y, &dims, &mapping)
 }
 
-/// A reshape that adds or drops dimensions of one element repeats the same.
+/// A reshape that adds or drops dimensions of size 1 commutes with a broadcast.
 fn reshape_of_broadcast(e: &mut Edit<'_>) -> Option<InstrId> {
     let x = e.operand(0)?;
     let inner = e.instr(x);
@@ -126,7 +126,7 @@ fn reshape_of_broadcast(e: &mut Edit<'_>) -> Option<InstrId> {
     e.broadcast(y, &dims, &mapping?)
 }
 
-/// Dimensions of the result in another order, if those that are repeated from keep theirs.
+/// A permutation of a broadcast's result, if the operand's dimensions keep their order.
 fn transpose_of_broadcast(e: &mut Edit<'_>) -> Option<InstrId> {
     let x = e.operand(0)?;
     let inner = e.instr(x);
@@ -153,28 +153,29 @@ fn composed(a: SliceDim, b: SliceDim) -> Option<SliceDim> {
     Some(SliceDim { start, limit, stride })
 }
 
-/// Slices across the parts of a concatenation that are reason enough to store it: a stencil's.
+/// The minimum number of slices across the parts of a concatenation that makes it worth materializing: a
+/// stencil's.
 const ACROSS: usize = 4;
-/// Of concatenations of more parts, or with more users, slices are not counted: it would take as long as all
-/// of the module.
-const FEW: (usize, usize) = (8, 256);
+/// Concatenations with more parts or users are not analyzed: it would take as long as all of the module.
+const MAX_PARTS_AND_USERS: (usize, usize) = (8, 256);
 
-/// Whether a part is made for a concatenation that is stored, and would be made again, or stored too, if
-/// something else read it.
+/// Whether a part is computed for a materialized concatenation alone, and would be recomputed or materialized
+/// too if something else read it.
 fn is_made_for(module: &Module, part: InstrId, whole: InstrId) -> bool {
     let instr = module.instr(part);
     let stored = || {
         let (users, slices) =
             (module.users(whole), |user: &Use| module.instr(user.user).opcode == Opcode::Slice);
-        let across = |user: &&Use| slice_lies_across(module, user.user, whole);
-        let few = module.instr(whole).operands().len() <= FEW.0 && users.len() <= FEW.1;
+        let across = |user: &&Use| slice_crosses_parts(module, user.user, whole);
+        let few = module.instr(whole).operands().len() <= MAX_PARTS_AND_USERS.0
+            && users.len() <= MAX_PARTS_AND_USERS.1;
         module.root(module.instr(whole).parent()) == whole
             || !users.iter().all(slices)
             || few && users.iter().filter(across).take(ACROSS).count() == ACROSS
     };
     let alone = || module.users(part).iter().all(|user| user.user == whole);
     match instr.opcode {
-        // Such as the edges of padding are taken from it, too.
+        // Edges of padding, for instance, are taken from it, too.
         Opcode::Concatenate | Opcode::Pad => stored(),
         Opcode::Copy => false,
         opcode => opcode.is_elementwise() && alone() && stored(),
@@ -182,20 +183,20 @@ fn is_made_for(module: &Module, part: InstrId, whole: InstrId) -> bool {
 }
 
 /// Whether a slice takes elements of several parts of a concatenation.
-fn slice_lies_across(module: &Module, slice: InstrId, whole: InstrId) -> bool {
+fn slice_crosses_parts(module: &Module, slice: InstrId, whole: InstrId) -> bool {
     let taken = |d: usize| module.instr(slice).attrs.slices()?.get(d).copied();
     dimension(module.instr(whole))
         .and_then(taken)
         .is_some_and(|taken| taken.start < taken.limit && part_with(module, whole, taken).is_none())
 }
 
-/// The last element that a slice of some takes, which says where it ends, not the limit.
+/// The last element that a strided slice takes, which may be before its limit.
 fn last_taken(SliceDim { start, limit, stride }: SliceDim) -> i64 {
     start + (limit - start - 1).div_euclid(stride) * stride
 }
 
-/// The part of a concatenation that has all that a slice takes along its dimension, by its number, and where
-/// it begins.
+/// The part of a concatenation that contains everything that a slice takes along its dimension: its index,
+/// and where it begins.
 fn part_with(module: &Module, whole: InstrId, taken: SliceDim) -> Option<(usize, i64)> {
     let d = dimension(module.instr(whole))?;
     let last = last_taken(taken);
@@ -210,7 +211,7 @@ fn part_with(module: &Module, whole: InstrId, taken: SliceDim) -> Option<(usize,
     None
 }
 
-/// A slice of one part alone.
+/// A slice of a single part.
 fn slice_of_concatenate(e: &mut Edit<'_>, x: InstrId, slices: &[SliceDim]) -> Option<InstrId> {
     let d = dimension(e.instr(x))?;
     let taken = *slices.get(d)?;
@@ -233,7 +234,7 @@ fn slice_of_concatenate(e: &mut Edit<'_>, x: InstrId, slices: &[SliceDim]) -> Op
     e.slice(part, &slices)
 }
 
-/// Without parts that are empty, and with the parts of parts.
+/// Without empty parts, and with nested concatenations flattened.
 fn concatenate(e: &mut Edit<'_>) -> Option<InstrId> {
     let dim = *e.at().attrs.ints(AttrKey::Dimensions)?.first()?;
     let d = usize::try_from(dim).ok()?;
@@ -269,7 +270,7 @@ fn concatenate(e: &mut Edit<'_>) -> Option<InstrId> {
     }
 }
 
-/// Two slices of the same array, of which the second goes on where the first ends.
+/// Two adjacent slices of the same array.
 fn joint(e: &mut Edit<'_>, a: InstrId, b: InstrId, d: usize) -> Option<InstrId> {
     let (first, second) = (e.instr(a), e.instr(b));
     if first.opcode != Opcode::Slice
@@ -292,12 +293,12 @@ fn joint(e: &mut Edit<'_>, a: InstrId, b: InstrId, d: usize) -> Option<InstrId> 
     (goes_on && others).then(|| e.slice(x, &both))?
 }
 
-/// Nothing added and nothing cut, or nothing added.
+/// Padding of nothing, or cropping alone (a slice).
 fn pad(e: &mut Edit<'_>) -> Option<InstrId> {
     let x = e.operand(0)?;
     let dims = e.array(x)?.dims.clone();
     let none = e.at().attrs.padding()?.iter().zip(&dims).all(|(p, &d)| {
-        // Room between elements is none where there are no two.
+        // Interior padding does not matter with fewer than two elements.
         *p == PaddingDim { interior: p.interior, ..PaddingDim::default() } && (p.interior == 0 || d < 2)
     });
     if none {
@@ -327,7 +328,7 @@ fn broadcast(e: &mut Edit<'_>) -> Option<InstrId> {
         return None;
     }
     if inner.opcode == Opcode::Reshape {
-        // Dimensions of one element need no reshape to be added.
+        // Dimensions of size 1 need no reshape to be added.
         let dims = e.array(e.id())?.dims.clone();
         let places = long_dims(&e.array(y)?.dims, &e.array(x)?.dims)?;
         let mapping: Option<Vec<i64>> =
@@ -344,7 +345,7 @@ fn broadcast(e: &mut Edit<'_>) -> Option<InstrId> {
     e.broadcast(y, &dims, &both?)
 }
 
-/// Along dimensions of one element there is nothing to reverse; twice is not at all.
+/// Reversal of dimensions of size 1 is a no-op; twice is none.
 fn reverse(e: &mut Edit<'_>) -> Option<InstrId> {
     let x = e.operand(0)?;
     let sizes = e.array(x)?.dims.clone();

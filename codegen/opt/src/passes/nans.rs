@@ -1,9 +1,9 @@
-//! Canonical NaNs from operations that the runtime computes by the processor's arithmetic (contractions,
-//! transforms, systems of equations, and windows and scans of arithmetic): it leaves NaNs of any sign and
-//! payload, which is seen where a program looks at bits. Only in such programs anything is added; values are
-//! what they were, for of these operations the canonical NaN is the only one (SEMANTICS.md, "The canonical
-//! NaN"). What only moves some elements keeps their bits, and is not touched. Signs are flipped and cleared
-//! on bits there: kernels leave the sign of a NaN open up to where bits are seen.
+//! Canonicalizes NaNs of operations that the runtime computes by the processor's arithmetic (contractions,
+//! transforms, systems of equations, and windows and scans of arithmetic): these leave NaNs of any sign and
+//! payload, which is observable where a program reads bits. Only in such programs anything is added; values
+//! do not change, for of these operations the canonical NaN is the only one (SEMANTICS.md, "The canonical
+//! NaN"). What only moves some elements keeps their bits, and is not touched. There signs are flipped and
+//! cleared on bits: kernels leave the sign of a NaN unspecified until bits are observed.
 
 use hlo::attrs::{CompareType, Direction};
 use hlo::{AttrKey, ElementType, InstrId, Module, Opcode, Shape};
@@ -40,7 +40,7 @@ pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     })
 }
 
-/// Whether an instruction, or each element of a tuple, is arithmetic: a NaN in it is made.
+/// Whether an instruction, or each element of a tuple, is arithmetic: its NaNs are canonical.
 fn is_arithmetic(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     match instr.opcode {
@@ -61,13 +61,13 @@ fn is_arithmetic(module: &Module, id: InstrId) -> bool {
     }
 }
 
-/// Whether the processor's arithmetic makes the elements of the result, all of them.
+/// Whether the processor's arithmetic computes all elements of the result.
 fn leaves_any(module: &Module, id: InstrId) -> bool {
     let arithmetic = |key| {
         let callee = module.instr(id).attrs.computation(key);
         callee.is_some_and(|c| is_arithmetic(module, module.root(c)))
     };
-    // Not a dispatch: of others the compiler keeps account itself.
+    // Not a dispatch: for others the compiler keeps track itself.
     match module.instr(id).opcode {
         Opcode::Cholesky
         | Opcode::Convolution
@@ -82,7 +82,7 @@ fn leaves_any(module: &Module, id: InstrId) -> bool {
     }
 }
 
-/// A change of the sign bit as what it is, unless the operand was there before.
+/// A change of the sign bit, done on bits unless the operand was handled before.
 fn on_bits(e: &mut Edit<'_>) -> Option<InstrId> {
     let x = e.operand(0)?;
     let ty = e.array(x)?.element_type;
@@ -98,7 +98,7 @@ fn on_bits(e: &mut Edit<'_>) -> Option<InstrId> {
     e.binary(Opcode::Complex, re, im)
 }
 
-/// The sign bit of floats flipped or cleared, as what is edited does it.
+/// The sign bit of floats flipped or cleared, as the edited instruction does it.
 fn sign_on_bits(e: &mut Edit<'_>, x: InstrId, ty: ElementType) -> Option<InstrId> {
     let bits = pattern_type(ty)?;
     let sign = 1u128 << (bits.bits() - 1);
@@ -113,7 +113,7 @@ fn sign_on_bits(e: &mut Edit<'_>, x: InstrId, ty: ElementType) -> Option<InstrId
     e.bits_as(changed, ty)
 }
 
-/// Whether an instruction tells one NaN from another.
+/// Whether an instruction distinguishes NaNs.
 fn looks_at_bits(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     let of = instr.operands().first().and_then(|&o| module.instr(o).shape.element_type());
@@ -127,8 +127,8 @@ fn looks_at_bits(module: &Module, id: InstrId) -> bool {
         }
 }
 
-/// Whether every array of the result is looked at only to make its NaNs canonical: compared with itself,
-/// selected, taken apart.
+/// Whether every array of the result is only read to canonicalize its NaNs: compared with itself, selected,
+/// taken out of a tuple.
 fn done(module: &Module, id: InstrId) -> bool {
     let only = |id: InstrId| {
         module.users(id).iter().all(|u| {
@@ -152,7 +152,7 @@ fn done(module: &Module, id: InstrId) -> bool {
     }
 }
 
-/// `x`, but the canonical NaN for any other.
+/// `x`, with every NaN canonical.
 fn canonical(e: &mut Edit<'_>, x: InstrId) -> Option<InstrId> {
     let Some(ty) = e.array(x).map(|a| a.element_type).filter(|ty| is_ieee(ty.real_part())) else {
         return Some(x);

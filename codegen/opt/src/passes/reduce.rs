@@ -29,14 +29,14 @@ pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
             .or_else(|| separate(e))
             .or_else(|| in_a_row(e))
             .or_else(|| stacks::folded(e))
-            .or_else(|| beside_slices(e))
-            .or_else(|| reduce_order::as_it_lies(e)),
+            .or_else(|| as_slices(e))
+            .or_else(|| reduce_order::in_storage_order(e)),
         Opcode::ReduceWindow => window(e)
             .or_else(|| windows::whole(e))
             .or_else(|| windows::padded(e))
             .or_else(|| windows::spread(e))
             .or_else(|| windows::tiles(e))
-            .or_else(|| windows::few(e)),
+            .or_else(|| windows::unrolled(e)),
         _ => None,
     })
 }
@@ -213,10 +213,10 @@ fn in_a_row(e: &mut Edit<'_>) -> Option<InstrId> {
 }
 
 /// The maximum number of elements that are folded as that many slices.
-const FEW: i64 = 4;
+const MAX_SLICES: i64 = 4;
 
 /// A short last dimension whose elements others slice (channels of a picture): all of it then is elementwise.
-fn beside_slices(e: &mut Edit<'_>) -> Option<InstrId> {
+fn as_slices(e: &mut Edit<'_>) -> Option<InstrId> {
     let [x, init] = e.operands()?;
     let dims = e.array(x)?.dims.clone();
     let (&last, kept) = dims.split_last()?;
@@ -226,7 +226,9 @@ fn beside_slices(e: &mut Edit<'_>) -> Option<InstrId> {
         user.opcode == Opcode::Slice && user.attrs.slices().and_then(|s| s.last()).is_some_and(one)
     };
     let beside = e.module.users(x).iter().any(channel);
-    if !(2..=FEW).contains(&last) || e.at().attrs.ints(AttrKey::Dimensions)? != [kept.len() as i64] || !beside
+    if !(2..=MAX_SLICES).contains(&last)
+        || e.at().attrs.ints(AttrKey::Dimensions)? != [kept.len() as i64]
+        || !beside
     {
         return None;
     }

@@ -19,10 +19,10 @@ use super::edit::{Edit, ints};
 use super::reduce::{inputs, is_exact, operation};
 
 /// The maximum number of instructions between a reduction and the transpose.
-const MOST: usize = 64;
+const MAX_INSTRUCTIONS: usize = 64;
 
 /// A reduction of transposed arrays, possibly reshaped afterwards.
-pub(super) fn as_it_lies(e: &mut Edit<'_>) -> Option<InstrId> {
+pub(super) fn in_storage_order(e: &mut Edit<'_>) -> Option<InstrId> {
     transposed(e).or_else(|| regrouped(e))
 }
 
@@ -205,7 +205,7 @@ impl Order {
             Opcode::Broadcast => moves().then_some(()),
             opcode if opcode.is_elementwise() => {
                 self.between.push(x);
-                if self.between.len() > MOST || !instr.control_predecessors.is_empty() {
+                if self.between.len() > MAX_INSTRUCTIONS || !instr.control_predecessors.is_empty() {
                     return None;
                 }
                 instr.operands().iter().try_for_each(|&o| self.survey(e, o))

@@ -1,11 +1,9 @@
-//! Reshapes, transpositions, copies, bitcasts and conversions that do nothing, or that two in a row do as
-//! one.
+//! Simplification of reshapes, transposes, copies, bitcasts and conversions: no-ops, and two in a row as one.
 //!
-//! Arithmetic on a reshape of rows that are put together from short parts is done on the rows.
+//! Arithmetic on a reshape of rows that are concatenated from short parts is done on the rows.
 //!
 //! All of them but conversions (and that arithmetic, which is the same on each element) move elements and
-//! never look at them. A conversion to the same type copies; what else is said of conversions is at
-//! [`convert`].
+//! never read them. A conversion to the same type copies; for the others see [`convert`].
 
 use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId, Module, Opcode, Shape};
@@ -28,11 +26,11 @@ pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     })
 }
 
-/// So many instructions are looked through.
-const MOST_SEEN: usize = 64;
+/// The maximum length of a chain that is looked through.
+const MAX_CHAIN: usize = 64;
 
-/// Arithmetic on elements of rows that were put together from short parts and then reshaped to longer rows:
-/// done on the rows, where lanes can hold the same part of each, and reshaped then.
+/// Arithmetic on rows that were concatenated from short parts and then reshaped to longer rows: moved before
+/// the reshape, where vector lanes can hold the same part of each row.
 fn of_rows(e: &mut Edit<'_>) -> Option<InstrId> {
     if e.at().opcode == Opcode::BitcastConvert {
         return None;
@@ -44,7 +42,7 @@ fn of_rows(e: &mut Edit<'_>) -> Option<InstrId> {
     let row = |dims: &[i64]| dims.iter().rev().find(|&&n| n != 1).copied().unwrap_or(1);
     let everywhere = e.module.users(reshaped).iter().all(|u| e.instr(u.user).opcode.is_elementwise());
     let same_type = e.array(rows)?.element_type == e.array(reshaped)?.element_type;
-    if !everywhere || !same_type || row(&own) <= row(&dims) || !is_put_together(e, rows) {
+    if !everywhere || !same_type || row(&own) <= row(&dims) || !is_concat_of_short_parts(e, rows) {
         return None;
     }
     let operands = e.at().operands().to_vec();
@@ -72,11 +70,11 @@ fn of_rows(e: &mut Edit<'_>) -> Option<InstrId> {
 }
 
 /// Whether rows are a concatenation of short parts, or arithmetic on one.
-fn is_put_together(e: &Edit<'_>, rows: InstrId) -> bool {
+fn is_concat_of_short_parts(e: &Edit<'_>, rows: InstrId) -> bool {
     let Some(dims) = e.array(rows).map(|a| &a.dims) else { return false };
     let inner = dims.iter().rposition(|&n| n != 1);
     let (mut pending, mut seen) = (vec![rows], FxHashSet::default());
-    while let Some(at) = pending.pop().filter(|_| seen.len() < MOST_SEEN) {
+    while let Some(at) = pending.pop().filter(|_| seen.len() < MAX_CHAIN) {
         let instr = e.instr(at);
         if instr.opcode.is_elementwise() {
             let same = |o: &InstrId| e.array(*o).is_some_and(|a| a.dims == *dims);
@@ -124,7 +122,7 @@ fn transpose(e: &mut Edit<'_>) -> Option<InstrId> {
         return Some(x);
     }
     let to = to.dims.clone();
-    // Dimensions of one element may stand anywhere, so where only these move the elements keep their order.
+    // Dimensions of size 1 may be anywhere, so where only these move the elements keep their order.
     let long = |&&p: &&i64| usize::try_from(p).is_ok_and(|p| from.dims.get(p).is_some_and(|&d| d != 1));
     if permutation.iter().filter(long).is_sorted() {
         return e.reshape(x, &to);

@@ -1,8 +1,8 @@
 //! Shardings that determine a value.
 //!
 //! Most shardings are hints, which a rewriting may drop. Conversions between a global array and its shards
-//! read one: `SPMDFullToShardShape` that of its operand, `SPMDShardToFullShape` its own, and Shardy's
-//! conversions perhaps the attributes of the `call` between them.
+//! depend on one: `SPMDFullToShardShape` on that of its operand, `SPMDShardToFullShape` on its own, and
+//! Shardy's conversions possibly on the attributes of the `call` between them.
 
 use hlo::attrs::{AttrKey, AttrValue};
 use hlo::{InstrId, Module, NewInstruction, Opcode};

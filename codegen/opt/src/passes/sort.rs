@@ -135,20 +135,20 @@ fn without(e: &mut Edit<'_>, c: ComputationId, keep: &[usize]) -> Option<Computa
 }
 
 /// The maximum length of a line that is sorted by a network, and the maximum number of instructions of one.
-const MOST_ELEMENTS: usize = 8;
+const MAX_ELEMENTS: usize = 8;
 /// The same for rows, whose elements are sliced and put together again: longer ones take longer to compile
 /// than they are worth.
-const MOST_OF_ROW: usize = 6;
-const MOST_INSTRUCTIONS: usize = 600;
+const MAX_ROW_ELEMENTS: usize = 6;
+const MAX_INSTRUCTIONS: usize = 600;
 /// The minimum number of lines for which it pays.
-const LEAST_LINES: i64 = 2048;
+const MIN_LINES: i64 = 2048;
 
 /// Short lines: odd-even transposition, round after round.
 fn network(e: &mut Edit<'_>) -> Option<InstrId> {
     let operands = e.at().operands().to_vec();
     let dim = usize::try_from(*e.at().attrs.ints(AttrKey::Dimensions)?.first()?).ok()?;
     let dims = e.array(*operands.first()?)?.dims.clone();
-    let most = if dim + 1 == dims.len() { MOST_OF_ROW } else { MOST_ELEMENTS };
+    let most = if dim + 1 == dims.len() { MAX_ROW_ELEMENTS } else { MAX_ELEMENTS };
     let count = usize::try_from(*dims.get(dim)?).ok().filter(|n| (2..=most).contains(n))?;
     let comparator = e.at().attrs.computation(AttrKey::ToApply)?;
     let exchanges = count * (count - 1) / 2;
@@ -159,7 +159,7 @@ fn network(e: &mut Edit<'_>) -> Option<InstrId> {
         operands.iter().map(|&o| e.array(o).map(|a| a.element_type)).collect::<Option<_>>()?;
     let leaves = e.at().shape.leaves();
     let same = leaves.iter().zip(&types).all(|(s, &ty)| s.element_type() == Some(ty));
-    if lines < LEAST_LINES || work > MOST_INSTRUCTIONS || !same || !is_order(e.module, comparator, &types) {
+    if lines < MIN_LINES || work > MAX_INSTRUCTIONS || !same || !is_order(e.module, comparator, &types) {
         return None;
     }
     // For each operand its elements, each of all lines.

@@ -16,7 +16,7 @@ use super::reduce::{inputs, is_exact, operation, result};
 
 /// The maximum number of parts of a stack, and of instructions that they may become.
 const MAX_CONCAT_PARTS: usize = 16;
-const MOST_FOLDED: usize = 160;
+const MAX_FOLDED: usize = 160;
 
 /// A reduction over the dimension along which arrays of size 1 there are concatenated.
 pub(super) fn folded(e: &mut Edit<'_>) -> Option<InstrId> {
@@ -41,7 +41,7 @@ pub(super) fn folded(e: &mut Edit<'_>) -> Option<InstrId> {
     for &x in &arrays {
         stacked |= stack.survey(e, x, e.id())?;
     }
-    if !stacked || stack.work * count > MOST_FOLDED {
+    if !stacked || stack.work * count > MAX_FOLDED {
         return None;
     }
     let mut folded = Vec::with_capacity(inits.len());
@@ -78,7 +78,7 @@ impl Stack {
         let instr = e.instr(x);
         self.work += 1;
         let alone = e.module.users(x).iter().all(|u| u.user == user);
-        if !alone || self.work > MOST_FOLDED || !instr.control_predecessors.is_empty() {
+        if !alone || self.work > MAX_FOLDED || !instr.control_predecessors.is_empty() {
             return None;
         }
         match instr.opcode {

@@ -1,11 +1,11 @@
-//! Transpositions and widening conversions into the contractions that read or follow them.
+//! Folds transposes and widening conversions into the contractions that read or follow them.
 //!
-//! A `dot` names its dimensions, so a permuted operand is the operand with other names; free dimensions must
-//! stay in order, because the result's order follows them. Terms are added in the order in which contracting
-//! dimensions are listed, which stays. A transposition of the result that puts the right operand's free
-//! dimensions before the left's is the product the other way round; products commute to the bit (NaNs are
-//! canonical). Operands are converted to the result's type before they are multiplied (SEMANTICS.md, "Sums"),
-//! so a conversion to that type from a narrower float is done anyway.
+//! A `dot` names its dimensions, so a permuted operand is the operand with other dimension numbers; free
+//! dimensions must stay in order, because the result's order follows them. Terms are added in the order in
+//! which contracting dimensions are listed, which stays. A transpose of the result that puts the right
+//! operand's free dimensions before the left's is the product with swapped operands; products commute to the
+//! bit (NaNs are canonical). Operands are converted to the result's type before they are multiplied
+//! (SEMANTICS.md, "Sums"), so a conversion to that type from a narrower float is done anyway.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs};
 use hlo::{InstrId, Module, Opcode, Shape};
@@ -15,7 +15,7 @@ use super::edit::{Edit, each_outside_folds, ints};
 
 pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     let mut applied = 0;
-    // An operand at a time, and what its operand is after that.
+    // One operand at a time, and what its operand then is.
     loop {
         let n = each_outside_folds(module, cx.fuel, |e| match e.at().opcode {
             Opcode::Dot => (0..2).find_map(|side| transposed(e, side).or_else(|| widened(e, side))),
@@ -32,7 +32,7 @@ pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
 const BATCH: [AttrKey; 2] = [AttrKey::LhsBatchDims, AttrKey::RhsBatchDims];
 const CONTRACTING: [AttrKey; 2] = [AttrKey::LhsContractingDims, AttrKey::RhsContractingDims];
 
-/// The dimensions that a side keeps, in order.
+/// The free dimensions of a side, in order.
 fn free(attrs: &Attrs, side: usize, rank: usize) -> Vec<i64> {
     let (batch, contracting) = (attrs.ints_or_empty(BATCH[side]), attrs.ints_or_empty(CONTRACTING[side]));
     (0..rank as i64).filter(|d| !batch.contains(d) && !contracting.contains(d)).collect()
@@ -87,7 +87,7 @@ fn widened(e: &mut Edit<'_>, side: usize) -> Option<InstrId> {
     let x = *convert.operands().first()?;
     let (from, ty) = (e.array(x)?.element_type, e.array(e.id())?.element_type);
     let other = e.array(operands[1 - side])?.element_type;
-    // The fast kernels are those of equal types, so both operands must come from the same.
+    // The fast kernels are those of equal types, so both operands must have the same.
     let twin = e.instr(operands[1 - side]);
     let twin_from = match (twin.opcode, twin.operands()) {
         (Opcode::Convert, &[y]) => e.array(y)?.element_type,

@@ -1,6 +1,6 @@
-//! How many iterations a loop makes, written into its backend configuration, as XLA's
+//! Annotates loops with their trip count, in the backend configuration, as XLA's
 //! `WhileLoopTripCountAnnotator` does: for back ends whose host would otherwise wait for every predicate.
-//! What others wrote there is not believed: it is replaced, or removed where the number is not known.
+//! Existing annotations are not trusted: they are replaced, or removed where the number is not known.
 
 use hlo::attrs::{AttrKey, AttrValue, BackendConfig};
 use hlo::{InstrId, Module, Opcode};
@@ -8,7 +8,7 @@ use hlo::{InstrId, Module, Opcode};
 use super::PassCx;
 use super::loops::trip_count;
 
-/// What the number stands behind.
+/// The key of the annotation.
 const KEY: &str = "\"known_trip_count\":{\"n\":\"";
 
 fn configuration(module: &Module, id: InstrId) -> Option<&str> {
@@ -20,7 +20,7 @@ fn configuration(module: &Module, id: InstrId) -> Option<&str> {
     }
 }
 
-/// The number of iterations that [`run`] wrote.
+/// The trip count that [`run`] wrote.
 pub fn known_trip_count(module: &Module, id: InstrId) -> Option<u64> {
     let text = configuration(module, id)?;
     let number = text.strip_prefix('{')?.strip_prefix(KEY)?.strip_suffix("\"}}")?;

@@ -1,5 +1,5 @@
-//! Tuples hand their elements on unchanged: the element of a tuple that was just made is what it was made of,
-//! and a tuple of all elements of another, in their order, is that one.
+//! Tuple simplification: the element of a tuple instruction is its operand, and a tuple of all elements of
+//! another, in their order, is that one.
 
 use hlo::attrs::AttrKey;
 use hlo::{InstrId, Module, Opcode};

@@ -18,7 +18,7 @@ use super::facts::{float_bits, is_ieee, small_window_len, splat};
 use super::reduce::{identity, inputs, is_exact, operation, result};
 
 /// The maximum number of instructions that a window may be unrolled into, roughly.
-const MOST_WINDOWED: usize = 160;
+const MAX_WINDOWED: usize = 160;
 
 /// A window over one array by one operation, if nothing else decides what its elements are.
 fn parts(e: &Edit<'_>) -> Option<(InstrId, InstrId, Vec<WindowDim>)> {
@@ -138,20 +138,20 @@ pub(super) fn tiles(e: &mut Edit<'_>) -> Option<InstrId> {
 
 /// Small windows by a computation that is no single operation (the maximum and its index, say): unrolled into
 /// elementwise instructions, one array for each window position.
-pub(super) fn few(e: &mut Edit<'_>) -> Option<InstrId> {
+pub(super) fn unrolled(e: &mut Edit<'_>) -> Option<InstrId> {
     let (arrays, inits) = inputs(e)?;
     let callee = e.at().attrs.computation(AttrKey::ToApply)?;
     let dims = e.array(*arrays.first()?)?.dims.clone();
     let out = e.at().shape.leaves().first()?.as_array()?.dims.clone();
     let window = e.at().attrs.window()?.dims.clone();
     let positions = window.iter().try_fold(1i64, |n, w| n.checked_mul(w.size))?;
-    let work = (expanded(e.module, callee, MOST_WINDOWED) as i64).saturating_mul(positions);
+    let work = (expanded(e.module, callee, MAX_WINDOWED) as i64).saturating_mul(positions);
     let dense = window.iter().all(|w| w.base_dilation == 1 && !w.reversal);
     let alone = arrays.len() == 1 && operation(e.module, callee).is_some();
     if alone
         || !dense
         || positions == 0
-        || work > MOST_WINDOWED as i64
+        || work > MAX_WINDOWED as i64
         || out.contains(&0)
         || window.len() != dims.len()
     {

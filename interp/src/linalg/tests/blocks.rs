@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::eigen_symmetric::Eigenvectors;
-use super::super::turns::Turns;
+use super::super::rotations::Rotations;
 use super::super::{Matrix, Triangle, eigen_symmetric, lu, qr, svd};
 use super::matrices::{distance, minus, random, size, skew, times};
 use super::{COARSE, limit, upper};
@@ -108,7 +108,7 @@ fn reflectors_by_blocks_are_exact_to_rounding() {
 fn gathered_rotations_are_applied_in_order() {
     let (rows, columns) = (37, 20);
     let mut plain = Matrix::<f64>::identity(rows, columns);
-    let mut turns = Turns::<f64>::identity(rows, columns);
+    let mut turns = Rotations::<f64>::identity(rows, columns);
     let mut state = 1u64;
     let mut next = |below: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -118,7 +118,7 @@ fn gathered_rotations_are_applied_in_order() {
         let (mut j, length, up) = (next(columns - 1), next(8), next(2) == 0);
         for _ in 0..=length {
             let (s, c) = (next(1000) as f64).sin_cos();
-            turns.turn(j, c, s);
+            turns.rotate(j, c, s);
             let (x, y) = plain.two_columns_mut(j, j + 1);
             for (x, y) in x.iter_mut().zip(y) {
                 (*x, *y) = ((*x * c).plus_product(*y, s), (*y * c).minus_product(*x, s));

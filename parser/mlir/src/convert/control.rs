@@ -83,11 +83,11 @@ impl<'m> Converter<'m> {
     /// Converts something while something else is being converted: a function that is called, a region.
     fn within<T>(&mut self, op: OpId, f: impl FnOnce(&mut Self) -> Convert<T>) -> Convert<T> {
         // Only programs whose shapes are not known come here; they may be nested arbitrarily deep.
-        const MOST_INSIDE: u32 = 64;
-        if self.inside >= MOST_INSIDE {
+        const MAX_NESTED: u32 = 64;
+        if self.inside >= MAX_NESTED {
             return self.unsupported(
                 op,
-                format!("regions and functions of unknown shapes, {MOST_INSIDE} levels deep"),
+                format!("regions and functions of unknown shapes, {MAX_NESTED} levels deep"),
             );
         }
         self.inside += 1;
@@ -557,11 +557,11 @@ impl<'m> Converter<'m> {
     /// The computation of a function for the shapes and known values of the operands of one call.
     fn specialized(&mut self, op: OpId, callee: OpId) -> Convert<ComputationId> {
         // A function that calls another twice, which calls another twice: the calls double with each level.
-        const MOST_SPECIALIZED: u32 = 4096;
-        if self.specialized >= MOST_SPECIALIZED {
+        const MAX_SPECIALIZED: u32 = 4096;
+        if self.specialized >= MAX_SPECIALIZED {
             return self.unsupported(
                 op,
-                format!("more than {MOST_SPECIALIZED} calls of functions of unknown shapes"),
+                format!("more than {MAX_SPECIALIZED} calls of functions of unknown shapes"),
             );
         }
         self.specialized += 1;

@@ -457,9 +457,9 @@ pub(crate) fn ints(m: &Module, attribute: AttrId) -> Option<Vec<i64>> {
             if unsigned { n as i64 } else { ((n << unused) as i64) >> unused }
         })
         .collect();
-    const MOST_OF_A_SPLAT: usize = 1 << 16;
+    const MAX_SPLAT_ELEMENTS: usize = 1 << 16;
     if let (Some(count), [one]) = (count, &values[..]) {
-        values = vec![*one; Some(count).filter(|&n| n <= MOST_OF_A_SPLAT)?];
+        values = vec![*one; Some(count).filter(|&n| n <= MAX_SPLAT_ELEMENTS)?];
     }
     Some(values)
 }

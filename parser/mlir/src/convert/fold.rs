@@ -10,7 +10,7 @@ use crate::ir::{AttrId, Attribute, DYNAMIC, Module, OpId, Signedness, Type, Type
 pub(crate) type Known = FxHashMap<ValueId, Vec<i64>>;
 
 /// The most elements of a tensor that is followed.
-const MOST_ELEMENTS: i64 = 64;
+const MAX_ELEMENTS: i64 = 64;
 
 /// The dimensions and element type of a small tensor of integers.
 fn small(m: &Module, ty: TypeId) -> Option<(Vec<i64>, u32, bool)> {
@@ -23,7 +23,7 @@ fn small(m: &Module, ty: TypeId) -> Option<(Vec<i64>, u32, bool)> {
         _ => return None,
     };
     let count = dims.iter().try_fold(1i64, |n, &d| if d < 0 { None } else { n.checked_mul(d) })?;
-    (count <= MOST_ELEMENTS).then(|| (dims.to_vec(), width, signed))
+    (count <= MAX_ELEMENTS).then(|| (dims.to_vec(), width, signed))
 }
 
 /// An integer wrapped to so many bits.

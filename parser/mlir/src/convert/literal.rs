@@ -53,7 +53,7 @@ pub(crate) fn literal(m: &Module, attribute: AttrId) -> Result<ArrayLiteral, Why
     let element =
         super::shapes::element_type(m, element).ok_or("elements of a type that HLO does not have")?;
     let count = count(&dims).ok_or("more elements than memory has")?;
-    if splat && count > MOST_OF_A_SPLAT {
+    if splat && count > MAX_SPLAT_ELEMENTS {
         return Err("too many equal elements to write out".to_owned());
     }
     let dims = Dims::from_slice(&dims);
@@ -62,13 +62,13 @@ pub(crate) fn literal(m: &Module, attribute: AttrId) -> Result<ArrayLiteral, Why
 }
 
 /// Elements above which a splat is not written out.
-const MOST_OF_A_SPLAT: usize = 1 << 16;
+const MAX_SPLAT_ELEMENTS: usize = 1 << 16;
 
 /// The element and the dimensions of a splat that is too large to write out.
 pub(crate) fn large_splat(m: &Module, attribute: AttrId) -> Option<(ArrayLiteral, Vec<i64>)> {
     let Attribute::Elements { ty, splat: true, data } = m.get_attribute(attribute) else { return None };
     let (dims, element) = tensor(m, *ty)?;
-    if count(&dims).is_some_and(|n| n <= MOST_OF_A_SPLAT) {
+    if count(&dims).is_some_and(|n| n <= MAX_SPLAT_ELEMENTS) {
         return None;
     }
     let mut bytes = [0; 16];
@@ -85,10 +85,10 @@ fn tensor(m: &Module, ty: TypeId) -> Option<(Vec<i64>, TypeId)> {
 }
 
 fn count(dims: &[i64]) -> Option<usize> {
-    const MOST_ELEMENTS: usize = 1 << 40;
+    const MAX_ELEMENTS: usize = 1 << 40;
     dims.iter()
         .try_fold(1usize, |n, &d| n.checked_mul(usize::try_from(d).ok()?))
-        .filter(|&n| n <= MOST_ELEMENTS)
+        .filter(|&n| n <= MAX_ELEMENTS)
 }
 
 fn decode<T: BufferOf>(data: &[u8], width: usize, splat: bool, count: usize) -> Vec<T> {

@@ -9,7 +9,7 @@ use hlo::{ComputationId, Diagnostic, Diagnostics, InstrId, Instruction, Shape, S
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{Exported, MOST_OPERATIONS};
+use super::{Exported, MAX_OPERATIONS};
 use crate::ir::{
     AttrId, Attribute, BlockId, LocId, Location, Module, NameId, NamedAttribute, NewOperation, OpId, Type,
     TypeId, ValueId,
@@ -22,7 +22,7 @@ pub(super) type Export<T> = Result<T, Box<Diagnostic>>;
 pub(super) type Leaves = SmallVec<[ValueId; 1]>;
 
 /// The most errors that are reported.
-const MOST_ERRORS: usize = 100;
+const MAX_ERRORS: usize = 100;
 
 /// How a block hands on the root of its computation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -126,10 +126,10 @@ impl<'h> Exporter<'h> {
 
     pub(super) fn run(mut self) -> Result<Exported, Diagnostics> {
         let size = self.written_out();
-        if size > MOST_OPERATIONS as u64 {
+        if size > MAX_OPERATIONS as u64 {
             let message = format!(
                 "with a copy of each computation that is applied in its place the program has {size} instructions; at most \
-                 {MOST_OPERATIONS}"
+                 {MAX_OPERATIONS}"
             );
             return Err(Diagnostic::error(codes::UNSUPPORTED_IN_STABLEHLO, Span::NONE, message).into());
         }
@@ -137,7 +137,7 @@ impl<'h> Exporter<'h> {
             self.errors.push(*d);
         }
         while let Some(work) = self.work.pop() {
-            if self.errors.error_count() >= MOST_ERRORS {
+            if self.errors.error_count() >= MAX_ERRORS {
                 break;
             }
             if let Err(d) = self.computation(work) {
@@ -187,8 +187,8 @@ impl<'h> Exporter<'h> {
                     self.values.insert(id, leaves);
                 }
             }
-            if self.m.operation_count() > MOST_OPERATIONS {
-                return self.refuse(&format!("is in a program of more than {MOST_OPERATIONS} operations"));
+            if self.m.operation_count() > MAX_OPERATIONS {
+                return self.refuse(&format!("is in a program of more than {MAX_OPERATIONS} operations"));
             }
         }
         self.loc = LocId::UNKNOWN;

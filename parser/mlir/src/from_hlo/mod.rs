@@ -9,7 +9,7 @@
 //! ([`Exported::left_out`]); what would change results and has none is an error, one for each instruction.
 //!
 //! **Invariants:** nothing recurses on the nesting of computations: regions are filled from a list of work.
-//! The number of operations is bounded ([`MOST_OPERATIONS`]), because a computation that is applied several
+//! The number of operations is bounded ([`MAX_OPERATIONS`]), because a computation that is applied several
 //! times is inlined each time.
 
 mod bitcast;
@@ -37,7 +37,7 @@ use crate::ir::Module;
 use cx::Exporter;
 
 /// The most operations of a module.
-pub const MOST_OPERATIONS: usize = 1 << 24;
+pub const MAX_OPERATIONS: usize = 1 << 24;
 
 /// A module of StableHLO.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ pub struct Exported {
 }
 
 /// Converts a verified module. Errors: an instruction has no StableHLO (`U0006`), or there would be more than
-/// [`MOST_OPERATIONS`] operations.
+/// [`MAX_OPERATIONS`] operations.
 pub fn from_hlo(module: &hlo::Module) -> Result<Exported, Diagnostics> {
     Exporter::new(module).run()
 }

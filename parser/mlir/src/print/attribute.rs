@@ -233,8 +233,8 @@ impl Printer<'_> {
 
     /// Whether so many elements are written as bytes. Those of one bit are not: MLIR packs them.
     fn is_long(&self, element: TypeId, count: usize) -> bool {
-        const MOST_WRITTEN_OUT: usize = 100;
-        count > MOST_WRITTEN_OUT && !matches!(self.m.get_type(element), Type::Integer { width: 1, .. })
+        const MAX_PRINTED: usize = 100;
+        count > MAX_PRINTED && !matches!(self.m.get_type(element), Type::Integer { width: 1, .. })
     }
 
     fn elements(&mut self, ty: TypeId, splat: bool, data: &[u8]) {

@@ -109,19 +109,19 @@ fn scientific(x: f64) -> String {
 /// As many digits as a format of so many bits may need, with a point where only few zeros are next to it,
 /// else with an exponent.
 fn significant(x: f64, ty: FloatType) -> String {
-    const MOST_ZEROS: i32 = 3;
+    const MAX_ZEROS: i32 = 3;
     let (all, last) = digits(x, 2 + precision(ty) as usize * 59 / 196);
     let sign = if x.is_sign_negative() { "-" } else { "" };
     let written = |d: &[u8]| d.iter().map(|d| char::from(b'0' + d)).collect::<String>();
     let first = last + all.len() as i32 - 1;
-    if (0..=MOST_ZEROS).contains(&last) {
+    if (0..=MAX_ZEROS).contains(&last) {
         return format!("{sign}{}{}", written(&all), "0".repeat(last as usize));
     }
     if last < 0 && first >= 0 {
         let (whole, part) = all.split_at(first as usize + 1);
         return format!("{sign}{}.{}", written(whole), written(part));
     }
-    if last < 0 && -first <= MOST_ZEROS {
+    if last < 0 && -first <= MAX_ZEROS {
         return format!("{sign}0.{}{}", "0".repeat((-first - 1) as usize), written(&all));
     }
     let rest = if all.len() == 1 { "0".to_owned() } else { written(&all[1..]) };

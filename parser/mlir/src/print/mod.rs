@@ -17,7 +17,7 @@ use crate::ir::{
 };
 
 /// The most levels that lines are indented by.
-const MOST_INDENTED: usize = 40;
+const MAX_INDENTED: usize = 40;
 
 /// Choices of the printer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,7 +112,7 @@ impl<'m> Printer<'m> {
 
     pub(super) fn indent(&mut self, depth: usize) {
         // The text is linear in the module, however deep that is.
-        for _ in 0..depth.min(MOST_INDENTED) {
+        for _ in 0..depth.min(MAX_INDENTED) {
             self.out.push_str("  ");
         }
     }

@@ -369,8 +369,8 @@ pub(super) fn magnitude(text: &str) -> Option<i128> {
 
 /// The start of a text, for messages.
 pub(super) fn shortened(text: &str) -> String {
-    const MOST_CHARS: usize = 40;
-    match text.char_indices().nth(MOST_CHARS) {
+    const MAX_CHARS: usize = 40;
+    match text.char_indices().nth(MAX_CHARS) {
         Some((at, _)) => format!("{}...", &text[..at]),
         None => text.to_owned(),
     }

@@ -32,7 +32,7 @@ use crate::wire::{Decoder, Res};
 use attrs::Around;
 
 /// So many elided constants are named one by one, as with text.
-const MOST_ELIDED: usize = 10;
+const MAX_ELIDED: usize = 10;
 
 /// Reads a module.
 pub(crate) fn module(n: Node<'_>, decoder: &mut Decoder, diagnostics: &mut Diagnostics) -> Res<Module> {
@@ -330,7 +330,7 @@ impl Reader<'_> {
     fn note_elided(&mut self, n: Node<'_>, name: &str, attrs: &Attrs) {
         if attrs.get(AttrKey::ConstantValue) == Some(&AttrValue::Literal(ConstantValue::Elided)) {
             self.elided += 1;
-            if self.elided <= MOST_ELIDED {
+            if self.elided <= MAX_ELIDED {
                 let message =
                     format!("{}: the value of `{name}` is left out, and made up from the name", n.path);
                 self.diagnostics.push(Diagnostic::warning(ELIDED_CONSTANT, Span::NONE, message));
@@ -339,9 +339,9 @@ impl Reader<'_> {
     }
 
     fn finish(mut self, n: Node<'_>) -> Res<Module> {
-        if self.elided > MOST_ELIDED {
+        if self.elided > MAX_ELIDED {
             let message = format!(
-                "the values of {} constants are left out, of which the first {MOST_ELIDED} are named",
+                "the values of {} constants are left out, of which the first {MAX_ELIDED} are named",
                 self.elided
             );
             self.diagnostics.push(Diagnostic::warning(ELIDED_CONSTANT, Span::NONE, message));

@@ -86,14 +86,14 @@ fn permutation(n: Node<'_>, number: u32, dims: &[i64]) -> Res<Ints> {
 
 /// The longest name of an axis that is read: references hold copies of it, which a message names by a few
 /// bytes each.
-const MOST_AXIS_NAME_BYTES: usize = 256;
+const MAX_AXIS_NAME_BYTES: usize = 256;
 
 fn mesh(n: Node<'_>) -> Res<Mesh> {
     let axes = n.children(mesh::AXES, |n| {
         let name = n.text(mesh_mesh_axis::NAME);
-        if name.len() > MOST_AXIS_NAME_BYTES {
+        if name.len() > MAX_AXIS_NAME_BYTES {
             let message =
-                format!("a name of {} bytes; at most {MOST_AXIS_NAME_BYTES} are supported", name.len());
+                format!("a name of {} bytes; at most {MAX_AXIS_NAME_BYTES} are supported", name.len());
             return Err(n.error(PROTO_BAD_VALUE, mesh_mesh_axis::NAME, message));
         }
         Ok((name.into(), n.int(mesh_mesh_axis::SIZE)))

@@ -5,7 +5,7 @@ use hlo::attrs::{AttrKey, AttrValue};
 use hlo::builder::ComputationBuilder;
 use hlo::{ArrayShape, Attrs, ComputationId, ElementType, InstrId, Module, Opcode, Shape};
 
-use super::{Sizes, View, together, view};
+use super::{Sizes, View, slice_to_dynamic, view};
 use crate::passes::calls::inline;
 use crate::passes::edit::{Edit, Survey};
 
@@ -94,7 +94,7 @@ impl Form {
             }
             let view = View { array, sizes };
             all.push(match shape.is_dynamic() {
-                true => together(e, &view, Shape::Array(shape.clone()))?,
+                true => slice_to_dynamic(e, &view, Shape::Array(shape.clone()))?,
                 false => array,
             });
         }

@@ -241,7 +241,7 @@ fn rewrite(e: &mut Edit<'_>) -> Option<InstrId> {
             // rewriting would apply to that again.
             let (padded, shape) = (e.operand(0)?, e.instr(e.operand(0)?).shape.as_array()?.clone());
             let view = seen_through(e, padded, &shape)?;
-            return taken_apart(e, &view);
+            return padded_and_sizes(e, &view);
         }
         _ => {}
     }
@@ -261,7 +261,7 @@ fn rewrite(e: &mut Edit<'_>) -> Option<InstrId> {
         return None;
     }
     if e.at().shape.as_array()?.is_dynamic() {
-        together(e, &view, e.at().shape.clone())
+        slice_to_dynamic(e, &view, e.at().shape.clone())
     } else {
         Some(view.array)
     }
@@ -328,7 +328,7 @@ fn pad_to_static(e: &mut Edit<'_>, id: InstrId, shape: &ArrayShape) -> Option<In
 }
 
 /// An array with run-time sizes again.
-fn together(e: &mut Edit<'_>, view: &View, shape: Shape) -> Option<InstrId> {
+fn slice_to_dynamic(e: &mut Edit<'_>, view: &View, shape: Shape) -> Option<InstrId> {
     let bounds = e.array(view.array)?.dims.clone();
     let mut operands = vec![view.array];
     for (&size, &bound) in view.sizes.iter().zip(&bounds) {
@@ -341,7 +341,7 @@ fn together(e: &mut Edit<'_>, view: &View, shape: Shape) -> Option<InstrId> {
 }
 
 /// What `PadToStatic` gives of it.
-fn taken_apart(e: &mut Edit<'_>, view: &View) -> Option<InstrId> {
+fn padded_and_sizes(e: &mut Edit<'_>, view: &View) -> Option<InstrId> {
     let bounds = e.array(view.array)?.dims.clone();
     let mut elements = vec![masks::zeros_behind(e, view)?];
     for (&size, &bound) in view.sizes.iter().zip(&bounds) {

@@ -15,12 +15,12 @@ const MANY: usize = 1 << 12;
 
 /// A matrix, by groups of rows: in each, one column after another.
 #[derive(Clone, Debug)]
-pub(crate) struct Turns<R> {
+pub(crate) struct Rotations<R> {
     rows: usize,
     columns: usize,
     elements: Vec<[R; ROWS]>,
     /// What is gathered: (c, s), sweep after sweep.
-    turns: Vec<(R, R)>,
+    rotations: Vec<(R, R)>,
     sweeps: Vec<Sweep>,
 }
 
@@ -32,19 +32,19 @@ struct Sweep {
     count: usize,
 }
 
-impl<R: Real> Turns<R> {
+impl<R: Real> Rotations<R> {
     /// The first rows of the matrix with 1 on the diagonal.
     pub(crate) fn identity(rows: usize, columns: usize) -> Self {
         let mut elements = vec![[R::default(); ROWS]; rows.div_ceil(ROWS) * columns];
         for i in 0..rows.min(columns) {
             elements[i / ROWS * columns + i][i % ROWS] = R::one();
         }
-        Self { rows, columns, elements, turns: Vec::new(), sweeps: Vec::new() }
+        Self { rows, columns, elements, rotations: Vec::new(), sweeps: Vec::new() }
     }
 
     /// Columns x, y = j, j + 1 become c x + s y, c y - s x.
     #[inline]
-    pub(crate) fn turn(&mut self, j: usize, c: R, s: R) {
+    pub(crate) fn rotate(&mut self, j: usize, c: R, s: R) {
         if self.rows == 0 {
             return;
         }
@@ -52,7 +52,7 @@ impl<R: Real> Turns<R> {
             let goes_up = j == *first + *count;
             if (*count == 1 || *up == goes_up) && (goes_up || j + *count == *first) {
                 (*up, *count) = (goes_up, *count + 1);
-                self.turns.push((c, s));
+                self.rotations.push((c, s));
                 return;
             }
         }
@@ -62,28 +62,28 @@ impl<R: Real> Turns<R> {
     /// A rotation that does not go on where the one before it was.
     #[cold]
     fn begin(&mut self, j: usize, c: R, s: R) {
-        if self.turns.len() >= MANY {
+        if self.rotations.len() >= MANY {
             self.apply();
         }
         self.sweeps.push(Sweep { first: j, up: true, count: 1 });
-        self.turns.push((c, s));
+        self.rotations.push((c, s));
     }
 
     fn apply(&mut self) {
-        let Self { columns, elements, turns, sweeps, .. } = self;
+        let Self { columns, elements, rotations, sweeps, .. } = self;
         if sweeps.is_empty() {
             return;
         }
         parallel::pieces(elements, *columns, 1, &|_, columns| {
-            let mut rest = &turns[..];
+            let mut rest = &rotations[..];
             for sweep in &*sweeps {
-                let (turns, others) = rest.split_at(sweep.count);
-                sweep.apply(turns, columns);
+                let (rotations, others) = rest.split_at(sweep.count);
+                sweep.apply(rotations, columns);
                 rest = others;
             }
         });
         sweeps.clear();
-        turns.clear();
+        rotations.clear();
     }
 
     /// Changes the sign of a column.
@@ -120,13 +120,13 @@ impl<R: Real> Turns<R> {
 }
 
 impl Sweep {
-    fn apply<R: Real>(&self, turns: &[(R, R)], columns: &mut [[R; ROWS]]) {
+    fn apply<R: Real>(&self, rotations: &[(R, R)], columns: &mut [[R; ROWS]]) {
         let &Self { first, up, .. } = self;
         let turned = |x: R, y: R, c: R, s: R| ((x * c).plus_product(y, s), (y * c).minus_product(x, s));
         if up {
             let mut x = columns[first];
-            let (place, next) = (first..first + turns.len(), first + 1..=first + turns.len());
-            for ((i, j), &(c, s)) in place.zip(next).zip(turns) {
+            let (place, next) = (first..first + rotations.len(), first + 1..=first + rotations.len());
+            for ((i, j), &(c, s)) in place.zip(next).zip(rotations) {
                 let y = columns[j];
                 let mut done = [R::default(); ROWS];
                 for r in 0..ROWS {
@@ -134,10 +134,10 @@ impl Sweep {
                 }
                 columns[i] = done;
             }
-            columns[first + turns.len()] = x;
+            columns[first + rotations.len()] = x;
         } else {
             let mut y = columns[first + 1];
-            for (step, &(c, s)) in turns.iter().enumerate() {
+            for (step, &(c, s)) in rotations.iter().enumerate() {
                 let x = columns[first - step];
                 let mut done = [R::default(); ROWS];
                 for r in 0..ROWS {
@@ -145,7 +145,7 @@ impl Sweep {
                 }
                 columns[first - step + 1] = done;
             }
-            columns[first + 1 - turns.len()] = y;
+            columns[first + 1 - rotations.len()] = y;
         }
     }
 }
