@@ -55,7 +55,7 @@ pub enum Numeric {
     Exact,
     /// Within so many units in the last place of each element.
     Ulp(u8),
-    /// Complex: within so many units in the last place of the modulus.
+    /// Complex: within that many units in the last place of the modulus.
     Normwise(u8),
     /// A sum of products or of terms.
     Sum,

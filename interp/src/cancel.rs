@@ -141,7 +141,7 @@ fn unwind() -> ! {
     resume_unwind(Box::new(Cancelled))
 }
 
-/// The range, polled once in so many iterations that cost next to nothing each.
+/// The range, polled once in that many iterations that cost next to nothing each.
 pub fn polled(range: Range<usize>) -> impl Iterator<Item = usize> {
     let start = range.start;
     range.inspect(move |i| {

@@ -76,7 +76,7 @@ impl Expression {
         self.0.steps()
     }
 
-    /// Columns of so many lanes for all registers.
+    /// Columns of that many lanes for all registers.
     pub fn columns(&self, lanes: usize) -> Vec<Buffer> {
         self.0.columns(lanes)
     }

@@ -21,17 +21,17 @@ pub(crate) const LONGEST_CYCLE: u64 = 64;
 /// Iterations before the first look: most loops are shorter, or end soon after.
 const FIRST_LOOK: u64 = 16;
 
-/// Whether the condition is looked at after so many iterations.
+/// Whether the condition is looked at after that many iterations.
 pub(crate) fn looks_at_condition(iterations: u64) -> bool {
     iterations == FIRST_LOOK
 }
 
-/// Whether the state after so many iterations is kept, to be compared with later ones.
+/// Whether the state after that many iterations is kept, to be compared with later ones.
 pub(crate) fn is_anchor(iterations: u64) -> bool {
     iterations >= FIRST_LOOK && iterations.is_power_of_two()
 }
 
-/// Whether the state after so many iterations is compared with the one kept.
+/// Whether the state after that many iterations is compared with the one kept.
 pub(crate) fn is_compared(iterations: u64) -> bool {
     iterations > FIRST_LOOK && {
         let anchor = 1 << iterations.ilog2();

@@ -44,10 +44,10 @@ pub const MAX_NESTING: u32 = 64;
 pub struct Options {
     /// How sums of floats round.
     pub accumulate: Accumulate,
-    /// The most instructions that are executed, applications of computations to elements included; `None`: no
-    /// limit.
+    /// The maximum number of instructions that are executed, applications of computations to elements
+    /// included; `None`: no limit.
     pub fuel: Option<u64>,
-    /// The most bytes of values that are alive at once.
+    /// The maximum number of bytes of values that are alive at once.
     pub memory_limit_bytes: u64,
     /// What that limit is, for messages; may be empty.
     pub memory_limit_of: &'static str,
@@ -101,7 +101,7 @@ pub struct Interpreter<'m> {
 pub struct RunStats {
     /// Instructions executed.
     pub fuel: u64,
-    /// The most bytes of values that were alive at once.
+    /// The maximum number of bytes of values that were alive at once.
     pub peak_bytes: u64,
 }
 

@@ -15,7 +15,7 @@
 //! | [`cancel`] | ending a run from outside, in whatever instruction it is |
 //! | [`baseline`] | the instruction set that the C parts need |
 //! | [`device`] | several devices in one process: what they exchange, deadlocks, hosts |
-//! | `ops` | one file a family of opcodes |
+//! | `ops` | one file per family of opcodes |
 //! | [`scalar`] | every operation on one element, for every element type |
 //! | [`kernels`], [`sum`] | numeric kernels over slices; exact sums |
 //! | [`matrices`] | LAPACK's routines on one matrix |

@@ -45,7 +45,7 @@ pub enum Arithmetic {
     Own,
 }
 
-/// Units of rounding that a reflector with so many elements is off by, and what it is applied to relatively
+/// Units of rounding that a reflector with that many elements is off by, and what it is applied to relatively
 /// to its norm: the norm, the inner products, and what is subtracted (Higham, Accuracy and Stability of
 /// Numerical Algorithms, 2nd edition, lemmas 19.1 to 19.3), one at a time or many together.
 pub fn reflector_units(m: usize) -> f64 {

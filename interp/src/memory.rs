@@ -44,7 +44,7 @@ impl Drop for Held {
     }
 }
 
-/// Storage of so many bytes may be refused by the system; what is less is there, or nothing is.
+/// Storage of that many bytes may be refused by the system; what is less is there, or nothing is.
 const LARGE: usize = 1 << 26;
 
 /// `n` elements of zero; `None` if the system refuses them.
@@ -146,7 +146,7 @@ struct Waiting {
     /// Oldest first.
     buffers: Vec<Buffer>,
     bytes: u64,
-    /// The most bytes that were alive at once.
+    /// The maximum number of bytes that were alive at once.
     most: u64,
 }
 

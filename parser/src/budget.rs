@@ -15,8 +15,8 @@ const INSTRUCTION: u64 = 900;
 /// Bytes of what a token may become a part of: an operand, an attribute, a parameter.
 const TOKEN: u64 = 64;
 
-/// An upper bound of what a token of so many bytes of text makes of tree and module. Values of constants are
-/// counted where they are read.
+/// An upper bound of what a token of that many bytes of text makes of tree and module. Values of constants
+/// are counted where they are read.
 pub(crate) fn of_token(tok: Tok, bytes: u64) -> u64 {
     match tok {
         Tok::Def => INSTRUCTION,

@@ -250,7 +250,7 @@ mod huge {
         s
     }
 
-    /// Name, the text of so many instructions, how many.
+    /// Name, the text of that many instructions, how many.
     type Kind = (&'static str, fn(usize) -> String, usize);
 
     const PROGRAMS: &[Kind] = &[

@@ -123,7 +123,7 @@ pub(crate) fn compile(module: &Module, request: Request, target: &Target) -> Res
 }
 
 impl Compiled {
-    /// Calls all phases, in ranges of so many grains.
+    /// Calls all phases, in ranges of that many grains.
     pub(crate) fn call(&self, arguments: &[*mut u8], grains: u64) {
         let mut scratch = Guarded::new(self.kernel.scratch as usize);
         let mut arguments = arguments.to_vec();

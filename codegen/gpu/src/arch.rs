@@ -31,7 +31,7 @@ pub struct Figures {
     pub resident_threads: u32,
     /// Bytes of shared memory that a block may have without asking for more.
     pub shared_bytes: u32,
-    /// The most bytes of shared memory that a block may ask for.
+    /// The maximum number of bytes of shared memory that a block may ask for.
     pub shared_bytes_opt_in: u32,
     /// 32-bit registers of a multiprocessor.
     pub registers: u32,
@@ -39,13 +39,13 @@ pub struct Figures {
     pub bytes_per_second: f64,
 }
 
-/// The most threads of a block.
+/// The maximum number of threads of a block.
 pub const MAX_THREADS: u32 = 1024;
 /// Threads of a warp.
 pub const WARP: u32 = 32;
-/// The most blocks along the second and third dimension of a grid.
+/// The maximum number of blocks along the second and third dimension of a grid.
 pub const MAX_GRID_YZ: i64 = 65535;
-/// The most blocks along the first dimension of a grid.
+/// The maximum number of blocks along the first dimension of a grid.
 pub const MAX_GRID_X: i64 = 0x7fff_ffff;
 
 impl Arch {

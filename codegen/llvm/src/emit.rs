@@ -59,7 +59,7 @@ impl Prim {
         (self.bits() as u64).div_ceil(8)
     }
 
-    /// The integer of so many bits (1, 8, 16, 32, 64 or 128).
+    /// The integer of that many bits (1, 8, 16, 32, 64 or 128).
     ///
     /// # Panics
     /// If there is none.
@@ -97,7 +97,7 @@ impl Prim {
     }
 }
 
-/// A function that is being built, at the builder's place, on a number of lanes.
+/// A function that is being built, at the builder's position, on a number of lanes.
 #[derive(Clone, Copy, Debug)]
 pub struct Emit<'a, 'ctx> {
     /// Owns the types.
@@ -143,13 +143,13 @@ macro_rules! casts {
 
 /// Types.
 impl<'a, 'ctx> Emit<'a, 'ctx> {
-    /// The same place, on so many lanes.
+    /// The same position, on that many lanes.
     #[must_use]
     pub fn with_lanes(&self, lanes: u32) -> Self {
         Self { lanes, ..*self }
     }
 
-    /// The same place, on scalars.
+    /// The same position, on scalars.
     #[must_use]
     pub fn scalar(&self) -> Self {
         self.with_lanes(1)
@@ -263,7 +263,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         self.splat_constant(lane.into())
     }
 
-    /// A vector of given integers, one a lane.
+    /// A vector of given integers, one per lane.
     pub fn int_lanes(&self, prim: Prim, lanes: &[u64]) -> Value<'ctx> {
         match self.lane_type(prim) {
             BasicTypeEnum::IntType(t) => {

@@ -278,7 +278,7 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
         self.intrinsic("llvm.nvvm.vote.ballot.sync", &[], &[mask, x])
     }
 
-    /// Shared memory of a block for so many elements, aligned to so many bytes. One name is one array.
+    /// Shared memory of a block for that many elements, aligned to that many bytes. One name is one array.
     pub fn shared_array(
         &self,
         name: &str,
@@ -297,7 +297,7 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
         Ok(global.as_pointer_value())
     }
 
-    /// The shared memory of a block whose size the launch says, aligned to so many bytes. All of this name
+    /// The shared memory of a block whose size the launch says, aligned to that many bytes. All of this name
     /// are one.
     pub fn dynamic_shared(&self, name: &str, align: u32) -> Result<PointerValue<'ctx>> {
         if let Some(there) = self.module.get_global(name) {

@@ -192,8 +192,8 @@ impl<'ctx> Emit<'_, 'ctx> {
         );
     }
 
-    /// Prefetches of so many bytes from an address on, to be read: one for each cache line's length of them.
-    /// A GPU has other threads to run meanwhile.
+    /// Prefetches of that many bytes from an address on, to be read: one for each cache line's length of
+    /// them. A GPU has other threads to run meanwhile.
     pub fn prefetch(&self, address: Value<'ctx>, bytes: u64) -> Result<()> {
         self.prefetch_as(address, bytes, 3)
     }
@@ -231,7 +231,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         Ok(())
     }
 
-    /// Room on the stack for so many elements, aligned to 64 bytes, for the whole call of the function.
+    /// Room on the stack for that many elements, aligned to 64 bytes, for the whole call of the function.
     pub fn stack(&self, prim: Prim, elements: u32) -> Result<PointerValue<'ctx>> {
         let here = self.builder.get_insert_block();
         let entry = self.function.get_first_basic_block();

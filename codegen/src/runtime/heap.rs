@@ -75,7 +75,7 @@ const ARENA_RESERVE: c_int = 23;
 #[cfg(test)]
 const ARENA_RESERVE_KIB: c_long = 1 << 20;
 
-/// Sets the most bytes that may be alive, and what is said where they are not enough.
+/// Sets the maximum number of bytes that may be alive, and what is said where they are not enough.
 pub fn limit(bytes: u64, handler: fn(&Exhausted) -> u8) {
     HANDLER.get_or_init(|| handler);
     LIMIT.store(bytes, Ordering::Relaxed);

@@ -67,7 +67,7 @@ impl Interpreted {
             }
             let mut read = |shape: &ArrayShape| {
                 let (pointer, length) = take(shape);
-                // SAFETY: valid for so many bytes by the caller's word; nobody writes to it now.
+                // SAFETY: valid for that many bytes by the caller's word; nobody writes to it now.
                 let bytes = unsafe { std::slice::from_raw_parts(pointer.cast_const(), length) };
                 let buffer = buffer_of(shape.element_type, bytes);
                 Literal::Array(ArrayLiteral { dims: shape.dims.clone(), buffer: buffer.into() })
@@ -87,7 +87,7 @@ impl Interpreted {
             if bytes.len() != length {
                 return Err(RunError::Load("the interpreter gave an array of another size".to_owned()));
             }
-            // SAFETY: valid for so many bytes by the caller's word; the result is no longer in the
+            // SAFETY: valid for that many bytes by the caller's word; the result is no longer in the
             // interpreter's memory than this.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), pointer, length) };
         }

@@ -51,8 +51,8 @@ impl std::str::FromStr for Substitution {
 }
 
 /// Rewrites all calls of the targets that are named, and marks those that loaded libraries implement
-/// ([`crate::loaded`]); `limit` is the most bytes of an array that is read. A program without such calls
-/// stays as it is.
+/// ([`crate::loaded`]); `limit` is the maximum number of bytes of an array that is read. A program without
+/// such calls stays as it is.
 ///
 /// Errors: [`crate::exit::Exit::Usage`] if operands and results do not fit together, or a file does not.
 pub fn apply(substitutions: &[Substitution], module: &mut Module, limit: u64) -> Result<(), Failure> {

@@ -29,7 +29,7 @@ const MAX_HEADER: usize = 1 << 16;
 pub struct Npz {
     name: String,
     archive: ZipArchive<BufReader<Metered>>,
-    /// The most bytes of values that one array may need.
+    /// The maximum number of bytes of values that one array may need.
     limit: u64,
 }
 
@@ -238,8 +238,8 @@ impl Npz {
     }
 }
 
-/// The most bytes of a file that its directory is looked for in, from its end: of a sparse file there may be
-/// any number.
+/// The maximum number of bytes of a file that its directory is looked for in, from its end: of a sparse file
+/// there may be any number.
 const MAX_SEARCHED: u64 = 1 << 30;
 
 /// A file of which so many bytes may be read.

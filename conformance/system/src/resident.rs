@@ -18,8 +18,8 @@ impl Mark {
         Some(Self { resident: field("self", "VmRSS:")? })
     }
 
-    /// The most bytes by which the resident set has grown since. Pages that the allocator keeps from before
-    /// are no growth.
+    /// The maximum number of bytes by which the resident set has grown since. Pages that the allocator keeps
+    /// from before are no growth.
     pub fn growth(self) -> Option<u64> {
         Some(field("self", "VmHWM:")?.saturating_sub(self.resident))
     }
@@ -35,7 +35,7 @@ pub fn processor_time() -> Option<Duration> {
     Some(Duration::from_nanos(total))
 }
 
-/// The most bytes of a process that have been resident so far.
+/// The maximum number of bytes of a process that have been resident so far.
 pub fn peak_of(process: u32) -> Option<u64> {
     field(&process.to_string(), "VmHWM:")
 }

@@ -70,7 +70,7 @@ pub fn check() -> Result<(), Failure> {
 /// what the allocator keeps.
 const BESIDE: u64 = 128 << 20;
 
-/// The most bytes for each program that the process runs.
+/// The maximum number of bytes for each program that the process runs.
 static EACH: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// Holds the whole process to a limit on the program that it runs, and to what the kernel can give it.
@@ -92,13 +92,13 @@ pub fn run_at_once(programs: usize) {
 /// to very little.
 pub const TEXT_BESIDE: u64 = 64 << 20;
 
-/// The most bytes that a program's text, its tree and its values may take more.
+/// The maximum number of bytes that a program's text, its tree and its values may take more.
 pub fn text_left() -> u64 {
     let limit = EACH.load(Ordering::Relaxed).saturating_add(TEXT_BESIDE);
     limit.min(there_is(1).bytes)
 }
 
-/// Refuses to read a text of so many bytes, if there are not as many. Errors: [`Exit::Trap`].
+/// Refuses to read a text of that many bytes, if there are not as many. Errors: [`Exit::Trap`].
 pub fn ask_text(bytes: u64, name: &str) -> Result<(), Failure> {
     if bytes < SMALL {
         return Ok(());
@@ -177,7 +177,7 @@ pub fn ask(bytes: u64, what: &str) -> Result<(), Failure> {
     Err(Failure::new(Exit::Trap, format!("{what} want {bytes} bytes; the limit is {}", room.describe())))
 }
 
-/// Whether stacks of so many bytes leave most of the addresses to others.
+/// Whether stacks of that many bytes leave most of the addresses to others.
 pub fn is_modest(stacks: u64) -> bool {
     addresses().is_none_or(|left| stacks <= left / 4)
 }

@@ -1,7 +1,7 @@
 //! Texts of diagnostics of bounded length: a program may have lists, names and strings of megabytes, and a
 //! message that repeats them helps nobody.
 
-/// The most bytes of a message, a label or a note. Shorter ones stay as they are.
+/// The maximum number of bytes of a message, a label or a note. Shorter ones stay as they are.
 pub const MAX_TEXT_BYTES: usize = 4096;
 
 /// Items of a list that are kept where a text is too long.

@@ -5,7 +5,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use super::{Diagnostic, Diagnostics, Severity};
 use crate::span::{LineIndex, Span};
 
-/// The most diagnostics that [`render_all`] writes out.
+/// The maximum number of diagnostics that [`render_all`] writes out.
 pub const MAX_RENDERED: usize = 50;
 
 /// Longest piece of a source line that is shown; the rest of a longer one (a constant of a megabyte) is cut

@@ -39,7 +39,7 @@ use crate::value::Value;
 use exchange::{Exchange, Status};
 use participants::Participants;
 
-/// The most devices of a run.
+/// The maximum number of devices of a run.
 pub const MAX_DEVICES: u32 = 1024;
 
 /// Stack of a device's thread: values nest as deep as the program says. It is memory only as far as it is

@@ -137,7 +137,7 @@ impl Tiling {
     }
 }
 
-/// The size of the largest of so many parts.
+/// The size of the largest of that many parts.
 fn div_ceil(size: i64, parts: usize) -> i64 {
     let parts = i64::try_from(parts).unwrap_or(i64::MAX).max(1);
     size / parts + i64::from(size % parts != 0)

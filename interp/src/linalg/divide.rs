@@ -95,7 +95,7 @@ fn blocks<R: Real>(
     let (mut values, mut vectors) = (Vec::with_capacity(n), Vec::new());
     let mut start = 0;
     while start < n {
-        // The block up to the next element that is as good as 0.
+        // The block up to the next element that is negligible.
         let negligible = |m: &usize| {
             let size = abs(d[*m]).root() * abs(d[*m + 1]).root();
             decisions.negligible(|ulp| abs(e[*m]) <= size * R::from_f64(ulp / 2.0))
@@ -225,7 +225,7 @@ fn merge<R: Real>(
     (order.into_iter().map(|i| found[i]).collect(), vectors)
 }
 
-/// What of two halves is as good as 0 up to `ulp`, and so left out.
+/// What of two halves is negligible up to `ulp`, and so left out.
 struct Deflation<R> {
     rho: R,
     /// The largest of values and z.

@@ -312,7 +312,7 @@ fn solved<R: Real>(
     (values, of.u.times(kept, &left), of.v.times(kept, &right))
 }
 
-/// What is left out for z to be as good as 0, up to `tolerance`.
+/// What is left out for z to be negligible, up to `tolerance`.
 fn deflated<R: Real>(
     order: &[usize],
     values: &[R],
@@ -334,7 +334,7 @@ fn deflated<R: Real>(
     )
 }
 
-/// What is as good as 0, relatively to the largest of values, alpha and beta, which is 1.
+/// What is negligible, relatively to the largest of values, alpha and beta, which is 1.
 fn tolerance<R: Real>(ulp: f64) -> R {
     R::from_f64(8.0 * (ulp / 2.0))
 }

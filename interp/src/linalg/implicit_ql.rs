@@ -56,7 +56,7 @@ impl<R: Real> TridiagonalIteration<R> {
         Ok((self.d, z, roughly.is_ok()))
     }
 
-    /// The next block of more than one row, up to the next element that is as good as 0.
+    /// The next block of more than one row, up to the next element that is negligible.
     fn next_block(&mut self) -> Option<Block> {
         let Self { d, e, start, ulp, .. } = self;
         let n = d.len();

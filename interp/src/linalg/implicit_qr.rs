@@ -127,7 +127,7 @@ impl<R: Real> Iteration for BidiagonalIteration<R> {
         while self.end > 0 {
             cancel::poll();
             let end = self.end;
-            // The block that ends there begins after an element that is as good as 0.
+            // The block that ends there begins after an element that is negligible.
             let mut largest = abs(self.d[end]);
             let mut start = 0;
             for i in (0..end).rev() {

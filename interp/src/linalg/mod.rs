@@ -6,8 +6,8 @@
 //! reflectors together ([`householder`]), rotations gathered ([`rotations`]), columns on all threads.
 //!
 //! What mathematics leaves free (signs, order) follows LAPACK's algorithms. Where that hangs on the number of
-//! rounds of an iteration, the iteration runs as LAPACK's does, up to what is as good as 0 in the element
-//! type (`coarse`, twice its unit of rounding), and again up to what is as good as 0 in the wide field
+//! rounds of an iteration, the iteration runs as LAPACK's does, up to what is negligible in the element
+//! type (`coarse`, twice its unit of rounding), and again up to what is negligible in the wide field
 //! (beside it: [`chase`]), and takes from the first run signs and order, nothing else. Where halves are
 //! merged, what is left out up to the coarser unit tells the signs without such a run
 //! ([`secular::Decisions`]). Of f64 (and complex numbers of f64) the first run of symmetric matrices and
@@ -50,8 +50,8 @@ pub(crate) use matrix::Matrix;
 use crate::parallel;
 use crate::scalar::wide::{Field, Real};
 
-/// Into how many parts a step over so many elements is cut: by their number alone, whose results are added in
-/// order.
+/// Into how many parts a step over that many elements is cut: by their number alone, whose results are added
+/// in order.
 fn parts(elements: usize) -> usize {
     /// Elements that are worth a part.
     const PART: usize = 1 << 13;

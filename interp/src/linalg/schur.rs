@@ -205,7 +205,7 @@ fn exchange<R: Real>(h: &mut Matrix<R>, z: &mut Matrix<R>, i: usize) {
     (h[(i, i)], h[(i + 1, i + 1)]) = (d, a);
 }
 
-/// The row of the last element below the diagonal that is as good as 0, of those up to `last`; otherwise
+/// The row of the last element below the diagonal that is negligible, of those up to `last`; otherwise
 /// `start`. By the criterion of Ahues and Tisseur.
 fn small_subdiagonal<F: Field>(
     h: &Matrix<F>,

@@ -92,7 +92,7 @@ impl<R: Real> Columns<R> {
     }
 }
 
-/// Decisions about what is as good as 0 up to a unit of rounding, for who has to know what a coarser one
+/// Decisions about what is negligible up to a unit of rounding, for who has to know what a coarser one
 /// would decide.
 #[derive(Debug)]
 pub(crate) struct Decisions {
@@ -122,7 +122,7 @@ impl Decisions {
         Ok((found, doubtful.and_then(|coarse| run(&Self::new(coarse, None)).ok())))
     }
 
-    /// Whether something is as good as 0, if what is told of units of rounding, by a function, holds of
+    /// Whether something is negligible, if what is told of units of rounding, by a function, holds of
     /// larger ones if it does of smaller ones. There is doubt if it is that up to the coarser one alone, or
     /// nearly.
     pub(crate) fn negligible(&self, up_to: impl Fn(f64) -> bool) -> bool {
@@ -136,7 +136,7 @@ impl Decisions {
     }
 
     /// Which columns of `s`, the vectors of the columns `kept`, point the other way if all is left out that
-    /// is as good as 0 up to the coarser unit. What is not left out then points the same way: it is a sum of
+    /// is negligible up to the coarser unit. What is not left out then points the same way: it is a sum of
     /// columns times their z, which rotating columns leaves unchanged. `rotated` of the kept columns were
     /// rotated.
     pub(crate) fn opposite<R: Real>(
@@ -452,5 +452,5 @@ impl<R: Real> Roots<R> {
     }
 }
 
-/// The most steps towards a root; halving alone would take fewer.
+/// The maximum number of steps towards a root; halving alone would take fewer.
 const MOST: usize = 200;

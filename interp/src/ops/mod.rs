@@ -1,4 +1,4 @@
-//! Operations: one file a family, reached by one exhaustive `match` on the opcode.
+//! Operations: one file per family, reached by one exhaustive `match` on the opcode.
 //!
 //! An operation is a function of its instruction ([`Cx`]) and its operands' values ([`Args`]). Operands come
 //! in by value: one whose storage is not shared may be written in place (`Tensor::unique`). An operation asks
@@ -181,7 +181,7 @@ impl<'a> Cx<'a> {
         Ok(self.session.interpreter.region(computation))
     }
 
-    /// Tells the observer that a computation was applied to so many elements by other means than
+    /// Tells the observer that a computation was applied to that many elements by other means than
     /// [`Region::eval`].
     pub(crate) fn applied(&self, region: &Region, elements: usize) {
         self.tell_applied(region.computation(), elements);

@@ -160,7 +160,7 @@ impl Bytecode {
         }
     }
 
-    /// Columns of so many lanes for one thread.
+    /// Columns of that many lanes for one thread.
     pub(crate) fn columns(&self, lanes: usize) -> Vec<Buffer> {
         let column = |r: &Register| match r {
             Register::Input(ty) | Register::Step(ty, _) => Buffer::zeros(*ty, lanes),

@@ -17,7 +17,7 @@ use crate::value::{Tensor, Value};
 use bytecode::Bytecode;
 pub(crate) use scalar_loop::ScalarLoop;
 
-/// The most elements that are evaluated at a time.
+/// The maximum number of elements that are evaluated at a time.
 pub(crate) const LANES: usize = 1024;
 
 /// How a comparator orders two rows: by one of their keys alone.

@@ -303,7 +303,7 @@ enum WireError {
     Key(u64),
     /// A length, and how many bytes follow.
     Length(u64, usize),
-    /// Packed numbers of another length than several of so many bytes.
+    /// Packed numbers of another length than several of that many bytes.
     Packed(usize, usize),
     NotText(usize),
     Group(u32),

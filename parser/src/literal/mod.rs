@@ -101,7 +101,8 @@ fn shapes_inside(c: &mut Cursor<'_>) -> Res<(Shape, ConstantValue)> {
     Ok((Shape::tuple(shapes), value))
 }
 
-/// The most elements that values without braces may stand for in a text: memory is to be bounded by the text.
+/// The maximum number of elements that values without braces may stand for in a text: memory is to be bounded
+/// by the text.
 pub(crate) const MAX_IMPLIED: usize = 1 << 26;
 
 fn array<T: BufferOf + ScanElement>(c: &mut Cursor<'_>, shape: &ArrayShape) -> Res<Literal> {

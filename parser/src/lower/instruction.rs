@@ -59,8 +59,8 @@ const ALIASES: [(&str, &str); 27] = [
 /// So many elided constants are named one by one; a dump may have thousands.
 pub(super) const MAX_ELIDED: usize = 10;
 
-/// The most nodes of a tuple's shape that was left out. Inferred shapes share their parts, so that a few
-/// lines could make one that is too large to walk through.
+/// The maximum number of nodes of a tuple's shape that was left out. Inferred shapes share their parts, so
+/// that a few lines could make one that is too large to walk through.
 const MAX_INFERRED: usize = 1 << 14;
 
 impl<'a> Lowering<'a> {

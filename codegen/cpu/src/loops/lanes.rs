@@ -111,7 +111,7 @@ pub(super) fn lanes_except(
 /// The maximum number of registers per iteration: for an expression that is little more than a dependence
 /// chain.
 pub(super) const MAX_REGISTERS: u32 = 4;
-/// A dependence chain of so many operations overlaps with the next iterations in the processor's reorder
+/// A dependence chain of that many operations overlaps with the next iterations in the processor's reorder
 /// window.
 const MIN_CHAIN_OPS: u64 = 16;
 /// An iteration with more operations does not overlap with the next one.

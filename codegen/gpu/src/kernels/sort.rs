@@ -29,18 +29,18 @@ use super::{Unit, launch};
 use crate::code::{load, store, zero};
 use crate::kernel::{Argument, Kernel, Stage};
 
-/// The most elements that a block sorts.
+/// The maximum number of elements that a block sorts.
 const MAX_SLOTS: u32 = 2048;
 /// The least number of elements for which a block has threads enough to merge, two warps.
 const MIN_SLOTS: u32 = 64;
-/// The most bytes of an element that are compared: [`MIN_SLOTS`] of them fit in 48 KiB beside what each
-/// column takes for its alignment.
+/// The maximum number of bytes of an element that are compared: [`MIN_SLOTS`] of them fit in 48 KiB beside
+/// what each column takes for its alignment.
 const MAX_COMPARED_BYTES: u32 = 512;
 /// Elements of short lines that a block sorts together.
 const GROUP_SLOTS: u32 = 512;
-/// The most elements that a block merges.
+/// The maximum number of elements that a block merges.
 const MAX_TILE: u32 = 1024;
-/// The most threads of a block.
+/// The maximum number of threads of a block.
 const THREADS: u32 = 256;
 
 /// The order of elements.
@@ -175,7 +175,7 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         used.map(|(_, ty)| ty.storage_bytes() as u32).sum()
     }
 
-    /// The most elements that a block sorts: a power of two.
+    /// The maximum number of elements that a block sorts: a power of two.
     pub(super) fn max_slots(&self) -> u32 {
         // They share it with two numbers of a merge, and with alignment padding.
         let beside = 64 * (1 + self.types.len() as u32);

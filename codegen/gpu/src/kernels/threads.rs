@@ -1,4 +1,4 @@
-//! Control flow that kernels share: what each thread of a block does of so many elements, binary searches.
+//! Control flow that kernels share: what each thread of a block does of that many elements, binary searches.
 
 use hlo_llvm::{Axis, Emit, IntPredicate, Prim, Result, Special, Value};
 

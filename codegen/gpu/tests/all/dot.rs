@@ -186,7 +186,7 @@ fn operands_with_scales() {
     );
 }
 
-/// The tile of this many rows, and terms in so many parts.
+/// The tile of this many rows, and terms in that many parts.
 fn tiled(tile: i64, split: i64) -> Options {
     let products = Products { tile: Some(tile), split: Some(split), ..Products::default() };
     Options { products, ..Options::default() }

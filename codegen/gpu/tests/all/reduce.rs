@@ -13,7 +13,7 @@ use hlo_gpu::program::Program;
 /// Arguments are multiples of 2^-10 of magnitude 2 at most: sums of 2^13 of them are exact in f32.
 const EXACT_SUMS: i64 = 1 << 13;
 
-/// A rounding of each of so many terms, of f32: of sums relative to the sum of magnitudes, which is no more
+/// A rounding of each of that many terms, of f32: of sums relative to the sum of magnitudes, which is no more
 /// than `spread` times the greatest result; of products relative to the product.
 fn rounded(terms: i64, spread: f64) -> Tolerance {
     Tolerance(terms as f64 * f64::from(f32::EPSILON) * spread)

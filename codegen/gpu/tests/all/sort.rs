@@ -3,7 +3,7 @@
 use crate::support::{EXACT, check, check_on};
 use hlo_gpu::arch::Arch;
 
-/// A sort of `n` operands of a type and of so many positions; `less` is the comparator's root, of `a`, `b`
+/// A sort of `n` operands of a type and of that many positions; `less` is the comparator's root, of `a`, `b`
 /// and what else it computes.
 fn sort(ty: &str, dims: &str, dimension: i64, less: &str) -> String {
     format!(

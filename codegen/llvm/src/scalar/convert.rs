@@ -84,8 +84,8 @@ fn int_to_float<'ctx>(
     round_f64(e, to, exact)
 }
 
-/// An integer as one that a float of so many digits has, and that rounds to every type of fewer than half of
-/// them as the integer does: where it is of more digits, those that are too many are gathered in the one
+/// An integer as one that a float of that many digits has, and that rounds to every type of fewer than half
+/// of them as the integer does: where it is of more digits, those that are too many are gathered in the one
 /// above them, which is below every such rounding.
 fn jammed<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, signed: bool, digits: u32) -> Result<Value<'ctx>> {
     let prim = e.prim_of(x);

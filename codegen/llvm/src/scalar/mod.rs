@@ -1,4 +1,4 @@
-//! One element, or one element a lane: every elementwise operation on every element type.
+//! One element, or one element per lane: every elementwise operation on every element type.
 //!
 //! What each computes is that of SEMANTICS.md: [`elementwise`] agrees with the interpreter to the bit where
 //! the opcode table says so, and within the caps it states elsewhere. A value is a [`Val`]; its form in

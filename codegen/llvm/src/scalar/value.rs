@@ -251,7 +251,7 @@ impl<'ctx> Val<'ctx> {
         self.map(|x| e.splat(x))
     }
 
-    /// Consecutive elements from memory, one a lane. `align` is what the address is known to be a multiple
+    /// Consecutive elements from memory, one per lane. `align` is what the address is known to be a multiple
     /// of, in bytes.
     pub fn load(e: &Emit<'_, 'ctx>, ty: ElementType, address: Value<'ctx>, align: u32) -> Result<Self> {
         let prim = storage(ty);

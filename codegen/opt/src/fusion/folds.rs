@@ -18,7 +18,7 @@ use crate::cost_model::CostModel;
 use crate::passes::facts::{is_ieee, is_product, short_reduction_len};
 use hlo_library::Unsupported;
 
-/// GEMV kernels are faster for 16-bit floats: rows of so many contiguous terms if there are enough rows, or
+/// GEMV kernels are faster for 16-bit floats: rows of that many contiguous terms if there are enough rows, or
 /// that many contiguous rows.
 const GEMV16_MIN_TERMS: i64 = CostModel::CPU.gemv16_min_terms;
 const GEMV16_MIN_ROWS: i64 = CostModel::CPU.gemv16_min_rows;

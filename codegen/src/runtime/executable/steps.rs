@@ -474,7 +474,8 @@ impl<'a> Run<'a> {
         let around = self.calls.len();
         self.calls.extend(watched.calls.iter().map(|&caller| Call { caller, iteration: 0 }));
         let arrays = result.bytes.iter().zip(result.first..);
-        // SAFETY: slices of so many bytes, which do not overlap, and nothing runs that reads or writes them.
+        // SAFETY: slices of that many bytes, which do not overlap, and nothing runs that reads or writes
+        // them.
         let arrays = arrays
             .map(|(&bytes, place)| unsafe { std::slice::from_raw_parts_mut(self.pointer(place), bytes) });
         let mut arrays: Vec<&mut [u8]> = arrays.collect();
@@ -699,7 +700,7 @@ impl<T> Shared<T> {
 /// Copies bytes, on all threads if they are many.
 ///
 /// # Safety
-/// Both are valid for so many bytes, which do not overlap.
+/// Both are valid for that many bytes, which do not overlap.
 unsafe fn copy(pool: &Pool, from: *const u8, to: *mut u8, bytes: usize) {
     const CHUNK: usize = 1 << 18;
     if bytes <= CHUNK || pool.threads() == 1 {

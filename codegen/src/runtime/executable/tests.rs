@@ -43,7 +43,7 @@ define void @less(ptr %arguments, i64 %begin, i64 %end) {
 }
 "#;
 
-/// `increment` on so many elements, and `less`.
+/// `increment` on that many elements, and `less`.
 fn kernels(units: u64) -> Vec<Kernel> {
     let kernel = |symbol: &str, units, bytes| Kernel {
         name: symbol.to_owned(),

@@ -9,7 +9,7 @@ use hlo::{ArrayShape, Attrs, ElementType, InstrId, Opcode, Shape};
 use super::Generator;
 use super::body::{Body, ints};
 
-/// The elementwise opcodes of so many operands that need no attributes.
+/// The elementwise opcodes of that many operands that need no attributes.
 fn plain(operands: usize) -> Vec<Opcode> {
     let simple = |op: &Opcode| {
         let needs_none = op.attrs().iter().all(|a| !a.required);

@@ -669,7 +669,7 @@ fn signs_by_dividing_are_those_up_to_the_coarser_unit() {
             for lower in [false, true] {
                 let singular = |ulp, coarse| divide_bidiagonal::singular(&d, e, lower, ulp, coarse).unwrap();
                 let of = singular(f64::EPSILON, Some(COARSE));
-                // The vectors of values that are as good as 0 have nothing to do with each other.
+                // The vectors of values that are negligible have nothing to do with each other.
                 if of.values[n - 1] > 1e-3 * of.values[0] {
                     let guides = units.map(|unit| singular(unit, None));
                     check("left", &of.u, guides.each_ref().map(|guide| &guide.u));

@@ -135,7 +135,7 @@ pub(super) fn stochastic(cx: &Cx<'_>, x: Tensor, random: Tensor) -> Result<Tenso
     Err(cx.unsupported(&format!("to {to}")))
 }
 
-/// A stochastic conversion of one element by so many random bits. `None`: there is none.
+/// A stochastic conversion of one element by that many random bits. `None`: there is none.
 pub(crate) fn stochastic_by<R: Int>(random_bits: u32) -> Option<fn(f64, u64) -> R> {
     Some(match random_bits {
         4 => |x, r| scalar::stochastic_convert::<f64, U4, R>(x, U4::from_i64(r as i64)),

@@ -1,5 +1,5 @@
-//! Attention by cuDNN (`CudnnfMHABackendConfig`, `cudnn_custom_call_compiler.cc`): `softmax(fmha_scale * Q K +
-//! bias, masked) V`.
+//! Attention by cuDNN (`CudnnfMHABackendConfig`, `cudnn_custom_call_compiler.cc`): `softmax(fmha_scale * Q K
+//! + bias, masked) V`.
 //!
 //! Everything is computed in `f32`: sums are rounded once, every other operation rounds, and results are
 //! converted at the end. A masked score is -inf. Rows beyond a sequence's length, and rows without any score,

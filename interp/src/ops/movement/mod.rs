@@ -189,8 +189,8 @@ pub(super) fn dynamic_update_slice(cx: &Cx<'_>, mut args: Args) -> Result<Value>
     Ok(Tensor::new(dims, buffer).into())
 }
 
-/// What a `pad` does to one dimension: element `first + i` of the operand, for `i` up to `count`, goes to `at +
-/// i * step`.
+/// What a `pad` does to one dimension: element `first + i` of the operand, for `i` up to `count`, goes to `at
+/// + i * step`.
 struct Padded {
     size: i64,
     first: usize,

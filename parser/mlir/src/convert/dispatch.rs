@@ -32,7 +32,7 @@ const TOLERANCE: f64 = 1e-4;
 /// The tolerance of the custom call of that name.
 const CUSTOM_CALL_TOLERANCE: f64 = 1e-3;
 
-/// The most units in the last place of `check.expect_close` as a custom call.
+/// The maximum number of units in the last place of `check.expect_close` as a custom call.
 const CLOSE_ULPS: u64 = 3;
 
 impl Converter<'_> {

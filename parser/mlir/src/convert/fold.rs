@@ -9,7 +9,7 @@ use crate::ir::{AttrId, Attribute, DYNAMIC, Module, OpId, Signedness, Type, Type
 /// Values that are known, in row-major order.
 pub(crate) type Known = FxHashMap<ValueId, Vec<i64>>;
 
-/// The most elements of a tensor that is followed.
+/// The maximum number of elements of a tensor that is followed.
 const MAX_ELEMENTS: i64 = 64;
 
 /// The dimensions and element type of a small tensor of integers.
@@ -26,7 +26,7 @@ fn small(m: &Module, ty: TypeId) -> Option<(Vec<i64>, u32, bool)> {
     (count <= MAX_ELEMENTS).then(|| (dims.to_vec(), width, signed))
 }
 
-/// An integer wrapped to so many bits.
+/// An integer wrapped to that many bits.
 fn wrap(n: i64, width: u32, signed: bool) -> i64 {
     if width >= 64 {
         return n;

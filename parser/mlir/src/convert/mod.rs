@@ -1,7 +1,7 @@
 //! StableHLO to HLO.
 //!
 //! A function becomes a computation, a region becomes a computation, an operation one instruction or a few.
-//! Which, is in one file a family. Names of values become names of instructions, locations become metadata,
+//! Which, is in one file per family. Names of values become names of instructions, locations become metadata,
 //! and spans stay: what the verifier finds in the HLO is shown in the text that was given.
 
 mod chlo;

@@ -21,7 +21,7 @@ pub(super) type Export<T> = Result<T, Box<Diagnostic>>;
 /// The leaves of a value.
 pub(super) type Leaves = SmallVec<[ValueId; 1]>;
 
-/// The most errors that are reported.
+/// The maximum number of errors that are reported.
 const MAX_ERRORS: usize = 100;
 
 /// How a block hands on the root of its computation.

@@ -36,7 +36,7 @@ use hlo::Diagnostics;
 use crate::ir::Module;
 use cx::Exporter;
 
-/// The most operations of a module.
+/// The maximum number of operations of a module.
 pub const MAX_OPERATIONS: usize = 1 << 24;
 
 /// A module of StableHLO.

@@ -106,7 +106,7 @@ fn scientific(x: f64) -> String {
     text
 }
 
-/// As many digits as a format of so many bits may need, with a point where only few zeros are next to it,
+/// As many digits as a format of that many bits may need, with a point where only few zeros are next to it,
 /// else with an exponent.
 fn significant(x: f64, ty: FloatType) -> String {
     const MAX_ZEROS: i32 = 3;

@@ -16,7 +16,7 @@ use crate::ir::{
     ResourceData, Signedness, Type, TypeId, ValueId,
 };
 
-/// The most levels that lines are indented by.
+/// The maximum number of levels that lines are indented by.
 const MAX_INDENTED: usize = 40;
 
 /// Choices of the printer.

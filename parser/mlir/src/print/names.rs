@@ -18,7 +18,7 @@ struct Counters {
 
 enum Todo {
     Enter(RegionId, Counters),
-    /// Names beyond so many are forgotten.
+    /// Names beyond that many are forgotten.
     Leave(usize),
 }
 

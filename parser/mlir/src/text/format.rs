@@ -15,7 +15,7 @@ pub(crate) enum Item {
     P(Tok),
     /// A word.
     W(&'static str),
-    /// `3`, an integer of so many bits.
+    /// `3`, an integer of that many bits.
     Int(&'static str, u32),
     /// `true`
     Bool(&'static str),

@@ -347,7 +347,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The type of integers of so many bits.
+    /// The type of integers of that many bits.
     pub(super) fn int_type(&mut self, width: u32) -> TypeId {
         self.m.ty(Type::Integer { width, sign: Signedness::Signless })
     }

@@ -112,7 +112,7 @@ fn stored_bytes(attrs: &Attrs) -> u64 {
     literals.flat_map(|l| l.arrays()).map(|a| a.buffer.bytes()).sum()
 }
 
-/// What a module keeps of the message of an instruction, of so many bytes, that has these attributes.
+/// What a module keeps of the message of an instruction, of that many bytes, that has these attributes.
 fn kept_bytes(n: Node<'_>, message_bytes: usize, attrs: &Attrs) -> usize {
     // Of payloads, which many instructions may share, each holds a copy.
     let payload = attrs.metadata().and_then(|m| m.payload.as_deref()).map_or(0, str::len);

@@ -265,7 +265,7 @@ impl<'s> Loader<'s> {
         self.group == self.chunk
     }
 
-    /// The address of some neighbouring elements of a chunk at a first term, of so many if it has not all of
+    /// The address of some contiguous elements of a chunk at a first term, of that many if it has not all of
     /// them, and whether they are there.
     fn address<'ctx>(
         &self,

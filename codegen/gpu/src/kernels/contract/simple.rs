@@ -8,7 +8,7 @@ use super::Words;
 /// Threads of a block.
 pub(crate) const THREADS: u32 = 256;
 
-/// Blocks for so many threads.
+/// Blocks for that many threads.
 pub(crate) fn blocks(threads: i64) -> i64 {
     (threads + i64::from(THREADS) - 1) / i64::from(THREADS)
 }

@@ -57,7 +57,7 @@ const WIDE_TILES: [Tile; 2] = [
     Tile { rows: 32, columns: 32, terms: 16, own: [4, 4], efficiency: 40 },
 ];
 
-/// The lanes of a warp are arranged in so many rows and columns of threads.
+/// The lanes of a warp are arranged in that many rows and columns of threads.
 const LANES: [i64; 2] = [4, 8];
 
 /// The overhead of a launch, in seconds.

@@ -17,7 +17,7 @@ use super::{Area, Sorter, THREADS, aligned};
 use crate::kernel::Kernel;
 use crate::kernels::threads::{block, thread};
 
-/// The most bits of a digit: a thread of a block has a digit.
+/// The maximum number of bits of a digit: a thread of a block has a digit.
 const MAX_DIGIT_BITS: u32 = 8;
 /// Elements of a tile that a thread has.
 const ITEMS: u32 = 8;

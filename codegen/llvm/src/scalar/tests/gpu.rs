@@ -132,7 +132,7 @@ fn few(case: &Case) -> Vec<Buffer> {
     })
 }
 
-/// Compiles cases for compute capabilities, on so many lanes, and compares them.
+/// Compiles cases for compute capabilities, on that many lanes, and compares them.
 fn check_with(cases: &[Case], forms: &[(&str, u32)], operands: impl Fn(&Case) -> Vec<Buffer>) {
     let mut errors = Vec::new();
     let mut all = Vec::new();

@@ -34,7 +34,7 @@ impl Emitter {
         self.varint(value << 1 | u64::from(flag));
     }
 
-    /// The header of a section of so many bytes.
+    /// The header of a section of that many bytes.
     pub(super) fn section_header(&mut self, section: Section, length: usize) {
         self.byte(section.id());
         self.varint(length as u64);
