@@ -15,31 +15,31 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Iterations of a loop that cost next to nothing between two polls.
+/// Cheap iterations of a loop between two polls.
 const POLL_ITERATIONS: usize = 4096;
 
 thread_local! {
     static CURRENT: RefCell<Option<CancellationToken>> = const { RefCell::new(None) };
 }
 
-/// Whether some work is to end. Clones are the same token.
+/// A cancellation token. Clones are the same token.
 #[derive(Clone, Debug)]
 pub struct CancellationToken(Arc<Node>);
 
 #[derive(Debug)]
 struct Node {
     cancelled: AtomicBool,
-    /// That of the work that this work is part of.
+    /// The parent token.
     parent: Option<CancellationToken>,
 }
 
-/// That work was cancelled: an error, and what unwinds the stack.
+/// The work was cancelled: an error, and the payload that unwinds the stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("cancelled")]
 pub struct Cancelled;
 
 impl Cancelled {
-    /// Goes on unwinding if that is what a caught panic is; otherwise gives it back.
+    /// Continues unwinding if a caught panic is a cancellation; otherwise returns it.
     pub fn rethrow(panic: Box<dyn Any + Send>) -> Box<dyn Any + Send> {
         if panic.is::<Cancelled>() { resume_unwind(panic) } else { panic }
     }
@@ -52,7 +52,7 @@ impl Default for CancellationToken {
 }
 
 impl CancellationToken {
-    /// A token of work that is part of what this thread does: it is cancelled with that, too.
+    /// A child token of this thread's: it is cancelled with that, too.
     pub fn new() -> Self {
         Self(Arc::new(Node { cancelled: AtomicBool::new(false), parent: current() }))
     }
@@ -76,7 +76,7 @@ impl CancellationToken {
         }
     }
 
-    /// Does the work. What unwinds because a token further out was cancelled goes on unwinding.
+    /// Runs the work. Unwinding that an outer token caused continues.
     pub fn run<R>(&self, work: impl FnOnce() -> R) -> Result<R, Cancelled> {
         let done = catch_unwind(AssertUnwindSafe(|| with(Some(self.clone()), work)));
         done.map_err(|panic| {
@@ -89,12 +89,12 @@ impl CancellationToken {
     }
 }
 
-/// The token of what this thread does.
+/// This thread's token.
 pub fn current() -> Option<CancellationToken> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// Does something that belongs to the work of this token.
+/// Runs something that belongs to the work of this token.
 pub fn with<R>(token: Option<CancellationToken>, work: impl FnOnce() -> R) -> R {
     struct Restore(Option<CancellationToken>);
     impl Drop for Restore {
@@ -106,9 +106,9 @@ pub fn with<R>(token: Option<CancellationToken>, work: impl FnOnce() -> R) -> R 
     work()
 }
 
-/// Does one of many tasks of this token's work. A task that is cancelled is left out or ends early, without
-/// unwinding what runs the tasks, which would do so again for each of the others: who waits for all of them
-/// has to poll then.
+/// Runs one of many tasks of this token's work. A task that is cancelled is left out or ends early, without
+/// unwinding what runs the tasks, which would do so again for each of the others: whoever waits for all of
+/// them has to poll then.
 pub(crate) fn task(token: Option<&CancellationToken>, work: impl FnOnce()) {
     let Some(token) = token else { return with(None, work) };
     if token.is_cancelled() {
@@ -128,7 +128,7 @@ pub fn poll() {
     CURRENT.with_borrow(|token| poll_token(token.as_ref()));
 }
 
-/// The same of a token that was asked for before.
+/// The same, for a token that was fetched before.
 #[inline]
 pub fn poll_token(token: Option<&CancellationToken>) {
     if token.is_some_and(CancellationToken::is_cancelled) {

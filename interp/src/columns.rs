@@ -1,8 +1,7 @@
-//! Elementwise expressions over columns of elements: this crate's arithmetic for whoever evaluates
-//! expressions of an IR of their own.
+//! Elementwise expressions over columns of elements: this crate's arithmetic for evaluators of another IR.
 //!
 //! An [`Expression`] has registers, each a column of elements, and steps, each from some registers to one
-//! that no other step writes: the same steps that computations applied to elements are made of here
+//! that no other step writes: the bytecode that applied computations are compiled to here
 //! ([`crate::Interpreter`]). **Invariant:** lane `i` of a register depends on lane `i` of the registers that
 //! its step reads, and its bits are those that the interpreter gives for the instruction.
 
@@ -25,17 +24,17 @@ impl Default for Expression {
 }
 
 impl Expression {
-    /// Without registers.
+    /// An expression without registers.
     pub fn new() -> Self {
         Self(Bytecode::empty())
     }
 
-    /// A register that the caller fills.
+    /// An input register, which the caller fills.
     pub fn input(&mut self, ty: ElementType) -> Register {
         self.0.given(ty)
     }
 
-    /// A register with the only element of a buffer in all lanes.
+    /// A constant register: the only element of a buffer in all lanes.
     pub fn constant(&mut self, element: Buffer) -> Register {
         self.0.constant(element)
     }
@@ -56,12 +55,12 @@ impl Expression {
         self.0.elementwise(Kind::Binary(op), &Attrs::default(), ty, &operands)
     }
 
-    /// The same numbers in another type, as `convert` gives them.
+    /// A conversion to another type, as `convert`.
     pub fn converted(&mut self, from: Register, to: ElementType) -> Register {
         self.0.converted(from, to)
     }
 
-    /// The same bits in a type of as many, as `bitcast-convert` gives them.
+    /// A bitcast to a type of the same width, as `bitcast-convert`.
     pub fn reinterpreted(&mut self, from: Register, to: ElementType) -> Register {
         self.0.reinterpret(from, to)
     }
@@ -71,7 +70,7 @@ impl Expression {
         self.0.ty(register)
     }
 
-    /// How many steps there are. Steps that are made later have higher numbers.
+    /// The number of steps. Steps that are added later have higher numbers.
     pub fn steps(&self) -> usize {
         self.0.steps()
     }

@@ -1,13 +1,13 @@
-//! Loops that never end, recognized while they run.
+//! Infinite loops, recognized while they run (cycle detection).
 //!
-//! A `while` without effects is endless if its condition, once true, reads only what no iteration changes, or
-//! if its state is the same, bit for bit, as some iterations before: from equal states come equal iterations.
-//! The state is compared within a window after each power of two of iterations (R. P. Brent, An improved
-//! Monte Carlo factorization algorithm, BIT 20, 1980), so that a cycle of at most [`LONGEST_CYCLE`]
-//! iterations is found, and a loop that does end pays for few comparisons.
+//! A `while` without effects is endless if its condition, once true, reads only loop invariants, or if its
+//! state repeats an earlier one bit for bit: from equal states come equal iterations. The state is compared
+//! within a window after each power of two of iterations (R. P. Brent, An improved Monte Carlo factorization
+//! algorithm, BIT 20, 1980), so that a cycle of at most [`LONGEST_CYCLE`] iterations is found, and a loop
+//! that terminates pays for few comparisons.
 //!
-//! **Invariant:** a loop that would end by itself is never called endless; one with effects (random numbers,
-//! feeds, collectives, calls out) is not judged at all, because what it meets may change.
+//! **Invariant:** a loop that would terminate is never called endless; one with effects (random numbers,
+//! feeds, collectives, calls out) is not judged at all, because its environment may change.
 
 use hlo::diag::codes;
 use hlo::{AttrKey, ComputationId, InstrId, Instruction, Module, Opcode};
@@ -18,10 +18,10 @@ use crate::value::Value;
 
 /// The longest cycle of states that is recognized, in iterations.
 pub(crate) const LONGEST_CYCLE: u64 = 64;
-/// Iterations before the first look: most loops are shorter, or end soon after.
+/// Iterations before the first check: most loops are shorter, or end soon after.
 const FIRST_LOOK: u64 = 16;
 
-/// Whether the condition is looked at after that many iterations.
+/// Whether the condition is checked after that many iterations.
 pub(crate) fn looks_at_condition(iterations: u64) -> bool {
     iterations == FIRST_LOOK
 }
@@ -50,7 +50,7 @@ pub(crate) fn error(instr: &Instruction, iterations: u64, cycle: Option<u64>) ->
     RunError::at(instr, ErrorKind::Trap, codes::ENDLESS_LOOP, message)
 }
 
-/// Whether two states are the same to the bit. What is only promised is not compared: not the same.
+/// Whether two states are bit-identical. Pending values are not compared: not identical.
 pub(crate) fn same_state(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Array(a), Value::Array(b)) => a.dims() == b.dims() && a.buffer() == b.buffer(),
@@ -62,8 +62,7 @@ pub(crate) fn same_state(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Whether computations give the same for the same operands whenever they are run: nothing in them counts,
-/// draws or reaches outside.
+/// Whether computations are pure: the same results for the same operands whenever they are run.
 pub fn repeats(module: &Module, computations: &[ComputationId]) -> bool {
     let mut seen: FxHashSet<ComputationId> = computations.iter().copied().collect();
     let mut pending = computations.to_vec();
@@ -80,8 +79,7 @@ pub fn repeats(module: &Module, computations: &[ComputationId]) -> bool {
     true
 }
 
-/// Whether the condition gives the same after any number of iterations: it reads only elements of the state
-/// that the body passes on.
+/// Whether the condition is loop invariant: it reads only elements of the state that the body passes on.
 pub(crate) fn condition_is_fixed(module: &Module, condition: ComputationId, body: ComputationId) -> bool {
     let Some(&Some(state)) = module.computation(condition).parameters().first() else { return false };
     let mut read: FxHashSet<i64> = FxHashSet::default();
@@ -107,7 +105,7 @@ pub(crate) fn condition_is_fixed(module: &Module, condition: ComputationId, body
     read.iter().all(|index| passed.get(index).copied().unwrap_or(false))
 }
 
-/// By element of the state, whether the body passes it on as it is.
+/// For each element of the state, whether the body passes it on unchanged.
 fn passed_on(module: &Module, body: ComputationId) -> FxHashMap<i64, bool> {
     let root = module.instr(module.root(body));
     let Some(&Some(state)) = module.computation(body).parameters().first() else {

@@ -1,10 +1,10 @@
-//! Runs computations.
+//! The engine: runs computations.
 //!
-//! **Invariants:** calls, fusions, loops and conditionals use a stack of frames on the heap, so that no depth
-//! of nesting in a program can overflow the thread's stack; only computations that are applied to elements
-//! and are not a [`Region`] bytecode recurse, at most [`MAX_NESTING`] deep. Every executed instruction costs
-//! fuel before it runs, and every value is asked for from the [`crate::memory::Meter`] before it is
-//! allocated.
+//! **Invariants:** calls, fusions, loops and conditionals use a stack of frames on the heap, so that no
+//! nesting in a program can overflow the thread's stack; only computations that are applied to elements and
+//! are not compiled to bytecode ([`Region`]) recurse, at most [`MAX_NESTING`] deep. Every executed
+//! instruction costs fuel before it runs, and every value is asked for from the [`crate::memory::Meter`]
+//! before it is allocated.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -32,14 +32,14 @@ use crate::region::{Region, ScalarLoop};
 use crate::sum::Accumulate;
 use crate::value::{Tensor, Value};
 
-/// A state of a loop is kept to find out that it repeats only if so many times its bytes are free.
+/// A state of a loop is kept for cycle detection only if this many times its bytes are free,
 const ANCHOR_ROOM: u64 = 8;
-/// And only if it has at most so many bytes: a larger one is updated in place, which a copy would prevent.
+/// and only if it has at most this many bytes: a larger one is updated in place, which a copy would prevent.
 const MAX_ANCHOR_BYTES: u64 = 64 << 10;
-/// How deep computations that are applied to elements may nest.
+/// The maximum nesting of computations that are applied to elements.
 pub const MAX_NESTING: u32 = 64;
 
-/// How to run. Limits are those of each device.
+/// Options of a run. Limits are those of each device.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How sums of floats round.
@@ -55,11 +55,11 @@ pub struct Options {
     pub beside: Beside,
     /// Seed of `rng`.
     pub seed: u64,
-    /// What feeds the devices and takes what they send out.
+    /// The hosts' side of infeed, outfeed, send and recv.
     pub host: Arc<dyn Host>,
-    /// Implementations of custom calls, before those that are built in.
+    /// Implementations of custom calls, which take precedence over the built-in ones.
     pub custom_calls: Registry,
-    /// What is told of every executed instruction.
+    /// The observer of every executed instruction.
     pub observer: Option<Arc<dyn Observer>>,
 }
 
@@ -90,13 +90,13 @@ pub struct Interpreter<'m> {
     loops: Vec<OnceLock<(ComputationId, Option<ScalarLoop>)>>,
     effects: Vec<bool>,
     pool: Arc<Pool>,
-    /// Something may yield promises of values.
+    /// Some instruction may yield pending values.
     promises: bool,
-    /// Exchanges with hosts whose order the program does not say: see [`crate::order`].
+    /// Exchanges with hosts whose order is not determined by the program: see [`crate::order`].
     unordered: FxHashMap<InstrId, InstrId>,
 }
 
-/// What a run used.
+/// The resources that a run used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RunStats {
     /// Instructions executed.
@@ -118,7 +118,7 @@ pub(crate) struct Session<'m> {
     pub(crate) meter: Arc<Meter>,
     pub(crate) random: ops::rng::States,
     watch: Option<Watch>,
-    /// What ends the run from outside.
+    /// The cancellation token of the run.
     cancel: Option<CancellationToken>,
 }
 
@@ -153,15 +153,15 @@ impl<'m> Interpreter<'m> {
         self.run_with_stats(args).map(|(value, _)| value)
     }
 
-    /// Runs the entry computation, and says what that used.
+    /// Runs the entry computation, and returns the resources used as well.
     pub fn run_with_stats(&self, args: Vec<Value>) -> Result<(Value, RunStats)> {
         let mut results = self.run_devices(Devices::ONE, vec![args])?;
         Ok(results.pop().expect("invariant: there are as many results as devices"))
     }
 
-    /// A run on one of some devices.
+    /// A run on one of several devices.
     pub(crate) fn session<'s>(&'s self, peers: &'s Peers, number: u32) -> Session<'s> {
-        // What waits to be used again is held against what one device had alive.
+        // Storage that waits for reuse is limited by the peak of one device.
         let pool = if peers.devices.count() == 1 { self.pool.clone() } else { Arc::default() };
         Session {
             interpreter: self,
@@ -177,10 +177,10 @@ impl<'m> Interpreter<'m> {
         }
     }
 
-    /// Runs the entry computation on one of some devices, whose arguments were checked.
+    /// Runs the entry computation on one of several devices, whose arguments were checked.
     pub(crate) fn run_one(&self, peers: &Peers, number: u32, args: Vec<Value>) -> Result<(Value, RunStats)> {
         let session = self.session(peers, number);
-        // Others keep these, whatever the program has of them: they are alive until the run ends.
+        // Arguments are shared with others, so they are live until the run ends.
         let lent = args.iter().flat_map(Value::lent).map(|b| (Arc::as_ptr(b), b.bytes()));
         let lent: FxHashMap<*const Buffer, u64> = lent.collect();
         let _lent = Charge::new(&session.meter, lent.values().sum());
@@ -207,7 +207,7 @@ impl<'m> Interpreter<'m> {
             .clone()
     }
 
-    /// A loop of scalars, if this is one.
+    /// A loop of scalars, if it is one.
     pub(crate) fn scalar_loop(&self, condition: ComputationId, body: ComputationId) -> Option<&ScalarLoop> {
         let (of, compiled) = self.loops[body.index()].get_or_init(|| {
             let pure = !self.effects[condition.index()] && !self.effects[body.index()];
@@ -285,8 +285,8 @@ pub(crate) struct Frame<'p> {
     lazy: bool,
 }
 
-/// What happens with the result of a frame. All but `Finish` continue the step that the frame below stands
-/// at.
+/// The continuation of a frame: what happens with its result. All but `Finish` continue the current step of
+/// the frame below.
 enum Then {
     /// It is the result of the run.
     Finish,
@@ -316,7 +316,7 @@ impl<'m> Session<'m> {
         let instr = self.module().instr(id);
         self.spend(instr, 1)?;
         let cx = Cx { session: self, id, instr, depth: 0, lazy: false };
-        // What is promised is waited for by the instruction that looks at it.
+        // A pending value is waited for by the instruction that reads it.
         let args = args.into_iter().map(|a| self.settle(a, id)).collect::<Result<Args>>()?;
         match ops::eval(&cx, args)? {
             Outcome::Value(mut value) => {
@@ -339,8 +339,8 @@ impl<'m> Session<'m> {
         }
     }
 
-    /// Runs the entry of a module that stands for one instruction, on this run's account. Nobody watches
-    /// that.
+    /// Runs the entry of a module that stands for one instruction, within this run's limits, without an
+    /// observer.
     pub(crate) fn run_library(&self, module: &Module, args: Args, depth: u32) -> Result<Value> {
         let options = Options { observer: None, ..self.interpreter.options.clone() };
         let interpreter = Interpreter::new(module, options);
@@ -392,7 +392,7 @@ impl<'m> Session<'m> {
         Err(RunError::at(self.module().instr(id), ErrorKind::Trap, codes::UNORDERED, message))
     }
 
-    /// Who watches.
+    /// The observer.
     pub(crate) fn observer(&self) -> Option<&dyn Observer> {
         self.watch.as_ref().map(|w| &*w.observer)
     }
@@ -474,7 +474,7 @@ impl<'m> Session<'m> {
     }
 }
 
-/// One run of a computation: frames, the bottom one first. Functions that may end the run return its result.
+/// One run of a computation: a stack of frames. Functions that may end the run return its result.
 struct Run<'s, 'm> {
     session: &'s Session<'m>,
     stack: Vec<Frame<'m>>,
@@ -599,8 +599,7 @@ impl<'m> Run<'_, 'm> {
         }
     }
 
-    /// Whether an observer may change values, or end the run: then nothing follows from what the program
-    /// says.
+    /// Whether an observer may change values, or end the run: then nothing follows from the text.
     fn is_steered(&self) -> bool {
         self.session.watch.as_ref().is_some_and(|w| !w.observer.only_looks_on())
     }
@@ -615,7 +614,7 @@ impl<'m> Run<'_, 'm> {
         if fixed { Err(endless::error(self.caller(), iterations, None)) } else { Ok(()) }
     }
 
-    /// Refuses a loop whose state is an earlier one, and returns the state to compare later ones with.
+    /// Refuses a loop whose state repeats an earlier one, and returns the state to compare later ones with.
     fn check_state(
         &self,
         (condition, body): (ComputationId, ComputationId),
@@ -648,13 +647,13 @@ impl<'m> Run<'_, 'm> {
         }
     }
 
-    /// The instruction that waits for the computation that was left.
+    /// The calling instruction of the computation that returned.
     fn caller(&self) -> &Instruction {
         let frame = self.stack.last().expect("invariant: only the bottom frame finishes");
         self.session.module().instr(frame.current())
     }
 
-    /// Waits for a value that is promised as a whole, not for what is inside it.
+    /// Waits for a value that is pending as a whole, not for what is inside it.
     #[cold]
     fn settle_outside(&mut self, slot: usize, at: InstrId) -> Result<()> {
         let session = self.session;
@@ -671,7 +670,7 @@ impl<'m> Run<'_, 'm> {
         self.stack.last_mut().expect("invariant: the bottom frame ends the run")
     }
 
-    /// Gives the current instruction its value and goes on to the next.
+    /// Sets the value of the current instruction and advances to the next.
     fn bind(&mut self, mut value: Value) -> Result<Option<Value>> {
         if self.session.watch.is_some() {
             let (current, execution) = (self.top().current(), self.top().execution);
@@ -687,7 +686,7 @@ impl<'m> Run<'_, 'm> {
     }
 }
 
-/// What is done only with an observer.
+/// Notifies the observer.
 impl Run<'_, '_> {
     fn enter(&mut self, id: InstrId, operands: &[Value]) {
         let session = self.session;
@@ -698,7 +697,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// What the observer says; `Stop` only where it is obeyed.
+    /// The observer's answer; `Stop` only where it is obeyed.
     #[cold]
     fn leave(&self, id: InstrId, execution: u64, value: &Value) -> Flow {
         let Some(watch) = &self.session.watch else { return Flow::Continue };
@@ -715,7 +714,7 @@ impl Run<'_, '_> {
         Site::new(session.module(), at, device, self.depth, session.meter.live(), &self.stack)
     }
 
-    /// A value from the observer in place of an instruction's.
+    /// A value from the observer that replaces an instruction's.
     fn replaced(&self, id: InstrId, mut value: Value) -> Result<Value> {
         let instr = self.session.module().instr(id);
         if !fits(&value, &instr.shape) {
@@ -726,7 +725,7 @@ impl Run<'_, '_> {
         Ok(value)
     }
 
-    /// Tells of the parameters of a computation that has just begun.
+    /// Notifies the observer of the parameters of a computation that has just begun.
     #[cold]
     fn watch_parameters(&mut self, computation: ComputationId) -> Result<Option<Value>> {
         let session = self.session;
@@ -748,7 +747,7 @@ impl Run<'_, '_> {
 }
 
 impl Frame<'_> {
-    /// The instruction that the frame stands at.
+    /// The current instruction of the frame.
     pub(crate) fn current(&self) -> InstrId {
         self.plan.steps[self.next].id
     }

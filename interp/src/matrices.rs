@@ -1,10 +1,11 @@
-//! LAPACK's routines on one matrix: the arithmetic of custom calls (`ops/lapack`) for who has matrices in
-//! memory already.
+//! LAPACK's routines on one matrix: the arithmetic of custom calls (`ops/lapack`), for callers that have
+//! matrices in memory already.
 //!
 //! Matrices are row-major slices, which sizes must fit. **Invariant:** results are those of the custom calls
-//! to the bit, whoever computes them and on however many threads. But for [`Arithmetic::Own`]: of f64,
-//! eigenvectors and singular vectors come from the same algorithm in f64 then, which is where the signs of
-//! the custom calls come from, too; so what differs is what [`rounding`] and the distances of the values say.
+//! to the bit, whoever computes them and on however many threads. An exception is [`Arithmetic::Own`]:
+//! eigenvectors and singular vectors of f64 then come from the same algorithm in f64, which is where the
+//! signs of the custom calls come from, too; so what differs is what [`rounding`] and the distances of the
+//! values say.
 
 use hlo::num_complex::Complex;
 
@@ -26,7 +27,7 @@ pub enum Singular {
     Full,
 }
 
-/// What precedes and follows a multiplication by Q.
+/// The side and form of a multiplication by Q.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Side {
     /// Q c rather than c Q.
@@ -35,10 +36,10 @@ pub struct Side {
     pub adjoint: bool,
 }
 
-/// In what a decomposition is computed.
+/// The arithmetic of a decomposition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arithmetic {
-    /// What is wider than the element type.
+    /// Wider than the element type.
     Wide,
     /// The element type, if that is f64 (or its complex numbers) and the vectors are determined well enough;
     /// otherwise as [`Arithmetic::Wide`].

@@ -1,9 +1,9 @@
-//! The account of live bytes, and storage that waits to be used again.
+//! The account of live bytes, and the pool of storage for reuse.
 //!
 //! **Invariants:** memory for values is asked for before it is allocated ([`Meter::check`]), so that a
-//! program that wants too much is refused and not killed. What is alive is charged when the engine binds a
-//! value and given back when the storage is dropped, so shared storage counts once. Storage that waits never
-//! makes the most that a program takes more: it and what is alive are at most what was alive at once before.
+//! program that wants too much is refused and not killed. Live values are charged when the engine binds them
+//! and credited when their storage is dropped, so shared storage counts once. Pooled storage never raises a
+//! program's peak: it and what is live are at most what was live at once before.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use hlo::with_buffer;
 use crate::attempt::attempt;
 
 /// Bytes that an observer holds for as long as it wants. They count against the limit of the run that it
-/// watches, as values do.
+/// observes, as values do.
 #[derive(Clone, Debug, Default)]
 pub struct Beside(Arc<AtomicU64>);
 
@@ -31,7 +31,7 @@ impl Beside {
     }
 }
 
-/// Bytes that are held, see [`Beside::hold`].
+/// Held bytes, see [`Beside::hold`].
 #[derive(Debug)]
 pub struct Held {
     beside: Beside,
@@ -44,7 +44,8 @@ impl Drop for Held {
     }
 }
 
-/// Storage of that many bytes may be refused by the system; what is less is there, or nothing is.
+/// Storage from this size on may be refused by the system with an error; smaller allocations abort the
+/// process if they fail.
 const LARGE: usize = 1 << 26;
 
 /// `n` elements of zero; `None` if the system refuses them.
@@ -97,7 +98,7 @@ impl Meter {
         self.limit
     }
 
-    /// Storage of `n` elements that were anything, if some waits.
+    /// Pooled storage of `n` elements, with any contents, if there is some.
     pub(crate) fn reuse<T: BufferOf>(&self, n: usize) -> Option<Vec<T>> {
         self.pool.take(n)
     }
@@ -118,7 +119,7 @@ impl Charge {
         Self { meter: meter.clone(), bytes }
     }
 
-    /// Ends the charge and keeps its storage for other values.
+    /// Ends the charge and pools its storage for other values.
     pub(crate) fn give_back(self, storage: Buffer) {
         let meter = self.meter.clone();
         drop(self);
@@ -132,10 +133,10 @@ impl Drop for Charge {
     }
 }
 
-/// Storage of fewer bytes does not wait: the system's allocator has it at hand.
+/// Smaller storage is not pooled: the system's allocator is fast for it.
 const LEAST: u64 = 1 << 17;
 
-/// Storage that waits to be used again: to the system fresh pages cost more than most operations cost to us.
+/// Pooled storage: fresh pages cost the system more than most operations cost us.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     waiting: Mutex<Waiting>,
@@ -172,7 +173,7 @@ impl Pool {
             return None;
         }
         let mut waiting = self.waiting();
-        // The youngest is the likeliest to be in a cache.
+        // The most recent one is the likeliest to be in a cache.
         let fits = |b: &Buffer| b.element_type() == T::TYPE && (n..=n + n / 8).contains(&elements(b));
         let at = waiting.buffers.iter().rposition(fits)?;
         let storage = waiting.buffers.remove(at);

@@ -20,7 +20,7 @@ use crate::device::Device;
 use crate::engine::Frame;
 use crate::value::Value;
 
-/// What a run goes on with after an instruction.
+/// How a run continues after an instruction.
 #[derive(Clone, Debug, Default)]
 pub enum Flow {
     /// The instruction's own value.
@@ -34,9 +34,9 @@ pub enum Flow {
     Stop,
 }
 
-/// Something that watches runs. It may be told from several threads at once: devices run side by side.
+/// An observer of runs. It may be called from several threads at once: devices run concurrently.
 pub trait Observer: Debug + Send + Sync {
-    /// Whether it only looks on: it never changes a value nor ends the run.
+    /// Whether it is passive: it never changes a value nor ends the run.
     fn only_looks_on(&self) -> bool {
         false
     }
@@ -66,7 +66,7 @@ pub trait Observer: Debug + Send + Sync {
     }
 }
 
-/// An instruction that is being executed, and how the run came to it.
+/// An instruction that is being executed, and its call path.
 #[derive(Clone, Copy)]
 pub struct Site<'a> {
     /// The program.
@@ -77,14 +77,14 @@ pub struct Site<'a> {
     pub execution: u64,
     /// The device that runs it.
     pub device: Device,
-    /// How many instructions that apply computations to elements are waiting for this one.
+    /// The number of enclosing instructions that apply computations to elements.
     pub nesting: u32,
-    /// Bytes of the values that are alive; 0 outside of the interpreter.
+    /// Live bytes; 0 outside of the interpreter.
     pub live_bytes: u64,
     way: Way<'a>,
 }
 
-/// How a run came to an instruction.
+/// A call path.
 #[derive(Clone, Copy)]
 enum Way<'a> {
     /// The interpreter's frames.
@@ -93,7 +93,7 @@ enum Way<'a> {
     Calls(&'a [Call]),
 }
 
-/// One call on the way to an instruction.
+/// One call of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Call {
     /// The calling instruction: `call`, `fusion`, `while`, `conditional` or `async-start`.
@@ -128,8 +128,8 @@ impl<'a> Site<'a> {
         })
     }
 
-    /// An instruction that another engine than the interpreter executes, for the `execution`th time, and the
-    /// calls that led it there.
+    /// An instruction that another engine than the interpreter executes, for the `execution`th time, with its
+    /// call path.
     pub fn elsewhere(
         module: &'a Module,
         (id, execution): (InstrId, u64),

@@ -1,9 +1,9 @@
-//! Work on pieces of a result, on several threads.
+//! Data parallelism: work on pieces of a result, on several threads.
 //!
-//! One copy of the thread pool's machinery serves all callers: the work is behind a `dyn`, called once a
-//! task. Written out for every closure and element type, that machinery was most of the crate's code.
-//! **Invariants:** how work is cut changes no bit: a piece depends on its number alone. Every task belongs to
-//! the caller's [`cancel`] token, which is polled before it.
+//! One instance of the thread pool's machinery serves all callers: the work is behind a `dyn`, called once
+//! per task. Instantiated for every closure and element type, that machinery was most of the crate's code.
+//! **Invariants:** how work is divided changes no bit: a piece depends on its number alone. Every task
+//! belongs to the caller's [`cancel`] token, which is polled before it.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,17 +14,17 @@ use crate::cancel;
 
 /// Lent threads, [`with_threads`].
 pub trait Threads: Send + Sync {
-    /// How many, with the one that asks.
+    /// How many, including the caller's.
     fn count(&self) -> usize;
 
     /// Calls `f` once with each number below `n`, and returns when all calls have returned.
     fn run(&self, n: usize, f: &(dyn Fn(usize) + Sync));
 }
 
-/// Who does the work of a thread's tasks.
+/// The workers of a thread's tasks.
 #[derive(Clone)]
 enum Workers {
-    /// The pool that the process has.
+    /// The pool of the process.
     Own,
     /// Those of a caller that waits for them.
     Lent(Arc<dyn Threads>),
@@ -36,7 +36,7 @@ thread_local! {
     static WORKERS: RefCell<Workers> = const { RefCell::new(Workers::Own) };
 }
 
-/// Sets a thread's workers, and what they were when it goes.
+/// Sets a thread's workers, and restores them when it is dropped.
 struct Set(Workers);
 
 impl Set {
@@ -51,8 +51,8 @@ impl Drop for Set {
     }
 }
 
-/// Does what `f` does on these threads instead of the process's own: who has threads that wait for work
-/// starts them sooner.
+/// Runs `f` with these threads as workers instead of the process's own: threads that wait for work start it
+/// sooner.
 pub fn with_threads<R>(threads: Arc<dyn Threads>, f: impl FnOnce() -> R) -> R {
     let _set = Set::new(Workers::Lent(threads));
     f()
@@ -62,7 +62,7 @@ fn workers() -> Workers {
     WORKERS.with_borrow(Workers::clone)
 }
 
-/// How many threads would do the work.
+/// The number of threads that would do the work.
 pub(crate) fn threads() -> usize {
     match workers() {
         Workers::Own => rayon::current_num_threads(),
@@ -124,7 +124,7 @@ pub(crate) fn pieces<T: Send>(
         });
         return;
     }
-    // A lock a task is what it takes to hand out disjoint pieces by number without unsafe code; it is never
+    // A lock per task is what it takes to hand out disjoint pieces by number without unsafe code; it is never
     // contended.
     let spans: Vec<Mutex<&mut [T]>> = out.chunks_mut(span).map(Mutex::new).collect();
     tasks(spans.len(), &|task| {

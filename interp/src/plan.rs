@@ -1,5 +1,5 @@
-//! What is known about a computation before it runs: the order of its instructions, where their values are
-//! kept, and which use of a value is its last.
+//! The plan of a computation before it runs: the order of its instructions, the slots of their values, and
+//! last uses.
 //!
 //! **Invariant:** a value is moved out of the environment at its last use, so an operation that finds its
 //! operand's storage unshared may write its result there. Instructions that neither the root nor a side
@@ -36,18 +36,18 @@ pub(crate) struct Step {
     pub(crate) take: Option<usize>,
     /// For `constant`: its value, made at the first use.
     pub(crate) constant: OnceLock<Value>,
-    /// What of its operands must be there, and not only promised.
+    /// Which of its operands must be complete, not only pending.
     pub(crate) looks: Looks,
 }
 
-/// What of its operands' values an instruction looks at.
+/// What an instruction reads of its operands' values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Looks {
-    /// At nothing, or nothing in the program is promised.
+    /// Nothing, or nothing in the program is pending.
     Away,
-    /// At the outermost tuple, whose elements may be promises.
+    /// The outermost tuple, whose elements may be pending.
     Outside,
-    /// At everything.
+    /// Everything.
     Inside,
 }
 
@@ -104,7 +104,7 @@ impl Plan {
 fn mark_uses(module: &Module, steps: &mut [Step], slots: usize, root: u32) {
     let mut used = vec![false; slots];
     used[root as usize] = true;
-    // Slots that something other than a get-tuple-element looks at as a whole.
+    // Slots that something other than a get-tuple-element reads as a whole.
     let mut whole = vec![false; slots];
     whole[root as usize] = true;
     let mut taken: FxHashMap<(u32, usize), ()> = FxHashMap::default();
@@ -128,7 +128,7 @@ fn mark_uses(module: &Module, steps: &mut [Step], slots: usize, root: u32) {
     }
 }
 
-/// Whether a program may promise values: has an operation that another one waits for.
+/// Whether a program may have pending values: an operation that another one waits for.
 pub(crate) fn promises(module: &Module) -> bool {
     let mut instructions = module.computations().iter().flat_map(|&c| module.instructions(c));
     instructions.any(|id| {
@@ -144,7 +144,7 @@ pub(crate) fn promises(module: &Module) -> bool {
     })
 }
 
-/// What an instruction looks at. What passes values on, and what waits by itself, does not look.
+/// What an instruction reads. What passes values on, and what waits by itself, reads nothing.
 fn looks(module: &Module, id: InstrId) -> Looks {
     let instr = module.instr(id);
     let same_type = |o: &InstrId| module.instr(*o).shape.element_type() == instr.shape.element_type();
@@ -206,7 +206,7 @@ fn has_effect(module: &Module, id: InstrId, effects: &[bool]) -> bool {
         || instr.attrs.called_computations().iter().any(|c| effects[c.index()])
 }
 
-/// Whether an instruction of an opcode with side effects has none that anybody could see.
+/// Whether an instruction of an opcode with side effects has no observable one.
 fn is_pure_form(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     matches!(

@@ -1,4 +1,4 @@
-//! Values: what instructions yield.
+//! Values: the results of instructions.
 //!
 //! **Invariants:** a tensor's storage holds exactly the product of its dimensions, in row-major order. The
 //! dimensions of a tensor are those at run time: where an instruction's shape says `<=N`, the tensor has the
@@ -38,7 +38,7 @@ pub struct Tensor {
 #[derive(Debug)]
 struct Storage {
     source: Source,
-    /// What the engine charged for it; values that came from outside and are not bound yet have none.
+    /// The charge on the engine's meter; values that came from outside and are not bound yet have none.
     charge: Option<Charge>,
 }
 
@@ -50,7 +50,7 @@ enum Source {
 }
 
 impl Source {
-    /// What is left where a buffer was taken out.
+    /// The placeholder where a buffer was taken out.
     const NONE: Source = Source::Owned(Buffer::Pred(Vec::new()));
 }
 
@@ -341,7 +341,7 @@ impl Value {
         }
     }
 
-    /// Whether something inside is only promised.
+    /// Whether something inside is still pending.
     pub(crate) fn has_pending(&self) -> bool {
         match self {
             Value::Array(_) | Value::Token => false,
@@ -387,7 +387,7 @@ impl Value {
         tree.literal(&buffers)
     }
 
-    /// The buffers inside that others hold too.
+    /// The buffers inside that are shared with others.
     pub(crate) fn lent(&self) -> Vec<&Arc<Buffer>> {
         fn lent(tensor: &Tensor) -> Option<&Arc<Buffer>> {
             match &tensor.storage.source {
@@ -413,7 +413,7 @@ impl Value {
     }
 }
 
-/// The tensors of a value that is taken apart, each storage once.
+/// The tensors of a value that is decomposed, each storage once.
 #[derive(Default)]
 struct Leaves {
     tensors: Vec<Tensor>,

@@ -1,8 +1,8 @@
 //! Loops and branches. Each leaves the builder after the construct.
 //!
-//! The builder may be before the end of a block that has one already, as it is when something is moved out of
-//! a loop. The block is then split: what it holds goes to a new block before it, the construct in between,
-//! and it keeps its end, so it stays what its successors come from.
+//! The builder may be before the terminator of a finished block, as it is when something is hoisted out of a
+//! loop. The block is then split: its contents go to a new block before the construct, and it keeps its
+//! terminator, so that phis of its successors stay valid.
 
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
@@ -20,8 +20,8 @@ impl<'ctx> Emit<'_, 'ctx> {
         self.builder.get_insert_block().ok_or_else(|| super::Error::Llvm("no block to build in".into()))
     }
 
-    /// Where control goes on after a construct: a new block, or the end of the current one, split off. The
-    /// builder is left where the construct begins.
+    /// The continuation of a construct: a new block, or the split-off end of the current one. The builder is
+    /// left where the construct begins.
     fn exit(&self, name: &str) -> Result<BasicBlock<'ctx>> {
         let block = self.here()?;
         let Some(end) = block.get_terminator() else { return Ok(self.block(name)) };
@@ -31,8 +31,7 @@ impl<'ctx> Emit<'_, 'ctx> {
             instruction.remove_from_basic_block();
             self.builder.insert_instruction(&instruction, None);
         }
-        // Branches to it. Without an end it has no successors, so where their values come from is not
-        // replaced.
+        // Branches to it. Without a terminator it has no successors, so no phis need updating.
         end.remove_from_basic_block();
         block.replace_all_uses_with(&first);
         self.builder.position_at_end(block);
@@ -41,7 +40,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         Ok(block)
     }
 
-    /// Goes on at the end of a block, before its terminator if it has one.
+    /// Continues at the end of a block, before its terminator if it has one.
     pub(super) fn resume(&self, block: BasicBlock<'ctx>) {
         match block.get_terminator() {
             Some(end) => self.builder.position_before(&end),
@@ -49,7 +48,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         }
     }
 
-    /// A value that depends on the block that control comes from.
+    /// A phi: a value that depends on the block that control comes from.
     fn phi(&self, incoming: &[(Value<'ctx>, BasicBlock<'ctx>)]) -> Result<Value<'ctx>> {
         let phi = self.builder.build_phi(incoming[0].0.get_type(), "")?;
         for (value, block) in incoming {
@@ -58,7 +57,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         Ok(phi.as_basic_value())
     }
 
-    /// `for i in begin..end step`: scalar integers, signed (`i64` as a rule), step > 0; `end + step` must not
+    /// `for i in begin..end step`: scalar integers, signed (usually `i64`), step > 0; `end + step` must not
     /// overflow.
     pub fn for_range(
         &self,
@@ -71,8 +70,8 @@ impl<'ctx> Emit<'_, 'ctx> {
         Ok(())
     }
 
-    /// [`Emit::for_range`] with values carried from one run of the body to the next; gives the last ones (the
-    /// initial ones if it never runs).
+    /// [`Emit::for_range`] with loop-carried values; returns the last ones (the initial ones if it never
+    /// runs).
     pub fn for_carried(
         &self,
         begin: Value<'ctx>,
@@ -121,7 +120,7 @@ impl<'ctx> Emit<'_, 'ctx> {
     }
 
     /// Repeats the body while its first value, a scalar `i1`, is set: `do { state = body(state) } while`.
-    /// Gives the last state.
+    /// Returns the last state.
     pub fn do_while(
         &self,
         initial: &[Value<'ctx>],
@@ -149,8 +148,8 @@ impl<'ctx> Emit<'_, 'ctx> {
         Ok(next)
     }
 
-    /// Runs one of two pieces by a scalar `i1`; gives the values of the one that ran (both give as many, of
-    /// the same types).
+    /// If-then-else on a scalar `i1`; returns the values of the branch that ran (both have as many, of the
+    /// same types).
     pub fn if_else(
         &self,
         condition: Value<'ctx>,
@@ -172,7 +171,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         a.iter().zip(&b).map(|(&x, &y)| self.phi(&[(x, a_end), (y, b_end)])).collect()
     }
 
-    /// Runs a piece if a scalar `i1` is set.
+    /// If-then on a scalar `i1`.
     pub fn if_then(&self, condition: Value<'ctx>, then: impl FnOnce() -> Result<()>) -> Result<()> {
         let exit = self.exit("join")?;
         let yes = self.block("then");
@@ -184,7 +183,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         Ok(())
     }
 
-    /// Returns nothing: the end of a kernel.
+    /// Returns from a kernel.
     pub fn return_void(&self) -> Result<()> {
         self.builder.build_return(None)?;
         Ok(())

@@ -1,4 +1,4 @@
-//! Data of an object: constants, tables of them, and who sees their symbols.
+//! Data of an object: constants, tables of them, and the visibility of their symbols.
 
 use inkwell::attributes::AttributeLoc;
 use inkwell::context::Context;
@@ -9,7 +9,7 @@ use inkwell::{AddressSpace, GlobalVisibility};
 use super::function::enum_attribute;
 use super::{Emit, Prim, Target, Value};
 
-/// Makes data in a module.
+/// Emits data into a module.
 #[derive(Clone, Copy, Debug)]
 pub struct Data<'a, 'ctx> {
     /// Owns the types.
@@ -29,12 +29,12 @@ impl<'ctx> Data<'_, 'ctx> {
         global
     }
 
-    /// Read-only bytes that nobody else sees.
+    /// Read-only bytes with private linkage.
     pub fn bytes(&self, name: &str, bytes: &[u8], align: u32) -> Value<'ctx> {
         self.global(&self.context.const_string(bytes, false), name, align).as_pointer_value().into()
     }
 
-    /// Read-only bytes with a symbol that others see.
+    /// Read-only bytes with an exported symbol.
     pub fn public_bytes(&self, name: &str, bytes: &[u8], align: u32) {
         let global = self.global(&self.context.const_string(bytes, false), name, align);
         global.set_linkage(Linkage::External);
@@ -58,12 +58,12 @@ impl<'ctx> Data<'_, 'ctx> {
         self.context.ptr_type(AddressSpace::default()).const_null().into()
     }
 
-    /// Constants one after the other.
+    /// Consecutive constants.
     pub fn structure(&self, fields: &[Value<'ctx>]) -> Value<'ctx> {
         self.context.const_struct(fields, false).into()
     }
 
-    /// A table of such, of which the address is given; of none nowhere.
+    /// A table of those, as its address; null if it is empty.
     pub fn table(&self, name: &str, rows: &[Value<'ctx>]) -> Value<'ctx> {
         if rows.is_empty() {
             return self.null();
@@ -71,7 +71,7 @@ impl<'ctx> Data<'_, 'ctx> {
         self.global(&self.context.const_struct(rows, false), name, 8).as_pointer_value().into()
     }
 
-    /// A structure with a symbol that others see.
+    /// A structure with an exported symbol.
     pub fn public(&self, name: &str, fields: &[Value<'ctx>]) {
         let global = self.global(&self.context.const_struct(fields, false), name, 8);
         global.set_linkage(Linkage::External);
@@ -84,7 +84,7 @@ impl<'ctx> Data<'_, 'ctx> {
         global.as_pointer_value().into()
     }
 
-    /// A function of this object alone that is not made part of its callers.
+    /// A private function that is not inlined.
     pub fn keep_apart(&self, function: FunctionValue<'ctx>) {
         function.set_linkage(Linkage::Internal);
         function.add_attribute(AttributeLoc::Function, enum_attribute(self.context, "noinline"));
@@ -97,8 +97,8 @@ impl<'ctx> Data<'_, 'ctx> {
         }
     }
 
-    /// A function that is declared, or begun: of these parameters, with a result of 32 bits or none.
-    /// `public`: others call it.
+    /// A function that is declared, or begun: with these parameters, and a result of 32 bits or none.
+    /// `public`: exported.
     pub fn function(
         &self,
         name: &str,
@@ -127,7 +127,7 @@ impl Prim {
 }
 
 impl<'a, 'ctx> Emit<'a, 'ctx> {
-    /// Goes on in the body of a function, on one lane: gives it and its parameters.
+    /// Starts the body of a function, on one lane: returns it and its parameters.
     pub fn body(
         data: Data<'a, 'ctx>,
         builder: &'a inkwell::builder::Builder<'ctx>,

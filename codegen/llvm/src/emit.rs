@@ -16,10 +16,10 @@ use super::{Error, Lines, Result};
 /// A value of a function: a scalar, or a vector of lanes.
 pub type Value<'ctx> = BasicValueEnum<'ctx>;
 
-/// What a lane holds.
+/// The type of a lane.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Prim {
-    /// A truth value.
+    /// A Boolean.
     I1,
     /// 8 bits.
     I8,
@@ -108,16 +108,16 @@ pub struct Emit<'a, 'ctx> {
     pub builder: &'a Builder<'ctx>,
     /// The function.
     pub function: FunctionValue<'ctx>,
-    /// Lanes of the values that constants and casts make; 1: scalars.
+    /// The number of lanes of constants and casts; 1: scalars.
     pub lanes: u32,
     /// Whether the target has AVX-512.
     pub avx512: bool,
-    /// Whether it has AVX-512 VNNI besides.
+    /// Whether it has AVX-512 VNNI as well.
     pub vnni: bool,
     /// Whether the target is a GPU: no host function can be called, and vectors exist in memory accesses
     /// only.
     pub gpu: bool,
-    /// Whether it is x86-64, whose instructions may then be asked for by name.
+    /// Whether it is x86-64, whose intrinsics may then be used.
     pub x86: bool,
     /// The lines of the program's text, if debuggers are told of them.
     pub lines: Option<&'a Lines<'ctx>>,
@@ -180,7 +180,7 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
         }
     }
 
-    /// The type of a value whose lanes number as it says, whatever [`Emit::lanes`] is.
+    /// The type of a value with as many lanes as it has, whatever [`Emit::lanes`] is.
     pub fn lanes_of(&self, x: Value<'ctx>) -> u32 {
         match x {
             BasicValueEnum::VectorValue(v) => v.get_type().get_size(),
@@ -282,7 +282,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         self.int_lanes(prim, &(0..u64::from(self.lanes)).collect::<Vec<_>>())
     }
 
-    /// An undetermined value.
+    /// An undefined value.
     pub fn poison(&self, prim: Prim) -> Value<'ctx> {
         match self.ty(prim) {
             BasicTypeEnum::IntType(t) => t.get_poison().into(),
@@ -374,7 +374,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         sitofp SIToFP;
         /// Unsigned integer to float, rounded to nearest even.
         uitofp UIToFP;
-        /// The same bits of a lane.
+        /// A bitcast of each lane.
         bitcast BitCast;
     }
 
@@ -386,12 +386,12 @@ impl<'ctx> Emit<'_, 'ctx> {
         Ok(self.builder.build_cast(opcode, x, ty, "")?)
     }
 
-    /// The same bits as a value of another type of as many bits: for changes of the number of lanes.
+    /// A bitcast to another type of the same total width: for changes of the number of lanes.
     pub fn bitcast_to(&self, x: Value<'ctx>, ty: BasicTypeEnum<'ctx>) -> Result<Value<'ctx>> {
         Ok(self.builder.build_cast(InstructionOpcode::BitCast, x, ty, "")?)
     }
 
-    /// An integer of another width: cut, or filled with the sign or with zeros.
+    /// An integer of another width: truncated, or extended by its sign or by zeros.
     pub fn resize(&self, x: Value<'ctx>, to: Prim, signed: bool) -> Result<Value<'ctx>> {
         let from = self.prim_of(x).bits();
         if from > to.bits() {
@@ -544,7 +544,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         self.call(function, arguments)
     }
 
-    /// A scalar on all lanes; what has them already stays.
+    /// A scalar broadcast to all lanes; vectors stay.
     pub fn splat(&self, x: Value<'ctx>) -> Result<Value<'ctx>> {
         if self.lanes == 1 || self.lanes_of(x) == self.lanes {
             return Ok(x);
@@ -554,7 +554,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         self.shuffle(first, poison, &vec![0; self.lanes as usize])
     }
 
-    /// A lane of a vector; of a scalar itself.
+    /// A lane of a vector; a scalar itself.
     pub fn extract(&self, x: Value<'ctx>, lane: u32) -> Result<Value<'ctx>> {
         match x {
             BasicValueEnum::VectorValue(v) => {
@@ -565,7 +565,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         }
     }
 
-    /// A vector with one lane replaced; of a scalar the other.
+    /// A vector with one lane replaced; for a scalar the replacement.
     pub fn insert(&self, x: Value<'ctx>, element: Value<'ctx>, lane: u32) -> Result<Value<'ctx>> {
         match x {
             BasicValueEnum::VectorValue(v) => {
@@ -576,7 +576,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         }
     }
 
-    /// The lanes of `a` then `b` that the numbers name, as a vector of as many lanes.
+    /// A shuffle: the lanes of `a`, then `b`, by these numbers.
     pub fn shuffle(&self, a: Value<'ctx>, b: Value<'ctx>, lanes: &[u32]) -> Result<Value<'ctx>> {
         let mask: Vec<u64> = lanes.iter().map(|&l| u64::from(l)).collect();
         let mask = self.vector(self.int_lanes(Prim::I32, &mask))?;
@@ -607,7 +607,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         }
     }
 
-    /// Calls a function of one lane for each lane and joins the results: for what has no vector form.
+    /// Calls a scalar function for each lane and joins the results: for what has no vector form.
     pub fn each_lane(
         &self,
         operands: &[Value<'ctx>],

@@ -1,8 +1,8 @@
-//! What emission needs of LLVM: a function being built, typed operations on lanes, targets, object code.
+//! The wrapper of LLVM: functions under construction, typed operations on lanes, targets, object code.
 //!
-//! [`Emit`] builds one function. Its operations work alike on scalars and on vectors of [`Emit::lanes`]
-//! lanes, so code that emits an element is written once. [`scalar`] is what the elementwise operations of HLO
-//! compute, on such values, for every processor and for PTX.
+//! [`Emit`] builds one function. Its operations work in the same way on scalars and on vectors of
+//! [`Emit::lanes`] lanes, so code that emits an element is written once. [`scalar`] has the elementwise
+//! operations of HLO on such values, for every processor and for PTX.
 //!
 //! **Invariants:** no operation here has fast-math flags, so LLVM neither contracts nor reassociates; modules
 //! are verified; what LLVM refuses is an [`Error`]. Values are not typed beyond what LLVM does: a wrong type
@@ -49,7 +49,7 @@ pub use target::{Level, NVPTX_ARCHITECTURES, Target};
 
 use hlo_codegen::{CompileError, Unsupported};
 
-/// What goes wrong in emission.
+/// Errors of emission.
 #[derive(Debug)]
 pub enum Error {
     /// A case that is not supported.

@@ -10,7 +10,7 @@ use inkwell::values::{
 
 use super::{Emit, Prim, Result, Value};
 
-/// Bytes that streaming stores are aligned to at most: the widest register.
+/// The maximum alignment that streaming stores require, in bytes: the widest register.
 pub const REGISTER: u32 = 64;
 
 impl<'ctx> Emit<'_, 'ctx> {
@@ -34,7 +34,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         self.address(base, self.scalar().int(Prim::I64, bytes))
     }
 
-    /// How many bytes an address is behind another one, both of one array or not: a scalar `i64`.
+    /// The difference of two addresses in bytes: a scalar `i64`.
     pub fn distance(&self, address: Value<'ctx>, from: Value<'ctx>) -> Result<Value<'ctx>> {
         let scalar = self.scalar();
         let place = |x| -> Result<Value<'ctx>> {
@@ -44,8 +44,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         scalar.sub(place(address)?, place(from)?)
     }
 
-    /// Loads all lanes from consecutive elements. `align` is what the address is known to be a multiple of,
-    /// in bytes.
+    /// Loads all lanes from contiguous elements. `align` is the known alignment of the address, in bytes.
     pub fn load(&self, prim: Prim, address: Value<'ctx>, align: u32) -> Result<Value<'ctx>> {
         let value = self.builder.build_load(self.ty(prim), self.pointer(address)?, "")?;
         if let Some(load) = value.as_instruction_value() {
@@ -61,7 +60,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         Ok(value)
     }
 
-    /// Stores all lanes of a value to consecutive elements.
+    /// Stores all lanes of a value to contiguous elements.
     pub fn store(
         &self,
         value: Value<'ctx>,
@@ -73,8 +72,8 @@ impl<'ctx> Emit<'_, 'ctx> {
         Ok(store)
     }
 
-    /// Stores past the caches: the address must be aligned to the whole vector, or to [`REGISTER`] bytes
-    /// where that is less, and [`Emit::fence`] must follow before anything else reads.
+    /// Non-temporal (streaming) stores: the address must be aligned to the whole vector, or to [`REGISTER`]
+    /// bytes where that is less, and [`Emit::fence`] must follow before anything else reads.
     pub fn store_streaming(&self, value: Value<'ctx>, address: Value<'ctx>) -> Result<()> {
         let bytes = self.prim_of(value).bytes() * u64::from(self.lanes_of(value));
         let store =
@@ -95,7 +94,8 @@ impl<'ctx> Emit<'_, 'ctx> {
         Ok(())
     }
 
-    /// Loads the lanes whose `i1` is set, the others from `otherwise`; memory of the others is not touched.
+    /// A masked load: the lanes whose `i1` is set, the others from `otherwise`; memory of the others is not
+    /// accessed.
     pub fn load_masked(
         &self,
         address: Value<'ctx>,
@@ -120,7 +120,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         self.result_of(call)
     }
 
-    /// Stores the lanes whose `i1` is set.
+    /// A masked store.
     pub fn store_masked(
         &self,
         value: Value<'ctx>,
@@ -142,13 +142,13 @@ impl<'ctx> Emit<'_, 'ctx> {
         Ok(())
     }
 
-    /// Where a lane of a vector that lies at an address is.
+    /// The address of a lane of a vector at an address.
     fn lane_address(&self, vector: Value<'ctx>, address: Value<'ctx>, lane: u32) -> Result<Value<'ctx>> {
         self.address_at(address, self.prim_of(vector).bytes() * u64::from(lane))
     }
 
-    /// Loads each lane from an address of its own (a vector of them), where its `i1` is set; the others from
-    /// `otherwise`.
+    /// A gather: each lane from an address of its own (a vector of them), where its `i1` is set; the others
+    /// from `otherwise`.
     pub fn gather(
         &self,
         addresses: Value<'ctx>,
@@ -165,7 +165,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         self.result_of(call)
     }
 
-    /// Stores each lane to an address of its own where its `i1` is set; of equal addresses the last lane
+    /// A scatter: each lane to an address of its own where its `i1` is set; of equal addresses the last lane
     /// wins.
     pub fn scatter(
         &self,
@@ -183,7 +183,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         Ok(())
     }
 
-    /// Says what the address among the arguments of a call is a multiple of.
+    /// Declares the alignment of the address among the arguments of a call.
     fn align_call(&self, call: CallSiteValue<'ctx>, argument: u32, align: u32) {
         let kind = Attribute::get_named_enum_kind_id("align");
         call.add_attribute(
@@ -192,13 +192,13 @@ impl<'ctx> Emit<'_, 'ctx> {
         );
     }
 
-    /// Prefetches of that many bytes from an address on, to be read: one for each cache line's length of
-    /// them. A GPU has other threads to run meanwhile.
+    /// Prefetches that many bytes from an address on, for reading: one prefetch per cache line. A GPU hides
+    /// latency by other threads instead.
     pub fn prefetch(&self, address: Value<'ctx>, bytes: u64) -> Result<()> {
         self.prefetch_as(address, bytes, 3)
     }
 
-    /// The same to the second cache, leaving the first to others.
+    /// The same into the L2 cache only.
     pub fn prefetch_far(&self, address: Value<'ctx>, bytes: u64) -> Result<()> {
         self.prefetch_as(address, bytes, 2)
     }
@@ -217,7 +217,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         Ok(())
     }
 
-    /// Copies bytes between places that do not overlap; the size is an `i64`.
+    /// Copies bytes between disjoint memory; the size is an `i64`.
     pub fn copy_bytes(
         &self,
         to: Value<'ctx>,
@@ -231,7 +231,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         Ok(())
     }
 
-    /// Room on the stack for that many elements, aligned to 64 bytes, for the whole call of the function.
+    /// A stack buffer of that many elements, aligned to 64 bytes, for the whole call of the function.
     pub fn stack(&self, prim: Prim, elements: u32) -> Result<PointerValue<'ctx>> {
         let here = self.builder.get_insert_block();
         let entry = self.function.get_first_basic_block();

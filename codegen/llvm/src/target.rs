@@ -15,7 +15,7 @@ use inkwell::targets::{
 use super::{Error, Result, function::take_complaint};
 use hlo_library::isa;
 
-/// How much to optimize.
+/// Optimization levels.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Level {
     /// Nothing: the fastest compilation.
@@ -25,8 +25,8 @@ pub enum Level {
     /// A short list of passes, the same code generation.
     #[default]
     O2,
-    /// More passes over what loops repeat, and code generation that looks further. LLVM's loop and vector
-    /// passes are in no level: they see vectors already, and some take exponential time on long expressions.
+    /// More passes on loops, and a more thorough code generation. LLVM's loop and vector passes are in no
+    /// level: they see vectors already, and some take exponential time on long expressions.
     O3,
 }
 
@@ -42,8 +42,7 @@ impl Level {
         }
     }
 
-    /// Emitted code is in SSA form with explicit vectors and rotated loops: what remains to be done is
-    /// little.
+    /// Emitted code is in SSA form with explicit vectors and rotated loops: little remains to be done.
     const fn passes(self, machine: MachineKind) -> Option<&'static str> {
         match (self, machine) {
             (Level::O0 | Level::O1, _) => None,
@@ -62,10 +61,10 @@ impl Level {
     }
 }
 
-/// What kind of code is made.
+/// The kind of code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum MachineKind {
-    /// Machine code of the processor that this runs on.
+    /// Machine code for a processor.
     Host,
     /// PTX.
     Nvptx,
@@ -79,20 +78,20 @@ pub struct Target {
     features: String,
     level: Level,
     vector_bytes: u32,
-    /// What it is compiled for; empty: what LLVM was built for.
+    /// The triple; empty: the one that LLVM was built for.
     triple: String,
     x86: bool,
 }
 
-/// A processor family that objects can be made for, whatever this runs on.
+/// A processor family that objects can be made for, whatever the host is.
 struct Family {
     /// How its triples begin.
     arch: &'static str,
     /// Its processors, that of the least features first.
     cpus: &'static [&'static str],
-    /// Features that may be added or taken away.
+    /// Features that may be added or removed.
     features: &'static [&'static str],
-    /// What generated code rests on.
+    /// The features that generated code requires.
     needed: &'static [&'static str],
 }
 
@@ -135,19 +134,19 @@ const FAMILIES: [Family; 2] = [
     },
 ];
 
-/// The family that this runs on.
+/// The host's family.
 const HERE: &str = if cfg!(target_arch = "x86_64") { "x86_64" } else { "aarch64" };
 
-/// What x86-64-v3 stands for.
+/// The features of x86-64-v3.
 const X86_NEEDED: &[&str] = &["avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "popcnt"];
 
-/// What every aarch64 has.
+/// The features of every aarch64.
 const AARCH64_NEEDED: &[&str] = &["fp-armv8", "neon"];
 
-/// Those of AVX-512 that vectors of 64 bytes take.
+/// The AVX-512 features that vectors of 64 bytes require.
 const WIDE: [&str; 5] = ["avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"];
 
-/// Processors that have a name here beside "native".
+/// Processors with a name here other than "native".
 const NAMED: &[&str] = if cfg!(target_arch = "x86_64") { &["x86-64-v3", "x86-64-v4"] } else { &[] };
 
 /// The compute capabilities that PTX is made for. Each implies the least PTX ISA version that has it (sm_75
@@ -160,22 +159,22 @@ const NVPTX_VECTOR_BYTES: u32 = 16;
 
 const NVPTX_TRIPLE: &str = "nvptx64-nvidia-cuda";
 
-/// Features that generated code rests on (fused multiply-add, conversion of f16). On x86-64 what x86-64-v3
-/// stands for; every aarch64 has what is named here, whether LLVM finds that out or not.
+/// Features that generated code requires (fused multiply-add, conversion of f16). On x86-64 those of
+/// x86-64-v3; every aarch64 has what is named here, whether LLVM detects it or not.
 const NEEDED: &[&str] = if cfg!(target_arch = "x86_64") { X86_NEEDED } else { AARCH64_NEEDED };
 
-/// What LLVM is told once a process. Addresses are linear in loop variables as they are emitted, and
-/// processors scale them: rewriting them takes a sixth of the compilation and changes little. The order of
-/// instructions is chosen when they are selected; processors choose their own.
+/// LLVM's options, set once per process. Addresses are linear in loop variables as they are emitted, and
+/// processors scale them: rewriting them (loop strength reduction) takes a sixth of the compilation and
+/// changes little. The order of instructions is chosen at selection; processors reorder them anyway.
 const OPTIONS: [&CStr; 3] = [c"hlo", c"-disable-lsr", c"-enable-misched=0"];
 
-/// The processor that this runs on. Asking it takes a while: under a hypervisor each question is a trap.
+/// The host's processor. Asking it takes a while: under a hypervisor each question is a trap.
 struct Host {
     name: String,
     features: String,
 }
 
-/// Features of a processor, without those that this process is to do without.
+/// Features of a processor, without those that this process is told not to use.
 fn allowed(features: &str) -> String {
     let allowed = |feature: &str| {
         let unwanted = |name: &&str| isa::limited().is_some_and(|isa| !isa.allows(name));
@@ -184,7 +183,7 @@ fn allowed(features: &str) -> String {
     features.split(',').map(allowed).collect::<Vec<_>>().join(",")
 }
 
-/// Makes LLVM ready, once.
+/// Initializes LLVM, once.
 fn host() -> Result<&'static Host> {
     static HOST: OnceLock<std::result::Result<Host, String>> = OnceLock::new();
     let host = HOST.get_or_init(|| {
@@ -201,7 +200,7 @@ fn host() -> Result<&'static Host> {
 }
 
 impl Target {
-    /// The processor that this runs on.
+    /// The host's processor.
     pub fn host(level: Level) -> Result<Self> {
         Self::new("native", "", level)
     }
@@ -262,10 +261,10 @@ impl Target {
         Ok(Self { machine: MachineKind::Host, cpu, features: all, level, vector_bytes, triple, x86 })
     }
 
-    /// A processor that need not be this one, by LLVM's names: a triple of `x86_64` or `aarch64` whose
-    /// objects are ELF (empty: that of this machine), a processor (empty: the one of the least features that
-    /// code is made for; "native": this one), and features added and taken away. Errors: names that are not
-    /// known, what generated code needs taken away.
+    /// A processor that need not be the host's, by LLVM's names: a triple of `x86_64` or `aarch64` whose
+    /// objects are ELF (empty: that of the host), a processor (empty: the one with the fewest features that
+    /// is supported; "native": the host's), and features added and removed. Errors: unknown names, removal of
+    /// required features.
     pub fn of_triple(triple: &str, cpu: &str, features: &str, level: Level) -> Result<Self> {
         static EACH: Once = Once::new();
         // LLVM's options are parsed first.
@@ -368,8 +367,8 @@ impl Target {
         self.machine == MachineKind::Nvptx
     }
 
-    /// This processor, and, where vectors may be shorter than its own, one that has those: what tests of
-    /// kernels go through. Errors: LLVM knows neither.
+    /// The host's processor, and, where it can have shorter vectors, one that has those: what tests of
+    /// kernels run on. Errors: LLVM knows neither.
     pub fn tested(level: Level) -> Result<Vec<Self>> {
         let named = NAMED.first().map(|cpu| Self::new(cpu, "", level));
         [Self::host(level)].into_iter().chain(named).collect()
@@ -398,7 +397,7 @@ impl Target {
         &self.features
     }
 
-    /// How much is optimized.
+    /// The optimization level.
     pub fn level(&self) -> Level {
         self.level
     }
@@ -419,7 +418,7 @@ impl Target {
         last.is_some_and(|f| f.starts_with('+'))
     }
 
-    /// Says in a module what it is for. To be called before code is emitted.
+    /// Sets a module's target. To be called before code is emitted.
     pub fn prepare(&self, module: &Module<'_>) -> Result<()> {
         self.with_machine(|machine| {
             module.set_triple(&machine.get_triple());
@@ -463,7 +462,7 @@ impl Target {
         })
     }
 
-    /// Calls with this thread's target machine, which is made once.
+    /// Calls with this thread's target machine, which is created once.
     fn with_machine<T>(&self, f: impl FnOnce(&TargetMachine) -> Result<T>) -> Result<T> {
         thread_local! {
             static MACHINES: RefCell<Vec<(Target, TargetMachine)>> = const { RefCell::new(Vec::new()) };

@@ -1,5 +1,5 @@
-//! Loops whose state is scalars only, as bytecode of one lane: what costs little to compute would cost much
-//! to interpret instruction by instruction.
+//! Loops of scalar state, compiled to bytecode of one lane: what costs little to compute would cost much to
+//! interpret instruction by instruction.
 //!
 //! **Invariant:** the value and the fuel are those of interpreting condition and body.
 
