@@ -1,10 +1,10 @@
-//! How much memory there is: what a limit comes to on this machine, in this process, now.
+//! Memory limits: what a requested limit comes to on this machine, in this process, now.
 //!
-//! A limit that is asked for may be more than there is, and whoever allocates beyond that is aborted or
-//! killed. So whatever allocates for values asks [`within`] when it begins. **Invariants:** what is in force
-//! is the least of what was asked for and what the kernel says is left ([`SOURCES`]), less a margin for what
-//! is not counted; the process as a whole takes no more than [`hold_to`] says, whoever allocates: where that,
-//! or the system, has no more to give, it says so and ends as [`Exit::Trap`].
+//! A limit may be more than there is, and whoever allocates beyond that is aborted or killed. So whatever
+//! allocates for values asks [`within`] when it begins. **Invariants:** the limit in force is the minimum of
+//! what was asked for and what the kernel says is left ([`SOURCES`]), less a margin for what is not counted;
+//! the process as a whole takes no more than [`hold_to`] says: where that, or the system, has no more to
+//! give, it says so and ends as [`Exit::Trap`].
 
 mod groups;
 
@@ -20,17 +20,17 @@ use hlo_codegen::runtime::heap::{self, Exhausted};
 
 use crate::exit::{Exit, Failure};
 
-/// The memory that may be taken.
+/// A memory limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Room {
     /// Bytes.
     pub bytes: u64,
-    /// What bounds them, for people.
+    /// Its source, for people.
     pub of: &'static str,
 }
 
 impl Room {
-    /// What `--memory-limit` says.
+    /// The limit of `--memory-limit`.
     pub fn asked(bytes: u64) -> Self {
         Room { bytes, of: "--memory-limit" }
     }
@@ -41,7 +41,7 @@ impl Room {
     }
 }
 
-/// Something that the kernel bounds: what is left of it, if that is known, and its name.
+/// A source of limits in the kernel: what is left of it, if that is known, and its name.
 type Source = (fn() -> Option<u64>, &'static str);
 
 const SOURCES: [Source; 3] = [
@@ -50,8 +50,7 @@ const SOURCES: [Source; 3] = [
     (addresses, "what is left of the process's addresses, `ulimit -v`"),
 ];
 
-/// A process with less than this has too little to begin with: what it runs on, LLVM above all, ends it where
-/// memory ends.
+/// A process with less than this cannot begin: its dependencies, LLVM above all, end it where memory ends.
 const LEAST: u64 = 32 << 20;
 
 /// Refuses to begin with too little memory. Errors: [`Exit::Trap`].
@@ -66,21 +65,21 @@ pub fn check() -> Result<(), Failure> {
     Err(Failure::new(Exit::Trap, message))
 }
 
-/// What a process may take in addition to the values that `--memory-limit` is about: programs, compiled code,
-/// what the allocator keeps.
+/// The overhead of a process beyond the values that `--memory-limit` counts: programs, compiled code, pools
+/// of the allocator.
 const BESIDE: u64 = 128 << 20;
 
 /// The maximum number of bytes for each program that the process runs.
 static EACH: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// Holds the whole process to a limit on the program that it runs, and to what the kernel can give it.
+/// Limits the whole process to a limit on the program that it runs, and to what the kernel can give it.
 pub fn hold_to(limit: u64, json: bool) {
     JSON.store(json, Ordering::Relaxed);
     EACH.store(limit, Ordering::Relaxed);
     run_at_once(1);
 }
 
-/// Says that so many programs run at once, each of which may take as much as [`hold_to`] was told.
+/// Sets the number of programs that run at once, each of which may take as much as [`hold_to`] was told.
 pub fn run_at_once(programs: usize) {
     let all = EACH.load(Ordering::Relaxed).saturating_mul(programs.max(1) as u64).saturating_add(BESIDE);
     let now = heap::live();
@@ -113,10 +112,10 @@ pub fn ask_text(bytes: u64, name: &str) -> Result<(), Failure> {
     Err(Failure::new(Exit::Trap, message))
 }
 
-/// Whether what commands say is for machines.
+/// Whether output is machine readable.
 static JSON: AtomicBool = AtomicBool::new(false);
 
-/// Says that memory has ended, without memory.
+/// Reports that memory has ended, without allocating.
 fn ended(exhausted: &Exhausted) -> u8 {
     let Exhausted { live, wanted, limit } = exhausted;
     let mut text = Line { bytes: [0; 320], length: 0 };
@@ -162,7 +161,7 @@ impl Write for Line {
     }
 }
 
-/// What is less is there, or nothing is: not worth asking the kernel for.
+/// Smaller requests are not worth asking the kernel for.
 const SMALL: u64 = 64 << 20;
 
 /// Refuses to take so many bytes more for `what`, if there are not as many. Errors: [`Exit::Trap`].
@@ -182,14 +181,14 @@ pub fn is_modest(stacks: u64) -> bool {
     addresses().is_none_or(|left| stacks <= left / 4)
 }
 
-/// What a limit that is `asked` for comes to for each of `shares` that run at once. `held` is what each has
+/// The share of a limit that was `asked` for, of each of `shares` that run at once. `held` is what each has
 /// already and counts against its limit.
 pub fn within(asked: Room, held: u64, shares: u32) -> Room {
     let left = SOURCES.iter().filter_map(|(left, of)| Some((left()?, *of)));
     least(asked, left, held, shares)
 }
 
-/// What there is for each of `shares` that run at once.
+/// The memory available to each of `shares` that run at once.
 pub fn there_is(shares: u32) -> Room {
     within(Room { bytes: u64::MAX, of: "" }, 0, shares)
 }
@@ -203,12 +202,12 @@ fn least(asked: Room, left: impl Iterator<Item = (u64, &'static str)>, held: u64
     .fold(asked, |least, room| if room.bytes < least.bytes { room } else { least })
 }
 
-/// What the kernel can give without taking it from others.
+/// What the kernel can give without reclaiming from others.
 fn machine() -> Option<u64> {
     bytes_of(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
 }
 
-/// What the limits of the process's groups, and of those around them, leave.
+/// What the limits of the process's control groups, and of their parents, leave.
 fn group() -> Option<u64> {
     groups::left(Path::new("/"))
 }

@@ -1,4 +1,4 @@
-//! A computation that grows, and where its instructions take operands from.
+//! A growing computation, and its pool of operands.
 
 use hlo::builder::{Built, ComputationBuilder};
 use hlo::{
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::{Generator, Limits, values};
 
-/// The types of elements, those that real programs use first and more often.
+/// Element types, the common ones first and more often.
 const TYPES: &[ElementType] = &[
     ElementType::F32,
     ElementType::S32,
@@ -48,7 +48,7 @@ const TYPES: &[ElementType] = &[
 /// A computation that grows.
 pub(super) struct Body {
     pub(super) id: ComputationId,
-    /// Values that instructions may use.
+    /// The pool: values that instructions may use.
     values: Vec<InstrId>,
     /// Whether new parameters may be added.
     open: bool,
@@ -57,11 +57,11 @@ pub(super) struct Body {
 /// Parameters of an entry computation.
 const PARAMETERS: usize = 6;
 
-/// How far back operands are looked for.
+/// The number of latest values among which operands are looked for.
 const REACH: usize = 32;
 
 impl Body {
-    /// The entry computation, whose parameters come as they are wanted.
+    /// The entry computation, which gets parameters on demand.
     pub(super) fn entry(module: &mut Module) -> Body {
         let id = ComputationBuilder::new(module, "main").finish();
         Body { id, values: Vec::new(), open: true }
@@ -74,7 +74,7 @@ impl Body {
         Body { id: b.finish(), values, open: false }
     }
 
-    /// Makes a value known to later instructions.
+    /// Adds a value to the pool.
     pub(super) fn add(&mut self, id: InstrId) {
         self.values.push(id);
     }
@@ -96,7 +96,7 @@ impl Body {
 }
 
 impl Generator<'_> {
-    /// A builder that goes on with a computation.
+    /// A builder that continues a computation.
     pub(super) fn at(&mut self, body: &Body) -> ComputationBuilder<'_> {
         ComputationBuilder::resume(&mut self.module, body.id)
     }
@@ -171,7 +171,7 @@ impl Generator<'_> {
         self.module.instr(id).shape.expect_array().clone()
     }
 
-    /// The element type that is wanted, or one; the earlier in [`TYPES`] the likelier.
+    /// The element type that is aimed at, or a random one; the earlier in [`TYPES`] the likelier.
     pub(super) fn element_type(&mut self) -> ElementType {
         if let Some(ty) = self.want.and_then(|w| w.ty) {
             return ty;
@@ -226,7 +226,7 @@ impl Generator<'_> {
         ArrayShape::new(ty, &self.dims(rank))
     }
 
-    /// A value of a class of types: from the pool if there is one, else new.
+    /// A value of a class of types: from the pool if there is one, otherwise new.
     pub(super) fn value(&mut self, body: &mut Body, accepts: impl Fn(&ArrayShape) -> bool) -> InstrId {
         let wanted = self.want.and_then(|w| w.ty);
         let accepts = |a: &ArrayShape| wanted.is_none_or(|ty| ty == a.element_type) && accepts(a);
@@ -362,7 +362,7 @@ impl Generator<'_> {
         self.at(body).get(tuple, index).ok()
     }
 
-    /// Takes a tuple apart: all elements but the last go to the pool, the last is the result.
+    /// Decomposes a tuple: all elements but the last go to the pool, the last is the result.
     pub(super) fn unpack(&mut self, body: &mut Body, tuple: InstrId) -> Option<InstrId> {
         let Some(n) = self.module.instr(tuple).shape.as_tuple().map(<[Shape]>::len) else {
             return Some(tuple);

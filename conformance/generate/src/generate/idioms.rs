@@ -1,5 +1,5 @@
-//! What programs of JAX are made of: reductions with indices, cumulative sums, softmax, normalization,
-//! attention, pooling and its gradient, indexing with negative numbers, quantization, rotations of bits.
+//! Idioms of JAX programs: argument reductions, cumulative sums, softmax, normalization, attention, pooling
+//! and its gradient, indexing with negative numbers, quantization, rotations of bits.
 
 use hlo::attrs::{AttrKey, AttrValue, Direction, PaddingDim, SliceDim, Window, WindowDim};
 use hlo::builder::{ComputationBuilder, scalar_region};
@@ -111,7 +111,7 @@ fn softmax(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     g.plain(body, Opcode::Divide, &[powers, sum])
 }
 
-/// Mean and variance taken out.
+/// Normalization: mean and variance removed.
 fn normalized(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let (x, shape) = floats(g, body)?;
     let d = g.choices.below(shape.rank());
@@ -308,7 +308,7 @@ fn pooled(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     g.add(body, Opcode::SelectAndScatter, &[x, gradient, zero], attrs)
 }
 
-/// A layer: product, offset, and what bends it; one of the factors transposed before.
+/// A layer: product, bias, activation; one of the factors transposed before.
 fn biased_dot(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let x = g.value(body, |a| a.rank() == 2);
     let shape = g.array(x);
@@ -334,7 +334,7 @@ fn biased_dot(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     made.or(Some(y))
 }
 
-/// A convolution, an offset and a rectifier; the image padded before.
+/// A convolution, a bias and a ReLU; the image padded before.
 fn biased_convolution(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let conv = super::contraction::convolution(g, body)?;
     let shape = g.array(conv).without_layout();
@@ -347,7 +347,7 @@ fn biased_convolution(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId>
     g.plain(body, Opcode::Maximum, &[y, zero])
 }
 
-/// To narrow integers and back.
+/// Quantization to narrow integers, and back.
 fn quantized(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let (x, shape) = floats(g, body)?;
     let scale = everywhere(g, body, &shape, 0.125)?;
@@ -381,7 +381,7 @@ fn rotated_bits(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     g.plain(body, Opcode::Xor, &[sum, turned])
 }
 
-/// Places in sorted order, and other elements put in that order.
+/// argsort, and other elements gathered in that order.
 fn sorted_by(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let x = g.value(body, |a| a.rank() >= 1 && !a.element_type.is_complex());
     let shape = g.array(x);
@@ -430,7 +430,7 @@ fn masked(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     g.at(body).select(seen, x, zero).ok()
 }
 
-/// Neighbours' differences, or every second element less the one after.
+/// Differences of neighbours, or every second element minus the next.
 fn differences(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let x = g.value(body, |a| a.rank() >= 1 && a.dims[0] >= 2);
     let shape = g.array(x);
@@ -447,7 +447,7 @@ fn differences(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     g.plain(body, opcode, &[a, b])
 }
 
-/// Every element of one with every element of another.
+/// All pairs: every element of one with every element of another.
 fn outer(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let x = g.value(body, |a| a.rank() == 1);
     let shape = g.array(x);

@@ -1,16 +1,16 @@
-//! Programs out of bytes: well typed, over every opcode, element type and many shapes, leaning towards what
-//! breaks compilers.
+//! Generated programs: bytes decide, well typed, over every opcode, element type and many shapes, biased
+//! towards what breaks compilers.
 //!
 //! **Invariants:** any bytes give a program that verifies; the same bytes give the same program; shorter
-//! bytes, and smaller ones, give simpler programs, so that whoever shrinks the bytes (proptest, a fuzzer)
-//! shrinks the program. Nothing is added that shape inference refuses: a family proposes, [`hlo::infer`]
-//! decides. A program runs on the devices that its header asks for without a deadlock, and asks no host for
-//! anything, nor draws numbers that are open, unless the [`Limits`] allow it.
+//! bytes, and smaller ones, give simpler programs, so that shrinking the bytes (proptest, a fuzzer) shrinks
+//! the program. Nothing is added that shape inference refuses: a family proposes, [`hlo::infer`] decides. A
+//! program runs on the devices that its header asks for without a deadlock, and uses no host and no
+//! unspecified random numbers unless the [`Limits`] allow it.
 //!
 //! A computation grows from a pool of values: each step picks a family, the family picks operands from the
 //! pool and adds instructions. Some steps are aimed at a pair of an opcode and an element type ([`aim`]), so
-//! that every legal pair comes up. The root is the tuple of everything that nothing used: what is computed
-//! shows in the results.
+//! that every legal pair comes up. The root is the tuple of everything unused, so that every value is
+//! observable in the results.
 
 mod aim;
 mod body;
@@ -51,14 +51,14 @@ pub use statistics::Statistics;
 pub use values::number;
 pub use values::{Mode, array, edge_array, edge_inputs};
 
-/// How large programs may become, and what they may do.
+/// Limits of programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Instructions of the entry computation, about.
+    /// The approximate number of instructions of the entry computation.
     pub instructions: usize,
-    /// Elements of an array.
+    /// The maximum number of elements of an array.
     pub elements: i64,
-    /// How deep computations nest.
+    /// The maximum nesting of computations.
     pub nesting: u32,
     /// Devices; 1: no program asks for several.
     pub devices: u32,
@@ -104,7 +104,7 @@ impl Limits {
         }
     }
 
-    /// Bytes that a program of this size takes, about.
+    /// The approximate number of bytes that a program of this size takes.
     const fn bytes(self) -> usize {
         16 + self.instructions * 40
     }
@@ -113,9 +113,9 @@ impl Limits {
 /// A program and inputs for it.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What the inputs were made from.
+    /// The seed of the inputs.
     pub seed: u64,
-    /// What the program was made from: fewer or smaller bytes make a simpler one ([`Case::of`]).
+    /// The bytes of the program: fewer or smaller bytes give a simpler one ([`Case::of`]).
     pub bytes: Vec<u8>,
     /// The program.
     pub module: Module,
@@ -249,22 +249,22 @@ const FAMILIES: &[(u32, Family)] = &[
     (12, idioms::idiom),
 ];
 
-/// A program being made.
+/// A program under construction.
 struct Generator<'a> {
     choices: Choices<'a>,
     module: Module,
     limits: Limits,
-    /// Pairs that steps are aimed at.
+    /// Legal pairs that steps are aimed at.
     aims: &'a [Pair],
-    /// How many computations are open around the one that grows.
+    /// The nesting depth of the computation that grows.
     nesting: u32,
-    /// What the step shall make.
+    /// The pair that the step is aimed at.
     want: Option<Want>,
     /// Whether all devices run the computation that grows equally often, so that they may meet in it.
     uniform: bool,
     replicas: i64,
     partitions: i64,
-    /// The last channel given out.
+    /// The last channel id in use.
     channel: i64,
 }
 

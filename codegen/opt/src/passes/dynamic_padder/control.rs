@@ -1,4 +1,4 @@
-//! Run-time sizes in the state of loops and through branches: arrays go in and out with their bounds, their
+//! Run-time sizes in loop state and through branches: arrays are passed padded to their bounds, with their
 //! sizes at the end of a flat tuple.
 
 use hlo::attrs::{AttrKey, AttrValue};
@@ -9,13 +9,13 @@ use super::{Sizes, View, slice_to_dynamic, view};
 use crate::passes::calls::inline;
 use crate::passes::edit::{Edit, Survey};
 
-/// How a value goes in or out.
+/// How a value is passed.
 enum Form {
-    /// As it is.
+    /// Unchanged.
     Plain(Shape),
     /// As a tuple of the padded array and its sizes.
     Array(ArrayShape),
-    /// As a flat tuple of the elements, padded, and all their sizes.
+    /// As a flat tuple of the padded elements, and all their sizes.
     Tuple(Vec<ArrayShape>),
 }
 
@@ -45,7 +45,7 @@ impl Form {
         matches!(self, Form::Plain(_))
     }
 
-    /// The shape that goes in and out.
+    /// The shape that is passed.
     fn padded(&self) -> Shape {
         if let Form::Plain(shape) = self {
             return shape.clone();
@@ -56,7 +56,7 @@ impl Form {
         Shape::tuple(bounded.chain((0..sizes).map(|_| Shape::scalar(ElementType::S32))).collect::<Vec<_>>())
     }
 
-    /// A value taken apart.
+    /// A value decomposed into its passed form.
     fn apart(&self, e: &mut Edit<'_>, value: InstrId) -> Option<InstrId> {
         if self.is_plain() {
             return Some(value);
@@ -76,7 +76,7 @@ impl Form {
         e.tuple(&parts)
     }
 
-    /// The value again, of one that was taken apart.
+    /// The value reassembled from its passed form.
     fn whole(&self, e: &mut Edit<'_>, parts: InstrId) -> Option<InstrId> {
         let elements = self.elements();
         let mut next = elements.len() as i64;
@@ -106,7 +106,7 @@ impl Form {
     }
 }
 
-/// A computation that does what `inner` does, to a value and with a result that are taken apart.
+/// A computation that wraps `inner`, with argument and result in their passed forms.
 fn around(
     module: &mut Module,
     survey: &Survey,
@@ -124,7 +124,7 @@ fn around(
         let attrs = Attrs::new().with(AttrKey::ToApply, AttrValue::Computation(inner));
         e.add(Opcode::Call, &[value], attrs)?
     };
-    // What is the result stays, though nothing uses it yet.
+    // The result stays, though nothing uses it yet.
     module.set_root(outer, called);
     let mut e = Edit::before(module, survey, called);
     let operands = e.at().operands().to_vec();
@@ -136,7 +136,7 @@ fn around(
     Some(outer)
 }
 
-/// The same, remembered as made here, and put before what calls it.
+/// The same, recorded as made here, and put before its caller.
 fn wrapped(e: &mut Edit<'_>, inner: ComputationId, parameter: &Form, result: &Form) -> Option<ComputationId> {
     let survey = e.survey();
     let outer = around(e.module, survey, inner, parameter, result)?;

@@ -1,4 +1,4 @@
-//! Reductions and windows of padded arrays: what is behind the sizes is not folded.
+//! Reductions and windows of padded arrays: padding is not folded.
 
 use hlo::attrs::{AttrKey, AttrValue, WindowDim};
 use hlo::builder::ComputationBuilder;
@@ -11,7 +11,7 @@ use super::{Sizes, View, number};
 use crate::passes::edit::Edit;
 use crate::passes::facts;
 
-/// The operation on two scalars that a computation is, and their type.
+/// The binary operation that a scalar computation is, and its type.
 fn folded_by(e: &Edit<'_>, region: ComputationId) -> Option<(Opcode, ElementType)> {
     let root = e.instr(e.module.root(region));
     let parameter = |id: InstrId| e.instr(id).parameter_number();
@@ -21,12 +21,12 @@ fn folded_by(e: &Edit<'_>, region: ComputationId) -> Option<(Opcode, ElementType
     both.then_some((root.opcode, ty))
 }
 
-/// The type of the sums that a computation is.
+/// The accumulator type of a sum.
 fn added(e: &Edit<'_>, region: ComputationId) -> Option<ElementType> {
     folded_by(e, region).filter(|(opcode, _)| *opcode == Opcode::Add).map(|(_, ty)| ty)
 }
 
-/// The bits of what an addition leaves as it is: -0 + x is x for every x; 0 + -0 is 0.
+/// The bits of the neutral element of an addition: -0 + x is x for every x; 0 + -0 is 0.
 fn neutral(ty: ElementType) -> Option<u128> {
     if ty.is_integer() {
         Some(0)
@@ -37,7 +37,7 @@ fn neutral(ty: ElementType) -> Option<u128> {
     }
 }
 
-/// The bits of what a maximum or minimum leaves as it is.
+/// The bits of the neutral element of a maximum or minimum.
 fn extreme(opcode: Opcode, ty: ElementType) -> Option<u128> {
     let infinity = match opcode {
         Opcode::Maximum => f64::NEG_INFINITY,
@@ -47,13 +47,13 @@ fn extreme(opcode: Opcode, ty: ElementType) -> Option<u128> {
     (ty.is_float() && facts::is_ieee(ty)).then(|| facts::float_bits(ty, infinity))?
 }
 
-/// A reduction of arrays with run-time sizes. Elements behind these are not folded: they are neutral, or come
-/// with a flag that says so.
+/// A reduction of arrays with run-time sizes. Padding is replaced by neutral elements, or carries a flag that
+/// says so.
 struct Folds {
     arrays: Vec<InstrId>,
     inits: Vec<InstrId>,
     region: ComputationId,
-    /// With the sizes of the dimensions that are folded.
+    /// With the sizes of the reduced dimensions.
     folded: View,
     /// The sizes of the others.
     kept: Sizes,
@@ -79,7 +79,7 @@ impl Folds {
         Some(Folds { arrays: arrays(&views), inits, region, folded, kept })
     }
 
-    /// A sum of floats that have no -0, or are otherwise unlike others: added in `f32`, as sums of them are.
+    /// A sum of floats without -0, or otherwise unlike others: accumulated in `f32`, as sums of them are.
     fn wide_sum(&self, e: &mut Edit<'_>) -> Option<InstrId> {
         let wide = ElementType::F32;
         let ty = e.at().shape.as_array()?.element_type;
@@ -97,7 +97,7 @@ impl Folds {
         e.convert(total, ty)
     }
 
-    /// The tuple of the results and a flag that nobody asks for.
+    /// The tuple of the results, and a flag that is dropped.
     fn flagged(&self, e: &mut Edit<'_>) -> Option<InstrId> {
         let flags = valid(e, &self.folded)??;
         let types: Vec<ElementType> =
@@ -160,7 +160,7 @@ pub(super) fn reduce(e: &mut Edit<'_>) -> Option<View> {
     Some(View { array, sizes: f.kept })
 }
 
-/// Windows lie as they do in the padded array; what is behind the sizes is folded as little as padding is.
+/// Windows have the same positions as in the padded array; padding is not folded.
 pub(super) fn reduce_window(e: &mut Edit<'_>) -> Option<View> {
     let window = e.at().attrs.window()?.clone();
     let region = e.at().attrs.computation(AttrKey::ToApply)?;
@@ -174,7 +174,7 @@ pub(super) fn reduce_window(e: &mut Edit<'_>) -> Option<View> {
         });
     }
     let bits = match folded_by(e, region) {
-        // Whether it is a sum is seen from its computation.
+        // Whether it is a sum depends on its computation's text.
         Some((Opcode::Add, ty)) => Some(neutral(ty)?),
         Some((opcode, ty)) => extreme(opcode, ty),
         None => None,
@@ -205,7 +205,7 @@ pub(super) fn reduce_window(e: &mut Edit<'_>) -> Option<View> {
 fn windows(e: &mut Edit<'_>, w: &WindowDim, size: InstrId) -> Option<InstrId> {
     let mut length = size;
     if w.base_dilation > 1 {
-        // Elements with gaps between them.
+        // Base dilation: elements with gaps between them.
         let one = number(e, 1)?;
         let before = e.binary(Opcode::Subtract, size, one)?;
         let before = positive(e, before)?;
@@ -214,7 +214,7 @@ fn windows(e: &mut Edit<'_>, w: &WindowDim, size: InstrId) -> Option<InstrId> {
         let last = e.binary(Opcode::Minimum, size, one)?;
         length = e.binary(Opcode::Add, before, last)?;
     }
-    // One for the first window and one for each stride behind it.
+    // One for the first window and one for each stride after it.
     let span = w.size.checked_sub(1).filter(|&n| n >= 0)?.checked_mul(w.window_dilation)?.checked_add(1)?;
     let more = w.pad_low.checked_add(w.pad_high)?.checked_sub(span)?.checked_add(w.stride)?;
     let (more, stride) = (number(e, more)?, number(e, w.stride)?);
@@ -223,7 +223,7 @@ fn windows(e: &mut Edit<'_>, w: &WindowDim, size: InstrId) -> Option<InstrId> {
     e.binary(Opcode::Divide, room, stride)
 }
 
-/// A reduction of several arrays at once, to results of static shapes.
+/// A variadic reduction, with results of static shapes.
 pub(super) fn reductions(e: &mut Edit<'_>) -> Option<InstrId> {
     let f = Folds::of(e)?;
     if f.kept.iter().any(Option::is_some) {

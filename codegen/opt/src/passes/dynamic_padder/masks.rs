@@ -1,4 +1,4 @@
-//! What is behind the sizes of a padded array, made into something.
+//! Masks for the padding of padded arrays.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction};
 use hlo::{ElementType, InstrId, Opcode, Shape};
@@ -6,7 +6,7 @@ use hlo::{ElementType, InstrId, Opcode, Shape};
 use super::{View, number};
 use crate::passes::edit::Edit;
 
-/// Where an array's elements are: a `pred` of its bounds; `None` twice over: everywhere.
+/// Where an array's elements are valid: a `pred` of its bounds; `Some(None)`: everywhere.
 pub(super) fn valid(e: &mut Edit<'_>, view: &View) -> Option<Option<InstrId>> {
     let dims = e.array(view.array)?.dims.clone();
     let mut valid: Option<InstrId> = None;
@@ -30,14 +30,14 @@ pub(super) fn iota(e: &mut Edit<'_>, dims: &[i64], d: usize) -> Option<InstrId> 
     e.shaped(Opcode::Iota, Shape::array(ElementType::S32, dims), &[], attrs)
 }
 
-/// The array with a scalar behind its sizes.
+/// The array with its padding replaced by a scalar.
 pub(super) fn behind(e: &mut Edit<'_>, view: &View, scalar: InstrId) -> Option<InstrId> {
     let Some(valid) = valid(e, view)? else { return Some(view.array) };
     let fill = e.fill(scalar, view.array)?;
     e.select(valid, view.array, fill)
 }
 
-/// The array with zeros behind its sizes.
+/// The array with its padding replaced by zeros.
 pub(super) fn zeros_behind(e: &mut Edit<'_>, view: &View) -> Option<InstrId> {
     if view.is_static() {
         return Some(view.array);
@@ -47,8 +47,8 @@ pub(super) fn zeros_behind(e: &mut Edit<'_>, view: &View) -> Option<InstrId> {
     behind(e, view, zero)
 }
 
-/// One size of dimensions that operands share: static ones are cut to it, of several the smallest counts, but
-/// one of 1 is repeated if `repeats`.
+/// One size for dimensions that operands share: static ones are cropped to it, of several the smallest
+/// counts, except that one of 1 is broadcast if `repeats`.
 pub(super) fn shared(e: &mut Edit<'_>, sizes: &[Option<InstrId>], repeats: bool) -> Option<Option<InstrId>> {
     let mut all: Vec<InstrId> = sizes.iter().flatten().copied().collect();
     all.sort_unstable();
@@ -74,8 +74,8 @@ pub(super) fn shared(e: &mut Edit<'_>, sizes: &[Option<InstrId>], repeats: bool)
     Some(result)
 }
 
-/// The array, its only element along `d` repeated to the bound if its size there is 1 and that of the others
-/// may not be.
+/// The array, with its only element along `d` broadcast to the bound if its size there is 1 and that of the
+/// others may not be.
 pub(super) fn repeated(e: &mut Edit<'_>, view: &View, d: usize) -> Option<InstrId> {
     let Some(size) = view.sizes[d] else { return Some(view.array) };
     let dims = e.array(view.array)?.dims.clone();

@@ -1,15 +1,15 @@
-//! Padded arrays and sizes in the place of arrays with run-time sizes (`xla/service/dynamic_padder.cc`), one
+//! Replaces arrays with run-time sizes by padded arrays and sizes (`xla/service/dynamic_padder.cc`), one
 //! instruction at a time.
 //!
-//! An instruction that reads or makes arrays `T[<=N]` becomes instructions on arrays `T[N]` and `s32` sizes;
-//! what reads its result sees `SliceToDynamic(padded, sizes...)`, and looks through that when its own turn
-//! comes. What comes from elsewhere is taken apart by `PadToStatic`. So each application by itself keeps the
-//! program what it was, and an instruction without a rule stays.
+//! An instruction that reads or computes arrays `T[<=N]` becomes instructions on arrays `T[N]` and `s32`
+//! sizes; users of its result get `SliceToDynamic(padded, sizes...)`, and look through that when they are
+//! rewritten. Other operands are decomposed by `PadToStatic`. So each application by itself preserves the
+//! program, and an instruction without a rule stays.
 //!
-//! **Invariant:** what lies behind the sizes of a padded array is any bits, and no rule lets them show: they
-//! are masked where elements meet (`reduce`, `dot`, `pad`, `sort`, growing) and left where they do not. A
-//! size that a run may find out of its bound is checked by an instruction of its own, which is an effect: the
-//! program stops as before.
+//! **Invariant:** the padding of an array has unspecified bits, and no rule lets them be observed: they are
+//! masked where elements are combined (`reduce`, `dot`, `pad`, `sort`, growing) and left where they are not.
+//! A size that may exceed its bound at run time is checked by an instruction of its own, which is an effect:
+//! the program stops as before.
 
 mod control;
 mod folds;
@@ -28,7 +28,7 @@ use super::{PassCx, facts};
 /// For each dimension its size, an `s32`, if that is not the bound.
 type Sizes = SmallVec<[Option<InstrId>; 6]>;
 
-/// An array with run-time sizes, taken apart.
+/// An array with run-time sizes, decomposed.
 #[derive(Clone, Debug)]
 struct View {
     /// Of static shape, the bounds.
@@ -45,7 +45,7 @@ impl View {
 pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     let Some(mut applied) = check_given(module, cx) else { return 0 };
     let mut done: FxHashSet<InstrId> = FxHashSet::default();
-    // What a loop or branch needs stands in its computations only after it was rewritten.
+    // What a loop or branch needs is in its computations only after it was rewritten.
     loop {
         let before = applied;
         let survey = Survey::of(module);
@@ -64,7 +64,7 @@ pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
             match rewrite(&mut e) {
                 Some(new) if e.may_stand_for(new) && cx.fuel.take() => {
                     e.finish(new);
-                    // A library call that nothing uses any more.
+                    // A library call that became unused.
                     if !module.is_removed(id) {
                         sweep(module, id, &survey);
                     }
@@ -80,9 +80,9 @@ pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     }
 }
 
-/// Checks the sizes of the program's own `SliceToDynamic`s, which a run may find out of their bounds; what
-/// these read from then on is clamped, so that it is within them by itself. `None`: some are where nothing
-/// can be checked.
+/// Checks the sizes of the program's own `SliceToDynamic`s that may exceed their bounds at run time; from
+/// then on they read a clamped size, which is within the bound by construction. `None`: some are where
+/// nothing can be checked.
 fn check_given(module: &mut Module, cx: &mut PassCx<'_>) -> Option<u64> {
     let mut applied = 0;
     let survey = Survey::of(module);
@@ -128,15 +128,15 @@ fn given_sizes(module: &Module, id: InstrId) -> Option<Vec<(usize, InstrId, i64)
     Some(sizes)
 }
 
-/// Whether it is a `SliceToDynamic` that could be looked through, and a run may find a size of it out of its
-/// bound.
+/// Whether it is a `SliceToDynamic` that could be looked through, with a size that may exceed its bound at
+/// run time.
 fn unchecked(module: &Module, id: InstrId) -> bool {
     let given = is_call_of(module, id, "SliceToDynamic") && !is_check(module, id);
     let sizes = if given { given_sizes(module, id) } else { None };
     sizes.is_some_and(|sizes| sizes.iter().any(|&(_, size, bound)| !within(module, size, bound, 8)))
 }
 
-/// A `SliceToDynamic` of sizes within their bounds, behind a check of each that may not be.
+/// A `SliceToDynamic` of sizes within their bounds, after a check of each that may not be.
 fn clamped(e: &mut Edit<'_>) -> Option<InstrId> {
     let sizes = given_sizes(e.module, e.id())?;
     let mut operands = e.at().operands().to_vec();
@@ -162,8 +162,8 @@ pub fn is_check(module: &Module, id: InstrId) -> bool {
         && instr.shape.as_array().is_some_and(|a| instr.operands().len() == a.rank() + 1)
 }
 
-/// The instructions that a result or an effect needs, in order: what is not needed does not run, and its
-/// sizes may be any.
+/// The instructions that a result or an effect needs, in order: others do not run, and their sizes may be
+/// anything.
 fn needed(module: &Module, survey: &Survey) -> Vec<InstrId> {
     let mut needed = Vec::new();
     let mut seen: FxHashSet<InstrId> = FxHashSet::default();
@@ -182,8 +182,7 @@ fn needed(module: &Module, survey: &Survey) -> Vec<InstrId> {
     needed
 }
 
-/// Whether an instruction reads or makes run-time sizes and is not what takes them apart or puts them
-/// together.
+/// Whether an instruction reads or computes run-time sizes and is neither `PadToStatic` nor `SliceToDynamic`.
 fn concerned(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     let dynamic =
@@ -192,7 +191,7 @@ fn concerned(module: &Module, id: InstrId) -> bool {
     if is_call_of(module, id, "PadToStatic") {
         return reads && is_call_of(module, instr.operands()[0], "SliceToDynamic");
     }
-    // One of a static result says at most that the size is the bound.
+    // For a static result it says at most that the size is the bound.
     let sets = instr.opcode == Opcode::SetDimensionSize;
     let makes = matches!(
         instr.opcode,
@@ -202,8 +201,7 @@ fn concerned(module: &Module, id: InstrId) -> bool {
     (reads || makes || sets || asks) && !is_call_of(module, id, "SliceToDynamic")
 }
 
-/// The first instruction that is left as it was although its sizes are known only at run time: there is no
-/// rule for it.
+/// The first instruction with run-time sizes that has no rule.
 pub fn left(module: &Module) -> Option<InstrId> {
     let hands_on = |id: InstrId| {
         let opcode = module.instr(id).opcode;
@@ -246,7 +244,7 @@ fn rewrite(e: &mut Edit<'_>) -> Option<InstrId> {
         _ => {}
     }
     let mut view = rules::padded(e)?;
-    // Floats may be mixed: what is padded becomes what the result says.
+    // With mixed precision, what is padded gets the type of the result.
     let (given, declared) = (e.array(view.array)?.element_type, e.at().shape.element_type()?);
     if given != declared {
         if !given.is_float() || !declared.is_float() {
@@ -267,7 +265,7 @@ fn rewrite(e: &mut Edit<'_>) -> Option<InstrId> {
     }
 }
 
-/// What an array is made of.
+/// The padded array and sizes of an array.
 fn view(e: &mut Edit<'_>, id: InstrId) -> Option<View> {
     let shape = e.instr(id).shape.as_array()?.clone();
     if !shape.is_dynamic() {
@@ -340,7 +338,7 @@ fn slice_to_dynamic(e: &mut Edit<'_>, view: &View, shape: Shape) -> Option<Instr
     call(e, "SliceToDynamic", shape, &operands, false)
 }
 
-/// What `PadToStatic` gives of it.
+/// The decomposition by `PadToStatic`.
 fn padded_and_sizes(e: &mut Edit<'_>, view: &View) -> Option<InstrId> {
     let bounds = e.array(view.array)?.dims.clone();
     let mut elements = vec![masks::zeros_behind(e, view)?];
@@ -353,7 +351,7 @@ fn padded_and_sizes(e: &mut Edit<'_>, view: &View) -> Option<InstrId> {
     e.tuple(&elements)
 }
 
-/// An element of a tuple that is made here: so that nobody looks at a tuple of run-time sizes.
+/// An element of a tuple that is built here: so that no tuple of run-time sizes is read.
 fn element(e: &mut Edit<'_>) -> Option<InstrId> {
     let tuple = e.operand(0)?;
     let index = usize::try_from(e.at().attrs.int(AttrKey::Index)?).ok()?;
@@ -363,7 +361,7 @@ fn element(e: &mut Edit<'_>) -> Option<InstrId> {
     e.instr(tuple).operands().get(index).copied()
 }
 
-/// Whether a size is set of which the shape of the result says nothing, nor what is made of it.
+/// Whether a size is set that the shape of the result does not show, and nothing computed from it does.
 fn sets_unseen(module: &Module) -> bool {
     let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
     all.any(|id| {
@@ -401,7 +399,7 @@ fn number(e: &mut Edit<'_>, value: i64) -> Option<InstrId> {
     Some(e.scalar_bits(ElementType::S32, u128::from(value.cast_unsigned())))
 }
 
-/// A given size of dimension `d` as an `s32` within the bound, which stops the program if it is not.
+/// A given size of dimension `d` as an `s32` within the bound; the program stops if it is not.
 fn checked_size(e: &mut Edit<'_>, size: InstrId, bound: i64, d: usize) -> Option<InstrId> {
     let scalar = e.array(size)?;
     if scalar.rank() != 0 || scalar.element_type != ElementType::S32 {
@@ -415,7 +413,7 @@ fn checked_size(e: &mut Edit<'_>, size: InstrId, bound: i64, d: usize) -> Option
 
 /// Stops the program if an `s32`, the size of dimension `d`, is not in `0..=bound`.
 fn check(e: &mut Edit<'_>, size: InstrId, bound: i64, d: usize) -> Option<InstrId> {
-    // Only the program itself can hand its sizes to whoever checks them.
+    // Only the program itself can return its sizes for checking.
     if e.at().parent() != e.module.entry() {
         return None;
     }
@@ -434,7 +432,7 @@ fn check(e: &mut Edit<'_>, size: InstrId, bound: i64, d: usize) -> Option<InstrI
 }
 
 /// Stops the program if dimension `d` of an array, whose size and bound these are, has fewer than `limit`
-/// elements. What is checked is how many the bound has more than the size.
+/// elements. The bound minus the size is what is checked.
 fn must_reach(e: &mut Edit<'_>, d: usize, size: InstrId, bound: i64, limit: i64) -> Option<()> {
     let all = number(e, bound)?;
     let lacking = e.binary(Opcode::Subtract, all, size)?;
@@ -476,7 +474,7 @@ fn within(module: &Module, size: InstrId, bound: i64, depth: u32) -> bool {
 mod tests {
     use super::*;
 
-    /// It is the program's own, not what was made of it, nor its parameter.
+    /// It is the program's own size, neither computed from it nor a parameter.
     #[test]
     fn what_has_no_rule_is_named() {
         let text = "HloModule m\nENTRY e {\n  x = f32[1,<=8,2] parameter(0)\n  k = f32[3,2,2] parameter(1)\n  y = f32[1,<=8,2] add(x, x)\n  c = f32[1,<=6,2] convolution(y, k), window={size=3}, dim_labels=b0f_0io->b0f\n  n = f32[1,<=6,2] negate(c)\n  ROOT t = (f32[1,<=6,2], f32[1,<=8,2]) tuple(n, y)\n}\n";

@@ -1,4 +1,4 @@
-//! What an instruction on padded arrays is, opcode by opcode.
+//! The rules for padded arrays, opcode by opcode.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction, PaddingDim};
 use hlo::builder::ComputationBuilder;
@@ -49,7 +49,7 @@ pub(super) fn places(values: &[i64]) -> Option<Vec<usize>> {
     values.iter().map(|&v| usize::try_from(v).ok()).collect()
 }
 
-/// The instruction itself on other operands, its result of its bounds.
+/// The instruction itself on other operands, with a result of its bounds.
 pub(super) fn again(e: &mut Edit<'_>, operands: &[InstrId]) -> Option<InstrId> {
     let shape = e.at().shape.as_array()?;
     let shape = Shape::array(shape.element_type, &shape.dims.clone());
@@ -83,7 +83,7 @@ fn set_dimension_size(e: &mut Edit<'_>) -> Option<View> {
     let mut view = view(e, x)?;
     let bound = *e.array(view.array)?.dims.get(d)?;
     if view.sizes[d].is_some() {
-        // It may grow, and what is new is zeros.
+        // It may grow; the new elements are zeros.
         view.array = zeros_behind(e, &view)?;
     }
     let size = checked_size(e, size, bound, d)?;
@@ -114,7 +114,7 @@ fn transpose(e: &mut Edit<'_>) -> Option<View> {
     Some(View { array, sizes })
 }
 
-/// What was last comes first, and lies where the size says: it is moved to the front.
+/// Reversal: the valid elements end up at the end of the padded array, and are moved to the front.
 fn reverse(e: &mut Edit<'_>) -> Option<View> {
     let dims = places(e.at().attrs.ints_or_empty(AttrKey::Dimensions))?;
     let view = view(e, e.operand(0)?)?;
@@ -145,7 +145,7 @@ pub(super) fn positive(e: &mut Edit<'_>, n: InstrId) -> Option<InstrId> {
     e.binary(Opcode::Maximum, n, zero)
 }
 
-/// What there is of the box; in a static dimension all of it is.
+/// The part of the box that is valid; in a static dimension all of it is.
 fn slice(e: &mut Edit<'_>) -> Option<View> {
     let slices = e.at().attrs.slices()?.to_vec();
     let view = view(e, e.operand(0)?)?;
@@ -174,7 +174,7 @@ fn slice(e: &mut Edit<'_>) -> Option<View> {
     Some(View { array, sizes })
 }
 
-/// The whole of a dynamic dimension is what there is of it: it begins at its beginning.
+/// A slice of a whole dynamic dimension is its valid part, from the beginning.
 fn dynamic_slice(e: &mut Edit<'_>) -> Option<View> {
     let lengths = e.at().attrs.ints(AttrKey::DynamicSliceSizes)?.to_vec();
     let view = view(e, e.operand(0)?)?;
@@ -221,7 +221,7 @@ fn pad(e: &mut Edit<'_>) -> Option<View> {
     Some(View { array, sizes })
 }
 
-/// Each part is written where those before it end, over what is behind their sizes.
+/// Each part is written where the previous ones end, over their padding.
 fn concatenate(e: &mut Edit<'_>) -> Option<View> {
     let &[along] = e.at().attrs.ints(AttrKey::Dimensions)? else { return None };
     let along = usize::try_from(along).ok()?;
@@ -263,7 +263,7 @@ fn concatenate(e: &mut Edit<'_>) -> Option<View> {
     Some(View { array, sizes })
 }
 
-/// Products of what is behind the sizes are -0, which no sum shows; one of nothing at all is 0.
+/// Products of padding are -0, the neutral element of sums; a sum of no products is 0.
 fn dot(e: &mut Edit<'_>) -> Option<View> {
     let attrs = e.at().attrs.clone();
     let list = |key| places(attrs.ints_or_empty(key));
@@ -318,7 +318,7 @@ fn dot(e: &mut Edit<'_>) -> Option<View> {
     Some(View { array, sizes })
 }
 
-/// What is behind the size comes last: a flag is compared first.
+/// Padding sorts last: a flag is compared first.
 fn sort(e: &mut Edit<'_>) -> Option<View> {
     let &[along] = e.at().attrs.ints(AttrKey::Dimensions)? else { return None };
     let along = usize::try_from(along).ok()?;
@@ -349,7 +349,7 @@ fn sort(e: &mut Edit<'_>) -> Option<View> {
     Some(View { array, sizes: view.sizes.clone() })
 }
 
-/// Of run-time sizes are the indices, not what they point into.
+/// Indices have run-time sizes, not what they index.
 fn gather(e: &mut Edit<'_>) -> Option<View> {
     let [x, indices] = e.operands()?;
     let (x, indices) = (view(e, x)?, view(e, indices)?);
@@ -371,7 +371,7 @@ fn gather(e: &mut Edit<'_>) -> Option<View> {
     Some(View { array, sizes })
 }
 
-/// Of run-time sizes are indices and updates: what is behind these points outside.
+/// Indices and updates have run-time sizes: padded indices are out of bounds.
 pub(super) fn scatter(e: &mut Edit<'_>) -> Option<InstrId> {
     let views = views(e)?;
     let n = views.len() / 2;
@@ -382,7 +382,7 @@ pub(super) fn scatter(e: &mut Edit<'_>) -> Option<InstrId> {
     if point.is_some() || views[..n].iter().any(|v| !v.is_static()) {
         return None;
     }
-    // An index vector without numbers points to the only place there is.
+    // An empty index vector has the only possible position.
     if indices.sizes.len() > vector && e.array(indices.array)?.dims[vector] == 0 {
         return None;
     }
@@ -405,21 +405,21 @@ pub(super) fn scatter(e: &mut Edit<'_>) -> Option<InstrId> {
     let mut operands = arrays(&views[..n]);
     operands.push(indices);
     operands.extend(arrays(updates));
-    // What points outside breaks no order that indices had, and no two are at one place.
+    // Out-of-bounds indices keep the declared order of indices, and no two are equal.
     let attrs = e.at().attrs.clone().with(AttrKey::IndicesAreSorted, AttrValue::Bool(false));
     let (opcode, shape) = (e.at().opcode, e.at().shape.clone());
     e.shaped(opcode, shape, &operands, attrs)
 }
 
-/// Runs of dimensions whose bounds have the same product correspond: one keeps its sizes, or one dimension of
-/// the result holds all of it.
+/// Groups of dimensions whose bounds have the same product correspond: one keeps its sizes, or one dimension
+/// of the result holds all elements.
 fn reshape(e: &mut Edit<'_>) -> Option<View> {
     let view = view(e, e.operand(0)?)?;
     let shape = e.at().shape.as_array()?.clone();
     let inferred = e.at().attrs.int(AttrKey::InferredDimension).and_then(|d| usize::try_from(d).ok());
     let bounds = e.array(view.array)?.dims.clone();
     let mut sizes: Sizes = SmallVec::from_elem(None, shape.rank());
-    // Whether elements lie in the padded arrays as they lie in the real ones.
+    // Whether valid elements have the same offsets in the padded arrays as in the real ones.
     let mut in_place = true;
     for (from, to) in runs(&bounds, &shape.dims)? {
         if bounds[from.clone()] == shape.dims[to.clone()] {
@@ -429,7 +429,7 @@ fn reshape(e: &mut Edit<'_>) -> Option<View> {
         if from.clone().all(|d| view.sizes[d].is_none()) {
             continue;
         }
-        // Elements that nobody may lack.
+        // Elements that must exist.
         if to.clone().all(|d| shape.dims[d] == 1 && !shape.is_dynamic_dim(d)) {
             for d in from {
                 if let Some(size) = view.sizes[d] {
@@ -469,7 +469,7 @@ fn reshape(e: &mut Edit<'_>) -> Option<View> {
 
 type Run = std::ops::Range<usize>;
 
-/// The shortest runs of dimensions with the same product.
+/// The shortest groups of dimensions with the same product.
 fn runs(a: &[i64], b: &[i64]) -> Option<Vec<(Run, Run)>> {
     let (mut i, mut j) = (0, 0);
     let mut runs = Vec::new();
@@ -509,7 +509,7 @@ fn dynamic_reshape(e: &mut Edit<'_>) -> Option<View> {
     if given.len() != shape.rank() {
         return None;
     }
-    // Another number of elements stops the program; whether there is one must be known now.
+    // Another number of elements stops the program; whether that is possible must be known now.
     let constant = |size: InstrId| facts::integer(e.module, size);
     let all: i128 = given.iter().map(|&s| constant(s)).product::<Option<i128>>()?;
     let bounds = e.array(view.array)?.dims.clone();
@@ -536,7 +536,7 @@ fn dynamic_reshape(e: &mut Edit<'_>) -> Option<View> {
     relaid(e, &view, &shape.dims, sizes)
 }
 
-/// The elements in their order, in an array of other bounds and sizes.
+/// The elements in row-major order, in an array of other bounds and sizes.
 fn relaid(e: &mut Edit<'_>, view: &View, bounds: &Dims, sizes: Sizes) -> Option<View> {
     let from = e.array(view.array)?.dims.clone();
     let flat = from.iter().try_fold(1i64, |n, &d| n.checked_mul(d))?;
@@ -548,7 +548,7 @@ fn relaid(e: &mut Edit<'_>, view: &View, bounds: &Dims, sizes: Sizes) -> Option<
         let array = e.fill_dims(zero, bounds)?;
         return Some(View { array, sizes });
     }
-    // The number of an element: of its index in the result, by the run-time sizes.
+    // The linear index of an element: of its index in the result, by the run-time sizes.
     let mut place = number(e, 0)?;
     place = e.fill_dims(place, bounds)?;
     for d in 0..bounds.len() {
@@ -561,7 +561,7 @@ fn relaid(e: &mut Edit<'_>, view: &View, bounds: &Dims, sizes: Sizes) -> Option<
         let index = iota(e, bounds, d)?;
         place = e.binary(Opcode::Add, place, index)?;
     }
-    // Where that is among the padded elements.
+    // Its offset among the padded elements.
     let mut at = number(e, 0)?;
     at = e.fill_dims(at, bounds)?;
     let mut stride = 1;
