@@ -1,5 +1,5 @@
-//! Kernels of single requests, compiled and called by themselves: what tests of emission run. Arrays lie
-//! between guard pages of their own, so what is read or written outside of one ends the test.
+//! Kernels of single requests, compiled and called by themselves: what tests of emission run. Arrays are
+//! stored between guard pages of their own, so what is read or written outside of one ends the test.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -79,7 +79,7 @@ impl Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this one's, and nobody else has its address any more.
+        // SAFETY: the mapping is this one's, and nothing else has its address any more.
         unsafe { rustix::mm::munmap(self.mapping.cast(), self.mapped).unwrap() };
     }
 }
@@ -151,7 +151,7 @@ impl Compiled {
     }
 }
 
-/// Does all iterations of a loop, so many a call.
+/// Runs all iterations of a loop, a given number per call.
 unsafe fn iterate(function: KernelFn, arguments: &[*mut u8], iterations: u64) {
     let mut begin = 0u64;
     loop {
@@ -323,7 +323,7 @@ fn over_operands(module: &Module, root: hlo::InstrId, results: usize) -> Vec<Opt
     over
 }
 
-/// What a result that is written in the place of an operand begins with.
+/// The initial contents of a result that shares memory with an operand.
 fn in_place(module: &Module, root: hlo::InstrId, leaf: usize, arguments: &[Literal]) -> Option<Buffer> {
     let computation = module.instr(root).attrs.computation(hlo::AttrKey::Calls)?;
     let mut at = module.root(computation);

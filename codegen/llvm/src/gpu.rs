@@ -47,7 +47,7 @@ pub enum Parameter {
         align: u32,
         /// The kernel does not write it.
         is_read_only: bool,
-        /// No other parameter's accesses touch what this one's write, or this one is read only and nobody
+        /// No other parameter's accesses touch what this one's write, or this one is read only and nothing
         /// writes it.
         is_no_alias: bool,
     },
@@ -127,8 +127,8 @@ pub enum Atomic {
 }
 
 impl<'a, 'ctx> Emit<'a, 'ctx> {
-    /// Begins a kernel of a GPU of this symbol, for blocks of at most so many threads: gives it, on one lane
-    /// and with the builder at its beginning, and its parameters.
+    /// Begins a kernel of a GPU of this symbol, for blocks of at most that many threads: gives it, on one
+    /// lane and with the builder at its beginning, and its parameters.
     pub fn gpu_kernel(
         context: &'ctx Context,
         module: &'a Module<'ctx>,

@@ -68,7 +68,7 @@ impl<'ctx> Lines<'ctx> {
     }
 
     /// Says what a function is: gives its name and its line to debuggers, and to those of its instructions
-    /// that have no place yet.
+    /// that have no location yet.
     pub fn begin(&self, function: FunctionValue<'ctx>, name: &str, span: Span) {
         let (line, _) = self.line(span);
         let ty = self.builder.create_subroutine_type(self.file, None, &[], DIFlags::PUBLIC);
@@ -108,7 +108,7 @@ impl<'ctx> Lines<'ctx> {
 }
 
 impl<'ctx> Emit<'_, 'ctx> {
-    /// What is emitted comes from an instruction at this place in the text.
+    /// Sets the source location of what is emitted.
     pub fn at_span<T>(&self, span: Span, emit: impl FnOnce() -> Result<T>) -> Result<T> {
         let (Some(lines), Some(scope)) = (self.lines, self.function.get_subprogram()) else { return emit() };
         if span.is_none() {

@@ -52,7 +52,7 @@ impl Level {
                 "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,instcombine<no-verify-fixpoint>,simplifycfg,dce)",
             ),
             (Level::O2, MachineKind::Host) => Some("function(early-cse)"),
-            // Not `instcombine`: it leaves shuffles with lanes that nobody reads, on which LLVM 22's
+            // Not `instcombine`: it leaves shuffles with unused lanes, on which LLVM 22's
             // legalization of AVX-512 vectors of bytes never ends.
             (Level::O3, MachineKind::Host) => {
                 Some("function(early-cse<memssa>,instsimplify,simplifycfg,loop-mssa(licm),early-cse)")

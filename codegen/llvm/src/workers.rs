@@ -4,9 +4,9 @@
 //! process, nor unwind, for LLVM's frames are in the way. So whatever is asked of LLVM is done by threads of
 //! our own: the handler tells the waiting side what happened and stays where it is for ever, and what the
 //! thread holds is lost with it. The threads live as long as the process, since what LLVM needs to begin is
-//! made once a thread, and have room for LLVM's recursion over long expressions. Where the system gives no
-//! thread, not even with little room, the caller does its jobs itself; only there LLVM's giving up ends the
-//! process.
+//! made once per thread, and have stacks for LLVM's recursion over long expressions. Where the system gives
+//! no thread, not even with a small stack, the caller does its jobs itself; only there LLVM's giving up ends
+//! the process.
 //!
 //! **Invariant:** a job is touched only between being taken and being told of as finished or failed; its
 //! owner waits for that. So it may borrow.
@@ -115,7 +115,7 @@ impl Batch {
     }
 }
 
-/// Tasks that nobody has begun, and the threads.
+/// Tasks that are not begun, and the threads.
 struct Queue {
     state: Mutex<State>,
     news: Condvar,

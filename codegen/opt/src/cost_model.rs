@@ -52,7 +52,7 @@ pub struct CostModel {
     pub min_part_width_elements: i64,
     /// The maximum number of columns of short rows that are unrolled.
     pub max_unrolled_columns: i64,
-    /// Lanes whose elements lie within this many registers are loaded as whole registers and shuffled.
+    /// Lanes whose elements are within this many registers are loaded as whole registers and shuffled.
     pub max_shuffle_registers: i64,
     /// The maximum number of columns from several sources, or of rows of an array, that are computed in one
     /// iteration and interleaved: four vectors of three, say.

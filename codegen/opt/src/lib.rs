@@ -1,4 +1,4 @@
-//! The target-independent half of compilation: HLO in, HLO out, and what emission reads beside it.
+//! The target-independent half of compilation: HLO in, HLO out, and the expression IR that emission reads.
 //!
 //! ```text
 //! Module ──passes──> ──fusion──> ──schedule──> ──buffers──> which bytes each array has

@@ -27,7 +27,7 @@ pub struct Heap;
 pub struct Exhausted {
     /// Bytes that are alive.
     pub live: u64,
-    /// Bytes that are wanted beside them.
+    /// Bytes that are requested in addition.
     pub wanted: u64,
     /// The limit; none if the system gives no memory.
     pub limit: Option<u64>,
@@ -86,7 +86,7 @@ pub fn live() -> u64 {
     u64::try_from(LIVE.load(Ordering::Relaxed)).unwrap_or(0)
 }
 
-/// Counts memory that was mapped beside the allocator. Errors: it would pass the limit; then nothing was
+/// Counts memory that was mapped outside of the allocator. Errors: it would pass the limit; then nothing was
 /// counted.
 pub(super) fn map(bytes: usize) -> Result<(), ()> {
     let wanted = i64::try_from(bytes).unwrap_or(i64::MAX);

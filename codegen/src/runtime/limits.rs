@@ -94,7 +94,7 @@ fn arithmetic(pool: &Pool) -> f64 {
     flops as f64 / time.as_secs_f64()
 }
 
-/// Does so many rounds of multiply-adds on registers alone; gives the number of operations.
+/// Does that many rounds of multiply-adds on registers alone; gives the number of operations.
 fn multiply_add(rounds: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx512f") {

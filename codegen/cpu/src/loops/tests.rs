@@ -42,7 +42,7 @@ fn elementwise_of_all_sizes() {
     check(&loop_of(&["f32[9,33]"], "(f32[9,33], s32[9,33])", body));
 }
 
-/// Sides of selections that few elements take, all do, or none: on strips, rows, ends of rows, and beside
+/// Sides of selections that few elements take, all do, or none: on strips, rows, ends of rows, and next to
 /// another side.
 #[test]
 fn sides_that_few_elements_need() {
@@ -218,7 +218,7 @@ fn pieces_of_a_space() {
         "s8[2,1]",
         "  ROOT r = s8[2,1] concatenate(p0, p1), dimensions={0}",
     ));
-    // The other side would be read at places that it does not have.
+    // The other side would be read out of bounds.
     let body = "  g = f32[5,64] gather(p0, p1), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,64}\n  \
                 ROOT r = f32[12,64] concatenate(g, p0), dimensions={0}";
     check(&loop_of(&["f32[7,64]", "s32[5,1]"], "f32[12,64]", body));
@@ -259,7 +259,7 @@ fn columns_of_short_rows() {
             check(&loop_of(&[&format!("{t}[{n},70,5]"), &format!("{t}[5,70,{n}]")], &result, &body));
         }
     }
-    // Few rows, as of pairs that are turned.
+    // Few rows, as of transposed pairs.
     let body = "  a = f32[9,20,1] reshape(p0)\n  b = f32[9,20,1] negate(a)\n  ROOT r = f32[9,20,2] concatenate(b, a), dimensions={2}";
     check(&loop_of(&["f32[9,20]"], "f32[9,20,2]", body));
     // Rows that are two dimensions, assembled or not.

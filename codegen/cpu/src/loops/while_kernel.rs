@@ -249,7 +249,7 @@ fn element(number: i64, dims: &[i64]) -> Index {
     components(number, dims).into_iter().map(Affine::constant).collect()
 }
 
-/// Whether so many operations, the same for all, are done with each of a few elements that vectorizing is
+/// Whether so many identical operations are done with each of a few elements that vectorizing is
 /// worth the way through memory.
 fn is_busy(
     expr: &Expr<'_>,

@@ -34,7 +34,7 @@ const MAX_LENGTH: i64 = 1 << 22;
 /// A complex number in registers.
 type Number<'ctx> = [Value<'ctx>; 2];
 
-/// How elements lie in memory.
+/// The storage form of elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
     /// Pairs.
@@ -527,7 +527,7 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
     if kind == FftType::Irfft {
         order.rotate_left(1);
     }
-    // What lies between dimensions lies as halves do.
+    // Intermediate results between dimensions are stored as halves are.
     let half: Vec<i64> = if kind == FftType::Rfft { &result.dims } else { &x.dims }.to_vec();
     let elements = |dims: &[i64]| dims.iter().product::<i64>();
     let full = elements(&x.dims).max(elements(&result.dims)).max(elements(&half));

@@ -375,7 +375,7 @@ pub(crate) struct SharedArray<'ctx> {
 }
 
 impl<'ctx> SharedArray<'ctx> {
-    /// Of so many elements.
+    /// With that many elements.
     pub(crate) fn new(e: &Emit<'_, 'ctx>, name: &str, prim: Prim, elements: u32) -> Result<Self> {
         let stored = if prim == Prim::I1 { Prim::I8 } else { prim };
         let base = e.shared_array(name, stored, elements, 16)?;

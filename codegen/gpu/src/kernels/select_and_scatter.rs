@@ -70,7 +70,7 @@ struct Chooser<'a, 'm> {
     arrays: u32,
 }
 
-/// Whether so many threads and steps need numbers of 64 bits.
+/// Whether that many threads and steps need 64-bit indices.
 fn prim(threads: i64, steps: i64) -> Prim {
     let most = threads.saturating_add(i64::from(THREADS)).max(steps.saturating_add(1));
     if most > i64::from(i32::MAX) { Prim::I64 } else { Prim::I32 }

@@ -8,9 +8,9 @@
 //! before the earlier one, so the order is total and the sort stable. Longer lines are then merged by merge
 //! path (Green, McColl and Bader 2012) through scratch memory, run by run, or, by one key, sorted by its
 //! digits ([`radix`]). **Invariants:** a line that one block sorts is read whole before anything of it is
-//! written, and a longer one is read whole by the first launch and written by the last, so results may lie
-//! where operands lie; a comparator that is no strict weak order decides about the order alone: no access and
-//! no loop bound depends on its consistency.
+//! written, and a longer one is read whole by the first launch and written by the last, so results may share
+//! the memory of operands; a comparator that is no strict weak order decides about the order alone: no access
+//! and no loop bound depends on its consistency.
 
 mod literal;
 mod radix;
@@ -33,7 +33,7 @@ use crate::kernel::{Argument, Kernel, Stage};
 const MAX_SLOTS: u32 = 2048;
 /// The least number of elements for which a block has threads enough to merge, two warps.
 const MIN_SLOTS: u32 = 64;
-/// The maximum number of bytes of an element that are compared: [`MIN_SLOTS`] of them fit in 48 KiB beside
+/// The maximum number of bytes of an element that are compared: [`MIN_SLOTS`] of them fit in 48 KiB next to
 /// what each column takes for its alignment.
 const MAX_COMPARED_BYTES: u32 = 512;
 /// Elements of short lines that a block sorts together.

@@ -28,7 +28,7 @@ pub(super) fn combine<'ctx>(
     chosen(e, e.or(first, e.and(equal, before)?)?, a, b)
 }
 
-/// The same where the second index comes after the first: only a value beyond takes the place of one.
+/// The same where the second index comes after the first: only a strictly greater value replaces one.
 pub(super) fn next<'ctx>(
     e: &Emit<'_, 'ctx>,
     least: bool,

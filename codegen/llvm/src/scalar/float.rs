@@ -175,7 +175,7 @@ pub(super) fn multiply_add<'ctx>(
 /// With the reciprocal in two pieces, the first one not above it, `q` is off by less than a unit in the last
 /// place; so `x - q by` is exact, and what it adds, times the rounded reciprocal, rounds as the quotient does
 /// (Markstein). The second piece has the sign of the first, and the rest is that of the opposite number:
-/// zeros keep their signs. Of few integers, what needs no correction is tried.
+/// zeros keep their signs. For small integers the uncorrected quotient is tried.
 pub fn quotient<'ctx>(
     e: &Emit<'_, 'ctx>,
     x: &Val<'ctx>,
@@ -306,7 +306,7 @@ pub fn order_key<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Value<'ctx>>
 }
 
 /// The integer by which a float of 16 bits or `f32` is compared with others for the greatest (or the least)
-/// of all: the order of [`order_key`], turned by as many numbers as there are NaNs of a sign, so that all
+/// of all: the order of [`order_key`], rotated by as many numbers as there are NaNs of a sign, so that all
 /// NaNs come behind the infinity that is looked for. `ty` is a signed integer of as many bits.
 pub fn extreme_key<'ctx>(
     e: &Emit<'_, 'ctx>,

@@ -171,7 +171,7 @@ fn part<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>, imaginary: bool) -> Val<'ctx> {
     if !imaginary {
         return *x;
     }
-    // The type without zero has NaN in its place.
+    // The type without zero has NaN instead.
     let zero = format_of(part).filter(|f| !f.has_zero()).map_or(0, |f| u128::from(f.converted_nan_bits()));
     Val::of_bits(e, part, zero)
 }

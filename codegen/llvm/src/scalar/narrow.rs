@@ -4,10 +4,10 @@
 //! without harm (24 >= 2p + 2 for p <= 11). The range of `bf16` is that of `f32`, where subnormal results of
 //! sums are exact, and products and quotients of two 8-bit significands that are not half way between
 //! subnormal `bf16` numbers are never within half a unit of `f32` of such a midpoint. `f8e8m0fnu`, whose
-//! steps are no rounding to nearest and which has no room below, is computed in `f64`.
+//! steps are no rounding to nearest and which has no smaller numbers, is computed in `f64`.
 //!
 //! **Invariant:** [`widen`] and [`round`] keep lanes where they are. [`computed`] may compute them in another
-//! order, which nobody sees.
+//! order, which is not observable.
 
 use hlo::ElementType;
 use hlo::small_float::{FloatFormat, Specials};
@@ -50,7 +50,7 @@ pub(super) fn widen<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Value<'ct
     let magnitude = e.and(raw, e.int(Prim::I32, u64::from(format.magnitude_mask())))?;
     let sign =
         e.shl(e.and(raw, e.int(Prim::I32, 1 << sign_bit))?, e.int(Prim::I32, u64::from(31 - sign_bit)))?;
-    // The fields in their places have the exponent of another bias, which a factor corrects, of subnormals
+    // The shifted fields have an exponent of another bias, which a factor corrects, of subnormals
     // too.
     let fields = e.shl(magnitude, e.int(Prim::I32, u64::from(23 - mantissa)))?;
     let scale = f32::from_bits(((127 + 127 - format.bias) as u32) << 23);
@@ -108,7 +108,7 @@ enum Order {
 }
 
 /// An operation on real floats of one type, computed in the float that the type is computed in and rounded
-/// once. In there any lane may have the place of another one: no lane is to depend on where it is or on
+/// once. There lanes may be permuted: no lane may depend on its position or on
 /// others.
 pub(super) fn computed<'ctx, const N: usize>(
     e: &Emit<'_, 'ctx>,
@@ -213,7 +213,7 @@ fn rounded_bf16<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>>
     }
     let below = e.add(bits, e.i32(0x7fff))?;
     if in_registers(e, x) {
-        // Masked: shifts are what such registers have few units for.
+        // Masked: processors have few shift units for such registers.
         let odd = e.icmp(IntPredicate::NE, e.and(bits, e.i32(0x1_0000))?, e.i32(0))?;
         return e.select(odd, e.add(bits, e.i32(0x8000))?, below);
     }

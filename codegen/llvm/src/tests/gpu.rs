@@ -97,7 +97,7 @@ fn vectors_are_accesses_of_16_bytes() {
     assert_eq!(result, i32::wrap(expected));
 }
 
-/// Sums of a block of 64 threads: shuffles inside warps, shared memory between them; beside it what the
+/// Sums of a block of 64 threads: shuffles inside warps, shared memory between them; next to it what the
 /// special registers say.
 #[test]
 fn threads_work_together() {

@@ -121,7 +121,7 @@ impl Run<'_> {
         let (from, to) = (slice.offset, slice.offset + slice.bytes);
         let first = (slice.allocation, from);
         // An older array that reaches into the slice is torn; one that begins in it is gone, except for its
-        // tail, which nobody may read either.
+        // tail, which may not be read either.
         if let Some((&key, &(end, _))) = self.memory.range(..first).next_back()
             && key.0 == slice.allocation
             && end > from
@@ -189,7 +189,7 @@ impl Run<'_> {
             if from.bytes != to.bytes || overlap(from, to) {
                 return Err(format!("{copy:?} at {when:?}"));
             }
-            // A copy of nothing copies something that nobody expects.
+            // A copy from uninitialized memory copies something that no reader expects.
             let token = match self.memory.get(&(from.allocation, from.offset)) {
                 Some(&(end, t)) if end == from.offset + from.bytes => t,
                 _ => self.fresh(),

@@ -54,7 +54,7 @@ const LOWERING: &[&str] = &[
     "batch-norm-expander",
 ];
 
-/// In the place of fusions where nothing is to be made faster.
+/// The alternative to fusion passes at level 0.
 const UNFUSED: &[&str] = &["nan-canonicalizer", "fusion-wrapper", "dce"];
 
 /// Fusions, in order.

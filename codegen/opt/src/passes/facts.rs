@@ -247,7 +247,7 @@ pub const MIN_PART_WIDTH: i64 = CostModel::CPU.min_part_width_elements;
 /// The maximum number of columns of short rows that are unrolled.
 pub const MAX_UNROLLED_COLUMNS: i64 = CostModel::CPU.max_unrolled_columns;
 
-/// Lanes whose elements lie within this many registers are loaded as whole registers and shuffled.
+/// Lanes whose elements are within this many registers are loaded as whole registers and shuffled.
 pub const MAX_SHUFFLE_REGISTERS: i64 = CostModel::CPU.max_shuffle_registers;
 
 /// The maximum number of columns from several sources, or of rows of an array, that are computed in one

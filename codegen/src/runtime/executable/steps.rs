@@ -422,10 +422,10 @@ impl<'a> Run<'a> {
         Finished { steps: self.steps, times: self.times, events: self.events, ..Finished::default() }
     }
 
-    /// The pointer at a place of the table.
+    /// The pointer at an index of the table.
     ///
     /// # Safety
-    /// The place was given out by the loader of this executable.
+    /// The index was given out by the loader of this executable.
     unsafe fn pointer(&self, place: u32) -> *mut u8 {
         // SAFETY: by the caller's word it is inside the table.
         unsafe { *self.pointers.add(place as usize) }
@@ -601,7 +601,7 @@ impl<'a> Run<'a> {
     /// Runs a loop that is one kernel.
     ///
     /// # Safety
-    /// Those are places of its arguments, in order, and of its scratch memory.
+    /// Those are indices of its arguments, in order, and of its scratch memory.
     unsafe fn iterate(
         &mut self,
         function: &Function,

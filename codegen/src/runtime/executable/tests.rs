@@ -117,8 +117,8 @@ fn result(leaf: u32) -> AllocationKind {
     AllocationKind::Result { leaf }
 }
 
-/// Kernels run on all of their units, whatever the number of threads; arguments may lie anywhere, and results
-/// are memory of the caller's.
+/// Kernels run on all of their units, whatever the number of threads; arguments may be anywhere in memory,
+/// and results are memory of the caller's.
 #[test]
 fn kernels_run_in_chunks() {
     let n = 100_003;

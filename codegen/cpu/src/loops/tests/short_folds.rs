@@ -1,4 +1,4 @@
-//! Windows and sums that are expressions of few elements, against the interpreter.
+//! Small windows and short sums, unrolled into expressions, against the interpreter.
 
 use crate::loops::tests::{fused, reduction, region};
 use crate::kernel_tests::{Close, check_with};

@@ -115,7 +115,7 @@ impl<'s> Loader<'s> {
         let row = if self.row_step == 0 { &loading.rows[0] } else { &loading.rows[slot as usize] };
         let (mut offset, is_there) = self.source.at(e, row, term)?;
         if let Some(is_there) = is_there {
-            // The first element of the array is read in the place of what is absent.
+            // The first element of the array is read instead of what is absent.
             offset = e.select(is_there, offset, e.int(e.prim_of(offset), 0))?;
         }
         let bytes = self.source.ty().storage_bytes() as i64;
@@ -153,7 +153,7 @@ impl<'s> Loader<'s> {
         words.into_iter().map(|x| e.select(holds, x, zero)).collect()
     }
 
-    /// Loads the first tile, from a term on: so many terms, and zeros.
+    /// Loads the first tile, from a term on: a number of terms, padded with zeros.
     pub(super) fn load_first<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,

@@ -2,11 +2,11 @@
 //! bytes (16 x 8 x 32), summed in 32 bits.
 //!
 //! A block has tiles of both operands for several steps in shared memory: while one is multiplied, the next
-//! ones are copied (`cp.async`). A tile lies there as it lies in memory, term by term or row by row, in
+//! ones are copied (`cp.async`). A tile has the layout that it has in memory, term by term or row by row, in
 //! chunks of 16 bytes, whose numbers are swizzled by an exclusive or with that of their line, so that neither
-//! copies nor `ldmatrix` meet in a bank; `ldmatrix` transposes what lies term by term. Borders, and terms
-//! that fill no tile, are those of [`super::tile`]; what is absent is copied as zeros. Chunks that are not
-//! aligned in memory, or not in one piece, are gathered in registers, and stored when the tile before has
+//! copies nor `ldmatrix` meet in a bank; `ldmatrix` transposes what is stored term by term. Borders, and
+//! terms that fill no tile, are those of [`super::tile`]; what is absent is copied as zeros. Chunks that are
+//! not aligned in memory, or not in one piece, are gathered in registers, and stored when the tile before has
 //! been multiplied.
 
 use hlo::{ElementType, InstrId, Module};

@@ -490,7 +490,7 @@ struct Results {
     tile: Tile,
     /// Neighbouring columns of a thread.
     wide: i64,
-    /// Of which so many are taken at once.
+    /// The number of them that are taken at once.
     width: i64,
 }
 
@@ -575,7 +575,7 @@ impl Results {
     }
 }
 
-/// Values with the first so many at the end.
+/// Values rotated: the first ones moved to the end.
 pub(crate) fn rotated<'ctx>(values: &[Value<'ctx>], by: usize) -> Vec<Value<'ctx>> {
     let (first, others) = values.split_at(by);
     [others, first].concat()

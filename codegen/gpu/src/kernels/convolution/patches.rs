@@ -53,7 +53,7 @@ pub(super) struct Patched<'a> {
     /// Of a group.
     features: i64,
     /// Dimensions of positions, the outermost first: those of the batch and of space, in the order in which
-    /// they lie in the input.
+    /// they are stored in the input.
     positions: Vec<(Position, i64)>,
     /// Dimensions of terms, the outermost first.
     terms: Vec<(Term, i64)>,

@@ -6,7 +6,7 @@
 //! merges whole pairs of runs, one element after the other. `<` and `>` of floats are strict weak orders of
 //! what is no NaN: a launch before the parallel sort finds lines with NaNs and sorts them into scratch
 //! memory, and a launch behind it puts them where the results are. **Invariant:** a line is copied to scratch
-//! memory before anything is written to results, which may lie where operands lie.
+//! memory before anything is written to results, which may share the memory of operands.
 
 use hlo::ElementType;
 use hlo_library::{Part, SortKey};

@@ -27,7 +27,7 @@ const TILE: i64 = (THREADS * ITEMS) as i64;
 const WARP: u32 = 32;
 /// Warps of a block.
 const WARPS: u32 = THREADS / WARP;
-/// Lines of at least so many elements a pass are faster by digits than by merging.
+/// Lines with at least this many elements per pass are sorted faster by radix than by merging.
 const MIN_ELEMENTS_A_PASS: i64 = 4096;
 
 /// A key that is sorted by its digits.

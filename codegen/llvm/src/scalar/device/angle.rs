@@ -15,7 +15,7 @@ const QUARTER_PI: f64 = std::f64::consts::FRAC_PI_4;
 const HALF_PI: [f64; 2] = [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17];
 pub(super) const PI: [f64; 2] = [std::f64::consts::PI, 1.224_646_799_147_353_2e-16];
 
-/// `quadrant * pi/2 + rest` with `|rest| <= pi/4` or little more, the quadrant an integer from 0 to 3.
+/// `quadrant * pi/2 + rest` with `|rest| <= pi/4` or slightly more, the quadrant an integer from 0 to 3.
 #[derive(Clone, Copy)]
 pub(super) struct Reduced<'o, 'ctx> {
     pub(super) quadrant: Num<'o, 'ctx>,

@@ -1,4 +1,4 @@
-//! Double-double arithmetic, and with an exponent beside it: that of the interpreter
+//! Double-double arithmetic, and with a separate exponent: that of the interpreter
 //! (`hlo_interp::scalar::dd`), as expressions.
 //!
 //! Operations have a relative error below 2^-102 as long as no part of them leaves the normal range.

@@ -9,7 +9,7 @@ use super::dd::{Dd, Wide, two_product};
 use super::ops::{Num, Ops, first};
 use hlo::elementwise::Function;
 
-/// Below this the reduced exponential needs no power of two: a little less than ln(2) / 2.
+/// Below this the reduced exponential needs no power of two: slightly less than ln(2) / 2.
 const SMALL: f64 = 0.34;
 /// The leading 32 bits of ln 2: a multiple by an integer below 2^21 is exact.
 const LN_2_LEADING: f64 = 0.693_147_180_369_123_8;

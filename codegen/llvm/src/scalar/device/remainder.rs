@@ -30,7 +30,7 @@ pub(super) fn remainder<'p, 'ctx>(ops: Ops<'p, 'ctx>, [x, y]: [Num<'p, 'ctx>; 2]
         let left = left.lt(0.0).pick(left + d, left);
         (left.ge(divisor), left)
     });
-    // The greatest number beside an infinite divisor.
+    // The greatest number with an infinite divisor.
     let rest = (b.is_infinite() & a.eq(f64::MAX)).pick(a, rest);
     [first(&[(fine, rest.copysign(x))], ops.nan())]
 }

@@ -141,7 +141,7 @@ fn square_root<'ctx>(
 
 /// `(sinh a cosh a + i sin b cos b) / (sinh^2 a + cos^2 b)`
 fn hyperbolic_tangent<'ctx>(e: &Emit<'_, 'ctx>, [a, b]: Pair<'ctx>, digits: Digits) -> Result<Fast<'ctx>> {
-    // From there on the real part is 1 in every digit, and the imaginary one nothing beside it.
+    // From there on the real part is 1 in every digit, and the imaginary one is negligible next to it.
     let bounded = at_most(e, at_least(e, a, -350.0)?, 350.0)?;
     let [sinh, cosh] = sinh_cosh(e, bounded, digits)?;
     let [sine, cosine] = sine_cosine(e, b, digits)?;
@@ -359,7 +359,7 @@ pub(in super::super) fn modulus<'ctx>(
     }
     let careful = || {
         let [_, exact] = root(e.fpext(a, Prim::F64)?, e.fpext(b, Prim::F64)?)?;
-        // Also beside a NaN, which is not the greater one.
+        // Also with a NaN, which is not the greater one.
         let infinite = e.fcmp(FloatPredicate::OEQ, most, infinity)?;
         let exact = e.select(infinite, infinity, e.fptrunc(exact, prim)?)?;
         Ok(vec![e.select(odd, exact, fast)?])

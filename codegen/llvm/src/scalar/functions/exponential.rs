@@ -1,4 +1,4 @@
-//! `e^x` and what is made of it.
+//! `e^x` and functions derived from it.
 
 use super::{Digits, at_least, at_most, fabs, polynomial, power_of_two, rint, scale};
 use crate::scalar::float::copysign;

@@ -35,7 +35,7 @@ const LOG: [f64; 8] = [
 /// The same, 2^-35.
 const LOG_FEW: [f64; 4] = [0.6666666305876031, 0.40000867482293767, 0.285067935919356, 0.24103478569653783];
 
-/// How a float lies in its bits.
+/// The bit fields of a float.
 #[derive(Clone, Copy)]
 pub(super) struct Layout {
     int: Prim,

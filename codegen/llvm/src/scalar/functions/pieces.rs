@@ -25,7 +25,7 @@ pub(super) fn pick<'ctx>(e: &Emit<'_, 'ctx>, row: &Row, piece: Value<'ctx>) -> R
             return e.shuffle(picked, picked, &[0, 1, 2, 3]);
         }
         8 => "llvm.x86.avx2.permps",
-        // Of its sixteen lanes, by four bits: the row lies in it twice.
+        // Of its sixteen lanes, by four bits: the row is in it twice.
         16 if e.avx512 => "llvm.x86.avx512.permvar.sf.512",
         _ => {
             let half = |from: u32| e.shuffle(piece, piece, &(from..from + lanes / 2).collect::<Vec<_>>());

@@ -341,7 +341,7 @@ fn remainders() {
         let mut x = magnitudes(1000, low, high);
         let mut y = magnitudes(1000, low, high);
         y.rotate_left(17);
-        // Every special value beside every other.
+        // Every special value next to every other.
         for &a in &x.clone()[..6] {
             for &b in &x.clone()[..6] {
                 x.push(a);
@@ -362,7 +362,7 @@ fn remainders() {
 }
 
 /// Complex functions of parts of every magnitude, which over- and underflow on the way, and of infinities and
-/// NaN beside numbers.
+/// NaN next to numbers.
 #[test]
 fn complex_extremes() {
     for (ty, low, high) in [(ElementType::C64, -149, 128), (ElementType::C128, -1074, 1024)] {
