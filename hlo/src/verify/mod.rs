@@ -4,20 +4,20 @@
 //! them panics on it. It checks, in this order, and reports everything it finds:
 //!
 //! 1. *Structure* (`structure.rs`): there is an entry computation, and nothing calls it; every computation
-//!   has a root; parameters are numbered 0, 1, ... without gaps or repetition; operands and control
-//!   predecessors are instructions of the same computation that come before their users; no name is given
-//!   twice in a computation; computations do not call each other in a cycle. (A signature in a header that is
-//!   not that of the instructions is a warning.) Past errors here the rest is not looked at, since it rests
-//!   on them.
+//!    has a root; parameters are numbered 0, 1, ... without gaps or repetition; operands and control
+//!    predecessors are instructions of the same computation that come before their users; no name is given
+//!    twice in a computation; computations do not call each other in a cycle. (A signature in a header that is
+//!    not that of the instructions is a warning.) Past errors here the rest is not looked at, since it rests
+//!    on them.
 //! 2. *Shapes* (`shapes.rs`): every shape has a size that fits an `i64` and, if it has a layout, one of its
-//!   rank; every opcode has as many operands and all attributes that its row of the table asks for; the
-//!   declared shape is the one that [`crate::infer`] finds (XLA's `ShapeVerifier`); literals have the shape
-//!   of their instruction; mixed precision, where it is not allowed.
+//!    rank; every opcode has as many operands and all attributes that its row of the table asks for; the
+//!    declared shape is the one that [`crate::infer`] finds (XLA's `ShapeVerifier`); literals have the shape
+//!    of their instruction; mixed precision, where it is not allowed.
 //! 3. *Calls* (`calls.rs`): a fusion owns its computation, in which everything but the root is used;
-//!   execution threads; composites; custom calls' layout constraints; aliasing between results and operands.
+//!    execution threads; composites; custom calls' layout constraints; aliasing between results and operands.
 //! 4. *Collectives* (`collectives.rs`): replica groups and source-target pairs, by group mode.
 //! 5. *Channels and asynchronous pairs* (`channels.rs`, `async_pairs.rs`): send and recv, start, update and
-//!   done, deadlocks.
+//!    done, deadlocks.
 //! 6. *Buffers* (`buffers.rs`): values of buffer type have one writer and pass only where they may.
 //! 7. *The module's header* (`header.rs`): entry layout, input-output aliasing, donors.
 //! 8. *Annotations* (`annotations.rs`): sharding, original values, result accuracy, source locations.

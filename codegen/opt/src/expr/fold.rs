@@ -99,7 +99,7 @@ impl<'m> Fold<'m> {
                 *node = match extremes {
                     Some(Extremes::Ordered(key, least)) => {
                         let value = expr.convert(*node, results[i]);
-                        expr.to_ordered_int(value, key, least)
+                        expr.ordered_key(value, key, least)
                     }
                     Some(Extremes::Wide(_)) => {
                         let value = expr.convert(*node, results[i]);
@@ -159,7 +159,7 @@ impl<'m> Fold<'m> {
     pub fn result(&self, expr: &mut Expr<'_>, leaf: usize, ty: ElementType) -> NodeId {
         let node = expr.given(self.given[leaf], self.types[leaf]);
         match self.ordered {
-            Some(least) => expr.from_ordered_int(node, ty, least),
+            Some(least) => expr.float_of_key(node, ty, least),
             None => expr.convert(node, ty),
         }
     }

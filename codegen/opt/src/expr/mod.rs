@@ -232,12 +232,12 @@ impl<'m> Expr<'m> {
     }
 
     /// The order-preserving integer key of a float, in a type of the same width, for a minimum or maximum.
-    pub fn to_ordered_int(&mut self, node: NodeId, ty: ElementType, least: bool) -> NodeId {
+    pub fn ordered_key(&mut self, node: NodeId, ty: ElementType, least: bool) -> NodeId {
         self.push(Op::ToOrderedInt { operand: node, least }, ty)
     }
 
-    /// The float of an integer key made by [`Expr::to_ordered_int`].
-    pub fn from_ordered_int(&mut self, node: NodeId, ty: ElementType, least: bool) -> NodeId {
+    /// The float of an integer key made by [`Expr::ordered_key`].
+    pub fn float_of_key(&mut self, node: NodeId, ty: ElementType, least: bool) -> NodeId {
         self.push(Op::FromOrderedInt { operand: node, least }, ty)
     }
 
