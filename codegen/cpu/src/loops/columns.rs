@@ -89,7 +89,7 @@ impl<'m> Reduction<'m> {
         let start = self.folds.starts(c)?;
         let pieces = column.1.unsigned_abs().div_ceil(u64::from(c.lanes)) as usize;
         let size = pieces.saturating_mul(registers(&start).len());
-        // Single lanes can be masked in the widest vectors alone.
+        // Only targets with the widest vectors can mask lanes.
         let whole = column.1 % i64::from(c.lanes) == 0 || target.vector_bytes() >= 64;
         if !whole || size > MAX_ACCUMULATOR_REGISTERS {
             return self.columns_in_memory(c, target);

@@ -674,7 +674,7 @@ impl<'m> Reduction<'m> {
         self.folds.copies_of(expr, lanes, self.inner_run(vars).1)
     }
 
-    /// The innermost variables that a unit loops over, and how many values of the outer one.
+    /// The innermost of some variables, and the number of its values in a unit.
     fn inner_run(&self, vars: &[(u32, i64)]) -> (u32, i64) {
         let &(var, n) = vars.last().unwrap_or(&(0, 1));
         match self.chunks {
