@@ -156,15 +156,15 @@ fn emit(
             }
             Err(error) => return Err(error.into()),
         };
-        for (place, kernel) in unit.kernels {
-            kernels[place] = Some(kernel);
+        for (index, kernel) in unit.kernels {
+            kernels[index] = Some(kernel);
         }
         objects.extend(unit.object.map(Arc::from));
         stages.llvm(number, unit.texts);
     }
-    for (place, &first) in firsts.iter().enumerate().filter(|(place, first)| place != *first) {
-        let name = module.instr(loops::subject(module, requests[place])).name.to_string();
-        kernels[place] = kernels[first].clone().map(|kernel| Kernel { name, ..kernel });
+    for (index, &first) in firsts.iter().enumerate().filter(|(index, first)| index != *first) {
+        let name = module.instr(loops::subject(module, requests[index])).name.to_string();
+        kernels[index] = kernels[first].clone().map(|kernel| Kernel { name, ..kernel });
     }
     Ok(Made { kernels, code: Code::Objects(objects) })
 }
@@ -210,7 +210,7 @@ fn weight(module: &Module, request: Request) -> usize {
 fn emit_unit(
     module: &Module,
     requests: &[Request],
-    places: &[usize],
+    indices: &[usize],
     target: &Target,
     wants: [bool; 3],
     fallback: bool,
@@ -220,22 +220,22 @@ fn emit_unit(
     target.prepare(&llvm)?;
     let builder = context.create_builder();
     let unit = Unit { context: &context, module: &llvm, builder: &builder, target, lines: None };
-    let mut kernels = Vec::with_capacity(places.len());
-    for &place in places {
+    let mut kernels = Vec::with_capacity(indices.len());
+    for &index in indices {
         cancel::poll();
-        match unit.emit(module, requests[place], &format!("k{place}")) {
-            Ok(kernel) => kernels.push((place, kernel)),
+        match unit.emit(module, requests[index], &format!("k{index}")) {
+            Ok(kernel) => kernels.push((index, kernel)),
             Err(llvm::Error::Unsupported(_)) if fallback => {}
             Err(error) => return Err(error.into()),
         }
     }
-    if kernels.len() < places.len() {
+    if kernels.len() < indices.len() {
         // An unsupported request may have left half of a function: once more without it.
-        let places: Vec<usize> = kernels.iter().map(|k| k.0).collect();
-        if places.is_empty() {
+        let indices: Vec<usize> = kernels.iter().map(|k| k.0).collect();
+        if indices.is_empty() {
             return Ok(Emitted { kernels, object: None, texts: [None, None, None] });
         }
-        return emit_unit(module, requests, &places, target, wants, false);
+        return emit_unit(module, requests, &indices, target, wants, false);
     }
     let text = || llvm.print_to_string().to_string();
     let emitted = wants[0].then(text);

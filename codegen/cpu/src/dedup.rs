@@ -19,16 +19,16 @@ use hlo_opt::passes::facts::is_elided;
 pub fn first_identical(module: &Module, requests: &[Request]) -> Vec<usize> {
     let mut known: FxHashMap<u64, Vec<(usize, Structure)>> = FxHashMap::default();
     let mut firsts = Vec::with_capacity(requests.len());
-    for (place, &request) in requests.iter().enumerate() {
+    for (index, &request) in requests.iter().enumerate() {
         let first = Structure::of(module, request).map(|structure| {
             let others = known.entry(structure.hash).or_default();
             let found = others.iter().find(|other| structure.same(module, &other.1)).map(|other| other.0);
             found.unwrap_or_else(|| {
-                others.push((place, structure));
-                place
+                others.push((index, structure));
+                index
             })
         });
-        firsts.push(first.unwrap_or(place));
+        firsts.push(first.unwrap_or(index));
     }
     firsts
 }
@@ -64,7 +64,7 @@ impl Structure {
         };
         let mut structure =
             Self { form: vec![kind], instructions: Vec::new(), operands: Vec::new(), hash: 0 };
-        let mut places: FxHashMap<InstrId, usize> = FxHashMap::default();
+        let mut indices: FxHashMap<InstrId, usize> = FxHashMap::default();
         let mut hasher = FxHasher::default();
         for c in computations {
             let computation = module.computation(c);
@@ -76,7 +76,7 @@ impl Structure {
             let mut pending: Vec<(InstrId, bool)> =
                 [(module.root(c), false)].into_iter().chain(parameters).collect();
             while let Some((id, ready)) = pending.pop() {
-                if places.contains_key(&id) {
+                if indices.contains_key(&id) {
                     continue;
                 }
                 let instr = module.instr(id);
@@ -89,14 +89,14 @@ impl Structure {
                 if flags.side_effect || flags.collective || is_elided(module, id) {
                     return None;
                 }
-                places.insert(id, structure.instructions.len());
+                indices.insert(id, structure.instructions.len());
                 structure.instructions.push(id);
-                structure.operands.extend(instr.operands().iter().map(|o| places[o]));
+                structure.operands.extend(instr.operands().iter().map(|o| indices[o]));
                 (instr.opcode, &instr.shape, instr.operands().len()).hash(&mut hasher);
             }
         }
         if let Request::Epilogue { hero, .. } = request {
-            structure.form.push(*places.get(&hero)?);
+            structure.form.push(*indices.get(&hero)?);
         }
         (&structure.form, &structure.operands).hash(&mut hasher);
         structure.hash = hasher.finish();

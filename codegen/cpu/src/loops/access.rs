@@ -135,7 +135,7 @@ pub(super) fn load_shuffled<'ctx>(
         return Ok(None);
     }
     // The element offset of each lane from the lowest.
-    let place = |l: usize| if is_enabled(l) { (steps[l] / bytes - low) as u32 } else { 0 };
+    let source = |l: usize| if is_enabled(l) { (steps[l] / bytes - low) as u32 } else { 0 };
     let at = |element: i64| e.scalar().address(address, e.scalar().i64(element * bytes));
     let span = (high - low + 1) as u32;
     if span == 1 {
@@ -151,7 +151,7 @@ pub(super) fn load_shuffled<'ctx>(
             let some: Vec<u64> = (0..w).map(|l| u64::from(l < span)).collect();
             e.load_masked(at(low)?, align, e.int_lanes(Prim::I1, &some), e.poison(prim))?
         };
-        let lanes: Vec<u32> = (0..w as usize).map(place).collect();
+        let lanes: Vec<u32> = (0..w as usize).map(source).collect();
         return of_raw(e, ty, &[e.shuffle(all, all, &lanes)?]).map(Some);
     }
     // The last register ends with the last element, so nothing past it is read.
@@ -160,10 +160,10 @@ pub(super) fn load_shuffled<'ctx>(
     let register = |r: u32| e.load(prim, at(low + i64::from(begin(r)))?, prim.bytes() as u32);
     let mut sum = register(0)?;
     for r in 1..registers {
-        let pick = |l: usize| match place(l) / w {
-            of if of == r => w + place(l) - begin(r),
+        let pick = |l: usize| match source(l) / w {
+            of if of == r => w + source(l) - begin(r),
             // Until the second register is shuffled in, lanes keep the position that they have in the first.
-            0 if r == 1 => place(l),
+            0 if r == 1 => source(l),
             _ => l as u32,
         };
         sum = e.shuffle(sum, register(r)?, &(0..w as usize).map(pick).collect::<Vec<_>>())?;
@@ -206,10 +206,10 @@ fn load_strided<'ctx>(
             None => e.load(prim, at, prim.bytes() as u32)?,
             Some(mask) => {
                 // Elements in between are not accessed.
-                let place = |p: u32| {
+                let source = |p: u32| {
                     if (begin(v) + p).is_multiple_of(steps) { (begin(v) + p) / steps } else { w }
                 };
-                let mask = e.shuffle(mask, e.bool(false), &(0..w).map(place).collect::<Vec<_>>())?;
+                let mask = e.shuffle(mask, e.bool(false), &(0..w).map(source).collect::<Vec<_>>())?;
                 e.load_masked(at, prim.bytes() as u32, mask, zero(e, prim))?
             }
         };

@@ -195,16 +195,16 @@ impl<'m> Reduction<'m> {
         };
         // A slot for each register of an accumulator and column.
         let room = u32::try_from(n.min(most) + w).unwrap_or(0);
-        let mut places = Vec::new();
+        let mut slots = Vec::new();
         for &Carried { ty, .. } in &kinds {
             let (prim, parts) = super::access::storage(ty);
             for _ in 0..parts {
                 let start: Value<'ctx> = e.stack(prim, room)?.into();
                 let offset = e.mul(low, e.i64(-(prim.bytes() as i64)))?;
-                places.push((ty, prim, e.address(start, offset)?));
+                slots.push((ty, prim, e.address(start, offset)?));
             }
         }
-        let accumulators = MemoryAccumulators { places, column, known_at: c.level() };
+        let accumulators = MemoryAccumulators { slots, column, known_at: c.level() };
         over_lanes(c, target, column, low, high, count, w, &|c| {
             let start = self.folds.starts(c)?;
             accumulators.store(c, &start)
@@ -314,21 +314,21 @@ impl<'ctx> RegisterColumns<'ctx> {
 /// Accumulators of a block of columns in memory.
 struct MemoryAccumulators<'ctx> {
     /// For each register of an accumulator its types, and the address for column 0.
-    places: Vec<(ElementType, Prim, Value<'ctx>)>,
+    slots: Vec<(ElementType, Prim, Value<'ctx>)>,
     column: u32,
     known_at: usize,
 }
 
 impl<'ctx> MemoryAccumulators<'ctx> {
-    fn address(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: Value<'ctx>, prim: Prim) -> Result<Value<'ctx>> {
+    fn address(&self, c: &mut Code<'_, '_, 'ctx, '_>, slot: Value<'ctx>, prim: Prim) -> Result<Value<'ctx>> {
         let at = c.expr.space.atom_of(self.column).map(Affine::atom).unwrap_or_default();
-        Ok(c.place_from(place, self.known_at, &at, prim.bytes() as i64)?.address)
+        Ok(c.addresses_from(slot, self.known_at, &at, prim.bytes() as i64)?.address)
     }
 
     fn load(&self, c: &mut Code<'_, '_, 'ctx, '_>, kinds: &[Carried]) -> Result<Vec<Val<'ctx>>> {
         let mut all = Vec::new();
-        for &(ty, prim, place) in &self.places {
-            let address = self.address(c, place, prim)?;
+        for &(ty, prim, slot) in &self.slots {
+            let address = self.address(c, slot, prim)?;
             let e = c.e.with_lanes(c.lanes);
             all.push(narrowed(&e, ty, e.load(prim, address, prim.bytes() as u32)?)?);
         }
@@ -336,8 +336,8 @@ impl<'ctx> MemoryAccumulators<'ctx> {
     }
 
     fn store(&self, c: &mut Code<'_, '_, 'ctx, '_>, all: &[Val<'ctx>]) -> Result<()> {
-        for (register, &(_, prim, place)) in registers(all).into_iter().zip(&self.places) {
-            let address = self.address(c, place, prim)?;
+        for (register, &(_, prim, slot)) in registers(all).into_iter().zip(&self.slots) {
+            let address = self.address(c, slot, prim)?;
             let e = c.e.with_lanes(c.lanes);
             e.store(widened(&e, register)?, address, prim.bytes() as u32)?;
         }

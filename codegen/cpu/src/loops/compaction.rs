@@ -150,7 +150,7 @@ impl CompactedSelect {
         for side in &self.sides {
             let memory = |n: NodeId| -> Result<Packed<'ctx>> {
                 let ty = c.expr.nodes[n as usize].ty;
-                Ok(Packed { node: n, ty, place: e.stack(register(ty), room)?.into() })
+                Ok(Packed { node: n, ty, buffer: e.stack(register(ty), room)?.into() })
             };
             let packed = side.loads.iter().map(|&n| memory(n)).collect::<Result<Vec<_>>>()?;
             let next = e.stack(Prim::I64, 1)?.into();
@@ -287,7 +287,7 @@ fn loads(expr: &Expr<'_>, nodes: impl Iterator<Item = NodeId>, inner: AtomId) ->
 struct Packed<'ctx> {
     node: NodeId,
     ty: ElementType,
-    place: Value<'ctx>,
+    buffer: Value<'ctx>,
 }
 
 impl<'ctx> Packed<'ctx> {
@@ -296,7 +296,7 @@ impl<'ctx> Packed<'ctx> {
     }
 
     fn address(&self, e: &Emit<'_, 'ctx>, at: Value<'ctx>) -> Result<Value<'ctx>> {
-        e.address(self.place, e.mul(at, e.i64(self.bytes()))?)
+        e.address(self.buffer, e.mul(at, e.i64(self.bytes()))?)
     }
 
     fn zero(&self, wide: &Emit<'_, 'ctx>) -> Value<'ctx> {

@@ -62,11 +62,11 @@ impl<'m> Reduction<'m> {
         }
         let vars = self.reduced_vars();
         let kinds = self.folds.carried();
-        let mut places = Lanes::new();
+        let mut slots = Lanes::new();
         for &Carried { ty, .. } in &kinds {
             let (prim, parts) = super::access::storage(ty);
             for _ in 0..parts {
-                places.push((prim, e.stack(prim, UNIT_ROWS as u32)?.into()));
+                slots.push((prim, e.stack(prim, UNIT_ROWS as u32)?.into()));
             }
         }
         for group in 0..UNIT_ROWS / lanes {
@@ -74,9 +74,9 @@ impl<'m> Reduction<'m> {
             let start = self.folds.starts(c)?;
             let square = Square { reduction: self, row, from, start: &start };
             let total = square.over(c, &vars, &registers(&start))?;
-            for (x, &(prim, place)) in total.into_iter().zip(&places) {
+            for (x, &(prim, slot)) in total.into_iter().zip(&slots) {
                 let wide = e.with_lanes(c.lanes);
-                let at = e.address_at(place, (group * lanes).unsigned_abs() * prim.bytes())?;
+                let at = e.address_at(slot, (group * lanes).unsigned_abs() * prim.bytes())?;
                 wide.store(widened(&wide, x)?, at, prim.bytes() as u32)?;
             }
         }
@@ -84,10 +84,10 @@ impl<'m> Reduction<'m> {
         c.for_var(row.0, first, end, 1, false, 1, |c| {
             let at = e.sub(c.var(row.0)?, first)?;
             let mut all = Vec::new();
-            let mut parts = places.iter();
+            let mut parts = slots.iter();
             for &Carried { ty, .. } in &kinds {
-                for &(prim, place) in parts.by_ref().take(1 + usize::from(ty.is_complex())) {
-                    let address = e.address(place, e.mul(at, e.i64(prim.bytes() as i64))?)?;
+                for &(prim, slot) in parts.by_ref().take(1 + usize::from(ty.is_complex())) {
+                    let address = e.address(slot, e.mul(at, e.i64(prim.bytes() as i64))?)?;
                     all.push(narrowed(&e, ty, e.load(prim, address, prim.bytes() as u32)?)?);
                 }
             }
@@ -181,18 +181,18 @@ impl<'m, 'ctx> Square<'_, 'm, 'ctx> {
                 found.push(x);
                 let x = widened(&wide, x)?;
                 let prim = e.prim_of(x);
-                let place = e.stack(prim, lanes * lanes)?.into();
+                let slot = e.stack(prim, lanes * lanes)?.into();
                 let bytes = e.mul(r, e.i64(i64::from(lanes) * prim.bytes() as i64))?;
-                wide.store(x, e.address(place, bytes)?, prim.bytes() as u32)?;
-                memory.push((prim, place));
+                wide.store(x, e.address(slot, bytes)?, prim.bytes() as u32)?;
+                memory.push((prim, slot));
             }
             Ok(())
         })?;
         let mut transposed_rows = Vec::new();
-        for &(prim, place) in &memory {
+        for &(prim, slot) in &memory {
             let mut rows = Vec::new();
             for r in 0..u64::from(lanes) {
-                let at = e.address_at(place, r * u64::from(lanes) * prim.bytes())?;
+                let at = e.address_at(slot, r * u64::from(lanes) * prim.bytes())?;
                 rows.push(wide.load(prim, at, prim.bytes() as u32)?);
             }
             transposed(&wide, &mut rows)?;

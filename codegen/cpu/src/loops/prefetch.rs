@@ -35,7 +35,7 @@ const MAX_BYTES_PER_PICK: i64 = 64;
 /// Prefetch of rows of large arrays at computed offsets.
 pub(super) struct RowPrefetch {
     /// For each such load: the array, the offset of an element, and the size of a row in bytes.
-    places: Vec<(u32, Affine, i64)>,
+    loads: Vec<(u32, Affine, i64)>,
     /// The variable that counts elements of a row.
     inner: u32,
 }
@@ -43,7 +43,7 @@ pub(super) struct RowPrefetch {
 impl RowPrefetch {
     /// Finds such loads among the nodes, over all `n` values of the innermost variable.
     pub(super) fn of(expr: &Expr<'_>, nodes: impl Iterator<Item = NodeId>, (inner, n): (u32, i64)) -> Self {
-        let mut found = Self { places: Vec::new(), inner };
+        let mut found = Self { loads: Vec::new(), inner };
         for node in expr.reachable(nodes) {
             let Op::Load { array, at, .. } = &expr.nodes[node as usize].op else { continue };
             let shape = &expr.arrays[*array as usize].shape;
@@ -65,7 +65,7 @@ impl RowPrefetch {
                 && is_plain(expr, at, inner)
                 && cheap(values)
             {
-                found.places.push((*array, at.clone(), row));
+                found.loads.push((*array, at.clone(), row));
             }
         }
         found
@@ -78,7 +78,7 @@ impl RowPrefetch {
         (unit, end): (Value<'ctx>, Value<'ctx>),
         vars: &[(u32, i64)],
     ) -> Result<()> {
-        let Some(longest) = self.places.iter().map(|(_, _, bytes)| *bytes).max() else { return Ok(()) };
+        let Some(longest) = self.loads.iter().map(|(_, _, bytes)| *bytes).max() else { return Ok(()) };
         let e = c.e;
         let rows = (AHEAD_BYTES / longest.max(1)).clamp(MIN_MAX_ROWS_AHEAD.0, MIN_MAX_ROWS_AHEAD.1);
         let (later, last) = (e.add(unit, e.i64(rows))?, e.sub(end, e.i64(1))?);
@@ -87,9 +87,9 @@ impl RowPrefetch {
         c.enter()?;
         decode(c, later, vars)?;
         c.set_var(self.inner, e.i64(0), false, 1);
-        for (array, at, bytes) in &self.places {
-            let place = c.place(*array, at)?;
-            e.prefetch(place.address, bytes.unsigned_abs())?;
+        for (array, at, bytes) in &self.loads {
+            let row = c.addresses(*array, at)?;
+            e.prefetch(row.address, bytes.unsigned_abs())?;
         }
         c.leave();
         c.lanes = lanes;
@@ -158,7 +158,7 @@ impl ElementPrefetch {
     /// Prefetches parts of later rows.
     pub(super) fn prefetch(&self, c: &mut Code<'_, '_, '_, '_>) -> Result<()> {
         for row in &self.rows {
-            let address = c.place(row.array, &row.at)?.address;
+            let address = c.addresses(row.array, &row.at)?.address;
             let bytes = row.bytes * u64::from(c.lanes);
             if row.near { c.e.prefetch(address, bytes)? } else { c.e.prefetch_far(address, bytes)? }
         }

@@ -122,7 +122,7 @@ impl<'ctx> Column<'ctx> {
     /// The values of this row, or of this and the following rows in lanes.
     fn get(&self, c: &Code<'_, '_, 'ctx, '_>, row: Value<'ctx>) -> Result<Val<'ctx>> {
         let (e, ty) = (c.e.with_lanes(c.lanes), c.expr.nodes[self.node as usize].ty);
-        let from = self.place(c, row)?;
+        let from = self.address(c, row)?;
         let x = e.load(self.prim, from, self.prim.bytes() as u32)?;
         Ok(Val::of_registers(ty, &[narrowed(&e, ty, x)?], self.moved))
     }
@@ -130,14 +130,14 @@ impl<'ctx> Column<'ctx> {
     fn put(&mut self, c: &Code<'_, '_, 'ctx, '_>, row: Value<'ctx>, value: &Val<'ctx>) -> Result<()> {
         let e = c.e.with_lanes(c.lanes);
         self.moved = !value.is_arithmetic();
-        let to = self.place(c, row)?;
+        let to = self.address(c, row)?;
         for x in value.settled_if(&e, self.moved)?.registers() {
             e.store(widened(&e, x)?, to, self.prim.bytes() as u32)?;
         }
         Ok(())
     }
 
-    fn place(&self, c: &Code<'_, '_, 'ctx, '_>, row: Value<'ctx>) -> Result<Value<'ctx>> {
+    fn address(&self, c: &Code<'_, '_, 'ctx, '_>, row: Value<'ctx>) -> Result<Value<'ctx>> {
         c.e.address(self.start, c.e.mul(row, c.e.i64(self.prim.bytes() as i64))?)
     }
 }

@@ -43,7 +43,7 @@ pub(super) struct Chain<'m> {
     /// Variables within a row.
     pub(super) inner: Vec<(u32, i64)>,
     /// The offset of an element in its row.
-    pub(super) place: Affine,
+    pub(super) offset: Affine,
     /// The row-major offset of an element among all rows.
     pub(super) whole: Affine,
     /// Elements of a row.
@@ -120,7 +120,7 @@ pub(super) fn fusion(
     }
     let root = module.root(computation);
     let (mut elements, mut singles) = (Vec::new(), Vec::new());
-    let mut place = expr.space.linear(&index[row_dims.len()..], inner_dims);
+    let mut offset = expr.space.linear(&index[row_dims.len()..], inner_dims);
     let mut whole = expr.space.linear(&index, dims);
     let row = expr.space.linear(&at_row, row_dims);
     let shapes: Vec<&ArrayShape> = array_leaves(&module.instr(root).shape).collect();
@@ -147,7 +147,7 @@ pub(super) fn fusion(
     let outer = vars.iter().filter(|v| (v.0 as usize) < row_dims.len()).count();
     let mut inner = vars.split_off(outer);
     let all = elements.iter_mut().chain(&mut singles).map(|o| &mut o.at);
-    let mut more: Vec<&mut Affine> = all.chain([&mut place, &mut whole]).collect();
+    let mut more: Vec<&mut Affine> = all.chain([&mut offset, &mut whole]).collect();
     nest::join(&mut expr, &mut vars, &mut more);
     nest::join(&mut expr, &mut inner, &mut more);
     let sweeps: Vec<Folds<'_>> = sweeps.into_iter().map(Folds::new).collect();
@@ -166,7 +166,7 @@ pub(super) fn fusion(
     let chain = Chain {
         rows,
         inner,
-        place,
+        offset,
         whole,
         length,
         sweeps,
@@ -264,7 +264,7 @@ pub(super) struct Buffer<'ctx> {
     pub(super) ty: ElementType,
     /// The sweep that fills it; `None`: it is loaded before all sweeps.
     pub(super) sweep: Option<usize>,
-    places: Vec<(Prim, Value<'ctx>)>,
+    starts: Vec<(Prim, Value<'ctx>)>,
     /// The code level at which the addresses are known.
     level: usize,
     /// Lanes hold one element each of several rows, not several elements of one.
@@ -279,10 +279,10 @@ impl<'ctx> Buffer<'ctx> {
         self.sweep.is_none()
     }
 
-    pub(super) fn get(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: &Affine) -> Result<Val<'ctx>> {
+    pub(super) fn get(&self, c: &mut Code<'_, '_, 'ctx, '_>, offset: &Affine) -> Result<Val<'ctx>> {
         let mut all = Vec::new();
-        for &(prim, start) in &self.places {
-            let address = self.address(c, start, prim, place)?;
+        for &(prim, start) in &self.starts {
+            let address = self.address(c, start, prim, offset)?;
             let e = c.e.with_lanes(c.lanes);
             all.push(narrowed(&e, self.ty, e.load(prim, address, prim.bytes() as u32)?)?);
         }
@@ -292,13 +292,13 @@ impl<'ctx> Buffer<'ctx> {
     pub(super) fn put(
         &self,
         c: &mut Code<'_, '_, 'ctx, '_>,
-        place: &Affine,
+        offset: &Affine,
         value: &Val<'ctx>,
     ) -> Result<()> {
         let e = c.e.with_lanes(c.lanes);
         let value = value.settled_if(&e, self.moved)?;
-        for (x, &(prim, start)) in value.registers().into_iter().zip(&self.places) {
-            let address = self.address(c, start, prim, place)?;
+        for (x, &(prim, start)) in value.registers().into_iter().zip(&self.starts) {
+            let address = self.address(c, start, prim, offset)?;
             e.store(widened(&e, x)?, address, prim.bytes() as u32)?;
         }
         Ok(())
@@ -309,31 +309,31 @@ impl<'ctx> Buffer<'ctx> {
         c: &mut Code<'_, '_, 'ctx, '_>,
         start: Value<'ctx>,
         prim: Prim,
-        place: &Affine,
+        offset: &Affine,
     ) -> Result<Value<'ctx>> {
         let lanes = if self.across { i64::from(c.lanes) } else { 1 };
-        Ok(c.place_from(start, self.level, place, lanes * prim.bytes() as i64)?.address)
+        Ok(c.addresses_from(start, self.level, offset, lanes * prim.bytes() as i64)?.address)
     }
 
     /// The same buffer from an element on.
     pub(super) fn from(&self, c: &Code<'_, '_, 'ctx, '_>, element: Value<'ctx>) -> Result<Buffer<'ctx>> {
-        let place = |&(prim, start): &(Prim, Value<'ctx>)| {
+        let moved = |&(prim, start): &(Prim, Value<'ctx>)| {
             let at = c.e.mul(element, c.e.i64(prim.bytes() as i64))?;
             Ok((prim, c.e.address(start, at)?))
         };
-        let places = self.places.iter().map(place).collect::<Result<Vec<_>>>()?;
-        Ok(Buffer { places, level: c.level(), ..*self })
+        let starts = self.starts.iter().map(moved).collect::<Result<Vec<_>>>()?;
+        Ok(Buffer { starts, level: c.level(), ..*self })
     }
 
-    pub(super) fn load(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: &Affine) -> Result<()> {
-        let value = self.get(c, place)?;
+    pub(super) fn load(&self, c: &mut Code<'_, '_, 'ctx, '_>, offset: &Affine) -> Result<()> {
+        let value = self.get(c, offset)?;
         c.know(self.node, value);
         Ok(())
     }
 
-    pub(super) fn store(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: &Affine) -> Result<()> {
+    pub(super) fn store(&self, c: &mut Code<'_, '_, 'ctx, '_>, offset: &Affine) -> Result<()> {
         let value = c.value(self.node)?;
-        self.put(c, place, &value)
+        self.put(c, offset, &value)
     }
 }
 
@@ -466,11 +466,11 @@ impl<'m> Chain<'m> {
         let across = self.short.is_some();
         let room = if across { self.length * lanes } else { self.length * self.rows_at_once() + lanes };
         let room = u32::try_from(room).unwrap_or(0);
-        let mut places = Vec::new();
+        let mut starts = Vec::new();
         for _ in 0..1 + u32::from(ty.is_complex()) {
-            places.push((prim, c.e.stack(prim, room)?.into()));
+            starts.push((prim, c.e.stack(prim, room)?.into()));
         }
-        Ok(Buffer { node, ty, sweep, places, level: 0, across, moved: c.expr.moves(node) })
+        Ok(Buffer { node, ty, sweep, starts, level: 0, across, moved: c.expr.moves(node) })
     }
 
     /// The number of rows that go through a sweep before the next one begins.
@@ -535,13 +535,13 @@ impl<'m> Chain<'m> {
             copies: folds.copies_of(c.expr, c.lanes, n),
             range: &|c, var| sweep::whole(c, var),
             before: &|c| {
-                buffers.iter().filter(|b| b.sweep < Some(number)).try_for_each(|b| b.load(c, &self.place))
+                buffers.iter().filter(|b| b.sweep < Some(number)).try_for_each(|b| b.load(c, &self.offset))
             },
             after: &|c| {
                 if self.elements.is_empty() && number > 0 && number + 1 == self.sweeps.len() {
                     self.prefetch(c)?;
                 }
-                buffers.iter().filter(|b| b.sweep == Some(number)).try_for_each(|b| b.store(c, &self.place))
+                buffers.iter().filter(|b| b.sweep == Some(number)).try_for_each(|b| b.store(c, &self.offset))
             },
         };
         let total = sweep.emit(c, target)?;
@@ -554,9 +554,9 @@ impl<'m> Chain<'m> {
     /// Prefetches the next row (or block of rows) at the current element.
     fn prefetch(&self, c: &mut Code<'_, '_, '_, '_>) -> Result<()> {
         for &array in &self.next {
-            let place = c.place(array, &self.whole.plus(self.length * self.rows_at_once()))?;
+            let next = c.addresses(array, &self.whole.plus(self.length * self.rows_at_once()))?;
             let bytes = c.expr.arrays[array as usize].shape.element_type.storage_bytes() as u64;
-            c.e.prefetch_far(place.address, u64::from(c.lanes) * bytes)?;
+            c.e.prefetch_far(next.address, u64::from(c.lanes) * bytes)?;
         }
         Ok(())
     }
@@ -571,7 +571,7 @@ impl<'m> Chain<'m> {
         let last = |c: &mut Code<'c, 'a, 'ctx, 'm>| -> Result<()> {
             self.prefetch(c)?;
             for b in buffers {
-                b.load(c, &self.place)?;
+                b.load(c, &self.offset)?;
             }
             nest::store_all(c, &self.elements, self.streaming)
         };

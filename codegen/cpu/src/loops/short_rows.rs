@@ -135,7 +135,7 @@ impl<'m> Chain<'m> {
                 self.load(c, buffers, number)?;
                 let next = folds.step(c, &start, &values(&folds.carried(), carried))?;
                 for b in buffers.iter().filter(|b| b.sweep == Some(number)) {
-                    b.store(c, &self.place)?;
+                    b.store(c, &self.offset)?;
                 }
                 Ok(registers(&next))
             })?;
@@ -158,7 +158,7 @@ impl<'m> Chain<'m> {
     ) -> Result<()> {
         let wide = c.lanes > 1;
         let filled = |b: &&Buffer<'_>| b.sweep.map_or(wide, |sweep| sweep < number);
-        buffers.iter().filter(filled).try_for_each(|b| b.load(c, &self.place))
+        buffers.iter().filter(filled).try_for_each(|b| b.load(c, &self.offset))
     }
 
     /// Emits code at the first column.
@@ -181,15 +181,15 @@ impl<'m> Chain<'m> {
         let Op::Load { array, at, .. } = &c.expr.nodes[buffer.node as usize].op else { return Ok(()) };
         let e = c.e.with_lanes(c.lanes);
         let (prim, _) = storage(buffer.ty);
-        let from = self.at_first(c, |c| Ok(c.place(*array, at)?.address))?;
+        let from = self.at_first(c, |c| Ok(c.addresses(*array, at)?.address))?;
         let table = Table::new(&e, prim, from, self.length as u32 * c.lanes)?;
         let first: Vec<u64> = (0..u64::from(c.lanes)).map(|l| l * self.length.unsigned_abs()).collect();
         let first = e.int_lanes(Prim::I32, &first);
         self.columns(c, &self.inner, &[], &|c, _| {
-            let column = c.number(&self.place)?.base;
+            let column = c.number(&self.offset)?.base;
             let index = e.add(first, e.splat(c.e.trunc(column, Prim::I32)?)?)?;
             let value = Val::of_storage(&e, buffer.ty, &[table.pick(&e, index)?])?;
-            buffer.put(c, &self.place, &value)?;
+            buffer.put(c, &self.offset, &value)?;
             Ok(Vec::new())
         })?;
         Ok(())
@@ -236,7 +236,7 @@ impl<'m> Chain<'m> {
                 if at_once {
                     c.store_value(value, o.array, &o.at, false)?;
                 } else {
-                    columns.put(c, &self.place, value)?;
+                    columns.put(c, &self.offset, value)?;
                 }
             }
             Ok(Vec::new())
@@ -270,10 +270,10 @@ impl<'ctx> Columns<'ctx> {
         length <= MAX_COLUMNS_WITHOUT_TABLES || Table::suits(&c.e.with_lanes(c.lanes), self.prim)
     }
 
-    fn put(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: &Affine, value: &Val<'ctx>) -> Result<()> {
+    fn put(&self, c: &mut Code<'_, '_, 'ctx, '_>, offset: &Affine, value: &Val<'ctx>) -> Result<()> {
         let e = c.e.with_lanes(c.lanes);
         let bytes = self.prim.bytes();
-        let address = c.place_from(self.start, 0, place, i64::from(c.lanes) * bytes as i64)?.address;
+        let address = c.addresses_from(self.start, 0, offset, i64::from(c.lanes) * bytes as i64)?.address;
         e.store(value.to_storage(&e)?[0], address, bytes as u32)?;
         Ok(())
     }
@@ -293,7 +293,7 @@ impl<'ctx> Columns<'ctx> {
         }
         // One step for each register of rows: unrolled, the code would grow with the square of the number of
         // columns.
-        let place = c.place(o.array, &o.at)?;
+        let rows = c.addresses(o.array, &o.at)?;
         let table = Table::new(&e, self.prim, self.start, (length * lanes) as u32)?;
         let number = |at: i64| (at % length * lanes + at / length) as i32;
         let numbers = access::global(&e, &hlo::Buffer::S32((0..length * lanes).map(number).collect()))?;
@@ -302,7 +302,7 @@ impl<'ctx> Columns<'ctx> {
             let register = c.e.mul(i, c.e.i64(lanes))?;
             let index = c.e.address(numbers, c.e.mul(register, c.e.i64(4))?)?;
             let row = table.pick(&e, e.load(Prim::I32, index, 4)?)?;
-            let to = c.e.address(place.address, c.e.mul(register, c.e.i64(bytes as i64))?)?;
+            let to = c.e.address(rows.address, c.e.mul(register, c.e.i64(bytes as i64))?)?;
             if past {
                 e.store_streaming(row, to)?;
             } else {

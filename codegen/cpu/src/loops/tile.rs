@@ -115,8 +115,8 @@ pub(super) fn split(expr: &mut Expr<'_>, nest: &mut Nest) -> bool {
     }
     let (mut trial, mut parts) = (expr.clone(), nest.clone());
     for _ in 0..MAX_SPLITS {
-        let Some((place, by)) = divided(&trial, &parts) else { break };
-        if split_variable(&mut trial, &mut parts, place, by).is_none() {
+        let Some((position, by)) = divided(&trial, &parts) else { break };
+        if split_variable(&mut trial, &mut parts, position, by).is_none() {
             break;
         }
     }
@@ -137,11 +137,11 @@ fn has_tiles(expr: &Expr<'_>, nest: &Nest) -> bool {
 
 /// A variable's index, and a divisor of all of its values by which some index divides it.
 fn divided(expr: &Expr<'_>, nest: &Nest) -> Option<(usize, i64)> {
-    nest.vars.iter().enumerate().find_map(|(place, &(var, size))| {
+    nest.vars.iter().enumerate().find_map(|(position, &(var, size))| {
         let all = Affine::atom(expr.space.atom_of(var)?);
         expr.space.atoms.iter().find_map(|atom| match &atom.def {
             Def::Div(x, by) | Def::Mod(x, by) if *x == all && size > *by && size % by == 0 => {
-                Some((place, *by))
+                Some((position, *by))
             }
             Def::Div(..) | Def::Mod(..) | Def::Var(_) | Def::Value(_) => None,
         })
@@ -149,8 +149,8 @@ fn divided(expr: &Expr<'_>, nest: &Nest) -> Option<(usize, i64)> {
 }
 
 /// Splits a variable into its quotient and remainder by a number (strip-mining).
-fn split_variable(expr: &mut Expr<'_>, nest: &mut Nest, place: usize, by: i64) -> Option<()> {
-    let (var, size) = nest.vars[place];
+fn split_variable(expr: &mut Expr<'_>, nest: &mut Nest, position: usize, by: i64) -> Option<()> {
+    let (var, size) = nest.vars[position];
     let old = expr.space.atom_of(var)?;
     let all = Affine::atom(old);
     let atom_of = |def: Def| expr.space.atoms.iter().position(|a| a.def == def).map(|i| AtomId(i as u32));
@@ -175,7 +175,7 @@ fn split_variable(expr: &mut Expr<'_>, nest: &mut Nest, place: usize, by: i64) -
     for atom in [quotient, rest].into_iter().flatten() {
         expr.space.redefine(atom, Def::Mod(Affine::default(), by));
     }
-    nest.vars.splice(place..=place, [(far, size / by), (near, by)]);
+    nest.vars.splice(position..=position, [(far, size / by), (near, by)]);
     Some(())
 }
 
@@ -294,22 +294,22 @@ impl Tiles {
             c.for_var(FIRST, e.i64(0), e.i64(columns), wide, false, wide, |c| {
                 let first = c.var(FIRST)?;
                 let last = least(&e, e.add(first, e.i64(wide))?, e.i64(columns))?;
-                let place = Corner { row, column, low, high, first, last };
+                let corner = Corner { row, column, low, high, first, last };
                 if direct {
-                    return self.store_transposed(c, nest, &tiles, &place, [rows, columns]);
+                    return self.store_transposed(c, nest, &tiles, &corner, [rows, columns]);
                 }
-                tiles.iter().try_for_each(|tile| self.fill(c, target, tile, &place, [rows, columns]))?;
+                tiles.iter().try_for_each(|tile| self.fill(c, target, tile, &corner, [rows, columns]))?;
                 let count = (columns % wide == 0 || columns < wide).then_some(wide.min(columns));
                 let w = i64::from(c.lanes);
                 let later =
-                    if streaming { self.later(c, &tiles, &place, [rows, columns])? } else { Vec::new() };
+                    if streaming { self.later(c, &tiles, &corner, [rows, columns])? } else { Vec::new() };
                 c.for_var(row, low, high, 1, false, 1, |c| {
                     for (tile, from) in tiles.iter().zip(&later) {
                         let lines = wide * tile.prim.bytes() as i64 / CACHE_LINE_BYTES;
                         let before = e.mul(e.sub(c.var(row)?, low)?, e.i64(lines))?;
                         self.prefetch(&e, tile, *from, before, lines)?;
                     }
-                    let starts = tiles.iter().map(|t| t.row(c, &place)).collect::<Result<Vec<_>>>()?;
+                    let starts = tiles.iter().map(|t| t.row(c, &corner)).collect::<Result<Vec<_>>>()?;
                     let level = c.level();
                     over_lanes(c, target, column, first, last, count, w, &|c| {
                         for (tile, &start) in tiles.iter().zip(&starts) {
@@ -352,19 +352,19 @@ impl Tiles {
         c: &mut Code<'_, '_, 'ctx, '_>,
         nest: &Nest,
         tiles: &[Tile<'_, 'ctx>],
-        place: &Corner<'ctx>,
+        corner: &Corner<'ctx>,
         [rows, columns]: [i64; 2],
     ) -> Result<()> {
         let (e, step) = (c.e, i64::from(c.lanes));
         let strides: Vec<i64> = tiles.iter().map(|t| t.stride(self.atoms[0])).collect();
-        let later = self.later(c, tiles, place, [rows, columns])?;
-        c.for_var(CORNER[0], place.low, place.high, step, false, step, |c| {
-            c.for_var(CORNER[1], place.first, place.last, step, false, step, |c| {
+        let later = self.later(c, tiles, corner, [rows, columns])?;
+        c.for_var(CORNER[0], corner.low, corner.high, step, false, step, |c| {
+            c.for_var(CORNER[1], corner.first, corner.last, step, false, step, |c| {
                 let wide = e.with_lanes(c.lanes);
                 let (row, column) = (c.var(CORNER[0])?, c.var(CORNER[1])?);
                 let mut squares = Vec::new();
                 for ((tile, from), stride) in
-                    tiles.iter().zip(place.at_corner(c, tiles, row, column)?).zip(&strides)
+                    tiles.iter().zip(corner.at_corner(c, tiles, row, column)?).zip(&strides)
                 {
                     let mut all = Vec::new();
                     for r in 0..step {
@@ -374,15 +374,15 @@ impl Tiles {
                     transposed(&wide, &mut all)?;
                     squares.push(all);
                 }
-                let before = e.mul(e.sub(row, place.low)?, e.i64(self.sides[1] / step))?;
-                let before = e.add(before, e.sub(column, place.first)?)?;
+                let before = e.mul(e.sub(row, corner.low)?, e.i64(self.sides[1] / step))?;
+                let before = e.add(before, e.sub(column, corner.first)?)?;
                 for (tile, from) in tiles.iter().zip(&later) {
                     self.prefetch(&e, tile, *from, before, step)?;
                 }
                 for r in 0..step {
                     c.enter()?;
-                    c.set_var(place.row, e.add(row, e.i64(r))?, false, 1);
-                    c.set_var(place.column, column, true, step);
+                    c.set_var(corner.row, e.add(row, e.i64(r))?, false, 1);
+                    c.set_var(corner.column, column, true, step);
                     for (tile, square) in tiles.iter().zip(&squares) {
                         let ty = c.expr.nodes[tile.load as usize].ty;
                         let value = Val::of_storage(&wide, ty, &[square[r as usize]])?;
@@ -402,17 +402,17 @@ impl Tiles {
         &self,
         c: &mut Code<'_, '_, 'ctx, '_>,
         tiles: &[Tile<'_, 'ctx>],
-        place: &Corner<'ctx>,
+        corner: &Corner<'ctx>,
         [rows, columns]: [i64; 2],
     ) -> Result<Vec<Value<'ctx>>> {
         let e = c.e;
-        let beside = e.icmp(IntPredicate::SLT, place.last, e.i64(columns))?;
-        let below = e.icmp(IntPredicate::SLT, place.high, e.i64(rows))?;
-        let next = e.select(below, place.high, place.low)?;
-        let first = e.select(below, e.i64(0), place.first)?;
-        let row = e.select(beside, place.low, next)?;
-        let column = e.select(beside, place.last, first)?;
-        place.at_corner(c, tiles, row, column)
+        let beside = e.icmp(IntPredicate::SLT, corner.last, e.i64(columns))?;
+        let below = e.icmp(IntPredicate::SLT, corner.high, e.i64(rows))?;
+        let next = e.select(below, corner.high, corner.low)?;
+        let first = e.select(below, e.i64(0), corner.first)?;
+        let row = e.select(beside, corner.low, next)?;
+        let column = e.select(beside, corner.last, first)?;
+        corner.at_corner(c, tiles, row, column)
     }
 
     /// Prefetches that many cache lines of the next tile, after the first `before`, one contiguous piece
@@ -445,21 +445,21 @@ impl Tiles {
         c: &mut Code<'_, '_, 'ctx, '_>,
         target: &Target,
         tile: &Tile<'_, 'ctx>,
-        place: &Corner<'ctx>,
+        corner: &Corner<'ctx>,
         sizes: [i64; 2],
     ) -> Result<()> {
         let (e, block) = (c.e, block(c.lanes));
         let step = i64::from(block);
         if block == 1 || sizes.iter().any(|&n| n < step) {
-            return gather(c, target, tile, place);
+            return gather(c, target, tile, corner);
         }
         let bytes = tile.prim.bytes() as i64;
         let stride = tile.stride(self.atoms[0]);
-        c.for_var(CORNER[1], place.first, place.last, step, false, step, |c| {
-            c.for_var(CORNER[0], place.low, place.high, step, false, step, |c| {
+        c.for_var(CORNER[1], corner.first, corner.last, step, false, step, |c| {
+            c.for_var(CORNER[0], corner.low, corner.high, step, false, step, |c| {
                 c.enter()?;
-                let ends = [place.high, place.last];
-                for (i, var) in [place.row, place.column].into_iter().enumerate() {
+                let ends = [corner.high, corner.last];
+                for (i, var) in [corner.row, corner.column].into_iter().enumerate() {
                     let at = c.var(CORNER[i])?;
                     if sizes[i] % step == 0 {
                         c.set_var(var, at, false, step);
@@ -468,7 +468,7 @@ impl Tiles {
                         c.set_var(var, least(&e, at, latest)?, false, 1);
                     }
                 }
-                let from = c.place(tile.array, tile.at)?.address;
+                let from = c.addresses(tile.array, tile.at)?.address;
                 let wide = e.with_lanes(block);
                 let mut all = Vec::new();
                 for r in 0..step {
@@ -476,9 +476,9 @@ impl Tiles {
                     all.push(wide.load(tile.prim, at, bytes as u32)?);
                 }
                 transposed(&wide, &mut all)?;
-                let (row, column) = (c.var(place.row)?, c.var(place.column)?);
-                let down = e.mul(e.sub(row, place.low)?, e.i64(tile.pitch))?;
-                let at = e.mul(e.add(down, e.sub(column, place.first)?)?, e.i64(bytes))?;
+                let (row, column) = (c.var(corner.row)?, c.var(corner.column)?);
+                let down = e.mul(e.sub(row, corner.low)?, e.i64(tile.pitch))?;
+                let at = e.mul(e.add(down, e.sub(column, corner.first)?)?, e.i64(bytes))?;
                 let to = e.address(tile.start, at)?;
                 for (r, x) in all.into_iter().enumerate() {
                     wide.store(x, e.address(to, e.i64(r as i64 * tile.pitch * bytes))?, bytes as u32)?;
@@ -526,7 +526,7 @@ impl<'ctx> Corner<'ctx> {
         c.enter()?;
         c.set_var(self.row, row, false, 1);
         c.set_var(self.column, column, false, 1);
-        let all = tiles.iter().map(|t| Ok(c.place(t.array, t.at)?.address)).collect();
+        let all = tiles.iter().map(|t| Ok(c.addresses(t.array, t.at)?.address)).collect();
         c.leave();
         all
     }
@@ -550,10 +550,10 @@ impl<'ctx> Tile<'_, 'ctx> {
     }
 
     /// The address of column 0 in the current row.
-    fn row(&self, c: &Code<'_, '_, 'ctx, '_>, place: &Corner<'ctx>) -> Result<Value<'ctx>> {
+    fn row(&self, c: &Code<'_, '_, 'ctx, '_>, corner: &Corner<'ctx>) -> Result<Value<'ctx>> {
         let e = c.e;
-        let down = e.mul(e.sub(c.var(place.row)?, place.low)?, e.i64(self.pitch))?;
-        let at = e.mul(e.sub(down, place.first)?, e.i64(self.prim.bytes() as i64))?;
+        let down = e.mul(e.sub(c.var(corner.row)?, corner.low)?, e.i64(self.pitch))?;
+        let at = e.mul(e.sub(down, corner.first)?, e.i64(self.prim.bytes() as i64))?;
         e.address(self.start, at)
     }
 
@@ -566,7 +566,7 @@ impl<'ctx> Tile<'_, 'ctx> {
         column: AtomId,
     ) -> Result<()> {
         let bytes = self.prim.bytes() as i64;
-        let address = c.place_from(row, level, &Affine::atom(column), bytes)?.address;
+        let address = c.addresses_from(row, level, &Affine::atom(column), bytes)?.address;
         let ty = c.expr.nodes[self.load as usize].ty;
         let e = c.e.with_lanes(c.lanes);
         let value = Val::of_storage(&e, ty, &[e.load(self.prim, address, bytes as u32)?])?;
@@ -580,19 +580,19 @@ fn gather<'c, 'a, 'ctx, 'm>(
     c: &mut Code<'c, 'a, 'ctx, 'm>,
     target: &Target,
     tile: &Tile<'_, 'ctx>,
-    place: &Corner<'ctx>,
+    corner: &Corner<'ctx>,
 ) -> Result<()> {
     let w = i64::from(c.lanes);
-    let column = c.expr.space.atom_of(place.column);
-    let &Corner { low, high, first, last, .. } = place;
-    c.for_var(place.row, low, high, 1, false, 1, |c| {
-        let start = tile.row(c, place)?;
+    let column = c.expr.space.atom_of(corner.column);
+    let &Corner { low, high, first, last, .. } = corner;
+    c.for_var(corner.row, low, high, 1, false, 1, |c| {
+        let start = tile.row(c, corner)?;
         let level = c.level();
-        over_lanes(c, target, place.column, first, last, None, w.min(i64::from(MIN_TRANSPOSED)), &|c| {
+        over_lanes(c, target, corner.column, first, last, None, w.min(i64::from(MIN_TRANSPOSED)), &|c| {
             let value = c.load(tile.array, tile.at)?;
             let Some(column) = column else { return Ok(()) };
             let address =
-                c.place_from(start, level, &Affine::atom(column), tile.prim.bytes() as i64)?.address;
+                c.addresses_from(start, level, &Affine::atom(column), tile.prim.bytes() as i64)?.address;
             let e = c.e.with_lanes(c.lanes);
             let stored = value.to_storage(&e)?[0];
             match c.active {

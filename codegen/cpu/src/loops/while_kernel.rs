@@ -171,19 +171,19 @@ pub(super) fn plan(
         {
             for number in 0..count {
                 let index = element(number, dims);
-                let place: Index = match &starts {
+                let position: Index = match &starts {
                     Some(starts) => index.iter().zip(starts).map(|(x, s)| expr.space.add(x, s)).collect(),
                     None => index.clone(),
                 };
-                let at_place = expr.space.linear(&place, &shape.dims);
-                few.push(Output { node: expr.node(of.0, of.1, &index)?, array: to, at: at_place });
+                let at_offset = expr.space.linear(&position, &shape.dims);
+                few.push(Output { node: expr.node(of.0, of.1, &index)?, array: to, at: at_offset });
             }
             continue;
         }
         if let (Some(update), Some(starts)) = (window, starts) {
             let (index, vars) = variables(&mut expr, dims, first);
-            let place: Index = index.iter().zip(&starts).map(|(x, s)| expr.space.add(x, s)).collect();
-            let linear = expr.space.linear(&place, &shape.dims);
+            let position: Index = index.iter().zip(&starts).map(|(x, s)| expr.space.add(x, s)).collect();
+            let linear = expr.space.linear(&position, &shape.dims);
             let node = expr.node(update, 0, &index)?;
             plan.windows.push(Piece { vars, outputs: vec![Output { node, array: to, at: linear }] });
             continue;
@@ -353,8 +353,8 @@ impl WhileKernel {
             let at = expr.space.linear(&index, &own.dims);
             node = expr.push(Op::Load { array: scratch, at, guard: ALWAYS }, own.element_type);
         }
-        let place: Index = index.iter().zip(&starts).map(|(x, s)| expr.space.add(x, s)).collect();
-        let at = expr.space.linear(&place, &shape.dims);
+        let position: Index = index.iter().zip(&starts).map(|(x, s)| expr.space.add(x, s)).collect();
+        let at = expr.space.linear(&position, &shape.dims);
         self.late.push(Piece { vars, outputs: vec![Output { node, array: to, at }] });
         Ok(own.elements() as i64)
     }

@@ -93,9 +93,9 @@ fn widened(
         Some(expr.arrays.len() as u32 - 1)
     });
     let (from, to) = (from?, to?);
-    let outputs = moved.into_iter().map(|(_, at, _, place)| {
+    let outputs = moved.into_iter().map(|(_, at, _, to_offset)| {
         let node = expr.push(Op::Load { array: from, at, guard: ALWAYS }, wide);
-        Output { node, array: to, at: place }
+        Output { node, array: to, at: to_offset }
     });
     Some(outputs.collect())
 }

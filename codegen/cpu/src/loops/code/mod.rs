@@ -108,7 +108,7 @@ struct Level<'ctx> {
 }
 
 /// The addresses of a load or store.
-pub(super) struct Place<'ctx> {
+pub(super) struct Addresses<'ctx> {
     /// The address of lane 0, or the base that offsets are relative to.
     pub(super) address: Value<'ctx>,
     /// Byte offsets of the lanes.
@@ -331,12 +331,12 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
     /// Sets a loop variable at the innermost level.
     pub(super) fn set_var(&mut self, var: u32, value: Value<'ctx>, vector: bool, multiple: i64) {
         let level = self.level();
-        let place = var as usize;
-        if self.vars.len() <= place {
-            self.vars.resize(place + 1, None);
+        let index = var as usize;
+        if self.vars.len() <= index {
+            self.vars.resize(index + 1, None);
         }
         let now = Var { value, vector: vector && self.lanes > 1, multiple, level };
-        let before = self.vars[place].replace(now);
+        let before = self.vars[index].replace(now);
         self.levels[level].made.push(Made::Var(var, before));
     }
 

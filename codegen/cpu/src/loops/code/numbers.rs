@@ -1,6 +1,6 @@
 //! Run-time integers: affine expressions, addresses, guards.
 
-use super::{Code, Made, Mask, Number, Place, Spread, StepsId, Term, Terms};
+use super::{Addresses, Code, Made, Mask, Number, Spread, StepsId, Term, Terms};
 use hlo_llvm::scalar;
 use hlo_llvm::{Error, IntPredicate, Prim, Result, Value};
 use hlo_opt::expr::index::{Affine, AtomId, Def, gcd};
@@ -246,20 +246,20 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
     }
 
     /// The address of an element of an array, or of one per lane.
-    pub(in crate::loops) fn place(&mut self, array: u32, at: &Affine) -> Result<Place<'ctx>> {
+    pub(in crate::loops) fn addresses(&mut self, array: u32, at: &Affine) -> Result<Addresses<'ctx>> {
         let bytes = self.expr.arrays[array as usize].shape.element_type.storage_bytes() as i64;
         let pointer = self.pointers[array as usize];
-        self.place_from(pointer, 0, at, bytes)
+        self.addresses_from(pointer, 0, at, bytes)
     }
 
     /// The address of elements of that many bytes, from a pointer that is known at a level.
-    pub(in crate::loops) fn place_from(
+    pub(in crate::loops) fn addresses_from(
         &mut self,
         pointer: Value<'ctx>,
         known_at: usize,
         at: &Affine,
         bytes: i64,
-    ) -> Result<Place<'ctx>> {
+    ) -> Result<Addresses<'ctx>> {
         let at = at.times(bytes);
         let Sum { mut terms, lanes, level, .. } = self.spread(&at)?;
         for t in &mut terms {
@@ -271,7 +271,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             0 => sum,
             constant => self.at(l, |c| c.e.address(sum, c.e.i64(constant)))?,
         };
-        Ok(Place { address, lanes, level: level.max(l), origin: pointer, elements: 0, far: false })
+        Ok(Addresses { address, lanes, level: level.max(l), origin: pointer, elements: 0, far: false })
     }
 
     pub(super) fn condition(&mut self, c: &Condition) -> Result<Mask<'ctx>> {

@@ -5,7 +5,7 @@
 
 use hlo::ElementType;
 
-use super::{Code, Known, Place, Spread};
+use super::{Addresses, Code, Known, Spread};
 use crate::loops::access::{is_near, storage, zero};
 use hlo_llvm::scalar::Val;
 use hlo_llvm::{Emit, IntPredicate, Prim, Result, Value};
@@ -70,7 +70,7 @@ impl<'ctx> Code<'_, '_, 'ctx, '_> {
     pub(super) fn table_lookup_near(
         &self,
         ty: ElementType,
-        place: &Place<'ctx>,
+        addresses: &Addresses<'ctx>,
         steps: &[i64],
         mask: Value<'ctx>,
     ) -> Result<Option<Val<'ctx>>> {
@@ -80,15 +80,16 @@ impl<'ctx> Code<'_, '_, 'ctx, '_> {
         let registers = (high - low) / bytes / w + 1;
         let elements = registers * w;
         let suits = parts == 1 && Table::suits(&e, prim);
-        if !suits || registers > MAX_NEAR_REGISTERS || elements > place.elements {
+        if !suits || registers > MAX_NEAR_REGISTERS || elements > addresses.elements {
             return Ok(None);
         }
         let scalar = e.scalar();
         let clamp = |x, to, when| scalar.select(scalar.icmp(when, x, to)?, to, x);
-        let wanted = scalar.distance(scalar.address(place.address, scalar.i64(low))?, place.origin)?;
-        let first = clamp(wanted, scalar.i64((place.elements - elements) * bytes), IntPredicate::SGT)?;
+        let wanted =
+            scalar.distance(scalar.address(addresses.address, scalar.i64(low))?, addresses.origin)?;
+        let first = clamp(wanted, scalar.i64((addresses.elements - elements) * bytes), IntPredicate::SGT)?;
         let first = clamp(first, scalar.i64(0), IntPredicate::SLT)?;
-        let table = Table::new(&e, prim, scalar.address(place.origin, first)?, elements as u32)?;
+        let table = Table::new(&e, prim, scalar.address(addresses.origin, first)?, elements as u32)?;
         // The element size is a power of two; masked-off lanes may be anywhere.
         let moved = scalar.sub(wanted, first)?;
         let moved = scalar.ashr(moved, scalar.i64(i64::from(bytes.ilog2())))?;

@@ -2,7 +2,7 @@
 
 use hlo::elementwise::Binary;
 
-use super::{Code, Known, Made, Mask, Place, Spread};
+use super::{Addresses, Code, Known, Made, Mask, Spread};
 use crate::loops::access;
 use hlo_llvm::scalar::{self, Val};
 use hlo_llvm::{Emit, Error, Prim, Result, Value};
@@ -147,8 +147,8 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
                     let width = v.ty().bits();
                     let bits = scalar::pattern(e, *v)?;
                     let bits = e.resize(bits, prim, false)?;
-                    let place = e.int(prim, i as u64 * u64::from(width));
-                    all = e.or(all, e.shl(bits, place)?)?;
+                    let shift = e.int(prim, i as u64 * u64::from(width));
+                    all = e.or(all, e.shl(bits, shift)?)?;
                 }
                 scalar::of_pattern(e, ty, all)
             })?,
@@ -256,7 +256,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             return Ok(None);
         }
         let bytes = of.shape.element_type.storage_bytes() as i64;
-        let Spread::Linear(stride) = self.place(array, at)?.lanes else { return Ok(None) };
+        let Spread::Linear(stride) = self.addresses(array, at)?.lanes else { return Ok(None) };
         let columns = stride / bytes;
         if stride % bytes != 0 || !(3..=MAX_INTERLEAVED_COLUMNS).contains(&columns) {
             return Ok(None);
@@ -267,15 +267,15 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         else {
             return Ok(None);
         };
-        let place = self.place(array, &at.plus(first - MAX_INTERLEAVED_COLUMNS))?;
-        let all = self.at(place.level, |c| {
+        let addresses = self.addresses(array, &at.plus(first - MAX_INTERLEAVED_COLUMNS))?;
+        let all = self.at(addresses.level, |c| {
             let e = c.e.with_lanes(c.lanes);
-            access::load_columns(&e, of.shape.element_type, place.address, columns as u32)
+            access::load_columns(&e, of.shape.element_type, addresses.address, columns as u32)
         })?;
         let Some(all) = all else { return Ok(None) };
         for (far, lanes) in (first..).zip(all) {
             if let Some(n) = beside[far as usize].filter(|&n| self.nodes[n as usize].is_none()) {
-                self.made(n, Known { lanes, uniform: false, splat: None, level: place.level });
+                self.made(n, Known { lanes, uniform: false, splat: None, level: addresses.level });
             }
         }
         Ok(self.nodes[node as usize])
@@ -288,18 +288,18 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         if let Some(known) = self.table_lookup(table, self.pointers[array as usize], at, guard)? {
             return Ok(known);
         }
-        let mut place = self.place(array, at)?;
+        let mut addresses = self.addresses(array, at)?;
         if self.expr.arrays[array as usize].written {
-            place.level = place.level.max(self.written);
+            addresses.level = addresses.level.max(self.written);
         }
         let mask = self.mask(guard)?;
         if mask.is_some() {
-            place.elements = of.shape.checked_elements().unwrap_or(0);
+            addresses.elements = of.shape.checked_elements().unwrap_or(0);
             let (low, high) = self.expr.space.range(at);
-            let beyond = low.saturating_neg().max(high.saturating_sub(place.elements));
-            place.far = beyond > NEAR / ty.storage_bytes() as i64;
+            let beyond = low.saturating_neg().max(high.saturating_sub(addresses.elements));
+            addresses.far = beyond > NEAR / ty.storage_bytes() as i64;
         }
-        self.load_at(ty, &place, mask)
+        self.load_at(ty, &addresses, mask)
     }
 
     /// An element of an array, or one per lane, outside of the expression.
@@ -311,23 +311,23 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
     /// [`Code::load`] at the builder's position, not hoisted: of memory that is being written.
     pub(in crate::loops) fn load_here(&mut self, array: u32, at: &Affine) -> Result<Val<'ctx>> {
         let ty = self.expr.arrays[array as usize].shape.element_type;
-        let place = self.place(array, at)?;
+        let addresses = self.addresses(array, at)?;
         if self.lanes == 1 {
-            return access::load_one(&self.e, ty, place.origin, place.address, None);
+            return access::load_one(&self.e, ty, addresses.origin, addresses.address, None);
         }
         let e = self.e.with_lanes(self.lanes);
-        access::load(&e, ty, place.address, self.by_vector(place.lanes), self.active.map(|a| a.value))
+        access::load(&e, ty, addresses.address, self.by_vector(addresses.lanes), self.active.map(|a| a.value))
     }
 
     pub(super) fn load_at(
         &mut self,
         ty: hlo::ElementType,
-        place: &Place<'ctx>,
+        addresses: &Addresses<'ctx>,
         mask: Option<Mask<'ctx>>,
     ) -> Result<Known<'ctx>> {
         let one_mask = mask.is_none_or(|m| self.e.lanes_of(m.value) == 1);
-        let uniform = matches!(place.lanes, Spread::Linear(0)) && one_mask;
-        let mut level = mask.map_or(place.level, |m| m.level.max(place.level));
+        let uniform = matches!(addresses.lanes, Spread::Linear(0)) && one_mask;
+        let mut level = mask.map_or(addresses.level, |m| m.level.max(addresses.level));
         let active = self.active.filter(|_| !uniform && self.lanes > 1);
         if let Some(active) = active {
             level = level.max(active.level);
@@ -335,7 +335,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         // A masked load takes longer than a single-lane one of the few elements that it enables.
         let all = u64::MAX >> (64 - self.lanes.clamp(1, 64));
         let few = mask.and_then(|m| m.known).is_some_and(|known| known & all != all);
-        let steps = match place.lanes {
+        let steps = match addresses.lanes {
             Spread::Linear(_) if !few => None,
             lanes => self.steps_of(lanes),
         };
@@ -345,27 +345,27 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         let lanes = self.at(level, |c| {
             let mask = mask.map(|m| m.value);
             if uniform || c.lanes == 1 {
-                return access::load_one(&c.e, ty, place.origin, place.address, mask);
+                return access::load_one(&c.e, ty, addresses.origin, addresses.address, mask);
             }
             let e = c.e.with_lanes(c.lanes);
             let bytes = ty.storage_bytes() as i64;
             if let (Some(steps), Some(enabled)) = (&steps, enabled)
-                && let Some(value) = access::load_shuffled(&e, ty, place.address, steps, enabled)?
+                && let Some(value) = access::load_shuffled(&e, ty, addresses.address, steps, enabled)?
             {
                 return Ok(value);
             }
-            let lanes = c.by_vector(place.lanes);
+            let lanes = c.by_vector(addresses.lanes);
             let consecutive = matches!(lanes, Spread::Linear(stride) if stride == bytes);
             // A masked load without enabled lanes takes a hundred times as long where no memory is mapped:
             // its address is made valid.
-            let mut address = place.address;
-            if let (Some(mask), true, Spread::Linear(stride)) = (mask, place.far, place.lanes) {
+            let mut address = addresses.address;
+            if let (Some(mask), true, Spread::Linear(stride)) = (mask, addresses.far, addresses.lanes) {
                 let whole = if stride < 0 { -stride * (i64::from(c.lanes) - 1) } else { 0 };
-                let safe = c.e.address(place.origin, c.e.i64(whole))?;
+                let safe = c.e.address(addresses.origin, c.e.i64(whole))?;
                 address = c.e.select(c.e.any(mask)?, address, safe)?;
             }
             if c.ahead > 0 && consecutive && active.is_none() && level == c.level() {
-                let later = c.e.address_at(place.address, c.ahead)?;
+                let later = c.e.address_at(addresses.address, c.ahead)?;
                 c.e.prefetch(later, u64::from(c.lanes) * bytes.unsigned_abs())?;
             }
             let mut mask = mask.map(|m| e.splat(m)).transpose()?;
@@ -373,7 +373,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
                 mask = Some(mask.map_or(Ok(active.value), |m| e.and(m, active.value))?);
             }
             if let (Some(steps), Some(mask)) = (&steps, mask)
-                && let Some(value) = c.table_lookup_near(ty, place, steps, mask)?
+                && let Some(value) = c.table_lookup_near(ty, addresses, steps, mask)?
             {
                 return Ok(value);
             }
@@ -408,8 +408,8 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         if let Some(known) = self.table_lookup(table, address, at, ALWAYS)? {
             return Ok(known);
         }
-        let place = self.place_from(address, 0, at, ty.storage_bytes() as i64)?;
-        self.load_at(ty, &place, None)
+        let addresses = self.addresses_from(address, 0, at, ty.storage_bytes() as i64)?;
+        self.load_at(ty, &addresses, None)
     }
 
     /// Whether an element of that many bytes is known to be aligned to `to` bytes, if its array is.
@@ -426,13 +426,13 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         at: &Affine,
         streaming: bool,
     ) -> Result<()> {
-        let place = self.place(array, at)?;
+        let addresses = self.addresses(array, at)?;
         if self.lanes == 1 {
-            return access::store_one(&self.e, value, place.address);
+            return access::store_one(&self.e, value, addresses.address);
         }
         let e = self.e.with_lanes(self.lanes);
-        let lanes = self.by_vector(place.lanes);
-        access::store(&e, value, place.address, lanes, self.active.map(|a| a.value), streaming)
+        let lanes = self.by_vector(addresses.lanes);
+        access::store(&e, value, addresses.address, lanes, self.active.map(|a| a.value), streaming)
     }
 
     /// Constant offsets as a vector.
@@ -468,11 +468,11 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         at: &Affine,
         streaming: bool,
     ) -> Result<()> {
-        let place = self.place(array, at)?;
+        let addresses = self.addresses(array, at)?;
         let e = self.e.with_lanes(self.lanes);
         let bytes = e.prim_of(columns[0]).bytes();
         for (i, part) in access::interleave(&e, columns)?.into_iter().enumerate() {
-            let to = self.e.address_at(place.address, i as u64 * u64::from(self.lanes) * bytes)?;
+            let to = self.e.address_at(addresses.address, i as u64 * u64::from(self.lanes) * bytes)?;
             if streaming {
                 e.store_streaming(part, to)?;
             } else {
