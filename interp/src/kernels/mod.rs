@@ -19,7 +19,8 @@
 //!
 //! A view or shape that does not fit its slices is a bug of the caller, and panics.
 //!
-//! [`Rounded`]: crate::sum::Rounded [`Accumulate::Exact`]: crate::sum::Accumulate::Exact
+//! [`Rounded`]: crate::sum::Rounded
+//! [`Accumulate::Exact`]: crate::sum::Accumulate::Exact
 //! [`Accumulate::Region`]: crate::sum::Accumulate::Region
 
 use std::ops::{Add, Mul, Sub};
