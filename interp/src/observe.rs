@@ -41,6 +41,12 @@ pub trait Observer: Debug + Send + Sync {
         false
     }
 
+    /// Whether it asks for the results of an instruction. Those who would have to copy them to show them need not.
+    fn looks_at(&self, id: InstrId) -> bool {
+        let _ = id;
+        true
+    }
+
     /// An instruction is about to run on `operands`. Of a tuple that only `get-tuple-element` reads, elements
     /// that were moved out already are [`Value::Token`]. Not called for parameters.
     fn enter(&self, site: &Site<'_>, operands: &[Value]) {

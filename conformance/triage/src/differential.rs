@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pieces::{Pieces, judge_pieces};
 use crate::policy::Policy;
-use crate::replay::{Replay, replay, replay_as};
+use crate::replay::{Looks, Replay, replay, replay_as};
 use hlo_certify::bounds::{Bounds, certify_within};
 use hlo_certify::verdict::{ArrayVerdict, Class, Tally, judge, same_bits};
 use hlo_engines::engine::{
@@ -462,7 +462,13 @@ pub fn steps(
 ) -> Option<(Replay, Option<Opcode>)> {
     let watched = executable.watched()?;
     let steps = Subject { module: watched.form()?.module, ..subject.clone() };
-    let mut found = replay_as(&steps, &*watched, allowances, settings, Some(&expected.results)).ok()??;
+    let replay = |looks| {
+        replay_as(&steps, &*watched, allowances, settings, looks, Some(&expected.results)).ok().flatten()
+    };
+    let mut found = replay(Looks::Results)?;
+    if found.class() > Class::Explained {
+        found = replay(Looks::Everything)?;
+    }
     let blamed = found.first().map(|d| computed(steps.module, d.place.id));
     // No step has a part of the work of another.
     found.divergences.iter_mut().for_each(|d| d.covers.clear());

@@ -113,7 +113,7 @@ use limits::Limits;
 use relations::Relations;
 
 pub use cause::{Cause, Causes};
-pub use local::{Known, Local, Worst, passes_on};
+pub use local::{Known, Local, Worst, only_passes_on};
 pub use number::Format;
 pub use scope::Scope;
 pub use special::{Special, Specials};

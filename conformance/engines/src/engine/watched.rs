@@ -101,6 +101,9 @@ pub(super) struct Watcher<'a> {
 impl Watch for Watcher<'_> {
     fn left(&self, instr: InstrId, calls: &[Call], results: &mut [&mut [u8]]) -> Result<(), RunError> {
         let execution = self.executions[instr.index()].fetch_add(1, Ordering::Relaxed);
+        if !self.observer.looks_at(instr) {
+            return Ok(());
+        }
         let site = Site::elsewhere(self.module, (instr, execution), self.device, calls);
         let mut leaves = results.iter().map(|bytes| &**bytes);
         let value = value(&self.module.instr(instr).shape, &mut leaves);

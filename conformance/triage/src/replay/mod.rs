@@ -9,12 +9,15 @@
 //! one that it has: bounds are propagated from what was injected. Nothing here is held beyond the memory limit: a program whose values
 //! are more runs beside the engine in lockstep.
 //!
+//! Of a verdict alone ([`Looks::Results`]) what loops update in place ([`updates`]) is not looked at: each iteration would copy the array as a whole. What they make of it is compared behind the loop.
+//!
 //! The reference runs without bounds first; they are worked out only if bits differ. What differs is judged by its operands where that is enough ([`Local`]); only for
 //! the rest the reference runs again, with bounds.
 
 mod judge;
 mod settled;
 mod store;
+mod updates;
 mod watch;
 
 use std::sync::{Arc, Mutex};
@@ -243,8 +246,17 @@ pub fn replay(
     allowances: Allowances,
     settings: &Settings,
 ) -> Result<Replay, Outcome> {
-    let found = replay_as(subject, executable, allowances, settings, None)?;
+    let found = replay_as(subject, executable, allowances, settings, Looks::Everything, None)?;
     Ok(found.expect("a replay is refused only for other results than are expected"))
+}
+
+/// At what a replay looks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Looks {
+    /// Every instruction.
+    Everything,
+    /// All but what loops update in place.
+    Results,
 }
 
 /// The same, if the reference gives the results that are `expected` of it, to the bit; `None` if it does not.
@@ -253,10 +265,11 @@ pub(crate) fn replay_as(
     executable: &dyn Executable,
     allowances: Allowances,
     settings: &Settings,
+    looks: Looks,
     expected: Option<&[Vec<ArrayLiteral>]>,
 ) -> Result<Option<Replay>, Outcome> {
     let Some(form) = executable.form() else { return Err(not_observable("")) };
-    let replayer = Replayer::new(subject, executable, form, allowances, settings);
+    let replayer = Replayer::new(subject, executable, form, allowances, settings, looks);
     let run = match replayer.run(false)? {
         Some(run) => run,
         None => replayer.run(true)?.ok_or_else(|| {
@@ -281,8 +294,8 @@ struct Replayer<'a> {
     settings: &'a Settings,
     /// By instruction of the form, that of the source.
     origins: Vec<Option<InstrId>>,
-    /// By instruction of the source, whether the form has it.
-    wanted: Vec<bool>,
+    /// By instruction of the source, whether the form has it and it is looked at.
+    wanted: Arc<[bool]>,
 }
 
 /// Both runs.
@@ -301,12 +314,16 @@ impl<'a> Replayer<'a> {
         form: Form<'a>,
         allowances: Allowances,
         settings: &'a Settings,
+        looks: Looks,
     ) -> Self {
         let source = subject.module;
         let origins = form.origins(source);
         let mut wanted = vec![false; source.instruction_capacity()];
         origins.iter().flatten().for_each(|id| wanted[id.index()] = true);
-        Self { subject, executable, allowances, settings, origins, wanted }
+        if looks == Looks::Results {
+            updates::in_loops(source).iter().for_each(|id| wanted[id.index()] = false);
+        }
+        Self { subject, executable, allowances, settings, origins, wanted: wanted.into() }
     }
 
     /// What decides about executions by themselves.
@@ -342,6 +359,7 @@ impl<'a> Replayer<'a> {
         let injector = Arc::new(Injector {
             store: store.clone(),
             origins: self.origins.clone(),
+            wanted: self.wanted.clone(),
             parents,
             devices,
             nan_bits: self.settings.policy.nan_bits,

@@ -5,7 +5,7 @@
 
 use hlo::{InstrId, Module, Opcode};
 
-use hlo_certify::bounds::passes_on;
+use hlo_certify::bounds::only_passes_on;
 
 /// By instruction, whether its value is settled.
 pub(super) fn settled(module: &Module, injected: &[bool]) -> Vec<bool> {
@@ -31,7 +31,7 @@ pub(super) fn settled(module: &Module, injected: &[bool]) -> Vec<bool> {
                 any(of.operands()) || of.opcode == Opcode::While && roots(caller)
             }),
             Opcode::Call | Opcode::While | Opcode::Conditional => any(instr.operands()) || roots(id),
-            opcode => !passes_on(opcode) || any(instr.operands()),
+            _ => !only_passes_on(module, id) || any(instr.operands()),
         }
     };
     loop {

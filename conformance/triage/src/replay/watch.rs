@@ -14,7 +14,7 @@ use super::store::{self, Entry, Frame, Key, Store};
 pub(super) struct Recorder {
     pub(super) store: Arc<Store>,
     /// By instruction of the source.
-    pub(super) wanted: Vec<bool>,
+    pub(super) wanted: Arc<[bool]>,
     pub(super) devices: Devices,
     /// By device, operands of what was entered and not left; `None`: nobody asks for them.
     pub(super) entered: Option<Vec<Mutex<Entered>>>,
@@ -101,6 +101,8 @@ pub(super) struct Injector {
     pub(super) store: Arc<Store>,
     /// By instruction of the form, that of the source.
     pub(super) origins: Vec<Option<InstrId>>,
+    /// By instruction of the source, whether it is looked at.
+    pub(super) wanted: Arc<[bool]>,
     /// By instruction of the source, its computation.
     pub(super) parents: Vec<hlo::ComputationId>,
     pub(super) devices: Devices,
@@ -157,8 +159,12 @@ impl Injector {
 }
 
 impl Observer for Injector {
+    fn looks_at(&self, id: InstrId) -> bool {
+        self.origins[id.index()].is_none_or(|origin| self.wanted[origin.index()])
+    }
+
     fn leave(&self, site: &Site<'_>, result: &Value) -> Flow {
-        if site.nesting > 0 {
+        if site.nesting > 0 || !self.looks_at(site.id) {
             return Flow::Continue;
         }
         let device = number(self.devices, site);

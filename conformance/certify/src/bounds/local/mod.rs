@@ -18,10 +18,11 @@ mod program;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod windows;
 
 use std::sync::Arc;
 
-use hlo::{ElementType, InstrId, Module, Opcode};
+use hlo::{AttrKey, ElementType, InstrId, Module, Opcode};
 use hlo_interp::{Accumulate, Tensor, Value};
 use rustc_hash::FxHashMap;
 
@@ -115,7 +116,7 @@ impl<'m> Local<'m> {
             .zip(&given)
             .map(|(a, b)| !same_buffers(a.buffer(), b.buffer(), self.nan_bits))
             .collect();
-        let worst = if instr.opcode == Opcode::Dot {
+        let worst = if matches!(instr.opcode, Opcode::Dot | Opcode::Convolution) {
             products::explained(self, id, operands, &results, &given)
         } else {
             self.explained(id, operands, &results, &given, &differs)
@@ -185,8 +186,27 @@ impl<'m> Local<'m> {
     }
 }
 
-/// Whether an instruction gives the elements of its operands, or what is no operand's.
-pub fn passes_on(opcode: Opcode) -> bool {
+/// Whether an instruction gives the elements of its operands, or what is no operand's; or is a fusion of such instructions and of integers that are computed.
+pub fn only_passes_on(module: &Module, id: InstrId) -> bool {
+    let instr = module.instr(id);
+    match instr.attrs.computation(AttrKey::Calls).filter(|_| instr.opcode == Opcode::Fusion) {
+        None => passes_on(instr.opcode),
+        Some(called) => module.instructions(called).all(|id| {
+            let opcode = module.instr(id).opcode;
+            let whole = |id: InstrId| {
+                let ty = module.instr(id).shape.element_type();
+                ty.is_some_and(|ty| ty.is_integer() || ty == ElementType::Pred)
+            };
+            let computed = matches!(kind(opcode), Kind::Elementwise)
+                && whole(id)
+                && module.instr(id).operands().iter().all(|&o| whole(o));
+            computed || opcode == Opcode::Parameter || passes_on(opcode)
+        }),
+    }
+}
+
+/// Whether an opcode gives the elements of its operands, or what is no operand's.
+fn passes_on(opcode: Opcode) -> bool {
     matches!(kind(opcode), Kind::Movement(_))
         || matches!(
             opcode,

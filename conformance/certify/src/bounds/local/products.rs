@@ -2,6 +2,7 @@
 //!
 //! What an engine gives is within `gamma` times the sum of magnitudes of the exact sum ([`super::super::sums`]), and the sum of magnitudes is no less than the magnitude of
 //! the sum. So an element that is off by no more than `gamma` times itself needs nothing else; of the others the magnitudes are added up one by one.
+//! A convolution ([`super::windows`]) differs in which products it adds up.
 
 use hlo::{AttrKey, ElementType, InstrId, Instruction, Opcode};
 use hlo_interp::{Tensor, Value};
@@ -10,11 +11,25 @@ use rayon::prelude::*;
 use super::super::number::Format;
 use super::super::sums::gamma;
 use super::rows::concluded;
+use super::windows::Windows;
 use super::{Local, Worst};
 use crate::verdict::same;
 
 /// Results that a task takes.
 const TASK: usize = 1 << 10;
+
+/// Columns whose sums are added up together.
+const PANEL: usize = 16;
+
+/// Sums of products: results, each of so many terms.
+pub(super) trait Products: Sync {
+    /// How many results there are.
+    fn results(&self) -> usize;
+    /// The most terms of a result.
+    fn terms(&self) -> usize;
+    /// The sum of the magnitudes of a result's terms.
+    fn magnitude(&self, lhs: &[f32], rhs: &[f32], result: usize) -> f64;
+}
 
 /// The operands of a `dot` as matrices: for each batch `m` rows of `k` on the left, and as many columns of `k` as `n` on the right.
 struct Matrices {
@@ -60,14 +75,20 @@ impl Matrices {
         (batches == others && k == rhs[1].len()).then_some(Matrices { batches, m, n, k, lhs, rhs })
     }
 
-    fn results(&self) -> usize {
-        self.batches * self.m * self.n
-    }
-
     /// The row and the column of a result.
     fn of(&self, result: usize) -> (usize, usize) {
         let (row, column) = (result / self.n, result % self.n);
         (row, row / self.m * self.n + column)
+    }
+}
+
+impl Products for Matrices {
+    fn results(&self) -> usize {
+        self.batches * self.m * self.n
+    }
+
+    fn terms(&self) -> usize {
+        self.k
     }
 
     /// The sum of magnitudes of a result.
@@ -85,7 +106,7 @@ fn growth(k: usize) -> f64 {
     gamma(k as f64 + 1.0, unit)
 }
 
-/// The worst of the results of a `dot` that differ, if all of them are explained.
+/// The worst of the results of a `dot` or `convolution` that differ, if all of them are explained.
 pub(super) fn explained(
     local: &Local<'_>,
     id: InstrId,
@@ -97,15 +118,30 @@ pub(super) fn explained(
     let ([lhs, rhs], [expected], [actual]) = (operands, expected, actual) else { return None };
     let (lhs, rhs) = (lhs.as_array()?, rhs.as_array()?);
     let float = |t: &Tensor| t.element_type() == ElementType::F32;
-    if instr.opcode != Opcode::Dot || ![lhs, rhs, *expected].into_iter().all(float) {
+    if ![lhs, rhs, *expected].into_iter().all(float) {
         return None;
     }
-    let matrices = Matrices::new(instr, lhs, rhs)?;
-    if matrices.k < 2 || matrices.results() != expected.len() {
+    match instr.opcode {
+        Opcode::Dot => judged(&Matrices::new(instr, lhs, rhs)?, local, [lhs, rhs], expected, actual),
+        Opcode::Convolution => {
+            judged(&Windows::new(instr, lhs, rhs, expected)?, local, [lhs, rhs], expected, actual)
+        }
+        _ => None,
+    }
+}
+
+fn judged(
+    products: &impl Products,
+    local: &Local<'_>,
+    [lhs, rhs]: [&Tensor; 2],
+    expected: &Tensor,
+    actual: &Tensor,
+) -> Option<Worst> {
+    if products.terms() < 2 || products.results() != expected.len() {
         return None;
     }
     // Less by more than what these sums in f64 lose.
-    let growth = growth(matrices.k) * (1.0 - 1e-9);
+    let growth = growth(products.terms()) * (1.0 - 1e-9);
     let (lhs, rhs) = (lhs.slice::<f32>(), rhs.slice::<f32>());
     let (expected, actual) = (expected.slice::<f32>(), actual.slice::<f32>());
     let task = |(task, (expected, actual)): (usize, (&[f32], &[f32]))| {
@@ -119,7 +155,7 @@ pub(super) fn explained(
             let bound = if error > 0.0 && error <= own {
                 own
             } else {
-                growth * matrices.magnitude(lhs, rhs, task * TASK + i)
+                growth * products.magnitude(lhs, rhs, task * TASK + i)
             };
             if !(error > 0.0 && error <= bound && bound.is_finite()) {
                 return None;
@@ -140,37 +176,47 @@ pub(super) fn intervals(instr: &Instruction, args: &[Tensor]) -> Option<(Vec<f32
     if k < 2 || n == 0 || m == 0 {
         return None;
     }
-    let right = rhs.slice::<f32>();
-    // Row by row of k what each column has there.
-    let packed: Vec<f64> = (0..matrices.batches)
-        .flat_map(|batch| (0..k).map(move |j| (batch, j)))
-        .flat_map(|(batch, j)| {
-            let columns = &matrices.rhs[0][batch * n..(batch + 1) * n];
-            let offset = matrices.rhs[1][j];
-            columns.iter().map(move |&column| f64::from(right[column + offset]))
-        })
-        .collect();
-    let left = lhs.slice::<f32>();
-    let (mut low, mut high) = (vec![0f32; matrices.results()], vec![0f32; matrices.results()]);
-    let rows = low.par_chunks_mut(n).zip(high.par_chunks_mut(n)).enumerate();
-    let scratch = || (vec![0.0f64; n], vec![0.0f64; n]);
-    rows.for_each_init(scratch, |(sum, magnitude), (row, (low, high))| {
-        sum.fill(0.0);
-        magnitude.fill(0.0);
-        let first = matrices.lhs[0][row];
-        let rhs = &packed[row / m * k * n..][..k * n];
-        for (&at, y) in matrices.lhs[1].iter().zip(rhs.chunks_exact(n)) {
-            let x = f64::from(left[first + at]);
-            for ((sum, magnitude), &y) in sum.iter_mut().zip(magnitude.iter_mut()).zip(y) {
-                let product = x * y;
-                *sum += product;
-                *magnitude += product.abs();
-            }
-        }
-        let ends = low.iter_mut().zip(high).zip(sum.iter().zip(magnitude.iter()));
-        for ((low, high), (&sum, &magnitude)) in ends {
-            (*low, *high) = concluded(sum, sum, magnitude, k as f64 + 1.0);
+    let (left, right) = (lhs.slice::<f32>(), rhs.slice::<f32>());
+    // Some columns at a time, element by element of k what each of them has there; the columns of the last panel that are too many are 0.
+    let panels = n.div_ceil(PANEL);
+    let mut packed = vec![[0f32; PANEL]; matrices.batches * panels * k];
+    packed.par_chunks_mut(k).enumerate().for_each(|(at, panel)| {
+        let first = at % panels * PANEL;
+        let columns = &matrices.rhs[0][at / panels * n..][..n][first..n.min(first + PANEL)];
+        for (to, &offset) in panel.iter_mut().zip(&matrices.rhs[1]) {
+            to.iter_mut().zip(columns).for_each(|(to, &column)| *to = right[column + offset]);
         }
     });
+    let (mut low, mut high) = (vec![0f32; matrices.results()], vec![0f32; matrices.results()]);
+    let rows = low.par_chunks_mut(n).zip(high.par_chunks_mut(n)).enumerate();
+    rows.for_each_init(
+        || vec![0f32; k],
+        |own, (row, (low, high))| {
+            let first = matrices.lhs[0][row];
+            own.iter_mut().zip(&matrices.lhs[1]).for_each(|(x, &at)| *x = left[first + at]);
+            let panels = packed[row / m * panels * k..][..panels * k].chunks_exact(k);
+            for (panel, (low, high)) in panels.zip(low.chunks_mut(PANEL).zip(high.chunks_mut(PANEL))) {
+                let (sum, magnitude) = sums(own, panel);
+                let ends = low.iter_mut().zip(high).zip(sum.iter().zip(&magnitude));
+                for ((low, high), (&sum, &magnitude)) in ends {
+                    (*low, *high) = concluded(sum, sum, magnitude, k as f64 + 1.0);
+                }
+            }
+        },
+    );
     Some((low, high))
+}
+
+/// The sums of the products of a row and some columns, and of their magnitudes: all in registers.
+fn sums(row: &[f32], panel: &[[f32; PANEL]]) -> ([f64; PANEL], [f64; PANEL]) {
+    let (mut sum, mut magnitude) = ([0.0; PANEL], [0.0; PANEL]);
+    for (&x, ys) in row.iter().zip(panel) {
+        let x = f64::from(x);
+        for c in 0..PANEL {
+            let product = x * f64::from(ys[c]);
+            sum[c] += product;
+            magnitude[c] += product.abs();
+        }
+    }
+    (sum, magnitude)
 }

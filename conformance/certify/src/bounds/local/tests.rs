@@ -208,3 +208,38 @@ fn decisions_are_left() {
         ENTRY e { x = f32[40] parameter(0)\n ROOT r = f32[40] fusion(x), kind=kLoop, calls=f }";
     assert_eq!(Trial::new(text).run(Allowances::STRICT).explained, 0);
 }
+
+#[test]
+fn windows_are_added_up() {
+    for (lhs, rhs, result, attributes) in [
+        ("2,7,9,4", "3,3,4,6", "2,7,9,6", "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f"),
+        (
+            "2,4,11",
+            "6,2,3",
+            "2,6,6",
+            "window={size=3 stride=2 pad=2_1 rhs_reversal=1}, dim_labels=bf0_oi0->bf0, feature_group_count=2",
+        ),
+        (
+            "9,2,4",
+            "3,4,6",
+            "15,2,6",
+            "window={size=3 pad=0_1 lhs_dilate=2 rhs_dilate=2}, dim_labels=0bf_0io->0bf",
+        ),
+    ] {
+        explains_what_rules_do(&format!(
+            "ENTRY e {{ x = f32[{lhs}] parameter(0)\n k = f32[{rhs}] parameter(1)
+            ROOT c = f32[{result}] convolution(x, k), {attributes} }}"
+        ));
+    }
+}
+
+#[test]
+fn columns_beyond_a_panel_are_found() {
+    explains_what_rules_do(
+        "f { a = f32[3,20] parameter(0)\n b = f32[20,37] parameter(1)\n c = f32[37] parameter(2)
+        d = f32[3,37] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+        e = f32[3,37] broadcast(c), dimensions={1}\n ROOT s = f32[3,37] add(d, e) }
+        ENTRY e { a = f32[3,20] parameter(0)\n b = f32[20,37] parameter(1)\n c = f32[37] parameter(2)
+        ROOT f = f32[3,37] fusion(a, b, c), kind=kLoop, calls=f }",
+    );
+}
