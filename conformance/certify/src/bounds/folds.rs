@@ -1,5 +1,7 @@
 //! Applied computations that are no sums: the computation on whole arrays ([`Lifted`]), certified like any other, step by step.
 //!
+//! Of one element there is no order to choose, but for which of both operands it is.
+//!
 //! A fold of `n` elements into `m` results is `n` runs of the lifted computation on arrays of `m`. That is only done within [`BUDGET`].
 
 use std::sync::Arc;
@@ -10,7 +12,8 @@ use hlo_interp::Tensor;
 
 use super::lifted::{Known, Lifted, leaf_at, taken};
 use super::limits::Limits;
-use super::rules::Case;
+use super::number::Numbers;
+use super::rules::{self, Arg, Case, Mode};
 use super::{Bounds, Leaf, Radii};
 
 /// The most runs of a lifted computation for an instruction, and the most elements in all of them.
@@ -44,6 +47,55 @@ pub(super) fn applied(case: &Case<'_>) -> Option<Vec<Bounds>> {
         }
         _ => None,
     }
+}
+
+/// The bounds of folds of one element each: the computation applied to the initial value and the element, or the other way around; `None`: there are more.
+pub(super) fn of_one(case: &Case<'_>) -> Option<Vec<Bounds>> {
+    let terms = match case.opcode() {
+        Opcode::Reduce => reduced(case)?,
+        Opcode::ReduceWindow => windows(case)?,
+        _ => return None,
+    };
+    let [step] = &terms.steps[..] else { return None };
+    let elements: Vec<usize> = step.iter().copied().collect::<Option<_>>()?;
+    let (k, n) = (case.args.len() / 2, terms.results);
+    if n == 0 || case.args.len() != 2 * k || case.results.iter().any(|t| t.len() != n) {
+        return None;
+    }
+    let computation = case.instr.attrs.computation(AttrKey::ToApply)?;
+    let at =
+        |arg: &Arg<'_>, places: &[usize]| (taken(arg.tensor, places), Arc::new(leaf_at(&arg.leaf, places)));
+    let (values, initial) = case.args.split_at(k);
+    let values: Vec<_> = values.iter().map(|a| at(a, &elements)).collect();
+    let initial: Vec<_> = initial.iter().map(|a| at(a, &vec![0; n])).collect();
+    let mut lifted = Lifted::new(case, computation);
+    let mut run = |first: &[_], second: &[_]| lifted.run(first.iter().chain(second).cloned().unzip());
+    let (given, swapped) = (run(&initial, &values)?, run(&values, &initial)?);
+    if given.0.len() != k || swapped.0.len() != k {
+        return None;
+    }
+    let both = given.0.iter().zip(&given.1).zip(swapped.0.iter().zip(&swapped.1));
+    let bounds = both.zip(&case.results).map(|(((a, of_a), (b, of_b)), result)| {
+        let (a, b) = (Numbers::of(a), Numbers::of(b));
+        let radii = |mode: Mode| {
+            let each = (0..n).map(|i| {
+                let (x, y) = (a.complex(i), b.complex(i));
+                let part =
+                    |x: f64, y: f64| if x.to_bits() == y.to_bits() { 0.0 } else { (x - y).abs().next_up() };
+                let apart = part(x.re, y.re) + part(x.im, y.im);
+                let other = (apart + of_b.bounds.radii(mode).at(i)).next_up();
+                let own = of_a.bounds.radii(mode).at(i);
+                if other.is_nan() {
+                    f64::INFINITY
+                } else {
+                    own.max(if apart == 0.0 { of_b.bounds.radii(mode).at(i) } else { other })
+                }
+            });
+            Radii::new(each.collect())
+        };
+        rules::concluded(result, radii(Mode::Soft), radii(Mode::Hard))
+    });
+    Some(bounds.collect())
 }
 
 fn flat(t: &Tensor) -> Tensor {

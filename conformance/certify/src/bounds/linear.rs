@@ -230,12 +230,16 @@ pub(super) fn cholesky(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         }
         for j in 0..n {
             let dot = |factor: &Row, i: usize| factor.part(i * n, j).times(factor.part(j * n, j));
-            let steps = unit.steps(j as f64 + 3.0);
+            // From elements of the first column nothing but zeros is subtracted.
+            let steps = unit.steps(if j == 0 { 2.0 } else { j as f64 + 3.0 });
             let start = |i: usize| Ball::new(a.modulus(at(i, j)), radii[0].at(at(i, j)) * root);
             let pivot = start(j).plus(dot(&factor, j), Unit::NONE).rounded(steps).off;
             let d = factor.size[j * n + j];
-            // Of the difference the root: (d - e)^2 is positive still.
-            let e = if d * d > pivot { pivot / d + unit.relative * d } else { UNKNOWN };
+            // The root of what is less by that is farther off than that of what is more; both roots are rounded.
+            let least = d * (1.0 - unit.relative).max(0.0);
+            let less = least * least - pivot;
+            let e =
+                if less > 0.0 { pivot / (least + less.sqrt()) + 2.0 * unit.relative * d } else { UNKNOWN };
             factor.off[j * n + j] = e;
             for i in j + 1..n {
                 let above = start(i).plus(dot(&factor, i), Unit::NONE).rounded(steps).off;

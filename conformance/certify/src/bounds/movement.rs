@@ -4,7 +4,7 @@ use hlo::{AttrKey, ElementType, Opcode};
 use hlo_interp::{Tensor, Value};
 
 use super::limits::Limits;
-use super::number::Format;
+use super::number::{Format, Numbers};
 use super::probe::Probe;
 use super::rules::{Case, Found, Mode};
 use super::{Bounds, Radii};
@@ -148,7 +148,7 @@ fn converted(case: &Case<'_>, radii: Radii) -> Radii {
         return radii;
     }
     let Some(format) = Format::of(to) else { return radii };
-    let v = super::number::Numbers::of(case.results[0]);
+    let v = Numbers::of(case.results[0]);
     radii.mapped(v.len(), |i, r, limits| match r {
         0.0 => (0.0, Limits::NONE),
         r if v.is_finite(i) && v.modulus(i) + r < format.max => {
@@ -158,7 +158,8 @@ fn converted(case: &Case<'_>, radii: Radii) -> Radii {
     })
 }
 
-/// `bitcast`, `bitcast-convert`: bits of numbers that are off can be any; a bitcast to the same type moves elements.
+/// `bitcast`, `bitcast-convert`: bits of numbers that are off can be any; a bitcast to the same type moves elements, and integers of the width of a float
+/// are off by as many as there are floats on the way, if these have one sign.
 pub(super) fn bits(case: &Case<'_>, radii: &[Radii]) -> Found {
     let [result] = case.results[..] else { return None };
     let [arg] = &case.args[..] else { return None };
@@ -172,6 +173,19 @@ pub(super) fn bits(case: &Case<'_>, radii: &[Radii]) -> Found {
     }
     if case.opcode() == Opcode::BitcastConvert && from == to {
         return Some(vec![radii[0].clone()]);
+    }
+    if case.opcode() == Opcode::BitcastConvert
+        && let (Some(format), true) = (Format::of(from), to.is_integer() && from.bits() == to.bits())
+        && !from.is_complex()
+    {
+        let x = Numbers::of(arg.tensor);
+        let steps = |i: usize| match (radii[0].at(i), x.re[i].abs()) {
+            (0.0, _) => 0.0,
+            // The nearest to zero are the closest together.
+            (r, size) if r < size => (r / format.ulp(size - r)).floor(),
+            _ => f64::INFINITY,
+        };
+        return Some(vec![Radii::new((0..result.len()).map(steps).collect())]);
     }
     Some(vec![Radii::unknown(result.len())])
 }

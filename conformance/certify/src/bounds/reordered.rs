@@ -7,7 +7,7 @@
 //! - sums, products, extremes and log-sum-exp, of elements or of a function of them, have their own rules, whose bounds hold in any order;
 //! - choices reach what may be chosen ([`selected`]).
 //!
-//! Of a component that is not recognized nothing is known. Some instructions leave no order to choose: scatters whose updates all go to different
+//! Of a component that is not recognized nothing is known, unless each result has one element. Some instructions leave no order to choose: scatters whose updates all go to different
 //! elements of the operand, as they are in this run; and scans, which are ordered by definition, unless they say that their computation is
 //! associative: then brackets are free, elements still stand in their order.
 
@@ -21,7 +21,7 @@ use super::probe::{Probe, Regions, retyped};
 use super::region::{Component, Region, evaluated};
 use super::rules::{self, Arg, Case, Kind, Mode, kind};
 use super::terms::Terms;
-use super::{Bounds, Leaf, Radii, Settings, Tree, selected, sums};
+use super::{Bounds, Leaf, Radii, Settings, Tree, folds, selected, sums};
 use crate::allowances::Allowances;
 use crate::execution::RunOptions;
 
@@ -39,6 +39,13 @@ pub(super) enum Order {
 
 /// What the order of the elements comes to that an instruction combines.
 pub(super) fn order(case: &Case<'_>) -> Order {
+    match recognized(case) {
+        Order::Unknown => folds::of_one(case).map_or(Order::Unknown, Order::Any),
+        found => found,
+    }
+}
+
+fn recognized(case: &Case<'_>) -> Order {
     if kind(case.opcode()) != Kind::Region || case.opcode() == Opcode::Map {
         return Order::Covered;
     }

@@ -697,6 +697,33 @@ fn factors_and_solutions_in_f32_are_inside() {
 }
 
 #[test]
+fn factors_in_types_of_few_bits_have_bounds() {
+    let text =
+        "HloModule m\nENTRY e { a = TYPE[3,3] parameter(0)\n ROOT l = TYPE[3,3] cholesky(a), lower=true }";
+    let a = [4.0, -0.5, 0.25, -0.5, 4.0, 0.0, 0.25, 0.0, 3.0];
+    for ty in ["f8e4m3fn", "f8e4m3", "f8e4m3b11fnuz", "f8e5m2", "bf16"] {
+        let hard = one(&text.replace("TYPE", ty), &[&a]).hard;
+        let most = (0..9).map(|i| hard.at(i)).fold(0.0, f64::max);
+        // At least a unit of the largest element, and less than it.
+        assert!((0.015..2.0).contains(&most), "{ty}: {most}");
+    }
+}
+
+#[test]
+fn bits_of_floats_are_off_by_the_floats_between() {
+    let text = "HloModule m\nENTRY e { x = f32[3] parameter(0)\n y = f32[3] exponential(x)\n z = f32[3] constant({0, 0, 1})\n d = f32[3] subtract(y, z)\n ROOT b = s32[3] bitcast-convert(d) }";
+    let hard = one(text, &[&[0.5, 3.0, 1e-9]]).hard;
+    assert!(
+        (1.0..9.0).contains(&hard.at(0)) && (1.0..9.0).contains(&hard.at(1)),
+        "{}, {}",
+        hard.at(0),
+        hard.at(1)
+    );
+    // It may be a number of either sign.
+    assert!(hard.at(2).is_infinite());
+}
+
+#[test]
 fn batch_normalization_by_either_formula_in_f32_is_inside() {
     let (n, f) = (16, 3);
     let text = format!(

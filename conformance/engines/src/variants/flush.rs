@@ -1,6 +1,6 @@
 //! Denormals as zeros: operands and results of arithmetic, comparisons and conversions on `f32`, `f64` and `bf16` (which processors compute in
 //! f32) that are denormal count as zero of the same sign. Data movement keeps them, and so do computations that are applied to elements by
-//! anything but a map: which element a comparison there chooses is no matter of rounding.
+//! anything but a map: which element a comparison there chooses is no matter of rounding. Conversions from `f8e8m0fnu` keep them as well: they are no arithmetic.
 
 use hlo::attrs::Direction;
 use hlo::{ElementType, InstrId, Module, Opcode};
@@ -67,6 +67,10 @@ fn arithmetic(e: &mut Edit<'_>) -> Option<InstrId> {
     let own = e.at().shape.element_type()?;
     let same = e.at().operands().iter().all(|&o| ty(o, e) == Some(own));
     if !flushes || total || opcode == Opcode::Convert && same {
+        return None;
+    }
+    // The exponent goes into the other type as it is, without arithmetic.
+    if opcode == Opcode::Convert && ty(e.at().operands()[0], e) == Some(ElementType::F8E8M0FNU) {
         return None;
     }
     let operands = e.at().operands().to_vec();

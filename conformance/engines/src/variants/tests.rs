@@ -194,12 +194,17 @@ ENTRY %main {
   %sum = f32[1] add(%a, %a)
   %copy = f32[1] copy(%a)
   %e = f32[1] exponential(%a)
-  ROOT %t = (f32[1], f32[1], f32[1]) tuple(%sum, %copy, %e)
+  %x = f8e8m0fnu[1] constant({5.877472e-39})
+  %w = f32[1] convert(%x)
+  ROOT %t = (f32[1], f32[1], f32[1], f32[1]) tuple(%sum, %copy, %e, %w)
 }
 ";
     let least = -f32::from_bits(3);
     let bits = |v: Vec<f32>| v.into_iter().map(f32::to_bits).collect::<Vec<_>>();
-    assert_eq!(bits(run(text, "interpreter:flush", &[least])), [0x8000_0000, least.to_bits(), 0x3f80_0000]);
+    assert_eq!(
+        bits(run(text, "interpreter:flush", &[least])),
+        [0x8000_0000, least.to_bits(), 0x3f80_0000, 0x0040_0000]
+    );
     assert_eq!(run(text, "interpreter:ulp-up", &[0.0])[2].to_bits(), 0x3f80_0001);
     assert_eq!(run(text, "interpreter:ulp-down", &[0.0])[2].to_bits(), 0x3f7f_ffff);
     assert_eq!(run(text, "interpreter:ulp-up", &[f32::INFINITY])[2], f32::INFINITY);

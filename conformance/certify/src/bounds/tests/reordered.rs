@@ -352,6 +352,29 @@ fn what_is_not_recognized_has_no_bound_in_any_type() {
     }
 }
 
+#[test]
+fn of_one_element_the_computation_is_applied_either_way_around() {
+    let text = |ty: &str, x: &str, of: &str| {
+        format!(
+            "HloModule m\nr {{ a = {ty}[] parameter(0)\n b = {ty}[] parameter(1)\n ROOT c = {ty}[] subtract(a, b) }}\nENTRY e {{ x = {ty}[{x}] parameter(0)\n z = {ty}[] constant(5)\n ROOT q = {ty}[2] {of}, to_apply=r }}"
+        )
+    };
+    for ty in ["f32", "s32", "f64", "s8"] {
+        let x = [3.0, 5.0];
+        for (sizes, of) in [
+            ("2", "reduce(x, z), dimensions={}"),
+            ("2,1", "reduce(x, z), dimensions={1}"),
+            ("2", "reduce-window(x, z), window={size=1}"),
+        ] {
+            let hard = &free(&text(ty, sizes, of), &[&x])[0].1;
+            // 5 - 3 or 3 - 5; the elements themselves are neither.
+            assert!((4.0..4.1).contains(&hard[0]) && hard[1] <= 1e-30, "{ty} {of}: {hard:?}");
+        }
+    }
+    let two = text("f32", "2,2", "reduce(x, z), dimensions={1}");
+    assert_eq!(free(&two, &[&[1.0, 2.0, 3.0, 4.0]])[0].1, [f64::INFINITY; 2]);
+}
+
 /// One result that is altered is wrong, another order is not.
 #[test]
 fn an_altered_index_is_wrong_and_another_order_is_not() {
