@@ -14,5 +14,4 @@ pub mod execution;
 mod function_ulps;
 pub mod functions;
 pub mod near;
-pub mod residual;
 pub mod verdict;

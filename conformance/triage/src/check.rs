@@ -3,8 +3,8 @@
 use hlo::{ArrayLiteral, ElementType, TypeClass};
 use serde::{Deserialize, Serialize};
 
+use crate::residual::residuals;
 use hlo_certify::compare::{Comparison, Tolerance, compare};
-use hlo_certify::residual::residuals;
 
 /// The check of one result.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub enum Check {
         /// Relative error.
         rel: f64,
     },
-    /// Formulas that must vanish (see [`hlo_certify::residual`]).
+    /// Formulas that must vanish (see [`crate::residual`]).
     Residual {
         /// Formulas, separated by `;`.
         expr: String,

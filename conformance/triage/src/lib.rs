@@ -19,4 +19,5 @@ pub mod prove;
 pub mod reduce;
 pub mod replay;
 pub mod report;
+pub mod residual;
 pub mod watch;

@@ -208,6 +208,7 @@ pub(super) fn intervals(instr: &Instruction, args: &[Tensor]) -> Option<(Vec<f32
 }
 
 /// The sums of the products of a row and some columns, and of their magnitudes: all in registers.
+#[allow(clippy::needless_range_loop, reason = "three arrays in step")]
 fn sums(row: &[f32], panel: &[[f32; PANEL]]) -> ([f64; PANEL], [f64; PANEL]) {
     let (mut sum, mut magnitude) = ([0.0; PANEL], [0.0; PANEL]);
     for (&x, ys) in row.iter().zip(panel) {

@@ -19,7 +19,7 @@
 use hlo::ArrayLiteral;
 use hlo::num_complex::Complex;
 
-use crate::element::Number;
+use hlo_certify::element::Number;
 
 type C = Complex<f64>;
 
