@@ -142,7 +142,8 @@ pub unsafe extern "C" fn hlo_ahead_call(
     // SAFETY: by the caller's word.
     let pool = unsafe { threads::of(pool) };
     let regions: Vec<Function> = regions.iter().map(|&region| Function::Machine(region)).collect();
-    let call = Call { arguments, scratch, regions: &regions, epilogue, pool: &pool };
+    let prepared = std::ptr::null();
+    let call = Call { arguments, scratch, regions: &regions, epilogue, prepared, pool: &pool };
     // SAFETY: by the caller's word the arguments are those of the operation's instruction; buffer assignment gave its
     // results memory that no operand shares, except where the operation works in place.
     let ran = catch_unwind(AssertUnwindSafe(|| unsafe { operation.run(call) }));

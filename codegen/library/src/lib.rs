@@ -34,6 +34,7 @@ pub mod sort;
 #[cfg(test)]
 mod testing;
 mod topk;
+pub mod tuning;
 mod unsupported;
 pub mod window;
 mod workspace;
@@ -67,6 +68,8 @@ pub struct Call<'a> {
     pub regions: &'a [Function],
     /// Called with a range of finished rows of the result (rows: all dimensions but the last), each row once, from any thread.
     pub epilogue: Option<&'a (dyn Fn(u64, u64) + Sync)>,
+    /// What [`LibraryCall::prepare`] has written; null: nothing.
+    pub prepared: *const u8,
     /// Threads.
     pub pool: &'a Arc<Pool>,
 }
@@ -107,12 +110,37 @@ trait Operation {
         true
     }
 
+    /// As [`LibraryCall::prepared_bytes`].
+    fn prepared_bytes(&self, _constant: &[bool]) -> Option<u64> {
+        None
+    }
+
+    /// As [`LibraryCall::prepare`].
+    ///
+    /// # Safety
+    /// As [`LibraryCall::prepare`].
+    unsafe fn prepare(&self, _arguments: &[*const u8], _to: *mut u8, _pool: &Pool) -> Prepared {
+        Prepared::Beside
+    }
+
     /// Executes it.
     ///
     /// # Safety
     /// As [`LibraryCall::run`].
     unsafe fn run(&self, call: Call<'_>);
 }
+
+/// What becomes of an operand that was prepared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Prepared {
+    /// Calls may read it too.
+    Beside,
+    /// No call reads it any more.
+    Instead,
+}
+
+/// The operand that is prepared where it is constant: the right one, which holds the weights.
+pub const PREPARED_OPERAND: usize = 1;
 
 /// An operation and all of its static facts.
 #[derive(Clone, Debug)]
@@ -258,11 +286,26 @@ impl LibraryCall {
         self.0.operation().is_whole()
     }
 
+    /// Bytes of what calls would find ready if some of the operands are constant, packed once before all of them: `None` if nothing would be gained.
+    /// **Invariant:** results have the same bits with it and without.
+    pub fn prepared_bytes(&self, constant: &[bool]) -> Option<u64> {
+        self.0.operation().prepared_bytes(constant)
+    }
+
+    /// Packs [`PREPARED_OPERAND`].
+    ///
+    /// # Safety
+    /// [`LibraryCall::prepared_bytes`] said how many bytes there are at `to`, aligned to 64; the operand is valid and will not change as long as calls are given them.
+    pub unsafe fn prepare(&self, arguments: &[*const u8], to: *mut u8, pool: &Pool) -> Prepared {
+        // SAFETY: as the caller says.
+        unsafe { self.0.operation().prepare(arguments, to, pool) }
+    }
+
     /// Executes it. Of a sort, elements that the module's instructions do not look at may be left as they were.
     ///
     /// # Safety
     /// The pointers of `call` are valid for the arrays of the instruction that this was made of, results overlap neither operands nor each other (but as
-    /// [`LibraryCall::of_scatter`] and [`LibraryCall::in_place`] say).
+    /// [`LibraryCall::of_scatter`] and [`LibraryCall::in_place`] say), and what was prepared was prepared of these operands.
     pub unsafe fn run(&self, call: Call<'_>) {
         // SAFETY: as the caller says.
         unsafe { self.0.operation().run(call) }

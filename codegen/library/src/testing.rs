@@ -196,6 +196,7 @@ pub(super) fn run(
         scratch: scratch.pointer(),
         regions: &regions,
         epilogue: None,
+        prepared: std::ptr::null(),
         pool: &pool,
     };
     // SAFETY: memory of the right sizes.

@@ -9,6 +9,7 @@
 //! least as long as the slice; an instance is used by one run at a time; memory that the caller lent is read
 //! only.
 
+mod prepared;
 mod steps;
 
 pub use steps::{CHUNKS_PER_THREAD, chunks};
@@ -32,6 +33,7 @@ use crate::run_time_sizes::RunTimeSizes;
 use hlo_library::memory::array_bytes;
 use hlo_library::pool::Pool;
 use hlo_opt::buffers::{AllocationKind, Slice};
+use prepared::Packer;
 use steps::{Functions, Op, Table};
 
 /// Options of loading.
@@ -178,6 +180,8 @@ pub struct StepInfo {
     pub bytes: u64,
     /// Arithmetic operations of one execution.
     pub flops: u64,
+    /// Bytes of its weights that were packed when the program was loaded.
+    pub packed: u64,
 }
 
 /// A program ready to run.
@@ -187,6 +191,8 @@ pub struct Executable {
     _code: Vec<Code>,
     /// Keeps constants alive, by their number.
     constants: Vec<Memory>,
+    /// Constant operands as library calls read them.
+    prepared: Vec<Memory>,
     ops: Vec<Op>,
     steps: Vec<StepInfo>,
     table: Table,
@@ -329,14 +335,22 @@ impl Executable {
         let found = Functions { code: &code, program: &program.code };
         let mut loader = steps::Loader::new(found, &program.kernels, &allocations, program.module.as_deref());
         loader.watched = options.watched;
+        let left = options.memory_bytes - program.buffers.peak_bytes;
+        loader.packer = Some(Packer::new(&constants, Arc::clone(&options.pool), left, allocations.len()));
         let ops = loader.plan(program.plan)?;
         for result in &results {
             loader.check(result.slice)?;
         }
-        let (table, steps) = loader.finish();
+        let (table, steps, packer) = loader.finish();
+        let finished = packer.map(|packer| packer.finish(&table, &results, &allocations));
+        let (prepared, unread) = finished.unwrap_or_default();
+        for index in unread {
+            constants[index as usize] = Memory::new(0)?;
+        }
         Ok(Self {
             _code: code,
             constants,
+            prepared,
             ops,
             steps,
             table,
@@ -368,11 +382,16 @@ impl Executable {
         arenas.map(|a| a.bytes).sum()
     }
 
+    /// Bytes of weights that were packed when it was loaded.
+    pub fn packed_bytes(&self) -> u64 {
+        self.prepared.iter().map(|p| p.len() as u64).sum()
+    }
+
     /// An upper bound of the memory that [`Executable::run_literals`] needs in addition to the arguments:
-    /// constants, the arena, copies of arguments, and the results twice, in buffers of the run and as
-    /// literals.
+    /// constants as they are and packed, the arena, copies of arguments, and the results twice, in buffers of
+    /// the run and as literals.
     pub fn run_bytes(&self) -> u64 {
-        let constants = self.constants.iter().map(|c| c.len() as u64).sum();
+        let constants = self.constants.iter().map(|c| c.len() as u64).sum::<u64>() + self.packed_bytes();
         let of = |kind: fn(&AllocationKind) -> bool| {
             self.allocations.iter().filter(move |a| kind(&a.kind)).map(|a| a.bytes).sum::<u64>()
         };

@@ -18,6 +18,14 @@ impl Slab {
         match *self {}
     }
 
+    pub(super) fn ahead_bytes(&self) -> usize {
+        match *self {}
+    }
+
+    pub(super) unsafe fn prepare(&self, _: *const u8, _: *mut f32, _: &Pool) {
+        match *self {}
+    }
+
     pub(super) fn reports(&self) -> bool {
         match *self {}
     }

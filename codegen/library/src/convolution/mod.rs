@@ -37,7 +37,8 @@ use super::dot::steps::Steps;
 use super::dot::tile::{self, Arithmetic};
 use super::dot::view::View;
 use super::dot::{check_precision, sizes, strides};
-use super::{Call, Operation};
+use crate::pool::Pool;
+use super::{Call, Operation, PREPARED_OPERAND, Prepared};
 use crate::Unsupported;
 use depthwise::{Depthwise, Gradient as DepthwiseGradient};
 #[cfg(not(target_arch = "x86_64"))]
@@ -141,6 +142,8 @@ struct Arrays {
     rhs: *const u8,
     out: *mut u8,
     scratch: *mut u8,
+    /// The packed kernel, if that was done ahead of runs; null: it was not.
+    ahead: *const f32,
     narrow: Option<Narrow<f32>>,
 }
 
@@ -505,6 +508,33 @@ impl Operation for Convolution {
         (self.lhs.scratch() + self.rhs.scratch() + parts.max(kernel)) as u64
     }
 
+    fn prepared_bytes(&self, constant: &[bool]) -> Option<u64> {
+        let gains = self.holes || self.slab_ahead().is_some();
+        if constant.get(PREPARED_OPERAND) != Some(&true) || !gains || self.rhs.conversion.is_some() {
+            return None;
+        }
+        Some((HEADER + self.slab_ahead().map_or(0, Slab::ahead_bytes)) as u64)
+    }
+
+    unsafe fn prepare(&self, arguments: &[*const u8], to: *mut u8, pool: &Pool) -> Prepared {
+        let rhs = arguments[PREPARED_OPERAND];
+        // SAFETY: the caller's: there is room for the header and the packed kernel.
+        unsafe {
+            let finite = match self.field {
+                Field::F32 => self.kernel_is_finite(rhs, finite_f32),
+                Field::F64 => self.kernel_is_finite(rhs, finite_f64),
+                Field::C64 => self.kernel_is_finite(rhs, |x, n| finite_f32(x, 2 * n)),
+                Field::C128 => self.kernel_is_finite(rhs, |x, n| finite_f64(x, 2 * n)),
+                Field::I32 | Field::I64 => true,
+            };
+            *to.cast::<u32>() = u32::from(finite);
+            let Some(slab) = self.slab_ahead() else { return Prepared::Beside };
+            let rhs = rhs.wrapping_offset(self.rhs.offset * self.rhs.ty.storage_bytes() as isize);
+            slab.prepare(rhs, to.add(HEADER).cast(), pool);
+            if finite || !self.holes { Prepared::Instead } else { Prepared::Beside }
+        }
+    }
+
     fn cost(&self) -> (u64, u64) {
         let bytes = self.lhs.elements * self.lhs.ty.storage_bytes()
             + self.rhs.elements * self.rhs.ty.storage_bytes()
@@ -531,7 +561,20 @@ impl Operation for Convolution {
     }
 }
 
+/// Bytes before what is packed of a kernel ahead of runs: whether all of its elements are finite.
+const HEADER: usize = 64;
+
 impl Convolution {
+    /// What packs the kernel ahead of runs, if it is the same for all parts.
+    fn slab_ahead(&self) -> Option<&Slab> {
+        match &self.parts[..] {
+            [part] if self.gradient.is_none() && part.depthwise.is_none() && self.pairs.is_none() => {
+                part.slab.as_ref().filter(|slab| slab.ahead_bytes() > 0)
+            }
+            _none_or_several => None,
+        }
+    }
+
     /// In words of one term.
     unsafe fn run_words<A: Arithmetic<Word: Readable>>(
         &self,
@@ -557,7 +600,15 @@ impl Convolution {
             let scratch = rhs_scratch.add(self.rhs.scratch());
             let lhs = self.lhs.base(call.arguments[0], call.scratch, call);
             let rhs = self.rhs.base(call.arguments[1], rhs_scratch, call);
-            let literally = self.holes && !self.kernel_is_finite(rhs, finite);
+            let is_finite = || match call.prepared.is_null() {
+                true => self.kernel_is_finite(rhs, finite),
+                false => *call.prepared.cast::<u32>() != 0,
+            };
+            let literally = self.holes && !is_finite();
+            let ahead = match self.slab_ahead() {
+                Some(_) if !call.prepared.is_null() => call.prepared.add(HEADER).cast::<f32>(),
+                Some(_) | None => std::ptr::null(),
+            };
             let result = call.arguments[2];
             if let (Some(gradient), false) = (&self.gradient, literally) {
                 gradient.run(lhs, rhs, result, call.pool);
@@ -585,7 +636,7 @@ impl Convolution {
                     let rhs = rhs.wrapping_offset(self.rhs.offset * kernel_type.storage_bytes() as isize);
                     let narrow = convert::from_f32(self.result_type);
                     reported &= slab.reports();
-                    self.without_patches(slab, Arrays { lhs, rhs, out: result, scratch, narrow }, call);
+                    self.without_patches(slab, Arrays { lhs, rhs, out: result, scratch, ahead, narrow }, call);
                     continue;
                 }
                 let offset = (part.kernel_offset + self.rhs.offset) * kernel_type.storage_bytes() as isize;
@@ -612,6 +663,7 @@ impl Convolution {
                     left,
                     right,
                     target,
+                    ahead: std::ptr::null(),
                     start: std::ptr::null(),
                     finished: in_order.as_ref().map(|f| f as Finished<'_>),
                     scratch,

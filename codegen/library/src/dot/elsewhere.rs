@@ -36,6 +36,18 @@ impl Grouped {
         match *self {}
     }
 
+    pub(super) fn may_be_ahead(&self) -> bool {
+        match *self {}
+    }
+
+    pub(super) fn prepared_bytes(&self) -> usize {
+        match *self {}
+    }
+
+    pub(super) unsafe fn prepare(&self, _: &Operand, _: *const u8, _: *mut u8, _: &Pool) {
+        match *self {}
+    }
+
     pub(super) unsafe fn run(&self, _: &Dot, _: Call<'_>) -> bool {
         match *self {}
     }

@@ -9,12 +9,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::lines::Lines;
 use super::operand::{Field, Operand};
-use super::product::{Extents, Left, Schedule};
-use super::source::{Choose, Load, Reader, Reads};
+use super::product::{Extents, Left, Schedule, pack_ahead, words_ahead};
+use super::source::{Choose, Load, Reader, Reads, Source};
 use super::tile;
 use super::{Call, Dot, convert, typed};
 use crate::isa::Features;
 use crate::pool::Pool;
+use crate::tuning;
 
 /// Which instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +35,9 @@ pub(super) struct Grouped {
     pub(super) extents: Extents,
     pub(super) schedule: Schedule,
 }
+
+/// Bytes before what is packed ahead.
+const HEADER: usize = 64;
 
 /// Elements of a chunk that is looked at.
 const CHUNK: usize = 1 << 16;
@@ -55,7 +59,8 @@ impl Grouped {
             TypeClass::Unsigned => ty.bits() <= 8,
             TypeClass::Pred | TypeClass::Float | TypeClass::Complex => false,
         };
-        let kind = if here.bf16 && field == Field::F32 && l == ElementType::BF16 && r == ElementType::BF16 {
+        let of_bf16 = here.bf16 && tuning::here().pairs_of_bf16;
+        let kind = if of_bf16 && field == Field::F32 && l == ElementType::BF16 && r == ElementType::BF16 {
             Kind::Bf16
         } else if here.vnni && field == Field::I32 && half(l) && half(r) && readable(l) && readable(r) {
             Kind::I16
@@ -142,11 +147,31 @@ impl Grouped {
             Kind::I16 | Kind::Bytes(_, _) => true,
             Kind::Bf16 => {
                 // SAFETY: the caller's.
-                let (a, b) = unsafe { (smallest(lhs, pool), smallest(rhs, pool)) };
-                // Biased exponents of the smallest numbers. With 8 bits of significand each a product is a multiple of 2^(a + b - 2 * 127 - 14).
-                let (a, b) = (a >> 7, b >> 7);
-                a > 0 && b > 0 && a + b >= 254 - 126 + 14
+                unsafe { suit(smallest(lhs, pool), smallest(rhs, pool)) }
             }
+        }
+    }
+
+    /// Whether a right operand can be packed ahead of runs.
+    pub(super) fn may_be_ahead(&self) -> bool {
+        self.kind == Kind::Bf16 && self.schedule.may_be_ahead()
+    }
+
+    /// Bytes of a right operand that is packed ahead: its smallest number, then its pairs.
+    pub(super) fn prepared_bytes(&self) -> usize {
+        HEADER + 4 * words_ahead::<tile::Bf16>(self.extents)
+    }
+
+    /// Packs a right operand of `bf16` ahead.
+    ///
+    /// # Safety
+    /// It is there, and so is room for [`Grouped::prepared_bytes`].
+    pub(super) unsafe fn prepare(&self, operand: &Operand, rhs: *const u8, to: *mut u8, pool: &Pool) {
+        let right = typed(operand, rhs, pairs(operand.ty).expect("invariant: its pairs can be packed"));
+        // SAFETY: the caller's.
+        unsafe {
+            *to.cast::<u32>() = smallest((rhs, operand.elements), pool);
+            pack_ahead::<tile::Bf16>(self.extents, &right, to.add(HEADER).cast(), pool);
         }
     }
 
@@ -158,7 +183,13 @@ impl Grouped {
         let (lhs, rhs) = (call.arguments[0].cast_const(), call.arguments[1].cast_const());
         // SAFETY: the caller's.
         unsafe {
-            if !self.suits((lhs, dot.lhs.elements), (rhs, dot.rhs.elements), call.pool) {
+            // The smallest number of the right operand, and its words.
+            let prepared = (!call.prepared.is_null()).then(|| *call.prepared.cast::<u32>());
+            let suits = match prepared {
+                Some(least) => suit(smallest((lhs, dot.lhs.elements), call.pool), least),
+                None => self.suits((lhs, dot.lhs.elements), (rhs, dot.rhs.elements), call.pool),
+            };
+            if !suits {
                 return false;
             }
             let reader = |ty, right: bool| match self.kind {
@@ -173,30 +204,42 @@ impl Grouped {
             let start = if self.starts() > 0 { starts.cast_const() } else { std::ptr::null() };
             let lhs = typed(&dot.lhs, lhs, reader(dot.lhs.ty, false));
             let rhs = typed(&dot.rhs, rhs, reader(dot.rhs.ty, true));
+            let both: [&dyn Source<u32>; 2] = [&lhs, &rhs];
+            let ahead = match prepared {
+                Some(_) => call.prepared.add(HEADER).cast::<u32>(),
+                None => std::ptr::null(),
+            };
             let (extents, schedule) = (self.extents, self.schedule);
             match self.kind {
                 Kind::Bf16 => {
                     let narrow = convert::from_f32(dot.result_type);
                     let zero = std::ptr::null();
-                    dot.product::<tile::Bf16>(extents, schedule, &lhs, &rhs, narrow, zero, scratch, call);
+                    dot.product::<tile::Bf16>(extents, schedule, both, ahead, narrow, zero, scratch, call);
                 }
                 Kind::I16 => {
                     let narrow = convert::from_i32(dot.result_type);
-                    dot.product::<tile::I16>(extents, schedule, &lhs, &rhs, narrow, start, scratch, call);
+                    dot.product::<tile::I16>(extents, schedule, both, std::ptr::null(), narrow, start, scratch, call);
                 }
                 // The right bytes are signed as they are packed, if the left ones are not.
                 Kind::Bytes(false, _) => {
                     let narrow = convert::from_i32(dot.result_type);
-                    dot.product::<tile::BytesUS>(extents, schedule, &lhs, &rhs, narrow, start, scratch, call);
+                    dot.product::<tile::BytesUS>(extents, schedule, both, std::ptr::null(), narrow, start, scratch, call);
                 }
                 Kind::Bytes(true, _) => {
                     let narrow = convert::from_i32(dot.result_type);
-                    dot.product::<tile::BytesSU>(extents, schedule, &lhs, &rhs, narrow, start, scratch, call);
+                    dot.product::<tile::BytesSU>(extents, schedule, both, std::ptr::null(), narrow, start, scratch, call);
                 }
             }
         }
         true
     }
+}
+
+/// Whether products of numbers that are no smaller than these are no subnormal numbers, and multiples of the smallest normal one.
+fn suit(a: u32, b: u32) -> bool {
+    // Biased exponents. With 8 bits of significand each a product is a multiple of 2^(a + b - 2 * 127 - 14).
+    let (a, b) = (a >> 7, b >> 7);
+    a > 0 && b > 0 && a + b >= 254 - 126 + 14
 }
 
 /// How words of `group` terms of a left operand can be read where they lie, if they can: none is cut.

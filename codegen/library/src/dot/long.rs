@@ -108,6 +108,7 @@ impl Long {
                 right: &right,
                 target,
                 finished: None,
+                ahead: std::ptr::null(),
                 start: std::ptr::null(),
                 scratch: call.scratch.wrapping_add(self.sums()),
                 pool: call.pool,

@@ -58,7 +58,7 @@ use hlo::attrs::Precision;
 use hlo::{ArrayShape, AttrKey, ElementType, InstrId, Module};
 use smallvec::SmallVec;
 
-use super::{Call, Operation};
+use super::{Call, Operation, PREPARED_OPERAND, Prepared};
 use crate::Unsupported;
 #[cfg(not(target_arch = "x86_64"))]
 use elsewhere::{Few, Grouped, Little, Outer};
@@ -68,11 +68,12 @@ use few::Few;
 use grouped::Grouped;
 #[cfg(target_arch = "x86_64")]
 use little::Little;
+use crate::pool::Pool;
 use long::Long;
 use operand::{Field, Operand};
 #[cfg(target_arch = "x86_64")]
 use outer::Outer;
-use product::{Extents, Finished, Left, Narrow, Product, Schedule, Target};
+use product::{Extents, Finished, Left, Narrow, Product, Schedule, Target, pack_ahead, words_ahead};
 use source::{Readable, Reader, Source, Strided, Typed};
 use steps::Steps;
 use tile::Arithmetic;
@@ -106,6 +107,15 @@ pub(super) struct Dot {
     result_rows: Option<u64>,
     /// All rows of the result.
     all_rows: u64,
+}
+
+/// As what a right operand is packed ahead of runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ahead {
+    /// Words of one term.
+    Words,
+    /// Words of two `bf16`.
+    Pairs,
 }
 
 /// Dimensions of one operand by their part in a contraction.
@@ -354,13 +364,38 @@ impl Dot {
         unsafe { few.run::<L>(arrays, &packed, narrow, self.result_type.storage_bytes(), call.pool) };
     }
 
+    /// Whether the right operand can be packed ahead of runs, and as what: of products of blocks of floats, whose kernels read panels.
+    fn ahead(&self) -> Option<Ahead> {
+        let other = self.vector.is_some() || self.little.is_some() || self.few.is_some();
+        let floats = matches!(self.field, Field::F32 | Field::F64);
+        let Extents { batch, m, n, k } = self.extents;
+        if other || !floats || self.rhs.conversion.is_some() || [batch, m, n, k].contains(&0) {
+            return None;
+        }
+        if let Some(grouped) = &self.grouped {
+            return grouped.may_be_ahead().then_some(Ahead::Pairs);
+        }
+        let elsewhere = self.long.is_some() || self.outer.is_some();
+        (!elsewhere && self.schedule.may_be_ahead()).then_some(Ahead::Words)
+    }
+
+    unsafe fn prepare_words<A: Arithmetic<Word: Readable>>(&self, rhs: *const u8, to: *mut u8, pool: &Pool) {
+        let right = typed(&self.rhs, rhs, reader::<A>(&self.rhs));
+        // SAFETY: the caller's.
+        unsafe { pack_ahead::<A>(self.extents, &right, to.cast(), pool) };
+    }
+
     unsafe fn run_in<A: Arithmetic<Word: Readable>>(&self, call: Call<'_>, narrow: Option<Narrow<A::Sum>>) {
         // SAFETY: the caller's; the scratch memory is cut as `scratch_bytes` added it up.
         unsafe {
             let [lhs, rhs] = self.sources::<A>(call);
             let scratch = call.scratch.add(self.lhs.scratch() + self.rhs.scratch());
+            let ahead = match self.ahead() {
+                Some(Ahead::Words) => call.prepared.cast::<A::Word>(),
+                Some(Ahead::Pairs) | None => std::ptr::null(),
+            };
             let zero = std::ptr::null();
-            self.product::<A>(self.extents, self.schedule, &lhs, &rhs, narrow, zero, scratch, call);
+            self.product::<A>(self.extents, self.schedule, [&lhs, &rhs], ahead, narrow, zero, scratch, call);
         }
     }
 
@@ -380,8 +415,8 @@ impl Dot {
         &self,
         extents: Extents,
         schedule: Schedule,
-        left: &dyn Source<A::Word>,
-        right: &dyn Source<A::Word>,
+        [left, right]: [&dyn Source<A::Word>; 2],
+        ahead: *const A::Word,
         narrow: Option<Narrow<A::Sum>>,
         start: *const A::Sum,
         scratch: *mut u8,
@@ -404,6 +439,7 @@ impl Dot {
             right,
             target,
             finished,
+            ahead,
             start,
             scratch,
             pool: call.pool,
@@ -484,6 +520,38 @@ impl Operation for Dot {
         let few = self.few.map_or(0, |few| few.scratch());
         let long = self.long.as_ref().map_or(0, Long::scratch);
         (self.lhs.scratch() + self.rhs.scratch() + product.max(grouped).max(vector).max(few).max(long)) as u64
+    }
+
+    fn prepared_bytes(&self, constant: &[bool]) -> Option<u64> {
+        if constant.get(PREPARED_OPERAND) != Some(&true) {
+            return None;
+        }
+        let bytes = match self.ahead()? {
+            Ahead::Words => match self.field {
+                Field::F32 => 4 * words_ahead::<tile::F32>(self.extents),
+                Field::F64 => 8 * words_ahead::<tile::F64>(self.extents),
+                Field::I32 | Field::I64 | Field::C64 | Field::C128 => return None,
+            },
+            Ahead::Pairs => Grouped::prepared_bytes(self.grouped.as_ref()?),
+        };
+        Some(bytes as u64)
+    }
+
+    unsafe fn prepare(&self, arguments: &[*const u8], to: *mut u8, pool: &Pool) -> Prepared {
+        let rhs = arguments[PREPARED_OPERAND];
+        // SAFETY: the caller's; there is room for the words, and what cannot be packed as it is is not packed ahead.
+        unsafe {
+            match (self.ahead(), &self.grouped, self.field) {
+                (Some(Ahead::Pairs), Some(grouped), _) => {
+                    grouped.prepare(&self.rhs, rhs, to, pool);
+                    return Prepared::Beside;
+                }
+                (Some(Ahead::Words), _, Field::F32) => self.prepare_words::<tile::F32>(rhs, to, pool),
+                (Some(Ahead::Words), _, Field::F64) => self.prepare_words::<tile::F64>(rhs, to, pool),
+                (Some(_), _, _) | (None, _, _) => return Prepared::Beside,
+            }
+        }
+        Prepared::Instead
     }
 
     fn cost(&self) -> (u64, u64) {

@@ -14,12 +14,14 @@
 //! | [`Right::InPlace`] | there are few rows to multiply it with; if it is large too, or its rows begin at the same places of pages, a few of its rows from end to end, not down its columns (`along`) |
 //! | [`Right::Own`] | there are many small ones: a chunk packs the one that it needs |
 //! | [`Right::Kept`] | otherwise: a thread packs a stripe of its columns, and keeps it for the chunks that follow |
+//! | [`Right::Ahead`] | it is known before any run, and was packed then |
 //!
 //! What is packed lies in workspaces of threads. No thread reads what another one packed: cores may be far from each other, and then it takes several times as long
 //! to fetch a word that another core wrote as to pack it. How many stripes there are weighs what is packed more than once against what
 //! threads have to do one after the other ([`Schedule::for_threads`]).
 //!
-//! **Invariant:** each element is summed term by term, in blocks that the shape fixes ([`Schedule::new`]); which chunk it is in changes no bit, nor do threads.
+//! **Invariant:** each element is summed term by term, from the first to the last: neither the blocks of terms, which depend on the machine, nor which chunk it is in, where operands are read
+//! or how many threads there are changes a bit. (Complex numbers are added up in blocks that the shape fixes.)
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -27,8 +29,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::source::Source;
 use super::steps::Steps;
 use super::tile::{ALONG, Arithmetic, Tile, Tiles};
+use crate::memory::Shared;
 use crate::pool::Pool;
 use crate::sizes;
+use crate::tuning;
 use crate::workspace::{Workspace, with_counters, with_workspace};
 
 /// Extents of a batch of products: `batch` times `m` x `k` by `k` x `n`.
@@ -57,6 +61,8 @@ pub(crate) enum Right {
     Own,
     /// Each thread packs the columns of a chunk, unless it packed them for its last one.
     Kept,
+    /// Packed before any run, all panels with all of their terms one after the other ([`pack_ahead`]).
+    Ahead,
 }
 
 /// Rows that are apart by multiples of so many bytes begin at the same place of pages.
@@ -122,8 +128,6 @@ const ROWS: usize = 96;
 
 /// Bytes of a right operand that a thread packs and keeps, at most.
 const KEPT: usize = 4 << 20;
-/// Bytes of it that the second-level cache holds beside all else.
-const NEAR: usize = 512 << 10;
 /// Quarters of the time in which a vector is multiplied: to pack 32 bits of a right operand, and to fetch what another core wrote of
 /// a row that is written or read from end to end.
 const RIGHT_COST: usize = 3;
@@ -170,7 +174,7 @@ impl Schedule {
         };
         let depth = {
             let most = match word {
-                0..=4 if right == Right::Kept => 1024,
+                0..=4 if right == Right::Kept => tuning::here().depth,
                 0..=8 => 512,
                 9.. => 256,
             };
@@ -268,7 +272,7 @@ impl Schedule {
             let multiplied = each * rows * vectors * 4;
             let packed =
                 (each.div_ceil(parts) * columns * RIGHT_COST + each * rows * self.left_cost) * word / 4;
-            let streamed = if columns * words * word > sizes::from(NEAR) { each * vectors * 4 } else { 0 };
+            let streamed = if columns * words * word > sizes::from(tuning::here().near) { each * vectors * 4 } else { 0 };
             let far = stripes > 1 && (reported || !self.blocked);
             let fetched = if far { (batch * m * n / threads).saturating_mul(FAR_COST) } else { 0 };
             let time = (multiplied + packed + streamed).saturating_mul(k).saturating_add(fetched);
@@ -303,12 +307,81 @@ impl Schedule {
     fn counters(&self, extents: Extents) -> usize {
         if self.right == Right::Kept {
             extents.batch * extents.m.div_ceil(LEAST_ROWS)
-        } else if self.columns < extents.n {
+        } else if self.columns < extents.n || self.may_be_ahead() {
             extents.batch * extents.m.div_ceil(self.rows)
         } else {
             0
         }
     }
+
+    /// Whether the right operand may be read from where it was packed ahead of runs: not if it is packed where the batch needs it, or is the patches of a convolution.
+    pub(crate) fn may_be_ahead(&self) -> bool {
+        self.right != Right::Own
+    }
+
+    /// The same for a right operand that was packed ahead, and so many threads. Each chunk goes through all terms; it has many columns where the left operand is to be
+    /// packed, and few rows of them only if there is nothing else to divide.
+    fn ahead<A: Arithmetic>(self, extents: Extents, threads: usize) -> Schedule {
+        let Extents { batch, m, n, .. } = extents;
+        let tiles = A::tiles();
+        let panels = n.div_ceil(tiles.columns);
+        let wanted = match self.alone {
+            true => 1,
+            false => (extents.work() / sizes::from(CHUNK)).clamp(1, 8 * threads),
+        };
+        let rows = if self.right == Right::InPlace {
+            self.rows
+        } else {
+            let parts = m.div_ceil(2 * ROWS).max(1);
+            let parts = match parts.next_multiple_of(threads) {
+                more if more * batch <= wanted && m.div_ceil(more) >= ROWS / 2 => more,
+                _ => parts,
+            };
+            m.div_ceil(parts).max(LEAST_ROWS).min(m.max(1))
+        };
+        let in_rows = m.div_ceil(rows.max(1)).max(1) * batch.max(1);
+        // Sums that are not elements of the result lie in the workspace.
+        let most = if self.blocked { panels } else { SUMS / tiles.columns };
+        let least = if self.left_cost == 0 { 1 } else { 4 };
+        let parts = wanted.div_ceil(in_rows).min(panels / least).max(panels.div_ceil(most.max(1))).max(1);
+        let parts = match parts.next_multiple_of(threads) {
+            more if parts > 1 && panels >= more => more,
+            _ => parts,
+        };
+        let columns = (panels.div_ceil(parts) * tiles.columns).min(n);
+        Schedule { batches: 1, rows, columns, right: Right::Ahead, blocked: false, along: false, ..self }
+    }
+}
+
+/// Words of a right operand that is packed ahead.
+pub(crate) fn words_ahead<A: Arithmetic>(extents: Extents) -> usize {
+    let Extents { batch, n, k, .. } = extents;
+    let columns = n.next_multiple_of(A::tiles().columns);
+    batch.saturating_mul(columns).saturating_mul(k)
+}
+
+/// Packs a right operand ahead of all runs: for each matrix its panels, each with all of its terms.
+///
+/// # Safety
+/// The operand is valid for the extents, and there is room for [`words_ahead`].
+pub(crate) unsafe fn pack_ahead<A: Arithmetic>(
+    extents: Extents,
+    right: &dyn Source<A::Word>,
+    to: *mut A::Word,
+    pool: &Pool,
+) {
+    let Extents { batch, n, k, .. } = extents;
+    let width = A::tiles().columns;
+    let panels = n.div_ceil(width);
+    let to = Shared::<A::Word>::new(to.cast());
+    pool.run(batch * panels, &|number| {
+        let (batch, first) = (number / panels, number % panels * width);
+        // SAFETY: the caller's; panels are disjoint.
+        unsafe {
+            let to = to.offset(number * width * k).pointer();
+            right.pack(batch, first, width.min(n - first), 0, k, to, width);
+        }
+    });
 }
 
 /// Puts `n` sums into elements of the result that are `step` (elements) apart.
@@ -359,6 +432,8 @@ pub(crate) struct Product<'a, A: Arithmetic> {
     pub(crate) right: &'a dyn Source<A::Word>,
     pub(crate) target: Target<'a, A::Sum>,
     pub(crate) finished: Option<Finished<'a>>,
+    /// The right operand as [`pack_ahead`] left it; null: it was not packed.
+    pub(crate) ahead: *const A::Word,
     /// What the sums of each row of each matrix begin with; null: zero.
     pub(crate) start: *const A::Sum,
     pub(crate) scratch: *mut u8,
@@ -410,10 +485,17 @@ impl<A: Arithmetic> Product<'_, A> {
     /// Operands and result are valid for the extents; the scratch memory has [`Schedule::scratch`] bytes.
     pub(crate) unsafe fn run(&self) {
         let reported = self.finished.is_some();
-        let schedule = self.schedule.for_threads::<A>(self.extents, self.pool.threads(), reported);
+        let threads = self.pool.threads();
+        let schedule = if self.ahead.is_null() {
+            self.schedule.for_threads::<A>(self.extents, threads, reported)
+        } else {
+            self.schedule.ahead::<A>(self.extents, threads)
+        };
         let bytes = self.schedule.counters(self.extents) * size_of::<AtomicU32>();
         // SAFETY: the caller's; there are counters for the rows of any schedule.
-        let run = |scratch: *mut u8| unsafe { Product { schedule, scratch, ..*self }.run_scheduled() };
+        let run = |scratch: *mut u8| unsafe {
+            Product { schedule, scratch, ..*self }.run_scheduled()
+        };
         if !reported || bytes > sizes::from(COUNTERS) {
             run(self.scratch)
         } else {
@@ -429,8 +511,8 @@ impl<A: Arithmetic> Product<'_, A> {
         if k == 0 {
             return self.zeros();
         }
-        if self.finished.is_some() {
-            for i in 0..self.schedule.counters(self.extents) {
+        if self.finished.is_some() && self.schedule.columns < n {
+            for i in 0..batch * m.div_ceil(self.schedule.rows) {
                 // SAFETY: there is room for them, and no other thread is at work yet.
                 unsafe { self.counters().add(i).write(AtomicU32::new(0)) };
             }
@@ -474,7 +556,7 @@ impl<A: Arithmetic> Product<'_, A> {
         let work = |chunk: usize| {
             // A thread that goes on has the same columns.
             let at = chunk % in_matrix;
-            let (row, column) = if s.right == Right::Kept {
+            let (row, column) = if matches!(s.right, Right::Kept | Right::Ahead) {
                 (at % row_parts * s.rows, at / row_parts * s.columns)
             } else {
                 (at / column_parts * s.rows, at % column_parts * s.columns)
@@ -485,10 +567,16 @@ impl<A: Arithmetic> Product<'_, A> {
                 let part = Part { first, end, batch, row, rows, column, columns };
                 // SAFETY: the part is inside of the result, and no other chunk has any of it.
                 unsafe {
-                    if s.right == Right::Kept {
-                        self.part_of_stripe(part, (job, batch * column_parts + column / s.columns));
-                    } else {
-                        self.part(part, std::ptr::null());
+                    match s.right {
+                        Right::Kept => {
+                            self.part_of_stripe(part, (job, batch * column_parts + column / s.columns));
+                        }
+                        Right::Ahead => {
+                            let panels = n.next_multiple_of(A::tiles().columns);
+                            let first = (batch * panels + column) * k + first * A::tiles().columns;
+                            self.part(part, self.ahead.add(first));
+                        }
+                        Right::Own | Right::InPlace => self.part(part, std::ptr::null()),
                     }
                 }
                 if let Some(finished) = self.finished.filter(|_| end == k) {
@@ -554,6 +642,13 @@ impl<A: Arithmetic> Product<'_, A> {
         let word = size_of::<A::Word>();
         let left = if s.left == Left::InPlace { self.left.in_place(part.batch) } else { None };
         let right = if s.right == Right::InPlace { self.right.in_place(part.batch) } else { None };
+        // Words of a panel that was packed.
+        let panel_words = if s.right == Right::Ahead { self.extents.k } else { part.end - part.first };
+        // Blocks of rows of about the same height.
+        let height = match s.right {
+            Right::Ahead => part.rows.div_ceil(part.rows.div_ceil(ROWS).max(1)),
+            Right::Own | Right::InPlace | Right::Kept => ROWS,
+        };
         let direct =
             self.target.narrow.is_none().then(|| self.target.rows.single().zip(self.target.columns.single()));
         let along = s.along && self.start.is_null();
@@ -588,9 +683,9 @@ impl<A: Arithmetic> Product<'_, A> {
                             let column = self.right_column(right, part.column);
                             (b.offset(column + word as isize * term), term, tiles.columns)
                         }
-                        (_, Right::Kept) => {
+                        (_, Right::Kept | Right::Ahead) => {
                             let at = kept.add((word - part.first) * tiles.columns);
-                            (at, tiles.columns as isize, tiles.columns * (part.end - part.first))
+                            (at, tiles.columns as isize, tiles.columns * panel_words)
                         }
                         (_, Right::Own | Right::InPlace) => {
                             self.pack_right(part, word, words, packed_right, tiles);
@@ -598,8 +693,8 @@ impl<A: Arithmetic> Product<'_, A> {
                         }
                     };
                     let panel_bytes = tiles.columns * words * size_of::<A::Word>();
-                    for first in (0..part.rows).step_by(ROWS) {
-                        let rows = ROWS.min(part.rows - first);
+                    for first in (0..part.rows).step_by(height.max(1)) {
+                        let rows = height.min(part.rows - first);
                         let mut tile = Tile {
                             a: packed_left.cast_const(),
                             a_row: 1,
@@ -648,10 +743,9 @@ impl<A: Arithmetic> Product<'_, A> {
                             // The next panel of the right operand comes from farther away: each tile asks for its share.
                             let last = column + tiles.columns >= part.columns;
                             let next = if last { b } else { tile.b.wrapping_add(b_panel) };
-                            let share = if s.right != Right::Kept {
-                                0
-                            } else {
-                                panel_bytes.div_ceil(rows.div_ceil(most))
+                            let share = match s.right {
+                                Right::Kept | Right::Ahead => panel_bytes.div_ceil(rows.div_ceil(most)),
+                                Right::Own | Right::InPlace => 0,
                             };
                             for (i, (row, count)) in panels(rows, most).enumerate() {
                                 tile.next = next.cast::<u8>().wrapping_add(i * share);

@@ -285,6 +285,7 @@ impl RaggedDot {
                             columns: &self.result[1],
                             narrow,
                         },
+                        ahead: std::ptr::null(),
                         start: std::ptr::null(),
                         finished: None,
                         scratch: std::ptr::null_mut(),

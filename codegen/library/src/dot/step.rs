@@ -28,6 +28,9 @@ pub(super) trait Step: Copy {
     unsafe fn zero() -> Self::C;
     /// A sum in all lanes.
     unsafe fn all(sum: Self::Sum) -> Self::C;
+    /// The first `n` sums, to go on from, so that more terms give the bits that all terms in one run would give. `None`: sums are made of several parts, and what was put together is
+    /// added to.
+    unsafe fn go_on(from: *const Self::Sum, n: usize) -> Option<Self::C>;
     /// A word in all lanes.
     unsafe fn splat(word: Self::Word) -> Self::A;
     /// `N` words.
@@ -97,6 +100,12 @@ macro_rules! portable {
             #[inline(always)]
             unsafe fn all(sum: $t) -> Self::C {
                 [sum; $n]
+            }
+
+            #[inline(always)]
+            unsafe fn go_on(from: *const $t, n: usize) -> Option<Self::C> {
+                // SAFETY: the caller's: `n` sums are there.
+                Some(unsafe { Self::load_part(from, n) })
             }
 
             #[inline(always)]
@@ -213,6 +222,12 @@ mod x86 {
                 }
 
                 #[inline(always)]
+                unsafe fn go_on(from: *const $sum, n: usize) -> Option<$out> {
+                    // SAFETY: the caller's: `n` sums are there; masked lanes are not touched.
+                    Some(unsafe { $loadc($mask(n), from.cast::<$outas>()) })
+                }
+
+                #[inline(always)]
                 unsafe fn splat(word: $word) -> $vector {
                     // SAFETY: the caller's: the instructions exist.
                     unsafe { $splat(word as _) }
@@ -314,6 +329,11 @@ mod x86 {
                 unsafe fn all(sum: Complex<$t>) -> Self::C {
                     // SAFETY: so many are there.
                     unsafe { [$load([sum; $n].as_ptr().cast::<$t>()), $zero()] }
+                }
+
+                #[inline(always)]
+                unsafe fn go_on(_: *const Complex<$t>, _: usize) -> Option<Self::C> {
+                    None
                 }
 
                 #[inline(always)]

@@ -108,6 +108,7 @@ pub(crate) fn run(module: &Module, args: &[Tensor], threads: usize, reports: boo
         scratch: aligned,
         regions: &[],
         epilogue: if reports { Some(&epilogue) } else { None },
+        prepared: std::ptr::null(),
         pool: &pool,
     };
     // SAFETY: all arrays are those of the instruction.

@@ -78,6 +78,19 @@ unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile
                 sums[r] = [S::all(*t.start.add(r)); V];
             }
         }
+        // Terms are added to sums one after the other, however many of them a tile has at a time.
+        let mut add = t.accumulate;
+        if t.accumulate {
+            for r in 0..R {
+                let c = t.c.offset(r as isize * t.c_row);
+                for v in 0..V {
+                    let n = if v + 1 == V { last } else { S::N };
+                    if let Some(sum) = S::go_on(c.add(v * S::N), n) {
+                        (sums[r][v], add) = (sum, false);
+                    }
+                }
+            }
+        }
         let (mut a, mut b, mut next) = (t.a, t.b, t.next);
         if !t.far {
             // Sums so far have left the cache since the last block of terms.
@@ -117,7 +130,7 @@ unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile
             let c = t.c.offset(r as isize * t.c_row);
             for v in 0..V {
                 let n = if v + 1 == V { last } else { S::N };
-                S::store(sums[r][v], c.add(v * S::N), n, t.accumulate);
+                S::store(sums[r][v], c.add(v * S::N), n, add);
             }
         }
     }
@@ -163,7 +176,9 @@ unsafe fn along<S: Step>(t: &Tile<S::Word, S::Sum>) {
                     }
                 }
                 for (row, all) in some.iter().enumerate().take(t.rows) {
-                    let mut sum = S::zero();
+                    let c = t.c.offset(row as isize * t.c_row).add(column);
+                    let so_far = if accumulate { S::go_on(c, n) } else { None };
+                    let mut sum = so_far.unwrap_or(S::zero());
                     if terms == STREAMS {
                         for term in 0..STREAMS {
                             sum = S::madd(S::splat(all[term]), words[term], sum);
@@ -173,7 +188,7 @@ unsafe fn along<S: Step>(t: &Tile<S::Word, S::Sum>) {
                             sum = S::madd(S::splat(all[term]), words[term], sum);
                         }
                     }
-                    S::store(sum, t.c.offset(row as isize * t.c_row).add(column), n, accumulate);
+                    S::store(sum, c, n, accumulate && so_far.is_none());
                 }
             }
         }

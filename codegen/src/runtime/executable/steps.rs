@@ -9,10 +9,12 @@ use hlo_interp::observe::Call;
 use rustc_hash::FxHashSet;
 
 use super::super::object::Code;
+use super::prepared::Packer;
 use super::{Executable, Finished, RunError, RunOptions, StepInfo, Watch};
 use crate::kernel::{Kernel, Phase, Progress};
 use crate::plan::{Action, Executed, Plan, Rotation, Step};
 use crate::program;
+use crate::runtime::arena::Memory;
 use crate::runtime::interpret;
 use hlo_library::pool::Pool;
 use hlo_library::portable::Function;
@@ -103,6 +105,8 @@ enum Resolved {
         scratch: Option<u32>,
         regions: Box<[Function]>,
         epilogue: Option<(Function, u32)>,
+        /// Its number among what was packed when the program was loaded.
+        prepared: Option<u32>,
     },
     Copy {
         from: u32,
@@ -150,6 +154,8 @@ pub(super) struct Loader<'a> {
     steps: Vec<StepInfo>,
     /// Whether to keep which instructions steps execute.
     pub(super) watched: bool,
+    /// What packs constant operands.
+    pub(super) packer: Option<Packer<'a>>,
 }
 
 impl<'a> Loader<'a> {
@@ -160,11 +166,11 @@ impl<'a> Loader<'a> {
         module: Option<&'a Module>,
     ) -> Self {
         let table = Table { len: 0, of: vec![Vec::new(); allocations.len()] };
-        Self { kernels, functions, allocations, module, table, steps: Vec::new(), watched: false }
+        Self { kernels, functions, allocations, module, table, steps: Vec::new(), watched: false, packer: None }
     }
 
-    pub(super) fn finish(self) -> (Table, Vec<StepInfo>) {
-        (self.table, self.steps)
+    pub(super) fn finish(self) -> (Table, Vec<StepInfo>, Option<Packer<'a>>) {
+        (self.table, self.steps, self.packer)
     }
 
     /// Checks that a slice is inside of its allocation.
@@ -239,7 +245,7 @@ impl<'a> Loader<'a> {
         let number = self.steps.len() as u32;
         let executes = step.executes.filter(|_| self.watched);
         let executes = executes.map(|executed| self.executed(&executed)).transpose()?;
-        self.steps.push(StepInfo { name: step.name, kind: "", bytes: 0, flops: 0 });
+        self.steps.push(StepInfo { name: step.name, kind: "", bytes: 0, flops: 0, packed: 0 });
         let (kind, bytes, flops, action) = match step.action {
             Action::Kernel { kernel: number, arguments } => {
                 let kernel = self.kernel(number)?;
@@ -279,12 +285,20 @@ impl<'a> Loader<'a> {
                     None => None,
                 };
                 let scratch = scratch.map(|s| self.pointer(s)).transpose()?;
+                arguments.iter().try_for_each(|&slice| self.check(slice))?;
+                let prepared = match &mut self.packer {
+                    Some(packer) => packer.pack(&op, &arguments, self.allocations)?,
+                    None => None,
+                };
+                if let (Some(packer), Some(packed)) = (&self.packer, prepared) {
+                    self.steps[number as usize].packed = packer.bytes(packed);
+                }
                 let arguments = (self.pointers(&arguments)?, arguments.len() as u32);
                 (
                     "library call",
                     bytes,
                     flops,
-                    Resolved::Library { op, arguments, scratch, regions: regions?, epilogue },
+                    Resolved::Library { op, arguments, scratch, regions: regions?, epilogue, prepared },
                 )
             }
             Action::Copy { from, to } => {
@@ -379,6 +393,7 @@ fn estimate(bytes: u64, flops: u64) -> u64 {
 /// A run of an executable.
 pub(super) struct Run<'a> {
     pool: &'a Arc<Pool>,
+    prepared: &'a [Memory],
     pointers: *mut *mut u8,
     fuel: u64,
     options: RunOptions<'a>,
@@ -405,6 +420,7 @@ impl<'a> Run<'a> {
         let fuel = options.fuel.unwrap_or(u64::MAX);
         Self {
             pool: &executable.pool,
+            prepared: &executable.prepared,
             pointers,
             fuel,
             options: *options,
@@ -519,7 +535,7 @@ impl<'a> Run<'a> {
                 // memory at the end.
                 unsafe { self.iterate(function, *arguments, *progress, *iterations) }?;
             }
-            Resolved::Library { op, arguments: (first, count), scratch, regions, epilogue } => {
+            Resolved::Library { op, arguments: (first, count), scratch, regions, epilogue, prepared } => {
                 let pool = self.pool;
                 // SAFETY: the loader put the arguments there, one after the other.
                 let arguments = unsafe {
@@ -546,9 +562,11 @@ impl<'a> Run<'a> {
                     }
                     None => None,
                 };
+                let packed = prepared.map(|number| self.prepared[number as usize].start().cast_const());
+                let prepared = packed.unwrap_or(std::ptr::null());
                 // SAFETY: the arguments are those of the instruction that it was made of; buffer assignment
                 // keeps its results apart.
-                unsafe { op.run(Arguments { arguments, scratch, regions, epilogue, pool }) };
+                unsafe { op.run(Arguments { arguments, scratch, regions, epilogue, prepared, pool }) };
             }
             Resolved::Copy { from, to, bytes } => {
                 // SAFETY: slices of this length, which do not overlap.

@@ -8,6 +8,7 @@ use super::super::{Arrays, Lane, Outer, Types};
 use super::tile::{COLUMNS, ROWS, Segment, Tile, WIDTH, tiles};
 use super::{Common, SLAB, Sight, TASKS, Task, extent, origin};
 use crate::dot::transpose;
+use crate::memory::Shared;
 use crate::pool::Pool;
 use crate::workspace::with_workspace;
 
@@ -124,12 +125,10 @@ impl Forward {
         pool: &Pool,
         finished: Option<&(dyn Fn(isize, usize) + Sync)>,
     ) {
-        let (outer, panels) = (&self.common.outer, self.common.outer.features.div_ceil(COLUMNS));
-        if self.kernel.packed {
-            pool.run(outer.feature_groups * panels, &|n| {
-                // SAFETY: the caller's; panels are disjoint.
-                unsafe { self.pack(n / panels, n % panels, arrays.get()) }
-            });
+        let panels = self.common.outer.features.div_ceil(COLUMNS);
+        if self.kernel.packed && arrays.ahead.is_null() {
+            // SAFETY: the caller's: the scratch memory has room for all panels.
+            unsafe { self.prepare(arrays.rhs, arrays.scratch.cast(), pool) };
         }
         let whole = finished.filter(|_| self.parts == 1);
         pool.run(self.common.blocks(self.block) * self.parts, &|task| {
@@ -141,22 +140,30 @@ impl Forward {
         });
     }
 
-    /// Packs a panel of the kernel: taps, then channels, then features.
-    unsafe fn pack(&self, group: usize, panel: usize, arrays: Arrays) {
-        let features = self.common.outer.features;
-        let first = panel * COLUMNS;
-        let columns = COLUMNS.min(features - first);
-        // SAFETY: the caller's: the scratch memory has room for all panels, the elements are in the kernel.
-        unsafe {
-            let to = arrays.scratch.cast::<f32>().offset(self.kernel.at(group, panel));
-            self.common.pack(arrays.rhs, group * features + first, columns, COLUMNS, to);
-        }
+    /// Packs the kernel, panel by panel: taps, then channels, then features.
+    ///
+    /// # Safety
+    /// It is there, and so is room for [`Forward::scratch_bytes`].
+    pub(super) unsafe fn prepare(&self, rhs: *const u8, to: *mut f32, pool: &Pool) {
+        let outer = &self.common.outer;
+        let (features, panels) = (outer.features, outer.features.div_ceil(COLUMNS));
+        let (rhs, to) = (Shared::<u8>::new(rhs.cast_mut()), Shared::<f32>::new(to.cast()));
+        pool.run(outer.feature_groups * panels, &|n| {
+            let (group, panel) = (n / panels, n % panels);
+            let first = panel * COLUMNS;
+            let columns = COLUMNS.min(features - first);
+            // SAFETY: the caller's; panels are disjoint.
+            unsafe {
+                let to = to.offset(self.kernel.at(group, panel) as usize).pointer();
+                self.common.pack(rhs.pointer().cast_const(), group * features + first, columns, COLUMNS, to);
+            }
+        });
     }
 
     /// Where the first tap of the first panel is.
     fn kernel_base(&self, arrays: Arrays) -> *const f32 {
         if self.kernel.packed {
-            return arrays.scratch.cast();
+            return if arrays.ahead.is_null() { arrays.scratch.cast() } else { arrays.ahead };
         }
         let offset = self.common.lanes.iter().map(|lane| lane.kernel_offset).sum();
         arrays.rhs.cast::<f32>().wrapping_offset(offset)

@@ -55,6 +55,26 @@ impl Slab {
         }
     }
 
+    /// Bytes of a kernel that is packed ahead of runs; 0: nothing is gained.
+    pub(super) fn ahead_bytes(&self) -> usize {
+        match self {
+            Slab::Forward(forward) => forward.scratch_bytes(),
+            Slab::Few(_) | Slab::Gradient(_) => 0,
+        }
+    }
+
+    /// Packs a kernel ahead of runs.
+    ///
+    /// # Safety
+    /// It is there, and so is room for [`Slab::ahead_bytes`].
+    pub(super) unsafe fn prepare(&self, rhs: *const u8, to: *mut f32, pool: &Pool) {
+        match self {
+            // SAFETY: the caller's.
+            Slab::Forward(forward) => unsafe { forward.prepare(rhs, to, pool) },
+            Slab::Few(_) | Slab::Gradient(_) => {}
+        }
+    }
+
     /// Whether finished rows are reported while others are computed.
     pub(super) fn reports(&self) -> bool {
         match self {
