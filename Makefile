@@ -1,6 +1,6 @@
 # The two commands: `make demo` runs a real JAX training step, `make test` runs all tests. Both install what is missing
 # (Debian, Ubuntu). The others are for people who work on the project.
-.PHONY: demo test stress bench-dispatch ahead-library test-ahead wheel test-jax test-jax-short test-proto-peer test-ptxas prepare-cuda test-cuda bench-cuda setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
+.PHONY: demo test stress bench-dispatch bench-peers ahead-library test-ahead wheel test-jax test-jax-short test-proto-peer test-ptxas prepare-cuda test-cuda bench-cuda setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
 export PATH := $(PATH):$(HOME)/.cargo/bin
 CARGO ?= cargo
 # Programs are built for a fixed baseline (.cargo/config.toml); a machine below it builds for the oldest one. Same bits.
@@ -42,6 +42,17 @@ bench-dispatch: setup
 	$(CARGO) build --release --locked -p hlo-c
 	cc -std=c11 -O2 -D_POSIX_C_SOURCE=200809L -Icodegen/client/c/include codegen/client/c/bench/dispatch.c -Ltarget/release -Wl,-rpath,$(CURDIR)/target/release -lhlo_c -ldl -o target/release/dispatch
 	target/release/dispatch $(PJRT_PLUGINS)
+
+# Whole models beside XLA:CPU, PyTorch, ONNX Runtime and numpy, in turns (docs/benchmarks.md), in an environment of Python of its own, made from PyPI. PyTorch takes gigabytes there
+# and is measured where the environment has it: PEER_PACKAGES=torch installs it, too. PEER_FLAGS are those of the script.
+PEERS = target/peers
+PEER_PACKAGES ?=
+PEER_FLAGS ?=
+bench-peers: setup
+	$(CARGO) build --release --locked -p hlo-conformance --bins
+	test -d $(PEERS) || python3 -m venv $(PEERS)
+	$(PEERS)/bin/pip install --quiet jax==0.10.2 jaxlib==0.10.2 numpy scipy onnx onnxruntime $(PEER_PACKAGES)
+	$(PEERS)/bin/python conformance/peers/models/measure.py --hlo target/release/hlo --folder $(PEERS)/models $(PEER_FLAGS)
 
 # What we write and read of XLA's protocol buffers against XLA itself, as jaxlib carries it; PYTHON is one with jaxlib and protobuf.
 PYTHON ?= python3

@@ -47,8 +47,13 @@ const SKYLAKE_SERVER: Tuning = Tuning {
     pairs_of_bf16: true,
 };
 /// Vectors of 32 bytes; 256 KiB to 2 MiB of second-level cache.
-const AVX2: Tuning =
-    Tuning { name: "avx2", what: "x86-64 without AVX-512", depth: 1024, near: 256 << 10, pairs_of_bf16: false };
+const AVX2: Tuning = Tuning {
+    name: "avx2",
+    what: "x86-64 without AVX-512",
+    depth: 1024,
+    near: 256 << 10,
+    pairs_of_bf16: false,
+};
 /// Vectors of 16 bytes; 512 KiB to 2 MiB of second-level cache.
 const AARCH64: Tuning =
     Tuning { name: "aarch64", what: "64-bit Arm", depth: 1024, near: 512 << 10, pairs_of_bf16: false };

@@ -46,6 +46,8 @@ use hlo_interp::Devices;
 use hlo_library::isa::{self, Isa};
 #[cfg(feature = "llvm")]
 use hlo_library::sizes;
+#[cfg(feature = "llvm")]
+use hlo_library::tuning::{self, Tuning};
 use hlo_parser::Pick;
 
 use hlo_engines::engine;
@@ -95,6 +97,10 @@ struct Global {
     #[cfg(feature = "llvm")]
     #[arg(long, global = true, value_name = "ISA", value_parser = values::isa, hide_short_help = true)]
     cpu_max_isa: Option<Isa>,
+    /// The microarchitecture that library calls are tuned for, if not this machine's (docs/compiler.md)
+    #[cfg(feature = "llvm")]
+    #[arg(long, global = true, value_name = "NAME", value_parser = values::tuning, hide_short_help = true)]
+    cpu_tuning: Option<Tuning>,
     /// Keep compiled programs in a folder, and take them from there
     #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
     cache: Option<std::path::PathBuf>,
@@ -325,6 +331,10 @@ fn run_cli(cli: &Cli) -> Exit {
     #[cfg(feature = "llvm")]
     if let Some(isa) = cli.global.cpu_max_isa {
         isa::limit(isa);
+    }
+    #[cfg(feature = "llvm")]
+    if let Some(tuning) = cli.global.cpu_tuning {
+        tuning::choose(tuning);
     }
     #[cfg(feature = "llvm")]
     if let Some(divisor) = cli.global.cpu_size_divisor {

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 #[cfg(feature = "llvm")]
 use hlo_library::isa::Isa;
+#[cfg(feature = "llvm")]
+use hlo_library::tuning::{self, Tuning};
 
 use hlo_triage::report::grouped;
 
@@ -30,6 +32,12 @@ pub(crate) fn isa(text: &str) -> Result<Isa, String> {
     Isa::from_name(text).ok_or_else(|| {
         format!("there is {}; generated code needs the first", Isa::ALL.map(Isa::name).join(", "))
     })
+}
+
+/// Reads the name of a microarchitecture that library calls are tuned for.
+#[cfg(feature = "llvm")]
+pub(crate) fn tuning(text: &str) -> Result<Tuning, String> {
+    tuning::by_name(text).ok_or_else(|| format!("there is {}", tuning::ALL.map(|t| t.name).join(", ")))
 }
 
 /// Reads `90s`, `5m`, `1.5h`, `250ms`; a number alone is seconds.

@@ -1,5 +1,7 @@
 //! Kernels that hold an infinity or NaN where some term is absent: whether one does, and the sums of the terms that are there.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use hlo::{ElementType, TypeClass};
 
 use super::super::Call;
@@ -9,6 +11,8 @@ use super::super::dot::source::Source;
 use super::super::dot::tile::{Arithmetic, Tile};
 use super::super::workspace::with_workspace;
 use super::{Convolution, Part};
+use crate::memory::Shared;
+use crate::pool::Pool;
 
 impl Convolution {
     /// Whether all elements of the kernel are finite.
@@ -16,11 +20,23 @@ impl Convolution {
         &self,
         rhs: *const u8,
         finite: unsafe fn(*const u8, usize) -> bool,
+        pool: &Pool,
     ) -> bool {
+        /// Elements of a chunk.
+        const CHUNK: usize = 1 << 16;
         let ty = self.rhs.packed_type();
         if ty == self.field.word() {
-            // SAFETY: the caller's.
-            return unsafe { finite(rhs, self.rhs.elements) };
+            let (all, n, rhs) = (AtomicBool::new(true), self.rhs.elements, Shared::<u8>::new(rhs.cast_mut()));
+            pool.run(n.div_ceil(CHUNK), &|chunk| {
+                let first = chunk * CHUNK;
+                // SAFETY: the caller's, of a part.
+                let part =
+                    unsafe { finite(rhs.offset(first * ty.storage_bytes()).pointer(), CHUNK.min(n - first)) };
+                if !part {
+                    all.store(false, Ordering::Relaxed);
+                }
+            });
+            return all.into_inner();
         }
         // Exponents of all ones.
         let exponents = match ty {

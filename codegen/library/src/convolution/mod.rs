@@ -37,9 +37,9 @@ use super::dot::steps::Steps;
 use super::dot::tile::{self, Arithmetic};
 use super::dot::view::View;
 use super::dot::{check_precision, sizes, strides};
-use crate::pool::Pool;
 use super::{Call, Operation, PREPARED_OPERAND, Prepared};
 use crate::Unsupported;
+use crate::pool::Pool;
 use depthwise::{Depthwise, Gradient as DepthwiseGradient};
 #[cfg(not(target_arch = "x86_64"))]
 use elsewhere::{Pairs, Slab};
@@ -521,10 +521,10 @@ impl Operation for Convolution {
         // SAFETY: the caller's: there is room for the header and the packed kernel.
         unsafe {
             let finite = match self.field {
-                Field::F32 => self.kernel_is_finite(rhs, finite_f32),
-                Field::F64 => self.kernel_is_finite(rhs, finite_f64),
-                Field::C64 => self.kernel_is_finite(rhs, |x, n| finite_f32(x, 2 * n)),
-                Field::C128 => self.kernel_is_finite(rhs, |x, n| finite_f64(x, 2 * n)),
+                Field::F32 => self.kernel_is_finite(rhs, finite_f32, pool),
+                Field::F64 => self.kernel_is_finite(rhs, finite_f64, pool),
+                Field::C64 => self.kernel_is_finite(rhs, |x, n| finite_f32(x, 2 * n), pool),
+                Field::C128 => self.kernel_is_finite(rhs, |x, n| finite_f64(x, 2 * n), pool),
                 Field::I32 | Field::I64 => true,
             };
             *to.cast::<u32>() = u32::from(finite);
@@ -601,7 +601,7 @@ impl Convolution {
             let lhs = self.lhs.base(call.arguments[0], call.scratch, call);
             let rhs = self.rhs.base(call.arguments[1], rhs_scratch, call);
             let is_finite = || match call.prepared.is_null() {
-                true => self.kernel_is_finite(rhs, finite),
+                true => self.kernel_is_finite(rhs, finite, call.pool),
                 false => *call.prepared.cast::<u32>() != 0,
             };
             let literally = self.holes && !is_finite();
@@ -636,7 +636,11 @@ impl Convolution {
                     let rhs = rhs.wrapping_offset(self.rhs.offset * kernel_type.storage_bytes() as isize);
                     let narrow = convert::from_f32(self.result_type);
                     reported &= slab.reports();
-                    self.without_patches(slab, Arrays { lhs, rhs, out: result, scratch, ahead, narrow }, call);
+                    self.without_patches(
+                        slab,
+                        Arrays { lhs, rhs, out: result, scratch, ahead, narrow },
+                        call,
+                    );
                     continue;
                 }
                 let offset = (part.kernel_offset + self.rhs.offset) * kernel_type.storage_bytes() as isize;

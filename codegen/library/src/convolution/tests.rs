@@ -2,7 +2,7 @@
 
 use hlo::ElementType;
 
-use crate::dot::tests::{Floats, Random, check, interpret, magnitudes, parse, random};
+use crate::dot::tests::{Floats, Random, check, interpret, magnitudes, parse, random, run, run_prepared};
 
 /// A convolution with a random window, and dimensions in a random order.
 struct Case {
@@ -433,5 +433,43 @@ fn integers_in_pairs() {
                 case.check(lhs, rhs, S32, Floats::Plain, &mut r);
             }
         }
+    }
+}
+
+#[test]
+fn kernels_that_are_packed_ahead_give_the_same_bits() {
+    let mut r = Random(56);
+    let mut packed = 0;
+    for (ty, size, channels, features, window, stride) in [
+        ("f32", 7, 20, 140, 3, 1),
+        ("f32", 9, 33, 200, 1, 1),
+        ("f32", 9, 16, 150, 3, 2),
+        ("f32", 12, 8, 40, 3, 1),
+        ("bf16", 8, 12, 70, 3, 1),
+        ("f16", 8, 12, 70, 5, 2),
+    ] {
+        let pad = (window - 1) / 2;
+        let out = (size + 2 * pad - window) / stride + 1;
+        let text = format!(
+            "HloModule m\nENTRY e {{\n  a = {ty}[2,{size},{size},{channels}] parameter(0)\n  b = {ty}[{window},{window},{channels},{features}] parameter(1)\n  ROOT r = {ty}[2,{out},{out},{features}] convolution(a, b), window={{size={window}x{window} stride={stride}x{stride} pad={pad}_{pad}x{pad}_{pad}}}, dim_labels=b01f_01io->b01f\n}}\n"
+        );
+        let module = parse(&text);
+        for floats in [Floats::Plain, Floats::Special] {
+            let ty = ElementType::ALL.iter().copied().find(|t| t.name() == ty).unwrap();
+            let args = [
+                random(ty, &[2, size, size, channels], Floats::Plain, &mut r),
+                random(ty, &[window, window, channels, features], floats, &mut r),
+            ];
+            let plain = run(&module, &args, 1, true);
+            for threads in 1..=3 {
+                let Some(ahead) = run_prepared(&module, &args, threads, true, true) else { continue };
+                let bits = |x: &hlo_interp::Tensor| format!("{:?}", x.buffer());
+                assert!(bits(&ahead) == bits(&plain), "{threads} threads, {floats:?}: {text}");
+                packed += 1;
+            }
+        }
+    }
+    if crate::isa::Features::here().avx512 {
+        assert!(packed >= 30, "{packed}");
     }
 }

@@ -218,16 +218,43 @@ impl Grouped {
                 }
                 Kind::I16 => {
                     let narrow = convert::from_i32(dot.result_type);
-                    dot.product::<tile::I16>(extents, schedule, both, std::ptr::null(), narrow, start, scratch, call);
+                    dot.product::<tile::I16>(
+                        extents,
+                        schedule,
+                        both,
+                        std::ptr::null(),
+                        narrow,
+                        start,
+                        scratch,
+                        call,
+                    );
                 }
                 // The right bytes are signed as they are packed, if the left ones are not.
                 Kind::Bytes(false, _) => {
                     let narrow = convert::from_i32(dot.result_type);
-                    dot.product::<tile::BytesUS>(extents, schedule, both, std::ptr::null(), narrow, start, scratch, call);
+                    dot.product::<tile::BytesUS>(
+                        extents,
+                        schedule,
+                        both,
+                        std::ptr::null(),
+                        narrow,
+                        start,
+                        scratch,
+                        call,
+                    );
                 }
                 Kind::Bytes(true, _) => {
                     let narrow = convert::from_i32(dot.result_type);
-                    dot.product::<tile::BytesSU>(extents, schedule, both, std::ptr::null(), narrow, start, scratch, call);
+                    dot.product::<tile::BytesSU>(
+                        extents,
+                        schedule,
+                        both,
+                        std::ptr::null(),
+                        narrow,
+                        start,
+                        scratch,
+                        call,
+                    );
                 }
             }
         }

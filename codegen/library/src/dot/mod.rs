@@ -60,6 +60,7 @@ use smallvec::SmallVec;
 
 use super::{Call, Operation, PREPARED_OPERAND, Prepared};
 use crate::Unsupported;
+use crate::pool::Pool;
 #[cfg(not(target_arch = "x86_64"))]
 use elsewhere::{Few, Grouped, Little, Outer};
 #[cfg(target_arch = "x86_64")]
@@ -68,7 +69,6 @@ use few::Few;
 use grouped::Grouped;
 #[cfg(target_arch = "x86_64")]
 use little::Little;
-use crate::pool::Pool;
 use long::Long;
 use operand::{Field, Operand};
 #[cfg(target_arch = "x86_64")]

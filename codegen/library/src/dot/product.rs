@@ -140,6 +140,9 @@ const COUNTERS: usize = 1 << 20;
 /// Bytes of a right operand whose rows, if they begin at the same few places of pages, do not stay in the nearest cache until the next columns are read.
 const COLLIDING: usize = 64 << 10;
 
+/// Rows with which a large right operand is multiplied where it lies, at most: with more, packing it is a small part of the work.
+const FEW_ROWS: usize = 256;
+
 /// Columns of a chunk of a right operand that is read along its rows, whose sums stay in the nearest caches: at least, and at most.
 const NARROW: usize = 256;
 const STRETCH: usize = 1024;
@@ -164,7 +167,10 @@ impl Schedule {
         let right = if let Some(right) = forced {
             right
         } else if right_terms.is_some()
-            && (m <= 24 || m <= 64 && right_bytes <= 1 << 20 || m <= 192 && right_bytes <= 256 << 10)
+            && (m <= 24
+                || m <= 64 && right_bytes <= 1 << 20
+                || m <= 192 && right_bytes <= 256 << 10
+                || m <= FEW_ROWS && right_bytes > sizes::from(1 << 20) && n >= NARROW && batch == 1)
         {
             Right::InPlace
         } else if batch > 1 && right_bytes <= 2 << 20 {
@@ -227,9 +233,12 @@ impl Schedule {
                 }
             }
         }
-        let along = streamed && m <= ALONG && forced.is_none();
+        let along = streamed && m <= FEW_ROWS && forced.is_none();
         if along {
-            columns = n.div_ceil(4).clamp(NARROW, STRETCH).next_multiple_of(tiles.columns).min(n);
+            // Rows beyond those of a tile read the same columns again, from a cache: long lines are read fastest.
+            let parts = if m > ALONG && n < 2 * STRETCH { 2 } else { 4 };
+            (rows, columns) =
+                (m, n.div_ceil(parts).clamp(NARROW, STRETCH).next_multiple_of(tiles.columns).min(n));
         }
         Schedule { batches, rows, columns, depth, left, right, blocked: false, left_cost, alone, along }
     }
@@ -272,7 +281,11 @@ impl Schedule {
             let multiplied = each * rows * vectors * 4;
             let packed =
                 (each.div_ceil(parts) * columns * RIGHT_COST + each * rows * self.left_cost) * word / 4;
-            let streamed = if columns * words * word > sizes::from(tuning::here().near) { each * vectors * 4 } else { 0 };
+            let streamed = if columns * words * word > sizes::from(tuning::here().near) {
+                each * vectors * 4
+            } else {
+                0
+            };
             let far = stripes > 1 && (reported || !self.blocked);
             let fetched = if far { (batch * m * n / threads).saturating_mul(FAR_COST) } else { 0 };
             let time = (multiplied + packed + streamed).saturating_mul(k).saturating_add(fetched);
@@ -343,6 +356,8 @@ impl Schedule {
         // Sums that are not elements of the result lie in the workspace.
         let most = if self.blocked { panels } else { SUMS / tiles.columns };
         let least = if self.left_cost == 0 { 1 } else { 4 };
+        // Who has other columns packs the left operand again.
+        let wanted = if self.left_cost == 0 { wanted } else { wanted.min(2 * threads) };
         let parts = wanted.div_ceil(in_rows).min(panels / least).max(panels.div_ceil(most.max(1))).max(1);
         let parts = match parts.next_multiple_of(threads) {
             more if parts > 1 && panels >= more => more,
@@ -493,9 +508,7 @@ impl<A: Arithmetic> Product<'_, A> {
         };
         let bytes = self.schedule.counters(self.extents) * size_of::<AtomicU32>();
         // SAFETY: the caller's; there are counters for the rows of any schedule.
-        let run = |scratch: *mut u8| unsafe {
-            Product { schedule, scratch, ..*self }.run_scheduled()
-        };
+        let run = |scratch: *mut u8| unsafe { Product { schedule, scratch, ..*self }.run_scheduled() };
         if !reported || bytes > sizes::from(COUNTERS) {
             run(self.scratch)
         } else {
@@ -646,7 +659,14 @@ impl<A: Arithmetic> Product<'_, A> {
         let panel_words = if s.right == Right::Ahead { self.extents.k } else { part.end - part.first };
         // Blocks of rows of about the same height.
         let height = match s.right {
-            Right::Ahead => part.rows.div_ceil(part.rows.div_ceil(ROWS).max(1)),
+            Right::Ahead => {
+                // Those of a left operand that is read where it lies stay in the second-level cache, too.
+                let most = match left {
+                    Some(_) => (tuning::here().near / (s.depth * word)).max(ROWS),
+                    None => ROWS,
+                };
+                part.rows.div_ceil(part.rows.div_ceil(most).max(1))
+            }
             Right::Own | Right::InPlace | Right::Kept => ROWS,
         };
         let direct =
@@ -724,14 +744,19 @@ impl<A: Arithmetic> Product<'_, A> {
                                 tiles.rows
                             }
                         };
+                        let most = if along { most.min(ALONG) } else { most };
                         if along {
+                            let from = tile.a;
                             for (row, count) in panels(rows, most) {
                                 tile.rows = count;
                                 tile.columns = part.columns;
                                 tile.c = c.offset((first + row) as isize * c_row);
-                                if left.is_none() {
-                                    tile.a = packed_left.add(row * words);
-                                    tile.a_term = count as isize;
+                                match left {
+                                    Some((_, a_row, _)) => tile.a = from.offset(row as isize * a_row),
+                                    None => {
+                                        tile.a = packed_left.add(row * words);
+                                        tile.a_term = count as isize;
+                                    }
                                 }
                                 (tiles.run)(&tile);
                             }

@@ -63,7 +63,9 @@ impl<'a> Packer<'a> {
             Some(number) => number,
             None => {
                 let at = |(memory, slice): (&Option<&Memory>, &Slice)| {
-                    memory.map_or(std::ptr::null(), |m| m.start().wrapping_add(slice.offset as usize).cast_const())
+                    memory.map_or(std::ptr::null(), |m| {
+                        m.start().wrapping_add(slice.offset as usize).cast_const()
+                    })
                 };
                 let pointers: Vec<*const u8> = constants.iter().zip(arguments).map(at).collect();
                 let memory = Memory::new(bytes)?;

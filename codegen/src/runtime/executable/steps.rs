@@ -166,7 +166,16 @@ impl<'a> Loader<'a> {
         module: Option<&'a Module>,
     ) -> Self {
         let table = Table { len: 0, of: vec![Vec::new(); allocations.len()] };
-        Self { kernels, functions, allocations, module, table, steps: Vec::new(), watched: false, packer: None }
+        Self {
+            kernels,
+            functions,
+            allocations,
+            module,
+            table,
+            steps: Vec::new(),
+            watched: false,
+            packer: None,
+        }
     }
 
     pub(super) fn finish(self) -> (Table, Vec<StepInfo>, Option<Packer<'a>>) {

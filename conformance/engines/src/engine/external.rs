@@ -262,6 +262,8 @@ fn child(spec: &str, files: &Files, options: &RunOptions) -> io::Result<Launch> 
         command.args(["--cpu-max-isa", isa.name()]);
     }
     #[cfg(feature = "llvm")]
+    command.args(["--cpu-tuning", hlo_library::tuning::here().name]);
+    #[cfg(feature = "llvm")]
     if let Some(divisor) = hlo_library::sizes::divided() {
         command.args(["--cpu-size-divisor", &divisor.to_string()]);
     }

@@ -29,7 +29,8 @@ impl FromStr for ConstantArguments {
             Some(list) => (list, true),
             None => (text, false),
         };
-        let wrong = || format!("`{text}` is no list of parameter numbers such as 0-147,150 or all-but=148,149");
+        let wrong =
+            || format!("`{text}` is no list of parameter numbers such as 0-147,150 or all-but=148,149");
         let number = |text: &str| text.trim().parse::<usize>().map_err(|_| wrong());
         let range = |part: &str| match part.split_once('-') {
             Some((first, last)) => Ok((number(first)?, number(last)?)),
@@ -50,10 +51,15 @@ impl ConstantArguments {
 
     /// The program with these of its arguments as constants, and the others. Errors: a number that is no parameter's, an argument that is no array or that the
     /// program updates in place.
-    pub fn freeze(&self, module: &Module, arguments: Vec<Literal>) -> Result<(Module, Vec<Literal>), Failure> {
+    pub fn freeze(
+        &self,
+        module: &Module,
+        arguments: Vec<Literal>,
+    ) -> Result<(Module, Vec<Literal>), Failure> {
         let beyond = self.ranges.iter().map(|&(_, last)| last).find(|&last| last >= arguments.len());
         if let Some(number) = beyond {
-            let message = format!("there is no parameter {number} to be constant: there are {}", arguments.len());
+            let message =
+                format!("there is no parameter {number} to be constant: there are {}", arguments.len());
             return Err(Failure::usage(message));
         }
         let mut constants: Vec<(usize, ArrayLiteral)> = Vec::new();
@@ -63,7 +69,9 @@ impl ConstantArguments {
                 Literal::Array(array) if self.has(number) => constants.push((number, array)),
                 other if self.has(number) && !self.all_but => {
                     let shape = other.shape();
-                    return Err(Failure::usage(format!("parameter {number} is {shape}: only arrays can be constant")));
+                    return Err(Failure::usage(format!(
+                        "parameter {number} is {shape}: only arrays can be constant"
+                    )));
                 }
                 other => left.push(other),
             }
@@ -164,7 +172,10 @@ mod tests {
         let text = "HloModule m\n\nENTRY e {\n  a = f32[2] parameter(0)\n  b = f32[2] parameter(1)\n  ROOT s = f32[2] subtract(a, b)\n}\n";
         let module = crate::frontend::parse_text(text).0.unwrap();
         let array = |x: [f32; 2]| {
-            Literal::Array(ArrayLiteral { dims: [2].into_iter().collect(), buffer: hlo::Buffer::F32(x.to_vec()).into() })
+            Literal::Array(ArrayLiteral {
+                dims: [2].into_iter().collect(),
+                buffer: hlo::Buffer::F32(x.to_vec()).into(),
+            })
         };
         let list: ConstantArguments = "0".parse().unwrap();
         let (frozen, left) = list.freeze(&module, vec![array([5.0, 7.0]), array([1.0, 2.0])]).unwrap();

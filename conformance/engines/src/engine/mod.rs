@@ -25,6 +25,7 @@ pub mod cpu;
 pub mod devices;
 pub mod external;
 pub mod form;
+pub mod frozen;
 pub mod gpu;
 pub mod interpreter;
 pub mod passes;
@@ -44,6 +45,7 @@ use hlo::{Diagnostic, Module, Span};
 use hlo_interp::{Devices, Observer};
 
 pub use form::Form;
+pub use frozen::{ConstantArguments, FrozenEngine};
 pub use hlo_certify::allowances::Allowances;
 pub use hlo_certify::execution::{
     Compilation, Finished, Inputs, Limits, Outcome, RunOptions, array_name, flatten, named,

@@ -12,6 +12,7 @@ use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
 use hlo_cpu as cpu;
 use hlo_interp::device::fleet::Fleet;
 use hlo_interp::{Devices, Interpreter};
+use hlo_library::tuning;
 use serde_json::json;
 
 use super::profile::{self, Profile};
@@ -130,7 +131,8 @@ pub(super) fn time(
         runs,
         cpu_us: processor.map(|t| t.as_secs_f64() * 1e6 / runs.max(1) as f64),
         peak_bytes,
-        live_bytes,
+        live_bytes: live_bytes + executable.packed_bytes(),
+        packed_bytes: executable.packed_bytes(),
         results: vec![results],
         profile: where_time_goes,
     })
@@ -157,13 +159,14 @@ fn profile(steps: &[StepInfo], runs: &[Finished], stages: &[Stage], limits: Limi
             count,
             gb_per_s: rate(step.bytes),
             gflop_per_s: rate(step.flops),
+            packed_bytes: step.packed,
         }
     };
     let mut steps: Vec<profile::Step> =
         steps.iter().enumerate().map(step).filter(|step| step.count > 0).collect();
     steps.sort_by(|a, b| b.us.total_cmp(&a.us));
     let (gb_per_s, gflop_per_s) = (limits.bytes_per_second / 1e9, limits.flops_per_second / 1e9);
-    Profile { gb_per_s, gflop_per_s, compile, steps }
+    Profile { gb_per_s, gflop_per_s, tuned_for: tuning::here().name, compile, steps }
 }
 
 /// The stages of compilation and the steps of a run, as Chrome's `about:tracing` and Perfetto read them.

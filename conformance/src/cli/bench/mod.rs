@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::ui::{Ui, closed};
 use super::{AccumulateOption, CustomCallOptions, LimitOptions, ReadOptions, values};
 use hlo_engines::engine::{self, flatten, named};
-use hlo_engines::engine::{Inputs, Outcome};
+use hlo_engines::engine::{ConstantArguments, Inputs, Outcome};
 use hlo_engines::frontend::{JsonError, Program, Rejected, load_as, parse_pasted};
 use hlo_engines::inputs;
 use hlo_engines::time_limit::command_within;
@@ -47,6 +47,9 @@ pub(crate) struct Options {
     /// Inputs: arrays arg0, arg1, ...; made if not given
     #[arg(long, value_name = "NPZ")]
     inputs: Option<String>,
+    /// Arguments that are constants of the program, such as weights, by parameter number: `0-147,150`, or `all-but=148,149`
+    #[arg(long, value_name = "LIST")]
+    constant_args: Option<ConstantArguments>,
     /// Where to write the results: arrays out0, out1, ...
     #[arg(long, value_name = "NPZ")]
     output: Option<String>,
@@ -77,6 +80,7 @@ Examples:
   hlo bench module.hlo
   hlo bench module.hlo --profile
   hlo bench ../shared/bench/*.hlo --json --min-time 2
+  hlo bench model.hlo --inputs model.npz --constant-args all-but=148
 
 Times are medians: parse of 5, compile of 3, run over the minimum time and 3 runs at least. Inputs are in place and results
 complete; starting the process is not counted. `peak_bytes` is what the process grew by, with the inputs; `live_bytes`
@@ -97,6 +101,8 @@ struct Object<'a> {
     runs: usize,
     peak_bytes: Option<u64>,
     live_bytes: u64,
+    /// Weights that were packed when the program was loaded.
+    packed_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<Profile>,
 }
@@ -173,9 +179,13 @@ fn print(found: &Object<'_>, ui: &Ui) {
         ui.line(profile.text());
     }
     let time = |us: f64| report::time(Duration::from_secs_f64(us / 1e6));
+    let packed = match found.packed_bytes {
+        0 => String::new(),
+        bytes => format!(", packed weights {}", report::bytes(bytes)),
+    };
     let peak = found.peak_bytes.map_or_else(String::new, |b| format!("peak {}, ", report::bytes(b)));
     ui.line(format!(
-        "{:32}  parse {:>9}   compile {:>9}   run {:>9} ({} runs)   {peak}live arrays {}",
+        "{:32}  parse {:>9}   compile {:>9}   run {:>9} ({} runs)   {peak}live arrays {}{packed}",
         Path::new(found.module).file_stem().unwrap_or_default().to_string_lossy(),
         time(found.parse_ms * 1e3),
         time(found.compile_ms * 1e3),
@@ -193,6 +203,7 @@ struct Timed {
     cpu_us: Option<f64>,
     peak_bytes: Option<u64>,
     live_bytes: u64,
+    packed_bytes: u64,
     /// By device; empty if nobody asked for them.
     results: Vec<Vec<ArrayLiteral>>,
     /// Where the time goes, if that was asked for.
@@ -217,7 +228,22 @@ fn bench<'a>(
     if options.files.len() > 1 && options.trace.is_some() {
         return Err(Failure::usage("--trace takes one program"));
     }
-    let timed = time(module, file, engine, options, devices)?;
+    let mut arrays = arrays(module, file, options, devices)?;
+    let frozen;
+    let module = match &options.constant_args {
+        Some(_) if devices.count() > 1 => {
+            return Err(Failure::usage("--constant-args takes a program of one device"));
+        }
+        Some(constant) => {
+            let arguments = hlo_certify::execution::to_parameters(module, arrays.pop().unwrap_or_default())?;
+            let left;
+            (frozen, left) = constant.freeze(module, arguments)?;
+            arrays.push(left.iter().flat_map(hlo::Literal::arrays).cloned().collect());
+            &frozen
+        }
+        None => module,
+    };
+    let timed = time(module, engine, options, devices, arrays)?;
     if let Some(path) = &options.output {
         npz::write(Path::new(path), &named("out", &timed.results))?;
     }
@@ -233,38 +259,38 @@ fn bench<'a>(
         runs: timed.runs,
         peak_bytes: timed.peak_bytes,
         live_bytes: timed.live_bytes,
+        packed_bytes: timed.packed_bytes,
         profile: timed.profile,
     })
 }
 
 fn time(
     module: &Module,
-    file: &str,
     engine: &str,
     options: &Options,
     devices: Devices,
+    mut arrays: Vec<Vec<ArrayLiteral>>,
 ) -> Result<Timed, Failure> {
     #[cfg(feature = "llvm")]
     if let (Some(how), 1) = (engine::cpu_options(engine)?.filter(|o| !o.scalar), devices.count()) {
-        let mut arrays = arrays(module, file, options, devices)?;
         return cpu::time(module, how, options, arrays.pop().unwrap_or_default());
     }
     if options.profile || options.trace.is_some() {
         return Err(Failure::usage(format!("the engine `{engine}` has no profile of this program")));
     }
     if engine == "interpreter" {
-        return time_interpreter(module, file, options, devices);
+        return time_interpreter(module, options, devices, arrays);
     }
-    time_engine(module, file, engine, options, devices)
+    time_engine(module, engine, options, devices, &arrays)
 }
 
 /// An engine of any kind: its own word on how long a run took.
 fn time_engine(
     module: &Module,
-    file: &str,
     engine: &str,
     options: &Options,
     devices: Devices,
+    arrays: &[Vec<ArrayLiteral>],
 ) -> Result<Timed, Failure> {
     let engine = engine::by_name(engine)?;
     engine.supports(module, devices).map_err(|d| Failure::new(Exit::Unsupported, d.message))?;
@@ -273,8 +299,7 @@ fn time_engine(
         Ok(executable) => executable,
         Err(outcome) => return Err(outcome.failure()),
     };
-    let arrays = arrays(module, file, options, devices)?;
-    let inputs = Inputs::new(module, &arrays)?;
+    let inputs = Inputs::new(module, arrays)?;
     let run = engine::RunOptions {
         accumulate: Accumulate::from(options.accumulate),
         limits: engine::Limits { fuel: options.limits.fuel, memory_bytes: options.limits.memory_limit },
@@ -296,6 +321,7 @@ fn time_engine(
         cpu_us: None,
         peak_bytes: None,
         live_bytes: first.peak_bytes,
+        packed_bytes: 0,
         results: first.results,
         profile: None,
     })
@@ -303,9 +329,9 @@ fn time_engine(
 
 fn time_interpreter(
     module: &Module,
-    file: &str,
     options: &Options,
     devices: Devices,
+    arrays: Vec<Vec<ArrayLiteral>>,
 ) -> Result<Timed, Failure> {
     let room = room::within(Room::asked(options.limits.memory_limit), 0, devices.count());
     let how = || RunOptions {
@@ -319,8 +345,6 @@ fn time_interpreter(
     };
     let (compile, interpreter) = median(3, || Interpreter::new(module, how()));
 
-    let before = Mark::set();
-    let arrays = arrays(module, file, options, devices)?;
     let input_bytes: u64 = arrays.iter().flatten().map(bytes).sum();
     let mut arguments: Vec<Vec<Value>> = Vec::new();
     for arrays in arrays {
@@ -332,8 +356,7 @@ fn time_interpreter(
         );
     }
     let once = || interpreter.run_devices(devices, arguments.clone());
-    // Making or reading inputs takes memory of its own.
-    let before = before.and_then(|_| Mark::set());
+    let before = Mark::set();
     let ended = once().map_err(|e| Outcome::of_interpreter(&e).failure())?;
     let peak_bytes = before.and_then(Mark::growth).map(|grown| grown + input_bytes);
 
@@ -353,6 +376,7 @@ fn time_interpreter(
         cpu_us: processor.map(|t| t.as_secs_f64() * 1e6 / runs.max(1) as f64),
         peak_bytes,
         live_bytes,
+        packed_bytes: 0,
         results,
         profile: None,
     })

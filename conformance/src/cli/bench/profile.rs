@@ -13,6 +13,8 @@ pub(super) struct Profile {
     /// What this machine reaches.
     pub(super) gb_per_s: f64,
     pub(super) gflop_per_s: f64,
+    /// The microarchitecture that library calls are tuned for.
+    pub(super) tuned_for: &'static str,
     pub(super) compile: Vec<Stage>,
     pub(super) steps: Vec<Step>,
 }
@@ -34,6 +36,8 @@ pub(super) struct Step {
     pub(super) count: u64,
     pub(super) gb_per_s: f64,
     pub(super) gflop_per_s: f64,
+    /// Of weights that were packed when the program was loaded.
+    pub(super) packed_bytes: u64,
 }
 
 impl Step {
@@ -65,8 +69,17 @@ impl Profile {
     }
 
     fn write_steps(&self, text: &mut String) {
-        let Self { gb_per_s: gb, gflop_per_s: gflop, .. } = self;
-        let _ = writeln!(text, "steps of a run; this machine: {gb:.1} GB/s, {gflop:.0} GFLOP/s");
+        let Self { gb_per_s: gb, gflop_per_s: gflop, tuned_for, .. } = self;
+        let _ = writeln!(
+            text,
+            "steps of a run; this machine: {gb:.1} GB/s, {gflop:.0} GFLOP/s; library calls are tuned for {tuned_for}"
+        );
+        let packed: Vec<u64> = self.steps.iter().map(|s| s.packed_bytes).filter(|&bytes| bytes > 0).collect();
+        if !packed.is_empty() {
+            let (count, bytes) = (packed.len(), report::bytes(packed.iter().sum()));
+            let _ =
+                writeln!(text, "weights of {count} steps were packed when the program was loaded: {bytes}");
+        }
         let all: f64 = self.steps.iter().filter(|s| !s.holds_others()).map(|s| s.us).sum();
         let _ = writeln!(text, "       time  share   count      GB/s  GFLOP/s  limit  step");
         for step in self.steps.iter().take(SHOWN) {

@@ -29,7 +29,10 @@ use certified::Compared;
 use hlo_engines::engine::devices::{self, Chosen};
 use hlo_engines::engine::recorded::{read_results, result_arrays};
 use hlo_engines::engine::support::{self, Ready};
-use hlo_engines::engine::{self, Engine, Finished, Inputs, Limits, RunOptions, array_name, named};
+use hlo_engines::engine::{
+    self, ConstantArguments, Engine, Finished, FrozenEngine, Inputs, Limits, RunOptions,
+};
+use hlo_engines::engine::{array_name, named};
 use hlo_engines::frontend::{
     JsonError, Program, Stage, instruction_count, json_diagnostics, load_as, signature,
 };
@@ -75,6 +78,9 @@ pub(crate) struct Options {
     /// Inputs: arrays arg0, ... (dK.arg0 of device K); made if not given
     #[arg(long, value_name = "NPZ")]
     inputs: Option<String>,
+    /// Arguments that the platform finds as constants of the program, such as weights, by parameter number: `0-147,150`, or `all-but=148,149`
+    #[arg(long, value_name = "LIST", hide_short_help = true)]
+    constant_args: Option<ConstantArguments>,
     /// Where to write the inputs, made or given: arrays arg0, arg1, ...
     #[arg(long, value_name = "NPZ", hide_short_help = true)]
     save_inputs: Option<String>,
@@ -215,6 +221,10 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
                     .unwrap_or_else(|| if platform == "interpreter" { "none" } else { "interpreter" }.into());
                 let platform = if options.fallback { engine::with_fallback(&platform) } else { platform };
                 let platform = options.engine(&platform)?;
+                let platform: Arc<dyn Engine> = match &options.constant_args {
+                    Some(constant) => Arc::new(FrozenEngine::new(platform, constant.clone())),
+                    None => platform,
+                };
                 let reference = match reference.as_str() {
                     "none" | "" => None,
                     name => Some(options.engine(name)?),
