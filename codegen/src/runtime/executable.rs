@@ -193,6 +193,8 @@ pub struct Executable {
     constants: Vec<Memory>,
     /// Constant operands as library calls read them.
     prepared: Vec<Memory>,
+    /// Bytes of constants that nothing reads in their own form.
+    given_back_bytes: u64,
     ops: Vec<Op>,
     steps: Vec<StepInfo>,
     table: Table,
@@ -344,13 +346,16 @@ impl Executable {
         let (table, steps, packer) = loader.finish();
         let finished = packer.map(|packer| packer.finish(&table, &results, &allocations));
         let (prepared, unread) = finished.unwrap_or_default();
+        let mut given_back_bytes = 0;
         for index in unread {
+            given_back_bytes += constants[index as usize].len() as u64;
             constants[index as usize] = Memory::new(0)?;
         }
         Ok(Self {
             _code: code,
             constants,
             prepared,
+            given_back_bytes,
             ops,
             steps,
             table,
@@ -385,6 +390,11 @@ impl Executable {
     /// Bytes of weights that were packed when it was loaded.
     pub fn packed_bytes(&self) -> u64 {
         self.prepared.iter().map(|p| p.len() as u64).sum()
+    }
+
+    /// Bytes of constants that were given back because only what was packed of them is read.
+    pub fn given_back_bytes(&self) -> u64 {
+        self.given_back_bytes
     }
 
     /// An upper bound of the memory that [`Executable::run_literals`] needs in addition to the arguments:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times whole models: this compiler, XLA:CPU, PyTorch, ONNX Runtime and numpy, in turns, each in a process of its own, on the same random weights and inputs; results are checked.
 
-    measure.py [--hlo target/release/hlo] [--folder target/peers/models] [--rounds 3] [--min-time 2] [--threads 1 2] [--models NAME ...] [--engines NAME ...] [--json FILE]
+    measure.py [--hlo target/release/hlo] [--folder target/peers/models] [--rounds 3] [--min-time 2] [--threads 1 2] [--models NAME ...] [--engines NAME ...] [--json FILE] [--keep]
 
 `hlo` is given the weights as constants (`--constant-args`), `hlo-arguments` as arguments; so are those of XLA:CPU. PyTorch and ONNX Runtime have them as constants. Engines that are
 not installed are left out, and named. Times are medians over rounds of the medians of a round, in ms; a ratio above 1 means that `hlo` is faster. `cpu` is processor time of a run, which
@@ -13,6 +13,7 @@ import json
 import math
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -195,6 +196,7 @@ def main():
     parser.add_argument("--models", nargs="+", default=list(networks.NETWORKS), choices=networks.NETWORKS)
     parser.add_argument("--engines", nargs="+", default=ENGINES, choices=ENGINES)
     parser.add_argument("--json")
+    parser.add_argument("--keep", action="store_true", help="keep the programs and weights (a gigabyte for each of the larger models)")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--name", help=argparse.SUPPRESS)
     parser.add_argument("--count", type=int, help=argparse.SUPPRESS)
@@ -232,6 +234,10 @@ def main():
             report(name, threads, those, rounds, wrong, table, logs)
             for engine in those:
                 (args.folder / f"{engine}.out.npz").unlink(missing_ok=True)
+        if not args.keep:
+            shutil.rmtree(args.folder / name)
+            for kind in ("npz", "hlo", "onnx"):
+                (args.folder / f"{name}.{kind}").unlink()
     for key, values in logs.items():
         least = min(values)
         print(f"{key}: geometric mean {math.exp(statistics.mean(values)):.2f}, least {math.exp(least):.2f}")

@@ -24,6 +24,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("cpu/what is not compiled", fallback),
         function("cpu/limits", limits),
         function("cpu/memory is handed on", donation),
+        function("cpu/arguments that are constants", constants),
     ];
     for level in ["O0", "O2"] {
         trials.push(Trial::test(format!("cpu/corpus {level}"), move || corpus(level).map_err(failed)));
@@ -325,4 +326,39 @@ ENTRY e {
   ROOT r = (f32[5], f32[5], f32[5]) tuple(m, a, s)
 }
 ");
+}
+
+/// Weights that are constants of the program are packed when it is loaded; every result has the bits that it has with arguments.
+fn constants() {
+    let text = "HloModule layers
+
+ENTRY e {
+  x = f32[2,9,9,8] parameter(0)
+  kernel = f32[3,3,8,160] parameter(1)
+  c = f32[2,9,9,160] convolution(x, kernel), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+  rows = f32[162,160] reshape(c)
+  weights = f32[160,300] parameter(2)
+  bias = f32[300] parameter(3)
+  p = f32[162,300] dot(rows, weights), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  b = f32[162,300] broadcast(bias), dimensions={1}
+  ROOT r = f32[162,300] add(p, b)
+}
+";
+    let dir = Dir::new();
+    let path = |name: &str| dir.path(name).to_string_lossy().into_owned();
+    let file = dir.file("layers.hlo", text);
+    ends(&hlo(&["run", &file, "--constant-args", "1-3", "--quiet"]), 0);
+    for (list, output) in [("all-but=0,1,2,3", "arguments.npz"), ("1,2-3", "constants.npz")] {
+        let output = path(output);
+        let run = ["bench", &file, "--json", "--min-time", "0", "--constant-args", list, "--output", &output];
+        let done = hlo(&run);
+        ends(&done, 0);
+        let said = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert_eq!(said.contains("\"packed_bytes\":0,"), list.starts_with("all"), "{said}");
+    }
+    let read = |name: &str| std::fs::read(path(name)).unwrap();
+    assert_eq!(read("arguments.npz"), read("constants.npz"));
+    for command in ["run", "bench"] {
+        ends(&hlo(&[command, &file, "--constant-args", "9"]), 2);
+    }
 }

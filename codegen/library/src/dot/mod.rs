@@ -7,6 +7,7 @@
 //! | `convert` | elements to words, sums to elements |
 //! | `source`, `lines`, `transpose` | packing |
 //! | `step`, `tile` | vector instructions and register tiles |
+//! | `schedule` | how products are cut, and where operands are read |
 //! | `product` | blocks, chunks, threads |
 //! | `grouped` | instructions that take several terms at a time: `bf16`, bytes |
 //! | `vector` | products of a matrix and a vector |
@@ -42,6 +43,7 @@ mod outer;
 pub(super) mod product;
 pub(super) mod ragged;
 pub(super) mod scaled;
+pub(super) mod schedule;
 pub(super) mod source;
 mod step;
 pub(super) mod steps;

@@ -49,6 +49,17 @@ impl ConstantArguments {
         self.ranges.iter().any(|&(first, last)| (first..=last).contains(&number)) != self.all_but
     }
 
+    /// That there are such parameters. Errors: wrong usage.
+    pub fn check(&self, module: &Module) -> Result<(), Failure> {
+        let count = module.computation(module.entry()).parameters().len();
+        match self.ranges.iter().map(|&(_, last)| last).find(|&last| last >= count) {
+            Some(number) => Err(Failure::usage(format!(
+                "there is no parameter {number} to be constant: there are {count}"
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// The program with these of its arguments as constants, and the others. Errors: a number that is no parameter's, an argument that is no array or that the
     /// program updates in place.
     pub fn freeze(
@@ -56,12 +67,7 @@ impl ConstantArguments {
         module: &Module,
         arguments: Vec<Literal>,
     ) -> Result<(Module, Vec<Literal>), Failure> {
-        let beyond = self.ranges.iter().map(|&(_, last)| last).find(|&last| last >= arguments.len());
-        if let Some(number) = beyond {
-            let message =
-                format!("there is no parameter {number} to be constant: there are {}", arguments.len());
-            return Err(Failure::usage(message));
-        }
+        self.check(module)?;
         let mut constants: Vec<(usize, ArrayLiteral)> = Vec::new();
         let mut left = Vec::new();
         for (number, argument) in arguments.into_iter().enumerate() {

@@ -131,7 +131,7 @@ pub(super) fn time(
         runs,
         cpu_us: processor.map(|t| t.as_secs_f64() * 1e6 / runs.max(1) as f64),
         peak_bytes,
-        live_bytes: live_bytes + executable.packed_bytes(),
+        live_bytes: live_bytes + executable.packed_bytes() - executable.given_back_bytes(),
         packed_bytes: executable.packed_bytes(),
         results: vec![results],
         profile: where_time_goes,

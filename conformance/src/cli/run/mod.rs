@@ -341,6 +341,9 @@ impl Runner<'_> {
     fn run_loaded(&self, program: &Program) -> Result<Exit, Failure> {
         let file = &self.job.program;
         let module = &program.module;
+        if let Some(constant) = &self.options.constant_args {
+            constant.check(module)?;
+        }
         let n = instruction_count(module);
         self.ui.detail(format!(
             "{file}: {}, {} instruction{}, {}",
