@@ -294,7 +294,7 @@ impl Schedule {
         if self.right == Right::Kept {
             extents.batch * extents.m.div_ceil(LEAST_ROWS)
         } else if self.columns < extents.n || self.may_be_ahead() {
-            extents.batch * extents.m.div_ceil(self.rows)
+            extents.batch * extents.m.div_ceil(self.rows.max(1))
         } else {
             0
         }
