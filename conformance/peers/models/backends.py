@@ -1,4 +1,7 @@
-"""What each framework makes of the operations that networks.py is written in. A backend is made of a function that gives weights as arrays of numpy, in order."""
+"""What each framework makes of the operations that networks.py is written in.
+
+A backend is made of a function that gives weights as arrays of numpy, in order.
+"""
 import numpy as np
 
 
@@ -39,7 +42,8 @@ class Numpy:
 
     def gelu(self, x, tanh):
         if tanh:
-            return np.float32(0.5) * x * (1 + np.tanh(np.float32(0.7978845608) * (x + np.float32(0.044715) * x * x * x)))
+            inner = np.float32(0.7978845608) * (x + np.float32(0.044715) * x * x * x)
+            return np.float32(0.5) * x * (1 + np.tanh(inner))
         from scipy.special import erf
 
         return np.float32(0.5) * x * (1 + erf(x * np.float32(0.5**0.5)))

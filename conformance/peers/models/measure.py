@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Times whole models: this compiler, XLA:CPU, PyTorch, ONNX Runtime and numpy, in turns, each in a process of its own, on the same random weights and inputs; results are checked.
+"""Times whole models: this compiler, XLA:CPU, PyTorch, ONNX Runtime and numpy, in turns, each in a process of its own,
+on the same random weights and inputs; results are checked.
 
-    measure.py [--hlo target/release/hlo] [--folder target/peers/models] [--rounds 3] [--min-time 2] [--threads 1 2] [--models NAME ...] [--engines NAME ...] [--json FILE] [--keep]
+    measure.py [--hlo target/release/hlo] [--folder target/peers/models] [--rounds 3] [--min-time 2]
+               [--threads 1 2] [--models NAME ...] [--engines NAME ...] [--json FILE] [--keep]
 
-`hlo` is given the weights as constants (`--constant-args`), `hlo-arguments` as arguments; so are those of XLA:CPU. PyTorch and ONNX Runtime have them as constants. Engines that are
-not installed are left out, and named. Times are medians over rounds of the medians of a round, in ms; a ratio above 1 means that `hlo` is faster. `cpu` is processor time of a run, which
-other work on the machine changes less. A peer counts whose results are those of XLA:CPU up to a relative error (of norms) of a thousandth.
+`hlo` is given the weights as constants (`--constant-args`), `hlo-arguments` as arguments; so are those of XLA:CPU.
+PyTorch and ONNX Runtime have them as constants. Engines that are not installed are left out, and named. Times are
+medians over rounds of the medians of a round, in ms; a ratio above 1 means that `hlo` is faster. `cpu` is processor
+time of a run, which other work on the machine changes less. A peer counts whose results are those of XLA:CPU up to a
+relative error (of norms) of a thousandth.
 """
 import argparse
 import importlib.util
@@ -196,7 +200,8 @@ def main():
     parser.add_argument("--models", nargs="+", default=list(networks.NETWORKS), choices=networks.NETWORKS)
     parser.add_argument("--engines", nargs="+", default=ENGINES, choices=ENGINES)
     parser.add_argument("--json")
-    parser.add_argument("--keep", action="store_true", help="keep the programs and weights (a gigabyte for each of the larger models)")
+    kept = "keep the programs and weights (a gigabyte for each of the larger models)"
+    parser.add_argument("--keep", action="store_true", help=kept)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--name", help=argparse.SUPPRESS)
     parser.add_argument("--count", type=int, help=argparse.SUPPRESS)
@@ -208,7 +213,9 @@ def main():
     args.folder.mkdir(parents=True, exist_ok=True)
     missing = {e for e in args.engines if e in NEEDS and importlib.util.find_spec(NEEDS[e]) is None}
     engines = [e for e in args.engines if e not in missing]
-    print(f"machine: {machine()}" + (f"; not installed, so not measured: {', '.join(sorted(missing))}" if missing else ""))
+    print(f"machine: {machine()}")
+    if missing:
+        print(f"not installed, so not measured: {', '.join(sorted(missing))}")
     table, logs = {}, {}
     for name in args.models:
         prepare(args.folder, name)
@@ -219,7 +226,8 @@ def main():
                 for engine in those:
                     output = args.folder / f"{engine}.out.npz"
                     command = [sys.executable, __file__, "--one", engine, "--name", name, "--count", threads]
-                    command += ["--hlo", args.hlo, "--folder", args.folder, "--min-time", args.min_time, "--output", output]
+                    command += ["--hlo", args.hlo, "--folder", args.folder]
+                    command += ["--min-time", args.min_time, "--output", output]
                     done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
                     if done.returncode:
                         wrong[engine] = (done.stderr.strip().splitlines() or ["failed"])[-1][:100]

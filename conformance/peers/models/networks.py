@@ -1,6 +1,8 @@
-"""Whole models, written once over the operations that each framework gives (backends.py): weights are random, shapes those of the published ones.
+"""Whole models, written once over the operations that each framework gives (backends.py): weights are random, shapes
+those of the published ones.
 
-A network is a function of a backend `o` and of its inputs; it asks `o.weight(shape, kind)` for weights in a fixed order. Images are NHWC, kernels HWIO.
+A network is a function of a backend `o` and of its inputs; it asks `o.weight(shape, kind)` for weights in a fixed order.
+Images are NHWC, kernels HWIO.
 """
 import numpy as np
 
