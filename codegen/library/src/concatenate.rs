@@ -1,7 +1,7 @@
 //! `concatenate` of many parts: copies, a block of rows at a time, part by part.
 //!
 //! What is put together from few parts is a kernel, which may compute them too; of many, deciding for each element which part it is from, or a loop for
-//! each of them, takes longer than to copy (`is_assembled` of the passes' facts).
+//! each of them, takes longer than to copy (`is_concat_by_copy` of the passes' facts).
 
 use hlo::{InstrId, Module};
 use smallvec::SmallVec;

@@ -106,7 +106,7 @@ fn growth(k: usize) -> f64 {
     gamma(k as f64 + 1.0, unit)
 }
 
-/// The worst of the results of a `dot` or `convolution` that differ, if all of them are explained.
+/// The worst of the results of a `dot` or `convolution`, which it has to be, that differ, if all of them are explained.
 pub(super) fn explained(
     local: &Local<'_>,
     id: InstrId,
@@ -121,13 +121,10 @@ pub(super) fn explained(
     if ![lhs, rhs, *expected].into_iter().all(float) {
         return None;
     }
-    match instr.opcode {
-        Opcode::Dot => judged(&Matrices::new(instr, lhs, rhs)?, local, [lhs, rhs], expected, actual),
-        Opcode::Convolution => {
-            judged(&Windows::new(instr, lhs, rhs, expected)?, local, [lhs, rhs], expected, actual)
-        }
-        _ => None,
+    if instr.opcode == Opcode::Convolution {
+        return judged(&Windows::new(instr, lhs, rhs, expected)?, local, [lhs, rhs], expected, actual);
     }
+    judged(&Matrices::new(instr, lhs, rhs)?, local, [lhs, rhs], expected, actual)
 }
 
 fn judged(
