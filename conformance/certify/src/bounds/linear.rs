@@ -387,13 +387,15 @@ impl<'a> Batch<'a> {
     }
 
     /// The sum over each feature of what an element gives.
-    fn sums(&self, of: impl Fn(usize) -> Ball) -> Vec<Ball> {
+    fn sums(&self, mode: Mode, of: impl Fn(usize) -> Ball) -> Vec<Ball> {
         let mut sums = vec![Ball::new(0.0, 0.0); self.features];
         for (i, &f) in self.feature.iter().enumerate() {
             sums[f] = sums[f].plus(of(i), Unit::NONE);
         }
         let steps = self.unit.steps(self.count + 4.0);
-        sums.into_iter().map(|s| s.rounded(steps)).collect()
+        let sums = sums.into_iter().map(|s| s.rounded(steps));
+        sums.map(|s| if mode == Mode::Hard && self.overflows(s) { Ball { off: UNKNOWN, ..s } } else { s })
+            .collect()
     }
 
     /// `1 / sqrt(variance + epsilon)` with what the variance may be off by.
@@ -446,8 +448,8 @@ pub(super) fn batch_norm(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found 
     if case.opcode() == Opcode::BatchNormTraining {
         let over =
             |b: Ball| Ball { size: b.size / batch.count, off: b.off / batch.count }.rounded(u.times(2.0));
-        let mean: Vec<Ball> = batch.sums(|i| batch.ball(0, i)).into_iter().map(over).collect();
-        let squares = batch.sums(|i| batch.ball(0, i).times(batch.ball(0, i), u));
+        let mean: Vec<Ball> = batch.sums(mode, |i| batch.ball(0, i)).into_iter().map(over).collect();
+        let squares = batch.sums(mode, |i| batch.ball(0, i).times(batch.ball(0, i), u));
         // The mean of squares less the square of the mean, at the worst.
         let variance: Vec<f64> = squares
             .into_iter()
@@ -466,8 +468,8 @@ pub(super) fn batch_norm(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found 
     let g: Vec<Ball> =
         (0..features).map(|f| batch.scale(batch.arrays[3].re[f], batch.radii[3].at(f))).collect();
     let centered = |i: usize| batch.ball(0, i).plus(batch.ball(2, batch.feature[i]), u.times(2.0));
-    let offset = batch.sums(|i| batch.ball(4, i));
-    let product = batch.sums(|i| batch.ball(4, i).times(centered(i), u.times(2.0)));
+    let offset = batch.sums(mode, |i| batch.ball(4, i));
+    let product = batch.sums(mode, |i| batch.ball(4, i).times(centered(i), u.times(2.0)));
     let scale: Vec<f64> = (0..features).map(|f| product[f].times(g[f], u.times(2.0)).off).collect();
     let dx = (0..n).map(|i| {
         let f = batch.feature[i];

@@ -12,6 +12,7 @@ use hlo::{AttrKey, ElementType, Opcode, Shape, TypeClass, with_buffer, with_elem
 
 use super::super::Cx;
 use super::super::common::region;
+use super::super::elementwise::convert;
 use super::super::reduce::{complex_sum, fold, keep, restore, sum, typed};
 use super::copied;
 use crate::error::{Result, RunError};
@@ -95,10 +96,16 @@ fn check_computation(cx: &Cx<'_>, operands: &[Tensor]) -> Result<()> {
     )))
 }
 
-/// The fold of a column by an operation that every number type has a loop for.
+/// The fold of a column, in the type of the computation, by an operation that every number type has a loop
+/// for.
 fn by_operation(cx: &Cx<'_>, op: Opcode, region: &Region, column: &[&Tensor]) -> Result<Tensor> {
+    let ty = region.parameters()[0];
+    if column[0].element_type() != ty {
+        let converted =
+            column.iter().map(|x| convert(cx, (*x).clone(), ty)).collect::<Result<Vec<Tensor>>>()?;
+        return by_operation(cx, op, region, &converted.iter().collect::<Vec<_>>());
+    }
     let (n, len) = (column.len(), column[0].len());
-    let ty = column[0].element_type();
     let block = (GATHERED / n).max(1);
     let mut out: Option<Buffer> = None;
     for first in (0..len).step_by(block) {

@@ -191,6 +191,14 @@ fn an_affine_batch_norm_may_overflow_on_the_way() {
     assert!(found.iter().all(|&r| r > 0.0 && r < 0.1), "{found:?}");
 }
 
+/// The mean is finite, the sum that it is made of is not: an engine that adds up in the type gives an infinity.
+#[test]
+fn the_sum_of_a_mean_may_overflow() {
+    let text = "HloModule m\nENTRY e { x = bf16[4,1] parameter(0)\n s = bf16[1] parameter(1)\n t = (bf16[4,1], bf16[1], bf16[1]) batch-norm-training(x, s, s), epsilon=0.001, feature_index=1\n ROOT m = bf16[1] get-tuple-element(t), index=1 }";
+    assert!(hard(text, &[&[-1e38; 4], &[1.0]], Allowances::STRICT)[0].is_infinite());
+    assert!(hard(text, &[&[-1e37; 4], &[1.0]], Allowances::STRICT)[0].is_finite());
+}
+
 /// With the mean and the offset far above the operand the small term is lost in the products, as in the differences.
 #[test]
 fn an_affine_batch_norm_in_f32_is_inside() {
