@@ -1,12 +1,13 @@
 //! Discrete Fourier transforms of all types and lengths, along one dimension after the other.
 //!
-//! A line of length `n = r1 * r2 * ...` is transformed by autosorting passes (Stockham): with `l` the product
-//! of the factors done, `m = n / l` and `f[j][k]` the transforms of length `l` of the subsequences `x[k], x[k
-//! + m], ...`, a pass by the factor `r` is `f'[j][k] = sum over t < r of w(l r)^(j t) * f[j mod l][k + t * m
-//! / r]`, for `j < l r` and `k < m / r`. A thread computes one such element; `r` terms are summed in order,
-//! so a prime factor is a transform by the definition. Lines that fit in shared memory are transformed by one
-//! launch, others by a launch a pass through scratch memory. Roots of unity are rounded from f64: of short
-//! lines from a table, of others products of two table entries in f64.
+//! A line of length `n = r1 * r2 * ...` is transformed by autosorting passes (Stockham). With `l` the product
+//! of the factors done, `m = n / l`, and `f[j][k]` the transforms of length `l` of the subsequences of every
+//! `m`-th element from `x[k]` on, a pass by the factor `r` is
+//! `f'[j][k] = sum over t < r of w(l r)^(j t) * f[j mod l][k + t * m / r]`, for `j < l r` and `k < m / r`.
+//! A thread computes one such element; `r` terms are summed in order, so a prime factor is a transform by the
+//! definition. Lines that fit in shared memory are transformed by one launch, others by a launch a pass through
+//! scratch memory. Roots of unity are rounded from f64: of short lines from a table, of others products of two
+//! table entries in f64.
 
 use hlo::attrs::{AttrKey, FftType};
 use hlo::{ElementType, InstrId, Module};
