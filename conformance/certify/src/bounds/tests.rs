@@ -285,8 +285,9 @@ fn movement_takes_radii_along() {
     // An index that hangs on rounding: all may be another.
     let index = "c = s32[2] convert(y)\n d = s32[1] slice(c), slice={[0:1]}\n e = s32[] reshape(d)\n ROOT r = f32[1] dynamic-slice(x, e), dynamic_slice_sizes={1}";
     assert_eq!(through(index, x), [(vec![0.0], vec![f64::INFINITY])]);
-    // So may the bits of a number.
-    assert_eq!(through("ROOT r = u32[2] bitcast-convert(y)", x)[0].1, [f64::INFINITY; 2]);
+    // The bits of a number are those of its neighbours, two ulps away: below 1 ulps are half as large.
+    let patterns = |n: f64| n / (2.0 * U);
+    assert_eq!(through("ROOT r = u32[2] bitcast-convert(y)", x)[0].1, [patterns(4.0), patterns(2.0)]);
 }
 
 #[test]

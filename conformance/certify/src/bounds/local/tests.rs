@@ -222,7 +222,7 @@ fn windows_are_added_up() {
         (
             "9,2,4",
             "3,4,6",
-            "15,2,6",
+            "14,2,6",
             "window={size=3 pad=0_1 lhs_dilate=2 rhs_dilate=2}, dim_labels=0bf_0io->0bf",
         ),
     ] {
