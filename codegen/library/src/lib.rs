@@ -139,6 +139,10 @@ pub enum Prepared {
     Instead,
 }
 
+/// Bytes of the header of a packed operand, which holds a fact about its values (whether all are finite, the
+/// smallest magnitude). As many as arrays are aligned to, so that what follows is aligned as well.
+pub(crate) const PREPARED_HEADER_BYTES: usize = 64;
+
 /// The operand that is prepared where it is constant: the right one, which holds the weights.
 pub const PREPARED_OPERAND: usize = 1;
 

@@ -7,8 +7,8 @@
 //! checks its pointers, then executes the steps of the plan in order. Before each call it fills an array of argument
 //! pointers.
 //!
-//! **Invariants:** each step reads and writes what [`hlo_codegen::runtime::executable`] has it read and write; the driver
-//! allocates nothing; it runs on the caller's thread, and only chunks of kernels run on the thread pool of the options.
+//! **Invariants:** a step reads and writes the same slices as in [`hlo_codegen::runtime::executable`]. The
+//! driver allocates no memory. It runs on the caller's thread; only chunks of kernels run on the thread pool.
 
 use hlo::InstrId;
 use inkwell::basic_block::BasicBlock;

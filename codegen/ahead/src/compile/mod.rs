@@ -1,12 +1,13 @@
 //! Compilation ahead of time: a program as one relocatable object that others link with.
 //!
-//! An object holds kernels, constants and the *driver*: the launch plan as code, which calls the kernels in order. A program
-//! of generated kernels alone needs only the C library. Library calls (contractions, sorting, ...) go to the run-time library,
-//! by the functions that `docs/ahead-of-time.md` lists.
+//! An object holds kernels, constants and the *driver*: the launch plan as code, which calls the kernels in
+//! order. It links with the C library alone, unless the program has library calls (contractions, sorting,
+//! ...): those call the run-time library, whose functions `docs/ahead-of-time.md` lists.
 //!
-//! **Invariants:** the bytes depend on the module and the options alone, not on threads, folders or the clock. An object
-//! computes the bits that [`hlo_codegen::runtime`] computes: kernels, their order and buffer assignment are the same. Only the
-//! entry point and its descriptor are visible symbols; their names begin with that of the entry point.
+//! **Invariants:** builds are deterministic: the bytes of an object depend on module and options alone, not
+//! on threads, folders or the clock. Results have the bits of [`hlo_codegen::runtime`], since kernels, their
+//! order and buffer assignment are the same. The only visible symbols are the entry point and its
+//! descriptor, whose names begin with the name of the entry point.
 
 mod driver;
 mod table;
@@ -127,8 +128,8 @@ pub struct Object {
     pub needs: Vec<String>,
 }
 
-/// Serializes the library calls of a module, so that the run-time library can make them again. A call's number is its position
-/// in the list.
+/// Serializes library calls (the instructions given, of the module given); the run-time library deserializes
+/// them. A call's number is its index in the list.
 pub type Describe<'a> = &'a dyn Fn(&Module, &[InstrId]) -> Result<Vec<u8>, CompileError>;
 
 /// Compiles a verified module to an object.

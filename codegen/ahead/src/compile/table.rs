@@ -1,7 +1,7 @@
 //! The table of an object: its arguments, results and temporaries, as data that its users read at run time.
 //!
-//! Its layout is that of the structures in the C headers (`docs/ahead-of-time.md`): 64-bit numbers, pointers, and strings that
-//! end with a zero byte.
+//! Its layout is the ABI of the C headers' structures (`docs/ahead-of-time.md`): 64-bit integers, pointers,
+//! and NUL-terminated strings.
 
 use rustc_hash::FxHashSet;
 

@@ -19,8 +19,8 @@ use hlo_opt::expr::index::Affine;
 /// Columns of a unit of whole rows.
 pub(super) const UNIT_COLUMNS: i64 = 4096;
 
-/// The size of the accumulators of a stripe, in bytes: so much of each row a thread reads contiguously at a
-/// time, if there is enough for all of them.
+/// Bytes of accumulators of a stripe, the columns that a thread reduces at a time. Stripes are narrower
+/// where there would be fewer of them than threads.
 const STRIPE_BYTES: i64 = 4096;
 
 /// The same for a unit: whole vectors of any processor, and cache lines.
@@ -49,9 +49,9 @@ impl<'m> Reduction<'m> {
         (columns + self.unit_columns - 1) / self.unit_columns
     }
 
-    /// Columns of a unit and units of a stripe, if columns are split rather than rows: where the order of
-    /// rows is given, and for long rows from memory, parts of which are read as fast as chunks of whole ones,
-    /// without partial results in memory.
+    /// Columns per unit and units per stripe, where threads split the columns and not the rows: if the
+    /// reduction is ordered, and for long rows in memory. There, parts of rows are read at the bandwidth of
+    /// whole rows, and no partial results are stored.
     pub(super) fn stripes(&self, expr: &Expr<'_>) -> Option<(i64, i64)> {
         let &(_, columns) = self.vars.last().filter(|_| !self.over_rows())?;
         let bytes = self.accumulator_bytes();

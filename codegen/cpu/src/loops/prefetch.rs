@@ -103,7 +103,7 @@ pub(super) struct ElementPrefetch {
     rows: Vec<Row>,
 }
 
-/// A load of which a later row is prefetched.
+/// A load that is prefetched a few rows ahead.
 struct Row {
     array: u32,
     at: Affine,

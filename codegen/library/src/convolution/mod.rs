@@ -37,7 +37,7 @@ use super::dot::steps::Steps;
 use super::dot::tile::{self, Arithmetic};
 use super::dot::view::View;
 use super::dot::{check_precision, sizes, strides};
-use super::{Call, Operation, PREPARED_OPERAND, Prepared};
+use super::{Call, Operation, PREPARED_HEADER_BYTES, PREPARED_OPERAND, Prepared};
 use crate::Unsupported;
 use crate::pool::Pool;
 use depthwise::{Depthwise, Gradient as DepthwiseGradient};
@@ -513,7 +513,7 @@ impl Operation for Convolution {
         if constant.get(PREPARED_OPERAND) != Some(&true) || !gains || self.rhs.conversion.is_some() {
             return None;
         }
-        Some((HEADER + self.slab_ahead().map_or(0, Slab::ahead_bytes)) as u64)
+        Some((PREPARED_HEADER_BYTES + self.slab_ahead().map_or(0, Slab::ahead_bytes)) as u64)
     }
 
     unsafe fn prepare(&self, arguments: &[*const u8], to: *mut u8, pool: &Pool) -> Prepared {
@@ -530,7 +530,7 @@ impl Operation for Convolution {
             *to.cast::<u32>() = u32::from(finite);
             let Some(slab) = self.slab_ahead() else { return Prepared::Beside };
             let rhs = rhs.wrapping_offset(self.rhs.offset * self.rhs.ty.storage_bytes() as isize);
-            slab.prepare(rhs, to.add(HEADER).cast(), pool);
+            slab.prepare(rhs, to.add(PREPARED_HEADER_BYTES).cast(), pool);
             if finite || !self.holes { Prepared::Instead } else { Prepared::Beside }
         }
     }
@@ -560,9 +560,6 @@ impl Operation for Convolution {
         }
     }
 }
-
-/// Bytes before what is packed of a kernel ahead of runs: whether all of its elements are finite.
-const HEADER: usize = 64;
 
 impl Convolution {
     /// What packs the kernel ahead of runs, if it is the same for all parts.
@@ -606,7 +603,7 @@ impl Convolution {
             };
             let literally = self.holes && !is_finite();
             let ahead = match self.slab_ahead() {
-                Some(_) if !call.prepared.is_null() => call.prepared.add(HEADER).cast::<f32>(),
+                Some(_) if !call.prepared.is_null() => call.prepared.add(PREPARED_HEADER_BYTES).cast::<f32>(),
                 Some(_) | None => std::ptr::null(),
             };
             let result = call.arguments[2];

@@ -13,6 +13,7 @@ use super::product::{Extents, Left, Schedule, pack_ahead, words_ahead};
 use super::source::{Choose, Load, Reader, Reads, Source};
 use super::tile;
 use super::{Call, Dot, convert, typed};
+use crate::PREPARED_HEADER_BYTES;
 use crate::isa::Features;
 use crate::pool::Pool;
 use crate::tuning;
@@ -35,9 +36,6 @@ pub(super) struct Grouped {
     pub(super) extents: Extents,
     pub(super) schedule: Schedule,
 }
-
-/// Bytes before what is packed ahead.
-const HEADER: usize = 64;
 
 /// Elements of a chunk that is looked at.
 const CHUNK: usize = 1 << 16;
@@ -159,7 +157,7 @@ impl Grouped {
 
     /// Bytes of a right operand that is packed ahead: its smallest number, then its pairs.
     pub(super) fn prepared_bytes(&self) -> usize {
-        HEADER + 4 * words_ahead::<tile::Bf16>(self.extents)
+        PREPARED_HEADER_BYTES + 4 * words_ahead::<tile::Bf16>(self.extents)
     }
 
     /// Packs a right operand of `bf16` ahead.
@@ -171,7 +169,7 @@ impl Grouped {
         // SAFETY: the caller's.
         unsafe {
             *to.cast::<u32>() = smallest((rhs, operand.elements), pool);
-            pack_ahead::<tile::Bf16>(self.extents, &right, to.add(HEADER).cast(), pool);
+            pack_ahead::<tile::Bf16>(self.extents, &right, to.add(PREPARED_HEADER_BYTES).cast(), pool);
         }
     }
 
@@ -206,7 +204,7 @@ impl Grouped {
             let rhs = typed(&dot.rhs, rhs, reader(dot.rhs.ty, true));
             let both: [&dyn Source<u32>; 2] = [&lhs, &rhs];
             let ahead = match prepared {
-                Some(_) => call.prepared.add(HEADER).cast::<u32>(),
+                Some(_) => call.prepared.add(PREPARED_HEADER_BYTES).cast::<u32>(),
                 None => std::ptr::null(),
             };
             let (extents, schedule) = (self.extents, self.schedule);
@@ -218,42 +216,19 @@ impl Grouped {
                 }
                 Kind::I16 => {
                     let narrow = convert::from_i32(dot.result_type);
-                    dot.product::<tile::I16>(
-                        extents,
-                        schedule,
-                        both,
-                        std::ptr::null(),
-                        narrow,
-                        start,
-                        scratch,
-                        call,
-                    );
+                    dot.product::<tile::I16>(extents, schedule, both, ahead, narrow, start, scratch, call);
                 }
                 // The right bytes are signed as they are packed, if the left ones are not.
                 Kind::Bytes(false, _) => {
                     let narrow = convert::from_i32(dot.result_type);
                     dot.product::<tile::BytesUS>(
-                        extents,
-                        schedule,
-                        both,
-                        std::ptr::null(),
-                        narrow,
-                        start,
-                        scratch,
-                        call,
+                        extents, schedule, both, ahead, narrow, start, scratch, call,
                     );
                 }
                 Kind::Bytes(true, _) => {
                     let narrow = convert::from_i32(dot.result_type);
                     dot.product::<tile::BytesSU>(
-                        extents,
-                        schedule,
-                        both,
-                        std::ptr::null(),
-                        narrow,
-                        start,
-                        scratch,
-                        call,
+                        extents, schedule, both, ahead, narrow, start, scratch, call,
                     );
                 }
             }

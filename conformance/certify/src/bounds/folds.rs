@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use hlo::attrs::Window;
+use hlo::attrs::{Window, WindowDim};
 use hlo::{AttrKey, BufferOf, ComputationId, Opcode, with_buffer};
 use hlo_interp::Tensor;
 
@@ -171,6 +171,19 @@ pub(super) fn selecting_windows(case: &Case<'_>, most: usize) -> Option<(Vec<Vec
     Some((windows.steps, windows.results))
 }
 
+/// Along one dimension, the index of the base area (of `size` elements) that a window position reads for a
+/// result. `None`: it is padding, or a hole of the base dilation.
+pub(super) fn window_element(w: &WindowDim, size: usize, result: usize, position: usize) -> Option<usize> {
+    let [result, position] = [result, position].map(|i| i64::try_from(i).ok());
+    let position = if w.reversal { (w.size - 1).checked_sub(position?)? } else { position? };
+    let dilated = result?.checked_mul(w.stride)?.checked_sub(w.pad_low)?;
+    let dilated = dilated.checked_add(position.checked_mul(w.window_dilation)?)?;
+    if dilated < 0 || dilated % w.base_dilation != 0 {
+        return None;
+    }
+    usize::try_from(dilated / w.base_dilation).ok().filter(|&i| i < size)
+}
+
 fn windows_of(case: &Case<'_>, result: &[usize], budget: (usize, usize)) -> Option<Terms> {
     let sizes = case.args.first()?.tensor.sizes();
     let window: &Window = case.instr.attrs.window()?;
@@ -185,13 +198,7 @@ fn windows_of(case: &Case<'_>, result: &[usize], budget: (usize, usize)) -> Opti
     let element = |at: &[usize], step: &[usize]| -> Option<usize> {
         let mut index = 0;
         for (d, w) in window.dims.iter().enumerate() {
-            let inside = if w.reversal { extents[d] - 1 - step[d] } else { step[d] } as i64;
-            let dilated = at[d] as i64 * w.stride + inside * w.window_dilation - w.pad_low;
-            if dilated < 0 || dilated % w.base_dilation != 0 {
-                return None;
-            }
-            let i = usize::try_from(dilated / w.base_dilation).ok().filter(|&i| i < sizes[d])?;
-            index += i * strides[d];
+            index += window_element(w, sizes[d], at[d], step[d])? * strides[d];
         }
         Some(index)
     };

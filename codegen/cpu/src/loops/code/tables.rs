@@ -64,9 +64,10 @@ impl<'ctx> Code<'_, '_, 'ctx, '_> {
         Ok(Some(Known { lanes, uniform: false, splat: None, level }))
     }
 
-    /// Elements of lanes at constant byte offsets from the first one, of which only those under a mask need
-    /// exist: the registers that span them, moved as far from the ends of the array as it takes for them to
-    /// be within it, are a table. `None`: they are too far apart, or the array's size is unknown.
+    /// A masked gather as a table lookup: where lanes read at constant byte offsets from the first one, the
+    /// registers that span these offsets are loaded and permuted. Masked-off lanes may be out of bounds, so
+    /// the loads are shifted until they are in bounds. `None`: the offsets span more registers than a table
+    /// has, or the size of the array is unknown.
     pub(super) fn table_lookup_near(
         &self,
         ty: ElementType,

@@ -1,35 +1,19 @@
 //! Which products a convolution adds up.
 
+use hlo::attrs::WindowDim;
 use hlo::{AttrKey, ElementType, Instruction};
 use hlo_interp::Tensor;
 
+use super::super::folds::window_element;
 use super::products::Products;
 
 /// One spatial dimension.
 struct Axis {
-    /// Sizes in the left operand, the right one, the result.
+    /// Sizes of the left operand, the right one, the result.
     sizes: [usize; 3],
-    /// Distances of neighbours in each.
+    /// Strides in elements, of the same.
     strides: [usize; 3],
-    step: i64,
-    low: i64,
-    base_dilation: i64,
-    window_dilation: i64,
-    reversed: bool,
-}
-
-impl Axis {
-    /// Where in the left operand a position of the window is, of a result; `None`: in the padding.
-    fn input(&self, result: usize, position: usize) -> Option<usize> {
-        let position = if self.reversed { self.sizes[1] - 1 - position } else { position };
-        let place = |i: usize| i64::try_from(i).ok();
-        let at = place(result)?.checked_mul(self.step)?.checked_sub(self.low)?;
-        let at = at.checked_add(place(position)?.checked_mul(self.window_dilation)?)?;
-        if at < 0 || at % self.base_dilation != 0 {
-            return None;
-        }
-        usize::try_from(at / self.base_dilation).ok().filter(|&at| at < self.sizes[0])
-    }
+    window: WindowDim,
 }
 
 /// The operands of a `convolution` without groups of batches.
@@ -74,14 +58,10 @@ impl Windows {
             axes.push(Axis {
                 sizes: of.map(|(size, _)| size),
                 strides: of.map(|(_, stride)| stride),
-                step: w.stride,
-                low: w.pad_low,
-                base_dilation: w.base_dilation,
-                window_dilation: w.window_dilation,
-                reversed: w.reversal,
+                window: *w,
             });
         }
-        if axes.len() != dims.output_spatial.len() || axes.iter().any(|a| a.base_dilation < 1) {
+        if axes.len() != dims.output_spatial.len() || axes.iter().any(|a| a.window.base_dilation < 1) {
             return None;
         }
         let (channels, right) = of(rhs, dims.kernel_input_feature)?;
@@ -130,7 +110,8 @@ impl Products for Windows {
             for (axis, &output) in self.axes.iter().zip(&outputs).rev() {
                 let at = rest % axis.sizes[1];
                 rest /= axis.sizes[1];
-                let Some(input) = axis.input(output, at) else { continue 'positions };
+                let input = window_element(&axis.window, axis.sizes[0], output, at);
+                let Some(input) = input else { continue 'positions };
                 left += input * axis.strides[0];
                 right += at * axis.strides[1];
             }
