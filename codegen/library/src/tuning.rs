@@ -5,6 +5,7 @@
 
 use std::sync::OnceLock;
 
+#[cfg(target_arch = "x86_64")]
 use crate::isa::Features;
 
 /// What is chosen for a microarchitecture.
@@ -19,7 +20,6 @@ pub struct Tuning {
     /// Bytes of a packed right operand that the second-level cache holds beside all else.
     pub(crate) near: usize,
     /// Whether products of pairs of `bf16` (`vdpbf16ps`) are faster than those of what they are widened to.
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only x86-64 has the instruction"))]
     pub(crate) pairs_of_bf16: bool,
 }
 
