@@ -192,11 +192,11 @@ impl Command {
             Command::Compile(o) => o.limits.memory_limit,
             Command::Exec(o) => o.limits.memory_limit,
             Command::Serve(o) => o.limits.memory_limit,
-            // What reads programs and does not run them has no limit of its own.
-            Command::Verify(_)
-            | Command::Print(_)
-            | Command::Opt(_)
-            | Command::Filetest(_)
+            Command::Verify(o) => o.memory.bytes(),
+            Command::Print(o) => o.memory.bytes(),
+            Command::Opt(o) => o.memory.bytes(),
+            // The others read no programs, or set the limits of what they run themselves.
+            Command::Filetest(_)
             | Command::Exhaustive(_)
             | Command::Coverage(_)
             | Command::Explain(_)
@@ -217,6 +217,20 @@ pub(crate) struct LimitOptions {
     /// The most bytes of values, such as 8GiB
     #[arg(long, value_name = "BYTES", default_value = "8GiB", value_parser = parse_bytes)]
     memory_limit: u64,
+}
+
+/// The limit of commands that read programs and run none.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct MemoryOptions {
+    /// The most bytes that a program takes when it is read, such as 8GiB; else what the machine has
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, hide_short_help = true)]
+    memory_limit: Option<u64>,
+}
+
+impl MemoryOptions {
+    fn bytes(self) -> u64 {
+        self.memory_limit.unwrap_or(u64::MAX)
+    }
 }
 
 /// How commands read the programs that they are given.

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::dump::DumpOptions;
 use super::ui::Ui;
-use super::{ReadOptions, RiskOptions};
+use super::{MemoryOptions, ReadOptions, RiskOptions};
 #[cfg(feature = "llvm")]
 use crate::dumps;
 use crate::dumps::ModuleDump;
@@ -66,6 +66,8 @@ pub(crate) struct Options {
     output: Option<PathBuf>,
     #[command(flatten)]
     dump: DumpOptions,
+    #[command(flatten)]
+    pub(super) memory: MemoryOptions,
     #[command(flatten)]
     read: ReadOptions,
     #[command(flatten)]

@@ -5,8 +5,8 @@ use hlo::Module;
 use hlo::print::{PrintOptions, Subcomputations, nested_instructions, print_module};
 use serde::Serialize;
 
-use super::ReadOptions;
 use super::ui::{Ui, closed};
+use super::{MemoryOptions, ReadOptions};
 use hlo_engines::frontend::{JsonError, Rejected, Stage, instruction_count, parse_file, parse_text};
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::guard::guarded;
@@ -45,6 +45,8 @@ pub(crate) struct Options {
     /// Instead: does each text print back byte for byte?
     #[arg(long)]
     check_roundtrip: bool,
+    #[command(flatten)]
+    pub(super) memory: MemoryOptions,
     #[command(flatten)]
     read: ReadOptions,
 }

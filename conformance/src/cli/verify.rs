@@ -5,9 +5,9 @@ use std::path::Path;
 use clap::Args;
 use serde::Serialize;
 
-use super::ReadOptions;
 use super::test::list_others;
 use super::ui::{Ui, closed};
+use super::{MemoryOptions, ReadOptions};
 use crate::folder::{Folder, Listed, no_program, scan};
 use hlo::diag::render_all;
 use hlo_engines::frontend::{JsonError, Program, Reading, Rejected, Stage, instruction_count, load_as};
@@ -24,6 +24,8 @@ pub(crate) struct Options {
     /// Files, or folders of them; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
+    #[command(flatten)]
+    pub(super) memory: MemoryOptions,
     #[command(flatten)]
     read: ReadOptions,
 }

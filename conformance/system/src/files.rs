@@ -7,8 +7,9 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, BufWriter, Read, Seek, Write};
+use std::io::{self, BufWriter, IsTerminal, Read, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -71,7 +72,8 @@ pub fn read_source(path: &str) -> Result<Source, Failure> {
 
 /// Reads the bytes of a program in any format, and gives its name too; `-` is standard input.
 ///
-/// Errors: [`Exit::Usage`] if it cannot be read or is a folder, [`Exit::Parse`] if it is too long.
+/// Errors: [`Exit::Usage`] if it cannot be read or is a folder or a device other than a terminal (which may
+/// have no end), [`Exit::Parse`] if it is too long.
 pub fn read_bytes(path: &str) -> Result<(String, Vec<u8>), Failure> {
     if path == "-" {
         return Ok(("<stdin>".to_owned(), read_limited(io::stdin().lock(), "<stdin>", 0)?));
@@ -81,6 +83,9 @@ pub fn read_bytes(path: &str) -> Result<(String, Vec<u8>), Failure> {
         return Err(Failure::usage(format!("{path}: is a folder, not a program")));
     }
     let file = File::open(path).map_err(|e| cannot_read(path, &e))?;
+    if (meta.file_type().is_char_device() || meta.file_type().is_block_device()) && !file.is_terminal() {
+        return Err(Failure::usage(format!("{path}: is a device, not a program")));
+    }
     Ok((path.to_owned(), read_limited(file, path, meta.len())?))
 }
 

@@ -88,10 +88,19 @@ fn texts_count() {
     let text = format!("HloModule m\n\nENTRY e {{\n  ROOT c = f64[20000000] constant({{{elements}}})\n}}\n");
     let constant = d.file("constant.hlo", &text);
     for file in [instructions, constant] {
-        let (o, mib) = resident(&["run", &file, "-q", "--memory-limit", "16MiB"]);
-        ends(&o, 6);
-        assert!(err(&o).contains("R0002"), "{}", err(&o));
-        assert!(mib <= 16 + BESIDE_MIB, "{mib} MiB");
+        // Commands that only read have a limit too.
+        for command in [&["run", "-q"][..], &["verify"], &["print"], &["opt"]] {
+            let (o, mib) = resident(&[command, &[&file, "--memory-limit", "16MiB"]].concat());
+            ends(&o, 6);
+            assert!(err(&o).contains("R0002"), "{command:?}: {}", err(&o));
+            assert!(mib <= 16 + BESIDE_MIB, "{command:?}: {mib} MiB");
+        }
+    }
+    // A device may have no end.
+    for command in ["run", "verify", "print", "opt", "convert", "viz"] {
+        let o = hlo(&[command, "/dev/zero"]);
+        ends(&o, 2);
+        assert!(err(&o).contains("is a device"), "{command}: {}", err(&o));
     }
 }
 
