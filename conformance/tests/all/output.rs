@@ -213,7 +213,7 @@ const STRATEGIES: &[(&str, &str)] = &[
         "kernel: row reduction",
     ),
     (
-        "  p = f32[500,1000] parameter(0)\n  z = f32[] constant(0)\n  ROOT r = f32[1000] reduce(p, z), dimensions={0}, to_apply=add",
+        "  p = f32[12,4000] parameter(0)\n  z = f32[] constant(0)\n  ROOT r = f32[4000] reduce(p, z), dimensions={0}, to_apply=add",
         "kernel: column reduction",
     ),
     (
