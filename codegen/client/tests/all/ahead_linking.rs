@@ -35,7 +35,7 @@ fn programs_need_the_c_library_and_nothing_else() {
     let d = Dir::new();
     let main = |name: &str| {
         format!(
-            "#include \"{name}.h\"\nint main(void) {{ return {name}_run(0, 0, 0, 0) == HLO_AHEAD_MISSING ? 0 : 1; }}\n"
+            "#include \"{name}.h\"\nint main(void) {{ void *none[4] = {{0}}; return {name}_run(none, none, 0, 0) == HLO_AHEAD_MISSING ? 0 : 1; }}\n"
         )
     };
     d.object("plain", &made(PLAIN, "", &options("plain")));
