@@ -69,11 +69,13 @@ test-proto-peer: fuzz-build
 	@$(PYTHON) -c 'import jaxlib, google.protobuf' || { echo "test-proto-peer needs jaxlib and protobuf: pip install jaxlib protobuf, and PYTHON=... if that is another python" >&2; exit 1; }
 	$(PYTHON) conformance/peers/protos.py --hlo target/$(if $(FUZZ_PROFILE),release,debug)/hlo $(PROTO_PROGRAMS)
 
-# The same against XLA's hlo.proto itself, compiled by protox: XLA_PROTOS is the root of XLA's sources, or a file of descriptors (conformance/peers/protox/descriptors.py).
+# The same against XLA's hlo.proto itself, compiled by protox: XLA_PROTOS is the root of XLA's sources, or a file of descriptors (conformance/peers/protox/descriptors.py);
+# PROTOX_FLAGS=--older for sources that are older than our tables.
 XLA_PROTOS ?=
+PROTOX_FLAGS ?=
 test-protox: setup
 	@test -e "$(XLA_PROTOS)" || { echo "test-protox needs XLA_PROTOS=DIR, the root of XLA's sources, or a file of descriptors: conformance/peers/protox/descriptors.py" >&2; exit 1; }
-	$(CARGO) run --release --locked --manifest-path conformance/peers/protox/Cargo.toml --target-dir target/protox -- $(XLA_PROTOS) conformance/corpus conformance/filetests $(PROTO_PROGRAMS)
+	$(CARGO) run --release --locked --manifest-path conformance/peers/protox/Cargo.toml --target-dir target/protox -- $(XLA_PROTOS) $(PROTOX_FLAGS) conformance/corpus conformance/filetests $(PROTO_PROGRAMS)
 
 # What JAX users install (docs/pjrt.md): a wheel with the plugin, the programs and the Python package, in an environment of Python of its own, made from PyPI.
 JAX_ENVIRONMENT = target/jax
