@@ -7,8 +7,8 @@ Both get the same program: tfcompile a graph of TensorFlow, `hlo compile` what t
 where tensorflow-cpu comes into an environment of its own in the folder; and `make ahead-library` and a release build of `hlo` before. Each program runs alone on one thread, on one core if
 taskset is there; rounds alternate; a time is the median over rounds of the median of a round. Results may differ by a relative error (of norms) of a hundred-thousandth.
 
-The peer is as fast as it gets: its library is compiled with -O3 for the same processor, in two ways where that has AVX-512: with Eigen's kernels for it and without (`plain`); of convolutions only
-the second compiles. Sizes of the peer are those of its object and of its constants; the C++ code of its header, which calls the kernels and the library, and the library come on top.
+The peer is as fast as it gets: its library is compiled with -O3 for the same processor, in two ways where that has AVX-512: with Eigen's kernels for it and without (`plain`). Eigen's
+convolutions do not compile with them (g++ 12); there libtensorflow_cc's own are called. Sizes of the peer are those of its object and of its constants; the C++ code of its header, which calls the kernels and the library, and the library come on top.
 """
 import argparse
 import array
