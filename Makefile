@@ -32,7 +32,7 @@ ahead-library: setup
 	CARGO=$(CARGO) bash codegen/ahead/build-library $(if $(AHEAD_TARGET),--target $(AHEAD_TARGET)) $(AHEAD_PROFILE)
 test-ahead: setup
 	$(MAKE) ahead-library AHEAD_PROFILE=
-	if command -v aarch64-linux-gnu-gcc qemu-aarch64 >/dev/null && [ -d "$$(rustc --print sysroot)/lib/rustlib/$(AARCH64)" ]; then $(MAKE) ahead-library AHEAD_PROFILE= AHEAD_TARGET=$(AARCH64); fi
+	if command -v aarch64-linux-gnu-gcc >/dev/null && command -v qemu-aarch64 >/dev/null && [ -d "$$(rustc --print sysroot)/lib/rustlib/$(AARCH64)" ]; then $(MAKE) ahead-library AHEAD_PROFILE= AHEAD_TARGET=$(AARCH64); fi
 	$(CARGO) test --locked -p hlo-ahead -p hlo-client ahead
 
 # The cache under stress in its long form: three processes of eight threads and a thousand programs, two hundred processes killed while they compile. The tests have a short form.
