@@ -35,6 +35,8 @@ pub(super) struct Converter<'m> {
     pub(super) checking: bool,
     /// Shapes of values whose types do not say them.
     pub(super) concrete: FxHashMap<ValueId, Shape>,
+    /// Replicas and partitions that functions run on, where the module runs them itself.
+    pub(super) grid: Option<(i64, i64)>,
     /// How many functions and regions are being converted inside of each other.
     pub(super) inside: u32,
     /// How many functions were converted for one call alone.
@@ -52,6 +54,14 @@ pub(super) struct Body {
     pub(super) values: FxHashMap<ValueId, InstrId>,
     /// The operation that is being converted: its instructions have its span and name.
     pub(super) op: Option<OpId>,
+    /// The last token of infeeds that take the same one.
+    pub(super) infeeds: FxHashMap<InstrId, InstrId>,
+}
+
+impl Body {
+    pub(super) fn new(computation: ComputationId) -> Self {
+        Self { computation, values: FxHashMap::default(), op: None, infeeds: FxHashMap::default() }
+    }
 }
 
 impl<'m> Converter<'m> {
