@@ -273,6 +273,13 @@ impl<'a, 'c> IrReader<'a, 'c> {
         let (operations, has_arguments) = frame.cursor.flagged()?;
         frame.cursor.count(operations, start, "operations")?;
         frame.operations_left = operations;
+        // No operation of a portable artifact takes fewer bytes, so that this is never more than follows.
+        const LEAST_BYTES: usize = 6;
+        let room = frame.cursor.remaining() / LEAST_BYTES;
+        let ahead = (operations as usize).min(room);
+        if ahead > 1 {
+            self.entries.module.reserve(block, ahead, ahead);
+        }
         if has_arguments {
             self.arguments(frame, block)?;
         }
@@ -320,7 +327,7 @@ impl<'a, 'c> IrReader<'a, 'c> {
     fn location(&mut self, cursor: &mut Cursor<'a>) -> Fallible<LocId> {
         let start = cursor.offset();
         let index = cursor.index(self.container.attributes.len(), "attribute")?;
-        match self.entries.resolve_attribute(index)? {
+        match self.entries.resolve_location(index)? {
             Slot::Loc(loc) => Ok(loc),
             _ => Err(cursor.error(codes::BAD_OPERATION, start, format!("attribute {index} is no location"))),
         }
