@@ -33,7 +33,7 @@ fn evaluate(text: &str, accumulate: Accumulate) -> Result<(Literal, f64, f64), S
 }
 
 fn first(found: &hlo::Diagnostics) -> String {
-    found.iter().next().map_or_else(String::new, |d| d.message.clone().into())
+    found.iter().next().map_or_else(String::new, |d| d.message.clone())
 }
 
 #[allow(clippy::print_stdout, reason = "this is what the program is for")]

@@ -1,4 +1,4 @@
-//! `scatter`.
+//! `scatter` and `gather`.
 
 use super::super::cx::{Convert, Converter};
 use super::{INTEGERS, Tensor, same_shape, same_size};
@@ -124,5 +124,116 @@ impl<'m> Converter<'m> {
             })?;
         }
         self.elements_of_results(op, "C25", results, &elements)
+    }
+
+    /// The rules of `gather`, by their numbers; `numbered` gives those of the operation at hand.
+    pub(super) fn gathered(
+        &self,
+        op: OpId,
+        x: Tensor<'_>,
+        indices: Tensor<'_>,
+        r: Tensor<'_>,
+        sizes: Option<Vec<i64>>,
+        numbered: impl Fn(&'static str) -> &'static str,
+    ) -> Convert<()> {
+        let list = |name| self.part_ints(op, "dimension_numbers", name);
+        let (offset, collapsed) = (list("offset_dims"), list("collapsed_slice_dims"));
+        let (batching, of_indices) = (list("operand_batching_dims"), list("start_indices_batching_dims"));
+        let map = list("start_index_map");
+        let vector = self.part_int(op, "dimension_numbers", "index_vector_dim");
+        let (rank, index_rank) = (x.dims.len() as i64, indices.dims.len() as i64);
+        let unique = |l: &[i64]| l.iter().enumerate().all(|(i, d)| !l[..i].contains(d));
+        let within = |l: &[i64], n: i64| l.iter().all(|d| (0..n).contains(d));
+        let joined: Vec<i64> = collapsed.iter().chain(&batching).copied().collect();
+        let mapped: Vec<i64> = map.iter().chain(&batching).copied().collect();
+        self.input(op, "I2", indices, INTEGERS)?;
+        self.same_elements(op, numbered("C23"), x, r)?;
+        let parts = offset.len() + collapsed.len() + batching.len();
+        let size_of_map = match usize::try_from(vector).ok().and_then(|v| indices.dims.get(v)) {
+            Some(&n) => n,
+            None => 1,
+        };
+        let Some(sizes) = sizes else { return Ok(()) };
+        let size = |d: &i64| usize::try_from(*d).ok().and_then(|d| sizes.get(d)).copied();
+        let at_most_one = |l: &[i64]| l.iter().all(|d| size(d).is_none_or(|n| n <= 1));
+        let equal_batches = batching.iter().zip(&of_indices).all(|(&a, &b)| {
+            let pair = (usize::try_from(a).ok(), usize::try_from(b).ok());
+            match (pair.0.and_then(|d| x.dims.get(d)), pair.1.and_then(|d| indices.dims.get(d))) {
+                (Some(&a), Some(&b)) => same_size(a, b),
+                _ => true,
+            }
+        });
+        let rules: [(&'static str, bool, String); 21] = [
+            (
+                "C1",
+                parts as i64 == rank,
+                format!("{parts} dimensions of slices of an operand of rank {rank}"),
+            ),
+            (
+                "C2",
+                (0..=index_rank).contains(&vector),
+                format!("index vectors along {vector} of rank {index_rank}"),
+            ),
+            (
+                "C3",
+                same_size(map.len() as i64, size_of_map),
+                format!("{} numbers of each index for {} dimensions", size_of_map, map.len()),
+            ),
+            (
+                "C4",
+                unique(&offset) && offset.is_sorted(),
+                format!("offset dimensions {offset:?} are not ascending"),
+            ),
+            (
+                "C5",
+                within(&offset, r.dims.len() as i64),
+                format!("offset dimensions {offset:?} of a result of rank {}", r.dims.len()),
+            ),
+            ("C6", unique(&joined), format!("dimensions {joined:?} name one twice")),
+            ("C7", collapsed.is_sorted(), format!("collapsed dimensions {collapsed:?} are not ascending")),
+            ("C8", within(&collapsed, rank), format!("collapsed dimensions {collapsed:?} of rank {rank}")),
+            ("C20", sizes.len() as i64 == rank, format!("{} slice sizes of rank {rank}", sizes.len())),
+            ("C9", at_most_one(&collapsed), "a collapsed dimension of a size over 1".to_owned()),
+            ("C10", batching.is_sorted(), format!("batching dimensions {batching:?} are not ascending")),
+            ("C11", within(&batching, rank), format!("batching dimensions {batching:?} of rank {rank}")),
+            ("C12", at_most_one(&batching), "a batching dimension of a size over 1".to_owned()),
+            ("C13", unique(&of_indices), format!("dimensions {of_indices:?} name one twice")),
+            (
+                "C14",
+                within(&of_indices, index_rank),
+                format!("dimensions {of_indices:?} of indices of rank {index_rank}"),
+            ),
+            (
+                "C15",
+                !of_indices.contains(&vector),
+                format!("dimension {vector} is that of index vectors and of batches"),
+            ),
+            (
+                "C16",
+                batching.len() == of_indices.len(),
+                format!("batches along {batching:?} and {of_indices:?}"),
+            ),
+            ("C17", equal_batches, "batches of operand and indices have different sizes".to_owned()),
+            ("C18", unique(&mapped), format!("dimensions {mapped:?} name one twice")),
+            ("C19", within(&map, rank), format!("indices of dimensions {map:?} of rank {rank}")),
+            (
+                "C21",
+                sizes.iter().zip(x.dims).all(|(&n, &d)| n >= 0 && (d == DYNAMIC || n <= d)),
+                format!("slices of {sizes:?} of {}", self.show(x)),
+            ),
+        ];
+        for (number, holds, message) in rules {
+            self.hold(op, numbered(number), holds, || message)?;
+        }
+        let mut batches = (0..index_rank).filter(|&d| d != vector).map(|d| indices.dims[d as usize]);
+        let mut slices = (0..rank).filter(|d| !joined.contains(d)).map(|d| sizes[d as usize]);
+        let of_result = r.dims.len() as i64;
+        let dims: Option<Vec<i64>> = (0..of_result)
+            .map(|d| if offset.contains(&d) { slices.next() } else { batches.next() })
+            .collect();
+        match dims {
+            Some(dims) if batches.next().is_none() => self.must_have(op, numbered("C22"), r, &dims),
+            Some(_) | None => self.constraint(op, numbered("C22"), format!("the result is {}", self.show(r))),
+        }
     }
 }
