@@ -35,7 +35,6 @@ use hlo::{Diagnostic, Diagnostics, Span};
 use rustc_hash::FxHashMap;
 
 use crate::ir::{Attribute, Module, OpId, Type};
-pub(crate) use cx::ints;
 use cx::{Body, Converter};
 
 /// The target of the call that runs functions on a grid of devices, which tests of collectives have. Its

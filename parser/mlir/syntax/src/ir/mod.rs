@@ -24,7 +24,7 @@ mod types;
 mod unique;
 
 pub use attribute::{Attribute, NamedAttribute, Resource, ResourceData};
-pub use elements::{element_bytes, storage_bits};
+pub use elements::{element_bytes, ints, storage_bits};
 pub use ids::{AttrId, BlockId, LocId, NameId, OpId, RegionId, ResourceId, TypeId, ValueId};
 pub use operation::{Block, NewOperation, Operation, Region, Value, ValueDef};
 pub use types::{DYNAMIC, FloatType, Location, QuantizedType, Signedness, Type};
