@@ -791,14 +791,6 @@ func.func @main(%a0: tensor<1x8x8x4xf32>, %a1: tensor<3x3x4x8xf32>) -> (tensor<1
 
 // -----
 
-// expected: V0701 stablehlo.convolution: (C27) the result of tensor<1x8x8x4xf32> is tensor<1x6x6x8xi32>
-func.func @main(%a0: tensor<1x8x8x4xf32>, %a1: tensor<3x3x4x8xf32>) -> (tensor<1x6x6x8xi32>) {
-  %r = "stablehlo.convolution"(%a0, %a1) <{batch_group_count = 1 : i64, dimension_numbers = #stablehlo.conv<raw input_batch_dimension = 0, input_feature_dimension = 3, input_spatial_dimensions = [1, 2], kernel_input_feature_dimension = 2, kernel_output_feature_dimension = 3, kernel_spatial_dimensions = [0, 1], output_batch_dimension = 0, output_feature_dimension = 3, output_spatial_dimensions = [1, 2]>, feature_group_count = 1 : i64}> : (tensor<1x8x8x4xf32>, tensor<3x3x4x8xf32>) -> tensor<1x6x6x8xi32>
-  return %r : tensor<1x6x6x8xi32>
-}
-
-// -----
-
 // expected: V0701 stablehlo.convolution: (C27) elements are of different types, tensor<1x8x8x4xi32> and tensor<3x3x4x8xi8>
 func.func @main(%a0: tensor<1x8x8x4xi32>, %a1: tensor<3x3x4x8xi8>) -> (tensor<1x6x6x8xi32>) {
   %r = "stablehlo.convolution"(%a0, %a1) <{batch_group_count = 1 : i64, dimension_numbers = #stablehlo.conv<raw input_batch_dimension = 0, input_feature_dimension = 3, input_spatial_dimensions = [1, 2], kernel_input_feature_dimension = 2, kernel_output_feature_dimension = 3, kernel_spatial_dimensions = [0, 1], output_batch_dimension = 0, output_feature_dimension = 3, output_spatial_dimensions = [1, 2]>, feature_group_count = 1 : i64}> : (tensor<1x8x8x4xi32>, tensor<3x3x4x8xi8>) -> tensor<1x6x6x8xi32>
@@ -1073,15 +1065,6 @@ func.func @main(%a0: tensor<1x8x8x4xf32>, %a1: tensor<3x3x4x8xf32>) -> (tensor<1
   %p = stablehlo.constant dense<0> : tensor<2x2xi64>
   %r = "stablehlo.dynamic_conv"(%a0, %a1, %p) <{batch_group_count = 1 : i64, dimension_numbers = #stablehlo.conv<raw input_batch_dimension = 0, input_feature_dimension = 3, input_spatial_dimensions = [1, 2], kernel_input_feature_dimension = 2, kernel_output_feature_dimension = 3, kernel_spatial_dimensions = [0, 1], output_batch_dimension = 0, output_feature_dimension = 3, output_spatial_dimensions = [1, 2]>, feature_group_count = 1 : i64}> : (tensor<1x8x8x4xf32>, tensor<3x3x4x8xf32>, tensor<2x2xi64>) -> tensor<1x6x6xf32>
   return %r : tensor<1x6x6xf32>
-}
-
-// -----
-
-// expected: V0701 stablehlo.dynamic_conv: (C27) the result of tensor<1x8x8x4xf32> is tensor<1x6x6x8xi32>
-func.func @main(%a0: tensor<1x8x8x4xf32>, %a1: tensor<3x3x4x8xf32>) -> (tensor<1x6x6x8xi32>) {
-  %p = stablehlo.constant dense<0> : tensor<2x2xi64>
-  %r = "stablehlo.dynamic_conv"(%a0, %a1, %p) <{batch_group_count = 1 : i64, dimension_numbers = #stablehlo.conv<raw input_batch_dimension = 0, input_feature_dimension = 3, input_spatial_dimensions = [1, 2], kernel_input_feature_dimension = 2, kernel_output_feature_dimension = 3, kernel_spatial_dimensions = [0, 1], output_batch_dimension = 0, output_feature_dimension = 3, output_spatial_dimensions = [1, 2]>, feature_group_count = 1 : i64}> : (tensor<1x8x8x4xf32>, tensor<3x3x4x8xf32>, tensor<2x2xi64>) -> tensor<1x6x6x8xi32>
-  return %r : tensor<1x6x6x8xi32>
 }
 
 // -----
