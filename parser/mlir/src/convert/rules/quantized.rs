@@ -173,22 +173,37 @@ impl<'m> Converter<'m> {
         }
     }
 
-    /// That the slices of a tensor are as many as its type has parameters.
+    /// The constraints of the specification on quantized types. Those on the types of their parameters (C1,
+    /// C2, C4, C8) the syntax leaves nothing to break of: parameters are numbers without types.
     fn well_formed(&self, op: OpId, t: &Quantized<'_>) -> Convert<()> {
-        let (Some(q), Some(axis)) = (t.q, t.axis()) else { return Ok(()) };
-        let rank = t.dims.len();
-        let Some(&size) = usize::try_from(axis).ok().and_then(|d| t.dims.get(d)) else {
-            return self.constraint(
-                op,
-                "C12",
-                format!("{} is quantized along none of its dimensions", self.name_of(t)),
-            );
+        let Some(q) = t.q else { return Ok(()) };
+        let rule = |number: &str, holds: bool, what: &str| {
+            self.hold(op, &format!("{number} of quantized types"), holds, || {
+                format!("{} has {what}", self.name_of(t))
+            })
         };
+        let bits = q.storage_bits.clamp(1, 63);
+        let (least, greatest) = match q.signed {
+            true => (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1),
+            false => (0, ((1u64 << bits) - 1) as i64),
+        };
+        let range = least <= q.storage_min && q.storage_min < q.storage_max && q.storage_max <= greatest;
+        rule("C3", range, "a range of storage that is empty, or wider than its storage")?;
+        let scales = || q.scales.iter().map(|&s| f64::from_bits(s));
+        rule("C6", scales().all(f64::is_finite), "a scale that is not finite")?;
+        rule("C5", scales().all(|s| s > 0.0), "a scale that is not positive")?;
+        let zeros = q.zero_points.iter().all(|z| (q.storage_min..=q.storage_max).contains(z));
+        rule("C7", zeros, "a zero point out of the range of storage")?;
+        rule("C9", q.scales.len() == q.zero_points.len(), "not as many scales as zero points")?;
+        let Some(axis) = t.axis() else {
+            return rule("C10", !q.axes.is_empty() || q.scales.len() == 1, "not one scale");
+        };
+        rule("C11", axis >= 0, "a negative quantized dimension")?;
+        let size = usize::try_from(axis).ok().and_then(|d| t.dims.get(d)).copied();
+        rule("C12", size.is_some(), "a quantized dimension beyond its rank")?;
         let per_index = matches!(*q.axes, [(_, 0 | 1)]);
-        let fits = !per_index || rank == 0 || size < 0 || size == q.scales.len() as i64;
-        self.hold(op, "C13", fits, || {
-            format!("{} has {} scales for a dimension of {size}", self.name_of(t), q.scales.len())
-        })
+        let fits = !per_index || size.is_none_or(|n| n < 0 || n == q.scales.len() as i64);
+        rule("C13", fits, "another number of scales than of slices")
     }
 
     fn shapes_match(&self, op: OpId, number: &str, x: &Quantized<'_>, r: &Quantized<'_>) -> Convert<()> {
