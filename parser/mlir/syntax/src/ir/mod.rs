@@ -23,7 +23,7 @@ mod operation;
 mod types;
 mod unique;
 
-pub use attribute::{Attribute, NamedAttribute, Resource, ResourceData};
+pub use attribute::{Attribute, Attributes, NamedAttribute, Resource, ResourceData};
 pub use elements::{element_bytes, ints, storage_bits};
 pub use ids::{AttrId, BlockId, LocId, NameId, OpId, RegionId, ResourceId, TypeId, ValueId};
 pub use operation::{Block, NewOperation, Operation, Region, Value, ValueDef};
