@@ -1,6 +1,6 @@
 # The two commands: `make demo` runs a real JAX training step, `make test` runs all tests. Both install what is missing
 # (Debian, Ubuntu). The others are for people who work on the project.
-.PHONY: demo test stress bench-dispatch bench-peers ahead-library test-ahead wheel test-jax test-jax-short test-proto-peer test-ptxas prepare-cuda test-cuda bench-cuda setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
+.PHONY: demo test stress bench-dispatch bench-peers ahead-library test-ahead wheel test-jax test-jax-short test-proto-peer test-protox bench-tfcompile test-ptxas prepare-cuda test-cuda bench-cuda setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
 export PATH := $(PATH):$(HOME)/.cargo/bin
 CARGO ?= cargo
 # Programs are built for a fixed baseline (.cargo/config.toml); a machine below it builds for the oldest one. Same bits.
@@ -24,12 +24,15 @@ test: setup
 	$(CARGO) test --workspace --locked --no-fail-fast
 
 # What objects of `hlo compile --out-object` call (docs/ahead-of-time.md), as a static library without LLVM: target/release/libhlo_ahead.a. Without one `make test` links C and C++ programs with objects
-# that need none, and runs the others in the process of the test; `make test-ahead` links those too, with target/debug/libhlo_ahead.a.
+# that need none, and runs the others in the process of the test; `make test-ahead` links those too, with target/debug/libhlo_ahead.a, and with that for aarch64 where its compiler is.
+# AHEAD_TARGET=aarch64-unknown-linux-gnu: the library for that, in target/aarch64-unknown-linux-gnu/release.
 AHEAD_PROFILE ?= --release
+AHEAD_TARGET ?=
 ahead-library: setup
-	$(CARGO) rustc $(AHEAD_PROFILE) --locked -p hlo-ahead --lib --features symbols --crate-type staticlib
+	CARGO=$(CARGO) bash codegen/ahead/build-library $(if $(AHEAD_TARGET),--target $(AHEAD_TARGET)) $(AHEAD_PROFILE)
 test-ahead: setup
 	$(MAKE) ahead-library AHEAD_PROFILE=
+	if command -v aarch64-linux-gnu-gcc >/dev/null && command -v qemu-aarch64 >/dev/null && [ -d "$$(rustc --print sysroot)/lib/rustlib/$(AARCH64)" ]; then $(MAKE) ahead-library AHEAD_PROFILE= AHEAD_TARGET=$(AARCH64); fi
 	$(CARGO) test --locked -p hlo-ahead -p hlo-client ahead
 
 # The cache under stress in its long form: three processes of eight threads and a thousand programs, two hundred processes killed while they compile. The tests have a short form.
@@ -54,12 +57,25 @@ bench-peers: setup
 	$(PEERS)/bin/pip install --quiet jax==0.10.2 jaxlib==0.10.2 numpy scipy onnx onnxruntime $(PEER_PACKAGES)
 	$(PEERS)/bin/python conformance/peers/models/measure.py --hlo target/release/hlo --folder $(PEERS)/models $(PEER_FLAGS)
 
+# Objects of `hlo compile` beside those of tfcompile, which comes from PyPI (docs/ahead-of-time.md, "Against tfcompile").
+bench-tfcompile: ahead-library
+	$(CARGO) build --release --locked -p hlo-conformance --bins
+	python3 conformance/peers/tfcompile/measure.py $(PEER_FLAGS)
+
 # What we write and read of XLA's protocol buffers against XLA itself, as jaxlib carries it; PYTHON is one with jaxlib and protobuf.
 PYTHON ?= python3
 PROTO_PROGRAMS ?= $(wildcard ../shared/corpus)
 test-proto-peer: fuzz-build
 	@$(PYTHON) -c 'import jaxlib, google.protobuf' || { echo "test-proto-peer needs jaxlib and protobuf: pip install jaxlib protobuf, and PYTHON=... if that is another python" >&2; exit 1; }
 	$(PYTHON) conformance/peers/protos.py --hlo target/$(if $(FUZZ_PROFILE),release,debug)/hlo $(PROTO_PROGRAMS)
+
+# The same against XLA's hlo.proto itself, compiled by protox: XLA_PROTOS is the root of XLA's sources, or a file of descriptors (conformance/peers/protox/descriptors.py);
+# PROTOX_FLAGS=--older for sources that are older than our tables.
+XLA_PROTOS ?=
+PROTOX_FLAGS ?=
+test-protox: setup
+	@test -e "$(XLA_PROTOS)" || { echo "test-protox needs XLA_PROTOS=DIR, the root of XLA's sources, or a file of descriptors: conformance/peers/protox/descriptors.py" >&2; exit 1; }
+	$(CARGO) run --release --locked --manifest-path conformance/peers/protox/Cargo.toml --target-dir target/protox -- $(XLA_PROTOS) $(PROTOX_FLAGS) conformance/corpus conformance/filetests $(PROTO_PROGRAMS)
 
 # What JAX users install (docs/pjrt.md): a wheel with the plugin, the programs and the Python package, in an environment of Python of its own, made from PyPI.
 JAX_ENVIRONMENT = target/jax

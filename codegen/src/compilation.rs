@@ -98,6 +98,27 @@ impl Compilation {
         &self.kernels
     }
 
+    /// How an instruction is executed, for people: "kernel: row fusion", "library call: GEMV", "copy", ...; empty of one that does not run.
+    pub fn strategy(&self, id: InstrId) -> String {
+        let Some(decision) = self.lowered.decisions.get(&id) else { return String::new() };
+        let kernel = |request| self.kernels.get(self.lowered.kernel_of(request)?).and_then(Option::as_ref);
+        let strategy = match decision {
+            Lowering::Kernel(request) => kernel(*request).map(Kernel::strategy).unwrap_or_default(),
+            Lowering::Library(library) => library.strategy().to_owned(),
+            Lowering::Hero(hero) => hero.library.strategy().to_owned(),
+            Lowering::Nothing
+            | Lowering::Copy
+            | Lowering::While
+            | Lowering::Conditional
+            | Lowering::Call
+            | Lowering::Interpret => String::new(),
+        };
+        match &strategy[..] {
+            "" => decision.describe().to_owned(),
+            strategy => format!("{}: {strategy}", decision.describe()),
+        }
+    }
+
     /// The object code of its kernels, if they are machine code: each loaded separately; symbols are unique
     /// over all of them.
     pub fn objects(&self) -> &[Arc<[u8]>] {

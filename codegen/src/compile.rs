@@ -72,6 +72,11 @@ pub trait Stages: Steps {
         let _ = (module, decisions);
     }
 
+    /// The compilation with its kernels.
+    fn emitted(&mut self, compilation: &Compilation) {
+        let _ = compilation;
+    }
+
     /// The buffer assignment.
     fn assigned(&mut self, module: &Module, assigned: &Assigned) {
         let _ = (module, assigned);
@@ -167,6 +172,7 @@ pub fn emission(
     let Made { kernels, code } =
         backend.emit(compilation.module(), compilation.lowered(), options.fallback, stages)?;
     let compilation = compilation.with_kernels(kernels, code)?;
+    stages.emitted(&compilation);
     clock.lap("emission");
     Ok(Emission { compilation, target: backend.describe(), clock })
 }

@@ -32,11 +32,91 @@ pub enum Request {
     Loop(InstrId),
 }
 
+/// How a phase computes its units. docs/compiler.md says when each is chosen, and why.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Strategy {
+    /// A vectorized loop nest over elements.
+    LoopNest,
+    /// A loop nest that transposes tiles in registers and the L1 cache.
+    TiledTranspose,
+    /// A loop nest whose lanes hold rows, since rows are shorter than a register.
+    AcrossRows,
+    /// A reduction along contiguous elements.
+    RowReduction,
+    /// A reduction across contiguous elements: each lane is a result of its own.
+    ColumnReduction,
+    /// A reduction of rows in the program's order, a row per lane.
+    OrderedRows,
+    /// Parts of a reduction in parallel (split-K).
+    SplitReduction,
+    /// What combines the parts of a [`Strategy::SplitReduction`].
+    CombineParts,
+    /// Chained reductions and broadcasts, row by row while the row is in cache.
+    RowFusion,
+    /// The same for short rows, a row per lane.
+    ShortRows,
+    /// The same for medium-length rows, sweep by sweep over blocks of rows.
+    RowBlocks,
+    /// A scatter fused with what makes its updates.
+    Scatter,
+    /// A whole loop in one kernel.
+    SingleKernelLoop,
+    /// The expressions evaluated element by element, without machine code.
+    Interpreted,
+}
+
+impl Strategy {
+    /// All of them.
+    pub const ALL: [Strategy; 14] = [
+        Strategy::LoopNest,
+        Strategy::TiledTranspose,
+        Strategy::AcrossRows,
+        Strategy::RowReduction,
+        Strategy::ColumnReduction,
+        Strategy::OrderedRows,
+        Strategy::SplitReduction,
+        Strategy::CombineParts,
+        Strategy::RowFusion,
+        Strategy::ShortRows,
+        Strategy::RowBlocks,
+        Strategy::Scatter,
+        Strategy::SingleKernelLoop,
+        Strategy::Interpreted,
+    ];
+
+    /// Its name in profiles.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Strategy::LoopNest => "vectorized loop nest",
+            Strategy::TiledTranspose => "tiled transpose",
+            Strategy::AcrossRows => "vectorized across rows",
+            Strategy::RowReduction => "row reduction",
+            Strategy::ColumnReduction => "column reduction",
+            Strategy::OrderedRows => "ordered row reduction",
+            Strategy::SplitReduction => "split-K reduction",
+            Strategy::CombineParts => "combination of parts",
+            Strategy::RowFusion => "row fusion",
+            Strategy::ShortRows => "row fusion, a row per lane",
+            Strategy::RowBlocks => "row fusion in blocks of rows",
+            Strategy::Scatter => "scatter",
+            Strategy::SingleKernelLoop => "single-kernel loop",
+            Strategy::Interpreted => "element by element",
+        }
+    }
+
+    /// The one of this name.
+    pub fn by_name(name: &str) -> Option<Strategy> {
+        Strategy::ALL.into_iter().find(|s| s.name() == name)
+    }
+}
+
 /// A phase: one function of a kernel.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Phase {
     /// Its symbol in the object code.
     pub symbol: String,
+    /// How it computes them.
+    pub strategy: Strategy,
     /// The number of units.
     pub units: u64,
     /// Ranges begin at multiples of this.
@@ -73,4 +153,13 @@ pub struct Kernel {
     /// The scratch memory then begins with a [`Progress`]. The caller chooses the number of iterations per
     /// call, and checks deadlines and limits in between.
     pub iterates: bool,
+}
+
+impl Kernel {
+    /// The strategies of its phases, for people.
+    pub fn strategy(&self) -> String {
+        let mut names: Vec<&str> = self.phases.iter().map(|p| p.strategy.name()).collect();
+        names.dedup();
+        names.join(", ")
+    }
 }

@@ -13,7 +13,7 @@ use hlo::attrs::{AttrKey, AttrValue};
 use hlo::print::{PrintOptions, print_module};
 use hlo::{ArrayLiteral, ArrayShape, ConstantValue, Literal, Module, Opcode, Shape};
 use hlo_codegen::compilation::Compilation;
-use hlo_codegen::kernel::{Kernel, Phase};
+use hlo_codegen::kernel::{Kernel, Phase, Strategy};
 use hlo_codegen::program::{self};
 use hlo_codegen::run_time_sizes::{Check, RunTimeSizes, RunTimeSizesParts};
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
@@ -72,6 +72,7 @@ struct KernelData {
 #[derive(Serialize, Deserialize)]
 struct PhaseData {
     symbol: String,
+    strategy: String,
     units: u64,
     grain: u64,
     run: u64,
@@ -126,6 +127,7 @@ pub fn write(compilation: &Compilation, program: &Module, cpu: &str, target: &st
     let stored = Stored::of(compilation.module());
     let phase = |p: &Phase| PhaseData {
         symbol: p.symbol.clone(),
+        strategy: p.strategy.name().to_owned(),
         units: p.units,
         grain: p.grain,
         run: p.run,
@@ -376,22 +378,19 @@ pub fn read(bytes: &[u8]) -> Result<(ArtifactInfo, Compilation), Error> {
     }
     let module = module_of(&header.module, &header.constant_bytes, &mut blobs)?;
     let sizes = header.sizes.map(SizesData::sizes).transpose()?;
-    let phase = |p: PhaseData| Phase {
-        symbol: p.symbol,
-        units: p.units,
-        grain: p.grain,
-        run: p.run,
-        bytes: p.bytes,
-        flops: p.flops,
-    };
-    let kernel = |k: KernelData| Kernel {
-        name: k.name,
-        phases: k.phases.into_iter().map(phase).collect(),
-        scratch: k.scratch,
-        iterates: k.iterates,
-    };
-    let kernels = header.kernels.into_iter().map(|k| k.map(kernel)).collect();
     let refused = |what: String| damaged(format!("the compiled program does not fit this compiler: {what}"));
+    let phase = |p: PhaseData| {
+        let strategy = Strategy::by_name(&p.strategy);
+        let strategy = strategy.ok_or_else(|| refused(format!("the strategy `{}`", p.strategy)))?;
+        let (units, grain, run) = (p.units, p.grain, p.run);
+        Ok(Phase { symbol: p.symbol, strategy, units, grain, run, bytes: p.bytes, flops: p.flops })
+    };
+    let kernel = |k: KernelData| {
+        let phases = k.phases.into_iter().map(phase).collect::<Result<_, Error>>()?;
+        Ok(Kernel { name: k.name, phases, scratch: k.scratch, iterates: k.iterates })
+    };
+    let kernels = header.kernels.into_iter().map(|k| k.map(kernel).transpose());
+    let kernels = kernels.collect::<Result<_, Error>>()?;
     let compilation =
         Compilation::new(module, sizes, header.fallback).map_err(|e| refused(e.diagnostic().message))?;
     let compilation = compilation

@@ -170,6 +170,10 @@ impl Steps {
 }
 
 impl Operation for Concatenate {
+    fn strategy(&self) -> &'static str {
+        "concatenation by copies"
+    }
+
     fn cost(&self) -> (u64, u64) {
         ((2 * self.rows * self.row) as u64, 0)
     }

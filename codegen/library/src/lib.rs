@@ -92,6 +92,9 @@ unsafe impl Sync for Sent<'_> {}
 
 /// What every operation says and does.
 trait Operation {
+    /// As [`LibraryCall::strategy`].
+    fn strategy(&self) -> &'static str;
+
     /// Bytes of scratch memory that a call needs.
     fn scratch_bytes(&self) -> u64 {
         0
@@ -268,6 +271,11 @@ impl LibraryCall {
             Opcode::Sort => sort::known(module, id).collect(),
             _others_read_while_they_write => Vec::new(),
         }
+    }
+
+    /// How it is computed, by the names of docs/compiler.md: "GEMV", "split-K GEMM", "direct convolution", "radix sort", ...
+    pub fn strategy(&self) -> &'static str {
+        self.0.operation().strategy()
     }
 
     /// Bytes of scratch memory that a call needs.

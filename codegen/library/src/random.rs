@@ -215,6 +215,10 @@ impl Bits {
 }
 
 impl Operation for Bits {
+    fn strategy(&self) -> &'static str {
+        if self.threefry { "Threefry" } else { "Philox" }
+    }
+
     fn cost(&self) -> (u64, u64) {
         ((self.elements * self.ty.storage_bytes()) as u64, self.blocks() as u64 * 64)
     }

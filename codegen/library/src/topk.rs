@@ -97,6 +97,10 @@ impl TopK {
 }
 
 impl Operation for TopK {
+    fn strategy(&self) -> &'static str {
+        "selection"
+    }
+
     fn cost(&self) -> (u64, u64) {
         let (read, written) = (self.rows * self.len * self.bytes, self.rows * self.k * (self.bytes + 4));
         ((read + written) as u64, (self.rows * self.len) as u64)

@@ -28,7 +28,7 @@ use hlo_interp::cancel;
 
 use fused::{Elements, Fused, Rows};
 use hlo_codegen::compile::{Backend, Made, Stages};
-use hlo_codegen::kernel::{Kernel, Phase, Progress, Request};
+use hlo_codegen::kernel::{Kernel, Phase, Progress, Request, Strategy};
 use hlo_codegen::plan::lower::Lowered;
 use hlo_codegen::program::Code;
 use hlo_codegen::{CompileError, Unsupported};
@@ -88,7 +88,15 @@ pub fn kernel(
 ) -> Result<(Kernel, Arc<dyn Evaluate>), Unsupported> {
     let named = |id: InstrId, units: u64, bytes: u64, flops: u64| {
         let flops = flops.saturating_mul(SLOWER);
-        let phase = Phase { symbol: symbol.to_owned(), units, grain: 1, run: 1, bytes, flops };
+        let phase = Phase {
+            symbol: symbol.to_owned(),
+            strategy: Strategy::Interpreted,
+            units,
+            grain: 1,
+            run: 1,
+            bytes,
+            flops,
+        };
         Kernel { name: module.instr(id).name.to_string(), phases: vec![phase], scratch: 0, iterates: false }
     };
     Ok(match request {

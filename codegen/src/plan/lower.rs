@@ -349,6 +349,11 @@ impl Lowered {
         }
     }
 
+    /// The number of the kernel of a request: that of the first identical one.
+    pub fn kernel_of(&self, request: Request) -> Option<usize> {
+        self.places.get(&request).copied()
+    }
+
     /// The scratch memory that an instruction needs, in bytes. `kernels` are those of [`Lowered::requests`],
     /// in order.
     pub fn scratch(&self, id: InstrId, kernels: &[Kernel]) -> u64 {

@@ -170,12 +170,14 @@ impl From<OutOfMemory> for RunError {
 }
 
 /// A step, for profiles.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Default, Debug)]
 pub struct StepInfo {
     /// The instruction.
     pub name: String,
     /// The kind of action: "kernel", "library call", ...
     pub kind: &'static str,
+    /// How it is computed (docs/compiler.md): "row fusion", "GEMV", ...; empty where there is one way.
+    pub strategy: String,
     /// Bytes that one execution reads and writes.
     pub bytes: u64,
     /// Arithmetic operations of one execution.

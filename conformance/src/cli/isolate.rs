@@ -346,6 +346,9 @@ fn print(ui: &Ui, module: &Module, found: &Isolation, policy: &Policy, options: 
         (Ok(r), _) => replayed(ui, module, "replay", (&found.engine, "executions"), r, options.show),
         (Err(_), Some(r)) => {
             replayed(ui, module, "steps", (&found.engine, "executions of its steps"), r, options.show);
+            if let Some(strategy) = &found.strategy {
+                ui.line(format!("  computed {strategy}"));
+            }
             if let Some(origin) = found.origin {
                 ui.line(format!("  origin   {}", origin.describe()));
             }

@@ -1,8 +1,9 @@
 //! What a file of a folder is, told by its content: compilers write programs and reports side by side, with the same endings.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
+
+use hlo_system::files::open_regular;
 
 /// What a file is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -34,10 +35,15 @@ impl Kind {
 /// Bytes of a file that are looked at.
 const HEAD_BYTES: u64 = 64 << 10;
 
-/// What a file is; [`Kind::Unknown`] of one that cannot be read.
+/// What a file is; [`Kind::Unknown`] of one that cannot be read, or not at once: the kernel has files that
+/// wait for what will be written to them.
 pub fn of_file(path: &Path) -> Kind {
     let mut head = Vec::new();
-    match File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head)) {
+    match open_regular(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head)) {
+        // Programs are named as text, in messages and to other processes.
+        Ok(_) if path.to_str().is_none() && of(path, &head) == Kind::Program => {
+            Kind::Unread("a program whose name is not UTF-8")
+        }
         Ok(_) => of(path, &head),
         Err(_) => Kind::Unknown,
     }
@@ -161,6 +167,19 @@ mod tests {
     #[track_caller]
     fn is(name: &str, content: &[u8], kind: Kind) {
         assert_eq!(of(Path::new(name), content), kind, "{name}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn files_that_cannot_be_programs() {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt as _;
+        // Who reads it waits for the kernel's next message, unless told not to.
+        assert_ne!(of_file(Path::new("/proc/kmsg")), Kind::Program);
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(OsStr::from_bytes(b"odd\xff.hlo"));
+        std::fs::write(&path, "HloModule m\n\nENTRY e {\n  ROOT x = f32[] parameter(0)\n}\n").unwrap();
+        assert_eq!(of_file(&path), Kind::Unread("a program whose name is not UTF-8"));
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("output/errors are said once", errors_once),
         function("output/other formats are named", other_formats),
         function("output/stages as json", stages_json),
+        #[cfg(feature = "llvm")]
+        function("output/strategies are named", strategies),
         function("output/bench as json", bench_json),
     ]
 }
@@ -178,7 +180,7 @@ fn stages_json() {
     let d = Dir::new();
     let file = d.file("add.hlo", ADD);
     #[cfg(feature = "llvm")]
-    for stage in ["hlo", "hlo-optimized", "buffer-assignment", "llvm", "asm", "html"] {
+    for stage in ["hlo", "hlo-optimized", "lowering", "buffer-assignment", "llvm", "asm", "html"] {
         let plain = hlo(&["opt", &file, "--stage", stage]);
         ends(&plain, 0);
         let o = hlo(&["opt", &file, "--stage", stage, "--json"]);
@@ -188,6 +190,72 @@ fn stages_json() {
         let object = &lines[0];
         assert_eq!((&object["stage"], &object["ok"]), (&Value::from(stage), &Value::from(true)));
         assert_eq!(object["text"].as_str(), Some(&*out(&plain)), "{stage}");
+    }
+}
+
+/// Programs of one instruction and the strategy that does it on every machine.
+#[cfg(feature = "llvm")]
+const STRATEGIES: &[(&str, &str)] = &[
+    (
+        "  p = f32[300,7000] parameter(0)\n  q = f32[7000] parameter(1)\n  ROOT r = f32[300] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        "library call: GEMV",
+    ),
+    (
+        "  p = f32[300,300] parameter(0)\n  ROOT r = f32[300,300] dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        "library call: packed GEMM",
+    ),
+    (
+        "  p = c64[2,12,12,5] parameter(0)\n  q = c64[3,3,5,5] parameter(1)\n  ROOT r = c64[2,10,10,5] convolution(p, q), window={size=3x3}, dim_labels=b01f_01io->b01f",
+        "library call: implicit GEMM",
+    ),
+    (
+        "  p = f32[500,1000] parameter(0)\n  z = f32[] constant(0)\n  ROOT r = f32[500] reduce(p, z), dimensions={1}, to_apply=add",
+        "kernel: row reduction",
+    ),
+    (
+        "  p = f32[12,4000] parameter(0)\n  z = f32[] constant(0)\n  ROOT r = f32[4000] reduce(p, z), dimensions={0}, to_apply=add",
+        "kernel: column reduction",
+    ),
+    (
+        "  p = f32[400,500] parameter(0)\n  ROOT r = f32[500,400] transpose(p), dimensions={1,0}",
+        "kernel: tiled transpose",
+    ),
+    ("  p = f32[4000] parameter(0)\n  ROOT r = f32[4000] sine(p)", "kernel: vectorized loop nest"),
+    (
+        "  p = f32[4000] parameter(0)\n  ROOT r = f32[4000] sort(p), dimensions={0}, to_apply=less",
+        "library call: radix sort",
+    ),
+    (
+        "  p = c64[64,64] parameter(0)\n  ROOT r = c64[64,64] fft(p), fft_type=FFT, fft_length={64}",
+        "library call: mixed-radix FFT",
+    ),
+];
+
+/// A stage, a profile and the documentation name strategies in the same words.
+#[cfg(feature = "llvm")]
+fn strategies() {
+    let d = Dir::new();
+    let documented =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/compiler.md")).unwrap();
+    for strategy in hlo_codegen::kernel::Strategy::ALL {
+        let name = strategy.name();
+        assert!(name == "element by element" || documented.contains(name), "{name}");
+    }
+    for (instructions, expected) in STRATEGIES {
+        let text = format!(
+            "HloModule m\n\nadd {{\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT s = f32[] add(x, y)\n}}\n\nless {{\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT c = pred[] compare(x, y), direction=LT\n}}\n\nENTRY e {{\n{instructions}\n}}\n"
+        );
+        let file = d.file("m.hlo", &text);
+        let o = hlo(&["opt", &file, "--stage", "lowering"]);
+        ends(&o, 0);
+        assert!(out(&o).lines().any(|l| l.ends_with(expected)), "{expected}:\n{}", out(&o));
+        let strategy = expected.split(": ").nth(1).unwrap();
+        assert!(documented.contains(strategy), "{strategy}");
+        let o = hlo(&["bench", &file, "--json", "--profile", "--min-time", "0"]);
+        ends(&o, 0);
+        let lines = json_lines(&o);
+        let steps = lines[0]["profile"]["steps"].as_array().unwrap();
+        assert!(steps.iter().any(|s| s["strategy"] == strategy), "{expected}: {steps:?}");
     }
 }
 

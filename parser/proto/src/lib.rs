@@ -25,6 +25,7 @@ mod sniff;
 mod style;
 mod tables;
 mod text;
+mod varint;
 mod wire;
 mod write;
 

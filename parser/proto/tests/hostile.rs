@@ -158,6 +158,44 @@ fn refused(bytes: &[u8], code: Code, message: &str) {
 }
 
 #[test]
+fn ids_with_and_without_the_number_of_their_computation_name_the_same() {
+    let wide = |n: u64| 3 << 32 | n;
+    let read_with = |root, operand, predecessor| {
+        let add = body(36, &[varint(operand), varint(wide(1))].concat());
+        let rest = [add, body(37, &varint(predecessor))].concat();
+        let all = [instruction("p", "parameter", wide(1), &[]), instruction("s", "add", wide(2), &rest)];
+        read_module(&program(&[computation("e", 3, root, &all)], &number(6, 3)))
+    };
+    for (root, operand, predecessor) in
+        [(2, 1, 1), (wide(2), 1, 1), (2, wide(1), 1), (wide(2), wide(1), wide(1))]
+    {
+        let found = read_with(root, operand, predecessor);
+        let module = found.document.unwrap_or_else(|| panic!("{:?}", found.diagnostics)).module;
+        let root = module.instr(module.root(module.entry()));
+        assert_eq!((&*root.name, root.operands().len(), root.control_predecessors.len()), ("s", 2, 1));
+    }
+    // The number of another computation.
+    let other = 4 << 32 | 1;
+    assert!(read_with(2, other, 1).document.is_none() && read_with(other, 1, 1).document.is_none());
+    refused(
+        &program(
+            &[computation(
+                "e",
+                3,
+                1,
+                &[
+                    instruction("p", "parameter", wide(1), &[]),
+                    instruction("q", "parameter", 1, &number(9, 1)),
+                ],
+            )],
+            &number(6, 3),
+        ),
+        PROTO_BAD_ID,
+        "computations[0].instructions[1].id: there are two instructions 1 in this computation",
+    );
+}
+
+#[test]
 fn ids_collide_dangle_and_cycle() {
     let p = || instruction("p", "parameter", 1, &[]);
     let uses = |name: &str, id, operands: &[u64]| {

@@ -10,14 +10,14 @@ use hlo_client::ahead::{self, Ahead, Class, Config, Form, Options};
 use hlo_client::{Client, Code, CompileOptions, VerifiedModule, bytes_of};
 
 /// A program of kernels alone.
-const PLAIN: &str = "HloModule plain
+pub(crate) const PLAIN: &str = "HloModule plain
 ENTRY e { x = f32[2,3] parameter(0)  y = f32[2,3] parameter(1)  t = f32[2,3] tanh(x)  sum = f32[2,3] add(t, y)
   zero = f32[] constant(0)  all = f32[] reduce(sum, zero), dimensions={0,1}, to_apply=add
   ROOT r = (f32[2,3], f32[]) tuple(sum, all) }
 add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }";
 
 /// A program with state and a constant result.
-const STATE: &str = "HloModule state, input_output_alias={ {1}: (2, {}, may-alias) }
+pub(crate) const STATE: &str = "HloModule state, input_output_alias={ {1}: (2, {}, may-alias) }
 ENTRY e { x = f32[2,3] parameter(0)  y = f32[2,3] parameter(1)  n = s32[] parameter(2)  scale = f32[] parameter(3)
   s = f32[2,3] broadcast(scale), dimensions={}  p = f32[2,3] multiply(x, s)  sum = f32[2,3] add(p, y)
   one = s32[] constant(1)  next = s32[] add(n, one)  answer = f32[] constant(42)
@@ -31,7 +31,7 @@ variable { node_name: \"scale\" readonly: true }
 fetch { id { node_name: \"sum\" } name: \"y\" }";
 
 /// A program of a loop and a branch around kernels.
-const CONTROL: &str = "HloModule control
+pub(crate) const CONTROL: &str = "HloModule control
 body { s = (s32[], f32[500]) parameter(0)  i = s32[] get-tuple-element(s), index=0  x = f32[500] get-tuple-element(s), index=1
   one = s32[] constant(1)  j = s32[] add(i, one)  c = f32[] constant(1.5)  cs = f32[500] broadcast(c), dimensions={}
   r = f32[500] reverse(x), dimensions={0}  y = f32[500] multiply(r, cs)  z = f32[500] add(x, y)  ROOT t = (s32[], f32[500]) tuple(j, z) }
@@ -45,43 +45,43 @@ ENTRY e { x = f32[500] parameter(0)  k = s32[] parameter(1)  zero = s32[] consta
   ROOT t = (f32[500], f32[500]) tuple(y, b) }";
 
 /// A folder of a test.
-struct Dir(tempfile::TempDir);
+pub(crate) struct Dir(pub(crate) tempfile::TempDir);
 
 impl Dir {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         std::fs::write(&path, contents).unwrap();
         path
     }
 
-    fn source(&self, name: &str) -> PathBuf {
+    pub(crate) fn source(&self, name: &str) -> PathBuf {
         let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ahead").join(name);
         self.file(name, std::fs::read(from).unwrap())
     }
 
     /// Writes object and header.
-    fn object(&self, name: &str, made: &Ahead) -> PathBuf {
+    pub(crate) fn object(&self, name: &str, made: &Ahead) -> PathBuf {
         self.file(&format!("{name}.h"), made.header());
         self.file(&format!("{name}.o"), &made.object.bytes)
     }
 }
 
-fn skipped(why: &str) {
+pub(crate) fn skipped(why: &str) {
     #[expect(clippy::print_stderr, reason = "says what it skips")]
     {
         eprintln!("skipped: {why}");
     }
 }
 
-fn has(tool: &str) -> bool {
+pub(crate) fn has(tool: &str) -> bool {
     let there = Command::new(tool).arg("--version").output().is_ok_and(|o| o.status.success());
     if !there {
         skipped(&format!("there is no {tool}"));
@@ -90,7 +90,7 @@ fn has(tool: &str) -> bool {
 }
 
 /// The run-time library, where `make test-ahead` has built it.
-fn library() -> Option<PathBuf> {
+pub(crate) fn library() -> Option<PathBuf> {
     let test = std::env::current_exe().unwrap();
     let folder = test.parent().and_then(Path::parent).unwrap();
     let found = folder.join("libhlo_ahead.a");
@@ -101,7 +101,7 @@ fn library() -> Option<PathBuf> {
     Some(found)
 }
 
-fn options(entry: &str) -> Options {
+pub(crate) fn options(entry: &str) -> Options {
     Options { entry: entry.to_owned(), opt_level: 2, ..Options::default() }
 }
 
@@ -110,11 +110,11 @@ fn model() -> Options {
     Options { class, profile: true, ..options("model") }
 }
 
-fn program(text: &str) -> VerifiedModule {
+pub(crate) fn program(text: &str) -> VerifiedModule {
     VerifiedModule::parse(text).unwrap()
 }
 
-fn made(text: &str, names: &str, options: &Options) -> Ahead {
+pub(crate) fn made(text: &str, names: &str, options: &Options) -> Ahead {
     ahead::compile(&program(text), &Config::parse(names, Form::Pbtxt).unwrap(), options).unwrap()
 }
 
@@ -124,7 +124,7 @@ fn refused(text: &str, names: &str, options: &Options) -> hlo_client::Error {
 }
 
 /// Runs a command in a folder, and gives what it printed. It has to succeed.
-fn ran(folder: &Dir, command: &str, words: &[&str]) -> String {
+pub(crate) fn ran(folder: &Dir, command: &str, words: &[&str]) -> String {
     let out = Command::new(command).args(words).current_dir(folder.0.path()).output().unwrap();
     let said = String::from_utf8_lossy(&out.stdout).into_owned();
     assert!(out.status.success(), "{command} {words:?}\n{said}{}", String::from_utf8_lossy(&out.stderr));
@@ -133,7 +133,7 @@ fn ran(folder: &Dir, command: &str, words: &[&str]) -> String {
 
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-O1"];
 
-fn c(folder: &Dir, words: &[&str]) -> String {
+pub(crate) fn c(folder: &Dir, words: &[&str]) -> String {
     ran(folder, "cc", &[&["-std=c11"], &WARNINGS[..], words].concat())
 }
 
@@ -342,7 +342,7 @@ fn what_the_interpreter_executes_is_refused_by_name() {
 }
 
 /// Values for an argument, which follow from its number and shape: small, of either sign, and never all the same.
-fn values(number: usize, array: &hlo_ahead::compile::Array) -> Vec<u8> {
+pub(crate) fn values(number: usize, array: &hlo_ahead::compile::Array) -> Vec<u8> {
     let shape = hlo::ArrayShape::new(array.element_type, &array.dims);
     let literal =
         hlo::elided::elided_literal(&format!("argument{number}"), &hlo::Shape::Array(shape)).unwrap();
@@ -366,7 +366,13 @@ fn expected(text: &str, cpu: &str, arrays: &[hlo_ahead::compile::Array]) -> Vec<
 }
 
 /// Links programs with the runner by a compiler, runs them by another program if that is given, and gives the results of all.
-fn run_all(d: &Dir, all: &[(String, Ahead)], cc: &str, by: Option<&str>, library: Option<&Path>) -> Vec<u8> {
+pub(crate) fn run_all(
+    d: &Dir,
+    all: &[(String, Ahead)],
+    cc: &str,
+    by: Option<&str>,
+    library: Option<&Path>,
+) -> Vec<u8> {
     let (mut header, mut rows) = (String::new(), String::new());
     let mut words: Vec<String> = ["-std=c11", "-O1", "-static", "runner.c"].map(String::from).to_vec();
     let mut input = Vec::new();
@@ -558,57 +564,6 @@ fn results_do_not_depend_on_threads() {
     let lent = ThreadPool { threads: 4, run: backwards, context: std::ptr::null_mut() };
     assert!(alone == run_here("wide", &made, &raw const lent), "threads of somebody else");
     assert!(CHUNKS.load(Ordering::Relaxed) > 4, "{CHUNKS:?} chunks");
-}
-
-#[test]
-fn objects_for_aarch64_run_there() {
-    let elsewhere: Vec<(String, Ahead)> = [PLAIN, CONTROL, STATE]
-        .iter()
-        .enumerate()
-        .map(|(n, text)| {
-            let to = Options { triple: "aarch64-linux-gnu".into(), ..options(&format!("p{n}")) };
-            (to.entry.clone(), made(text, "", &to))
-        })
-        .collect();
-    for (_, made) in &elsewhere {
-        // ELF's machine: AArch64.
-        assert_eq!(made.object.bytes[18..20], [183, 0]);
-    }
-    if !has("aarch64-linux-gnu-gcc") || !has("qemu-aarch64") {
-        return;
-    }
-    let d = Dir::new();
-    let there = run_all(&d, &elsewhere, "aarch64-linux-gnu-gcc", Some("qemu-aarch64"), None);
-    let here: Vec<u8> = [PLAIN, CONTROL, STATE]
-        .iter()
-        .zip(&elsewhere)
-        .flat_map(|(text, (_, made))| {
-            let client = Client::interpreter(hlo_client::ClientOptions::default()).unwrap();
-            let executable = client.compile(&program(text), &CompileOptions::default()).unwrap();
-            let arrays = made.object.arguments.iter().enumerate();
-            let arguments: Vec<hlo_client::Buffer> = arrays
-                .map(|(n, a)| {
-                    client
-                        .buffer_from_bytes(hlo::ArrayShape::new(a.element_type, &a.dims), &values(n, a))
-                        .unwrap()
-                })
-                .collect();
-            let results = executable.execute(&arguments.iter().collect::<Vec<_>>()).unwrap();
-            results
-                .iter()
-                .flat_map(|r| bytes_of(&r.to_literal().unwrap().buffer).to_vec())
-                .collect::<Vec<u8>>()
-        })
-        .collect();
-    assert_eq!(there.len(), here.len());
-    // Elementary functions are within a few units in the last place, sums in another order too; all else is exact.
-    for (n, (a, b)) in there.as_chunks::<4>().0.iter().zip(here.as_chunks::<4>().0).enumerate() {
-        let (a, b) = (f32::from_le_bytes(*a), f32::from_le_bytes(*b));
-        assert!(
-            a == b || (a - b).abs() <= 1e-5 * b.abs() || (a.is_nan() && b.is_nan()),
-            "{n}: {a} instead of {b}"
-        );
-    }
 }
 
 #[test]

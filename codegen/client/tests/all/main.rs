@@ -4,6 +4,8 @@
 
 #[cfg(feature = "llvm")]
 mod ahead;
+#[cfg(feature = "llvm")]
+mod ahead_linking;
 mod artifact;
 mod buffers;
 mod cache;

@@ -40,7 +40,7 @@ use hlo::attrs::{AttrKey, FusionKind};
 use hlo::{InstrId, Module};
 
 use super::Unit;
-use hlo_codegen::kernel::{Kernel, Phase, Request};
+use hlo_codegen::kernel::{Kernel, Phase, Request, Strategy};
 use hlo_library::Unsupported;
 use hlo_llvm::{Emit, Result, Target, Value};
 use hlo_opt::expr::Expr;
@@ -91,6 +91,17 @@ impl<'m> Work<'m> {
             Work::Scatter(s) => s.units(),
             Work::Reduce(r) => r.units(),
             Work::Combine(r) => r.finish_units(),
+        }
+    }
+
+    fn strategy(&self) -> Strategy {
+        match self {
+            Work::Nest(n) => n.strategy(),
+            Work::Rows(r) => r.strategy(),
+            Work::While(_) => Strategy::SingleKernelLoop,
+            Work::Scatter(_) => Strategy::Scatter,
+            Work::Reduce(r) => r.strategy(),
+            Work::Combine(_) => Strategy::CombineParts,
         }
     }
 
@@ -233,7 +244,7 @@ impl Plan<'_> {
             let (units, grain) = if matches!(request, Request::Map(_)) { (0, 1) } else { work.units() };
             let Cost { bytes, flops } = work.cost(&self.expr);
             let symbol = if i == 0 { symbol.to_owned() } else { format!("{symbol}.{i}") };
-            Phase { symbol, units, grain, run: work.run(), bytes, flops }
+            Phase { symbol, strategy: work.strategy(), units, grain, run: work.run(), bytes, flops }
         });
         let name = module.instr(subject(module, request)).name.to_string();
         let iterates = matches!(self.phases[..], [Work::While(_)]);

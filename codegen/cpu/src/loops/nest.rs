@@ -17,6 +17,7 @@ use super::roots::{Root, Way};
 use super::tile::{self, Tiles};
 use super::widen;
 use super::{Cost, Function};
+use hlo_codegen::kernel::Strategy;
 use hlo_library::Unsupported;
 use hlo_library::sizes;
 use hlo_llvm::{IntPredicate, REGISTER, Result, Target, Value};
@@ -60,6 +61,15 @@ impl Nest {
     pub(super) fn over(vars: Vec<(u32, i64)>, outputs: Vec<Output>, dims: &[i64], columns: usize) -> Self {
         let space = dims.iter().fold(1, |n: i64, &d| n.saturating_mul(d));
         Self { vars, prefix: 0, block: UNIT_ELEMENTS, outputs, tiles: None, space, columns }
+    }
+
+    /// The name of how it is emitted.
+    pub(super) fn strategy(&self) -> Strategy {
+        match (&self.tiles, self.columns) {
+            (Some(_), _) => Strategy::TiledTranspose,
+            (None, 0 | 1) => Strategy::LoopNest,
+            (None, _) => Strategy::AcrossRows,
+        }
     }
 
     /// [`join`] of its variables, where it is the only nest.

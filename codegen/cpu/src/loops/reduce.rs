@@ -19,6 +19,7 @@ use super::ordered_rows::blocks_of_rows;
 use super::region::{Combine, order_of, registers, values};
 use super::sweep::{self, Fold, Folds, Range, Sweep};
 use super::{Cost, Function};
+use hlo_codegen::kernel::Strategy;
 use hlo_library::Unsupported;
 use hlo_library::sizes;
 use hlo_llvm::scalar::Val;
@@ -556,6 +557,19 @@ impl<'m> Reduction<'m> {
     }
 
     /// Emits the first phase.
+    /// The name of how it is emitted.
+    pub(super) fn strategy(&self) -> Strategy {
+        if self.chunks.is_some() {
+            Strategy::SplitReduction
+        } else if self.is_ordered_rows() {
+            Strategy::OrderedRows
+        } else if self.over_rows() {
+            Strategy::RowReduction
+        } else {
+            Strategy::ColumnReduction
+        }
+    }
+
     pub(super) fn emit(&self, f: &Function<'_, '_>, expr: &Expr<'m>, target: &Target) -> Result<()> {
         let [arguments, begin, end] = f.parameters;
         let rows = self.over_rows();

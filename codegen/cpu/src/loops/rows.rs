@@ -19,6 +19,7 @@ use super::row_blocks::{self, RowBlocks};
 use super::short_rows::{self, Columns};
 use super::sweep::{self, Fold, Folds, Sweep};
 use super::{Cost, Function};
+use hlo_codegen::kernel::Strategy;
 use hlo_library::Unsupported;
 use hlo_library::sizes;
 use hlo_llvm::scalar::{Val, register};
@@ -341,6 +342,15 @@ impl<'m> Chain<'m> {
     /// Whether it is vectorized across rows.
     pub(super) fn is_short(&self) -> bool {
         self.short.is_some()
+    }
+
+    /// The name of how it is emitted.
+    pub(super) fn strategy(&self) -> Strategy {
+        match (&self.short, &self.row_blocks) {
+            (Some(_), _) => Strategy::ShortRows,
+            (None, Some(_)) => Strategy::RowBlocks,
+            (None, None) => Strategy::RowFusion,
+        }
     }
 
     /// Whether rows are blocked.

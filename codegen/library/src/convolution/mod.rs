@@ -1,7 +1,7 @@
 //! `convolution`: any number of spatial dimensions, feature or batch groups, strides, dilations, padding of either sign, reversal, any element types, dimensions in any order.
 //!
 //! A convolution is a product of its patches ([`patches`]) with its kernel; packing makes the patches. Where the features of the result are
-//! neighbours in memory the patches are the left operand, where the last spatial dimension's are, the right one. In `f32` most need no patches where there are the vectors for that (`slab`). A convolution of a dilated
+//! neighbours in memory the patches are the left operand, where the last spatial dimension's are, the right one. In `f32` most need no patches where there are the vectors for that (`direct`). A convolution of a dilated
 //! input (the gradient of a strided one) is several convolutions without, one for each way in which window and holes can meet. Of few channels
 //! (or, as gradients of kernels are, examples) a group it is [`depthwise`]. Integers of a byte or two are multiplied in pairs of channels where there is an instruction for that (`pairs`).
 //!
@@ -12,16 +12,16 @@
 #![allow(clippy::needless_range_loop, reason = "lanes and rows of several arrays go together")]
 
 mod depthwise;
-#[cfg(not(target_arch = "x86_64"))]
-mod elsewhere;
+#[cfg(target_arch = "x86_64")]
+mod direct;
 mod lane;
 mod literally;
 #[cfg(target_arch = "x86_64")]
 mod pairs;
 mod patches;
 mod read;
-#[cfg(target_arch = "x86_64")]
-mod slab;
+#[cfg(not(target_arch = "x86_64"))]
+mod unavailable;
 
 #[cfg(test)]
 mod tests;
@@ -41,13 +41,13 @@ use super::{Call, Operation, PREPARED_HEADER_BYTES, PREPARED_OPERAND, Prepared};
 use crate::Unsupported;
 use crate::pool::Pool;
 use depthwise::{Depthwise, Gradient as DepthwiseGradient};
-#[cfg(not(target_arch = "x86_64"))]
-use elsewhere::{Pairs, Slab};
 use lane::{Lane, Outer};
 use literally::{finite_f32, finite_f64};
 use patches::{Axis, Digit, Patches, Shape};
+#[cfg(not(target_arch = "x86_64"))]
+use unavailable::{Direct, Pairs};
 #[cfg(target_arch = "x86_64")]
-use {pairs::Pairs, slab::Slab};
+use {direct::Direct, pairs::Pairs};
 
 /// A convolution.
 #[derive(Clone, Debug)]
@@ -129,14 +129,14 @@ struct Part {
     /// Terms of a word.
     group: usize,
     schedule: Schedule,
-    slab: Option<Slab>,
+    direct: Option<Direct>,
     /// Of few channels a group.
     depthwise: Option<Box<Depthwise>>,
 }
 
 /// The arrays of a convolution.
 #[derive(Clone, Copy)]
-#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only `slab` reads them"))]
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only `direct` reads them"))]
 struct Arrays {
     lhs: *const u8,
     rhs: *const u8,
@@ -290,7 +290,7 @@ impl Convolution {
         if let Some(pairs) = pairs {
             lhs.conversion = pairs.widened(lhs.ty);
         }
-        let direct = field == Field::F32 && lhs.conversion.is_none() && rhs.conversion.is_none();
+        let unconverted = field == Field::F32 && lhs.conversion.is_none() && rhs.conversion.is_none();
         let types = (left.memory, right.memory, ty.storage_bytes());
         let same = [left.memory, right.memory, lhs_ty, rhs_ty].iter().all(|&other| other == ty);
         let plain = same && left.offset == 0 && right.offset == 0;
@@ -305,9 +305,9 @@ impl Convolution {
                 (Field::C64, _) => part::<tile::C64>(lanes, &outer, patches_left, 1),
                 (Field::C128, _) => part::<tile::C128>(lanes, &outer, patches_left, 1),
             };
-            let slab = direct.then(|| Slab::new(lanes, &outer, types)).flatten();
+            let direct = unconverted.then(|| Direct::new(lanes, &outer, types)).flatten();
             let depthwise = forward.then(|| Depthwise::new(lanes, &outer, ty).map(Box::new)).flatten();
-            Part { slab, depthwise, ..part }
+            Part { direct, depthwise, ..part }
         };
         let parts: Vec<Part> = all.iter().map(of_lanes).collect();
         let elements: usize = o.iter().product();
@@ -416,7 +416,7 @@ fn part<A: Arithmetic>(lanes: &[Lane], outer: &Outer, patches_left: bool, group:
         terms: k,
         group,
         schedule,
-        slab: None,
+        direct: None,
         depthwise: None,
     }
 }
@@ -495,10 +495,25 @@ impl<W> Source<W> for TypedPatches<'_, W> {
 }
 
 impl Operation for Convolution {
+    fn strategy(&self) -> &'static str {
+        let all = |is: &dyn Fn(&Part) -> bool| !self.parts.is_empty() && self.parts.iter().all(is);
+        if self.gradient.is_some() {
+            "gradient of a depthwise convolution"
+        } else if self.pairs.is_some() {
+            "implicit GEMM on pairs of channels"
+        } else if all(&|part| part.depthwise.is_some()) {
+            "depthwise convolution"
+        } else if all(&|part| part.direct.is_some()) {
+            "direct convolution"
+        } else {
+            "implicit GEMM"
+        }
+    }
+
     fn scratch_bytes(&self) -> u64 {
         let product = |part: &Part| {
-            if let Some(slab) = &part.slab {
-                return slab.scratch_bytes();
+            if let Some(direct) = &part.direct {
+                return direct.scratch_bytes();
             }
             part.schedule.scratch(part.extents(self.patches_left))
         };
@@ -509,11 +524,11 @@ impl Operation for Convolution {
     }
 
     fn prepared_bytes(&self, constant: &[bool]) -> Option<u64> {
-        let gains = self.holes || self.slab_ahead().is_some();
+        let gains = self.holes || self.direct_prepacked().is_some();
         if constant.get(PREPARED_OPERAND) != Some(&true) || !gains || self.rhs.conversion.is_some() {
             return None;
         }
-        Some((PREPARED_HEADER_BYTES + self.slab_ahead().map_or(0, Slab::ahead_bytes)) as u64)
+        Some((PREPARED_HEADER_BYTES + self.direct_prepacked().map_or(0, Direct::ahead_bytes)) as u64)
     }
 
     unsafe fn prepare(&self, arguments: &[*const u8], to: *mut u8, pool: &Pool) -> Prepared {
@@ -528,9 +543,9 @@ impl Operation for Convolution {
                 Field::I32 | Field::I64 => true,
             };
             *to.cast::<u32>() = u32::from(finite);
-            let Some(slab) = self.slab_ahead() else { return Prepared::Beside };
+            let Some(direct) = self.direct_prepacked() else { return Prepared::Beside };
             let rhs = rhs.wrapping_offset(self.rhs.offset * self.rhs.ty.storage_bytes() as isize);
-            slab.prepare(rhs, to.add(PREPARED_HEADER_BYTES).cast(), pool);
+            direct.prepare(rhs, to.add(PREPARED_HEADER_BYTES).cast(), pool);
             if finite || !self.holes { Prepared::Instead } else { Prepared::Beside }
         }
     }
@@ -563,10 +578,10 @@ impl Operation for Convolution {
 
 impl Convolution {
     /// What packs the kernel ahead of runs, if it is the same for all parts.
-    fn slab_ahead(&self) -> Option<&Slab> {
+    fn direct_prepacked(&self) -> Option<&Direct> {
         match &self.parts[..] {
             [part] if self.gradient.is_none() && part.depthwise.is_none() && self.pairs.is_none() => {
-                part.slab.as_ref().filter(|slab| slab.ahead_bytes() > 0)
+                part.direct.as_ref().filter(|direct| direct.ahead_bytes() > 0)
             }
             _none_or_several => None,
         }
@@ -602,7 +617,7 @@ impl Convolution {
                 false => *call.prepared.cast::<u32>() != 0,
             };
             let literally = self.holes && !is_finite();
-            let ahead = match self.slab_ahead() {
+            let ahead = match self.direct_prepacked() {
                 Some(_) if !call.prepared.is_null() => call.prepared.add(PREPARED_HEADER_BYTES).cast::<f32>(),
                 Some(_) | None => std::ptr::null(),
             };
@@ -629,12 +644,12 @@ impl Convolution {
                 let lhs =
                     lhs.wrapping_offset(self.lhs.offset * self.lhs.packed_type().storage_bytes() as isize);
                 let patches = TypedPatches { base: lhs, shape: &part.patches, pack: packers.patches };
-                if let (Some(slab), false) = (&part.slab, literally) {
+                if let (Some(direct), false) = (&part.direct, literally) {
                     let rhs = rhs.wrapping_offset(self.rhs.offset * kernel_type.storage_bytes() as isize);
                     let narrow = convert::from_f32(self.result_type);
-                    reported &= slab.reports();
+                    reported &= direct.reports();
                     self.without_patches(
-                        slab,
+                        direct,
                         Arrays { lhs, rhs, out: result, scratch, ahead, narrow },
                         call,
                     );
@@ -678,7 +693,7 @@ impl Convolution {
         }
     }
 
-    unsafe fn without_patches(&self, slab: &Slab, arrays: Arrays, call: Call<'_>) {
+    unsafe fn without_patches(&self, direct: &Direct, arrays: Arrays, call: Call<'_>) {
         let features = self.elements.checked_div(self.rows as usize).unwrap_or(1) as u64;
         let in_order = call.epilogue.filter(|_| self.in_order).map(|epilogue| {
             move |at: isize, rows: usize| {
@@ -688,7 +703,7 @@ impl Convolution {
         });
         let finished = in_order.as_ref().map(|f| f as &(dyn Fn(isize, usize) + Sync));
         // SAFETY: the caller's.
-        unsafe { slab.run(arrays, call.pool, finished) };
+        unsafe { direct.run(arrays, call.pool, finished) };
     }
 
     fn report_all(&self, call: Call<'_>) {

@@ -10,12 +10,12 @@
 //! | `schedule` | how products are cut, and where operands are read |
 //! | `product` | blocks, chunks, threads |
 //! | `grouped` | instructions that take several terms at a time: `bf16`, bytes |
-//! | `vector` | products of a matrix and a vector |
-//! | `few` | products of a matrix and a few vectors |
-//! | `little` | products of little matrices |
-//! | `outer` | products of one term |
-//! | `elsewhere` | that there are none of `few`, `grouped`, `little` and `outer` on machines other than x86-64 |
-//! | `long` | products of few rows and columns of very many terms |
+//! | `gemv` | GEMV: products of a matrix and a vector |
+//! | `skinny` | skinny GEMM: products of a matrix and 2 to 16 vectors |
+//! | `batched_small` | batched small GEMM |
+//! | `outer_product` | outer products: products of one term |
+//! | `unavailable` | stands for `skinny`, `grouped`, `batched_small` and `outer_product` on machines other than x86-64 |
+//! | `split_k` | split-K GEMM: few rows and columns, very many terms |
 //! | `view` | operands that are moved or widened on the way |
 //! | `ragged`, `scaled` | `ragged-dot`, `scaled-dot` |
 //!
@@ -25,32 +25,32 @@
 #![allow(clippy::too_many_arguments, reason = "panels are packed from and to many places")]
 #![allow(clippy::needless_range_loop, reason = "lanes and rows of several arrays go together")]
 
-pub(super) mod convert;
-#[cfg(not(target_arch = "x86_64"))]
-mod elsewhere;
 #[cfg(target_arch = "x86_64")]
-mod few;
+mod batched_small;
+pub(super) mod convert;
+mod gemv;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod grouped;
 #[cfg(target_arch = "x86_64")]
 mod lines;
-#[cfg(target_arch = "x86_64")]
-mod little;
-mod long;
 pub(super) mod operand;
 #[cfg(target_arch = "x86_64")]
-mod outer;
+mod outer_product;
 pub(super) mod product;
 pub(super) mod ragged;
 pub(super) mod scaled;
 pub(super) mod schedule;
+#[cfg(target_arch = "x86_64")]
+mod skinny;
 pub(super) mod source;
+mod split_k;
 mod step;
 pub(super) mod steps;
 pub(super) mod tile;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod transpose;
-mod vector;
+#[cfg(not(target_arch = "x86_64"))]
+mod unavailable;
 pub(super) mod view;
 
 #[cfg(test)]
@@ -63,23 +63,23 @@ use smallvec::SmallVec;
 use super::{Call, Operation, PREPARED_OPERAND, Prepared};
 use crate::Unsupported;
 use crate::pool::Pool;
-#[cfg(not(target_arch = "x86_64"))]
-use elsewhere::{Few, Grouped, Little, Outer};
 #[cfg(target_arch = "x86_64")]
-use few::Few;
+use batched_small::BatchedSmall;
+use gemv::Gemv;
 #[cfg(target_arch = "x86_64")]
 use grouped::Grouped;
-#[cfg(target_arch = "x86_64")]
-use little::Little;
-use long::Long;
 use operand::{Field, Operand};
 #[cfg(target_arch = "x86_64")]
-use outer::Outer;
+use outer_product::OuterProduct;
 use product::{Extents, Finished, Left, Narrow, Product, Schedule, Target, pack_ahead, words_ahead};
+#[cfg(target_arch = "x86_64")]
+use skinny::Skinny;
 use source::{Readable, Reader, Source, Strided, Typed};
+use split_k::SplitK;
 use steps::Steps;
 use tile::Arithmetic;
-use vector::Vector;
+#[cfg(not(target_arch = "x86_64"))]
+use unavailable::{BatchedSmall, Grouped, OuterProduct, Skinny};
 use view::View;
 
 /// A contraction.
@@ -88,18 +88,18 @@ pub(super) struct Dot {
     field: Field,
     extents: Extents,
     schedule: Schedule,
-    /// If an instruction can take several terms at a time.
+    /// An instruction of the machine takes several terms at a time.
     grouped: Option<Grouped>,
-    /// If it is a product of a matrix and a vector.
-    vector: Option<Vector>,
-    /// If it is a product of a matrix and a few vectors.
-    few: Option<Few>,
-    /// If matrices are little.
-    little: Option<Little>,
-    /// If there is nothing to do but to write products.
-    outer: Option<Outer>,
-    /// If terms are so many that they are cut.
-    long: Option<Long>,
+    /// GEMV.
+    gemv: Option<Gemv>,
+    /// Skinny GEMM.
+    skinny: Option<Skinny>,
+    /// Batched small GEMM.
+    batched_small: Option<BatchedSmall>,
+    /// Outer product: K is 1, so products are written and nothing is summed.
+    outer_product: Option<OuterProduct>,
+    /// Split-K GEMM.
+    split_k: Option<SplitK>,
     lhs: Operand,
     rhs: Operand,
     /// Batch, rows, columns of the result.
@@ -246,19 +246,19 @@ impl Dot {
         let matrix = m.wrapping_mul(n) as isize;
         let last = result.dims.last().map_or(1, |&d| d as usize);
         let all_rows = batch.wrapping_mul(m).wrapping_mul(n).checked_div(last).unwrap_or(0);
-        let little = Little::new(field, extents, &lhs, &rhs, result.element_type);
-        let vector = Vector::new(field, extents, &lhs, &rhs, result.element_type);
+        let batched_small = BatchedSmall::new(field, extents, &lhs, &rhs, result.element_type);
+        let gemv = Gemv::new(field, extents, &lhs, &rhs, result.element_type);
         let streamed = field == Field::F32 && result.element_type == ElementType::F32;
         let mut dot = Dot {
             field,
             extents,
             schedule: Schedule::new::<tile::F32>(extents, None, None, None),
             grouped: Grouped::new(field, extents, &lhs, &rhs, sums_are_elements(field, result.element_type)),
-            vector: vector.filter(|_| !little.as_ref().is_some_and(Little::is_flat)),
-            few: Few::new(field, extents, &lhs, &rhs),
-            little,
-            outer: streamed.then(|| Outer::new(extents)).flatten(),
-            long: Long::new(field, extents, &lhs, &rhs),
+            gemv: gemv.filter(|_| !batched_small.as_ref().is_some_and(BatchedSmall::is_flat)),
+            skinny: Skinny::new(field, extents, &lhs, &rhs),
+            batched_small,
+            outer_product: streamed.then(|| OuterProduct::new(extents)).flatten(),
+            split_k: SplitK::new(field, extents, &lhs, &rhs),
             lhs,
             rhs,
             result: [Steps::new([(batch, matrix)]), Steps::new([(m, n as isize)]), Steps::new([(n, 1)])],
@@ -278,20 +278,14 @@ impl Dot {
         Ok(dot)
     }
 
-    unsafe fn run_vector(&self, vector: Vector, call: Call<'_>) {
+    unsafe fn run_gemv(&self, gemv: Gemv, call: Call<'_>) {
         // SAFETY: the caller's.
         unsafe {
-            match vector.field {
-                Field::F32 => {
-                    self.vector_in::<tile::F32, f32>(vector, call, convert::from_f32(self.result_type))
-                }
-                Field::F64 => {
-                    self.vector_in::<tile::F64, f64>(vector, call, convert::from_f64(self.result_type))
-                }
-                Field::I32 => {
-                    self.vector_in::<tile::I32, i32>(vector, call, convert::from_i32(self.result_type))
-                }
-                Field::I64 => self.vector_in::<tile::I64, i64>(vector, call, None),
+            match gemv.field {
+                Field::F32 => self.gemv_in::<tile::F32, f32>(gemv, call, convert::from_f32(self.result_type)),
+                Field::F64 => self.gemv_in::<tile::F64, f64>(gemv, call, convert::from_f64(self.result_type)),
+                Field::I32 => self.gemv_in::<tile::I32, i32>(gemv, call, convert::from_i32(self.result_type)),
+                Field::I64 => self.gemv_in::<tile::I64, i64>(gemv, call, None),
                 Field::C64 | Field::C128 => unreachable!("invariant: no kernel reads a matrix of these"),
             }
         }
@@ -305,13 +299,13 @@ impl Dot {
         &'a self,
         matrix_left: bool,
         call: Call<'_>,
-    ) -> (vector::Arrays<'a>, &'a Operand, *mut u8) {
+    ) -> (gemv::Arrays<'a>, &'a Operand, *mut u8) {
         let first = |operand: &Operand, argument: *mut u8| {
             argument.cast_const().wrapping_offset(operand.offset * operand.ty.storage_bytes() as isize)
         };
         let (lhs, rhs) = ((&self.lhs, call.arguments[0]), (&self.rhs, call.arguments[1]));
         let ((matrix, of_matrix), (x, of_x)) = if matrix_left { (lhs, rhs) } else { (rhs, lhs) };
-        let arrays = vector::Arrays {
+        let arrays = gemv::Arrays {
             matrix: first(matrix, of_matrix),
             matrix_batch: &matrix.batch,
             vector: first(x, of_x),
@@ -322,28 +316,32 @@ impl Dot {
         (arrays, x, of_x)
     }
 
-    unsafe fn vector_in<A, S>(&self, vector: Vector, call: Call<'_>, narrow: Option<Narrow<S>>)
+    unsafe fn gemv_in<A, S>(&self, gemv: Gemv, call: Call<'_>, narrow: Option<Narrow<S>>)
     where
         A: Arithmetic<Word = S, Sum = S>,
         S: Readable + step::Number,
     {
-        let (arrays, x, of_x) = self.matrix_and_vectors(vector.matrix_left, call);
+        let (arrays, x, of_x) = self.matrix_and_vectors(gemv.matrix_left, call);
         let packed = typed(x, of_x, reader::<A>(x));
         // SAFETY: the caller's.
-        unsafe { vector.run(arrays, &packed, narrow, self.result_type.storage_bytes(), call.pool) };
+        unsafe { gemv.run(arrays, &packed, narrow, self.result_type.storage_bytes(), call.pool) };
     }
 
     #[cfg(target_arch = "x86_64")]
-    unsafe fn run_few(&self, few: Few, call: Call<'_>) {
+    unsafe fn run_skinny(&self, skinny: Skinny, call: Call<'_>) {
         // SAFETY: the caller's.
         unsafe {
-            match few.field {
-                Field::F32 => {
-                    self.few_in::<tile::F32, few::Floats>(few, call, convert::from_f32(self.result_type))
-                }
-                Field::I32 => {
-                    self.few_in::<tile::I32, few::Pairs>(few, call, convert::from_i32(self.result_type))
-                }
+            match skinny.field {
+                Field::F32 => self.skinny_in::<tile::F32, skinny::Floats>(
+                    skinny,
+                    call,
+                    convert::from_f32(self.result_type),
+                ),
+                Field::I32 => self.skinny_in::<tile::I32, skinny::Pairs>(
+                    skinny,
+                    call,
+                    convert::from_i32(self.result_type),
+                ),
                 Field::F64 | Field::I64 | Field::C64 | Field::C128 => {
                     unreachable!("invariant: no kernel multiplies these with a few vectors")
                 }
@@ -355,20 +353,20 @@ impl Dot {
     }
 
     #[cfg(target_arch = "x86_64")]
-    unsafe fn few_in<A, L>(&self, few: Few, call: Call<'_>, narrow: Option<Narrow<L::Word>>)
+    unsafe fn skinny_in<A, L>(&self, skinny: Skinny, call: Call<'_>, narrow: Option<Narrow<L::Word>>)
     where
         A: Arithmetic<Word = L::Word>,
-        L: few::Lanes<Word: Readable>,
+        L: skinny::Lanes<Word: Readable>,
     {
-        let (arrays, x, of_x) = self.matrix_and_vectors(few.matrix_left, call);
+        let (arrays, x, of_x) = self.matrix_and_vectors(skinny.matrix_left, call);
         let packed = typed(x, of_x, reader::<A>(x));
         // SAFETY: the caller's.
-        unsafe { few.run::<L>(arrays, &packed, narrow, self.result_type.storage_bytes(), call.pool) };
+        unsafe { skinny.run::<L>(arrays, &packed, narrow, self.result_type.storage_bytes(), call.pool) };
     }
 
     /// Whether the right operand can be packed ahead of runs, and as what: of products of blocks of floats, whose kernels read panels.
     fn ahead(&self) -> Option<Ahead> {
-        let other = self.vector.is_some() || self.little.is_some() || self.few.is_some();
+        let other = self.gemv.is_some() || self.batched_small.is_some() || self.skinny.is_some();
         let floats = matches!(self.field, Field::F32 | Field::F64);
         let Extents { batch, m, n, k } = self.extents;
         if other || !floats || self.rhs.conversion.is_some() || [batch, m, n, k].contains(&0) {
@@ -377,7 +375,7 @@ impl Dot {
         if let Some(grouped) = &self.grouped {
             return grouped.may_be_ahead().then_some(Ahead::Pairs);
         }
-        let elsewhere = self.long.is_some() || self.outer.is_some();
+        let elsewhere = self.split_k.is_some() || self.outer_product.is_some();
         (!elsewhere && self.schedule.may_be_ahead()).then_some(Ahead::Words)
     }
 
@@ -515,13 +513,35 @@ fn sums_are_elements(field: Field, result: ElementType) -> bool {
 }
 
 impl Operation for Dot {
+    // In the order in which `run` asks.
+    fn strategy(&self) -> &'static str {
+        if self.gemv.is_some() {
+            "GEMV"
+        } else if self.batched_small.is_some() {
+            "batched small GEMM"
+        } else if self.skinny.is_some() {
+            "skinny GEMM"
+        } else if self.grouped.is_some() {
+            "packed GEMM on groups of terms"
+        } else if self.split_k.is_some() {
+            "split-K GEMM"
+        } else if self.outer_product.is_some() {
+            "outer product"
+        } else if self.schedule.along {
+            "streamed GEMM"
+        } else {
+            "packed GEMM"
+        }
+    }
+
     fn scratch_bytes(&self) -> u64 {
         let product = self.schedule.scratch(self.extents);
         let grouped = self.grouped.map_or(0, |grouped| grouped.scratch());
-        let vector = self.vector.map_or(0, |vector| vector.scratch());
-        let few = self.few.map_or(0, |few| few.scratch());
-        let long = self.long.as_ref().map_or(0, Long::scratch);
-        (self.lhs.scratch() + self.rhs.scratch() + product.max(grouped).max(vector).max(few).max(long)) as u64
+        let gemv = self.gemv.map_or(0, |gemv| gemv.scratch());
+        let skinny = self.skinny.map_or(0, |skinny| skinny.scratch());
+        let split_k = self.split_k.as_ref().map_or(0, SplitK::scratch);
+        (self.lhs.scratch() + self.rhs.scratch() + product.max(grouped).max(gemv).max(skinny).max(split_k))
+            as u64
     }
 
     fn prepared_bytes(&self, constant: &[bool]) -> Option<u64> {
@@ -568,31 +588,31 @@ impl Operation for Dot {
     unsafe fn run(&self, call: Call<'_>) {
         // SAFETY: the caller's.
         unsafe {
-            if let Some(vector) = self.vector {
-                return self.run_vector(vector, call);
+            if let Some(gemv) = self.gemv {
+                return self.run_gemv(gemv, call);
             }
-            if let Some(little) = &self.little {
-                return little.run(self, call);
+            if let Some(batched_small) = &self.batched_small {
+                return batched_small.run(self, call);
             }
             #[cfg(target_arch = "x86_64")]
-            if let Some(few) = self.few {
-                return self.run_few(few, call);
+            if let Some(skinny) = self.skinny {
+                return self.run_skinny(skinny, call);
             }
             if let Some(grouped) = &self.grouped
                 && grouped.run(self, call)
             {
                 return;
             }
-            if let Some(long) = &self.long {
-                long.run(convert::from_f32(self.result_type), self.result_type.storage_bytes(), call);
+            if let Some(split_k) = &self.split_k {
+                split_k.run(convert::from_f32(self.result_type), self.result_type.storage_bytes(), call);
                 if let Some(epilogue) = call.epilogue {
                     self.report_all(epilogue, call);
                 }
                 return;
             }
-            if let (Some(outer), None) = (&self.outer, call.epilogue) {
+            if let (Some(outer_product), None) = (&self.outer_product, call.epilogue) {
                 let [lhs, rhs] = self.sources::<tile::F32>(call);
-                return outer.run(&lhs, &rhs, call.arguments[2].cast(), call.pool);
+                return outer_product.run(&lhs, &rhs, call.arguments[2].cast(), call.pool);
             }
             match self.field {
                 Field::F32 => self.run_in::<tile::F32>(call, convert::from_f32(self.result_type)),

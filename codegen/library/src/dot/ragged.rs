@@ -35,14 +35,14 @@ pub(crate) struct RaggedDot {
     sizes_type: ElementType,
     count: usize,
     lists: usize,
-    /// Outer indices (batches; with [`Kind::Free`] also the free dimensions but the ragged one) and how many share a list.
+    /// OuterProduct indices (batches; with [`Kind::Free`] also the free dimensions but the ragged one) and how many share a list.
     outer: usize,
     below: usize,
     /// The ragged dimension: size, stride in lhs, in rhs (of the group dimension with [`Kind::Free`]) and in the result (with [`Kind::Contracting`] of the groups).
     ragged: [isize; 4],
     /// Groups of the right operand.
     groups: usize,
-    /// Outer dimensions in lhs, rhs, result.
+    /// OuterProduct dimensions in lhs, rhs, result.
     places: [Steps; 3],
     result: [Steps; 2],
     result_type: ElementType,
@@ -299,6 +299,10 @@ impl RaggedDot {
 }
 
 impl Operation for RaggedDot {
+    fn strategy(&self) -> &'static str {
+        "GEMM for each group of rows"
+    }
+
     fn scratch_bytes(&self) -> u64 {
         let product = match &self.dot {
             Some(dot) => dot.scratch_bytes(),

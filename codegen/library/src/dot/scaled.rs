@@ -106,6 +106,10 @@ impl ScaledDot {
 }
 
 impl Operation for ScaledDot {
+    fn strategy(&self) -> &'static str {
+        "packed GEMM on scaled blocks"
+    }
+
     fn scratch_bytes(&self) -> u64 {
         self.operands.iter().map(|x| x.scratch() as u64).sum::<u64>() + self.dot.scratch_bytes()
     }

@@ -624,6 +624,10 @@ impl<T: FftNum + Float> Work<'_, T> {
 }
 
 impl Operation for Fft {
+    fn strategy(&self) -> &'static str {
+        "mixed-radix FFT"
+    }
+
     fn scratch_bytes(&self) -> u64 {
         match self {
             Fft::Single(v) => v.scratch_bytes(),

@@ -180,6 +180,16 @@ impl Typed for Own<'_> {
 }
 
 impl Operation for Linalg {
+    fn strategy(&self) -> &'static str {
+        match self.by {
+            By::Library => "blocked factorization",
+            By::Interpreter(_) => "blocked factorization in the interpreter's arithmetic",
+            By::Either => {
+                "blocked factorization, in the interpreter's arithmetic where pivots or signs are in doubt"
+            }
+        }
+    }
+
     fn scratch_bytes(&self) -> u64 {
         self.task_bytes.saturating_mul(self.tasks as u64)
     }

@@ -120,6 +120,10 @@ impl General {
 }
 
 impl Operation for General {
+    fn strategy(&self) -> &'static str {
+        "windows by the reducer's kernel"
+    }
+
     fn scratch_bytes(&self) -> u64 {
         self.applied.scratch_bytes() * TASKS as u64
     }

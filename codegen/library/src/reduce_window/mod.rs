@@ -273,6 +273,17 @@ fn tasks(pool: &Pool, n: usize, size: usize, work: &(dyn Fn(usize, std::ops::Ran
 }
 
 impl Operation for ReduceWindow {
+    fn strategy(&self) -> &'static str {
+        let grows =
+            |&(i, _): &(usize, _)| matches!(self.axes[i].form(), Form::Prefix | Form::Suffix | Form::Growing);
+        match &self.passes[..] {
+            [] if self.planes.is_some() => "direct windows, by planes",
+            [] => "direct windows",
+            passes if passes.iter().all(grows) => "prefix scan",
+            _some_slide => "sliding windows",
+        }
+    }
+
     fn scratch_bytes(&self) -> u64 {
         self.tasks.saturating_add(self.task_bytes.saturating_mul(TASKS as u64))
     }

@@ -135,6 +135,10 @@ impl Scan {
 }
 
 impl Operation for Scan {
+    fn strategy(&self) -> &'static str {
+        "scan"
+    }
+
     fn scratch_bytes(&self) -> u64 {
         self.task_bytes.saturating_mul(TASKS as u64)
     }

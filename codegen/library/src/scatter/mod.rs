@@ -336,6 +336,14 @@ fn odometer(dimensions: &[Dimension], each: &mut impl FnMut(&[usize], [usize; 2]
 }
 
 impl Operation for Scatter {
+    fn strategy(&self) -> &'static str {
+        match (&self.direct, &self.how) {
+            (Some(_), _) => "scatter by a known operation",
+            (None, How::Keep | How::Replace) => "scatter by copies",
+            (None, How::Apply(_)) => "scatter by the combiner's kernel",
+        }
+    }
+
     fn scratch_bytes(&self) -> u64 {
         if let Some(direct) = &self.direct {
             return direct.scratch_bytes();

@@ -210,6 +210,13 @@ struct Places {
 }
 
 impl Operation for SelectAndScatter {
+    fn strategy(&self) -> &'static str {
+        match &self.how {
+            How::Sums(_) => "selection of extremes, sums scattered",
+            How::General { .. } => "by the kernels of select and scatter",
+        }
+    }
+
     fn scratch_bytes(&self) -> u64 {
         match &self.how {
             How::Sums(_) => 0,

@@ -348,6 +348,16 @@ impl Sort {
 }
 
 impl Operation for Sort {
+    fn strategy(&self) -> &'static str {
+        match (&self.by, self.wanted) {
+            (By::Keys(_), Wanted::All) => "radix sort",
+            (By::Keys(_), Wanted::First(_) | Wanted::Last(_)) => "selection by keys",
+            (By::Comparator { .. }, Wanted::All | Wanted::First(_) | Wanted::Last(_)) => {
+                "merge sort by the comparator's kernel"
+            }
+        }
+    }
+
     fn is_whole(&self) -> bool {
         self.wanted == Wanted::All
     }

@@ -254,12 +254,13 @@ impl<'a> Loader<'a> {
         let number = self.steps.len() as u32;
         let executes = step.executes.filter(|_| self.watched);
         let executes = executes.map(|executed| self.executed(&executed)).transpose()?;
-        self.steps.push(StepInfo { name: step.name, kind: "", bytes: 0, flops: 0, packed: 0 });
+        self.steps.push(StepInfo { name: step.name, ..StepInfo::default() });
         let (kind, bytes, flops, action) = match step.action {
-            Action::Kernel { kernel: number, arguments } => {
-                let kernel = self.kernel(number)?;
+            Action::Kernel { kernel: index, arguments } => {
+                let kernel = self.kernel(index)?;
                 let phases: Result<_, RunError> =
-                    kernel.phases.iter().map(|p| self.launch(number, p, &arguments)).collect();
+                    kernel.phases.iter().map(|p| self.launch(index, p, &arguments)).collect();
+                self.steps[number as usize].strategy = kernel.strategy();
                 let bytes = kernel.phases.iter().map(|p| p.bytes).sum();
                 let flops = kernel.phases.iter().map(|p| p.flops).sum();
                 let phases: Vec<Launch> = phases?;
@@ -283,6 +284,8 @@ impl<'a> Loader<'a> {
             }
             Action::Library { op, arguments, scratch, regions, epilogue } => {
                 let (bytes, flops) = op.cost();
+                let epilogue_name = if epilogue.is_some() { ", epilogue kernel" } else { "" };
+                self.steps[number as usize].strategy = format!("{}{epilogue_name}", op.strategy());
                 let regions: Result<_, RunError> =
                     regions.iter().map(|&k| Ok(self.only_function(k)?.0)).collect();
                 let epilogue = match epilogue {

@@ -3,7 +3,7 @@
 use hlo::{ElementType, Shape};
 
 use super::*;
-use crate::kernel::{Kernel, Phase};
+use crate::kernel::{Kernel, Phase, Strategy};
 use crate::plan::{Action, Plan, Rotation, Step};
 use crate::program;
 use crate::runtime::object::tests::object;
@@ -47,7 +47,15 @@ define void @less(ptr %arguments, i64 %begin, i64 %end) {
 fn kernels(units: u64) -> Vec<Kernel> {
     let kernel = |symbol: &str, units, bytes| Kernel {
         name: symbol.to_owned(),
-        phases: vec![Phase { symbol: symbol.to_owned(), units, grain: 8, run: 8, bytes, flops: units }],
+        phases: vec![Phase {
+            symbol: symbol.to_owned(),
+            strategy: Strategy::LoopNest,
+            units,
+            grain: 8,
+            run: 8,
+            bytes,
+            flops: units,
+        }],
         scratch: 0,
         iterates: false,
     };

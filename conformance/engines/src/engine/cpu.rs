@@ -403,6 +403,14 @@ impl Executable for Loaded<'_> {
         self.observed(inputs, options, None)
     }
 
+    fn strategy(&self, step: &str) -> Option<String> {
+        let info = self.executable.steps().iter().find(|info| info.name == step)?;
+        Some(match &info.strategy[..] {
+            "" => info.kind.to_owned(),
+            strategy => format!("{}: {strategy}", info.kind),
+        })
+    }
+
     fn watched(&self) -> Option<Box<dyn Executable + '_>> {
         let watched = match &self.lowered {
             Some(_) => Watching::Own(self),

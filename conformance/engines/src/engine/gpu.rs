@@ -5,7 +5,9 @@
 //! run with `--platform cuda` on another.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+#[cfg(feature = "cuda")]
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hlo::{ArrayLiteral, Diagnostic, Literal, Module};

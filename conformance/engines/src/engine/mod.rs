@@ -122,6 +122,12 @@ pub trait Executable: Send + Sync {
         None
     }
 
+    /// How the step of this name is computed, by the names of docs/compiler.md ("kernel: row fusion", "library call: GEMV"); `None` of engines
+    /// that have no steps, or do not say.
+    fn strategy(&self, _step: &str) -> Option<String> {
+        None
+    }
+
     /// The same program so that an observer sees what its steps leave: its [`Executable::form`] is what they execute, made of the program
     /// by rewritings that keep every bit. `None`: that cannot be, or the program can be observed as it is.
     fn watched(&self) -> Option<Box<dyn Executable + '_>> {

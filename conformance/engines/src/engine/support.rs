@@ -116,6 +116,10 @@ impl Executable for Borrowed<'_> {
         self.0.form()
     }
 
+    fn strategy(&self, step: &str) -> Option<String> {
+        self.0.strategy(step)
+    }
+
     fn watched(&self) -> Option<Box<dyn Executable + '_>> {
         self.0.watched()
     }

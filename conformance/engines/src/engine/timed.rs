@@ -75,6 +75,10 @@ impl Executable for Timed<'_> {
         self.inner.form()
     }
 
+    fn strategy(&self, step: &str) -> Option<String> {
+        self.inner.strategy(step)
+    }
+
     fn watched(&self) -> Option<Box<dyn Executable + '_>> {
         let inner = within(self.engine.limit, || self.inner.watched()).ok().flatten()?;
         Some(Box::new(Timed { inner, engine: self.engine }))

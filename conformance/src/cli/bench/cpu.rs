@@ -155,6 +155,7 @@ fn profile(steps: &[StepInfo], runs: &[Finished], stages: &[Stage], limits: Limi
         profile::Step {
             name: step.name.clone(),
             kind: step.kind,
+            strategy: step.strategy.clone(),
             us: us(time),
             count,
             gb_per_s: rate(step.bytes),

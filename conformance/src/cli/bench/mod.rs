@@ -2,7 +2,6 @@
 
 #[cfg(feature = "llvm")]
 mod cpu;
-#[cfg_attr(not(feature = "llvm"), expect(dead_code, reason = "engines other than `cpu` have no profile"))]
 mod profile;
 
 use std::path::Path;
@@ -269,11 +268,11 @@ fn time(
     engine: &str,
     options: &Options,
     devices: Devices,
-    mut arrays: Vec<Vec<ArrayLiteral>>,
+    arrays: Vec<Vec<ArrayLiteral>>,
 ) -> Result<Timed, Failure> {
     #[cfg(feature = "llvm")]
     if let (Some(how), 1) = (engine::cpu_options(engine)?.filter(|o| !o.scalar), devices.count()) {
-        return cpu::time(module, how, options, arrays.pop().unwrap_or_default());
+        return cpu::time(module, how, options, arrays.into_iter().next().unwrap_or_default());
     }
     if options.profile || options.trace.is_some() {
         return Err(Failure::usage(format!("the engine `{engine}` has no profile of this program")));

@@ -31,6 +31,8 @@ pub(super) struct Stage {
 pub(super) struct Step {
     pub(super) name: String,
     pub(super) kind: &'static str,
+    /// How it was computed: docs/compiler.md has a line for each strategy.
+    pub(super) strategy: String,
     /// All its executions in a run together: the median over runs.
     pub(super) us: f64,
     pub(super) count: u64,
@@ -85,7 +87,7 @@ impl Profile {
         for step in self.steps.iter().take(SHOWN) {
             let _ = writeln!(
                 text,
-                "  {:>9} {:5.1}% {:7} {:9.2} {:8.2}  {}  {} {}",
+                "  {:>9} {:5.1}% {:7} {:9.2} {:8.2}  {}  {} {}{}",
                 time(step.us),
                 step.us / all.max(1e-3) * 100.0,
                 step.count,
@@ -93,7 +95,8 @@ impl Profile {
                 step.gflop_per_s,
                 limit(step.gb_per_s / gb, step.gflop_per_s / gflop),
                 step.kind,
-                step.name
+                step.name,
+                if step.strategy.is_empty() { String::new() } else { format!("  ({})", step.strategy) }
             );
         }
     }

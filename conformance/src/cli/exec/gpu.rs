@@ -28,6 +28,7 @@ struct InfoObject<'a> {
     constant_bytes: u64,
 }
 
+#[cfg(feature = "cuda")]
 #[derive(Serialize)]
 struct TimesObject<'a> {
     name: &'a str,

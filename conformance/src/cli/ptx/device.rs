@@ -1,6 +1,8 @@
 //! Kernels on CUDA devices: run, compare with the interpreter, list what there is.
 
-use super::{Left, Ready, Run};
+#[cfg(feature = "cuda")]
+use super::Ready;
+use super::{Left, Run};
 use crate::cli::ui::Ui;
 use hlo_system::exit::{Exit, Failure};
 

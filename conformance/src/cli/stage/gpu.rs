@@ -21,6 +21,7 @@ pub(super) fn text(module: &Module, stage: Stage, opt_level: u8) -> Option<Resul
         | Stage::Llvm
         | Stage::LlvmOptimized
         | Stage::Asm
+        | Stage::Lowering
         | Stage::Html => return None,
     }
     let compiled = match compiled(module, Arch::default(), opt_level) {

@@ -8,6 +8,7 @@ use std::fmt::Write;
 use clap::ValueEnum;
 use hlo::print::{PrintOptions, print_module};
 use hlo::{InstrId, Module};
+use hlo_codegen::compilation::Compilation;
 use hlo_codegen::plan::lower::Lowered;
 use hlo_cpu::{CompileError, Options, Stages, compile_watched};
 use hlo_opt::buffers::{Assigned, report};
@@ -37,6 +38,8 @@ pub(crate) enum Stage {
     GpuHlo,
     /// Launches on a GPU, in order: grid, block, arguments
     GpuLaunches,
+    /// How each instruction is executed: which library call or kernel, and by which strategy
+    Lowering,
     /// PTX for a GPU
     Ptx,
     /// A page for a browser: the optimized program, how each instruction is lowered, memory over time
@@ -53,12 +56,19 @@ struct Watcher {
 impl Steps for Watcher {}
 
 impl Stages for Watcher {
-    fn lowered(&mut self, module: &Module, decisions: &Lowered) {
-        if self.stage == Stage::Html {
-            self.lowered = decisions.decisions.iter().map(|(&id, l)| (id, l.describe().to_owned())).collect();
-        }
+    fn lowered(&mut self, module: &Module, _decisions: &Lowered) {
         if self.stage == Stage::HloOptimized {
             self.text = print_module(module, &PrintOptions::source(module));
+        }
+    }
+
+    fn emitted(&mut self, compilation: &Compilation) {
+        if self.stage == Stage::Html {
+            let ids = compilation.lowered().decisions.keys();
+            self.lowered = ids.map(|&id| (id, compilation.strategy(id))).collect();
+        }
+        if self.stage == Stage::Lowering {
+            self.text = lowering(compilation);
         }
     }
 
@@ -81,6 +91,28 @@ impl Stages for Watcher {
             let _ = writeln!(self.text, "{sign} unit {unit}\n{text}");
         }
     }
+}
+
+/// A line for each instruction that is executed, by computation.
+fn lowering(compilation: &Compilation) -> String {
+    let module = compilation.module();
+    let mut text = String::new();
+    for &computation in module.computations() {
+        let lines: Vec<(InstrId, String)> = module
+            .instructions(computation)
+            .filter(|id| compilation.lowered().decisions.contains_key(id))
+            .map(|id| (id, compilation.strategy(id)))
+            .collect();
+        if lines.is_empty() {
+            continue;
+        }
+        let _ = writeln!(text, "{}:", module.computation(computation).name);
+        let width = lines.iter().map(|(id, _)| module.instr(*id).name.len()).max().unwrap_or(0).min(40);
+        for (id, how) in lines {
+            let _ = writeln!(text, "  {:width$}  {how}", module.instr(id).name.to_string());
+        }
+    }
+    text
 }
 
 /// The text of a stage of a verified module. Errors: what the compiler refuses, with exit code 5; its defects.

@@ -209,6 +209,8 @@ pub struct Isolation {
     pub steps: Option<Box<Replay>>,
     /// Whose fault the first wrong step is, if that could be told.
     pub origin: Option<Origin>,
+    /// How the first wrong step is computed ([`Executable::strategy`]).
+    pub strategy: Option<String>,
     /// Instructions in the order of their first execution.
     pub rows: Vec<Row>,
     /// The first to blame.
@@ -328,8 +330,9 @@ pub fn isolate(
         let found = steps_of(&expected, subject, &*evaluated, settings)?;
         Origin::of(&wrong.place, &found)
     });
+    let strategy = wrong.and_then(|wrong| engine.compile(module).ok()?.strategy(&wrong.place.name));
     let engine = engine.name().to_owned();
-    Ok(Isolation { engine, replay: replayed, whole, exit, steps, origin, rows, blame })
+    Ok(Isolation { engine, replay: replayed, whole, exit, steps, origin, strategy, rows, blame })
 }
 
 /// The replay of a compiled program step by step; `None` of an engine that cannot be watched.

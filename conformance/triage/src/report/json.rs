@@ -198,6 +198,8 @@ pub struct IsolationObject {
     steps: Option<ReplayObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<crate::isolate::Origin>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strategy: Option<String>,
     instructions: Vec<RowObject>,
     whole: &'static str,
     hidden: bool,
@@ -227,6 +229,7 @@ pub fn isolation(
         },
         steps: found.steps.as_ref().map(|r| replay(module, r, show)),
         origin: found.origin,
+        strategy: found.strategy.clone(),
         instructions: found.rows.iter().map(row).collect(),
         whole: found.whole.kind.describe(),
         hidden: found.is_hidden(),

@@ -7,6 +7,7 @@ use super::shape::shape;
 use crate::node::Node;
 use crate::order::permuted;
 use crate::schema::shapes::literal as l;
+use crate::varint::{self, Wrong};
 use crate::wire::Res;
 
 /// A literal with its shape.
@@ -185,35 +186,15 @@ fn chunks<T, const N: usize>(bytes: &[u8], read: impl Fn([u8; N]) -> T) -> Vec<T
     bytes.as_chunks::<N>().0.iter().map(|c| read(*c)).collect()
 }
 
-/// Numbers of one to ten bytes each, of which most have one.
-fn varints<T>(n: Node<'_>, field: u32, count: usize, make: impl Fn(u64) -> T) -> Res<Vec<T>> {
-    let bytes = n.packed(field);
-    // Each takes at least a byte, so that a shape that lies reserves nothing.
-    let mut out = Vec::with_capacity(count.min(bytes.len()));
-    let mut rest = bytes;
-    while let [first, tail @ ..] = rest {
-        if out.len() == count {
-            return Err(n.error(
-                PROTO_BAD_VALUE,
-                field,
-                format_args!("more elements than the {count} of the shape"),
-            ));
+/// Numbers of one to ten bytes each.
+fn varints<T: Copy>(n: Node<'_>, field: u32, count: usize, make: impl Fn(u64) -> T) -> Res<Vec<T>> {
+    varint::unpack(n.packed(field), count, make).map_err(|wrong| match wrong {
+        Wrong::More => {
+            n.error(PROTO_BAD_VALUE, field, format_args!("more elements than the {count} of the shape"))
         }
-        if *first < 0x80 {
-            out.push(make(u64::from(*first)));
-            rest = tail;
-        } else {
-            let value = prost::encoding::decode_varint(&mut rest)
-                .map_err(|_| n.error(PROTO_MALFORMED, field, "a number does not end within ten bytes"))?;
-            out.push(make(value));
+        Wrong::Fewer(found) => {
+            n.error(PROTO_BAD_VALUE, field, format_args!("{found} elements for the {count} of the shape"))
         }
-    }
-    if out.len() < count {
-        return Err(n.error(
-            PROTO_BAD_VALUE,
-            field,
-            format_args!("{} elements for the {count} of the shape", out.len()),
-        ));
-    }
-    Ok(out)
+        Wrong::Endless => n.error(PROTO_MALFORMED, field, "a number does not end within ten bytes"),
+    })
 }

@@ -137,10 +137,26 @@ struct Reader<'d> {
 /// The computation that is being read.
 struct Scope {
     computation: ComputationId,
+    /// Its number in the message.
+    id: i64,
     /// How many instructions it has.
     len: usize,
     instructions: FxHashMap<i64, InstrId>,
     names: FxHashSet<Name>,
+}
+
+impl Scope {
+    /// An instruction's number within its computation. XLA puts the number of the computation into the upper 32 bits of an
+    /// instruction's id, and in what names instructions of the same computation leaves it in (since 2025) or out
+    /// (`XlaBuilder`).
+    fn local(&self, id: i64) -> i64 {
+        if id >> 32 == self.id { id & i64::from(u32::MAX) } else { id }
+    }
+
+    /// The instruction that an id names.
+    fn find(&self, id: i64) -> Option<InstrId> {
+        self.instructions.get(&self.local(id)).copied()
+    }
 }
 
 impl Reader<'_> {
@@ -168,22 +184,22 @@ impl Reader<'_> {
         let thread = n.given_text(c::EXECUTION_THREAD);
         self.module.computation_mut(computation).execution_thread = thread;
         let (instructions, names) = (FxHashMap::default(), FxHashSet::default());
-        let mut scope = Scope { computation, len, instructions, names };
+        let id = n.int(c::ID);
+        let mut scope = Scope { computation, id, len, instructions, names };
         for index in 0..len {
             nth(n, c::INSTRUCTIONS, index, &HLO_INSTRUCTION, decoder, |n, size, decoder| {
                 self.instruction(n, size, &mut scope, decoder)
             })?;
         }
         let root = n.int(c::ROOT_ID);
-        let Some(&root) = scope.instructions.get(&root) else {
+        let Some(root) = scope.find(root) else {
             return Err(n.error(
                 PROTO_BAD_ID,
                 c::ROOT_ID,
-                format_args!("the computation has no instruction {root}"),
+                format_args!("the computation has no instruction {}", n.int(c::ROOT_ID)),
             ));
         };
         self.module.set_root(computation, root);
-        let id = n.int(c::ID);
         if let Some(order) = self.schedule.remove(&id) {
             self.reorder(n, &scope, &order)?;
         }
@@ -205,7 +221,7 @@ impl Reader<'_> {
         let mut seen = FxHashSet::default();
         let mut previous = None;
         for id in order {
-            let Some(&instruction) = scope.instructions.get(id) else {
+            let Some(instruction) = scope.find(*id) else {
                 return wrong(format!("names instruction {id}, which it does not have"));
             };
             if !seen.insert(instruction) {
@@ -290,7 +306,7 @@ impl Reader<'_> {
             self.module.instr_mut(instruction).control_predecessors = control_predecessors.into_vec();
         }
         let id = n.int(i::ID);
-        if scope.instructions.insert(id, instruction).is_some() {
+        if scope.instructions.insert(scope.local(id), instruction).is_some() {
             return Err(n.error(
                 PROTO_BAD_ID,
                 i::ID,
@@ -304,7 +320,7 @@ impl Reader<'_> {
     fn instructions(&self, n: Node<'_>, number: u32, scope: &Scope) -> Res<SmallVec<[InstrId; 2]>> {
         let ids = n.int_list(number)?.into_iter().map(|id| {
             let message = || format!("there is no instruction {id} before this one in its computation");
-            scope.instructions.get(&id).copied().ok_or_else(|| n.error(PROTO_BAD_ID, number, message()))
+            scope.find(id).ok_or_else(|| n.error(PROTO_BAD_ID, number, message()))
         });
         ids.collect()
     }

@@ -13,6 +13,7 @@ use crate::message::Message;
 use crate::order::permuted;
 use crate::read::literal::field_of;
 use crate::schema::shapes::{LITERAL, literal as l};
+use crate::varint;
 
 /// A literal with row-major layouts, as XLA writes arguments and results.
 pub(crate) fn plain(value: &Literal) -> Message<'_> {
@@ -81,10 +82,10 @@ fn elements<'m>(buffer: &'m Buffer, m: &mut Message<'m>) {
     let field = field_of(buffer.element_type());
     match buffer {
         Buffer::Pred(v) => m.packed(field, cast_slice::<bool, u8>(v)),
-        Buffer::S32(v) => m.packed(field, varints(v, |x| i64::from(x) as u64)),
-        Buffer::S64(v) => m.packed(field, varints(v, |x| x as u64)),
-        Buffer::U32(v) => m.packed(field, varints(v, u64::from)),
-        Buffer::U64(v) => m.packed(field, varints(v, |x| x)),
+        Buffer::S32(v) => m.packed(field, varint::pack(v, |x| i64::from(x) as u64)),
+        Buffer::S64(v) => m.packed(field, varint::pack(v, |x| x as u64)),
+        Buffer::U32(v) => m.packed(field, varint::pack(v, u64::from)),
+        Buffer::U64(v) => m.packed(field, varint::pack(v, |x| x)),
         Buffer::S8(v) => m.bytes(field, cast_slice::<i8, u8>(v)),
         Buffer::U8(v) => m.bytes(field, &v[..]),
         Buffer::S16(v) => m.bytes(field, little_endian(v, cast_slice)),
@@ -131,22 +132,4 @@ fn little_endian<'m, T: Bits>(v: &'m [T], bytes: impl Fn(&'m [T]) -> &'m [u8]) -
     }
     let size = size_of::<T>();
     v.iter().flat_map(|x| x.bits().to_le_bytes().into_iter().take(size)).collect::<Vec<u8>>().into()
-}
-
-/// Numbers of one to ten bytes each.
-fn varints<T: Copy>(v: &[T], number: impl Fn(T) -> u64) -> Vec<u8> {
-    let size = v.iter().map(|&x| prost::encoding::encoded_len_varint(number(x))).sum();
-    let mut out = vec![0u8; size];
-    let mut at = 0;
-    for &x in v {
-        let mut rest = number(x);
-        while rest >= 0x80 {
-            out[at] = rest as u8 | 0x80;
-            at += 1;
-            rest >>= 7;
-        }
-        out[at] = rest as u8;
-        at += 1;
-    }
-    out
 }

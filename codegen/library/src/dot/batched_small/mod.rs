@@ -1,14 +1,14 @@
-//! Products of little matrices, many or one: each is computed by one thread from where its operands lie; nothing is packed.
+//! Batched small GEMM: small matrices, many or one. Each product is computed by one thread from operands in place; nothing is packed.
 //!
 //! | operands | how |
 //! |---|---|
-//! | columns of the right one are neighbours, or can be made so by transposing it | rows of the result are vectors of columns, a few rows at a time (`columns`) |
-//! | terms are neighbours in both | for a few rows sixteen elements of the result at a time, of several matrices if these have fewer: vectors of terms are summed, then turned over and added |
+//! | columns of the right one are contiguous, or become so by transposing it | rows of the result are vectors of columns, a few rows at a time (`columns`) |
+//! | terms are contiguous in both | for a few rows, sixteen elements of the result at a time, of several matrices if these have fewer: vectors of terms are summed, then transposed and added |
 //! | of a vector of a few terms | one element after the other, the vector in registers (`vectors`) |
-//! | matrices are neighbours in one of them | sixteen matrices at a time, one a lane |
-//! | anywhere, of a few products | one element after the other, from lists of places |
+//! | the batch is contiguous in one of them | sixteen matrices at a time, one per lane |
+//! | any strides, few products | one element after the other, from lists of offsets |
 //!
-//! Floats of at most 32 bits go all of these ways, other numbers those of `columns` and `vectors`.
+//! Floats of at most 32 bits are computed in all of these ways, other numbers in those of `columns` and `vectors`.
 //!
 //! **Invariant:** how an element is summed depends on the shape alone.
 
@@ -76,7 +76,7 @@ enum Form {
 
 /// What to do. Distances are in elements.
 #[derive(Clone, Debug)]
-pub(super) struct Little {
+pub(super) struct BatchedSmall {
     field: Field,
     extents: Extents,
     form: Form,
@@ -201,7 +201,7 @@ fn sums(word: ElementType) -> usize {
     if word.is_complex() { 2 } else { 1 }
 }
 
-impl Little {
+impl BatchedSmall {
     /// For these operands; `None` if they are large, few, of other types or lie in another way.
     pub(super) fn new(
         field: Field,
@@ -209,7 +209,7 @@ impl Little {
         lhs: &Operand,
         rhs: &Operand,
         result: ElementType,
-    ) -> Option<Little> {
+    ) -> Option<BatchedSmall> {
         let Extents { batch, m, n, k } = extents;
         let work = m.saturating_mul(n).saturating_mul(k);
         let converted = lhs.conversion.is_some() || rhs.conversion.is_some();
@@ -217,9 +217,9 @@ impl Little {
             return None;
         }
         if field != Field::F32 {
-            let little = Self::of_words(field, extents, [lhs, rhs], result)?;
-            let transposed = little.turned.is_some() && work >= TINY;
-            return (batch >= MATRICES || !little.converts() && !transposed).then_some(little);
+            let small = Self::of_words(field, extents, [lhs, rhs], result)?;
+            let transposed = small.turned.is_some() && work >= TINY;
+            return (batch >= MATRICES || !small.converts() && !transposed).then_some(small);
         }
         let types = [lhs.ty, rhs.ty, result];
         let floats =
@@ -241,7 +241,7 @@ impl Little {
             let offsets = |of: &Steps| (0..of.size()).map(|i| of.offset(i)).collect::<Vec<_>>();
             let lists = [&lhs.rows, &lhs.terms, &rhs.rows, &rhs.terms].map(offsets);
             let form = Form::Listed(Box::new(lists));
-            return Some(Little {
+            return Some(BatchedSmall {
                 field,
                 extents,
                 form,
@@ -280,7 +280,7 @@ impl Little {
             }
             Form::Lanes
         };
-        Some(Little { field, extents, form, left, right, swapped, turned, wider, rounded })
+        Some(BatchedSmall { field, extents, form, left, right, swapped, turned, wider, rounded })
     }
 
     /// For operands that are no floats of at most 32 bits, if the result is words of the field, and they are or hold smaller integers.
@@ -289,7 +289,7 @@ impl Little {
         extents: Extents,
         [lhs, rhs]: [&Operand; 2],
         result: ElementType,
-    ) -> Option<Little> {
+    ) -> Option<BatchedSmall> {
         let word = field.word();
         let is_word = |ty: ElementType| ty.storage_bytes() == word.storage_bytes();
         let smaller = |of: &Operand| {
@@ -319,7 +319,7 @@ impl Little {
             right = [1, n as isize];
         }
         let form = if n == 1 && k <= FEW { Form::Vectors } else { Form::Columns };
-        Some(Little { field, extents, form, left, right, swapped, turned, wider, rounded: None })
+        Some(BatchedSmall { field, extents, form, left, right, swapped, turned, wider, rounded: None })
     }
 
     /// Whether elements are no words.

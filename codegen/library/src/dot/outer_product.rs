@@ -1,4 +1,4 @@
-//! Products of one term: the result is written row by row, as nothing is summed; past the caches if it is larger than they are.
+//! Outer products (K = 1): the result is written row by row, nothing is summed; with non-temporal stores if it is larger than the caches.
 
 use super::product::Extents;
 use super::source::{Source, WIDEST};
@@ -18,13 +18,13 @@ const BEYOND: usize = 16;
 
 /// A product of one term, of `f32` into `f32`. Only for calls whose epilogue does not want its rows while they are in a cache.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outer(Extents);
+pub(super) struct OuterProduct(Extents);
 
-impl Outer {
+impl OuterProduct {
     /// Of these extents, if it is worth it; the machine has vectors of whole cache lines.
-    pub(super) fn new(extents: Extents) -> Option<Outer> {
+    pub(super) fn new(extents: Extents) -> Option<OuterProduct> {
         let fits = extents.k == 1 && (64..=COLUMNS).contains(&extents.n) && Features::here().avx512;
-        fits.then_some(Outer(extents))
+        fits.then_some(OuterProduct(extents))
     }
 
     /// Computes a batch of products: `0 + x * y`, rounded once.
@@ -57,7 +57,7 @@ impl To {
     }
 }
 
-/// [`Outer::run`], past the caches or not.
+/// [`OuterProduct::run`], past the caches or not.
 unsafe fn write(
     extents: Extents,
     left: &dyn Source<f32>,

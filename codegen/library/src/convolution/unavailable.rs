@@ -1,16 +1,16 @@
-//! What machines other than x86-64 have in the place of `pairs` and `slab`, which rest on its instructions: kinds of convolutions of which there are none.
+//! What machines other than x86-64 have in the place of `pairs` and `direct`, which rest on its instructions: kinds of convolutions of which there are none.
 
 use hlo::ElementType;
 
 use super::{Arrays, Call, Conversion, Convolution, Lane, Outer, Part, Side, Types};
 use crate::pool::Pool;
 
-/// As of `slab`.
+/// As of `direct`.
 #[derive(Clone, Debug)]
-pub(super) enum Slab {}
+pub(super) enum Direct {}
 
-impl Slab {
-    pub(super) fn new(_: &[Lane], _: &Outer, _: Types) -> Option<Slab> {
+impl Direct {
+    pub(super) fn new(_: &[Lane], _: &Outer, _: Types) -> Option<Direct> {
         None
     }
 

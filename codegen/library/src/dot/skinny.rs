@@ -1,9 +1,10 @@
-//! Products of a matrix and a few vectors: a few rows or columns on one side, on the other a matrix whose terms are neighbours, such as the weights of a layer.
-//! The matrix is read once, some rows at a time: a few of these are multiplied with up to eight vectors, terms a lane each, a block of terms after the other,
-//! of which the nearest cache holds the vectors' part and the sums; lanes are added up at the end of rows. The vectors are packed first. Integers of up to 16 bits are
-//! multiplied as pairs of 16, exactly.
+//! Skinny GEMM: 2 to 16 vectors times a matrix whose terms are contiguous, such as the weights of a layer.
 //!
-//! **Invariant:** each sum is that of one row and one vector, whatever else is computed beside it.
+//! The matrix is read once, a few rows at a time, which are multiplied with up to eight vectors: a term per lane, block by block of terms, so that
+//! the L1 cache holds a block of the vectors and the sums. Lanes are added up at the end of rows. The vectors are packed first. Integers of up to 16 bits are
+//! multiplied as pairs of 16 bits, exactly.
+//!
+//! **Invariant:** the sum of a row and a vector does not depend on what is computed beside it.
 
 use std::arch::x86_64::{
     __m512, __m512i, _mm256_loadu_si256, _mm256_maskz_loadu_epi8, _mm512_cvtepi8_epi16, _mm512_cvtepu8_epi16,
@@ -14,11 +15,11 @@ use std::arch::x86_64::{
 use hlo::ElementType;
 use hlo::half::{bf16, f16};
 
+use super::gemv::{Arrays, Widen};
 use super::operand::{Field, Operand};
 use super::product::{Extents, Narrow};
 use super::source::Source;
 use super::step::{Number, Step, WideF32};
-use super::vector::{Arrays, Widen};
 use crate::isa::Features;
 use crate::memory::{Shared, prefetch};
 use crate::pool::Pool;
@@ -195,7 +196,7 @@ narrow! {
 
 /// What to do.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Few {
+pub(super) struct Skinny {
     batch: usize,
     /// Rows of the matrix.
     rows: usize,
@@ -229,9 +230,9 @@ struct Block {
 /// Computes the sums of a block.
 type Kernel = unsafe fn(&Block);
 
-impl Few {
+impl Skinny {
     /// For these operands; `None` if other ways are better.
-    pub(super) fn new(field: Field, extents: Extents, lhs: &Operand, rhs: &Operand) -> Option<Few> {
+    pub(super) fn new(field: Field, extents: Extents, lhs: &Operand, rhs: &Operand) -> Option<Skinny> {
         if lhs.conversion.is_some() || rhs.conversion.is_some() {
             return None;
         }
@@ -253,7 +254,7 @@ impl Few {
             return None;
         }
         let (kernel, bytes) = (kernel(field, matrix.ty, x.ty)?, matrix.ty.storage_bytes());
-        Some(Few { batch, rows, vectors, terms, stride, matrix_left, field, bytes, kernel })
+        Some(Skinny { batch, rows, vectors, terms, stride, matrix_left, field, bytes, kernel })
     }
 
     /// Bytes of scratch memory: the vectors.
@@ -261,10 +262,10 @@ impl Few {
         self.batch.saturating_mul(self.vectors).saturating_mul(apart(self.terms))
     }
 
-    /// Computes it; `L` is how [`Few::field`] is multiplied, `vectors` packs the vectors.
+    /// Computes it; `L` is how [`Skinny::field`] is multiplied, `vectors` packs the vectors.
     ///
     /// # Safety
-    /// The arrays are those of the product, the scratch memory has [`Few::scratch`] bytes.
+    /// The arrays are those of the product, the scratch memory has [`Skinny::scratch`] bytes.
     pub(super) unsafe fn run<L: Lanes>(
         &self,
         arrays: Arrays<'_>,
@@ -273,7 +274,7 @@ impl Few {
         result_bytes: usize,
         pool: &Pool,
     ) {
-        let Few { batch, rows, vectors: count, terms, stride, .. } = *self;
+        let Skinny { batch, rows, vectors: count, terms, stride, .. } = *self;
         let packed = Shared::<u8>::new(arrays.scratch);
         pool.run(batch * count, &|i| {
             // SAFETY: the caller's: there is room for all vectors, each of which is packed once.

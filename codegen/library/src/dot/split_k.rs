@@ -1,10 +1,10 @@
-//! Products of few rows and columns of very many terms: parts of the terms are products of a batch, which threads share, and their results are added up
-//! in order. **Invariant:** the shape alone says how terms are cut.
+//! Split-K GEMM: few rows and columns, very many terms. Parts of the terms are a batch of products, which threads share; their results are added in
+//! order. **Invariant:** the split depends on the shape alone.
 
+use super::gemv::add_up;
 use super::operand::{Field, Operand};
 use super::product::{Extents, Narrow, Product, Schedule, Target};
 use super::steps::Steps;
-use super::vector::add_up;
 use super::{reader, scheduled, tile, typed};
 use crate::Call;
 
@@ -19,7 +19,7 @@ const PARTS: usize = 16;
 
 /// What to do.
 #[derive(Clone, Debug)]
-pub(super) struct Long {
+pub(super) struct SplitK {
     /// A batch of parts of the same number of terms; and, if that leaves some over, a part of these.
     batches: Vec<Batch>,
     /// All parts.
@@ -41,9 +41,9 @@ struct Batch {
     sums: [Steps; 3],
 }
 
-impl Long {
+impl SplitK {
     /// For these operands; `None` if other ways are better.
-    pub(super) fn new(field: Field, extents: Extents, lhs: &Operand, rhs: &Operand) -> Option<Long> {
+    pub(super) fn new(field: Field, extents: Extents, lhs: &Operand, rhs: &Operand) -> Option<SplitK> {
         let Extents { batch, m, n, k } = extents;
         let (left, right) = (lhs.terms.single()?, rhs.terms.single()?);
         let plain = lhs.conversion.is_none() && rhs.conversion.is_none();
@@ -74,7 +74,7 @@ impl Long {
         let mut batches = vec![batch(0, parts, each)];
         batches.extend((rest > 0).then(|| batch(parts, 1, rest)));
         let parts = parts + usize::from(rest > 0);
-        Some(Long { batches, parts, elements })
+        Some(SplitK { batches, parts, elements })
     }
 
     /// Bytes of the sums of all parts.
@@ -91,7 +91,7 @@ impl Long {
     /// Computes it.
     ///
     /// # Safety
-    /// The arguments are the operands and the result, whose elements lie one after the other; the scratch memory has [`Long::scratch`] bytes.
+    /// The arguments are the operands and the result, whose elements lie one after the other; the scratch memory has [`SplitK::scratch`] bytes.
     pub(super) unsafe fn run(&self, narrow: Option<Narrow<f32>>, result_bytes: usize, call: Call<'_>) {
         let sums = call.scratch.cast::<f32>();
         for Batch { first, extents, schedule, operands: [lhs, rhs], sums: [batch, rows, columns] } in

@@ -1,9 +1,9 @@
-//! Little matrices of `f32` whose columns are not neighbours: sums over vectors of terms, or over matrices side by side.
+//! Small matrices of `f32` without contiguous columns: sums over vectors of terms, or over matrices side by side.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::{Extents, FLAT_TERMS, Little, Operands};
+use super::{BatchedSmall, Extents, FLAT_TERMS, Operands};
 
 /// The first `n` lanes of a vector, all if there are more.
 fn first(n: usize) -> __mmask16 {
@@ -11,15 +11,15 @@ fn first(n: usize) -> __mmask16 {
 }
 
 /// # Safety
-/// As [`Little::products`].
+/// As [`BatchedSmall::products`].
 #[target_feature(enable = "avx512f")]
 pub(super) unsafe fn terms(
-    little: &Little,
+    batch: &BatchedSmall,
     matrices: Range<usize>,
     operands: Operands<'_, f32>,
     to: *mut f32,
 ) {
-    let Extents { m, n, k, .. } = little.extents;
+    let Extents { m, n, k, .. } = batch.extents;
     let all = m * n;
     let mut begin = 0;
     while begin < all {
@@ -28,7 +28,7 @@ pub(super) unsafe fn terms(
         let mut rows = [[0isize; 2]; 16];
         for (i, [a, b]) in rows.iter_mut().enumerate() {
             let element = begin + i.min(count - 1);
-            (*a, *b) = ((element / n) as isize * little.left[0], (element % n) as isize * little.right[0]);
+            (*a, *b) = ((element / n) as isize * batch.left[0], (element % n) as isize * batch.right[0]);
         }
         let start = matrices.start;
         for matrix in matrices.clone() {
@@ -45,15 +45,15 @@ pub(super) unsafe fn terms(
 /// Sixteen elements of as many matrices as it takes.
 ///
 /// # Safety
-/// As [`Little::products`].
+/// As [`BatchedSmall::products`].
 #[target_feature(enable = "avx512f")]
 pub(super) unsafe fn flat_terms(
-    little: &Little,
+    batch: &BatchedSmall,
     matrices: Range<usize>,
     operands: Operands<'_, f32>,
     to: *mut f32,
 ) {
-    let Extents { m, n, k, .. } = little.extents;
+    let Extents { m, n, k, .. } = batch.extents;
     let all = matrices.len() * m * n;
     let (mut matrix, mut row, mut column) = (matrices.start, 0, 0);
     let mut at = [std::ptr::null(); 2];
@@ -67,8 +67,8 @@ pub(super) unsafe fn flat_terms(
                 at = operands.of(matrix);
             }
             *place = [
-                at[0].wrapping_offset(row as isize * little.left[0]),
-                at[1].wrapping_offset(column as isize * little.right[0]),
+                at[0].wrapping_offset(row as isize * batch.left[0]),
+                at[1].wrapping_offset(column as isize * batch.right[0]),
             ];
             column += 1;
             if column == n {
@@ -119,15 +119,15 @@ impl Lanes {
 }
 
 /// # Safety
-/// As [`Little::products`].
+/// As [`BatchedSmall::products`].
 #[target_feature(enable = "avx512f")]
 pub(super) unsafe fn lanes(
-    little: &Little,
+    batch: &BatchedSmall,
     matrices: Range<usize>,
     operands: Operands<'_, f32>,
     to: *mut f32,
 ) {
-    let Extents { m, n, k, .. } = little.extents;
+    let Extents { m, n, k, .. } = batch.extents;
     let steps = operands.steps.expect("invariant: this form is of single steps");
     let [left, right] = [Lanes::new(steps[0]), Lanes::new(steps[1])];
     let results = Lanes::new((m * n) as isize);
@@ -137,17 +137,17 @@ pub(super) unsafe fn lanes(
         let [a, b] = operands.of(matrix);
         let to = to.wrapping_add((matrix - matrices.start) * m * n);
         for i in 0..m {
-            let a = a.wrapping_offset(i as isize * little.left[0]);
+            let a = a.wrapping_offset(i as isize * batch.left[0]);
             for (term, x) in (0..).zip(&mut row[..k]) {
                 // SAFETY: the caller's: the row is there in each of these matrices.
-                *x = unsafe { left.load(some, a.wrapping_offset(term * little.left[1])) };
+                *x = unsafe { left.load(some, a.wrapping_offset(term * batch.left[1])) };
             }
             for j in 0..n {
-                let b = b.wrapping_offset(j as isize * little.right[0]);
+                let b = b.wrapping_offset(j as isize * batch.right[0]);
                 let mut sum = _mm512_setzero_ps();
                 for (term, &x) in (0..).zip(&row[..k]) {
                     // SAFETY: the caller's: the column is there in each of these matrices.
-                    let y = unsafe { right.load(some, b.wrapping_offset(term * little.right[1])) };
+                    let y = unsafe { right.load(some, b.wrapping_offset(term * batch.right[1])) };
                     sum = _mm512_fmadd_ps(x, y, sum);
                 }
                 let to = to.wrapping_add(i * n + j);
@@ -159,7 +159,7 @@ pub(super) unsafe fn lanes(
 }
 
 /// # Safety
-/// As [`Little::products`].
+/// As [`BatchedSmall::products`].
 #[target_feature(enable = "avx512f,fma")]
 pub(super) unsafe fn listed(
     [rows, left, columns, right]: &[Vec<isize>; 4],

@@ -1,9 +1,9 @@
-//! Products of a matrix and a vector: the matrix is read once, in the order in which it lies in memory, by all threads.
+//! GEMV: the matrix is read once, in storage order, by all threads.
 //!
 //! | terms of the matrix | how |
 //! |---|---|
-//! | neighbours | long rows are multiplied with the vector eight at a time: as many streams as memory can serve; rows are divided among chunks (terms, if there are few rows) |
-//! | rows are neighbours | eight terms at a time are added to lines of sums; terms are divided among chunks, whose lines are added up at the end |
+//! | contiguous | long rows are multiplied with the vector eight at a time: as many streams as memory can serve; rows are divided among chunks (terms, if there are few rows) |
+//! | strided, rows are contiguous | eight terms at a time are added to lines of sums; terms are divided among chunks, whose lines are added up at the end |
 //!
 //! The vector becomes words of sums first; elements of the matrix are widened in registers. **Invariant:** chunks depend on the shape alone, and their sums
 //! are added in order.
@@ -35,7 +35,7 @@ const STREAMS: usize = 8;
 
 /// What to do.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Vector {
+pub(super) struct Gemv {
     batch: usize,
     /// Rows of the matrix: elements of the result.
     rows: usize,
@@ -82,7 +82,7 @@ pub(super) struct Arrays<'a> {
     pub(super) vector: *const u8,
     pub(super) vector_batch: &'a Steps,
     pub(super) out: *mut u8,
-    /// [`Vector::scratch`] bytes.
+    /// [`Gemv::scratch`] bytes.
     pub(super) scratch: *mut u8,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Arrays<'a> {
     }
 }
 
-impl Vector {
+impl Gemv {
     /// For these operands; `None` if it is no product of a matrix and a vector, is small or lies in another way.
     pub(super) fn new(
         field: Field,
@@ -103,7 +103,7 @@ impl Vector {
         lhs: &Operand,
         rhs: &Operand,
         result: ElementType,
-    ) -> Option<Vector> {
+    ) -> Option<Gemv> {
         if lhs.conversion.is_some() || rhs.conversion.is_some() {
             return None;
         }
@@ -134,7 +134,7 @@ impl Vector {
         let vector_in_place = x.ty == word && x.terms.single() == Some(1);
         let direct = parts == 1 && sums_are_elements(field, result);
         let bytes = matrix.ty.storage_bytes();
-        Some(Vector {
+        Some(Gemv {
             batch,
             rows,
             terms,
@@ -165,10 +165,10 @@ impl Vector {
         if self.direct { 0 } else { self.batch.saturating_mul(self.parts).saturating_mul(self.rows) }
     }
 
-    /// Computes it. `S` is what [`Vector::field`] sums; `vector` packs the vectors.
+    /// Computes it. `S` is what [`Gemv::field`] sums; `vector` packs the vectors.
     ///
     /// # Safety
-    /// The arrays are those of the product, the scratch memory has [`Vector::scratch`] bytes.
+    /// The arrays are those of the product, the scratch memory has [`Gemv::scratch`] bytes.
     pub(super) unsafe fn run<S: Number>(
         &self,
         arrays: Arrays<'_>,

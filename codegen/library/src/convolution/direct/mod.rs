@@ -2,20 +2,20 @@
 //! channels as neighbours.
 //!
 //! A tile of neighbouring placements ([`Forward`]) sums over the taps of the window: along a row of it, channels and taps are one run. If there are few
-//! features, vectors are of placements ([`Few`]). For gradients of
+//! features, vectors are of placements ([`FewFeatures`]). For gradients of
 //! kernels, whose windows are large and whose results are small, a tile of channels sums over positions ([`Gradient`]): a row of input and
 //! a row of the other operand after the other.
 //!
 //! **Invariant:** tasks and the order of sums are fixed by the shape.
 
-mod few;
+mod few_features;
 mod forward;
 mod gradient;
 mod tile;
 
 use hlo::ElementType;
 
-use self::few::Few;
+use self::few_features::FewFeatures;
 use self::forward::Forward;
 use self::gradient::Gradient;
 use super::read::reads;
@@ -32,59 +32,59 @@ const TASKS: usize = 32;
 
 /// How a product is computed without patches.
 #[derive(Clone, Debug)]
-pub(super) enum Slab {
+pub(super) enum Direct {
     Forward(Box<Forward>),
-    Few(Box<Few>),
+    FewFeatures(Box<FewFeatures>),
     Gradient(Box<Gradient>),
 }
 
-impl Slab {
+impl Direct {
     /// If one of them fits.
-    pub(super) fn new(lanes: &[Lane], outer: &Outer, types: Types) -> Option<Slab> {
-        let gradient = Gradient::new(lanes, outer, types).map(|g| Slab::Gradient(Box::new(g)));
-        let few = || Few::new(lanes, outer, types).map(|f| Slab::Few(Box::new(f)));
-        let forward = || Forward::new(lanes, outer, types).map(|f| Slab::Forward(Box::new(f)));
+    pub(super) fn new(lanes: &[Lane], outer: &Outer, types: Types) -> Option<Direct> {
+        let gradient = Gradient::new(lanes, outer, types).map(|g| Direct::Gradient(Box::new(g)));
+        let few = || FewFeatures::new(lanes, outer, types).map(|f| Direct::FewFeatures(Box::new(f)));
+        let forward = || Forward::new(lanes, outer, types).map(|f| Direct::Forward(Box::new(f)));
         gradient.or_else(few).or_else(forward)
     }
 
     pub(super) fn scratch_bytes(&self) -> usize {
         match self {
-            Slab::Forward(forward) => forward.scratch_bytes(),
-            Slab::Few(few) => few.scratch_bytes(),
-            Slab::Gradient(gradient) => gradient.scratch_bytes(),
+            Direct::Forward(forward) => forward.scratch_bytes(),
+            Direct::FewFeatures(few) => few.scratch_bytes(),
+            Direct::Gradient(gradient) => gradient.scratch_bytes(),
         }
     }
 
     /// Bytes of a kernel that is packed ahead of runs; 0: nothing is gained.
     pub(super) fn ahead_bytes(&self) -> usize {
         match self {
-            Slab::Forward(forward) => forward.scratch_bytes(),
-            Slab::Few(_) | Slab::Gradient(_) => 0,
+            Direct::Forward(forward) => forward.scratch_bytes(),
+            Direct::FewFeatures(_) | Direct::Gradient(_) => 0,
         }
     }
 
     /// Packs a kernel ahead of runs.
     ///
     /// # Safety
-    /// It is there, and so is room for [`Slab::ahead_bytes`].
+    /// It is there, and so is room for [`Direct::ahead_bytes`].
     pub(super) unsafe fn prepare(&self, rhs: *const u8, to: *mut f32, pool: &Pool) {
         match self {
             // SAFETY: the caller's.
-            Slab::Forward(forward) => unsafe { forward.prepare(rhs, to, pool) },
-            Slab::Few(_) | Slab::Gradient(_) => {}
+            Direct::Forward(forward) => unsafe { forward.prepare(rhs, to, pool) },
+            Direct::FewFeatures(_) | Direct::Gradient(_) => {}
         }
     }
 
     /// Whether finished rows are reported while others are computed.
     pub(super) fn reports(&self) -> bool {
         match self {
-            Slab::Forward(forward) => forward.reports(),
-            Slab::Few(_) => true,
-            Slab::Gradient(_) => false,
+            Direct::Forward(forward) => forward.reports(),
+            Direct::FewFeatures(_) => true,
+            Direct::Gradient(_) => false,
         }
     }
 
-    /// Computes it. `finished` gets where rows of features begin and how many, if [`Slab::reports`].
+    /// Computes it. `finished` gets where rows of features begin and how many, if [`Direct::reports`].
     ///
     /// # Safety
     /// The arrays are those of the convolution.
@@ -97,9 +97,9 @@ impl Slab {
         // SAFETY: the caller's.
         unsafe {
             match self {
-                Slab::Forward(forward) => forward.run(arrays, pool, finished),
-                Slab::Few(few) => few.run(arrays, pool, finished),
-                Slab::Gradient(gradient) => gradient.run(arrays, pool),
+                Direct::Forward(forward) => forward.run(arrays, pool, finished),
+                Direct::FewFeatures(few) => few.run(arrays, pool, finished),
+                Direct::Gradient(gradient) => gradient.run(arrays, pool),
             }
         }
     }

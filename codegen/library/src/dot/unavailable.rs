@@ -1,5 +1,5 @@
-//! What machines other than x86-64 have in the place of `few`, `grouped`, `little` and `outer`, which rest on its instructions: kinds of products of which there are none, so
-//! that whoever asks for one gets none and what it would do is nobody's code.
+//! Stands for `skinny`, `grouped`, `batched_small` and `outer_product` on machines other than x86-64, whose instructions they use: empty types, whose constructors return
+//! `None`.
 
 use hlo::ElementType;
 
@@ -9,12 +9,12 @@ use super::source::Source;
 use super::{Call, Dot};
 use crate::pool::Pool;
 
-/// As of `few`.
+/// As of `skinny`.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Few {}
+pub(super) enum Skinny {}
 
-impl Few {
-    pub(super) fn new(_: Field, _: Extents, _: &Operand, _: &Operand) -> Option<Few> {
+impl Skinny {
+    pub(super) fn new(_: Field, _: Extents, _: &Operand, _: &Operand) -> Option<Skinny> {
         None
     }
 
@@ -53,12 +53,18 @@ impl Grouped {
     }
 }
 
-/// As of `little`.
+/// As of `batched_small`.
 #[derive(Clone, Debug)]
-pub(super) enum Little {}
+pub(super) enum BatchedSmall {}
 
-impl Little {
-    pub(super) fn new(_: Field, _: Extents, _: &Operand, _: &Operand, _: ElementType) -> Option<Little> {
+impl BatchedSmall {
+    pub(super) fn new(
+        _: Field,
+        _: Extents,
+        _: &Operand,
+        _: &Operand,
+        _: ElementType,
+    ) -> Option<BatchedSmall> {
         None
     }
 
@@ -71,12 +77,12 @@ impl Little {
     }
 }
 
-/// As of `outer`.
+/// As of `outer_product`.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Outer {}
+pub(super) enum OuterProduct {}
 
-impl Outer {
-    pub(super) fn new(_: Extents) -> Option<Outer> {
+impl OuterProduct {
+    pub(super) fn new(_: Extents) -> Option<OuterProduct> {
         None
     }
 

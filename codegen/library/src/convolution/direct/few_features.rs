@@ -26,15 +26,15 @@ const COPIED: usize = 64;
 
 /// A convolution of few features.
 #[derive(Clone, Debug)]
-pub(in crate::convolution) struct Few {
+pub(in crate::convolution) struct FewFeatures {
     common: Common,
     /// Placements of a task along the two fastest axes.
     block: [usize; 2],
 }
 
-impl Few {
+impl FewFeatures {
     /// If it is one.
-    pub(in crate::convolution) fn new(lanes: &[Lane], outer: &Outer, types: Types) -> Option<Few> {
+    pub(in crate::convolution) fn new(lanes: &[Lane], outer: &Outer, types: Types) -> Option<FewFeatures> {
         let common = Common::new(lanes, outer, types)?;
         let [z, y, x] = common.axes();
         let (taps, outputs) = (common.taps(), z.output * y.output * x.output);
@@ -55,7 +55,7 @@ impl Few {
             return None;
         }
         let block = common.divided(block);
-        Some(Few { common, block })
+        Some(FewFeatures { common, block })
     }
 
     /// Elements of the packed kernel of a group.
@@ -108,10 +108,10 @@ impl Few {
         let most = if features <= WIDE_FEATURES { WIDE } else { NARROW };
         with_workspace(4 * (slab + 2 * FEATURES * COPIED), |workspace| {
             let sums = workspace.cast::<f32>();
-            // SAFETY: the workspace has room for sums (twice) and the slab.
+            // SAFETY: the workspace has room for sums (twice) and the direct.
             let slab = unsafe { sums.add(2 * FEATURES * COPIED) };
             self.common.each_row(&sight, |number, at| {
-                // SAFETY: the row is in the input, its copy in the slab.
+                // SAFETY: the row is in the input, its copy in the direct.
                 unsafe { self.copy_row(arrays.lhs, at, first_x, width, slab.add(number * row)) };
             });
             // SAFETY: the kernel was packed.
@@ -129,7 +129,7 @@ impl Few {
                         for x_tap in 0..x.kernel {
                             let position = x_tap * x.kernel_dilation as usize;
                             let tap = (z_tap * y.kernel + y_tap) * x.kernel + x_tap;
-                            // SAFETY: taps are in the kernel and in the slab.
+                            // SAFETY: taps are in the kernel and in the direct.
                             let (a, b) = unsafe {
                                 let b = slab.add((z_tap * height + h) * row + position % stride * line);
                                 (packed.add(tap * channels * features), b.add(position / stride))
