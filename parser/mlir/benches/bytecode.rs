@@ -1,7 +1,7 @@
 //! How fast bytecode is read and written: megabytes a second of large constants, of packed booleans, and of
 //! many small operations.
 //!
-//! `cargo bench -p hlo-mlir --bench bytecode`
+//! `cargo bench -p hlo-mlir --bench bytecode`, and only those whose name contains a text: `... -- TEXT`
 
 use std::time::Instant;
 
@@ -110,17 +110,21 @@ fn operations(locations: bool) -> Module {
 
 #[allow(clippy::print_stdout, reason = "this is what the program is for")]
 fn main() {
-    for (name, module) in [
-        ("constants", constants()),
-        ("booleans", booleans()),
-        ("operations", operations(false)),
-        ("operations with locations", operations(true)),
-    ] {
+    let filter = std::env::args().skip(1).find(|a| !a.starts_with('-')).unwrap_or_default();
+    type Make = fn() -> Module;
+    let all: [(&str, Make); 4] = [
+        ("constants", constants),
+        ("booleans", booleans),
+        ("operations", || operations(false)),
+        ("operations with locations", || operations(true)),
+    ];
+    for (name, make) in all.into_iter().filter(|(name, _)| name.contains(&filter)) {
+        let module = make();
         let start = Instant::now();
         let bytes = bytecode::write(&module, Version::NEWEST).expect("the module can be written");
         let written = start.elapsed();
         let mut best = std::time::Duration::MAX;
-        for _ in 0..3 {
+        for _ in 0..5 {
             let start = Instant::now();
             let read = bytecode::read(&bytes).expect("what was written is read");
             best = best.min(start.elapsed());

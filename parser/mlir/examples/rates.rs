@@ -11,10 +11,10 @@ use hlo_mlir::text::{ReadOptions, parse_part, split};
 fn together(mut m: Module) -> Module {
     for index in 0..m.operation_count() {
         let op = OpId::from_index(index);
-        let mut all = std::mem::take(&mut m.op_mut(op).properties);
-        all.append(&mut m.op_mut(op).attributes);
+        let mut all = std::mem::take(&mut m.op_mut(op).properties).to_vec();
+        all.extend(m.op(op).attributes.iter().copied());
         all.sort_by(|a, b| m.text(a.name).cmp(m.text(b.name)));
-        m.op_mut(op).attributes = all;
+        m.op_mut(op).attributes = all.into();
     }
     m
 }

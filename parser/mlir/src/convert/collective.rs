@@ -8,7 +8,7 @@ use crate::ir::{Attribute, OpId, Type};
 
 impl Converter<'_> {
     /// Rows of a tensor of rank 2; entries of -1 fill up shorter rows.
-    fn rows(&self, op: OpId, name: &str) -> Convert<Vec<Ints>> {
+    pub(super) fn rows(&self, op: OpId, name: &str) -> Convert<Vec<Ints>> {
         let Some(Attribute::Elements { ty, .. }) = self.attr(op, name) else { return Ok(Vec::new()) };
         let columns = match self.m.get_type(*ty) {
             Type::Tensor { dims, .. } => match **dims {
@@ -22,7 +22,7 @@ impl Converter<'_> {
         if columns == 0 {
             return Ok(Vec::new());
         }
-        Ok(all.chunks(columns).map(|row| row.iter().copied().filter(|&n| n >= 0).collect()).collect())
+        Ok(all.chunks(columns).map(|row| row.iter().copied().filter(|&n| n != -1).collect()).collect())
     }
 
     pub(super) fn collective(&mut self, op: OpId, name: &str) -> Convert<()> {
@@ -47,13 +47,16 @@ impl Converter<'_> {
             if matches!(self.attr(op, "replica_groups"), Some(Attribute::Dialect { .. })) {
                 return self.unsupported(op, "groups given by the axes of a mesh");
             }
-            let groups = self.rows(op, "replica_groups")?;
+            let groups = self.groups_of_grid(op, &mut attrs)?;
             attrs.set(
                 AttrKey::ReplicaGroups,
                 AttrValue::ReplicaGroups(Box::new(ReplicaGroups::Lists(groups))),
             );
         }
-        if takes(AttrKey::UseGlobalDeviceIds) && self.bool_or(op, "use_global_device_ids", false)? {
+        if takes(AttrKey::UseGlobalDeviceIds)
+            && attrs.get(AttrKey::UseGlobalDeviceIds).is_none()
+            && self.bool_or(op, "use_global_device_ids", false)?
+        {
             attrs.set(AttrKey::UseGlobalDeviceIds, AttrValue::Bool(true));
         }
         if takes(AttrKey::SourceTargetPairs) {
@@ -81,6 +84,30 @@ impl Converter<'_> {
         let shape = self.packed_shape(op)?;
         let id = self.emit(opcode, shape, &operands, attrs);
         self.bind_tuple(op, id)
+    }
+
+    /// The groups of a collective. Those of replicas with all their partitions are in another order in
+    /// StableHLO, replicas of one partition first: where the grid is known, they are listed by devices.
+    fn groups_of_grid(&self, op: OpId, attrs: &mut Attrs) -> Convert<Vec<Ints>> {
+        let groups = self.rows(op, "replica_groups")?;
+        let both = matches!(
+            super::regions::short(self.m.op_name(op)),
+            "all_gather" | "all_reduce" | "reduce_scatter"
+        );
+        let channel = self.part_int(op, "channel_handle", "handle") > 0;
+        let Some((replicas, partitions)) = self.grid.filter(|g| both && channel && g.0 > 1 && g.1 > 1) else {
+            return Ok(groups);
+        };
+        if self.bool_or(op, "use_global_device_ids", false)? {
+            return Ok(groups);
+        }
+        attrs.set(AttrKey::UseGlobalDeviceIds, AttrValue::Bool(true));
+        let every = [(0..replicas).collect()];
+        let of_replicas = if groups.is_empty() { &every[..] } else { &groups[..] };
+        let devices = |group: &Ints| {
+            (0..partitions).flat_map(|p| group.iter().map(move |&r| r * partitions + p)).collect()
+        };
+        Ok(of_replicas.iter().map(devices).collect())
     }
 
     fn all_to_all(&mut self, op: OpId, attrs: Attrs) -> Convert<()> {

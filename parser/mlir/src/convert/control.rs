@@ -16,7 +16,8 @@ use super::{Check, header};
 use crate::ir::{Attribute, BlockId, OpId, RegionId, ValueId};
 
 /// What the last operation of a block hands on.
-const RETURNS: [&str; 5] = ["stablehlo.return", "mhlo.return", "func.return", "chlo.return", "sdy.return"];
+pub(super) const RETURNS: [&str; 5] =
+    ["stablehlo.return", "mhlo.return", "func.return", "chlo.return", "sdy.return"];
 
 impl<'m> Converter<'m> {
     /// The whole program, from a function on.
@@ -91,11 +92,7 @@ impl<'m> Converter<'m> {
             );
         }
         self.inside += 1;
-        let empty = super::cx::Body {
-            computation: self.body.computation,
-            values: rustc_hash::FxHashMap::default(),
-            op: None,
-        };
+        let empty = super::cx::Body::new(self.body.computation);
         let outer = std::mem::replace(&mut self.body, empty);
         let result = f(self);
         self.body = outer;
@@ -131,6 +128,9 @@ impl<'m> Converter<'m> {
                 for name in self.callees(op) {
                     let Some(&callee) = self.functions.get(name) else {
                         let message = format!("the module has no function @{name}");
+                        if short(self.m.op_name(op)) == "composite" {
+                            return self.constraint(op, "C2", message);
+                        }
                         return self.fail(codes::STABLEHLO_FUNCTION, op, message);
                     };
                     if open.contains(&callee) {
@@ -289,6 +289,7 @@ impl<'m> Converter<'m> {
     fn enter(&mut self, computation: ComputationId) {
         self.body.computation = computation;
         self.body.values.clear();
+        self.body.infeeds.clear();
         self.body.op = None;
     }
 
@@ -511,6 +512,18 @@ impl<'m> Converter<'m> {
         let id = self.emit(Opcode::Conditional, shape, &operands, attrs);
         self.bind_first(op, id, shapes.len());
         Ok(())
+    }
+
+    /// `async_start`: its body is done at once, and the future is the result.
+    pub(super) fn async_start(&mut self, op: OpId) -> Convert<()> {
+        let operands = self.operands(op)?;
+        let computation = self.region(op, 0)?;
+        self.callee_fits(op, computation, &operands)?;
+        let root = self.out.root(computation);
+        let shape = self.shape_of(root);
+        let attrs = Attrs::new().with(AttrKey::ToApply, AttrValue::Computation(computation));
+        let id = self.emit(Opcode::Call, shape, &operands, attrs);
+        self.bind_one(op, id)
     }
 
     /// `func.call` and `composite`.

@@ -10,7 +10,7 @@ use hlo::{
 use rustc_hash::FxHashMap;
 
 use super::Check;
-use crate::ir::{AttrId, Attribute, LocId, Location, Module, OpId, RegionId, Type, ValueId, element_bytes};
+use crate::ir::{AttrId, Attribute, LocId, Location, Module, OpId, RegionId, Type, ValueId};
 
 /// What a conversion gives; an error ends it.
 pub(crate) type Convert<T> = Result<T, Box<Diagnostic>>;
@@ -35,6 +35,8 @@ pub(super) struct Converter<'m> {
     pub(super) checking: bool,
     /// Shapes of values whose types do not say them.
     pub(super) concrete: FxHashMap<ValueId, Shape>,
+    /// Replicas and partitions that functions run on, where the module runs them itself.
+    pub(super) grid: Option<(i64, i64)>,
     /// How many functions and regions are being converted inside of each other.
     pub(super) inside: u32,
     /// How many functions were converted for one call alone.
@@ -52,6 +54,14 @@ pub(super) struct Body {
     pub(super) values: FxHashMap<ValueId, InstrId>,
     /// The operation that is being converted: its instructions have its span and name.
     pub(super) op: Option<OpId>,
+    /// The last token of infeeds that take the same one.
+    pub(super) infeeds: FxHashMap<InstrId, InstrId>,
+}
+
+impl Body {
+    pub(super) fn new(computation: ComputationId) -> Self {
+        Self { computation, values: FxHashMap::default(), op: None, infeeds: FxHashMap::default() }
+    }
 }
 
 impl<'m> Converter<'m> {
@@ -86,7 +96,7 @@ impl<'m> Converter<'m> {
 
     /// Integers of `array<...>` or of elements.
     pub(super) fn ints_of(&self, attribute: AttrId) -> Option<Vec<i64>> {
-        ints(self.m, attribute)
+        crate::ir::ints(self.m, attribute)
     }
 
     /// A list of integers that may be absent.
@@ -415,53 +425,6 @@ impl<'m> Converter<'m> {
 /// A list of integers.
 pub(super) fn list(values: &[i64]) -> AttrValue {
     AttrValue::Ints(Ints::from_slice(values))
-}
-
-/// Integers of `array<...>` or of elements.
-pub(crate) fn ints(m: &Module, attribute: AttrId) -> Option<Vec<i64>> {
-    let (element, data, count) = match m.get_attribute(attribute) {
-        Attribute::DenseArray { element, data } => (*element, &data[..], None),
-        Attribute::Elements { ty, splat, data } => match m.get_type(*ty) {
-            Type::Tensor { dims, element, .. } => {
-                let count = dims.iter().try_fold(1usize, |n, &d| n.checked_mul(usize::try_from(d).ok()?))?;
-                (*element, &data[..], splat.then_some(count))
-            }
-            _ => return None,
-        },
-        // `[1, 2]` of integers.
-        Attribute::Array(parts) => {
-            return parts
-                .iter()
-                .map(|&p| match m.get_attribute(p) {
-                    Attribute::Integer { value, .. } => i64::try_from(*value).ok(),
-                    _ => None,
-                })
-                .collect();
-        }
-        _ => return None,
-    };
-    let unsigned = match m.get_type(element) {
-        Type::Integer { width: 1, .. } => true,
-        Type::Integer { sign, .. } => *sign == crate::ir::Signedness::Unsigned,
-        Type::Index => false,
-        _ => return None,
-    };
-    let width = element_bytes(m, element).filter(|&w| w <= 8)?;
-    let mut values: Vec<i64> = data
-        .chunks_exact(width)
-        .map(|chunk| {
-            let mut bytes = [0; 8];
-            bytes[..width].copy_from_slice(chunk);
-            let unused = 64 - 8 * width as u32;
-            let n = u64::from_le_bytes(bytes);
-            if unsigned { n as i64 } else { ((n << unused) as i64) >> unused }
-        })
-        .collect();
-    const MAX_SPLAT_ELEMENTS: usize = 1 << 16;
-    if let (Some(count), [one]) = (count, &values[..]) {
-        values = vec![*one; Some(count).filter(|&n| n <= MAX_SPLAT_ELEMENTS)?];
-    }
-    Some(values)
 }
 
 /// A name that HLO text can have, unless it is a number.

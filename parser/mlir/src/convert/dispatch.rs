@@ -218,6 +218,9 @@ impl Converter<'_> {
             | "collective_permute"
             | "collective_reduce"
             | "reduce_scatter" => self.collective(op, name),
+            "async_start" => self.async_start(op),
+            // What was started is done.
+            "async_done" => self.same(op),
             "partition_id" => self.unary(op, O::PartitionId),
             "replica_id" => self.unary(op, O::ReplicaId),
             "cross-replica-sum" => self.unsupported(op, "it has no definition in the specification"),

@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::cx::ints;
 use super::regions::{is_constant, short};
+use crate::ir::ints;
 use crate::ir::{AttrId, Attribute, DYNAMIC, Module, OpId, Signedness, Type, TypeId, ValueId};
 
 /// Values that are known, in row-major order.

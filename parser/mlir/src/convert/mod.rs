@@ -35,7 +35,6 @@ use hlo::{Diagnostic, Diagnostics, Span};
 use rustc_hash::FxHashMap;
 
 use crate::ir::{Attribute, Module, OpId, Type};
-pub(crate) use cx::ints;
 use cx::{Body, Converter};
 
 /// The target of the call that runs functions on a grid of devices, which tests of collectives have. Its
@@ -104,7 +103,7 @@ pub fn functions(m: &Module) -> Vec<(OpId, &str)> {
     m.body(top).iter().copied().filter(is_function).filter_map(|op| Some((op, name(op)?))).collect()
 }
 
-/// Whether a function is a test: it takes nothing and checks something, or is `main`.
+/// Whether a function is a test: it takes nothing, and checks something or runs functions on devices.
 pub fn is_test(m: &Module, function: OpId) -> bool {
     let takes_nothing = match m.attr(function, "function_type").map(|a| m.get_attribute(a)) {
         Some(Attribute::Type(ty)) => {
@@ -112,7 +111,20 @@ pub fn is_test(m: &Module, function: OpId) -> bool {
         }
         _ => false,
     };
-    takes_nothing && m.body(function).iter().any(|&op| dispatch::is_check(m, op))
+    let tests = |op: OpId| dispatch::is_check(m, op) || m.op_name(op) == RUN_PARALLEL;
+    takes_nothing && m.body(function).iter().any(|&op| tests(op))
+}
+
+/// Replicas and partitions of the grid that functions of the module run on, if it says one.
+fn grid(m: &Module) -> Option<(i64, i64)> {
+    let name = m.find_name(RUN_PARALLEL)?;
+    let op = (0..m.operation_count()).map(OpId::from_index).find(|&op| m.op(op).name == name)?;
+    let row = |a: crate::ir::AttrId| match m.get_attribute(a) {
+        Attribute::Array(row) => Some(row),
+        _ => None,
+    };
+    let rows = row(m.attr(op, "programs")?)?;
+    Some((rows.len() as i64, row(*rows.first()?)?.len() as i64))
 }
 
 /// Converts a function, and what it calls.
@@ -151,7 +163,8 @@ pub fn convert(m: &Module, options: &ConvertOptions) -> Result<Converted, Diagno
         concrete: FxHashMap::default(),
         inside: 0,
         specialized: 0,
-        body: Body { computation: hlo::ComputationId::from_index(0), values: FxHashMap::default(), op: None },
+        body: Body::new(hlo::ComputationId::from_index(0)),
+        grid: grid(m),
         checks: Vec::new(),
         checking: options.checks,
         expressing: false,

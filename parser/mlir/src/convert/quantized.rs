@@ -62,6 +62,7 @@ impl Converter<'_> {
     }
 
     pub(super) fn quantized_operation(&mut self, op: OpId, name: &str) -> Convert<()> {
+        self.quantized_rules(op, name)?;
         if MOVES.contains(&name) {
             self.expressing = true;
             let storage = self.storing;

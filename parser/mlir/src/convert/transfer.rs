@@ -22,10 +22,12 @@ impl Converter<'_> {
     }
 
     pub(super) fn infeed(&mut self, op: OpId) -> Convert<()> {
-        let operands: [_; 1] = self.exactly(op)?;
+        let [first] = self.exactly(op)?;
+        // Infeeds of one token may be in any order: here they are in that of the program.
+        let operands = [self.body.infeeds.get(&first).copied().unwrap_or(first)];
         let mut shapes = self.result_shapes(op)?;
         let Some(Shape::Token) = shapes.pop() else {
-            return self.constraint(op, "C2", "the last result is no token");
+            return self.constraint(op, "C3", "the last result is no token");
         };
         let count = shapes.len();
         let data = if count == 1 { shapes[0].clone() } else { Shape::tuple(shapes) };
@@ -37,6 +39,7 @@ impl Converter<'_> {
         let data = self.get(id, 0);
         self.bind_first(op, data, count);
         let token = self.get(id, 1);
+        self.body.infeeds.insert(first, token);
         self.bind(op, count, token);
         Ok(())
     }
@@ -98,7 +101,7 @@ impl Converter<'_> {
         let attrs = self.transfer_attributes(op)?;
         let mut shapes = self.result_shapes(op)?;
         let Some(Shape::Token) = shapes.pop() else {
-            return self.constraint(op, "C2", "the last result is no token");
+            return self.structure(op, "has a last result that is no token");
         };
         let count = shapes.len();
         let data = if count == 1 { shapes[0].clone() } else { Shape::tuple(shapes) };

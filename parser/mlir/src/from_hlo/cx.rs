@@ -278,8 +278,9 @@ impl<'h> Exporter<'h> {
         new.result_types.extend_from_slice(results);
         let mut sorted = properties.to_vec();
         sorted.sort_by_key(|p| p.0);
-        new.properties =
+        let properties: Vec<NamedAttribute> =
             sorted.iter().map(|p| NamedAttribute { name: self.m.name(p.0), value: p.1 }).collect();
+        new.properties = properties.into();
         new.loc = self.loc;
         let op = self.m.add_operation(Some(self.block), new);
         self.last = Some(op);
@@ -437,7 +438,7 @@ impl<'h> Exporter<'h> {
         let list = &mut self.m.op_mut(op).attributes;
         list.push(NamedAttribute { name, value });
         let mut sorted = std::mem::take(list);
-        sorted.sort_by(|a, b| self.m.text(a.name).cmp(self.m.text(b.name)));
+        sorted.to_mut().sort_by(|a, b| self.m.text(a.name).cmp(self.m.text(b.name)));
         self.m.op_mut(op).attributes = sorted;
     }
 

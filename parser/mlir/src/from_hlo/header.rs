@@ -112,7 +112,7 @@ impl Exporter<'_> {
             self.m.op_mut(function).properties.push(NamedAttribute { name, value });
         }
         let mut sorted = std::mem::take(&mut self.m.op_mut(function).properties);
-        sorted.sort_by(|a, b| self.m.text(a.name).cmp(self.m.text(b.name)));
+        sorted.to_mut().sort_by(|a, b| self.m.text(a.name).cmp(self.m.text(b.name)));
         self.m.op_mut(function).properties = sorted;
     }
 }

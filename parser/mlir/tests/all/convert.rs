@@ -250,3 +250,43 @@ fn places_are_those_of_the_text() {
     let span: Span = found.iter().next().expect("an error").span;
     assert_eq!(&text[span.range()], "stablehlo.slice %x [0:5] : (tensor<4xf32>) -> tensor<5xf32>");
 }
+
+#[test]
+fn infeeds_of_one_token_are_in_the_order_of_the_program() {
+    let text = "func.func @main(%t: !stablehlo.token) -> (tensor<2xf32>, tensor<2xf32>) {\n  %a:2 = \"stablehlo.infeed\"(%t) : \
+                (!stablehlo.token) -> (tensor<2xf32>, !stablehlo.token)\n  %b:2 = \"stablehlo.infeed\"(%t) : \
+                (!stablehlo.token) -> (tensor<2xf32>, !stablehlo.token)\n  return %a#0, %b#0 : tensor<2xf32>, \
+                tensor<2xf32>\n}\n";
+    let hlo = hlo_of(text);
+    let of = |line: &str| line.split_once("infeed(%").map(|(_, rest)| rest.trim_end_matches(')').to_owned());
+    let tokens: Vec<String> = hlo.lines().filter_map(of).collect();
+    assert_eq!(tokens.len(), 2, "{hlo}");
+    assert_ne!(tokens[0], tokens[1], "the second waits for the first: {hlo}");
+    assert!(hlo.contains(&format!("%{} = token[] get-tuple-element", tokens[1])), "{hlo}");
+}
+
+/// In groups of replicas with all partitions StableHLO counts the replicas of one partition first.
+#[test]
+fn groups_of_a_grid_are_listed_by_devices() {
+    let text = "func.func @f(%x: tensor<2xi64>) -> tensor<8xi64> {\n  %r = \"stablehlo.all_gather\"(%x) <{all_gather_dim = 0 : \
+                i64, channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1]]> \
+                : tensor<1x2xi64>}> : (tensor<2xi64>) -> tensor<8xi64>\n  return %r : tensor<8xi64>\n}\nfunc.func \
+                @main() {\n  %c = stablehlo.constant dense<0> : tensor<2xi64>\n  %r:4 = \
+                \"interpreter.run_parallel\"(%c, %c, %c, %c) {programs = [[@f, @f], [@f, @f]]} : (tensor<2xi64>, \
+                tensor<2xi64>, tensor<2xi64>, tensor<2xi64>) -> (tensor<8xi64>, tensor<8xi64>, tensor<8xi64>, \
+                tensor<8xi64>)\n  return\n}\n";
+    let hlo = hlo_of(text);
+    assert!(hlo.contains("replica_groups={{0,2,1,3}}"), "{hlo}");
+    assert!(hlo.contains("use_global_device_ids=true"), "{hlo}");
+}
+
+#[test]
+fn asynchronous_operations_are_done_at_once() {
+    let text = "func.func @main(%x: tensor<4xf32>) -> tensor<2xf32> {\n  %f = \"stablehlo.async_start\"(%x) ({\n  ^bb0(%y: \
+                tensor<4xf32>):\n    %s = stablehlo.slice %y [0:2] : (tensor<4xf32>) -> tensor<2xf32>\n    \
+                stablehlo.return %s : tensor<2xf32>\n  }) : (tensor<4xf32>) -> !stablehlo.future<tensor<2xf32>>\n  %r = \
+                \"stablehlo.async_done\"(%f) : (!stablehlo.future<tensor<2xf32>>) -> tensor<2xf32>\n  return %r : \
+                tensor<2xf32>\n}\n";
+    let hlo = hlo_of(text);
+    assert!(hlo.contains("ROOT %f = f32[2] call(%x), to_apply=%async_start_region"), "{hlo}");
+}

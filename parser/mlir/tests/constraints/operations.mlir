@@ -214,7 +214,7 @@ func.func @main(%a: tensor<2xf32>, %b: tensor<2xf32>) -> (tensor<3xi1>) {
 
 // -----
 
-// expected: V0701 stablehlo.compare: (C3) `compare_type` SIGNED of elements of type f32
+// expected: V0701 stablehlo.compare: (C3) SIGNED of tensor<2xf32>
 func.func @main(%a: tensor<2xf32>, %b: tensor<2xf32>) -> (tensor<2xi1>) {
   %r = "stablehlo.compare"(%a, %b) <{comparison_direction = #stablehlo<comparison_direction LT>, compare_type = #stablehlo<comparison_type SIGNED>}> : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xi1>
   return %r : tensor<2xi1>
@@ -1346,7 +1346,7 @@ func.func @main(%a: tensor<2x3xf32>, %b: tensor<3xf32>, %c: tensor<3xf32>, %d: t
 
 // -----
 
-// expected: V0701 stablehlo.batch_norm_grad: (C4) operand 1 is tensor<2xf32>, of 3 features
+// expected: V0701 stablehlo.batch_norm_grad: (C5) operand 1 is tensor<2xf32>, of 3 features
 func.func @main(%a: tensor<2x3xf32>, %b: tensor<2xf32>, %c: tensor<3xf32>, %d: tensor<3xf32>, %e: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>) {
   %r:3 = "stablehlo.batch_norm_grad"(%a, %b, %c, %d, %e) <{epsilon = 1.0e-3 : f32, feature_index = 1 : i64}> : (tensor<2x3xf32>, tensor<2xf32>, tensor<3xf32>, tensor<3xf32>, tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)
   return %r#0, %r#1, %r#2 : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>

@@ -76,7 +76,7 @@ impl<'t> Parser<'t> {
             self.set_string(op, "sym_name", name)?;
         }
         if self.eat_word("attributes") {
-            self.m.op_mut(op).attributes = self.dictionary()?;
+            self.m.op_mut(op).attributes = self.dictionary()?.into();
         }
         let start = Start { op, arguments: &[], isolated: true, dialect: "" };
         self.begin_region(start, Rest::End { results: Vec::new(), types: Vec::new() })
@@ -151,7 +151,7 @@ impl<'t> Parser<'t> {
             }
         }
         if self.eat_word("attributes") {
-            self.m.op_mut(op).attributes = self.dictionary()?;
+            self.m.op_mut(op).attributes = self.dictionary()?.into();
         }
         if !self.is(Tok::LBrace) {
             return self.complete(op, Vec::new(), Vec::new());
@@ -183,14 +183,14 @@ impl<'t> Parser<'t> {
             self.advance();
             self.expect(Tok::RParen)?;
             if self.eat(Tok::Less) {
-                self.m.op_mut(op).properties = self.dictionary()?;
+                self.m.op_mut(op).properties = self.dictionary()?.into();
                 self.expect(Tok::Greater)?;
             }
-            self.m.op_mut(op).attributes = self.optional_dictionary()?;
+            self.m.op_mut(op).attributes = self.optional_dictionary()?.into();
             self.expect(Tok::Colon)?;
             return self.typed_end(op, results, Vec::new());
         }
-        self.m.op_mut(op).attributes = self.optional_dictionary()?;
+        self.m.op_mut(op).attributes = self.optional_dictionary()?.into();
         let span = self.span();
         let value = self.attribute()?;
         self.set_property(op, "value", value);
@@ -233,7 +233,7 @@ impl<'t> Parser<'t> {
             arguments.push(Argument { name, ty, loc: LocId::UNKNOWN, span });
         }
         if self.eat_word("attributes") {
-            self.m.op_mut(op).attributes = self.dictionary()?;
+            self.m.op_mut(op).attributes = self.dictionary()?.into();
         }
         self.expect_word("cond")?;
         let begin = Start { op, arguments: &arguments.clone(), isolated: false, dialect: "" };
@@ -262,7 +262,7 @@ impl<'t> Parser<'t> {
         self.expect(Tok::Equal)?;
         let dimensions = self.ints()?;
         self.set_property(op, "dimensions", dimensions);
-        self.m.op_mut(op).attributes = self.optional_dictionary()?;
+        self.m.op_mut(op).attributes = self.optional_dictionary()?.into();
         self.expect(Tok::Colon)?;
         let type_span = self.span();
         let ty = self.ty()?;
@@ -349,7 +349,7 @@ impl<'t> Parser<'t> {
         let dimension = self.int_attribute(dimension, 64)?;
         self.set_property(op, "dimension", dimension);
         if self.eat_word("attributes") {
-            self.m.op_mut(op).attributes = self.dictionary()?;
+            self.m.op_mut(op).attributes = self.dictionary()?.into();
         }
         let begin = Start { op, arguments: &[], isolated: false, dialect: "" };
         self.begin_region(begin, Rest::Scan { results, operands, inputs })
@@ -416,7 +416,7 @@ impl<'t> Parser<'t> {
         self.expect(Tok::Equal)?;
         let mesh = self.shardy("mesh")?;
         self.set_property(op, "mesh", mesh);
-        self.m.op_mut(op).attributes = self.optional_dictionary()?;
+        self.m.op_mut(op).attributes = self.optional_dictionary()?.into();
         self.complete(op, Vec::new(), Vec::new())
     }
 
@@ -425,7 +425,7 @@ impl<'t> Parser<'t> {
         let operand = self.operand()?;
         let sharding = self.shardy("sharding")?;
         self.set_property(op, "sharding", sharding);
-        self.m.op_mut(op).attributes = self.optional_dictionary()?;
+        self.m.op_mut(op).attributes = self.optional_dictionary()?.into();
         self.expect(Tok::Colon)?;
         let start = self.start;
         let ty = self.ty()?;

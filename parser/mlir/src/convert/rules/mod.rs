@@ -3,6 +3,13 @@
 //!
 //! A size that is not known fits any. Quantized operations have rules of their own.
 
+mod collective;
+mod control;
+mod dynamic;
+mod quantized;
+mod scatter;
+mod window;
+
 use super::cx::{Convert, Converter};
 use crate::ir::{DYNAMIC, OpId, Signedness, Type, TypeId, ValueId};
 use crate::print::type_text;
@@ -177,6 +184,7 @@ impl<'m> Converter<'m> {
 
     /// The rules of an operation of StableHLO.
     pub(super) fn rules(&self, op: OpId, name: &str) -> Convert<()> {
+        self.structural(op, name)?;
         let o = self.m.op(op);
         let all = |values: &[ValueId]| -> Option<Vec<Tensor<'m>>> {
             values.iter().map(|&v| self.tensor_of(v)).collect()
@@ -203,6 +211,9 @@ impl<'m> Converter<'m> {
                 }
                 self.constraint(op, "C2", format!("the result of {} is {}", self.show(x), self.show(r)))
             }
+            ("uniform_dequantize", &[x], _) => {
+                self.constraint(op, "I1", format!("the operand is {}", self.show(x)))
+            }
             ("is_finite", &[x], &[r]) => {
                 self.input(op, "I1", x, REALS)?;
                 self.must_have(op, "C1", r, x.dims)
@@ -210,6 +221,7 @@ impl<'m> Converter<'m> {
             ("convert", &[x], &[r]) => self.must_have(op, "C1", r, x.dims),
             ("complex", &[a, b], &[r]) => {
                 self.input(op, "I1", a, REALS)?;
+                self.input(op, "I2", b, REALS)?;
                 self.must_be(op, "C1", "the second operand", b, a)?;
                 self.must_have(op, "C2", r, a.dims)?;
                 match self.m.get_type(r.element) {
@@ -227,7 +239,8 @@ impl<'m> Converter<'m> {
                     let message = format!("operands are {} and {}", self.show(a), self.show(b));
                     return self.constraint(op, "C2", message);
                 }
-                self.must_have(op, "C2", r, a.dims)
+                self.must_have(op, "C2", r, a.dims)?;
+                self.compared_as(op, a)
             }
             ("clamp", &[low, x, high], &[r]) => {
                 for bound in [low, high] {
@@ -294,7 +307,15 @@ impl<'m> Converter<'m> {
             ("dot_general", &[a, b], &[r]) => self.contracted(op, a, b, r),
             ("reduce", _, [_, ..]) => self.reduced(op, &inputs, &results),
             ("sort", [_, ..], _) => self.sorted(op, &inputs, &results),
+            ("map", [], _) => self.constraint(op, "C2", "there is no input"),
             ("map", [first, ..], &[r]) => {
+                if let Some(s) = self.signature(op, 0) {
+                    let elements: Vec<TypeId> = inputs.iter().map(|t| t.element).collect();
+                    let gives = matches!(&s.outputs[..], &[t] if self.scalar_element(t) == Some(r.element));
+                    self.hold(op, "C4", s.scalars(self, &elements) && gives, || {
+                        format!("the computation is {}", self.show_signature(&s))
+                    })?;
+                }
                 for &t in &inputs {
                     self.must_have(op, "C1", r, t.dims)?;
                 }
@@ -307,9 +328,37 @@ impl<'m> Converter<'m> {
                     Some(_) | None => Ok(()),
                 }
             }
-            ("gather", &[x, indices], &[r]) => self.gathered(op, x, indices, r),
+            ("gather", &[x, indices], &[r]) => {
+                let sizes = self.ints_of_attr(op, "slice_sizes");
+                self.gathered(op, x, indices, r, sizes, |number| number)
+            }
+            ("dynamic_gather", &[x, indices, sizes], &[r]) => {
+                self.input(op, "I3", sizes, INTEGERS)?;
+                let rank = x.dims.len() as i64;
+                let fits = matches!(*sizes.dims, [n] if same_size(n, rank));
+                self.hold(op, "C11", fits, || {
+                    format!("slice sizes are {}, of rank {rank}", self.show(sizes))
+                })?;
+                self.gathered(op, x, indices, r, self.known_of(op, 2), dynamic::of_dynamic_gather)
+            }
+            ("scatter", _, [_, ..]) => self.scattered(op, &inputs, &results),
+            ("reduce_window", _, _) => self.windows_reduced(op, &inputs, &results),
+            ("select_and_scatter", &[x, source, init], &[r]) => self.selected(op, [x, source, init], r),
+            ("convolution" | "dynamic_conv", _, &[r]) => self.convolved(op, &inputs, r),
+            (
+                "all_gather"
+                | "all_reduce"
+                | "all_to_all"
+                | "collective_broadcast"
+                | "collective_permute"
+                | "collective_reduce"
+                | "reduce_scatter",
+                _,
+                _,
+            ) => self.exchanged(op, name, &inputs, &results),
+            (name, _, &[r]) if name.starts_with("dynamic_") => self.dynamically(op, name, &inputs, r),
             ("batch_norm_training" | "batch_norm_inference" | "batch_norm_grad", [x, rest @ ..], _) => {
-                self.normalized(op, name, *x, rest)
+                self.normalized(op, name, *x, rest, &results)
             }
             ("cholesky", &[a], &[r]) => {
                 self.input(op, "I1", a, FIELD)?;
@@ -325,7 +374,13 @@ impl<'m> Converter<'m> {
                 {
                     return self.constraint(op, "C2", format!("a normal distribution of {}", self.show(*a)));
                 }
-                Ok(())
+                for (number, t) in [("I1", *a), ("I2", *b)] {
+                    self.scalar(op, number, "a bound", t)?;
+                }
+                match self.known_of(op, 2) {
+                    Some(dims) => self.must_have(op, "C3", r, &dims),
+                    None => Ok(()),
+                }
             }
             ("rng_bit_generator", &[state], &[next, _]) => {
                 self.must_be(op, "C1", "the new state", next, state)?;
@@ -445,6 +500,9 @@ impl<'m> Converter<'m> {
         {
             return self.constraint(op, "C11", format!("{} precisions of two operands", config.len()));
         }
+        if self.attr(op, "algorithm").is_some() {
+            self.counted(op)?;
+        }
         // XLA takes floats of two formats, and JAX writes such programs.
         if self.kind_of(a.element) != Some(Float) || self.kind_of(b.element) != Some(Float) {
             self.same_elements(op, "C13", a, b)?;
@@ -487,6 +545,26 @@ impl<'m> Converter<'m> {
         self.must_have(op, "C12", r, &dims)
     }
 
+    /// The counts of an algorithm, which is given instead of precisions.
+    fn counted(&self, op: OpId) -> Convert<()> {
+        if let Some(crate::ir::Attribute::Array(config)) = self.attr(op, "precision_config") {
+            let words = config.iter().filter_map(|&a| self.enum_word(self.m.get_attribute(a)));
+            let words: Vec<&str> = words.filter(|w| *w != "DEFAULT").collect();
+            self.hold(op, "C21", words.is_empty(), || {
+                format!("an algorithm and precisions {}", words.join(", "))
+            })?;
+        }
+        for (number, name) in [
+            ("C22", "lhs_component_count"),
+            ("C23", "rhs_component_count"),
+            ("C24", "num_primitive_operations"),
+        ] {
+            let count = self.part_int(op, "algorithm", name);
+            self.hold(op, number, count > 0, || format!("`{name}` is {count}"))?;
+        }
+        Ok(())
+    }
+
     fn reduced(&self, op: OpId, inputs: &[Tensor<'_>], results: &[Tensor<'_>]) -> Convert<()> {
         let n = inputs.len() / 2;
         if n == 0 || inputs.len() != 2 * n || results.len() != n {
@@ -512,7 +590,9 @@ impl<'m> Converter<'m> {
         }
         let kept: Vec<i64> =
             (0..rank).filter(|d| !dimensions.contains(d)).map(|d| inputs[0].dims[d as usize]).collect();
-        results.iter().try_for_each(|&r| self.must_have(op, "C7", r, &kept))
+        let elements = self.reducer(op, "C6", 0, &inputs[..n])?;
+        results.iter().try_for_each(|&r| self.must_have(op, "C7", r, &kept))?;
+        self.elements_of_results(op, "C8", results, &elements)
     }
 
     fn sorted(&self, op: OpId, inputs: &[Tensor<'_>], results: &[Tensor<'_>]) -> Convert<()> {
@@ -544,111 +624,14 @@ impl<'m> Converter<'m> {
         self.constraint(op, "C5", "the comparator does not take two scalars of each input")
     }
 
-    fn gathered(&self, op: OpId, x: Tensor<'_>, indices: Tensor<'_>, r: Tensor<'_>) -> Convert<()> {
-        let list = |name| self.part_ints(op, "dimension_numbers", name);
-        let (offset, collapsed) = (list("offset_dims"), list("collapsed_slice_dims"));
-        let (batching, of_indices) = (list("operand_batching_dims"), list("start_indices_batching_dims"));
-        let map = list("start_index_map");
-        let vector = self.part_int(op, "dimension_numbers", "index_vector_dim");
-        let (rank, index_rank) = (x.dims.len() as i64, indices.dims.len() as i64);
-        let unique = |l: &[i64]| l.iter().enumerate().all(|(i, d)| !l[..i].contains(d));
-        let within = |l: &[i64], n: i64| l.iter().all(|d| (0..n).contains(d));
-        let joined: Vec<i64> = collapsed.iter().chain(&batching).copied().collect();
-        let mapped: Vec<i64> = map.iter().chain(&batching).copied().collect();
-        self.input(op, "I2", indices, INTEGERS)?;
-        self.same_elements(op, "C23", x, r)?;
-        let parts = offset.len() + collapsed.len() + batching.len();
-        let size_of_map = match usize::try_from(vector).ok().and_then(|v| indices.dims.get(v)) {
-            Some(&n) => n,
-            None => 1,
-        };
-        let Some(sizes) = self.ints_of_attr(op, "slice_sizes") else { return Ok(()) };
-        let size = |d: &i64| usize::try_from(*d).ok().and_then(|d| sizes.get(d)).copied();
-        let at_most_one = |l: &[i64]| l.iter().all(|d| size(d).is_none_or(|n| n <= 1));
-        let equal_batches = batching.iter().zip(&of_indices).all(|(&a, &b)| {
-            let pair = (usize::try_from(a).ok(), usize::try_from(b).ok());
-            match (pair.0.and_then(|d| x.dims.get(d)), pair.1.and_then(|d| indices.dims.get(d))) {
-                (Some(&a), Some(&b)) => same_size(a, b),
-                _ => true,
-            }
-        });
-        let rules: [(&str, bool, String); 21] = [
-            (
-                "C1",
-                parts as i64 == rank,
-                format!("{parts} dimensions of slices of an operand of rank {rank}"),
-            ),
-            (
-                "C2",
-                (0..=index_rank).contains(&vector),
-                format!("index vectors along {vector} of rank {index_rank}"),
-            ),
-            (
-                "C3",
-                same_size(map.len() as i64, size_of_map),
-                format!("{} numbers of each index for {} dimensions", size_of_map, map.len()),
-            ),
-            (
-                "C4",
-                unique(&offset) && offset.is_sorted(),
-                format!("offset dimensions {offset:?} are not ascending"),
-            ),
-            (
-                "C5",
-                within(&offset, r.dims.len() as i64),
-                format!("offset dimensions {offset:?} of a result of rank {}", r.dims.len()),
-            ),
-            ("C6", unique(&joined), format!("dimensions {joined:?} name one twice")),
-            ("C7", collapsed.is_sorted(), format!("collapsed dimensions {collapsed:?} are not ascending")),
-            ("C8", within(&collapsed, rank), format!("collapsed dimensions {collapsed:?} of rank {rank}")),
-            ("C20", sizes.len() as i64 == rank, format!("{} slice sizes of rank {rank}", sizes.len())),
-            ("C9", at_most_one(&collapsed), "a collapsed dimension of a size over 1".to_owned()),
-            ("C10", batching.is_sorted(), format!("batching dimensions {batching:?} are not ascending")),
-            ("C11", within(&batching, rank), format!("batching dimensions {batching:?} of rank {rank}")),
-            ("C12", at_most_one(&batching), "a batching dimension of a size over 1".to_owned()),
-            ("C13", unique(&of_indices), format!("dimensions {of_indices:?} name one twice")),
-            (
-                "C14",
-                within(&of_indices, index_rank),
-                format!("dimensions {of_indices:?} of indices of rank {index_rank}"),
-            ),
-            (
-                "C15",
-                !of_indices.contains(&vector),
-                format!("dimension {vector} is that of index vectors and of batches"),
-            ),
-            (
-                "C16",
-                batching.len() == of_indices.len(),
-                format!("batches along {batching:?} and {of_indices:?}"),
-            ),
-            ("C17", equal_batches, "batches of operand and indices have different sizes".to_owned()),
-            ("C18", unique(&mapped), format!("dimensions {mapped:?} name one twice")),
-            ("C19", within(&map, rank), format!("indices of dimensions {map:?} of rank {rank}")),
-            (
-                "C21",
-                sizes.iter().zip(x.dims).all(|(&n, &d)| n >= 0 && (d == DYNAMIC || n <= d)),
-                format!("slices of {sizes:?} of {}", self.show(x)),
-            ),
-        ];
-        for (number, holds, message) in rules {
-            if !holds {
-                return self.constraint(op, number, message);
-            }
-        }
-        let mut batches = (0..index_rank).filter(|&d| d != vector).map(|d| indices.dims[d as usize]);
-        let mut slices = (0..rank).filter(|d| !joined.contains(d)).map(|d| sizes[d as usize]);
-        let of_result = r.dims.len() as i64;
-        let dims: Option<Vec<i64>> = (0..of_result)
-            .map(|d| if offset.contains(&d) { slices.next() } else { batches.next() })
-            .collect();
-        match dims {
-            Some(dims) if batches.next().is_none() => self.must_have(op, "C22", r, &dims),
-            Some(_) | None => self.constraint(op, "C22", format!("the result is {}", self.show(r))),
-        }
-    }
-
-    fn normalized(&self, op: OpId, name: &str, x: Tensor<'_>, rest: &[Tensor<'_>]) -> Convert<()> {
+    fn normalized(
+        &self,
+        op: OpId,
+        name: &str,
+        x: Tensor<'_>,
+        rest: &[Tensor<'_>],
+        results: &[Tensor<'_>],
+    ) -> Convert<()> {
         self.input(op, "I1", x, REALS)?;
         let feature = self.int_or(op, "feature_index", -1)?;
         let Some(&size) = usize::try_from(feature).ok().and_then(|d| x.dims.get(d)) else { return Ok(()) };
@@ -659,10 +642,29 @@ impl<'m> Converter<'m> {
                 self.must_be(op, "C3", "`grad_output`", t, x)?;
                 continue;
             }
-            let number = if name == "batch_norm_grad" { "C4" } else { ["C3", "C4", "C5", "C6"][i.min(3)] };
+            let number = if name == "batch_norm_grad" {
+                // The others have the shape of the scale, which has one for each feature.
+                if i == 0 { "C5" } else { "C4" }
+            } else {
+                ["C3", "C4", "C5", "C6"][i.min(3)]
+            };
             if !same_shape(t.dims, &[size]) {
                 let message = format!("operand {} is {}, of {size} features", i + 1, self.show(t));
                 return self.constraint(op, number, message);
+            }
+        }
+        let (last, others) = match name {
+            "batch_norm_training" => ("C7", &["C5", "C6"][..]),
+            "batch_norm_inference" => ("C7", &[][..]),
+            _ => ("C3", &["C4", "C4"][..]),
+        };
+        for (i, &r) in results.iter().enumerate() {
+            self.same_elements(op, "C2", x, r)?;
+            match i.checked_sub(1).and_then(|i| others.get(i)) {
+                None => self.must_be(op, last, "the result", r, x)?,
+                Some(number) => self.hold(op, number, same_shape(r.dims, &[size]), || {
+                    format!("result {i} is {}, of {size} features", self.show(r))
+                })?,
             }
         }
         Ok(())

@@ -23,8 +23,8 @@ mod operation;
 mod types;
 mod unique;
 
-pub use attribute::{Attribute, NamedAttribute, Resource, ResourceData};
-pub use elements::{element_bytes, storage_bits};
+pub use attribute::{Attribute, Attributes, NamedAttribute, Resource, ResourceData};
+pub use elements::{element_bytes, ints, storage_bits};
 pub use ids::{AttrId, BlockId, LocId, NameId, OpId, RegionId, ResourceId, TypeId, ValueId};
 pub use operation::{Block, NewOperation, Operation, Region, Value, ValueDef};
 pub use types::{DYNAMIC, FloatType, Location, QuantizedType, Signedness, Type};
@@ -208,7 +208,17 @@ impl Module {
         self.top = Some(op);
     }
 
+    /// Makes room for operations and values that are about to be added to a block, as far as memory allows:
+    /// a hint.
+    pub(crate) fn reserve(&mut self, block: BlockId, operations: usize, values: usize) {
+        // What cannot be had now is asked for when it is needed.
+        let _ = self.operations.try_reserve(operations);
+        let _ = self.values.try_reserve(values);
+        let _ = self.blocks[block.index()].operations.try_reserve(operations);
+    }
+
     /// Adds an operation at the end of a block (or nowhere: the outermost one), and its results.
+    #[inline]
     pub fn add_operation(&mut self, block: Option<BlockId>, new: NewOperation) -> OpId {
         let id = OpId::from_index(self.operations.len());
         let results = new

@@ -18,6 +18,46 @@ pub struct NamedAttribute {
     pub value: AttrId,
 }
 
+/// Attributes of an operation. Copies share one list until one is changed: most operations of a module have
+/// none, or the same as another.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Attributes(Option<Arc<Vec<NamedAttribute>>>);
+
+impl Attributes {
+    /// The list, to change it.
+    pub fn to_mut(&mut self) -> &mut Vec<NamedAttribute> {
+        Arc::make_mut(self.0.get_or_insert_default())
+    }
+
+    /// Adds one at the end.
+    pub fn push(&mut self, attribute: NamedAttribute) {
+        self.to_mut().push(attribute);
+    }
+}
+
+impl std::ops::Deref for Attributes {
+    type Target = [NamedAttribute];
+
+    fn deref(&self) -> &[NamedAttribute] {
+        self.0.as_deref().map_or(&[], Vec::as_slice)
+    }
+}
+
+impl From<Vec<NamedAttribute>> for Attributes {
+    fn from(list: Vec<NamedAttribute>) -> Self {
+        Self((!list.is_empty()).then(|| Arc::new(list)))
+    }
+}
+
+impl<'a> IntoIterator for &'a Attributes {
+    type Item = &'a NamedAttribute;
+    type IntoIter = std::slice::Iter<'a, NamedAttribute>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
 /// An attribute.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Attribute {

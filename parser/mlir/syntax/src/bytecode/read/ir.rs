@@ -19,7 +19,8 @@ use super::super::section::Section;
 use super::entries::{Entries, Slot};
 use super::operations::{self, Kind, Known, Name, Names};
 use crate::ir::{
-    AttrId, Attribute, BlockId, LocId, NameId, NamedAttribute, NewOperation, OpId, RegionId, ValueId,
+    AttrId, Attribute, Attributes, BlockId, LocId, NameId, NamedAttribute, NewOperation, OpId, RegionId,
+    ValueId,
 };
 
 /// What an operation has, as bits of its mask.
@@ -72,7 +73,7 @@ pub(super) struct IrReader<'a, 'c> {
     /// Blocks that were announced and not begun.
     blocks_ahead: usize,
     /// Attributes of operations of VHLO by their name and properties (or dictionary), which many share.
-    converted: FxHashMap<(u32, u32), (Vec<NamedAttribute>, Vec<NamedAttribute>)>,
+    converted: FxHashMap<(u32, u32), (Attributes, Attributes)>,
     inner_return: NameId,
 }
 
@@ -273,6 +274,13 @@ impl<'a, 'c> IrReader<'a, 'c> {
         let (operations, has_arguments) = frame.cursor.flagged()?;
         frame.cursor.count(operations, start, "operations")?;
         frame.operations_left = operations;
+        // No operation of a portable artifact takes fewer bytes, so that this is never more than follows.
+        const LEAST_BYTES: usize = 6;
+        let room = frame.cursor.remaining() / LEAST_BYTES;
+        let ahead = (operations as usize).min(room);
+        if ahead > 1 {
+            self.entries.module.reserve(block, ahead, ahead);
+        }
         if has_arguments {
             self.arguments(frame, block)?;
         }
@@ -320,7 +328,7 @@ impl<'a, 'c> IrReader<'a, 'c> {
     fn location(&mut self, cursor: &mut Cursor<'a>) -> Fallible<LocId> {
         let start = cursor.offset();
         let index = cursor.index(self.container.attributes.len(), "attribute")?;
-        match self.entries.resolve_attribute(index)? {
+        match self.entries.resolve_location(index)? {
             Slot::Loc(loc) => Ok(loc),
             _ => Err(cursor.error(codes::BAD_OPERATION, start, format!("attribute {index} is no location"))),
         }
@@ -384,12 +392,14 @@ impl<'a, 'c> IrReader<'a, 'c> {
         }
         if mask & has::SUCCESSORS != 0 {
             let blocks = frame.as_ref().map_or(0, |f| f.blocks);
+            let mut successors = Vec::new();
             for _ in 0..cursor.list("successors")? {
                 let index = cursor.index(blocks, "block")?;
                 let first = frame.as_ref().and_then(|f| f.first_block);
                 let first = first.expect("invariant: a region that has blocks has a first one");
-                new.successors.push(BlockId::from_index(first.index() + index));
+                successors.push(BlockId::from_index(first.index() + index));
             }
+            new.successors = successors.into();
         }
         if mask & has::USE_ORDERS != 0 {
             if self.container.version < format::USE_ORDERS || new.result_types.is_empty() {
@@ -468,8 +478,8 @@ impl<'a, 'c> IrReader<'a, 'c> {
         };
         let key = key.map(|index| (name_at as u32, index as u32));
         if let Some(found) = key.and_then(|key| self.converted.get(&key)) {
-            new.properties.clone_from(&found.0);
-            new.attributes.clone_from(&found.1);
+            new.properties = found.0.clone();
+            new.attributes = found.1.clone();
             return Ok(());
         }
         let discardable = match dictionary {
@@ -487,20 +497,20 @@ impl<'a, 'c> IrReader<'a, 'c> {
                 let Kind::Vhlo(known) = &self.names[name_at].kind else {
                     unreachable!("invariant: matched above")
                 };
-                new.properties = convert(&mut self.entries, known, &values, cursor, span(at))?;
-                new.attributes = rest;
+                new.properties = convert(&mut self.entries, known, &values, cursor, span(at))?.into();
+                new.attributes = rest.into();
             }
             (Kind::Properties(list), Some((index, _))) => {
-                new.properties = self.listed_properties(list, index)?;
-                new.attributes = discardable;
+                new.properties = self.listed_properties(list, index)?.into();
+                new.attributes = discardable.into();
             }
             (Kind::Properties(list), None) => {
                 // In old files all attributes are in one dictionary.
                 let m = &self.entries.module;
-                let (own, rest) = discardable
+                let (own, rest): (Vec<_>, Vec<_>) = discardable
                     .into_iter()
                     .partition(|a| list.iter().any(|(name, _)| *name == m.text(a.name)));
-                (new.properties, new.attributes) = (own, rest);
+                (new.properties, new.attributes) = (own.into(), rest.into());
             }
             (Kind::Return | Kind::Cast, Some(_)) => {
                 let message =
@@ -508,15 +518,15 @@ impl<'a, 'c> IrReader<'a, 'c> {
                 return Err(cursor.error_at(codes::BAD_OPERATION, span(at), message));
             }
             (Kind::Other, Some((index, _))) if !self.names[name_at].registered => {
-                new.properties = self.attribute_properties(index)?;
-                new.attributes = discardable;
+                new.properties = self.attribute_properties(index)?.into();
+                new.attributes = discardable.into();
             }
             (Kind::Other, Some(_)) => {
                 let name = self.entries.module.text(self.names[name_at].id);
                 let message = format!("how the properties of {name} are written is not known");
                 return Err(cursor.error_at(codes::UNKNOWN_DIALECT, span(at), message));
             }
-            (Kind::Return | Kind::Cast | Kind::Other, None) => new.attributes = discardable,
+            (Kind::Return | Kind::Cast | Kind::Other, None) => new.attributes = discardable.into(),
         }
         if let Some(key) = key {
             self.converted.insert(key, (new.properties.clone(), new.attributes.clone()));

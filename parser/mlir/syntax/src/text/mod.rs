@@ -67,7 +67,7 @@ pub(crate) fn parse_type(m: &mut Module, text: &str) -> Result<TypeId, Box<Diagn
 }
 
 /// The same of an attribute.
-pub(crate) fn parse_attribute(m: &mut Module, text: &str) -> Result<AttrId, Box<Diagnostic>> {
+pub fn parse_attribute(m: &mut Module, text: &str) -> Result<AttrId, Box<Diagnostic>> {
     parse_into(m, text, cursor::Parser::attribute)
 }
 

@@ -486,7 +486,7 @@ impl Printer<'_> {
                         },
                         _ => false,
                     };
-                    let Some(pairs) = crate::convert::ints(m, attribute).filter(|_| two) else {
+                    let Some(pairs) = crate::ir::ints(m, attribute).filter(|_| two) else {
                         return false;
                     };
                     self.out.push('[');

@@ -14,7 +14,7 @@ use super::super::container::{Container, Entry};
 use super::super::cursor::Fallible;
 use super::super::decode::{Decoder, Limits, Progress, Reference};
 use super::{builtin, shardy, vhlo};
-use crate::ir::{AttrId, Attribute, LocId, MAX_DEPTH, Module, NameId, Type, TypeId, storage_bits};
+use crate::ir::{AttrId, Attribute, LocId, Location, MAX_DEPTH, Module, NameId, Type, TypeId, storage_bits};
 use crate::text;
 
 /// How far an attribute is read.
@@ -74,6 +74,8 @@ pub(super) struct Entries<'a, 'c> {
     families: Vec<Option<Family>>,
     /// Names by the index of their string attribute.
     names: FxHashMap<u32, NameId>,
+    /// The one that was asked for last by a place in a file.
+    last_name: Option<(u32, NameId)>,
     /// Kept between uses.
     stack: Vec<Job<'a>>,
     needed: Vec<Reference>,
@@ -107,6 +109,7 @@ impl<'a, 'c> Entries<'a, 'c> {
             resources,
             families: container.dialects.iter().map(|dialect| family(dialect.name)).collect(),
             names: FxHashMap::default(),
+            last_name: None,
             stack: Vec::new(),
             needed: Vec::new(),
         }
@@ -212,6 +215,42 @@ impl<'a, 'c> Entries<'a, 'c> {
             }
             slot => Ok(slot),
         }
+    }
+
+    /// The same of a location. Most are places in files, one for each operation, and read here without ado;
+    /// whatever is unusual about one is left to the reader of all entries.
+    #[inline]
+    pub(super) fn resolve_location(&mut self, index: usize) -> Fallible<Slot> {
+        match self.attributes[index] {
+            Slot::Unseen => {
+                if let Some(location) = self.place_in_file(self.container.attributes[index]) {
+                    self.attributes[index] = Slot::Loc(self.module.location(location));
+                    return Ok(self.attributes[index]);
+                }
+                self.resolve_attribute(index)
+            }
+            _ => self.resolve_attribute(index),
+        }
+    }
+
+    /// A place in a file whose name was read before.
+    fn place_in_file(&mut self, entry: Entry) -> Option<Location> {
+        if !entry.custom || self.families[entry.dialect as usize] != Some(Family::Builtin) {
+            return None;
+        }
+        let mut cursor = self.container.entries.over(entry.start as usize, entry.end as usize);
+        if cursor.varint().ok()? != super::super::codes::builtin::FILE_LINE_COLUMN.code {
+            return None;
+        }
+        let file = u32::try_from(cursor.varint().ok()?).ok()?;
+        let name = match self.last_name {
+            Some((last, name)) if last == file => name,
+            _ => *self.names.get(&file)?,
+        };
+        self.last_name = Some((file, name));
+        let line = u32::try_from(cursor.varint().ok()?).ok()?;
+        let column = u32::try_from(cursor.varint().ok()?).ok()?;
+        cursor.is_empty().then_some(Location::File { file: name, start: (line, column), end: None })
     }
 
     /// The type at an index, which is in range.

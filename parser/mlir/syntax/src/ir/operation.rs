@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::attribute::NamedAttribute;
+use super::attribute::Attributes;
 use super::ids::{BlockId, LocId, NameId, OpId, RegionId, TypeId, ValueId};
 use hlo::Span;
 
@@ -16,11 +16,11 @@ pub struct Operation {
     /// Results.
     pub results: SmallVec<[ValueId; 1]>,
     /// Inherent attributes, `<{...}>`, as far as the input tells them from others.
-    pub properties: Vec<NamedAttribute>,
+    pub properties: Attributes,
     /// Other attributes, `{...}`; of older texts all.
-    pub attributes: Vec<NamedAttribute>,
+    pub attributes: Attributes,
     /// Successors of a terminator.
-    pub successors: Vec<BlockId>,
+    pub successors: Box<[BlockId]>,
     /// Regions.
     pub regions: SmallVec<[RegionId; 1]>,
     /// The block that it is in; `None` of the outermost one.
@@ -41,11 +41,11 @@ pub struct NewOperation {
     /// Types of the results.
     pub result_types: SmallVec<[TypeId; 1]>,
     /// Inherent attributes.
-    pub properties: Vec<NamedAttribute>,
+    pub properties: Attributes,
     /// Other attributes.
-    pub attributes: Vec<NamedAttribute>,
+    pub attributes: Attributes,
     /// Successors.
-    pub successors: Vec<BlockId>,
+    pub successors: Box<[BlockId]>,
     /// Where the source program has it.
     pub loc: LocId,
     /// Where the input has it.
@@ -59,9 +59,9 @@ impl NewOperation {
             name,
             operands: SmallVec::new(),
             result_types: SmallVec::new(),
-            properties: Vec::new(),
-            attributes: Vec::new(),
-            successors: Vec::new(),
+            properties: Attributes::default(),
+            attributes: Attributes::default(),
+            successors: Box::default(),
             loc: LocId::UNKNOWN,
             span,
         }

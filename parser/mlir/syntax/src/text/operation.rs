@@ -402,12 +402,12 @@ impl<'t> Parser<'t> {
                     }
                 }
             })?;
-            self.m.op_mut(op).successors = successors;
+            self.m.op_mut(op).successors = successors.into();
         }
         if self.eat(Tok::Less) {
             let properties = self.dictionary()?;
             self.expect(Tok::Greater)?;
-            self.m.op_mut(op).properties = properties;
+            self.m.op_mut(op).properties = properties.into();
         }
         if self.is(Tok::LParen) {
             self.advance();
@@ -419,7 +419,7 @@ impl<'t> Parser<'t> {
 
     fn generic_end(&mut self, op: OpId, results: Results, operands: Vec<Operand>) -> Parse<Step> {
         let attributes = self.optional_dictionary()?;
-        self.m.op_mut(op).attributes = attributes;
+        self.m.op_mut(op).attributes = attributes.into();
         self.expect(Tok::Colon)?;
         self.typed_end(op, results, operands)
     }
