@@ -2,7 +2,7 @@
 //!
 //! Radii say nothing of them: no distance to an infinity is finite. They are explained where one can say which other ones there are:
 //!
-//! - **A real sum that overflows in some order.** Let P be the sum of its positive terms and N that of its negative ones. Where P is beyond the greatest number of the accumulator, adding
+//! - **A real sum that overflows in some order** (of a reduction, dot, ragged dot or convolution). Let P be the sum of its positive terms and N that of its negative ones. Where P is beyond the greatest number of the accumulator, adding
 //!   the positive terms first gives plus infinity, and likewise N; where both are, NaN. So these are results of a permitted order, whatever the exact sum is.
 //! - **What is infinite or NaN in the reference and computed by way of several numbers**: complex products and quotients and what is made of them, complex sums, Fourier transforms, linear
 //!   systems, normalization. Which of infinity and NaN comes out, and in which part, depends on the formula (C99, annex G, recovers infinities; the textbook's formulas do not).
@@ -190,15 +190,35 @@ fn at_pole(case: &Case<'_>, i: usize) -> Special {
 /// How much larger than the greatest number a sum of terms of one sign has to be, so that the rounding of these sums does not matter.
 const CLEARLY: f64 = 1.0 + 1.0 / 4096.0;
 
-/// By how much sums are scaled down while they are looked at: those that overflow f64 do not then.
-const SCALE: i32 = -64;
+/// More than the relative error of a sum of magnitudes in f64: where terms of one sign are much larger than those of the other, the difference of two such sums says nothing of these.
+const ROUNDED: f64 = 1.0 / (1u64 << 40) as f64;
+
+/// Powers of two that the two factors of products (or all terms of sums, which have one factor) are scaled by while sums are looked at, so that none overflows f64.
+///
+/// Products of f64 need both factors far down; what underflows then is too small to matter beside a sum that overflows. Those of narrower types do not, and limits of f16
+/// would be denormal there.
+fn scales(factors: f64, accumulator: Format) -> [i32; 2] {
+    match (factors > 0.0, accumulator.max > f64::from(f32::MAX)) {
+        (true, true) => [-540, -540],
+        (true, false) => [-64, 0],
+        (false, _) => [-64, -64],
+    }
+}
+
+/// What a sum of terms of one sign, scaled by [`scales`], has to reach to overflow for certain.
+fn limit(factors: f64, accumulator: Format) -> f64 {
+    let [first, second] = scales(factors, accumulator);
+    // One after the other: the product of both scales may be less than the least number.
+    let scaled = accumulator.max * power_of_two(first);
+    (if factors > 0.0 { scaled * power_of_two(second) } else { scaled }) * CLEARLY
+}
 
 /// Which infinities and NaNs orders of a real sum give, element by element.
 fn overflowing(case: &Case<'_>) -> Option<Vec<Special>> {
     let [result] = case.results[..] else { return None };
     let ty = result.element_type();
     let factors = match kind(case.opcode()) {
-        Kind::Sum if matches!(case.opcode(), Opcode::Dot | Opcode::Convolution) => 1.0,
+        Kind::Sum if matches!(case.opcode(), Opcode::Dot | Opcode::Convolution | Opcode::RaggedDot) => 1.0,
         Kind::Region
             if sums::is_sum(case) && matches!(case.opcode(), Opcode::Reduce | Opcode::ReduceWindow) =>
         {
@@ -207,12 +227,17 @@ fn overflowing(case: &Case<'_>) -> Option<Vec<Special>> {
         _ => return None,
     };
     let real = |t: &Tensor| t.element_type().is_float();
-    if !real(result) || !case.args.iter().all(|a| real(a.tensor)) || !case.has_exact_operands() {
+    // Sizes of groups are none of the factors.
+    let is_term = |k: usize| case.opcode() != Opcode::RaggedDot || k < 2;
+    let terms = || case.args.iter().enumerate().filter(|(k, _)| is_term(*k)).map(|(_, a)| a);
+    if !real(result) || !terms().all(|a| real(a.tensor)) || !case.has_exact_operands() {
         return None;
     }
     let format = sums::manner(case, ty, factors, false)?.accumulator;
     let to_f64 = |_: ElementType| ElementType::F64;
-    let shapes: Vec<_> = sums::operand_shapes(case).map(|s| retyped(s, &to_f64)).collect();
+    let shapes = sums::operand_shapes(case).enumerate();
+    let shapes: Vec<_> =
+        shapes.map(|(k, s)| if is_term(k) { retyped(s, &to_f64) } else { s.clone() }).collect();
     let probe = Probe::new(
         case.module,
         case.instr,
@@ -222,8 +247,10 @@ fn overflowing(case: &Case<'_>) -> Option<Vec<Special>> {
     )?;
     let run = |of: &dyn Fn(f64) -> f64| -> Option<Vec<f64>> {
         let args = case.args.iter().enumerate().map(|(k, a)| {
-            // Of a product one factor is scaled, of a sum all terms.
-            let scale = if factors == 0.0 || k == 0 { power_of_two(SCALE) } else { 1.0 };
+            if !is_term(k) {
+                return Value::Array(a.tensor.clone());
+            }
+            let scale = power_of_two(scales(factors, format)[k.min(1)]);
             let each: Vec<f64> = Numbers::of(a.tensor).re.iter().map(|&x| of(x) * scale).collect();
             Value::Array(tensor(ElementType::F64, a.tensor.dims(), &each))
         });
@@ -232,7 +259,7 @@ fn overflowing(case: &Case<'_>) -> Option<Vec<Special>> {
     let finite = |x: f64| if x.is_finite() { x } else { 0.0 };
     let (sum, size) = (run(&finite)?, run(&|x| finite(x).abs())?);
     // Infinite terms of either sign, and NaNs: of sums alone, since a product may make NaN of an infinity.
-    let infinite = case.args.iter().any(|a| Numbers::of(a.tensor).re.iter().any(|x| !x.is_finite()));
+    let infinite = terms().any(|a| Numbers::of(a.tensor).re.iter().any(|x| !x.is_finite()));
     let has = |special: Special| -> Option<Vec<f64>> {
         let is = |x: f64| f64::from(u8::from(Special::of(x) == special));
         if infinite { run(&is) } else { Some(vec![0.0; sum.len()]) }
@@ -241,14 +268,15 @@ fn overflowing(case: &Case<'_>) -> Option<Vec<Special>> {
     if infinite && factors > 0.0 {
         return None;
     }
-    let limit = format.max * power_of_two(SCALE) * CLEARLY;
+    let limit = limit(factors, format);
     let each = (0..sum.len()).map(|i| {
         let (sum, size) = (sum[i], size[i]);
         let (plus, minus) = (above[i] > 0.0, below[i] > 0.0);
         if !(sum.is_finite() && size.is_finite()) || nan[i] > 0.0 || plus && minus {
             return Special::NONE;
         }
-        let (above, below) = ((size + sum) / 2.0 >= limit, (size - sum) / 2.0 >= limit);
+        let certainly = |of_one_sign: f64| of_one_sign - size * ROUNDED >= limit;
+        let (above, below) = (certainly((size + sum) / 2.0), certainly((size - sum) / 2.0));
         match (above || plus, below || minus, has_infinities(ty)) {
             (false, false, _) => Special::NONE,
             (_, _, false) => Special::NAN,
@@ -278,20 +306,21 @@ fn overflowing_in_parts(case: &Case<'_>) -> Option<Vec<Special>> {
     let probe = Probe::new(case.module, case.instr, &shapes, to, &Regions::Retyped(&to_f64))?;
     let parts = [a, b].map(|x| Numbers::of(x.tensor)).map(|x| [x.re, x.im.unwrap_or_default()]);
     let run = |k: usize, l: usize, of: &dyn Fn(f64) -> f64| -> Option<Vec<f64>> {
-        let scaled: Vec<f64> = parts[0][k].iter().map(|&x| of(x) * power_of_two(SCALE)).collect();
-        let other: Vec<f64> = parts[1][l].iter().map(|&x| of(x)).collect();
+        let [first, second] = scales(1.0, format).map(power_of_two);
+        let scaled: Vec<f64> = parts[0][k].iter().map(|&x| of(x) * first).collect();
+        let other: Vec<f64> = parts[1][l].iter().map(|&x| of(x) * second).collect();
         let of = |t: &Tensor, each: &[f64]| Value::Array(tensor(ElementType::F64, t.dims(), each));
         let value = probe.run(case.settings, vec![of(a.tensor, &scaled), of(b.tensor, &other)])?;
         Some(Numbers::of(value.as_array()?).re)
     };
-    let limit = format.max * power_of_two(SCALE) * CLEARLY;
+    let limit = limit(1.0, format);
     let mut overflows = vec![false; result.len()];
     for ([(k, l), (m, n)], sign) in [([(0, 0), (1, 1)], -1.0), ([(0, 1), (1, 0)], 1.0)] {
         let (x, y) = (run(k, l, &|x| x)?, run(m, n, &|x| x)?);
         let (x_size, y_size) = (run(k, l, &f64::abs)?, run(m, n, &f64::abs)?);
         for (i, overflows) in overflows.iter_mut().enumerate() {
             let (sum, size) = (x[i] + sign * y[i], x_size[i] + y_size[i]);
-            *overflows |= size.is_finite() && (size + sum.abs()) / 2.0 >= limit;
+            *overflows |= size.is_finite() && (size + sum.abs()) / 2.0 - size * ROUNDED >= limit;
         }
     }
     Some(overflows.into_iter().map(|o| if o { Special::ANY } else { Special::NONE }).collect())

@@ -40,6 +40,27 @@ fn a_sum_overflows_in_some_order_or_in_none() {
     assert_eq!(specials(dot, &[&[3e30, -3e30, 3e30], &[1.0, 1.0, 1.0]], Allowances::STRICT), [Special::NONE]);
 }
 
+/// Products of f64 that are infinite themselves; products that a ragged dot adds up.
+#[test]
+fn products_overflow_in_f64_and_in_groups() {
+    let dot = |ty: &str| {
+        format!(
+            "HloModule m\nENTRY e {{ x = f32[4] parameter(0)\n y = f32[4] parameter(1)\n a = {ty}[4] convert(x)\n b = {ty}[4] convert(y)\n c = {ty}[4] multiply(a, a)\n d = {ty}[4] multiply(c, c)\n f = {ty}[4] multiply(d, d)\n ROOT z = {ty}[] dot(f, b), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}} }}"
+        )
+    };
+    // The eighth power of 3e38 is 6.6e307.
+    let large: &[f32] = &[3e38, 3e38, 3e38, 1.0];
+    let of = |y: &[f32]| specials(&dot("f64"), &[large, y], Allowances::STRICT)[0];
+    assert_eq!(of(&[3e38, -2e38, 1.0, 1.0]), Special::ANY);
+    assert_eq!(of(&[1.0, -3e38, -1.0, 1.0]), Special::NEGATIVE);
+    assert_eq!(of(&[2.0, -0.5, 1.0, 1.0]), Special::POSITIVE);
+    assert_eq!(of(&[1.0, -1.0, 1.0, 1.0]), Special::NONE);
+    let ragged = "HloModule m\nENTRY e { x = f32[2,3] parameter(0)\n y = f32[1,3,1] parameter(1)\n g = s32[1] constant({1})\n ROOT z = f32[2,1] ragged-dot(x, y, g), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0} }";
+    let (x, y): (&[f32], &[f32]) = (&[3e38, -3e38, 3e38, 3e38, 3e38, 3e38], &[1.0, 1.0, 1.0]);
+    // The second row is in no group.
+    assert_eq!(specials(ragged, &[x, y], Allowances::STRICT), [Special::POSITIVE, Special::NONE]);
+}
+
 /// The real part of each element is a sum of six products, of which some overflow together.
 #[test]
 fn parts_of_complex_sums_overflow_in_some_order_or_in_none() {
