@@ -209,7 +209,7 @@ pub struct Isolation {
     pub steps: Option<Box<Replay>>,
     /// Whose fault the first wrong step is, if that could be told.
     pub origin: Option<Origin>,
-    /// How the first wrong step is computed ([`Executable::strategy`]).
+    /// How the first wrong step is computed ([`hlo_engines::engine::Executable::strategy`]).
     pub strategy: Option<String>,
     /// Instructions in the order of their first execution.
     pub rows: Vec<Row>,
