@@ -91,8 +91,9 @@ test-jax: wheel
 	$(JAX_ENVIRONMENT)/bin/pip install --quiet $(JAX_PACKAGES) pypjrt==0.1.1 pytest pytest-xdist
 	$(JAX_ENVIRONMENT)/bin/pip install --quiet --no-deps --force-reinstall $$(ls -t target/wheel/*.whl | head -1)
 	$(JAX_ENVIRONMENT)/bin/python codegen/pjrt/tests/jax/all.py
+# With the tests, whose dependencies ask others for more features: without them, what `make test` has built would be built again.
 test-jax-short: setup
-	$(CARGO) build --locked --workspace --lib --bins
+	$(CARGO) build --locked --workspace --lib --bins --tests
 	bash codegen/pjrt/tests/jax/short $(JAX_ENVIRONMENT) "$(JAX_PACKAGES) pytest"
 
 # That NVIDIA's assembler takes all PTX that elementwise operations are made of. PTXAS is another one; the one of PyPI is under NVIDIA's license.
@@ -143,7 +144,7 @@ FUZZ = target/$(if $(FUZZ_PROFILE),release,debug)/hlo fuzz --size small --seed $
 # All of the workspace is built, as for tests, or dependencies would be built again for fewer features.
 fuzz fuzz-passes: fuzz-build
 fuzz-build: setup
-	$(CARGO) build $(FUZZ_PROFILE) --locked --workspace --bins
+	$(CARGO) build $(FUZZ_PROFILE) --locked --workspace $(if $(FUZZ_PROFILE),,--lib --tests) --bins
 # A quarter of the programs have extreme inputs. Of most seeds less than 0.001% of elements are undecided, which a hunt allows by itself, and of some ten times as much.
 fuzz:
 	$(FUZZ) --engines interpreter,cpu:O0,cpu:O3 --max-undecided 0.02%

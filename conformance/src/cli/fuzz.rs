@@ -61,6 +61,9 @@ pub(crate) struct Options {
     /// Stop after so many different findings
     #[arg(long, default_value_t = 20, value_name = "N")]
     max_findings: usize,
+    /// Programs with undecided elements are findings too: kept, and told
+    #[arg(long, hide_short_help = true)]
+    keep_undecided: bool,
     /// Keep findings as they were found
     #[arg(long)]
     no_reduce: bool,
@@ -168,6 +171,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         count,
         shard: options.shard.unwrap_or((0, 1)),
         max_findings: options.max_findings,
+        keep_undecided: options.keep_undecided,
         max_time: options.max_time,
         timeout,
         jobs,
@@ -235,12 +239,12 @@ const MOST_UNDECIDED: f64 = 1e-5;
 
 /// What a hunt is known by: another one begins anew in the same folder.
 fn identity(options: &Options, names: &[String], hunt: &Hunt<'_>) -> String {
-    let Options { seed, size, mutate, programs, one_device, no_reduce, .. } = options;
+    let Options { seed, size, mutate, programs, one_device, no_reduce, keep_undecided, .. } = options;
     let (shard, settings) = (hunt.shard, &hunt.settings);
     let bases = hunt.source.bases.len();
     format!(
         "{} {names:?} seed={seed} size={} shard={shard:?} {settings:?} {mutate:?} {programs:?} \
-         bases={bases} one_device={one_device} no_reduce={no_reduce} timeout={:?}",
+         bases={bases} one_device={one_device} no_reduce={no_reduce} keep_undecided={keep_undecided} timeout={:?}",
         env!("CARGO_PKG_VERSION"),
         size_name(*size),
         hunt.timeout,

@@ -50,6 +50,8 @@ pub struct Hunt<'a> {
     pub shard: (u64, u64),
     /// Stop after so many findings.
     pub max_findings: usize,
+    /// Whether programs with undecided elements are findings, and not only counted.
+    pub keep_undecided: bool,
     /// Stop after so long.
     pub max_time: Option<Duration>,
     /// How long a program on an engine may take that sets its runs no limit by itself.
@@ -333,7 +335,7 @@ fn one(
         let kinds =
             guarded("looking for causes", || Ok(undecided::kinds(number, &difference, &subject, &settings)));
         counted.count_undecided(&kinds.unwrap_or_default());
-        if difference.kind.is_failure() {
+        if difference.kind.is_failure() || hunt.keep_undecided && difference.kind == Kind::Undecided {
             let mut difference = difference;
             if difference.kind == Kind::Wrong && difference.blamed.is_none() {
                 // An engine that cannot be replayed: every instruction alone.
@@ -402,6 +404,7 @@ mod tests {
             count: 20,
             shard: (0, 1),
             max_findings: 9,
+            keep_undecided: false,
             max_time: None,
             timeout: Duration::from_millis(200),
             jobs: 1,
@@ -422,5 +425,39 @@ mod tests {
         let told = told.into_inner().unwrap();
         assert_eq!(told, [(Kind::Timeout, "child:waits".to_owned()), (Kind::Crash, "waits".to_owned())]);
         assert!(totals.programs > 1);
+    }
+
+    /// Without replays elements hang on others, so that some program of the first few is undecided.
+    #[test]
+    fn undecided_programs_are_kept_where_that_is_asked_for() {
+        let engine = hlo_engines::engine::by_name("interpreter:ulp-down").unwrap();
+        let kinds = |keep_undecided: bool| {
+            let source =
+                Source { seed: 3, size: Size::Small, bases: Arc::default(), mutated: false, devices: false };
+            let hunted = Hunt {
+                reference: &InterpreterEngine,
+                engines: vec![&*engine],
+                source,
+                count: 300,
+                shard: (0, 1),
+                max_findings: 1000,
+                keep_undecided,
+                max_time: None,
+                timeout: Duration::from_secs(60),
+                jobs: 1,
+                settings: Settings { replay: false, ..Settings::default() },
+            };
+            let found = Mutex::new(Vec::new());
+            let totals = hunt(&hunted, &|event| {
+                if let Event::Found(finding) = event {
+                    found.lock().unwrap().push(finding.signature.kind);
+                }
+            });
+            (totals.engines[0].undecided, found.into_inner().unwrap())
+        };
+        let (undecided, found) = kinds(true);
+        assert!(undecided > 0 && found.contains(&Kind::Undecided), "{undecided}: {found:?}");
+        let (same, found) = kinds(false);
+        assert!(same == undecided && !found.contains(&Kind::Undecided), "{same}: {found:?}");
     }
 }
