@@ -213,6 +213,54 @@ fn limit(factors: f64, accumulator: Format) -> f64 {
     (if factors > 0.0 { scaled * power_of_two(second) } else { scaled }) * CLEARLY
 }
 
+/// What a factor of a term is replaced by.
+type Map = fn(f64) -> f64;
+
+fn positive(x: f64) -> f64 {
+    if x.is_finite() { x.max(0.0) } else { 0.0 }
+}
+
+fn negative(x: f64) -> f64 {
+    positive(-x)
+}
+
+/// 1 for what is asked for, 0 for all else.
+fn flag(is: bool) -> f64 {
+    f64::from(u8::from(is))
+}
+
+fn up(x: f64) -> f64 {
+    flag(x == f64::INFINITY)
+}
+
+fn down(x: f64) -> f64 {
+    flag(x == f64::NEG_INFINITY)
+}
+
+fn is_positive(x: f64) -> f64 {
+    flag(x > 0.0)
+}
+
+fn is_negative(x: f64) -> f64 {
+    flag(x < 0.0)
+}
+
+fn is_zero(x: f64) -> f64 {
+    flag(x == 0.0)
+}
+
+fn is_infinite(x: f64) -> f64 {
+    flag(x.is_infinite())
+}
+
+fn is_nan(x: f64) -> f64 {
+    flag(x.is_nan())
+}
+
+fn one(_: f64) -> f64 {
+    1.0
+}
+
 /// Which infinities and NaNs orders of a real sum give, element by element.
 fn overflowing(case: &Case<'_>) -> Option<Vec<Special>> {
     let [result] = case.results[..] else { return None };
@@ -245,39 +293,49 @@ fn overflowing(case: &Case<'_>) -> Option<Vec<Special>> {
         retyped(&case.instr.shape, &to_f64),
         &Regions::Retyped(&to_f64),
     )?;
-    let run = |of: &dyn Fn(f64) -> f64| -> Option<Vec<f64>> {
+    // The sums of what the terms' factors are mapped to; of sums, terms are their own only factor.
+    let run = |of: [Map; 2], scales: [i32; 2]| -> Option<Vec<f64>> {
         let args = case.args.iter().enumerate().map(|(k, a)| {
             if !is_term(k) {
                 return Value::Array(a.tensor.clone());
             }
-            let scale = power_of_two(scales(factors, format)[k.min(1)]);
-            let each: Vec<f64> = Numbers::of(a.tensor).re.iter().map(|&x| of(x) * scale).collect();
+            let (map, scale) = (of[k.min(1)], power_of_two(scales[k.min(1)]));
+            let each: Vec<f64> = Numbers::of(a.tensor).re.iter().map(|&x| map(x) * scale).collect();
             Value::Array(tensor(ElementType::F64, a.tensor.dims(), &each))
         });
         Some(Numbers::of(probe.run(case.settings, args.collect())?.as_array()?).re)
     };
-    let finite = |x: f64| if x.is_finite() { x } else { 0.0 };
-    let (sum, size) = (run(&finite)?, run(&|x| finite(x).abs())?);
-    // Infinite terms of either sign, and NaNs: of sums alone, since a product may make NaN of an infinity.
-    let infinite = terms().any(|a| Numbers::of(a.tensor).re.iter().any(|x| !x.is_finite()));
-    let has = |special: Special| -> Option<Vec<f64>> {
-        let is = |x: f64| f64::from(u8::from(Special::of(x) == special));
-        if infinite { run(&is) } else { Some(vec![0.0; sum.len()]) }
+    // Sums of no negative number: nothing cancels.
+    let all = |pairs: &[[Map; 2]], scales: [i32; 2]| -> Option<Vec<f64>> {
+        // Each pair of a sum maps terms by its first.
+        let mut sums = pairs.iter().map(|&pair| run(pair, scales));
+        let first = sums.next()??;
+        sums.try_fold(first, |total, sum| Some(total.iter().zip(sum?).map(|(a, b)| a + b).collect()))
     };
-    let [above, below, nan] = [has(Special::POSITIVE)?, has(Special::NEGATIVE)?, has(Special::NAN)?];
-    if infinite && factors > 0.0 {
-        return None;
-    }
+    let product = factors > 0.0;
+    let of_kind = |products: &[[Map; 2]], sums: Map, scales: [i32; 2]| {
+        if product { all(products, scales) } else { all(&[[sums, sums]], scales) }
+    };
+    let down_scaled = scales(factors, format);
+    let above = of_kind(&[[positive, positive], [negative, negative]], positive, down_scaled)?;
+    let below = of_kind(&[[positive, negative], [negative, positive]], negative, down_scaled)?;
+    // Infinite terms of either sign, and NaNs.
+    let infinite = terms().any(|a| Numbers::of(a.tensor).re.iter().any(|x| !x.is_finite()));
+    let has = |products: &[[Map; 2]], sums: Map| {
+        if infinite { of_kind(products, sums, [0, 0]) } else { Some(vec![0.0; above.len()]) }
+    };
+    let [plus, minus, nan] = [
+        has(&[[up, is_positive], [is_positive, up], [down, is_negative], [is_negative, down]], up)?,
+        has(&[[up, is_negative], [is_negative, up], [down, is_positive], [is_positive, down]], down)?,
+        has(&[[is_nan, one], [one, is_nan], [is_infinite, is_zero], [is_zero, is_infinite]], is_nan)?,
+    ];
     let limit = limit(factors, format);
-    let each = (0..sum.len()).map(|i| {
-        let (sum, size) = (sum[i], size[i]);
-        let (plus, minus) = (above[i] > 0.0, below[i] > 0.0);
-        if !(sum.is_finite() && size.is_finite()) || nan[i] > 0.0 || plus && minus {
+    let each = (0..above.len()).map(|i| {
+        let (plus, minus) = (plus[i] > 0.0, minus[i] > 0.0);
+        if !(above[i].is_finite() && below[i].is_finite()) || nan[i] > 0.0 || plus && minus {
             return Special::NONE;
         }
-        let certainly = |of_one_sign: f64| of_one_sign - size * ROUNDED >= limit;
-        let (above, below) = (certainly((size + sum) / 2.0), certainly((size - sum) / 2.0));
-        match (above || plus, below || minus, has_infinities(ty)) {
+        match (above[i] >= limit || plus, below[i] >= limit || minus, has_infinities(ty)) {
             (false, false, _) => Special::NONE,
             (_, _, false) => Special::NAN,
             (true, false, true) => Special::POSITIVE,

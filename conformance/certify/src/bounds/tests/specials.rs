@@ -55,6 +55,10 @@ fn products_overflow_in_f64_and_in_groups() {
     assert_eq!(of(&[1.0, -3e38, -1.0, 1.0]), Special::NEGATIVE);
     assert_eq!(of(&[2.0, -0.5, 1.0, 1.0]), Special::POSITIVE);
     assert_eq!(of(&[1.0, -1.0, 1.0, 1.0]), Special::NONE);
+    // The positive terms overflow too, however much larger the negative ones are; an infinite factor is an infinite term.
+    assert_eq!(of(&[3.0, -3e38, 1.0, 1.0]), Special::ANY);
+    assert_eq!(of(&[3.0, f32::NEG_INFINITY, 1.0, 1.0]), Special::NEGATIVE.or(Special::NAN));
+    assert_eq!(of(&[1.0, f32::NEG_INFINITY, -1.0, 1.0]), Special::NONE);
     let ragged = "HloModule m\nENTRY e { x = f32[2,3] parameter(0)\n y = f32[1,3,1] parameter(1)\n g = s32[1] constant({1})\n ROOT z = f32[2,1] ragged-dot(x, y, g), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0} }";
     let (x, y): (&[f32], &[f32]) = (&[3e38, -3e38, 3e38, 3e38, 3e38, 3e38], &[1.0, 1.0, 1.0]);
     // The second row is in no group.
