@@ -137,12 +137,14 @@ pub(super) fn convolution(cx: &Cx) -> Inferred {
 
     let (batch, channels) = (lhs.dims[input[0]], lhs.dims[input[1]]);
     let (mut kernel_channels, results) = (rhs.dims[kernel[0]], rhs.dims[kernel[1]]);
+    let mut indices = [None; 2];
     if let Some(config) = cx.attrs.sparsity() {
         let side = |name, s: &Option<SparsitySide>| s.as_ref().map_or(Ok(None), |s| sparsity(cx, name, s));
         let (l, r) = (side("left", &config.lhs)?, side("right", &config.rhs)?);
         if l.is_some() && l == r {
             return Err(cx.error(codes::CONV_SPARSITY, "both sides have the same sparsity indices"));
         }
+        indices = [l, r];
         if let Some(s) = &config.rhs {
             if s.num_non_zero != 1 {
                 return Err(cx.error(
@@ -154,6 +156,10 @@ pub(super) fn convolution(cx: &Cx) -> Inferred {
                 .checked_mul(s.block_size)
                 .ok_or_else(|| cx.overflow("the number of input features"))?;
         }
+    }
+    if let Some(extra) = (2..cx.operands.len()).find(|&k| !indices.contains(&Some(k))) {
+        let message = format!("operand {extra} holds sparsity indices of neither side");
+        return Err(cx.error(codes::CONV_SPARSITY, message));
     }
     for (what, n, key, count) in [
         ("output features", results, AttrKey::BatchGroupCount, batches),

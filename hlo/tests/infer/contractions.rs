@@ -244,6 +244,10 @@ fn convolution() {
             "convolution(f32[2,9,16],f32[3,4,5],u8[3,4,5]) window={size=3} dim_labels=b0f_0io->b0f sparsity_config={2,4,2}",
             "V0343: convolution: 2 of 4 elements kept, only 1 of n is defined",
         ),
+        (
+            "convolution(f32[2,9,4],f32[3,4,5],f32[3,4,5]) window={size=3} dim_labels=b0f_0io->b0f",
+            "V0343: convolution: operand 2 holds sparsity indices of neither side",
+        ),
     ]);
 }
 
