@@ -151,3 +151,16 @@ fn memory_is_bounded() {
     let found = parse_part(&text, Span::new(0, text.len()), &options).expect_err("too much");
     assert_eq!(found.iter().next().expect("an error").code, codes::OUT_OF_MEMORY);
 }
+
+/// Replicas in groups times partitions of the module: more devices than an integer holds.
+#[test]
+fn numbers_of_devices_do_not_overflow() {
+    attempt(
+        "module @m attributes {mhlo.num_replicas = 4 : i32, mhlo.num_partitions = 4611686018427387904 : i64} {
+  func.func @main(%a0: tensor<2x2xf32>) -> (tensor<2x?xf32>) {
+    %r = \"stablehlo.all_gather\"(%a0) <{all_gather_dim = 1 : i64, replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>}> : (tensor<2x2xf32>) -> tensor<2x?xf32>
+    return %r : tensor<2x?xf32>
+  }
+}",
+    );
+}

@@ -92,7 +92,7 @@ impl<'m> Converter<'m> {
         }
         let first = first as i64;
         match groups.mode {
-            Mode::Both => self.declared(Mode::Partitions).map(|n| n * first),
+            Mode::Both => self.declared(Mode::Partitions)?.checked_mul(first),
             Mode::Replicas | Mode::Partitions | Mode::Devices => Some(first),
         }
     }
