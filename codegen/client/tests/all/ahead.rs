@@ -353,7 +353,17 @@ pub(crate) fn values(number: usize, array: &hlo_ahead::compile::Array) -> Vec<u8
 fn expected(text: &str, cpu: &str, arrays: &[hlo_ahead::compile::Array]) -> Vec<u8> {
     let client = Client::cpu(hlo_client::ClientOptions { threads: 1, ..Default::default() }).unwrap();
     let to = CompileOptions { cpu: cpu.to_owned(), ..CompileOptions::default() };
-    let executable = client.compile(&program(text), &to).unwrap();
+    computed(&client, text, &to, arrays)
+}
+
+/// The bytes of all results of a program on a client, given [`values`].
+pub(crate) fn computed(
+    client: &Client,
+    text: &str,
+    to: &CompileOptions,
+    arrays: &[hlo_ahead::compile::Array],
+) -> Vec<u8> {
+    let executable = client.compile(&program(text), to).unwrap();
     let arguments: Vec<hlo_client::Buffer> = arrays
         .iter()
         .enumerate()

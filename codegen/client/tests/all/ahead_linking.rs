@@ -1,13 +1,13 @@
-//! What programs with objects need where they run, and that objects run on another processor. What is missing on the machine (a C compiler, a cross compiler, qemu, the run-time
-//! library) is said, and skipped.
+//! Shared libraries that programs with objects need, and objects for another processor. A test that needs a
+//! tool which the machine lacks (C compiler, cross compiler, qemu, the run-time library) says so and skips.
 
 use std::path::PathBuf;
 
 use hlo_client::ahead::{Ahead, Options};
-use hlo_client::{Client, CompileOptions, bytes_of};
+use hlo_client::{Client, CompileOptions};
 
 use crate::ahead::{
-    CONTROL, Dir, PLAIN, STATE, c, has, library, made, options, program, ran, run_all, skipped, values,
+    CONTROL, Dir, PLAIN, STATE, c, computed, has, library, made, options, ran, run_all, skipped,
 };
 
 /// A program of library calls: a contraction with an epilogue, a sort, a transform, functions of complex numbers.
@@ -137,20 +137,7 @@ fn objects_for_aarch64_run_there() {
         .zip(&elsewhere)
         .flat_map(|(text, (_, made))| {
             let client = Client::interpreter(hlo_client::ClientOptions::default()).unwrap();
-            let executable = client.compile(&program(text), &CompileOptions::default()).unwrap();
-            let arrays = made.object.arguments.iter().enumerate();
-            let arguments: Vec<hlo_client::Buffer> = arrays
-                .map(|(n, a)| {
-                    client
-                        .buffer_from_bytes(hlo::ArrayShape::new(a.element_type, &a.dims), &values(n, a))
-                        .unwrap()
-                })
-                .collect();
-            let results = executable.execute(&arguments.iter().collect::<Vec<_>>()).unwrap();
-            results
-                .iter()
-                .flat_map(|r| bytes_of(&r.to_literal().unwrap().buffer).to_vec())
-                .collect::<Vec<u8>>()
+            computed(&client, text, &CompileOptions::default(), &made.object.arguments)
         })
         .collect();
     assert_eq!(there.len(), here.len());

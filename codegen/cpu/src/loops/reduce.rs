@@ -556,7 +556,6 @@ impl<'m> Reduction<'m> {
         }
     }
 
-    /// Emits the first phase.
     /// The name of how it is emitted.
     pub(super) fn strategy(&self) -> Strategy {
         if self.chunks.is_some() {
@@ -570,6 +569,7 @@ impl<'m> Reduction<'m> {
         }
     }
 
+    /// Emits the first phase.
     pub(super) fn emit(&self, f: &Function<'_, '_>, expr: &Expr<'m>, target: &Target) -> Result<()> {
         let [arguments, begin, end] = f.parameters;
         let rows = self.over_rows();

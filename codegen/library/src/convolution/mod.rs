@@ -1,9 +1,15 @@
 //! `convolution`: any number of spatial dimensions, feature or batch groups, strides, dilations, padding of either sign, reversal, any element types, dimensions in any order.
 //!
-//! A convolution is a product of its patches ([`patches`]) with its kernel; packing makes the patches. Where the features of the result are
-//! neighbours in memory the patches are the left operand, where the last spatial dimension's are, the right one. In `f32` most need no patches where there are the vectors for that (`direct`). A convolution of a dilated
-//! input (the gradient of a strided one) is several convolutions without, one for each way in which window and holes can meet. Of few channels
-//! (or, as gradients of kernels are, examples) a group it is [`depthwise`]. Integers of a byte or two are multiplied in pairs of channels where there is an instruction for that (`pairs`).
+//! | strategy | when |
+//! |---|---|
+//! | implicit GEMM ([`patches`]) | all others: packing makes the patches (im2col) |
+//! | direct (`direct`) | `f32` with AVX-512: register tiles read the input in place |
+//! | pairs of channels (`pairs`) | integers of 8 or 16 bits, if the machine multiplies and adds pairs |
+//! | [`depthwise`] | few channels per group; of gradients of kernels, few examples |
+//!
+//! Patches are the left operand if the result's features are contiguous, the right one if its last spatial
+//! dimension is. A convolution of a dilated input (the gradient of a strided one) is decomposed by phase: one convolution
+//! without dilation for each way in which window and holes meet.
 //!
 //! **Numerics** (SEMANTICS.md, "Sums"): as for dots, but integers are summed in 64 bits and saturate. Terms in padding and holes are absent: as packed zeros would make NaN
 //! of an infinity in the kernel, kernels that hold one take a slow path ([`Convolution::literally`]).

@@ -1,4 +1,5 @@
-//! What machines other than x86-64 have in the place of `pairs` and `direct`, which rest on its instructions: kinds of convolutions of which there are none.
+//! Stands for `pairs` and `direct` on machines other than x86-64, whose instructions they use: empty types,
+//! whose constructors return `None`.
 
 use hlo::ElementType;
 

@@ -35,14 +35,14 @@ pub(crate) struct RaggedDot {
     sizes_type: ElementType,
     count: usize,
     lists: usize,
-    /// OuterProduct indices (batches; with [`Kind::Free`] also the free dimensions but the ragged one) and how many share a list.
+    /// Outer indices (batches; with [`Kind::Free`] also the free dimensions but the ragged one) and how many share a list.
     outer: usize,
     below: usize,
     /// The ragged dimension: size, stride in lhs, in rhs (of the group dimension with [`Kind::Free`]) and in the result (with [`Kind::Contracting`] of the groups).
     ragged: [isize; 4],
     /// Groups of the right operand.
     groups: usize,
-    /// OuterProduct dimensions in lhs, rhs, result.
+    /// Outer dimensions in lhs, rhs, result.
     places: [Steps; 3],
     result: [Steps; 2],
     result_type: ElementType,

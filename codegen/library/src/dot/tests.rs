@@ -407,7 +407,7 @@ fn blocks() {
     }
 }
 
-/// Skinny rows by a matrix that comes from memory, of columns and terms that are no multiples of anything.
+/// Few rows by a matrix that comes from memory, of columns and terms that are no multiples of anything.
 #[test]
 fn few_rows_by_much() {
     use ElementType::*;

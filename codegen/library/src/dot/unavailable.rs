@@ -1,5 +1,5 @@
-//! Stands for `skinny`, `grouped`, `batched_small` and `outer_product` on machines other than x86-64, whose instructions they use: empty types, whose constructors return
-//! `None`.
+//! Stands for `skinny`, `grouped`, `batched_small` and `outer_product` on machines other than x86-64, whose
+//! instructions they use: empty types, whose constructors return `None`.
 
 use hlo::ElementType;
 

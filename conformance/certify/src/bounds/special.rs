@@ -293,7 +293,7 @@ fn overflowing(case: &Case<'_>) -> Option<Vec<Special>> {
         retyped(&case.instr.shape, &to_f64),
         &Regions::Retyped(&to_f64),
     )?;
-    // The sums of what the terms' factors are mapped to; of sums, terms are their own only factor.
+    // Sums of the terms, with a map and a power of two applied to each factor. A term of a sum is its only factor.
     let run = |of: [Map; 2], scales: [i32; 2]| -> Option<Vec<f64>> {
         let args = case.args.iter().enumerate().map(|(k, a)| {
             if !is_term(k) {
@@ -307,7 +307,6 @@ fn overflowing(case: &Case<'_>) -> Option<Vec<Special>> {
     };
     // Sums of no negative number: nothing cancels.
     let all = |pairs: &[[Map; 2]], scales: [i32; 2]| -> Option<Vec<f64>> {
-        // Each pair of a sum maps terms by its first.
         let mut sums = pairs.iter().map(|&pair| run(pair, scales));
         let first = sums.next()??;
         sums.try_fold(first, |total, sum| Some(total.iter().zip(sum?).map(|(a, b)| a + b).collect()))
@@ -316,9 +315,9 @@ fn overflowing(case: &Case<'_>) -> Option<Vec<Special>> {
     let of_kind = |products: &[[Map; 2]], sums: Map, scales: [i32; 2]| {
         if product { all(products, scales) } else { all(&[[sums, sums]], scales) }
     };
-    let down_scaled = scales(factors, format);
-    let above = of_kind(&[[positive, positive], [negative, negative]], positive, down_scaled)?;
-    let below = of_kind(&[[positive, negative], [negative, positive]], negative, down_scaled)?;
+    let scaled = scales(factors, format);
+    let above = of_kind(&[[positive, positive], [negative, negative]], positive, scaled)?;
+    let below = of_kind(&[[positive, negative], [negative, positive]], negative, scaled)?;
     // Infinite terms of either sign, and NaNs.
     let infinite = terms().any(|a| Numbers::of(a.tensor).re.iter().any(|x| !x.is_finite()));
     let has = |products: &[[Map; 2]], sums: Map| {

@@ -108,10 +108,10 @@ impl FewFeatures {
         let most = if features <= WIDE_FEATURES { WIDE } else { NARROW };
         with_workspace(4 * (slab + 2 * FEATURES * COPIED), |workspace| {
             let sums = workspace.cast::<f32>();
-            // SAFETY: the workspace has room for sums (twice) and the direct.
+            // SAFETY: the workspace has room for sums (twice) and the slab.
             let slab = unsafe { sums.add(2 * FEATURES * COPIED) };
             self.common.each_row(&sight, |number, at| {
-                // SAFETY: the row is in the input, its copy in the direct.
+                // SAFETY: the row is in the input, its copy in the slab.
                 unsafe { self.copy_row(arrays.lhs, at, first_x, width, slab.add(number * row)) };
             });
             // SAFETY: the kernel was packed.
@@ -129,7 +129,7 @@ impl FewFeatures {
                         for x_tap in 0..x.kernel {
                             let position = x_tap * x.kernel_dilation as usize;
                             let tap = (z_tap * y.kernel + y_tap) * x.kernel + x_tap;
-                            // SAFETY: taps are in the kernel and in the direct.
+                            // SAFETY: taps are in the kernel and in the slab.
                             let (a, b) = unsafe {
                                 let b = slab.add((z_tap * height + h) * row + position % stride * line);
                                 (packed.add(tap * channels * features), b.add(position / stride))

@@ -184,7 +184,7 @@ impl Forward {
             if !self.in_place {
                 let channels = [channels as isize, outer.channel_stride];
                 self.common.each_row(&sight, |number, at| {
-                    // SAFETY: the row is in the input, its copy in the direct.
+                    // SAFETY: the row is in the input, its copy in the slab.
                     unsafe {
                         let to = slab.add(number * row);
                         self.common.copy_row(arrays.lhs, at, first_x, width, channels, to);

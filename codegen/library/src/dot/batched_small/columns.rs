@@ -15,12 +15,12 @@ type Products<S> =
 /// # Safety
 /// As [`BatchedSmall::products`].
 pub(super) unsafe fn columns<S: Step>(
-    batch: &BatchedSmall,
+    small: &BatchedSmall,
     matrices: Range<usize>,
     operands: Operands<'_, S::Word>,
     to: *mut S::Sum,
 ) {
-    let Extents { m, n, k, .. } = batch.extents;
+    let Extents { m, n, k, .. } = small.extents;
     // By rows, vectors of columns and terms: short loops over each are no loops.
     macro_rules! each {
         ($($rows:literal: $($terms:literal)*;)*) => {
@@ -46,46 +46,46 @@ pub(super) unsafe fn columns<S: Step>(
         4: 2 3 4;
     };
     // SAFETY: the caller's.
-    unsafe { products(batch, matrices, operands, to) }
+    unsafe { products(small, matrices, operands, to) }
 }
 
 /// Matrices of so few rows that these are computed at once.
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
 unsafe fn all<S: Step, const ROWS: usize, const VECTORS: usize, const TERMS: usize>(
-    batch: &BatchedSmall,
+    small: &BatchedSmall,
     matrices: Range<usize>,
     operands: Operands<'_, S::Word>,
     to: *mut S::Sum,
 ) {
-    let elements = ROWS * batch.extents.n;
+    let elements = ROWS * small.extents.n;
     for (place, matrix) in matrices.enumerate() {
         let [a, b] = operands.of(matrix);
         // SAFETY: the caller's: the rows are there.
-        unsafe { tile::<S, ROWS, VECTORS, TERMS>(batch, a, b, to.add(place * elements)) };
+        unsafe { tile::<S, ROWS, VECTORS, TERMS>(small, a, b, to.add(place * elements)) };
     }
 }
 
 /// Matrices of more rows.
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
 unsafe fn high<S: Step, const VECTORS: usize>(
-    batch: &BatchedSmall,
+    small: &BatchedSmall,
     matrices: Range<usize>,
     operands: Operands<'_, S::Word>,
     to: *mut S::Sum,
 ) {
-    let Extents { m, n, .. } = batch.extents;
+    let Extents { m, n, .. } = small.extents;
     for (place, matrix) in matrices.enumerate() {
         let [a, b] = operands.of(matrix);
         for row in (0..m).step_by(ROWS) {
-            let a = a.wrapping_offset(row as isize * batch.left[0]);
+            let a = a.wrapping_offset(row as isize * small.left[0]);
             // SAFETY: the caller's: the rows are there.
             unsafe {
                 let to = to.add((place * m + row) * n);
                 match m - row {
-                    1 => tile::<S, 1, VECTORS, 0>(batch, a, b, to),
-                    2 => tile::<S, 2, VECTORS, 0>(batch, a, b, to),
-                    3 => tile::<S, 3, VECTORS, 0>(batch, a, b, to),
-                    _ => tile::<S, ROWS, VECTORS, 0>(batch, a, b, to),
+                    1 => tile::<S, 1, VECTORS, 0>(small, a, b, to),
+                    2 => tile::<S, 2, VECTORS, 0>(small, a, b, to),
+                    3 => tile::<S, 3, VECTORS, 0>(small, a, b, to),
+                    _ => tile::<S, ROWS, VECTORS, 0>(small, a, b, to),
                 }
             }
         }
@@ -96,26 +96,26 @@ unsafe fn high<S: Step, const VECTORS: usize>(
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
 #[inline]
 unsafe fn tile<S: Step, const ROWS: usize, const VECTORS: usize, const TERMS: usize>(
-    batch: &BatchedSmall,
+    small: &BatchedSmall,
     a: *const S::Word,
     b: *const S::Word,
     to: *mut S::Sum,
 ) {
-    let Extents { n, k, .. } = batch.extents;
+    let Extents { n, k, .. } = small.extents;
     let terms = if TERMS > 0 { TERMS } else { k };
     let lanes = |v: usize| (n - S::N * v).min(S::N);
     // SAFETY: the caller's: the machine has the instructions; lanes beyond the last column are not touched.
     unsafe {
         let mut sums = [[S::zero(); VECTORS]; ROWS];
         for term in 0..terms as isize {
-            let a = a.wrapping_offset(term * batch.left[1]);
-            let b = b.wrapping_offset(term * batch.right[1]);
+            let a = a.wrapping_offset(term * small.left[1]);
+            let b = b.wrapping_offset(term * small.right[1]);
             let mut line = [S::load_part(b, lanes(0)); VECTORS];
             for (v, line) in line.iter_mut().enumerate().skip(1) {
                 *line = S::load_part(b.add(S::N * v), lanes(v));
             }
             for (row, sums) in sums.iter_mut().enumerate() {
-                let x = S::splat(*a.offset(row as isize * batch.left[0]));
+                let x = S::splat(*a.offset(row as isize * small.left[0]));
                 for (sum, &line) in sums.iter_mut().zip(&line) {
                     *sum = S::madd(x, line, *sum);
                 }

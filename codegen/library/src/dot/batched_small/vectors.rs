@@ -9,22 +9,22 @@ use crate::dot::step::Number;
 /// As [`BatchedSmall::products`]; there are at most [`super::FEW`] terms, and one column.
 #[target_feature(enable = "avx512f,fma")]
 pub(super) unsafe fn vectors<W: Number>(
-    batch: &BatchedSmall,
+    small: &BatchedSmall,
     matrices: Range<usize>,
     operands: Operands<'_, W>,
     to: *mut W,
 ) {
     // SAFETY: the caller's.
     unsafe {
-        match batch.extents.k {
-            1 => vectors_of::<W, 1>(batch, matrices, operands, to),
-            2 => vectors_of::<W, 2>(batch, matrices, operands, to),
-            3 => vectors_of::<W, 3>(batch, matrices, operands, to),
-            4 => vectors_of::<W, 4>(batch, matrices, operands, to),
-            5 => vectors_of::<W, 5>(batch, matrices, operands, to),
-            6 => vectors_of::<W, 6>(batch, matrices, operands, to),
-            7 => vectors_of::<W, 7>(batch, matrices, operands, to),
-            _ => vectors_of::<W, 8>(batch, matrices, operands, to),
+        match small.extents.k {
+            1 => vectors_of::<W, 1>(small, matrices, operands, to),
+            2 => vectors_of::<W, 2>(small, matrices, operands, to),
+            3 => vectors_of::<W, 3>(small, matrices, operands, to),
+            4 => vectors_of::<W, 4>(small, matrices, operands, to),
+            5 => vectors_of::<W, 5>(small, matrices, operands, to),
+            6 => vectors_of::<W, 6>(small, matrices, operands, to),
+            7 => vectors_of::<W, 7>(small, matrices, operands, to),
+            _ => vectors_of::<W, 8>(small, matrices, operands, to),
         }
     }
 }
@@ -32,22 +32,22 @@ pub(super) unsafe fn vectors<W: Number>(
 #[target_feature(enable = "avx512f,fma")]
 #[inline]
 unsafe fn vectors_of<W: Number, const K: usize>(
-    batch: &BatchedSmall,
+    small: &BatchedSmall,
     matrices: Range<usize>,
     operands: Operands<'_, W>,
     to: *mut W,
 ) {
-    let Extents { m, .. } = batch.extents;
+    let Extents { m, .. } = small.extents;
     for (number, matrix) in matrices.enumerate() {
         let [a, b] = operands.of(matrix);
         // SAFETY: the caller's.
-        let x: [W; K] = std::array::from_fn(|term| unsafe { *b.offset(term as isize * batch.right[1]) });
+        let x: [W; K] = std::array::from_fn(|term| unsafe { *b.offset(term as isize * small.right[1]) });
         for row in 0..m {
-            let a = a.wrapping_offset(row as isize * batch.left[0]);
+            let a = a.wrapping_offset(row as isize * small.left[0]);
             let mut sum = W::default();
             for (term, &x) in x.iter().enumerate() {
                 // SAFETY: the caller's.
-                sum = sum.plus_product(unsafe { *a.offset(term as isize * batch.left[1]) }, x);
+                sum = sum.plus_product(unsafe { *a.offset(term as isize * small.left[1]) }, x);
             }
             // SAFETY: the caller's.
             unsafe { *to.add(number * m + row) = sum };

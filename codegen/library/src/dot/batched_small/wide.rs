@@ -14,12 +14,12 @@ fn first(n: usize) -> __mmask16 {
 /// As [`BatchedSmall::products`].
 #[target_feature(enable = "avx512f")]
 pub(super) unsafe fn terms(
-    batch: &BatchedSmall,
+    small: &BatchedSmall,
     matrices: Range<usize>,
     operands: Operands<'_, f32>,
     to: *mut f32,
 ) {
-    let Extents { m, n, k, .. } = batch.extents;
+    let Extents { m, n, k, .. } = small.extents;
     let all = m * n;
     let mut begin = 0;
     while begin < all {
@@ -28,7 +28,7 @@ pub(super) unsafe fn terms(
         let mut rows = [[0isize; 2]; 16];
         for (i, [a, b]) in rows.iter_mut().enumerate() {
             let element = begin + i.min(count - 1);
-            (*a, *b) = ((element / n) as isize * batch.left[0], (element % n) as isize * batch.right[0]);
+            (*a, *b) = ((element / n) as isize * small.left[0], (element % n) as isize * small.right[0]);
         }
         let start = matrices.start;
         for matrix in matrices.clone() {
@@ -48,12 +48,12 @@ pub(super) unsafe fn terms(
 /// As [`BatchedSmall::products`].
 #[target_feature(enable = "avx512f")]
 pub(super) unsafe fn flat_terms(
-    batch: &BatchedSmall,
+    small: &BatchedSmall,
     matrices: Range<usize>,
     operands: Operands<'_, f32>,
     to: *mut f32,
 ) {
-    let Extents { m, n, k, .. } = batch.extents;
+    let Extents { m, n, k, .. } = small.extents;
     let all = matrices.len() * m * n;
     let (mut matrix, mut row, mut column) = (matrices.start, 0, 0);
     let mut at = [std::ptr::null(); 2];
@@ -67,8 +67,8 @@ pub(super) unsafe fn flat_terms(
                 at = operands.of(matrix);
             }
             *place = [
-                at[0].wrapping_offset(row as isize * batch.left[0]),
-                at[1].wrapping_offset(column as isize * batch.right[0]),
+                at[0].wrapping_offset(row as isize * small.left[0]),
+                at[1].wrapping_offset(column as isize * small.right[0]),
             ];
             column += 1;
             if column == n {
@@ -122,12 +122,12 @@ impl Lanes {
 /// As [`BatchedSmall::products`].
 #[target_feature(enable = "avx512f")]
 pub(super) unsafe fn lanes(
-    batch: &BatchedSmall,
+    small: &BatchedSmall,
     matrices: Range<usize>,
     operands: Operands<'_, f32>,
     to: *mut f32,
 ) {
-    let Extents { m, n, k, .. } = batch.extents;
+    let Extents { m, n, k, .. } = small.extents;
     let steps = operands.steps.expect("invariant: this form is of single steps");
     let [left, right] = [Lanes::new(steps[0]), Lanes::new(steps[1])];
     let results = Lanes::new((m * n) as isize);
@@ -137,17 +137,17 @@ pub(super) unsafe fn lanes(
         let [a, b] = operands.of(matrix);
         let to = to.wrapping_add((matrix - matrices.start) * m * n);
         for i in 0..m {
-            let a = a.wrapping_offset(i as isize * batch.left[0]);
+            let a = a.wrapping_offset(i as isize * small.left[0]);
             for (term, x) in (0..).zip(&mut row[..k]) {
                 // SAFETY: the caller's: the row is there in each of these matrices.
-                *x = unsafe { left.load(some, a.wrapping_offset(term * batch.left[1])) };
+                *x = unsafe { left.load(some, a.wrapping_offset(term * small.left[1])) };
             }
             for j in 0..n {
-                let b = b.wrapping_offset(j as isize * batch.right[0]);
+                let b = b.wrapping_offset(j as isize * small.right[0]);
                 let mut sum = _mm512_setzero_ps();
                 for (term, &x) in (0..).zip(&row[..k]) {
                     // SAFETY: the caller's: the column is there in each of these matrices.
-                    let y = unsafe { right.load(some, b.wrapping_offset(term * batch.right[1])) };
+                    let y = unsafe { right.load(some, b.wrapping_offset(term * small.right[1])) };
                     sum = _mm512_fmadd_ps(x, y, sum);
                 }
                 let to = to.wrapping_add(i * n + j);
