@@ -91,6 +91,7 @@ impl Sleeper {
     fn start(&self, args: &[&str]) -> Child {
         Command::new(HLO)
             .args(args)
+            .current_dir(self.dir.path("")) // where SIGINT is ignored, the engine's limit ends it, and a finding is kept
             .env("TMPDIR", &self.temporary)
             .stdout(Stdio::null())
             .stderr(Stdio::null())

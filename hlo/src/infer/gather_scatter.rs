@@ -261,9 +261,11 @@ pub(super) fn scatter(cx: &Cx) -> Inferred {
 fn scatter_one(cx: &Cx, i: usize, n: usize, indices: &StartIndices) -> Result<(), InferError> {
     let (a, number) = (cx.array(i)?, n + 1 + i);
     let updates = cx.array(number)?;
-    // All operands have one shape: the same dimension numbers go with each.
+    // All operands have one shape and all updates another (StableHLO, scatter C1 and C3): the same dimension
+    // numbers and indices go with each.
     if i > 0 {
         cx.require_same_dims(0, i)?;
+        cx.require_same_dims(n + 1, number)?;
     }
     let window = cx.ints(AttrKey::UpdateWindowDims)?;
     let rank = indices.expanded_rank() - 1 + window.len();

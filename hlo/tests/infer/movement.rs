@@ -452,6 +452,12 @@ fn scatter() {
             ),
             "V0106: scatter: operands 0 and 1 have different shapes, f32[9,5] and s32[9,4]",
         ),
+        (
+            &format!(
+                "scatter(f32[9,5],s32[9,5],s32[3],f32[3,5],s32[3,4]) {dims} to_apply=(f32[],s32[],f32[],s32[])->(f32[],s32[])"
+            ),
+            "V0106: scatter: operands 3 and 4 have different shapes, f32[3,5] and s32[3,4]",
+        ),
     ]);
 }
 
