@@ -35,9 +35,8 @@ pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
             applied += 1;
         }
         let Some(types) = computed(module, id) else { continue };
-        let shape = &module.instr(id).shape;
-        let differs = |(leaf, &ty): (&&Shape, &ElementType)| leaf.element_type() != Some(ty);
-        if shape.leaves().len() != types.len() || !shape.leaves().iter().zip(&types).any(differs) {
+        let declared = array_types(&module.instr(id).shape);
+        if declared.len() != types.len() || declared == types {
             continue;
         }
         if !cx.fuel.take() {
@@ -47,6 +46,11 @@ pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
         applied += 1;
     }
     applied
+}
+
+/// The element types of all arrays inside.
+fn array_types(shape: &Shape) -> Vec<ElementType> {
+    shape.leaves().iter().filter_map(|s| s.element_type()).collect()
 }
 
 /// Whether a value is of another float type.
@@ -101,13 +105,15 @@ fn operand_types(module: &Module, id: InstrId) -> Option<Vec<ElementType>> {
 /// The types of what an instruction computes, one per array, where its shape may say others.
 fn computed(module: &Module, id: InstrId) -> Option<Vec<ElementType>> {
     let instr = module.instr(id);
-    let leaves = |id: InstrId| module.instr(id).shape.leaves().iter().map(|s| s.element_type()).collect();
+    let leaves = |id: InstrId| Some(array_types(&module.instr(id).shape));
     let first = || leaves(*instr.operands().first()?);
     let real_part = |types: Vec<ElementType>| types.into_iter().map(ElementType::real_part).collect();
     match instr.opcode {
         Opcode::AddDependency
         | Opcode::Broadcast
         | Opcode::Cholesky
+        // Of arrays, the operand is converted.
+        | Opcode::Copy
         | Opcode::Domain
         | Opcode::DynamicSlice
         | Opcode::DynamicUpdateSlice
@@ -127,7 +133,7 @@ fn computed(module: &Module, id: InstrId) -> Option<Vec<ElementType>> {
         }
         // Scatters also take indices and updates, whose types are those of the operands.
         Opcode::Sort | Opcode::Scatter => {
-            let arrays = instr.shape.leaves().len();
+            let arrays = array_types(&instr.shape).len();
             instr.operands().iter().take(arrays).map(|&o| module.instr(o).shape.element_type()).collect()
         }
         // The second array is of indices.
@@ -153,38 +159,47 @@ fn convert_operand(module: &mut Module, id: InstrId, slot: usize, ty: ElementTyp
 fn convert_results(module: &mut Module, id: InstrId, types: &[ElementType]) {
     let declared = module.instr(id).shape.clone();
     let users = module.users(id).to_vec();
-    let mut left = types.iter();
-    module.instr_mut(id).shape = retyped(&declared, &mut left);
+    module.instr_mut(id).shape = retyped(&declared, &mut types.iter());
     let mut last = id;
-    let mut add = |module: &mut Module, new: NewInstruction| {
+    let new = converted(module, (id, &declared), &mut |module, new| {
         let (computation, new) = (module.instr(id).parent(), named(module, id, new));
         last = module.insert_after(computation, Some(last), new);
         last
-    };
-    let new = match &declared {
-        Shape::Tuple(shapes) => {
-            let mut elements = Vec::new();
-            for (index, shape) in shapes.iter().enumerate() {
-                let computed = retyped(shape, &mut types[index..].iter());
-                let get = NewInstruction::new(Opcode::GetTupleElement, computed.clone(), &[id])
-                    .attr(AttrKey::Index, AttrValue::Int(index as i64));
-                let element = add(module, get);
-                let same = computed == *shape;
-                let convert = || NewInstruction::new(Opcode::Convert, shape.clone(), &[element]);
-                elements.push(if same { element } else { add(module, convert()) });
-            }
-            add(module, NewInstruction::new(Opcode::Tuple, declared.clone(), &elements))
-        }
-        Shape::Array(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => {
-            add(module, NewInstruction::new(Opcode::Convert, declared.clone(), &[id]))
-        }
-    };
+    });
     for u in users {
         module.set_operand(u.user, u.operand as usize, new);
     }
     let parent = module.instr(id).parent();
     if module.root(parent) == id {
         module.set_root(parent, new);
+    }
+}
+
+/// A value whose arrays have the types of a shape: the same value where they do. Tuples are taken apart and made again.
+fn converted(
+    module: &mut Module,
+    (value, to): (InstrId, &Shape),
+    add: &mut dyn FnMut(&mut Module, NewInstruction) -> InstrId,
+) -> InstrId {
+    let from = module.instr(value).shape.clone();
+    match to {
+        _ if from == *to => value,
+        Shape::Tuple(shapes) => {
+            let elements: Vec<InstrId> = shapes
+                .iter()
+                .zip(from.as_tuple().expect("invariant: only element types differ"))
+                .enumerate()
+                .map(|(index, (to, from))| {
+                    let get = NewInstruction::new(Opcode::GetTupleElement, from.clone(), &[value])
+                        .attr(AttrKey::Index, AttrValue::Int(index as i64));
+                    let element = add(module, get);
+                    converted(module, (element, to), add)
+                })
+                .collect();
+            add(module, NewInstruction::new(Opcode::Tuple, to.clone(), &elements))
+        }
+        Shape::Array(_) => add(module, NewInstruction::new(Opcode::Convert, to.clone(), &[value])),
+        Shape::Token | Shape::Opaque | Shape::Buffer(_) => value,
     }
 }
 

@@ -70,6 +70,11 @@ impl Operand<'_> {
         self.high[self.index(i)]
     }
 
+    /// At most how far it is off.
+    fn moves_by(&self, i: usize) -> f64 {
+        (self.high(i) - self.at(i)).max(self.at(i) - self.low(i))
+    }
+
     fn interval(&self, i: usize) -> Interval {
         let i = self.index(i);
         Interval { low: self.low[i], high: self.high[i], unknown: self.unknown[i] }
@@ -276,15 +281,15 @@ impl<'a> Corners<'a> {
         let opcode = self.case.opcode();
         let ty = self.result.element_type();
         if self.mode == Mode::Soft && steps(opcode, ty) && !self.case.settings.allowances.flush_denormals {
-            let unknown = |i: usize| if self.unknown(i) { f64::INFINITY } else { 0.0 };
-            return Some(Radii::new((0..self.value.len()).map(unknown).collect()));
+            let soft = |i: usize| if self.unknown(i) { f64::INFINITY } else { self.whole_steps(i) };
+            return Some(Radii::new((0..self.value.len()).map(soft).collect()));
         }
         let n = self.value.len();
         let mut hull = Hull::new(&self.value);
         if matches!(opcode, Opcode::Sine | Opcode::Cosine) {
             for i in 0..n {
                 let x = &self.operands[0];
-                let r = (x.high(i) - x.at(i)).max(x.at(i) - x.low(i));
+                let r = x.moves_by(i);
                 if r > 0.0 && r.is_finite() && self.value.re[i].is_finite() {
                     let slack =
                         Format::of(ty).map_or(0.0, |f| f.ulp(1.0).min(f.ulp(self.value.re[i].abs() + r)));
@@ -320,6 +325,22 @@ impl<'a> Corners<'a> {
 
     fn unknown(&self, i: usize) -> bool {
         self.operands.iter().any(|x| x.unknown[x.index(i)])
+    }
+
+    /// How far a number that becomes a whole one moves though its fraction is decided alike: `floor(r)`, where its operand moves by `r`.
+    fn whole_steps(&self, i: usize) -> f64 {
+        let to = self.result.element_type();
+        match (self.case.opcode(), &self.operands[..]) {
+            (Opcode::Convert, [x])
+                if to != ElementType::Pred && Format::of(x.tensor.element_type()).is_some() =>
+            {
+                x.moves_by(i).floor()
+            }
+            (Opcode::Ceil | Opcode::Floor | Opcode::RoundNearestAfz | Opcode::RoundNearestEven, [x]) => {
+                x.moves_by(i).floor()
+            }
+            _ => 0.0,
+        }
     }
 
     /// Runs the instruction at the corners of the box.

@@ -75,8 +75,13 @@ impl Case<'_> {
             || matches!(self.opcode(), Opcode::Add | Opcode::Subtract);
         self.args
             .iter()
-            .map(|arg| {
+            .enumerate()
+            .map(|(k, arg)| {
                 let radii = arg.leaf.bounds.radii(mode);
+                if mode == Mode::Soft && Format::of(arg.tensor.element_type()).is_none() && !self.hands_on(k)
+                {
+                    return known(radii.clone());
+                }
                 if adds && arg.leaf.product && self.settings.allowances.contraction {
                     half_an_ulp_more(arg.tensor, radii)
                 } else {
@@ -84,6 +89,14 @@ impl Case<'_> {
                 }
             })
             .collect()
+    }
+
+    /// Whether the result holds elements of an operand as they are.
+    fn hands_on(&self, operand: usize) -> bool {
+        match kind(self.opcode()) {
+            Kind::Movement(indices) => operand < indices,
+            _ => self.opcode() == Opcode::Select && operand > 0,
+        }
     }
 
     /// Whether the result is exact where the operands are.
@@ -264,7 +277,15 @@ fn in_any_order(case: &Case<'_>) -> Vec<Leaf> {
         return unknown();
     }
     let pairs = soft.into_iter().zip(hard).zip(&case.results);
-    pairs.map(|((soft, hard), t)| leaf(concluded(t, soft, hard))).collect()
+    // What numbers with and without a fraction, their bits and what is moved are off by is no decision.
+    let follows = matches!(kind(case.opcode()), Kind::Movement(_) | Kind::Bits)
+        || matches!(case.opcode(), Opcode::Convert | Opcode::Select);
+    pairs
+        .map(|((soft, hard), t)| match follows && Format::of(t.element_type()).is_none() {
+            true => leaf(Bounds::of(soft, hard)),
+            false => leaf(concluded(t, soft, hard)),
+        })
+        .collect()
 }
 
 /// The bounds of an array from the radii that a rule found.
@@ -277,7 +298,7 @@ pub(super) fn concluded(t: &Tensor, soft: Radii, hard: Radii) -> Bounds {
         let hard = at_least(t, hard);
         return Bounds { soft: hard.clone(), hard, ..Bounds::default() };
     }
-    // Integers are decisions of their own.
+    // Integers are decisions of their own: which arithmetic of theirs follows from how far an operand is off is not known.
     let soft = if Format::of(t.element_type()).is_some() { soft } else { known(soft) };
     Bounds::of(at_least(t, soft), at_least(t, hard))
 }

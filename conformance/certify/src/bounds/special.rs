@@ -6,13 +6,15 @@
 //!   the positive terms first gives plus infinity, and likewise N; where both are, NaN. So these are results of a permitted order, whatever the exact sum is.
 //! - **What is infinite or NaN in the reference and computed by way of several numbers**: complex products and quotients and what is made of them, complex sums, Fourier transforms, linear
 //!   systems, normalization. Which of infinity and NaN comes out, and in which part, depends on the formula (C99, annex G, recovers infinities; the textbook's formulas do not).
-//! - **A Fourier transform whose magnitudes add up to more than the greatest number**: in which groups elements are added, and when an inverse is scaled, is the algorithm's choice.
+//! - **A Fourier transform whose magnitudes add up to more than the greatest number**: in which groups elements are added, and when an inverse is scaled, is the algorithm's choice. One of real numbers may
+//!   be that of half as many complex ones (Numerical Recipes, section 12.3), which adds an element to another's conjugate before it halves the sum: half of the greatest number is enough there.
 //! - **A quotient by a denormal number** that is flushed: infinite, or NaN if the numerator is a zero or flushed itself. So logarithms and reciprocal roots of one are infinite.
 //!
 //! **Invariants:** operands are known, so that the reference's infinities are the engine's too. A finite result is never explained here.
 
 use std::sync::Arc;
 
+use hlo::attrs::FftType;
 use hlo::{AttrKey, ElementType, Opcode};
 use hlo_interp::{Tensor, Value};
 
@@ -190,9 +192,6 @@ fn at_pole(case: &Case<'_>, i: usize) -> Special {
 /// How much larger than the greatest number a sum of terms of one sign has to be, so that the rounding of these sums does not matter.
 const CLEARLY: f64 = 1.0 + 1.0 / 4096.0;
 
-/// More than the relative error of a sum of magnitudes in f64: where terms of one sign are much larger than those of the other, the difference of two such sums says nothing of these.
-const ROUNDED: f64 = 1.0 / (1u64 << 40) as f64;
-
 /// Powers of two that the two factors of products (or all terms of sums, which have one factor) are scaled by while sums are looked at, so that none overflows f64.
 ///
 /// Products of f64 need both factors far down; what underflows then is too small to matter beside a sum that overflows. Those of narrower types do not, and limits of f16
@@ -223,6 +222,11 @@ fn positive(x: f64) -> f64 {
 fn negative(x: f64) -> f64 {
     positive(-x)
 }
+
+/// Of two factors, those whose products are positive.
+const SAME_SIGNS: [[Map; 2]; 2] = [[positive, positive], [negative, negative]];
+/// Those whose products are negative.
+const OPPOSITE_SIGNS: [[Map; 2]; 2] = [[positive, negative], [negative, positive]];
 
 /// 1 for what is asked for, 0 for all else.
 fn flag(is: bool) -> f64 {
@@ -316,8 +320,8 @@ fn overflowing(case: &Case<'_>) -> Option<Vec<Special>> {
         if product { all(products, scales) } else { all(&[[sums, sums]], scales) }
     };
     let scaled = scales(factors, format);
-    let above = of_kind(&[[positive, positive], [negative, negative]], positive, scaled)?;
-    let below = of_kind(&[[positive, negative], [negative, positive]], negative, scaled)?;
+    let above = of_kind(&SAME_SIGNS, positive, scaled)?;
+    let below = of_kind(&OPPOSITE_SIGNS, negative, scaled)?;
     // Infinite terms of either sign, and NaNs.
     let infinite = terms().any(|a| Numbers::of(a.tensor).re.iter().any(|x| !x.is_finite()));
     let has = |products: &[[Map; 2]], sums: Map| {
@@ -362,22 +366,32 @@ fn overflowing_in_parts(case: &Case<'_>) -> Option<Vec<Special>> {
     let to = retyped(&case.instr.shape, &to_f64);
     let probe = Probe::new(case.module, case.instr, &shapes, to, &Regions::Retyped(&to_f64))?;
     let parts = [a, b].map(|x| Numbers::of(x.tensor)).map(|x| [x.re, x.im.unwrap_or_default()]);
-    let run = |k: usize, l: usize, of: &dyn Fn(f64) -> f64| -> Option<Vec<f64>> {
+    let run = |(k, l): (usize, usize), [f, g]: [Map; 2]| -> Option<Vec<f64>> {
         let [first, second] = scales(1.0, format).map(power_of_two);
-        let scaled: Vec<f64> = parts[0][k].iter().map(|&x| of(x) * first).collect();
-        let other: Vec<f64> = parts[1][l].iter().map(|&x| of(x) * second).collect();
+        let scaled: Vec<f64> = parts[0][k].iter().map(|&x| f(x) * first).collect();
+        let other: Vec<f64> = parts[1][l].iter().map(|&x| g(x) * second).collect();
         let of = |t: &Tensor, each: &[f64]| Value::Array(tensor(ElementType::F64, t.dims(), each));
         let value = probe.run(case.settings, vec![of(a.tensor, &scaled), of(b.tensor, &other)])?;
         Some(Numbers::of(value.as_array()?).re)
     };
     let limit = limit(1.0, format);
     let mut overflows = vec![false; result.len()];
-    for ([(k, l), (m, n)], sign) in [([(0, 0), (1, 1)], -1.0), ([(0, 1), (1, 0)], 1.0)] {
-        let (x, y) = (run(k, l, &|x| x)?, run(m, n, &|x| x)?);
-        let (x_size, y_size) = (run(k, l, &f64::abs)?, run(m, n, &f64::abs)?);
-        for (i, overflows) in overflows.iter_mut().enumerate() {
-            let (sum, size) = (x[i] + sign * y[i], x_size[i] + y_size[i]);
-            *overflows |= size.is_finite() && (size + sum.abs()) / 2.0 - size * ROUNDED >= limit;
+    // Terms of one sign of either part are added up: nothing cancels.
+    let (re, im) = ([(0, 0), (1, 1)], [(0, 1), (1, 0)]);
+    for (products, signs) in [
+        (re, [SAME_SIGNS, OPPOSITE_SIGNS]),
+        (re, [OPPOSITE_SIGNS, SAME_SIGNS]),
+        (im, [SAME_SIGNS, SAME_SIGNS]),
+        (im, [OPPOSITE_SIGNS, OPPOSITE_SIGNS]),
+    ] {
+        let mut sums = vec![0.0; result.len()];
+        for (product, pairs) in products.into_iter().zip(signs) {
+            for pair in pairs {
+                sums.iter_mut().zip(run(product, pair)?).for_each(|(sum, x)| *sum += x);
+            }
+        }
+        for (overflows, sum) in overflows.iter_mut().zip(sums) {
+            *overflows |= sum.is_finite() && sum >= limit;
         }
     }
     Some(overflows.into_iter().map(|o| if o { Special::ANY } else { Special::NONE }).collect())
@@ -392,7 +406,11 @@ fn transformed(case: &Case<'_>) -> Option<Vec<Special>> {
     let block = |dims: &[i64]| dims.iter().rev().take(lengths).product::<i64>().max(1) as usize;
     let (taken, given) = (block(arg.tensor.dims()), block(result.dims()));
     let x = Numbers::of(arg.tensor);
-    let limit = Format::of(result.element_type())?.max * linear::SCALED;
+    let sums_before_halving = match case.instr.attrs.fft_type()? {
+        FftType::Fft | FftType::Ifft => 1.0,
+        FftType::Rfft | FftType::Irfft => 2.0,
+    };
+    let limit = Format::of(result.element_type())?.max * linear::SCALED / sums_before_halving;
     let each = (0..x.len() / taken).flat_map(|b| {
         let overflows = linear::scaled_norm(&x, b * taken..(b + 1) * taken) >= limit;
         std::iter::repeat_n(if overflows { Special::ANY } else { Special::NONE }, given)

@@ -128,6 +128,24 @@ fn decisions_are_soft_zero_and_hard_what_they_make() {
     assert_eq!((b.hard.at(0).round(), b.hard.at(1)), (1.0, 0.0));
 }
 
+/// Of numbers that have no fraction nothing is decided: e^21.3 is about 1.8e9, whole multiples of 128.
+#[test]
+fn whole_numbers_move_by_whole_steps() {
+    let of = |function: &str| {
+        format!(
+            "HloModule m\nENTRY e {{ x = f32[2] parameter(0)\n y = f32[2] exponential(x)\n ROOT z = {function}(y) }}"
+        )
+    };
+    let step = 128.0;
+    for function in ["u32[2] convert", "s64[2] convert", "f32[2] floor", "f32[2] round-nearest-even"] {
+        let b = one(&of(function), &[&[21.3, 1.0]]);
+        assert!((2.0 * step..=4.0 * step).contains(&b.soft.at(0)), "{function}: {b:?}");
+        assert_eq!(b.soft.at(1), 0.0, "{function}");
+        assert!(b.hard.at(0) >= b.soft.at(0), "{function}: {b:?}");
+    }
+    assert!(one(&of("pred[2] convert"), &[&[21.3, 1.0]]).soft.is_zero());
+}
+
 #[test]
 fn a_choice_between_a_number_and_a_nan_is_open() {
     let text = "HloModule m\nENTRY e { x = f32[2] parameter(0)\n nan = f32[] constant(nan)\n nans = f32[2] broadcast(nan), dimensions={}\n one = f32[] constant(1)\n ones = f32[2] broadcast(one), dimensions={}\n y = f32[2] exponential(x)\n p = pred[2] compare(y, ones), direction=GT\n ROOT z = f32[2] select(p, x, nans) }";
