@@ -196,6 +196,7 @@ fn chains(v: &mut Verifier<'_>) {
                 break;
             };
             if module.instr(p).opcode == Opcode::AsyncStart {
+                gives_what_is_computed(v, p, done);
                 if let Some(first) = start_to_done.insert(p, done) {
                     let message = format!(
                         "%{} is done already, by %{}",
@@ -226,6 +227,22 @@ fn chains(v: &mut Verifier<'_>) {
         if !visited.contains(&id) && !crosses(v, id) && !feeds_update_that_crosses(v, id) {
             v.error(id, codes::ASYNC_CHAIN, "is never done: no async-done leads back to it");
         }
+    }
+}
+
+/// Reports a done whose result is not that of the computation: a start may leave its output open, and updates may say any.
+fn gives_what_is_computed(v: &mut Verifier<'_>, start: InstrId, done: InstrId) {
+    let module = v.module;
+    let Some(callee) = module.instr(start).attrs.computation(AttrKey::Calls) else { return };
+    let (computed, declared) = (&module.instr(module.root(callee)).shape, &module.instr(done).shape);
+    if !computed.compatible(declared) {
+        let message = format!(
+            "the result is {}, but %{} computes {}",
+            declared.without_layout(),
+            module.computation(callee).name,
+            computed.without_layout()
+        );
+        v.error(done, codes::ASYNC_SHAPE, message);
     }
 }
 

@@ -533,6 +533,9 @@ fn rule(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
             }
         }
         Kind::Sum => sums::products(case, radii, mode),
+        Kind::Region if computes_in_less(case) => {
+            Some(case.results.iter().map(|t| Radii::unknown(t.len())).collect())
+        }
         Kind::Region => sums::fold(case, radii, mode),
         Kind::Sort => order::sort(case, radii, mode),
         Kind::Topk => order::topk(case, radii, mode),
@@ -578,6 +581,15 @@ fn written(module: &Module, computation: ComputationId) -> Option<Opcode> {
 pub(super) fn folds_by(case: &Case<'_>) -> Option<Opcode> {
     let key = if case.opcode() == Opcode::SelectAndScatter { AttrKey::Scatter } else { AttrKey::ToApply };
     monoid(case.module, case.instr.attrs.computation(key)?)
+}
+
+/// Whether a result is of a wider type than the computation that is applied gives (mixed precision): rules take the accumulator to be of the result's type.
+fn computes_in_less(case: &Case<'_>) -> bool {
+    let Some(computation) = case.instr.attrs.computation(AttrKey::ToApply) else { return false };
+    let root = case.module.instr(case.module.root(computation)).shape.leaves();
+    let unit = |ty: ElementType| Format::of(ty).map_or(0.0, Format::unit);
+    let given = root.iter().filter_map(|s| s.element_type());
+    given.zip(&case.results).any(|(given, result)| unit(given) > unit(result.element_type()))
 }
 
 /// Whether it gives products of windows. Those that overlap share their factors, and may have them in any order.
