@@ -9,6 +9,7 @@
 //! | `step`, `tile` | vector instructions and register tiles |
 //! | `schedule` | how products are cut, and where operands are read |
 //! | `product` | blocks, chunks, threads |
+//! | `strategy` | which of the following computes a contraction |
 //! | `grouped` | instructions that take several terms at a time: `bf16`, bytes |
 //! | `gemv` | GEMV: products of a matrix and a vector |
 //! | `skinny` | skinny GEMM: products of a matrix and 2 to 16 vectors |
@@ -46,6 +47,7 @@ pub(super) mod source;
 mod split_k;
 mod step;
 pub(super) mod steps;
+mod strategy;
 pub(super) mod tile;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod transpose;
@@ -63,23 +65,15 @@ use smallvec::SmallVec;
 use super::{Call, Operation, PREPARED_OPERAND, Prepared};
 use crate::Unsupported;
 use crate::pool::Pool;
-#[cfg(target_arch = "x86_64")]
-use batched_small::BatchedSmall;
 use gemv::Gemv;
-#[cfg(target_arch = "x86_64")]
-use grouped::Grouped;
 use operand::{Field, Operand};
-#[cfg(target_arch = "x86_64")]
-use outer_product::OuterProduct;
 use product::{Extents, Finished, Left, Narrow, Product, Schedule, Target, pack_ahead, words_ahead};
 #[cfg(target_arch = "x86_64")]
 use skinny::Skinny;
 use source::{Readable, Reader, Source, Strided, Typed};
-use split_k::SplitK;
 use steps::Steps;
+use strategy::Strategy;
 use tile::Arithmetic;
-#[cfg(not(target_arch = "x86_64"))]
-use unavailable::{BatchedSmall, Grouped, OuterProduct, Skinny};
 use view::View;
 
 /// A contraction.
@@ -88,18 +82,7 @@ pub(super) struct Dot {
     field: Field,
     extents: Extents,
     schedule: Schedule,
-    /// An instruction of the machine takes several terms at a time.
-    grouped: Option<Grouped>,
-    /// GEMV.
-    gemv: Option<Gemv>,
-    /// Skinny GEMM.
-    skinny: Option<Skinny>,
-    /// Batched small GEMM.
-    batched_small: Option<BatchedSmall>,
-    /// Outer product: K is 1, so products are written and nothing is summed.
-    outer_product: Option<OuterProduct>,
-    /// Split-K GEMM.
-    split_k: Option<SplitK>,
+    strategy: Strategy,
     lhs: Operand,
     rhs: Operand,
     /// Batch, rows, columns of the result.
@@ -246,19 +229,11 @@ impl Dot {
         let matrix = m.wrapping_mul(n) as isize;
         let last = result.dims.last().map_or(1, |&d| d as usize);
         let all_rows = batch.wrapping_mul(m).wrapping_mul(n).checked_div(last).unwrap_or(0);
-        let batched_small = BatchedSmall::new(field, extents, &lhs, &rhs, result.element_type);
-        let gemv = Gemv::new(field, extents, &lhs, &rhs, result.element_type);
-        let streamed = field == Field::F32 && result.element_type == ElementType::F32;
         let mut dot = Dot {
             field,
             extents,
             schedule: Schedule::new::<tile::F32>(extents, None, None, None),
-            grouped: Grouped::new(field, extents, &lhs, &rhs, sums_are_elements(field, result.element_type)),
-            gemv: gemv.filter(|_| !batched_small.as_ref().is_some_and(BatchedSmall::is_flat)),
-            skinny: Skinny::new(field, extents, &lhs, &rhs),
-            batched_small,
-            outer_product: streamed.then(|| OuterProduct::new(extents)).flatten(),
-            split_k: SplitK::new(field, extents, &lhs, &rhs),
+            strategy: Strategy::of(field, extents, [&lhs, &rhs], result.element_type),
             lhs,
             rhs,
             result: [Steps::new([(batch, matrix)]), Steps::new([(m, n as isize)]), Steps::new([(n, 1)])],
@@ -276,6 +251,47 @@ impl Dot {
         };
         dot.schedule = if sums_are_elements(field, dot.result_type) { schedule.blocked() } else { schedule };
         Ok(dot)
+    }
+
+    /// Computes it in this way, which is that of the contraction or the other one of that.
+    ///
+    /// # Safety
+    /// As of [`Operation::run`].
+    unsafe fn run_by(&self, strategy: &Strategy, call: Call<'_>) {
+        // SAFETY: the caller's.
+        unsafe {
+            match strategy {
+                Strategy::Gemv(gemv) => self.run_gemv(*gemv, call),
+                Strategy::BatchedSmall(batched_small) => batched_small.run(self, call),
+                #[cfg(target_arch = "x86_64")]
+                Strategy::Skinny(skinny) => self.run_skinny(*skinny, call),
+                #[cfg(not(target_arch = "x86_64"))]
+                Strategy::Skinny(skinny) => match *skinny {},
+                Strategy::Grouped(grouped, other) => {
+                    if !grouped.run(self, call) {
+                        self.run_by(other, call);
+                    }
+                }
+                Strategy::SplitK(split_k) => {
+                    split_k.run(convert::from_f32(self.result_type), self.result_type.storage_bytes(), call);
+                    if let Some(epilogue) = call.epilogue {
+                        self.report_all(epilogue, call);
+                    }
+                }
+                Strategy::OuterProduct(outer_product) if call.epilogue.is_none() => {
+                    let [lhs, rhs] = self.sources::<tile::F32>(call);
+                    outer_product.run(&lhs, &rhs, call.arguments[2].cast(), call.pool);
+                }
+                Strategy::OuterProduct(_) | Strategy::Packed => match self.field {
+                    Field::F32 => self.run_in::<tile::F32>(call, convert::from_f32(self.result_type)),
+                    Field::F64 => self.run_in::<tile::F64>(call, convert::from_f64(self.result_type)),
+                    Field::I32 => self.run_in::<tile::I32>(call, convert::from_i32(self.result_type)),
+                    Field::I64 => self.run_in::<tile::I64>(call, None),
+                    Field::C64 => self.run_in::<tile::C64>(call, None),
+                    Field::C128 => self.run_in::<tile::C128>(call, None),
+                },
+            }
+        }
     }
 
     unsafe fn run_gemv(&self, gemv: Gemv, call: Call<'_>) {
@@ -366,17 +382,20 @@ impl Dot {
 
     /// Whether the right operand can be packed ahead of runs, and as what: of products of blocks of floats, whose kernels read panels.
     fn ahead(&self) -> Option<Ahead> {
-        let other = self.gemv.is_some() || self.batched_small.is_some() || self.skinny.is_some();
         let floats = matches!(self.field, Field::F32 | Field::F64);
         let Extents { batch, m, n, k } = self.extents;
-        if other || !floats || self.rhs.conversion.is_some() || [batch, m, n, k].contains(&0) {
+        if !floats || self.rhs.conversion.is_some() || [batch, m, n, k].contains(&0) {
             return None;
         }
-        if let Some(grouped) = &self.grouped {
-            return grouped.may_be_ahead().then_some(Ahead::Pairs);
+        match &self.strategy {
+            Strategy::Grouped(grouped, _) => grouped.may_be_ahead().then_some(Ahead::Pairs),
+            Strategy::Packed => self.schedule.may_be_ahead().then_some(Ahead::Words),
+            Strategy::Gemv(_)
+            | Strategy::BatchedSmall(_)
+            | Strategy::Skinny(_)
+            | Strategy::SplitK(_)
+            | Strategy::OuterProduct(_) => None,
         }
-        let elsewhere = self.split_k.is_some() || self.outer_product.is_some();
-        (!elsewhere && self.schedule.may_be_ahead()).then_some(Ahead::Words)
     }
 
     unsafe fn prepare_words<A: Arithmetic<Word: Readable>>(&self, rhs: *const u8, to: *mut u8, pool: &Pool) {
@@ -513,48 +532,26 @@ fn sums_are_elements(field: Field, result: ElementType) -> bool {
 }
 
 impl Operation for Dot {
-    // In the order in which `run` asks.
     fn strategy(&self) -> &'static str {
-        if self.gemv.is_some() {
-            "GEMV"
-        } else if self.batched_small.is_some() {
-            "batched small GEMM"
-        } else if self.skinny.is_some() {
-            "skinny GEMM"
-        } else if self.grouped.is_some() {
-            "packed GEMM on groups of terms"
-        } else if self.split_k.is_some() {
-            "split-K GEMM"
-        } else if self.outer_product.is_some() {
-            "outer product"
-        } else if self.schedule.along {
-            "streamed GEMM"
-        } else {
-            "packed GEMM"
-        }
+        self.strategy.name(self.schedule.along)
     }
 
     fn scratch_bytes(&self) -> u64 {
-        let product = self.schedule.scratch(self.extents);
-        let grouped = self.grouped.map_or(0, |grouped| grouped.scratch());
-        let gemv = self.gemv.map_or(0, |gemv| gemv.scratch());
-        let skinny = self.skinny.map_or(0, |skinny| skinny.scratch());
-        let split_k = self.split_k.as_ref().map_or(0, SplitK::scratch);
-        (self.lhs.scratch() + self.rhs.scratch() + product.max(grouped).max(gemv).max(skinny).max(split_k))
-            as u64
+        let strategy = self.strategy.scratch(self.schedule.scratch(self.extents));
+        (self.lhs.scratch() + self.rhs.scratch() + strategy) as u64
     }
 
     fn prepared_bytes(&self, constant: &[bool]) -> Option<u64> {
         if constant.get(PREPARED_OPERAND) != Some(&true) {
             return None;
         }
-        let bytes = match self.ahead()? {
-            Ahead::Words => match self.field {
+        let bytes = match (self.ahead()?, &self.strategy) {
+            (Ahead::Pairs, Strategy::Grouped(grouped, _)) => grouped.prepared_bytes(),
+            (Ahead::Pairs | Ahead::Words, _) => match self.field {
                 Field::F32 => 4 * words_ahead::<tile::F32>(self.extents),
                 Field::F64 => 8 * words_ahead::<tile::F64>(self.extents),
                 Field::I32 | Field::I64 | Field::C64 | Field::C128 => return None,
             },
-            Ahead::Pairs => Grouped::prepared_bytes(self.grouped.as_ref()?),
         };
         Some(bytes as u64)
     }
@@ -563,8 +560,8 @@ impl Operation for Dot {
         let rhs = arguments[PREPARED_OPERAND];
         // SAFETY: the caller's; there is room for the words, and what cannot be packed as it is is not packed ahead.
         unsafe {
-            match (self.ahead(), &self.grouped, self.field) {
-                (Some(Ahead::Pairs), Some(grouped), _) => {
+            match (self.ahead(), &self.strategy, self.field) {
+                (Some(Ahead::Pairs), Strategy::Grouped(grouped, _), _) => {
                     grouped.prepare(&self.rhs, rhs, to, pool);
                     return Prepared::Beside;
                 }
@@ -587,42 +584,7 @@ impl Operation for Dot {
 
     unsafe fn run(&self, call: Call<'_>) {
         // SAFETY: the caller's.
-        unsafe {
-            if let Some(gemv) = self.gemv {
-                return self.run_gemv(gemv, call);
-            }
-            if let Some(batched_small) = &self.batched_small {
-                return batched_small.run(self, call);
-            }
-            #[cfg(target_arch = "x86_64")]
-            if let Some(skinny) = self.skinny {
-                return self.run_skinny(skinny, call);
-            }
-            if let Some(grouped) = &self.grouped
-                && grouped.run(self, call)
-            {
-                return;
-            }
-            if let Some(split_k) = &self.split_k {
-                split_k.run(convert::from_f32(self.result_type), self.result_type.storage_bytes(), call);
-                if let Some(epilogue) = call.epilogue {
-                    self.report_all(epilogue, call);
-                }
-                return;
-            }
-            if let (Some(outer_product), None) = (&self.outer_product, call.epilogue) {
-                let [lhs, rhs] = self.sources::<tile::F32>(call);
-                return outer_product.run(&lhs, &rhs, call.arguments[2].cast(), call.pool);
-            }
-            match self.field {
-                Field::F32 => self.run_in::<tile::F32>(call, convert::from_f32(self.result_type)),
-                Field::F64 => self.run_in::<tile::F64>(call, convert::from_f64(self.result_type)),
-                Field::I32 => self.run_in::<tile::I32>(call, convert::from_i32(self.result_type)),
-                Field::I64 => self.run_in::<tile::I64>(call, None),
-                Field::C64 => self.run_in::<tile::C64>(call, None),
-                Field::C128 => self.run_in::<tile::C128>(call, None),
-            }
-        }
+        unsafe { self.run_by(&self.strategy, call) };
     }
 }
 
