@@ -22,7 +22,7 @@ use hlo_engines::inputs;
 use hlo_system::custom_calls::{self, Substitution};
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::guard::{STACK_BYTES, guarded};
-use hlo_system::room;
+use hlo_system::memory_budget;
 use hlo_triage::case::{Case, Form};
 use hlo_triage::check::Check;
 use hlo_triage::differential::{Kind, Settings};
@@ -184,7 +184,7 @@ pub fn run_all<W: Clone + Into<Work>>(
     let items = &items[..];
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = if options.jobs == 0 { processors } else { options.jobs }.clamp(1, items.len().max(1));
-    room::run_at_once(jobs);
+    memory_budget::set_concurrency(jobs);
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel::<(usize, CaseReport)>();
     let sender = Mutex::new(sender);

@@ -20,6 +20,6 @@ pub mod viz;
 
 /// Keeps freed memory for the next allocation for a while. glibc's hands large blocks back to the system at once, so that each run of a
 /// decomposition, and each evaluation of a large instruction, would pay for fresh pages again: up to half of its time. And counts what is alive: where
-/// memory ends, the process ends with an exit code ([`hlo_system::room`]).
+/// memory ends, the process ends with an exit code ([`hlo_system::memory_budget`]).
 #[global_allocator]
 static ALLOCATOR: hlo_codegen::runtime::heap::Heap = hlo_codegen::runtime::heap::Heap;

@@ -24,8 +24,8 @@ use hlo_engines::frontend::{Program, load};
 use hlo_engines::inputs::{self, Fill};
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::guard::{check_machine, guarded, on_own_stack};
+use hlo_system::memory_budget;
 use hlo_system::npz::Npz;
-use hlo_system::room;
 use hlo_triage::differential::{Settings, Subject};
 use hlo_triage::isolate::{self, Status};
 use hlo_triage::report;
@@ -295,7 +295,7 @@ pub fn main() -> u8 {
         })
     };
     let whole = || {
-        room::hold_to(Limits::default().memory_bytes, false);
+        memory_budget::limit_process(Limits::default().memory_bytes, false);
         set_threads(0).and_then(|()| command())
     };
     let result = on_own_stack(whole).flatten();

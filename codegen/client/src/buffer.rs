@@ -14,9 +14,9 @@ use hlo_codegen::runtime::arena::{ALIGNMENT, Block};
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
 use hlo_library::memory::array_bytes;
 
-use crate::counted::{Counted, Free, Reused};
 use crate::error::{Code, Error};
 use crate::memory::{DeviceMemory, Lease};
+use crate::pooled::{FreeList, FromPool, Pooled};
 
 /// Device memory, and the bytes of the budget that it takes.
 #[derive(Debug)]
@@ -26,10 +26,10 @@ pub(crate) struct Held {
     pub(crate) _lease: Lease,
 }
 
-thread_local!(static HELD: Free<Held> = const { RefCell::new(Vec::new()) });
+thread_local!(static HELD: FreeList<Held> = const { RefCell::new(Vec::new()) });
 
-impl Reused for Held {
-    fn free() -> &'static LocalKey<Free<Self>> {
+impl FromPool for Held {
+    fn free() -> &'static LocalKey<FreeList<Self>> {
         &HELD
     }
 }
@@ -44,7 +44,7 @@ pub trait Foreign: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug)]
 pub(crate) enum Data {
     /// In memory of the device: a range of it.
-    Device { held: Counted<Held>, offset: usize, bytes: usize },
+    Device { held: Pooled<Held>, offset: usize, bytes: usize },
     /// Shared with the caller, who promised (by the type) not to change it.
     Host(Arc<hlo::Buffer>),
     /// Lent by somebody else.
@@ -64,10 +64,10 @@ impl Hold {
 
 impl Data {
     pub(crate) fn new(block: Block, lease: Lease) -> Self {
-        Self::whole(Counted::new(Held { block, _lease: lease }))
+        Self::whole(Pooled::new(Held { block, _lease: lease }))
     }
 
-    pub(crate) fn whole(held: Counted<Held>) -> Self {
+    pub(crate) fn whole(held: Pooled<Held>) -> Self {
         let bytes = held.block.len();
         Data::Device { held, offset: 0, bytes }
     }
@@ -115,10 +115,10 @@ pub(crate) struct Shared {
     changed: Condvar,
 }
 
-thread_local!(static ARRAYS: Free<Shared> = const { RefCell::new(Vec::new()) });
+thread_local!(static ARRAYS: FreeList<Shared> = const { RefCell::new(Vec::new()) });
 
-impl Reused for Shared {
-    fn free() -> &'static LocalKey<Free<Self>> {
+impl FromPool for Shared {
+    fn free() -> &'static LocalKey<FreeList<Self>> {
         &ARRAYS
     }
 }
@@ -190,12 +190,12 @@ impl Shared {
 /// An array on a device.
 #[derive(Clone, Debug)]
 pub struct Buffer {
-    pub(crate) shared: Counted<Shared>,
+    pub(crate) shared: Pooled<Shared>,
 }
 
 impl Buffer {
     fn with_state(shape: Arc<ArrayShape>, origin: Origin, memory: &Arc<DeviceMemory>, state: State) -> Self {
-        let shared = Counted::new(Shared {
+        let shared = Pooled::new(Shared {
             shape,
             origin,
             memory: Arc::clone(memory),

@@ -26,7 +26,7 @@
 //! | `ahead` | objects to link with, their headers and modules |
 //! | [`artifact`] | compiled programs as bytes |
 //! | `client`, `executable`, `buffer` | what users hold: a back end with its caches, a compiled program, an array on a device |
-//! | `counted` | what objects of executions lie in, used again |
+//! | `pooled` | the objects of executions: reference counts whose memory is reused |
 //! | `memory` | a device's budget, eviction, who holds what |
 //! | `cache` | programs compiled once: in memory, on disk, lazily |
 //! | [`variables`] | arrays with a name, read and updated by programs |
@@ -51,7 +51,6 @@ pub mod chain;
 mod client;
 pub mod closures;
 mod container;
-mod counted;
 pub mod custom_call;
 mod error;
 mod executable;
@@ -62,6 +61,7 @@ mod machine;
 mod memory;
 mod metrics;
 mod options;
+mod pooled;
 mod program;
 pub mod trace;
 pub mod variables;

@@ -11,8 +11,8 @@ use hlo_codegen::runtime::arena::Store;
 use rustc_hash::FxHashMap;
 
 use crate::buffer::Shared;
-use crate::counted::{Cell, Counted};
 use crate::error::{Code, Error};
+use crate::pooled::{Pooled, Slot};
 
 /// How many holders a report of exhaustion names.
 const REPORTED_HOLDERS: usize = 5;
@@ -30,7 +30,7 @@ pub(crate) struct DeviceMemory {
     evicted_bytes: AtomicU64,
     clock: AtomicU64,
     /// Every buffer that lives, for eviction and reports; kept only under a limit, or if somebody wants to know.
-    buffers: Mutex<Vec<Weak<Cell<Shared>>>>,
+    buffers: Mutex<Vec<Weak<Slot<Shared>>>>,
     store: Arc<Store>,
 }
 
@@ -112,7 +112,7 @@ impl DeviceMemory {
     }
 
     /// Makes a buffer known, so that it can be evicted.
-    pub(crate) fn register(&self, buffer: &Counted<Shared>) {
+    pub(crate) fn register(&self, buffer: &Pooled<Shared>) {
         if self.is_limited() || self.tracks {
             let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
             if buffers.len() == buffers.capacity() {
@@ -156,8 +156,8 @@ impl DeviceMemory {
         self.store.trim().max(evicted)
     }
 
-    fn coldest_first(&self) -> Vec<Arc<Cell<Shared>>> {
-        let mut alive: Vec<Arc<Cell<Shared>>> = {
+    fn coldest_first(&self) -> Vec<Arc<Slot<Shared>>> {
+        let mut alive: Vec<Arc<Slot<Shared>>> = {
             let buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
             buffers.iter().filter_map(Weak::upgrade).collect()
         };

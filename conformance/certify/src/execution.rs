@@ -15,7 +15,7 @@ use hlo_interp::{Accumulate, Devices, ErrorKind, RunError};
 use rustc_hash::FxHashSet;
 
 use hlo_system::exit::{Exit, Failure};
-use hlo_system::room::{self, Room};
+use hlo_system::memory_budget::{self, MemoryBudget};
 
 /// How far each device of a run may go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,9 +60,9 @@ impl RunOptions {
     }
 
     /// The memory for each device, which has already so many bytes that count.
-    pub fn room(&self, held: u64) -> Room {
-        let asked = Room { bytes: self.memory_left(), of: self.limit_of() };
-        room::within(asked, held, self.devices.count())
+    pub fn memory_budget(&self, held: u64) -> MemoryBudget {
+        let asked = MemoryBudget { bytes: self.memory_left(), of: self.limit_of() };
+        memory_budget::within(asked, held, self.devices.count())
     }
 
     /// What [`RunOptions::memory_left`] is, for people.
@@ -98,8 +98,8 @@ impl Inputs {
     }
 
     /// The memory for each device of a run that takes these over.
-    pub fn room(&self, options: &RunOptions) -> Room {
-        options.room(self.bytes(options.devices))
+    pub fn memory_budget(&self, options: &RunOptions) -> MemoryBudget {
+        options.memory_budget(self.bytes(options.devices))
     }
 }
 

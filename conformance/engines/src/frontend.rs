@@ -13,7 +13,7 @@ use crate::mlir;
 use crate::protos::{self, Read, Recorded, with_places};
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::files::{Source, read_bytes, text_of};
-use hlo_system::room;
+use hlo_system::memory_budget;
 
 /// Where a program was rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -187,7 +187,9 @@ impl Program {
             ConstantValue::Elided => None,
         });
         let constants = distinct_bytes(constants.flatten());
-        (self.source.text.len() as u64).saturating_add(constants).saturating_sub(room::TEXT_BESIDE)
+        (self.source.text.len() as u64)
+            .saturating_add(constants)
+            .saturating_sub(memory_budget::TEXT_OVERHEAD_BYTES)
     }
 
     /// The text, if it is that of the module and of nothing else: not of a program that was pasted with more around it, or one of several.
@@ -361,7 +363,7 @@ fn parse_bytes(
 
 /// Parses a text of one module as people paste it, or the one of several that is picked; MLIR is converted to HLO.
 pub fn parse_pasted(text: &str, pick: Option<&Pick>) -> (Option<Module>, Diagnostics) {
-    let memory_bytes = room::text_left().saturating_sub(text.len() as u64);
+    let memory_bytes = memory_budget::text_left().saturating_sub(text.len() as u64);
     if mlir::is_mlir(text) {
         return mlir::parse(text, pick, memory_bytes);
     }

@@ -15,7 +15,7 @@ use crate::frontend::{Rejected, Stage, Times, parse_text};
 use crate::inputs::parameter_arrays;
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::files::Source;
-use hlo_system::room;
+use hlo_system::memory_budget;
 
 /// What a snapshot recorded of a run.
 #[derive(Clone, PartialEq, Debug)]
@@ -44,7 +44,7 @@ pub struct Read {
 
 /// How messages are read.
 pub fn read_options(bytes: &[u8]) -> ReadOptions {
-    let memory_bytes = room::text_left().saturating_sub(bytes.len() as u64);
+    let memory_bytes = memory_budget::text_left().saturating_sub(bytes.len() as u64);
     ReadOptions { memory_bytes, ..ReadOptions::default() }
 }
 

@@ -18,8 +18,8 @@ use hlo_engines::mlir::output::{self, Form};
 use hlo_engines::protos::{self, Format};
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::files::{read_bytes, write_whole};
+use hlo_system::memory_budget;
 use hlo_system::npz::Npz;
-use hlo_system::room;
 
 /// Options of `hlo convert`.
 #[derive(Args, Debug)]
@@ -129,7 +129,8 @@ fn target_version(text: &str) -> Result<Version, String> {
 /// Writes StableHLO: the module that was given, if it is in MLIR, else what the program is converted to.
 fn to_stablehlo(options: &Options, file: (String, Vec<u8>), form: Form, ui: &Ui) -> Result<Exit, Failure> {
     let reading = options.read.at_risk(options.risk);
-    let (tree, text, exit) = match output::tree_of(&file.1, reading.pick.as_ref(), room::text_left()) {
+    let (tree, text, exit) = match output::tree_of(&file.1, reading.pick.as_ref(), memory_budget::text_left())
+    {
         Some(Ok(tree)) => (tree, String::new(), Exit::Ok),
         Some(Err((found, text))) => {
             let exit = hlo_engines::mlir::exit_of(&found).unwrap_or(Exit::Parse);

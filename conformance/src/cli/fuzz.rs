@@ -378,8 +378,8 @@ fn bases(paths: &[String], options: &Options, ui: &Ui) -> Result<Vec<crate::fuzz
         let module = &program.module;
         let devices = (module.replica_count() * module.num_partitions()).unsigned_abs();
         let devices = u32::try_from(devices).unwrap_or(u32::MAX);
-        if let Err(room) = inputs::fit(&inputs::parameter_arrays(module), devices, limit) {
-            let limit = room.describe();
+        if let Err(budget) = inputs::fit(&inputs::parameter_arrays(module), devices, limit) {
+            let limit = budget.describe();
             let message = format!("{path}: the inputs alone need more memory than the limit of {limit}");
             return Err(Failure::new(Exit::Trap, message));
         }

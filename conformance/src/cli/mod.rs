@@ -56,7 +56,7 @@ use hlo_system::custom_calls::{self, Substitution};
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::guard::{check_machine, guarded, on_own_stack, start_pool, useful};
 use hlo_system::loaded::{self, Loading};
-use hlo_system::room;
+use hlo_system::memory_budget;
 use hlo_triage::report::parse_bytes;
 use ui::Ui;
 
@@ -354,7 +354,7 @@ fn run_cli(cli: &Cli) -> Exit {
     if let Some(divisor) = cli.global.cpu_size_divisor {
         sizes::divide(divisor);
     }
-    room::hold_to(cli.command.memory_limit(), ui.json);
+    memory_budget::limit_process(cli.command.memory_limit(), ui.json);
     let result = set_threads(cli.global.threads).and_then(|()| {
         if let Some(folder) = &cli.global.cache {
             engine::programs::set_cache(folder)?;

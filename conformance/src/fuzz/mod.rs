@@ -22,7 +22,7 @@ use hlo::diag::codes;
 
 use hlo_engines::engine::{Engine, Outcome, devices};
 use hlo_system::guard::{guarded, spawn_deep};
-use hlo_system::room;
+use hlo_system::memory_budget;
 use hlo_triage::artifact::Signature;
 use hlo_triage::differential::differ_within;
 use hlo_triage::differential::{Difference, Kind, Settings, Subject, reference_run};
@@ -145,7 +145,7 @@ pub fn go_on(
         progress: Mutex::new((progress, start)),
         lack: Mutex::new(None),
     };
-    room::run_at_once(jobs);
+    memory_budget::set_concurrency(jobs);
     std::thread::scope(|scope| {
         let (over, going_on) = channel::<()>();
         let shared = &shared;

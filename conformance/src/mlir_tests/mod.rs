@@ -16,7 +16,7 @@ use grid::RunParallel;
 use hlo_engines::frontend::{instruction_count, opcodes};
 use hlo_system::exit::Exit;
 use hlo_system::files::read_source;
-use hlo_system::room;
+use hlo_system::memory_budget;
 use hlo_triage::judge::modes;
 
 /// A function that checks itself.
@@ -72,7 +72,7 @@ pub fn tests_of(path: &Path) -> Vec<TestFunction> {
 }
 
 fn options(text_bytes: usize) -> ReadOptions {
-    ReadOptions { memory_bytes: room::text_left().saturating_sub(text_bytes as u64) }
+    ReadOptions { memory_bytes: memory_budget::text_left().saturating_sub(text_bytes as u64) }
 }
 
 /// Runs the function and compares what it checks, with sums in either order.

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::exit::{Exit, Failure};
-use crate::room;
+use crate::memory_budget;
 
 /// The longest program text that is read: spans are 32-bit byte offsets.
 pub const MAX_TEXT: u64 = (u32::MAX - 16) as u64;
@@ -144,12 +144,12 @@ fn read_limited(reader: impl Read, name: &str, hint: u64) -> Result<Vec<u8>, Fai
     if hint > MAX_TEXT {
         return Err(too_long());
     }
-    room::ask_text(hint, name)?;
+    memory_budget::require_for_text(hint, name)?;
     let mut bytes = Vec::with_capacity(hint as usize);
     // The length of standard input is unknown.
-    let most = room::text_left().min(MAX_TEXT);
+    let most = memory_budget::text_left().min(MAX_TEXT);
     reader.take(most + 1).read_to_end(&mut bytes).map_err(|e| cannot_read(name, &e))?;
-    room::ask_text(bytes.len() as u64, name)?;
+    memory_budget::require_for_text(bytes.len() as u64, name)?;
     if bytes.len() as u64 > MAX_TEXT { Err(too_long()) } else { Ok(bytes) }
 }
 

@@ -15,7 +15,7 @@ use hlo_client::panic_message;
 use hlo_interp::cancel::{self, Cancelled};
 
 use crate::exit::{Exit, Failure};
-use crate::room;
+use crate::memory_budget;
 
 /// Stack of the threads that run programs: virtual memory, touched only as far as it is used.
 pub const STACK_BYTES: usize = 512 << 20;
@@ -52,7 +52,7 @@ fn install_hook() {
 
 /// Refuses a machine that lacks instructions which parts of this program were compiled to, or memory.
 pub fn check_machine() -> Result<(), Failure> {
-    room::check()?;
+    memory_budget::check()?;
     hlo_interp::baseline::check().map_err(|feature| {
         let baseline = hlo_interp::baseline::BASELINE.unwrap_or("this machine");
         Failure::new(
@@ -157,7 +157,7 @@ pub fn start_pool(threads: usize) -> Result<(), Failure> {
     let all = wanted + SPARE_THREADS;
     let (mut count, mut stack, mut started) = (0, 0, Vec::new());
     for smaller in POOL_STACKS {
-        if smaller > POOL_STACKS[2] && !room::is_modest(all as u64 * smaller as u64) {
+        if smaller > POOL_STACKS[2] && !memory_budget::is_modest(all as u64 * smaller as u64) {
             continue;
         }
         started = Waiting::start(all, smaller);
@@ -234,7 +234,7 @@ pub fn spawn_deep<'s, T: Send + 's, F: FnOnce() -> T + Send + 's>(
         f.expect("invariant: only the thread that was started, or else its starter, takes the closure")
     };
     for bytes in STACKS {
-        if bytes > STACKS[2] && !room::is_modest(bytes as u64) {
+        if bytes > STACKS[2] && !memory_budget::is_modest(bytes as u64) {
             continue;
         }
         let mut builder = Builder::new().stack_size(bytes);

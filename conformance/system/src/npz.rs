@@ -20,7 +20,7 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use crate::exit::{Exit, Failure};
 use crate::files::{describe, open_regular, write_whole};
-use crate::room;
+use crate::memory_budget;
 
 /// The longest header of a `.npy` file that is read.
 const MAX_HEADER: usize = 1 << 16;
@@ -207,7 +207,7 @@ impl Npz {
         }
         // The bytes that the file says it has, while they grow, and the elements.
         let there = bytes.min(entry.size());
-        room::ask(there.saturating_mul(3), &format!("{name}: {array}: its elements"))?;
+        memory_budget::require(there.saturating_mul(3), &format!("{name}: {array}: its elements"))?;
         // Grows with what is really there, so that a header that lies costs nothing.
         let mut data = Vec::with_capacity(bytes.min(16 << 20) as usize);
         entry.by_ref().take(bytes).read_to_end(&mut data).map_err(|e| usage(format!("is damaged: {e}")))?;

@@ -14,12 +14,12 @@ use hlo_interp::{Beside, ErrorKind, Held, Options, RunError};
 
 use super::rules::{Case, Kind, kind};
 use crate::allowances::Allowances;
-use hlo_system::room::Room;
+use hlo_system::memory_budget::MemoryBudget;
 
 /// The account of one certification.
 #[derive(Debug)]
 pub(super) struct Account {
-    room: Room,
+    budget: MemoryBudget,
     devices: u64,
     /// Bytes of bounds.
     beside: Beside,
@@ -36,10 +36,10 @@ const RULE_ELEMENTS: u64 = 64;
 
 impl Account {
     /// Of a run on so many devices, each of which has this memory.
-    pub(super) fn new(room: Room, devices: u32) -> Account {
+    pub(super) fn new(budget: MemoryBudget, devices: u32) -> Account {
         let (beside, live) = (Beside::default(), AtomicU64::new(0));
         Account {
-            room,
+            budget,
             devices: u64::from(devices.max(1)),
             beside,
             live,
@@ -81,8 +81,8 @@ impl Account {
     /// How the run that is watched is held to the account, and runs that a rule makes beside it.
     pub(super) fn bound(&self, options: Options) -> Options {
         Options {
-            memory_limit_bytes: self.room.bytes.saturating_sub(self.live.load(Ordering::Relaxed)),
-            memory_limit_of: self.room.of,
+            memory_limit_bytes: self.budget.bytes.saturating_sub(self.live.load(Ordering::Relaxed)),
+            memory_limit_of: self.budget.of,
             beside: self.beside.clone(),
             ..options
         }
@@ -102,10 +102,10 @@ impl Account {
     pub(super) fn ask(&self, case: &Case<'_>) -> bool {
         let (live, kept) = (self.live.load(Ordering::Relaxed), self.beside.bytes());
         let wanted = need(case);
-        if live.saturating_add(kept).saturating_add(wanted) <= self.room.bytes {
+        if live.saturating_add(kept).saturating_add(wanted) <= self.budget.bytes {
             return true;
         }
-        let (opcode, limit) = (case.opcode(), self.room.describe());
+        let (opcode, limit) = (case.opcode(), self.budget.describe());
         let message = format!(
             "the bounds of the check want {wanted} bytes at a {opcode}; {live} of values and {kept} of bounds are alive, and the limit is {limit}"
         );

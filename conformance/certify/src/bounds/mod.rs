@@ -493,7 +493,7 @@ pub fn certify_within(
     if most_elements < u64::MAX && account::least_effort(module, &allowances) > most_elements {
         return Ok(None);
     }
-    let account = Account::new(inputs.room(options), options.devices.count());
+    let account = Account::new(inputs.memory_budget(options), options.devices.count());
     let account = Arc::new(account.limited(most_elements));
     let asked_for = visitor.scope();
     let counts = account.clone();
@@ -586,7 +586,7 @@ fn evaluate(
 /// Whether an applied computation gives, of each of its components, that of the accumulators or of the elements, by their order.
 pub fn chooses(module: &Module, computation: hlo::ComputationId) -> bool {
     let options = RunOptions::default();
-    let account = Arc::new(Account::new(options.room(0), 1));
+    let account = Arc::new(Account::new(options.memory_budget(0), 1));
     let settings = Settings { allowances: Allowances::STRICT, options, account, nested: true };
     region::Region::new(module, computation, true, &settings).is_some_and(|region| {
         region.choices.iter().all(|choice| choice.table.selects)

@@ -33,7 +33,7 @@ use super::watched::{Keep, LoweredForm, Watchers};
 use super::{
     Compilation, Engine, Executable, Finished, Form, Inputs, Outcome, RunOptions, not_observable, support,
 };
-use hlo_system::room::{self, Room};
+use hlo_system::memory_budget::{self, MemoryBudget};
 
 /// How programs are compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -273,14 +273,14 @@ struct Ran {
 impl Loaded<'_> {
     /// Whether there is the memory for a run on such arguments. A run keeps what it took for the next one.
     fn fits(&self, inputs: &Inputs, options: &RunOptions) -> Result<(), Outcome> {
-        let refuse = |wanted: u64, room: Room| {
-            let limit = room.describe();
+        let refuse = |wanted: u64, budget: MemoryBudget| {
+            let limit = budget.describe();
             Err(Outcome::exhausted(format!("the program wants {wanted} bytes; the limit is {limit}")))
         };
         // Arguments come in arrays of their own, and results go out so.
         let own = self.executable.run_bytes();
         let wanted = self.peak_bytes.max(own.saturating_add(inputs.bytes(options.devices)));
-        let limit = Room { bytes: options.memory_left(), of: options.limit_of() };
+        let limit = MemoryBudget { bytes: options.memory_left(), of: options.limit_of() };
         if wanted > limit.bytes {
             return refuse(wanted, limit);
         }
@@ -288,9 +288,9 @@ impl Loaded<'_> {
             return Ok(());
         }
         let shares = if self.module.is_some() { options.devices.count() } else { 1 };
-        let room = room::there_is(shares);
-        if own > room.bytes {
-            return refuse(own, room);
+        let budget = memory_budget::available(shares);
+        if own > budget.bytes {
+            return refuse(own, budget);
         }
         Ok(())
     }
@@ -316,13 +316,13 @@ impl Loaded<'_> {
         options: &RunOptions,
         watchers: &Watchers<'_>,
     ) -> Result<Vec<Ran>, Outcome> {
-        let room = inputs.room(options);
+        let budget = inputs.memory_budget(options);
         let interpreter = Interpreter::new(
             module,
             Options {
                 accumulate: options.accumulate,
-                memory_limit_bytes: room.bytes,
-                memory_limit_of: room.of,
+                memory_limit_bytes: budget.bytes,
+                memory_limit_of: budget.of,
                 seed: options.seed,
                 host: inputs.host,
                 custom_calls: hlo_system::loaded::registry(),

@@ -50,14 +50,14 @@ pub fn interpret(
     options: &RunOptions,
     observer: Option<Arc<dyn Observer>>,
 ) -> Outcome {
-    let room = inputs.room(options);
+    let budget = inputs.memory_budget(options);
     let interpreter = Interpreter::new(
         module,
         Options {
             accumulate: options.accumulate,
             fuel: options.limits.fuel,
-            memory_limit_bytes: room.bytes,
-            memory_limit_of: room.of,
+            memory_limit_bytes: budget.bytes,
+            memory_limit_of: budget.of,
             seed: options.seed,
             observer,
             host: inputs.host,

@@ -198,11 +198,11 @@ pub(super) fn with_window(e: &mut Edit<'_>, base: &[i64], window: &Window) -> Op
     let before = window_of(e)?;
     let mut window = window.clone();
     for ((old, new), &d) in before.dims.iter().zip(&mut window.dims).zip(base) {
-        let room = |w: &hlo::attrs::WindowDim| {
+        let slack = |w: &hlo::attrs::WindowDim| {
             let all = span(d, w.base_dilation)?.checked_add(w.pad_low)?.checked_add(w.pad_high)?;
             all.checked_sub(span(w.size, w.window_dilation)?)
         };
-        new.pad_high = new.pad_high.checked_add(room(old)?.checked_sub(room(new)?)?)?;
+        new.pad_high = new.pad_high.checked_add(slack(old)?.checked_sub(slack(new)?)?)?;
     }
     (window != before).then_some(())?;
     e.with_attr(AttrKey::Window, AttrValue::Window(Box::new(window)))

@@ -21,8 +21,8 @@ use hlo_certify::element::int_limits;
 use hlo_certify::execution::{array_name, parameter_shapes};
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::files::{self, read_beside};
+use hlo_system::memory_budget::{self, MemoryBudget};
 use hlo_system::npz::Npz;
-use hlo_system::room::{self, Room};
 
 pub use fill::{Cover, Fill, draw, fill_array, key};
 pub use kind::InputKind;
@@ -154,14 +154,14 @@ pub fn fit<'a>(
     shapes: impl IntoIterator<Item = &'a ArrayShape>,
     devices: u32,
     memory_limit: u64,
-) -> Result<(), Room> {
+) -> Result<(), MemoryBudget> {
     let bytes = shapes.into_iter().try_fold(0u64, |n, shape| {
         n.checked_add(Shape::Array(shape.clone()).checked_bytes()?.try_into().ok()?)
     });
-    let room = room::within(Room::asked(memory_limit), 0, 1);
+    let budget = memory_budget::within(MemoryBudget::asked(memory_limit), 0, 1);
     match bytes.and_then(|b| b.checked_mul(u64::from(devices))) {
-        Some(all) if all <= room.bytes => Ok(()),
-        Some(_) | None => Err(room),
+        Some(all) if all <= budget.bytes => Ok(()),
+        Some(_) | None => Err(budget),
     }
 }
 
@@ -172,8 +172,8 @@ pub fn generate(
     devices: Devices,
     memory_limit: u64,
 ) -> Result<Vec<Vec<ArrayLiteral>>, Failure> {
-    if let Err(room) = fit(plan.leaves.iter().map(|l| &l.shape), devices.count(), memory_limit) {
-        let message = format!("the inputs alone need more memory than the limit of {}", room.describe());
+    if let Err(budget) = fit(plan.leaves.iter().map(|l| &l.shape), devices.count(), memory_limit) {
+        let message = format!("the inputs alone need more memory than the limit of {}", budget.describe());
         return Err(Failure::new(Exit::Trap, message));
     }
     let on = |device: u64| plan.leaves.iter().map(|l| l.made(seed, device)).collect();

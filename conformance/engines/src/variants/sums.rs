@@ -266,11 +266,11 @@ pub(super) fn turned(e: &Edit<'_>, dims: &[i64], x: InstrId) -> Option<Window> {
         let n = *sizes.get(usize::try_from(d).ok()?)?;
         let spread = if n == 0 { 0 } else { (n - 1).checked_mul(w.base_dilation)?.checked_add(1)? };
         let reach = (w.size - 1).checked_mul(w.window_dilation)?.checked_add(1)?;
-        let room = spread.checked_add(w.pad_low)?.checked_add(w.pad_high)?.checked_sub(reach)?;
-        if room < 0 || w.stride < 1 {
+        let slack = spread.checked_add(w.pad_low)?.checked_add(w.pad_high)?.checked_sub(reach)?;
+        if slack < 0 || w.stride < 1 {
             return None;
         }
-        (w.pad_low, w.pad_high) = (w.pad_high.checked_sub(room % w.stride)?, w.pad_low);
+        (w.pad_low, w.pad_high) = (w.pad_high.checked_sub(slack % w.stride)?, w.pad_low);
     }
     Some(window)
 }

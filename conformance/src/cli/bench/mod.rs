@@ -21,9 +21,9 @@ use hlo_engines::inputs;
 use hlo_engines::time_limit::command_within;
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::guard::guarded;
+use hlo_system::memory_budget::{self, MemoryBudget};
 use hlo_system::npz::{self, Npz};
 use hlo_system::resident::{Mark, processor_time};
-use hlo_system::room::{self, Room};
 use hlo_triage::report;
 use profile::Profile;
 
@@ -332,12 +332,12 @@ fn time_interpreter(
     devices: Devices,
     arrays: Vec<Vec<ArrayLiteral>>,
 ) -> Result<Timed, Failure> {
-    let room = room::within(Room::asked(options.limits.memory_limit), 0, devices.count());
+    let budget = memory_budget::within(MemoryBudget::asked(options.limits.memory_limit), 0, devices.count());
     let how = || RunOptions {
         accumulate: Accumulate::from(options.accumulate),
         fuel: options.limits.fuel,
-        memory_limit_bytes: room.bytes,
-        memory_limit_of: room.of,
+        memory_limit_bytes: budget.bytes,
+        memory_limit_of: budget.of,
         seed: options.seed,
         custom_calls: hlo_system::loaded::registry(),
         ..RunOptions::default()

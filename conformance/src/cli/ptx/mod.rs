@@ -344,16 +344,17 @@ fn interpret(run: &Run) -> Result<Interpreted, Failure> {
     let module = ptx_module(&run.file, &source.text)?;
     let kernel = kernel_of(run, &module)?;
     let mut memory = Memory::with_limit(run.limits.memory_limit);
-    let no_room = |e: hlo_ptx::memory::MemoryError| Failure::new(Exit::Trap, format!("{}: {e}", run.file));
-    let loaded = memory.load(module).map_err(no_room)?;
+    let out_of_memory =
+        |e: hlo_ptx::memory::MemoryError| Failure::new(Exit::Trap, format!("{}: {e}", run.file));
+    let loaded = memory.load(module).map_err(out_of_memory)?;
     let (mut arguments, mut arrays) = (Vec::new(), Vec::new());
     for argument in ready(run)? {
         match argument {
             Ready::Number(bytes) => arguments.push(bytes),
             Ready::Array { name, shape, bytes, data } => {
-                let address = memory.allocate(&name, bytes).map_err(no_room)?;
+                let address = memory.allocate(&name, bytes).map_err(out_of_memory)?;
                 if let Some(data) = data {
-                    memory.write(address, &data).map_err(no_room)?;
+                    memory.write(address, &data).map_err(out_of_memory)?;
                 }
                 arguments.push(address.to_le_bytes().to_vec());
                 arrays.push((name, shape, address, bytes));

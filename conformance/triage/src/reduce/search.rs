@@ -18,7 +18,7 @@ use super::record::{self, Recorded};
 use super::store::Store;
 use super::{Candidate, Metric, NotReduced, Options, Oracle, Signature};
 use hlo_system::guard::{guarded, useful};
-use hlo_system::room;
+use hlo_system::memory_budget;
 
 /// One move that made the program smaller.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -159,7 +159,7 @@ pub fn reduce(
     // Asked so often, one that fails as rarely as the original is missed once in ten times or less.
     let tries = if flaky.is_some() { 3 * asked.div_ceil(failed) } else { 1 };
     let jobs = useful(options.jobs).max(1);
-    room::run_at_once(jobs);
+    memory_budget::set_concurrency(jobs);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).stack_size(64 << 20).build();
     let pool = pool.map_err(|e| NotReduced::Store(format!("no threads: {e}")))?;
     let mut search = Search {

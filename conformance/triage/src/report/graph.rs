@@ -159,8 +159,8 @@ impl Drawing {
             let mut bends = Vec::new();
             let mut last = from;
             let between = d.row[from] + 1..d.row[to];
-            let room = between.len() <= span(edge).min(MAX_SPAN) && d.row.len() - n + between.len() <= limit;
-            if room && bends_of[between.clone()].iter().all(|&n| n < MAX_BENDS) {
+            let fits = between.len() <= span(edge).min(MAX_SPAN) && d.row.len() - n + between.len() <= limit;
+            if fits && bends_of[between.clone()].iter().all(|&n| n < MAX_BENDS) {
                 bends_of[between].iter_mut().for_each(|n| *n += 1);
                 for r in d.row[from] + 1..d.row[to] {
                     let bend = d.row.len();

@@ -95,7 +95,7 @@ impl<'m> Local<'m> {
         }
         // Beside what the replay keeps: of the reference a quarter, and of the engine as much.
         let kept = options.limits.memory_bytes / 2;
-        let account = Arc::new(Account::new(options.room(kept), 1));
+        let account = Arc::new(Account::new(options.memory_budget(kept), 1));
         let settings = Settings { allowances, options: *options, account, nested: true };
         Some(Local { module, settings, programs: FxHashMap::default(), nan_bits })
     }

@@ -15,7 +15,7 @@ fn recognized(body: &str) -> String {
         .find(|&&c| &*module.computation(c).name == name)
         .expect("the region is named r");
     let options = RunOptions::default();
-    let account = Arc::new(Account::new(options.room(0), 1));
+    let account = Arc::new(Account::new(options.memory_budget(0), 1));
     let settings = Settings { allowances: Allowances::STRICT, options, account, nested: true };
     let Some(region) = Region::new(&module, region, true, &settings) else { return "nothing".into() };
     let each = region.components.iter().enumerate().map(|(i, component)| match *component {

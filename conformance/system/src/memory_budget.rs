@@ -3,7 +3,7 @@
 //! A limit may be more than there is, and whoever allocates beyond that is aborted or killed. So whatever
 //! allocates for values asks [`within`] when it begins. **Invariants:** the limit in force is the minimum of
 //! what was asked for and what the kernel says is left ([`SOURCES`]), less a margin for what is not counted;
-//! the process as a whole takes no more than [`hold_to`] says: where that, or the system, has no more to
+//! the process as a whole takes no more than [`limit_process`] says: where that, or the system, has no more to
 //! give, it says so and ends as [`Exit::Trap`].
 
 mod groups;
@@ -22,17 +22,17 @@ use crate::exit::{Exit, Failure};
 
 /// A memory limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Room {
+pub struct MemoryBudget {
     /// Bytes.
     pub bytes: u64,
     /// Its source, for people.
     pub of: &'static str,
 }
 
-impl Room {
+impl MemoryBudget {
     /// The limit of `--memory-limit`.
     pub fn asked(bytes: u64) -> Self {
-        Room { bytes, of: "--memory-limit" }
+        MemoryBudget { bytes, of: "--memory-limit" }
     }
 
     /// As a limit in a message.
@@ -51,37 +51,42 @@ const SOURCES: [Source; 3] = [
 ];
 
 /// A process with less than this cannot begin: its dependencies, LLVM above all, end it where memory ends.
-const LEAST: u64 = 32 << 20;
+const MIN_BYTES: u64 = 32 << 20;
 
 /// Refuses to begin with too little memory. Errors: [`Exit::Trap`].
 pub fn check() -> Result<(), Failure> {
-    let room = there_is(1);
-    if room.bytes >= LEAST {
+    let budget = available(1);
+    if budget.bytes >= MIN_BYTES {
         return Ok(());
     }
-    let least = LEAST >> 20;
-    let message =
-        format!("too little memory to begin with: {}, and at least {least} MiB are needed", room.describe());
+    let least = MIN_BYTES >> 20;
+    let message = format!(
+        "too little memory to begin with: {}, and at least {least} MiB are needed",
+        budget.describe()
+    );
     Err(Failure::new(Exit::Trap, message))
 }
 
 /// The overhead of a process beyond the values that `--memory-limit` counts: programs, compiled code, pools
 /// of the allocator.
-const BESIDE: u64 = 128 << 20;
+const OVERHEAD_BYTES: u64 = 128 << 20;
 
 /// The maximum number of bytes for each program that the process runs.
-static EACH: AtomicU64 = AtomicU64::new(u64::MAX);
+static BYTES_PER_PROGRAM: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// Limits the whole process to a limit on the program that it runs, and to what the kernel can give it.
-pub fn hold_to(limit: u64, json: bool) {
+pub fn limit_process(limit: u64, json: bool) {
     JSON.store(json, Ordering::Relaxed);
-    EACH.store(limit, Ordering::Relaxed);
-    run_at_once(1);
+    BYTES_PER_PROGRAM.store(limit, Ordering::Relaxed);
+    set_concurrency(1);
 }
 
-/// Sets the number of programs that run at once, each of which may take as much as [`hold_to`] was told.
-pub fn run_at_once(programs: usize) {
-    let all = EACH.load(Ordering::Relaxed).saturating_mul(programs.max(1) as u64).saturating_add(BESIDE);
+/// Sets the number of programs that run at once, each of which may take as much as [`limit_process`] was told.
+pub fn set_concurrency(programs: usize) {
+    let all = BYTES_PER_PROGRAM
+        .load(Ordering::Relaxed)
+        .saturating_mul(programs.max(1) as u64)
+        .saturating_add(OVERHEAD_BYTES);
     let now = heap::live();
     let there = [machine(), group()].into_iter().flatten().min().unwrap_or(u64::MAX);
     heap::limit(all.min(there.saturating_add(now)), ended);
@@ -89,17 +94,17 @@ pub fn run_at_once(programs: usize) {
 
 /// What a program's text may take in addition to the limit: a program can be read even if values are limited
 /// to very little.
-pub const TEXT_BESIDE: u64 = 64 << 20;
+pub const TEXT_OVERHEAD_BYTES: u64 = 64 << 20;
 
 /// The maximum number of bytes that a program's text, its tree and its values may take more.
 pub fn text_left() -> u64 {
-    let limit = EACH.load(Ordering::Relaxed).saturating_add(TEXT_BESIDE);
-    limit.min(there_is(1).bytes)
+    let limit = BYTES_PER_PROGRAM.load(Ordering::Relaxed).saturating_add(TEXT_OVERHEAD_BYTES);
+    limit.min(available(1).bytes)
 }
 
 /// Refuses to read a text of that many bytes, if there are not as many. Errors: [`Exit::Trap`].
-pub fn ask_text(bytes: u64, name: &str) -> Result<(), Failure> {
-    if bytes < SMALL {
+pub fn require_for_text(bytes: u64, name: &str) -> Result<(), Failure> {
+    if bytes < SMALL_BYTES {
         return Ok(());
     }
     let left = text_left();
@@ -153,27 +158,27 @@ struct Line {
 
 impl Write for Line {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        let room = &mut self.bytes[self.length..];
-        let n = text.len().min(room.len());
-        room[..n].copy_from_slice(&text.as_bytes()[..n]);
+        let free = &mut self.bytes[self.length..];
+        let n = text.len().min(free.len());
+        free[..n].copy_from_slice(&text.as_bytes()[..n]);
         self.length += n;
         Ok(())
     }
 }
 
 /// Smaller requests are not worth asking the kernel for.
-const SMALL: u64 = 64 << 20;
+const SMALL_BYTES: u64 = 64 << 20;
 
 /// Refuses to take so many bytes more for `what`, if there are not as many. Errors: [`Exit::Trap`].
-pub fn ask(bytes: u64, what: &str) -> Result<(), Failure> {
-    if bytes < SMALL {
+pub fn require(bytes: u64, what: &str) -> Result<(), Failure> {
+    if bytes < SMALL_BYTES {
         return Ok(());
     }
-    let room = there_is(1);
-    if bytes <= room.bytes {
+    let budget = available(1);
+    if bytes <= budget.bytes {
         return Ok(());
     }
-    Err(Failure::new(Exit::Trap, format!("{what} want {bytes} bytes; the limit is {}", room.describe())))
+    Err(Failure::new(Exit::Trap, format!("{what} want {bytes} bytes; the limit is {}", budget.describe())))
 }
 
 /// Whether stacks of that many bytes leave most of the addresses to others.
@@ -183,23 +188,28 @@ pub fn is_modest(stacks: u64) -> bool {
 
 /// The share of a limit that was `asked` for, of each of `shares` that run at once. `held` is what each has
 /// already and counts against its limit.
-pub fn within(asked: Room, held: u64, shares: u32) -> Room {
+pub fn within(asked: MemoryBudget, held: u64, shares: u32) -> MemoryBudget {
     let left = SOURCES.iter().filter_map(|(left, of)| Some((left()?, *of)));
     least(asked, left, held, shares)
 }
 
 /// The memory available to each of `shares` that run at once.
-pub fn there_is(shares: u32) -> Room {
-    within(Room { bytes: u64::MAX, of: "" }, 0, shares)
+pub fn available(shares: u32) -> MemoryBudget {
+    within(MemoryBudget { bytes: u64::MAX, of: "" }, 0, shares)
 }
 
-fn least(asked: Room, left: impl Iterator<Item = (u64, &'static str)>, held: u64, shares: u32) -> Room {
+fn least(
+    asked: MemoryBudget,
+    left: impl Iterator<Item = (u64, &'static str)>,
+    held: u64,
+    shares: u32,
+) -> MemoryBudget {
     left.map(|(bytes, of)| {
         // An eighth is for other things than values: code, stacks, what allocators keep.
         let bytes = (bytes - bytes / 8) / u64::from(shares.max(1));
-        Room { bytes: bytes.saturating_add(held), of }
+        MemoryBudget { bytes: bytes.saturating_add(held), of }
     })
-    .fold(asked, |least, room| if room.bytes < least.bytes { room } else { least })
+    .fold(asked, |least, budget| if budget.bytes < least.bytes { budget } else { least })
 }
 
 /// What the kernel can give without reclaiming from others.
@@ -238,9 +248,9 @@ mod tests {
     fn the_least_is_in_force_and_named() {
         let left = [(800, "machine"), (1600, "addresses")];
         let of = |limit, held, shares| {
-            let asked = Room::asked(limit);
-            let room = least(asked, left.into_iter(), held, shares);
-            (room.bytes, room.of)
+            let asked = MemoryBudget::asked(limit);
+            let budget = least(asked, left.into_iter(), held, shares);
+            (budget.bytes, budget.of)
         };
         assert_eq!(of(500, 0, 1), (500, "--memory-limit"));
         assert_eq!(of(5000, 0, 1), (700, "machine"));
@@ -250,9 +260,9 @@ mod tests {
 
     #[test]
     fn more_than_there_is_is_refused() {
-        assert!(ask(1, "nothing").is_ok());
+        assert!(require(1, "nothing").is_ok());
         if cfg!(target_os = "linux") {
-            let refused = ask(1 << 60, "arrays").unwrap_err();
+            let refused = require(1 << 60, "arrays").unwrap_err();
             assert_eq!(refused.exit, Exit::Trap);
             assert!(refused.message.starts_with("arrays want 1152921504606846976 bytes; the limit is "));
         }

@@ -1,57 +1,57 @@
-//! Counted references whose memory is used again, so that an execution in the steady state asks the allocator for nothing.
+//! An object pool: reference-counted objects whose memory is reused, so that an execution in the steady state asks the allocator for nothing.
 //!
-//! A [`Counted`] is an `Arc` that, when the last reference goes, leaves its cell to the thread that dropped it; the next object of the type that this thread makes lies there. (What a free list
-//! of a slab allocator is, without a lock and without unsafe code.)
+//! A [`Pooled`] is an `Arc` that, when the last reference goes, leaves its slot to the thread that dropped it; the next object of the type that this thread makes lies there. (The free list
+//! of a slab allocator, a thread each, without a lock and without unsafe code.)
 //!
-//! **Invariants:** a cell in a list is empty, and nobody refers to it, weakly neither; what was in it was dropped before it went there.
+//! **Invariants:** a slot in a list is empty, and nobody refers to it, weakly neither; what was in it was dropped before it went there.
 
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::thread::LocalKey;
 
-/// The most cells of a type that a thread keeps.
-const KEPT: usize = 64;
+/// The most slots of a type that a thread keeps.
+const MAX_FREE: usize = 64;
 
-/// Cells that wait.
-pub(crate) type Free<T> = RefCell<Vec<Arc<Cell<T>>>>;
+/// Empty slots of a thread.
+pub(crate) type FreeList<T> = RefCell<Vec<Arc<Slot<T>>>>;
 
-/// What can be counted: each type says where its cells wait.
-pub(crate) trait Reused: Sized + 'static {
+/// What a pool has: each type names its free list.
+pub(crate) trait FromPool: Sized + 'static {
     /// The list of the thread.
-    fn free() -> &'static LocalKey<Free<Self>>;
+    fn free() -> &'static LocalKey<FreeList<Self>>;
 }
 
 /// Where an object lies; empty while it waits for one.
-pub(crate) struct Cell<T>(Option<T>);
+pub(crate) struct Slot<T>(Option<T>);
 
-impl<T> Cell<T> {
+impl<T> Slot<T> {
     pub(crate) fn get(&self) -> &T {
-        self.0.as_ref().expect("invariant: a cell that somebody refers to is full")
+        self.0.as_ref().expect("invariant: a slot that somebody refers to is full")
     }
 }
 
 /// A reference to an object; clones are to the same one.
-pub(crate) struct Counted<T: Reused>(Arc<Cell<T>>);
+pub(crate) struct Pooled<T: FromPool>(Arc<Slot<T>>);
 
-impl<T: Reused> Counted<T> {
+impl<T: FromPool> Pooled<T> {
     pub(crate) fn new(value: T) -> Self {
         // A thread that is about to end has no list any more.
-        let cell = T::free().try_with(|free| free.borrow_mut().pop()).ok().flatten();
-        match cell {
-            Some(mut cell) => {
-                let empty = Arc::get_mut(&mut cell).expect("invariant: nobody refers to a cell that waits");
+        let slot = T::free().try_with(|free| free.borrow_mut().pop()).ok().flatten();
+        match slot {
+            Some(mut slot) => {
+                let empty = Arc::get_mut(&mut slot).expect("invariant: nobody refers to a slot that waits");
                 empty.0 = Some(value);
-                Self(cell)
+                Self(slot)
             }
-            None => Self(Arc::new(Cell(Some(value)))),
+            None => Self(Arc::new(Slot(Some(value)))),
         }
     }
 
     /// The object itself, if this is the only reference. Errors: the reference.
     pub(crate) fn into_inner(mut self) -> Result<T, Self> {
         match Arc::get_mut(&mut self.0) {
-            Some(cell) => Ok(cell.0.take().expect("invariant: a cell that somebody refers to is full")),
+            Some(slot) => Ok(slot.0.take().expect("invariant: a slot that somebody refers to is full")),
             None => Err(self),
         }
     }
@@ -61,18 +61,18 @@ impl<T: Reused> Counted<T> {
         Arc::strong_count(&self.0) == 1
     }
 
-    pub(crate) fn downgrade(&self) -> Weak<Cell<T>> {
+    pub(crate) fn downgrade(&self) -> Weak<Slot<T>> {
         Arc::downgrade(&self.0)
     }
 }
 
-impl<T: Reused> Clone for Counted<T> {
+impl<T: FromPool> Clone for Pooled<T> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<T: Reused> std::ops::Deref for Counted<T> {
+impl<T: FromPool> std::ops::Deref for Pooled<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -80,20 +80,20 @@ impl<T: Reused> std::ops::Deref for Counted<T> {
     }
 }
 
-impl<T: Reused + fmt::Debug> fmt::Debug for Counted<T> {
+impl<T: FromPool + fmt::Debug> fmt::Debug for Pooled<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
 }
 
-impl<T: Reused> Drop for Counted<T> {
+impl<T: FromPool> Drop for Pooled<T> {
     fn drop(&mut self) {
-        let Some(cell) = Arc::get_mut(&mut self.0) else { return };
+        let Some(slot) = Arc::get_mut(&mut self.0) else { return };
         // Before the list is borrowed: what is dropped may drop others of this type.
-        drop(cell.0.take());
+        drop(slot.0.take());
         let _ = T::free().try_with(|free| {
             let mut free = free.borrow_mut();
-            if free.len() < KEPT {
+            if free.len() < MAX_FREE {
                 free.push(Arc::clone(&self.0));
             }
         });
@@ -105,13 +105,13 @@ mod tests {
     use super::*;
 
     struct Node {
-        next: Option<Counted<Node>>,
+        next: Option<Pooled<Node>>,
     }
 
-    thread_local!(static NODES: Free<Node> = const { RefCell::new(Vec::new()) });
+    thread_local!(static NODES: FreeList<Node> = const { RefCell::new(Vec::new()) });
 
-    impl Reused for Node {
-        fn free() -> &'static LocalKey<Free<Self>> {
+    impl FromPool for Node {
+        fn free() -> &'static LocalKey<FreeList<Self>> {
             &NODES
         }
     }
@@ -121,8 +121,8 @@ mod tests {
     }
 
     #[test]
-    fn the_last_reference_leaves_its_cell_to_the_next_object() {
-        let one = Counted::new(Node { next: None });
+    fn the_last_reference_leaves_its_slot_to_the_next_object() {
+        let one = Pooled::new(Node { next: None });
         let place = std::ptr::from_ref(one.0.get()) as usize;
         let other = one.clone();
         assert!(!one.is_alone());
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(kept(), 0);
         drop(other);
         assert_eq!(kept(), 1);
-        let next = Counted::new(Node { next: None });
+        let next = Pooled::new(Node { next: None });
         assert_eq!((std::ptr::from_ref(next.0.get()) as usize, kept()), (place, 0));
         let weak = next.downgrade();
         drop(next);
@@ -139,18 +139,18 @@ mod tests {
 
     #[test]
     fn what_is_dropped_may_drop_others_of_its_type() {
-        let chain = (0..10).fold(None, |next, _| Some(Counted::new(Node { next })));
+        let chain = (0..10).fold(None, |next, _| Some(Pooled::new(Node { next })));
         assert!(chain.as_ref().is_some_and(|node| node.next.is_some()));
         drop(chain);
         assert_eq!(kept(), 10);
-        let many: Vec<_> = (0..2 * KEPT).map(|_| Counted::new(Node { next: None })).collect();
+        let many: Vec<_> = (0..2 * MAX_FREE).map(|_| Pooled::new(Node { next: None })).collect();
         drop(many);
-        assert_eq!(kept(), KEPT);
+        assert_eq!(kept(), MAX_FREE);
     }
 
     #[test]
     fn the_only_reference_gives_the_object() {
-        let one = Counted::new(Node { next: None });
+        let one = Pooled::new(Node { next: None });
         let other = one.clone();
         let one = one.into_inner().err().expect("there are two");
         drop(other);
