@@ -51,7 +51,7 @@ impl Lowering {
             Lowering::Kernel(Request::Loop(_)) => "a loop in one kernel",
             Lowering::Kernel(_) => "kernel",
             Lowering::Library(_) => "library call",
-            Lowering::Hero(_) => "library call with a kernel for its rows",
+            Lowering::Hero(_) => "library call with an epilogue kernel",
             Lowering::Copy => "copy",
             Lowering::While | Lowering::Conditional | Lowering::Call => "control",
             Lowering::Interpret => "interpreter",
