@@ -21,7 +21,7 @@ use crate::cancel::{self, CancellationToken};
 use crate::custom_call::Registry;
 use crate::device::host::{Host, NoHost};
 use crate::device::pending::Traffic;
-use crate::device::{Device, Devices, Peers};
+use crate::device::{Device, Peers};
 use crate::endless;
 use crate::error::{ErrorKind, Result, RunError};
 use crate::memory::{self, Beside, Charge, Meter, Pool};
@@ -155,8 +155,7 @@ impl<'m> Interpreter<'m> {
 
     /// Runs the entry computation, and returns the resources used as well.
     pub fn run_with_stats(&self, args: Vec<Value>) -> Result<(Value, RunStats)> {
-        let mut results = self.run_devices(Devices::ONE, vec![args])?;
-        Ok(results.pop().expect("invariant: there are as many results as devices"))
+        self.run_alone(args)
     }
 
     /// A run on one of several devices.
@@ -183,7 +182,7 @@ impl<'m> Interpreter<'m> {
         // Arguments are shared with others, so they are live until the run ends.
         let lent = args.iter().flat_map(Value::lent).map(|b| (Arc::as_ptr(b), b.bytes()));
         let lent: FxHashMap<*const Buffer, u64> = lent.collect();
-        let _lent = Charge::new(&session.meter, lent.values().sum());
+        let _lent = (!lent.is_empty()).then(|| Charge::new(&session.meter, lent.values().sum()));
         let args = args
             .into_iter()
             .map(|mut v| {
@@ -274,7 +273,8 @@ pub(crate) fn fits(value: &Value, shape: &Shape) -> bool {
 /// A computation that is being run.
 pub(crate) struct Frame<'p> {
     plan: &'p Plan,
-    env: Vec<Option<Value>>,
+    /// Where its slots begin in [`Run::env`].
+    base: usize,
     next: usize,
     then: Then,
     /// Of a condition or body: which iteration of its loop this is.
@@ -303,7 +303,7 @@ enum Then {
 impl<'m> Session<'m> {
     /// Runs a computation to its end. `depth` counts the runs that are waiting for this one.
     pub(crate) fn run(&self, computation: ComputationId, args: Args, depth: u32) -> Result<Value> {
-        let mut run = Run { session: self, stack: Vec::new(), depth };
+        let mut run = Run::new(self, depth);
         let mut ended = run.push(computation, args, Then::Finish, 0)?;
         while ended.is_none() {
             ended = run.step()?;
@@ -315,7 +315,7 @@ impl<'m> Session<'m> {
     pub(crate) fn evaluate(&self, id: InstrId, args: Args) -> Result<Value> {
         let instr = self.module().instr(id);
         self.spend(instr, 1)?;
-        let cx = Cx { session: self, id, instr, depth: 0, lazy: false };
+        let cx = Cx { session: self, id, instr, depth: 0, lazy: false, prepared: None };
         // A pending value is waited for by the instruction that reads it.
         let args = args.into_iter().map(|a| self.settle(a, id)).collect::<Result<Args>>()?;
         match ops::eval(&cx, args)? {
@@ -325,7 +325,7 @@ impl<'m> Session<'m> {
             }
             Outcome::Call(callee, args) => self.run(callee, args, 0),
             Outcome::Async(callee, args) => {
-                let mut run = Run { session: self, stack: Vec::new(), depth: 0 };
+                let mut run = Run::new(self, 0);
                 let kept = args.clone();
                 let mut ended = run.push(callee, args, Then::Finish, 0)?;
                 // The collectives in there only begin.
@@ -478,10 +478,16 @@ impl<'m> Session<'m> {
 struct Run<'s, 'm> {
     session: &'s Session<'m>,
     stack: Vec<Frame<'m>>,
+    /// The values of all frames, those of the top frame last.
+    env: Vec<Option<Value>>,
     depth: u32,
 }
 
-impl<'m> Run<'_, 'm> {
+impl<'s, 'm> Run<'s, 'm> {
+    fn new(session: &'s Session<'m>, depth: u32) -> Self {
+        Self { session, stack: Vec::new(), env: Vec::new(), depth }
+    }
+
     /// Executes one instruction, or leaves a computation.
     fn step(&mut self) -> Result<Option<Value>> {
         let session = self.session;
@@ -492,19 +498,18 @@ impl<'m> Run<'_, 'm> {
         let instr = session.module().instr(step.id);
         session.spend(instr, 1)?;
         if let Some(index) = step.take {
-            let slot = step.operands[0].slot as usize;
+            let slot = frame.base + step.operands[0].slot as usize;
             if session.watch.is_some() {
-                let operand = frame.env[slot].clone();
+                let operand = self.env[slot].clone();
                 self.enter(step.id, operand.as_slice());
             }
             if step.looks == Looks::Outside {
                 self.settle_outside(slot, step.id)?;
             }
-            let frame = self.top();
-            let element = frame.env[slot].as_mut().and_then(|t| t.take_element(index));
+            let element = self.env[slot].as_mut().and_then(|t| t.take_element(index));
             let element = element.expect("invariant: the verifier checked the index of a tuple");
             if step.operands[0].last {
-                frame.env[slot] = None;
+                self.env[slot] = None;
             }
             return self.bind(element);
         }
@@ -512,13 +517,30 @@ impl<'m> Run<'_, 'm> {
             self.enter(step.id, &[]);
             return self.bind(session.constant(step, instr)?);
         }
+        if let Some((callee, executed)) = step.gives
+            && session.watch.is_none()
+            && session.interpreter.options.fuel.is_none()
+        {
+            let value = match step.constant.get() {
+                Some(value) => {
+                    session.spend(instr, executed)?;
+                    value.clone()
+                }
+                None => {
+                    let value = session.run(callee, Args::new(), self.depth)?;
+                    step.constant.get_or_init(|| value).clone()
+                }
+            };
+            return self.bind(value);
+        }
         let lazy = frame.lazy;
-        let mut args = frame.gather(step);
+        let mut args = gather(step, &mut self.env[frame.base..]);
         if step.looks != Looks::Away {
             session.settle_all(&mut args, step)?;
         }
         self.enter(step.id, &args);
-        let cx = Cx { session, id: step.id, instr, depth: self.depth, lazy };
+        let prepared = Some(&step.prepared);
+        let cx = Cx { session, id: step.id, instr, depth: self.depth, lazy, prepared };
         match ops::eval(&cx, args)? {
             Outcome::Value(mut value) => {
                 value.charge(&session.meter);
@@ -550,21 +572,24 @@ impl<'m> Run<'_, 'm> {
             self.session.check_order(caller.current())?;
         }
         let plan = self.session.interpreter.plan(computation);
-        let mut env = vec![None; plan.slots];
+        let base = self.env.len();
+        self.env.resize_with(base + plan.slots, || None);
         for (arg, slot) in args.into_iter().zip(&plan.parameters) {
             if let Some(slot) = slot {
-                env[*slot as usize] = Some(arg);
+                self.env[base + *slot as usize] = Some(arg);
             }
         }
         let lazy = matches!(then, Then::BindAsync(_)) || self.stack.last().is_some_and(|f| f.lazy);
-        self.stack.push(Frame { plan, env, next: 0, then, iteration, execution: 0, lazy });
+        self.stack.push(Frame { plan, base, next: 0, then, iteration, execution: 0, lazy });
         if self.session.watch.is_some() { self.watch_parameters(computation) } else { Ok(None) }
     }
 
     /// Leaves a computation: hands its result to the one below.
     fn pop(&mut self) -> Result<Option<Value>> {
-        let mut done = self.stack.pop().expect("invariant: there was a frame");
-        let result = done.env[done.plan.root as usize].take().expect("invariant: the root was computed");
+        let done = self.stack.pop().expect("invariant: there was a frame");
+        let result = self.env[done.base + done.plan.root as usize].take();
+        let result = result.expect("invariant: the root was computed");
+        self.env.truncate(done.base);
         match done.then {
             Then::Finish => Ok(Some(result)),
             Then::Bind => self.bind(result),
@@ -657,7 +682,7 @@ impl<'m> Run<'_, 'm> {
     #[cold]
     fn settle_outside(&mut self, slot: usize, at: InstrId) -> Result<()> {
         let session = self.session;
-        let place = &mut self.top().env[slot];
+        let place = &mut self.env[slot];
         if let Some(Value::Pending(_)) = place
             && let Some(value) = place.take()
         {
@@ -680,8 +705,12 @@ impl<'m> Run<'_, 'm> {
                 Flow::Stop => return Ok(Some(value)),
             }
         }
-        let frame = self.top();
-        frame.bind(&frame.plan.steps[frame.next], value);
+        let frame = self.stack.last_mut().expect("invariant: the bottom frame ends the run");
+        let step = &frame.plan.steps[frame.next];
+        frame.next += 1;
+        if !step.unused {
+            self.env[frame.base + step.slot as usize] = Some(value);
+        }
         Ok(None)
     }
 }
@@ -731,16 +760,17 @@ impl Run<'_, '_> {
         let session = self.session;
         let Some(watch) = &session.watch else { return Ok(None) };
         let parameters = session.module().computation(computation).parameters();
+        let base = self.top().base;
         for (parameter, slot) in parameters.iter().zip(&session.interpreter.plan(computation).parameters) {
             let (&Some(id), &Some(slot)) = (parameter, slot) else { continue };
             // Taken out and put back, so that what is shown is not shared.
-            let Some(value) = self.top().env[slot as usize].take() else { continue };
+            let Some(value) = self.env[base + slot as usize].take() else { continue };
             let value = match self.leave(id, watch.count(id), &value) {
                 Flow::Continue => value,
                 Flow::Replace(other) => self.replaced(id, other)?,
                 Flow::Stop => return Ok(Some(value)),
             };
-            self.top().env[slot as usize] = Some(value);
+            self.env[base + slot as usize] = Some(value);
         }
         Ok(None)
     }
@@ -751,23 +781,14 @@ impl Frame<'_> {
     pub(crate) fn current(&self) -> InstrId {
         self.plan.steps[self.next].id
     }
+}
 
-    /// The operands of a step, moved out of the environment at their last use.
-    fn gather(&mut self, step: &Step) -> Args {
-        step.operands
-            .iter()
-            .map(|operand| {
-                let slot = &mut self.env[operand.slot as usize];
-                let value = if operand.last { slot.take() } else { slot.clone() };
-                value.expect("invariant: the verifier checked that operands come before their users")
-            })
-            .collect()
-    }
-
-    fn bind(&mut self, step: &Step, value: Value) {
-        if !step.unused {
-            self.env[step.slot as usize] = Some(value);
-        }
-        self.next += 1;
-    }
+/// The operands of a step, moved out of the frame's values at their last use.
+fn gather(step: &Step, env: &mut [Option<Value>]) -> Args {
+    let value = |operand: &plan::Operand| {
+        let slot = &mut env[operand.slot as usize];
+        let value = if operand.last { slot.take() } else { slot.clone() };
+        value.expect("invariant: the verifier checked that operands come before their users")
+    };
+    step.operands.iter().map(value).collect()
 }

@@ -132,7 +132,7 @@ impl Session<'_> {
             ));
         }
         let (id, instr) = (pending.start, self.module().instr(pending.start));
-        let cx = Cx { session: self, id, instr, depth: 0, lazy: false };
+        let cx = Cx { session: self, id, instr, depth: 0, lazy: false, prepared: None };
         let mut value = ops::finish_collective(&cx, pending)?;
         value.charge(&self.meter);
         self.traffic.settle(pending.deposit);

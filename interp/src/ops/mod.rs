@@ -49,6 +49,7 @@ use smallvec::SmallVec;
 use crate::device::pending::Pending;
 use crate::engine::{Options, Session};
 use crate::error::{ErrorKind, Result, RunError};
+use crate::plan::Prepared;
 use crate::region::Region;
 use crate::sum::Accumulate;
 use crate::value::Value;
@@ -94,6 +95,8 @@ pub(crate) struct Cx<'a> {
     pub(crate) depth: u32,
     /// Inside of an `async-start`: a collective only begins.
     pub(crate) lazy: bool,
+    /// What earlier runs of the instruction left.
+    pub(crate) prepared: Option<&'a Prepared>,
 }
 
 impl<'a> Cx<'a> {
@@ -172,6 +175,28 @@ impl<'a> Cx<'a> {
     /// Takes fuel beyond the one unit that every instruction takes.
     pub(crate) fn spend(&self, amount: u64) -> Result<()> {
         self.session.spend(self.instr, amount)
+    }
+
+    /// What the operation derives from its attributes and its operands' sizes: from an earlier run, if `fits`,
+    /// or made now, and kept if it is the first and `small` enough.
+    pub(crate) fn plan<P: std::any::Any + Send + Sync>(
+        &self,
+        fits: impl FnOnce(&P) -> bool,
+        small: impl FnOnce(&P) -> bool,
+        make: impl FnOnce() -> Result<P>,
+    ) -> Result<Arc<P>> {
+        if let Some(plan) = self.prepared.and_then(Prepared::get::<P>)
+            && fits(&plan)
+        {
+            return Ok(plan);
+        }
+        let plan = Arc::new(make()?);
+        if let Some(prepared) = self.prepared
+            && small(&plan)
+        {
+            prepared.keep(&plan);
+        }
+        Ok(plan)
     }
 
     /// The computation that the instruction applies to elements.

@@ -1,6 +1,7 @@
 //! Runs `main` of StableHLO modules that take nothing, and keeps what they give: `evaluate [--region] FOLDER
-//! FILE...` (with sums in the order of their regions) writes the elements of each array of the results, little-endian, to `FOLDER/STEM.I.bin`, and prints the
-//! stem, the seconds of the fastest of five runs of the interpreter, and those of reading and converting.
+//! FILE...` (with sums in the order of their regions) writes the elements of each array of the results,
+//! little-endian, to `FOLDER/STEM.I.bin`, and prints the stem, the seconds of the fastest of ten runs of the
+//! interpreter, those of its first run with what prepares it, and those of reading and converting.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -12,24 +13,28 @@ use hlo_interp::{Accumulate, Interpreter, Options};
 use hlo_mlir::convert::{ConvertOptions, convert};
 use hlo_mlir::text::{ReadOptions, parse_part};
 
-/// What one module gives, and how long running it and making the program took.
-fn evaluate(text: &str, accumulate: Accumulate) -> Result<(Literal, f64, f64), String> {
+/// The allocator of the programs.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// What one module gives, and how long running it took at best and at first, and making the program.
+fn evaluate(text: &str, accumulate: Accumulate) -> Result<(Literal, [f64; 3]), String> {
     let start = Instant::now();
     let span = hlo::Span::new(0, text.len());
     let read = parse_part(text, span, &ReadOptions::default());
     let program = read.and_then(|m| convert(&m, &ConvertOptions::default())).map_err(|d| first(&d))?;
     let made = start.elapsed().as_secs_f64();
+    let start = Instant::now();
+    let interpreter = Interpreter::new(&program.module, Options { accumulate, ..Options::default() });
+    let mut value = interpreter.run(Vec::new()).map_err(|e| e.to_string())?;
+    let first = start.elapsed().as_secs_f64();
     let mut best = f64::INFINITY;
-    let mut result = None;
-    for _ in 0..5 {
-        let interpreter = Interpreter::new(&program.module, Options { accumulate, ..Options::default() });
+    for _ in 0..10 {
         let start = Instant::now();
-        let value = interpreter.run(Vec::new()).map_err(|e| e.to_string())?;
+        value = interpreter.run(Vec::new()).map_err(|e| e.to_string())?;
         best = best.min(start.elapsed().as_secs_f64());
-        result = Some(value);
     }
-    let value = result.ok_or("nothing was run")?;
-    Ok((value.into_literal(), best, made))
+    Ok((value.into_literal(), [best, first, made]))
 }
 
 fn first(found: &hlo::Diagnostics) -> String {
@@ -46,8 +51,8 @@ fn main() {
         let stem = Path::new(&path).file_stem().map_or_else(String::new, |s| s.to_string_lossy().into());
         let text = std::fs::read_to_string(&path).expect("the file can be read");
         match evaluate(&text, accumulate) {
-            Ok((value, ran, made)) => {
-                println!("{stem}\t{ran:.9}\t{made:.9}");
+            Ok((value, [best, first, made])) => {
+                println!("{stem}\t{best:.9}\t{first:.9}\t{made:.9}");
                 for (i, array) in value.arrays().into_iter().enumerate() {
                     let width = (array.buffer.element_type().bits() as usize).div_ceil(8);
                     let mut data = Vec::new();
