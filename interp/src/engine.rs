@@ -21,7 +21,7 @@ use crate::cancel::{self, CancellationToken};
 use crate::custom_call::Registry;
 use crate::device::host::{Host, NoHost};
 use crate::device::pending::Traffic;
-use crate::device::{Device, Peers};
+use crate::device::{Device, Devices, Peers};
 use crate::endless;
 use crate::error::{ErrorKind, Result, RunError};
 use crate::memory::{self, Beside, Charge, Meter, Pool};
@@ -92,6 +92,9 @@ pub struct Interpreter<'m> {
     pool: Arc<Pool>,
     /// Some instruction may yield pending values.
     promises: bool,
+    /// The only device, of a program in which none exchanges anything with another: then there is nothing
+    /// that runs leave in it.
+    pub(crate) alone: Option<Peers>,
     /// Exchanges with hosts whose order is not determined by the program: see [`crate::order`].
     unordered: FxHashMap<InstrId, InstrId>,
 }
@@ -135,7 +138,8 @@ impl<'m> Interpreter<'m> {
         let loops = (0..module.computation_capacity()).map(|_| OnceLock::new()).collect();
         let unordered = crate::order::unordered(module);
         let pool = Arc::default();
-        Self { module, options, plans, regions, loops, effects, pool, promises, unordered }
+        let alone = (!plan::exchanges(module)).then(|| Peers::new(Devices::ONE));
+        Self { module, options, plans, regions, loops, effects, pool, promises, alone, unordered }
     }
 
     /// The module.
@@ -304,11 +308,8 @@ impl<'m> Session<'m> {
     /// Runs a computation to its end. `depth` counts the runs that are waiting for this one.
     pub(crate) fn run(&self, computation: ComputationId, args: Args, depth: u32) -> Result<Value> {
         let mut run = Run::new(self, depth);
-        let mut ended = run.push(computation, args, Then::Finish, 0)?;
-        while ended.is_none() {
-            ended = run.step()?;
-        }
-        Ok(ended.expect("invariant: the loop ends with a value"))
+        run.push(computation, args, Then::Finish, 0)?;
+        run.to_end()
     }
 
     /// The value of one instruction; what it calls is run. Errors: [`ErrorKind::Unsupported`] for a loop.
@@ -327,13 +328,10 @@ impl<'m> Session<'m> {
             Outcome::Async(callee, args) => {
                 let mut run = Run::new(self, 0);
                 let kept = args.clone();
-                let mut ended = run.push(callee, args, Then::Finish, 0)?;
+                run.push(callee, args, Then::Finish, 0)?;
                 // The collectives in there only begin.
                 run.top().lazy = true;
-                while ended.is_none() {
-                    ended = run.step()?;
-                }
-                self.started(instr, kept, ended.expect("invariant: the loop ends with a value"))
+                self.started(instr, kept, run.to_end()?)
             }
             Outcome::While { .. } => Err(RunError::unsupported(instr, "outside of a run of the interpreter")),
         }
@@ -431,8 +429,20 @@ impl<'m> Session<'m> {
 
     /// Takes fuel, and ends a run that was cancelled.
     pub(crate) fn spend(&self, instr: &Instruction, amount: u64) -> Result<()> {
-        cancel::poll_token(self.cancel.as_ref());
         let used = self.fuel.fetch_add(amount, Ordering::Relaxed).saturating_add(amount);
+        self.spent(instr, used)
+    }
+
+    /// The same between instructions of the outermost run, when no other thread takes any: without the price
+    /// of an atomic addition.
+    fn spend_alone(&self, instr: &Instruction, amount: u64) -> Result<()> {
+        let used = self.fuel.load(Ordering::Relaxed).saturating_add(amount);
+        self.fuel.store(used, Ordering::Relaxed);
+        self.spent(instr, used)
+    }
+
+    fn spent(&self, instr: &Instruction, used: u64) -> Result<()> {
+        cancel::poll_token(self.cancel.as_ref());
         match self.interpreter.options.fuel {
             Some(limit) if used > limit => Err(RunError::at(
                 instr,
@@ -474,29 +484,45 @@ impl<'m> Session<'m> {
     }
 }
 
-/// One run of a computation: a stack of frames. Functions that may end the run return its result.
+/// One run of a computation: a stack of frames.
 struct Run<'s, 'm> {
     session: &'s Session<'m>,
-    stack: Vec<Frame<'m>>,
+    stack: SmallVec<[Frame<'m>; 2]>,
     /// The values of all frames, those of the top frame last.
     env: Vec<Option<Value>>,
+    /// The result, once it is there.
+    ended: Option<Value>,
     depth: u32,
 }
 
 impl<'s, 'm> Run<'s, 'm> {
     fn new(session: &'s Session<'m>, depth: u32) -> Self {
-        Self { session, stack: Vec::new(), env: Vec::new(), depth }
+        Self { session, stack: SmallVec::new(), env: Vec::new(), ended: None, depth }
+    }
+
+    /// Executes instructions until there is a result.
+    fn to_end(&mut self) -> Result<Value> {
+        loop {
+            if let Some(value) = self.ended.take() {
+                return Ok(value);
+            }
+            self.step()?;
+        }
     }
 
     /// Executes one instruction, or leaves a computation.
-    fn step(&mut self) -> Result<Option<Value>> {
+    fn step(&mut self) -> Result<()> {
         let session = self.session;
         let frame = self.stack.last_mut().expect("invariant: the bottom frame ends the run");
         let Some(step) = frame.plan.steps.get(frame.next) else {
             return self.pop();
         };
         let instr = session.module().instr(step.id);
-        session.spend(instr, 1)?;
+        if self.depth == 0 {
+            session.spend_alone(instr, 1)?;
+        } else {
+            session.spend(instr, 1)?;
+        }
         if let Some(index) = step.take {
             let slot = frame.base + step.operands[0].slot as usize;
             if session.watch.is_some() {
@@ -541,17 +567,18 @@ impl<'s, 'm> Run<'s, 'm> {
         self.enter(step.id, &args);
         let prepared = Some(&step.prepared);
         let cx = Cx { session, id: step.id, instr, depth: self.depth, lazy, prepared };
-        match ops::eval(&cx, args)? {
-            Outcome::Value(mut value) => {
+        match ops::eval(&cx, args) {
+            Ok(Outcome::Value(mut value)) => {
                 value.charge(&session.meter);
                 self.bind(value)
             }
-            Outcome::Call(callee, args) => self.push(callee, args, Then::Bind, 0),
-            Outcome::Async(callee, args) => {
+            Err(error) => Err(error),
+            Ok(Outcome::Call(callee, args)) => self.push(callee, args, Then::Bind, 0),
+            Ok(Outcome::Async(callee, args)) => {
                 let kept = args.clone();
                 self.push(callee, args, Then::BindAsync(kept), 0)
             }
-            Outcome::While { condition, body, state } => {
+            Ok(Outcome::While { condition, body, state }) => {
                 let args = SmallVec::from_elem(state.clone(), 1);
                 self.push(condition, args, Then::Test { condition, body, state, anchor: None }, 0)
             }
@@ -559,13 +586,7 @@ impl<'s, 'm> Run<'s, 'm> {
     }
 
     /// Starts a computation.
-    fn push(
-        &mut self,
-        computation: ComputationId,
-        args: Args,
-        then: Then,
-        iteration: u64,
-    ) -> Result<Option<Value>> {
+    fn push(&mut self, computation: ComputationId, args: Args, then: Then, iteration: u64) -> Result<()> {
         if !self.session.interpreter.unordered.is_empty()
             && let Some(caller) = self.stack.last()
         {
@@ -581,17 +602,20 @@ impl<'s, 'm> Run<'s, 'm> {
         }
         let lazy = matches!(then, Then::BindAsync(_)) || self.stack.last().is_some_and(|f| f.lazy);
         self.stack.push(Frame { plan, base, next: 0, then, iteration, execution: 0, lazy });
-        if self.session.watch.is_some() { self.watch_parameters(computation) } else { Ok(None) }
+        if self.session.watch.is_some() { self.watch_parameters(computation) } else { Ok(()) }
     }
 
     /// Leaves a computation: hands its result to the one below.
-    fn pop(&mut self) -> Result<Option<Value>> {
+    fn pop(&mut self) -> Result<()> {
         let done = self.stack.pop().expect("invariant: there was a frame");
         let result = self.env[done.base + done.plan.root as usize].take();
         let result = result.expect("invariant: the root was computed");
         self.env.truncate(done.base);
         match done.then {
-            Then::Finish => Ok(Some(result)),
+            Then::Finish => {
+                self.ended = Some(result);
+                Ok(())
+            }
             Then::Bind => self.bind(result),
             Then::BindAsync(args) => {
                 let frame = self.stack.last().expect("invariant: only the bottom frame finishes");
@@ -696,13 +720,16 @@ impl<'s, 'm> Run<'s, 'm> {
     }
 
     /// Sets the value of the current instruction and advances to the next.
-    fn bind(&mut self, mut value: Value) -> Result<Option<Value>> {
+    fn bind(&mut self, mut value: Value) -> Result<()> {
         if self.session.watch.is_some() {
             let (current, execution) = (self.top().current(), self.top().execution);
             match self.leave(current, execution, &value) {
                 Flow::Continue => {}
                 Flow::Replace(other) => value = self.replaced(current, other)?,
-                Flow::Stop => return Ok(Some(value)),
+                Flow::Stop => {
+                    self.ended = Some(value);
+                    return Ok(());
+                }
             }
         }
         let frame = self.stack.last_mut().expect("invariant: the bottom frame ends the run");
@@ -711,7 +738,7 @@ impl<'s, 'm> Run<'s, 'm> {
         if !step.unused {
             self.env[frame.base + step.slot as usize] = Some(value);
         }
-        Ok(None)
+        Ok(())
     }
 }
 
@@ -756,9 +783,9 @@ impl Run<'_, '_> {
 
     /// Notifies the observer of the parameters of a computation that has just begun.
     #[cold]
-    fn watch_parameters(&mut self, computation: ComputationId) -> Result<Option<Value>> {
+    fn watch_parameters(&mut self, computation: ComputationId) -> Result<()> {
         let session = self.session;
-        let Some(watch) = &session.watch else { return Ok(None) };
+        let Some(watch) = &session.watch else { return Ok(()) };
         let parameters = session.module().computation(computation).parameters();
         let base = self.top().base;
         for (parameter, slot) in parameters.iter().zip(&session.interpreter.plan(computation).parameters) {
@@ -768,11 +795,14 @@ impl Run<'_, '_> {
             let value = match self.leave(id, watch.count(id), &value) {
                 Flow::Continue => value,
                 Flow::Replace(other) => self.replaced(id, other)?,
-                Flow::Stop => return Ok(Some(value)),
+                Flow::Stop => {
+                    self.ended = Some(value);
+                    return Ok(());
+                }
             };
             self.env[base + slot as usize] = Some(value);
         }
-        Ok(None)
+        Ok(())
     }
 }
 

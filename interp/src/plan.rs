@@ -58,8 +58,8 @@ impl fmt::Debug for Prepared {
 
 impl Prepared {
     /// What was kept, if it is of that type.
-    pub(crate) fn get<P: Any + Send + Sync>(&self) -> Option<Arc<P>> {
-        Arc::clone(self.0.get()?).downcast().ok()
+    pub(crate) fn get<P: Any>(&self) -> Option<&P> {
+        self.0.get()?.downcast_ref()
     }
 
     /// Keeps this, unless something was kept before.
@@ -121,7 +121,17 @@ impl Plan {
             let (slot, constant, prepared) = (slot as u32, OnceLock::new(), Prepared::default());
             let looks = if promises { looks(module, id) } else { Looks::Away };
             let gives = given_by(module, id);
-            steps.push(Step { id, slot, operands, unused: false, take: None, constant, gives, looks, prepared });
+            steps.push(Step {
+                id,
+                slot,
+                operands,
+                unused: false,
+                take: None,
+                constant,
+                gives,
+                looks,
+                prepared,
+            });
         }
         mark_uses(module, &mut steps, order.len(), root);
         Plan { steps, parameters, slots: order.len(), root }
@@ -206,6 +216,16 @@ pub(crate) fn promises(module: &Module) -> bool {
                 | Opcode::Send
         )
     })
+}
+
+/// Whether devices may exchange values in a program: by collectives, transfers, or in what a custom call
+/// stands for.
+pub(crate) fn exchanges(module: &Module) -> bool {
+    let mut instructions = module.computations().iter().flat_map(|&c| module.instructions(c));
+    instructions.any(|id| {
+        let opcode = module.instr(id).opcode;
+        opcode.flags().collective || opcode.flags().side_effect || opcode == Opcode::CustomCall
+    }) || promises(module)
 }
 
 /// What an instruction reads. What passes values on, and what waits by itself, reads nothing.

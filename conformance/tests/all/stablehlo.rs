@@ -189,8 +189,7 @@ fn refusals() {
 }
 
 /// A program that the fault `pad-low-sign` computes wrongly.
-const PADDED: &str =
-    "func.func @main(%x: tensor<16x8xf32>) -> tensor<16x8xf32> {\n  %z = stablehlo.constant dense<1.0> : tensor<f32>\n  %s = \
+const PADDED: &str = "func.func @main(%x: tensor<16x8xf32>) -> tensor<16x8xf32> {\n  %z = stablehlo.constant dense<1.0> : tensor<f32>\n  %s = \
      stablehlo.sine %x : tensor<16x8xf32>\n  %y = stablehlo.pad %s, %z, low = [8, 0], high = [-8, 0], interior = [0, 0] : \
      (tensor<16x8xf32>, tensor<f32>) -> tensor<16x8xf32>\n  %c = stablehlo.cosine %y : tensor<16x8xf32>\n  return %c : \
      tensor<16x8xf32>\n}\n";
@@ -225,7 +224,17 @@ fn hunts() {
         let engines = "interpreter,faulty:pad-low-sign";
         let found = found.to_str().unwrap();
         let o = hlo(&[
-            "fuzz", "--engines", engines, from, &file, "--count", count, "--max-findings", "1", "--out", found,
+            "fuzz",
+            "--engines",
+            engines,
+            from,
+            &file,
+            "--count",
+            count,
+            "--max-findings",
+            "1",
+            "--out",
+            found,
             "--json",
         ]);
         ends(&o, 1);

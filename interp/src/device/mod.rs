@@ -192,8 +192,16 @@ impl Interpreter<'_> {
     /// Runs the entry computation on one device.
     pub(crate) fn run_alone(&self, args: Vec<Value>) -> Result<(Value, RunStats)> {
         self.check_arguments(&args)?;
-        let peers = Peers::new(Devices::ONE);
-        self.run_as(&peers, 0, args).map_err(|error| {
+        let fresh;
+        let peers = match &self.alone {
+            Some(alone) => alone,
+            None => {
+                fresh = Peers::new(Devices::ONE);
+                &fresh
+            }
+        };
+        // Nobody waits for its end.
+        self.run_one(peers, 0, args).map_err(|error| {
             let statuses = peers.exchange.statuses();
             let stuck = statuses.iter().any(|s| matches!(s, Status::Waiting { .. }));
             if stuck { report::deadlock(self.module(), Devices::ONE, &statuses) } else { error }

@@ -36,7 +36,7 @@ pub struct Pending {
 
 /// What a device has going on with others.
 #[derive(Debug, Default)]
-pub(crate) struct Traffic(Mutex<Counts>);
+pub(crate) struct Traffic(OnceLock<Box<Mutex<Counts>>>);
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -52,7 +52,7 @@ struct Counts {
 
 impl Traffic {
     fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.get_or_init(Box::default).lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts an execution of a collective; returns how many there were before.

@@ -93,7 +93,8 @@ impl Plan {
         let inserted = list(cx, AttrKey::InsertedWindowDims);
         let window =
             window(&operand_sizes, &update_sizes, &window_dims, &[&inserted, &indexing.operand_batching]);
-        let order: Sizes = others(update_sizes.len(), &[&window_dims]).into_iter().chain(window_dims).collect();
+        let order: Sizes =
+            others(update_sizes.len(), &[&window_dims]).into_iter().chain(window_dims).collect();
         let steps = strides(&update_sizes);
         Ok(Self {
             sizes: [operand, indices, updates].map(|x| Dims::from_slice(x.dims())),

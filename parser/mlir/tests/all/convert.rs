@@ -290,3 +290,19 @@ fn asynchronous_operations_are_done_at_once() {
     let hlo = hlo_of(text);
     assert!(hlo.contains("ROOT %f = f32[2] call(%x), to_apply=%async_start_region"), "{hlo}");
 }
+
+#[test]
+fn values_that_the_text_leaves_out_are_made_up() {
+    let text = "func.func @main() -> (tensor<4xf32>, tensor<2xi8>) {\n  %w = stablehlo.constant dense_resource<__elided__> : \
+                tensor<4xf32>\n  %k = \"stablehlo.constant\"() <{value = dense_resource<k> : tensor<2xi8>}> : () -> \
+                tensor<2xi8>\n  return %w, %k : tensor<4xf32>, tensor<2xi8>\n}\n";
+    let hlo = hlo_of(text);
+    assert!(
+        hlo.contains("%w = f32[4] constant({...})") && hlo.contains("%k = s8[2] constant({...})"),
+        "{hlo}"
+    );
+    let warnings = convert(&read(text), &ConvertOptions::default()).expect("it converts").warnings;
+    let found: Vec<_> = warnings.iter().map(|d| (d.code.as_str(), &text[d.span.range()])).collect();
+    assert_eq!(found[0], ("P0508", "stablehlo.constant dense_resource<__elided__> : tensor<4xf32>"));
+    assert_eq!(found.len(), 2);
+}
