@@ -309,7 +309,7 @@ impl<'m> Session<'m> {
     pub(crate) fn run(&self, computation: ComputationId, args: Args, depth: u32) -> Result<Value> {
         let mut run = Run::new(self, depth);
         run.push(computation, args, Then::Finish, 0)?;
-        run.to_end()
+        run.finish()
     }
 
     /// The value of one instruction; what it calls is run. Errors: [`ErrorKind::Unsupported`] for a loop.
@@ -331,7 +331,7 @@ impl<'m> Session<'m> {
                 run.push(callee, args, Then::Finish, 0)?;
                 // The collectives in there only begin.
                 run.top().lazy = true;
-                self.started(instr, kept, run.to_end()?)
+                self.started(instr, kept, run.finish()?)
             }
             Outcome::While { .. } => Err(RunError::unsupported(instr, "outside of a run of the interpreter")),
         }
@@ -501,7 +501,7 @@ impl<'s, 'm> Run<'s, 'm> {
     }
 
     /// Executes instructions until there is a result.
-    fn to_end(&mut self) -> Result<Value> {
+    fn finish(&mut self) -> Result<Value> {
         loop {
             if let Some(value) = self.ended.take() {
                 return Ok(value);
