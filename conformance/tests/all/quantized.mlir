@@ -3,8 +3,8 @@
 // [[1, 2], [0, -2]] x [[1, 2], [0, -1]] = [[1, 0], [0, 2]]
 func.func @dot_general_of_tensors() {
   %a = stablehlo.constant() {value = dense<[[3, 5], [1, -3]]> : tensor<2x2xi8>} : () -> tensor<2x2x!quant.uniform<i8:f32, 0.5:1>>
-  %b = stablehlo.constant() {value = dense<[[3, 7], [-1, -5]]> : tensor<2x2xi8>} : () -> tensor<2x2x!quant.uniform<i8:f32, 0.25:-1>>
-  %c = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<2x2x!quant.uniform<i8:f32, 0.5:1>>, tensor<2x2x!quant.uniform<i8:f32, 0.25:-1>>) -> tensor<2x2x!quant.uniform<i8:f32, 0.5:2>>
+  %b = stablehlo.constant() {value = dense<[[4, 8], [0, -4]]> : tensor<2x2xi8>} : () -> tensor<2x2x!quant.uniform<i8:f32, 0.25>>
+  %c = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<2x2x!quant.uniform<i8:f32, 0.5:1>>, tensor<2x2x!quant.uniform<i8:f32, 0.25>>) -> tensor<2x2x!quant.uniform<i8:f32, 0.5:2>>
   %s = stablehlo.bitcast_convert %c : (tensor<2x2x!quant.uniform<i8:f32, 0.5:2>>) -> tensor<2x2xi8>
   check.expect_eq_const %s, dense<[[4, 2], [2, 6]]> : tensor<2x2xi8>
   func.return
@@ -12,11 +12,11 @@ func.func @dot_general_of_tensors() {
 
 // -----
 
-// Of storage values in two formats, batched: [1, -2] . [3, 4] = -5, [0.5, 2] . [2, -1] = -1
-func.func @dot_general_of_two_formats() {
+// In batches: [1, -2] . [3, 4] = -5, [0.5, 2] . [2, -1] = -1
+func.func @dot_general_in_batches() {
   %a = stablehlo.constant() {value = dense<[[2, -4], [1, 4]]> : tensor<2x2xi8>} : () -> tensor<2x2x!quant.uniform<i8:f32, 0.5>>
-  %b = stablehlo.constant() {value = dense<[[13, 14], [12, 9]]> : tensor<2x2xui8>} : () -> tensor<2x2x!quant.uniform<u8:f32, 1.0:10>>
-  %c = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [1] x [1] : (tensor<2x2x!quant.uniform<i8:f32, 0.5>>, tensor<2x2x!quant.uniform<u8:f32, 1.0:10>>) -> tensor<2x!quant.uniform<i16:f32, 0.125:100>>
+  %b = stablehlo.constant() {value = dense<[[3, 4], [2, -1]]> : tensor<2x2xi8>} : () -> tensor<2x2x!quant.uniform<i8:f32, 1.0>>
+  %c = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [1] x [1] : (tensor<2x2x!quant.uniform<i8:f32, 0.5>>, tensor<2x2x!quant.uniform<i8:f32, 1.0>>) -> tensor<2x!quant.uniform<i16:f32, 0.125:100>>
   %s = stablehlo.bitcast_convert %c : (tensor<2x!quant.uniform<i16:f32, 0.125:100>>) -> tensor<2xi16>
   check.expect_eq_const %s, dense<[60, 92]> : tensor<2xi16>
   func.return
