@@ -92,6 +92,9 @@ pub struct Interpreter<'m> {
     pool: Arc<Pool>,
     /// Some instruction may yield pending values.
     promises: bool,
+    /// The only device, of a program in which none exchanges anything with another: then there is nothing
+    /// that runs leave in it.
+    pub(crate) alone: Option<Peers>,
     /// Exchanges with hosts whose order is not determined by the program: see [`crate::order`].
     unordered: FxHashMap<InstrId, InstrId>,
 }
@@ -135,7 +138,8 @@ impl<'m> Interpreter<'m> {
         let loops = (0..module.computation_capacity()).map(|_| OnceLock::new()).collect();
         let unordered = crate::order::unordered(module);
         let pool = Arc::default();
-        Self { module, options, plans, regions, loops, effects, pool, promises, unordered }
+        let alone = (!plan::exchanges(module)).then(|| Peers::new(Devices::ONE));
+        Self { module, options, plans, regions, loops, effects, pool, promises, alone, unordered }
     }
 
     /// The module.
@@ -155,8 +159,7 @@ impl<'m> Interpreter<'m> {
 
     /// Runs the entry computation, and returns the resources used as well.
     pub fn run_with_stats(&self, args: Vec<Value>) -> Result<(Value, RunStats)> {
-        let mut results = self.run_devices(Devices::ONE, vec![args])?;
-        Ok(results.pop().expect("invariant: there are as many results as devices"))
+        self.run_alone(args)
     }
 
     /// A run on one of several devices.
@@ -183,7 +186,7 @@ impl<'m> Interpreter<'m> {
         // Arguments are shared with others, so they are live until the run ends.
         let lent = args.iter().flat_map(Value::lent).map(|b| (Arc::as_ptr(b), b.bytes()));
         let lent: FxHashMap<*const Buffer, u64> = lent.collect();
-        let _lent = Charge::new(&session.meter, lent.values().sum());
+        let _lent = (!lent.is_empty()).then(|| Charge::new(&session.meter, lent.values().sum()));
         let args = args
             .into_iter()
             .map(|mut v| {
@@ -274,7 +277,8 @@ pub(crate) fn fits(value: &Value, shape: &Shape) -> bool {
 /// A computation that is being run.
 pub(crate) struct Frame<'p> {
     plan: &'p Plan,
-    env: Vec<Option<Value>>,
+    /// Where its slots begin in [`Run::env`].
+    base: usize,
     next: usize,
     then: Then,
     /// Of a condition or body: which iteration of its loop this is.
@@ -303,19 +307,16 @@ enum Then {
 impl<'m> Session<'m> {
     /// Runs a computation to its end. `depth` counts the runs that are waiting for this one.
     pub(crate) fn run(&self, computation: ComputationId, args: Args, depth: u32) -> Result<Value> {
-        let mut run = Run { session: self, stack: Vec::new(), depth };
-        let mut ended = run.push(computation, args, Then::Finish, 0)?;
-        while ended.is_none() {
-            ended = run.step()?;
-        }
-        Ok(ended.expect("invariant: the loop ends with a value"))
+        let mut run = Run::new(self, depth);
+        run.push(computation, args, Then::Finish, 0)?;
+        run.finish()
     }
 
     /// The value of one instruction; what it calls is run. Errors: [`ErrorKind::Unsupported`] for a loop.
     pub(crate) fn evaluate(&self, id: InstrId, args: Args) -> Result<Value> {
         let instr = self.module().instr(id);
         self.spend(instr, 1)?;
-        let cx = Cx { session: self, id, instr, depth: 0, lazy: false };
+        let cx = Cx { session: self, id, instr, depth: 0, lazy: false, prepared: None };
         // A pending value is waited for by the instruction that reads it.
         let args = args.into_iter().map(|a| self.settle(a, id)).collect::<Result<Args>>()?;
         match ops::eval(&cx, args)? {
@@ -325,15 +326,12 @@ impl<'m> Session<'m> {
             }
             Outcome::Call(callee, args) => self.run(callee, args, 0),
             Outcome::Async(callee, args) => {
-                let mut run = Run { session: self, stack: Vec::new(), depth: 0 };
+                let mut run = Run::new(self, 0);
                 let kept = args.clone();
-                let mut ended = run.push(callee, args, Then::Finish, 0)?;
+                run.push(callee, args, Then::Finish, 0)?;
                 // The collectives in there only begin.
                 run.top().lazy = true;
-                while ended.is_none() {
-                    ended = run.step()?;
-                }
-                self.started(instr, kept, ended.expect("invariant: the loop ends with a value"))
+                self.started(instr, kept, run.finish()?)
             }
             Outcome::While { .. } => Err(RunError::unsupported(instr, "outside of a run of the interpreter")),
         }
@@ -431,8 +429,20 @@ impl<'m> Session<'m> {
 
     /// Takes fuel, and ends a run that was cancelled.
     pub(crate) fn spend(&self, instr: &Instruction, amount: u64) -> Result<()> {
-        cancel::poll_token(self.cancel.as_ref());
         let used = self.fuel.fetch_add(amount, Ordering::Relaxed).saturating_add(amount);
+        self.spent(instr, used)
+    }
+
+    /// The same between instructions of the outermost run, when no other thread takes any: without the price
+    /// of an atomic addition.
+    fn spend_alone(&self, instr: &Instruction, amount: u64) -> Result<()> {
+        let used = self.fuel.load(Ordering::Relaxed).saturating_add(amount);
+        self.fuel.store(used, Ordering::Relaxed);
+        self.spent(instr, used)
+    }
+
+    fn spent(&self, instr: &Instruction, used: u64) -> Result<()> {
+        cancel::poll_token(self.cancel.as_ref());
         match self.interpreter.options.fuel {
             Some(limit) if used > limit => Err(RunError::at(
                 instr,
@@ -474,37 +484,58 @@ impl<'m> Session<'m> {
     }
 }
 
-/// One run of a computation: a stack of frames. Functions that may end the run return its result.
+/// One run of a computation: a stack of frames.
 struct Run<'s, 'm> {
     session: &'s Session<'m>,
-    stack: Vec<Frame<'m>>,
+    stack: SmallVec<[Frame<'m>; 2]>,
+    /// The values of all frames, those of the top frame last.
+    env: Vec<Option<Value>>,
+    /// The result, once it is there.
+    ended: Option<Value>,
     depth: u32,
 }
 
-impl<'m> Run<'_, 'm> {
+impl<'s, 'm> Run<'s, 'm> {
+    fn new(session: &'s Session<'m>, depth: u32) -> Self {
+        Self { session, stack: SmallVec::new(), env: Vec::new(), ended: None, depth }
+    }
+
+    /// Executes instructions until there is a result.
+    fn finish(&mut self) -> Result<Value> {
+        loop {
+            if let Some(value) = self.ended.take() {
+                return Ok(value);
+            }
+            self.step()?;
+        }
+    }
+
     /// Executes one instruction, or leaves a computation.
-    fn step(&mut self) -> Result<Option<Value>> {
+    fn step(&mut self) -> Result<()> {
         let session = self.session;
         let frame = self.stack.last_mut().expect("invariant: the bottom frame ends the run");
         let Some(step) = frame.plan.steps.get(frame.next) else {
             return self.pop();
         };
         let instr = session.module().instr(step.id);
-        session.spend(instr, 1)?;
+        if self.depth == 0 {
+            session.spend_alone(instr, 1)?;
+        } else {
+            session.spend(instr, 1)?;
+        }
         if let Some(index) = step.take {
-            let slot = step.operands[0].slot as usize;
+            let slot = frame.base + step.operands[0].slot as usize;
             if session.watch.is_some() {
-                let operand = frame.env[slot].clone();
+                let operand = self.env[slot].clone();
                 self.enter(step.id, operand.as_slice());
             }
             if step.looks == Looks::Outside {
                 self.settle_outside(slot, step.id)?;
             }
-            let frame = self.top();
-            let element = frame.env[slot].as_mut().and_then(|t| t.take_element(index));
+            let element = self.env[slot].as_mut().and_then(|t| t.take_element(index));
             let element = element.expect("invariant: the verifier checked the index of a tuple");
             if step.operands[0].last {
-                frame.env[slot] = None;
+                self.env[slot] = None;
             }
             return self.bind(element);
         }
@@ -512,24 +543,42 @@ impl<'m> Run<'_, 'm> {
             self.enter(step.id, &[]);
             return self.bind(session.constant(step, instr)?);
         }
+        if let Some((callee, executed)) = step.gives
+            && session.watch.is_none()
+            && session.interpreter.options.fuel.is_none()
+        {
+            let value = match step.constant.get() {
+                Some(value) => {
+                    session.spend(instr, executed)?;
+                    value.clone()
+                }
+                None => {
+                    let value = session.run(callee, Args::new(), self.depth)?;
+                    step.constant.get_or_init(|| value).clone()
+                }
+            };
+            return self.bind(value);
+        }
         let lazy = frame.lazy;
-        let mut args = frame.gather(step);
+        let mut args = gather(step, &mut self.env[frame.base..]);
         if step.looks != Looks::Away {
             session.settle_all(&mut args, step)?;
         }
         self.enter(step.id, &args);
-        let cx = Cx { session, id: step.id, instr, depth: self.depth, lazy };
-        match ops::eval(&cx, args)? {
-            Outcome::Value(mut value) => {
+        let prepared = Some(&step.prepared);
+        let cx = Cx { session, id: step.id, instr, depth: self.depth, lazy, prepared };
+        match ops::eval(&cx, args) {
+            Ok(Outcome::Value(mut value)) => {
                 value.charge(&session.meter);
                 self.bind(value)
             }
-            Outcome::Call(callee, args) => self.push(callee, args, Then::Bind, 0),
-            Outcome::Async(callee, args) => {
+            Err(error) => Err(error),
+            Ok(Outcome::Call(callee, args)) => self.push(callee, args, Then::Bind, 0),
+            Ok(Outcome::Async(callee, args)) => {
                 let kept = args.clone();
                 self.push(callee, args, Then::BindAsync(kept), 0)
             }
-            Outcome::While { condition, body, state } => {
+            Ok(Outcome::While { condition, body, state }) => {
                 let args = SmallVec::from_elem(state.clone(), 1);
                 self.push(condition, args, Then::Test { condition, body, state, anchor: None }, 0)
             }
@@ -537,36 +586,36 @@ impl<'m> Run<'_, 'm> {
     }
 
     /// Starts a computation.
-    fn push(
-        &mut self,
-        computation: ComputationId,
-        args: Args,
-        then: Then,
-        iteration: u64,
-    ) -> Result<Option<Value>> {
+    fn push(&mut self, computation: ComputationId, args: Args, then: Then, iteration: u64) -> Result<()> {
         if !self.session.interpreter.unordered.is_empty()
             && let Some(caller) = self.stack.last()
         {
             self.session.check_order(caller.current())?;
         }
         let plan = self.session.interpreter.plan(computation);
-        let mut env = vec![None; plan.slots];
+        let base = self.env.len();
+        self.env.resize_with(base + plan.slots, || None);
         for (arg, slot) in args.into_iter().zip(&plan.parameters) {
             if let Some(slot) = slot {
-                env[*slot as usize] = Some(arg);
+                self.env[base + *slot as usize] = Some(arg);
             }
         }
         let lazy = matches!(then, Then::BindAsync(_)) || self.stack.last().is_some_and(|f| f.lazy);
-        self.stack.push(Frame { plan, env, next: 0, then, iteration, execution: 0, lazy });
-        if self.session.watch.is_some() { self.watch_parameters(computation) } else { Ok(None) }
+        self.stack.push(Frame { plan, base, next: 0, then, iteration, execution: 0, lazy });
+        if self.session.watch.is_some() { self.watch_parameters(computation) } else { Ok(()) }
     }
 
     /// Leaves a computation: hands its result to the one below.
-    fn pop(&mut self) -> Result<Option<Value>> {
-        let mut done = self.stack.pop().expect("invariant: there was a frame");
-        let result = done.env[done.plan.root as usize].take().expect("invariant: the root was computed");
+    fn pop(&mut self) -> Result<()> {
+        let done = self.stack.pop().expect("invariant: there was a frame");
+        let result = self.env[done.base + done.plan.root as usize].take();
+        let result = result.expect("invariant: the root was computed");
+        self.env.truncate(done.base);
         match done.then {
-            Then::Finish => Ok(Some(result)),
+            Then::Finish => {
+                self.ended = Some(result);
+                Ok(())
+            }
             Then::Bind => self.bind(result),
             Then::BindAsync(args) => {
                 let frame = self.stack.last().expect("invariant: only the bottom frame finishes");
@@ -657,7 +706,7 @@ impl<'m> Run<'_, 'm> {
     #[cold]
     fn settle_outside(&mut self, slot: usize, at: InstrId) -> Result<()> {
         let session = self.session;
-        let place = &mut self.top().env[slot];
+        let place = &mut self.env[slot];
         if let Some(Value::Pending(_)) = place
             && let Some(value) = place.take()
         {
@@ -671,18 +720,25 @@ impl<'m> Run<'_, 'm> {
     }
 
     /// Sets the value of the current instruction and advances to the next.
-    fn bind(&mut self, mut value: Value) -> Result<Option<Value>> {
+    fn bind(&mut self, mut value: Value) -> Result<()> {
         if self.session.watch.is_some() {
             let (current, execution) = (self.top().current(), self.top().execution);
             match self.leave(current, execution, &value) {
                 Flow::Continue => {}
                 Flow::Replace(other) => value = self.replaced(current, other)?,
-                Flow::Stop => return Ok(Some(value)),
+                Flow::Stop => {
+                    self.ended = Some(value);
+                    return Ok(());
+                }
             }
         }
-        let frame = self.top();
-        frame.bind(&frame.plan.steps[frame.next], value);
-        Ok(None)
+        let frame = self.stack.last_mut().expect("invariant: the bottom frame ends the run");
+        let step = &frame.plan.steps[frame.next];
+        frame.next += 1;
+        if !step.unused {
+            self.env[frame.base + step.slot as usize] = Some(value);
+        }
+        Ok(())
     }
 }
 
@@ -727,22 +783,26 @@ impl Run<'_, '_> {
 
     /// Notifies the observer of the parameters of a computation that has just begun.
     #[cold]
-    fn watch_parameters(&mut self, computation: ComputationId) -> Result<Option<Value>> {
+    fn watch_parameters(&mut self, computation: ComputationId) -> Result<()> {
         let session = self.session;
-        let Some(watch) = &session.watch else { return Ok(None) };
+        let Some(watch) = &session.watch else { return Ok(()) };
         let parameters = session.module().computation(computation).parameters();
+        let base = self.top().base;
         for (parameter, slot) in parameters.iter().zip(&session.interpreter.plan(computation).parameters) {
             let (&Some(id), &Some(slot)) = (parameter, slot) else { continue };
             // Taken out and put back, so that what is shown is not shared.
-            let Some(value) = self.top().env[slot as usize].take() else { continue };
+            let Some(value) = self.env[base + slot as usize].take() else { continue };
             let value = match self.leave(id, watch.count(id), &value) {
                 Flow::Continue => value,
                 Flow::Replace(other) => self.replaced(id, other)?,
-                Flow::Stop => return Ok(Some(value)),
+                Flow::Stop => {
+                    self.ended = Some(value);
+                    return Ok(());
+                }
             };
-            self.top().env[slot as usize] = Some(value);
+            self.env[base + slot as usize] = Some(value);
         }
-        Ok(None)
+        Ok(())
     }
 }
 
@@ -751,23 +811,14 @@ impl Frame<'_> {
     pub(crate) fn current(&self) -> InstrId {
         self.plan.steps[self.next].id
     }
+}
 
-    /// The operands of a step, moved out of the environment at their last use.
-    fn gather(&mut self, step: &Step) -> Args {
-        step.operands
-            .iter()
-            .map(|operand| {
-                let slot = &mut self.env[operand.slot as usize];
-                let value = if operand.last { slot.take() } else { slot.clone() };
-                value.expect("invariant: the verifier checked that operands come before their users")
-            })
-            .collect()
-    }
-
-    fn bind(&mut self, step: &Step, value: Value) {
-        if !step.unused {
-            self.env[step.slot as usize] = Some(value);
-        }
-        self.next += 1;
-    }
+/// The operands of a step, moved out of the frame's values at their last use.
+fn gather(step: &Step, env: &mut [Option<Value>]) -> Args {
+    let value = |operand: &plan::Operand| {
+        let slot = &mut env[operand.slot as usize];
+        let value = if operand.last { slot.take() } else { slot.clone() };
+        value.expect("invariant: the verifier checked that operands come before their users")
+    };
+    step.operands.iter().map(value).collect()
 }

@@ -114,22 +114,26 @@ pub(crate) struct Charge {
 impl Charge {
     pub(crate) fn new(meter: &Arc<Meter>, bytes: u64) -> Self {
         let live = meter.live.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        meter.peak.fetch_max(live, Ordering::Relaxed);
+        if live > meter.peak() {
+            meter.peak.fetch_max(live, Ordering::Relaxed);
+        }
         meter.pool.make_room(live);
         Self { meter: meter.clone(), bytes }
     }
 
     /// Ends the charge and pools its storage for other values.
-    pub(crate) fn give_back(self, storage: Buffer) {
-        let meter = self.meter.clone();
-        drop(self);
-        meter.pool.give(storage, meter.live());
+    pub(crate) fn give_back(mut self, storage: Buffer) {
+        let bytes = std::mem::take(&mut self.bytes);
+        let live = self.meter.live.fetch_sub(bytes, Ordering::Relaxed) - bytes;
+        self.meter.pool.give(storage, live);
     }
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.meter.live.fetch_sub(self.bytes, Ordering::Relaxed);
+        if self.bytes != 0 {
+            self.meter.live.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
     }
 }
 
@@ -140,15 +144,16 @@ const LEAST: u64 = 1 << 17;
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     waiting: Mutex<Waiting>,
+    /// Bytes that wait: changed under the lock, and read without it by those whom nothing concerns that waits.
+    bytes: AtomicU64,
+    /// The maximum number of bytes that were alive at once.
+    most: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
     /// Oldest first.
     buffers: Vec<Buffer>,
-    bytes: u64,
-    /// The maximum number of bytes that were alive at once.
-    most: u64,
 }
 
 impl Pool {
@@ -162,14 +167,18 @@ impl Pool {
             return;
         }
         let mut waiting = self.waiting();
-        if live + waiting.bytes + bytes <= waiting.most {
-            waiting.bytes += bytes;
+        if live + self.bytes() + bytes <= self.most.load(Ordering::Relaxed) {
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
             waiting.buffers.push(storage);
         }
     }
 
+    fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     fn take<T: BufferOf>(&self, n: usize) -> Option<Vec<T>> {
-        if (n as u64).saturating_mul(size_of::<T>() as u64) < LEAST {
+        if (n as u64).saturating_mul(size_of::<T>() as u64) < LEAST || self.bytes() == 0 {
             return None;
         }
         let mut waiting = self.waiting();
@@ -177,7 +186,7 @@ impl Pool {
         let fits = |b: &Buffer| b.element_type() == T::TYPE && (n..=n + n / 8).contains(&elements(b));
         let at = waiting.buffers.iter().rposition(fits)?;
         let storage = waiting.buffers.remove(at);
-        waiting.bytes -= capacity(&storage);
+        self.bytes.fetch_sub(capacity(&storage), Ordering::Relaxed);
         drop(waiting);
         let mut storage = T::unwrap(storage)?;
         storage.resize(n, T::default());
@@ -186,11 +195,17 @@ impl Pool {
 
     /// Drops what exceeds the limit together with `live` bytes.
     fn make_room(&self, live: u64) {
+        let mut most = self.most.load(Ordering::Relaxed);
+        if live > most {
+            most = self.most.fetch_max(live, Ordering::Relaxed).max(live);
+        }
+        if self.bytes() + live <= most {
+            return;
+        }
         let mut waiting = self.waiting();
-        waiting.most = waiting.most.max(live);
-        while waiting.bytes + live > waiting.most && !waiting.buffers.is_empty() {
+        while self.bytes() + live > most && !waiting.buffers.is_empty() {
             let oldest = waiting.buffers.remove(0);
-            waiting.bytes -= capacity(&oldest);
+            self.bytes.fetch_sub(capacity(&oldest), Ordering::Relaxed);
         }
     }
 }

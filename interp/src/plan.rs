@@ -5,9 +5,11 @@
 //! operand's storage unshared may write its result there. Instructions that neither the root nor a side
 //! effect needs are not in the plan.
 
-use std::sync::OnceLock;
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 
-use hlo::{ComputationId, InstrId, Module, Opcode};
+use hlo::{AttrKey, ComputationId, ConstantValue, InstrId, Module, Opcode};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -34,10 +36,36 @@ pub(crate) struct Step {
     /// For `get-tuple-element`: the element may be moved out of the tuple, because every user of the tuple is
     /// a `get-tuple-element` and this is the last one of its index.
     pub(crate) take: Option<usize>,
-    /// For `constant`: its value, made at the first use.
+    /// For `constant`, and for calls of what only gives constants: its value, made at the first use.
     pub(crate) constant: OnceLock<Value>,
+    /// For `call` of a computation without parameters that has nothing but constants and tuples of them: that,
+    /// and how many instructions it executes.
+    pub(crate) gives: Option<(ComputationId, u64)>,
     /// Which of its operands must be complete, not only pending.
     pub(crate) looks: Looks,
+    pub(crate) prepared: Prepared,
+}
+
+/// What an operation derives from its attributes and its operands' sizes, kept from its first run on.
+#[derive(Default)]
+pub(crate) struct Prepared(OnceLock<Arc<dyn Any + Send + Sync>>);
+
+impl fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Prepared").field(&self.0.get().is_some()).finish()
+    }
+}
+
+impl Prepared {
+    /// What was kept, if it is of that type.
+    pub(crate) fn get<P: Any>(&self) -> Option<&P> {
+        self.0.get()?.downcast_ref()
+    }
+
+    /// Keeps this, unless something was kept before.
+    pub(crate) fn keep<P: Any + Send + Sync>(&self, made: &Arc<P>) {
+        self.0.get_or_init(|| Arc::clone(made) as Arc<dyn Any + Send + Sync>);
+    }
 }
 
 /// What an instruction reads of its operands' values.
@@ -90,14 +118,60 @@ impl Plan {
             }
             let operands =
                 instr.operands().iter().map(|o| Operand { slot: slot_of[o], last: false }).collect();
-            let (slot, constant) = (slot as u32, OnceLock::new());
+            let (slot, constant, prepared) = (slot as u32, OnceLock::new(), Prepared::default());
             let looks = if promises { looks(module, id) } else { Looks::Away };
-            steps.push(Step { id, slot, operands, unused: false, take: None, constant, looks });
+            let gives = given_by(module, id);
+            steps.push(Step {
+                id,
+                slot,
+                operands,
+                unused: false,
+                take: None,
+                constant,
+                gives,
+                looks,
+                prepared,
+            });
         }
         mark_uses(module, &mut steps, order.len(), root);
         Plan { steps, parameters, slots: order.len(), root }
     }
 }
+
+/// What a call gives whose callee has nothing but given constants and tuples, and how many instructions that
+/// executes: all but those that its root does not need.
+fn given_by(module: &Module, id: InstrId) -> Option<(ComputationId, u64)> {
+    let instr = module.instr(id);
+    if instr.opcode != Opcode::Call || !instr.operands().is_empty() {
+        return None;
+    }
+    let callee = instr.attrs.computation(AttrKey::ToApply)?;
+    let mut executed: Vec<InstrId> = vec![module.root(callee)];
+    let mut next = 0;
+    while let Some(&id) = executed.get(next) {
+        next += 1;
+        let instr = module.instr(id);
+        let given = matches!(instr.attrs.constant_value(), Some(ConstantValue::Given(_)));
+        let plain = instr.opcode == Opcode::Constant && given || instr.opcode == Opcode::Tuple;
+        if !plain || !instr.control_predecessors.is_empty() {
+            return None;
+        }
+        for operand in instr.operands() {
+            if !executed.contains(operand) {
+                executed.push(*operand);
+            }
+        }
+        if executed.len() > MAX_GIVEN {
+            return None;
+        }
+    }
+    // Another instruction in it may have an effect.
+    let all = module.instructions(callee).count();
+    (all == executed.len()).then_some((callee, all as u64))
+}
+
+/// Instructions up to which a callee is looked through.
+const MAX_GIVEN: usize = 64;
 
 /// Finds last uses, unused results and elements that may be moved out of their tuples, from the end
 /// backwards.
@@ -142,6 +216,16 @@ pub(crate) fn promises(module: &Module) -> bool {
                 | Opcode::Send
         )
     })
+}
+
+/// Whether devices may exchange values in a program: by collectives, transfers, or in what a custom call
+/// stands for.
+pub(crate) fn exchanges(module: &Module) -> bool {
+    let mut instructions = module.computations().iter().flat_map(|&c| module.instructions(c));
+    instructions.any(|id| {
+        let opcode = module.instr(id).opcode;
+        opcode.flags().collective || opcode.flags().side_effect || opcode == Opcode::CustomCall
+    }) || promises(module)
 }
 
 /// What an instruction reads. What passes values on, and what waits by itself, reads nothing.

@@ -384,7 +384,8 @@ fn bases(paths: &[String], options: &Options, ui: &Ui) -> Result<Vec<crate::fuzz
             return Err(Failure::new(Exit::Trap, message));
         }
         let inputs = hlo_generate::generate::inputs(&program.module, seed);
-        Ok((path, program.module, inputs))
+        let frontend::Program { module, is_stablehlo, .. } = program;
+        Ok(crate::fuzz::Base { name: path, module, inputs, is_stablehlo })
     };
     for path in paths {
         let at = Path::new(path);
@@ -418,7 +419,9 @@ fn bases(paths: &[String], options: &Options, ui: &Ui) -> Result<Vec<crate::fuzz
             else {
                 continue;
             };
-            bases.push((folder.to_string_lossy().into_owned(), program.module, inputs));
+            let name = folder.to_string_lossy().into_owned();
+            let frontend::Program { module, is_stablehlo, .. } = program;
+            bases.push(crate::fuzz::Base { name, module, inputs, is_stablehlo });
         }
     }
     if !paths.is_empty() && bases.is_empty() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use hlo::diag::suggest::did_you_mean;
-use hlo::{ArrayLiteral, Module, Opcode};
+use hlo::{ArrayLiteral, LineIndex, Module, Opcode};
 
 use super::judging::JudgingOptions;
 use super::trust::TrustOption;
@@ -28,7 +28,7 @@ use hlo_triage::differential::{Settings, Subject};
 use hlo_triage::feeds::Feeds;
 use hlo_triage::isolate::{self, Isolation, Row, Status};
 use hlo_triage::policy::Policy;
-use hlo_triage::replay::Replay;
+use hlo_triage::replay::{Place, Replay};
 use hlo_triage::report::html::Page;
 use hlo_triage::report::{self, text};
 
@@ -147,14 +147,14 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         let phases: Arc<Phases> = Arc::default();
         let _waiting = Waiting::new(ui, &phases);
         let subject = Subject { host, phases, ..Subject::new(module, &task.inputs) };
-        exit = exit.first_failure(isolate_on(&**engine, &subject, &chosen, options, ui)?);
+        exit = exit.first_failure(isolate_on(&**engine, (&task.program, &subject), &chosen, options, ui)?);
     }
     Ok(exit)
 }
 
 fn isolate_on(
     engine: &dyn Engine,
-    subject: &Subject<'_>,
+    (program, subject): (&Program, &Subject<'_>),
     chosen: &isolate::Options,
     options: &Options,
     ui: &Ui,
@@ -186,7 +186,7 @@ fn isolate_on(
         let file = (&*options.file, subject.module);
         ui.object(&report::json::isolation(file, &found, options.show, next));
     } else {
-        print(ui, subject.module, &found, &chosen.settings.policy, options, &next);
+        print(ui, program, &found, &chosen.settings.policy, options, &next);
     }
     Ok(found.exit)
 }
@@ -327,7 +327,8 @@ fn replayed(ui: &Ui, module: &Module, name: &str, (engine, what): (&str, &str), 
 }
 
 /// What was found, what matters first: the verdict, who is to blame, then how that was found out.
-fn print(ui: &Ui, module: &Module, found: &Isolation, policy: &Policy, options: &Options, next: &[String]) {
+fn print(ui: &Ui, program: &Program, found: &Isolation, policy: &Policy, options: &Options, next: &[String]) {
+    let module = &program.module;
     let failure = found.whole.failure.as_ref().map(|f| format!(": {}", f.message)).unwrap_or_default();
     let whole = format!("{}{failure}", found.whole.verdict(policy));
     ui.line(format!("  whole    {}", if found.diverges() { ui.bad(&whole) } else { ui.good(&whole) }));
@@ -341,6 +342,9 @@ fn print(ui: &Ui, module: &Module, found: &Isolation, policy: &Policy, options: 
             "  blame    no instruction alone: what the engine makes of several together, or one that was not run alone",
         ),
         None => {}
+    }
+    if let Some((line, text)) = found.blame.as_ref().and_then(|b| operation(program, &b.place)) {
+        ui.line(format!("  source   line {line}: {text}"));
     }
     match (&found.replay, &found.steps) {
         (Ok(r), _) => replayed(ui, module, "replay", (&found.engine, "executions"), r, options.show),
@@ -366,6 +370,20 @@ fn print(ui: &Ui, module: &Module, found: &Isolation, policy: &Policy, options: 
     }
     let verdict = format!("{}: {}", found.engine, text::totals(found));
     ui.line(if found.diverges() { ui.bad(&verdict) } else { ui.good(&verdict) });
+}
+
+/// The operation of StableHLO that an instruction was made from: its line, from 1, and the first line of its text.
+fn operation<'p>(program: &'p Program, place: &Place) -> Option<(u32, &'p str)> {
+    let (module, text) = (&program.module, &program.source.text);
+    let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
+    let span = module.instr(all.find(|&id| id == place.id && module.instr(id).name == place.name)?).span;
+    if !program.is_stablehlo || span.is_none() {
+        return None;
+    }
+    let from = usize::try_from(span.start).ok()?;
+    let begin = text.get(..from)?.rfind('\n').map_or(0, |at| at + 1);
+    let line = text.get(begin..)?.lines().next()?.trim();
+    Some((LineIndex::new(text).line_column(text, span.start).0, line))
 }
 
 /// Rows that failed, then the others, both in the order of execution. Where they are too many, what succeeds or is skipped is left out first.

@@ -299,6 +299,7 @@ fn written(
         expected: expected.map(|f| &f.results[..]),
         actual: difference.actual.as_ref().map(|f| &f.results[..]),
         finding: &finding,
+        stablehlo: None,
     };
     write_files(at, text, &artifact)?;
     Ok(finding)

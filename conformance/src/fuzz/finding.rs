@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::source::Program;
 use hlo_engines::engine::{Engine, devices};
+use hlo_engines::mlir::output::text_of_hlo;
 use hlo_system::exit::Failure;
 use hlo_system::guard::guarded;
 use hlo_triage::artifact::{self, Artifact, Signature};
@@ -74,6 +75,8 @@ impl Finding {
             &self.settings,
         );
         finding.origin = Some(origin);
+        // A change may have made what StableHLO does not have.
+        let stablehlo = program.is_stablehlo.then(|| text_of_hlo(&program.module).ok()).flatten();
         let artifact = Artifact {
             module: &program.module,
             text: None,
@@ -81,6 +84,7 @@ impl Finding {
             expected: expected.as_ref().map(|f| &f.results[..]),
             actual: self.difference.actual.as_ref().map(|f| &f.results[..]),
             finding: &finding,
+            stablehlo: stablehlo.as_deref(),
         };
         artifact::save(parent, stem, &artifact)
     }

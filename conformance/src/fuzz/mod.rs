@@ -434,7 +434,13 @@ mod tests {
         let module = hlo_engines::frontend::parse_text(text).0.unwrap();
         let engine = hlo_engines::engine::by_name("interpreter:ulp-down").unwrap();
         let hunt_for = |keep_undecided: bool| {
-            let bases = Arc::new(vec![("m".to_owned(), module.clone(), vec![Vec::new()])]);
+            let base = Base {
+                name: "m".to_owned(),
+                module: module.clone(),
+                inputs: vec![Vec::new()],
+                is_stablehlo: false,
+            };
+            let bases = Arc::new(vec![base]);
             let source = Source { seed: 3, size: Size::Small, bases, mutated: false, devices: false };
             let hunted = Hunt {
                 reference: &InterpreterEngine,

@@ -38,10 +38,22 @@ pub struct Program {
     pub host: Hosts,
     /// What it was made from, if not from bytes.
     pub from: Option<String>,
+    /// Whether that was StableHLO.
+    pub is_stablehlo: bool,
 }
 
-/// A real program: where it is from, and inputs for each device.
-pub type Base = (String, Module, Vec<Vec<ArrayLiteral>>);
+/// A real program.
+#[derive(Clone, Debug)]
+pub struct Base {
+    /// Where it is from.
+    pub name: String,
+    /// The program.
+    pub module: Module,
+    /// For each device the arrays of the entry's parameters.
+    pub inputs: Vec<Vec<ArrayLiteral>>,
+    /// Whether it was given as StableHLO.
+    pub is_stablehlo: bool,
+}
 
 /// A sequence of programs.
 #[derive(Clone, Debug)]
@@ -66,19 +78,26 @@ impl Source {
     pub fn program(&self, number: u64) -> Option<Program> {
         let seed = splitmix64(splitmix64(self.seed) ^ number);
         if !self.bases.is_empty() && !self.mutated {
-            let (name, module, inputs) = self.bases.get(usize::try_from(number).ok()?)?.clone();
+            let Base { name, module, inputs, is_stablehlo } =
+                self.bases.get(usize::try_from(number).ok()?)?.clone();
             let devices = inputs.len() as u32;
             let host = Hosts::new(move || Arc::new(SeededHost::new(seed, devices)));
-            return Some(Program { module, inputs, host, from: Some(name) });
+            return Some(Program { module, inputs, host, from: Some(name), is_stablehlo });
         }
         if !self.bases.is_empty() {
             let pick = |r: u64| &self.bases[(splitmix64(r) % self.bases.len() as u64) as usize];
-            let ((name, module, inputs), (_, donor, _)) = (pick(seed), pick(!seed));
-            let Mutant { module, inputs, .. } = mutate(module, inputs, &[donor], seed)?;
+            let (base, donor) = (pick(seed), pick(!seed));
+            let Mutant { module, inputs, .. } = mutate(&base.module, &base.inputs, &[&donor.module], seed)?;
             let inputs = of_kind(&module, inputs, InputKind::hunted(splitmix64(seed ^ 0x5eed)), seed);
             let devices = inputs.len() as u32;
             let host = Hosts::new(move || Arc::new(SeededHost::new(seed, devices)));
-            return Some(Program { module, inputs, host, from: Some(name.clone()) });
+            return Some(Program {
+                module,
+                inputs,
+                host,
+                from: Some(base.name.clone()),
+                is_stablehlo: base.is_stablehlo,
+            });
         }
         let limits = match (self.size, seed % 8) {
             (Size::Small, _) | (Size::Mixed, 0..=3) => Limits::small(),
@@ -90,7 +109,7 @@ impl Source {
         let case = generate::case(seed, Limits { devices, ..limits });
         let devices = case.inputs.len() as u32;
         let host = Hosts::new(move || Arc::new(SeededHost::new(seed, devices)));
-        Some(Program { module: case.module, inputs: case.inputs, host, from: None })
+        Some(Program { module: case.module, inputs: case.inputs, host, from: None, is_stablehlo: false })
     }
 }
 

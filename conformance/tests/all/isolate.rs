@@ -619,6 +619,7 @@ fn artifacts() {
         expected: Some(&results),
         actual: None,
         finding: &finding,
+        stablehlo: None,
     };
     let parent = d.path("findings");
     let first = artifact::save(&parent, "hlo-mismatch", &what).unwrap();

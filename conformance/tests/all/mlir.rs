@@ -36,6 +36,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("mlir/exit codes", exit_codes),
         function("mlir/functions that check themselves are cases", checks),
         function("mlir/shapes of arguments", shapes),
+        function("mlir/sums of quantized products", quantized),
         function("mlir/stablehlo's own tests", own_tests),
     ]
 }
@@ -112,6 +113,16 @@ fn shapes() {
     ends(&o, 0);
     assert!(out(&o).contains("f32[5] reduce("), "{}", out(&o));
     ends(&hlo(&["print", &file, "--module", "main(f32[5,4])"]), 4);
+}
+
+/// Expected values are by hand.
+fn quantized() {
+    let d = Dir::new();
+    d.file("tests/quantized.mlir", include_str!("quantized.mlir"));
+    let o = hlo(&["test", "--json", d.path("tests").to_str().unwrap()]);
+    ends(&o, 0);
+    let passed = json_lines(&o).iter().filter(|l| l["status"] == "pass").count();
+    assert_eq!(passed, include_str!("quantized.mlir").matches("func.func @").count(), "{}", out(&o));
 }
 
 /// Those that a checkout has beside it, or that `HLO_STABLEHLO` names.

@@ -17,7 +17,7 @@ use hlo_mlir::print::{self as mlir, print};
 use hlo_mlir::text::{ReadOptions, parse};
 use libtest_mimic::{Failed, Trial};
 
-use crate::cli::{Dir, ends, err, hlo, out};
+use crate::cli::{Dir, ends, err, hlo, json_lines, out};
 use crate::generated::{run, variable};
 use crate::{failed, function};
 
@@ -28,6 +28,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("stablehlo/convert", conversions),
         function("stablehlo/convert refuses", refusals),
         function("stablehlo/reduce", reductions),
+        function("stablehlo/fuzz", hunts),
+        function("stablehlo/isolate", isolation),
     ]
 }
 
@@ -186,15 +188,15 @@ fn refusals() {
     ends(&hlo(&["convert", &broken, "--to", "bytecode"]), 3);
 }
 
+/// A program that the fault `pad-low-sign` computes wrongly.
+const PADDED: &str = "func.func @main(%x: tensor<16x8xf32>) -> tensor<16x8xf32> {\n  %z = stablehlo.constant dense<1.0> : tensor<f32>\n  %s = \
+     stablehlo.sine %x : tensor<16x8xf32>\n  %y = stablehlo.pad %s, %z, low = [8, 0], high = [-8, 0], interior = [0, 0] : \
+     (tensor<16x8xf32>, tensor<f32>) -> tensor<16x8xf32>\n  %c = stablehlo.cosine %y : tensor<16x8xf32>\n  return %c : \
+     tensor<16x8xf32>\n}\n";
+
 fn reductions() {
     let d = Dir::new();
-    let file = d.file(
-        "m.mlir",
-        "func.func @main(%x: tensor<16x8xf32>) -> tensor<16x8xf32> {\n  %z = stablehlo.constant dense<1.0> : tensor<f32>\n  %s = \
-         stablehlo.sine %x : tensor<16x8xf32>\n  %y = stablehlo.pad %s, %z, low = [8, 0], high = [-8, 0], interior = [0, 0] : \
-         (tensor<16x8xf32>, tensor<f32>) -> tensor<16x8xf32>\n  %c = stablehlo.cosine %y : tensor<16x8xf32>\n  return %c : \
-         tensor<16x8xf32>\n}\n",
-    );
+    let file = d.file("m.mlir", PADDED);
     let folder = d.path("out");
     let o = hlo(&[
         "reduce",
@@ -211,4 +213,48 @@ fn reductions() {
     assert!(out(&o).contains(text.trim_end()), "{}", out(&o));
     ends(&hlo(&["verify", folder.join("module.mlir").to_str().unwrap()]), 0);
     assert!(folder.join("module.hlo").exists());
+}
+
+/// Findings in StableHLO are StableHLO, too, changed and reduced.
+fn hunts() {
+    let d = Dir::new();
+    let file = d.file("m.mlir", PADDED);
+    for (from, count) in [("--programs", "1"), ("--mutate", "8")] {
+        let found = d.path(from);
+        let engines = "interpreter,faulty:pad-low-sign";
+        let found = found.to_str().unwrap();
+        let o = hlo(&[
+            "fuzz",
+            "--engines",
+            engines,
+            from,
+            &file,
+            "--count",
+            count,
+            "--max-findings",
+            "1",
+            "--out",
+            found,
+            "--json",
+        ]);
+        ends(&o, 1);
+        let folder = json_lines(&o)[0]["folder"].as_str().unwrap().to_owned();
+        let reduced = std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).find(|p| p.is_dir());
+        for folder in [Path::new(&folder), &reduced.unwrap()] {
+            let file = folder.join("module.mlir");
+            let text = std::fs::read_to_string(&file).unwrap();
+            assert!(text.contains("stablehlo.pad %"), "{text}");
+            ends(&hlo(&["verify", file.to_str().unwrap()]), 0);
+            // The folder is still one program.
+            ends(&hlo(&["run", folder.to_str().unwrap()]), 1);
+        }
+    }
+}
+
+/// Who is to blame is shown as the operation that was given.
+fn isolation() {
+    let d = Dir::new();
+    let o = hlo(&["isolate", &d.file("m.mlir", PADDED), "--platform", "faulty:pad-low-sign"]);
+    ends(&o, 1);
+    assert!(out(&o).contains("  source   line 4: %y = stablehlo.pad %s, %z, low = [8, 0]"), "{}", out(&o));
 }

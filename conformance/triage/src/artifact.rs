@@ -37,6 +37,8 @@ pub const VERSION: u32 = 1;
 pub const FINDING: &str = "finding.json";
 /// The program.
 pub const MODULE: &str = "module.hlo";
+/// The same program as StableHLO.
+const STABLEHLO: &str = "module.mlir";
 const INPUTS: &str = "inputs.npz";
 const EXPECTED: &str = "expected.npz";
 const ACTUAL: &str = "actual.npz";
@@ -201,6 +203,8 @@ pub struct Artifact<'a> {
     pub actual: Option<&'a [Vec<ArrayLiteral>]>,
     /// What was found.
     pub finding: &'a Finding,
+    /// The program as StableHLO, to be written beside: for those who gave it so.
+    pub stablehlo: Option<&'a str>,
 }
 
 /// Writes a folder `STEM-HASH` below `parent`, which is made if it is not there, and returns its path. Errors: wrong usage, if it cannot be
@@ -253,6 +257,9 @@ pub fn write_files(folder: &Path, text: &str, artifact: &Artifact<'_>) -> Result
             .map_err(|e| Failure::usage(format!("{}: cannot be written: {}", path.display(), describe(&e))))
     };
     write(MODULE, text)?;
+    if let Some(text) = artifact.stablehlo {
+        write(STABLEHLO, text)?;
+    }
     npz::write(&folder.join(INPUTS), &named("arg", artifact.inputs))?;
     for (name, arrays) in [(EXPECTED, artifact.expected), (ACTUAL, artifact.actual)] {
         if let Some(arrays) = arrays {
@@ -282,7 +289,7 @@ fn hash(text: &str, artifact: &Artifact<'_>) -> String {
 }
 
 fn same_content(a: &Path, b: &Path) -> bool {
-    [MODULE, INPUTS, EXPECTED, ACTUAL, FINDING].iter().all(|name| {
+    [MODULE, STABLEHLO, INPUTS, EXPECTED, ACTUAL, FINDING].iter().all(|name| {
         let read = |folder: &Path| fs::read(folder.join(name)).ok();
         read(a) == read(b)
     })

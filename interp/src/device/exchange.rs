@@ -85,19 +85,22 @@ pub(super) enum Status {
     Failed,
 }
 
+/// What each device is doing.
+pub(super) type Statuses = SmallVec<[Status; 1]>;
+
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     state: Mutex<State>,
     /// One for each device, notified when it may go on.
-    wake: Box<[Condvar]>,
+    wake: SmallVec<[Condvar; 1]>,
 }
 
 #[derive(Debug)]
 struct State {
     /// Those that somebody has not arrived at yet.
     meetings: FxHashMap<Key, Arc<Meeting>>,
-    devices: Vec<Status>,
+    devices: Statuses,
     running: usize,
     /// No device runs and some wait.
     stuck: bool,
@@ -112,7 +115,7 @@ impl Exchange {
     pub(super) fn new(devices: usize) -> Self {
         let state = State {
             meetings: FxHashMap::default(),
-            devices: vec![Status::Running; devices],
+            devices: (0..devices).map(|_| Status::Running).collect(),
             running: devices,
             stuck: false,
         };
@@ -185,7 +188,7 @@ impl Exchange {
     }
 
     /// What each device did last.
-    pub(super) fn statuses(&self) -> Vec<Status> {
+    pub(super) fn statuses(&self) -> Statuses {
         self.state().devices.clone()
     }
 }

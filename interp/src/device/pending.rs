@@ -36,7 +36,7 @@ pub struct Pending {
 
 /// What a device has going on with others.
 #[derive(Debug, Default)]
-pub(crate) struct Traffic(Mutex<Counts>);
+pub(crate) struct Traffic(OnceLock<Box<Mutex<Counts>>>);
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -52,7 +52,7 @@ struct Counts {
 
 impl Traffic {
     fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.get_or_init(Box::default).lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts an execution of a collective; returns how many there were before.
@@ -132,7 +132,7 @@ impl Session<'_> {
             ));
         }
         let (id, instr) = (pending.start, self.module().instr(pending.start));
-        let cx = Cx { session: self, id, instr, depth: 0, lazy: false };
+        let cx = Cx { session: self, id, instr, depth: 0, lazy: false, prepared: None };
         let mut value = ops::finish_collective(&cx, pending)?;
         value.charge(&self.meter);
         self.traffic.settle(pending.deposit);

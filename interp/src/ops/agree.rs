@@ -18,16 +18,16 @@ type Group = Vec<(usize, usize)>;
 
 /// Brings operands to sizes that agree. Costs a comparison of dimensions if no run-time size is below its
 /// bound.
-pub(super) fn agree(cx: &Cx<'_>, mut args: Args) -> Result<Args> {
+pub(super) fn agree(cx: &Cx<'_>, args: &mut Args) -> Result<()> {
     let below = |(arg, &id): (&Value, &InstrId)| match (arg, cx.module().instr(id).shape.as_array()) {
         (Value::Array(x), Some(shape)) => *x.dims() != *shape.dims,
         (_, _) => false,
     };
     if !args.iter().zip(cx.instr.operands()).any(below) {
-        return Ok(args);
+        return Ok(());
     }
     let elementwise = hlo::elementwise::kind(cx.instr.opcode).is_some() || cx.instr.opcode == Opcode::Map;
-    for group in groups(cx, &args) {
+    for group in groups(cx, args) {
         let size = |&(n, d): &(usize, usize)| args[n].expect_array().dims()[d];
         let dynamic = |&&(n, d): &&(usize, usize)| cx.operand_shape(n).is_dynamic_dim(d);
         let least = group.iter().filter(dynamic).map(size).min();
@@ -49,7 +49,7 @@ pub(super) fn agree(cx: &Cx<'_>, mut args: Args) -> Result<Args> {
             args[n] = x.into();
         }
     }
-    Ok(args)
+    Ok(())
 }
 
 /// Repeats a dimension of size 1.

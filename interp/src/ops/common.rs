@@ -70,9 +70,15 @@ pub(super) fn same_types<'x>(
 }
 
 /// The result of an instruction with one array or a tuple of arrays for a result.
-pub(super) fn results(cx: &Cx<'_>, mut results: Vec<Value>) -> Value {
+pub(super) fn results(
+    cx: &Cx<'_>,
+    results: impl IntoIterator<Item = Value, IntoIter: ExactSizeIterator>,
+) -> Value {
+    let mut results = results.into_iter();
     match &cx.instr.shape {
-        hlo::Shape::Array(_) if results.len() == 1 => results.swap_remove(0),
+        hlo::Shape::Array(_) if results.len() == 1 => {
+            results.next().expect("invariant: an iterator is as long as it says")
+        }
         hlo::Shape::Array(_)
         | hlo::Shape::Tuple(_)
         | hlo::Shape::Token

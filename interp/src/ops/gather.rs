@@ -30,7 +30,8 @@ pub(super) fn gather(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let batch = indexing.batch_dims(&indices.sizes());
     let places = Places::new(&batch, &kept, &list(cx, AttrKey::OffsetDims));
 
-    let bases = indexing.bases(&operand_dims, &window, &indices, Outside::Clamp);
+    let positions = indexing.positions(&operand_dims, &window, &indices.sizes());
+    let bases = positions.bases(&indices, Outside::Clamp);
     let runs = Runs::new(&operand_dims, &window);
     Ok(with_buffer!(operand.buffer(), x => take(cx, x, &bases, &runs, &places)?).into())
 }

@@ -6,6 +6,8 @@
 //! batching dimension the window is one element, at the position's own index in the batch; along all others
 //! it starts at 0.
 
+use smallvec::SmallVec;
+
 use super::common::{integers, others};
 use super::strided::{offsets, select, strides};
 use crate::value::{Sizes, Tensor};
@@ -38,53 +40,85 @@ impl Indexing {
         select(indices, &others(indices.len(), &[&[self.index_vector_dim]]))
     }
 
-    /// For each position of the batch, in row-major order, the offset of its window's first element in the
-    /// operand, or `None` if the window is dropped. `window` has the window's size for each dimension of the
-    /// operand.
-    pub(super) fn bases(
-        &self,
-        operand: &[usize],
-        window: &[usize],
-        indices: &Tensor,
-        outside: Outside,
-    ) -> Vec<Option<usize>> {
+    /// Where the windows are, as far as sizes say it. `window` has the window's size for each dimension of
+    /// the operand.
+    pub(super) fn positions(&self, operand: &[usize], window: &[usize], index_dims: &[usize]) -> Positions {
         let operand_strides = strides(operand);
-        let index_dims = indices.sizes();
         // Of vectors without components positions are apart all the same.
-        let mut apart = index_dims.clone();
+        let mut apart = Sizes::from_slice(index_dims);
         if let Some(components) = apart.get_mut(self.index_vector_dim) {
             *components = (*components).max(1);
         }
         let index_strides = strides(&apart);
         let batch = others(index_dims.len(), &[&[self.index_vector_dim]]);
         let component_stride = index_strides.get(self.index_vector_dim).copied().unwrap_or(0);
-        let values = integers(indices);
-        // The last start at which a window still fits.
-        let last: Vec<Option<usize>> = operand.iter().zip(window).map(|(&d, &w)| d.checked_sub(w)).collect();
-        if last.contains(&None) {
-            let n = batch.iter().map(|&d| index_dims[d]).product();
-            return vec![None; n];
+        let fits = operand.iter().zip(window).all(|(d, w)| w <= d);
+        let component = |(component, &d): (usize, &usize)| Component {
+            offset: component * component_stride,
+            last: operand[d].saturating_sub(window[d]),
+            stride: operand_strides[d],
+        };
+        let along = |at: usize| -> usize {
+            let batching = self.operand_batching.iter().zip(&self.indices_batching);
+            batching.map(|(&d, &from)| at / index_strides[from] % index_dims[from] * operand_strides[d]).sum()
+        };
+        let batch = offsets(&select(index_dims, &batch), &select(&index_strides, &batch));
+        Positions {
+            batch: batch.into_iter().map(|at| (at, along(at))).collect(),
+            components: self.start_index_map.iter().enumerate().map(component).collect(),
+            fits,
         }
-        let positions = offsets(&select(&index_dims, &batch), &select(&index_strides, &batch));
-        let base = |at: usize| {
-            let mut base = 0;
-            for (component, &d) in self.start_index_map.iter().enumerate() {
-                let last = last[d].unwrap_or(0);
-                let index = values[at + component * component_stride];
-                let start = match (usize::try_from(index), outside) {
-                    (Ok(index), _) if index <= last => index,
+    }
+}
+
+/// The windows of arrays of certain sizes, but for the indices.
+#[derive(Debug)]
+pub(super) struct Positions {
+    /// For each position of the batch, in row-major order: where its vector begins in the index array, and
+    /// the offset in the operand that batching dimensions come to.
+    batch: Vec<(usize, usize)>,
+    components: SmallVec<[Component; 4]>,
+    /// No window is larger than the operand.
+    fits: bool,
+}
+
+/// A component of the index vectors.
+#[derive(Debug)]
+struct Component {
+    /// Where it is, from the beginning of the vector.
+    offset: usize,
+    /// The last start at which a window still fits.
+    last: usize,
+    /// What one step along its dimension is in the operand.
+    stride: usize,
+}
+
+impl Positions {
+    /// The number of windows.
+    pub(super) fn len(&self) -> usize {
+        self.batch.len()
+    }
+
+    /// For each window the offset of its first element in the operand, or `None` if it is dropped.
+    pub(super) fn bases(&self, indices: &Tensor, outside: Outside) -> Vec<Option<usize>> {
+        if !self.fits {
+            return vec![None; self.batch.len()];
+        }
+        let values = integers(indices);
+        let base = |&(at, along): &(usize, usize)| {
+            let mut base = along;
+            for component in &self.components {
+                let start = match (usize::try_from(values[at + component.offset]), outside) {
+                    (Ok(index), _) if index <= component.last => index,
                     (_, Outside::Drop) => return None,
-                    (Ok(_), Outside::Clamp) => last,
+                    (Ok(_), Outside::Clamp) => component.last,
                     (Err(_), Outside::Clamp) => 0,
                 };
-                base += start * operand_strides[d];
-            }
-            for (&d, &from) in self.operand_batching.iter().zip(&self.indices_batching) {
-                base += at / index_strides[from] % index_dims[from] * operand_strides[d];
+                base += start * component.stride;
             }
             Some(base)
         };
-        positions.into_iter().map(base).collect()
+        self.batch.iter().map(base).collect()
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) fn map(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let ty = region.results()[0];
     with_element_type!(ty, T => cx.reserve::<T>(n))?;
     let mut out = Buffer::zeros(ty, n);
-    let mut lanes = region.lanes();
+    let mut lanes = region.lanes(n);
     for start in (0..n).step_by(LANES) {
         let end = n.min(start + LANES);
         for (i, operand) in operands.iter().enumerate() {

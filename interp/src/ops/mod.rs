@@ -49,6 +49,7 @@ use smallvec::SmallVec;
 use crate::device::pending::Pending;
 use crate::engine::{Options, Session};
 use crate::error::{ErrorKind, Result, RunError};
+use crate::plan::Prepared;
 use crate::region::Region;
 use crate::sum::Accumulate;
 use crate::value::Value;
@@ -94,6 +95,27 @@ pub(crate) struct Cx<'a> {
     pub(crate) depth: u32,
     /// Inside of an `async-start`: a collective only begins.
     pub(crate) lazy: bool,
+    /// What earlier runs of the instruction left.
+    pub(crate) prepared: Option<&'a Prepared>,
+}
+
+/// What [`Cx::plan`] gives.
+pub(crate) enum Planned<'a, P> {
+    /// Of an earlier run.
+    Kept(&'a P),
+    /// Of this one.
+    Made(Arc<P>),
+}
+
+impl<P> std::ops::Deref for Planned<'_, P> {
+    type Target = P;
+
+    fn deref(&self) -> &P {
+        match self {
+            Planned::Kept(plan) => plan,
+            Planned::Made(plan) => plan,
+        }
+    }
 }
 
 impl<'a> Cx<'a> {
@@ -174,6 +196,28 @@ impl<'a> Cx<'a> {
         self.session.spend(self.instr, amount)
     }
 
+    /// What the operation derives from its attributes and its operands' sizes: from an earlier run, if `fits`,
+    /// or made now, and kept if it is the first and `small` enough.
+    pub(crate) fn plan<P: std::any::Any + Send + Sync>(
+        &self,
+        fits: impl FnOnce(&P) -> bool,
+        small: impl FnOnce(&P) -> bool,
+        make: impl FnOnce() -> Result<P>,
+    ) -> Result<Planned<'a, P>> {
+        if let Some(plan) = self.prepared.and_then(Prepared::get::<P>)
+            && fits(plan)
+        {
+            return Ok(Planned::Kept(plan));
+        }
+        let plan = Arc::new(make()?);
+        if let Some(prepared) = self.prepared
+            && small(&plan)
+        {
+            prepared.keep(&plan);
+        }
+        Ok(Planned::Made(plan))
+    }
+
     /// The computation that the instruction applies to elements.
     pub(crate) fn region(&self, key: hlo::AttrKey) -> Result<Arc<Region>> {
         let computation = self.attrs().computation(key);
@@ -216,8 +260,8 @@ pub(crate) fn finish_collective(cx: &Cx<'_>, pending: &Pending) -> Result<Value>
 }
 
 /// Runs one instruction.
-pub(crate) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
-    let args = agree::agree(cx, args)?;
+pub(crate) fn eval(cx: &Cx<'_>, mut args: Args) -> Result<Outcome> {
+    agree::agree(cx, &mut args)?;
     // No `?` in the arms: each would take stack space in a frame that applied computations nest many of.
     let value: Result<Value> = match cx.instr.opcode {
         Opcode::Constant | Opcode::Parameter => {
@@ -362,21 +406,27 @@ pub(crate) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
         | Opcode::Send
         | Opcode::SendDone => return collective::eval(cx, args),
     };
-    declared(cx, value?, &cx.instr.shape).map(Outcome::Value)
+    let value = value?;
+    if differs(&value, &cx.instr.shape) {
+        return declared(cx, value, &cx.instr.shape).map(Outcome::Value);
+    }
+    Ok(Outcome::Value(value))
+}
+
+/// Whether elements are not of the declared types.
+fn differs(value: &Value, shape: &hlo::Shape) -> bool {
+    match (value, shape) {
+        (Value::Array(x), hlo::Shape::Array(a)) => x.element_type() != a.element_type,
+        (Value::Tuple(values), hlo::Shape::Tuple(shapes)) => {
+            values.iter().zip(shapes.iter()).any(|(v, s)| differs(v, s))
+        }
+        (_, _) => false,
+    }
 }
 
 /// A value in the element types that its instruction declares: the verifier lets those of floats differ from
 /// what operands say.
 fn declared(cx: &Cx<'_>, value: Value, shape: &hlo::Shape) -> Result<Value> {
-    fn differs(value: &Value, shape: &hlo::Shape) -> bool {
-        match (value, shape) {
-            (Value::Array(x), hlo::Shape::Array(a)) => x.element_type() != a.element_type,
-            (Value::Tuple(values), hlo::Shape::Tuple(shapes)) => {
-                values.iter().zip(shapes.iter()).any(|(v, s)| differs(v, s))
-            }
-            (_, _) => false,
-        }
-    }
     if !differs(&value, shape) {
         return Ok(value);
     }

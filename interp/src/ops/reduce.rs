@@ -54,7 +54,7 @@ pub(super) fn reduce(cx: &Cx<'_>, args: Args) -> Result<Value> {
         applied(cx, &region, view, arranged, inits)?
     };
     let kept = dims(&kept);
-    Ok(results(cx, buffers.into_iter().map(|b| Tensor::new(kept.clone(), b).into()).collect()))
+    Ok(results(cx, buffers.into_iter().map(|b| Tensor::new(kept.clone(), b).into())))
 }
 
 /// Operands in two groups of as many.
@@ -305,7 +305,7 @@ struct Block<'a> {
 impl Block<'_> {
     fn run(&self, first: usize, n: usize) -> Result<Vec<Buffer>> {
         let Reduce { reduced, inner, .. } = self.view;
-        let mut lanes = self.region.lanes();
+        let mut lanes = self.region.lanes(n);
         let mut accumulators: Vec<Buffer> = self
             .inits
             .iter()

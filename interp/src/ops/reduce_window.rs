@@ -42,7 +42,7 @@ pub(super) fn reduce_window(cx: &Cx<'_>, args: Args) -> Result<Value> {
         applied(cx, &region, &axes, operands, inits)?
     };
     let sizes = dims(&window::outputs(&axes));
-    Ok(results(cx, buffers.into_iter().map(|b| Tensor::new(sizes.clone(), b).into()).collect()))
+    Ok(results(cx, buffers.into_iter().map(|b| Tensor::new(sizes.clone(), b).into())))
 }
 
 /// A reduction by one operation; `None` if the type has no such operation.
@@ -328,7 +328,7 @@ impl Run<'_> {
     ) -> Result<()> {
         let Around { outer, inner } = around;
         let lines: Vec<usize> = (0..outer * inner).collect();
-        let mut lanes = self.region.lanes();
+        let mut lanes = self.region.lanes(lines.len());
         for lines in lines.chunks(LANES) {
             let place = |line: usize, n: usize, i: usize| (line / inner * n + i) * inner + line % inner;
             let begun =
@@ -360,8 +360,8 @@ impl Run<'_> {
     /// Any windows; `out` holds initial values, and accumulators in between.
     fn windows(&self, out: &mut [Buffer]) -> Result<()> {
         let n = out.first().map_or(0, Buffer::len);
-        let mut lanes = self.region.lanes();
-        let (mut to, mut from) = (Vec::with_capacity(LANES), Vec::with_capacity(LANES));
+        let mut lanes = self.region.lanes(n);
+        let (mut to, mut from) = (Vec::with_capacity(n.min(LANES)), Vec::with_capacity(n.min(LANES)));
         for first in (0..n).step_by(LANES) {
             let block: Vec<Sizes> =
                 (first..n.min(first + LANES)).map(|o| window::coordinates(self.axes, o)).collect();

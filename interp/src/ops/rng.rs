@@ -13,7 +13,7 @@
 //! * normal: pairs by Box and Muller from `u1 = max(u, 1e-7)` and the next `u`: `sin(2 pi u) sqrt(-2 log u1)`
 //!   and the cosine; the pairs are along the first even dimension, or else the largest.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use crate::parallel;
 use hlo::attrs::RngDistribution;
@@ -32,12 +32,16 @@ use crate::value::{Tensor, Value};
 /// The random states of a run: for each opcode and ordinal that has one, where it stands. Copies of an
 /// instruction have the same.
 #[derive(Debug, Default)]
-pub(crate) struct States(Mutex<FxHashMap<(Opcode, i64), u128>>);
+pub(crate) struct States(OnceLock<Box<Mutex<Positions>>>);
+
+/// By opcode and ordinal.
+type Positions = FxHashMap<(Opcode, i64), u128>;
 
 impl States {
     /// The state of an instruction, which then advances.
     pub(super) fn next(&self, cx: &Cx<'_>, delta: u128) -> u128 {
-        let mut states = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let states = self.0.get_or_init(Box::default);
+        let mut states = states.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let state = states.entry((cx.instr.opcode, ordinal(cx))).or_insert(FIRST_STATE);
         let now = *state;
         *state = now.wrapping_add(delta);

@@ -4,12 +4,15 @@
 //! within a window, of its elements, both row-major. A window that reaches outside the operand is dropped
 //! whole.
 
+use std::borrow::{Borrow, Cow};
+
 use hlo::literal::{Buffer, BufferOf};
-use hlo::{AttrKey, Opcode, with_buffer};
+use hlo::{AttrKey, Dims, Opcode, with_buffer};
+use smallvec::SmallVec;
 
 use super::combine::{Combine, With};
-use super::common::{dims, list, number, others, region, results as results_of, same_types};
-use super::indexing::{Indexing, Outside, Runs};
+use super::common::{list, number, others, region, results as results_of, same_types};
+use super::indexing::{Indexing, Outside, Positions, Runs};
 use super::strided::{pack, select, strides};
 use super::{Args, Cx};
 use crate::error::Result;
@@ -20,54 +23,104 @@ use crate::value::{Sizes, Tensor, Value};
 pub(super) fn scatter(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let count = args.len() / 2;
     let mut args = args.into_iter().map(Value::into_array);
-    let operands: Vec<Tensor> = args.by_ref().take(count).collect();
-    let (Some(indices), Some(first)) = (args.next(), operands.first()) else {
+    let operands: SmallVec<[Tensor; 1]> = args.by_ref().take(count).collect();
+    let Some(indices) = args.next() else { return Err(cx.unsupported("without operands")) };
+    let updates: SmallVec<[Tensor; 1]> = args.collect();
+    let (Some(first), Some(first_update)) = (operands.first(), updates.first()) else {
         return Err(cx.unsupported("without operands"));
     };
-    let updates: Vec<Tensor> = args.collect();
 
-    let indexing = Indexing {
-        start_index_map: list(cx, AttrKey::ScatterDimsToOperandDims),
-        operand_batching: list(cx, AttrKey::InputBatchingDims),
-        indices_batching: list(cx, AttrKey::ScatterIndicesBatchingDims),
-        index_vector_dim: number(cx, AttrKey::IndexVectorDim)?,
-    };
-    let operand_dims = first.sizes();
-    let window_dims = list(cx, AttrKey::UpdateWindowDims);
-    let inserted = list(cx, AttrKey::InsertedWindowDims);
-    let window =
-        window(&operand_dims, &updates[0].sizes(), &window_dims, &[&inserted, &indexing.operand_batching]);
-    let bases = indexing.bases(&operand_dims, &window, &indices, Outside::Drop);
-    let plan = Plan { bases, runs: Runs::new(&operand_dims, &window) };
-
+    let plan = cx.plan(
+        |plan: &Plan| plan.is_of(first, &indices, first_update),
+        Plan::is_small,
+        || Plan::new(cx, first, &indices, first_update),
+    )?;
     let region = region(cx, AttrKey::ToApply)?;
     same_types(cx, &region, operands.iter().chain(&updates).enumerate())?;
-    let updates: Vec<Buffer> = updates.iter().map(|u| batch_first(u, &window_dims)).collect();
-    let result_dims: Vec<hlo::Dims> = operands.iter().map(|o| dims(&o.sizes())).collect();
     for operand in &operands {
         // A shared operand is copied.
         cx.session.check_memory(cx.instr, Some(operand.bytes()))?;
     }
-    let mut operands: Vec<Buffer> = operands.into_iter().map(Tensor::into_buffer).collect();
+    let dims = Dims::from_slice(first.dims());
+    let bases = plan.positions.bases(&indices, Outside::Drop);
+    let updates: SmallVec<[Cow<'_, Buffer>; 1]> = updates.iter().map(|u| plan.batch_first(u)).collect();
+    let mut operands: SmallVec<[Buffer; 1]> = operands.into_iter().map(Tensor::into_buffer).collect();
+    let windows = Windows { bases, runs: &plan.runs };
 
     let done = match (region.as_parameter(), region.as_binary(), &mut operands[..], &updates[..]) {
         (Some(0), _, [_], [_]) => true,
         (Some(1), _, [operand], [updates]) => {
-            with_buffer!(operand, x => plan.combine(x, updates, |_, update| update));
+            with_buffer!(operand, x => windows.combine(x, updates, |_, update| update));
             true
         }
         (None, Some((op, _)), [operand], [updates]) => {
-            with_buffer!(operand, x => plan.combine_with(op, x, updates))
+            with_buffer!(operand, x => windows.combine_with(op, x, updates))
         }
         _ => false,
     };
     if done {
-        cx.applied(&region, plan.bases.iter().flatten().count() * plan.window());
+        cx.applied(&region, windows.bases.iter().flatten().count() * windows.size());
     } else {
-        combine_in_order(cx, &region, &mut operands, &updates, plan.pairs(), UpdatesAre::Last)?;
+        combine_in_order(cx, &region, &mut operands, &updates, windows.pairs(), UpdatesAre::Last)?;
     }
-    let results = result_dims.into_iter().zip(operands);
-    Ok(results_of(cx, results.map(|(dims, buffer)| Tensor::new(dims, buffer).into()).collect()))
+    Ok(results_of(cx, operands.into_iter().map(|buffer| Tensor::new(dims.clone(), buffer).into())))
+}
+
+/// What follows from attributes and sizes.
+#[derive(Debug)]
+struct Plan {
+    /// Of operands, indices and updates.
+    sizes: [Dims; 3],
+    positions: Positions,
+    runs: Runs,
+    /// Sizes and strides of the updates with the window's dimensions last, unless these are last.
+    order: Option<(Sizes, Sizes)>,
+}
+
+impl Plan {
+    /// Positions and runs up to which a plan is kept.
+    const SMALL: usize = 1 << 10;
+
+    fn new(cx: &Cx<'_>, operand: &Tensor, indices: &Tensor, updates: &Tensor) -> Result<Self> {
+        let indexing = Indexing {
+            start_index_map: list(cx, AttrKey::ScatterDimsToOperandDims),
+            operand_batching: list(cx, AttrKey::InputBatchingDims),
+            indices_batching: list(cx, AttrKey::ScatterIndicesBatchingDims),
+            index_vector_dim: number(cx, AttrKey::IndexVectorDim)?,
+        };
+        let (operand_sizes, update_sizes) = (operand.sizes(), updates.sizes());
+        let window_dims = list(cx, AttrKey::UpdateWindowDims);
+        let inserted = list(cx, AttrKey::InsertedWindowDims);
+        let window =
+            window(&operand_sizes, &update_sizes, &window_dims, &[&inserted, &indexing.operand_batching]);
+        let order: Sizes =
+            others(update_sizes.len(), &[&window_dims]).into_iter().chain(window_dims).collect();
+        let steps = strides(&update_sizes);
+        Ok(Self {
+            sizes: [operand, indices, updates].map(|x| Dims::from_slice(x.dims())),
+            positions: indexing.positions(&operand_sizes, &window, &indices.sizes()),
+            runs: Runs::new(&operand_sizes, &window),
+            order: (!order.is_sorted()).then(|| (select(&update_sizes, &order), select(&steps, &order))),
+        })
+    }
+
+    fn is_of(&self, operand: &Tensor, indices: &Tensor, updates: &Tensor) -> bool {
+        self.sizes.iter().zip([operand, indices, updates]).all(|(sizes, x)| **sizes == *x.dims())
+    }
+
+    fn is_small(&self) -> bool {
+        self.positions.len() <= Self::SMALL && self.runs.starts.len() <= Self::SMALL
+    }
+
+    /// The updates with the window's dimensions last.
+    fn batch_first<'u>(&self, updates: &'u Tensor) -> Cow<'u, Buffer> {
+        match &self.order {
+            None => Cow::Borrowed(updates.buffer()),
+            Some((sizes, steps)) => {
+                Cow::Owned(with_buffer!(updates.buffer(), u => BufferOf::wrap(pack(u, sizes, steps))))
+            }
+        }
+    }
 }
 
 /// The window's size along each dimension of the operand: that of the updates, 1 where they have no dimension
@@ -80,30 +133,21 @@ fn window(operand: &[usize], updates: &[usize], window_dims: &[usize], absent: &
     window
 }
 
-/// The updates with the window's dimensions last.
-fn batch_first(updates: &Tensor, window_dims: &[usize]) -> Buffer {
-    let sizes = updates.sizes();
-    let order: Sizes =
-        others(sizes.len(), &[window_dims]).into_iter().chain(window_dims.iter().copied()).collect();
-    let steps = strides(&sizes);
-    with_buffer!(updates.buffer(), u => BufferOf::wrap(pack(u, &select(&sizes, &order), &select(&steps, &order))))
-}
-
 /// Where the updates go, (batch, window) row-major.
-struct Plan {
+struct Windows<'p> {
     bases: Vec<Option<usize>>,
-    runs: Runs,
+    runs: &'p Runs,
 }
 
-impl Plan {
+impl Windows<'_> {
     /// Elements of a window.
-    fn window(&self) -> usize {
+    fn size(&self) -> usize {
         self.runs.starts.len() * self.runs.len
     }
 
     /// Calls `each` with the offset of a run in the operand and the updates that go there.
     fn for_each_run(&self, mut each: impl FnMut(usize, std::ops::Range<usize>)) {
-        let (window, len) = (self.window(), self.runs.len);
+        let (window, len) = (self.size(), self.runs.len);
         if window == 0 {
             return;
         }
@@ -129,22 +173,22 @@ impl Plan {
     /// Whether the operation is one that the type has; then it is done.
     fn combine_with<T: Combine>(&self, op: Opcode, operand: &mut [T], updates: &Buffer) -> bool {
         struct Loop<'a, T> {
-            plan: &'a Plan,
+            windows: &'a Windows<'a>,
             operand: &'a mut [T],
             updates: &'a Buffer,
         }
         impl<T: Combine> With<T> for Loop<'_, T> {
             type Output = ();
             fn with(self, f: impl Fn(T, T) -> T + Copy + Send + Sync) {
-                self.plan.combine(self.operand, self.updates, f);
+                self.windows.combine(self.operand, self.updates, f);
             }
         }
-        T::combine(op, Loop { plan: self, operand, updates }).is_some()
+        T::combine(op, Loop { windows: self, operand, updates }).is_some()
     }
 
     /// All pairs of an offset in the operand and the update that goes there, in order.
     fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
-        let (window, len) = (self.window(), self.runs.len);
+        let (window, len) = (self.size(), self.runs.len);
         let windows = self.bases.iter().enumerate().filter_map(|(batch, base)| Some((batch, (*base)?)));
         windows.flat_map(move |(batch, base)| {
             self.runs.starts.iter().enumerate().flat_map(move |(run, start)| {
@@ -166,16 +210,17 @@ pub(super) enum UpdatesAre {
 
 /// Applies any combiner to pairs of an offset in the operands and one in the updates, in order, over blocks
 /// of pairs whose offsets differ. The types of operands and updates are those of the region's parameters.
-pub(super) fn combine_in_order(
+pub(super) fn combine_in_order<U: Borrow<Buffer>>(
     cx: &Cx<'_>,
     region: &Region,
     operands: &mut [Buffer],
-    updates: &[Buffer],
+    updates: &[U],
     pairs: impl Iterator<Item = (usize, usize)>,
     order: UpdatesAre,
 ) -> Result<()> {
-    let mut block = Block::new();
-    let mut lanes = region.lanes();
+    let most = updates.first().map_or(0, |u| u.borrow().len());
+    let mut block = Block::new(most, operands.first().map_or(0, Buffer::len));
+    let mut lanes = region.lanes(most);
     let (operand_at, update_at) = match order {
         UpdatesAre::First => (operands.len(), 0),
         UpdatesAre::Last => (0, operands.len()),
@@ -183,7 +228,7 @@ pub(super) fn combine_in_order(
     let mut flush = |block: &mut Block, operands: &mut [Buffer]| -> Result<()> {
         for (i, (operand, update)) in operands.iter().zip(updates).enumerate() {
             with_buffer!(operand, x => gather_lanes(x, &block.to, lanes.input(operand_at + i)));
-            with_buffer!(update, x => gather_lanes(x, &block.from, lanes.input(update_at + i)));
+            with_buffer!(update.borrow(), x => gather_lanes(x, &block.from, lanes.input(update_at + i)));
         }
         region.eval(cx, &mut lanes, block.to.len())?;
         for (i, operand) in operands.iter_mut().enumerate() {
@@ -213,30 +258,37 @@ fn scatter_lanes<T: Copy>(lanes: &[T], places: &[usize], x: &mut [T]) {
 struct Block {
     to: Vec<usize>,
     from: Vec<usize>,
-    /// For each bucket of offsets the number of the block that last had one in it.
+    /// For each bucket of offsets (a power of two) the number of the block that last had one in it.
     seen: Vec<u32>,
     number: u32,
 }
 
 impl Block {
-    const BUCKETS: usize = 1 << 16;
+    const MAX_BUCKETS: usize = 1 << 16;
 
-    fn new() -> Self {
+    /// For at most `updates` updates of `elements` elements.
+    fn new(updates: usize, elements: usize) -> Self {
+        let capacity = updates.min(LANES);
         Self {
-            to: Vec::with_capacity(LANES),
-            from: Vec::with_capacity(LANES),
-            seen: vec![0; Self::BUCKETS],
+            to: Vec::with_capacity(capacity),
+            from: Vec::with_capacity(capacity),
+            seen: vec![0; elements.min(Self::MAX_BUCKETS).next_power_of_two()],
             number: 1,
         }
     }
 
+    fn bucket(&self, to: usize) -> usize {
+        to & (self.seen.len() - 1)
+    }
+
     /// Whether the block has capacity left, and `to` certainly differs from all offsets so far.
     fn admits(&self, to: usize) -> bool {
-        self.to.len() < LANES && self.seen[to % Self::BUCKETS] != self.number
+        self.to.len() < LANES && self.seen[self.bucket(to)] != self.number
     }
 
     fn push(&mut self, to: usize, from: usize) {
-        self.seen[to % Self::BUCKETS] = self.number;
+        let bucket = self.bucket(to);
+        self.seen[bucket] = self.number;
         self.to.push(to);
         self.from.push(from);
     }

@@ -52,7 +52,7 @@ pub(super) fn select_and_scatter(cx: &Cx<'_>, args: Args) -> Result<Value> {
     if typed.is_some() {
         cx.applied(&scatter, chosen.iter().flatten().count());
     } else {
-        combine_in_order(cx, &scatter, std::slice::from_mut(&mut out), &[source], pairs, UpdatesAre::First)?;
+        combine_in_order(cx, &scatter, std::slice::from_mut(&mut out), &[&source], pairs, UpdatesAre::First)?;
     }
     Ok(Tensor::new(dims(&sizes), out).into())
 }
@@ -96,7 +96,7 @@ fn chosen(
     let block = |block: usize, chosen: &mut [Option<usize>]| -> Result<()> {
         let at: Vec<Sizes> =
             (0..chosen.len()).map(|i| window::coordinates(axes, block * LANES + i)).collect();
-        let mut lanes = select.lanes();
+        let mut lanes = select.lanes(chosen.len());
         // Lanes whose window has an element here, and that element.
         let mut here: Vec<(usize, usize)> = Vec::with_capacity(chosen.len());
         for position in window::positions(axes) {

@@ -63,7 +63,7 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    /// The column of input `i`, [`LANES`] elements. Panics on another type, as [`Tensor::slice`].
+    /// The column of input `i`, as many elements as [`Region::lanes`] was asked for. Panics on another type, as [`Tensor::slice`].
     pub(crate) fn input<T: BufferOf>(&mut self, i: usize) -> &mut [T] {
         T::slice_mut(&mut self.columns[i]).expect("invariant: the verifier checked the types of a region")
     }
@@ -135,13 +135,14 @@ impl Region {
         recognize::parameter(self.bytecode.as_ref()?)
     }
 
-    /// Columns for one thread.
-    pub(crate) fn lanes(&self) -> Lanes {
+    /// Columns for one thread that evaluates at most `most` lanes at a time, and [`LANES`] if that is less.
+    pub(crate) fn lanes(&self, most: usize) -> Lanes {
+        let lanes = most.min(LANES);
         if let Some(bytecode) = &self.bytecode {
-            return Lanes { columns: bytecode.columns(LANES), outputs: bytecode.outputs.clone() };
+            return Lanes { columns: bytecode.columns(lanes), outputs: bytecode.outputs.clone() };
         }
         let types = self.parameters.iter().chain(&self.results);
-        let columns: Vec<Buffer> = types.map(|&ty| Buffer::zeros(ty, LANES)).collect();
+        let columns: Vec<Buffer> = types.map(|&ty| Buffer::zeros(ty, lanes)).collect();
         Lanes { outputs: (self.parameters.len()..columns.len()).collect(), columns }
     }
 

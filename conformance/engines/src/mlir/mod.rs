@@ -83,7 +83,7 @@ pub fn parse(text: &str, pick: Option<&Pick>, memory_bytes: u64) -> (Option<Modu
         convert(&module, &ConvertOptions { function, argument_dims, checks: false })
     });
     match converted {
-        Ok(converted) => (Some(converted.module), Diagnostics::new()),
+        Ok(converted) => (Some(converted.module), converted.warnings),
         Err(found) => (None, found),
     }
 }

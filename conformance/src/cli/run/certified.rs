@@ -86,6 +86,7 @@ impl Compared<'_> {
                 expected: Some(self.expected),
                 actual: self.difference.actual.as_ref().map(|f| &f.results[..]),
                 finding: &finding,
+                stablehlo: None,
             },
         )
     }

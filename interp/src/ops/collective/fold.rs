@@ -189,7 +189,7 @@ fn applied(cx: &Cx<'_>, region: &Region, columns: &[&[&Tensor]]) -> Result<Vec<T
     }
     let blocks: Vec<Result<Vec<Buffer>>> = parallel::collect(len.div_ceil(LANES), &|block| {
         let (first, count) = (block * LANES, LANES.min(len - block * LANES));
-        let mut lanes = region.lanes();
+        let mut lanes = region.lanes(count);
         let mut accumulators: Vec<Buffer> =
             typed_columns[0].iter().map(|x| gathered(&[x], first, count)).collect();
         for row in &typed_columns[1..] {

@@ -44,7 +44,7 @@ struct Sorter<'a> {
 impl Sorter<'_> {
     fn sort(&self, order: &mut [u32]) -> Result<()> {
         let len = self.lines.len;
-        let mut lanes = self.region.lanes();
+        let mut lanes = self.region.lanes(order.len());
         let mut sorted = order.to_vec();
         let mut width = 1;
         while width < len {

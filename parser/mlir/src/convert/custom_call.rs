@@ -1,11 +1,11 @@
 //! Custom calls.
 
-use hlo::attrs::{ApiVersion, AttrKey, AttrValue, Attrs, BackendConfig, Ints, OperandAlias};
+use hlo::attrs::{ApiVersion, AttrKey, AttrValue, Attrs, BackendConfig, Ints, OperandAlias, SliceDim};
 use hlo::diag::codes;
-use hlo::{Layout, Opcode, Shape};
+use hlo::{ComputationId, Layout, Opcode, Shape};
 
-use super::cx::{Convert, Converter};
-use crate::ir::{Attribute, OpId};
+use super::cx::{Convert, Converter, list};
+use crate::ir::{AttrId, Attribute, OpId};
 
 /// Calls that stand for operations of CHLO, and what these are called there.
 const OPERATIONS: [(&str, &str); 14] = [
@@ -35,6 +35,9 @@ impl Converter<'_> {
         }
         if target == "shape_assertion" {
             return self.shape_assertion(op);
+        }
+        if target == "ApproxTopK" {
+            return self.approx_top_k(op);
         }
         let operands = self.operands(op)?;
         let mut attrs = Attrs::new().with(AttrKey::CustomCallTarget, AttrValue::Str(target.into()));
@@ -75,18 +78,9 @@ impl Converter<'_> {
             };
             attrs.set(AttrKey::BackendConfig, AttrValue::BackendConfig(Box::new(config)));
         }
-        if let Some(Attribute::Array(parts)) = self.attr(op, "called_computations") {
-            let mut computations = Vec::new();
-            for &part in parts {
-                if let Attribute::Symbol { root, .. } = self.m.get_attribute(part)
-                    && let Some(&c) = self.functions.get(self.m.text(*root)).and_then(|f| self.called.get(f))
-                {
-                    computations.push(c);
-                }
-            }
-            if !computations.is_empty() {
-                attrs.set(AttrKey::CalledComputations, AttrValue::Computations(computations.into()));
-            }
+        let computations = self.called_computations(op);
+        if !computations.is_empty() {
+            attrs.set(AttrKey::CalledComputations, AttrValue::Computations(computations.into()));
         }
         let aliases = self.output_aliases(op);
         if !aliases.is_empty() {
@@ -115,6 +109,64 @@ impl Converter<'_> {
         let list = &self.m.op(op).attributes;
         self.carried(op, list, id)?;
         self.bind_first(op, id, count);
+        Ok(())
+    }
+
+    /// The computations of the functions that a call names.
+    fn called_computations(&self, op: OpId) -> Vec<ComputationId> {
+        let Some(Attribute::Array(parts)) = self.attr(op, "called_computations") else { return Vec::new() };
+        let function = |&part: &AttrId| match self.m.get_attribute(part) {
+            Attribute::Symbol { root, .. } => self.functions.get(self.m.text(*root)),
+            _ => None,
+        };
+        parts.iter().filter_map(function).filter_map(|f| self.called.get(f).copied()).collect()
+    }
+
+    /// `ApproxTopK(inputs..., initial values...)`, which may miss some of the first `top_k` rows of a line: the
+    /// first ones, all of them, stably sorted.
+    fn approx_top_k(&mut self, op: OpId) -> Convert<()> {
+        let operands = self.operands(op)?;
+        let number = |key: &str| {
+            let config = ["mhlo.backend_config", "backend_config"].into_iter().find_map(|config| {
+                let Attribute::Dictionary(list) = self.attr(op, config)? else { return None };
+                list.iter().find(|a| self.m.text(a.name) == key).map(|a| self.m.get_attribute(a.value))
+            });
+            match config {
+                Some(Attribute::Integer { value, .. }) => i64::try_from(*value).ok(),
+                _ => None,
+            }
+        };
+        let (inputs, called) = (&operands[..operands.len() / 2], self.called_computations(op));
+        let (Some(k), Some(d), &[comparator], Some(&first)) =
+            (number("top_k"), number("reduction_dim"), &called[..], inputs.first())
+        else {
+            return self.unsupported(op, "without `top_k`, `reduction_dim` and one comparator");
+        };
+        let mut dims = self.dims_of(first);
+        let wide: Vec<Shape> = inputs.iter().map(|&x| self.shape_of(x)).collect();
+        let Some(size) = usize::try_from(d).ok().and_then(|d| dims.get_mut(d)) else {
+            return self.structure(op, "has a `reduction_dim` that its inputs do not have");
+        };
+        *size = k.min(*size).max(0);
+        let results = self.result_shapes(op)?;
+        let fits = |s: &Shape| s.as_array().is_some_and(|s| s.dims[..] == dims[..]);
+        if results.len() != inputs.len() || !results.iter().all(fits) {
+            return self.unsupported(op, "with other results than the first `top_k` elements");
+        }
+        let attrs = Attrs::new()
+            .with(AttrKey::Dimensions, list(&[d]))
+            .with(AttrKey::IsStable, AttrValue::Bool(true))
+            .with(AttrKey::ToApply, AttrValue::Computation(comparator));
+        let shape = if wide.len() == 1 { wide[0].clone() } else { Shape::tuple(wide) };
+        let sorted = self.emit(Opcode::Sort, shape, inputs, attrs);
+        let slices: Vec<SliceDim> =
+            dims.iter().map(|&limit| SliceDim { start: 0, limit, stride: 1 }).collect();
+        for (i, shape) in results.into_iter().enumerate() {
+            let all = if operands.len() == 2 { sorted } else { self.get(sorted, i) };
+            let attrs = Attrs::new().with(AttrKey::Slice, AttrValue::Slices(slices.clone().into()));
+            let part = self.emit(Opcode::Slice, shape, &[all], attrs);
+            self.bind(op, i, part);
+        }
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Ints, Metadata};
 use hlo::diag::codes;
-use hlo::diag::{Code, Diagnostic};
+use hlo::diag::{Code, Diagnostic, Diagnostics};
 use hlo::{
     ArrayLiteral, ComputationId, ConstantValue, InstrId, Literal, Name, NewInstruction, Opcode, Shape, Span,
 };
@@ -31,6 +31,9 @@ pub(super) struct Converter<'m> {
     /// The body that is being converted.
     pub(super) body: Body,
     pub(super) checks: Vec<Check>,
+    pub(super) warnings: Diagnostics,
+    /// How many constants the text leaves out.
+    pub(super) elided: u32,
     /// Whether checks become results.
     pub(super) checking: bool,
     /// Shapes of values whose types do not say them.

@@ -1,11 +1,16 @@
 //! Constants and elementwise operations.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, CompareType, Direction, ResultAccuracy};
-use hlo::{ElementType, InstrId, Opcode, Shape};
+use hlo::diag::Diagnostic;
+use hlo::diag::codes::parse::ELIDED_CONSTANT;
+use hlo::{ConstantValue, ElementType, InstrId, Opcode, Shape};
 
 use super::cx::{Convert, Converter};
 use super::literal;
 use crate::ir::{AttrId, Attribute, OpId, Type};
+
+/// Warnings about elided constants, of which a program may have thousands.
+const MAX_ELIDED: u32 = 10;
 
 impl Converter<'_> {
     pub(super) fn constant(&mut self, op: OpId) -> Convert<()> {
@@ -26,9 +31,29 @@ impl Converter<'_> {
             let scalar = self.literal(scalar);
             return Ok(self.broadcast_value(scalar, Shape::array(ty, &dims), &[]));
         }
+        if let Some(shape) = literal::elided(self.m, value) {
+            self.elided += 1;
+            if self.elided <= MAX_ELIDED {
+                let message = "the text leaves out the value of this constant";
+                let d = Diagnostic::warning(ELIDED_CONSTANT, self.m.op(op).span, message);
+                self.warnings.push(d.label("made up from the name"));
+            }
+            let elided = AttrValue::Literal(ConstantValue::Elided);
+            let attrs = Attrs::new().with(AttrKey::ConstantValue, elided);
+            return Ok(self.emit(Opcode::Constant, Shape::Array(shape), &[], attrs));
+        }
         match literal::literal(self.m, value) {
             Ok(literal) => Ok(self.literal(literal)),
             Err(why) => self.unsupported(op, why),
+        }
+    }
+
+    /// Says how many constants are left out, if not all are shown.
+    pub(super) fn count_elided(&mut self) {
+        if self.elided > MAX_ELIDED {
+            let message = format!("the text leaves out the values of {} constants", self.elided);
+            let d = Diagnostic::warning(ELIDED_CONSTANT, hlo::Span::NONE, message);
+            self.warnings.push(d.note(format!("the first {MAX_ELIDED} are shown above")));
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hlo::literal::Bits;
-use hlo::{ArrayLiteral, Buffer, BufferOf, Dims, ElementType, Literal};
+use hlo::{ArrayLiteral, ArrayShape, Buffer, BufferOf, Dims, ElementType, Literal};
 
 use crate::ir::{AttrId, Attribute, Module, ResourceData, Type, TypeId, element_bytes};
 
@@ -59,6 +59,16 @@ pub(crate) fn literal(m: &Module, attribute: AttrId) -> Result<ArrayLiteral, Why
     let dims = Dims::from_slice(&dims);
     let buffer = hlo::with_element_type!(element, T => T::wrap(decode::<T>(&data, width, splat, count)));
     ArrayLiteral::new(dims, Arc::new(buffer)).ok_or_else(|| "elements that do not fit the type".to_owned())
+}
+
+/// The type of a value that the text leaves out: a resource that is nowhere given, as MLIR's printer has
+/// `dense_resource<__elided__>` for what is large.
+pub(crate) fn elided(m: &Module, attribute: AttrId) -> Option<ArrayShape> {
+    let Attribute::DenseResource { ty, resource } = m.get_attribute(attribute) else { return None };
+    let ResourceData::Missing = m.get_resource(*resource).data else { return None };
+    let (dims, element) = tensor(m, *ty)?;
+    count(&dims)?;
+    Some(ArrayShape::new(super::shapes::element_type(m, element)?, &dims))
 }
 
 /// Elements above which a splat is not written out.

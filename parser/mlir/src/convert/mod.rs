@@ -75,6 +75,8 @@ pub struct Converted {
     pub module: hlo::Module,
     /// What is checked of its results, if checks were asked for.
     pub checks: Vec<Check>,
+    /// What was made up.
+    pub warnings: Diagnostics,
     /// The shardings of the function's results, in order, as the module says them: `#sdy.sharding<...>`, or
     /// HLO's own form in braces.
     pub result_shardings: Vec<Option<Box<str>>>,
@@ -166,6 +168,8 @@ pub fn convert(m: &Module, options: &ConvertOptions) -> Result<Converted, Diagno
         body: Body::new(hlo::ComputationId::from_index(0)),
         grid: grid(m),
         checks: Vec::new(),
+        warnings: Diagnostics::new(),
+        elided: 0,
         checking: options.checks,
         expressing: false,
         storing: false,
@@ -174,7 +178,9 @@ pub fn convert(m: &Module, options: &ConvertOptions) -> Result<Converted, Diagno
     match converter.program(function, arguments) {
         Ok(()) => {
             let result_shardings = converter.result_shardings(function);
-            Ok(Converted { module: converter.out, checks: converter.checks, result_shardings })
+            converter.count_elided();
+            let Converter { out: module, checks, warnings, .. } = converter;
+            Ok(Converted { module, checks, warnings, result_shardings })
         }
         Err(d) => Err((*d).into()),
     }

@@ -290,3 +290,37 @@ fn asynchronous_operations_are_done_at_once() {
     let hlo = hlo_of(text);
     assert!(hlo.contains("ROOT %f = f32[2] call(%x), to_apply=%async_start_region"), "{hlo}");
 }
+
+#[test]
+fn values_that_the_text_leaves_out_are_made_up() {
+    let text = "func.func @main() -> (tensor<4xf32>, tensor<2xi8>) {\n  %w = stablehlo.constant dense_resource<__elided__> : \
+                tensor<4xf32>\n  %k = \"stablehlo.constant\"() <{value = dense_resource<k> : tensor<2xi8>}> : () -> \
+                tensor<2xi8>\n  return %w, %k : tensor<4xf32>, tensor<2xi8>\n}\n";
+    let hlo = hlo_of(text);
+    assert!(
+        hlo.contains("%w = f32[4] constant({...})") && hlo.contains("%k = s8[2] constant({...})"),
+        "{hlo}"
+    );
+    let warnings = convert(&read(text), &ConvertOptions::default()).expect("it converts").warnings;
+    let found: Vec<_> = warnings.iter().map(|d| (d.code.as_str(), &text[d.span.range()])).collect();
+    assert_eq!(found[0], ("P0508", "stablehlo.constant dense_resource<__elided__> : tensor<4xf32>"));
+    assert_eq!(found.len(), 2);
+}
+
+#[test]
+fn approximate_top_k_is_exact() {
+    let text = "module {\n  func.func @less(%a: tensor<f32>, %b: tensor<f32>, %i: tensor<i32>, %j: tensor<i32>) -> tensor<i1> \
+                {\n    %0 = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>\n    stablehlo.return %0 : \
+                tensor<i1>\n  }\n  func.func public @main(%x: tensor<3x4xf32>) -> (tensor<3x2xf32>, tensor<3x2xi32>) {\n    \
+                %i = stablehlo.iota dim = 1 : tensor<3x4xi32>\n    %c = stablehlo.constant dense<-1> : tensor<i32>\n    %z = \
+                stablehlo.constant dense<0x7F800000> : tensor<f32>\n    %r:2 = stablehlo.custom_call @ApproxTopK(%x, %i, %z, \
+                %c) {called_computations = [@less], mhlo.backend_config = {aggregate_to_topk = true, is_fallback = true, \
+                recall_target = 0.95 : f32, reduction_dim = 1 : i64, reduction_input_size_override = -1 : i64, top_k = 2 : \
+                i64}} : (tensor<3x4xf32>, tensor<3x4xi32>, tensor<f32>, tensor<i32>) -> (tensor<3x2xf32>, \
+                tensor<3x2xi32>)\n    return %r#0, %r#1 : tensor<3x2xf32>, tensor<3x2xi32>\n  }\n}\n";
+    let hlo = hlo_of(text);
+    assert!(hlo.contains("sort(%x, %i), dimensions={1}, is_stable=true, to_apply=%less"), "{hlo}");
+    assert_eq!(hlo.matches("slice={[0:3], [0:2]}").count(), 2, "{hlo}");
+    let other = text.replace("top_k = 2", "top_k = 3");
+    assert!(refused(&other).starts_with("U0003"), "{}", refused(&other));
+}

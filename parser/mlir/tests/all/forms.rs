@@ -1,5 +1,7 @@
 //! Pretty and generic forms are the same module.
 
+use hlo_mlir::print::{PrintOptions, print};
+
 use crate::{generic, read};
 
 /// That two texts are one module, and that what is printed of it reads back.
@@ -208,5 +210,71 @@ fn types_of_every_kind() {
         let text = format!("\"a.b\"() {{t = {ty}}} : () -> ()\n");
         let printed = generic(&read(&text));
         assert_eq!(generic(&read(&printed)), printed, "{ty}");
+    }
+}
+
+/// As JAX writes it, with the places that locations of arguments have.
+#[test]
+fn manual_computations() {
+    let text = "#loc1 = loc(\"shard_map\")\nmodule {\n  sdy.mesh @mesh = <[\"x\"=2]>\n  func.func @main(%arg0: \
+                tensor<4x2xf32> loc(\"a\"), %arg1: tensor<2xf32> loc(\"b\")) -> (tensor<4x2xf32>, tensor<f32>) {\n    %0:2 = \
+                sdy.manual_computation(%arg0, %arg1) in_shardings=[<@mesh, [{\"x\"}, {}]>, <@mesh, [{?}]>] \
+                out_shardings=[<@mesh, [{\"x\"}, {}]>, <@mesh, []>] manual_axes={\"x\"} (%arg2: tensor<2x2xf32> \
+                loc(\"shard_map:\"(#loc1)), %arg3: tensor<2xf32> loc(#loc2)) {\n      %1 = stablehlo.slice %arg3 [0:1] : \
+                (tensor<2xf32>) -> tensor<1xf32>\n      %2 = stablehlo.reshape %1 : (tensor<1xf32>) -> tensor<f32>\n      \
+                sdy.return %arg2, %2 : tensor<2x2xf32>, tensor<f32>\n    } {jax.kept = true} : (tensor<4x2xf32>, \
+                tensor<2xf32>) -> (tensor<4x2xf32>, tensor<f32>) loc(#loc2)\n    %3 = sdy.manual_computation() \
+                in_shardings=[] out_shardings=[<@mesh, []>] manual_axes={} () {\n      %c = stablehlo.constant dense<1> : \
+                tensor<i32>\n      sdy.return %c : tensor<i32>\n    } : () -> tensor<i32>\n    return %0#0, %0#1 : \
+                tensor<4x2xf32>, tensor<f32>\n  }\n}\n#loc2 = loc(\"f.py\":3:4)\n";
+    let module = read(text);
+    let pretty = print(&module, &PrintOptions::PRETTY);
+    for part in [
+        "%0:2 = sdy.manual_computation(%arg0, %arg1) in_shardings=[<@mesh, [{\"x\"}, {}]>, <@mesh, [{?}]>] \
+         out_shardings=[<@mesh, [{\"x\"}, {}]>, <@mesh, []>] manual_axes={\"x\"} (%arg2: tensor<2x2xf32> \
+         loc(\"shard_map:\"(\"shard_map\")), %arg3: tensor<2xf32> loc(\"f.py\":3:4)) {\n",
+        "    } {jax.kept = true} : (tensor<4x2xf32>, tensor<2xf32>) -> (tensor<4x2xf32>, tensor<f32>) loc(\"f.py\":3:4)\n",
+        "sdy.manual_computation() in_shardings=[] out_shardings=[<@mesh, []>] manual_axes={} () {\n",
+        "    } : () -> tensor<i32>\n",
+    ] {
+        assert!(pretty.contains(part), "{part}\n{pretty}");
+    }
+    let located = |text: &str| print(&read(text), &PrintOptions::default());
+    assert_eq!(located(&pretty), located(text), "what is printed reads back");
+}
+
+/// The forms that CHLO's own printer writes.
+#[test]
+fn broadcasts_of_chlo() {
+    let x = "%x: tensor<4xf32>, %y: tensor<2x4xf32>, %p: tensor<i1>";
+    for (pretty, in_full) in [
+        (
+            "%0 = chlo.broadcast_add %x, %y {broadcast_dimensions = array<i64: 1>} : (tensor<4xf32>, tensor<2x4xf32>) -> \
+             tensor<2x4xf32>",
+            "%0 = \"chlo.broadcast_add\"(%x, %y) <{broadcast_dimensions = array<i64: 1>}> : (tensor<4xf32>, \
+             tensor<2x4xf32>) -> tensor<2x4xf32>",
+        ),
+        (
+            "%0 = chlo.broadcast_compare %x, %y {compare_type = #chlo<comparison_type FLOAT>, comparison_direction = \
+             #chlo<comparison_direction LT>} : (tensor<4xf32>, tensor<2x4xf32>) -> tensor<2x4xi1>",
+            "%0 = \"chlo.broadcast_compare\"(%x, %y) <{compare_type = #chlo<comparison_type FLOAT>, comparison_direction = \
+             #chlo<comparison_direction LT>}> : (tensor<4xf32>, tensor<2x4xf32>) -> tensor<2x4xi1>",
+        ),
+        (
+            "%0 = chlo.broadcast_select %p, %x, %x : (tensor<i1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>",
+            "%0 = \"chlo.broadcast_select\"(%p, %x, %x) : (tensor<i1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>",
+        ),
+        (
+            "%0 = chlo.constant dense<1.000000e+00> : tensor<4xf32>",
+            "%0 = \"chlo.constant\"() <{value = dense<1.000000e+00> : tensor<4xf32>}> : () -> tensor<4xf32>",
+        ),
+    ] {
+        operation(x, pretty, in_full);
+        let text = format!("func.func @f({x}) {{\n  {in_full}\n  return\n}}\n");
+        let printed = print(&read(&text), &PrintOptions::PRETTY);
+        let named = pretty.replace("%x", "%arg0").replace("%y", "%arg1").replace("%p", "%arg2");
+        let line = printed.lines().nth(2).unwrap_or_default();
+        let body = |line: &str| line.split_once(" = ").map(|(_, body)| body.to_owned());
+        assert_eq!(body(line), body(&named), "{printed}");
     }
 }

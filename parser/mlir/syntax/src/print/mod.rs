@@ -126,6 +126,7 @@ impl<'m> Printer<'m> {
                 Todo::End(op, depth) => {
                     self.indent(depth);
                     self.out.push('}');
+                    self.after_region(op);
                     self.trailing_location(self.m.op(op).loc);
                     self.out.push('\n');
                 }

@@ -5,9 +5,9 @@ use hlo::diag::Diagnostic;
 use hlo::diag::codes::mlir;
 
 use super::cursor::{Parse, Parser, Waiting};
+use super::format;
 use super::operation::{Argument, Operand, Rest, Results, Start, Step};
 use super::token::Tok;
-use super::{format, operation};
 use crate::ir::{AttrId, Attribute, BlockId, LocId, NamedAttribute, NewOperation, OpId, Type, TypeId};
 
 /// Operations that are commonly written without their dialect.
@@ -103,7 +103,6 @@ impl<'t> Parser<'t> {
         let mut types: Vec<TypeId> = Vec::new();
         let mut locations = Vec::new();
         self.list(Tok::LParen, Tok::RParen, |p| {
-            let span = p.span();
             if p.is(Tok::Percent) {
                 let argument = p.argument()?;
                 types.push(argument.ty);
@@ -113,14 +112,7 @@ impl<'t> Parser<'t> {
                 types.push(p.ty()?);
             }
             argument_attributes.push(p.optional_dictionary()?);
-            if p.is_word("loc") {
-                // Where the location is: it is read once the argument exists.
-                locations.push((arguments.len().saturating_sub(1), p.start));
-                p.advance();
-                p.raw_brackets()?;
-            }
-            let _ = span;
-            Ok(())
+            p.skipped_location(arguments.len().saturating_sub(1), &mut locations)
         })?;
         let mut result_types = Vec::new();
         let mut result_attributes: Vec<Vec<NamedAttribute>> = Vec::new();
@@ -158,6 +150,22 @@ impl<'t> Parser<'t> {
         }
         let start = Start { op, arguments: &arguments, isolated: true, dialect: "func" };
         let step = self.begin_region(start, Rest::End { results: Vec::new(), types: Vec::new() })?;
+        self.argument_locations(op, locations)?;
+        Ok(step)
+    }
+
+    /// Skips the location of argument `index` of a block that is not there yet, and keeps where it is.
+    fn skipped_location(&mut self, index: usize, locations: &mut Vec<(usize, usize)>) -> Parse<()> {
+        if self.is_word("loc") {
+            locations.push((index, self.start));
+            self.advance();
+            self.raw_brackets()?;
+        }
+        Ok(())
+    }
+
+    /// Reads skipped locations, of arguments of the first block of an operation.
+    fn argument_locations(&mut self, op: OpId, locations: Vec<(usize, usize)>) -> Parse<()> {
         let after = self.start;
         let values = match *self.m.op(op).regions {
             [region, ..] => match *self.m.region(region).blocks {
@@ -173,7 +181,7 @@ impl<'t> Parser<'t> {
             }
         }
         self.jump(after);
-        Ok(step)
+        Ok(())
     }
 
     /// `{attributes} dense<...> : type`
@@ -434,7 +442,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `sdy.manual_computation(%x) in_shardings=[...] out_shardings=[...] manual_axes={...} (%a: type) {...}
-    /// : type`
+    /// {attributes} : type`
     fn manual_computation(&mut self, op: OpId, results: Results) -> Parse<Step> {
         let operands = self.list(Tok::LParen, Tok::RParen, Self::operand)?;
         for (key, name) in [
@@ -447,8 +455,14 @@ impl<'t> Parser<'t> {
             let value = self.shardy(name)?;
             self.set_property(op, key, value);
         }
-        let arguments: Vec<operation::Argument> = self.list(Tok::LParen, Tok::RParen, Self::argument)?;
+        let (mut arguments, mut locations) = (Vec::new(), Vec::new());
+        self.list(Tok::LParen, Tok::RParen, |p| {
+            arguments.push(p.argument()?);
+            p.skipped_location(arguments.len() - 1, &mut locations)
+        })?;
         let begin = Start { op, arguments: &arguments, isolated: false, dialect: "" };
-        self.begin_region(begin, Rest::FunctionType { results, operands })
+        let step = self.begin_region(begin, Rest::FunctionType { results, operands })?;
+        self.argument_locations(op, locations)?;
+        Ok(step)
     }
 }

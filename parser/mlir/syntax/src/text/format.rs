@@ -395,8 +395,8 @@ fn chlo(name: &str) -> Option<&'static [Item]> {
         | "dynamic_reshape"
         | "ragged_dot"
         | "scan"
-        | "broadcast_compare"
         | "rank_specialization_cluster" => return None,
+        _ if name.starts_with("broadcast_") => FUNCTIONAL,
         _ => ARROW,
     })
 }
@@ -469,7 +469,14 @@ pub(crate) fn of(name: &str) -> Option<&'static [Item]> {
 /// Whether an attribute in the dictionary of a form is a property of the operation: what its form does not
 /// say otherwise.
 pub(crate) fn is_property(operation: &str, attribute: &str) -> bool {
-    let Some(("stablehlo" | "mhlo", name)) = operation.split_once('.') else { return false };
+    let name = match operation.split_once('.') {
+        Some(("stablehlo" | "mhlo", name)) => name,
+        Some(("chlo", name)) => {
+            return name.starts_with("broadcast_")
+                && matches!(attribute, "broadcast_dimensions" | "comparison_direction" | "compare_type");
+        }
+        Some(_) | None => return false,
+    };
     match attribute {
         "result_accuracy" => true,
         "precision_config" => matches!(name, "convolution" | "dynamic_conv"),

@@ -308,6 +308,9 @@ impl<'t> Parser<'t> {
             Rest::End { results, types } => self.complete(op, results, types),
             Rest::Scan { results, operands, inputs } => self.scan_end(op, results, operands, inputs),
             Rest::FunctionType { results, operands } => {
+                if self.is(Tok::LBrace) {
+                    self.m.op_mut(op).attributes = self.dictionary()?.into();
+                }
                 self.expect(Tok::Colon)?;
                 self.typed_end(op, results, operands)
             }

@@ -9,6 +9,9 @@ use crate::ir::{Attribute, NameId, NamedAttribute, OpId, Type, TypeId, ValueId};
 /// Operations of two scalars by which a reduction is written in short.
 const SHORT_REDUCERS: [&str; 7] = ["add", "and", "maximum", "minimum", "multiply", "or", "xor"];
 
+/// The properties of `sdy.manual_computation`.
+const MANUAL: [&str; 3] = ["in_shardings", "manual_axes", "out_shardings"];
+
 impl Printer<'_> {
     /// The text of an attribute that must be a string.
     fn text_of(&self, op: OpId, name: &str) -> Option<&str> {
@@ -359,6 +362,53 @@ impl Printer<'_> {
         self.out.push_str(" : ");
         self.ty(self.m.value_type(x));
         self.end(op)
+    }
+
+    pub(super) fn manual_computation(&mut self, op: OpId, depth: usize, stack: &mut Vec<Todo>) -> bool {
+        let m = self.m;
+        let o = m.op(op);
+        let Some(block) = self.only_block(op, 0).filter(|_| o.regions.len() == 1) else { return false };
+        if o.properties.iter().any(|p| !MANUAL.contains(&m.text(p.name))) {
+            return false;
+        }
+        let text = |key: &str, before: &str, after: &str| match m.get_attribute(m.attr(op, key)?) {
+            Attribute::Opaque(text) => text.strip_prefix(before)?.strip_suffix(after).map(str::to_owned),
+            _ => None,
+        };
+        let shardings = |key: &str| text(key, "sdy.sharding_per_value<", ">").filter(|t| t.starts_with('['));
+        let axes = text("manual_axes", "sdy<manual_axes", ">").filter(|t| t.starts_with('{'));
+        let (Some(inputs), Some(outputs), Some(axes)) =
+            (shardings("in_shardings"), shardings("out_shardings"), axes)
+        else {
+            return false;
+        };
+        self.out.push_str("sdy.manual_computation(");
+        self.list_of(&o.operands);
+        let _ = write!(self.out, ") in_shardings={inputs} out_shardings={outputs} manual_axes={axes} (");
+        for (n, &argument) in m.block(block).arguments.iter().enumerate() {
+            self.out.push_str(if n > 0 { ", " } else { "" });
+            self.value(argument);
+            self.out.push_str(": ");
+            self.ty(m.value_type(argument));
+            self.trailing_location(m.value(argument).loc);
+        }
+        self.out.push_str(") {\n");
+        stack.push(Todo::End(op, depth));
+        stack.push(Todo::Block(block, 0, depth + 1));
+        true
+    }
+
+    /// What follows the region of an operation that is written in a form of its own.
+    pub(in crate::print) fn after_region(&mut self, op: OpId) {
+        let m = self.m;
+        if m.op_name(op) != "sdy.manual_computation" {
+            return;
+        }
+        self.optional_dictionary(" ", &self.others(op, &MANUAL));
+        let o = m.op(op);
+        let types = |values: &[ValueId]| values.iter().map(|&v| m.value_type(v)).collect::<Vec<TypeId>>();
+        self.out.push_str(" : ");
+        self.function_type(&types(&o.operands), &types(&o.results));
     }
 
     /// The middle of a loop.

@@ -29,11 +29,14 @@ impl Printer<'_> {
             && match m.op_name(op) {
                 "builtin.module" => self.module(op, depth, stack),
                 "func.func" => self.function(op, depth, stack),
-                "stablehlo.constant" | "mhlo.constant" | "arith.constant" => self.constant(op),
+                "stablehlo.constant" | "mhlo.constant" | "chlo.constant" | "arith.constant" => {
+                    self.constant(op)
+                }
                 "stablehlo.while" | "mhlo.while" => self.while_loop(op, depth, stack),
                 "stablehlo.reduce" | "mhlo.reduce" => self.reduce(op, depth, stack),
                 "sdy.mesh" => self.mesh(op),
                 "sdy.sharding_constraint" => self.sharding_constraint(op),
+                "sdy.manual_computation" => self.manual_computation(op, depth, stack),
                 name => match format::of(name) {
                     Some(items) if o.regions.is_empty() => self.form(op, name, items),
                     Some(_) | None => false,
