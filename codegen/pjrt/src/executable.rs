@@ -8,7 +8,7 @@ use hlo::{ArrayShape, ElementType, Shape};
 use hlo_client::VerifiedModule;
 use hlo_interp::Devices;
 
-use crate::api::numbers::buffer_type;
+use crate::api::numbers::{TOKEN, buffer_type};
 use crate::api::structs::{
     LogicalDeviceIds, PJRT_Client_Compile_Args, PJRT_Executable_DeserializeAndLoad_Args,
     PJRT_Executable_Destroy_Args, PJRT_Executable_Fingerprint_Args, PJRT_Executable_GetCompileOptions_Args,
@@ -195,7 +195,11 @@ impl Program {
             donated,
             options: options.into(),
             fingerprint,
-            output_types: results.iter().map(|s| buffer_type(s.element_type)).collect(),
+            output_types: tokens_out
+                .iter()
+                .zip(&results)
+                .map(|(is_token, shape)| if *is_token { TOKEN } else { buffer_type(shape.element_type) })
+                .collect(),
             output_dims: results.iter().flat_map(|s| s.dims.iter().copied()).collect(),
             output_ranks: results.iter().map(ArrayShape::rank).collect(),
             output_kinds: Kinds::default_of(results.len()),

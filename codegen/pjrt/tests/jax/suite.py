@@ -2,11 +2,11 @@
 
 Usage:
   python suite.py run CHECKOUT OUT.json --on hlo [--file lax_test ...] [--cases 1] [--devices 1] [--timeout 600]
-  python suite.py run CHECKOUT OUT.json --on xla=PLUGIN.so ...
+  python suite.py run CHECKOUT OUT.json --on xla=PLUGIN.so [--failed OURS.json] ...
   python suite.py table OURS.json XLA.json > ../../../../docs/jax-tests.md
 
 CHECKOUT is one of jax-ml/jax at the tag of the JAX that is installed. `run` goes on where an earlier one ended: files that OUT.json has are not run again, unless they are named. A test that takes the process with it
-is counted as crashed, and the rest of its file is run (needs pytest, pytest-xdist, pytest-timeout, absl-py, hypothesis).
+is counted as crashed, and the rest of its file is run. With --failed, only tests that failed in OURS.json are run, of the files that have any. With --reports, pytest's own reports are kept in that folder (needs pytest, pytest-xdist, pytest-timeout, absl-py, hypothesis).
 """
 
 import argparse
@@ -33,14 +33,16 @@ ann_test batching_test unary_ops_accuracy_test x64_context_test name_stack_test 
 """.split()
 
 
-def environment(args):
+def environment(args, folder):
     env = dict(os.environ)
     name, _, library = args.on.partition("=")
     env["JAX_PLATFORMS"] = f"{name},cpu"
     if env.get("PYTHONPATH"):
         env["PYTHONPATH"] = os.pathsep.join(os.path.abspath(p) for p in env["PYTHONPATH"].split(os.pathsep))
-    if library:
-        env["PJRT_NAMES_AND_LIBRARY_PATHS"] = f"{name}:{library}"
+    if library:  # XLA:CPU as a plugin takes the number of devices as an option, of a type that only this file can give it
+        known = pathlib.Path(folder) / "plugin.json"
+        known.write_text(json.dumps({"library_path": os.path.abspath(library), "create_options": {"cpu_device_count": args.devices}}))
+        env["PJRT_NAMES_AND_LIBRARY_PATHS"] = f"{name}:{known}"
     env["JAX_NUM_GENERATED_CASES"] = str(args.cases)
     env["JAX_SKIP_SLOW_TESTS"] = "1"
     env.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -59,20 +61,23 @@ def first_words(text):
     return (text.strip().splitlines() or [""])[0].strip()[:300]
 
 
-def run_file(args, file):
+def run_file(args, file, names=None):
+    """What became of the tests of a file, or of those that are named."""
     start = time.monotonic()
+    tests = [f"tests/{file}.py"] if names is None else [f"tests/{file}.py::{name.replace('.', '::', 1)}" for name in names]
     with tempfile.TemporaryDirectory() as folder:
-        report = pathlib.Path(folder) / "report.xml"
+        report = pathlib.Path(args.reports or folder).resolve() / f"{file}.xml"
+        report.unlink(missing_ok=True)
         command = [
-            sys.executable, "-m", "pytest", f"tests/{file}.py", "-q", "-n", "1", "--max-worker-restart", "200", "-p", "no:cacheprovider", f"--junitxml={report}",
+            sys.executable, "-m", "pytest", *tests, "-q", "-n", "1", "--max-worker-restart", "200", "-p", "no:cacheprovider", f"--junitxml={report}",
             f"--timeout={args.test_timeout}", "--tb=short", "-W", "ignore",
         ]
         try:
-            done = subprocess.run(command, cwd=args.checkout, env=environment(args), capture_output=True, text=True, timeout=args.timeout, check=False)
+            done = subprocess.run(command, cwd=args.checkout, env=environment(args, folder), capture_output=True, text=True, timeout=args.timeout, check=False)
             ended = "" if done.returncode in (0, 1) else f"exit code {done.returncode}"
         except subprocess.TimeoutExpired:
-            return {"ended": f"not within {args.timeout} s", "passed": 0, "skipped": 0, "failed": {}, "seconds": round(time.monotonic() - start)}
-        counts = {"ended": ended, "passed": 0, "skipped": 0, "failed": {}}
+            return {"ended": f"not within {args.timeout} s", "passed": 0, "skipped": 0, "skipped_tests": [], "failed": {}, "seconds": round(time.monotonic() - start)}
+        counts = {"ended": ended, "passed": 0, "skipped": 0, "skipped_tests": [], "failed": {}}
         if report.exists():
             for case in xml.parse(report).getroot().iter("testcase"):
                 problems = [*case.iter("failure"), *case.iter("error")]
@@ -83,6 +88,7 @@ def run_file(args, file):
                     counts["failed"][name] = first_words(message) if "Error" in message or "crashed" in message else first_words(text)
                 elif case.find("skipped") is not None:
                     counts["skipped"] += 1
+                    counts["skipped_tests"].append(name)
                 else:
                     counts["passed"] += 1
         elif not ended:
@@ -97,11 +103,12 @@ def run(args):
     versions = "import jax, jaxlib; print(jax.__version__, jaxlib.__version__)"
     known["versions"] = subprocess.run([sys.executable, "-c", versions], capture_output=True, text=True, check=True).stdout.split()
     known |= {"on": args.on.partition("=")[0], "cases": args.cases}
+    failed = {file: list(counts["failed"]) for file, counts in json.loads(pathlib.Path(args.failed).read_text())["files"].items()} if args.failed else None
     for file in args.file or [f for f in FILES if f not in known["files"]]:
-        if not (pathlib.Path(args.checkout) / "tests" / f"{file}.py").exists():
+        if not (pathlib.Path(args.checkout) / "tests" / f"{file}.py").exists() or (failed is not None and not failed.get(file)):
             continue
-        counts = run_file(args, file)
-        counts["devices"] = args.devices
+        counts = run_file(args, file, failed and failed[file])
+        counts |= {"devices": args.devices} | ({"only": len(failed[file])} if failed else {})
         known["files"][file] = counts
         out.write_text(json.dumps(known, indent=1))
         print(f"{file}: {counts['passed']} passed, {len(counts['failed'])} failed, {counts['skipped']} skipped {counts['ended']} ({counts['seconds']} s)", flush=True)
@@ -180,6 +187,8 @@ def main():
     of_run.add_argument("--devices", type=int, default=1)
     of_run.add_argument("--timeout", type=int, default=900)
     of_run.add_argument("--test-timeout", type=int, default=120)
+    of_run.add_argument("--failed")
+    of_run.add_argument("--reports")
     of_run.set_defaults(call=run)
     of_table = commands.add_parser("table")
     of_table.add_argument("ours")
