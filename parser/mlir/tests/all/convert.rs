@@ -254,9 +254,9 @@ fn unreduced_values_are_sums() {
     let hlo = hlo_of(text);
     // Among the devices of one place along x the first has the array, and on the way out they add up; tokens are neither cut nor joined.
     for part in [
-        "pred[4]{0} constant({1, 0, 1, 0})",
+        "pred[4] constant({1, 0, 1, 0})",
         "replica_groups={{0,1},{2,3}}, use_global_device_ids=true",
-        "f32[2]{0} custom-call(%x), custom_call_target=\"xla.sdy.GlobalToLocalShape\"",
+        "f32[2] custom-call(%x), custom_call_target=\"xla.sdy.GlobalToLocalShape\"",
         "xla.sdy.in_shardings=\"#sdy.sharding_per_value<[<@mesh, [{\\\"x\\\"}]>]>\"",
     ] {
         assert!(hlo.contains(part), "{part}: {hlo}");
