@@ -187,7 +187,7 @@ def unreduced_arrays_add_up():
 
 @check
 def what_no_result_can_take_is_not_donated():
-    mesh = jax.make_mesh((2,), ("x",))
+    mesh = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
     x = jax.device_put(np.arange(16.0).reshape(8, 2), jax.NamedSharding(mesh, P("x")))
     jax.jit(lambda x: x @ x.T, donate_argnums=0)(x)
     assert not x.is_deleted()
