@@ -80,7 +80,7 @@ impl Converter<'_> {
             None => Ok(OfValue { text, sets: None }),
             Some((before, after)) => match self.sets(before, after) {
                 Some((sets, rest)) => Ok(OfValue { text: format!("{before}{rest}"), sets: Some(sets) }),
-                None => self.unsupported(op, &format!("is unreduced in a way that is not known: {text}")),
+                None => self.unsupported(op, format!("is unreduced in a way that is not known: {text}")),
             },
         };
         all.into_iter().map(one).collect()
