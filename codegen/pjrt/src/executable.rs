@@ -189,8 +189,8 @@ fn donated(
     }
     let donors: Vec<(i64, &[i64])> =
         header.buffer_donor.iter().map(|d| (d.parameter, &d.parameter_index[..])).collect();
-    for n in 0..leaves.len() {
-        if is_in(&donors, &leaves[n]) && !is_in(&aliases, &leaves[n]) && take(&mut free, n) {
+    for (n, leaf) in leaves.iter().enumerate() {
+        if is_in(&donors, leaf) && !is_in(&aliases, leaf) && take(&mut free, n) {
             all.push(n);
         }
     }

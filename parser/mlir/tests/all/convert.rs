@@ -243,6 +243,14 @@ fn shardy_travels_as_text() {
 }
 
 #[test]
+fn groups_of_shardings_change_no_value() {
+    let text = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  \"sdy.sharding_group\"(%x) <{group_id = 0 : i64}> : \
+                (tensor<4xf32>) -> ()\n  %y = stablehlo.sine %x : tensor<4xf32>\n  return %y : tensor<4xf32>\n}\n";
+    let hlo = hlo_of(text);
+    assert!(hlo.contains("f32[4] sine(%x)") && !hlo.contains("custom-call"), "{hlo}");
+}
+
+#[test]
 fn unreduced_values_are_sums() {
     let text = "module attributes {mhlo.num_partitions = 4 : i32} {\n  sdy.mesh @mesh = <[\"x\"=2, \"y\"=2]>\n  func.func @main(%x: \
                 tensor<4xf32>, %t: !stablehlo.token) -> (tensor<4xf32>, !stablehlo.token) {\n    %0:2 = sdy.manual_computation(%x, %t) \
