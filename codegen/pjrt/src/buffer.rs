@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hlo_client::Hold;
 
-use crate::api::numbers::{buffer_type, layout_type};
+use crate::api::numbers::{TOKEN, buffer_type, layout_type};
 use crate::api::structs::{
     PJRT_Buffer_CopyToDevice_Args, PJRT_Buffer_CopyToMemory_Args,
     PJRT_Buffer_DecreaseExternalReferenceCount_Args, PJRT_Buffer_Delete_Args, PJRT_Buffer_Destroy_Args,
@@ -19,6 +19,7 @@ use crate::api::structs::{
 use crate::client::Client;
 use crate::error::{Code, Failure, Result};
 use crate::event::Event;
+use crate::executable::token_shape;
 use crate::handles::{self, Handle, object};
 use crate::memory::Memory;
 
@@ -31,6 +32,8 @@ pub struct Buffer {
     pub memory: Arc<Memory>,
     /// Whose it is; kept alive as long as it has arrays.
     pub client: Arc<Client>,
+    /// Whether it stands for a token.
+    is_token: bool,
     dims: Box<[i64]>,
     minor_to_major: Box<[i64]>,
     external: Mutex<External>,
@@ -51,7 +54,13 @@ impl Buffer {
     pub fn new(array: hlo_client::Buffer, memory: Arc<Memory>, client: Arc<Client>) -> Self {
         let dims: Box<[i64]> = array.shape().dims.as_slice().into();
         let minor_to_major = (0..dims.len() as i64).rev().collect();
-        Self { array, memory, client, dims, minor_to_major, external: Mutex::default() }
+        Self { array, memory, client, is_token: false, dims, minor_to_major, external: Mutex::default() }
+    }
+
+    /// What stands for a token.
+    pub fn token(memory: Arc<Memory>, client: Arc<Client>) -> Result<Self> {
+        let array = client.engine.buffer_from_bytes(token_shape(), &[])?;
+        Ok(Self { is_token: true, ..Self::new(array, memory, client) })
     }
 
     /// The same as a caller's.
@@ -95,7 +104,11 @@ pub(crate) fn destroy(args: &mut PJRT_Buffer_Destroy_Args) -> Result<()> {
 }
 
 pub(crate) fn element_type(args: &mut PJRT_Buffer_ElementType_Args) -> Result<()> {
-    args.r#type = buffer_type(handles::get(args.buffer)?.array.shape().element_type);
+    let buffer = handles::get(args.buffer)?;
+    args.r#type = match buffer.is_token {
+        true => TOKEN,
+        false => buffer_type(buffer.array.shape().element_type),
+    };
     Ok(())
 }
 
@@ -175,12 +188,17 @@ pub(crate) fn is_deleted(args: &mut PJRT_Buffer_IsDeleted_Args) -> Result<()> {
     Ok(())
 }
 
-/// The same array by another name: arrays do not change.
+/// The same array in bytes of its own.
+pub(crate) fn copied(array: &hlo_client::Buffer, client: &Client) -> Result<hlo_client::Buffer> {
+    let shape = array.shape().clone();
+    Ok(array.with_bytes(|bytes| client.engine.buffer_from_bytes(shape, bytes))??)
+}
+
 fn copy_to(buffer: *mut Buffer, memory: &Arc<Memory>) -> Result<*mut Buffer> {
     let buffer = handles::get(buffer)?;
-    let shape = buffer.array.shape().clone();
-    let copy = buffer.array.with_bytes(|bytes| buffer.client.engine.buffer_from_bytes(shape, bytes))??;
-    Ok(Buffer::new(copy, Arc::clone(memory), Arc::clone(&buffer.client)).give())
+    let copy = copied(&buffer.array, &buffer.client)?;
+    let copy = Buffer::new(copy, Arc::clone(memory), Arc::clone(&buffer.client));
+    Ok(Buffer { is_token: buffer.is_token, ..copy }.give())
 }
 
 pub(crate) fn copy_to_device(args: &mut PJRT_Buffer_CopyToDevice_Args) -> Result<()> {

@@ -4,11 +4,11 @@ use std::ffi::c_char;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use hlo::{ArrayShape, ElementType, Shape};
+use hlo::{ArrayShape, ElementType, ModuleHeader, Shape};
 use hlo_client::VerifiedModule;
 use hlo_interp::Devices;
 
-use crate::api::numbers::buffer_type;
+use crate::api::numbers::{TOKEN, buffer_type};
 use crate::api::structs::{
     LogicalDeviceIds, PJRT_Client_Compile_Args, PJRT_Executable_DeserializeAndLoad_Args,
     PJRT_Executable_Destroy_Args, PJRT_Executable_Fingerprint_Args, PJRT_Executable_GetCompileOptions_Args,
@@ -37,6 +37,7 @@ use crate::options::{CompileOptions, assignment};
 use crate::placement::{Placement, Runs};
 use crate::program;
 use crate::serialized;
+use crate::sharding::Tiles;
 use crate::values::NamedValues;
 
 /// A compiled program, and what its callers ask of it.
@@ -159,6 +160,44 @@ fn leaves<'a>(shapes: impl IntoIterator<Item = &'a Shape>) -> Vec<Leaf> {
     found
 }
 
+/// The arrays of the parameters that an execution takes: those that a result is said to be an alias of, and of the others that may be one as many as there are results of their size.
+fn donated(
+    header: &ModuleHeader,
+    leaves: &[Leaf],
+    executable: &hlo_client::Executable,
+    placement: &Placement,
+) -> Box<[usize]> {
+    let bytes = |shape: &ArrayShape, tiles: &Tiles| array_bytes(&Placement::part(tiles, shape));
+    let arguments: Vec<_> = executable.argument_shapes().collect();
+    let aliases: Vec<(i64, &[i64])> =
+        header.input_output_alias.iter().map(|a| (a.parameter, &a.parameter_index[..])).collect();
+    let is_in = |all: &[(i64, &[i64])], leaf: &Leaf| all.contains(&(leaf.parameter, &leaf.path[..]));
+    let mut free: Vec<_> = executable
+        .result_shapes()
+        .iter()
+        .zip(&placement.shardings.results)
+        .map(|(s, t)| bytes(s, t))
+        .collect();
+    let of = |n: usize| bytes(arguments[n], placement.shardings.arguments.get(n).unwrap_or(&None));
+    let take = |free: &mut Vec<Option<usize>>, n: usize| {
+        let found = free.iter().position(|&size| size == of(n));
+        found.map(|at| free.swap_remove(at)).is_some()
+    };
+    let mut all: Vec<usize> = (0..leaves.len()).filter(|&n| is_in(&aliases, &leaves[n])).collect();
+    for &n in &all {
+        take(&mut free, n);
+    }
+    let donors: Vec<(i64, &[i64])> =
+        header.buffer_donor.iter().map(|d| (d.parameter, &d.parameter_index[..])).collect();
+    for (n, leaf) in leaves.iter().enumerate() {
+        if is_in(&donors, leaf) && !is_in(&aliases, leaf) && take(&mut free, n) {
+            all.push(n);
+        }
+    }
+    all.sort_unstable();
+    all.into()
+}
+
 /// What stands for a token at the border: an array without elements, which frameworks can keep and hand in.
 pub fn token_shape() -> ArrayShape {
     ArrayShape::new(ElementType::Pred, &[0])
@@ -178,11 +217,7 @@ impl Program {
         let leaves = leaves(executable.parameters());
         let tokens_in: Box<[bool]> = leaves.iter().map(|leaf| leaf.is_token).collect();
         let leaves: Vec<Leaf> = leaves.into_iter().filter(|leaf| !leaf.is_token).collect();
-        let aliases = header.input_output_alias.iter().map(|a| (a.parameter, &a.parameter_index[..]));
-        let donors = header.buffer_donor.iter().map(|d| (d.parameter, &d.parameter_index[..]));
-        let wanted: Vec<(i64, &[i64])> = aliases.chain(donors).collect();
-        let is_donated = |leaf: &Leaf| wanted.iter().any(|w| w.0 == leaf.parameter && w.1 == leaf.path);
-        let donated = (0..leaves.len()).filter(|&n| is_donated(&leaves[n])).collect();
+        let donated = donated(header, &leaves, &executable, &placement);
         let tokens_out: Box<[bool]> =
             self::leaves([executable.result()]).iter().map(|leaf| leaf.is_token).collect();
         let whole = executable.result_shapes().iter();
@@ -195,7 +230,11 @@ impl Program {
             donated,
             options: options.into(),
             fingerprint,
-            output_types: results.iter().map(|s| buffer_type(s.element_type)).collect(),
+            output_types: tokens_out
+                .iter()
+                .zip(&results)
+                .map(|(is_token, shape)| if *is_token { TOKEN } else { buffer_type(shape.element_type) })
+                .collect(),
             output_dims: results.iter().flat_map(|s| s.dims.iter().copied()).collect(),
             output_ranks: results.iter().map(ArrayShape::rank).collect(),
             output_kinds: Kinds::default_of(results.len()),
@@ -218,7 +257,15 @@ impl Program {
         let write = || {
             let mut proto = program::write(self.source.module())?;
             if self.placement.runs != Runs::Alone {
-                self.placement.shardings.write(&mut proto, &self.tokens_in, &self.tokens_out);
+                let ranks = |tokens: &[bool], mut arrays: Vec<usize>| -> Vec<Option<usize>> {
+                    arrays.reverse();
+                    tokens.iter().map(|is_token| if *is_token { None } else { arrays.pop() }).collect()
+                };
+                let arguments = self.executable.argument_shapes().map(ArrayShape::rank).collect();
+                let results = self.executable.result_shapes().iter().map(ArrayShape::rank).collect();
+                let (arguments, results) =
+                    (ranks(&self.tokens_in, arguments), ranks(&self.tokens_out, results));
+                self.placement.shardings.write(&mut proto, &arguments, &results);
             }
             Ok(proto)
         };
@@ -228,7 +275,7 @@ impl Program {
 }
 
 /// What is not supported is interpreted: of a framework's many programs one instruction should not refuse one.
-fn engine_options() -> hlo_client::CompileOptions {
+pub(crate) fn engine_options() -> hlo_client::CompileOptions {
     hlo_client::CompileOptions { fallback: true, ..hlo_client::CompileOptions::default() }
 }
 

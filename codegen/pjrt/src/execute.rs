@@ -14,11 +14,11 @@ use crate::api::structs::{
     PJRT_ExecuteContext_Create_Args, PJRT_ExecuteContext_Destroy_Args, PJRT_LoadedExecutable_Execute_Args,
 };
 use crate::border;
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, copied};
 use crate::check::{Arrays, Checks, Execution};
 use crate::error::{Failure, Result};
 use crate::event::Event;
-use crate::executable::{Program, token_shape};
+use crate::executable::Program;
 use crate::handles::{self, Handle, object};
 use crate::placement::{self, Runs};
 
@@ -104,6 +104,7 @@ fn execute_alone(
     if let Some(n) = arguments.iter().position(|a| !Arc::ptr_eq(&a.client, &program.client)) {
         return Err(Failure::invalid(format!("argument {n} is another client's")));
     }
+    refuse_shared_donations(&donate, &arguments)?;
     for &n in &donate {
         if let Some(donated) = arguments.get(n) {
             donated.release();
@@ -111,11 +112,17 @@ fn execute_alone(
     }
     let arrays: SmallVec<[&hlo_client::Buffer; 8]> = arguments.iter().map(|a| &a.array).collect();
     let options = ExecuteOptions { donate, ..options };
+    let mut taken = Taken::of(&arrays, &options.donate)?;
     let checked = begin_check(program, || Ok(vec![literals(&arrays)?]))?;
-    let results = program.executable.execute_with(&arrays, &options)?;
+    let mut results = program.executable.execute_with(&arrays, &options)?;
     if let Some((checks, arguments)) = checked {
         let results = vec![literals(&results.iter().collect::<Vec<_>>())?];
         checks.judge(&execution(program, Devices::ONE, arguments, results))?;
+    }
+    for result in &mut results {
+        if !taken.take(result)? {
+            *result = copied(result, &program.client)?;
+        }
     }
     let list = border::elements(args.output_lists, 1, "the list of result lists")?[0];
     let give = |array| Buffer::new(array, Arc::clone(&memory), Arc::clone(&program.client)).give();
@@ -123,7 +130,7 @@ fn execute_alone(
     let mut given: SmallVec<[*mut Buffer; 8]> = SmallVec::new();
     for &is_token in &program.tokens_out {
         match is_token {
-            true => given.push(give(token(program)?)),
+            true => given.push(Buffer::token(Arc::clone(&memory), Arc::clone(&program.client))?.give()),
             false => given.extend(results.next().map(give)),
         }
     }
@@ -169,6 +176,9 @@ fn execute_on_devices(
     };
     let lists: Vec<Vec<*mut Buffer>> = lists.into_iter().map(arrays).collect::<Result<_>>()?;
     let arguments = placement::arguments(&program.client, &lists)?;
+    for list in &arguments {
+        refuse_shared_donations(donate, list)?;
+    }
     let Program { client, placement, executable, .. } = program;
     let mut check = |devices: Devices, given: &[Vec<hlo_client::Buffer>]| {
         let all = |arrays: &Vec<hlo_client::Buffer>| literals(&arrays.iter().collect::<Vec<_>>());
@@ -196,9 +206,7 @@ fn execute_on_devices(
         let mut given: Vec<*mut Buffer> = Vec::with_capacity(program.tokens_out.len());
         for &is_token in &program.tokens_out {
             match is_token {
-                true => {
-                    given.push(Buffer::new(token(program)?, Arc::clone(memory), Arc::clone(client)).give());
-                }
+                true => given.push(Buffer::token(Arc::clone(memory), Arc::clone(client))?.give()),
                 false => given.extend(results.next().map(Buffer::give)),
             }
         }
@@ -207,7 +215,47 @@ fn execute_on_devices(
     Ok(())
 }
 
-/// What stands for a token.
-fn token(program: &Program) -> Result<hlo_client::Buffer> {
-    Ok(program.client.engine.buffer_from_bytes(token_shape(), &[])?)
+/// Refuses what would be given away and used, or given away twice.
+fn refuse_shared_donations(donate: &[usize], arguments: &[Arc<Buffer>]) -> Result<()> {
+    for &n in donate {
+        let same = |m: usize| arguments.get(n).is_some_and(|a| Arc::ptr_eq(a, &arguments[m]));
+        if let Some(m) = (0..arguments.len()).find(|&m| m != n && same(m)) {
+            let what = if donate.contains(&m) { "donated as well" } else { "used by the same execution" };
+            let message =
+                format!("argument {n} cannot be donated: the same buffer is argument {m}, which is {what}");
+            return Err(Failure::invalid(message));
+        }
+    }
+    Ok(())
+}
+
+/// Whose bytes somebody has: those of arguments that are not donated, and of results. The runtime passes arguments on without a copy, but callers of PJRT expect that each array has bytes of its own.
+struct Taken {
+    /// Where they begin.
+    addresses: SmallVec<[*const u8; 16]>,
+}
+
+impl Taken {
+    fn of(arguments: &[&hlo_client::Buffer], donated: &[usize]) -> Result<Self> {
+        let kept = (0..).zip(arguments).filter(|(n, _)| !donated.contains(n));
+        let address = |(_, array): (usize, &&hlo_client::Buffer)| Ok(array.with_bytes(<[u8]>::as_ptr)?);
+        let mut addresses: SmallVec<_> = kept.map(address).collect::<Result<_>>()?;
+        addresses.sort_unstable();
+        Ok(Self { addresses })
+    }
+
+    /// Adds the bytes of a result; false if somebody has them.
+    fn take(&mut self, result: &hlo_client::Buffer) -> Result<bool> {
+        let (address, bytes) = result.with_bytes(|bytes| (bytes.as_ptr(), bytes.len()))?;
+        if bytes == 0 {
+            return Ok(true);
+        }
+        match self.addresses.binary_search(&address) {
+            Ok(_) => Ok(false),
+            Err(place) => {
+                self.addresses.insert(place, address);
+                Ok(true)
+            }
+        }
+    }
 }

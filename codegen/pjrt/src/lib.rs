@@ -9,7 +9,7 @@
 //! | [`error`], [`event`] | failures; what has happened or will |
 //! | [`client`], [`device`], [`memory`], [`topology`] | the plugin, a client, its devices and their memories |
 //! | [`buffer`], [`transfer`], [`strides`] | arrays, from the host and to it |
-//! | [`options`], [`program`], [`executable`], [`execute`], [`cost`] | compiling and executing |
+//! | [`options`] with `xla_options`, [`program`], [`executable`], [`execute`], [`cost`] | compiling and executing |
 //! | [`placement`], [`sharding`], `propagate` | several devices: who runs what, and who has which part of an array |
 //! | [`check`] | executions judged by the reference |
 //! | [`ffi`] | handlers of XLA's FFI |
@@ -50,3 +50,4 @@ pub mod topology;
 pub mod transfer;
 pub mod values;
 pub mod wire;
+mod xla_options;

@@ -4,6 +4,7 @@
 
 use crate::error::{Failure, Result};
 use crate::wire::{Fields, Value, put, put_number, put_packed};
+use crate::xla_options::check_value;
 
 /// How a program is compiled.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,6 +33,10 @@ mod field {
     pub(super) const OVERRIDES: u64 = 7;
     /// The key of an entry of a map.
     pub(super) const KEY: u64 = 1;
+    /// The value of an entry of a map.
+    pub(super) const VALUE: u64 = 2;
+    /// `OptionOverrideProto.string_field`.
+    pub(super) const STRING: u64 = 1;
     /// `ExecutableBuildOptionsProto.device_ordinal`.
     pub(super) const DEVICE_ORDINAL: u64 = 1;
     /// `ExecutableBuildOptionsProto.num_replicas`.
@@ -158,17 +163,27 @@ impl CompileOptions {
     }
 }
 
-/// Refuses a compiler option that is nobody's. Those of XLA are what its own back ends are told, and change nothing here.
+/// Refuses a compiler option that is nobody's, and a text that is no value of one of XLA's. Those are what its own back ends are told, and change nothing here.
 fn check_override(mut entry: Fields<'_>) -> Result<()> {
+    let (mut name, mut text) = (String::new(), None);
     while let Some((key, value)) = entry.field()? {
-        if let (field::KEY, Value::Bytes(name)) = (key, value)
-            && !name.starts_with(b"xla_")
-        {
-            let name = String::from_utf8_lossy(name);
-            return Err(Failure::invalid(format!("No such compile option: '{name}'")));
+        match (key, value) {
+            (field::KEY, Value::Bytes(bytes)) => name = String::from_utf8_lossy(bytes).into_owned(),
+            (field::VALUE, value) => {
+                let mut fields = message(value, "value of a compiler option")?;
+                while let Some((key, value)) = fields.field()? {
+                    if let (field::STRING, Value::Bytes(bytes)) = (key, value) {
+                        text = Some(String::from_utf8_lossy(bytes).into_owned());
+                    }
+                }
+            }
+            _others => {}
         }
     }
-    Ok(())
+    if !name.starts_with("xla_") {
+        return Err(Failure::invalid(format!("No such compile option: '{name}'")));
+    }
+    text.map_or(Ok(()), |text| check_value(&name, &text))
 }
 
 /// Numbers one after another: packed, or a field each.
@@ -260,15 +275,19 @@ mod tests {
 
     #[test]
     fn compiler_options_of_nobody_are_refused() {
-        let options = |name: &str| {
-            let (mut entry, mut options) = (Vec::new(), Vec::new());
+        let options = |name: &str, text: &str| {
+            let (mut value, mut entry, mut options) = (Vec::new(), Vec::new(), Vec::new());
+            put(&mut value, field::STRING, text.as_bytes());
             put(&mut entry, field::KEY, name.as_bytes());
+            put(&mut entry, field::VALUE, &value);
             put(&mut options, field::OVERRIDES, &entry);
             CompileOptions::read(&options)
         };
-        assert!(options("xla_embed_ir_in_executable").is_ok());
-        let error = options("invalid_key").unwrap_err();
+        assert!(options("xla_embed_ir_in_executable", "true").is_ok());
+        let error = options("invalid_key", "true").unwrap_err();
         assert!(error.message.contains("No such compile option: 'invalid_key'"), "{}", error.message);
+        let error = options("xla_embed_ir_in_executable", "invalid").unwrap_err();
+        assert!(error.message.contains("is not a valid bool value."), "{}", error.message);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use hlo::{ArrayShape, Module};
-use hlo_client::ExecuteOptions;
+use hlo_client::{ExecuteOptions, VerifiedModule};
 use hlo_interp::Devices;
 use hlo_interp::device::tiling::Tiling;
 
@@ -16,10 +16,11 @@ use crate::buffer::{Buffer, array_bytes};
 use crate::client::Client;
 use crate::device::Device;
 use crate::error::{Failure, Result};
+use crate::executable::engine_options;
 use crate::handles::{self, Handle};
 use crate::memory::Memory;
 use crate::options::CompileOptions;
-use crate::sharding::{Shardings, Tiles, depends_on_device};
+use crate::sharding::{Shardings, Terms, Tiles, depends_on_device};
 
 /// How the devices of a program run it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,6 +101,11 @@ impl Placement {
                     "a sharding that leaves out some of the program's devices",
                 ));
             }
+        }
+        let partitions = i64::from(devices.partitions());
+        let sets = shardings.argument_terms.iter().chain(&shardings.result_terms).flatten().flatten();
+        if runs != Runs::Alone && sets.flatten().any(|p| !(0..partitions).contains(p)) {
+            return Err(Failure::unimplemented("a sharding of devices that the program has not"));
         }
         let shardings = match runs {
             Runs::Alone => Shardings::whole(shardings.arguments.len(), shardings.results.len()),
@@ -185,13 +191,50 @@ pub fn execute<Judge: FnOnce(&[Vec<hlo_client::Buffer>]) -> Result<()>>(
     let mut parts = Vec::with_capacity(count as usize);
     for ((device, made), memory) in (0..count).zip(results).zip(memories) {
         let mut own = Vec::with_capacity(made.len());
-        for (whole, tiles) in made.into_iter().zip(&shardings.results) {
-            let part = cut(client, &whole, tiles.as_ref(), device % partitions)?;
+        for ((whole, tiles), terms) in made.into_iter().zip(&shardings.results).zip(&shardings.result_terms) {
+            let partition = device % partitions;
+            let part = match sum_of(terms, partition).first() {
+                // Of parts that add up the first is the sum.
+                Some(&first) if first != partition => zeros(client, &Placement::part(tiles, whole.shape()))?,
+                _ => cut(client, &whole, tiles.as_ref(), partition)?,
+            };
             own.push(Buffer::new(part, Arc::clone(memory), Arc::clone(client)));
         }
         parts.push(own);
     }
     Ok(parts)
+}
+
+/// The partitions whose parts add up with that of a partition; none if there are no such.
+fn sum_of(terms: &Terms, partition: u32) -> Vec<u32> {
+    let has = |set: &&Vec<i64>| set.contains(&i64::from(partition));
+    let set = terms.iter().flatten().find(has);
+    set.into_iter().flatten().filter_map(|&p| u32::try_from(p).ok()).collect()
+}
+
+fn zeros(client: &Client, shape: &ArrayShape) -> Result<hlo_client::Buffer> {
+    let bytes = vec![0; array_bytes(shape).unwrap_or(0)];
+    Ok(client.engine.buffer_from_bytes(shape.clone(), &bytes)?)
+}
+
+/// The sum of arrays of one shape, from first to last.
+fn sum(client: &Client, arrays: &[&hlo_client::Buffer]) -> Result<hlo_client::Buffer> {
+    let [first, others @ ..] = arrays else { return Err(Failure::internal("a sum has terms")) };
+    if others.is_empty() {
+        return Ok((*first).clone());
+    }
+    let shape = first.shape();
+    let dims: Vec<String> = shape.dims.iter().map(i64::to_string).collect();
+    let ty = format!("{}[{}]", shape.element_type.name(), dims.join(","));
+    let mut text = format!("HloModule sum\nENTRY sum {{\n  s0 = {ty} parameter(0)\n");
+    for n in 1..arrays.len() {
+        let root = if n + 1 == arrays.len() { "ROOT " } else { "" };
+        text += &format!("  p{n} = {ty} parameter({n})\n  {root}s{n} = {ty} add(s{}, p{n})\n", n - 1);
+    }
+    text += "}\n";
+    let executable = client.engine.compile(&VerifiedModule::parse(&text)?, &engine_options())?;
+    let made = executable.execute(arrays)?.pop();
+    made.ok_or_else(|| Failure::internal("a sum is an array"))
 }
 
 /// The part of an array that a partition has, in memory of its own.
@@ -275,6 +318,27 @@ impl Gather<'_> {
             .collect()
     }
 
+    /// What a device handed in, or the sum of what the devices did whose parts add up with its own.
+    fn given(&self, n: usize, device: u32, part: &ArrayShape) -> Result<hlo_client::Buffer> {
+        let of = |device: u32| {
+            let given = &self.arguments[device as usize][n].array;
+            if given.shape().dims == part.dims && given.shape().element_type == part.element_type {
+                return Ok(given);
+            }
+            let message =
+                format!("argument {n} is {} on device {device}, whose part of it is {part}", given.shape());
+            Err(Failure::invalid(message))
+        };
+        let partition = device % self.placement.devices.partitions();
+        let summed = self.placement.shardings.argument_terms.get(n).unwrap_or(&None);
+        let others = sum_of(summed, partition);
+        if others.is_empty() {
+            return Ok(of(device)?.clone());
+        }
+        let terms = others.iter().map(|p| of(device - partition + p)).collect::<Result<Vec<_>>>()?;
+        sum(self.client, &terms)
+    }
+
     fn argument(
         &self,
         n: usize,
@@ -283,7 +347,7 @@ impl Gather<'_> {
         device: u32,
     ) -> Result<hlo_client::Buffer> {
         let partitions = self.placement.devices.partitions();
-        let Some(tiling) = tiles else { return Ok(self.arguments[device as usize][n].array.clone()) };
+        let Some(tiling) = tiles else { return self.given(n, device, shape) };
         let place = tiling.place(device % partitions);
         let (group, _) = place.ok_or_else(|| Failure::internal("every partition has a tile"))?;
         let part = Placement::part(tiles, shape);
@@ -292,14 +356,7 @@ impl Gather<'_> {
         for (tile, &partition) in tiling.groups[group].iter().enumerate() {
             let owner = u32::try_from(partition).ok().filter(|&p| p < partitions);
             let owner = owner.ok_or_else(|| Failure::internal("tiles are of the program's partitions"))?;
-            let given = &self.arguments[(first + owner) as usize][n].array;
-            if given.shape().dims != part.dims || given.shape().element_type != part.element_type {
-                let message = format!(
-                    "argument {n} is {} on partition {owner}, whose part of {shape} is {part}",
-                    given.shape()
-                );
-                return Err(Failure::invalid(message));
-            }
+            let given = self.given(n, first + owner, &part)?;
             given.with_bytes(|from| {
                 for_each_row(shape, &part, tiling, tile, |whole, own| {
                     bytes[whole].copy_from_slice(&from[own]);

@@ -83,16 +83,16 @@ fn stablehlo(code: &[u8]) -> Result<Read> {
     };
     let converted = convert(&tree, &ConvertOptions::default())
         .map_err(|found| Failure::of_diagnostics("the program cannot be converted to HLO", &found))?;
-    let module = converted.module;
-    let shardings = Shardings::of(&module, &converted.result_shardings)?;
+    let mut module = converted.module;
+    let shardings = Shardings::of(&mut module, &converted.result_shardings)?;
     Ok(Read { module, shardings })
 }
 
 fn hlo(code: &[u8]) -> Result<Read> {
     let found = hlo_proto::read(code, Kind::Module, Encoding::Binary, &ReadOptions::default());
     let broken = || Failure::of_diagnostics("the HloModuleProto cannot be read", &found.diagnostics);
-    let module = found.document.map(|document| document.module).ok_or_else(broken)?;
-    let shardings = Shardings::read(&module, code)?;
+    let mut module = found.document.map(|document| document.module).ok_or_else(broken)?;
+    let shardings = Shardings::read(&mut module, code)?;
     Ok(Read { module, shardings })
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn results(module: &Module) -> Vec<Tiles> {
         .parameters()
         .iter()
         .flatten()
-        .map(|&id| walk.annotated(module.instr(id)).unwrap_or(Known::Nothing))
+        .map(|&id| walk.annotated(module.instr(id), &Known::Nothing).unwrap_or(Known::Nothing))
         .collect();
     let root = walk.computation(module.entry(), &parameters, 0);
     let Some(mesh) = walk.mesh else { return Vec::new() };
@@ -88,7 +88,25 @@ struct Walk<'m> {
 }
 
 impl Walk<'_> {
-    fn named(&mut self, sharding: &NamedSharding, rank: usize) -> Known {
+    /// What a sharding says of a value; where it leaves a dimension open, that is what is known without it.
+    fn named(&mut self, sharding: &NamedSharding, rank: usize, without: &Known) -> Known {
+        if let (Some(dims), Known::Array(axes)) = (&sharding.dims, without)
+            && dims.len() == rank
+            && axes.len() == rank
+            && dims.iter().any(|d| d.open)
+        {
+            let stated = match self.named(sharding, rank, &Known::Nothing) {
+                Known::Array(stated) => stated,
+                Known::Tuple(_) | Known::Nothing => vec![Vec::new(); rank],
+            };
+            let mut joined = stated;
+            for (at, dim) in dims.iter().enumerate().filter(|(_, d)| d.open) {
+                if dim.axes.is_empty() {
+                    put(&mut joined, at, axes.get(at));
+                }
+            }
+            return if joined.iter().all(Vec::is_empty) { Known::Nothing } else { Known::Array(joined) };
+        }
         // What is not cut may be of any mesh, an empty one among them.
         if !sharding.dims.iter().flatten().any(|d| !d.axes.is_empty()) {
             return Known::Nothing;
@@ -103,15 +121,15 @@ impl Walk<'_> {
     }
 
     /// What an instruction says of itself.
-    fn annotated(&mut self, instr: &Instruction) -> Option<Known> {
+    fn annotated(&mut self, instr: &Instruction, without: &Known) -> Option<Known> {
         let rank = instr.shape.as_array()?.rank();
         if let Some(text) = instr.attrs.frontend_attributes().and_then(|a| a.get(SHARDY)) {
             let sharding = sdy::sharding(self.module, text)?;
-            return Some(self.named(&sharding, rank));
+            return Some(self.named(&sharding, rank, without));
         }
         match instr.attrs.sharding()? {
             Sharding::Single(kind) => match &**kind {
-                ShardingKind::Named(named) => Some(self.named(named, rank)),
+                ShardingKind::Named(named) => Some(self.named(named, rank, without)),
                 ShardingKind::Tile(_) => None,
             },
             Sharding::Tuple(_) => None,
@@ -155,8 +173,12 @@ impl Walk<'_> {
                 Some(callee) => self.computation(callee, operands, depth + 1),
                 None => Known::Nothing,
             },
-            // What a loop carries keeps its place.
-            Opcode::While | Opcode::OptBarrier => first(),
+            Opcode::OptBarrier => first(),
+            // What a loop carries keeps its place; of what is not known before the first iteration, what it makes says it.
+            Opcode::While => match instr.attrs.computation(AttrKey::Body) {
+                Some(body) => or(first(), self.computation(body, &[first()], depth + 1)),
+                None => first(),
+            },
             Opcode::CustomCall => self.custom_call(instr, operands),
             Opcode::Parameter | Opcode::Constant => Known::Nothing,
             _ => match instr.shape.as_array() {
@@ -172,7 +194,9 @@ impl Walk<'_> {
             let text = instr.attrs.frontend_attributes().and_then(|a| a.get("xla.sdy.out_shardings"));
             let all = text.and_then(|t| sdy::shardings_of_values(self.module, t)).unwrap_or_default();
             let one = |walk: &mut Self, n: usize, shape: &Shape| match (all.get(n), shape.as_array()) {
-                (Some(sharding), Some(array)) => walk.named(sharding, array.rank()),
+                (Some(sharding), Some(array)) => {
+                    walk.named(sharding, array.rank(), operands.get(n).unwrap_or(&Known::Nothing))
+                }
                 _ => Known::Nothing,
             };
             return match &instr.shape {
@@ -183,7 +207,10 @@ impl Walk<'_> {
             };
         }
         match target {
-            "Sharding" => self.annotated(instr).unwrap_or(Known::Nothing),
+            "Sharding" => {
+                let without = operands.first().unwrap_or(&Known::Nothing);
+                self.annotated(instr, without).unwrap_or(Known::Nothing)
+            }
             "annotate_device_placement" => operands.first().cloned().unwrap_or(Known::Nothing),
             _ => Known::Nothing,
         }
@@ -296,6 +323,17 @@ impl Walk<'_> {
     }
 }
 
+/// What is known of a value, and where that is nothing, what else is.
+fn or(known: Known, other: Known) -> Known {
+    match (known, other) {
+        (Known::Nothing, other) => other,
+        (Known::Tuple(known), Known::Tuple(other)) if known.len() == other.len() => {
+            Known::Tuple(known.into_iter().zip(other).map(|(k, o)| or(k, o)).collect())
+        }
+        (known, _) => known,
+    }
+}
+
 /// Gives a dimension axes, if it has none and no other dimension has them.
 fn put(axes: &mut Axes, at: usize, new: Option<&Vec<AxisRef>>) {
     let Some(new) = new else { return };
@@ -364,6 +402,11 @@ mod tests {
             ("ROOT r = f32[2,6] slice(x), slice={[0:2], [0:6]}", Some(&[1, 2])),
             // Three columns cannot be cut in two.
             ("ROOT r = f32[4,3] slice(x), slice={[0:4], [0:3]}", Some(&[2, 1])),
+            // Open dimensions of a constraint stay as they were, others are what it says.
+            (
+                "ROOT r = f32[4,6] custom-call(x), custom_call_target=\"Sharding\", frontend_attributes={xla.sdy.sharding=\"#sdy.sharding<@mesh, [{?}, {}]>\"}",
+                Some(&[2, 1]),
+            ),
             ("ROOT r = f32[24] reshape(x)", None),
             ("ROOT r = f32[] reduce(x, zero), dimensions={0,1}, to_apply=add", None),
         ] {

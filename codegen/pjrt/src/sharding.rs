@@ -5,7 +5,7 @@
 //!
 //! **Invariant:** a sharding that is not understood, or that cuts a dimension into parts of different sizes, is refused by name. A choice may be less cut than XLA's, never another array.
 
-use hlo::attrs::Sharding;
+use hlo::attrs::{FrontendValue, NamedSharding, Sharding};
 use hlo::{ArrayShape, AttrKey, Instruction, Module, Opcode, Shape};
 use hlo_interp::device::sdy;
 use hlo_interp::device::tiling::Tiling;
@@ -17,6 +17,12 @@ use crate::wire::{self, Fields, Value};
 /// The tiles of an array; `None`: every device has all of it.
 pub type Tiles = Option<Tiling>;
 
+/// What an array is the sum of, where it is unreduced along axes of the mesh: sets of partitions whose parts add up. `None`: each part is one of the array.
+pub type Terms = Option<Vec<Vec<i64>>>;
+
+/// The frontend attributes of a module that keep the shardings of unreduced results, followed by the number of the result: messages of shardings have no place for these.
+const UNREDUCED_RESULT: &str = "hlo.unreduced_result.";
+
 /// The frontend attribute of a parameter that is its sharding by Shardy.
 pub(crate) const SHARDY: &str = "xla.sdy.sharding";
 
@@ -27,6 +33,10 @@ pub struct Shardings {
     pub arguments: Vec<Tiles>,
     /// Of each array of the result.
     pub results: Vec<Tiles>,
+    /// What each array of the parameters is the sum of.
+    pub argument_terms: Vec<Terms>,
+    /// What each array of the result is the sum of.
+    pub result_terms: Vec<Terms>,
 }
 
 /// The tiles that a sharding in text means for an array.
@@ -34,12 +44,72 @@ fn tiles_of_text(module: &Module, text: &str, shape: &ArrayShape, what: &str) ->
     let refused = |why: &str| Failure::unimplemented(format!("the sharding of {what}, {text}, {why}"));
     let tiles = if text.starts_with("#sdy") {
         let named = sdy::sharding(module, text).ok_or_else(|| refused("cannot be read"))?;
-        Tiling::of_axes(&named, None, shape.rank())
+        Tiling::of_axes(&reduced(named), None, shape.rank())
     } else {
         let sharding = hlo_parser::parse_sharding(text).map_err(|_| refused("cannot be read"))?;
         Tiling::of(&sharding, shape.rank())
     };
     even(tiles.map_err(|why| refused(&why))?, shape).map_err(|why| refused(&why))
+}
+
+/// The sharding of the array that the parts of an unreduced one add up to.
+fn reduced(mut named: NamedSharding) -> NamedSharding {
+    named.unreduced.clear();
+    named
+}
+
+/// What an array is the sum of, by its sharding in text.
+fn terms_of_text(module: &Module, text: &str, what: &str) -> Result<Terms> {
+    if !text.starts_with("#sdy") {
+        return Ok(None); // unreduced ones of XLA's own forms are refused with their tiles
+    }
+    let refused = |why: &str| Failure::unimplemented(format!("the sharding of {what}, {text}, {why}"));
+    let named = sdy::sharding(module, text).ok_or_else(|| refused("cannot be read"))?;
+    if named.unreduced.is_empty() {
+        return Ok(None);
+    }
+    match named.unreduced_kind.as_deref() {
+        None | Some("sum") => {}
+        Some(_) => return Err(refused("is unreduced, and its parts are not added")),
+    }
+    let sets = named.mesh.groups_along(&named.unreduced);
+    Ok(Some(sets.ok_or_else(|| refused("has axes that are not those of its mesh"))?))
+}
+
+/// What each array of the parameters is the sum of.
+fn terms_of_arguments(module: &Module) -> Result<Vec<Terms>> {
+    let mut all = Vec::new();
+    for &id in module.computation(module.entry()).parameters().iter().flatten() {
+        let instr = module.instr(id);
+        let text = instr.attrs.frontend_attributes().and_then(|a| a.get(SHARDY));
+        match (text, &instr.shape) {
+            (Some(text), Shape::Array(_)) => {
+                all.push(terms_of_text(module, text, &format!("the argument {}", instr.name))?);
+            }
+            (_, shape) => all.extend(arrays(shape).iter().map(|_| None)),
+        }
+    }
+    Ok(all)
+}
+
+/// What each of so many arrays of the result is the sum of, as the module keeps it.
+fn terms_of_results(module: &Module, count: usize) -> Result<Vec<Terms>> {
+    let kept = module.header.frontend_attributes.as_ref();
+    let one = |n: usize| match kept.and_then(|all| all.get(&format!("{UNREDUCED_RESULT}{n}"))) {
+        Some(text) => terms_of_text(module, text, &format!("result {n}")),
+        None => Ok(None),
+    };
+    (0..count).map(one).collect()
+}
+
+/// Keeps the shardings of unreduced results in the module, so that they are written and read with it.
+fn keep_unreduced(module: &mut Module, stated: &[Option<&str>]) {
+    for (n, text) in stated.iter().enumerate() {
+        let Some(text) = text.filter(|text| text.contains("unreduced=")) else { continue };
+        let kept = module.header.frontend_attributes.get_or_insert_default();
+        let key = format!("{UNREDUCED_RESULT}{n}").into();
+        kept.entries.push((key, FrontendValue::Str(text.into())));
+    }
 }
 
 /// Tiles that are all of one size. Errors: they are not.
@@ -81,14 +151,27 @@ fn arrays(shape: &Shape) -> Vec<&ArrayShape> {
 impl Shardings {
     /// Of a program for one device, or one that says nothing: everything is whole.
     pub fn whole(arguments: usize, results: usize) -> Self {
-        Self { arguments: vec![None; arguments], results: vec![None; results] }
+        Self {
+            arguments: vec![None; arguments],
+            results: vec![None; results],
+            argument_terms: vec![None; arguments],
+            result_terms: vec![None; results],
+        }
     }
 
-    /// Of a program of whole arrays. `stated`: the shardings of the function's results as text.
+    /// Of a program of whole arrays. `stated`: the shardings of the function's results as text; the module keeps those of unreduced ones.
     ///
     /// # Errors
     /// One is not understood.
-    pub fn of(module: &Module, stated: &[Option<Box<str>>]) -> Result<Self> {
+    pub fn of(module: &mut Module, stated: &[Option<Box<str>>]) -> Result<Self> {
+        let (found, texts) = Self::stated(module, stated)?;
+        keep_unreduced(module, &texts);
+        let result_terms = terms_of_results(module, found.results.len())?;
+        Ok(Self { result_terms, ..found })
+    }
+
+    /// The same without the terms of results, and the text of each result's sharding.
+    fn stated<'a>(module: &Module, stated: &'a [Option<Box<str>>]) -> Result<(Self, Vec<Option<&'a str>>)> {
         let entry = module.entry();
         let mut arguments = Vec::new();
         for &id in module.computation(entry).parameters().iter().flatten() {
@@ -120,14 +203,15 @@ impl Shardings {
                 None => chosen.get(n).cloned().flatten().filter(|t| divides(t, &shape.dims)),
             });
         }
-        Ok(Self { arguments, results })
+        let argument_terms = terms_of_arguments(module)?;
+        Ok((Self { arguments, results, argument_terms, result_terms: Vec::new() }, stated))
     }
 
     /// Those that an `HloModuleProto` has, if it has them for all arrays.
     ///
     /// # Errors
     /// One is not understood.
-    pub fn read(module: &Module, proto: &[u8]) -> Result<Self> {
+    pub fn read(module: &mut Module, proto: &[u8]) -> Result<Self> {
         let (mut arguments, mut results) = (Vec::new(), None);
         for (number, value) in wire::fields(proto)? {
             match (number, value) {
@@ -148,35 +232,37 @@ impl Shardings {
             }
             false => Vec::new(),
         };
-        let found = Self {
-            arguments: only_arrays(arguments, &leaves),
-            results: only_arrays(results.unwrap_or_default(), &of_result),
-        };
+        let (arguments, results) =
+            (only_arrays(arguments, &leaves), only_arrays(results.unwrap_or_default(), &of_result));
         let parameters = module.computation(entry).parameters().iter().flatten();
         let wanted: Vec<&ArrayShape> = parameters.flat_map(|&id| arrays(&module.instr(id).shape)).collect();
-        let results = arrays(&module.instr(module.root(entry)).shape);
-        if found.arguments.len() != wanted.len() || found.results.len() != results.len() {
+        let made = arrays(&module.instr(module.root(entry)).shape);
+        if arguments.len() != wanted.len() || results.len() != made.len() {
             return Self::of(module, &[]);
         }
         let fits = |tiles: &Tiles, shape: &ArrayShape| {
             tiles.as_ref().is_none_or(|t| t.tiles.len() == shape.rank() && divides(t, &shape.dims))
         };
-        let all = found.arguments.iter().zip(&wanted).chain(found.results.iter().zip(&results));
-        if all.into_iter().all(|(tiles, shape)| fits(tiles, shape)) {
-            return Ok(found);
+        let all = arguments.iter().zip(&wanted).chain(results.iter().zip(&made));
+        if !all.into_iter().all(|(tiles, shape)| fits(tiles, shape)) {
+            return Err(Failure::invalid("the module has shardings that are not those of its arrays"));
         }
-        Err(Failure::invalid("the module has shardings that are not those of its arrays"))
+        let result_terms = terms_of_results(module, results.len())?;
+        Ok(Self { arguments, results, argument_terms: terms_of_arguments(module)?, result_terms })
     }
 
-    /// Appends them to an `HloModuleProto`, where frameworks look for them. `tokens_in`, `tokens_out`: which of the arguments and results are tokens, that every device has.
-    pub fn write(&self, proto: &mut Vec<u8>, tokens_in: &[bool], tokens_out: &[bool]) {
-        let with_tokens = |all: &[Tiles], tokens: &[bool]| -> Vec<Vec<u8>> {
-            let mut arrays = all.iter();
-            let one =
-                |is_token: &bool| op_sharding(if *is_token { &None } else { arrays.next().unwrap_or(&None) });
-            tokens.iter().map(one).collect()
+    /// Appends them to an `HloModuleProto`, where frameworks look for them. `arguments`, `results`: the rank of each array, nothing for each token, that every device has.
+    pub fn write(&self, proto: &mut Vec<u8>, arguments: &[Option<usize>], results: &[Option<usize>]) {
+        let with_tokens = |all: &[Tiles], terms: &[Terms], ranks: &[Option<usize>]| -> Vec<Vec<u8>> {
+            let mut arrays = all.iter().zip(terms);
+            let mut one = |rank: &Option<usize>| match rank.and_then(|rank| Some((rank, arrays.next()?))) {
+                Some((rank, (tiles, Some(sets)))) => unreduced_sharding(tiles, sets, rank),
+                Some((_, (tiles, None))) => op_sharding(tiles),
+                None => op_sharding(&None),
+            };
+            ranks.iter().map(&mut one).collect()
         };
-        let results = with_tokens(&self.results, tokens_out);
+        let results = with_tokens(&self.results, &self.result_terms, results);
         match &results[..] {
             [] => {}
             [only] => wire::put(proto, field::OUTPUT, only),
@@ -187,7 +273,7 @@ impl Shardings {
                 wire::put(proto, field::OUTPUT, &output);
             }
         }
-        for one in with_tokens(&self.arguments, tokens_in) {
+        for one in with_tokens(&self.arguments, &self.argument_terms, arguments) {
             wire::put(proto, field::PARAMETERS, &one);
         }
     }
@@ -209,6 +295,8 @@ mod field {
     pub(super) const TUPLE_PARTS: u64 = 5;
     /// `OpSharding.replicate_on_last_tile_dim`.
     pub(super) const REPLICATE_ON_LAST: u64 = 6;
+    /// `OpSharding.last_tile_dims`: of what kind the dimensions behind those of the array are.
+    pub(super) const LAST_DIMENSIONS: u64 = 8;
 }
 
 /// `OpSharding.Type`.
@@ -219,6 +307,8 @@ mod kind {
     pub(super) const TUPLE: u64 = 2;
     /// Tiles.
     pub(super) const OTHER: u64 = 3;
+    /// The array is the sum of what several devices have.
+    pub(super) const UNREDUCED: u64 = 6;
 }
 
 fn op_sharding(tiles: &Tiles) -> Vec<u8> {
@@ -240,6 +330,40 @@ fn op_sharding(tiles: &Tiles) -> Vec<u8> {
     message
 }
 
+/// Of an unreduced array of a rank: behind its own dimensions one of copies, if there are such, and one of what adds up.
+fn unreduced_sharding(tiles: &Tiles, sets: &[Vec<i64>], rank: usize) -> Vec<u8> {
+    let summed = sets.first().map_or(1, Vec::len);
+    let whole = || {
+        let mut all: Vec<i64> = sets.iter().flatten().copied().collect();
+        all.sort_unstable();
+        Tiling { tiles: vec![1; rank], groups: all.into_iter().map(|device| vec![device]).collect() }
+    };
+    let Tiling { tiles, groups } = tiles.clone().unwrap_or_else(whole);
+    let mut devices: Vec<u64> = Vec::new();
+    for tile in 0..tiles.iter().product() {
+        for device in groups.iter().filter_map(|group| group.get(tile)) {
+            // With the first of a set all of it.
+            if let Some(set) = sets.iter().find(|set| set.first() == Some(device)) {
+                devices.extend(set.iter().map(|d| d.cast_unsigned()));
+            }
+        }
+    }
+    let copies = groups.len() / summed.max(1);
+    let (mut dims, mut kinds) = (tiles, Vec::new());
+    if copies > 1 {
+        dims.push(copies);
+        kinds.push(kind::REPLICATED);
+    }
+    dims.push(summed);
+    kinds.push(kind::UNREDUCED);
+    let mut message = Vec::new();
+    wire::put_number(&mut message, field::TYPE, kind::OTHER);
+    wire::put_packed(&mut message, field::DIMENSIONS, dims.into_iter().map(|n| n as u64));
+    wire::put_packed(&mut message, field::DEVICES, devices.into_iter());
+    wire::put_packed(&mut message, field::LAST_DIMENSIONS, kinds.into_iter());
+    message
+}
+
 fn read_op_shardings(message: &[u8]) -> Result<Vec<Tiles>> {
     let fields = wire::fields(message)?;
     if !fields.contains(&(field::TYPE, Value::Number(kind::TUPLE))) {
@@ -254,7 +378,8 @@ fn read_op_shardings(message: &[u8]) -> Result<Vec<Tiles>> {
 
 fn read_op_sharding(message: &[u8]) -> Result<Tiles> {
     let refused = |why: &str| Failure::unimplemented(format!("an OpSharding that {why}"));
-    let (mut ty, mut dims, mut devices, mut last) = (kind::REPLICATED, Vec::new(), Vec::new(), false);
+    let (mut ty, mut last) = (kind::REPLICATED, false);
+    let (mut dims, mut devices, mut behind) = (Vec::new(), Vec::new(), Vec::new());
     let numbers = |value: Value<'_>, into: &mut Vec<u64>| -> Result<()> {
         match value {
             Value::Number(n) => into.push(n),
@@ -273,6 +398,7 @@ fn read_op_sharding(message: &[u8]) -> Result<Tiles> {
             (field::DIMENSIONS, value) => numbers(value, &mut dims)?,
             (field::DEVICES, value) => numbers(value, &mut devices)?,
             (field::REPLICATE_ON_LAST, Value::Number(n)) => last = n != 0,
+            (field::LAST_DIMENSIONS, value) => numbers(value, &mut behind)?,
             (number, _) => return Err(refused(&format!("has the field {number}"))),
         }
     }
@@ -282,7 +408,13 @@ fn read_op_sharding(message: &[u8]) -> Result<Tiles> {
     if ty != kind::OTHER {
         return Err(refused(&format!("is of type {ty}")));
     }
-    let copies = if last { dims.pop().unwrap_or(0) } else { 1 };
+    if behind.iter().any(|&ty| ty != kind::REPLICATED && ty != kind::UNREDUCED) {
+        return Err(refused("has dimensions behind the array's that are neither replicated nor unreduced"));
+    }
+    // What adds up is kept beside ([`terms_of_results`]); the tiles of all that do are the same.
+    let trailing = behind.len() + usize::from(last);
+    let Some(rank) = dims.len().checked_sub(trailing) else { return Err(refused("has too few dimensions")) };
+    let copies = dims.drain(rank..).try_fold(1_u64, u64::checked_mul).unwrap_or(0);
     let count = dims.iter().try_fold(1_u64, |n, &size| n.checked_mul(size)).unwrap_or(0);
     let fits = copies > 0 && count > 0 && count.checked_mul(copies) == Some(devices.len() as u64);
     if !fits {
@@ -290,6 +422,9 @@ fn read_op_sharding(message: &[u8]) -> Result<Tiles> {
     }
     let copies = copies as usize;
     let group = |copy: usize| devices.iter().skip(copy).step_by(copies).map(|&id| id.cast_signed()).collect();
+    if !behind.is_empty() && count == 1 {
+        return Ok(None);
+    }
     Ok(Some(Tiling {
         tiles: dims.into_iter().map(|n| n as usize).collect(),
         groups: (0..copies).map(group).collect(),
@@ -332,6 +467,17 @@ mod tests {
         // XLA's own: type 3, dimensions [2, 1, 2], devices 0 to 3, the last dimension replicated.
         let bytes = [8, 3, 26, 3, 2, 1, 2, 34, 4, 0, 1, 2, 3, 48, 1];
         assert_eq!(read_op_sharding(&bytes).unwrap(), tiles(&[2, 1], &[&[0, 2], &[1, 3]]));
+        // Unreduced: of a mesh of x=2, y=2, z=2 cut along x, and unreduced along y (2 copies) or along y and z (none).
+        let cut = tiles(&[2, 1], &[&[0, 4], &[1, 5], &[2, 6], &[3, 7]]);
+        let along_y = [vec![0, 2], vec![1, 3], vec![4, 6], vec![5, 7]];
+        let message = unreduced_sharding(&cut, &along_y, 2);
+        assert_eq!(message, [8, 3, 26, 4, 2, 1, 2, 2, 34, 8, 0, 2, 1, 3, 4, 6, 5, 7, 66, 2, 0, 6]);
+        assert!(read_op_sharding(&message).unwrap().is_some_and(|t| t.tiles == [2, 1]));
+        let message = unreduced_sharding(&cut, &[vec![0, 1, 2, 3], vec![4, 5, 6, 7]], 2);
+        assert_eq!(message, [8, 3, 26, 3, 2, 1, 4, 34, 8, 0, 1, 2, 3, 4, 5, 6, 7, 66, 1, 6]);
+        let message = unreduced_sharding(&None, &[vec![0, 1]], 1);
+        assert_eq!(message, [8, 3, 26, 2, 1, 2, 34, 2, 0, 1, 66, 1, 6]);
+        assert_eq!(read_op_sharding(&message).unwrap(), None);
         // A form by iota is refused, and what has too few devices.
         assert!(read_op_sharding(&[8, 3, 26, 1, 2, 74, 1, 2]).is_err());
         assert!(read_op_sharding(&[8, 3, 26, 1, 2, 34, 1, 0]).is_err());

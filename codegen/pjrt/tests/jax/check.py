@@ -96,6 +96,31 @@ def donated_arrays_are_gone():
 
 
 @check
+def what_is_donated_is_used_once():
+    x, y = jnp.zeros(10), jnp.ones(10)
+    add = jax.jit(lambda x, y: x + y, donate_argnums=0)
+    fails(lambda: add(x, x), "cannot be donated")
+    both = jax.jit(lambda x, y: (x + 1, y + 2), donate_argnums=(0, 1))
+    fails(lambda: both(x, x), "cannot be donated")
+    same(add(x, y), np.ones(10))
+
+
+@check
+def results_have_bytes_of_their_own():
+    address = lambda x: x.unsafe_buffer_pointer()
+    x, y = jnp.array([1, 2]), jnp.array([2, 3])
+    a, b, c = jax.jit(lambda x, y: (y, x, x))(x, y)
+    assert len({address(x), address(y), address(a), address(b), address(c)}) == 5
+    same(a, [2, 3]), same(b, [1, 2]), same(c, [1, 2])
+
+
+@check
+def tokens_are_no_arrays():
+    token = jax.jit(lambda: jax.lax.create_token())()
+    fails(lambda: np.asarray(token._buf), "token")
+
+
+@check
 def a_donated_array_that_numpy_sees_is_not_overwritten():
     x = jnp.arange(100.0)
     view = np.asarray(x)

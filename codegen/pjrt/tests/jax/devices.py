@@ -173,6 +173,27 @@ def some_of_the_devices():
 
 
 @check
+def unreduced_arrays_add_up():
+    mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Explicit,) * 2)
+    with jax.set_mesh(mesh):
+        a = jax.device_put(np.arange(32.0, dtype=np.float32).reshape(8, 4), P("x", "y"))
+        b = jax.device_put(np.arange(8.0, dtype=np.float32).reshape(4, 2), P("y", None))
+        c = jax.jit(lambda a, b: jnp.einsum("ab,bc->ac", a, b, out_sharding=P("x", None, unreduced={"y"})))(a, b)
+        assert c.sharding.spec == P("x", None, unreduced={"y"}), c.sharding
+        parts = [np.asarray(s.data) for s in c.addressable_shards]
+        same(np.concatenate([parts[2 * n] + parts[2 * n + 1] for n in range(4)]), np.asarray(a) @ np.asarray(b))
+        same(jax.jit(lambda c: jax.reshard(c, P()) * 2)(c), np.asarray(a) @ np.asarray(b) * 2)
+
+
+@check
+def what_no_result_can_take_is_not_donated():
+    mesh = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    x = jax.device_put(np.arange(16.0).reshape(8, 2), jax.NamedSharding(mesh, P("x")))
+    jax.jit(lambda x: x @ x.T, donate_argnums=0)(x)
+    assert not x.is_deleted()
+
+
+@check
 def donated_shards_are_gone():
     x = put(np.ones((8, 8), np.float32), "x", "y")
     y = jax.jit(lambda x: x * 2, donate_argnums=0)(x)

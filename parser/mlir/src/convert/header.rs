@@ -149,7 +149,6 @@ impl<'m> Converter<'m> {
         let header = &mut self.out.header;
         header.num_partitions = positive(partitions).or(header.num_partitions);
         header.replica_count = positive(replicas).or(header.replica_count);
-        self.meshes(top);
         if self.checking {
             return Ok(());
         }
@@ -190,7 +189,7 @@ impl<'m> Converter<'m> {
     }
 
     /// Meshes of Shardy, which travel as frontend attributes of the module.
-    fn meshes(&mut self, top: OpId) {
+    pub(super) fn meshes(&mut self, top: OpId) {
         let m = self.m;
         let mut meshes = Vec::new();
         for &op in m.body(top) {

@@ -29,6 +29,7 @@ pub(crate) mod shapes;
 mod shardy;
 mod special;
 mod transfer;
+mod unreduced;
 
 use hlo::diag::codes;
 use hlo::{Diagnostic, Diagnostics, Span};
@@ -174,6 +175,9 @@ pub fn convert(m: &Module, options: &ConvertOptions) -> Result<Converted, Diagno
         expressing: false,
         storing: false,
     };
+    if let Some(top) = m.top() {
+        converter.meshes(top);
+    }
     let arguments = options.argument_dims.as_deref();
     match converter.program(function, arguments) {
         Ok(()) => {

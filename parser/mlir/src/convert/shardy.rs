@@ -13,6 +13,19 @@ fn frontend(entries: Vec<(&str, String)>) -> AttrValue {
     AttrValue::FrontendAttributes(Box::new(FrontendAttributes { entries }))
 }
 
+/// The text of the shardings of values.
+fn of_values<'t>(each: impl Iterator<Item = &'t str>) -> String {
+    format!("#sdy.sharding_per_value<[{}]>", each.collect::<Vec<_>>().join(", "))
+}
+
+/// One shape, or a tuple of several.
+fn packed(mut shapes: Vec<Shape>) -> Shape {
+    match shapes.len() {
+        1 => shapes.swap_remove(0),
+        _ => Shape::tuple(shapes),
+    }
+}
+
 impl Converter<'_> {
     /// The text of an attribute of Shardy.
     fn shardy_text(&self, op: OpId, name: &str) -> Convert<String> {
@@ -58,21 +71,26 @@ impl Converter<'_> {
         if parameters.len() != operands.len() {
             return self.structure(op, "has not as many arguments as operands");
         }
-        let mut local = Vec::new();
-        if !operands.is_empty() {
-            let entries = vec![
-                ("xla.sdy.in_shardings", self.shardy_text(op, "in_shardings")?),
-                ("xla.sdy.manual_axes", axes.clone()),
-            ];
-            let shape = match &parameters[..] {
-                [one] => one.clone(),
-                _ => Shape::tuple(parameters.iter().cloned()),
-            };
-            let cut = self.shardy_call("xla.sdy.GlobalToLocalShape", shape, &operands, entries);
-            local = match operands.len() {
-                1 => vec![cut],
-                n => (0..n).map(|i| self.get(cut, i)).collect(),
-            };
+        let shardings =
+            self.shardings_of_values(op, &self.shardy_text(op, "in_shardings")?, operands.len())?;
+        // Tokens are the same everywhere.
+        let is_array = |shape: &Shape| shape.as_array().is_some();
+        let arrays: Vec<usize> = (0..operands.len()).filter(|&i| is_array(&parameters[i])).collect();
+        let mut local = operands.clone();
+        if !arrays.is_empty() {
+            let shapes: Vec<Shape> = arrays.iter().map(|&i| parameters[i].clone()).collect();
+            let whole: Vec<InstrId> = arrays.iter().map(|&i| operands[i]).collect();
+            let texts = arrays.iter().map(|&i| &*shardings[i].text);
+            let entries =
+                vec![("xla.sdy.in_shardings", of_values(texts)), ("xla.sdy.manual_axes", axes.clone())];
+            let cut = self.shardy_call("xla.sdy.GlobalToLocalShape", packed(shapes), &whole, entries);
+            for (n, &i) in arrays.iter().enumerate() {
+                let part = if arrays.len() == 1 { cut } else { self.get(cut, n) };
+                local[i] = match &shardings[i].sets {
+                    Some(sets) => self.first_of(part, sets),
+                    None => part,
+                };
+            }
         }
         let root = self.out.root(body);
         let attrs = Attrs::new()
@@ -83,19 +101,30 @@ impl Converter<'_> {
         if shapes.is_empty() {
             return Ok(());
         }
-        let parts: Vec<InstrId> = match shapes.len() {
+        let mut parts: Vec<InstrId> = match shapes.len() {
             1 => vec![called],
             n => (0..n).map(|i| self.get(called, i)).collect(),
         };
-        let entries = vec![
-            ("xla.sdy.manual_axes", axes),
-            ("xla.sdy.out_shardings", self.shardy_text(op, "out_shardings")?),
-        ];
-        let shape = self.packed_shape(op)?;
-        let joined = self.shardy_call("xla.sdy.LocalToGlobalShape", shape, &parts, entries);
-        if shapes.len() == 1 {
-            return self.bind_one(op, joined);
+        let shardings = self.shardings_of_values(op, &self.shardy_text(op, "out_shardings")?, parts.len())?;
+        let arrays: Vec<usize> = (0..parts.len()).filter(|&i| is_array(&shapes[i])).collect();
+        if !arrays.is_empty() {
+            for &i in &arrays {
+                if let Some(sets) = &shardings[i].sets {
+                    parts[i] = self.sum_over(parts[i], sets);
+                }
+            }
+            let own: Vec<InstrId> = arrays.iter().map(|&i| parts[i]).collect();
+            let whole: Vec<Shape> = arrays.iter().map(|&i| shapes[i].clone()).collect();
+            let texts = arrays.iter().map(|&i| &*shardings[i].text);
+            let entries = vec![("xla.sdy.manual_axes", axes), ("xla.sdy.out_shardings", of_values(texts))];
+            let joined = self.shardy_call("xla.sdy.LocalToGlobalShape", packed(whole), &own, entries);
+            for (n, &i) in arrays.iter().enumerate() {
+                parts[i] = if arrays.len() == 1 { joined } else { self.get(joined, n) };
+            }
         }
-        self.bind_tuple(op, joined)
+        for (i, part) in parts.into_iter().enumerate() {
+            self.bind(op, i, part);
+        }
+        Ok(())
     }
 }

@@ -243,6 +243,35 @@ fn shardy_travels_as_text() {
 }
 
 #[test]
+fn groups_of_shardings_change_no_value() {
+    let text = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  \"sdy.sharding_group\"(%x) <{group_id = 0 : i64}> : \
+                (tensor<4xf32>) -> ()\n  %y = stablehlo.sine %x : tensor<4xf32>\n  return %y : tensor<4xf32>\n}\n";
+    let hlo = hlo_of(text);
+    assert!(hlo.contains("f32[4] sine(%x)") && !hlo.contains("custom-call"), "{hlo}");
+}
+
+#[test]
+fn unreduced_values_are_sums() {
+    let text = "module attributes {mhlo.num_partitions = 4 : i32} {\n  sdy.mesh @mesh = <[\"x\"=2, \"y\"=2]>\n  func.func @main(%x: \
+                tensor<4xf32>, %t: !stablehlo.token) -> (tensor<4xf32>, !stablehlo.token) {\n    %0:2 = sdy.manual_computation(%x, %t) \
+                in_shardings=[<@mesh, [{\"x\"}], unreduced={\"y\"}>, <@mesh, []>] out_shardings=[<@mesh, [{\"x\"}], \
+                unreduced={\"y\"}>, <@mesh, []>] manual_axes={\"x\", \"y\"} (%y: tensor<2xf32>, %u: !stablehlo.token) {\n      %z = \
+                stablehlo.sine %y : tensor<2xf32>\n      sdy.return %z, %u : tensor<2xf32>, !stablehlo.token\n    } : (tensor<4xf32>, \
+                !stablehlo.token) -> (tensor<4xf32>, !stablehlo.token)\n    return %0#0, %0#1 : tensor<4xf32>, \
+                !stablehlo.token\n  }\n}\n";
+    let hlo = hlo_of(text);
+    // Among the devices of one place along x the first has the array, and on the way out they add up; tokens are neither cut nor joined.
+    for part in [
+        "pred[4] constant({1, 0, 1, 0})",
+        "replica_groups={{0,1},{2,3}}, use_global_device_ids=true",
+        "f32[2] custom-call(%x), custom_call_target=\"xla.sdy.GlobalToLocalShape\"",
+        "xla.sdy.in_shardings=\"#sdy.sharding_per_value<[<@mesh, [{\\\"x\\\"}]>]>\"",
+    ] {
+        assert!(hlo.contains(part), "{part}: {hlo}");
+    }
+}
+
+#[test]
 fn places_are_those_of_the_text() {
     let text = "func.func @main(%x: tensor<4xf32>) {\n  %0 = stablehlo.slice %x [0:5] : (tensor<4xf32>) -> tensor<5xf32>\n  \
                 return\n}\n";

@@ -1,0 +1,177 @@
+//! Unreduced axes of manual computations (Shardy): a value is the sum of what the devices along these axes have.
+//!
+//! XLA's partitioner makes collectives of them; here the conversions between a global array and its shards have none, and the sums are made at the border of the computation, inside of it: on the way in the first
+//! device along the axes has the array and the others have zeros, on the way out an `all-reduce` adds up.
+
+use hlo::attrs::sharding::MeshDevices;
+use hlo::attrs::{AttrKey, AttrValue, Attrs, AxisRef, Ints, Mesh, ReplicaGroups};
+use hlo::{
+    ArrayLiteral, ArrayShape, Buffer, ElementType, InstrId, Name, NewInstruction, Opcode, Shape, Span,
+};
+
+use super::cx::{Convert, Converter, list};
+use crate::ir::OpId;
+
+/// Sets of partitions: those of one set differ along the unreduced axes alone.
+pub(super) type Sets = Vec<Vec<i64>>;
+
+/// The sharding of a value.
+pub(super) struct OfValue {
+    /// As text, without its unreduced axes: `<@mesh, [{"x"}, {}]>`.
+    pub(super) text: String,
+    /// If there are such.
+    pub(super) sets: Option<Sets>,
+}
+
+/// The shardings of `#sdy.sharding_per_value<[<...>, <...>]>`, one by one.
+fn split(text: &str) -> Option<Vec<String>> {
+    let inner = text.strip_prefix("#sdy.sharding_per_value<[")?.strip_suffix("]>")?;
+    let (mut all, mut depth, mut quoted, mut one) = (Vec::new(), 0_i32, false, String::new());
+    for c in inner.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            '<' | '[' | '{' | '(' if !quoted => depth += 1,
+            '>' | ']' | '}' | ')' if !quoted => depth -= 1,
+            ',' if depth == 0 && !quoted => {
+                all.push(std::mem::take(&mut one).trim().to_owned());
+                continue;
+            }
+            _ => {}
+        }
+        one.push(c);
+    }
+    if !one.trim().is_empty() {
+        all.push(one.trim().to_owned());
+    }
+    Some(all)
+}
+
+/// What stands between quotes.
+fn names(text: &str) -> Vec<Box<str>> {
+    text.split('"').skip(1).step_by(2).map(Into::into).collect()
+}
+
+/// `["x"=2, "y"=4], device_ids=[...]`
+fn mesh(text: &str) -> Option<Mesh> {
+    let axes = text.split_once('[')?.1.split_once(']')?;
+    let one = |axis: &str| {
+        let (name, size) = axis.split_once('=')?;
+        Some((name.trim().trim_matches('"').into(), size.trim().parse().ok()?))
+    };
+    let all = axes.0.split(',').filter(|a| !a.trim().is_empty()).map(one).collect::<Option<_>>()?;
+    let device_ids = match axes.1.split_once("device_ids=[") {
+        None => None,
+        Some((_, ids)) => {
+            let ids = ids.split_once(']')?.0.split(',');
+            Some(MeshDevices::List(ids.map(|id| id.trim().parse().ok()).collect::<Option<_>>()?))
+        }
+    };
+    Some(Mesh { axes: all, device_ids, maximal: false })
+}
+
+impl Converter<'_> {
+    /// The shardings of the operands or results of a manual computation.
+    pub(super) fn shardings_of_values(&self, op: OpId, text: &str, count: usize) -> Convert<Vec<OfValue>> {
+        let all = match split(text) {
+            Some(all) if all.len() == count => all,
+            _ => return self.structure(op, &format!("has not the shardings of {count} values: {text}")),
+        };
+        let one = |text: String| match text.split_once(", unreduced=") {
+            None => Ok(OfValue { text, sets: None }),
+            Some((before, after)) => match self.sets(before, after) {
+                Some((sets, rest)) => Ok(OfValue { text: format!("{before}{rest}"), sets: Some(sets) }),
+                None => self.unsupported(op, format!("is unreduced in a way that is not known: {text}")),
+            },
+        };
+        all.into_iter().map(one).collect()
+    }
+
+    /// The partitions along the axes `{"x", "y"}` with which `after` begins, and the rest of it.
+    fn sets<'t>(&self, before: &str, after: &'t str) -> Option<(Sets, &'t str)> {
+        let (axes, rest) = after.strip_prefix('{')?.split_once('}')?;
+        if axes.contains(':') {
+            return None; // a part of an axis
+        }
+        let name = before.strip_prefix("<@")?.split_once(',')?.0;
+        let meshes = self.out.header.frontend_attributes.as_ref()?.get("xla.sdy.meshes")?;
+        let key = format!("{name} = #sdy.mesh<");
+        let at = meshes.match_indices(&key).find(|(at, _)| meshes[..*at].ends_with(['{', ' ']))?.0;
+        let text = meshes[at + key.len()..].split_once('>')?.0;
+        let axes = names(axes).into_iter().map(|name| AxisRef { name, sub_axis: None });
+        Some((mesh(text)?.groups_along(&axes.collect::<Vec<_>>())?, rest))
+    }
+
+    /// The value where this partition is the first of its set, zeros elsewhere.
+    pub(super) fn first_of(&mut self, x: InstrId, sets: &Sets) -> InstrId {
+        let Some(array) = self.shape_of(x).as_array().cloned() else { return x };
+        let count = sets.iter().flatten().max().map_or(0, |n| n + 1);
+        let is_first: Vec<bool> =
+            (0..count).map(|p| sets.iter().any(|set| set.first() == Some(&p))).collect();
+        let table = self
+            .literal(ArrayLiteral { dims: [count].as_slice().into(), buffer: Buffer::Pred(is_first).into() });
+        let of = |ty: ElementType, dims: &[i64]| Shape::Array(ArrayShape::new(ty, dims));
+        let number = self.plain(Opcode::PartitionId, of(ElementType::U32, &[]), &[]);
+        let attrs = Attrs::new().with(AttrKey::DynamicSliceSizes, list(&[1]));
+        let one = self.emit(Opcode::DynamicSlice, of(ElementType::Pred, &[1]), &[table, number], attrs);
+        let one = self.plain(Opcode::Reshape, of(ElementType::Pred, &[]), &[one]);
+        let attrs = || Attrs::new().with(AttrKey::Dimensions, list(&[]));
+        let mask = self.emit(Opcode::Broadcast, of(ElementType::Pred, &array.dims), &[one], attrs());
+        let zero = self.literal(ArrayLiteral {
+            dims: [].as_slice().into(),
+            buffer: Buffer::zeros(array.element_type, 1).into(),
+        });
+        let zeros = self.emit(Opcode::Broadcast, Shape::Array(array.clone()), &[zero], attrs());
+        self.plain(Opcode::Select, Shape::Array(array), &[mask, x, zeros])
+    }
+
+    /// The sum over each set.
+    pub(super) fn sum_over(&mut self, x: InstrId, sets: &Sets) -> InstrId {
+        let Some(array) = self.shape_of(x).as_array().cloned() else { return x };
+        let name = self.out.unique_computation_name("sum");
+        let add = self.out.add_computation(name, Span::NONE);
+        let scalar = Shape::Array(ArrayShape::new(array.element_type, &[]));
+        let mut terms = Vec::new();
+        for n in 0..2 {
+            let attrs = Attrs::new().with(AttrKey::ParameterNumber, AttrValue::Int(n));
+            let name: Name = self.out.unique_name("term");
+            let new =
+                NewInstruction { name, attrs, ..NewInstruction::new(Opcode::Parameter, scalar.clone(), &[]) };
+            terms.push(self.out.append(add, new));
+        }
+        let name: Name = self.out.unique_name("add");
+        let sum = NewInstruction { name, ..NewInstruction::new(Opcode::Add, scalar, &terms) };
+        let root = self.out.append(add, sum);
+        self.out.set_root(add, root);
+        let (replicas, partitions) = self.grid.unwrap_or((1, 0));
+        let of_replica =
+            |r: i64| sets.iter().map(move |set| set.iter().map(|p| r * partitions + p).collect::<Ints>());
+        let groups = (0..replicas).flat_map(of_replica).collect();
+        let attrs = Attrs::new()
+            .with(AttrKey::ChannelId, AttrValue::Int(1))
+            .with(AttrKey::UseGlobalDeviceIds, AttrValue::Bool(true))
+            .with(AttrKey::ReplicaGroups, AttrValue::ReplicaGroups(Box::new(ReplicaGroups::Lists(groups))))
+            .with(AttrKey::ToApply, AttrValue::Computation(add));
+        self.emit(Opcode::AllReduce, Shape::Array(array), &[x], attrs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shardings_are_split() {
+        let text = r#"#sdy.sharding_per_value<[<@mesh, [{"x"}, {}], unreduced={"y", "z"}>, <@mesh, []>]>"#;
+        let all = split(text).unwrap();
+        assert_eq!(all, [r#"<@mesh, [{"x"}, {}], unreduced={"y", "z"}>"#, "<@mesh, []>"]);
+        assert_eq!(names(r#"{"y", "z"}"#), ["y".into(), "z".into()]);
+        assert_eq!(split("#sdy.sharding_per_value<[]>").unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn meshes_are_read() {
+        let mesh = mesh(r#"["x"=2, "y"=2], device_ids=[0, 2, 1, 3]"#).unwrap();
+        let y = AxisRef { name: "y".into(), sub_axis: None };
+        assert_eq!(mesh.groups_along(&[y]).unwrap(), [[0, 2], [1, 3]]);
+    }
+}
