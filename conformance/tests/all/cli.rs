@@ -258,14 +258,14 @@ fn run_prints() {
     ends(&hlo(&["run", &sizes, "--platform", "interpreter"]), 0);
 }
 
-/// A loop that amplifies the rounding of a sine, and digits that hang on it.
+/// A chain that amplifies the rounding of a sine, and signs that hang on it.
 fn run_undecided() {
     let d = Dir::new();
     // A chain that amplifies rounding, fused into one kernel: nothing in between is there to be judged.
     let step = |i: usize| format!("  m{i} = f32[64] multiply(y{i}, ks)\n  y{} = f32[64] sine(m{i})\n", i + 1);
     let steps: String = (0..20).map(step).collect();
     let text = format!(
-        "HloModule m\n\nENTRY e {{\n  y0 = f32[64] parameter(0)\n  k = f32[] constant(50)\n  ks = f32[64] broadcast(k), dimensions={{}}\n{steps}  ROOT r = s32[64] convert(m19)\n}}\n"
+        "HloModule m\n\nENTRY e {{\n  y0 = f32[64] parameter(0)\n  k = f32[] constant(50)\n  ks = f32[64] broadcast(k), dimensions={{}}\n{steps}  z = f32[] constant(0)\n  zs = f32[64] broadcast(z), dimensions={{}}\n  ROOT r = pred[64] compare(m19, zs), direction=LT\n}}\n"
     );
     let o = hlo(&["run", &d.file("amplifies.hlo", &text), "--save-mismatch", "none", "-q"]);
     ends(&o, 1);

@@ -280,7 +280,9 @@ impl<'a> Corners<'a> {
     fn bounds(&self) -> Option<Radii> {
         let opcode = self.case.opcode();
         let ty = self.result.element_type();
-        if self.mode == Mode::Soft && steps(opcode, ty) && !self.case.settings.allowances.flush_denormals {
+        // Whether a denormal number is flushed decides what floats step to, not what integers are.
+        let flushes = self.case.settings.allowances.flush_denormals && Format::of(ty).is_some();
+        if self.mode == Mode::Soft && steps(opcode, ty) && !flushes {
             let soft = |i: usize| if self.unknown(i) { f64::INFINITY } else { self.whole_steps(i) };
             return Some(Radii::new((0..self.value.len()).map(soft).collect()));
         }
