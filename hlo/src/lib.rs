@@ -43,6 +43,7 @@ pub mod opcode;
 pub mod print;
 pub mod rng_ordinal;
 pub mod shape;
+pub mod shardy;
 pub mod small_float;
 pub mod small_int;
 pub mod span;

@@ -15,7 +15,6 @@ use crate::error::{ErrorKind, REFUSAL, Result, RunError};
 use crate::ops::{Args, Cx, shards};
 use crate::value::Value;
 
-pub use crate::device::sdy::MANUAL_AXES;
 pub use crate::device::tiling::Tiling;
 pub use crate::ops::shards::Direction;
 

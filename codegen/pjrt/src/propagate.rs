@@ -4,8 +4,7 @@
 //! the framework is told, and arrays are cut only when they are handed out.
 
 use hlo::attrs::{AxisRef, Mesh, NamedSharding, Sharding, ShardingKind};
-use hlo::{ArrayShape, AttrKey, ComputationId, InstrId, Instruction, Module, Opcode, Shape};
-use hlo_interp::device::sdy;
+use hlo::{ArrayShape, AttrKey, ComputationId, InstrId, Instruction, Module, Opcode, Shape, shardy};
 use hlo_interp::device::tiling::Tiling;
 use rustc_hash::FxHashMap;
 
@@ -124,7 +123,7 @@ impl Walk<'_> {
     fn annotated(&mut self, instr: &Instruction, without: &Known) -> Option<Known> {
         let rank = instr.shape.as_array()?.rank();
         if let Some(text) = instr.attrs.frontend_attributes().and_then(|a| a.get(SHARDY)) {
-            let sharding = sdy::sharding(self.module, text)?;
+            let sharding = shardy::sharding(self.module, text)?;
             return Some(self.named(&sharding, rank, without));
         }
         match instr.attrs.sharding()? {
@@ -174,7 +173,8 @@ impl Walk<'_> {
                 None => Known::Nothing,
             },
             Opcode::OptBarrier => first(),
-            // What a loop carries keeps its place; of what is not known before the first iteration, what it makes says it.
+            // What a loop carries keeps its place; of what is not known before the first iteration, what it
+            // makes says it.
             Opcode::While => match instr.attrs.computation(AttrKey::Body) {
                 Some(body) => or(first(), self.computation(body, &[first()], depth + 1)),
                 None => first(),
@@ -192,7 +192,7 @@ impl Walk<'_> {
         let target = instr.attrs.str(AttrKey::CustomCallTarget).unwrap_or_default();
         if target.ends_with("LocalToGlobalShape") {
             let text = instr.attrs.frontend_attributes().and_then(|a| a.get("xla.sdy.out_shardings"));
-            let all = text.and_then(|t| sdy::shardings_of_values(self.module, t)).unwrap_or_default();
+            let all = text.and_then(|t| shardy::shardings_of_values(self.module, t)).unwrap_or_default();
             let one = |walk: &mut Self, n: usize, shape: &Shape| match (all.get(n), shape.as_array()) {
                 (Some(sharding), Some(array)) => {
                     walk.named(sharding, array.rank(), operands.get(n).unwrap_or(&Known::Nothing))

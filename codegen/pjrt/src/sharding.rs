@@ -6,8 +6,7 @@
 //! **Invariant:** a sharding that is not understood, or that cuts a dimension into parts of different sizes, is refused by name. A choice may be less cut than XLA's, never another array.
 
 use hlo::attrs::{FrontendValue, NamedSharding, Sharding};
-use hlo::{ArrayShape, AttrKey, Instruction, Module, Opcode, Shape};
-use hlo_interp::device::sdy;
+use hlo::{ArrayShape, AttrKey, Instruction, Module, Opcode, Shape, shardy};
 use hlo_interp::device::tiling::Tiling;
 
 use crate::error::{Failure, Result};
@@ -17,10 +16,12 @@ use crate::wire::{self, Fields, Value};
 /// The tiles of an array; `None`: every device has all of it.
 pub type Tiles = Option<Tiling>;
 
-/// What an array is the sum of, where it is unreduced along axes of the mesh: sets of partitions whose parts add up. `None`: each part is one of the array.
+/// Of an unreduced array: sets of partitions whose parts add up to a part of the array. `None`: it is not
+/// unreduced.
 pub type Terms = Option<Vec<Vec<i64>>>;
 
-/// The frontend attributes of a module that keep the shardings of unreduced results, followed by the number of the result: messages of shardings have no place for these.
+/// Prefix, before the number of a result, of the module's frontend attribute that keeps the sharding of an
+/// unreduced result: an `OpSharding` cannot say which mesh axes are unreduced.
 const UNREDUCED_RESULT: &str = "hlo.unreduced_result.";
 
 /// The frontend attribute of a parameter that is its sharding by Shardy.
@@ -43,7 +44,7 @@ pub struct Shardings {
 fn tiles_of_text(module: &Module, text: &str, shape: &ArrayShape, what: &str) -> Result<Tiles> {
     let refused = |why: &str| Failure::unimplemented(format!("the sharding of {what}, {text}, {why}"));
     let tiles = if text.starts_with("#sdy") {
-        let named = sdy::sharding(module, text).ok_or_else(|| refused("cannot be read"))?;
+        let named = shardy::sharding(module, text).ok_or_else(|| refused("cannot be read"))?;
         Tiling::of_axes(&reduced(named), None, shape.rank())
     } else {
         let sharding = hlo_parser::parse_sharding(text).map_err(|_| refused("cannot be read"))?;
@@ -64,7 +65,7 @@ fn terms_of_text(module: &Module, text: &str, what: &str) -> Result<Terms> {
         return Ok(None); // unreduced ones of XLA's own forms are refused with their tiles
     }
     let refused = |why: &str| Failure::unimplemented(format!("the sharding of {what}, {text}, {why}"));
-    let named = sdy::sharding(module, text).ok_or_else(|| refused("cannot be read"))?;
+    let named = shardy::sharding(module, text).ok_or_else(|| refused("cannot be read"))?;
     if named.unreduced.is_empty() {
         return Ok(None);
     }
@@ -159,7 +160,8 @@ impl Shardings {
         }
     }
 
-    /// Of a program of whole arrays. `stated`: the shardings of the function's results as text; the module keeps those of unreduced ones.
+    /// Of a program of whole arrays. `stated`: the shardings of the function's results as text, of which
+    /// those of unreduced results are kept in the module.
     ///
     /// # Errors
     /// One is not understood.
@@ -251,7 +253,8 @@ impl Shardings {
         Ok(Self { arguments, results, argument_terms: terms_of_arguments(module)?, result_terms })
     }
 
-    /// Appends them to an `HloModuleProto`, where frameworks look for them. `arguments`, `results`: the rank of each array, nothing for each token, that every device has.
+    /// Appends them to an `HloModuleProto`, where frameworks look for them. `arguments`, `results`: the
+    /// rank of each array; `None` of a token, which is replicated.
     pub fn write(&self, proto: &mut Vec<u8>, arguments: &[Option<usize>], results: &[Option<usize>]) {
         let with_tokens = |all: &[Tiles], terms: &[Terms], ranks: &[Option<usize>]| -> Vec<Vec<u8>> {
             let mut arrays = all.iter().zip(terms);
@@ -330,7 +333,8 @@ fn op_sharding(tiles: &Tiles) -> Vec<u8> {
     message
 }
 
-/// Of an unreduced array of a rank: behind its own dimensions one of copies, if there are such, and one of what adds up.
+/// The `OpSharding` of an unreduced array: its tiles, then a replicated dimension if tiles have copies,
+/// then an unreduced one.
 fn unreduced_sharding(tiles: &Tiles, sets: &[Vec<i64>], rank: usize) -> Vec<u8> {
     let summed = sets.first().map_or(1, Vec::len);
     let whole = || {
@@ -467,7 +471,8 @@ mod tests {
         // XLA's own: type 3, dimensions [2, 1, 2], devices 0 to 3, the last dimension replicated.
         let bytes = [8, 3, 26, 3, 2, 1, 2, 34, 4, 0, 1, 2, 3, 48, 1];
         assert_eq!(read_op_sharding(&bytes).unwrap(), tiles(&[2, 1], &[&[0, 2], &[1, 3]]));
-        // Unreduced: of a mesh of x=2, y=2, z=2 cut along x, and unreduced along y (2 copies) or along y and z (none).
+        // Unreduced: of a mesh of x=2, y=2, z=2 cut along x, and unreduced along y (2 copies) or along y
+        // and z (none).
         let cut = tiles(&[2, 1], &[&[0, 4], &[1, 5], &[2, 6], &[3, 7]]);
         let along_y = [vec![0, 2], vec![1, 3], vec![4, 6], vec![5, 7]];
         let message = unreduced_sharding(&cut, &along_y, 2);

@@ -22,7 +22,7 @@ pub mod host;
 pub(crate) mod participants;
 pub(crate) mod pending;
 mod report;
-pub mod sdy;
+pub(crate) mod sdy;
 pub mod tiling;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -181,31 +181,15 @@ impl Drop for Ending<'_> {
 }
 
 impl Interpreter<'_> {
-    /// What the entry computation gives on one of these devices, which has ended then.
-    fn run_as(&self, peers: &Peers, device: u32, args: Vec<Value>) -> Result<(Value, RunStats)> {
-        let mut ending = Ending { peers, device, failed: true };
-        let result = self.run_one(peers, device, args);
-        ending.failed = result.is_err();
-        result
-    }
-
     /// Runs the entry computation on one device.
     pub(crate) fn run_alone(&self, args: Vec<Value>) -> Result<(Value, RunStats)> {
-        self.check_arguments(&args)?;
-        let fresh;
-        let peers = match &self.alone {
-            Some(alone) => alone,
-            None => {
-                fresh = Peers::new(Devices::ONE);
-                &fresh
-            }
+        let Some(alone) = &self.alone else {
+            let mut results = self.run_devices(Devices::ONE, vec![args])?;
+            return Ok(results.pop().expect("invariant: there are as many results as devices"));
         };
-        // Nobody waits for its end.
-        self.run_one(peers, 0, args).map_err(|error| {
-            let statuses = peers.exchange.statuses();
-            let stuck = statuses.iter().any(|s| matches!(s, Status::Waiting { .. }));
-            if stuck { report::deadlock(self.module(), Devices::ONE, &statuses) } else { error }
-        })
+        self.check_arguments(&args)?;
+        // A program that exchanges nothing waits for nobody, and nobody for its end.
+        self.run_one(alone, 0, args)
     }
 
     /// Runs the entry computation on several devices. `args[k]` are the values of its parameters on device
@@ -224,7 +208,13 @@ impl Interpreter<'_> {
             self.check_arguments(args).map_err(|e| e.on(devices, k))?;
         }
         let peers = Peers::new(devices);
-        let outcomes = peers.on_each(args, |device, args| self.run_as(&peers, device, args), Err);
+        let run = |device: u32, args: Vec<Value>| {
+            let mut ending = Ending { peers: &peers, device, failed: true };
+            let result = self.run_one(&peers, device, args);
+            ending.failed = result.is_err();
+            result
+        };
+        let outcomes = peers.on_each(args, run, Err);
         let statuses = peers.exchange.statuses();
         let mut stuck = false;
         let mut results = Vec::with_capacity(outcomes.len());

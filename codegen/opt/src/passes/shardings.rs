@@ -5,8 +5,9 @@
 //! Shardy's conversions possibly on the attributes of the `call` between them.
 
 use hlo::attrs::{AttrKey, AttrValue};
+use hlo::shardy::MANUAL_AXES;
 use hlo::{InstrId, Module, NewInstruction, Opcode};
-use hlo_interp::custom_call::{Call, Direction, MANUAL_AXES};
+use hlo_interp::custom_call::{Call, Direction};
 
 /// The instructions that a conversion between a global array and its shards depends on: itself, and those
 /// whose annotations it reads. None of them may be rewritten. Empty for any other instruction.

@@ -204,7 +204,7 @@ impl<'m> Converter<'m> {
         }
         if !meshes.is_empty() {
             let entries = vec![(
-                "xla.sdy.meshes".into(),
+                hlo::shardy::MESHES.into(),
                 FrontendValue::Raw(format!("{{{}}}", meshes.join(", ")).into()),
             )];
             self.out.header.frontend_attributes = Some(FrontendAttributes { entries });

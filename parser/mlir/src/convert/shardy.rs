@@ -3,6 +3,7 @@
 
 use hlo::attrs::misc::FrontendValue;
 use hlo::attrs::{AttrKey, AttrValue, Attrs, FrontendAttributes};
+use hlo::shardy::MANUAL_AXES;
 use hlo::{InstrId, Opcode, Shape};
 
 use super::cx::{Convert, Converter};
@@ -81,8 +82,7 @@ impl Converter<'_> {
             let shapes: Vec<Shape> = arrays.iter().map(|&i| parameters[i].clone()).collect();
             let whole: Vec<InstrId> = arrays.iter().map(|&i| operands[i]).collect();
             let texts = arrays.iter().map(|&i| &*shardings[i].text);
-            let entries =
-                vec![("xla.sdy.in_shardings", of_values(texts)), ("xla.sdy.manual_axes", axes.clone())];
+            let entries = vec![("xla.sdy.in_shardings", of_values(texts)), (MANUAL_AXES, axes.clone())];
             let cut = self.shardy_call("xla.sdy.GlobalToLocalShape", packed(shapes), &whole, entries);
             for (n, &i) in arrays.iter().enumerate() {
                 let part = if arrays.len() == 1 { cut } else { self.get(cut, n) };
@@ -116,7 +116,7 @@ impl Converter<'_> {
             let own: Vec<InstrId> = arrays.iter().map(|&i| parts[i]).collect();
             let whole: Vec<Shape> = arrays.iter().map(|&i| shapes[i].clone()).collect();
             let texts = arrays.iter().map(|&i| &*shardings[i].text);
-            let entries = vec![("xla.sdy.manual_axes", axes), ("xla.sdy.out_shardings", of_values(texts))];
+            let entries = vec![(MANUAL_AXES, axes), ("xla.sdy.out_shardings", of_values(texts))];
             let joined = self.shardy_call("xla.sdy.LocalToGlobalShape", packed(whole), &own, entries);
             for (n, &i) in arrays.iter().enumerate() {
                 parts[i] = if arrays.len() == 1 { joined } else { self.get(joined, n) };

@@ -1,12 +1,13 @@
-//! Unreduced axes of manual computations (Shardy): a value is the sum of what the devices along these axes have.
+//! Unreduced axes of manual computations (Shardy): a value is the sum of what the devices along these axes
+//! have.
 //!
-//! XLA's partitioner makes collectives of them; here the conversions between a global array and its shards have none, and the sums are made at the border of the computation, inside of it: on the way in the first
-//! device along the axes has the array and the others have zeros, on the way out an `all-reduce` adds up.
+//! XLA's partitioner makes collectives of them. Conversions between a global array and its shards have none
+//! here, so the computation itself does it: of an unreduced operand the first device along the axes takes
+//! the shard and the others zeros; an unreduced result goes through an `all-reduce`.
 
-use hlo::attrs::sharding::MeshDevices;
-use hlo::attrs::{AttrKey, AttrValue, Attrs, AxisRef, Ints, Mesh, ReplicaGroups};
+use hlo::attrs::{AttrKey, AttrValue, Attrs, Ints, ReplicaGroups};
 use hlo::{
-    ArrayLiteral, ArrayShape, Buffer, ElementType, InstrId, Name, NewInstruction, Opcode, Shape, Span,
+    ArrayLiteral, ArrayShape, Buffer, ElementType, InstrId, Name, NewInstruction, Opcode, Shape, Span, shardy,
 };
 
 use super::cx::{Convert, Converter, list};
@@ -46,29 +47,6 @@ fn split(text: &str) -> Option<Vec<String>> {
     Some(all)
 }
 
-/// What stands between quotes.
-fn names(text: &str) -> Vec<Box<str>> {
-    text.split('"').skip(1).step_by(2).map(Into::into).collect()
-}
-
-/// `["x"=2, "y"=4], device_ids=[...]`
-fn mesh(text: &str) -> Option<Mesh> {
-    let axes = text.split_once('[')?.1.split_once(']')?;
-    let one = |axis: &str| {
-        let (name, size) = axis.split_once('=')?;
-        Some((name.trim().trim_matches('"').into(), size.trim().parse().ok()?))
-    };
-    let all = axes.0.split(',').filter(|a| !a.trim().is_empty()).map(one).collect::<Option<_>>()?;
-    let device_ids = match axes.1.split_once("device_ids=[") {
-        None => None,
-        Some((_, ids)) => {
-            let ids = ids.split_once(']')?.0.split(',');
-            Some(MeshDevices::List(ids.map(|id| id.trim().parse().ok()).collect::<Option<_>>()?))
-        }
-    };
-    Some(Mesh { axes: all, device_ids, maximal: false })
-}
-
 impl Converter<'_> {
     /// The shardings of the operands or results of a manual computation.
     pub(super) fn shardings_of_values(&self, op: OpId, text: &str, count: usize) -> Convert<Vec<OfValue>> {
@@ -78,27 +56,22 @@ impl Converter<'_> {
         };
         let one = |text: String| match text.split_once(", unreduced=") {
             None => Ok(OfValue { text, sets: None }),
-            Some((before, after)) => match self.sets(before, after) {
-                Some((sets, rest)) => Ok(OfValue { text: format!("{before}{rest}"), sets: Some(sets) }),
-                None => self.unsupported(op, format!("is unreduced in a way that is not known: {text}")),
+            Some((before, after)) => match (self.sets(&text), after.split_once('}')) {
+                (Some(sets), Some((_, rest))) => {
+                    Ok(OfValue { text: format!("{before}{rest}"), sets: Some(sets) })
+                }
+                _ => self.unsupported(op, format!("is unreduced in a way that is not known: {text}")),
             },
         };
         all.into_iter().map(one).collect()
     }
 
-    /// The partitions along the axes `{"x", "y"}` with which `after` begins, and the rest of it.
-    fn sets<'t>(&self, before: &str, after: &'t str) -> Option<(Sets, &'t str)> {
-        let (axes, rest) = after.strip_prefix('{')?.split_once('}')?;
-        if axes.contains(':') {
-            return None; // a part of an axis
-        }
-        let name = before.strip_prefix("<@")?.split_once(',')?.0;
-        let meshes = self.out.header.frontend_attributes.as_ref()?.get("xla.sdy.meshes")?;
-        let key = format!("{name} = #sdy.mesh<");
-        let at = meshes.match_indices(&key).find(|(at, _)| meshes[..*at].ends_with(['{', ' ']))?.0;
-        let text = meshes[at + key.len()..].split_once('>')?.0;
-        let axes = names(axes).into_iter().map(|name| AxisRef { name, sub_axis: None });
-        Some((mesh(text)?.groups_along(&axes.collect::<Vec<_>>())?, rest))
+    /// The partitions along the unreduced axes of `<@mesh, [...], unreduced={"x", "y"}>`; `None` if one of
+    /// them is a sub-axis.
+    fn sets(&self, text: &str) -> Option<Sets> {
+        let sharding = shardy::sharding(&self.out, &format!("#sdy.sharding{text}"))?;
+        let whole = sharding.unreduced.iter().all(|axis| axis.sub_axis.is_none());
+        if whole { sharding.mesh.groups_along(&sharding.unreduced) } else { None }
     }
 
     /// The value where this partition is the first of its set, zeros elsewhere.
@@ -164,14 +137,6 @@ mod tests {
         let text = r#"#sdy.sharding_per_value<[<@mesh, [{"x"}, {}], unreduced={"y", "z"}>, <@mesh, []>]>"#;
         let all = split(text).unwrap();
         assert_eq!(all, [r#"<@mesh, [{"x"}, {}], unreduced={"y", "z"}>"#, "<@mesh, []>"]);
-        assert_eq!(names(r#"{"y", "z"}"#), ["y".into(), "z".into()]);
         assert_eq!(split("#sdy.sharding_per_value<[]>").unwrap(), Vec::<String>::new());
-    }
-
-    #[test]
-    fn meshes_are_read() {
-        let mesh = mesh(r#"["x"=2, "y"=2], device_ids=[0, 2, 1, 3]"#).unwrap();
-        let y = AxisRef { name: "y".into(), sub_axis: None };
-        assert_eq!(mesh.groups_along(&[y]).unwrap(), [[0, 2], [1, 3]]);
     }
 }
