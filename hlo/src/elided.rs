@@ -11,6 +11,8 @@
 //! types too narrow wrap. Floats take `(r >> 40) / 2^24 - 0.5` rounded to the type; complex numbers take that
 //! for the real and `splitmix64(r)` likewise for the imaginary part.
 
+use crate::diag::Diagnostic;
+use crate::diag::codes::parse::ELIDED_CONSTANT;
 use crate::literal::{ArrayLiteral, Bits, Buffer, BufferOf, Literal};
 use crate::shape::Shape;
 use crate::small_float::{
@@ -18,6 +20,35 @@ use crate::small_float::{
     F8E8M0FNU, FloatFormat,
 };
 use crate::small_int::{S1, S2, S4, U1, U2, U4};
+use crate::span::Span;
+
+/// The elided constants of a program, counted for warnings: each of the first has one, the others have one
+/// together, because a dump may have thousands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ElidedConstants(usize);
+
+impl ElidedConstants {
+    /// Constants that have a warning of their own.
+    pub const MAX_NAMED: usize = 10;
+
+    /// Counts one; whether it has a warning of its own.
+    pub fn count(&mut self) -> bool {
+        self.0 += 1;
+        self.0 <= Self::MAX_NAMED
+    }
+
+    /// How many there are, if not each has a warning of its own.
+    pub fn total(self) -> Option<usize> {
+        (self.0 > Self::MAX_NAMED).then_some(self.0)
+    }
+
+    /// The warning of all that a text leaves out, if not each has one of its own.
+    pub fn warning(self) -> Option<Diagnostic> {
+        let message = format!("the text leaves out the values of {} constants", self.total()?);
+        let note = format!("the first {} are shown above", Self::MAX_NAMED);
+        Some(Diagnostic::warning(ELIDED_CONSTANT, Span::NONE, message).note(note))
+    }
+}
 
 /// The 64-bit FNV-1a hash.
 pub fn fnv1a(bytes: &[u8]) -> u64 {

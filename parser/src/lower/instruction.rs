@@ -56,9 +56,6 @@ const ALIASES: [(&str, &str); 27] = [
     ("custom_call", "custom-call"),
 ];
 
-/// So many elided constants are named one by one; a dump may have thousands.
-pub(super) const MAX_ELIDED: usize = 10;
-
 /// The maximum number of nodes of a tuple's shape that was left out. Inferred shapes share their parts, so
 /// that a few lines could make one that is too large to walk through.
 const MAX_INFERRED: usize = 1 << 14;
@@ -272,8 +269,7 @@ impl<'a> Lowering<'a> {
             self.report(d);
         }
         if value == ConstantValue::Elided {
-            self.elided += 1;
-            if self.elided > MAX_ELIDED {
+            if !self.elided.count() {
                 return Some(value);
             }
             let name = if i.name.is_none() { "constant" } else { self.slice(i.name) };

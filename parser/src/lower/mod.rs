@@ -16,6 +16,7 @@ use std::sync::LazyLock;
 
 use hlo::diag::Diagnostic;
 use hlo::diag::codes::parse as codes;
+use hlo::elided::ElidedConstants;
 use hlo::{ComputationId, DeclaredSignature, Diagnostics, InstrId, Module, Opcode, Shape, Span, TextStyle};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -70,7 +71,7 @@ struct Lowering<'a> {
     wrapped: Vec<(ComputationId, ComputationId)>,
     style: TextStyle,
     /// Number of constants whose values the text leaves out.
-    elided: usize,
+    elided: ElidedConstants,
     /// How many elements single values may still stand for.
     implied_left: usize,
     /// How many bytes values may still take.
@@ -122,7 +123,7 @@ pub(crate) fn lower(
         truncated,
         wrapped: Vec::new(),
         style,
-        elided: 0,
+        elided: ElidedConstants::default(),
         implied_left: crate::literal::MAX_IMPLIED,
         memory_left: options.memory_bytes,
         late_left: text.len(),
@@ -143,10 +144,8 @@ pub(crate) fn lower(
         }
         return None;
     };
-    if lowering.elided > instruction::MAX_ELIDED {
-        let message = format!("the text leaves out the values of {} constants", lowering.elided);
-        let d = Diagnostic::warning(codes::ELIDED_CONSTANT, Span::NONE, message);
-        lowering.report(d.note(format!("the first {} are shown above", instruction::MAX_ELIDED)));
+    if let Some(d) = lowering.elided.warning() {
+        lowering.report(d);
     }
     lowering.module.set_entry(lowering.ids[entry]);
     lowering.place_wrapped();

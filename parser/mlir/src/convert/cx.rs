@@ -4,6 +4,7 @@
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Ints, Metadata};
 use hlo::diag::codes;
 use hlo::diag::{Code, Diagnostic, Diagnostics};
+use hlo::elided::ElidedConstants;
 use hlo::{
     ArrayLiteral, ComputationId, ConstantValue, InstrId, Literal, Name, NewInstruction, Opcode, Shape, Span,
 };
@@ -32,8 +33,7 @@ pub(super) struct Converter<'m> {
     pub(super) body: Body,
     pub(super) checks: Vec<Check>,
     pub(super) warnings: Diagnostics,
-    /// How many constants the text leaves out.
-    pub(super) elided: u32,
+    pub(super) elided: ElidedConstants,
     /// Whether checks become results.
     pub(super) checking: bool,
     /// Shapes of values whose types do not say them.

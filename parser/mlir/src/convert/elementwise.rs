@@ -9,9 +9,6 @@ use super::cx::{Convert, Converter};
 use super::literal;
 use crate::ir::{AttrId, Attribute, OpId, Type};
 
-/// Warnings about elided constants, of which a program may have thousands.
-const MAX_ELIDED: u32 = 10;
-
 impl Converter<'_> {
     pub(super) fn constant(&mut self, op: OpId) -> Convert<()> {
         let Some(value) = self.m.attr(op, "value") else { return self.structure(op, "has no `value`") };
@@ -32,8 +29,7 @@ impl Converter<'_> {
             return Ok(self.broadcast_value(scalar, Shape::array(ty, &dims), &[]));
         }
         if let Some(shape) = literal::elided(self.m, value) {
-            self.elided += 1;
-            if self.elided <= MAX_ELIDED {
+            if self.elided.count() {
                 let message = "the text leaves out the value of this constant";
                 let d = Diagnostic::warning(ELIDED_CONSTANT, self.m.op(op).span, message);
                 self.warnings.push(d.label("made up from the name"));
@@ -45,15 +41,6 @@ impl Converter<'_> {
         match literal::literal(self.m, value) {
             Ok(literal) => Ok(self.literal(literal)),
             Err(why) => self.unsupported(op, why),
-        }
-    }
-
-    /// Says how many constants are left out, if not all are shown.
-    pub(super) fn count_elided(&mut self) {
-        if self.elided > MAX_ELIDED {
-            let message = format!("the text leaves out the values of {} constants", self.elided);
-            let d = Diagnostic::warning(ELIDED_CONSTANT, hlo::Span::NONE, message);
-            self.warnings.push(d.note(format!("the first {MAX_ELIDED} are shown above")));
         }
     }
 

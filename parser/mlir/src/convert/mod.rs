@@ -32,6 +32,7 @@ mod transfer;
 mod unreduced;
 
 use hlo::diag::codes;
+use hlo::elided::ElidedConstants;
 use hlo::{Diagnostic, Diagnostics, Span};
 use rustc_hash::FxHashMap;
 
@@ -170,7 +171,7 @@ pub fn convert(m: &Module, options: &ConvertOptions) -> Result<Converted, Diagno
         grid: grid(m),
         checks: Vec::new(),
         warnings: Diagnostics::new(),
-        elided: 0,
+        elided: ElidedConstants::default(),
         checking: options.checks,
         expressing: false,
         storing: false,
@@ -182,8 +183,10 @@ pub fn convert(m: &Module, options: &ConvertOptions) -> Result<Converted, Diagno
     match converter.program(function, arguments) {
         Ok(()) => {
             let result_shardings = converter.result_shardings(function);
-            converter.count_elided();
-            let Converter { out: module, checks, warnings, .. } = converter;
+            let Converter { out: module, checks, mut warnings, elided, .. } = converter;
+            if let Some(d) = elided.warning() {
+                warnings.push(d);
+            }
             Ok(Converted { module, checks, warnings, result_shardings })
         }
         Err(d) => Err((*d).into()),

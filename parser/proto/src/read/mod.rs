@@ -14,6 +14,7 @@ pub(crate) mod shape;
 mod sharding;
 
 use hlo::diag::codes::{parse::*, proto::*};
+use hlo::elided::ElidedConstants;
 use hlo::{
     AttrKey, AttrValue, Attrs, ComputationId, ConstantValue, Diagnostic, Diagnostics, InstrId,
     MAX_PARAMETERS, Module, Name, NewInstruction, Opcode, Span,
@@ -31,9 +32,6 @@ use crate::schema::modules::{
 use crate::wire::{Decoder, Res};
 use attrs::Around;
 
-/// So many elided constants are named one by one, as with text.
-const MAX_ELIDED: usize = 10;
-
 /// Reads a module.
 pub(crate) fn module(n: Node<'_>, decoder: &mut Decoder, diagnostics: &mut Diagnostics) -> Res<Module> {
     let mut module = Module::new(&sanitized(n.text(m::NAME)));
@@ -46,7 +44,7 @@ pub(crate) fn module(n: Node<'_>, decoder: &mut Decoder, diagnostics: &mut Diagn
         names: FxHashSet::default(),
         opcodes: Opcode::ALL.iter().map(|&op| (op.name(), op)).collect(),
         schedule: header::schedule(n)?,
-        elided: 0,
+        elided: ElidedConstants::default(),
     };
     for index in 0..n.count(m::COMPUTATIONS) {
         nth(n, m::COMPUTATIONS, index, &HLO_COMPUTATION, decoder, |n, _, decoder| {
@@ -131,7 +129,7 @@ struct Reader<'d> {
     names: FxHashSet<Name>,
     opcodes: FxHashMap<&'static str, Opcode>,
     schedule: FxHashMap<i64, Vec<i64>>,
-    elided: usize,
+    elided: ElidedConstants,
 }
 
 /// The computation that is being read.
@@ -344,22 +342,18 @@ impl Reader<'_> {
 
     /// Warns of a constant whose value is left out.
     fn note_elided(&mut self, n: Node<'_>, name: &str, attrs: &Attrs) {
-        if attrs.get(AttrKey::ConstantValue) == Some(&AttrValue::Literal(ConstantValue::Elided)) {
-            self.elided += 1;
-            if self.elided <= MAX_ELIDED {
-                let message =
-                    format!("{}: the value of `{name}` is left out, and made up from the name", n.path);
-                self.diagnostics.push(Diagnostic::warning(ELIDED_CONSTANT, Span::NONE, message));
-            }
+        let elided = attrs.get(AttrKey::ConstantValue) == Some(&AttrValue::Literal(ConstantValue::Elided));
+        if elided && self.elided.count() {
+            let message = format!("{}: the value of `{name}` is left out, and made up from the name", n.path);
+            self.diagnostics.push(Diagnostic::warning(ELIDED_CONSTANT, Span::NONE, message));
         }
     }
 
     fn finish(mut self, n: Node<'_>) -> Res<Module> {
-        if self.elided > MAX_ELIDED {
-            let message = format!(
-                "the values of {} constants are left out, of which the first {MAX_ELIDED} are named",
-                self.elided
-            );
+        if let Some(count) = self.elided.total() {
+            let named = ElidedConstants::MAX_NAMED;
+            let message =
+                format!("the values of {count} constants are left out, of which the first {named} are named");
             self.diagnostics.push(Diagnostic::warning(ELIDED_CONSTANT, Span::NONE, message));
         }
         if let Some(id) = self.schedule.keys().min() {
