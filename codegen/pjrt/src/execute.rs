@@ -215,12 +215,21 @@ fn execute_on_devices(
     Ok(())
 }
 
-/// Refuses what would be given away and used, or given away twice.
+/// Refuses a buffer that is donated and another argument as well. `donate` is in ascending order.
 fn refuse_shared_donations(donate: &[usize], arguments: &[Arc<Buffer>]) -> Result<()> {
-    for &n in donate {
-        let same = |m: usize| arguments.get(n).is_some_and(|a| Arc::ptr_eq(a, &arguments[m]));
-        if let Some(m) = (0..arguments.len()).find(|&m| m != n && same(m)) {
-            let what = if donate.contains(&m) { "donated as well" } else { "used by the same execution" };
+    if donate.is_empty() {
+        return Ok(());
+    }
+    let mut by_buffer: SmallVec<[(*const Buffer, usize); 16]> =
+        arguments.iter().enumerate().map(|(n, buffer)| (Arc::as_ptr(buffer), n)).collect();
+    by_buffer.sort_unstable();
+    for (&n, buffer) in donate.iter().filter_map(|n| Some((n, arguments.get(*n)?))) {
+        let buffer = Arc::as_ptr(buffer);
+        let first = by_buffer.partition_point(|&(other, _)| other < buffer);
+        let same = by_buffer[first..].iter().take_while(|(other, _)| *other == buffer);
+        if let Some(m) = same.map(|&(_, m)| m).find(|&m| m != n) {
+            let donated = donate.binary_search(&m).is_ok();
+            let what = if donated { "donated as well" } else { "used by the same execution" };
             let message =
                 format!("argument {n} cannot be donated: the same buffer is argument {m}, which is {what}");
             return Err(Failure::invalid(message));
@@ -229,22 +238,24 @@ fn refuse_shared_donations(donate: &[usize], arguments: &[Arc<Buffer>]) -> Resul
     Ok(())
 }
 
-/// Whose bytes somebody has: those of arguments that are not donated, and of results. The runtime passes arguments on without a copy, but callers of PJRT expect that each array has bytes of its own.
+/// The memory that is in use: of arguments that are not donated, and of results so far. The runtime gives a
+/// parameter that is a result back without a copy; PJRT's callers expect that no two buffers share memory.
 struct Taken {
-    /// Where they begin.
+    /// First addresses, ascending.
     addresses: SmallVec<[*const u8; 16]>,
 }
 
 impl Taken {
+    /// Of arguments; `donated` is in ascending order.
     fn of(arguments: &[&hlo_client::Buffer], donated: &[usize]) -> Result<Self> {
-        let kept = (0..).zip(arguments).filter(|(n, _)| !donated.contains(n));
+        let kept = (0..).zip(arguments).filter(|(n, _)| donated.binary_search(n).is_err());
         let address = |(_, array): (usize, &&hlo_client::Buffer)| Ok(array.with_bytes(<[u8]>::as_ptr)?);
         let mut addresses: SmallVec<_> = kept.map(address).collect::<Result<_>>()?;
         addresses.sort_unstable();
         Ok(Self { addresses })
     }
 
-    /// Adds the bytes of a result; false if somebody has them.
+    /// Adds the memory of a result; false if it is in use.
     fn take(&mut self, result: &hlo_client::Buffer) -> Result<bool> {
         let (address, bytes) = result.with_bytes(|bytes| (bytes.as_ptr(), bytes.len()))?;
         if bytes == 0 {
