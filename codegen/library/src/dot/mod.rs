@@ -274,9 +274,7 @@ impl Dot {
                 }
                 Strategy::SplitK(split_k) => {
                     split_k.run(convert::from_f32(self.result_type), self.result_type.storage_bytes(), call);
-                    if let Some(epilogue) = call.epilogue {
-                        self.report_all(epilogue, call);
-                    }
+                    self.report_all(call);
                 }
                 Strategy::OuterProduct(outer_product) if call.epilogue.is_none() => {
                     let [lhs, rhs] = self.sources::<tile::F32>(call);
@@ -305,9 +303,7 @@ impl Dot {
                 Field::C64 | Field::C128 => unreachable!("invariant: no kernel reads a matrix of these"),
             }
         }
-        if let Some(epilogue) = call.epilogue {
-            self.report_all(epilogue, call);
-        }
+        self.report_all(call);
     }
 
     /// The arrays of a product of a matrix and vectors; the vectors, and their argument.
@@ -363,9 +359,7 @@ impl Dot {
                 }
             }
         }
-        if let Some(epilogue) = call.epilogue {
-            self.report_all(epilogue, call);
-        }
+        self.report_all(call);
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -465,13 +459,14 @@ impl Dot {
         };
         // SAFETY: the caller's.
         unsafe { product.run() };
-        if let (Some(epilogue), None) = (call.epilogue, self.result_rows) {
-            self.report_all(epilogue, call);
+        if self.result_rows.is_none() {
+            self.report_all(call);
         }
     }
 
-    /// Calls the epilogue for all rows.
-    fn report_all(&self, epilogue: &(dyn Fn(u64, u64) + Sync), call: Call<'_>) {
+    /// Calls the epilogue, if there is one, for all rows.
+    fn report_all(&self, call: Call<'_>) {
+        let Some(epilogue) = call.epilogue else { return };
         let each = self.all_rows.div_ceil(64).max(64);
         call.pool.run(self.all_rows.div_ceil(each) as usize, &|chunk| {
             let first = chunk as u64 * each;
