@@ -92,8 +92,8 @@ pub struct Interpreter<'m> {
     pool: Arc<Pool>,
     /// Some instruction may yield pending values.
     promises: bool,
-    /// The only device, of a program in which none exchanges anything with another: then there is nothing
-    /// that runs leave in it.
+    /// The exchange of runs on one device, shared by all of them, if no instruction exchanges values between
+    /// devices: then runs leave nothing in it.
     pub(crate) alone: Option<Peers>,
     /// Exchanges with hosts whose order is not determined by the program: see [`crate::order`].
     unordered: FxHashMap<InstrId, InstrId>,

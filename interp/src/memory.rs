@@ -144,7 +144,8 @@ const LEAST: u64 = 1 << 17;
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     waiting: Mutex<Waiting>,
-    /// Bytes that wait: changed under the lock, and read without it by those whom nothing concerns that waits.
+    /// Bytes of the waiting buffers: written under the lock, read without it where it only matters whether
+    /// there are any.
     bytes: AtomicU64,
     /// The maximum number of bytes that were alive at once.
     most: AtomicU64,

@@ -38,8 +38,8 @@ pub(crate) struct Step {
     pub(crate) take: Option<usize>,
     /// For `constant`, and for calls of what only gives constants: its value, made at the first use.
     pub(crate) constant: OnceLock<Value>,
-    /// For `call` of a computation without parameters that has nothing but constants and tuples of them: that,
-    /// and how many instructions it executes.
+    /// For `call` of a computation without parameters that has nothing but constants and tuples of them:
+    /// that, and how many instructions it executes.
     pub(crate) gives: Option<(ComputationId, u64)>,
     /// Which of its operands must be complete, not only pending.
     pub(crate) looks: Looks,

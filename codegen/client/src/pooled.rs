@@ -1,9 +1,12 @@
-//! An object pool: reference-counted objects whose memory is reused, so that an execution in the steady state asks the allocator for nothing.
+//! An object pool: reference-counted objects whose allocations are reused, so that an execution in the
+//! steady state does not call the allocator.
 //!
-//! A [`Pooled`] is an `Arc` that, when the last reference goes, leaves its slot to the thread that dropped it; the next object of the type that this thread makes lies there. (The free list
-//! of a slab allocator, a thread each, without a lock and without unsafe code.)
+//! When the last reference of a [`Pooled`] is dropped, its allocation goes to a free list of the thread that
+//! dropped it, and the next object of the type that this thread makes takes it. Free lists are thread-local,
+//! so that they need no lock.
 //!
-//! **Invariants:** a slot in a list is empty, and nobody refers to it, weakly neither; what was in it was dropped before it went there.
+//! **Invariants:** an object is dropped before its slot enters a free list; a slot in a free list is empty
+//! and has no other reference, strong or weak.
 
 use std::cell::RefCell;
 use std::fmt;

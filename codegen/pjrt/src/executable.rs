@@ -160,7 +160,9 @@ fn leaves<'a>(shapes: impl IntoIterator<Item = &'a Shape>) -> Vec<Leaf> {
     found
 }
 
-/// The arrays of the parameters that an execution takes: those that a result is said to be an alias of, and of the others that may be one as many as there are results of their size.
+/// The donated parameters, ascending: those with an input-output alias, and each buffer donor for which
+/// there is a result of its size that no other donated parameter was matched with. A donor that no result
+/// can use stays with the caller, as with XLA.
 fn donated(
     header: &ModuleHeader,
     leaves: &[Leaf],

@@ -163,7 +163,8 @@ impl CompileOptions {
     }
 }
 
-/// Refuses a compiler option that is nobody's, and a text that is no value of one of XLA's. Those are what its own back ends are told, and change nothing here.
+/// Refuses an override of an unknown compiler option, and a string that does not parse as the type of a
+/// known one of XLA. Options of XLA have no effect here: they configure its own back ends.
 fn check_override(mut entry: Fields<'_>) -> Result<()> {
     let (mut name, mut text) = (String::new(), None);
     while let Some((key, value)) = entry.field()? {

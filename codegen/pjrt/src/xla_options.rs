@@ -1,4 +1,5 @@
-//! XLA's own options of compilation that hold truth values or numbers (`xla/xla.proto`, `DebugOptions`; that of October 2026), to tell who misspelled a value. They change nothing here.
+//! XLA's compiler options of type bool, integer and float (`xla/xla.proto`, `DebugOptions`, as of October
+//! 2026), so that a value that does not parse is an error. The options have no effect here.
 
 use crate::error::{Failure, Result};
 
@@ -79,7 +80,8 @@ const INTEGER: &str = "\
 const NUMBER: &str = "\
     gpu_auto_spmd_partitioning_memory_budget_ratio gpu_autotune_gemm_rtol";
 
-/// Refuses a text that is no value of an option of XLA's. Options that are not known here may have any, because each version of XLA has others.
+/// Refuses a string that does not parse as the type of an option of XLA. Options that are not listed accept
+/// any value, because each version of XLA has others.
 ///
 /// # Errors
 /// The option holds a truth value or a number, and the text is none.

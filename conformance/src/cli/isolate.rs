@@ -372,7 +372,8 @@ fn print(ui: &Ui, program: &Program, found: &Isolation, policy: &Policy, options
     ui.line(if found.diverges() { ui.bad(&verdict) } else { ui.good(&verdict) });
 }
 
-/// The operation of StableHLO that an instruction was made from: its line, from 1, and the first line of its text.
+/// The StableHLO operation that an instruction was converted from: its line, from 1, and the first line of
+/// its text.
 fn operation<'p>(program: &'p Program, place: &Place) -> Option<(u32, &'p str)> {
     let (module, text) = (&program.module, &program.source.text);
     let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));

@@ -1,10 +1,10 @@
 //! Memory limits: what a requested limit comes to on this machine, in this process, now.
 //!
 //! A limit may be more than there is, and whoever allocates beyond that is aborted or killed. So whatever
-//! allocates for values asks [`within`] when it begins. **Invariants:** the limit in force is the minimum of
-//! what was asked for and what the kernel says is left ([`SOURCES`]), less a margin for what is not counted;
-//! the process as a whole takes no more than [`limit_process`] says: where that, or the system, has no more to
-//! give, it says so and ends as [`Exit::Trap`].
+//! allocates for values asks [`within`] when it begins. **Invariants:** the limit in force is the minimum
+//! of what was asked for and what the kernel says is left ([`SOURCES`]), less a margin for what is not
+//! counted; the process as a whole takes no more than [`limit_process`] says: where that, or the system,
+//! has no more to give, it says so and ends as [`Exit::Trap`].
 
 mod groups;
 
@@ -81,7 +81,8 @@ pub fn limit_process(limit: u64, json: bool) {
     set_concurrency(1);
 }
 
-/// Sets the number of programs that run at once, each of which may take as much as [`limit_process`] was told.
+/// Sets the number of programs that run at once, each of which may take as much as [`limit_process`] was
+/// told.
 pub fn set_concurrency(programs: usize) {
     let all = BYTES_PER_PROGRAM
         .load(Ordering::Relaxed)

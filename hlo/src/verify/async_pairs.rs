@@ -230,7 +230,8 @@ fn chains(v: &mut Verifier<'_>) {
     }
 }
 
-/// Reports a done whose result is not that of the computation: a start may leave its output open, and updates may say any.
+/// Reports a done whose result has another shape than the computation's. Starts and updates do not decide
+/// it, because a start may leave its output open.
 fn gives_what_is_computed(v: &mut Verifier<'_>, start: InstrId, done: InstrId) {
     let module = v.module;
     let Some(callee) = module.instr(start).attrs.computation(AttrKey::Calls) else { return };

@@ -196,8 +196,8 @@ impl<'a> Cx<'a> {
         self.session.spend(self.instr, amount)
     }
 
-    /// What the operation derives from its attributes and its operands' sizes: from an earlier run, if `fits`,
-    /// or made now, and kept if it is the first and `small` enough.
+    /// What the operation derives from its attributes and its operands' sizes: from an earlier run, if
+    /// `fits`, or made now, and kept if it is the first and `small` enough.
     pub(crate) fn plan<P: std::any::Any + Send + Sync>(
         &self,
         fits: impl FnOnce(&P) -> bool,

@@ -63,7 +63,8 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    /// The column of input `i`, as many elements as [`Region::lanes`] was asked for. Panics on another type, as [`Tensor::slice`].
+    /// The column of input `i`, with as many elements as [`Region::lanes`] was asked for. Panics on another
+    /// type, as [`Tensor::slice`].
     pub(crate) fn input<T: BufferOf>(&mut self, i: usize) -> &mut [T] {
         T::slice_mut(&mut self.columns[i]).expect("invariant: the verifier checked the types of a region")
     }

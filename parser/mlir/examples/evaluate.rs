@@ -1,7 +1,8 @@
-//! Runs `main` of StableHLO modules that take nothing, and keeps what they give: `evaluate [--region] [--runs N] FOLDER
-//! FILE...` (with sums in the order of their regions) writes the elements of each array of the results,
-//! little-endian, to `FOLDER/STEM.I.bin`, and prints the stem, the seconds of the fastest of `N` (20) runs of the
-//! interpreter, those of its first run with what prepares it, and those of reading and converting.
+//! Runs `main` of StableHLO modules that take nothing, and keeps what they give: `evaluate [--region]
+//! [--runs N] FOLDER FILE...` (with sums in the order of their regions) writes the elements of each array
+//! of the results, little-endian, to `FOLDER/STEM.I.bin`, and prints the stem, the seconds of the fastest
+//! of `N` (20) runs of the interpreter, those of its first run with what prepares it, and those of reading
+//! and converting.
 
 use std::io::Write as _;
 use std::path::Path;

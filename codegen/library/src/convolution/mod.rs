@@ -8,8 +8,9 @@
 //! | [`depthwise`] | few channels per group; of gradients of kernels, few examples |
 //!
 //! Patches are the left operand if the result's features are contiguous, the right one if its last spatial
-//! dimension is. A convolution of a dilated input (the gradient of a strided one) is decomposed by phase: one convolution
-//! without dilation for each way in which window and holes meet.
+//! dimension is. A convolution with base dilation (the input gradient of a strided one) is decomposed by
+//! phase (polyphase decomposition): one undilated convolution for each residue of the output position
+//! modulo the dilation, because the same taps meet elements of the input at all positions of a residue.
 //!
 //! **Numerics** (SEMANTICS.md, "Sums"): as for dots, but integers are summed in 64 bits and saturate. Terms in padding and holes are absent: as packed zeros would make NaN
 //! of an infinity in the kernel, kernels that hold one take a slow path ([`Convolution::literally`]).

@@ -35,8 +35,10 @@ pub(crate) struct RaggedDot {
     sizes_type: ElementType,
     count: usize,
     lists: usize,
-    /// Outer indices (batches; with [`Kind::Free`] also the free dimensions but the ragged one) and how many share a list.
+    /// Number of outer indices: of batch dimensions and, with [`Kind::Free`], of the free dimensions other
+    /// than the ragged one.
     outer: usize,
+    /// Outer indices that share a list of group sizes.
     below: usize,
     /// The ragged dimension: size, stride in lhs, in rhs (of the group dimension with [`Kind::Free`]) and in the result (with [`Kind::Contracting`] of the groups).
     ragged: [isize; 4],

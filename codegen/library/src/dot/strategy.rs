@@ -1,6 +1,7 @@
 //! The choice of how a contraction is computed, made once, when the program is compiled.
 //!
-//! **Invariant:** what an execution does, what it needs of scratch memory, what is packed ahead of it and the name that profiles say all read this one value.
+//! **Invariant:** execution, size of scratch memory, packing ahead of execution and the name in profiles all
+//! follow from this one value.
 
 use hlo::ElementType;
 
@@ -29,11 +30,13 @@ pub(super) enum Strategy {
     BatchedSmall(BatchedSmall),
     /// Skinny GEMM.
     Skinny(Skinny),
-    /// An instruction of the machine takes several terms at a time; where the values do not suit it, which only an execution sees, in the other way.
+    /// Packed GEMM with an instruction that adds products of several terms at a time (`vdpbf16ps`, VNNI). If
+    /// operand values turn out not to suit the instruction, an execution takes the other strategy.
     Grouped(Grouped, Box<Strategy>),
     /// Split-K GEMM.
     SplitK(SplitK),
-    /// Outer product: K is 1, so products are written and nothing is summed. With an epilogue, as [`Strategy::Packed`].
+    /// Outer product: K is 1, so that products are stored without a sum. [`Strategy::Packed`] if the call
+    /// has an epilogue.
     OuterProduct(OuterProduct),
     /// Packed GEMM, by the contraction's schedule.
     Packed,
@@ -72,7 +75,8 @@ impl Strategy {
         }
     }
 
-    /// Its name, as docs/compiler.md has it; `along`: the schedule of a packed GEMM streams its right operand.
+    /// Its name, as docs/compiler.md has it; `along`: the schedule of a packed GEMM streams its right
+    /// operand.
     pub(super) fn name(&self, along: bool) -> &'static str {
         match self {
             Strategy::Gemv(_) => "GEMV",

@@ -175,7 +175,8 @@ fn convert_results(module: &mut Module, id: InstrId, types: &[ElementType]) {
     }
 }
 
-/// A value whose arrays have the types of a shape: the same value where they do. Tuples are taken apart and made again.
+/// Converts each array of a value to the element type that it has in a shape; the value itself if none
+/// differs. A tuple is rebuilt from its converted elements.
 fn converted(
     module: &mut Module,
     (value, to): (InstrId, &Shape),

@@ -248,7 +248,8 @@ enum Axis {
 
 /// `|(x + h)^(y + k) - x^y|` for `|h| <= x.r` and `|k| <= y.r`, where the power is `v` in modulus.
 ///
-/// To a whole number it is a product, which has no cut. Other powers are `exp(y log x)`: the logarithm moves by at most `x.r / (|x| - x.r)` away from the cut.
+/// With an exact integer exponent it is a product, which has no branch cut. Other powers are `exp(y log x)`:
+/// off the cut the logarithm moves by at most `x.r / (|x| - x.r)`.
 fn power(x: &Disc, y: &Disc, v: f64, mode: Mode) -> f64 {
     const UNKNOWN: f64 = f64::INFINITY;
     // Of the functions of f64, and of the reference's modulus.
@@ -293,7 +294,8 @@ mod tests {
         Disc { re, im, part, r: part * SQRT_2, m: super::super::number::modulus(re, im) }
     }
 
-    /// Powers of points of two discs are within the bound of that of their centres, the bound is not much more than the farthest, and whole exponents know no cut.
+    /// Powers of points of two discs are within the bound around that of the centres, the bound is of the
+    /// order of the farthest one, and integer exponents have no branch cut.
     #[test]
     fn powers_of_discs() {
         let mut seed = 0;

@@ -329,7 +329,8 @@ impl<'a> Corners<'a> {
         self.operands.iter().any(|x| x.unknown[x.index(i)])
     }
 
-    /// How far a number that becomes a whole one moves though its fraction is decided alike: `floor(r)`, where its operand moves by `r`.
+    /// Soft radius of a conversion to integers or a rounding to integral values: `floor(r)` of the
+    /// operand's `r`, because less than 1 matters only if it changes how the fraction is rounded.
     fn whole_steps(&self, i: usize) -> f64 {
         let to = self.result.element_type();
         match (self.case.opcode(), &self.operands[..]) {

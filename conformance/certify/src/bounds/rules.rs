@@ -277,7 +277,8 @@ fn in_any_order(case: &Case<'_>) -> Vec<Leaf> {
         return unknown();
     }
     let pairs = soft.into_iter().zip(hard).zip(&case.results);
-    // What numbers with and without a fraction, their bits and what is moved are off by is no decision.
+    // Integers that are converted floats, bits of floats, and moved integers have soft radii of their own:
+    // they follow from the operand's without a decision.
     let follows = matches!(kind(case.opcode()), Kind::Movement(_) | Kind::Bits)
         || matches!(case.opcode(), Opcode::Convert | Opcode::Select);
     pairs
@@ -298,7 +299,8 @@ pub(super) fn concluded(t: &Tensor, soft: Radii, hard: Radii) -> Bounds {
         let hard = at_least(t, hard);
         return Bounds { soft: hard.clone(), hard, ..Bounds::default() };
     }
-    // Integers are decisions of their own: which arithmetic of theirs follows from how far an operand is off is not known.
+    // Integers are decisions of their own: which arithmetic of theirs follows from how far an operand is
+    // off is not known.
     let soft = if Format::of(t.element_type()).is_some() { soft } else { known(soft) };
     Bounds::of(at_least(t, soft), at_least(t, hard))
 }
@@ -583,7 +585,8 @@ pub(super) fn folds_by(case: &Case<'_>) -> Option<Opcode> {
     monoid(case.module, case.instr.attrs.computation(key)?)
 }
 
-/// Whether a result is of a wider type than the computation that is applied gives (mixed precision): rules take the accumulator to be of the result's type.
+/// Whether a result has a wider float type than the root of the applied computation (mixed precision). Rules
+/// assume an accumulator of the result's type.
 fn computes_in_less(case: &Case<'_>) -> bool {
     let Some(computation) = case.instr.attrs.computation(AttrKey::ToApply) else { return false };
     let root = case.module.instr(case.module.root(computation)).shape.leaves();

@@ -6,8 +6,10 @@
 //!   the positive terms first gives plus infinity, and likewise N; where both are, NaN. So these are results of a permitted order, whatever the exact sum is.
 //! - **What is infinite or NaN in the reference and computed by way of several numbers**: complex products and quotients and what is made of them, complex sums, Fourier transforms, linear
 //!   systems, normalization. Which of infinity and NaN comes out, and in which part, depends on the formula (C99, annex G, recovers infinities; the textbook's formulas do not).
-//! - **A Fourier transform whose magnitudes add up to more than the greatest number**: in which groups elements are added, and when an inverse is scaled, is the algorithm's choice. One of real numbers may
-//!   be that of half as many complex ones (Numerical Recipes, section 12.3), which adds an element to another's conjugate before it halves the sum: half of the greatest number is enough there.
+//! - **A Fourier transform whose magnitudes add up to more than the greatest number**: in which groups
+//!   elements are added, and when an inverse is scaled, is the algorithm's choice. For real data half of the
+//!   greatest number is enough: an algorithm by way of a complex transform of half the length (Numerical
+//!   Recipes, section 12.3) adds an element to the conjugate of another before it halves the sum.
 //! - **A quotient by a denormal number** that is flushed: infinite, or NaN if the numerator is a zero or flushed itself. So logarithms and reciprocal roots of one are infinite.
 //!
 //! **Invariants:** operands are known, so that the reference's infinities are the engine's too. A finite result is never explained here.
@@ -297,7 +299,8 @@ fn overflowing(case: &Case<'_>) -> Option<Vec<Special>> {
         retyped(&case.instr.shape, &to_f64),
         &Regions::Retyped(&to_f64),
     )?;
-    // Sums of the terms, with a map and a power of two applied to each factor. A term of a sum is its only factor.
+    // Sums of the terms, with a map and a power of two applied to each factor. A term of a sum is its only
+    // factor.
     let run = |of: [Map; 2], scales: [i32; 2]| -> Option<Vec<f64>> {
         let args = case.args.iter().enumerate().map(|(k, a)| {
             if !is_term(k) {

@@ -122,8 +122,8 @@ impl Converter<'_> {
         parts.iter().filter_map(function).filter_map(|f| self.called.get(f).copied()).collect()
     }
 
-    /// `ApproxTopK(inputs..., initial values...)`, which may miss some of the first `top_k` rows of a line: the
-    /// first ones, all of them, stably sorted.
+    /// `ApproxTopK(inputs..., initial values...)`, which may miss some of the first `top_k` rows of a line:
+    /// the first ones, all of them, stably sorted.
     fn approx_top_k(&mut self, op: OpId) -> Convert<()> {
         let operands = self.operands(op)?;
         let number = |key: &str| {

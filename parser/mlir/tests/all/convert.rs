@@ -260,7 +260,8 @@ fn unreduced_values_are_sums() {
                 !stablehlo.token) -> (tensor<4xf32>, !stablehlo.token)\n    return %0#0, %0#1 : tensor<4xf32>, \
                 !stablehlo.token\n  }\n}\n";
     let hlo = hlo_of(text);
-    // Among the devices of one place along x the first has the array, and on the way out they add up; tokens are neither cut nor joined.
+    // Among the devices of one place along x the first has the array, and on the way out they add up;
+    // tokens are neither cut nor joined.
     for part in [
         "pred[4] constant({1, 0, 1, 0})",
         "replica_groups={{0,1},{2,3}}, use_global_device_ids=true",
