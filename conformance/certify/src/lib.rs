@@ -9,7 +9,6 @@ pub mod allowances;
 pub mod bounds;
 pub mod compare;
 pub mod element;
-pub mod exact;
 pub mod execution;
 mod function_ulps;
 pub mod functions;

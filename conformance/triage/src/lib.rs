@@ -9,6 +9,7 @@ pub mod bisect;
 pub mod case;
 pub mod check;
 pub mod differential;
+pub mod exact;
 pub mod exhaustive;
 pub mod feeds;
 pub mod isolate;

@@ -2,7 +2,7 @@
 //!
 //! In a program of elementwise operations and data movement every value is one rounding of a function of values before it.
 //! Where our result differs from a recorded one, each of those roundings in our run is evaluated again in arbitrary precision
-//! ([`hlo_certify::exact`]). **Invariant:** a difference is called proved only if every elementary function, sum, product and quotient of
+//! ([`crate::exact`]). **Invariant:** a difference is called proved only if every elementary function, sum, product and quotient of
 //! the whole run was evaluated and is correctly rounded; operations that are exact in their type (comparisons, rounding to
 //! integers, data movement, integers, conversions) have one right answer and are tested exhaustively elsewhere.
 
@@ -15,9 +15,9 @@ use hlo_interp::observe::{Flow, Observer, Site};
 use rustc_hash::FxHashMap;
 
 use crate::case::Case;
+use crate::exact::Functions;
 use crate::exhaustive::{expected, has_reference};
 use hlo_certify::element::Part;
-use hlo_certify::exact::Functions;
 use hlo_engines::engine::{Engine, Inputs, InterpreterEngine, RunOptions};
 use hlo_engines::frontend::load;
 use hlo_engines::inputs;

@@ -10,11 +10,12 @@ use hlo::{AttrKey, ComputationId, ElementType, Instruction, Module, Opcode, Shap
 use hlo_interp::custom_call::Call;
 use hlo_interp::{Accumulate, Tensor, Value};
 
+use super::multiplied::{self, Present};
 use super::number::{Format, Numbers, tensor};
 use super::probe::{Probe, Regions, retyped};
 use super::rules::{self, Arg, Case, Mode};
 use super::sums::{self, Factor, Terms};
-use super::{Bounds, Leaf, Radii, Settings, Tree, elementwise, multiplied, reordered};
+use super::{Bounds, Leaf, Radii, Settings, Tree, elementwise, reordered};
 
 /// What a device hands in.
 pub(super) struct Deposit {
@@ -270,8 +271,8 @@ impl Meeting<'_> {
             })?;
             Some(results.iter().map(|t| Numbers::of(t).re).collect())
         };
-        let off = self.all().any(|p| factor(p).off.iter().any(|&r| r > 0.0));
-        multiplied::concluded(&self.case(), off, &run, mode)
+        let factors: Vec<Factor> = self.all().map(factor).collect();
+        multiplied::concluded(&self.case(), Present::among(factors.iter()), &run, mode)
     }
 
     /// Whether a computation gives an extreme of what all hand in: one is written out, and nobody hands in NaNs or zeros of both signs.

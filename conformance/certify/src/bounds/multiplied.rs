@@ -5,6 +5,8 @@
 //! magnitudes above 1. So the computed value is within `gamma` times the product of magnitudes, and `n` least numbers times that of the magnitudes
 //! above 1, of the exact one (Higham, Accuracy and Stability of Numerical Algorithms, lemma 3.1). These products are the same instruction in f64
 //! on other operands.
+//!
+//! Infinities and NaNs absorb: see [`absorbed`].
 
 use hlo::opcode::Numeric;
 use hlo::{ElementType, Opcode};
@@ -15,6 +17,7 @@ use super::Radii;
 use super::number::{Format, Numbers, tensor};
 use super::probe::{Probe, Regions, retyped};
 use super::rules::{self, Case, Found, Mode};
+use super::special::Special;
 use super::sums::{Factor, gamma, is_place, misplaced, moved_shapes, to_f64};
 
 /// What factors are counted by: so many times itself, until that is too large for f64. The logarithm of that, rounded, is the number.
@@ -47,24 +50,44 @@ pub(super) fn fold(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         let value = probe.run(case.settings, args.collect())?;
         Some(value.arrays().into_iter().map(|t| Numbers::of(t).re).collect())
     };
-    let off = xs.iter().enumerate().any(|(k, x)| !is_place(case, k) && x.off.iter().any(|&r| r > 0.0));
-    concluded(case, off, &run, mode)
+    let factors = xs.iter().enumerate().filter(|&(k, _)| !is_place(case, k)).map(|(_, x)| x);
+    concluded(case, Present::among(factors), &run, mode)
 }
 
 /// A probe of a fold of what this gives for each factor: the arrays of its result.
 pub(super) type Run<'a> = &'a dyn Fn(&dyn Fn(&Factor) -> Vec<f64>) -> Option<Vec<Vec<f64>>>;
 
-/// The radii of products that a probe multiplies, of factors that are perhaps `off`.
-pub(super) fn concluded(case: &Case<'_>, off: bool, run: Run<'_>, mode: Mode) -> Found {
+/// What is present among factors.
+#[derive(Clone, Copy)]
+pub(super) struct Present {
+    /// Some that are off.
+    off: bool,
+    /// Infinities or NaNs.
+    specials: bool,
+}
+
+impl Present {
+    pub(super) fn among<'a>(factors: impl Iterator<Item = &'a Factor>) -> Present {
+        let none = Present { off: false, specials: false };
+        factors.fold(none, |found, x| Present {
+            off: found.off || x.off.iter().any(|&r| r > 0.0),
+            specials: found.specials || x.has_specials(),
+        })
+    }
+}
+
+/// The radii of products that a probe multiplies.
+pub(super) fn concluded(case: &Case<'_>, present: Present, run: Run<'_>, mode: Mode) -> Found {
     const UNKNOWN: f64 = f64::INFINITY;
     let ty = case.results.first()?.element_type();
     let format = Format::of(ty)?;
     let all_largest = run(&|x| x.largest.clone())?;
     let all_above = run(&|x| x.largest.iter().map(|m| m.max(1.0)).collect())?;
     let all_counts = run(&|x| vec![COUNTED; x.off.len()])?;
-    let all_magnitudes = if off { Some(run(&|x| x.magnitude.clone())?) } else { None };
+    let all_magnitudes = if present.off { Some(run(&|x| x.magnitude.clone())?) } else { None };
 
     let complex = ty.is_complex();
+    let all_absorbed = if present.specials && !complex { Some(absorbed(format, run)?) } else { None };
     let (root, parts) = if complex { (super::complex::SQRT_2, 2.0) } else { (1.0, 1.0) };
     let relative = 2.0 * root * units(ty) * format.unit();
     let mut absolute = root * units(ty).max(1.0) * format.least();
@@ -88,6 +111,9 @@ pub(super) fn concluded(case: &Case<'_>, off: bool, run: Run<'_>, mode: Mode) ->
                 let (count, largest, above) = (counted(counts[i]), largest[i], above[i]);
                 let steps = count - 1.0;
                 let growth = gamma(steps, relative);
+                if !v.is_finite(i) && all_absorbed.as_ref().is_some_and(|all| all[k][i]) {
+                    return 0.0;
+                }
                 if !(largest.is_finite() && above.is_finite() && growth.is_finite()) {
                     return UNKNOWN;
                 }
@@ -108,6 +134,31 @@ pub(super) fn concluded(case: &Case<'_>, off: bool, run: Run<'_>, mode: Mode) ->
             Some(Radii::new((0..v.len()).map(radius).collect()))
         })
         .collect()
+}
+
+/// Which products of real numbers are the same infinity or NaN in every order, because factors absorb the others. A NaN does, and so does an infinity where a zero is a factor
+/// too (NaN), or where no other may be zero and no product of others underflows (an infinity of the sign of all). Only factors count that are the engine's for certain.
+fn absorbed(format: Format, run: Run<'_>) -> Option<Vec<Vec<bool>>> {
+    /// The factor of a product that counts something, a power of two.
+    const PRESENT: f64 = 2.0;
+    let certain = |x: &Factor, i: usize| x.off[i] == 0.0;
+    let each = |of: &dyn Fn(&Factor, usize) -> f64| run(&|x| (0..x.off.len()).map(|i| of(x, i)).collect());
+    let present = |is: &dyn Fn(&Factor, usize) -> bool| {
+        each(&|x, i| if certain(x, i) && is(x, i) { PRESENT } else { 1.0 })
+    };
+    let nan = present(&|x, i| x.special[i] == Special::NAN)?;
+    let infinite = present(&|x, i| matches!(x.special[i], Special::POSITIVE | Special::NEGATIVE))?;
+    let zero = present(&|x, i| x.special[i] == Special::NONE && x.magnitude[i] == 0.0)?;
+    let least = each(&|x, i| match (x.special[i], certain(x, i)) {
+        (Special::NONE, _) => (x.magnitude[i] - x.off[i]).clamp(0.0, 1.0),
+        (_, true) => 1.0,
+        (_, false) => 0.0,
+    })?;
+    let safe = 2.0 * format.flushes_below();
+    let product = |k: usize, i: usize| {
+        nan[k][i] > 1.0 || infinite[k][i] > 1.0 && (zero[k][i] > 1.0 || least[k][i] >= safe)
+    };
+    Some((0..nan.len()).map(|k| (0..nan[k].len()).map(|i| product(k, i)).collect()).collect())
 }
 
 /// Within how many units of its result (of the modulus) a product is.

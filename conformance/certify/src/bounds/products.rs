@@ -51,7 +51,7 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Rad
     let xs = [lhs, rhs].map(|a| a.tensor);
     let xs =
         [0, 1].map(|k| Factor::new(case.settings, xs[k], &radii[k], ty).in_tf32(case, xs[k].element_type()));
-    if xs.iter().any(|x| x.special.contains(&true) || x.largest.iter().any(|m| !m.is_finite())) {
+    if xs.iter().any(|x| x.has_specials() || x.largest.iter().any(|m| !m.is_finite())) {
         return None;
     }
     let [a, b] = &xs;

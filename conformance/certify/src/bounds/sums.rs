@@ -14,6 +14,7 @@ use super::limits::Limits;
 use super::number::{Format, Numbers, rounded, tensor};
 use super::probe::{Probe, Regions, Retype, retyped};
 use super::rules::{self, Case, Found, Mode};
+use super::special::Special;
 use super::{PARALLEL, Radii, Settings, elementwise, movement, multiplied, products, reductions, sum_limits};
 
 /// Whether a fold is by an addition of floats.
@@ -143,11 +144,11 @@ pub(super) fn products(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
             std::cmp::Ordering::Greater => xs[j].magnitude.clone(),
         })?;
         spread.iter_mut().zip(part).for_each(|(s, p)| *s += p);
-        for j in (0..factors).filter(|&j| j != k && xs[j].special.contains(&true)) {
+        for j in (0..factors).filter(|&j| j != k && xs[j].has_specials()) {
             let flag = |b: bool| f64::from(u8::from(b));
             let met = run(&|l| {
                 if l == j {
-                    xs[j].special.iter().map(|&s| flag(s)).collect()
+                    xs[j].special.iter().map(|&s| flag(s != Special::NONE)).collect()
                 } else if l == k {
                     xs[k].off.iter().map(|&r| flag(r > 0.0)).collect()
                 } else {
@@ -233,7 +234,7 @@ pub(super) struct Factor {
     /// Magnitude and that; infinite where nothing is known.
     pub(super) largest: Vec<f64>,
     /// An infinity or NaN; it counts as 0 elsewhere.
-    pub(super) special: Vec<bool>,
+    pub(super) special: Vec<Special>,
 }
 
 impl Factor {
@@ -268,15 +269,27 @@ impl Factor {
             _ => 0.0,
         };
         let each = || (0..n).into_par_iter().with_min_len(PARALLEL);
-        let special: Vec<bool> = each().map(|i| !x.is_finite(i)).collect();
-        let magnitude: Vec<f64> = each().map(|i| if special[i] { 0.0 } else { x.modulus(i) }).collect();
+        let special: Vec<Special> = each()
+            .map(|i| match x.im {
+                Some(_) if x.is_finite(i) => Special::NONE,
+                Some(_) => Special::ANY,
+                None => Special::of(x.re[i]),
+            })
+            .collect();
+        let finite = |i: usize| special[i] == Special::NONE;
+        let magnitude: Vec<f64> = each().map(|i| if finite(i) { x.modulus(i) } else { 0.0 }).collect();
         let root = if x.im.is_some() { super::complex::SQRT_2 } else { 1.0 };
         let off: Vec<f64> = each().map(|i| radii.at(i) * root + rounds(magnitude[i]) + flushed(i)).collect();
         let largest = each()
             .map(|i| (magnitude[i] + off[i]).next_up() * f64::from(u8::from(magnitude[i] + off[i] > 0.0)))
             .collect();
-        let value = each().map(|i| if special[i] { 0.0 } else { x.re[i] }).collect();
+        let value = each().map(|i| if finite(i) { x.re[i] } else { 0.0 }).collect();
         Factor { value, magnitude, off, largest, special }
+    }
+
+    /// Whether an element is an infinity or NaN.
+    pub(super) fn has_specials(&self) -> bool {
+        self.special.iter().any(|&s| s != Special::NONE)
     }
 
     /// The same factor of a product of an element type, cut off to TF32 where engines may do that: what an element may be, times one and

@@ -1,6 +1,6 @@
 //! Elementwise functions of an engine against arbitrary precision, on all operands of a type or on points that hurt.
 //!
-//! **Invariants:** an expected value is one rounding of the mathematical result ([`hlo_certify::exact`]); where a shortcut finds it, the
+//! **Invariants:** an expected value is one rounding of the mathematical result ([`crate::exact`]); where a shortcut finds it, the
 //! shortcut proves that no other value is possible. Points depend on the seed and their number, so shards of a job add up to
 //! the whole, and a finding can be repeated.
 //!
@@ -23,8 +23,8 @@ use hlo::{
 use hlo_interp::device::host::NoHost;
 use rayon::prelude::*;
 
+use crate::exact::{self, Functions};
 use hlo_certify::element::{Number, Part};
-use hlo_certify::exact::{self, Functions};
 use hlo_engines::engine::{Engine, Executable, Inputs, InterpreterEngine, Outcome, RunOptions};
 use hlo_system::exit::{Exit, Failure};
 

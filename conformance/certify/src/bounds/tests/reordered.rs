@@ -308,6 +308,31 @@ fn products_round_once_for_each_factor() {
     assert!((8.0 * product * U / 2.0..4.0 * 8.0 * product * U).contains(&hard), "{hard}");
 }
 
+/// NaN, and infinity with a zero, are NaN in every order; an infinity stays one unless others may underflow to a zero before they meet it.
+#[test]
+fn infinities_and_nans_absorb_the_other_factors() {
+    let text = "HloModule m\nr { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] multiply(a, b) }\nENTRY e { x = f32[3] parameter(0)\n y = f32[] parameter(1)\n ROOT q = f32[] reduce(x, y), dimensions={0}, to_apply=r }";
+    const INF: f32 = f32::INFINITY;
+    let reordered = Allowances { reorder_regions: true, ..Allowances::STRICT };
+    let hard = |x: [f32; 3], init: f32, flush_denormals: bool| {
+        let allowances = Allowances { flush_denormals, ..reordered };
+        certified(text, &[&x, &[init]], allowances)[0].1.hard.at(0)
+    };
+    for (x, init) in [
+        ([f32::NAN, 1.0, 2.0], 1.0),
+        ([INF, -1.0, 2.0], 1.0),
+        ([3.0, 1e30, 1e-30], INF),
+        ([INF, 0.0, 1e-30], 1e-30),
+        ([1e-30, INF, 1e-30], f32::NAN),
+        ([INF, -INF, 1e-7], 1.0),
+    ] {
+        assert_eq!([false, true].map(|flush| hard(x, init, flush)), [0.0; 2], "{x:?} {init}");
+    }
+    // 1e-60 is a zero, and so is a denormal number that is flushed.
+    assert_eq!(hard([INF, 1e-30, 1e-30], 1.0, false), f64::INFINITY);
+    assert_eq!(hard([INF, 1e-40, 1.0], 1.0, true), f64::INFINITY);
+}
+
 #[test]
 fn updates_that_all_go_elsewhere_have_no_order() {
     // Two operands that are overwritten together, as JAX writes it.

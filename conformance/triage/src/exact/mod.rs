@@ -13,7 +13,7 @@ use dashu_int::UBig;
 use dashu_int::ops::BitTest;
 use hlo::ElementType;
 
-use crate::element::Number;
+use hlo_certify::element::Number;
 
 pub use functions::{Functions, binary_opcodes, unary_opcodes};
 
