@@ -24,6 +24,8 @@ mod lines;
 #[allow(unsafe_code, reason = "address arithmetic")]
 mod memory;
 pub mod scalar;
+#[allow(unsafe_code, reason = "a function of LLVM's C++ interface")]
+mod split_dwarf;
 #[allow(unsafe_code, reason = "LLVM's command line")]
 mod target;
 #[cfg(test)]

@@ -12,7 +12,7 @@ use inkwell::targets::{
     CodeModel, FileType, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple,
 };
 
-use super::{Error, Result, function::take_complaint};
+use super::{Error, Result, function::take_complaint, split_dwarf};
 use hlo_library::isa;
 
 /// Optimization levels.
@@ -447,6 +447,16 @@ impl Target {
     /// Relocatable object code of a module that was optimized.
     pub fn object(&self, module: &Module<'_>) -> Result<Vec<u8>> {
         self.emit(module, FileType::Object)
+    }
+
+    /// The same with debugging information in a second file, the result's second, which the object calls
+    /// `name`.
+    pub fn split_object(&self, module: &Module<'_>, name: &str) -> Result<(Vec<u8>, Vec<u8>)> {
+        self.with_machine(|machine| {
+            let emitted = split_dwarf::emit(machine, module, name)?;
+            complaint()?;
+            Ok(emitted)
+        })
     }
 
     /// Assembly of a module that was optimized: of a GPU PTX.

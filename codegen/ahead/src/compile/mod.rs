@@ -64,6 +64,8 @@ pub struct Source {
     pub file: String,
     /// The text.
     pub text: String,
+    /// The name of the file that debugging information is split off to (DWARF's `.dwo`), as the object has it.
+    pub split: Option<String>,
 }
 
 /// An array that a program is given or gives.
@@ -108,6 +110,8 @@ pub struct Step {
 pub struct Object {
     /// ELF.
     pub bytes: Vec<u8>,
+    /// The DWARF file that is split off it, if so asked.
+    pub dwarf: Option<Vec<u8>>,
     /// What it is for, such as `x86-64-v3, avx2`.
     pub target: String,
     /// The triple that it is for.
@@ -235,7 +239,13 @@ fn emit(
     if options.sanitize {
         target.run_passes(&llvm, "asan")?;
     }
-    object.bytes = target.object(&llvm)?;
+    match options.debug.as_ref().and_then(|source| source.split.as_deref()) {
+        Some(name) => {
+            let (bytes, dwarf) = target.split_object(&llvm, name)?;
+            (object.bytes, object.dwarf) = (bytes, Some(dwarf));
+        }
+        None => object.bytes = target.object(&llvm)?,
+    }
     object.target = target.describe();
     object.triple = target.triple().to_owned();
     object.needs = undefined(&object.bytes).map_err(|e| CompileError::Defect(e.to_string()))?;

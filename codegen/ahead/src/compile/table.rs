@@ -37,6 +37,7 @@ pub(super) fn object(program: &Program, options: &Options) -> Result<Object, Com
     let temporaries = program.buffers.allocations.iter().filter(|a| temporary(&a.kind));
     Ok(Object {
         bytes: Vec::new(),
+        dwarf: None,
         target: String::new(),
         triple: String::new(),
         arguments,

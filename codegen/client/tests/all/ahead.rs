@@ -606,7 +606,8 @@ fn a_training_step_trains_from_cpp() {
 
 #[test]
 fn debuggers_find_the_lines_of_instructions() {
-    let source = hlo_ahead::compile::Source { file: "/programs/plain.hlo".into(), text: PLAIN.into() };
+    let source =
+        hlo_ahead::compile::Source { file: "/programs/plain.hlo".into(), text: PLAIN.into(), split: None };
     let with = made(PLAIN, "", &Options { debug: Some(source), ..options("plain") });
     let without = made(PLAIN, "", &options("plain"));
     assert!(with.object.bytes.len() > without.object.bytes.len());
@@ -619,6 +620,40 @@ fn debuggers_find_the_lines_of_instructions() {
     assert!(lines.contains("plain.hlo") && lines.contains("  2  "), "{lines}");
     let info = ran(&d, "objdump", &["--dwarf=info", "plain.o"]);
     assert!(info.contains("DW_TAG_subprogram") && info.contains("plain."), "{info}");
+}
+
+#[test]
+fn debugging_information_is_split_off_the_object() {
+    let d = Dir::new();
+    let text =
+        || hlo_ahead::compile::Source { file: "/programs/plain.hlo".into(), text: PLAIN.into(), split: None };
+    let name = d.path("plain.dwo").display().to_string();
+    let source = hlo_ahead::compile::Source { split: Some(name.clone()), ..text() };
+    let of = |source| made(PLAIN, "", &Options { debug: Some(source), ..options("plain") }).object;
+    let (whole, split) = (of(text()), of(source.clone()));
+    let dwarf = split.dwarf.clone().expect("it was asked for");
+    assert!(whole.dwarf.is_none() && split.bytes != whole.bytes);
+    let again = of(source);
+    assert!(again.bytes == split.bytes && again.dwarf.as_ref() == Some(&dwarf));
+    if !has("objdump") {
+        return;
+    }
+    d.file("plain.o", split.bytes);
+    // Where the other file is there, it is shown as well.
+    let info = ran(&d, "objdump", &["--dwarf=info", "plain.o"]);
+    assert!(info.contains(&name) && !info.contains("DW_TAG_subprogram"), "{info}");
+    d.file("plain.dwo", dwarf);
+    let info = ran(&d, "objdump", &["--dwarf=info", "plain.dwo"]);
+    assert!(info.contains("DW_TAG_subprogram") && info.contains("plain."), "{info}");
+    let lines = ran(&d, "objdump", &["--dwarf=decodedline", "plain.o"]);
+    assert!(lines.contains("plain.hlo") && lines.contains("  2  "), "{lines}");
+    if !has("gdb") || !has("cc") {
+        skipped("a debugger that reads the file");
+        return;
+    }
+    ran(&d, "cc", &["-shared", "plain.o", "-o", "plain.so"]);
+    let listed = ran(&d, "gdb", &["-batch", "-nx", "-ex", "info functions plain", "plain.so"]);
+    assert!(listed.contains("plain.hlo:"), "{listed}");
 }
 
 #[test]

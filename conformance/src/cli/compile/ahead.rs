@@ -68,6 +68,15 @@ pub(super) struct AheadOptions {
     /// Put debugging information into the object that points into the program's text
     #[arg(long, help_heading = "Objects", hide_short_help = true)]
     pub(super) debug_info: bool,
+    /// Put debugging information into a file of its own (split DWARF), which debuggers find by its path
+    #[arg(
+        long,
+        value_name = "FILE.dwo",
+        requires = "out_object",
+        help_heading = "Objects",
+        hide_short_help = true
+    )]
+    pub(super) split_dwarf: Option<PathBuf>,
     /// Put checks into the object
     #[arg(long, value_name = "WHICH", value_enum, help_heading = "Objects", hide_short_help = true)]
     pub(super) sanitize: Option<Sanitizer>,
@@ -131,6 +140,7 @@ impl AheadOptions {
             ("--target-triple", !self.target_triple.is_empty()),
             ("--profile", self.profile),
             ("--debug-info", self.debug_info),
+            ("--split-dwarf", self.split_dwarf.is_some()),
             ("--sanitize", self.sanitize.is_some()),
         ];
         match said.into_iter().find(|said| said.1) {
@@ -151,8 +161,9 @@ pub(super) fn run(options: &Options, file: &str, program: Program, ui: &Ui) -> R
         Some(path) => config(path)?,
         None => Config::default(),
     };
-    let debug = match wants.debug_info {
-        true => Some(Source { file: file.to_owned(), text: debug_text(file, &program)? }),
+    let split = wants.split_dwarf.as_deref().map(dwarf_name).transpose()?;
+    let debug = match wants.debug_info || split.is_some() {
+        true => Some(Source { file: file.to_owned(), text: debug_text(file, &program)?, split }),
         false => None,
     };
     let to = ahead::Options {
@@ -180,6 +191,9 @@ pub(super) fn run(options: &Options, file: &str, program: Program, ui: &Ui) -> R
         path.is_some().then(bytes).transpose()
     };
     let object = output(&wants.out_object, &|| Ok(made.object.bytes.clone()))?;
+    let dwarf = output(&wants.split_dwarf, &|| {
+        made.object.dwarf.clone().ok_or_else(|| Failure::internal("the object has no DWARF file"))
+    })?;
     let header = output(&wants.out_header, &|| Ok(made.header().into_bytes()))?;
     let rust = output(&wants.out_rust, &|| Ok(made.rust().into_bytes()))?;
     let data = output(&wants.out_metadata_object, &|| {
@@ -190,6 +204,7 @@ pub(super) fn run(options: &Options, file: &str, program: Program, ui: &Ui) -> R
     })?;
     for (path, bytes) in [
         (&wants.out_object, object),
+        (&wants.split_dwarf, dwarf),
         (&wants.out_header, header),
         (&wants.out_rust, rust),
         (&wants.out_metadata_object, data),
@@ -221,6 +236,18 @@ pub(super) fn run(options: &Options, file: &str, program: Program, ui: &Ui) -> R
         report::bytes(made.object.temporary_bytes),
     ));
     Ok(Exit::Ok)
+}
+
+/// What an object calls its DWARF file: an absolute path, since debuggers look for others in the program's
+/// folder, whatever folder the compiler ran in.
+fn dwarf_name(path: &Path) -> Result<String, Failure> {
+    let name = path.display();
+    let absolute =
+        std::path::absolute(path).map_err(|e| Failure::usage(format!("{name}: {}", describe(&e))))?;
+    match absolute.to_str() {
+        Some(text) => Ok(text.to_owned()),
+        None => Err(Failure::usage(format!("--split-dwarf: {name}: objects have names in UTF-8"))),
+    }
 }
 
 /// The text that spans are places in: only that of a file of HLO text and nothing else.
