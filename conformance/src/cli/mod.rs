@@ -7,6 +7,7 @@ mod cache;
 mod client_bench;
 #[cfg(feature = "llvm")]
 mod compile;
+mod compiled;
 mod completions;
 mod convert;
 mod coverage;

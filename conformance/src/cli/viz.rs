@@ -7,13 +7,18 @@ use std::time::Instant;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+use super::compiled::{self, Runs};
 use super::ui::Ui;
 use super::{LimitOptions, ReadOptions, RiskOptions};
 use crate::viz::profile::{Profile, Recorder};
 use crate::viz::{Picture, dot, page, svg};
-use hlo_engines::engine::{Engine, Inputs, InterpreterEngine, Limits, RunOptions, devices};
+use hlo::Module;
+use hlo_codegen::runtime::executable::{Finished, RunOptions as ProgramOptions};
+use hlo_engines::engine::cpu::{CpuOptions, ended, failed};
+use hlo_engines::engine::{self, Engine, Inputs, InterpreterEngine, Limits, RunOptions, devices};
 use hlo_engines::frontend::Program;
 use hlo_engines::inputs;
+use hlo_interp::Devices;
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::files::write_text;
 use hlo_system::guard::at_own_risk;
@@ -32,9 +37,13 @@ pub(crate) struct Options {
     /// The format, if the name of the output does not say it
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
-    /// Run the program in the interpreter, and show the time of each instruction and memory over time
+    /// Run the program, and show the time of each instruction; in the interpreter memory over time, too
     #[arg(long)]
     profile: bool,
+    /// Where it runs: `interpreter`, or `cpu` (`cpu:O3`, `cpu:scalar`), of which the picture is that of the
+    /// compiled program
+    #[arg(long, value_name = "ENGINE", default_value = "interpreter", requires = "profile")]
+    platform: String,
     /// Inputs of that run: arrays arg0, ...; made if not given
     #[arg(long, value_name = "NPZ", requires = "profile")]
     inputs: Option<String>,
@@ -53,6 +62,7 @@ const EXAMPLES: &str = "\
 Examples:
   hlo viz module.hlo                            writes module.html, for any browser
   hlo viz module.hlo --profile -o page.html     with the time of each instruction and memory over time
+  hlo viz module.hlo --profile --platform cpu   the compiled program: fusions, and how long each step takes
   hlo viz module.hlo -o module.svg
   hlo viz module.hlo --format dot -o - | dot -Tpdf > module.pdf
   hlo opt module.hlo --stage hlo-optimized | hlo viz - -o optimized.html
@@ -147,9 +157,27 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
 }
 
 fn drawn(program: &Program, options: &Options, format: Format) -> Result<(String, usize), Failure> {
-    let profile = options.profile.then(|| profile(program, options)).transpose()?;
+    let compiled;
+    let (module, profile) =
+        match options.profile.then(|| engine::cpu_options(&options.platform)).transpose()? {
+            None => (&program.module, None),
+            Some(Some(how)) => {
+                compiled = profile_compiled(program, how, options)?;
+                (&compiled.0, Some(compiled.1.clone()))
+            }
+            Some(None) if options.platform == "interpreter" => {
+                (&program.module, Some(profile(program, options)?))
+            }
+            Some(None) => {
+                let message = format!(
+                    "`{}` has no profile of instructions: `interpreter` and `cpu` do",
+                    options.platform
+                );
+                return Err(Failure::usage(message));
+            }
+        };
     let name = Path::new(&program.source.name).file_name().and_then(|n| n.to_str());
-    let picture = Picture::new(name.unwrap_or(&program.source.name), &program.module, profile);
+    let picture = Picture::new(name.unwrap_or(&program.source.name), module, profile);
     let text = match format {
         Format::Html => page::write(&picture),
         Format::Dot => dot::write(&picture),
@@ -158,16 +186,50 @@ fn drawn(program: &Program, options: &Options, format: Format) -> Result<(String
     Ok((text, picture.instruction_count()))
 }
 
+/// The one device that a program runs on.
+fn one_device(module: &Module) -> Result<Devices, Failure> {
+    let devices = devices::choose(module, None, None)?.devices;
+    match devices.count() {
+        1 => Ok(devices),
+        _ => {
+            Err(Failure::new(Exit::Unsupported, "--profile watches one device; this program runs on several"))
+        }
+    }
+}
+
+/// How often a compiled program runs.
+const RUNS: usize = 5;
+
+/// Compiles the program, and takes the times of its steps: what was compiled, and these.
+fn profile_compiled(
+    program: &Program,
+    how: CpuOptions,
+    options: &Options,
+) -> Result<(Module, Profile), Failure> {
+    let devices = one_device(&program.module)?;
+    let (given, memory_bytes) = (options.inputs.as_deref(), options.limits.memory_limit);
+    let arrays = inputs::of_program(program, given, options.seed, devices, memory_bytes)?;
+    let emission = how.emission(&program.module).map_err(|error| failed(&error).failure())?;
+    let module = emission.compilation.module().clone();
+    let compiled = emission.assemble(false, &mut ()).map_err(|error| failed(&error).failure())?;
+    let executable = compiled::load(compiled.program, memory_bytes)?;
+    let runs = Runs::new(&executable, arrays.first().map_or(&[], |a| &a[..]))?;
+    let profiled = ProgramOptions { fuel: options.limits.fuel, profile: true, ..ProgramOptions::default() };
+    // The first one finds nothing in caches.
+    let times = |mut run: Finished| {
+        run.results.clear();
+        run
+    };
+    let finished: Result<Vec<Finished>, _> = (0..=RUNS).map(|_| runs.once(&profiled).map(times)).collect();
+    let finished = finished.map_err(|e| ended(e).failure())?;
+    let profile = Profile::of_steps(&module, executable.steps(), &finished[1..]);
+    Ok((module, profile))
+}
+
 /// Runs the program and takes its times.
 fn profile(program: &Program, options: &Options) -> Result<Profile, Failure> {
     let module = &program.module;
-    let devices = devices::choose(module, None, None)?.devices;
-    if devices.count() != 1 {
-        return Err(Failure::new(
-            Exit::Unsupported,
-            "--profile watches one device; this program runs on several",
-        ));
-    }
+    let devices = one_device(module)?;
     if let Err(d) = InterpreterEngine.supports(module, devices) {
         return Err(Failure::new(Exit::Unsupported, d.message));
     }

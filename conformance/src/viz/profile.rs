@@ -1,9 +1,11 @@
-//! What a run of the interpreter took: time of each instruction, and live bytes over time.
+//! What a run took: time of each instruction, and live bytes over time. Of the interpreter, which is watched
+//! while it runs; of a compiled program, whose runtime counts the times of its steps.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hlo::{InstrId, Opcode};
+use hlo::{InstrId, Module, Opcode};
+use hlo_codegen::runtime::executable::{Finished, StepInfo};
 use hlo_interp::Value;
 use hlo_interp::observe::{Flow, Observer, Site};
 use rustc_hash::FxHashMap;
@@ -31,6 +33,29 @@ pub struct Profile {
     pub memory: Vec<Point>,
     /// The time of the entry computation's instructions.
     pub total: Duration,
+}
+
+impl Profile {
+    /// Of runs of a compiled program, by the instructions of the module that was lowered: of each step the median. Steps that stand for no instruction of it count in the total alone;
+    /// memory was assigned when the program was compiled and is not measured.
+    pub fn of_steps(module: &Module, steps: &[StepInfo], runs: &[Finished]) -> Profile {
+        let instructions = module.computations().iter().flat_map(|&c| module.instructions(c));
+        let by_name: FxHashMap<&str, InstrId> =
+            instructions.map(|id| (&*module.instr(id).name, id)).collect();
+        let mut profile = Profile::default();
+        for (i, step) in steps.iter().enumerate() {
+            let mut times: Vec<(Duration, u64)> = runs.iter().map(|r| (r.times[i].1, r.times[i].0)).collect();
+            times.sort_unstable();
+            let Some(&(time, executions)) = times.get(times.len() / 2) else { continue };
+            profile.total += time;
+            if let Some(&id) = by_name.get(&*step.name) {
+                let spent = profile.spent.entry(id).or_default();
+                spent.time += time;
+                spent.executions = spent.executions.max(executions);
+            }
+        }
+        profile
+    }
 }
 
 /// Takes the times of one device's run.

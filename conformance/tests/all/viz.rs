@@ -26,6 +26,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("viz/dot is read by Graphviz", graphviz),
         function("viz/the command line", command_line),
         function("viz/a profile has the time of what ran", profile),
+        function("viz/a profile of the compiled program has its steps", compiled_profile),
         function("viz/large programs are drawn", large),
         function("viz/a browser shows the page", browser),
     ]
@@ -313,6 +314,36 @@ ENTRY e { z = s32[] constant(0)  x = f32[4] parameter(0)  t = (s32[], f32[4]) tu
     assert!(data["total_us"].as_f64().unwrap() > 0.0);
     assert_eq!(data["memory"]["measured"], true);
     assert!(!data["memory"]["points"].as_array().unwrap().is_empty());
+}
+
+fn compiled_profile() {
+    let d = Dir::new();
+    let file = d.file("m.hlo", "HloModule m
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+ENTRY e { x = f32[64,64] parameter(0)  y = f32[64,64] tanh(x)  z = f32[64,64] multiply(y, x)  d = f32[64,64] dot(z, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  o = f32[] constant(0)  ROOT r = f32[64] reduce(d, o), dimensions={1}, to_apply=add }");
+    let page = d.path("m.html");
+    let page = page.to_str().unwrap();
+    for platform in ["cpu:scalar", "cpu"] {
+        if platform == "cpu" && cfg!(not(feature = "llvm")) {
+            continue;
+        }
+        ends(&hlo(&["viz", &file, "--profile", "--platform", platform, "-o", page]), 0);
+        let data = data(&std::fs::read_to_string(page).unwrap());
+        let spent = |i: &serde_json::Value| i[9][1].as_f64();
+        let instructions = data["instructions"].as_array().unwrap();
+        let times: Vec<f64> = instructions.iter().filter_map(spent).collect();
+        // The product, and fusions around it: what was compiled, not what was given.
+        assert!((2..=4).contains(&times.len()), "{platform}: {times:?}");
+        let dot = instructions.iter().find(|i| i[0].as_str().is_some_and(|n| n.starts_with("d"))).unwrap();
+        assert_eq!(dot[9][0], 1, "{platform}: {dot}");
+        let total = data["total_us"].as_f64().unwrap();
+        assert!(total > 0.0 && (times.iter().sum::<f64>() - total).abs() < 0.01 * total, "{times:?} {total}");
+        assert_eq!(data["memory"]["measured"], false);
+    }
+    let refused = hlo(&["viz", &file, "--profile", "--platform", "passes:default", "-o", page]);
+    ends(&refused, 2);
+    assert!(err(&refused).contains("has no profile of instructions"), "{}", err(&refused));
 }
 
 fn large() {

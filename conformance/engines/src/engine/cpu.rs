@@ -81,6 +81,23 @@ impl CpuOptions {
         }
     }
 
+    /// Compiles a program, up to the form that still has the module that was lowered.
+    pub fn emission(self, module: &Module) -> Result<compile::Emission, CompileError> {
+        if self.scalar {
+            let backend = Scalar { opt_level: self.opt_level };
+            let options = DriverOptions { fallback: self.fallback, ..DriverOptions::default() };
+            return compile::emission(module, &backend, options, &backend.pipeline(), &mut ());
+        }
+        #[cfg(feature = "llvm")]
+        {
+            cpu::emission(module, &self.compiler())
+        }
+        #[cfg(not(feature = "llvm"))]
+        {
+            Err(CompileError::Target("this program was built without the feature `llvm`".to_owned()))
+        }
+    }
+
     /// As the compiler takes them.
     #[cfg(feature = "llvm")]
     pub fn compiler(self) -> cpu::Options {

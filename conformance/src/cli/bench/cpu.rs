@@ -1,23 +1,20 @@
 //! Times of the compiler for this machine: compiling, running, steps.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hlo::{ArrayLiteral, Module};
-use hlo_codegen::runtime::arena::Block;
-use hlo_codegen::runtime::executable::{Argument, Executable, Finished, LoadOptions, RunOptions, StepInfo};
+use hlo_codegen::runtime::executable::{Executable, Finished, RunOptions, StepInfo};
 use hlo_codegen::runtime::limits::Limits;
-use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
+use hlo_codegen::runtime::raw::buffer_of;
 use hlo_cpu as cpu;
-use hlo_interp::device::fleet::Fleet;
-use hlo_interp::{Devices, Interpreter};
 use hlo_library::tuning;
 use serde_json::json;
 
 use super::profile::{self, Profile};
 use super::{Options, Timed, median, repeat};
-use hlo_engines::engine::cpu::{CpuOptions, ended, failed, pool};
+use crate::cli::compiled::{self, Runs};
+use hlo_engines::engine::cpu::{CpuOptions, ended, failed};
 use hlo_engines::frontend::parse_text;
 use hlo_system::exit::Failure;
 use hlo_system::files::write_text;
@@ -47,8 +44,7 @@ fn compile(module: &Module, options: CpuOptions, memory_bytes: u64) -> Result<Re
     let (program, mut stages) = (compiled.program, compiled.times);
     let peak_bytes = program.buffers.peak_bytes;
     let start = Instant::now();
-    let load = LoadOptions { pool: Arc::clone(pool()), memory_bytes, watched: false };
-    let executable = Executable::load(program, &load).map_err(|e| ended(e).failure())?;
+    let executable = compiled::load(program, memory_bytes)?;
     let begun = stages.last().map_or(Duration::ZERO, |(_, begun, took)| *begun + *took);
     stages.push(("load".to_owned(), begun, start.elapsed()));
     Ok(Ready { executable, stages, peak_bytes })
@@ -68,31 +64,10 @@ pub(super) fn time(
     let Ready { executable, stages, peak_bytes: live_bytes } = ready?;
 
     let before = Mark::set();
-    let mut inputs: Vec<Block> = Vec::with_capacity(arrays.len());
-    for array in &arrays {
-        let bytes = bytes_of(&array.buffer);
-        let mut block = executable.store().take(bytes.len() as u64).map_err(|e| ended(e.into()).failure())?;
-        block.bytes_mut().copy_from_slice(bytes);
-        inputs.push(block);
-    }
+    let prepared = Runs::new(&executable, &arrays)?;
     drop(arrays);
     let limits = RunOptions { fuel: options.limits.fuel, ..RunOptions::default() };
-    // Handlers of libraries are given to an interpreter of whoever runs the program.
-    let custom_calls = hlo_system::loaded::registry();
-    let interpreted = executable.interpreted_module().filter(|_| !custom_calls.is_empty());
-    let interpreter = interpreted.map(|module| {
-        Interpreter::new(module, hlo_interp::Options { custom_calls, ..hlo_interp::Options::default() })
-    });
-    let mut arguments: Vec<Argument<'_>> = inputs.iter().map(|b| Argument::Borrowed(b.bytes())).collect();
-    let mut once = |how: &RunOptions<'_>| {
-        for (argument, block) in arguments.iter_mut().zip(&inputs) {
-            *argument = Argument::Borrowed(block.bytes());
-        }
-        let Some(interpreter) = &interpreter else { return executable.run(&mut arguments, how) };
-        let fleet = Fleet::new(Devices::ONE);
-        let member = fleet.join(interpreter, 0);
-        executable.run(&mut arguments, &RunOptions { member: Some(&member), ..*how })
-    };
+    let once = |how: &RunOptions<'_>| prepared.once(how);
     let first = once(&limits).map_err(|e| ended(e).failure())?;
     let peak_bytes = before.and_then(Mark::growth);
     let results = executable.result_shapes().enumerate().map(|(leaf, shape)| ArrayLiteral {
