@@ -20,6 +20,10 @@ pub trait Allowed {
     fn special(&self, _element: usize) -> Special {
         Special::NONE
     }
+    /// Whether a real number is within what the element may be however decisions fall, if that is known beside the distances.
+    fn admits(&self, _element: usize, _value: f64) -> bool {
+        true
+    }
 }
 
 impl Allowed for Bounds {
@@ -33,6 +37,10 @@ impl Allowed for Bounds {
 
     fn special(&self, element: usize) -> Special {
         self.specials.at(element)
+    }
+
+    fn admits(&self, element: usize, value: f64) -> bool {
+        self.hard.admits(element, value)
     }
 }
 
@@ -275,6 +283,8 @@ fn judge_typed<T: Number>(
         let special = special_of(a);
         let class = if special != Special::NONE && allowed.special(i).has(special) {
             Class::Explained
+        } else if real_of(a).is_some_and(|x| !allowed.admits(i, x)) {
+            Class::Wrong
         } else if soft == f64::INFINITY {
             Class::Undecided
         } else if soft > 0.0 && error <= soft {
@@ -336,6 +346,14 @@ fn judge_typed<T: Number>(
 }
 
 /// What an element is that is not finite: of a complex one, all that it may be.
+/// A real number of a float type.
+fn real_of<T: Number>(x: T) -> Option<f64> {
+    match x.parts() {
+        (Part::Float { value, .. }, None) if !value.is_nan() => Some(value),
+        (_, _) => None,
+    }
+}
+
 fn special_of<T: Number>(x: T) -> Special {
     match x.parts() {
         (Part::Float { value, .. }, None) => Special::of(value),

@@ -219,6 +219,12 @@ impl Radii {
         }
     }
 
+    /// Whether a real number is within the limits of an element, if there are any.
+    pub fn admits(&self, i: usize, value: f64) -> bool {
+        let limits = self.limits(i);
+        (limits.low..=limits.high).contains(&value)
+    }
+
     /// Whether there are limits at all.
     fn has_limits(&self) -> bool {
         matches!(self, Radii::Limited(_))

@@ -189,18 +189,46 @@ fn half_an_ulp_more(tensor: &Tensor, radii: &Radii) -> Radii {
     let Some(format) = Format::of(ty) else { return radii.clone() };
     let x = Numbers::of(tensor);
     let ieee = number::has_infinities(ty);
-    radii.mapped(x.len(), |i, r, limits| {
+    let too_large = |part: f64| part.abs() >= format.max || part.is_nan() && !ieee;
+    remapped(&x, radii, too_large, |i, r, limits| {
         let (re, im) = x.at(i);
-        let too_large = |part: f64| part.abs() >= format.max || part.is_nan() && !ieee;
         let limits = limits.wider(|x| format.ulp(x));
         match r {
-            _ if too_large(re) || too_large(im) => (f64::INFINITY, Limits::NONE),
+            _ if too_large(re) || too_large(im) => (f64::INFINITY, overflowed(&x, i, r, format)),
             r if x.is_finite(i) && x.modulus(i) > 0.0 => (r + format.ulp(x.modulus(i)) / 2.0, limits),
             // A product that is zero may be one that is too small.
             r if x.is_finite(i) => (r + format.least(), limits),
             r => (r, limits),
         }
     })
+}
+
+/// What an element may have been before it was rounded to a number that is too large, to the greatest number or infinity, if nothing else is off: at least nearly the greatest number. Ends of
+/// intervals are numbers of the type, so this is of types with infinities.
+fn overflowed(x: &Numbers, i: usize, r: f64, format: Format) -> Limits {
+    let (least, v) = (format.max - format.ulp(format.max), x.re[i]);
+    if x.im.is_some() || r != 0.0 || !number::has_infinities(x.ty) {
+        return Limits::NONE;
+    }
+    match v {
+        v if v >= format.max => Limits::new(least, f64::INFINITY),
+        v if v <= -format.max => Limits::new(f64::NEG_INFINITY, -least),
+        _ => Limits::NONE,
+    }
+}
+
+/// Each radius and limit made from others; elements of which a part is `too_large` may get limits where there were none.
+fn remapped(
+    x: &Numbers,
+    radii: &Radii,
+    too_large: impl Fn(f64) -> bool,
+    of: impl Fn(usize, f64, Limits) -> (f64, Limits),
+) -> Radii {
+    if radii.has_limits() || x.im.is_some() || !x.re.iter().any(|&v| too_large(v)) {
+        return radii.mapped(x.len(), of);
+    }
+    let (each, limits) = (0..x.len()).map(|i| of(i, radii.at(i), Limits::NONE)).unzip();
+    Radii::limited(each, limits)
 }
 
 /// The bounds of the arrays of the result, and what is known of them beside the operands.
@@ -433,13 +461,15 @@ fn unrounded(tensor: &Tensor, radii: Radii, mode: Mode) -> Radii {
     let ty = tensor.element_type();
     let Some(format) = Format::of(ty).filter(|f| f.precision < 24) else { return radii };
     let v = Numbers::of(tensor);
-    radii.mapped(v.len(), |i, r, limits| {
+    let too_large = |x: f64| x.abs() >= format.max;
+    remapped(&v, &radii, too_large, |i, r, limits| {
         let limits = limits.wider(|x| format.ulp(x));
         match v.re[i] {
             x if x.is_nan() => (r, limits),
-            x if x.is_infinite() || x.abs() >= format.max => {
-                (if mode == Mode::Hard { f64::INFINITY } else { r }, limits)
+            x if too_large(x) && mode == Mode::Hard => {
+                (f64::INFINITY, if limits.is_none() { overflowed(&v, i, r, format) } else { limits })
             }
+            x if too_large(x) => (r, limits),
             x => (r + format.ulp(x.abs() + r) / 2.0, limits),
         }
     })

@@ -226,3 +226,36 @@ fn zeros_within_limits_have_either_sign() {
     );
     assert!(found.iter().all(|r| r.is_infinite()), "{found:?}");
 }
+
+/// What is rounded to infinity or the greatest number was at least nearly that large, whatever is left unrounded: it does not become a small number.
+#[test]
+fn what_is_too_large_stays_large() {
+    let convert = |to: &str| {
+        format!("HloModule m\nENTRY e {{ x = f32[4] parameter(0)\n ROOT y = {to}[4] convert(x) }}")
+    };
+    let classes = |text: &str, x: &[f32], with: f32| -> [u64; 2] {
+        let (v, b) = certified(text, &[x], Allowances::LOOSE).remove(0);
+        let signs = x.iter().map(|x| with.copysign(*x));
+        let buffer = match &*v.buffer {
+            hlo::Buffer::F16(_) => hlo::Buffer::F16(signs.map(half::f16::from_f32).collect()),
+            hlo::Buffer::BF16(_) => hlo::Buffer::BF16(signs.map(half::bf16::from_f32).collect()),
+            _ => hlo::Buffer::F32(signs.collect()),
+        };
+        let changed = ArrayLiteral { dims: v.dims.clone(), buffer: buffer.into() };
+        let tally = judge(&v, &changed, &b, false).unwrap().tally;
+        [tally.wrong, tally.undecided]
+    };
+    // 65,520 is a tie between the greatest number of f16 and what would be the next one, 65,519 is below it.
+    let x = [1e10, -1e10, 65520.0, 65519.0];
+    assert_eq!(classes(&convert("f16"), &x, 0.0), [4, 0]);
+    assert_eq!(classes(&convert("f16"), &x, 6e4), [4, 0]);
+    assert_eq!(classes(&convert("f16"), &x, 65504.0), [0, 3]);
+    assert_eq!(classes(&convert("f16"), &x, f32::INFINITY), [0, 1]);
+    assert_eq!(classes(&convert("bf16"), &[3.4e38, -3.4e38, f32::MAX, f32::MIN], 1.0), [4, 0]);
+    // A product that contraction may leave unrounded.
+    let product = "HloModule m\nENTRY e { x = f32[4] parameter(0)\n y = f32[4] multiply(x, x)\n ROOT z = f32[4] add(y, x) }";
+    let x = [1e20, 1e30, 2e19, 3e38];
+    assert_eq!(classes(product, &x, 0.0), [4, 0]);
+    // Twice the greatest number is infinite, rounded or not.
+    assert_eq!(classes(product, &x, f32::MAX), [1, 3]);
+}
