@@ -69,7 +69,8 @@ impl Interval {
         Interval { unknown, ..self.with_zero() }
     }
 
-    /// With the ends rounded, to `l` and `h`. Beyond the largest number of the type the operand itself overflows.
+    /// With the ends rounded, to `l` and `h`. Beyond the largest number of the type the operand itself overflows; of a type that saturates
+    /// the ends do not say how far beyond it is.
     #[inline(always)]
     pub(super) fn rounded(
         self,
@@ -78,6 +79,9 @@ impl Interval {
         wide: bool,
         format: Format,
     ) -> Interval {
+        if format.saturates && (self.low < -format.max || self.high > format.max) {
+            return Interval { unknown: true, ..self };
+        }
         if wide && l > self.low {
             l -= format.ulp(l);
         }

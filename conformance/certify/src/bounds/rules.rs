@@ -203,11 +203,10 @@ fn half_an_ulp_more(tensor: &Tensor, radii: &Radii) -> Radii {
     })
 }
 
-/// What an element may have been before it was rounded to a number that is too large, to the greatest number or infinity, if nothing else is off: at least nearly the greatest number. Ends of
-/// intervals are numbers of the type, so this is of types with infinities.
+/// What an element may have been before it was rounded to a number that is too large, to the greatest number or infinity, if nothing else is off: at least nearly the greatest number.
 fn overflowed(x: &Numbers, i: usize, r: f64, format: Format) -> Limits {
     let (least, v) = (format.max - format.ulp(format.max), x.re[i]);
-    if x.im.is_some() || r != 0.0 || !number::has_infinities(x.ty) {
+    if x.im.is_some() || r != 0.0 || !(number::has_infinities(x.ty) || format.saturates) {
         return Limits::NONE;
     }
     match v {

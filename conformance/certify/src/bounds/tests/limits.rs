@@ -2,6 +2,7 @@
 
 use super::logits::{Form, inputs, logits};
 use super::*;
+use crate::element::Number;
 use crate::verdict::judge;
 
 /// 0, off by about 1.2e-7 times the factor, in each of three elements; then the lines of a program.
@@ -230,17 +231,17 @@ fn zeros_within_limits_have_either_sign() {
 /// What is rounded to infinity or the greatest number was at least nearly that large, whatever is left unrounded: it does not become a small number.
 #[test]
 fn what_is_too_large_stays_large() {
+    // An array of the same type.
+    fn of<T: hlo::BufferOf + Number>(_: &[T], x: Vec<f64>) -> hlo::Buffer {
+        T::wrap(x.into_iter().map(|x| T::from_parts(x, 0.0)).collect())
+    }
     let convert = |to: &str| {
         format!("HloModule m\nENTRY e {{ x = f32[4] parameter(0)\n ROOT y = {to}[4] convert(x) }}")
     };
     let classes = |text: &str, x: &[f32], with: f32| -> [u64; 2] {
         let (v, b) = certified(text, &[x], Allowances::LOOSE).remove(0);
-        let signs = x.iter().map(|x| with.copysign(*x));
-        let buffer = match &*v.buffer {
-            hlo::Buffer::F16(_) => hlo::Buffer::F16(signs.map(half::f16::from_f32).collect()),
-            hlo::Buffer::BF16(_) => hlo::Buffer::BF16(signs.map(half::bf16::from_f32).collect()),
-            _ => hlo::Buffer::F32(signs.collect()),
-        };
+        let signs = x.iter().map(|x| f64::from(with.copysign(*x)));
+        let buffer = hlo::with_buffer!(&*v.buffer, v => of(v, signs.collect()));
         let changed = ArrayLiteral { dims: v.dims.clone(), buffer: buffer.into() };
         let tally = judge(&v, &changed, &b, false).unwrap().tally;
         [tally.wrong, tally.undecided]
@@ -252,6 +253,8 @@ fn what_is_too_large_stays_large() {
     assert_eq!(classes(&convert("f16"), &x, 65504.0), [0, 3]);
     assert_eq!(classes(&convert("f16"), &x, f32::INFINITY), [0, 1]);
     assert_eq!(classes(&convert("bf16"), &[3.4e38, -3.4e38, f32::MAX, f32::MIN], 1.0), [4, 0]);
+    assert_eq!(classes(&convert("f6e2m3fn"), &[1e10, -1e10, 7.5, 8.0], 6.0), [4, 0]);
+    assert_eq!(classes(&convert("f6e2m3fn"), &[1e10, -1e10, 7.5, 8.0], 7.0), [0, 4]);
     // A product that contraction may leave unrounded.
     let product = "HloModule m\nENTRY e { x = f32[4] parameter(0)\n y = f32[4] multiply(x, x)\n ROOT z = f32[4] add(y, x) }";
     let x = [1e20, 1e30, 2e19, 3e38];
