@@ -382,8 +382,24 @@ impl<'a> Batch<'a> {
         })
     }
 
+    /// An element of an operand; one that is denormal may count as zero.
     fn ball(&self, array: usize, i: usize) -> Ball {
-        Ball::new(self.arrays[array].modulus(i), self.radii[array].at(i))
+        let (size, off) = (self.arrays[array].modulus(i), self.radii[array].at(i));
+        let flushes = self.case.settings.allowances.flush_denormals
+            && Format::of(self.arrays[array].ty).is_some_and(|f| size < f.flushes_below());
+        Ball::new(size, if flushes { off + size } else { off })
+    }
+
+    /// The product of some factors in any order: what is too small on the way is multiplied by all that are above 1, and what is too large on the way may become infinite.
+    fn product(&self, factors: &[Ball], unit: Unit, mode: Mode) -> Ball {
+        let one = Ball::new(1.0, 0.0);
+        let Some((&first, rest)) = factors.split_first() else { return one };
+        let product = rest.iter().fold(first, |product, &x| product.times(x, unit));
+        let above: f64 = factors.iter().map(|x| (x.size + x.off).max(1.0)).product();
+        if mode == Mode::Hard && self.overflows(Ball::new(above, 0.0)) {
+            return Ball { off: UNKNOWN, ..product };
+        }
+        Ball { off: product.off + rest.len() as f64 * unit.absolute * above, ..product }
     }
 
     /// The sum over each feature of what an element gives.
@@ -427,23 +443,28 @@ pub(super) fn batch_norm(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found 
     let batch = Batch::new(case, radii)?;
     let u = batch.unit;
     let n = batch.feature.len();
-    let normalized = |mean: &[Ball], g: &[Ball]| -> Vec<f64> {
+    // The distance of an element from a mean that is an operand.
+    let from_mean = |mean: usize, i: usize| {
+        let (x, m) = (batch.ball(0, i), batch.ball(mean, batch.feature[i]));
+        let distance = batch.arrays[0].re[i] - batch.arrays[mean].re[batch.feature[i]];
+        Ball::new(distance, x.off + m.off).rounded(u.times(2.0))
+    };
+    let normalized = |centered: &dyn Fn(usize) -> Ball, g: &[Ball]| -> Vec<f64> {
         let element = |i: usize| {
             let f = batch.feature[i];
-            let factor = g[f].times(batch.ball(1, f), u.times(2.0));
-            let centered = batch.ball(0, i).plus(mean[f], u.times(2.0));
-            let product = centered.times(factor, u.times(2.0));
-            let sum = product.plus(batch.ball(2, f), u.times(2.0));
-            // The product of the operand and that of the mean, each by itself, are no larger than this one: rounded as often, and as likely to overflow.
-            let affine = case.settings.allowances.affine_batch_norm && batch.overflows(sum);
-            if mode == Mode::Hard && affine { UNKNOWN } else { sum.off }
+            let product = batch.product(&[centered(i), g[f], batch.ball(1, f)], u.times(2.0), mode);
+            product.plus(batch.ball(2, f), u.times(2.0)).off
         };
         (0..n).map(element).collect()
     };
     if case.opcode() == Opcode::BatchNormInference {
-        let mean: Vec<Ball> = (0..batch.features).map(|f| batch.ball(3, f)).collect();
+        // The product of the operand and that of the mean, each by itself, are no larger than that of the sum of both magnitudes.
+        let apart = |i: usize| batch.ball(0, i).plus(batch.ball(3, batch.feature[i]), u.times(2.0));
+        let near = |i: usize| from_mean(3, i);
+        let centered: &dyn Fn(usize) -> Ball =
+            if case.settings.allowances.affine_batch_norm { &apart } else { &near };
         let g = (0..batch.features).map(|f| batch.scale(batch.arrays[4].re[f], batch.radii[4].at(f)));
-        return batch.results(&[normalized(&mean, &g.collect::<Vec<_>>())], mode);
+        return batch.results(&[normalized(centered, &g.collect::<Vec<_>>())], mode);
     }
     if case.opcode() == Opcode::BatchNormTraining {
         let over =
@@ -460,25 +481,27 @@ pub(super) fn batch_norm(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found 
         let v = Numbers::of(case.results.get(2)?);
         let g: Vec<Ball> =
             variance.iter().zip(&v.re).map(|(&off, &v)| batch.scale(v, off + u.relative * v.abs())).collect();
-        let y = normalized(&mean, &g);
+        let centered = |i: usize| batch.ball(0, i).plus(mean[batch.feature[i]], u.times(2.0));
+        let y = normalized(&centered, &g);
         let mean = mean.into_iter().map(|m| m.off).collect();
         return batch.results(&[y, mean, variance], mode);
     }
     let features = batch.features;
     let g: Vec<Ball> =
         (0..features).map(|f| batch.scale(batch.arrays[3].re[f], batch.radii[3].at(f))).collect();
-    let centered = |i: usize| batch.ball(0, i).plus(batch.ball(2, batch.feature[i]), u.times(2.0));
+    let centered = |i: usize| from_mean(2, i);
     let offset = batch.sums(mode, |i| batch.ball(4, i));
     let product = batch.sums(mode, |i| batch.ball(4, i).times(centered(i), u.times(2.0)));
-    let scale: Vec<f64> = (0..features).map(|f| product[f].times(g[f], u.times(2.0)).off).collect();
+    let scale = (0..features).map(|f| batch.product(&[product[f], g[f]], u.times(2.0), mode).off);
+    let scale: Vec<f64> = scale.collect();
     let dx = (0..n).map(|i| {
         let f = batch.feature[i];
         let over =
             |b: Ball| Ball { size: b.size / batch.count, off: b.off / batch.count }.rounded(u.times(2.0));
-        let square = g[f].times(g[f], u.times(4.0));
-        let third = centered(i).times(square, u.times(2.0)).times(over(product[f]), u.times(2.0));
+        let third = [centered(i), g[f], g[f], over(product[f])];
+        let third = batch.product(&third, u.times(4.0), mode);
         let inner = batch.ball(4, i).plus(over(offset[f]), u.times(4.0)).plus(third, u.times(4.0));
-        inner.times(g[f].times(batch.ball(1, f), u.times(2.0)), u.times(4.0)).off
+        batch.product(&[inner, g[f], batch.ball(1, f)], u.times(4.0), mode).off
     });
     let dx: Vec<f64> = dx.collect();
     batch.results(&[dx, scale, offset.into_iter().map(|o| o.off).collect()], mode)

@@ -199,6 +199,28 @@ fn the_sum_of_a_mean_may_overflow() {
     assert!(hard(text, &[&[-1e37; 4], &[1.0]], Allowances::STRICT)[0].is_finite());
 }
 
+/// A mean, an offset, a scale and a variance that are denormal may all count as zero: then so does the result, although it is none.
+#[test]
+fn operands_of_batch_norm_are_flushed() {
+    let text = "HloModule m\nENTRY e { x = f32[1] parameter(0)\n p = f32[1] parameter(1)\n ROOT y = f32[1] batch-norm-inference(x, p, p, p, p), epsilon=0.001, feature_index=0 }";
+    let soft = |allowances| certified(text, &[&[2.0], &[4e-39]], allowances)[0].1.soft.at(0);
+    let flush = Allowances { flush_denormals: true, ..Allowances::STRICT };
+    assert!(soft(flush) > 2.0 * 4e-39 / 0.001f64.sqrt() && soft(Allowances::STRICT) < 1e-40);
+}
+
+/// The gradient multiplies a distance from the mean by a sum of such, before or after both are divided by the variance.
+#[test]
+fn a_batch_norm_gradient_overflows_in_some_order() {
+    let text = "HloModule m\nENTRY e { x = f32[1] parameter(0)\n p = f32[1] parameter(1)\n y = (f32[1], f32[1], f32[1]) batch-norm-grad(x, p, p, p, x), epsilon=0.001, feature_index=0\n ROOT d = f32[1] get-tuple-element(y), index=0 }";
+    let radii = |p: f32| {
+        let b = certified(text, &[&[1.0], &[p]], Allowances::STRICT).remove(0).1;
+        (b.soft.at(0), b.hard.at(0))
+    };
+    let (soft, hard) = radii(4e25);
+    assert!(soft.is_finite() && hard.is_infinite(), "{soft} {hard}");
+    assert!(radii(4e15).1.is_finite());
+}
+
 /// With the mean and the offset far above the operand the small term is lost in the products, as in the differences.
 #[test]
 fn an_affine_batch_norm_in_f32_is_inside() {
