@@ -11,11 +11,16 @@ fn main() {
     let mut files = Vec::new();
     for part in [
         "hlo/src",
-        "interp/src",
+        "interp",
         "codegen/src",
-        "codegen/linalg/src",
-        "codegen/gpu/src",
+        "codegen/ahead/src",
         "codegen/client/src",
+        "codegen/cpu/src",
+        "codegen/gpu/src",
+        "codegen/library",
+        "codegen/linalg/src",
+        "codegen/llvm/src",
+        "codegen/opt/src",
     ] {
         let folder = workspace.join(part);
         println!("cargo:rerun-if-changed={}", folder.display());

@@ -11,7 +11,9 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use hlo::Module;
-use hlo_interp::cancel;
+use hlo_opt::buffers::Assigned;
+use hlo_opt::passes::{Pass, Pipeline, Steps};
+use hlo_threads::cancel;
 
 use crate::CompileError;
 use crate::compilation::Compilation;
@@ -19,8 +21,6 @@ use crate::front;
 use crate::kernel::Kernel;
 use crate::plan::lower::Lowered;
 use crate::program::{Code, Program};
-use hlo_opt::buffers::Assigned;
-use hlo_opt::passes::{Pass, Pipeline, Steps};
 
 /// A back end: emits kernels.
 pub trait Backend: fmt::Debug {

@@ -10,12 +10,6 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use hlo::diag::codes;
-use hlo_interp::cancel::CancellationToken;
-use rustc_hash::FxHashMap;
-use serde::Serialize;
-
-use crate::folder::{Listed, run_program as run_program_of_folder};
-use crate::mlir_tests::{self, TestFunction};
 use hlo_engines::engine::{Engine, RunOptions, array_name};
 use hlo_engines::frontend::{Program, instruction_count, load, opcodes};
 use hlo_engines::inputs;
@@ -23,12 +17,18 @@ use hlo_system::custom_calls::{self, Substitution};
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::guard::{STACK_BYTES, guarded};
 use hlo_system::memory_budget;
+use hlo_threads::cancel::CancellationToken;
 use hlo_triage::case::{Case, Form};
 use hlo_triage::check::Check;
 use hlo_triage::differential::{Kind, Settings};
 use hlo_triage::feeds::Feeds;
 use hlo_triage::judge::{Judge, NoVerdict, modes};
 use hlo_triage::policy::Policy;
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use crate::folder::{Listed, run_program as run_program_of_folder};
+use crate::mlir_tests::{self, TestFunction};
 
 /// How a case ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]

@@ -94,12 +94,12 @@ impl<'a> Invocation<'a> {
 
     /// Threads that [`Invocation::parallel`] has.
     pub fn threads(&self) -> usize {
-        crate::parallel::threads()
+        hlo_threads::parallel::threads()
     }
 
     /// Calls `work` once with each number below `count`, on all threads there are.
     pub fn parallel(&self, count: usize, work: &(dyn Fn(usize) + Sync)) {
-        crate::parallel::tasks(count, work);
+        hlo_threads::parallel::tasks(count, work);
     }
 
     /// Runs a computation of the module on the same device and the same account.

@@ -14,10 +14,11 @@ use hlo::{
     Buffer, BufferOf, ComputationId, ConstantValue, InstrId, Instruction, Module, Opcode, Shape,
     with_element_type,
 };
+use hlo_arithmetic::sum::Accumulate;
+use hlo_threads::cancel::{self, CancellationToken};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::cancel::{self, CancellationToken};
 use crate::custom_call::Registry;
 use crate::device::host::{Host, NoHost};
 use crate::device::pending::Traffic;
@@ -29,7 +30,6 @@ use crate::observe::{Flow, Observer, Site, Watch};
 use crate::ops::{self, Args, Cx, Outcome};
 use crate::plan::{self, Looks, Plan, Step};
 use crate::region::{Region, ScalarLoop};
-use crate::sum::Accumulate;
 use crate::value::{Tensor, Value};
 
 /// A state of a loop is kept for cycle detection only if this many times its bytes are free,

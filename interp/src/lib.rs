@@ -12,38 +12,28 @@
 //! | [`observe`] | watching a run |
 //! | [`attempt`] | allocations that may fail |
 //! | [`columns`] | the same arithmetic over columns, for expressions of another IR |
-//! | [`cancel`] | ending a run from outside, in whatever instruction it is |
-//! | [`baseline`] | the instruction set that the C parts need |
 //! | [`device`] | several devices in one process: what they exchange, deadlocks, hosts |
 //! | `ops` | one file per family of opcodes |
-//! | [`scalar`] | every operation on one element, for every element type |
-//! | [`kernels`], [`sum`] | numeric kernels over slices; exact sums |
-//! | [`matrices`] | LAPACK's routines on one matrix |
 //! | `region` | computations that are applied to elements, as bytecode over blocks of lanes |
+//!
+//! What elements, sums, slices and matrices compute is in `hlo-arithmetic` and `hlo-matrices`; how work is
+//! divided among threads and cancelled, in `hlo-threads`.
 
 #![forbid(unsafe_code)]
 
 pub mod attempt;
-pub mod baseline;
-pub mod cancel;
 pub mod columns;
 pub mod custom_call;
 pub mod device;
 mod endless;
 pub mod engine;
 pub mod error;
-pub mod kernels;
-mod linalg;
-pub mod matrices;
 mod memory;
 pub mod observe;
 mod ops;
 mod order;
-mod parallel;
 mod plan;
 mod region;
-pub mod scalar;
-pub mod sum;
 pub mod value;
 
 pub use device::{Device, Devices};
@@ -52,7 +42,7 @@ pub use engine::{Interpreter, Options, RunStats};
 pub use error::{ErrorKind, REFUSAL, RunError};
 pub use memory::{Beside, Held};
 pub use observe::{Flow, Observer};
-pub use parallel::{Threads, with_threads};
 pub use region::binary_of;
-pub use sum::Accumulate;
 pub use value::{Tensor, Value};
+
+pub use hlo_arithmetic::sum::Accumulate;

@@ -1,6 +1,6 @@
 //! Functions that generated code calls for numbers that are rare: those of `hlo_codegen::runtime::functions`, by the same names, as symbols.
 
-use hlo_interp::scalar::{ComplexNumber, Elementary, Float, Number};
+use hlo_arithmetic::scalar::{ComplexNumber, Elementary, Float, Number};
 use num_complex::Complex;
 
 macro_rules! real {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hlo::ArrayLiteral;
-use hlo_interp::cancel::{CancellationToken, Cancelled};
+use hlo_threads::cancel::{CancellationToken, Cancelled};
 
 use crate::cache::CacheMode;
 use crate::custom_call::{CustomCalls, UserData};

@@ -3,11 +3,6 @@
 use std::sync::Arc;
 
 use hlo::Module;
-use hlo_interp::cancel;
-
-use super::dedup;
-use super::loops;
-use super::unit::Unit;
 use hlo_codegen::CompileError;
 use hlo_codegen::compile::{self, Backend, Compiled, DriverOptions, Emission, Made, Stages};
 use hlo_codegen::kernel::{Kernel, Request};
@@ -15,6 +10,11 @@ use hlo_codegen::plan::lower::Lowered;
 use hlo_codegen::program::Code;
 use hlo_llvm::{self as llvm, Level, Target, new_context};
 use hlo_opt::passes::Pipeline;
+use hlo_threads::cancel;
+
+use super::dedup;
+use super::loops;
+use super::unit::Unit;
 
 /// Options of the compiler.
 #[derive(Clone, Debug)]

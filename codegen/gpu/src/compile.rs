@@ -5,10 +5,10 @@ use std::sync::Arc;
 use hlo::Module;
 use hlo_codegen::CompileError;
 use hlo_codegen::front;
-use hlo_interp::cancel;
 use hlo_llvm::{Level, Target, new_context, workers};
 use hlo_opt::cost_model::CostModel;
 use hlo_opt::passes::{Pipeline, Steps};
+use hlo_threads::cancel;
 use rustc_hash::FxHashMap;
 
 use crate::arch::Arch;

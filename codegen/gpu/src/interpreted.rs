@@ -122,7 +122,7 @@ fn regions(arguments: &[Argument]) -> Vec<Region> {
 }
 
 fn poll() {
-    hlo_interp::cancel::poll();
+    hlo_threads::cancel::poll();
 }
 
 impl Device for Interpreted<'_> {

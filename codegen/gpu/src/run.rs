@@ -8,8 +8,8 @@ use std::fmt;
 use hlo::diag::codes;
 use hlo::{ArrayLiteral, Diagnostic, Literal, Span};
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
-use hlo_interp::cancel;
 use hlo_opt::buffers::{AllocationKind, Slice};
+use hlo_threads::cancel;
 
 use crate::program::{Action, Plan, Program, SequenceId, Step};
 

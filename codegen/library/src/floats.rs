@@ -3,7 +3,7 @@
 use hlo::half::slice::HalfFloatSliceExt;
 use hlo::half::{bf16, f16};
 use hlo::{Bits, ElementType, with_element_type};
-use hlo_interp::scalar::convert;
+use hlo_arithmetic::scalar::convert;
 
 use super::memory::Shared;
 

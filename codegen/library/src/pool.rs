@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use hlo_interp::cancel;
+use hlo_threads::cancel;
 
 use super::cores;
 
@@ -94,7 +94,7 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-impl hlo_interp::Threads for Pool {
+impl hlo_threads::parallel::Threads for Pool {
     fn count(&self) -> usize {
         self.threads()
     }

@@ -84,8 +84,8 @@ fn bits_of_number<T: BufferOf>(x: f64, bits: u64) -> u128 {
 }
 
 fn with_float_bits(ty: ElementType, x: f64) -> u128 {
-    let one = hlo_interp::scalar::convert::<f64, f64>(x);
-    with_element_type!(ty, T => hlo_interp::scalar::convert::<f64, T>(one).bits())
+    let one = hlo_arithmetic::scalar::convert::<f64, f64>(x);
+    with_element_type!(ty, T => hlo_arithmetic::scalar::convert::<f64, T>(one).bits())
 }
 
 /// Arguments for a module's entry.
@@ -292,7 +292,7 @@ fn rounding(ty: ElementType) -> f64 {
 
 /// All parts of all elements.
 fn parts(buffer: &Buffer) -> Vec<f64> {
-    fn of<T: BufferOf + hlo_interp::scalar::Scalar>(v: &[T]) -> Vec<f64> {
+    fn of<T: BufferOf + hlo_arithmetic::scalar::Scalar>(v: &[T]) -> Vec<f64> {
         let number = |x: &T| match T::TYPE {
             ElementType::C64 => {
                 let bits = x.bits();
@@ -301,7 +301,7 @@ fn parts(buffer: &Buffer) -> Vec<f64> {
             ElementType::C128 => {
                 vec![f64::from_bits(x.bits() as u64), f64::from_bits((x.bits() >> 64) as u64)]
             }
-            _real => vec![hlo_interp::scalar::convert::<T, f64>(*x)],
+            _real => vec![hlo_arithmetic::scalar::convert::<T, f64>(*x)],
         };
         v.iter().flat_map(number).collect()
     }

@@ -18,11 +18,11 @@ use std::ffi::{CStr, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 
-use hlo_interp::cancel;
+use hlo_codegen::runtime::arena::Memory;
+use hlo_threads::cancel;
 use inkwell::llvm_sys::error_handling::LLVMInstallFatalErrorHandler;
 
 use super::Error;
-use hlo_codegen::runtime::arena::Memory;
 
 /// Addresses for the stack of a thread, the less the fewer there are; memory is used as it is touched.
 const STACKS: [usize; 3] = [1 << 28, 1 << 26, 1 << 23];

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hlo::elementwise::{Binary, kind};
 use hlo::{Bits, Buffer, BufferOf, ElementType, InstrId, Literal, with_buffer};
+use hlo_arithmetic::scalar::{Scalar, convert};
 use hlo_interp::columns::{Expression, Register};
-use hlo_interp::scalar::{Scalar, convert};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 

@@ -3,17 +3,17 @@
 
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, Buffer, ComputationId, ElementType, InstrId, Module, Opcode};
-use hlo_interp::columns::Register;
-
-use super::code::{Arrays, Builder, Code, LANES, Number, Place};
-use super::nest::{Combiner, Fold, Nest, Variables, argument_of, count, variables};
 use hlo_codegen::Unsupported;
+use hlo_interp::columns::Register;
 use hlo_library::memory::array_bytes;
 use hlo_library::portable::{Evaluate, Memory};
 use hlo_opt::expr::index::{Affine, Index};
 use hlo_opt::expr::{Bound, Expr, array_leaves, leaf_root};
 use hlo_opt::fusion::combine::Combine;
 use hlo_opt::fusion::{folds, update_slice_chain};
+
+use super::code::{Arrays, Builder, Code, LANES, Number, Place};
+use super::nest::{Combiner, Fold, Nest, Variables, argument_of, count, variables};
 
 /// A kernel of a fusion.
 #[derive(Debug)]
@@ -291,7 +291,7 @@ impl Updates {
         let mut at = Vec::new();
         let mut first = 0;
         while first < all {
-            hlo_interp::cancel::poll();
+            hlo_threads::cancel::poll();
             let n = usize::try_from(all - first).unwrap_or(LANES).min(LANES);
             super::nest::enter(&self.code, &mut columns, &self.vars, first, n);
             self.code.run(&mut columns, n, arrays);

@@ -24,7 +24,7 @@ mod nest;
 use std::sync::Arc;
 
 use hlo::{InstrId, Module};
-use hlo_interp::cancel;
+use hlo_threads::cancel;
 
 use fused::{Elements, Fused, Rows};
 use hlo_codegen::compile::{Backend, Made, Stages};

@@ -1,15 +1,15 @@
 //! Loop nests over elements: values computed at every index of a space, and reductions of them.
 
 use hlo::{Attrs, Buffer, ElementType, InstrId, Module, Opcode};
-use hlo_interp::cancel;
-use hlo_interp::columns::Register;
-
-use super::code::{Arrays, Builder, Code, Columns, LANES, Number, Place, copy, fill, spread};
 use hlo_codegen::Unsupported;
+use hlo_interp::columns::Register;
 use hlo_opt::expr::index::{Affine, Index};
 use hlo_opt::expr::{Expr, NodeId, array_leaves};
 use hlo_opt::fusion::combine::Combine;
 use hlo_opt::fusion::folds::Space;
+use hlo_threads::cancel;
+
+use super::code::{Arrays, Builder, Code, Columns, LANES, Number, Place, copy, fill, spread};
 
 /// Loop variables, outermost first: numbers and sizes.
 pub(crate) type Variables = Vec<(u32, i64)>;

@@ -8,10 +8,10 @@ use hlo::{
     ArrayLiteral, ArrayShape, Bits, BufferOf, Element as _, ElementType, Literal, Module, with_buffer,
     with_element_type,
 };
+use hlo_arithmetic::scalar::Scalar as _;
 use hlo_codegen::compile::{Compiled, DriverOptions, compile};
 use hlo_codegen::program::Code;
 use hlo_codegen::runtime::executable::{Executable, LoadOptions, RunOptions};
-use hlo_interp::scalar::Scalar as _;
 use hlo_interp::{Interpreter, Options, Value};
 use hlo_library::pool::Pool;
 use hlo_scalar::Scalar;
@@ -77,7 +77,7 @@ fn same(got: &ArrayLiteral, expected: &ArrayLiteral, error: f64, text: &str) {
             T::slice(&x.buffer).unwrap().to_vec()
         }
         for (i, (a, b)) in got.iter().zip(of(got, expected)).enumerate() {
-            let number = |x| hlo_interp::scalar::convert::<_, f64>(x);
+            let number = |x| hlo_arithmetic::scalar::convert::<_, f64>(x);
             let near = || (number(*a) - number(b)).abs() <= error * number(b).abs();
             assert!(a.bits() == b.bits() || error > 0.0 && near(), "element {i}: {a:?}, not {b:?}\n{text}");
         }

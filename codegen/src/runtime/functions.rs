@@ -6,7 +6,7 @@
 
 use hlo::Opcode;
 use hlo::num_complex::Complex;
-use hlo_interp::scalar::{ComplexNumber, Elementary, Float, Number, convert};
+use hlo_arithmetic::scalar::{ComplexNumber, Elementary, Float, Number, convert};
 
 use super::object::External;
 

@@ -1,6 +1,6 @@
 //! Limits on the time of work in this process: what takes longer is cancelled.
 //!
-//! One thread waits for the deadlines of all work and cancels its token ([`hlo_interp::cancel`]); the work ends where it polls that next: the interpreter, the
+//! One thread waits for the deadlines of all work and cancels its token ([`hlo_threads::cancel`]); the work ends where it polls that next: the interpreter, the
 //! judge and the compiler's passes within milliseconds; a compiled program between two chunks of a kernel; LLVM between two units.
 //! **Invariant:** without a limit nothing here costs anything, and what a run gives does not depend on limits that it keeps.
 
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use hlo_interp::cancel::CancellationToken;
+use hlo_threads::cancel::CancellationToken;
 
 use hlo_certify::execution::Outcome;
 use hlo_system::exit::Failure;
@@ -133,8 +133,9 @@ impl Drop for Alarm {
 
 #[cfg(test)]
 mod tests {
+    use hlo_threads::cancel::poll;
+
     use super::*;
-    use hlo_interp::cancel::poll;
 
     /// Polls until it is cancelled.
     fn endless() -> ! {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
 use hlo_client::panic_message;
-use hlo_interp::cancel::{self, Cancelled};
+use hlo_threads::cancel::{self, Cancelled};
 
 use crate::exit::{Exit, Failure};
 use crate::memory_budget;
@@ -53,8 +53,8 @@ fn install_hook() {
 /// Refuses a machine that lacks instructions which parts of this program were compiled to, or memory.
 pub fn check_machine() -> Result<(), Failure> {
     memory_budget::check()?;
-    hlo_interp::baseline::check().map_err(|feature| {
-        let baseline = hlo_interp::baseline::BASELINE.unwrap_or("this machine");
+    hlo_arithmetic::baseline::check().map_err(|feature| {
+        let baseline = hlo_arithmetic::baseline::BASELINE.unwrap_or("this machine");
         Failure::new(
             Exit::Unsupported,
             format!(

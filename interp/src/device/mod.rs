@@ -30,9 +30,9 @@ use std::thread;
 
 use hlo::diag::codes;
 use hlo::{InstrId, Instruction};
+use hlo_threads::cancel;
 use rustc_hash::FxHashMap;
 
-use crate::cancel;
 use crate::engine::{Interpreter, RunStats};
 use crate::error::{ErrorKind, Result, RunError};
 use crate::value::Value;

@@ -1,5 +1,5 @@
 //! `batch-norm-training`, `batch-norm-inference`, `batch-norm-grad`: computed as mathematics has them, in
-//! arithmetic wider than the element types ([`crate::scalar::wide`]), each element of the results rounded
+//! arithmetic wider than the element types ([`hlo_matrices::wide`]), each element of the results rounded
 //! once.
 //!
 //! Mean and variance are those of what is left of the elements of a feature less its first one, K: the sums
@@ -8,15 +8,15 @@
 //! the mean of squares minus the square of the mean in the element type, and rounds each.)
 
 use hlo::{AttrKey, ElementType};
+use hlo_arithmetic::scalar::dd::Dd;
+use hlo_arithmetic::sum::{self, Accumulate};
+use hlo_matrices::wide::Real;
+use hlo_threads::parallel;
 
 use super::common::{dims, number};
 use super::elementwise::{chunks_mut, convert};
 use super::{Args, Cx};
 use crate::error::Result;
-use crate::parallel;
-use crate::scalar::dd::Dd;
-use crate::scalar::wide::Real;
-use crate::sum::{self, Accumulate};
 use crate::value::{Tensor, Value};
 
 /// `batch-norm-training(operand, scale, offset)`: (normalized operand, mean, variance).

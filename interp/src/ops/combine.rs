@@ -11,7 +11,7 @@ use hlo::small_float::{
 };
 use hlo::small_int::{S1, S2, S4, U1, U2, U4};
 
-use crate::scalar::{Float, Int, Number, Scalar};
+use hlo_arithmetic::scalar::{Float, Int, Number, Scalar};
 
 /// Something to do with a reducer.
 pub(super) trait With<T> {

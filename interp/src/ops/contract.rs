@@ -9,13 +9,13 @@
 use hlo::literal::{Buffer, BufferOf};
 use hlo::num_complex::Complex;
 use hlo::{ElementType, TypeClass};
+use hlo_arithmetic::kernels::{Integer, Real};
+use hlo_arithmetic::sum::{Accumulate, Rounded};
 
 use super::Cx;
 use super::common::with_float;
 use super::elementwise::convert;
 use crate::error::Result;
-use crate::kernels::{Integer, Real};
-use crate::sum::{Accumulate, Rounded};
 use crate::value::Tensor;
 
 /// A kernel, ready but for its operands.

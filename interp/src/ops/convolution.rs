@@ -8,6 +8,9 @@ use hlo::attrs::SparsitySide;
 use hlo::diag::codes;
 use hlo::num_complex::Complex;
 use hlo::{AttrKey, Buffer, BufferOf, with_buffer};
+use hlo_arithmetic::kernels::conv::{self, ConvAxis, ConvShape};
+use hlo_arithmetic::kernels::{Integer, Real};
+use hlo_arithmetic::sum::{Accumulate, Rounded};
 
 use super::common::{arrays, dims, integers};
 use super::contract::{self, Job};
@@ -15,9 +18,6 @@ use super::dot::check_precision;
 use super::strided::{pack, select, strides};
 use super::{Args, Cx};
 use crate::error::Result;
-use crate::kernels::conv::{self, ConvAxis, ConvShape};
-use crate::kernels::{Integer, Real};
-use crate::sum::{Accumulate, Rounded};
 use crate::value::{Sizes, Tensor, Value};
 
 /// `convolution(lhs, rhs)`.

@@ -5,15 +5,15 @@
 use hlo::attrs::Precision;
 use hlo::num_complex::Complex;
 use hlo::{AttrKey, ElementType, with_buffer};
+use hlo_arithmetic::kernels::gemm::{self, Gemm, View};
+use hlo_arithmetic::kernels::{Integer, Real};
+use hlo_arithmetic::sum::{Accumulate, Rounded};
 
 use super::common::{arrays, dims, list, others};
 use super::contract::{self, Job};
 use super::strided::{collapse, pack, select, strides};
 use super::{Args, Cx};
 use crate::error::Result;
-use crate::kernels::gemm::{self, Gemm, View};
-use crate::kernels::{Integer, Real};
-use crate::sum::{Accumulate, Rounded};
 use crate::value::{Sizes, Tensor, Value};
 
 /// The dimension numbers of one operand.

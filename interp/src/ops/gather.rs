@@ -1,9 +1,9 @@
 //! `gather`: windows of an operand, each where an index vector says. Starts are clamped so that every window
 //! is inside.
 
-use crate::parallel;
 use hlo::literal::BufferOf;
 use hlo::{AttrKey, Element, with_buffer};
+use hlo_threads::parallel;
 
 use super::common::{arrays, dims, list, number, others};
 use super::indexing::{Indexing, Outside, Runs};

@@ -1,18 +1,18 @@
 //! `cholesky` and `triangular-solve`, on batches of matrices: the textbook algorithms in a fixed order, in
-//! arithmetic wider than the element type ([`crate::scalar::wide`]), each element of the result rounded once.
+//! arithmetic wider than the element type ([`hlo_matrices::wide`]), each element of the result rounded once.
 //! So results are within half a unit in the last place of what a backward stable algorithm of 53 (f64: 106)
 //! bits gives.
 
 use hlo::attrs::Transpose;
 use hlo::literal::{Buffer, BufferOf};
 use hlo::{AttrKey, ElementType};
+use hlo_matrices::wide::{Field, Real, Widened};
+use hlo_threads::cancel;
+use hlo_threads::parallel;
 
 use super::common::{arrays, dims, with_float};
 use super::{Args, Cx};
-use crate::cancel;
 use crate::error::Result;
-use crate::parallel;
-use crate::scalar::wide::{Field, Real, Widened};
 use crate::value::{Tensor, Value};
 
 /// Steps of a substitution between two polls.

@@ -44,6 +44,7 @@ use std::sync::Arc;
 use hlo::diag::{Code, codes};
 use hlo::literal::BufferOf;
 use hlo::{ArrayShape, Attrs, ComputationId, Element, InstrId, Instruction, Module, Opcode};
+use hlo_arithmetic::sum::Accumulate;
 use smallvec::SmallVec;
 
 use crate::device::pending::Pending;
@@ -51,7 +52,6 @@ use crate::engine::{Options, Session};
 use crate::error::{ErrorKind, Result, RunError};
 use crate::plan::Prepared;
 use crate::region::Region;
-use crate::sum::Accumulate;
 use crate::value::Value;
 pub(crate) use collective::{Finish, shards};
 pub(crate) use custom_call::{check as check_custom_call, meaning};

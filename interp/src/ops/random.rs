@@ -4,7 +4,7 @@
 //! Every bit is a function of key, counter and position, so all loops run in parallel without changing a
 //! result.
 
-use crate::parallel;
+use hlo_threads::parallel;
 
 /// Blocks that one task generates.
 const CHUNK: usize = 1 << 13;

@@ -10,7 +10,10 @@ use hlo::literal::{Buffer, BufferOf};
 use hlo::num_complex::Complex;
 use hlo::{AttrKey, ElementType, Opcode, TypeClass, with_buffer};
 
-use crate::parallel;
+use hlo_arithmetic::kernels::reduce::{self as kernel, Reduce};
+use hlo_arithmetic::scalar::{self, Scalar};
+use hlo_arithmetic::sum::{Rounded, Term};
+use hlo_threads::parallel;
 
 use super::combine::{Combine, With};
 use super::common::{dims, list, others, region, results, with_float};
@@ -18,10 +21,7 @@ use super::elementwise::convert;
 use super::strided::{SEQUENTIAL, pack, select, strides};
 use super::{Args, Cx};
 use crate::error::Result;
-use crate::kernels::reduce::{self as kernel, Reduce};
 use crate::region::{LANES, Lanes, Region};
-use crate::scalar::{self, Scalar};
-use crate::sum::{Rounded, Term};
 use crate::value::{Sizes, Tensor, Value};
 
 /// `reduce(operands..., initial values...)`.

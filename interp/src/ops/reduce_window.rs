@@ -4,10 +4,12 @@
 //! are skipped. An addition of floats is a sum (`--accumulate`), cumulative sums among them; everything else
 //! is literal, or has no order to keep.
 
-use crate::parallel;
 use hlo::literal::{Buffer, BufferOf};
 use hlo::num_complex::Complex;
 use hlo::{AttrKey, ElementType, Opcode, TypeClass, with_buffer};
+use hlo_arithmetic::kernels::window::{self as kernel, WindowAxis};
+use hlo_arithmetic::sum::{Rounded, Term};
+use hlo_threads::parallel;
 
 use super::combine::{Combine, With};
 use super::common::{dims, region, results, with_float};
@@ -17,9 +19,7 @@ use super::strided::SEQUENTIAL;
 use super::window::{self, Around};
 use super::{Args, Cx};
 use crate::error::Result;
-use crate::kernels::window::{self as kernel, WindowAxis};
 use crate::region::{LANES, Region};
-use crate::sum::{Rounded, Term};
 use crate::value::{Sizes, Tensor, Value};
 
 /// `reduce-window(operands..., initial values...)`.

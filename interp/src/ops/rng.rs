@@ -15,10 +15,11 @@
 
 use std::sync::{Mutex, OnceLock};
 
-use crate::parallel;
 use hlo::attrs::RngDistribution;
 use hlo::literal::{Bits, Buffer, BufferOf};
 use hlo::{AttrKey, ElementType, Opcode, TypeClass, with_element_type};
+use hlo_arithmetic::scalar::{Elementary, Float, Number, Scalar, convert};
+use hlo_threads::parallel;
 use rustc_hash::FxHashMap;
 
 use super::common::{arrays, dims};
@@ -26,7 +27,6 @@ use super::random::{Philox, pairs};
 use super::rng_bit_generator::FIRST_STATE;
 use super::{Args, Cx};
 use crate::error::Result;
-use crate::scalar::{Elementary, Float, Number, Scalar, convert};
 use crate::value::{Tensor, Value};
 
 /// The random states of a run: for each opcode and ordinal that has one, where it stands. Copies of an

@@ -7,6 +7,7 @@
 //! first, and the products are rounded to f32 (for a result of f64 to f64).
 
 use hlo::ElementType;
+use hlo_arithmetic::sum::Accumulate;
 
 use super::common::{arrays, dims};
 use super::dot::{check_precision, product, sides};
@@ -14,7 +15,6 @@ use super::elementwise::convert;
 use super::strided::strides;
 use super::{Args, Cx};
 use crate::error::Result;
-use crate::sum::Accumulate;
 use crate::value::{Sizes, Tensor, Value};
 
 /// `scaled-dot(lhs, rhs, lhs scale, rhs scale)`.

@@ -8,14 +8,14 @@
 
 use hlo::literal::BufferOf;
 use hlo::{AttrKey, ComputationId, ElementType, Opcode, TypeClass, with_buffer};
+use hlo_arithmetic::kernels::window::{self as kernel, WindowAxis};
+use hlo_arithmetic::sum::{Accumulate, Rounded};
 
 use super::common::{dims, number, results, with_float};
 use super::elementwise::convert;
 use super::strided::{pack, strides};
 use super::{Args, Cx};
 use crate::error::Result;
-use crate::kernels::window::{self as kernel, WindowAxis};
-use crate::sum::{Accumulate, Rounded};
 use crate::value::{Sizes, Tensor, Value};
 
 /// `scan(inputs..., carries...)`.

@@ -7,6 +7,8 @@
 
 use hlo::literal::{Buffer, BufferOf};
 use hlo::{AttrKey, with_buffer};
+use hlo_arithmetic::kernels::window::WindowAxis;
+use hlo_threads::parallel;
 
 use super::combine::{Combine, With};
 use super::common::{arrays, dims, region, same_types};
@@ -15,8 +17,6 @@ use super::scatter::{UpdatesAre, combine_in_order};
 use super::window;
 use super::{Args, Cx};
 use crate::error::Result;
-use crate::kernels::window::WindowAxis;
-use crate::parallel;
 use crate::region::{LANES, Region};
 use crate::value::{Sizes, Tensor, Value};
 

@@ -1,10 +1,11 @@
 //! Windows over an operand: `reduce-window` and `select-and-scatter`.
 
+use hlo_arithmetic::kernels::window::{POLL_AXES, WindowAxis};
+use hlo_threads::cancel;
+
 use super::Cx;
 use super::convolution::{dilated, placements};
-use crate::cancel;
 use crate::error::Result;
-use crate::kernels::window::{POLL_AXES, WindowAxis};
 use crate::value::Sizes;
 
 /// The axes of an instruction's window on an operand.

@@ -12,15 +12,15 @@ use hlo::{
     AttrKey, Attrs, ComputationId, ConstantValue, ElementType, InstrId, Literal, Module, Opcode, Shape,
 };
 use hlo::{with_buffer, with_element_type};
+use hlo_arithmetic::scalar::Int;
+use hlo_threads::cancel;
 use rustc_hash::FxHashMap;
 
-use crate::cancel;
 use crate::ops::elementwise::lane::{K3, Lane, Part};
 use crate::ops::elementwise::{
     carrier, comparison, narrow_block, precision, select_kernel, stochastic_by, widen_block,
 };
 use crate::ops::movement::reinterpret_block;
-use crate::scalar::Int;
 
 /// Calls are inlined as deep as this; what is nested deeper is not bytecode.
 const MAX_INLINED: usize = 32;

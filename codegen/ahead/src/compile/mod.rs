@@ -21,11 +21,11 @@ use hlo_codegen::program::Program;
 use hlo_codegen::runtime::object::undefined;
 use hlo_codegen::{CompileError, Unsupported};
 use hlo_cpu::{Unit, dedup, level, loops};
-use hlo_interp::cancel;
 use hlo_library::memory::array_bytes;
 use hlo_llvm::{self as llvm, Data, Level, Lines, Target, new_context};
 use hlo_opt::buffers::AllocationKind;
 use hlo_opt::passes::Pipeline;
+use hlo_threads::cancel;
 
 pub use crate::ABI_VERSION;
 

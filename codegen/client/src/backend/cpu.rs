@@ -7,12 +7,12 @@ use std::thread;
 use hlo::{Literal, Module};
 use hlo_codegen::runtime::executable::{Argument as Lent, Executable, Finished, LoadOptions, RunOptions};
 use hlo_interp::Devices;
-use hlo_interp::cancel::Cancelled;
 use hlo_interp::custom_call::Registry;
 use hlo_interp::device::fleet::{Fleet, Member};
 use hlo_library::isa;
 use hlo_library::pool::Pool;
 use hlo_library::sizes;
+use hlo_threads::cancel::Cancelled;
 use smallvec::SmallVec;
 
 use super::interpreter::stored;

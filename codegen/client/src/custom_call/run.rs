@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hlo::{ArrayLiteral, Buffer, InstrId, Module, Shape};
 use hlo_codegen::runtime::arena::Store;
-use hlo_interp::cancel::Cancelled;
 use hlo_interp::custom_call::{Call, CustomCall, Invocation, Registry, bound_calls};
 use hlo_interp::{Devices, RunError, Value};
+use hlo_threads::cancel::Cancelled;
 use rustc_hash::FxHashMap;
 
 use super::context::Context;

@@ -7,7 +7,7 @@ use hlo::half::bf16;
 use hlo::half::slice::HalfFloatSliceExt;
 use hlo::num_complex::Complex;
 use hlo::{ElementType, TypeClass, with_element_type};
-use hlo_interp::scalar::{Carrier, Scalar};
+use hlo_arithmetic::scalar::{Carrier, Scalar};
 
 use super::product::Narrow;
 use crate::pool::Pool;

@@ -4,7 +4,7 @@ mod ahead;
 
 use hlo::num_complex::Complex;
 use hlo::{Buffer, BufferOf, ElementType, Module, TypeClass, with_buffer, with_element_type};
-use hlo_interp::scalar::{Carrier, Scalar};
+use hlo_arithmetic::scalar::{Carrier, Scalar};
 use hlo_interp::{Interpreter, Options, Tensor, Value};
 
 use crate::pool::Pool;

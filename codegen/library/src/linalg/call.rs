@@ -2,8 +2,9 @@
 
 use hlo::attrs::Transpose;
 use hlo::{ArrayShape, AttrKey, AttrValue, ElementType, InstrId, Module, Opcode, Shape};
-use hlo_interp::matrices::{Arithmetic, Eigenvectors};
 use hlo_linalg::{Side, System, Vectors};
+use hlo_matrices::eigen_symmetric::Eigenvectors;
+use hlo_matrices::routines::Arithmetic;
 
 use super::{By, Routine, SIGNED};
 use crate::lapack::{Settings, is_library, is_rounded, routine as called};

@@ -2,7 +2,7 @@
 //!
 //! Conventions are the interpreter's (SEMANTICS.md, "LAPACK"): signs of reflectors, pivots from 1, `info`, what stays of the operand, NaN on failure.
 //! Where a bound says how far results may be from its own they are computed by [`hlo_linalg`] in the element type's own arithmetic, and so is what asks
-//! for it; other routines by [`hlo_interp::matrices`] ([`own`]), to the bit or in f64 with the same signs, and so is a matrix whose pivots or signs hang on rounding ([`By::Either`]). What is not
+//! for it; other routines by [`hlo_matrices::routines`] ([`own`]), to the bit or in f64 with the same signs, and so is a matrix whose pivots or signs hang on rounding ([`By::Either`]). What is not
 //! here (other routines and types) the interpreter executes: [`Linalg::of`] is `None` then.
 
 mod call;
@@ -12,8 +12,9 @@ mod routine;
 use std::sync::{Mutex, PoisonError};
 
 use hlo::{ElementType, InstrId, Module};
-use hlo_interp::matrices::{Arithmetic, Eigenvectors};
 use hlo_linalg::{Element, StackReq};
+use hlo_matrices::eigen_symmetric::Eigenvectors;
+use hlo_matrices::routines::Arithmetic;
 
 use self::call::Given;
 use super::memory::{Layout, Shared};
@@ -96,7 +97,7 @@ impl Linalg {
 /// Something that is done for an element type.
 trait Typed {
     type Result;
-    fn run<T: Element + hlo_interp::matrices::Element>(self) -> Self::Result;
+    fn run<T: Element + hlo_matrices::routines::Element>(self) -> Self::Result;
 }
 
 /// Does something for a type; `None` if it is none of linear algebra's.
@@ -120,7 +121,7 @@ struct Scratch {
 impl Typed for Scratch {
     type Result = StackReq;
 
-    fn run<T: Element + hlo_interp::matrices::Element>(self) -> StackReq {
+    fn run<T: Element + hlo_matrices::routines::Element>(self) -> StackReq {
         self.routine.scratch::<T>()
     }
 }
@@ -137,7 +138,7 @@ struct Task<'a> {
 impl Typed for Task<'_> {
     type Result = ();
 
-    fn run<T: Element + hlo_interp::matrices::Element>(self) {
+    fn run<T: Element + hlo_matrices::routines::Element>(self) {
         let Task { op, call, task, doubtful } = self;
         let call = call.get();
         let bytes = op.task_bytes as usize;
@@ -173,7 +174,7 @@ struct Own<'a> {
 impl Typed for Own<'_> {
     type Result = ();
 
-    fn run<T: Element + hlo_interp::matrices::Element>(self) {
+    fn run<T: Element + hlo_matrices::routines::Element>(self) {
         // SAFETY: as who made this says.
         unsafe { own::run::<T>(self.op, *self.call.get(), self.some, self.arithmetic) }
     }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use hlo_interp::Threads;
-use hlo_interp::matrices::{self, Arithmetic, Eigenvectors, Element, Side, Singular};
 use hlo_linalg::Vectors;
+use hlo_matrices::eigen_symmetric::Eigenvectors;
+use hlo_matrices::routines::{self, Arithmetic, Element, Side, Singular};
+use hlo_threads::parallel::Threads;
 
 use super::{Linalg, Routine, TASKS};
 use crate::memory::Shared;
@@ -43,8 +44,8 @@ pub(super) unsafe fn run<T: Element>(
     let call = Sent(call);
     let count = some.map_or(op.count, <[usize]>::len);
     let tasks = count.min(TASKS);
-    hlo_interp::with_threads(threads, || {
-        matrices::each(tasks, &|task| {
+    hlo_threads::parallel::with_threads(threads, || {
+        routines::each(tasks, &|task| {
             for i in count * task / tasks..count * (task + 1) / tasks {
                 let i = some.map_or(i, |some| some[i]);
                 // SAFETY: each matrix of each argument is one task's.

@@ -196,7 +196,7 @@ impl Routine {
                     out.copy_from_slice(parts.read::<T>(0));
                     let taus = parts.write::<T>(2);
                     T::qr(out, m, n, taus, stack);
-                    let units = hlo_interp::matrices::reflector_units(m);
+                    let units = hlo_matrices::routines::reflector_units(m);
                     return !doubt || T::qr_is_decided(out, m, n, taus, units, stack);
                 }
                 Routine::FormQ { m, n, .. } => {

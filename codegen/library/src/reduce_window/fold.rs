@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use hlo::num_complex::Complex;
 use hlo::{ElementType, Opcode, TypeClass};
-use hlo_interp::scalar::{Number, convert};
+use hlo_arithmetic::scalar::{Number, convert};
 
 use super::line::{self, Line};
 #[cfg(target_arch = "x86_64")]
@@ -261,7 +261,7 @@ macro_rules! complexes {
 }
 complexes!(f32, f64);
 
-impl<T: hlo::Element + hlo_interp::scalar::Scalar> Function<f32> for Rounded<T> {
+impl<T: hlo::Element + hlo_arithmetic::scalar::Scalar> Function<f32> for Rounded<T> {
     fn of(a: f32, b: f32) -> f32 {
         // Exact but for this rounding: twice the digits of any such type fit, and so does twice its range or it overflows in T as well.
         convert::<T, f32>(convert::<f64, T>(f64::from(a) * f64::from(b)))

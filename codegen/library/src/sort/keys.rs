@@ -7,7 +7,7 @@ use hlo::small_float::{
     F8E8M0FNU,
 };
 use hlo::{Bits, Element, ElementType, Opcode, TypeClass};
-use hlo_interp::scalar::Float;
+use hlo_arithmetic::scalar::Float;
 
 use crate::region::{Node, Scalars};
 use crate::simd::{self, Work};

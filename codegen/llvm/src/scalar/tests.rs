@@ -100,12 +100,12 @@ fn patterns(ty: ElementType, n: usize) -> Vec<u128> {
         ];
         for x in numbers {
             for x in [x, -x] {
-                all.push(with_element_type!(part, T => hlo_interp::scalar::convert::<f64, T>(x).bits()));
+                all.push(with_element_type!(part, T => hlo_arithmetic::scalar::convert::<f64, T>(x).bits()));
             }
         }
         // Around infinity and the least normal number.
         let infinity =
-            with_element_type!(part, T => hlo_interp::scalar::convert::<f64, T>(f64::INFINITY).bits());
+            with_element_type!(part, T => hlo_arithmetic::scalar::convert::<f64, T>(f64::INFINITY).bits());
         for x in [
             infinity,
             infinity + 1,
@@ -193,7 +193,7 @@ fn ordinal(ty: ElementType, pattern: u128) -> i128 {
 }
 
 fn real(ty: ElementType, pattern: u128) -> f64 {
-    with_element_type!(ty, T => hlo_interp::scalar::convert::<T, f64>(<T as Bits>::from_bits(pattern)))
+    with_element_type!(ty, T => hlo_arithmetic::scalar::convert::<T, f64>(<T as Bits>::from_bits(pattern)))
 }
 
 /// Whether a result is right; `spread` is told of units in the last place.

@@ -12,7 +12,7 @@ use hlo::{
     ArrayLiteral, ArrayShape, BufferOf, ComputationId, ConstantValue, Dims, ElementType, InstrId,
     Instruction, Literal, Module, NewInstruction, Opcode, Shape, with_element_type,
 };
-use hlo_interp::cancel;
+use hlo_threads::cancel;
 use rustc_hash::FxHashSet;
 
 use super::effects::Effects;

@@ -65,7 +65,7 @@ use std::fmt;
 
 use hlo::diag::Diagnostics;
 use hlo::{InstrId, Module};
-use hlo_interp::cancel;
+use hlo_threads::cancel;
 use rustc_hash::FxHashMap;
 
 use crate::cost_model::CostModel;

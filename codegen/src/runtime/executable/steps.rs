@@ -4,8 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hlo::{InstrId, Module};
-use hlo_interp::cancel::{self, CancellationToken};
 use hlo_interp::observe::Call;
+use hlo_library::pool::Pool;
+use hlo_library::portable::Function;
+use hlo_library::sizes;
+use hlo_library::{Call as Arguments, LibraryCall};
+use hlo_opt::buffers::{Allocation, Slice};
+use hlo_threads::cancel::{self, CancellationToken};
 use rustc_hash::FxHashSet;
 
 use super::super::object::Code;
@@ -16,11 +21,6 @@ use crate::plan::{Action, Executed, Plan, Rotation, Step};
 use crate::program;
 use crate::runtime::arena::Memory;
 use crate::runtime::interpret;
-use hlo_library::pool::Pool;
-use hlo_library::portable::Function;
-use hlo_library::sizes;
-use hlo_library::{Call as Arguments, LibraryCall};
-use hlo_opt::buffers::{Allocation, Slice};
 
 /// Work of less than this runs on one thread: distributing it costs more than it gains.
 const ALONE_NANOSECONDS: u64 = 10_000;
@@ -617,10 +617,10 @@ impl<'a> Run<'a> {
             }
             Resolved::Interpret { op, arguments } => {
                 let member = self.options.member.expect("invariant: who has such steps runs with a member");
-                let threads: Arc<dyn hlo_interp::Threads> = Arc::<Pool>::clone(self.pool);
+                let threads: Arc<dyn hlo_threads::parallel::Threads> = Arc::<Pool>::clone(self.pool);
                 let kept = &mut self.kept;
                 // SAFETY: the loader put as many pointers there as it has arguments.
-                hlo_interp::with_threads(threads, || unsafe {
+                hlo_threads::parallel::with_threads(threads, || unsafe {
                     op.run(member, kept, self.pointers.add(*arguments as usize).cast_const())
                 })?;
             }

@@ -4,7 +4,7 @@
 //! no more than its modulus. An implementation is within some units in the last place of the modulus.
 
 use hlo::{ElementType, Opcode};
-use hlo_interp::scalar::Elementary;
+use hlo_arithmetic::scalar::Elementary;
 
 use super::number::{Format, Numbers};
 use super::rules::{Case, Found, Mode};
@@ -286,7 +286,7 @@ fn cosh(x: f64) -> f64 {
 mod tests {
     use hlo::elided::splitmix64;
     use hlo::num_complex::Complex;
-    use hlo_interp::scalar::Number;
+    use hlo_arithmetic::scalar::Number;
 
     use super::*;
 

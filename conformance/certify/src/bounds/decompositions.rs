@@ -10,7 +10,7 @@
 //!
 //! **Invariant:** where values are too near to one another, soft radii of their vectors are infinite.
 
-use hlo_interp::matrices::{gap, rounding};
+use hlo_matrices::routines::{gap, rounding};
 
 use super::Radii;
 use super::complex::SQRT_2;

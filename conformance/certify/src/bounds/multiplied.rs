@@ -10,8 +10,8 @@
 
 use hlo::opcode::Numeric;
 use hlo::{ElementType, Opcode};
+use hlo_arithmetic::scalar::Elementary;
 use hlo_interp::Value;
-use hlo_interp::scalar::Elementary;
 
 use super::Radii;
 use super::number::{Format, Numbers, tensor};

@@ -7,8 +7,8 @@
 
 use hlo::half::{bf16, f16};
 use hlo::{ElementType, Opcode, with_buffer};
+use hlo_arithmetic::scalar::Elementary;
 use hlo_interp::Tensor;
-use hlo_interp::scalar::Elementary;
 use rayon::prelude::*;
 
 use super::Radii;
@@ -33,7 +33,7 @@ trait Float: Copy + Sync + Send {
     fn function(opcode: Opcode, x: f64) -> f64;
 }
 
-fn of<T: Elementary + hlo_interp::scalar::Float>(opcode: Opcode, x: T) -> T {
+fn of<T: Elementary + hlo_arithmetic::scalar::Float>(opcode: Opcode, x: T) -> T {
     match opcode {
         Opcode::Exponential => x.exponential(),
         Opcode::ExponentialMinusOne => x.exponential_minus_one(),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use hlo::Opcode;
 use hlo::num_complex::Complex;
-use hlo_interp::matrices::reflector_units;
+use hlo_matrices::routines::reflector_units;
 
 use super::complex::SQRT_2;
 use super::decompositions::Algorithm;

@@ -16,8 +16,8 @@
 use std::sync::{Arc, Weak};
 
 use hlo::{AttrKey, ElementType, Opcode};
+use hlo_arithmetic::scalar::Elementary;
 use hlo_interp::Tensor;
-use hlo_interp::scalar::Elementary;
 
 use super::limits::Limits;
 use super::number::{Format, Numbers};

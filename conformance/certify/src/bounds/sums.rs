@@ -459,7 +459,7 @@ pub(super) fn gamma(n: f64, unit: f64) -> f64 {
 }
 
 fn exponential(x: f64) -> f64 {
-    fn of<T: hlo_interp::scalar::Elementary>(x: T) -> T {
+    fn of<T: hlo_arithmetic::scalar::Elementary>(x: T) -> T {
         x.exponential()
     }
     of(x) * (1.0 + 4.0 * f64::EPSILON)

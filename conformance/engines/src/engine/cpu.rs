@@ -22,18 +22,18 @@ use hlo_codegen::runtime::executable::{
 };
 #[cfg(feature = "llvm")]
 use hlo_cpu as cpu;
-use hlo_interp::cancel::Cancelled;
 use hlo_interp::device::fleet::{Fleet, Member};
 use hlo_interp::{Devices, Interpreter, Observer, Options};
 use hlo_library::pool::Pool;
 use hlo_scalar::Scalar;
+use hlo_system::memory_budget::{self, MemoryBudget};
+use hlo_threads::cancel::Cancelled;
 
 use super::programs;
 use super::watched::{Keep, LoweredForm, Watchers};
 use super::{
     Compilation, Engine, Executable, Finished, Form, Inputs, Outcome, RunOptions, not_observable, support,
 };
-use hlo_system::memory_budget::{self, MemoryBudget};
 
 /// How programs are compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -471,8 +471,9 @@ impl Executable for Watching<'_, '_> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use hlo_system::exit::Exit;
+
+    use super::*;
 
     /// Neither the program nor its results are at fault.
     #[test]

@@ -17,15 +17,15 @@ use hlo_gpu::arch::Arch;
 use hlo_gpu::interpreted::{Interpreted, Modules};
 use hlo_gpu::program::Program;
 use hlo_gpu::run::{self, Limits, RunError};
-use hlo_interp::cancel::Cancelled;
 use hlo_interp::{Devices, Observer};
 use hlo_opt::buffers::AllocationKind;
+use hlo_system::exit::{Exit, Failure};
+use hlo_threads::cancel::Cancelled;
 
 use super::programs;
 use super::{
     Compilation, Engine, Executable, Finished, Inputs, Outcome, RunOptions, not_observable, support,
 };
-use hlo_system::exit::{Exit, Failure};
 
 /// How programs are compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -8,7 +8,9 @@ use std::cell::OnceCell;
 use std::time::{Duration, Instant};
 
 use hlo::verify::verify;
-use hlo_interp::cancel;
+use hlo_system::guard::{guarded, useful};
+use hlo_system::memory_budget;
+use hlo_threads::cancel;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -17,8 +19,6 @@ use super::program::{Tidy, fingerprint, finished};
 use super::record::{self, Recorded};
 use super::store::Store;
 use super::{Candidate, Metric, NotReduced, Options, Oracle, Signature};
-use hlo_system::guard::{guarded, useful};
-use hlo_system::memory_budget;
 
 /// One move that made the program smaller.
 #[derive(Clone, PartialEq, Eq, Debug)]

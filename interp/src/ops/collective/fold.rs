@@ -9,6 +9,9 @@ use std::sync::OnceLock;
 use hlo::literal::{Buffer, BufferOf};
 use hlo::num_complex::Complex;
 use hlo::{AttrKey, ElementType, Opcode, Shape, TypeClass, with_buffer, with_element_type};
+use hlo_arithmetic::kernels::reduce::Reduce;
+use hlo_arithmetic::sum::Accumulate;
+use hlo_threads::parallel;
 
 use super::super::Cx;
 use super::super::common::region;
@@ -16,10 +19,7 @@ use super::super::elementwise::convert;
 use super::super::reduce::{complex_sum, fold, keep, restore, sum, typed};
 use super::copied;
 use crate::error::{Result, RunError};
-use crate::kernels::reduce::Reduce;
-use crate::parallel;
 use crate::region::{LANES, Region};
-use crate::sum::Accumulate;
 use crate::value::Tensor;
 
 /// Elements that are brought together at a time.

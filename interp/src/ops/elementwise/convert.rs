@@ -11,12 +11,12 @@ use hlo::literal::{Bits, Buffer, BufferOf};
 use hlo::num_complex::Complex;
 use hlo::small_int::{S1, S2, S4, U4};
 use hlo::{ElementType, with_buffer, with_element_type};
+use hlo_arithmetic::scalar::{self, Int, Scalar};
 
 use super::lane::Lane;
 use super::{chunks_mut, same_dims};
 use crate::error::Result;
 use crate::ops::Cx;
-use crate::scalar::{self, Int, Scalar};
 use crate::value::Tensor;
 
 /// Elements that are in a carrier at a time.

@@ -15,7 +15,7 @@ use hlo::small_float::{
 };
 use hlo::small_int::{S1, S2, S4, U1, U2, U4};
 
-use crate::scalar::{self, ComplexNumber, Elementary, Float, Int, Number, Scalar};
+use hlo_arithmetic::scalar::{self, ComplexNumber, Elementary, Float, Int, Number, Scalar};
 
 /// A kernel of one operand.
 pub(crate) type K1<A, O> = fn(&[A], &mut [O]);

@@ -14,11 +14,11 @@ use hlo::literal::BufferOf;
 use hlo::{AttrKey, Dims, ElementType, with_element_type};
 
 pub(crate) use convert::{carrier, convert, narrow_block, stochastic_by, widen_block};
+use hlo_threads::parallel;
 use lane::{Kernel1, Lane, Part};
 
 use super::{Args, Cx};
 use crate::error::Result;
-use crate::parallel;
 use crate::value::{Tensor, Value};
 
 /// Elements that a thread takes at a time.

@@ -12,15 +12,15 @@ mod plan;
 use hlo::attrs::FftType;
 use hlo::num_complex::Complex as Number;
 use hlo::{AttrKey, ElementType};
+use hlo_arithmetic::scalar::dd::Dd;
+use hlo_matrices::wide::{Complex, Field, Real};
+use hlo_threads::parallel;
 
 use self::plan::Plan;
 use super::common::{arrays, dims, list};
 use super::strided::{pack, strides};
 use super::{Args, Cx};
 use crate::error::Result;
-use crate::parallel;
-use crate::scalar::dd::Dd;
-use crate::scalar::wide::{Complex, Field, Real};
 use crate::value::{Sizes, Tensor, Value};
 
 /// `fft(operand)`.

@@ -4,9 +4,9 @@
 //! through Bluestein's convolution, which takes three transforms of a power of two. Twiddle factors come from
 //! a double-double Taylor series, so nothing here asks the host for a sine; each plan computes them once.
 
-use crate::cancel;
-use crate::scalar::dd::Dd;
-use crate::scalar::wide::{Complex, Field, Real};
+use hlo_arithmetic::scalar::dd::Dd;
+use hlo_matrices::wide::{Complex, Field, Real};
+use hlo_threads::cancel;
 
 /// Cosine and sine of `2 pi k / n` for `8 k <= n`: Taylor series on an angle of at most pi/4.
 fn cos_sin(k: usize, n: usize, inverse_factorials: &[Dd]) -> (Dd, Dd) {

@@ -1,8 +1,9 @@
 //! The settings of a call: a dictionary of MLIR, such as `{mode = 86 : ui8, uplo = 76 : ui8}`.
 
+use hlo_matrices::Triangle;
+
 use crate::custom_call::Call;
 use crate::error::Result;
-use crate::linalg::Triangle;
 
 /// A setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

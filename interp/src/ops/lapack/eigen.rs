@@ -6,16 +6,16 @@
 
 use hlo::Element;
 use hlo::ElementType::S32;
+use hlo_matrices::eigen_symmetric::Eigenvectors;
+use hlo_matrices::svd::{Driver, Vectors};
+use hlo_matrices::wide::{self, Field, Real, Widened};
+use hlo_matrices::{Decompose, Matrix};
+use hlo_threads::parallel::collect;
 
 use super::LapackElement;
 use super::factor::narrow;
 use super::shapes::{Core, Job};
 use crate::error::Result;
-use crate::linalg::svd::{Driver, Vectors};
-use crate::linalg::{Matrix, eigen_general, eigen_symmetric, schur, svd};
-use crate::matrices::Eigenvectors;
-use crate::parallel::collect;
-use crate::scalar::wide::{self, Field, Real, Widened};
 use crate::value::{Sizes, Value};
 
 /// `N` and `V`.
@@ -53,7 +53,7 @@ pub(super) fn syevd<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let count = job.expect(&batch, &[(T::TYPE, matrix), (real, line), (S32, Core::One)])?;
     let (mut z, mut w, mut info) = (Vec::<T>::new(), Vec::new(), Vec::new());
     let wanted = if vectors { Eigenvectors::All } else { Eigenvectors::No };
-    for eigen in collect(count, &|i| eigen_symmetric::eigen(a.get(i), triangle, wanted, T::EPSILON)) {
+    for eigen in collect(count, &|i| T::Wide::eigen_symmetric(a.get(i), triangle, wanted, T::EPSILON)) {
         let found = eigen.as_ref().ok();
         line_or_nan::<T::Real>(&mut w, found.map(|e| &e.values[..]), n);
         if vectors {
@@ -82,11 +82,7 @@ pub(super) fn geev<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let (mut vl, mut vr, mut info) = (Vec::<T::Complex>::new(), Vec::<T::Complex>::new(), Vec::new());
     for eigen in collect(count, &|i| {
         let a = a.get(i);
-        if a.is_finite() {
-            eigen_general::eigen(a, left, right, T::EPSILON).map_err(|k| k as i32)
-        } else {
-            Err(-4)
-        }
+        if a.is_finite() { T::Wide::eigen(a, left, right, T::EPSILON).map_err(|k| k as i32) } else { Err(-4) }
     }) {
         let found = eigen.as_ref().ok();
         values.push(found.map(|e| &e.values[..]), n);
@@ -157,7 +153,7 @@ pub(super) fn gees<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let count = job.expect(&batch, &expected)?;
     let mut values = Values::<T>::new();
     let (mut t, mut z, mut info) = (Vec::<T>::new(), Vec::<T>::new(), Vec::new());
-    for schur in collect(count, &|i| schur::schur(a.get(i), T::EPSILON)) {
+    for schur in collect(count, &|i| T::Wide::schur(a.get(i), T::EPSILON)) {
         let found = schur.as_ref().ok();
         narrow_or_nan(&mut t, found.map(|s| &s.t), n * n);
         if vectors {
@@ -201,7 +197,7 @@ pub(super) fn svd<T: LapackElement>(job: &Job<'_>, driver: Driver) -> Result<Val
     for svd in collect(count, &|i| {
         let a = a.get(i);
         let has_nan = a.elements().iter().any(|x| x.real() != x.real() || x.imag() != x.imag());
-        if has_nan { Err(-4) } else { svd::svd(a, vectors, driver, T::EPSILON).map_err(|k| k as i32) }
+        if has_nan { Err(-4) } else { T::Wide::svd(a, vectors, driver, T::EPSILON).map_err(|k| k as i32) }
     }) {
         let found = svd.as_ref().ok();
         line_or_nan::<T::Real>(&mut s, found.map(|svd| &svd.values[..]), size);

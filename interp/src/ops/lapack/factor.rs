@@ -2,13 +2,13 @@
 
 use hlo::Element;
 use hlo::ElementType::S32;
+use hlo_matrices::Decompose;
+use hlo_matrices::wide::Widened;
+use hlo_threads::parallel::collect;
 
 use super::LapackElement;
 use super::shapes::{Core, Job};
 use crate::error::Result;
-use crate::linalg::{cholesky, eigen_symmetric, hessenberg, lu, qr, qr_pivoted};
-use crate::parallel::collect;
-use crate::scalar::wide::{Real, Widened};
 use crate::value::Value;
 
 /// Appends rounded numbers.
@@ -24,7 +24,7 @@ pub(super) fn getrf<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let (matrix, line) = (Core::Matrix(a.rows, a.columns), Core::Line(a.rows.min(a.columns)));
     let count = job.expect(&batch, &[(T::TYPE, matrix), (S32, line), (S32, Core::One)])?;
     let (mut factors, mut pivots, mut info) = (Vec::<T>::new(), Vec::new(), Vec::new());
-    for lu in collect(count, &|i| lu::factor(|| a.get(i))) {
+    for lu in collect(count, &|i| T::Wide::lu(&|| a.get(i))) {
         lu.factors.narrow_into(&mut factors);
         pivots.extend(lu.pivots.iter().map(|&p| p as i32 + 1));
         info.push(lu.singular.map_or(0, |k| k as i32 + 1));
@@ -44,7 +44,7 @@ pub(super) fn geqrf<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let (matrix, line) = (Core::Matrix(a.rows, a.columns), Core::Line(a.rows.min(a.columns)));
     let count = job.expect(&batch, &[(T::TYPE, matrix), (T::TYPE, line)])?;
     let (mut factors, mut taus) = (Vec::<T>::new(), Vec::<T>::new());
-    for qr in collect(count, &|i| qr::factor(a.get(i))) {
+    for qr in collect(count, &|i| T::Wide::qr(a.get(i))) {
         qr.factors.narrow_into(&mut factors);
         narrow(&mut taus, &qr.taus);
     }
@@ -66,7 +66,7 @@ pub(super) fn geqp3<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let (mut factors, mut order, mut taus) = (Vec::<T>::new(), Vec::new(), Vec::<T>::new());
     let done = collect(count, &|i| {
         let mut columns = fixed.slice(i).to_vec();
-        let qr = qr_pivoted::factor(a.get(i), &mut columns);
+        let qr = T::Wide::qr_pivoted(a.get(i), &mut columns);
         (qr, columns)
     });
     for (qr, columns) in done {
@@ -93,7 +93,7 @@ pub(super) fn orgqr<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let matrix = Core::Matrix(a.rows, a.columns);
     let count = job.expect(&batch, &[(T::TYPE, matrix)])?;
     let mut out = Vec::<T>::new();
-    for q in collect(count, &|i| qr::form(&a.get(i), &taus.get(i))) {
+    for q in collect(count, &|i| T::Wide::form_q(&a.get(i), &taus.get(i))) {
         q.narrow_into(&mut out);
     }
     Ok(job.results(vec![job.result(&batch, matrix, out)]))
@@ -119,7 +119,7 @@ pub(super) fn ormqr<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let mut out = Vec::<T>::new();
     let done = collect(count, &|i| {
         let mut c = c.get(i);
-        qr::multiply(&a.get(i), &taus.get(i), &mut c, left, adjoint);
+        T::Wide::multiply_q(&a.get(i), &taus.get(i), &mut c, left, adjoint);
         c
     });
     for c in done {
@@ -139,7 +139,7 @@ pub(super) fn potrf<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let (mut factors, mut info) = (Vec::<T>::new(), Vec::new());
     let done = collect(count, &|i| {
         let mut a = a.get(i);
-        let done = cholesky::factor(&mut a, triangle, |square| square.to_f64() > 0.0);
+        let done = T::Wide::cholesky(&mut a, triangle);
         (a, done)
     });
     for (factor, done) in done {
@@ -165,7 +165,7 @@ pub(super) fn gehrd<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let (matrix, line) = (Core::Matrix(n, n), Core::Line(n.saturating_sub(1)));
     let count = job.expect(&batch, &[(T::TYPE, matrix), (T::TYPE, line), (S32, Core::One)])?;
     let (mut factors, mut taus) = (Vec::<T>::new(), Vec::<T>::new());
-    for done in collect(count, &|i| hessenberg::reduce(a.get(i), active.clone())) {
+    for done in collect(count, &|i| T::Wide::hessenberg(a.get(i), active.clone())) {
         done.factors.narrow_into(&mut factors);
         narrow(&mut taus, &done.taus);
     }
@@ -187,7 +187,7 @@ pub(super) fn sytrd<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let expected = [(T::TYPE, matrix), (real, line), (real, short), (T::TYPE, short), (S32, Core::One)];
     let count = job.expect(&batch, &expected)?;
     let (mut factors, mut d, mut e, mut taus) = (Vec::<T>::new(), Vec::new(), Vec::new(), Vec::<T>::new());
-    for done in collect(count, &|i| eigen_symmetric::tridiagonal(a.get(i), triangle)) {
+    for done in collect(count, &|i| T::Wide::tridiagonal(a.get(i), triangle)) {
         done.reduced.narrow_into(&mut factors);
         narrow::<T::Real>(&mut d, &done.diagonal);
         narrow::<T::Real>(&mut e, &done.off_diagonal);

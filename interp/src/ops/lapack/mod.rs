@@ -4,7 +4,7 @@
 //! A call is a routine on each matrix of a batch. Its settings are in `backend_config`, a dictionary of MLIR;
 //! its operands and results are matrices in column-major layouts, vectors and an `s32` `info`, as in jaxlib's
 //! `lapack_kernels.cc`. **Invariant:** what does not fit is refused before anything is computed. The
-//! computation is in [`crate::linalg`], each element of a result rounded once; where LAPACK leaves a result
+//! computation is in [`hlo_matrices`], each element of a result rounded once; where LAPACK leaves a result
 //! unspecified, it is what the module of the routine's family says.
 
 mod config;
@@ -15,13 +15,14 @@ mod solve;
 
 use hlo::literal::BufferOf;
 use hlo::num_complex::Complex;
+use hlo_matrices::Decompose;
+use hlo_matrices::svd::Driver;
+use hlo_matrices::wide::{self, Field, Widened};
 
 use self::shapes::Job;
 use super::{Args, Cx};
 use crate::custom_call::Call;
 use crate::error::Result;
-use crate::linalg::eigen_general::Vectors;
-use crate::scalar::wide::{self, Field, Widened};
 use crate::value::Value;
 
 /// What a target's name says.
@@ -101,7 +102,7 @@ impl Target {
 }
 
 /// An element type of LAPACK.
-trait LapackElement: Widened<Wide: Vectors> + BufferOf {
+trait LapackElement: Widened<Wide: Decompose> + BufferOf {
     /// The type of its parts.
     type Real: Widened<Wide = <Self::Wide as Field>::Real> + BufferOf;
     /// The complex type of such parts.
@@ -143,8 +144,8 @@ fn typed<T: LapackElement>(job: &Job<'_>, routine: Routine) -> Result<Value> {
         Routine::Gehrd => factor::gehrd::<T>(job),
         Routine::Geqp3 => factor::geqp3::<T>(job),
         Routine::Geqrf => factor::geqrf::<T>(job),
-        Routine::Gesdd => eigen::svd::<T>(job, crate::linalg::svd::Driver::DivideAndConquer),
-        Routine::Gesvd => eigen::svd::<T>(job, crate::linalg::svd::Driver::Iteration),
+        Routine::Gesdd => eigen::svd::<T>(job, Driver::DivideAndConquer),
+        Routine::Gesvd => eigen::svd::<T>(job, Driver::Iteration),
         Routine::Getrf => factor::getrf::<T>(job),
         Routine::Gtsv => solve::gtsv::<T>(job),
         Routine::Orgqr => factor::orgqr::<T>(job),

@@ -2,14 +2,14 @@
 
 use hlo::literal::BufferOf;
 use hlo::{ArrayShape, AttrKey, AttrValue, ElementType, Shape};
+use hlo_matrices::Matrix;
+use hlo_matrices::wide::Widened;
 
 use super::config::Config;
 use crate::custom_call::Call;
 use crate::error::Result;
-use crate::linalg::Matrix;
 use crate::ops::common::{dims, results};
 use crate::ops::{Args, Cx};
-use crate::scalar::wide::Widened;
 use crate::value::{Sizes, Tensor, Value};
 
 /// A call that is being run.

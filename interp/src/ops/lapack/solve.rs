@@ -2,13 +2,13 @@
 
 use hlo::ElementType::{self, S32};
 use hlo::num_complex::Complex;
+use hlo_matrices::{Decompose, triangular, tridiagonal};
+use hlo_threads::parallel::collect;
 
 use super::LapackElement;
 use super::factor::narrow;
 use super::shapes::{Core, Job};
 use crate::error::Result;
-use crate::linalg::{triangular, tridiagonal};
-use crate::parallel::collect;
 use crate::value::Value;
 
 /// `x = trsm(a, b)`: `op(a) x = b` or `x op(a) = b`.
@@ -34,7 +34,7 @@ pub(super) fn trsm<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let mut out = Vec::<T>::new();
     let done = collect(count, &|i| {
         let mut b = b.get(i);
-        triangular::solve(&a.get(i), &mut b, system);
+        T::Wide::solve_triangular(&a.get(i), &mut b, system);
         b
     });
     for x in done {

@@ -3,12 +3,12 @@
 use hlo::attrs::Direction;
 use hlo::builder::ComputationBuilder;
 use hlo::{AttrKey, AttrValue, Attrs, ElementType, InstrId, Module, Opcode, Shape};
+use hlo_arithmetic::scalar::Float;
 
 use super::super::common::with_float;
 use super::Refusal;
 use super::config::Json;
 use crate::custom_call::Call;
-use crate::scalar::Float;
 
 /// A value of the computation, or why there is none.
 pub(super) type Built = Result<InstrId, Refusal>;

@@ -5,12 +5,12 @@ use std::any::Any;
 use hlo::half::{bf16, f16};
 use hlo::literal::{Bits, Buffer, BufferOf};
 use hlo::{Dims, ElementType, with_buffer, with_element_type};
+use hlo_threads::parallel;
 
 use super::first;
 use crate::error::Result;
 use crate::ops::elementwise::{CHUNK, chunks_mut};
 use crate::ops::{Args, Cx};
-use crate::parallel;
 use crate::value::{Tensor, Value};
 
 /// Elements whose bits are spread out at a time, about.

@@ -13,12 +13,12 @@ pub(super) use bitcast::bitcast;
 pub(super) use bits::bitcast_convert;
 pub(crate) use bits::reinterpret_block;
 pub(super) use dynamic::{dynamic_reshape, get_dimension_size, resized, set_dimension_size};
+use hlo_arithmetic::scalar::Scalar;
 use strided::{Place, Strides, copy};
 
 use super::elementwise::chunks_mut;
 use super::{Args, Cx};
 use crate::error::Result;
-use crate::scalar::Scalar;
 use crate::value::{Sizes, Tensor, Value, elements, sizes};
 
 /// A dense tensor of `dims` from a strided box of another.

@@ -6,7 +6,7 @@
 
 use smallvec::SmallVec;
 
-use crate::parallel::pieces;
+use hlo_threads::parallel::pieces;
 
 /// Elements below which a copy stays on the calling thread.
 const SEQUENTIAL: usize = 1 << 16;

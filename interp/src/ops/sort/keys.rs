@@ -8,12 +8,12 @@ use hlo::small_float::{
 };
 use hlo::small_int::{S1, S2, S4, U1, U2, U4};
 use hlo::with_buffer;
+use hlo_arithmetic::scalar::{Float, Int};
+use hlo_threads::parallel;
 use rayon::slice::ParallelSliceMut;
 
 use super::Lines;
-use crate::parallel;
 use crate::region::{FloatOrder, Order};
-use crate::scalar::{Float, Int};
 use crate::value::Tensor;
 
 /// Elements of a line from which several threads sort it.

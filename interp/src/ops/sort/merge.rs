@@ -2,11 +2,11 @@
 //! so that the comparator is evaluated on many pairs at a time.
 
 use hlo::with_buffer;
+use hlo_threads::parallel;
 
 use super::Lines;
 use crate::error::Result;
 use crate::ops::Cx;
-use crate::parallel;
 use crate::region::{LANES, Region};
 use crate::value::Tensor;
 

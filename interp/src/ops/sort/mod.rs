@@ -9,9 +9,9 @@
 mod keys;
 mod merge;
 
-use crate::parallel;
 use hlo::literal::BufferOf;
 use hlo::{AttrKey, with_buffer};
+use hlo_threads::parallel;
 
 use super::common::{dims, region, same_types};
 use super::strided::SEQUENTIAL;

@@ -1,9 +1,9 @@
 //! Angles: their reduction by right angles for any number, sine and cosine in double-double, and the angle of
-//! a point: what the interpreter computes (`hlo_interp::scalar::trig`), as expressions.
+//! a point: what the interpreter computes (`hlo_arithmetic::scalar::trig`), as expressions.
 //!
 //! For finite arguments the relative error of each result is below 2^-95, for huge angles too.
 
-use hlo_interp::scalar::TWO_OVER_PI;
+use hlo_arithmetic::scalar::TWO_OVER_PI;
 
 use super::super::functions;
 use super::dd::{Dd, Wide};

@@ -1,4 +1,4 @@
-//! Functions of complex numbers: those of the interpreter (`hlo_interp::scalar::complex_math`, whose
+//! Functions of complex numbers: those of the interpreter (`hlo_arithmetic::scalar::complex_math`, whose
 //! documentation says what they rest on), as expressions.
 //!
 //! Finite operands are evaluated in double-double; operands that are not finite, signed zeros and branch cuts

@@ -1,5 +1,5 @@
 //! Double-double arithmetic, and with a separate exponent: that of the interpreter
-//! (`hlo_interp::scalar::dd`), as expressions.
+//! (`hlo_arithmetic::scalar::dd`), as expressions.
 //!
 //! Operations have a relative error below 2^-102 as long as no part of them leaves the normal range.
 

@@ -1,5 +1,5 @@
 //! Exponential, logarithm and hyperbolic functions in double-double: those of the interpreter
-//! (`hlo_interp::scalar::dd_math`), as expressions.
+//! (`hlo_arithmetic::scalar::dd_math`), as expressions.
 //!
 //! For finite arguments the relative error of each result is below 2^-95. Infinities and NaN are the
 //! caller's, but for `exp`, which saturates.

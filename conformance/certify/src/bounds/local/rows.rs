@@ -7,7 +7,7 @@
 
 use hlo::attrs::Direction;
 use hlo::{ConstantValue, ElementType, InstrId, Module, Opcode};
-use hlo_interp::scalar::{Elementary, Float};
+use hlo_arithmetic::scalar::{Elementary, Float};
 use hlo_interp::{Tensor, Value};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;

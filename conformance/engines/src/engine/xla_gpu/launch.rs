@@ -160,7 +160,7 @@ pub(super) fn run(
         let options = Options {
             fuel: limits.fuel,
             memory_limit: limits.memory_bytes,
-            poll: Some(hlo_interp::cancel::poll),
+            poll: Some(hlo_threads::cancel::poll),
             ..Options::default()
         };
         let say = |report: &Report| {
