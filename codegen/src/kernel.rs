@@ -1,6 +1,6 @@
 //! Kernels: the functions of a program that back ends generate.
 //!
-//! A kernel is one or more functions of type [`hlo_library::KernelFn`] over a range of *units* (rows, blocks
+//! A kernel is one or more functions of type [`hlo_library_base::KernelFn`] over a range of *units* (rows, blocks
 //! or elements, as the kernel chooses). **Invariants:** a function creates no thread, lock or allocation, and
 //! calls nothing back; calling it over `[0, units)` in any split into ranges that begin at multiples of
 //! `grain`, in any order or concurrently, has the same effect to the bit; the functions of a kernel

@@ -22,4 +22,4 @@ pub mod run_time_sizes;
 pub mod runtime;
 
 pub use error::CompileError;
-pub use hlo_library::{REFUSAL, Unsupported};
+pub use hlo_library_base::{REFUSAL, Unsupported};

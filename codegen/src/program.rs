@@ -1,13 +1,13 @@
 //! Programs: the compiler's output, as data that the runtime executes.
 
 use hlo::{ArrayShape, Literal, Module, Shape};
+use hlo_library_base::portable::Evaluate;
+use hlo_opt::buffers::Assignment;
 use std::sync::Arc;
 
 use crate::kernel::Kernel;
 use crate::plan::Plan;
 use crate::run_time_sizes::RunTimeSizes;
-use hlo_library::portable::Evaluate;
-use hlo_opt::buffers::Assignment;
 
 /// The code of kernels.
 #[derive(Clone, Debug)]

@@ -10,18 +10,12 @@ use hlo::diag::suggest::did_you_mean;
 use hlo::{ArrayLiteral, Diagnostics};
 use hlo_interp::Devices;
 
-#[cfg(feature = "llvm")]
-use hlo_library::isa;
-
-use crate::cli::dump;
-use crate::cli::set_threads;
-use crate::cli::ui::{self, Ui};
-use crate::cli::values;
-use crate::dumps::Dumps;
 use hlo_certify::near::{ErrorSpec, near};
 use hlo_engines::engine::{self, Engine, Finished, Inputs, Limits, RunOptions, named};
 use hlo_engines::frontend::{Program, load};
 use hlo_engines::inputs::{self, Fill};
+#[cfg(feature = "llvm")]
+use hlo_library_base::isa;
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::guard::{check_machine, guarded, on_own_stack};
 use hlo_system::memory_budget;
@@ -29,6 +23,12 @@ use hlo_system::npz::Npz;
 use hlo_triage::differential::{Settings, Subject};
 use hlo_triage::isolate::{self, Status};
 use hlo_triage::report;
+
+use crate::cli::dump;
+use crate::cli::set_threads;
+use crate::cli::ui::{self, Ui};
+use crate::cli::values;
+use crate::dumps::Dumps;
 
 const HELP: &str = "\
 Runs HLO modules on a platform and compares the results with a reference platform.

@@ -4,9 +4,9 @@ use std::ffi::c_char;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use hlo_library::KernelFn;
-use hlo_library::portable::Function;
-use hlo_library::{Call, LibraryCall};
+use hlo_library::LibraryCall;
+use hlo_library_base::portable::Function;
+use hlo_library_base::{Call, KernelFn};
 
 use crate::threads::{self, ThreadPool};
 use crate::{ABI_VERSION, description};

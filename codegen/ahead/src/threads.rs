@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::{Arc, OnceLock};
 
-use hlo_library::pool::{Lent, Pool};
+use hlo_library_base::pool::{Lent, Pool};
 
 /// Does chunk `chunk` of a job.
 pub type Work = unsafe extern "C" fn(job: *mut c_void, chunk: u64);

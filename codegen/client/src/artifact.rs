@@ -17,7 +17,7 @@ use hlo_codegen::kernel::{Kernel, Phase, Strategy};
 use hlo_codegen::program::{self};
 use hlo_codegen::run_time_sizes::{Check, RunTimeSizes, RunTimeSizesParts};
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
-use hlo_library::memory::array_bytes;
+use hlo_library_base::memory::array_bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::container::{Blobs, Format};

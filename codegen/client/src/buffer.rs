@@ -12,7 +12,7 @@ use std::thread::LocalKey;
 use hlo::{ArrayLiteral, ArrayShape};
 use hlo_codegen::runtime::arena::{ALIGNMENT, Block};
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
-use hlo_library::memory::array_bytes;
+use hlo_library_base::memory::array_bytes;
 
 use crate::error::{Code, Error};
 use crate::memory::{DeviceMemory, Lease};

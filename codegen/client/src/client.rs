@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use hlo::{ArrayLiteral, ArrayShape, ElementType};
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
-use hlo_library::memory::array_bytes;
+use hlo_library_base::memory::array_bytes;
 
 use crate::backend::{Backend, Cpu, Interpreter};
 use crate::buffer::{Buffer, Foreign};

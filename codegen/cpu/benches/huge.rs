@@ -16,7 +16,7 @@ mod huge {
 
     use hlo_codegen::runtime::executable::{Executable, LoadOptions};
     use hlo_cpu::{Options, compile};
-    use hlo_library::pool::Pool;
+    use hlo_library_base::pool::Pool;
     use hlo_parser::{ParseOptions, parse_module};
 
     fn root(last: bool) -> &'static str {

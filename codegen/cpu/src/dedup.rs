@@ -123,10 +123,11 @@ mod tests {
     use std::sync::Arc;
     use std::time::{Duration, Instant};
 
+    use hlo_codegen::runtime::executable::{Argument, Executable, LoadOptions, RunError, RunOptions};
+    use hlo_library_base::pool::Pool;
+
     use crate::kernel_tests::parse;
     use crate::{Options, compile};
-    use hlo_codegen::runtime::executable::{Argument, Executable, LoadOptions, RunError, RunOptions};
-    use hlo_library::pool::Pool;
 
     fn program(text: &str) -> hlo_codegen::program::Program {
         let module = parse(text);

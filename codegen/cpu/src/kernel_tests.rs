@@ -15,14 +15,14 @@ use hlo::{
     ArrayLiteral, ArrayShape, Bits, Buffer, BufferOf, ElementType, Literal, Module, Shape, TypeClass,
     with_buffer, with_element_type,
 };
-use hlo_interp::{Interpreter, Options, Value};
-
-use crate::Unit;
 use hlo_codegen::kernel::{Kernel, Progress, Request};
 use hlo_codegen::runtime::object::{Code, externals};
 use hlo_codegen::runtime::raw::bytes_of;
-use hlo_library::KernelFn;
+use hlo_interp::{Interpreter, Options, Value};
+use hlo_library_base::KernelFn;
 use hlo_llvm::{Level, Target, new_context};
+
+use crate::Unit;
 
 /// Some bytes, the last of which is the last before a page that cannot be touched.
 pub(crate) struct Guarded {

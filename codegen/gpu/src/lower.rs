@@ -6,7 +6,7 @@ use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode, opcode};
 use hlo_codegen::Unsupported;
 use hlo_codegen::plan::lower::{MAX_DEPTH, check_shapes};
 use hlo_interp::custom_call::Call;
-use hlo_library::memory::array_bytes;
+use hlo_library_base::memory::array_bytes;
 use hlo_opt::buffers::control_computations;
 use rustc_hash::{FxHashMap, FxHashSet};
 

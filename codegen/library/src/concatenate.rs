@@ -6,10 +6,9 @@
 use hlo::{InstrId, Module};
 use smallvec::SmallVec;
 
-use super::{Call, Operation, Sent};
-use crate::Unsupported;
-use crate::memory::array_bytes;
 use hlo::facts::dimension;
+use hlo_library_base::memory::array_bytes;
+use hlo_library_base::{Call, Operation, Sent, Unsupported};
 
 /// Bytes of a task, about: what is written part by part stays in a core's own cache meanwhile.
 const TASK: usize = 64 << 10;
@@ -97,9 +96,9 @@ impl Concatenate {
 /// The elements are there, and nobody else uses those of the result.
 unsafe fn side_by_side(parts: SmallVec<[*const u8; 64]>, rows: usize, result: *mut u8, pitch: usize) -> bool {
     #[cfg(target_arch = "x86_64")]
-    if crate::isa::Features::here().avx512 {
+    if hlo_library_base::isa::Features::here().avx512 {
         // SAFETY: the machine has the instructions; the caller's.
-        unsafe { super::dot::transpose::columns(&parts, rows, result, pitch) };
+        unsafe { hlo_library_base::transpose::columns(&parts, rows, result, pitch) };
         return true;
     }
     let _ = (parts, rows, result, pitch);

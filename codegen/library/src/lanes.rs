@@ -1,11 +1,12 @@
 //! Applied computations as kernels over lanes: arrays of a few hundred elements that operations fill and read.
 
 use hlo::{ComputationId, ElementType, InstrId, Module};
+use hlo_library_base::Unsupported;
+use hlo_library_base::memory::{Layout, Shared};
+use hlo_library_base::portable::Function;
 use smallvec::SmallVec;
 
-use super::memory::{Layout, Shared, with_width};
-use crate::Unsupported;
-use crate::portable::Function;
+use super::width::with_width;
 
 /// Elements that a kernel computes at a time.
 pub(super) const LANES: usize = 256;

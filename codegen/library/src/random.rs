@@ -4,10 +4,9 @@
 use hlo::attrs::RngAlgorithm;
 use hlo::{ElementType, InstrId, Module, TypeClass};
 
-use super::memory::Shared;
-use super::simd::vectorized;
-use super::{Call, Operation};
-use crate::Unsupported;
+use hlo_library_base::memory::Shared;
+use hlo_library_base::simd::vectorized;
+use hlo_library_base::{Call, Operation, Unsupported};
 
 /// Blocks that are computed side by side.
 const LANES: usize = 32;

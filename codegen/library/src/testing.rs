@@ -7,11 +7,11 @@ use hlo::{
     with_element_type,
 };
 use hlo_interp::{Interpreter, Options, Value};
+use hlo_library_base::pool::Pool;
+use hlo_library_base::portable::Function;
+use hlo_library_base::{Call, KernelFn};
 
-use super::{Call, LibraryCall};
-use crate::KernelFn;
-use crate::pool::Pool;
-use crate::portable::Function;
+use super::LibraryCall;
 
 /// A module that must be right.
 pub(super) fn parse(text: &str) -> Module {

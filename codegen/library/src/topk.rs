@@ -1,13 +1,14 @@
 //! `topk`: the best keys of each row are selected ([`selection`]) and ordered once at the end.
 
 use hlo::{AttrKey, InstrId, Module};
+use hlo_library_base::memory::{Layout, Shared};
+use hlo_library_base::simd::vectorized;
+use hlo_library_base::workspace::with_workspace;
+use hlo_library_base::{Call, Operation, Unsupported};
 
-use super::memory::{Layout, Shared, with_width};
 use super::selection::{self, Item};
 use super::sort::{FloatOrder, Key};
-use super::workspace::with_workspace;
-use super::{Call, Operation};
-use crate::Unsupported;
+use super::width::with_width;
 
 /// Tasks that rows are cut into.
 const TASKS: usize = 64;
@@ -114,7 +115,7 @@ impl Operation for TopK {
         let task = |task: usize, scratch: *mut u8| {
             for row in self.rows * task / self.tasks..self.rows * (task + 1) / self.tasks {
                 // SAFETY: as the caller says; tasks have different rows.
-                super::simd::vectorized(|| unsafe {
+                vectorized(|| unsafe {
                     if self.key.bits() <= 32 {
                         self.row::<u64>(arguments, scratch, row);
                     } else {

@@ -4,7 +4,7 @@ use hlo::attrs::WindowDim;
 use hlo::{InstrId, Module};
 use smallvec::SmallVec;
 
-use crate::Unsupported;
+use hlo_library_base::Unsupported;
 
 /// One axis. Output position `o` and window position `w` meet the operand at `p = o * stride + w * window_dilation - padding_low`, an element if `p`
 /// is a multiple of `base_dilation` and `p / base_dilation` is inside.

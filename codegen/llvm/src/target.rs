@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::ffi::CStr;
 use std::sync::{Once, OnceLock};
 
+use hlo_library_base::isa;
 use inkwell::OptimizationLevel;
 use inkwell::llvm_sys::support::LLVMParseCommandLineOptions;
 use inkwell::module::Module;
@@ -13,7 +14,6 @@ use inkwell::targets::{
 };
 
 use super::{Error, Result, function::take_complaint, split_dwarf};
-use hlo_library::isa;
 
 /// Optimization levels.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

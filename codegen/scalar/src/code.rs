@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use hlo_codegen::Unsupported;
-use hlo_library::portable::Memory;
+use hlo_library_base::portable::Memory;
 use hlo_opt::expr::index::{Affine, AtomId, Def};
 use hlo_opt::expr::{ALWAYS, Expr, GuardId, NodeId, Op};
 

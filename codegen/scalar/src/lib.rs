@@ -32,7 +32,7 @@ use hlo_codegen::kernel::{Kernel, Phase, Progress, Request, Strategy};
 use hlo_codegen::plan::lower::Lowered;
 use hlo_codegen::program::Code;
 use hlo_codegen::{CompileError, Unsupported};
-use hlo_library::portable::Evaluate;
+use hlo_library_base::portable::Evaluate;
 use hlo_opt::passes::Pipeline;
 use loops::Loop;
 

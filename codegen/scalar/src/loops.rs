@@ -2,15 +2,15 @@
 
 use hlo::attrs::AttrKey;
 use hlo::{Buffer, BufferOf, ElementType, InstrId, Module, Opcode};
+use hlo_codegen::Unsupported;
+use hlo_codegen::kernel::Progress;
+use hlo_library_base::portable::{Evaluate, Memory};
+use hlo_opt::expr::{array_leaves, is_leaf_of, leaf_root};
+use hlo_opt::fusion::update_slice_chain;
 
 use super::code::{Arrays, Place, spread};
 use super::fused::{Known, bytes_of, window};
 use super::nest::Nest;
-use hlo_codegen::Unsupported;
-use hlo_codegen::kernel::Progress;
-use hlo_library::portable::{Evaluate, Memory};
-use hlo_opt::expr::{array_leaves, is_leaf_of, leaf_root};
-use hlo_opt::fusion::update_slice_chain;
 
 /// A loop.
 #[derive(Debug)]

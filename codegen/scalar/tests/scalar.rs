@@ -13,7 +13,7 @@ use hlo_codegen::compile::{Compiled, DriverOptions, compile};
 use hlo_codegen::program::Code;
 use hlo_codegen::runtime::executable::{Executable, LoadOptions, RunOptions};
 use hlo_interp::{Interpreter, Options, Value};
-use hlo_library::pool::Pool;
+use hlo_library_base::pool::Pool;
 use hlo_scalar::Scalar;
 
 fn module(text: &str) -> Module {

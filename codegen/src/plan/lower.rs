@@ -7,15 +7,15 @@
 use hlo::attrs::{AttrKey, FusionKind};
 use hlo::opcode::Family;
 use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode, Shape};
+use hlo_library::LibraryCall;
+use hlo_library_base::memory::array_bytes;
+use hlo_opt::buffers::{Assigned, Slice, When, control_computations};
 use rustc_hash::FxHashMap;
 
 use crate::Unsupported;
 use crate::kernel::{Kernel, Request};
 use crate::plan::{Action, Executed, Plan, Step, rotate};
 use crate::runtime::arena::ALIGNMENT;
-use hlo_library::LibraryCall;
-use hlo_library::memory::array_bytes;
-use hlo_opt::buffers::{Assigned, Slice, When, control_computations};
 
 /// The maximum nesting of loops and branches.
 pub const MAX_DEPTH: usize = 200;

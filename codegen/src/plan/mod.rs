@@ -75,7 +75,7 @@ pub enum Action {
     Kernel {
         /// An index into [`crate::program::Program::kernels`].
         kernel: usize,
-        /// Its arguments, as [`hlo_library::KernelFn`] orders them, scratch included.
+        /// Its arguments, as [`hlo_library_base::KernelFn`] orders them, scratch included.
         arguments: Vec<Slice>,
     },
     /// A library call.

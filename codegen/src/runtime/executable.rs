@@ -23,6 +23,9 @@ use hlo::{ArrayShape, Diagnostic, InstrId, Literal, Module, Span};
 use hlo_interp::device::fleet::{Fleet, Member};
 use hlo_interp::observe::Call;
 use hlo_interp::{Devices, Interpreter};
+use hlo_library_base::memory::array_bytes;
+use hlo_library_base::pool::Pool;
+use hlo_opt::buffers::{AllocationKind, Slice};
 use smallvec::SmallVec;
 
 use super::arena::{ALIGNMENT, Block, Memory, OutOfMemory, Store};
@@ -30,9 +33,6 @@ use super::object::{Code, externals};
 use super::raw::bytes_of;
 use crate::program::Program;
 use crate::run_time_sizes::RunTimeSizes;
-use hlo_library::memory::array_bytes;
-use hlo_library::pool::Pool;
-use hlo_opt::buffers::{AllocationKind, Slice};
 use prepared::Packer;
 use steps::{Functions, Op, Table};
 

@@ -4,14 +4,14 @@
 use hlo::{ArrayLiteral, ArrayShape, InstrId, Literal, Module, Shape};
 use hlo_interp::Value;
 use hlo_interp::device::fleet::Member;
+use hlo_library_base::memory::array_bytes;
+use hlo_opt::buffers::Slice;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::executable::RunError;
 use super::raw::{buffer_of, bytes_of};
 use crate::program::arrays;
-use hlo_library::memory::array_bytes;
-use hlo_opt::buffers::Slice;
 
 /// An instruction and the shapes of its arrays.
 #[derive(Debug)]

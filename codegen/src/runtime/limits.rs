@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use hlo_library_base::pool::Pool;
+
 use super::arena::{Memory, OutOfMemory};
-use hlo_library::pool::Pool;
 
 /// Limits of all threads of a pool together.
 #[derive(Clone, Copy, PartialEq, Debug)]

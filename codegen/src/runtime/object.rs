@@ -18,7 +18,7 @@ use object::{
 use rustc_hash::FxHashMap;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 
-use hlo_library::KernelFn;
+use hlo_library_base::KernelFn;
 
 /// Why object code cannot be loaded.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -44,11 +44,11 @@ use hlo::diag::render_all;
 use hlo::{Diagnostics, Module};
 use hlo_interp::Devices;
 #[cfg(feature = "llvm")]
-use hlo_library::isa::{self, Isa};
+use hlo_library_base::isa::{self, Isa};
 #[cfg(feature = "llvm")]
-use hlo_library::sizes;
+use hlo_library_base::sizes;
 #[cfg(feature = "llvm")]
-use hlo_library::tuning::{self, Tuning};
+use hlo_library_base::tuning::{self, Tuning};
 use hlo_parser::Pick;
 
 use hlo_engines::engine;

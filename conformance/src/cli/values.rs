@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 #[cfg(feature = "llvm")]
-use hlo_library::isa::Isa;
+use hlo_library_base::isa::Isa;
 #[cfg(feature = "llvm")]
-use hlo_library::tuning::{self, Tuning};
+use hlo_library_base::tuning::{self, Tuning};
 
 use hlo_triage::report::grouped;
 

@@ -21,7 +21,7 @@ use hlo_codegen::program::Program;
 use hlo_codegen::runtime::object::undefined;
 use hlo_codegen::{CompileError, Unsupported};
 use hlo_cpu::{Unit, dedup, level, loops};
-use hlo_library::memory::array_bytes;
+use hlo_library_base::memory::array_bytes;
 use hlo_llvm::{self as llvm, Data, Level, Lines, Target, new_context};
 use hlo_opt::buffers::AllocationKind;
 use hlo_opt::passes::Pipeline;

@@ -3,14 +3,14 @@
 //! Its layout is the ABI of the C headers' structures (`docs/ahead-of-time.md`): 64-bit integers, pointers,
 //! and NUL-terminated strings.
 
+use hlo_codegen::CompileError;
+use hlo_codegen::program::Program;
+use hlo_library_base::memory::array_bytes;
+use hlo_llvm::{Data, Target, Value};
+use hlo_opt::buffers::{AllocationKind, Slice};
 use rustc_hash::FxHashSet;
 
 use super::{ABI_VERSION, ALIGNMENT, Aliasing, Array, Object, Options, array, bytes_of};
-use hlo_codegen::CompileError;
-use hlo_codegen::program::Program;
-use hlo_library::memory::array_bytes;
-use hlo_llvm::{Data, Target, Value};
-use hlo_opt::buffers::{AllocationKind, Slice};
 
 /// What is known of an object before it has code.
 pub(super) fn object(program: &Program, options: &Options) -> Result<Object, CompileError> {

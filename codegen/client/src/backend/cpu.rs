@@ -9,9 +9,8 @@ use hlo_codegen::runtime::executable::{Argument as Lent, Executable, Finished, L
 use hlo_interp::Devices;
 use hlo_interp::custom_call::Registry;
 use hlo_interp::device::fleet::{Fleet, Member};
-use hlo_library::isa;
-use hlo_library::pool::Pool;
-use hlo_library::sizes;
+use hlo_library_base::pool::Pool;
+use hlo_library_base::{isa, sizes};
 use hlo_threads::cancel::Cancelled;
 use smallvec::SmallVec;
 

@@ -4,17 +4,17 @@
 //! cache. **Invariant:** what may not be reassociated is combined row by row.
 
 use hlo::ElementType;
+use hlo_library_base::sizes;
+use hlo_llvm::scalar::Val;
+use hlo_llvm::{IntPredicate, Prim, Result, Target, Value};
+use hlo_opt::expr::Expr;
+use hlo_opt::expr::index::Affine;
 
 use super::code::Code;
 use super::lanes::{self, over_lanes};
 use super::nest::loops;
 use super::reduce::{BLOCK_VAR, END_VAR, Reduction};
 use super::region::{Carried, narrowed, registers, values, widened};
-use hlo_library::sizes;
-use hlo_llvm::scalar::Val;
-use hlo_llvm::{IntPredicate, Prim, Result, Target, Value};
-use hlo_opt::expr::Expr;
-use hlo_opt::expr::index::Affine;
 
 /// Columns of a unit of whole rows.
 pub(super) const UNIT_COLUMNS: i64 = 4096;

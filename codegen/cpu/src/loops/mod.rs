@@ -38,12 +38,12 @@ use std::rc::Rc;
 
 use hlo::attrs::{AttrKey, FusionKind};
 use hlo::{InstrId, Module};
-
-use super::Unit;
 use hlo_codegen::kernel::{Kernel, Phase, Request, Strategy};
-use hlo_library::Unsupported;
+use hlo_library_base::Unsupported;
 use hlo_llvm::{Emit, Result, Target, Value};
 use hlo_opt::expr::Expr;
+
+use super::Unit;
 
 /// What a phase reads and writes, in bytes, and computes, in arithmetic operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

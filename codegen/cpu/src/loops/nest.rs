@@ -6,6 +6,12 @@
 
 use hlo::{ArrayShape, attrs::AttrKey};
 use hlo::{ComputationId, InstrId, Module, Opcode};
+use hlo_codegen::kernel::Strategy;
+use hlo_library_base::{Unsupported, sizes};
+use hlo_llvm::{IntPredicate, REGISTER, Result, Target, Value};
+use hlo_opt::expr::index::{Affine, Index, gcd};
+use hlo_opt::expr::{Bound, Expr, NodeId, Op, array_leaves, leaf_root, leaf_shape};
+use hlo_opt::passes::facts::MAX_INTERLEAVED_COLUMNS;
 
 use super::code::Code;
 use super::collapse;
@@ -17,13 +23,6 @@ use super::roots::{Root, Way};
 use super::tile::{self, Tiles};
 use super::widen;
 use super::{Cost, Function};
-use hlo_codegen::kernel::Strategy;
-use hlo_library::Unsupported;
-use hlo_library::sizes;
-use hlo_llvm::{IntPredicate, REGISTER, Result, Target, Value};
-use hlo_opt::expr::index::{Affine, Index, gcd};
-use hlo_opt::expr::{Bound, Expr, NodeId, Op, array_leaves, leaf_root, leaf_shape};
-use hlo_opt::passes::facts::MAX_INTERLEAVED_COLUMNS;
 
 /// A value and where it is stored.
 #[derive(Clone, Debug)]

@@ -1,11 +1,12 @@
 //! Partition of an iteration space into boxes in which every element's source is known (index-set splitting),
 //! and which boxes are fused into one loop.
 
-use super::nest::Output;
-use hlo_library::Unsupported;
+use hlo_library_base::Unsupported;
 use hlo_opt::expr::Expr;
 use hlo_opt::expr::index::Def;
 use hlo_opt::passes::facts::{MAX_CONCAT_PARTS, MIN_PART_ELEMENTS, MIN_PART_WIDTH};
+
+use super::nest::Output;
 
 /// The maximum number of boxes of a space; along one dimension [`MAX_CONCAT_PARTS`], if boxes have
 /// [`MIN_PART_ELEMENTS`] elements.

@@ -5,13 +5,14 @@
 //! **Invariant:** a prefetch changes no value: indices are loaded only for rows that the kernel is called
 //! for, and a prefetched address may be invalid.
 
-use super::code::Code;
-use super::lanes::is_plain;
-use super::nest::decode;
-use hlo_library::sizes;
+use hlo_library_base::sizes;
 use hlo_llvm::{IntPredicate, Result, Value};
 use hlo_opt::expr::index::{Affine, Def};
 use hlo_opt::expr::{Expr, NodeId, Op};
+
+use super::code::Code;
+use super::lanes::is_plain;
+use super::nest::decode;
 
 /// Arrays from this size on are distant: not in the near caches.
 pub(super) const DISTANT_BYTES: i64 = 1 << 20;

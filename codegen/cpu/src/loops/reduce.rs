@@ -10,6 +10,13 @@
 
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, ComputationId, InstrId, Module};
+use hlo_codegen::kernel::Strategy;
+use hlo_library_base::{Unsupported, sizes};
+use hlo_llvm::scalar::Val;
+use hlo_llvm::{IntPredicate, Result, Target};
+use hlo_opt::expr::index::{Affine, AtomId, Def, Index};
+use hlo_opt::expr::{Bound, Expr, Op, array_leaves, leaf_root};
+use hlo_opt::fusion::folds::{self, Space};
 
 use super::code::Code;
 use super::columns::UNIT_COLUMNS;
@@ -19,14 +26,6 @@ use super::ordered_rows::blocks_of_rows;
 use super::region::{Combine, order_of, registers, values};
 use super::sweep::{self, Fold, Folds, Range, Sweep};
 use super::{Cost, Function};
-use hlo_codegen::kernel::Strategy;
-use hlo_library::Unsupported;
-use hlo_library::sizes;
-use hlo_llvm::scalar::Val;
-use hlo_llvm::{IntPredicate, Result, Target};
-use hlo_opt::expr::index::{Affine, AtomId, Def, Index};
-use hlo_opt::expr::{Bound, Expr, Op, array_leaves, leaf_root};
-use hlo_opt::fusion::folds::{self, Space};
 
 /// Variables: the chunk, the block of columns, and the end of a unit's range.
 const CHUNK_VAR: u32 = 64;

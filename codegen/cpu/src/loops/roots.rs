@@ -2,13 +2,13 @@
 //! vectorized over contiguous elements or across rows.
 
 use hlo::{ArrayShape, ElementType, InstrId};
-
-use super::collapse;
-use super::nest::{Nest, Output, variables_of};
-use hlo_library::Unsupported;
+use hlo_library_base::Unsupported;
 use hlo_opt::expr::index::{Affine, AtomId, Def, Index, components};
 use hlo_opt::expr::{Expr, Op};
 use hlo_opt::passes::facts::{MAX_INTERLEAVED_COLUMNS, MAX_UNROLLED_COLUMNS};
+
+use super::collapse;
+use super::nest::{Nest, Output, variables_of};
 
 /// The minimum number of rows that are vectorized across: a register full of f32.
 const MIN_ROWS: i64 = 16;

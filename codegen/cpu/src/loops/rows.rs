@@ -8,6 +8,13 @@
 
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, ElementType, InstrId, Module};
+use hlo_codegen::kernel::Strategy;
+use hlo_library_base::{Unsupported, sizes};
+use hlo_llvm::scalar::{Val, register};
+use hlo_llvm::{Prim, Result, Target, Value};
+use hlo_opt::expr::index::{Affine, Index};
+use hlo_opt::expr::{ALWAYS, Expr, NodeId, Op, array_leaves, leaf_root};
+use hlo_opt::fusion::folds;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::code::Code;
@@ -19,14 +26,6 @@ use super::row_blocks::{self, RowBlocks};
 use super::short_rows::{self, Columns};
 use super::sweep::{self, Fold, Folds, Sweep};
 use super::{Cost, Function};
-use hlo_codegen::kernel::Strategy;
-use hlo_library::Unsupported;
-use hlo_library::sizes;
-use hlo_llvm::scalar::{Val, register};
-use hlo_llvm::{Prim, Result, Target, Value};
-use hlo_opt::expr::index::{Affine, Index};
-use hlo_opt::expr::{ALWAYS, Expr, NodeId, Op, array_leaves, leaf_root};
-use hlo_opt::fusion::folds;
 
 /// The maximum size of what is kept of a row on the stack, in bytes.
 const KEPT_ROW_BYTES: i64 = 128 << 10;

@@ -7,17 +7,17 @@
 
 use hlo::attrs::AttrKey;
 use hlo::{InstrId, Module, Opcode};
+use hlo_library_base::Unsupported;
+use hlo_llvm::{IntPredicate, Result, Target, Value};
+use hlo_opt::expr::index::Affine;
+use hlo_opt::expr::scatter::Scattered;
+use hlo_opt::expr::{Expr, GuardId, NodeId, array_leaves};
 
 use super::code::Code;
 use super::lanes::{self, over_lanes};
 use super::nest::{self, Nest, bind_parameters, loops};
 use super::region::{Combine, EmitCombine as _};
 use super::{Cost, Function};
-use hlo_library::Unsupported;
-use hlo_llvm::{IntPredicate, Result, Target, Value};
-use hlo_opt::expr::index::Affine;
-use hlo_opt::expr::scatter::Scattered;
-use hlo_opt::expr::{Expr, GuardId, NodeId, array_leaves};
 
 /// The number of chunks of rows: each reads all index vectors.
 const CHUNKS: u64 = 8;

@@ -11,6 +11,13 @@ use std::mem::offset_of;
 
 use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId, Module, Opcode};
+use hlo_codegen::kernel::Progress;
+use hlo_library_base::Unsupported;
+use hlo_llvm::scalar::Val;
+use hlo_llvm::{IntPredicate, Prim, Result, Target, Value};
+use hlo_opt::expr::index::{Affine, Index, components};
+use hlo_opt::expr::{ALWAYS, Bound, Expr, NodeId, Op, array_leaves, is_leaf_of, leaf_root};
+use hlo_opt::fusion::update_slice_chain;
 
 use super::code::Code;
 use super::lanes::{self, over_lanes};
@@ -18,13 +25,6 @@ use super::nest::{self, Output, loops, store_all, variables};
 use super::partition::{partition, unroll_and_jam};
 use super::region::{Carried, registers, values};
 use super::{Cost, Function};
-use hlo_codegen::kernel::Progress;
-use hlo_library::Unsupported;
-use hlo_llvm::scalar::Val;
-use hlo_llvm::{IntPredicate, Prim, Result, Target, Value};
-use hlo_opt::expr::index::{Affine, Index, components};
-use hlo_opt::expr::{ALWAYS, Bound, Expr, NodeId, Op, array_leaves, is_leaf_of, leaf_root};
-use hlo_opt::fusion::update_slice_chain;
 
 /// Bytes of scratch memory before arrays: [`hlo_codegen::kernel::Progress`].
 const PROGRESS: u64 = 64;

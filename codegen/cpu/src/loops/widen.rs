@@ -5,12 +5,12 @@
 //! aligned to it in both arrays.
 
 use hlo::{ArrayShape, ElementType, Opcode};
+use hlo_library_base::Unsupported;
+use hlo_opt::expr::index::{Affine, AtomId, Def};
+use hlo_opt::expr::{ALWAYS, Expr, Op};
 
 use super::nest::{HALF_REGISTER_BYTES, Nest, Output};
 use super::roots::Root;
-use hlo_library::Unsupported;
-use hlo_opt::expr::index::{Affine, AtomId, Def};
-use hlo_opt::expr::{ALWAYS, Expr, Op};
 
 /// The nest of a root with such rows, of half a register at most: that is one vector. Its variables are
 /// numbered from `first`. `None`: there are no such rows, or no wider type fits.

@@ -9,7 +9,8 @@
 use hlo::attrs::{AttrKey, Transpose};
 use hlo::elementwise::Binary;
 use hlo::{ElementType, InstrId, Module, Opcode};
-use hlo_library::{Unsupported, lapack};
+use hlo_library::lapack;
+use hlo_library_base::Unsupported;
 use hlo_llvm::scalar::{self, Val};
 use hlo_llvm::{Emit, Error, FloatPredicate, IntPredicate, Prim, Result, Value};
 

@@ -11,10 +11,10 @@ use hlo::num_complex::Complex;
 use num_traits::Float;
 use rustfft::{Fft as Transform, FftNum, FftPlanner};
 
-use super::super::memory::{Layout, Shared};
-use super::super::simd::vectorized;
-use super::super::workspace::with_workspace;
-use crate::pool::Pool;
+use hlo_library_base::memory::{Layout, Shared};
+use hlo_library_base::pool::Pool;
+use hlo_library_base::simd::vectorized;
+use hlo_library_base::workspace::with_workspace;
 
 /// Points above which planning a transform as a whole costs more than it should; fewer in tests, whose transforms are small.
 pub(super) const MANY: usize = if cfg!(test) { 1 << 11 } else { 1 << 16 };

@@ -14,18 +14,16 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use hlo::attrs::FftType;
 use hlo::num_complex::Complex;
 use hlo::{AttrKey, ElementType, InstrId, Module};
+use hlo_library_base::memory::{Layout, Shared};
+use hlo_library_base::pool::Pool;
+use hlo_library_base::workspace::with_workspace;
+use hlo_library_base::{Call, Operation, Unsupported, sizes};
 use num_traits::Float;
 use rustfft::{Fft as Transform, FftNum, FftPlanner};
 use smallvec::SmallVec;
 
 use self::large::{APART, BLOCK, Large, MANY, Roots, narrow, pieces, transpose};
 use self::real::Twiddles;
-use super::memory::{Layout, Shared};
-use super::workspace::with_workspace;
-use super::{Call, Operation};
-use crate::Unsupported;
-use crate::pool::Pool;
-use crate::sizes;
 
 /// Points of short lines that are transformed by one call.
 const TOGETHER: usize = 1 << 10;

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use hlo::num_complex::Complex;
+use hlo_library_base::simd::vectorized;
 use num_traits::Float;
 use rustfft::FftNum;
 
 use super::large::{Roots, narrow};
 use super::{Plan, Scratch};
-use crate::simd::vectorized;
 
 /// Points of a real transform that are made together, of which LLVM makes vectors; of short lines fewer.
 const MANY_POINTS: usize = 16;

@@ -12,13 +12,13 @@ mod routine;
 use std::sync::{Mutex, PoisonError};
 
 use hlo::{ElementType, InstrId, Module};
+use hlo_library_base::memory::{Layout, Shared};
+use hlo_library_base::{Call, Operation, Sent};
 use hlo_linalg::{Element, StackReq};
 use hlo_matrices::eigen_symmetric::Eigenvectors;
 use hlo_matrices::routines::Arithmetic;
 
 use self::call::Given;
-use super::memory::{Layout, Shared};
-use super::{Call, Operation, Sent};
 
 /// Tasks that a batch is cut into.
 const TASKS: usize = 32;

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use hlo_library_base::memory::Shared;
+use hlo_library_base::{Call, Sent};
 use hlo_linalg::Vectors;
 use hlo_matrices::eigen_symmetric::Eigenvectors;
 use hlo_matrices::routines::{self, Arithmetic, Element, Side, Singular};
 use hlo_threads::parallel::Threads;
 
 use super::{Linalg, Routine, TASKS};
-use crate::memory::Shared;
-use crate::{Call, Sent};
 
 /// Elements of a matrix above which the interpreter is asked, which accounts for memory.
 const MOST: usize = 1 << 26;
@@ -40,7 +40,7 @@ pub(super) unsafe fn run<T: Element>(
     some: Option<&[usize]>,
     arithmetic: Arithmetic,
 ) {
-    let threads: Arc<dyn Threads> = Arc::<crate::pool::Pool>::clone(call.pool);
+    let threads: Arc<dyn Threads> = Arc::<hlo_library_base::pool::Pool>::clone(call.pool);
     let call = Sent(call);
     let count = some.map_or(op.count, <[usize]>::len);
     let tasks = count.min(TASKS);

@@ -1,9 +1,9 @@
 //! The routines on one matrix.
 
+use hlo_library_base::memory::Shared;
 use hlo_linalg::{Element, MemStack, Part, StackReq, Vectors};
 
 use super::{Eigenvectors, Routine};
-use crate::memory::Shared;
 
 /// The parts of one matrix's arguments.
 struct Parts<'a> {

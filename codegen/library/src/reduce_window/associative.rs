@@ -4,13 +4,14 @@
 //! that goes into all of a chunk's elements. That is twice the work, but all lanes of a register have some. Many lines are a lane each.
 //! **Invariant:** chunks depend on shapes alone.
 
+use hlo_library_base::Sent;
+use hlo_library_base::memory::Shared;
+use hlo_library_base::portable::Function;
 use smallvec::SmallVec;
 
 use super::tasks;
-use crate::Sent;
 use crate::lanes::{Applied, LANES, Lanes};
-use crate::memory::{Shared, with_width};
-use crate::portable::Function;
+use crate::width::with_width;
 use crate::window::{Axis, Form, single};
 
 /// Lanes that give every task some registers of them.

@@ -6,16 +6,16 @@
 
 use std::ops::Range;
 
+use hlo_library_base::floats::Narrow;
+use hlo_library_base::memory::Shared;
+use hlo_library_base::simd::vectorized;
+use hlo_library_base::workspace::with_workspace;
 use smallvec::SmallVec;
 
 use super::line::{AHEAD, BLOCK, Line};
 use super::planes::line_of;
 use super::{Work, tasks};
-use crate::floats::Narrow;
-use crate::memory::Shared;
-use crate::simd::vectorized;
 use crate::window::{Axes, Axis, Run, advance, positions};
-use crate::workspace::with_workspace;
 
 /// Rows that are folded at a time, and those of them that are kept if they had to be widened.
 const TOGETHER: usize = 64;

@@ -8,7 +8,7 @@ use hlo_arithmetic::scalar::{Number, convert};
 
 use super::line::{self, Line};
 #[cfg(target_arch = "x86_64")]
-use crate::isa::Features;
+use hlo_library_base::isa::Features;
 
 /// What elements are computed in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use hlo::{ComputationId, InstrId, Module};
+use hlo_library_base::memory::Shared;
+use hlo_library_base::{Call, Operation, Sent, Unsupported};
 use smallvec::SmallVec;
 
 use super::{TASKS, associative, tasks};
-use crate::Unsupported;
 use crate::lanes::{Applied, LANES, Lanes};
-use crate::memory::{Shared, with_width};
+use crate::width::with_width;
 use crate::window::{self, Axes, Axis, Form, Run, coordinates, locate, outputs, positions};
-use crate::{Call, Operation};
 
 /// The operation: arguments are the operands, as many initial values, as many results.
 #[derive(Clone, Debug)]
@@ -143,7 +143,7 @@ impl Operation for General {
         let Some(kernel) = call.regions.first() else { return };
         let (n, count) = (outputs(&self.axes), self.bytes.len());
         let scratch = Shared::<u8>::new(call.scratch);
-        let call = super::super::Sent(call);
+        let call = Sent(call);
         if let Some(growing) = &self.shared {
             // SAFETY: the arguments are those of one operand, and the kernel is for the computation.
             unsafe { growing.run(&call, &self.applied, kernel, self.bytes[0]) };

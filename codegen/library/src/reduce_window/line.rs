@@ -1,7 +1,8 @@
 //! Windows along an axis whose elements are rows of neighbours: a vector of neighbours stays in registers while all elements of its window are folded into it.
 
+use hlo_library_base::memory::prefetch;
+
 use super::fold::Function;
-use crate::memory::prefetch;
 
 /// A line of windows along an axis.
 #[derive(Clone, Copy)]

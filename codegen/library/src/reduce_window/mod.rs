@@ -19,19 +19,18 @@ mod scan;
 mod tests;
 
 use hlo::{AttrKey, ElementType, InstrId, Module, Opcode, TypeClass};
+use hlo_library_base::floats::Narrow;
+use hlo_library_base::memory::{Layout, Shared};
+use hlo_library_base::pool::Pool;
+use hlo_library_base::simd::vectorized;
+use hlo_library_base::{Call, Operation, Unsupported, sizes};
 use smallvec::SmallVec;
 
 use self::fold::{Carrier, Fold};
 pub(crate) use self::general::General;
 pub(crate) use self::scan::Scan;
-use super::floats::Narrow;
-use super::memory::{Layout, Shared};
 use super::region::Scalars;
 use super::window::{self, Axes, Axis, Form, outputs, positions};
-use super::{Call, Operation};
-use crate::Unsupported;
-use crate::pool::Pool;
-use crate::sizes;
 use crate::window::FEW_NEIGHBOURS;
 use hlo::facts::splat;
 
@@ -320,7 +319,7 @@ impl Operation for ReduceWindow {
                 // SAFETY: tasks widen different elements.
                 unsafe {
                     let to = Shared::<f32>::new(to.pointer()).slice_mut(range.start, range.len());
-                    super::simd::vectorized(|| narrow.widen(x.pointer(), range.start, to));
+                    vectorized(|| narrow.widen(x.pointer(), range.start, to));
                 }
             });
             (x, out) = (to, scratch(self.wide[1]));
@@ -366,7 +365,7 @@ impl Operation for ReduceWindow {
                 // SAFETY: tasks narrow different elements.
                 unsafe {
                     let from = Shared::<f32>::new(out.pointer()).slice(range.start, range.len());
-                    super::simd::vectorized(|| narrow.narrow(from, result.pointer(), range.start));
+                    vectorized(|| narrow.narrow(from, result.pointer(), range.start));
                 }
             });
         } else if let Carrier::Integer { .. } = carrier

@@ -8,15 +8,16 @@
 
 use std::ops::Range;
 
+use hlo_library_base::floats::Narrow;
+use hlo_library_base::memory::{Shared, prefetch};
+use hlo_library_base::simd::vectorized;
+use hlo_library_base::workspace::with_workspace;
 use smallvec::SmallVec;
 
 use super::line::AHEAD;
 use super::{TOGETHER, Work, tasks};
-use crate::floats::Narrow;
-use crate::memory::{Shared, prefetch, with_width};
-use crate::simd::vectorized;
+use crate::width::with_width;
 use crate::window::{Axes, Axis, Run};
-use crate::workspace::with_workspace;
 
 /// Elements that a pass leaves for the next one, about.
 const ELEMENTS: usize = 1 << 14;

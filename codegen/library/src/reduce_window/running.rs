@@ -2,9 +2,10 @@
 //! one block and the beginning of the next (van Herk; Gil and Werman), so that nothing is ever subtracted. Along lines without gaps, where vectors are of
 //! neighbouring windows, each is made of windows of 1, 2, 4, ... elements.
 
+use hlo_library_base::memory::Shared;
+use hlo_library_base::sizes;
+
 use super::{TASKS, Work, direct, fill, tasks};
-use crate::memory::Shared;
-use crate::sizes;
 use crate::window::{Axis, Form};
 
 /// Neighbouring lines that are folded together.

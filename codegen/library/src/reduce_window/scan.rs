@@ -1,14 +1,13 @@
 //! `scan` by one operation of a slice and what is carried: `s = f(x, carry); (s, s)`. It is a window that grows from an initial value of its own in each line.
 
 use hlo::{AttrKey, ComputationId, ElementType, InstrId, Module, Opcode};
+use hlo_library_base::floats::Narrow;
+use hlo_library_base::memory::{Layout, Shared};
+use hlo_library_base::{Call, Operation, Sent, Unsupported};
 
 use super::fold::{self, Carrier};
 use super::running::SIDE_BY_SIDE;
 use super::{TASKS, tasks};
-use crate::Unsupported;
-use crate::floats::Narrow;
-use crate::memory::{Layout, Shared};
-use crate::{Call, Operation, Sent};
 
 /// Neighbouring lines that are folded together.
 const WIDE: usize = 512;

@@ -10,15 +10,15 @@
 use std::ops::Range;
 
 use hlo::{ElementType, Opcode, TypeClass};
+use hlo_library_base::memory::Shared;
+use hlo_library_base::simd::vectorized;
+use hlo_library_base::workspace::with_workspace;
+use hlo_library_base::{Call, Sent, sizes};
 
 use super::ops::{self, List, Rows};
 use super::{Dimension, odometer};
-use crate::memory::{Shared, with_width};
 use crate::reduce_window::fold::{self, Fold};
-use crate::simd::vectorized;
-use crate::sizes;
-use crate::workspace::with_workspace;
-use crate::{Call, Sent};
+use crate::width::with_width;
 
 /// Index vectors that are looked at together.
 const BLOCK: usize = 512;
@@ -523,7 +523,7 @@ fn select(
             }
             kept
         }
-        if crate::isa::Features::here().avx512 {
+        if hlo_library_base::isa::Features::here().avx512 {
             // SAFETY: the machine has what the function was compiled for.
             return unsafe { wide(places, range, to, from) };
         }

@@ -5,14 +5,14 @@ mod direct;
 mod ops;
 
 use hlo::{AttrKey, ComputationId, ElementType, InstrId, Module, TypeClass};
+use hlo_library_base::memory::{Layout, Shared};
+use hlo_library_base::{Call, Operation, Unsupported};
 use smallvec::SmallVec;
 
 use self::direct::{Component, Direct, Outer, Parts};
 use super::lanes::{Applied, LANES, Lanes};
-use super::memory::{Layout, Shared, with_width};
 use super::region::Scalars;
-use super::{Call, Operation};
-use crate::Unsupported;
+use super::width::with_width;
 
 type Sizes = SmallVec<[usize; 6]>;
 

@@ -5,13 +5,13 @@ use std::marker::PhantomData;
 use hlo::half::{bf16, f16};
 use hlo::num_complex::Complex;
 use hlo::{ElementType, Opcode, TypeClass};
+use hlo_library_base::floats::{nearest_bf16, nearest_bf16_of_number};
+use hlo_library_base::memory::prefetch;
+use hlo_library_base::simd::{Work, vectorized};
 
-use crate::dot::convert::{nearest_bf16, nearest_bf16_of_number};
-use crate::memory::prefetch;
 use crate::reduce_window::fold::{
     Add, And, Function, Maximum, MaximumSigned, Minimum, MinimumSigned, Multiply, Or, Xor,
 };
-use crate::simd::{Work, vectorized};
 
 /// Rows of updates and where they go: `to` in the operand, `from` which row of the updates.
 #[derive(Clone, Copy)]

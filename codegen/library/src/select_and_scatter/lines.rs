@@ -5,14 +5,13 @@
 //!
 //! **Invariant:** each element sees its sources in the order of the windows.
 
+use hlo_library_base::memory::Shared;
+use hlo_library_base::simd::{Work, vectorized};
+use hlo_library_base::{Call, Sent, sizes};
 use smallvec::SmallVec;
 
-use super::super::memory::Shared;
-use super::super::simd::{Work, vectorized};
 use super::super::window::{Axis, Run, advance, locate, outputs, positions};
-use super::super::{Call, Sent};
 use super::sums::{Number, Planes, Stays, WIDE, with_comparison};
-use crate::sizes;
 
 /// Elements of a band, at least.
 const BAND: usize = 1 << 14;

@@ -10,14 +10,14 @@ mod sides;
 mod sums;
 
 use hlo::{AttrKey, ComputationId, ElementType, InstrId, Module};
+use hlo_library_base::memory::{Layout, Shared};
+use hlo_library_base::{Call, Operation, Sent, Unsupported};
 use smallvec::SmallVec;
 
 use self::sums::Sums;
 use super::lanes::{Applied, LANES};
-use super::memory::{Layout, Shared, with_width};
+use super::width::with_width;
 use super::window::{self, Axes, coordinates, locate, outputs, positions};
-use super::{Call, Operation, Sent};
-use crate::Unsupported;
 
 /// Tasks that work is cut into.
 const TASKS: usize = 64;

@@ -2,15 +2,15 @@
 
 use std::marker::PhantomData;
 
+use hlo::half::{bf16, f16};
+use hlo_library_base::floats::Half;
+use hlo_library_base::isa::Features;
+use hlo_library_base::memory::Shared;
+use hlo_library_base::workspace::with_workspace;
+use hlo_library_base::{Call, Sent, transpose};
 use smallvec::SmallVec;
 
-use super::super::dot::transpose;
-use super::super::floats::Half;
-use super::super::memory::Shared;
-use super::super::workspace::with_workspace;
-use super::super::{Call, Sent};
 use super::sums::{Lanes, Number, Planes, Stays, WIDE, with_comparison};
-use crate::isa::Features;
 
 /// So many arrays are put side by side, of at most so many elements.
 const SIDES: usize = 16;
@@ -87,36 +87,41 @@ impl<T: Half> Number for Held<T> {
     }
 }
 
-impl<T: Half> Side for T {
-    type Held = Held<T>;
-    const AS_IS: bool = false;
+macro_rules! halves {
+    ($($t:ty),*) => {
+        $(impl Side for $t {
+            type Held = Held<$t>;
+            const AS_IS: bool = false;
 
-    fn hold(self) -> Held<T> {
-        let mut held = Held::default();
-        T::to_wide(&[self], std::slice::from_mut(&mut held.0));
-        held
-    }
+            fn hold(self) -> Held<$t> {
+                let mut held = Held::default();
+                <$t as Half>::to_wide(&[self], std::slice::from_mut(&mut held.0));
+                held
+            }
 
-    unsafe fn copy(from: *const T, stride: usize, copy: &mut [f32]) {
-        let mut some = [T::default(); WIDE];
-        for (at, copy) in (0..).step_by(WIDE).zip(copy.chunks_mut(WIDE)) {
-            let some = &mut some[..copy.len()];
-            // SAFETY: the caller's.
-            some.iter_mut().zip(at..).for_each(|(x, i)| *x = unsafe { *from.add(i * stride) });
-            T::to_wide(some, copy);
-        }
-    }
+            unsafe fn copy(from: *const $t, stride: usize, copy: &mut [f32]) {
+                let mut some = [<$t>::default(); WIDE];
+                for (at, copy) in (0..).step_by(WIDE).zip(copy.chunks_mut(WIDE)) {
+                    let some = &mut some[..copy.len()];
+                    // SAFETY: the caller's.
+                    some.iter_mut().zip(at..).for_each(|(x, i)| *x = unsafe { *from.add(i * stride) });
+                    <$t as Half>::to_wide(some, copy);
+                }
+            }
 
-    unsafe fn put(copy: &[f32], stride: usize, to: *mut T) {
-        let mut some = [T::default(); WIDE];
-        for (at, copy) in (0..).step_by(WIDE).zip(copy.chunks(WIDE)) {
-            let some = &mut some[..copy.len()];
-            T::from_wide(copy, some);
-            // SAFETY: the caller's.
-            some.iter().zip(at..).for_each(|(&x, i): (&T, usize)| unsafe { *to.add(i * stride) = x });
-        }
-    }
+            unsafe fn put(copy: &[f32], stride: usize, to: *mut $t) {
+                let mut some = [<$t>::default(); WIDE];
+                for (at, copy) in (0..).step_by(WIDE).zip(copy.chunks(WIDE)) {
+                    let some = &mut some[..copy.len()];
+                    <$t as Half>::from_wide(copy, some);
+                    // SAFETY: the caller's.
+                    some.iter().zip(at..).for_each(|(&x, i): (&$t, usize)| unsafe { *to.add(i * stride) = x });
+                }
+            }
+        })*
+    };
 }
+halves!(bf16, f16);
 
 impl Planes<'_> {
     /// Whether they can be put side by side: few neighbours are as many arrays of their own.

@@ -7,14 +7,14 @@
 use hlo::attrs::Direction;
 use hlo::half::{bf16, f16};
 use hlo::{ComputationId, ElementType, Module, Opcode};
+use hlo_library_base::floats::Half;
+use hlo_library_base::memory::Shared;
+use hlo_library_base::simd::{Work, vectorized};
+use hlo_library_base::{Call, Sent};
 use smallvec::SmallVec;
 
-use super::super::floats::Half;
-use super::super::memory::Shared;
 use super::super::region::{Node, Scalars};
-use super::super::simd::{Work, vectorized};
 use super::super::window::{Axis, advance, locate, outputs, positions};
-use super::super::{Call, Sent};
 use super::TASKS;
 
 /// Neighbours that select together.
@@ -198,26 +198,31 @@ macro_rules! as_they_are {
 as_they_are!(f32, f64);
 
 // Sums of two halves in `f32` are rounded as exact ones would be.
-impl<T: Half> Number for T {
-    type Wide = f32;
-    const IN_ROWS: bool = false;
+macro_rules! halves {
+    ($($t:ty),*) => {
+        $(impl Number for $t {
+            type Wide = f32;
+            const IN_ROWS: bool = false;
 
-    #[inline(always)]
-    fn widen<'a>(row: &'a [T], memory: &'a mut [f32; WIDE]) -> &'a [f32] {
-        T::to_wide(row, &mut memory[..row.len()]);
-        &memory[..row.len()]
-    }
+            #[inline(always)]
+            fn widen<'a>(row: &'a [$t], memory: &'a mut [f32; WIDE]) -> &'a [f32] {
+                <$t as Half>::to_wide(row, &mut memory[..row.len()]);
+                &memory[..row.len()]
+            }
 
-    #[inline(always)]
-    fn add(source: &[T], to: &mut [T]) {
-        let (mut a, mut b) = ([0f32; WIDE], [0f32; WIDE]);
-        let n = to.len();
-        T::to_wide(source, &mut a[..n]);
-        T::to_wide(to, &mut b[..n]);
-        a.iter_mut().zip(&b).for_each(|(a, b)| *a += b);
-        T::from_wide(&a[..n], to);
-    }
+            #[inline(always)]
+            fn add(source: &[$t], to: &mut [$t]) {
+                let (mut a, mut b) = ([0f32; WIDE], [0f32; WIDE]);
+                let n = to.len();
+                <$t as Half>::to_wide(source, &mut a[..n]);
+                <$t as Half>::to_wide(to, &mut b[..n]);
+                a.iter_mut().zip(&b).for_each(|(a, b)| *a += b);
+                <$t as Half>::from_wide(&a[..n], to);
+            }
+        })*
+    };
 }
+halves!(bf16, f16);
 
 /// The windows of arrays that are one behind the other, each of neighbours.
 pub(super) struct Planes<'a> {

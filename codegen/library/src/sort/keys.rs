@@ -8,9 +8,9 @@ use hlo::small_float::{
 };
 use hlo::{Bits, Element, ElementType, Opcode, TypeClass};
 use hlo_arithmetic::scalar::Float;
+use hlo_library_base::simd::{self, Work};
 
 use crate::region::{Node, Scalars};
-use crate::simd::{self, Work};
 
 /// What floats compare by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,9 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::super::memory::Shared;
-use super::super::workspace::with_workspace;
-use super::super::{Call, selection};
+use hlo_library_base::Call;
+use hlo_library_base::memory::Shared;
+use hlo_library_base::simd::vectorized;
+use hlo_library_base::workspace::with_workspace;
+
+use super::super::selection;
 use super::keys::Key;
 use super::radix::{self, Item, Items, Narrow, Wide, each_piece, parallel};
 use super::wanted::Wanted;
@@ -49,7 +52,7 @@ impl Sort {
         each_piece(call.pool, line.len, &|_, range| {
             let mut bits = (u64::MAX, 0);
             // SAFETY: the line is in the operand.
-            let met = super::super::simd::vectorized(|| unsafe {
+            let met = vectorized(|| unsafe {
                 key.load(
                     from.pointer(),
                     range,
@@ -208,7 +211,7 @@ impl Sort {
                 Shared::<T>::new(scratch.add(self.scratch.items[0] as usize))
                     .slice_mut(0, selection::room(k, len))
             };
-            super::super::simd::vectorized(|| scan(room, 0..len));
+            vectorized(|| scan(room, 0..len));
             put(&mut room[..k]);
         } else {
             let all = std::sync::Mutex::new(Vec::new());
@@ -217,7 +220,7 @@ impl Sort {
                 with_workspace(room * size_of::<T>(), |workspace| {
                     // SAFETY: the workspace is as large.
                     let room = unsafe { Shared::<T>::new(workspace).slice_mut(0, room) };
-                    let count = super::super::simd::vectorized(|| scan(room, range));
+                    let count = vectorized(|| scan(room, range));
                     let mut all = all.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                     all.extend_from_slice(&room[..count]);
                 });

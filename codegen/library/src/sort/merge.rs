@@ -1,8 +1,10 @@
 //! Merge sort by any comparator: runs of 1, 2, 4, ... elements from the left, and the right run's head goes first exactly if the comparator says that
 //! it comes before the left one's. That defines the result even where a comparator is no order.
 
-use crate::memory::{Shared, with_width};
-use crate::portable::Function;
+use hlo_library_base::memory::Shared;
+use hlo_library_base::portable::Function;
+
+use crate::width::with_width;
 
 /// Sorts places by a comparator on places. `spare` is as long.
 pub(super) fn by(places: &mut [u32], spare: &mut [u32], less: impl Fn(u32, u32) -> bool) {

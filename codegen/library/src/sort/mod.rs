@@ -16,18 +16,18 @@ mod tests;
 mod wanted;
 
 use hlo::{AttrKey, ComputationId, ElementType, InstrId, Module};
+use hlo_library_base::memory::{Layout, Shared};
+use hlo_library_base::workspace::with_workspace;
+use hlo_library_base::{Call, Operation, Sent, Unsupported};
 
 use self::counts::{Count, counts};
 use self::line::Line;
 use self::merge::{Column, Comparator, LANES};
 use self::radix::{each_piece, parallel};
 use self::wanted::Wanted;
-use super::memory::{Layout, Shared, with_width};
 use super::region::Scalars;
 use super::selection;
-use super::workspace::with_workspace;
-use super::{Call, Operation, Sent};
-use crate::Unsupported;
+use super::width::with_width;
 
 pub(super) use self::counts::known;
 pub(super) use self::keys::Key;

@@ -1,9 +1,9 @@
 //! Stable sorting of integers with what they carry, digit by digit from the lowest.
 
-use crate::memory::Shared;
-use crate::pool::Pool;
-use crate::sizes;
-use crate::workspace::{with_counters, with_workspace};
+use hlo_library_base::memory::Shared;
+use hlo_library_base::pool::Pool;
+use hlo_library_base::sizes;
+use hlo_library_base::workspace::{with_counters, with_workspace};
 
 /// What is sorted: a key and what goes with it.
 pub(super) trait Item: Copy + Send + Sync {

@@ -22,12 +22,12 @@ pub mod value;
 use hlo::attrs::CompareType;
 use hlo::elementwise::{Binary, Function, Kind, Unary, kind};
 use hlo::{AttrKey, ElementType, Instruction, Opcode, TypeClass};
+use hlo_library_base::Unsupported;
 
 use crate::{Emit, Result};
 pub use convert::{convert, joined, of_pattern, pattern};
 pub use float::{extreme_key, of_extreme_key, order_key, quotient, select};
 use functions::Digits;
-use hlo_library::Unsupported;
 pub use int::{clamped_index, compare as compare_integers};
 use narrow::format_of;
 pub use value::{Val, register, storage};

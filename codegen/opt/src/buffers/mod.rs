@@ -22,6 +22,7 @@ mod values;
 use std::fmt;
 
 use hlo::{InstrId, Module};
+use hlo_library_base::Unsupported;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::classes::Classes;
@@ -34,7 +35,6 @@ pub use self::report::{Placed, placed, report, title};
 pub use self::values::alias_of;
 use self::values::{Origin, ValueId, Values};
 pub use self::values::{element_starts, for_each_array};
-use hlo_library::Unsupported;
 
 /// A slice of an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

@@ -9,9 +9,9 @@
 
 use hlo::attrs::AttrKey;
 use hlo::{ComputationId, InstrId, InstructionIter, Module, Opcode};
+use hlo_library_base::Unsupported;
 
 use super::When;
-use hlo_library::Unsupported;
 
 /// An event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,11 +6,11 @@
 
 use hlo::attrs::AttrKey;
 use hlo::{ComputationId, InstrId, Module, Opcode, Shape, TypeClass};
+use hlo_library_base::Unsupported;
 use rustc_hash::FxHashMap;
 
 use super::in_place::Pair;
 use super::order::{Event, Order, control};
-use hlo_library::Unsupported;
 
 /// A value: an index into [`Values::all`].
 pub(super) type ValueId = u32;

@@ -3,12 +3,12 @@
 use hlo::attrs::AttrKey;
 use hlo::elementwise::Binary;
 use hlo::{Bits, Buffer, ElementType, InstrId, Module, Opcode, with_buffer};
+use hlo_library_base::Unsupported;
 
 use super::index::Affine;
 use super::{Expr, NodeId, Op, array_leaves};
 use crate::fusion::combine::Combine;
 use crate::passes::facts::integer;
-use hlo_library::Unsupported;
 
 /// One reduction, possibly of several operands.
 #[derive(Debug)]

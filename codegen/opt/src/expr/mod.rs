@@ -21,11 +21,11 @@ use std::sync::Arc;
 
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, ElementType, InstrId, Module, Opcode, Shape};
+use hlo_library_base::Unsupported;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use self::index::{Affine, Index, Space};
-use hlo_library::Unsupported;
 pub use magnitude::Magnitude;
 
 /// An index into [`Expr::nodes`].

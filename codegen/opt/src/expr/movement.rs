@@ -3,10 +3,10 @@
 
 use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId};
+use hlo_library_base::Unsupported;
 
 use super::index::{Affine, Index};
 use super::{ALWAYS, Condition, Expr, GuardId, Key, NodeId, Op, dims_of};
-use hlo_library::Unsupported;
 
 impl Expr<'_> {
     pub(super) fn selection(

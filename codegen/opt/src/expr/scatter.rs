@@ -2,10 +2,10 @@
 
 use hlo::InstrId;
 use hlo::attrs::AttrKey;
+use hlo_library_base::Unsupported;
 
 use super::index::{Affine, Index};
 use super::{ALWAYS, Condition, Expr, GuardId, NodeId, dims_of};
-use hlo_library::Unsupported;
 
 /// A scatter, update by update. The updates of an element come in the order of the index vectors, whose
 /// variables (`batch`) are outermost.

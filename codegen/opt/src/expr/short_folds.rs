@@ -3,13 +3,13 @@
 
 use hlo::attrs::AttrKey;
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, TypeClass};
+use hlo_library_base::Unsupported;
 
 use super::index::{Affine, Index, components};
 use super::{Condition, Expr, Key, NodeId, Op, dims_of};
 use crate::fusion::folds::{WeightedSum, accumulator_type};
 use crate::passes::facts::{is_product, short_reduction_len, small_k, small_window_len};
 use crate::passes::reduce::operation;
-use hlo_library::Unsupported;
 
 impl Expr<'_> {
     pub(super) fn products(&mut self, key: &Key, ty: ElementType) -> Result<Option<NodeId>, Unsupported> {

@@ -7,10 +7,10 @@
 use hlo::attrs::{AttrKey, Direction};
 use hlo::elementwise::{Binary, Kind, kind};
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode};
+use hlo_library_base::Unsupported;
 
 use crate::expr::{Expr, NodeId};
 use crate::passes::reduce::operation;
-use hlo_library::Unsupported;
 
 /// How accumulators are combined with elements, one of each per result.
 #[derive(Debug)]

@@ -10,13 +10,13 @@
 
 use hlo::attrs::{AttrKey, Precision};
 use hlo::{ArrayShape, ComputationId, ElementType, InstrId, Module, Opcode, TypeClass};
+use hlo_library_base::Unsupported;
 use smallvec::SmallVec;
 
 use super::kinds::dims;
 use super::small_k::{self, SIDES};
 use crate::cost_model::CostModel;
 use crate::passes::facts::{is_ieee, is_product, short_reduction_len};
-use hlo_library::Unsupported;
 
 /// GEMV kernels are faster for 16-bit floats: rows of that many contiguous terms if there are enough rows, or
 /// that many contiguous rows.

@@ -8,13 +8,13 @@
 
 use hlo::attrs::AttrKey;
 use hlo::{InstrId, Module, Opcode};
+use hlo_library_base::sizes;
 
 use super::kinds::dims;
 use crate::cost_model::CostModel;
 use crate::passes::PassCx;
 use crate::passes::edit::{Edit, each_outside_folds, ints};
 use crate::passes::facts::{MAX_SHUFFLE_REGISTERS, MAX_UNROLLED_COLUMNS, is_tiny_dot, small_k};
-use hlo_library::sizes;
 
 /// The attributes of batch and contracting dimensions, of the left and of the right operand.
 pub(super) const SIDES: [[AttrKey; 2]; 2] = [

@@ -9,7 +9,7 @@ use hlo::attrs::{AttrKey, AttrValue, Attrs, COMMON};
 use hlo::{ComputationId, InstrId, Module, NewInstruction, Opcode, Shape};
 use rustc_hash::FxHashMap;
 
-use hlo_library::Unsupported;
+use hlo_library_base::Unsupported;
 
 use super::PassCx;
 use super::edit::{

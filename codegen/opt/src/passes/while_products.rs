@@ -13,13 +13,13 @@
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction};
 use hlo::builder::ComputationBuilder;
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Shape};
+use hlo_library_base::sizes;
 
 use super::PassCx;
 use super::edit::{Edit, ints};
 use super::facts::integer;
 use super::loop_state::{Loop, each_loop};
 use super::loops::{Counter, Next, element, is_invariant, parts, trip_count, wrapped};
-use hlo_library::sizes;
 
 /// The maximum size of all products that are computed before a loop, in bytes: more would leave the cache
 /// before it is read.

@@ -5,12 +5,14 @@
 
 use std::sync::Arc;
 
+use hlo_library::LibraryCall;
+use hlo_library_base::pool::Pool;
+use hlo_library_base::{PREPARED_OPERAND, Prepared};
+use hlo_opt::buffers::{Allocation, AllocationKind, Slice};
+
 use super::super::arena::Memory;
 use super::steps::Table;
 use super::{ResultLeaf, RunError};
-use hlo_library::pool::Pool;
-use hlo_library::{LibraryCall, PREPARED_OPERAND, Prepared};
-use hlo_opt::buffers::{Allocation, AllocationKind, Slice};
 
 /// Packs what calls of a program find constant.
 #[derive(Debug)]

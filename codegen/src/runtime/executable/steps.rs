@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use hlo::{InstrId, Module};
 use hlo_interp::observe::Call;
-use hlo_library::pool::Pool;
-use hlo_library::portable::Function;
-use hlo_library::sizes;
-use hlo_library::{Call as Arguments, LibraryCall};
+use hlo_library::LibraryCall;
+use hlo_library_base::Call as Arguments;
+use hlo_library_base::pool::Pool;
+use hlo_library_base::portable::Function;
+use hlo_library_base::sizes;
 use hlo_opt::buffers::{Allocation, Slice};
 use hlo_threads::cancel::{self, CancellationToken};
 use rustc_hash::FxHashSet;

@@ -24,7 +24,7 @@ use hlo_codegen::runtime::executable::{
 use hlo_cpu as cpu;
 use hlo_interp::device::fleet::{Fleet, Member};
 use hlo_interp::{Devices, Interpreter, Observer, Options};
-use hlo_library::pool::Pool;
+use hlo_library_base::pool::Pool;
 use hlo_scalar::Scalar;
 use hlo_system::memory_budget::{self, MemoryBudget};
 use hlo_threads::cancel::Cancelled;

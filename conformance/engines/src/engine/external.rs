@@ -20,15 +20,15 @@ use std::time::{Duration, Instant};
 use hlo::diag::codes;
 use hlo::{ArrayLiteral, Diagnostic, Module, Span};
 use hlo_interp::{Devices, Observer};
-use serde::{Deserialize, Serialize};
-
-use super::recorded::read_results;
-use super::{Allowances, Engine, Executable, Finished, Inputs, Outcome, RunOptions, named, not_observable};
 use hlo_system::exit::Exit;
 use hlo_system::files::describe;
 use hlo_system::npz::{self, Npz};
 use hlo_system::process::{self, Launch, Lines, NoLine, Process, Tail};
 use hlo_system::scratch::{self, Root, Scratch};
+use serde::{Deserialize, Serialize};
+
+use super::recorded::read_results;
+use super::{Allowances, Engine, Executable, Finished, Inputs, Outcome, RunOptions, named, not_observable};
 
 /// How long a run may take if nobody says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -258,13 +258,13 @@ fn child(spec: &str, files: &Files, options: &RunOptions) -> io::Result<Launch> 
     command.args(["--seed", &options.seed.to_string()]);
     command.args(["--memory-limit", &options.limits.memory_bytes.to_string()]);
     #[cfg(feature = "llvm")]
-    if let Some(isa) = hlo_library::isa::limited() {
+    if let Some(isa) = hlo_library_base::isa::limited() {
         command.args(["--cpu-max-isa", isa.name()]);
     }
     #[cfg(feature = "llvm")]
-    command.args(["--cpu-tuning", hlo_library::tuning::here().name]);
+    command.args(["--cpu-tuning", hlo_library_base::tuning::here().name]);
     #[cfg(feature = "llvm")]
-    if let Some(divisor) = hlo_library::sizes::divided() {
+    if let Some(divisor) = hlo_library_base::sizes::divided() {
         command.args(["--cpu-size-divisor", &divisor.to_string()]);
     }
     if let Some(fuel) = options.limits.fuel {

@@ -8,17 +8,17 @@ use hlo_codegen::runtime::executable::{Executable, Finished, RunOptions, StepInf
 use hlo_codegen::runtime::limits::Limits;
 use hlo_codegen::runtime::raw::buffer_of;
 use hlo_cpu as cpu;
-use hlo_library::tuning;
+use hlo_engines::engine::cpu::{CpuOptions, ended, failed};
+use hlo_engines::frontend::parse_text;
+use hlo_library_base::tuning;
+use hlo_system::exit::Failure;
+use hlo_system::files::write_text;
+use hlo_system::resident::{Mark, processor_time};
 use serde_json::json;
 
 use super::profile::{self, Profile};
 use super::{Options, Timed, median, repeat};
 use crate::cli::compiled::{self, Runs};
-use hlo_engines::engine::cpu::{CpuOptions, ended, failed};
-use hlo_engines::frontend::parse_text;
-use hlo_system::exit::Failure;
-use hlo_system::files::write_text;
-use hlo_system::resident::{Mark, processor_time};
 
 /// Compiled before anything is timed, so that what a process needs once is there.
 const TRIVIAL: &str = "HloModule trivial

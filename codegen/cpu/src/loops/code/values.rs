@@ -1,14 +1,14 @@
 //! Values of the nodes of an expression, loads and stores.
 
 use hlo::elementwise::Binary;
-
-use super::{Addresses, Code, Known, Made, Mask, Spread};
-use crate::loops::access;
 use hlo_llvm::scalar::{self, Val};
 use hlo_llvm::{Emit, Error, Prim, Result, Value};
 use hlo_opt::expr::index::Affine;
 use hlo_opt::expr::{ALWAYS, GuardId, NodeId, Op};
 use hlo_opt::passes::facts::MAX_INTERLEAVED_COLUMNS;
+
+use super::{Addresses, Code, Known, Made, Mask, Spread};
+use crate::loops::access;
 use smallvec::SmallVec;
 
 /// With more nodes than this, a load is not searched for loads of adjacent columns.
@@ -389,10 +389,14 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         ty: hlo::ElementType,
     ) -> Result<Known<'ctx>> {
         let literal = self.expr.literal(instr).ok_or_else(|| {
-            Error::from(hlo_library::Unsupported::new(self.expr.module, instr, "a constant without a value"))
+            Error::from(hlo_library_base::Unsupported::new(
+                self.expr.module,
+                instr,
+                "a constant without a value",
+            ))
         })?;
         let Some(array) = literal.as_array() else {
-            return Err(Error::from(hlo_library::Unsupported::new(
+            return Err(Error::from(hlo_library_base::Unsupported::new(
                 self.expr.module,
                 instr,
                 "a constant that is no array",

@@ -10,7 +10,7 @@ use hlo_gpu::compile::{self, Options};
 use hlo_gpu::interpreted::{Interpreted, Modules};
 use hlo_gpu::program::Program;
 use hlo_gpu::run::{self, Limits};
-use hlo_library::memory::array_bytes;
+use hlo_library_base::memory::array_bytes;
 
 /// How far a float may be from the reference, relative to the greatest magnitude of the array it is in.
 #[derive(Clone, Copy, Debug)]

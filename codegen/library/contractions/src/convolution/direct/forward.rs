@@ -1,0 +1,316 @@
+//! Convolutions of small windows: a tile of neighbouring placements sums over the taps, of which those of a row of the window are one run with their channels.
+
+use smallvec::SmallVec;
+
+use hlo::ElementType;
+use hlo_library_base::memory::Shared;
+use hlo_library_base::pool::Pool;
+use hlo_library_base::transpose;
+use hlo_library_base::workspace::with_workspace;
+
+use super::super::{Arrays, Lane, Outer, Types};
+use super::tile::{COLUMNS, ROWS, Segment, Tile, WIDTH, tiles};
+use super::{Common, SLAB, Sight, TASKS, Task, extent, origin};
+
+/// Rows of sums that are put into the result together: several lines of a cache of neighbouring placements.
+const PUT: usize = 8 * ROWS;
+
+/// Distance of terms of the kernel up to which a panel is read where it is: farther ones would share few sets of a cache.
+const NEAR_TERMS: isize = 128;
+
+/// A convolution whose window is small.
+#[derive(Clone, Debug)]
+pub(in crate::convolution) struct Forward {
+    common: Common,
+    /// Placements of a task along the two fastest axes.
+    block: [usize; 2],
+    /// Parts that the panels of features are cut into.
+    parts: usize,
+    in_place: bool,
+    kernel: Panels,
+}
+
+/// Panels of a kernel: up to [`COLUMNS`] neighbouring features of all taps and channels, packed or where they are in the operand.
+#[derive(Clone, Copy, Debug)]
+struct Panels {
+    packed: bool,
+    /// Distances of taps along the three axes.
+    taps: [isize; 3],
+    /// Distances of channels, of panels and of groups.
+    channel: isize,
+    panel: isize,
+    group: isize,
+}
+
+impl Panels {
+    fn new(common: &Common) -> Panels {
+        let Common { lanes, outer, rhs, .. } = common;
+        let channels = outer.channels as isize;
+        let x = &lanes[2];
+        let in_place = *rhs == ElementType::F32
+            && outer.kernel_feature_stride == 1
+            && (1..=NEAR_TERMS).contains(&outer.kernel_channel_stride)
+            && (x.axis.kernel == 1 || x.kernel_stride == channels * outer.kernel_channel_stride);
+        if in_place {
+            return Panels {
+                packed: false,
+                taps: lanes.map(|lane| lane.kernel_stride),
+                channel: outer.kernel_channel_stride,
+                panel: COLUMNS as isize,
+                group: outer.features as isize,
+            };
+        }
+        let tap = channels * COLUMNS as isize;
+        let row = tap * x.axis.kernel as isize;
+        let plane = row * lanes[1].axis.kernel as isize;
+        let panel = plane * lanes[0].axis.kernel as isize;
+        let group = panel * outer.features.div_ceil(COLUMNS) as isize;
+        Panels { packed: true, taps: [plane, row, tap], channel: COLUMNS as isize, panel, group }
+    }
+
+    /// Where a panel begins.
+    fn at(&self, group: usize, panel: usize) -> isize {
+        group as isize * self.group + panel as isize * self.panel
+    }
+}
+
+impl Forward {
+    /// If it is one.
+    pub(super) fn new(lanes: &[Lane], outer: &Outer, types: Types) -> Option<Forward> {
+        let common = Common::new(lanes, outer, types)?;
+        let [z, y, x] = common.axes();
+        let (taps, outputs) = (common.taps(), z.output * y.output * x.output);
+        if outer.features < 8 || taps == 0 || taps * outer.channels < 8 || x.output < 4 || taps > 4 * outputs
+        {
+            return None;
+        }
+        let in_place = types.0 == ElementType::F32 && outer.channel_stride == 1 && !x.has_holes();
+        let mut block = [y.output, x.output];
+        while block[1] > 4 * ROWS && common.slab([1, block[1]]) > SLAB {
+            block[1] = block[1].div_ceil(2).next_multiple_of(ROWS);
+        }
+        if common.slab([1, block[1]]) > 4 * SLAB && !in_place {
+            return None;
+        }
+        let mut block = common.divided(block);
+        // Parts of lines, where what windows of neighbouring ones share is little.
+        while block[0] == 1
+            && common.blocks(block) < TASKS
+            && block[1] > 8 * ROWS
+            && block[1] > 8 * extent(1, &x)
+        {
+            block[1] = block[1].div_ceil(2).next_multiple_of(ROWS);
+        }
+        let parts = (TASKS / 2).div_ceil(common.blocks(block)).min(outer.features.div_ceil(COLUMNS));
+        let kernel = Panels::new(&common);
+        Some(Forward { common, block, parts, in_place, kernel })
+    }
+
+    /// Whether finished rows are reported as soon as they are.
+    pub(super) fn reports(&self) -> bool {
+        self.parts == 1
+    }
+
+    pub(super) fn scratch_bytes(&self) -> usize {
+        if self.kernel.packed { 4 * self.common.outer.feature_groups * self.kernel.group as usize } else { 0 }
+    }
+
+    /// Computes it. `finished` gets where rows of features begin and how many.
+    ///
+    /// # Safety
+    /// The arrays are those of the convolution.
+    pub(super) unsafe fn run(
+        &self,
+        arrays: Arrays,
+        pool: &Pool,
+        finished: Option<&(dyn Fn(isize, usize) + Sync)>,
+    ) {
+        let panels = self.common.outer.features.div_ceil(COLUMNS);
+        if self.kernel.packed && arrays.ahead.is_null() {
+            // SAFETY: the caller's: the scratch memory has room for all panels.
+            unsafe { self.prepare(arrays.rhs, arrays.scratch.cast(), pool) };
+        }
+        let whole = finished.filter(|_| self.parts == 1);
+        pool.run(self.common.blocks(self.block) * self.parts, &|task| {
+            let part = task % self.parts;
+            let panels = part * panels / self.parts..(part + 1) * panels / self.parts;
+            let task = self.common.task(task / self.parts, self.block, panels);
+            // SAFETY: the caller's; tasks are disjoint parts of the result.
+            unsafe { self.task(&task, arrays.get(), whole) };
+        });
+    }
+
+    /// Packs the kernel, panel by panel: taps, then channels, then features.
+    ///
+    /// # Safety
+    /// It is there, and so is room for [`Forward::scratch_bytes`].
+    pub(super) unsafe fn prepare(&self, rhs: *const u8, to: *mut f32, pool: &Pool) {
+        let outer = &self.common.outer;
+        let (features, panels) = (outer.features, outer.features.div_ceil(COLUMNS));
+        let (rhs, to) = (Shared::<u8>::new(rhs.cast_mut()), Shared::<f32>::new(to.cast()));
+        pool.run(outer.feature_groups * panels, &|n| {
+            let (group, panel) = (n / panels, n % panels);
+            let first = panel * COLUMNS;
+            let columns = COLUMNS.min(features - first);
+            // SAFETY: the caller's; panels are disjoint.
+            unsafe {
+                let to = to.offset(self.kernel.at(group, panel) as usize).pointer();
+                self.common.pack(rhs.pointer().cast_const(), group * features + first, columns, COLUMNS, to);
+            }
+        });
+    }
+
+    /// Where the first tap of the first panel is.
+    fn kernel_base(&self, arrays: Arrays) -> *const f32 {
+        if self.kernel.packed {
+            return if arrays.ahead.is_null() { arrays.scratch.cast() } else { arrays.ahead };
+        }
+        let offset = self.common.lanes.iter().map(|lane| lane.kernel_offset).sum();
+        arrays.rhs.cast::<f32>().wrapping_offset(offset)
+    }
+
+    unsafe fn task(&self, task: &Task, arrays: Arrays, finished: Option<&(dyn Fn(isize, usize) + Sync)>) {
+        let Common { lanes, outer, .. } = &self.common;
+        let [z, y, x] = self.common.axes();
+        let channels = outer.channels;
+        let sight = self.common.sight(task);
+        let Sight { first: [_, first_y, first_x], height, width, .. } = sight;
+        let row = width * channels;
+        let slab = if self.in_place { 0 } else { z.kernel * height * row };
+        with_workspace(4 * (slab + 2 * PUT * COLUMNS), |workspace| {
+            let sums = workspace.cast::<f32>();
+            // SAFETY: the workspace has room for the slab after the sums of some tiles, twice.
+            let slab = unsafe { sums.add(2 * PUT * COLUMNS) };
+            if !self.in_place {
+                let channels = [channels as isize, outer.channel_stride];
+                self.common.each_row(&sight, |number, at| {
+                    // SAFETY: the row is in the input, its copy in the slab.
+                    unsafe {
+                        let to = slab.add(number * row);
+                        self.common.copy_row(arrays.lhs, at, first_x, width, channels, to);
+                    }
+                });
+            }
+            // Distance of positions along a row.
+            let step = if self.in_place { x.input_stride } else { channels as isize };
+            let run =
+                if x.kernel_dilation * step == channels as isize || x.kernel == 1 { x.kernel } else { 1 };
+            // Rows of sums that are put into the result together, if they are not summed there.
+            let direct = arrays.narrow.is_none() && outer.result_feature_stride == 1;
+            let together = match direct {
+                true => task.x.len(),
+                false => task.x.len().div_ceil(task.x.len().div_ceil(PUT)).next_multiple_of(WIDTH),
+            };
+            let mut segments: SmallVec<[Segment; 32]> = SmallVec::new();
+            for panel in task.panels.clone() {
+                let at = self.kernel.at(task.group, panel);
+                // SAFETY: the panel was packed, or is in the operand.
+                let kernel = unsafe { self.kernel_base(arrays).offset(at) };
+                let columns = COLUMNS.min(outer.features - panel * COLUMNS);
+                for oy in task.y.clone() {
+                    segments.clear();
+                    for z_tap in 0..z.kernel {
+                        for y_tap in 0..y.kernel {
+                            let at = origin(&y, oy) + y_tap as isize * y.kernel_dilation;
+                            let Some(from) = self.common.row(&sight, z_tap, at) else { continue };
+                            for x_tap in (0..x.kernel).step_by(run) {
+                                let offset = x_tap as isize * x.kernel_dilation * step;
+                                let taps = self.kernel.taps;
+                                let tap = z_tap as isize * taps[0]
+                                    + y_tap as isize * taps[1]
+                                    + x_tap as isize * taps[2];
+                                // SAFETY: taps are in the slab, or in the input if that is read where it is.
+                                let (a, b) = unsafe {
+                                    let a = if self.in_place {
+                                        arrays.lhs.cast::<f32>().offset(from + first_x * step)
+                                    } else {
+                                        let h = (at - first_y) as usize;
+                                        slab.add((z_tap * height + h) * row).cast_const()
+                                    };
+                                    (a.offset(offset), kernel.offset(tap))
+                                };
+                                segments.push(Segment { a, b, terms: run * channels });
+                            }
+                        }
+                    }
+                    for begin in (0..task.x.len()).step_by(together) {
+                        let count = together.min(task.x.len() - begin);
+                        let to = self.common.offset(task, oy, begin)
+                            + (task.group * outer.features + panel * COLUMNS) as isize
+                                * outer.result_feature_stride;
+                        // SAFETY: the tiles are in the result, and their sums in the workspace.
+                        unsafe {
+                            let (c, c_row) = match direct {
+                                true => (arrays.out.cast::<f32>().offset(to), lanes[2].result_stride),
+                                false => (sums, COLUMNS as isize),
+                            };
+                            for (first, rows) in tiles(count) {
+                                let tile = Tile {
+                                    segments: &segments,
+                                    at: [(begin + first) as isize * x.stride * step, 0],
+                                    a_row: x.stride * step,
+                                    a_term: 1,
+                                    b_term: self.kernel.channel,
+                                    c: c.offset(first as isize * c_row),
+                                    c_row,
+                                    rows,
+                                    columns,
+                                    add: false,
+                                };
+                                tile.run();
+                            }
+                            if !direct {
+                                self.put(sums, count, columns, to, arrays);
+                            }
+                        }
+                    }
+                }
+            }
+        });
+        if let Some(finished) = finished {
+            self.common.report(task, finished);
+        }
+    }
+
+    /// Puts the sums of at most [`PUT`] rows into the result, along whichever of its sides is the nearer one.
+    ///
+    /// # Safety
+    /// They are in the result; after the sums is room for as many.
+    unsafe fn put(&self, sums: *mut f32, rows: usize, columns: usize, to: isize, arrays: Arrays) {
+        let bytes = self.common.result_bytes as isize;
+        let (row, column) = (self.common.lanes[2].result_stride, self.common.outer.result_feature_stride);
+        // SAFETY: the caller's.
+        unsafe {
+            let place =
+                |r: usize, c: usize| arrays.out.offset((to + r as isize * row + c as isize * column) * bytes);
+            let turn = |to: *mut u8, pitch: usize| {
+                let parts: [*const u8; PUT] =
+                    std::array::from_fn(|r| sums.wrapping_add(r * COLUMNS).cast_const().cast());
+                transpose::columns(&parts[..rows], columns, to, pitch);
+            };
+            let Some(narrow) = arrays.narrow else {
+                if row == 1 {
+                    return turn(place(0, 0), (4 * column) as usize);
+                }
+                for c in 0..columns {
+                    for r in 0..rows {
+                        *place(r, c).cast::<f32>() = *sums.add(r * COLUMNS + c);
+                    }
+                }
+                return;
+            };
+            if column == 1 {
+                for r in 0..rows {
+                    narrow(sums.add(r * COLUMNS), columns, place(r, 0), 1);
+                }
+                return;
+            }
+            let turned = sums.add(PUT * COLUMNS);
+            turn(turned.cast(), 4 * PUT);
+            for c in 0..columns {
+                let turned = turned.add(c * PUT);
+                narrow(turned, rows, place(0, c), row);
+            }
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! Convolutions in `f32` without patches: register tiles read the input where it is, or in a *slab*, the rows of it that a task needs with their padding and with
+//! channels as neighbours.
+//!
+//! A tile of neighbouring placements ([`Forward`]) sums over the taps of the window: along a row of it, channels and taps are one run. If there are few
+//! features, vectors are of placements ([`FewFeatures`]). For gradients of
+//! kernels, whose windows are large and whose results are small, a tile of channels sums over positions ([`Gradient`]): a row of input and
+//! a row of the other operand after the other.
+//!
+//! **Invariant:** tasks and the order of sums are fixed by the shape.
+
+mod few_features;
+mod forward;
+mod gradient;
+mod tile;
+
+use hlo::ElementType;
+use hlo_library_base::isa::Features;
+use hlo_library_base::pool::Pool;
+use hlo_library_base::transpose::{self, Terms};
+
+use self::few_features::FewFeatures;
+use self::forward::Forward;
+use self::gradient::Gradient;
+use super::read::reads;
+use super::{Arrays, Axis, Lane, Outer, Types};
+
+/// Elements of a slab, about.
+const SLAB: usize = 96 << 10;
+
+/// Tasks, about, if there is as much work.
+const TASKS: usize = 32;
+
+/// How a product is computed without patches.
+#[derive(Clone, Debug)]
+pub(super) enum Direct {
+    Forward(Box<Forward>),
+    FewFeatures(Box<FewFeatures>),
+    Gradient(Box<Gradient>),
+}
+
+impl Direct {
+    /// If one of them fits.
+    pub(super) fn new(lanes: &[Lane], outer: &Outer, types: Types) -> Option<Direct> {
+        let gradient = Gradient::new(lanes, outer, types).map(|g| Direct::Gradient(Box::new(g)));
+        let few = || FewFeatures::new(lanes, outer, types).map(|f| Direct::FewFeatures(Box::new(f)));
+        let forward = || Forward::new(lanes, outer, types).map(|f| Direct::Forward(Box::new(f)));
+        gradient.or_else(few).or_else(forward)
+    }
+
+    pub(super) fn scratch_bytes(&self) -> usize {
+        match self {
+            Direct::Forward(forward) => forward.scratch_bytes(),
+            Direct::FewFeatures(few) => few.scratch_bytes(),
+            Direct::Gradient(gradient) => gradient.scratch_bytes(),
+        }
+    }
+
+    /// Bytes of a kernel that is packed ahead of runs; 0: nothing is gained.
+    pub(super) fn ahead_bytes(&self) -> usize {
+        match self {
+            Direct::Forward(forward) => forward.scratch_bytes(),
+            Direct::FewFeatures(_) | Direct::Gradient(_) => 0,
+        }
+    }
+
+    /// Packs a kernel ahead of runs.
+    ///
+    /// # Safety
+    /// It is there, and so is room for [`Direct::ahead_bytes`].
+    pub(super) unsafe fn prepare(&self, rhs: *const u8, to: *mut f32, pool: &Pool) {
+        match self {
+            // SAFETY: the caller's.
+            Direct::Forward(forward) => unsafe { forward.prepare(rhs, to, pool) },
+            Direct::FewFeatures(_) | Direct::Gradient(_) => {}
+        }
+    }
+
+    /// Whether finished rows are reported while others are computed.
+    pub(super) fn reports(&self) -> bool {
+        match self {
+            Direct::Forward(forward) => forward.reports(),
+            Direct::FewFeatures(_) => true,
+            Direct::Gradient(_) => false,
+        }
+    }
+
+    /// Computes it. `finished` gets where rows of features begin and how many, if [`Direct::reports`].
+    ///
+    /// # Safety
+    /// The arrays are those of the convolution.
+    pub(super) unsafe fn run(
+        &self,
+        arrays: Arrays,
+        pool: &Pool,
+        finished: Option<&(dyn Fn(isize, usize) + Sync)>,
+    ) {
+        // SAFETY: the caller's.
+        unsafe {
+            match self {
+                Direct::Forward(forward) => forward.run(arrays, pool, finished),
+                Direct::FewFeatures(few) => few.run(arrays, pool, finished),
+                Direct::Gradient(gradient) => gradient.run(arrays, pool),
+            }
+        }
+    }
+}
+
+/// What all kinds know.
+#[derive(Clone, Debug)]
+struct Common {
+    /// Three spatial axes, the slowest first.
+    lanes: [Lane; 3],
+    outer: Outer,
+    lhs: ElementType,
+    rhs: ElementType,
+    result_bytes: usize,
+}
+
+impl Common {
+    fn new(lanes: &[Lane], outer: &Outer, (lhs, rhs, result_bytes): Types) -> Option<Common> {
+        let fits = (1..=3).contains(&lanes.len())
+            && lanes.iter().all(|lane| lane.axis.input_dilation == 1 && lane.axis.output > 0)
+            && outer.batch_groups == 1
+            && outer.channels > 0
+            && Features::here().avx512
+            && reads(lhs).is_some()
+            && reads(rhs).is_some();
+        if !fits {
+            return None;
+        }
+        let mut all = [Lane::one(); 3];
+        all[3 - lanes.len()..].copy_from_slice(lanes);
+        Some(Common { lanes: all, outer: *outer, lhs, rhs, result_bytes })
+    }
+
+    fn axes(&self) -> [Axis; 3] {
+        self.lanes.map(|lane| lane.axis)
+    }
+
+    /// Positions of a window.
+    fn taps(&self) -> usize {
+        self.axes().iter().map(|axis| axis.kernel).product()
+    }
+
+    /// Elements of the slab of a block: so many placements along the two fastest axes.
+    fn slab(&self, [ys, xs]: [usize; 2]) -> usize {
+        let [z, y, x] = self.axes();
+        z.kernel * extent(ys, &y) * extent(xs, &x) * self.outer.channels
+    }
+
+    /// The number of blocks.
+    fn blocks(&self, block: [usize; 2]) -> usize {
+        let (outer, [z, y, x]) = (&self.outer, self.axes());
+        outer.feature_groups
+            * outer.batch
+            * z.output
+            * y.output.div_ceil(block[0])
+            * x.output.div_ceil(block[1])
+    }
+
+    /// A block of fewer lines, if its slab is too large or there are too few of them.
+    fn divided(&self, mut block: [usize; 2]) -> [usize; 2] {
+        while block[0] > 1 && (self.slab(block) > SLAB || self.blocks(block) < TASKS && block[0] > 4) {
+            block[0] = block[0].div_ceil(2);
+        }
+        block
+    }
+
+    /// The task of a block's number.
+    fn task(&self, number: usize, block: [usize; 2], panels: std::ops::Range<usize>) -> Task {
+        let [z, y, x] = self.axes();
+        let (ys, xs) = (y.output.div_ceil(block[0]), x.output.div_ceil(block[1]));
+        let (xb, rest) = (number % xs, number / xs);
+        let (yb, rest) = (rest % ys, rest / ys);
+        let (oz, rest) = (rest % z.output, rest / z.output);
+        Task {
+            group: rest / self.outer.batch,
+            batch: rest % self.outer.batch,
+            z: oz,
+            y: yb * y.output / ys..(yb + 1) * y.output / ys,
+            x: xb * x.output / xs..(xb + 1) * x.output / xs,
+            panels,
+        }
+    }
+
+    /// What a task sees of the input.
+    fn sight(&self, task: &Task) -> Sight {
+        let (outer, [z, y, x]) = (&self.outer, self.axes());
+        Sight {
+            first: [origin(&z, task.z), origin(&y, task.y.start), origin(&x, task.x.start)],
+            height: extent(task.y.len(), &y),
+            width: extent(task.x.len(), &x),
+            input: task.batch as isize * outer.batch_stride
+                + (task.group * outer.channels) as isize * outer.channel_stride,
+        }
+    }
+
+    /// Where a row of the input begins that a tap of the slowest axis sees, if it is not padding.
+    fn row(&self, sight: &Sight, z_tap: usize, at: isize) -> Option<isize> {
+        let [z, y, _] = self.axes();
+        let in_z = sight.first[0] + z_tap as isize * z.kernel_dilation;
+        let there = (0..z.input as isize).contains(&in_z) && (0..y.input as isize).contains(&at);
+        there.then(|| sight.input + in_z * z.input_stride + at * y.input_stride)
+    }
+
+    /// Calls `copy` with the number in the slab, and the beginning in the input, of each row that is not padding and that some window sees.
+    fn each_row(&self, sight: &Sight, mut copy: impl FnMut(usize, isize)) {
+        let [z, y, _] = self.axes();
+        // Where the placements begin.
+        let placements = 0..sight.height as isize - (y.kernel as isize - 1) * y.kernel_dilation;
+        for tap in 0..z.kernel {
+            for h in 0..sight.height {
+                // Rows between placements, and between elements of windows, are seen by none.
+                let seen = (0..y.kernel).any(|k| {
+                    let placement = h as isize - k as isize * y.kernel_dilation;
+                    placements.contains(&placement) && placement % y.stride == 0
+                });
+                if let (true, Some(at)) = (seen, self.row(sight, tap, sight.first[1] + h as isize)) {
+                    copy(tap * sight.height + h, at);
+                }
+            }
+        }
+    }
+
+    /// Packs features of the kernel from one on: taps, then channels, then features, of which there are zeros up to `width`.
+    ///
+    /// # Safety
+    /// They are in the kernel, and there is room.
+    unsafe fn pack(&self, rhs: *const u8, feature: usize, columns: usize, width: usize, mut to: *mut f32) {
+        let Common { lanes, outer, .. } = self;
+        let Some(read) = reads(self.rhs) else { return };
+        let at: isize = lanes.iter().map(|lane| lane.kernel_offset).sum::<isize>()
+            + feature as isize * outer.kernel_feature_stride;
+        for z in 0..lanes[0].axis.kernel as isize {
+            for y in 0..lanes[1].axis.kernel as isize {
+                for x in 0..lanes[2].axis.kernel as isize {
+                    let at = at
+                        + z * lanes[0].kernel_stride
+                        + y * lanes[1].kernel_stride
+                        + x * lanes[2].kernel_stride;
+                    for channel in 0..outer.channels as isize {
+                        let at = at + channel * outer.kernel_channel_stride;
+                        // SAFETY: the caller's.
+                        unsafe {
+                            read(rhs, at, outer.kernel_feature_stride, columns, to);
+                            std::slice::from_raw_parts_mut(to.add(columns), width - columns).fill(0.0);
+                            to = to.add(width);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where the first feature of a placement is in the result: row `y`, and so many after the first of the task's.
+    fn offset(&self, task: &Task, y: usize, x: usize) -> isize {
+        let [z_lane, y_lane, x_lane] = &self.lanes;
+        self.lanes.iter().map(|lane| lane.result_offset).sum::<isize>()
+            + task.batch as isize * self.outer.result_batch_stride
+            + task.z as isize * z_lane.result_stride
+            + y as isize * y_lane.result_stride
+            + (task.x.start + x) as isize * x_lane.result_stride
+    }
+
+    /// Says where the rows of features of a task begin, and how many there are.
+    fn report(&self, task: &Task, finished: &(dyn Fn(isize, usize) + Sync)) {
+        for y in task.y.clone() {
+            // Neighbouring placements may be far apart in the result.
+            if self.lanes[2].result_stride == self.outer.features as isize {
+                finished(self.offset(task, y, 0), task.x.len());
+            } else {
+                (0..task.x.len()).for_each(|x| finished(self.offset(task, y, x), 1));
+            }
+        }
+    }
+
+    /// Copies a row of input with padding and channels (`count` of them, `stride` apart) as neighbours: positions `first..first + width`.
+    ///
+    /// # Safety
+    /// The row is in the input, and there is room for the copy.
+    unsafe fn copy_row(
+        &self,
+        lhs: *const u8,
+        row: isize,
+        first: isize,
+        width: usize,
+        [count, stride]: [isize; 2],
+        to: *mut f32,
+    ) {
+        let Some(read) = reads(self.lhs) else { return };
+        let axis = &self.lanes[2].axis;
+        let (n, channels) = (axis.input as isize, count as usize);
+        let begin = (-first).clamp(0, width as isize) as usize;
+        let end = (n - first).clamp(begin as isize, width as isize) as usize;
+        // SAFETY: positions `begin..end` are in the input; the copy has room for all.
+        unsafe {
+            std::slice::from_raw_parts_mut(to, begin * channels).fill(0.0);
+            std::slice::from_raw_parts_mut(to.add(end * channels), (width - end) * channels).fill(0.0);
+            let at = |position: usize| row + (first + position as isize) * axis.input_stride;
+            if (stride == 1 || count == 1) && axis.input_stride == count {
+                read(lhs, at(begin), 1, (end - begin) * channels, to.add(begin * channels));
+            } else if stride == 1 {
+                for position in begin..end {
+                    read(lhs, at(position), 1, channels, to.add(position * channels));
+                }
+            } else {
+                if axis.input_stride == 1 {
+                    return self.turn_row(
+                        lhs,
+                        at(begin),
+                        end - begin,
+                        [count, stride],
+                        to.add(begin * channels),
+                    );
+                }
+                let mut some = [0f32; 64];
+                for position in (begin..end).step_by(some.len()) {
+                    let n = some.len().min(end - position);
+                    for channel in 0..channels {
+                        let at = at(position) + channel as isize * stride;
+                        read(lhs, at, axis.input_stride, n, some.as_mut_ptr());
+                        for (i, &x) in some[..n].iter().enumerate() {
+                            *to.add((position + i) * channels + channel) = x;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Copies positions that are neighbours in the input, and channels so far apart, with channels as neighbours.
+    ///
+    /// # Safety
+    /// They are in the input, there is room for the copy, and the machine has AVX-512.
+    unsafe fn turn_row(
+        &self,
+        lhs: *const u8,
+        at: isize,
+        n: usize,
+        [channels, stride]: [isize; 2],
+        to: *mut f32,
+    ) {
+        /// Channels and positions at a time.
+        const CHANNELS: usize = 16;
+        const POSITIONS: usize = 64;
+        let Some(terms) = Terms::of(self.lhs) else { return };
+        let (bytes, channels) = (self.lhs.storage_bytes(), channels as usize);
+        for position in (0..n).step_by(POSITIONS) {
+            let n = POSITIONS.min(n - position);
+            for channel in (0..channels).step_by(CHANNELS) {
+                let mut rows = [0isize; CHANNELS];
+                let count = CHANNELS.min(channels - channel);
+                let place = |c: usize| at + (channel + c) as isize * stride + position as isize;
+                rows[..count].iter_mut().enumerate().for_each(|(c, row)| *row = place(c));
+                // SAFETY: the caller's.
+                unsafe {
+                    let to = to.add(position * channels + channel).cast();
+                    transpose::pack(lhs, &rows[..count], bytes, n, terms, to, channels);
+                }
+            }
+        }
+    }
+}
+
+/// Positions that `n` placements reach over.
+fn extent(n: usize, axis: &Axis) -> usize {
+    (n - 1) * axis.stride as usize + (axis.kernel - 1) * axis.kernel_dilation as usize + 1
+}
+
+/// The first position that a placement sees.
+fn origin(axis: &Axis, placement: usize) -> isize {
+    placement as isize * axis.stride - axis.padding
+}
+
+/// What a task sees of the input.
+struct Sight {
+    /// The first position along each axis.
+    first: [isize; 3],
+    /// Positions along the two fastest axes.
+    height: usize,
+    width: usize,
+    /// Where the channels of its group and example begin.
+    input: isize,
+}
+
+/// What a task computes.
+struct Task {
+    group: usize,
+    batch: usize,
+    z: usize,
+    y: std::ops::Range<usize>,
+    x: std::ops::Range<usize>,
+    panels: std::ops::Range<usize>,
+}

@@ -1,0 +1,492 @@
+//! Skinny GEMM: 2 to 16 vectors times a matrix whose terms are contiguous, such as the weights of a layer.
+//!
+//! The matrix is read once, a few rows at a time, which are multiplied with up to eight vectors: a term per lane, block by block of terms, so that
+//! the L1 cache holds a block of the vectors and the sums. Lanes are added up at the end of rows. The vectors are packed first. Integers of up to 16 bits are
+//! multiplied as pairs of 16 bits, exactly.
+//!
+//! **Invariant:** the sum of a row and a vector does not depend on what is computed beside it.
+
+use std::arch::x86_64::{
+    __m512, __m512i, _mm256_loadu_si256, _mm256_maskz_loadu_epi8, _mm512_cvtepi8_epi16, _mm512_cvtepu8_epi16,
+    _mm512_dpwssd_epi32, _mm512_loadu_si512, _mm512_maskz_loadu_epi16, _mm512_reduce_add_epi32,
+    _mm512_reduce_add_ps, _mm512_setzero_ps, _mm512_setzero_si512,
+};
+
+use hlo::ElementType;
+use hlo::half::{bf16, f16};
+use hlo_library_base::isa::Features;
+use hlo_library_base::memory::{Shared, prefetch};
+use hlo_library_base::pool::Pool;
+use hlo_library_base::sizes;
+
+use super::gemv::{Arrays, Widen};
+use super::operand::{Field, Operand};
+use super::product::{Extents, Narrow};
+use super::source::Source;
+use super::step::{Number, Step, WideF32};
+
+/// Vectors, at most: beyond, tiles have full registers of them.
+const MOST: usize = 16;
+/// The same where columns are neighbours, which tiles read as they lie, and of integers, of which tiles multiply twice as many at once.
+const MOST_COLUMNS: usize = 8;
+const MOST_INTEGERS: usize = 8;
+/// The fewest terms for which adding up lanes is nothing beside the products, and the fewest rows for which packing vectors is.
+const LEAST_TERMS: usize = 256;
+const LEAST_ROWS: usize = 32;
+/// Bytes of the vectors, at most: they are read from the second-level cache again and again.
+const NEAR: usize = 512 << 10;
+/// Elements of a matrix that a chunk reads, and its rows.
+const CHUNK: usize = 1 << 16;
+const ROWS: usize = 96;
+/// Rows that all groups of vectors go over before the next ones come from memory.
+const TOGETHER: usize = 24;
+/// Vectors that are multiplied at a time.
+const GROUP: usize = 8;
+/// Packed numbers of a block of terms: half of the nearest cache.
+const BLOCK: usize = 4096;
+
+/// Distance in bytes of packed vectors of so many terms: their blocks share the places of the nearest cache evenly.
+fn apart(terms: usize) -> usize {
+    const PAGE: usize = 4096;
+    (terms * WORD).next_multiple_of(PAGE) + PAGE / GROUP
+}
+
+/// Bytes of what vectors are packed as.
+const WORD: usize = 4;
+
+/// Lanes of terms, and how they are multiplied.
+///
+/// # Safety
+/// Functions are called where the instructions exist; pointers are valid for as many numbers as are read.
+pub(super) trait Lanes: Copy {
+    /// What vectors are packed as, and sums.
+    type Word: Number;
+    /// What of that is multiplied.
+    type Term: Copy;
+    /// Lanes of terms or of sums.
+    type V: Copy;
+    /// Terms of a register.
+    const N: usize;
+
+    /// Makes terms of packed words, in their place.
+    unsafe fn prepare(_packed: *mut Self::Word, _terms: usize) {}
+    unsafe fn zero() -> Self::V;
+    /// The first `n` terms; the others are zero.
+    unsafe fn load(from: *const Self::Term, n: usize) -> Self::V;
+    unsafe fn madd(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    unsafe fn total(c: Self::V) -> Self::Word;
+}
+
+/// Elements of a matrix as lanes of terms.
+trait Element<L: Lanes>: Copy {
+    /// The first `n`; the others are zero. `n` is [`Lanes::N`] in all but the last register.
+    unsafe fn lanes(from: *const Self, n: usize) -> L::V;
+}
+
+/// `f32`.
+#[derive(Clone, Copy)]
+pub(super) struct Floats;
+
+impl Lanes for Floats {
+    type Word = f32;
+    type Term = f32;
+    type V = __m512;
+    const N: usize = WideF32::N;
+
+    #[inline(always)]
+    unsafe fn zero() -> __m512 {
+        // SAFETY: the caller's.
+        unsafe { _mm512_setzero_ps() }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32, n: usize) -> __m512 {
+        // SAFETY: the caller's.
+        unsafe { if n == Self::N { WideF32::load(from) } else { WideF32::load_part(from, n) } }
+    }
+
+    #[inline(always)]
+    unsafe fn madd(a: __m512, b: __m512, c: __m512) -> __m512 {
+        // SAFETY: the caller's.
+        unsafe { WideF32::madd(a, b, c) }
+    }
+
+    #[inline(always)]
+    unsafe fn total(c: __m512) -> f32 {
+        // SAFETY: the caller's.
+        unsafe { _mm512_reduce_add_ps(c) }
+    }
+}
+
+impl<E: Widen<WideF32>> Element<Floats> for E {
+    #[inline(always)]
+    unsafe fn lanes(from: *const E, n: usize) -> __m512 {
+        // SAFETY: the caller's.
+        unsafe { E::widen(from, n) }
+    }
+}
+
+/// Pairs of 16-bit integers, into sums modulo 2^32.
+#[derive(Clone, Copy)]
+pub(super) struct Pairs;
+
+impl Lanes for Pairs {
+    type Word = i32;
+    type Term = i16;
+    type V = __m512i;
+    const N: usize = 32;
+
+    unsafe fn prepare(packed: *mut i32, terms: usize) {
+        let narrow = packed.cast::<i16>();
+        for i in 0..terms {
+            // SAFETY: the caller's: so many words are there, and each becomes its term before the words in that place are behind.
+            unsafe { *narrow.add(i) = *packed.add(i) as i16 };
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn zero() -> __m512i {
+        // SAFETY: the caller's.
+        unsafe { _mm512_setzero_si512() }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const i16, n: usize) -> __m512i {
+        // SAFETY: the caller's.
+        unsafe { <i16 as Element<Pairs>>::lanes(from, n) }
+    }
+
+    #[inline(always)]
+    unsafe fn madd(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
+        // SAFETY: the caller's.
+        unsafe { _mm512_dpwssd_epi32(c, a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn total(c: __m512i) -> i32 {
+        // SAFETY: the caller's.
+        unsafe { _mm512_reduce_add_epi32(c) }
+    }
+}
+
+macro_rules! narrow {
+    ($($ty:ty: |$p:ident, $m:ident| $all:expr, $some:expr;)*) => {$(
+        impl Element<Pairs> for $ty {
+            #[inline(always)]
+            unsafe fn lanes($p: *const $ty, n: usize) -> __m512i {
+                // SAFETY: the caller's: `n` elements are there; masked lanes are not touched.
+                unsafe {
+                    if n == Pairs::N {
+                        $all
+                    } else {
+                        let $m = (1u32 << n) - 1;
+                        $some
+                    }
+                }
+            }
+        }
+    )*};
+}
+
+narrow! {
+    i16: |p, m| _mm512_loadu_si512(p.cast()), _mm512_maskz_loadu_epi16(m, p);
+    i8: |p, m| _mm512_cvtepi8_epi16(_mm256_loadu_si256(p.cast())), _mm512_cvtepi8_epi16(_mm256_maskz_loadu_epi8(m, p));
+    u8: |p, m| _mm512_cvtepu8_epi16(_mm256_loadu_si256(p.cast())), _mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(m, p.cast()));
+}
+
+/// What to do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Skinny {
+    batch: usize,
+    /// Rows of the matrix.
+    rows: usize,
+    vectors: usize,
+    terms: usize,
+    /// Distance of rows.
+    stride: usize,
+    /// Whether the matrix is the left operand.
+    pub(super) matrix_left: bool,
+    /// [`Field::F32`] or [`Field::I32`].
+    pub(super) field: Field,
+    /// Size of an element of the matrix.
+    bytes: usize,
+    kernel: Kernel,
+}
+
+/// Some rows, and where their sums go: those of vectors so far apart. Distances are in elements.
+#[derive(Clone, Copy)]
+struct Block {
+    matrix: *const u8,
+    stride: usize,
+    rows: usize,
+    vectors: *const u8,
+    count: usize,
+    terms: usize,
+    sums: *mut u8,
+    row_step: usize,
+    vector_step: usize,
+}
+
+/// Computes the sums of a block.
+type Kernel = unsafe fn(&Block);
+
+impl Skinny {
+    /// For these operands; `None` if other ways are better.
+    pub(super) fn new(field: Field, extents: Extents, lhs: &Operand, rhs: &Operand) -> Option<Skinny> {
+        if lhs.conversion.is_some() || rhs.conversion.is_some() {
+            return None;
+        }
+        let Extents { batch, m, n, k: terms } = extents;
+        let (matrix, x, matrix_left) = if n <= m { (lhs, rhs, true) } else { (rhs, lhs, false) };
+        let (rows, vectors) = (m.max(n), m.min(n));
+        let columns_are_neighbours = matrix_left && x.rows.single() == Some(1);
+        let most = match field {
+            Field::F32 if columns_are_neighbours => MOST_COLUMNS,
+            Field::F32 => MOST,
+            Field::I32 => MOST_INTEGERS,
+            Field::F64 | Field::I64 | Field::C64 | Field::C128 => return None,
+        };
+        let (stride, 1) = (usize::try_from(matrix.rows.single()?).ok()?, matrix.terms.single()?) else {
+            return None;
+        };
+        let near = vectors.saturating_mul(terms).saturating_mul(WORD) <= NEAR;
+        if batch == 0 || !(2..=most).contains(&vectors) || terms < LEAST_TERMS || rows < LEAST_ROWS || !near {
+            return None;
+        }
+        let (kernel, bytes) = (kernel(field, matrix.ty, x.ty)?, matrix.ty.storage_bytes());
+        Some(Skinny { batch, rows, vectors, terms, stride, matrix_left, field, bytes, kernel })
+    }
+
+    /// Bytes of scratch memory: the vectors.
+    pub(super) fn scratch(&self) -> usize {
+        self.batch.saturating_mul(self.vectors).saturating_mul(apart(self.terms))
+    }
+
+    /// Computes it; `L` is how [`Skinny::field`] is multiplied, `vectors` packs the vectors.
+    ///
+    /// # Safety
+    /// The arrays are those of the product, the scratch memory has [`Skinny::scratch`] bytes.
+    pub(super) unsafe fn run<L: Lanes>(
+        &self,
+        arrays: Arrays<'_>,
+        vectors: &dyn Source<L::Word>,
+        narrow: Option<Narrow<L::Word>>,
+        result_bytes: usize,
+        pool: &Pool,
+    ) {
+        let Skinny { batch, rows, vectors: count, terms, stride, .. } = *self;
+        let packed = Shared::<u8>::new(arrays.scratch);
+        pool.run(batch * count, &|i| {
+            // SAFETY: the caller's: there is room for all vectors, each of which is packed once.
+            unsafe {
+                let to = packed.offset(i * apart(terms)).pointer().cast::<L::Word>();
+                vectors.pack(i / count, i % count, 1, 0, terms, to, 1);
+                L::prepare(to, terms);
+            }
+        });
+        let each = (sizes::from(CHUNK) / terms).next_multiple_of(TOGETHER).clamp(TOGETHER, ROWS);
+        let chunks = rows.div_ceil(each);
+        let (matrix, out) = (Shared::<u8>::new(arrays.matrix.cast_mut()), Shared::<u8>::new(arrays.out));
+        pool.run(batch * chunks, &|chunk| {
+            let (batch, first) = (chunk / chunks, chunk % chunks * each);
+            let rows = each.min(rows - first);
+            let mut sums = [L::Word::default(); ROWS * MOST];
+            // Sums of a row of the result are neighbours.
+            let (row_step, vector_step) = if self.matrix_left { (count, 1) } else { (1, rows) };
+            // SAFETY: the caller's; chunks have different elements of the result.
+            unsafe {
+                let at = arrays.matrix_batch.offset(batch) + (first * stride) as isize;
+                (self.kernel)(&Block {
+                    matrix: matrix.pointer().offset(at * self.bytes as isize),
+                    stride,
+                    rows,
+                    vectors: packed.offset(batch * count * apart(terms)).pointer(),
+                    count,
+                    terms,
+                    sums: sums.as_mut_ptr().cast(),
+                    row_step,
+                    vector_step,
+                });
+                let all = self.rows * count * batch;
+                let put = |from: usize, n: usize, at: usize| {
+                    let (from, to) =
+                        (sums.as_ptr().add(from), out.offset((all + at) * result_bytes).pointer());
+                    match narrow {
+                        Some(narrow) => narrow(from, n, to, 1),
+                        None => std::ptr::copy_nonoverlapping(from, to.cast(), n),
+                    }
+                };
+                if self.matrix_left {
+                    put(0, rows * count, first * count);
+                } else {
+                    (0..count).for_each(|v| put(v * rows, rows, v * self.rows + first));
+                }
+            }
+        });
+    }
+}
+
+/// Sums of some rows and a group of vectors, lanes apart.
+type Sums<V> = [[V; GROUP]; TOGETHER];
+
+/// A block of terms of some rows.
+#[derive(Clone, Copy)]
+struct Terms {
+    /// The first row; sums are those of rows from there on.
+    rows: usize,
+    /// The first of a group of vectors.
+    vector: usize,
+    first: usize,
+    end: usize,
+}
+
+/// Adds a block of terms of `R` rows from the one of number `row` on to the sums of `V` vectors, and asks for what is at `next` and in as many rows.
+#[inline(always)]
+unsafe fn tile<L: Lanes, E: Element<L>, const R: usize, const V: usize>(
+    block: &Block,
+    t: Terms,
+    row: usize,
+    sums: &mut Sums<L::V>,
+    next: *const E,
+) {
+    // SAFETY: the caller's: so many rows and vectors are there.
+    unsafe {
+        let stride = block.stride;
+        let from = block.matrix.cast::<E>().add((t.rows + row) * stride);
+        let x = block.vectors.add(t.vector * apart(block.terms));
+        let mut all = [[L::zero(); V]; R];
+        for r in 0..R {
+            all[r].copy_from_slice(&sums[row + r][..V]);
+        }
+        let mut term = t.first;
+        while term < t.end {
+            let n = L::N.min(t.end - term);
+            let mut a = [L::zero(); R];
+            for r in 0..R {
+                prefetch(next.wrapping_add(r * stride + term - t.first).cast());
+                let from = from.add(r * stride + term);
+                a[r] = E::lanes(from, n);
+            }
+            for v in 0..V {
+                let b = L::load(x.add(v * apart(block.terms)).cast::<L::Term>().add(term), n);
+                for r in 0..R {
+                    all[r][v] = L::madd(a[r], b, all[r][v]);
+                }
+            }
+            term += n;
+        }
+        for r in 0..R {
+            sums[row + r][..V].copy_from_slice(&all[r]);
+        }
+    }
+}
+
+/// The sums of some rows and `V` vectors, `R` rows at a time.
+#[inline(always)]
+unsafe fn rows<L: Lanes, E: Element<L>, const R: usize, const V: usize>(
+    block: &Block,
+    rows: usize,
+    vector: usize,
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        let count = TOGETHER.min(block.rows - rows);
+        let mut sums: Sums<L::V> = [[L::zero(); GROUP]; TOGETHER];
+        let at = |row: usize, term: usize| {
+            block.matrix.cast::<E>().wrapping_add((rows + row) * block.stride + term)
+        };
+        let each = (BLOCK / V).next_multiple_of(L::N);
+        for first in (0..block.terms).step_by(each) {
+            let end = block.terms.min(first + each);
+            let t = Terms { rows, vector, first, end };
+            let mut row = 0;
+            while row + R <= count {
+                let after = row + R;
+                let next = if after + R <= count {
+                    at(after, first)
+                } else if end < block.terms {
+                    at(0, end)
+                } else {
+                    at(after, 0)
+                };
+                tile::<L, E, R, V>(block, t, row, &mut sums, next);
+                row = after;
+            }
+            while row < count {
+                tile::<L, E, 1, V>(block, t, row, &mut sums, at(row + 1, first));
+                row += 1;
+            }
+        }
+        for (row, all) in sums[..count].iter().enumerate() {
+            for (v, &lanes) in all[..V].iter().enumerate() {
+                let at = (rows + row) * block.row_step + (vector + v) * block.vector_step;
+                *block.sums.cast::<L::Word>().add(at) = L::total(lanes);
+            }
+        }
+    }
+}
+
+/// All rows and vectors: groups of about the same size, and as many rows at a time as there are registers for.
+#[inline(always)]
+unsafe fn all<L: Lanes, E: Element<L>>(block: &Block) {
+    let groups = block.count.div_ceil(GROUP);
+    for first in (0..block.rows).step_by(TOGETHER) {
+        for group in 0..groups {
+            let (vector, end) = (block.count * group / groups, block.count * (group + 1) / groups);
+            // SAFETY: the caller's.
+            unsafe {
+                match end - vector {
+                    1 => rows::<L, E, 8, 1>(block, first, vector),
+                    2 => rows::<L, E, 8, 2>(block, first, vector),
+                    3 => rows::<L, E, 8, 3>(block, first, vector),
+                    4 => rows::<L, E, 6, 4>(block, first, vector),
+                    5 => rows::<L, E, 4, 5>(block, first, vector),
+                    6 => rows::<L, E, 4, 6>(block, first, vector),
+                    7 => rows::<L, E, 3, 7>(block, first, vector),
+                    _eight => rows::<L, E, 3, 8>(block, first, vector),
+                }
+            }
+        }
+    }
+}
+
+macro_rules! kernels {
+    ($lanes:ty, $features:literal, $kernel:ident: $($ty:ident: $name:ident $e:ty;)*) => {
+        $(#[target_feature(enable = $features)]
+        unsafe fn $name(block: &Block) {
+            // SAFETY: the caller's.
+            unsafe { all::<$lanes, $e>(block) }
+        })*
+
+        fn $kernel(ty: ElementType) -> Option<Kernel> {
+            $(if ty == ElementType::$ty {
+                return Some($name);
+            })*
+            None
+        }
+    };
+}
+
+kernels! {
+    Floats, "avx512f,avx512vl,avx512bw,avx512dq", kernel_of_floats:
+    F32: of_f32 f32;
+    BF16: of_bf16 bf16;
+    F16: of_f16 f16;
+}
+
+kernels! {
+    Pairs, "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni", kernel_of_integers:
+    S8: of_s8 i8;
+    U8: of_u8 u8;
+    S16: of_s16 i16;
+}
+
+/// The kernel for a matrix of these elements and vectors of those.
+fn kernel(field: Field, matrix: ElementType, vectors: ElementType) -> Option<Kernel> {
+    let here = Features::here();
+    match field {
+        Field::F32 if here.avx512 => kernel_of_floats(matrix),
+        Field::I32 if here.vnni => kernel_of_integers(vectors).and(kernel_of_integers(matrix)),
+        Field::F32 | Field::I32 | Field::F64 | Field::I64 | Field::C64 | Field::C128 => None,
+    }
+}

@@ -1,0 +1,364 @@
+//! Register tiles: a few rows by a few vectors of columns of a product, summed over a run of terms.
+//!
+//! [`Arithmetic`] names the ways to sum; [`Tiles`] is the fastest implementation of one that this machine has. **Invariant:** a tile reads no word and writes no
+//! sum outside of its rows and columns, except that packed operands are read in whole vectors.
+
+use hlo::num_complex::Complex;
+
+use super::step::{self, Step};
+#[cfg(target_arch = "x86_64")]
+use hlo_library_base::isa::Features;
+use hlo_library_base::memory::{prefetch, prefetch_far};
+
+/// What a register tile is told.
+#[derive(Clone, Copy)]
+pub(crate) struct Tile<W, S> {
+    /// The word of the first row and term of the left operand.
+    pub(crate) a: *const W,
+    /// Distance of its rows, in words; 1 is fastest.
+    pub(crate) a_row: isize,
+    /// Distance of its terms.
+    pub(crate) a_term: isize,
+    /// The word of the first term and column of the right operand. Columns are neighbours.
+    pub(crate) b: *const W,
+    /// Distance of its terms.
+    pub(crate) b_term: isize,
+    /// Number of terms (words).
+    pub(crate) terms: usize,
+    /// Rows; any number.
+    pub(crate) rows: usize,
+    /// Columns, at most [`Tiles::columns`] unless `along`.
+    pub(crate) columns: usize,
+    /// The first sum. Columns are neighbours.
+    pub(crate) c: *mut S,
+    /// Distance of its rows.
+    pub(crate) c_row: isize,
+    /// Whether to add to what is there.
+    pub(crate) accumulate: bool,
+    /// What the sums of each row begin with, if not zero. Not for tiles that accumulate.
+    pub(crate) start: *const S,
+    /// Whether the right operand is read where it lies: its terms may be far apart.
+    pub(crate) far: bool,
+    /// Whether it comes from memory: a few terms are read from end to end, of any number of columns, as memory gives them fastest.
+    pub(crate) along: bool,
+    /// What will be read next, as far as it is asked for during this tile: where it begins and how far one is to go with each term.
+    pub(crate) next: *const u8,
+    pub(crate) next_step: usize,
+}
+
+/// A way to sum products: what words and sums are.
+pub(crate) trait Arithmetic: Copy + Send + Sync + 'static {
+    /// What operands are packed as.
+    type Word: Copy + Default + Send + Sync + 'static;
+    /// What is summed.
+    type Sum: Copy + Default + Send + Sync + 'static;
+    /// The best implementation here.
+    fn tiles() -> &'static Tiles<Self>;
+}
+
+/// An implementation of register tiles.
+pub(crate) struct Tiles<A: Arithmetic> {
+    /// Computes a tile, whatever its rows.
+    pub(crate) run: unsafe fn(&Tile<A::Word, A::Sum>),
+    /// The most rows that are computed at once: panels of the left operand have as many.
+    pub(crate) rows: usize,
+    /// The most columns: panels of the right operand have as many.
+    pub(crate) columns: usize,
+}
+
+/// Sums `R` rows by `V` vectors. `P`: the rows of the left operand are neighbours.
+#[inline(always)]
+unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile<S::Word, S::Sum>) {
+    // SAFETY: the caller's: the tile's pointers are valid for `R` rows, its terms, and more than `V - 1` vectors of columns.
+    unsafe {
+        let last = t.columns - (V - 1) * S::N;
+        let mut sums = [[S::zero(); V]; R];
+        if !t.start.is_null() {
+            for r in 0..R {
+                sums[r] = [S::all(*t.start.add(r)); V];
+            }
+        }
+        // Terms are added to sums one after the other, however many of them a tile has at a time.
+        let mut add = t.accumulate;
+        if t.accumulate {
+            for r in 0..R {
+                let c = t.c.offset(r as isize * t.c_row);
+                for v in 0..V {
+                    let n = if v + 1 == V { last } else { S::N };
+                    if let Some(sum) = S::go_on(c.add(v * S::N), n) {
+                        (sums[r][v], add) = (sum, false);
+                    }
+                }
+            }
+        }
+        let (mut a, mut b, mut next) = (t.a, t.b, t.next);
+        if !t.far {
+            // Sums so far have left the cache since the last block of terms.
+            for r in 0..R {
+                let c = t.c.wrapping_offset(r as isize * t.c_row);
+                for v in 0..V {
+                    prefetch(c.wrapping_add(v * S::N).cast());
+                }
+            }
+        }
+        for _ in 0..t.terms {
+            if t.far {
+                // The right operand may be far away, too, and rows of it far apart.
+                let ahead = b.wrapping_offset(t.b_term * (96 / (R * V)).max(6) as isize);
+                for v in 0..V {
+                    prefetch(ahead.wrapping_add(v * S::N).cast());
+                }
+            }
+            if !t.far {
+                prefetch_far(next);
+                next = next.wrapping_add(t.next_step);
+            }
+            let mut words = [S::load_part(b.add((V - 1) * S::N), last); V];
+            for v in 0..V - 1 {
+                words[v] = S::load(b.add(v * S::N));
+            }
+            for r in 0..R {
+                let x = S::splat(*if P { a.add(r) } else { a.offset(r as isize * t.a_row) });
+                for v in 0..V {
+                    sums[r][v] = S::madd(x, words[v], sums[r][v]);
+                }
+            }
+            a = a.offset(t.a_term);
+            b = b.offset(t.b_term);
+        }
+        for r in 0..R {
+            let c = t.c.offset(r as isize * t.c_row);
+            for v in 0..V {
+                let n = if v + 1 == V { last } else { S::N };
+                S::store(sums[r][v], c.add(v * S::N), n, add);
+            }
+        }
+    }
+}
+
+/// The most rows of a tile of a right operand that is read along its rows.
+pub(crate) const ALONG: usize = 24;
+
+/// Terms that are read side by side: as many streams as the processor follows, and as many lines of one place as the nearest cache holds.
+const STREAMS: usize = 8;
+
+/// Sums any number of columns, a few terms at a time, with rows of the right operand read from end to end. Every load of the innermost loop is of one row, so that
+/// the processor foresees each by itself.
+#[inline(always)]
+unsafe fn along<S: Step>(t: &Tile<S::Word, S::Sum>) {
+    // SAFETY: the caller's: the tile's pointers are valid for its rows, terms and columns.
+    unsafe {
+        let mut some = [[S::Word::default(); STREAMS]; ALONG];
+        for first in (0..t.terms).step_by(STREAMS) {
+            let (terms, accumulate) = (STREAMS.min(t.terms - first), t.accumulate || first > 0);
+            let a = t.a.offset(first as isize * t.a_term);
+            let b = t.b.offset(first as isize * t.b_term);
+            for (row, all) in (0..t.rows as isize).zip(&mut some) {
+                for (term, word) in (0..terms as isize).zip(all) {
+                    *word = *a.offset(row * t.a_row + term * t.a_term);
+                }
+            }
+            for column in (0..t.columns).step_by(S::N) {
+                let n = S::N.min(t.columns - column);
+                let b = b.add(column);
+                let load = |term: usize| {
+                    let from = b.offset(term as isize * t.b_term);
+                    if n == S::N { S::load(from) } else { S::load_part(from, n) }
+                };
+                let mut words = [load(0); STREAMS];
+                if terms == STREAMS {
+                    for term in 1..STREAMS {
+                        words[term] = load(term);
+                    }
+                } else {
+                    for term in 1..terms {
+                        words[term] = load(term);
+                    }
+                }
+                for (row, all) in some.iter().enumerate().take(t.rows) {
+                    let c = t.c.offset(row as isize * t.c_row).add(column);
+                    let so_far = if accumulate { S::go_on(c, n) } else { None };
+                    let mut sum = so_far.unwrap_or(S::zero());
+                    if terms == STREAMS {
+                        for term in 0..STREAMS {
+                            sum = S::madd(S::splat(all[term]), words[term], sum);
+                        }
+                    } else {
+                        for term in 0..terms {
+                            sum = S::madd(S::splat(all[term]), words[term], sum);
+                        }
+                    }
+                    S::store(sum, c, n, accumulate && so_far.is_none());
+                }
+            }
+        }
+    }
+}
+
+/// The same tile without its first `rows`.
+#[inline(always)]
+unsafe fn below<W: Copy, S: Copy>(t: &Tile<W, S>, rows: usize) -> Tile<W, S> {
+    // SAFETY: the caller's: the tile has more rows.
+    unsafe {
+        Tile {
+            a: t.a.offset(rows as isize * t.a_row),
+            c: t.c.offset(rows as isize * t.c_row),
+            start: if t.start.is_null() { t.start } else { t.start.add(rows) },
+            rows: t.rows - rows,
+            ..*t
+        }
+    }
+}
+
+/// Computes a tile of a number of rows and vectors of columns that it was made for.
+type Block<W, S> = unsafe fn(&Tile<W, S>);
+
+/// Makes a function over tiles of any number of rows, for vectors of a [`Step`]: as many rows at once as the list says, which goes from 1 to the most. Each block is
+/// a function of its own, so that a short one does not pay for what a long one holds in registers.
+macro_rules! tiles {
+    ($($(#[$meta:meta])* $name:ident: $step:ty, $most:literal, [$($rows:literal),*];)*) => {$(
+        unsafe fn $name(t: &Tile<<$step as Step>::Word, <$step as Step>::Sum>) {
+            $(#[$meta])*
+            unsafe fn one<const R: usize, const V: usize, const P: bool>(t: &Tile<<$step as Step>::Word, <$step as Step>::Sum>) {
+                // SAFETY: the caller's.
+                unsafe { block::<$step, R, V, P>(t) }
+            }
+            $(#[$meta])*
+            unsafe fn from_memory(t: &Tile<<$step as Step>::Word, <$step as Step>::Sum>) {
+                // SAFETY: the caller's.
+                unsafe { along::<$step>(t) }
+            }
+            /// By rows, whether there are two vectors, and whether rows of the left operand are neighbours.
+            const BLOCKS: [[Block<<$step as Step>::Word, <$step as Step>::Sum>; 4]; $most] =
+                [$([one::<$rows, 1, false>, one::<$rows, 1, true>, one::<$rows, 2, false>, one::<$rows, 2, true>]),*];
+            // SAFETY: the caller's, of the whole tile and so of each part.
+            unsafe {
+                if t.along {
+                    return from_memory(t);
+                }
+                let which = usize::from(t.columns > <$step>::N) * 2 + usize::from(t.a_row == 1);
+                if t.rows <= $most {
+                    if t.rows > 0 {
+                        BLOCKS[t.rows - 1][which](t);
+                    }
+                    return;
+                }
+                // Blocks of about the same height.
+                let mut t = *t;
+                let mut blocks = t.rows.div_ceil($most);
+                while blocks > 0 {
+                    let rows = t.rows.div_ceil(blocks);
+                    BLOCKS[rows - 1][which](&Tile { rows, ..t });
+                    t = below(&t, rows);
+                    blocks -= 1;
+                }
+            }
+        }
+    )*};
+}
+
+tiles! {
+    plain_f32: step::PlainF32, 4, [1, 2, 3, 4];
+    plain_f64: step::PlainF64, 4, [1, 2, 3, 4];
+    plain_i32: step::PlainI32, 4, [1, 2, 3, 4];
+    plain_i64: step::PlainI64, 4, [1, 2, 3, 4];
+    plain_c64: step::PlainC64, 4, [1, 2, 3, 4];
+    plain_c128: step::PlainC128, 4, [1, 2, 3, 4];
+}
+
+#[cfg(target_arch = "x86_64")]
+tiles! {
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+    wide_f32: step::WideF32, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+    wide_f64: step::WideF64, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+    wide_i32: step::WideI32, 8, [1, 2, 3, 4, 5, 6, 7, 8];
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+    wide_i64: step::WideI64, 8, [1, 2, 3, 4, 5, 6, 7, 8];
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+    wide_c64: step::WideC64, 6, [1, 2, 3, 4, 5, 6];
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+    wide_c128: step::WideC128, 6, [1, 2, 3, 4, 5, 6];
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512bf16")]
+    pair_bf16: step::PairBf16, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")]
+    pair_i16: step::PairI16, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")]
+    bytes_us: step::BytesUS, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")]
+    bytes_su: step::BytesSU, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+}
+
+/// Declares an arithmetic of one element a word, with its plain and its AVX-512 implementation.
+macro_rules! arithmetics {
+    ($($(#[$doc:meta])* $name:ident $word:ty: $plain:ident [$prows:literal, $pcolumns:literal], $wide:ident [$wrows:literal, $wcolumns:literal];)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub(in crate) struct $name;
+
+        impl Arithmetic for $name {
+            type Word = $word;
+            type Sum = $word;
+
+            fn tiles() -> &'static Tiles<Self> {
+                static PLAIN: Tiles<$name> = Tiles { run: $plain, rows: $prows, columns: $pcolumns };
+                #[cfg(target_arch = "x86_64")]
+                {
+                    static WIDE: Tiles<$name> = Tiles { run: $wide, rows: $wrows, columns: $wcolumns };
+                    if Features::here().avx512 {
+                        return &WIDE;
+                    }
+                }
+                &PLAIN
+            }
+        }
+    )*};
+}
+
+arithmetics! {
+    /// Floats of at most 32 bits, summed in `f32`.
+    F32 f32: plain_f32 [4, 16], wide_f32 [12, 32];
+    /// `f64`.
+    F64 f64: plain_f64 [4, 8], wide_f64 [12, 16];
+    /// Integers modulo 2^32.
+    I32 i32: plain_i32 [4, 16], wide_i32 [8, 32];
+    /// Integers modulo 2^64.
+    I64 i64: plain_i64 [4, 8], wide_i64 [8, 16];
+    /// `c64`.
+    C64 Complex<f32>: plain_c64 [4, 8], wide_c64 [6, 16];
+    /// `c128`.
+    C128 Complex<f64>: plain_c128 [4, 4], wide_c128 [6, 8];
+}
+
+/// Declares an arithmetic of several terms a word, for machines that have the instruction.
+#[cfg(target_arch = "x86_64")]
+macro_rules! grouped {
+    ($($(#[$doc:meta])* $name:ident => $sum:ty: $run:ident [$rows:literal, $columns:literal];)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub(in crate) struct $name;
+
+        impl Arithmetic for $name {
+            type Word = u32;
+            type Sum = $sum;
+
+            fn tiles() -> &'static Tiles<Self> {
+                static TILES: Tiles<$name> = Tiles { run: $run, rows: $rows, columns: $columns };
+                &TILES
+            }
+        }
+    )*};
+}
+
+#[cfg(target_arch = "x86_64")]
+grouped! {
+    /// Pairs of `bf16`, summed in `f32`. Only for operands whose products and sums cannot be subnormal.
+    Bf16 => f32: pair_bf16 [12, 32];
+    /// Pairs of 16-bit integers modulo 2^32.
+    I16 => i32: pair_i16 [12, 32];
+    /// Four unsigned bytes by four signed ones, modulo 2^32.
+    BytesUS => i32: bytes_us [12, 32];
+    /// Four signed bytes by four unsigned ones, modulo 2^32.
+    BytesSU => i32: bytes_su [12, 32];
+}

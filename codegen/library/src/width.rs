@@ -1,0 +1,31 @@
+//! Code for elements of any width.
+
+/// Runs a block with a type alias for an unsigned type (or pair of them) of so many bytes: for code that moves elements and never looks at them.
+macro_rules! with_width {
+    ($bytes:expr, $T:ident => $body:expr) => {
+        match $bytes {
+            1 => {
+                type $T = u8;
+                $body
+            }
+            2 => {
+                type $T = u16;
+                $body
+            }
+            4 => {
+                type $T = u32;
+                $body
+            }
+            8 => {
+                type $T = u64;
+                $body
+            }
+            bytes => {
+                debug_assert_eq!(bytes, 16, "invariant: elements are of 1, 2, 4, 8 or 16 bytes");
+                type $T = [u64; 2];
+                $body
+            }
+        }
+    };
+}
+pub(super) use with_width;
