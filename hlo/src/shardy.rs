@@ -1,6 +1,8 @@
 //! Shardings of Shardy in frontend attributes, as MLIR text: what XLA keeps of them when a module leaves
 //! MLIR (`xla/service/spmd/shardy/sdy_round_trip/`).
 
+use std::fmt;
+
 use crate::attrs::sharding::{MeshDevices, NamedDim};
 use crate::attrs::{AxisRef, Mesh, NamedSharding};
 use crate::module::Module;
@@ -26,7 +28,47 @@ pub fn meshes(text: &str) -> Option<Meshes> {
 
 /// Shardings of values, `#sdy.sharding_per_value<[<@mesh, [{"x"}]>, ...]>`, on these meshes.
 pub fn per_value(text: &str, meshes: &[(Box<str>, Mesh)]) -> Option<Vec<NamedSharding>> {
-    Reader::new(text).per_value(meshes)
+    Some(Reader::new(text).per_value(meshes)?.into_iter().map(|one| one.sharding).collect())
+}
+
+/// The same, with what the text calls each mesh.
+pub fn written_per_value(module: &Module, text: &str) -> Option<Vec<Written>> {
+    Reader::new(text).per_value(&meshes(meshes_text(module))?)
+}
+
+/// A sharding as a text has it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Written {
+    /// What it says.
+    pub sharding: NamedSharding,
+    /// Its mesh in text: `@mesh`, or the mesh itself.
+    mesh: String,
+}
+
+impl fmt::Display for Written {
+    /// `<@mesh, [{"x", ?}p1, {}], replicated={"y"}, unreduced={"z"}>`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let axis = |axis: &AxisRef| match axis.sub_axis {
+            Some((before, size)) => format!("\"{}\":({before}){size}", axis.name),
+            None => format!("\"{}\"", axis.name),
+        };
+        let axes = |all: &[AxisRef]| all.iter().map(axis).collect::<Vec<_>>().join(", ");
+        let dim = |dim: &NamedDim| {
+            let mut items: Vec<String> = dim.axes.iter().map(axis).collect();
+            items.extend(dim.open.then(|| "?".to_owned()));
+            let priority = dim.priority.map(|n| format!("p{n}")).unwrap_or_default();
+            format!("{{{}}}{priority}", items.join(", "))
+        };
+        let NamedSharding { dims, replicated, unreduced, .. } = &self.sharding;
+        let dims: Vec<String> = dims.iter().flatten().map(dim).collect();
+        write!(f, "<{}, [{}]", self.mesh, dims.join(", "))?;
+        for (key, all) in [("replicated", replicated), ("unreduced", unreduced)] {
+            if !all.is_empty() {
+                write!(f, ", {key}={{{}}}", axes(all))?;
+            }
+        }
+        f.write_str(">")
+    }
 }
 
 /// The axes of `#sdy<manual_axes{"x", "y"}>`.
@@ -44,7 +86,7 @@ pub fn sharding(module: &Module, text: &str) -> Option<NamedSharding> {
         return if all.len() == 1 { all.pop() } else { None };
     }
     reader.take("#sdy.sharding")?;
-    reader.sharding(&meshes)
+    Some(reader.sharding(&meshes)?.sharding)
 }
 
 /// [`per_value`] on the meshes of a module's header.
@@ -148,15 +190,16 @@ impl Reader {
     }
 
     /// `#sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>, ...]>`
-    fn per_value(&mut self, meshes: &[(Box<str>, Mesh)]) -> Option<Vec<NamedSharding>> {
+    fn per_value(&mut self, meshes: &[(Box<str>, Mesh)]) -> Option<Vec<Written>> {
         self.take("#sdy.sharding_per_value<")?;
         let all = self.list(["[", "]"], |r| r.sharding(meshes))?;
         self.take(">")?;
         Some(all)
     }
 
-    fn sharding(&mut self, meshes: &[(Box<str>, Mesh)]) -> Option<NamedSharding> {
+    fn sharding(&mut self, meshes: &[(Box<str>, Mesh)]) -> Option<Written> {
         self.take("<")?;
+        let start = self.at;
         let mesh = match self.take("@") {
             Some(()) => {
                 let name = self.word()?;
@@ -164,6 +207,7 @@ impl Reader {
             }
             None => self.mesh()?,
         };
+        let written = self.text[start..self.at].iter().collect();
         self.take(",")?;
         let dims = self.list(["[", "]"], Self::dimension)?;
         let (mut replicated, mut unreduced) = (Vec::new(), Vec::new());
@@ -178,7 +222,7 @@ impl Reader {
             }
         }
         self.take(">")?;
-        Some(NamedSharding {
+        let sharding = NamedSharding {
             mesh,
             dims: Some(dims),
             replicated,
@@ -186,7 +230,8 @@ impl Reader {
             unreduced_kind: None,
             manual: Vec::new(),
             metadata: Vec::new(),
-        })
+        };
+        Some(Written { sharding, mesh: written })
     }
 
     /// `{"x", "y":(1)2, ?}p1`
@@ -236,7 +281,11 @@ mod tests {
         assert_eq!(meshes[0].1.axes, [("a".into(), 2), ("b".into(), 4)]);
         assert_eq!(meshes[1].1.device_ids, Some(MeshDevices::List(vec![1, 0])));
         let text = r#"#sdy.sharding_per_value<[<@mesh, [{\"a\"}, {\"b\":(2)2, ?}p1]>, <@m1, [{}], replicated={"x"}>]>"#;
-        let all = Reader::new(text).per_value(&meshes).unwrap();
+        let written = Reader::new(text).per_value(&meshes).unwrap();
+        let of = |n: usize| written[n].to_string();
+        assert_eq!(of(0), r#"<@mesh, [{"a"}, {"b":(2)2, ?}p1]>"#);
+        assert_eq!(of(1), r#"<@m1, [{}], replicated={"x"}>"#);
+        let all = per_value(text, &meshes).unwrap();
         let dims = all[0].dims.as_ref().unwrap();
         assert_eq!(dims[0].axes, [AxisRef { name: "a".into(), sub_axis: None }]);
         assert_eq!(dims[1].axes, [AxisRef { name: "b".into(), sub_axis: Some((2, 2)) }]);
@@ -246,7 +295,9 @@ mod tests {
             .meshes()
             .unwrap();
         let text = r#"#sdy.sharding_per_value<[<@mesh, [{"x"}, {}], unreduced={"y", "z"}>]>"#;
-        let unreduced = &Reader::new(text).per_value(&meshes).unwrap()[0].unreduced;
+        let written = Reader::new(text).per_value(&meshes).unwrap();
+        assert_eq!(written[0].to_string(), r#"<@mesh, [{"x"}, {}], unreduced={"y", "z"}>"#);
+        let unreduced = &written[0].sharding.unreduced;
         let names: Vec<&str> = unreduced.iter().map(|axis| &*axis.name).collect();
         assert_eq!(names, ["y", "z"]);
         assert_eq!(meshes[0].1.groups_along(&unreduced[..1]).unwrap(), [[0, 2], [1, 3]]);

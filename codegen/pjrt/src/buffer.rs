@@ -21,13 +21,16 @@ use crate::error::{Code, Failure, Result};
 use crate::event::Event;
 use crate::executable::token_shape;
 use crate::handles::{self, Handle, object};
+use crate::layout::{self, Order};
 use crate::memory::Memory;
 
 /// `PJRT_Buffer`.
 #[derive(Debug)]
 pub struct Buffer {
-    /// The array.
+    /// The array; the physical one, if it is in a layout.
     pub array: hlo_client::Buffer,
+    /// How it lies.
+    pub order: Order,
     /// Where it lies.
     pub memory: Arc<Memory>,
     /// Whose it is; kept alive as long as it has arrays.
@@ -50,11 +53,25 @@ struct External {
 }
 
 impl Buffer {
-    /// An array in a memory.
+    /// A row-major array in a memory.
     pub fn new(array: hlo_client::Buffer, memory: Arc<Memory>, client: Arc<Client>) -> Self {
-        let dims: Box<[i64]> = array.shape().dims.as_slice().into();
-        let minor_to_major = (0..dims.len() as i64).rev().collect();
-        Self { array, memory, client, is_token: false, dims, minor_to_major, external: Mutex::default() }
+        Self::in_order(array, None, memory, client)
+    }
+
+    /// An array in a layout, of which the physical one is given.
+    pub fn in_order(
+        array: hlo_client::Buffer,
+        order: Order,
+        memory: Arc<Memory>,
+        client: Arc<Client>,
+    ) -> Self {
+        let dims: Box<[i64]> = match &order {
+            None => array.shape().dims.as_slice().into(),
+            Some(_) => layout::logical(&array.shape().dims, &order).into(),
+        };
+        let minor_to_major = layout::minor_to_major(&order, dims.len());
+        let (is_token, external) = (false, Mutex::default());
+        Self { array, order, memory, client, is_token, dims, minor_to_major, external }
     }
 
     /// What stands for a token.
@@ -71,6 +88,11 @@ impl Buffer {
     /// Its dimensions.
     pub fn dims(&self) -> &[i64] {
         &self.dims
+    }
+
+    /// How they lie, minor to major.
+    pub fn minor_to_major(&self) -> &[i64] {
+        &self.minor_to_major
     }
 
     fn external(&self) -> MutexGuard<'_, External> {
@@ -131,7 +153,7 @@ pub(crate) fn dynamic_dimension_indices(args: &mut PJRT_Buffer_DynamicDimensionI
     Ok(())
 }
 
-/// Row-major, always.
+/// The order of its dimensions.
 pub(crate) fn memory_layout(args: &mut PJRT_Buffer_GetMemoryLayout_Args) -> Result<()> {
     let buffer = handles::get(args.buffer)?;
     args.layout = PJRT_Buffer_MemoryLayout {
@@ -197,7 +219,7 @@ pub(crate) fn copied(array: &hlo_client::Buffer, client: &Client) -> Result<hlo_
 fn copy_to(buffer: *mut Buffer, memory: &Arc<Memory>) -> Result<*mut Buffer> {
     let buffer = handles::get(buffer)?;
     let copy = copied(&buffer.array, &buffer.client)?;
-    let copy = Buffer::new(copy, Arc::clone(memory), Arc::clone(&buffer.client));
+    let copy = Buffer::in_order(copy, buffer.order.clone(), Arc::clone(memory), Arc::clone(&buffer.client));
     Ok(Buffer { is_token: buffer.is_token, ..copy }.give())
 }
 

@@ -4,10 +4,11 @@ use std::ffi::c_char;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use hlo::{ArrayShape, ElementType, ModuleHeader, Shape};
+use hlo::{ArrayShape, ElementType, Module, ModuleHeader, Shape};
 use hlo_client::VerifiedModule;
 use hlo_interp::Devices;
 
+use crate::api::layouts::OwnLayouts;
 use crate::api::numbers::{TOKEN, buffer_type};
 use crate::api::structs::{
     LogicalDeviceIds, PJRT_Client_Compile_Args, PJRT_Executable_DeserializeAndLoad_Args,
@@ -31,11 +32,13 @@ use crate::cost::Cost;
 use crate::error::{Code, Failure, Result};
 use crate::ffi;
 use crate::handles::{self, Handle, as_pointers, object};
+use crate::layout::{self, Order};
 use crate::log;
 use crate::memory::KINDS;
 use crate::options::{CompileOptions, assignment};
-use crate::placement::{Placement, Runs};
-use crate::program;
+use crate::parts;
+use crate::placement::{Arrays, Placement, Runs};
+use crate::program::{self, Read};
 use crate::serialized;
 use crate::sharding::Tiles;
 use crate::values::NamedValues;
@@ -49,7 +52,7 @@ pub struct Program {
     pub executable: hlo_client::Executable,
     /// Arrays that an execution takes away, by position among the arrays: those that the program updates in place, and those that it was given for the purpose.
     pub donated: Box<[usize]>,
-    /// Where it runs.
+    /// Where it runs, and how its arrays lie.
     pub placement: Placement,
     /// Of what callers hand in, which is no array but a token; arguments are counted without these.
     pub tokens_in: Box<[bool]>,
@@ -61,6 +64,8 @@ pub struct Program {
     logical: LogicalIds,
     /// What was given.
     pub source: VerifiedModule,
+    /// The same as it runs: its arrays are the physical ones, and its unreduced results each device's terms.
+    pub prepared: VerifiedModule,
     options: Box<[u8]>,
     fingerprint: String,
     output_types: Box<[u32]>,
@@ -68,6 +73,8 @@ pub struct Program {
     output_ranks: Box<[usize]>,
     output_kinds: Kinds,
     parameter_kinds: Kinds,
+    parameter_layouts: OnceLock<OwnLayouts>,
+    result_layouts: OnceLock<OwnLayouts>,
     /// Made when it is asked for.
     cost: OnceLock<NamedValues>,
     /// The program as an `HloModuleProto`, or why it has none.
@@ -99,6 +106,13 @@ impl Kinds {
 pub struct Executable(Arc<Program>);
 
 object!(Executable, "executable");
+
+impl Executable {
+    /// The program.
+    pub fn program(&self) -> &Program {
+        &self.0
+    }
+}
 
 /// `PJRT_LoadedExecutable`: a program that can be executed.
 #[derive(Debug)]
@@ -177,10 +191,10 @@ fn donated(
     let mut free: Vec<_> = executable
         .result_shapes()
         .iter()
-        .zip(&placement.shardings.results)
+        .zip(&placement.held.results)
         .map(|(s, t)| bytes(s, t))
         .collect();
-    let of = |n: usize| bytes(arguments[n], placement.shardings.arguments.get(n).unwrap_or(&None));
+    let of = |n: usize| bytes(arguments[n], placement.held.arguments.get(n).unwrap_or(&None));
     let take = |free: &mut Vec<Option<usize>>, n: usize| {
         let found = free.iter().position(|&size| size == of(n));
         found.map(|at| free.swap_remove(at)).is_some()
@@ -207,15 +221,10 @@ pub fn token_shape() -> ArrayShape {
 
 impl Program {
     /// A program with what runs it.
-    fn new(
-        client: Arc<Client>,
-        source: VerifiedModule,
-        compiled: Compiled,
-        placement: Placement,
-        options: &[u8],
-    ) -> Self {
+    fn new(client: Arc<Client>, ready: Ready, compiled: Compiled, options: &[u8]) -> Self {
         let Compiled { executable, interpreted } = compiled;
-        let header = &source.module().header;
+        let Ready { source, prepared, placement } = ready;
+        let header = &prepared.module().header;
         let leaves = leaves(executable.parameters());
         let tokens_in: Box<[bool]> = leaves.iter().map(|leaf| leaf.is_token).collect();
         let leaves: Vec<Leaf> = leaves.into_iter().filter(|leaf| !leaf.is_token).collect();
@@ -223,11 +232,15 @@ impl Program {
         let tokens_out: Box<[bool]> =
             self::leaves([executable.result()]).iter().map(|leaf| leaf.is_token).collect();
         let whole = executable.result_shapes().iter();
-        let mut parts = whole.zip(&placement.shardings.results).map(|(s, tiles)| Placement::part(tiles, s));
+        let orders = &placement.layouts.results;
+        let mut parts = whole.zip(&placement.held.results).zip(orders).map(|((shape, tiles), order)| {
+            let part = Placement::part(tiles, shape);
+            ArrayShape::new(part.element_type, &layout::logical(&part.dims, order))
+        });
         let shape = |is_token: &bool| if *is_token { Some(token_shape()) } else { parts.next() };
         let results: Vec<ArrayShape> = tokens_out.iter().filter_map(shape).collect();
         let logical = LogicalIds::of(placement.devices);
-        let fingerprint = client.engine.key(&source, &engine_options()).hex();
+        let fingerprint = client.engine.key(&prepared, &engine_options()).hex();
         Self {
             donated,
             options: options.into(),
@@ -245,14 +258,49 @@ impl Program {
             tokens_out,
             cost: OnceLock::new(),
             proto: OnceLock::new(),
-            checks: client.checks.clone().and_then(|settings| Checks::new(settings, &source)),
+            checks: client.checks.clone().and_then(|settings| Checks::new(settings, &prepared)),
+            parameter_layouts: OnceLock::new(),
+            result_layouts: OnceLock::new(),
             is_interpreted: client.interprets || interpreted.is_some(),
             logical,
             placement,
             client,
             source,
+            prepared,
             executable,
         }
+    }
+
+    /// Layouts of arrays and tokens, in order.
+    fn layouts<'p>(
+        &self,
+        tokens: &[bool],
+        orders: &'p [Order],
+        mut ranks: impl Iterator<Item = usize> + 'p,
+    ) -> OwnLayouts {
+        let of_token = token_shape().rank();
+        let mut orders = orders.iter();
+        let mut one = |is_token: &bool| match is_token {
+            true => Some((&None, of_token)),
+            false => Some((orders.next().unwrap_or(&None), ranks.next()?)),
+        };
+        OwnLayouts::new(tokens.iter().filter_map(&mut one).collect::<Vec<_>>().into_iter())
+    }
+
+    /// How what it takes lies.
+    pub fn parameter_layouts(&self) -> &OwnLayouts {
+        self.parameter_layouts.get_or_init(|| {
+            let ranks = self.executable.argument_shapes().map(ArrayShape::rank);
+            self.layouts(&self.tokens_in, &self.placement.layouts.arguments, ranks)
+        })
+    }
+
+    /// How what it gives lies.
+    pub fn result_layouts(&self) -> &OwnLayouts {
+        self.result_layouts.get_or_init(|| {
+            let ranks = self.executable.result_shapes().iter().map(ArrayShape::rank);
+            self.layouts(&self.tokens_out, &self.placement.layouts.results, ranks)
+        })
     }
 
     fn proto(&self) -> Result<&[u8]> {
@@ -303,17 +351,50 @@ pub(crate) fn compile(args: &mut PJRT_Client_Compile_Args) -> Result<()> {
     let code = border::bytes(given.code, given.code_size, "the program")?;
     let options = border::bytes(args.compile_options, args.compile_options_size, "the compile options")?;
     let asked = CompileOptions::read(options)?;
-    let read = program::read(&format, code)?;
-    let placement = Placement::new(&client, &asked, &read.module, read.shardings)?;
-    let source = VerifiedModule::new(read.module)?;
-    let compiled = compiled(&client, &source)?;
+    let ready = Ready::new(&client, &asked, program::read(&format, code)?)?;
+    let compiled = compiled(&client, &ready.prepared)?;
     if client.logs {
         let how =
             compiled.interpreted.as_ref().map_or("compiled".to_owned(), |why| format!("interpreted ({why})"));
-        log::line(&format!("{} {how}: {}", compiled.executable.name(), placement.describe()));
+        log::line(&format!("{} {how}: {}", compiled.executable.name(), ready.placement.describe()));
     }
-    args.executable = LoadedExecutable::give(Program::new(client, source, compiled, placement, options));
+    args.executable = LoadedExecutable::give(Program::new(client, ready, compiled, options));
     Ok(())
+}
+
+/// A program that can be compiled.
+struct Ready {
+    /// As it was given.
+    source: VerifiedModule,
+    /// As it runs.
+    prepared: VerifiedModule,
+    placement: Placement,
+}
+
+impl Ready {
+    fn new(client: &Client, asked: &CompileOptions, read: Read) -> Result<Self> {
+        let Read { module, shardings, layouts } = read;
+        let source = VerifiedModule::new(module)?;
+        let mut changed: Option<Module> = None;
+        let mut has_own_term = Vec::new();
+        if asked.partitions > 1 && shardings.result_terms.iter().any(Option::is_some) {
+            let mut module = Module::clone(source.module());
+            has_own_term = parts::own(&mut module, &shardings.result_terms);
+            if has_own_term.contains(&true) {
+                changed = Some(module);
+            }
+        }
+        if !layouts.are_row_major() {
+            layouts.apply(changed.get_or_insert_with(|| Module::clone(source.module())))?;
+        }
+        let prepared = match changed {
+            Some(module) => VerifiedModule::new(module)?,
+            None => source.clone(),
+        };
+        let arrays = Arrays { shardings, layouts, has_own_term };
+        let placement = Placement::new(client, asked, prepared.module(), arrays)?;
+        Ok(Self { source, prepared, placement })
+    }
 }
 
 /// What executes a program.
@@ -347,7 +428,7 @@ pub(crate) fn serialize(args: &mut PJRT_Executable_Serialize_Args) -> Result<()>
     let client = &program.client;
     let code = match program.is_interpreted {
         true => Vec::new(),
-        false => client.engine.compile_artifact(&program.source, &engine_options())?,
+        false => client.engine.compile_artifact(&program.prepared, &engine_options())?,
     };
     let mut bytes = MAGIC.to_vec();
     for part in [&*program.options, program.proto()?, &code[..]] {
@@ -391,15 +472,14 @@ pub(crate) fn deserialize_and_load(args: &mut PJRT_Executable_DeserializeAndLoad
     )?;
     let options = if new_options.is_empty() { options } else { new_options };
     let asked = CompileOptions::read(options)?;
-    let read = program::read("hlo", module)?;
-    let placement = Placement::new(&client, &asked, &read.module, read.shardings)?;
-    let source = VerifiedModule::new(read.module)?;
+    let ready = Ready::new(&client, &asked, program::read_own(module)?)?;
+    let prepared = &ready.prepared;
     let compiled = match (code.is_empty(), client.interprets) {
         (false, false) => Compiled { executable: client.engine.load(code)?, interpreted: None },
-        (true, _) | (_, true) => compiled(&client, &source)?,
+        (true, _) | (_, true) => compiled(&client, prepared)?,
     };
     let executable = &compiled.executable;
-    let expected = source.module().program_shape(source.module().entry());
+    let expected = prepared.module().program_shape(prepared.module().entry());
     let agrees = expected.is_some_and(|shape| {
         shape.result.without_layout() == executable.result().without_layout()
             && shape
@@ -414,7 +494,7 @@ pub(crate) fn deserialize_and_load(args: &mut PJRT_Executable_DeserializeAndLoad
             "program and machine code of the executable do not belong together",
         ));
     }
-    let program = Program::new(client, source, compiled, placement, options);
+    let program = Program::new(client, ready, compiled, options);
     args.loaded_executable = LoadedExecutable::give(program);
     Ok(())
 }

@@ -104,6 +104,9 @@ fn execute_alone(
     if let Some(n) = arguments.iter().position(|a| !Arc::ptr_eq(&a.client, &program.client)) {
         return Err(Failure::invalid(format!("argument {n} is another client's")));
     }
+    for (n, argument) in arguments.iter().enumerate() {
+        placement::check_order(&program.placement.layouts, n, argument)?;
+    }
     refuse_shared_donations(&donate, &arguments)?;
     for &n in &donate {
         if let Some(donated) = arguments.get(n) {
@@ -125,13 +128,17 @@ fn execute_alone(
         }
     }
     let list = border::elements(args.output_lists, 1, "the list of result lists")?[0];
-    let give = |array| Buffer::new(array, Arc::clone(&memory), Arc::clone(&program.client)).give();
+    let mut orders = program.placement.layouts.results.iter();
+    let mut give = |array| {
+        let order = orders.next().cloned().flatten();
+        Buffer::in_order(array, order, Arc::clone(&memory), Arc::clone(&program.client)).give()
+    };
     let mut results = results.into_iter();
     let mut given: SmallVec<[*mut Buffer; 8]> = SmallVec::new();
     for &is_token in &program.tokens_out {
         match is_token {
             true => given.push(Buffer::token(Arc::clone(&memory), Arc::clone(&program.client))?.give()),
-            false => given.extend(results.next().map(give)),
+            false => given.extend(results.next().map(&mut give)),
         }
     }
     border::write(list, &given, "the results")
@@ -154,7 +161,7 @@ fn literals(arrays: &[&hlo_client::Buffer]) -> Result<Vec<ArrayLiteral>> {
 }
 
 fn execution(program: &Program, devices: Devices, arguments: Arrays, results: Arrays) -> Execution<'_> {
-    Execution { source: &program.source, engine: &program.client.engine, devices, arguments, results }
+    Execution { source: &program.prepared, engine: &program.client.engine, devices, arguments, results }
 }
 
 /// On all devices of the program, each of which hands in its part of the arguments.

@@ -10,7 +10,8 @@
 //! | [`client`], [`device`], [`memory`], [`topology`] | the plugin, a client, its devices and their memories |
 //! | [`buffer`], [`transfer`], [`strides`] | arrays, from the host and to it |
 //! | [`options`] with `xla_options`, [`program`], [`executable`], [`execute`], [`cost`] | compiling and executing |
-//! | [`placement`], [`sharding`], `propagate` | several devices: who runs what, and who has which part of an array |
+//! | [`placement`], [`sharding`], `propagate`, `parts` | several devices: who runs what, and who has which part of an array |
+//! | [`layout`] | how arrays lie in memory |
 //! | [`check`] | executions judged by the reference |
 //! | [`ffi`] | handlers of XLA's FFI |
 //! | [`values`], [`serialized`], [`wire`] | attributes and bytes that callers read; messages taken apart |
@@ -37,9 +38,11 @@ pub mod executable;
 pub mod execute;
 pub mod ffi;
 pub mod handles;
+pub mod layout;
 mod log;
 pub mod memory;
 pub mod options;
+mod parts;
 pub mod placement;
 pub mod program;
 mod propagate;

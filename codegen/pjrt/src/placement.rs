@@ -5,19 +5,23 @@
 //!
 //! **Invariant:** what a device sees of an argument is made of the parts that the devices of its own group handed in, so arrays that differ where the program lets them stay different.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
-use hlo::{ArrayShape, Module};
+use hlo::attrs::{AttrKey, AttrValue};
+use hlo::{ArrayShape, InstrId, Module, NewInstruction, Opcode, Shape, Span};
 use hlo_client::{ExecuteOptions, VerifiedModule};
 use hlo_interp::Devices;
 use hlo_interp::device::tiling::Tiling;
+use rustc_hash::FxHashMap;
 
 use crate::buffer::{Buffer, array_bytes};
 use crate::client::Client;
 use crate::device::Device;
-use crate::error::{Failure, Result};
+use crate::error::{Code, Failure, Result};
 use crate::executable::engine_options;
 use crate::handles::{self, Handle};
+use crate::layout::{self, Layouts};
 use crate::memory::Memory;
 use crate::options::CompileOptions;
 use crate::sharding::{Shardings, Terms, Tiles, depends_on_device};
@@ -48,19 +52,34 @@ pub struct Placement {
     pub memories: Box<[Arc<Memory>]>,
     /// Tiles of arguments and results.
     pub shardings: Shardings,
+    /// The same of the physical arrays, which are those that the program runs on.
+    pub held: Shardings,
+    /// How arguments and results lie in memory.
+    pub layouts: Layouts,
+    /// Of which unreduced results the program makes each device's own term.
+    has_own_term: Box<[bool]>,
+    /// What adds up each unreduced argument, of as many terms as its sets have.
+    sums: Box<[Option<hlo_client::Executable>]>,
+}
+
+/// What a placement is made of, beside devices.
+#[derive(Debug)]
+pub struct Arrays {
+    /// How they lie on devices.
+    pub shardings: Shardings,
+    /// How they lie in memory.
+    pub layouts: Layouts,
+    /// Of which unreduced results the program makes each device's own term.
+    pub has_own_term: Vec<bool>,
 }
 
 impl Placement {
-    /// Of a program by its options.
+    /// Of a program, as it runs, by its options.
     ///
     /// # Errors
     /// It wants devices that do not exist, or one twice.
-    pub fn new(
-        client: &Client,
-        options: &CompileOptions,
-        module: &Module,
-        shardings: Shardings,
-    ) -> Result<Self> {
+    pub fn new(client: &Client, options: &CompileOptions, module: &Module, arrays: Arrays) -> Result<Self> {
+        let Arrays { shardings, layouts, has_own_term } = arrays;
         let known = client.devices().len() as u64;
         let CompileOptions { replicas, partitions, .. } = *options;
         let wanted = replicas.saturating_mul(partitions);
@@ -111,7 +130,13 @@ impl Placement {
             Runs::Alone => Shardings::whole(shardings.arguments.len(), shardings.results.len()),
             Runs::Once | Runs::Each => shardings,
         };
-        Ok(Self { runs, devices, handles, ids, memories, shardings })
+        let held = layouts.of_physical(&shardings);
+        let sums = match runs {
+            Runs::Alone => Box::default(),
+            Runs::Once | Runs::Each => sums(client, module, &held)?,
+        };
+        let has_own_term = has_own_term.into();
+        Ok(Self { runs, devices, handles, ids, memories, shardings, held, layouts, has_own_term, sums })
     }
 
     /// For people, who ask by `HLO_LOG`.
@@ -158,8 +183,8 @@ pub fn execute<Judge: FnOnce(&[Vec<hlo_client::Buffer>]) -> Result<()>>(
     options: &ExecuteOptions,
     check: &mut BeginCheck<'_, Judge>,
 ) -> Result<Vec<Vec<Buffer>>> {
-    let gather = Gather { client, placement, executable, arguments };
-    let Placement { devices, memories, shardings, .. } = placement;
+    let gather = Gather { client, placement, executable, arguments, summed: RefCell::default() };
+    let Placement { devices, memories, held, layouts, has_own_term, .. } = placement;
     let partitions = devices.partitions();
     let (count, replicas) = (devices.count(), devices.replicas());
     let results: Vec<Vec<hlo_client::Buffer>> = match placement.runs {
@@ -191,14 +216,19 @@ pub fn execute<Judge: FnOnce(&[Vec<hlo_client::Buffer>]) -> Result<()>>(
     let mut parts = Vec::with_capacity(count as usize);
     for ((device, made), memory) in (0..count).zip(results).zip(memories) {
         let mut own = Vec::with_capacity(made.len());
-        for ((whole, tiles), terms) in made.into_iter().zip(&shardings.results).zip(&shardings.result_terms) {
+        for (n, whole) in made.into_iter().enumerate() {
+            let (tiles, terms) = (&held.results[n], &held.result_terms[n]);
             let partition = device % partitions;
+            let has_own_term = has_own_term.get(n).is_some_and(|has| *has);
             let part = match sum_of(terms, partition).first() {
-                // Of parts that add up the first is the sum.
-                Some(&first) if first != partition => zeros(client, &Placement::part(tiles, whole.shape()))?,
+                // Of terms that nobody made the first is the sum.
+                Some(&first) if first != partition && !has_own_term => {
+                    zeros(client, &Placement::part(tiles, whole.shape()))?
+                }
                 _ => cut(client, &whole, tiles.as_ref(), partition)?,
             };
-            own.push(Buffer::new(part, Arc::clone(memory), Arc::clone(client)));
+            let order = layouts.results[n].clone();
+            own.push(Buffer::in_order(part, order, Arc::clone(memory), Arc::clone(client)));
         }
         parts.push(own);
     }
@@ -213,28 +243,60 @@ fn sum_of(terms: &Terms, partition: u32) -> Vec<u32> {
 }
 
 fn zeros(client: &Client, shape: &ArrayShape) -> Result<hlo_client::Buffer> {
-    let bytes = vec![0; array_bytes(shape).unwrap_or(0)];
+    let bytes = zero_bytes(shape)?;
     Ok(client.engine.buffer_from_bytes(shape.clone(), &bytes)?)
 }
 
-/// The sum of arrays of one shape, from first to last.
-fn sum(client: &Client, arrays: &[&hlo_client::Buffer]) -> Result<hlo_client::Buffer> {
-    let [first, others @ ..] = arrays else { return Err(Failure::internal("a sum has terms")) };
-    if others.is_empty() {
-        return Ok((*first).clone());
+/// The bytes of an array of zeros.
+fn zero_bytes(shape: &ArrayShape) -> Result<Vec<u8>> {
+    let too_large = || Failure::new(Code::ResourceExhausted, format!("there is no memory for {shape}"));
+    let count = array_bytes(shape).ok_or_else(too_large)?;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(count).map_err(|_| too_large())?;
+    bytes.resize(count, 0);
+    Ok(bytes)
+}
+
+/// What adds up the terms of each unreduced argument of a program, from first to last.
+fn sums(
+    client: &Client,
+    module: &Module,
+    held: &Shardings,
+) -> Result<Box<[Option<hlo_client::Executable>]>> {
+    let parameters = module.computation(module.entry()).parameters().iter().flatten();
+    let leaves = parameters.flat_map(|&id| module.instr(id).shape.leaves()).filter_map(Shape::as_array);
+    let one = |((shape, tiles), terms): ((&ArrayShape, &Tiles), &Terms)| match terms {
+        Some(sets) => sum(client, &Placement::part(tiles, shape), sets.first().map_or(1, Vec::len)).map(Some),
+        None => Ok(None),
+    };
+    leaves.zip(&held.arguments).zip(&held.argument_terms).map(one).collect()
+}
+
+/// What adds up so many arrays of a shape.
+fn sum(client: &Client, shape: &ArrayShape, count: usize) -> Result<hlo_client::Executable> {
+    let mut module = Module::new("sum");
+    let name = module.unique_computation_name("sum");
+    let entry = module.add_computation(name, Span::NONE);
+    let shape = Shape::Array(shape.without_layout());
+    let mut total: Option<InstrId> = None;
+    for n in 0..count.max(1) {
+        let new = NewInstruction::new(Opcode::Parameter, shape.clone(), &[])
+            .attr(AttrKey::ParameterNumber, AttrValue::Int(n as i64));
+        let name = module.unique_name("term");
+        let term = module.append(entry, new.named(name));
+        total = Some(match total {
+            None => term,
+            Some(total) => {
+                let name = module.unique_name("sum");
+                let new = NewInstruction::new(Opcode::Add, shape.clone(), &[total, term]);
+                module.append(entry, new.named(name))
+            }
+        });
     }
-    let shape = first.shape();
-    let dims: Vec<String> = shape.dims.iter().map(i64::to_string).collect();
-    let ty = format!("{}[{}]", shape.element_type.name(), dims.join(","));
-    let mut text = format!("HloModule sum\nENTRY sum {{\n  s0 = {ty} parameter(0)\n");
-    for n in 1..arrays.len() {
-        let root = if n + 1 == arrays.len() { "ROOT " } else { "" };
-        text += &format!("  p{n} = {ty} parameter({n})\n  {root}s{n} = {ty} add(s{}, p{n})\n", n - 1);
-    }
-    text += "}\n";
-    let executable = client.engine.compile(&VerifiedModule::parse(&text)?, &engine_options())?;
-    let made = executable.execute(arrays)?.pop();
-    made.ok_or_else(|| Failure::internal("a sum is an array"))
+    let root = total.ok_or_else(|| Failure::internal("a sum has terms"))?;
+    module.set_root(entry, root);
+    module.set_entry(entry);
+    Ok(client.engine.compile(&VerifiedModule::new(module)?, &engine_options())?)
 }
 
 /// The part of an array that a partition has, in memory of its own.
@@ -250,7 +312,7 @@ fn cut(
     };
     let (_, tile) = tiling.place(partition).ok_or_else(|| Failure::internal("every partition has a tile"))?;
     let part = ArrayShape::new(shape.element_type, &tiling.shard(&shape.dims));
-    let mut bytes = vec![0; array_bytes(&part).unwrap_or(0)];
+    let mut bytes = zero_bytes(&part)?;
     whole.with_bytes(|from| {
         for_each_row(&shape, &part, tiling, tile, |whole, own| {
             bytes[own].copy_from_slice(&from[whole]);
@@ -299,12 +361,14 @@ struct Gather<'a> {
     placement: &'a Placement,
     executable: &'a hlo_client::Executable,
     arguments: &'a [Vec<Arc<Buffer>>],
+    /// Sums of unreduced arguments that were made: of which argument, from which device on.
+    summed: RefCell<FxHashMap<(usize, u32), hlo_client::Buffer>>,
 }
 
 impl Gather<'_> {
     /// The arguments as a device sees them.
     fn seen_by(&self, device: u32) -> Result<Vec<hlo_client::Buffer>> {
-        let tiles = &self.placement.shardings.arguments;
+        let tiles = &self.placement.held.arguments;
         let shapes = self.executable.argument_shapes();
         let given = self.arguments.iter().map(Vec::len);
         if let Some(count) = given.into_iter().find(|&n| n != shapes.len()) {
@@ -321,7 +385,9 @@ impl Gather<'_> {
     /// What a device handed in, or the sum of what the devices did whose parts add up with its own.
     fn given(&self, n: usize, device: u32, part: &ArrayShape) -> Result<hlo_client::Buffer> {
         let of = |device: u32| {
-            let given = &self.arguments[device as usize][n].array;
+            let given = &self.arguments[device as usize][n];
+            check_order(&self.placement.layouts, n, given)?;
+            let given = &given.array;
             if given.shape().dims == part.dims && given.shape().element_type == part.element_type {
                 return Ok(given);
             }
@@ -330,13 +396,19 @@ impl Gather<'_> {
             Err(Failure::invalid(message))
         };
         let partition = device % self.placement.devices.partitions();
-        let summed = self.placement.shardings.argument_terms.get(n).unwrap_or(&None);
-        let others = sum_of(summed, partition);
-        if others.is_empty() {
+        let terms = self.placement.held.argument_terms.get(n).unwrap_or(&None);
+        let others = sum_of(terms, partition);
+        let (Some(first), Some(Some(sum))) = (others.first(), self.placement.sums.get(n)) else {
             return Ok(of(device)?.clone());
+        };
+        let first = device - partition + first;
+        if let Some(made) = self.summed.borrow().get(&(n, first)) {
+            return Ok(made.clone());
         }
         let terms = others.iter().map(|p| of(device - partition + p)).collect::<Result<Vec<_>>>()?;
-        sum(self.client, &terms)
+        let made = sum.execute(&terms)?.pop().ok_or_else(|| Failure::internal("a sum is an array"))?;
+        self.summed.borrow_mut().insert((n, first), made.clone());
+        Ok(made)
     }
 
     fn argument(
@@ -351,7 +423,7 @@ impl Gather<'_> {
         let place = tiling.place(device % partitions);
         let (group, _) = place.ok_or_else(|| Failure::internal("every partition has a tile"))?;
         let part = Placement::part(tiles, shape);
-        let mut bytes = vec![0; array_bytes(shape).unwrap_or(0)];
+        let mut bytes = zero_bytes(shape)?;
         let first = device - device % partitions;
         for (tile, &partition) in tiling.groups[group].iter().enumerate() {
             let owner = u32::try_from(partition).ok().filter(|&p| p < partitions);
@@ -365,6 +437,20 @@ impl Gather<'_> {
         }
         Ok(self.client.engine.buffer_from_bytes(shape.clone(), &bytes)?)
     }
+}
+
+/// Refuses an argument in another layout than the program's.
+///
+/// # Errors
+/// It names both.
+pub(crate) fn check_order(layouts: &Layouts, n: usize, given: &Buffer) -> Result<()> {
+    let wanted = layouts.arguments.get(n).unwrap_or(&None);
+    if given.order == *wanted {
+        return Ok(());
+    }
+    let wanted = layout::text(&layout::minor_to_major(wanted, given.dims().len()));
+    let has = layout::text(given.minor_to_major());
+    Err(Failure::invalid(format!("argument {n} is in the layout {has}; the program takes {wanted}")))
 }
 
 /// The buffers of the lists of arguments, one list a device.

@@ -7,6 +7,7 @@ use hlo_mlir::text;
 use hlo_proto::{Contents, Encoding, Kind, ReadOptions};
 
 use crate::error::{Failure, Result};
+use crate::layout::{Layouts, Mode};
 use crate::sharding::Shardings;
 use crate::wire;
 
@@ -46,6 +47,8 @@ pub struct Read {
     pub module: Module,
     /// How its arrays lie on devices.
     pub shardings: Shardings,
+    /// How its arrays lie in memory.
+    pub layouts: Layouts,
 }
 
 /// Reads a program in a format of the C API.
@@ -84,8 +87,16 @@ fn stablehlo(code: &[u8]) -> Result<Read> {
     let converted = convert(&tree, &ConvertOptions::default())
         .map_err(|found| Failure::of_diagnostics("the program cannot be converted to HLO", &found))?;
     let mut module = converted.module;
-    let shardings = Shardings::of(&mut module, &converted.result_shardings)?;
-    Ok(Read { module, shardings })
+    let shardings = Shardings::of(&mut module, &converted.result_shardings, &converted.sharding_groups)?;
+    let modes = |texts: &[Option<Box<str>>]| -> Result<Vec<Mode>> {
+        texts.iter().map(|text| text.as_deref().map_or(Ok(Mode::Default), Mode::read)).collect()
+    };
+    let (arguments, results) = (modes(&converted.argument_layouts)?, modes(&converted.result_layouts)?);
+    let layouts = Layouts::resolve(&module, &arguments, &results)?;
+    if !layouts.are_row_major() {
+        layouts.write(&mut module);
+    }
+    Ok(Read { module, shardings, layouts })
 }
 
 fn hlo(code: &[u8]) -> Result<Read> {
@@ -93,7 +104,17 @@ fn hlo(code: &[u8]) -> Result<Read> {
     let broken = || Failure::of_diagnostics("the HloModuleProto cannot be read", &found.diagnostics);
     let mut module = found.document.map(|document| document.module).ok_or_else(broken)?;
     let shardings = Shardings::read(&mut module, code)?;
-    Ok(Read { module, shardings })
+    let layouts = Layouts::resolve(&module, &[], &[])?;
+    Ok(Read { module, shardings, layouts })
+}
+
+/// Reads a program that this plugin wrote, whose header says how its arrays lie in memory.
+///
+/// # Errors
+/// It is broken.
+pub fn read_own(code: &[u8]) -> Result<Read> {
+    let read = hlo(code)?;
+    Ok(Read { layouts: Layouts::of_header(&read.module)?, ..read })
 }
 
 /// Writes a program as an `HloModuleProto`.

@@ -11,41 +11,63 @@ use rustc_hash::FxHashMap;
 use crate::sharding::{SHARDY, Tiles};
 
 /// Axes that cut each dimension of an array.
-type Axes = Vec<Vec<AxisRef>>;
+pub(crate) type Axes = Vec<Vec<AxisRef>>;
 
 /// What is known of a value.
 #[derive(Clone, PartialEq, Debug)]
-enum Known {
-    Array(Axes),
+pub(crate) enum Known {
+    Array(Cut),
     Tuple(Vec<Known>),
     Nothing,
 }
 
+/// How an array is cut: along axes of one of the program's meshes.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Cut {
+    /// The number of the mesh.
+    pub(crate) mesh: usize,
+    /// By dimension.
+    pub(crate) axes: Axes,
+}
+
+/// Values that are to be cut alike, each with the number of its group.
+pub(crate) type Groups = [(InstrId, i64)];
+
 /// Calls within calls are followed so far.
 const DEPTH_LIMIT: usize = 64;
 
+/// Values of groups are settled in so many rounds, or stay as they are.
+const ROUND_LIMIT: usize = 8;
+
 /// The tiles of each array of the result.
-pub(crate) fn results(module: &Module) -> Vec<Tiles> {
-    let mut walk = Walk { module, mesh: None };
-    let parameters: Vec<Known> = module
-        .computation(module.entry())
-        .parameters()
-        .iter()
-        .flatten()
-        .map(|&id| walk.annotated(module.instr(id), &Known::Nothing).unwrap_or(Known::Nothing))
-        .collect();
-    let root = walk.computation(module.entry(), &parameters, 0);
-    let Some(mesh) = walk.mesh else { return Vec::new() };
+pub(crate) fn results(module: &Module, groups: &Groups) -> Vec<Tiles> {
+    let mut walk = Walk::of(module);
+    let mut root = walk.entry();
+    for _ in 0..ROUND_LIMIT {
+        if !walk.settle(groups) {
+            break;
+        }
+        root = walk.entry();
+    }
     let shape = &module.instr(module.root(module.entry())).shape;
     let mut tiles = Vec::new();
-    flatten(&root, shape, &mut |axes, array| tiles.push(tiling(&mesh, axes, array)));
+    flatten(&root, shape, &mut |cut, array| {
+        tiles.push(cut.and_then(|cut| tiling(&walk.meshes[cut.mesh], &cut.axes, array)));
+    });
     tiles
 }
 
+/// What is known of all values of a program, and its meshes.
+pub(crate) fn values(module: &Module) -> (FxHashMap<InstrId, Known>, Vec<Mesh>) {
+    let mut walk = Walk::of(module);
+    walk.entry();
+    (walk.seen, walk.meshes)
+}
+
 /// The arrays of a value in order, with what is known of each.
-fn flatten(known: &Known, shape: &Shape, give: &mut impl FnMut(Option<&Axes>, &ArrayShape)) {
+fn flatten(known: &Known, shape: &Shape, give: &mut impl FnMut(Option<&Cut>, &ArrayShape)) {
     match (shape, known) {
-        (Shape::Array(array), Known::Array(axes)) => give(Some(axes), array),
+        (Shape::Array(array), Known::Array(cut)) => give(Some(cut), array),
         (Shape::Array(array), Known::Tuple(_) | Known::Nothing) => give(None, array),
         (Shape::Tuple(parts), Known::Tuple(all)) if all.len() == parts.len() => {
             all.iter().zip(parts.iter()).for_each(|(k, s)| flatten(k, s, give));
@@ -55,12 +77,12 @@ fn flatten(known: &Known, shape: &Shape, give: &mut impl FnMut(Option<&Axes>, &A
     }
 }
 
-fn tiling(mesh: &Mesh, axes: Option<&Axes>, array: &ArrayShape) -> Tiles {
+fn tiling(mesh: &Mesh, axes: &Axes, array: &ArrayShape) -> Tiles {
     let size = |axis: &AxisRef| match axis.sub_axis {
         Some((_, size)) => size,
         None => mesh.axes.iter().find(|(name, _)| *name == axis.name).map_or(1, |a| a.1),
     };
-    let dims = axes?.iter().zip(&array.dims).map(|(axes, &extent)| {
+    let dims = axes.iter().zip(&array.dims).map(|(axes, &extent)| {
         let parts: i64 = axes.iter().map(size).product();
         let even = parts > 0 && extent % parts == 0;
         hlo::attrs::sharding::NamedDim {
@@ -82,40 +104,100 @@ fn tiling(mesh: &Mesh, axes: Option<&Axes>, array: &ArrayShape) -> Tiles {
 
 struct Walk<'m> {
     module: &'m Module,
-    /// The one mesh of the program; what has another one is whole.
-    mesh: Option<Mesh>,
+    meshes: Vec<Mesh>,
+    /// Of each instruction that was seen; of one of a computation that is called more often, at its last call.
+    seen: FxHashMap<InstrId, Known>,
+    /// What groups say of their values.
+    given: FxHashMap<InstrId, Known>,
+    /// How their users want values to be cut.
+    wanted: FxHashMap<InstrId, Cut>,
 }
 
-impl Walk<'_> {
-    /// What a sharding says of a value; where it leaves a dimension open, that is what is known without it.
-    fn named(&mut self, sharding: &NamedSharding, rank: usize, without: &Known) -> Known {
-        if let (Some(dims), Known::Array(axes)) = (&sharding.dims, without)
-            && dims.len() == rank
-            && axes.len() == rank
-            && dims.iter().any(|d| d.open)
-        {
-            let stated = match self.named(sharding, rank, &Known::Nothing) {
-                Known::Array(stated) => stated,
-                Known::Tuple(_) | Known::Nothing => vec![Vec::new(); rank],
+impl<'m> Walk<'m> {
+    fn of(module: &'m Module) -> Self {
+        let (seen, given, wanted) = Default::default();
+        Self { module, meshes: Vec::new(), seen, given, wanted }
+    }
+
+    /// What is known of the program's result.
+    fn entry(&mut self) -> Known {
+        let module = self.module;
+        let parameters: Vec<Known> = module
+            .computation(module.entry())
+            .parameters()
+            .iter()
+            .flatten()
+            .map(|&id| self.annotated(module.instr(id), &Known::Nothing).unwrap_or(Known::Nothing))
+            .collect();
+        self.computation(module.entry(), &parameters, 0)
+    }
+
+    /// Gives the values of each group the same axes; false if they have these.
+    fn settle(&mut self, groups: &Groups) -> bool {
+        let mut numbers: Vec<i64> = groups.iter().map(|(_, group)| *group).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let mut changed = false;
+        for number in numbers {
+            let members: Vec<InstrId> =
+                groups.iter().filter(|(_, group)| *group == number).map(|(id, _)| *id).collect();
+            let of = |id: &InstrId| match self.seen.get(id) {
+                Some(Known::Array(cut)) => Some(cut.clone()),
+                Some(Known::Tuple(_) | Known::Nothing) | None => None,
             };
-            let mut joined = stated;
-            for (at, dim) in dims.iter().enumerate().filter(|(_, d)| d.open) {
-                if dim.axes.is_empty() {
-                    put(&mut joined, at, axes.get(at));
+            let wanted = members.iter().filter_map(|id| self.wanted.get(id).cloned());
+            let mut cuts: Vec<Cut> = members.iter().filter_map(of).chain(wanted).collect();
+            // Who is cut most comes first, and others cut what it leaves whole.
+            cuts.sort_by_key(|cut| std::cmp::Reverse(cut.axes.iter().flatten().count()));
+            let Some(mut joined) = cuts.first().cloned() else { continue };
+            for cut in cuts.iter().filter(|cut| cut.mesh == joined.mesh) {
+                for (at, axes) in cut.axes.iter().enumerate() {
+                    put(&mut joined.axes, at, Some(axes));
                 }
             }
-            return if joined.iter().all(Vec::is_empty) { Known::Nothing } else { Known::Array(joined) };
-        }
-        // What is not cut may be of any mesh, an empty one among them.
-        if !sharding.dims.iter().flatten().any(|d| !d.axes.is_empty()) {
-            return Known::Nothing;
-        }
-        let mesh = self.mesh.get_or_insert_with(|| sharding.mesh.clone());
-        match &sharding.dims {
-            Some(dims) if *mesh == sharding.mesh && dims.len() == rank => {
-                Known::Array(dims.iter().map(|d| d.axes.clone()).collect())
+            for id in members {
+                let rank = self.module.instr(id).shape.as_array().map(ArrayShape::rank);
+                let joined = Known::Array(joined.clone());
+                if rank.is_some_and(|rank| matches!(&joined, Known::Array(cut) if cut.axes.len() == rank))
+                    && self.seen.get(&id) != Some(&joined)
+                {
+                    self.given.insert(id, joined);
+                    changed = true;
+                }
             }
-            Some(_) | None => Known::Nothing,
+        }
+        changed
+    }
+
+    fn mesh(&mut self, mesh: &Mesh) -> usize {
+        self.meshes.iter().position(|m| m == mesh).unwrap_or_else(|| {
+            self.meshes.push(mesh.clone());
+            self.meshes.len() - 1
+        })
+    }
+
+    /// What a sharding says of a value; where it leaves a dimension open, that is what is known without it.
+    fn named(&mut self, sharding: &NamedSharding, rank: usize, without: &Known) -> Known {
+        let Some(dims) = sharding.dims.as_ref().filter(|dims| dims.len() == rank) else {
+            return Known::Nothing;
+        };
+        let mut axes: Axes = dims.iter().map(|d| d.axes.clone()).collect();
+        let says_any = axes.iter().any(|a| !a.is_empty());
+        match without {
+            // What is not cut may be of any mesh, an empty one among them.
+            Known::Array(before)
+                if before.axes.len() == rank && (!says_any || self.meshes[before.mesh] == sharding.mesh) =>
+            {
+                for (at, _) in dims.iter().enumerate().filter(|(_, d)| d.open && d.axes.is_empty()) {
+                    put(&mut axes, at, before.axes.get(at));
+                }
+                array(before.mesh, axes)
+            }
+            Known::Array(_) | Known::Tuple(_) | Known::Nothing if says_any => {
+                let mesh = self.mesh(&sharding.mesh);
+                array(mesh, axes)
+            }
+            Known::Array(_) | Known::Tuple(_) | Known::Nothing => Known::Nothing,
         }
     }
 
@@ -142,7 +224,9 @@ impl Walk<'_> {
         let module = self.module;
         let mut known: FxHashMap<InstrId, Known> = FxHashMap::default();
         for (&parameter, argument) in module.computation(id).parameters().iter().flatten().zip(arguments) {
-            known.insert(parameter, argument.clone());
+            let argument = self.given.get(&parameter).unwrap_or(argument).clone();
+            self.seen.insert(parameter, argument.clone());
+            known.insert(parameter, argument);
         }
         for id in module.instructions(id) {
             let instr = module.instr(id);
@@ -152,6 +236,8 @@ impl Walk<'_> {
             let operands: Vec<Known> =
                 instr.operands().iter().map(|o| known.get(o).cloned().unwrap_or(Known::Nothing)).collect();
             let value = self.value(instr, &operands, depth);
+            let value = self.given.get(&id).cloned().unwrap_or(value);
+            self.seen.insert(id, value.clone());
             known.insert(id, value);
         }
         known.remove(&module.root(id)).unwrap_or(Known::Nothing)
@@ -190,6 +276,17 @@ impl Walk<'_> {
 
     fn custom_call(&mut self, instr: &Instruction, operands: &[Known]) -> Known {
         let target = instr.attrs.str(AttrKey::CustomCallTarget).unwrap_or_default();
+        if target.ends_with("GlobalToLocalShape") {
+            let text = instr.attrs.frontend_attributes().and_then(|a| a.get("xla.sdy.in_shardings"));
+            let all = text.and_then(|t| shardy::shardings_of_values(self.module, t)).unwrap_or_default();
+            for (&id, sharding) in instr.operands().iter().zip(&all) {
+                let rank = self.module.instr(id).shape.as_array().map_or(0, ArrayShape::rank);
+                if let Known::Array(cut) = self.named(sharding, rank, &Known::Nothing) {
+                    self.wanted.insert(id, cut);
+                }
+            }
+            return Known::Nothing;
+        }
         if target.ends_with("LocalToGlobalShape") {
             let text = instr.attrs.frontend_attributes().and_then(|a| a.get("xla.sdy.out_shardings"));
             let all = text.and_then(|t| shardy::shardings_of_values(self.module, t)).unwrap_or_default();
@@ -211,16 +308,22 @@ impl Walk<'_> {
                 let without = operands.first().unwrap_or(&Known::Nothing);
                 self.annotated(instr, without).unwrap_or(Known::Nothing)
             }
-            "annotate_device_placement" => operands.first().cloned().unwrap_or(Known::Nothing),
+            "annotate_device_placement" | "LayoutConstraint" => operands.first().cloned().unwrap_or(Known::Nothing),
             _ => Known::Nothing,
         }
     }
 
     /// An array whose dimensions are dimensions of operands.
     fn array(&self, instr: &Instruction, shape: &ArrayShape, operands: &[Known]) -> Known {
+        // Axes of one mesh: that of the first operand that has any.
+        let mesh = operands.iter().find_map(|known| match known {
+            Known::Array(cut) => Some(cut.mesh),
+            Known::Tuple(_) | Known::Nothing => None,
+        });
+        let Some(mesh) = mesh else { return Known::Nothing };
         let of = |n: usize| match operands.get(n) {
-            Some(Known::Array(axes)) => Some(axes),
-            Some(Known::Tuple(_) | Known::Nothing) | None => None,
+            Some(Known::Array(cut)) if cut.mesh == mesh => Some(&cut.axes),
+            Some(Known::Array(_) | Known::Tuple(_) | Known::Nothing) | None => None,
         };
         let dims_of = |n: usize| {
             let operand = instr.operands().get(n)?;
@@ -319,8 +422,12 @@ impl Walk<'_> {
                 }
             }
         }
-        if axes.iter().all(Vec::is_empty) { Known::Nothing } else { Known::Array(axes) }
+        self::array(mesh, axes)
     }
+}
+
+fn array(mesh: usize, axes: Axes) -> Known {
+    if axes.iter().all(Vec::is_empty) { Known::Nothing } else { Known::Array(Cut { mesh, axes }) }
 }
 
 /// What is known of a value, and where that is nothing, what else is.
@@ -383,7 +490,7 @@ mod tests {
         );
         let parsed = hlo_parser::parse_module(&text, &hlo_parser::ParseOptions::default());
         let module = parsed.module.unwrap_or_else(|| panic!("{text}"));
-        results(&module).into_iter().map(|tiles| tiles.map(|t| t.tiles)).collect()
+        results(&module, &[]).into_iter().map(|tiles| tiles.map(|t| t.tiles)).collect()
     }
 
     #[test]

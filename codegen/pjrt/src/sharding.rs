@@ -6,7 +6,7 @@
 //! **Invariant:** a sharding that is not understood, or that cuts a dimension into parts of different sizes, is refused by name. A choice may be less cut than XLA's, never another array.
 
 use hlo::attrs::{FrontendValue, NamedSharding, Sharding};
-use hlo::{ArrayShape, AttrKey, Instruction, Module, Opcode, Shape, shardy};
+use hlo::{ArrayShape, AttrKey, InstrId, Instruction, Module, Opcode, Shape, shardy};
 use hlo_interp::device::tiling::Tiling;
 
 use crate::error::{Failure, Result};
@@ -22,7 +22,7 @@ pub type Terms = Option<Vec<Vec<i64>>>;
 
 /// Prefix, before the number of a result, of the module's frontend attribute that keeps the sharding of an
 /// unreduced result: an `OpSharding` cannot say which mesh axes are unreduced.
-const UNREDUCED_RESULT: &str = "hlo.unreduced_result.";
+pub(crate) const UNREDUCED_RESULT: &str = "hlo.unreduced_result.";
 
 /// The frontend attribute of a parameter that is its sharding by Shardy.
 pub(crate) const SHARDY: &str = "xla.sdy.sharding";
@@ -161,19 +161,27 @@ impl Shardings {
     }
 
     /// Of a program of whole arrays. `stated`: the shardings of the function's results as text, of which
-    /// those of unreduced results are kept in the module.
+    /// those of unreduced results are kept in the module; `groups`: values that are to be cut alike.
     ///
     /// # Errors
     /// One is not understood.
-    pub fn of(module: &mut Module, stated: &[Option<Box<str>>]) -> Result<Self> {
-        let (found, texts) = Self::stated(module, stated)?;
+    pub fn of(
+        module: &mut Module,
+        stated: &[Option<Box<str>>],
+        groups: &[(InstrId, i64)],
+    ) -> Result<Self> {
+        let (found, texts) = Self::stated(module, stated, groups)?;
         keep_unreduced(module, &texts);
         let result_terms = terms_of_results(module, found.results.len())?;
         Ok(Self { result_terms, ..found })
     }
 
     /// The same without the terms of results, and the text of each result's sharding.
-    fn stated<'a>(module: &Module, stated: &'a [Option<Box<str>>]) -> Result<(Self, Vec<Option<&'a str>>)> {
+    fn stated<'a>(
+        module: &Module,
+        stated: &'a [Option<Box<str>>],
+        groups: &[(InstrId, i64)],
+    ) -> Result<(Self, Vec<Option<&'a str>>)> {
         let entry = module.entry();
         let mut arguments = Vec::new();
         for &id in module.computation(entry).parameters().iter().flatten() {
@@ -197,7 +205,7 @@ impl Shardings {
         if stated.len() != shapes.len() {
             return Err(Failure::unimplemented("results that are tuples of tuples on several devices"));
         }
-        let chosen = if stated.iter().any(Option::is_none) { propagate::results(module) } else { Vec::new() };
+        let chosen = if stated.iter().any(Option::is_none) { propagate::results(module, groups) } else { Vec::new() };
         let mut results = Vec::with_capacity(shapes.len());
         for (n, (text, shape)) in stated.iter().zip(&shapes).enumerate() {
             results.push(match text {
@@ -240,7 +248,7 @@ impl Shardings {
         let wanted: Vec<&ArrayShape> = parameters.flat_map(|&id| arrays(&module.instr(id).shape)).collect();
         let made = arrays(&module.instr(module.root(entry)).shape);
         if arguments.len() != wanted.len() || results.len() != made.len() {
-            return Self::of(module, &[]);
+            return Self::of(module, &[], &[]);
         }
         let fits = |tiles: &Tiles, shape: &ArrayShape| {
             tiles.as_ref().is_none_or(|t| t.tiles.len() == shape.rank() && divides(t, &shape.dims))

@@ -4,6 +4,7 @@ use crate::api::numbers::layout_type;
 use crate::api::structs::PJRT_Buffer_MemoryLayout;
 use crate::border;
 use crate::error::{Failure, Result};
+use crate::layout::{self, Order};
 
 /// Strides in bytes of a dense row-major array.
 pub fn row_major(dims: &[i64], element_bytes: i64) -> Vec<i64> {
@@ -12,6 +13,33 @@ pub fn row_major(dims: &[i64], element_bytes: i64) -> Vec<i64> {
         strides[d - 1] = strides[d].saturating_mul(dims[d].max(1));
     }
     strides
+}
+
+/// The order of the dimensions of a dense array that lies as a caller says.
+///
+/// # Errors
+/// What is tiled, not dense, or of another rank.
+pub fn order_of_layout(
+    given: Option<&PJRT_Buffer_MemoryLayout>,
+    dims: &[i64],
+    element_bytes: i64,
+) -> Result<Order> {
+    let Some(strides) = of_layout(given, dims, element_bytes)? else { return Ok(None) };
+    if let Some(given) = given.filter(|given| given.r#type == layout_type::TILED) {
+        let order = border::elements(given.tiled.minor_to_major, dims.len(), "the layout")?;
+        return layout::order(&order, dims.len());
+    }
+    let mut order: Vec<i64> = (0..dims.len() as i64).rev().collect();
+    // Where strides are equal, all dimensions but one have one element.
+    order.sort_by_key(|&d| (strides[d as usize], dims[d as usize]));
+    let order = layout::order(&order, dims.len())?;
+    if is_dense(dims, &strides, element_bytes) {
+        return Ok(None);
+    }
+    match is_dense(&layout::permuted(dims, &order), &layout::permuted(&strides, &order), element_bytes) {
+        true => Ok(order),
+        false => Err(Failure::unimplemented("arrays whose elements are not dense on the device")),
+    }
 }
 
 /// Strides in bytes of a dense array in a layout; `None`: it is row-major. What is tiled or has the wrong rank is refused.

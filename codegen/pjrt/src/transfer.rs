@@ -20,6 +20,7 @@ use crate::buffer::{Buffer, array_bytes};
 use crate::error::{Code, Failure, Result};
 use crate::event::Event;
 use crate::handles::{self, Handle};
+use crate::layout;
 use crate::strides;
 
 /// Where compiled programs read arrays in place.
@@ -103,13 +104,7 @@ pub(crate) fn from_host(args: &mut PJRT_Client_BufferFromHostBuffer_Args) -> Res
     let shape = shape(args.r#type, args.dims, args.num_dims)?;
     let element_bytes = shape.element_type.storage_bytes() as i64;
     let device_layout = border::optional_without_size(args.device_layout)?;
-    if let Some(strides) = strides::of_layout(device_layout.as_ref(), &shape.dims, element_bytes)?
-        && !strides::is_dense(&shape.dims, &strides, element_bytes)
-    {
-        return Err(Failure::unimplemented(
-            "arrays lie row-major on the device: no other layout is supported",
-        ));
-    }
+    let order = strides::order_of_layout(device_layout.as_ref(), &shape.dims, element_bytes)?;
     let bytes = array_bytes(&shape).ok_or_else(|| Failure::internal("the shape was checked"))?;
     let start: *const u8 = args.data.cast();
     if start.is_null() && bytes > 0 {
@@ -123,6 +118,15 @@ pub(crate) fn from_host(args: &mut PJRT_Client_BufferFromHostBuffer_Args) -> Res
         }
         false => Some(border::elements(args.byte_strides, args.num_byte_strides, "the strides")?),
     };
+    // From here on it is the physical array, whose dimensions the host's strides follow.
+    let byte_strides = match &order {
+        None => byte_strides,
+        Some(_) => {
+            let given = byte_strides.unwrap_or_else(|| strides::row_major(&shape.dims, element_bytes));
+            Some(layout::permuted(&given, &order))
+        }
+    };
+    let shape = layout::physical(&shape, &order);
     let byte_strides = byte_strides.filter(|s| !strides::is_dense(&shape.dims, s, element_bytes));
     let may_share = match args.host_buffer_semantics {
         semantics::IMMUTABLE_ONLY_DURING_CALL | semantics::IMMUTABLE_UNTIL_TRANSFER_COMPLETES => false,
@@ -151,7 +155,7 @@ pub(crate) fn from_host(args: &mut PJRT_Client_BufferFromHostBuffer_Args) -> Res
         (array, Event::ready(Ok(())))
     };
     args.done_with_host_buffer = Handle::new(done).pointer();
-    args.buffer = Buffer::new(array, memory, client).give();
+    args.buffer = Buffer::in_order(array, order, memory, client).give();
     Ok(())
 }
 
@@ -175,7 +179,9 @@ pub(crate) fn to_host(args: &mut PJRT_Buffer_ToHostBuffer_Args) -> Result<()> {
     let element = shape.element_type.storage_bytes();
     let bytes = array_bytes(shape).ok_or_else(|| Failure::internal("an array has a size"))?;
     let layout = border::optional_without_size(args.host_layout)?;
-    let layout = strides::of_layout(layout.as_ref(), &shape.dims, element as i64)?
+    // Without one, the bytes as they lie here.
+    let layout = strides::of_layout(layout.as_ref(), buffer.dims(), element as i64)?
+        .map(|strides| layout::permuted(&strides, &buffer.order))
         .filter(|s| !strides::is_dense(&shape.dims, s, element as i64));
     let needed = match &layout {
         None => bytes,
@@ -239,13 +245,8 @@ pub(crate) fn view_of_device_buffer(args: &mut PJRT_Client_CreateViewOfDeviceBuf
     let shape = shape(args.element_type, args.dims, args.num_dims)?;
     let element_bytes = shape.element_type.storage_bytes() as i64;
     let layout = border::optional_without_size(args.layout)?;
-    if let Some(strides) = strides::of_layout(layout.as_ref(), &shape.dims, element_bytes)?
-        && !strides::is_dense(&shape.dims, &strides, element_bytes)
-    {
-        return Err(Failure::unimplemented(
-            "arrays lie row-major on the device: no other layout is supported",
-        ));
-    }
+    let order = strides::order_of_layout(layout.as_ref(), &shape.dims, element_bytes)?;
+    let shape = layout::physical(&shape, &order);
     let bytes = array_bytes(&shape).ok_or_else(|| Failure::internal("the shape was checked"))?;
     if args.device_buffer_ptr.is_null() && bytes > 0 {
         return Err(Failure::invalid("the memory is null"));
@@ -253,7 +254,7 @@ pub(crate) fn view_of_device_buffer(args: &mut PJRT_Client_CreateViewOfDeviceBuf
     let done = Done::Call(args.on_delete_callback, args.on_delete_callback_arg);
     let lent = HostMemory { start: args.device_buffer_ptr.cast_const().cast(), bytes, done };
     let array = client.engine.lend(shape, Arc::new(lent))?;
-    args.buffer = Buffer::new(array, memory, client).give();
+    args.buffer = Buffer::in_order(array, order, memory, client).give();
     Ok(())
 }
 
@@ -261,8 +262,11 @@ pub(crate) fn uninitialized(args: &mut PJRT_Client_CreateUninitializedBuffer_Arg
     let client = handles::get(args.client)?;
     let memory = client.memory(args.device, args.memory)?;
     let shape = shape(args.shape_element_type, args.shape_dims, args.shape_num_dims)?;
-    let array = client.engine.uninitialized(shape)?;
-    args.buffer = Buffer::new(array, memory, client).give();
+    let given = border::optional_without_size(args.shape_layout)?;
+    let element_bytes = shape.element_type.storage_bytes() as i64;
+    let order = strides::order_of_layout(given.as_ref(), &shape.dims, element_bytes)?;
+    let array = client.engine.uninitialized(layout::physical(&shape, &order))?;
+    args.buffer = Buffer::in_order(array, order, memory, client).give();
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! The C API: its structs, its numbers, its table of functions.
 
+pub mod layouts;
 pub mod numbers;
 pub mod structs;
 pub mod table;

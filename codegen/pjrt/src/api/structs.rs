@@ -13,6 +13,7 @@
 use std::ffi::{c_char, c_void};
 use std::mem::offset_of;
 
+use crate::api::layouts::MemoryLayout;
 use crate::buffer::Buffer;
 use crate::client::Client;
 use crate::device::{Device, DeviceDescription};
@@ -350,6 +351,25 @@ structs! {
     }
     PJRT_FFI_UserData_Add_Args {
         context: *mut ExecuteContext, type_id: i64, data: *mut c_void, deleter: Option<hlo_ffi::abi::Deleter>,
+    }
+    PJRT_Layouts_MemoryLayout_Destroy_Args { layout: *mut MemoryLayout }
+    PJRT_Layouts_MemoryLayout_Serialize_Args {
+        layout: *mut MemoryLayout, serialized_bytes: *const c_char, serialized_bytes_size: usize,
+        serialized_layout: *mut SerializedBytes, serialized_layout_deleter: Option<BytesDeleter>,
+    }
+    PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args {
+        client: *mut Client, r#type: u32, dims: *const i64, num_dims: usize, layout: *mut MemoryLayout,
+    }
+    PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args { buffer: *mut Buffer, layout: *mut MemoryLayout }
+    PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args {
+        topology_description: *mut Topology, r#type: u32, dims: *const i64, num_dims: usize,
+        layout: *mut MemoryLayout,
+    }
+    PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args {
+        executable: *mut Executable, num_outputs: usize, layouts: *const *mut MemoryLayout,
+    }
+    PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args {
+        executable: *mut Executable, num_parameters: usize, layouts: *const *mut MemoryLayout,
     }
     PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args { buffer: *mut Buffer, device_memory_ptr: *mut c_void }
 }

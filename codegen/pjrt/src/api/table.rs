@@ -5,6 +5,7 @@
 use std::ffi::c_void;
 use std::ptr;
 
+use crate::api::layouts::LAYOUTS_EXTENSION;
 use crate::api::numbers::API_VERSION;
 use crate::api::structs::PJRT_Api_Version;
 use crate::border::{answer, enter};
@@ -39,7 +40,7 @@ pub struct FfiExtension {
     functions: [Function; 3],
 }
 
-// SAFETY: nothing in it is ever written; the pointers are null.
+// SAFETY: nothing in it is ever written, nor is what its one pointer points at.
 unsafe impl Sync for FfiExtension {}
 
 /// `PJRT_Extension_Type_FFI`.
@@ -49,7 +50,7 @@ const EXTENSION_TYPE_FFI: u32 = 5;
 pub static FFI_EXTENSION: FfiExtension = FfiExtension {
     struct_size: size_of::<FfiExtension>(),
     r#type: EXTENSION_TYPE_FFI,
-    next: ptr::null_mut(),
+    next: (&raw const LAYOUTS_EXTENSION).cast_mut().cast(),
     functions: [ffi_type_register, ffi_user_data_add, ffi_register_handler],
 };
 
@@ -279,8 +280,9 @@ mod tests {
                 _ => panic!("{line}"),
             }
         }
-        // Those of the extension are checked where it is.
-        let of_extensions = structs::ALL.iter().filter(|s| s.0.starts_with("PJRT_FFI")).count();
+        // Those of the extensions are checked where these are.
+        let is_of_extension = |name: &str| name.starts_with("PJRT_FFI") || name.starts_with("PJRT_Layouts");
+        let of_extensions = structs::ALL.iter().filter(|s| is_of_extension(s.0)).count();
         assert_eq!(checked + of_extensions, structs::ALL.len());
         assert_eq!(slots, NAMES.len());
         assert_eq!(PJRT_Api_Version::NAME, "PJRT_Api_Version");

@@ -32,6 +32,8 @@ pub(super) struct Converter<'m> {
     /// The body that is being converted.
     pub(super) body: Body,
     pub(super) checks: Vec<Check>,
+    /// Operands of `sdy.sharding_group`, with the number of their group.
+    pub(super) sharding_groups: Vec<(InstrId, i64)>,
     pub(super) warnings: Diagnostics,
     pub(super) elided: ElidedConstants,
     /// Whether checks become results.

@@ -84,8 +84,7 @@ impl Converter<'_> {
                 "interpreter.run_parallel" => self.run_parallel(op),
                 "sdy.sharding_constraint" => self.sharding_constraint(op),
                 "sdy.manual_computation" => self.manual_computation(op),
-                // It asks that arrays be cut alike, which changes no value.
-                "sdy.sharding_group" => Ok(()),
+                "sdy.sharding_group" => self.sharding_group(op),
                 _ => self.unsupported(op, "the dialect has no HLO"),
             },
         }

@@ -139,6 +139,30 @@ impl<'m> Converter<'m> {
         (0..results).map(sharding).collect()
     }
 
+    /// The `mhlo.layout_mode` of each argument (`arg_attrs`) or result (`res_attrs`) of a function.
+    pub(super) fn layout_modes(&self, function: OpId, key: &str) -> Vec<Option<Box<str>>> {
+        let m = self.m;
+        let count = match m.attr(function, "function_type").map(|a| m.get_attribute(a)) {
+            Some(Attribute::Type(ty)) => match m.get_type(*ty) {
+                Type::Function { inputs, results } => match key {
+                    "arg_attrs" => inputs.len(),
+                    _ => results.len(),
+                },
+                _ => 0,
+            },
+            _ => 0,
+        };
+        let mode = |index: usize| {
+            self.dictionary(function, key, index).iter().find_map(|a| {
+                match (m.text(a.name), m.get_attribute(a.value)) {
+                    ("mhlo.layout_mode", Attribute::String { text, .. }) => Some(text.clone()),
+                    _ => None,
+                }
+            })
+        };
+        (0..count).map(mode).collect()
+    }
+
     /// The header of the module.
     pub(super) fn header(&mut self, entry: OpId) -> Convert<()> {
         let m = self.m;

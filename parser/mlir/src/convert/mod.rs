@@ -82,6 +82,13 @@ pub struct Converted {
     /// The shardings of the function's results, in order, as the module says them: `#sdy.sharding<...>`, or
     /// HLO's own form in braces.
     pub result_shardings: Vec<Option<Box<str>>>,
+    /// The layouts that the module says of the function's arguments, in order: `default`, `auto`, or minor to
+    /// major in braces.
+    pub argument_layouts: Vec<Option<Box<str>>>,
+    /// The same of its results.
+    pub result_layouts: Vec<Option<Box<str>>>,
+    /// Values that are to be sharded as others of the same group are, each with the number of its group.
+    pub sharding_groups: Vec<(hlo::InstrId, i64)>,
 }
 
 /// How a module is converted.
@@ -170,6 +177,7 @@ pub fn convert(m: &Module, options: &ConvertOptions) -> Result<Converted, Diagno
         body: Body::new(hlo::ComputationId::from_index(0)),
         grid: grid(m),
         checks: Vec::new(),
+        sharding_groups: Vec::new(),
         warnings: Diagnostics::new(),
         elided: ElidedConstants::default(),
         checking: options.checks,
@@ -183,11 +191,21 @@ pub fn convert(m: &Module, options: &ConvertOptions) -> Result<Converted, Diagno
     match converter.program(function, arguments) {
         Ok(()) => {
             let result_shardings = converter.result_shardings(function);
-            let Converter { out: module, checks, mut warnings, elided, .. } = converter;
+            let argument_layouts = converter.layout_modes(function, "arg_attrs");
+            let result_layouts = converter.layout_modes(function, "res_attrs");
+            let Converter { out: module, checks, mut warnings, elided, sharding_groups, .. } = converter;
             if let Some(d) = elided.warning() {
                 warnings.push(d);
             }
-            Ok(Converted { module, checks, warnings, result_shardings })
+            Ok(Converted {
+                module,
+                checks,
+                warnings,
+                result_shardings,
+                argument_layouts,
+                result_layouts,
+                sharding_groups,
+            })
         }
         Err(d) => Err((*d).into()),
     }

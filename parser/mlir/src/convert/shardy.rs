@@ -63,6 +63,19 @@ impl Converter<'_> {
         self.bind_one(op, id)
     }
 
+    /// `sdy.sharding_group`, which changes no value: its operand is cut as the others of the group are.
+    pub(super) fn sharding_group(&mut self, op: OpId) -> Convert<()> {
+        let [x] = self.exactly(op)?;
+        match self.attr(op, "group_id") {
+            Some(Attribute::Integer { value, .. }) => {
+                let group = i64::try_from(*value).unwrap_or(i64::MAX);
+                self.sharding_groups.push((x, group));
+                Ok(())
+            }
+            _ => self.structure(op, "has no `group_id`"),
+        }
+    }
+
     /// `sdy.manual_computation`: whole arrays to shards, a computation on these, shards to whole arrays.
     pub(super) fn manual_computation(&mut self, op: OpId) -> Convert<()> {
         let operands = self.operands(op)?;

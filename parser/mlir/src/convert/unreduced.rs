@@ -7,7 +7,8 @@
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Ints, ReplicaGroups};
 use hlo::{
-    ArrayLiteral, ArrayShape, Buffer, ElementType, InstrId, Name, NewInstruction, Opcode, Shape, Span, shardy,
+    ArrayLiteral, ArrayShape, Buffer, ElementType, InstrId, Name, NewInstruction, Opcode, Shape, Span,
+    shardy::{self, Written},
 };
 
 use super::cx::{Convert, Converter, list};
@@ -24,54 +25,25 @@ pub(super) struct OfValue {
     pub(super) sets: Option<Sets>,
 }
 
-/// The shardings of `#sdy.sharding_per_value<[<...>, <...>]>`, one by one.
-fn split(text: &str) -> Option<Vec<String>> {
-    let inner = text.strip_prefix("#sdy.sharding_per_value<[")?.strip_suffix("]>")?;
-    let (mut all, mut depth, mut quoted, mut one) = (Vec::new(), 0_i32, false, String::new());
-    for c in inner.chars() {
-        match c {
-            '"' => quoted = !quoted,
-            '<' | '[' | '{' | '(' if !quoted => depth += 1,
-            '>' | ']' | '}' | ')' if !quoted => depth -= 1,
-            ',' if depth == 0 && !quoted => {
-                all.push(std::mem::take(&mut one).trim().to_owned());
-                continue;
-            }
-            _ => {}
-        }
-        one.push(c);
-    }
-    if !one.trim().is_empty() {
-        all.push(one.trim().to_owned());
-    }
-    Some(all)
-}
-
 impl Converter<'_> {
     /// The shardings of the operands or results of a manual computation.
     pub(super) fn shardings_of_values(&self, op: OpId, text: &str, count: usize) -> Convert<Vec<OfValue>> {
-        let all = match split(text) {
+        let all = match shardy::written_per_value(&self.out, text) {
             Some(all) if all.len() == count => all,
             _ => return self.structure(op, &format!("has not the shardings of {count} values: {text}")),
         };
-        let one = |text: String| match text.split_once(", unreduced=") {
-            None => Ok(OfValue { text, sets: None }),
-            Some((before, after)) => match (self.sets(&text), after.split_once('}')) {
-                (Some(sets), Some((_, rest))) => {
-                    Ok(OfValue { text: format!("{before}{rest}"), sets: Some(sets) })
-                }
-                _ => self.unsupported(op, format!("is unreduced in a way that is not known: {text}")),
-            },
+        let one = |mut written: Written| {
+            let unreduced = std::mem::take(&mut written.sharding.unreduced);
+            if unreduced.is_empty() {
+                return Ok(OfValue { text: written.to_string(), sets: None });
+            }
+            let whole = unreduced.iter().all(|axis| axis.sub_axis.is_none());
+            match written.sharding.mesh.groups_along(&unreduced).filter(|_| whole) {
+                sets @ Some(_) => Ok(OfValue { text: written.to_string(), sets }),
+                None => self.unsupported(op, format!("is unreduced in a way that is not known: {text}")),
+            }
         };
         all.into_iter().map(one).collect()
-    }
-
-    /// The partitions along the unreduced axes of `<@mesh, [...], unreduced={"x", "y"}>`; `None` if one of
-    /// them is a sub-axis.
-    fn sets(&self, text: &str) -> Option<Sets> {
-        let sharding = shardy::sharding(&self.out, &format!("#sdy.sharding{text}"))?;
-        let whole = sharding.unreduced.iter().all(|axis| axis.sub_axis.is_none());
-        if whole { sharding.mesh.groups_along(&sharding.unreduced) } else { None }
     }
 
     /// The value where this partition is the first of its set, zeros elsewhere.
@@ -125,18 +97,5 @@ impl Converter<'_> {
             .with(AttrKey::ReplicaGroups, AttrValue::ReplicaGroups(Box::new(ReplicaGroups::Lists(groups))))
             .with(AttrKey::ToApply, AttrValue::Computation(add));
         self.emit(Opcode::AllReduce, Shape::Array(array), &[x], attrs)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shardings_are_split() {
-        let text = r#"#sdy.sharding_per_value<[<@mesh, [{"x"}, {}], unreduced={"y", "z"}>, <@mesh, []>]>"#;
-        let all = split(text).unwrap();
-        assert_eq!(all, [r#"<@mesh, [{"x"}, {}], unreduced={"y", "z"}>"#, "<@mesh, []>"]);
-        assert_eq!(split("#sdy.sharding_per_value<[]>").unwrap(), Vec::<String>::new());
     }
 }
