@@ -1,7 +1,7 @@
 //! Clients, and the plugin as a whole.
 //!
-//! A client is made with options of its caller, or of the environment: `HLO_MODE` (`compile`, `interpret` or `check`), `HLO_PLATFORM_NAME`, `HLO_CUSTOM_CALLS`, `HLO_THREADS`, `HLO_NUM_DEVICES` and `HLO_LOG`, which are the
-//! options `mode`, `platform_name`, `custom_calls`, `threads`, `num_devices` and `log`; and in check mode of `HLO_CHECK`, `HLO_CHECK_ACTION`, `HLO_CHECK_SAVE` and `HLO_CHECK_LOG` (`check`, `check_action`, ...).
+//! A client is made with options of its caller, or of the environment: `HLO_MODE` (`compile`, `interpret` or `check`), `HLO_PLATFORM_NAME`, `HLO_CUSTOM_CALLS`, `HLO_THREADS`, `HLO_NUM_DEVICES`, `HLO_MEMORY_LIMIT` and `HLO_LOG`, which are the
+//! options `mode`, `platform_name`, `custom_calls`, `threads`, `num_devices`, `memory_limit` and `log`; and in check mode of `HLO_CHECK`, `HLO_CHECK_ACTION`, `HLO_CHECK_SAVE` and `HLO_CHECK_LOG` (`check`, `check_action`, ...).
 
 use std::env;
 use std::sync::{Arc, OnceLock};
@@ -62,6 +62,8 @@ struct Options {
     custom_calls: Option<String>,
     threads: usize,
     num_devices: Option<usize>,
+    /// Bytes.
+    memory_limit: Option<u64>,
     log: bool,
     check: Option<String>,
     check_action: Option<String>,
@@ -86,6 +88,7 @@ impl Options {
             custom_calls: text("HLO_CUSTOM_CALLS"),
             threads,
             num_devices: number("HLO_NUM_DEVICES")?,
+            memory_limit: number("HLO_MEMORY_LIMIT")?.map(|bytes| bytes as u64),
             log: text("HLO_LOG").is_some_and(|value| value != "0"),
             check: text("HLO_CHECK"),
             check_action: text("HLO_CHECK_ACTION"),
@@ -103,6 +106,7 @@ impl Options {
             ("num_devices", Value::Int(n)) if (1..=i64::from(MAX_DEVICES)).contains(n) => {
                 self.num_devices = Some(*n as usize);
             }
+            ("memory_limit", Value::Int(n)) if *n >= 0 => self.memory_limit = Some(n.cast_unsigned()),
             ("check", Value::Text(text)) => self.check = Some(text.clone()),
             ("check", Value::Int(n)) => self.check = Some(n.to_string()),
             ("check_action", Value::Text(text)) => self.check_action = Some(text.clone()),
@@ -111,8 +115,8 @@ impl Options {
             ("log", Value::Bool(log)) => self.log = *log,
             ("log", Value::Int(log)) => self.log = *log != 0,
             (
-                "mode" | "platform_name" | "custom_calls" | "threads" | "num_devices" | "log" | "check"
-                | "check_action" | "check_save" | "check_log",
+                "mode" | "platform_name" | "custom_calls" | "threads" | "num_devices" | "memory_limit"
+                | "log" | "check" | "check_action" | "check_save" | "check_log",
                 other,
             ) => {
                 return Err(Failure::invalid(format!("the client option `{name}` cannot be {other:?}")));
@@ -164,13 +168,21 @@ impl Client {
         if count == 0 || count > MAX_DEVICES as usize {
             return Err(Failure::invalid(format!("{count} devices; there can be 1 to {MAX_DEVICES}")));
         }
-        let of_interpreter =
-            ClientOptions { custom_calls: CustomCalls::clone(&custom_calls), ..ClientOptions::default() };
+        // What is kept is wanted, and there is no other memory for it.
+        let (memory_budget_bytes, never_evict) = (options.memory_limit.or_else(check::memory_there_is), true);
+        let of_interpreter = ClientOptions {
+            custom_calls: CustomCalls::clone(&custom_calls),
+            memory_budget_bytes,
+            never_evict,
+            ..ClientOptions::default()
+        };
         let interpreter = hlo_client::Client::interpreter(of_interpreter)?;
         let of_engine = ClientOptions {
             threads: options.threads,
             custom_calls,
             keep_artifacts: true,
+            memory_budget_bytes,
+            never_evict,
             ..ClientOptions::default()
         };
         let checks = match options.mode.as_deref() {
@@ -193,7 +205,7 @@ impl Client {
         let (mut descriptions, mut devices, mut memories) = (Vec::new(), Vec::new(), Vec::new());
         for id in 0..count as i32 {
             let description = Handle::new(DeviceDescription::new(id, &platform_name));
-            let device = Arc::new(Device::new(id, description, engine.clone()));
+            let device = Arc::new(Device::new(id, count, description, engine.clone()));
             let handle = Handle::new(Arc::clone(&device));
             let own: Vec<Handle<Memory>> =
                 (0..).zip(KINDS).map(|(n, kind)| Handle::new(Memory::new(id, n, kind, handle))).collect();

@@ -20,6 +20,8 @@ use crate::memory::Memory;
 pub struct Device {
     /// Its number.
     pub id: i32,
+    /// How many devices its client has.
+    count: usize,
     description: Handle<DeviceDescription>,
     engine: hlo_client::Client,
     memories: OnceLock<Box<[Handle<Memory>]>>,
@@ -32,6 +34,9 @@ object!(Device, "device");
 pub struct DeviceDescription {
     id: i32,
     kind: String,
+    /// In short: `cpu:0`.
+    name: String,
+    /// `CpuDevice(id=0)`
     text: String,
 }
 
@@ -40,14 +45,24 @@ object!(DeviceDescription, "device description");
 impl DeviceDescription {
     /// Of a device of a platform.
     pub fn new(id: i32, platform: &str) -> Self {
-        Self { id, kind: platform.to_owned(), text: format!("HloDevice(id={id})") }
+        let mut capitalized = platform.to_owned();
+        if let Some(first) = capitalized.get_mut(..1) {
+            first.make_ascii_uppercase();
+        }
+        let text = format!("{capitalized}Device(id={id})");
+        Self { id, kind: platform.to_owned(), name: format!("{platform}:{id}"), text }
     }
 }
 
 impl Device {
     /// Without memories yet.
-    pub fn new(id: i32, description: Handle<DeviceDescription>, engine: hlo_client::Client) -> Self {
-        Self { id, description, engine, memories: OnceLock::new() }
+    pub fn new(
+        id: i32,
+        count: usize,
+        description: Handle<DeviceDescription>,
+        engine: hlo_client::Client,
+    ) -> Self {
+        Self { id, count, description, engine, memories: OnceLock::new() }
     }
 
     /// Gives it its memories, the default one first.
@@ -93,14 +108,28 @@ pub(crate) fn default_memory(args: &mut PJRT_Device_DefaultMemory_Args) -> Resul
     Ok(())
 }
 
+/// Memory is one for all devices: what is in use, and the limit, are of all of them; what one can reserve is its share, as if
+/// all reserved as much.
 pub(crate) fn memory_stats(args: &mut PJRT_Device_MemoryStats_Args) -> Result<()> {
-    let statistics = handles::get(args.device)?.engine.memory_statistics();
+    let device = handles::get(args.device)?;
+    let statistics = device.engine.memory_statistics();
     let bytes = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let known = |n: Option<u64>| (n.map_or(0, bytes), u8::from(n.is_some()));
     args.bytes_in_use = bytes(statistics.held_bytes);
-    (args.peak_bytes_in_use, args.peak_bytes_in_use_is_set) = (bytes(statistics.peak_bytes), 1);
-    if let Some(budget) = statistics.budget_bytes {
-        (args.bytes_limit, args.bytes_limit_is_set) = (bytes(budget), 1);
-    }
+    (args.peak_bytes_in_use, args.peak_bytes_in_use_is_set) = known(Some(statistics.peak_bytes));
+    let limit = statistics.budget_bytes;
+    (args.bytes_limit, args.bytes_limit_is_set) = known(limit);
+    (args.bytes_reservable_limit, args.bytes_reservable_limit_is_set) =
+        known(limit.map(|bytes| bytes / device.count.max(1) as u64));
+    // Callers leave these as their memory had them.
+    (args.num_allocs, args.num_allocs_is_set) = known(None);
+    (args.largest_alloc_size, args.largest_alloc_size_is_set) = known(None);
+    (args.bytes_reserved, args.bytes_reserved_is_set) = known(None);
+    (args.peak_bytes_reserved, args.peak_bytes_reserved_is_set) = known(None);
+    (args.largest_free_block_bytes, args.largest_free_block_bytes_is_set) = known(None);
+    (args.pool_bytes, args.pool_bytes_is_set) = known(None);
+    (args.peak_pool_bytes, args.peak_pool_bytes_is_set) = known(None);
+    (args.peak_allocated_bytes, args.peak_allocated_bytes_is_set) = known(None);
     Ok(())
 }
 
@@ -141,7 +170,7 @@ pub(crate) fn description_kind(args: &mut PJRT_DeviceDescription_Kind_Args) -> R
 
 pub(crate) fn description_debug_string(args: &mut PJRT_DeviceDescription_DebugString_Args) -> Result<()> {
     let description = handles::get(args.device_description)?;
-    (args.debug_string, args.debug_string_size) = (description.text.as_ptr().cast(), description.text.len());
+    (args.debug_string, args.debug_string_size) = (description.name.as_ptr().cast(), description.name.len());
     Ok(())
 }
 

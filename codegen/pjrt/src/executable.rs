@@ -188,12 +188,8 @@ fn donated(
     let aliases: Vec<(i64, &[i64])> =
         header.input_output_alias.iter().map(|a| (a.parameter, &a.parameter_index[..])).collect();
     let is_in = |all: &[(i64, &[i64])], leaf: &Leaf| all.contains(&(leaf.parameter, &leaf.path[..]));
-    let mut free: Vec<_> = executable
-        .result_shapes()
-        .iter()
-        .zip(&placement.held.results)
-        .map(|(s, t)| bytes(s, t))
-        .collect();
+    let mut free: Vec<_> =
+        executable.result_shapes().iter().zip(&placement.held.results).map(|(s, t)| bytes(s, t)).collect();
     let of = |n: usize| bytes(arguments[n], placement.held.arguments.get(n).unwrap_or(&None));
     let take = |free: &mut Vec<Option<usize>>, n: usize| {
         let found = free.iter().position(|&size| size == of(n));
@@ -612,6 +608,16 @@ pub(crate) fn memory_stats(args: &mut PJRT_Executable_GetCompiledMemoryStats_Arg
     args.temp_size_in_bytes = run.saturating_sub(args.output_size_in_bytes).max(0);
     args.peak_memory_in_bytes = run.saturating_add(args.argument_size_in_bytes);
     args.total_size_in_bytes = args.peak_memory_in_bytes;
+    // Not known, or of a host that is another machine; callers leave these as their memory had them.
+    args.generated_code_size_in_bytes = 0;
+    args.host_generated_code_size_in_bytes = 0;
+    args.host_argument_size_in_bytes = 0;
+    args.host_output_size_in_bytes = 0;
+    args.host_alias_size_in_bytes = 0;
+    args.host_temp_size_in_bytes = 0;
+    args.total_allocation_bytes = 0;
+    args.indefinite_allocations = 0;
+    args.peak_unpadded_heap_bytes = 0;
     Ok(())
 }
 

@@ -224,7 +224,8 @@ impl Layouts {
         let entry = module.entry();
         self.apply_to_aliases(module);
         module.header.entry_computation_layout = None;
-        let parameters: Vec<InstrId> = module.computation(entry).parameters().iter().flatten().copied().collect();
+        let parameters: Vec<InstrId> =
+            module.computation(entry).parameters().iter().flatten().copied().collect();
         let mut orders = self.arguments.iter();
         for id in parameters {
             let own = module.instr(id).shape.leaves().iter().filter(|s| s.as_array().is_some()).count();
@@ -320,7 +321,9 @@ fn with_layouts<'o>(shape: &Shape, orders: &mut impl Iterator<Item = &'o Order>)
             let layout = Some(Layout::from_minor_to_major(order.iter().copied()).into());
             Shape::Array(ArrayShape { layout, ..array.clone() })
         }
-        Shape::Tuple(parts) => Shape::tuple(parts.iter().map(|part| with_layouts(part, orders)).collect::<Vec<_>>()),
+        Shape::Tuple(parts) => {
+            Shape::tuple(parts.iter().map(|part| with_layouts(part, orders)).collect::<Vec<_>>())
+        }
         other @ (Shape::Token | Shape::Opaque | Shape::Buffer(_)) => other.clone(),
     }
 }
@@ -366,7 +369,13 @@ fn lay_parameter(module: &mut Module, id: InstrId, shape: &ArrayShape, order: &O
     module.set_operand(laid, 0, id);
 }
 
-fn lay_result(module: &mut Module, entry: ComputationId, id: InstrId, shape: &ArrayShape, order: &Order) -> InstrId {
+fn lay_result(
+    module: &mut Module,
+    entry: ComputationId,
+    id: InstrId,
+    shape: &ArrayShape,
+    order: &Order,
+) -> InstrId {
     let to_physical = major_to_minor(order, shape.rank());
     let name = module.unique_name(&module.instr(id).name.clone());
     module.append(entry, transpose(physical(shape, order), id, &to_physical).named(name))
@@ -377,7 +386,8 @@ fn lay_result(module: &mut Module, entry: ComputationId, id: InstrId, shape: &Ar
 fn preferred(module: &Module, arguments: &[Order]) -> Vec<Order> {
     let mut orders = arguments.iter();
     let parameters = module.computation(module.entry()).parameters().iter().flatten();
-    let parameters: Vec<Liked> = parameters.map(|&id| of_parameter(&module.instr(id).shape, &mut orders)).collect();
+    let parameters: Vec<Liked> =
+        parameters.map(|&id| of_parameter(&module.instr(id).shape, &mut orders)).collect();
     let mut all = Vec::new();
     let liked = of_computation(module, module.entry(), &parameters, 0);
     flatten(&liked, &module.instr(module.root(module.entry())).shape, &mut all);

@@ -257,7 +257,8 @@ impl Build<'_> {
                 _ => None,
             },
             Opcode::GetTupleElement => {
-                let (index, tuple) = (instr.attrs.int(AttrKey::Index)?, self.module.instr(operand(0)?).clone());
+                let (index, tuple) =
+                    (instr.attrs.int(AttrKey::Index)?, self.module.instr(operand(0)?).clone());
                 match (tuple.opcode, tuple.attrs.str(AttrKey::CustomCallTarget)) {
                     (Opcode::Call, _) => self.call(&tuple, Some(index), depth),
                     (Opcode::CustomCall, Some(target)) if target.ends_with("LocalToGlobalShape") => {
@@ -385,7 +386,9 @@ impl Build<'_> {
         if sum.opcode != Opcode::AllReduce || !self.adds(sum.attrs.computation(AttrKey::ToApply)) {
             return None;
         }
-        let Some(AttrValue::ReplicaGroups(groups)) = sum.attrs.get(AttrKey::ReplicaGroups) else { return None };
+        let Some(AttrValue::ReplicaGroups(groups)) = sum.attrs.get(AttrKey::ReplicaGroups) else {
+            return None;
+        };
         let sorted = |mut sets: Vec<Vec<i64>>| {
             sets.iter_mut().for_each(|set| set.sort_unstable());
             sets.sort_unstable();
@@ -464,9 +467,10 @@ mod tests {
         assert_eq!(of(begun), [2.0, 5.0, 2.0, 5.0]);
         assert_eq!(of(&format!("{sum}\n ROOT n = f32[] negate(s)")), [-1.0, -5.0, -1.0, -5.0]);
         assert_eq!(of(&format!("{sum}\n ROOT n = f32[] add(s, one)")), [2.0, 5.0, 2.0, 5.0]);
-        assert_eq!(of("ROOT d = f32[] dot(x, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}"), [
-            1.0, 13.0, 1.0, 13.0
-        ]);
+        assert_eq!(
+            of("ROOT d = f32[] dot(x, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}"),
+            [1.0, 13.0, 1.0, 13.0]
+        );
         assert_eq!(of("ROOT c = f32[] call(x), to_apply=twice"), [2.0, 10.0, 2.0, 10.0]);
         assert_eq!(of(&format!("{sum}\n ROOT t = (f32[], f32[4]) tuple(s, x)")), [1.0, 5.0, 1.0, 5.0]);
         // Its own block of an array that is cut itself.
@@ -477,7 +481,11 @@ mod tests {
             ROOT s = f32[2] scatter(z, i, x), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add";
         assert_eq!(of(scattered), [1.0, 2.0, 3.0, 2.0, 1.0, 2.0, 3.0, 2.0]);
         // Also cut along the other axis, which is summed for all.
-        let two = terms("f32[2,2]", r#"{\"a\"}, {\"b\"}"#, "ROOT s = f32[] reduce(x, zero), dimensions={0,1}, to_apply=add");
+        let two = terms(
+            "f32[2,2]",
+            r#"{\"a\"}, {\"b\"}"#,
+            "ROOT s = f32[] reduce(x, zero), dimensions={0,1}, to_apply=add",
+        );
         assert_eq!(two.concat(), [2.0, 4.0, 2.0, 4.0]);
     }
 

@@ -243,14 +243,19 @@ fn sum_of(terms: &Terms, partition: u32) -> Vec<u32> {
 }
 
 fn zeros(client: &Client, shape: &ArrayShape) -> Result<hlo_client::Buffer> {
-    let bytes = zero_bytes(shape)?;
+    let bytes = zero_bytes(client, shape)?;
     Ok(client.engine.buffer_from_bytes(shape.clone(), &bytes)?)
 }
 
 /// The bytes of an array of zeros.
-fn zero_bytes(shape: &ArrayShape) -> Result<Vec<u8>> {
+fn zero_bytes(client: &Client, shape: &ArrayShape) -> Result<Vec<u8>> {
     let too_large = || Failure::new(Code::ResourceExhausted, format!("there is no memory for {shape}"));
     let count = array_bytes(shape).ok_or_else(too_large)?;
+    let statistics = client.engine.memory_statistics();
+    let left = statistics.budget_bytes.map(|budget| budget.saturating_sub(statistics.held_bytes));
+    if left.is_some_and(|left| count as u64 > left) {
+        return Err(too_large());
+    }
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(count).map_err(|_| too_large())?;
     bytes.resize(count, 0);
@@ -258,11 +263,7 @@ fn zero_bytes(shape: &ArrayShape) -> Result<Vec<u8>> {
 }
 
 /// What adds up the terms of each unreduced argument of a program, from first to last.
-fn sums(
-    client: &Client,
-    module: &Module,
-    held: &Shardings,
-) -> Result<Box<[Option<hlo_client::Executable>]>> {
+fn sums(client: &Client, module: &Module, held: &Shardings) -> Result<Box<[Option<hlo_client::Executable>]>> {
     let parameters = module.computation(module.entry()).parameters().iter().flatten();
     let leaves = parameters.flat_map(|&id| module.instr(id).shape.leaves()).filter_map(Shape::as_array);
     let one = |((shape, tiles), terms): ((&ArrayShape, &Tiles), &Terms)| match terms {
@@ -312,7 +313,7 @@ fn cut(
     };
     let (_, tile) = tiling.place(partition).ok_or_else(|| Failure::internal("every partition has a tile"))?;
     let part = ArrayShape::new(shape.element_type, &tiling.shard(&shape.dims));
-    let mut bytes = zero_bytes(&part)?;
+    let mut bytes = zero_bytes(client, &part)?;
     whole.with_bytes(|from| {
         for_each_row(&shape, &part, tiling, tile, |whole, own| {
             bytes[own].copy_from_slice(&from[whole]);
@@ -423,7 +424,7 @@ impl Gather<'_> {
         let place = tiling.place(device % partitions);
         let (group, _) = place.ok_or_else(|| Failure::internal("every partition has a tile"))?;
         let part = Placement::part(tiles, shape);
-        let mut bytes = zero_bytes(shape)?;
+        let mut bytes = zero_bytes(self.client, shape)?;
         let first = device - device % partitions;
         for (tile, &partition) in tiling.groups[group].iter().enumerate() {
             let owner = u32::try_from(partition).ok().filter(|&p| p < partitions);

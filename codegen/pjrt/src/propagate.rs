@@ -308,7 +308,9 @@ impl<'m> Walk<'m> {
                 let without = operands.first().unwrap_or(&Known::Nothing);
                 self.annotated(instr, without).unwrap_or(Known::Nothing)
             }
-            "annotate_device_placement" | "LayoutConstraint" => operands.first().cloned().unwrap_or(Known::Nothing),
+            "annotate_device_placement" | "LayoutConstraint" => {
+                operands.first().cloned().unwrap_or(Known::Nothing)
+            }
             _ => Known::Nothing,
         }
     }

@@ -165,11 +165,7 @@ impl Shardings {
     ///
     /// # Errors
     /// One is not understood.
-    pub fn of(
-        module: &mut Module,
-        stated: &[Option<Box<str>>],
-        groups: &[(InstrId, i64)],
-    ) -> Result<Self> {
+    pub fn of(module: &mut Module, stated: &[Option<Box<str>>], groups: &[(InstrId, i64)]) -> Result<Self> {
         let (found, texts) = Self::stated(module, stated, groups)?;
         keep_unreduced(module, &texts);
         let result_terms = terms_of_results(module, found.results.len())?;
@@ -205,7 +201,8 @@ impl Shardings {
         if stated.len() != shapes.len() {
             return Err(Failure::unimplemented("results that are tuples of tuples on several devices"));
         }
-        let chosen = if stated.iter().any(Option::is_none) { propagate::results(module, groups) } else { Vec::new() };
+        let chosen =
+            if stated.iter().any(Option::is_none) { propagate::results(module, groups) } else { Vec::new() };
         let mut results = Vec::with_capacity(shapes.len());
         for (n, (text, shape)) in stated.iter().zip(&shapes).enumerate() {
             results.push(match text {

@@ -251,6 +251,13 @@ pub(crate) fn view_of_device_buffer(args: &mut PJRT_Client_CreateViewOfDeviceBuf
     if args.device_buffer_ptr.is_null() && bytes > 0 {
         return Err(Failure::invalid("the memory is null"));
     }
+    let address = args.device_buffer_ptr.addr();
+    if bytes > 0 && !address.is_multiple_of(ALIGNMENT_BYTES) {
+        // Every execution would copy it; callers copy it once.
+        let message =
+            format!("a view of memory: its address {address:#x} is not aligned to {ALIGNMENT_BYTES} bytes");
+        return Err(Failure::invalid(message));
+    }
     let done = Done::Call(args.on_delete_callback, args.on_delete_callback_arg);
     let lent = HostMemory { start: args.device_buffer_ptr.cast_const().cast(), bytes, done };
     let array = client.engine.lend(shape, Arc::new(lent))?;

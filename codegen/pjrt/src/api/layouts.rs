@@ -7,8 +7,7 @@ use crate::api::structs::{
     PJRT_Layouts_MemoryLayout_Destroy_Args, PJRT_Layouts_MemoryLayout_Serialize_Args,
     PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args, PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args,
     PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args,
-    PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args,
-    PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args,
+    PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args, PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args,
 };
 use crate::api::table::Function;
 use crate::border::enter;
@@ -174,7 +173,9 @@ mod tests {
         };
         serialize(&mut args).unwrap();
         // SAFETY: these are the bytes that were given.
-        let bytes = unsafe { std::slice::from_raw_parts(args.serialized_bytes.cast::<u8>(), args.serialized_bytes_size) };
+        let bytes = unsafe {
+            std::slice::from_raw_parts(args.serialized_bytes.cast::<u8>(), args.serialized_bytes_size)
+        };
         assert_eq!(bytes, b"{2,1,0}");
         handles::destroy(args.serialized_layout).unwrap();
         handles::destroy(args.layout).unwrap();

@@ -58,6 +58,12 @@ pub struct Settings {
 /// Whether this build has check mode.
 pub const IS_THERE: bool = true;
 
+/// The bytes that the machine, the process and its group have left.
+pub fn memory_there_is() -> Option<u64> {
+    let there = hlo_system::memory_budget::available(1);
+    (there.bytes < u64::MAX).then_some(there.bytes)
+}
+
 /// Reads `HLO_CHECK`: `1`, `1/16`, `0`.
 pub fn sample(text: &str) -> Option<u64> {
     let (one, every) = text.split_once('/').unwrap_or((text, "1"));
