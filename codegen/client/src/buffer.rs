@@ -152,6 +152,11 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Bytes of the array.
+    pub(crate) fn bytes(&self) -> u64 {
+        array_bytes(&self.shape).unwrap_or(u64::MAX)
+    }
+
     pub(crate) fn last_use(&self) -> u64 {
         self.last_use.load(Ordering::Relaxed)
     }

@@ -17,6 +17,9 @@ use crate::pooled::{Pooled, Slot};
 /// How many holders a report of exhaustion names.
 const REPORTED_HOLDERS: usize = 5;
 
+/// Buffers below this are not in reports of a device that evicts nothing.
+const MIN_REPORTED_BYTES: u64 = 64 << 10;
+
 /// The bytes of a device.
 #[derive(Debug)]
 pub(crate) struct DeviceMemory {
@@ -29,7 +32,7 @@ pub(crate) struct DeviceMemory {
     peak_bytes: AtomicU64,
     evicted_bytes: AtomicU64,
     clock: AtomicU64,
-    /// Every buffer that lives, for eviction and reports; kept only under a limit, or if somebody wants to know.
+    /// The buffers that live, for eviction and reports; kept only under a limit, or if somebody wants to know.
     buffers: Mutex<Vec<Weak<Slot<Shared>>>>,
     store: Arc<Store>,
 }
@@ -111,9 +114,11 @@ impl DeviceMemory {
         self.clock.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Makes a buffer known, so that it can be evicted.
+    /// Makes a buffer known, so that it can be evicted. Where nothing is evicted, small ones stay unknown:
+    /// what is known is not pooled.
     pub(crate) fn register(&self, buffer: &Pooled<Shared>) {
-        if self.is_limited() || self.tracks {
+        let matters = self.evicts || buffer.bytes() >= MIN_REPORTED_BYTES;
+        if self.tracks || self.is_limited() && matters {
             let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
             if buffers.len() == buffers.capacity() {
                 buffers.retain(|b| b.strong_count() > 0);
