@@ -1,6 +1,6 @@
 //! `CompileOptionsProto`: of what a framework says to compilers in general, what matters to this one.
 //!
-//! The rest is what other back ends are told (debug options, autotuning, layouts of arguments, which are row-major here), and skipped.
+//! The rest is what other back ends are told (debug options, autotuning, layouts of arguments, which the program says itself), and skipped.
 
 use crate::error::{Failure, Result};
 use crate::wire::{Fields, Value, put, put_number, put_packed};

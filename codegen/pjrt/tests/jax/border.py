@@ -128,6 +128,27 @@ def main(path):
     p.refused(12, "Client_BufferFromHostBuffer", "Type 99", **fields | dict(type=99))
     p.refused(3, "Client_BufferFromHostBuffer", "strides",
               **fields | dict(byte_strides=ctypes.addressof(dims), num_byte_strides=2))
+    # Views are of aligned memory, dense, and without tiles.
+    memory = (ctypes.c_char * 192)()
+    start = ctypes.addressof(memory) + -ctypes.addressof(memory) % 64
+    view = dict(client=client, device_buffer_ptr=start, element_type=11, dims=ctypes.addressof(dims), num_dims=1)
+    p.call("Buffer_Destroy", buffer=p.call("Client_CreateViewOfDeviceBuffer", **view).buffer)
+    p.refused(3, "Client_CreateViewOfDeviceBuffer", "not aligned to 64 bytes", **view | dict(device_buffer_ptr=start + 4))
+    layout = keep(abi.PJRT_Buffer_MemoryLayout())
+    layout.tiled.minor_to_major, layout.tiled.minor_to_major_size = ctypes.addressof(dims), 1
+    p.refused(3, "Client_CreateViewOfDeviceBuffer", "no order", **view | dict(layout=ctypes.addressof(layout)))
+    layout.tiled.num_tiles = 1
+    p.refused(12, "Client_CreateViewOfDeviceBuffer", "tiles", **view | dict(layout=ctypes.addressof(layout)))
+
+    # More than there is memory for, and statistics that leave nothing of the caller's.
+    device = p.call("Client_LookupDevice", client=client, id=0).device
+    statistics = p.args("Device_MemoryStats", device=device)
+    statistics.num_allocs_is_set = statistics.bytes_limit_is_set = 1
+    assert not p.raw("Device_MemoryStats", statistics)
+    assert not statistics.num_allocs_is_set and statistics.bytes_limit_is_set and statistics.bytes_limit > 0
+    much = keep((ctypes.c_int64 * 1)(1 << 45))
+    p.refused(8, "Client_CreateUninitializedBuffer", client=client, shape_dims=ctypes.addressof(much), shape_num_dims=1,
+              shape_element_type=11)
     short = (ctypes.c_float * 2)()
     p.refused(3, "Buffer_ToHostBuffer", "fit", src=buffer, dst=ctypes.addressof(short), dst_size=8)
     p.refused(10 + 1, "Buffer_CopyRawToHost", buffer=buffer, dst=ctypes.addressof(short), offset=8, transfer_size=8)

@@ -5,6 +5,7 @@ Usage: PJRT_NAMES_AND_LIBRARY_PATHS=hlo:PLUGIN.so JAX_PLATFORMS=hlo python check
 `HLO_MODE` may be set. What a check claims is its name.
 """
 
+import ctypes
 import os
 import sys
 
@@ -14,6 +15,8 @@ import jax
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
+from jax.experimental import serialize_executable
+from jax.experimental.layout import Format, Layout
 
 from checks import check, fails, main, same
 
@@ -213,6 +216,62 @@ def hostile_programs_are_errors():
     text = str(module)
     for program in [b"", b"ML\xefR", b"ML\xefR\x0d\x00" + b"\xff" * 50, b"module {", text.encode()[:-20]]:
         fails(lambda: backend.compile_and_load(program, devices, options))
+
+
+@check
+def arrays_lie_as_their_layout_says():
+    a = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    for order in [(0, 1, 2), (2, 1, 0), (1, 2, 0)]:
+        x = jax.device_put(a, Format(Layout(order), device))
+        assert x.format.layout.major_to_minor == order, x.format
+        same(x, a)
+        y = jax.jit(lambda x: x + 1)(x)
+        same(y, a + 1)
+        # The bytes themselves.
+        memory = (ctypes.c_float * a.size).from_address(x.unsafe_buffer_pointer())
+        same(np.array(memory, np.float32), a.transpose(order).ravel())
+        same(jax.device_put(x, Format(Layout((0, 1, 2)), device)), a)
+
+
+@check
+def programs_take_and_give_layouts():
+    a = np.arange(6, dtype=np.float32).reshape(2, 3)
+    device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    turned = Format(Layout((1, 0)), device)
+    f = jax.jit(lambda x, y: (x + y, x.T), in_shardings=(turned, None), out_shardings=(turned, None))
+    x = jax.device_put(a, turned)
+    total, transposed = f(x, a)
+    assert total.format.layout.major_to_minor == (1, 0) and transposed.format.layout.major_to_minor == (0, 1)
+    same(total, a + a)
+    same(transposed, np.ascontiguousarray(a.T))
+    # Left to the compiler, a transpose moves nothing.
+    compiled = jax.jit(lambda x: x.T * 2, out_shardings=Format(Layout.AUTO)).lower(a).compile()
+    assert compiled.output_formats.layout.major_to_minor == (1, 0), compiled.output_formats
+    same(compiled(a), a.T * 2)
+    loaded = serialize_executable.deserialize_and_load(*serialize_executable.serialize(compiled))
+    assert loaded(a).format.layout.major_to_minor == (1, 0)
+    same(loaded(a), a.T * 2)
+    # In place, where both lie alike.
+    given = jax.device_put(a, turned)
+    same(jax.jit(lambda x: x * 2, in_shardings=turned, out_shardings=turned, donate_argnums=0)(given), a * 2)
+    assert given.is_deleted()
+    fails(lambda: jax.jit(lambda x: x, out_shardings=Format(Layout((0, 1), ((8, 128),)), device))(a), "layout")
+
+
+@check
+def more_than_there_is_memory_for_is_an_error():
+    statistics = jax.devices()[0].memory_stats()
+    assert 0 < statistics["bytes_reservable_limit"] <= statistics["bytes_limit"], statistics
+    fails(lambda: jnp.zeros(statistics["bytes_limit"] // 4 + 1, np.float32), "RESOURCE_EXHAUSTED")
+    fails(lambda: jnp.zeros(1 << 45, np.float32), "RESOURCE_EXHAUSTED")
+    same(jax.jit(lambda x: x + 1)(np.float32(1)), np.float32(2))
+
+
+@check
+def devices_are_named_by_their_platform():
+    device = jax.devices()[0]
+    assert str(device) == f"{device.platform}:0" and repr(device) == f"{device.platform.capitalize()}Device(id=0)"
 
 
 @check

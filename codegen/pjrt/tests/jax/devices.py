@@ -9,6 +9,8 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental.layout import Format, Layout
+from jax.experimental.shard_alike import shard_alike
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 from checks import check, main, same
@@ -181,8 +183,52 @@ def unreduced_arrays_add_up():
         c = jax.jit(lambda a, b: jnp.einsum("ab,bc->ac", a, b, out_sharding=P("x", None, unreduced={"y"})))(a, b)
         assert c.sharding.spec == P("x", None, unreduced={"y"}), c.sharding
         parts = [np.asarray(s.data) for s in c.addressable_shards]
+        # Each device has its own term.
+        for n in range(4):
+            for k in range(2):
+                same(parts[2 * n + k], np.asarray(a)[2 * n : 2 * n + 2, 2 * k : 2 * k + 2] @ np.asarray(b)[2 * k : 2 * k + 2])
         same(np.concatenate([parts[2 * n] + parts[2 * n + 1] for n in range(4)]), np.asarray(a) @ np.asarray(b))
         same(jax.jit(lambda c: jax.reshard(c, P()) * 2)(c), np.asarray(a) @ np.asarray(b) * 2)
+
+
+@check
+def terms_of_manual_computations_are_their_devices():
+    a, b = np.arange(8.0, dtype=np.float32).reshape(2, 4), np.arange(8.0, dtype=np.float32).reshape(4, 2)
+    mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Explicit,) * 2)
+    with jax.set_mesh(mesh):
+        f = jax.shard_map(lambda a, b: a @ b, in_specs=(P("x", "y"), P("y", None)), out_specs=P("x", None, unreduced={"y"}))
+        out = jax.jit(f)(jax.device_put(a, P("x", "y")), jax.device_put(b, P("y", None)))
+        for n, shard in enumerate(out.addressable_shards):
+            x, y = divmod(n, 2)
+            same(shard.data, a[x : x + 1, 2 * y : 2 * y + 2] @ b[2 * y : 2 * y + 2])
+        # Twice, by one program that adds up.
+        for _ in range(2):
+            same(jax.reshard(out, P("x", None)), a @ b)
+
+
+@check
+def values_of_a_group_are_cut_alike():
+    x = put(np.arange(64, dtype=np.float32).reshape(8, 8), "x", "y")
+    y = jax.jit(lambda x: shard_alike(x, jnp.arange(64, dtype=np.float32).reshape(8, 8))[1])(x)
+    assert y.sharding == NamedSharding(MESH, P("x", "y")), y.sharding
+    same(y, x)
+    z, w = jax.jit(lambda x: shard_alike(x @ x.T, jnp.ones((8, 8))))(x)
+    assert z.sharding == w.sharding == NamedSharding(MESH, P("x")), (z.sharding, w.sharding)
+
+
+@check
+def parts_lie_as_their_layout_says():
+    a = np.arange(64, dtype=np.float32).reshape(16, 4)
+    turned = Format(Layout((1, 0)), NamedSharding(MESH, P("x", "y")))
+    x = jax.device_put(a, turned)
+    same(x, a)
+    f = jax.jit(lambda x: x * 2, in_shardings=turned, out_shardings=turned)
+    y = f(x)
+    assert y.sharding == turned.sharding, y.sharding
+    assert all(array.format.layout.major_to_minor == (1, 0) for array in [y, *(s.data for s in y.addressable_shards)])
+    same(y, a * 2)
+    for shard in y.addressable_shards:
+        same(shard.data, (a * 2)[shard.index])
 
 
 @check
