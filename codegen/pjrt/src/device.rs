@@ -108,8 +108,8 @@ pub(crate) fn default_memory(args: &mut PJRT_Device_DefaultMemory_Args) -> Resul
     Ok(())
 }
 
-/// Memory is one for all devices: what is in use, and the limit, are of all of them; what one can reserve is its share, as if
-/// all reserved as much.
+/// Memory is one for all devices: what is in use, and the limit, are of all of them; what one can reserve is
+/// its share, as if all reserved as much.
 pub(crate) fn memory_stats(args: &mut PJRT_Device_MemoryStats_Args) -> Result<()> {
     let device = handles::get(args.device)?;
     let statistics = device.engine.memory_statistics();

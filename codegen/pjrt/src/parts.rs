@@ -1,8 +1,8 @@
 //! Unreduced results: arrays of which each device along some mesh axes has a term of a sum.
 //!
 //! A program computes whole arrays. Where an unreduced result is made by a sum over dimensions that are cut
-//! along its unreduced axes (a product, a reduction, a scatter that adds, an all-reduce at the end of a manual
-//! computation), or is itself cut along them, a device's term is the same computation on its own block: it is
+//! along its unreduced axes (a product, a reduction, a scatter that adds, an all-reduce at the end of a
+//! manual computation), or is itself cut along them, a device's term is the same computation on its own block: it is
 //! added to the program, with the rest masked, and the program is run on each device. Where no such sum is
 //! found, the array is the first device's, and the others have zeros ([`crate::placement`]).
 //!

@@ -58,11 +58,11 @@ pub struct Read {
 pub fn read(format: &str, code: &[u8]) -> Result<Read> {
     match format {
         "mlir" => stablehlo(code),
-        "hlo" => hlo(code),
+        "hlo" => row_major(hlo(code)?),
         WITH_CONFIG => {
             let parts = wire::fields(code)?;
             match parts.iter().find(|(number, _)| *number == MODULE) {
-                Some((_, wire::Value::Bytes(module))) => hlo(module),
+                Some((_, wire::Value::Bytes(module))) => row_major(hlo(module)?),
                 Some((_, wire::Value::Number(_))) | None => {
                     Err(Failure::invalid("the HloModuleProtoWithConfig has no module"))
                 }
@@ -94,6 +94,16 @@ fn stablehlo(code: &[u8]) -> Result<Read> {
     let (arguments, results) = (modes(&converted.argument_layouts)?, modes(&converted.result_layouts)?);
     let layouts = Layouts::resolve(&module, &arguments, &results)?;
     if !layouts.are_row_major() {
+        layouts.write(&mut module);
+    }
+    Ok(Read { module, shardings, layouts })
+}
+
+/// A program whose arrays lie row-major, whatever its header says: as with XLA, a module of HLO does not say
+/// in which layouts its caller has arrays.
+fn row_major(read: Read) -> Result<Read> {
+    let Read { mut module, shardings, layouts } = read;
+    if module.header.entry_computation_layout.is_some() {
         layouts.write(&mut module);
     }
     Ok(Read { module, shardings, layouts })

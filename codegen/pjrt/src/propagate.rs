@@ -77,13 +77,18 @@ fn flatten(known: &Known, shape: &Shape, give: &mut impl FnMut(Option<&Cut>, &Ar
     }
 }
 
-fn tiling(mesh: &Mesh, axes: &Axes, array: &ArrayShape) -> Tiles {
+/// Into how many parts axes cut.
+fn parts<'a>(mesh: &Mesh, axes: impl IntoIterator<Item = &'a AxisRef>) -> i64 {
     let size = |axis: &AxisRef| match axis.sub_axis {
         Some((_, size)) => size,
         None => mesh.axes.iter().find(|(name, _)| *name == axis.name).map_or(1, |a| a.1),
     };
+    axes.into_iter().map(size).product()
+}
+
+fn tiling(mesh: &Mesh, axes: &Axes, array: &ArrayShape) -> Tiles {
     let dims = axes.iter().zip(&array.dims).map(|(axes, &extent)| {
-        let parts: i64 = axes.iter().map(size).product();
+        let parts = parts(mesh, axes);
         let even = parts > 0 && extent % parts == 0;
         hlo::attrs::sharding::NamedDim {
             axes: if even { axes.clone() } else { Vec::new() },
@@ -148,7 +153,9 @@ impl<'m> Walk<'m> {
             let wanted = members.iter().filter_map(|id| self.wanted.get(id).cloned());
             let mut cuts: Vec<Cut> = members.iter().filter_map(of).chain(wanted).collect();
             // Who is cut most comes first, and others cut what it leaves whole.
-            cuts.sort_by_key(|cut| std::cmp::Reverse(cut.axes.iter().flatten().count()));
+            cuts.sort_by_key(|cut| {
+                std::cmp::Reverse(parts(&self.meshes[cut.mesh], cut.axes.iter().flatten()))
+            });
             let Some(mut joined) = cuts.first().cloned() else { continue };
             for cut in cuts.iter().filter(|cut| cut.mesh == joined.mesh) {
                 for (at, axes) in cut.axes.iter().enumerate() {
@@ -493,6 +500,38 @@ mod tests {
         let parsed = hlo_parser::parse_module(&text, &hlo_parser::ParseOptions::default());
         let module = parsed.module.unwrap_or_else(|| panic!("{text}"));
         results(&module, &[]).into_iter().map(|tiles| tiles.map(|t| t.tiles)).collect()
+    }
+
+    /// On two meshes of the same devices; y and z are of one group.
+    #[test]
+    fn values_of_a_group_are_cut_alike() {
+        let of = |body: &str| {
+            let text = format!(
+                "HloModule m, num_partitions=4, frontend_attributes={{xla.sdy.meshes={{mesh = #sdy.mesh<[\"a\"=2, \"b\"=2]>, line = #sdy.mesh<[\"c\"=4]>}}}}
+                 ENTRY e {{
+                   x = f32[4,8] parameter(0), frontend_attributes={{xla.sdy.sharding=\"#sdy.sharding<@mesh, [{{\\\"a\\\"}}, {{}}]>\"}}
+                   {body}
+                 }}"
+            );
+            let parsed = hlo_parser::parse_module(&text, &hlo_parser::ParseOptions::default());
+            let module = parsed.module.unwrap_or_else(|| panic!("{text}: {:?}", parsed.diagnostics));
+            let named = |id: &InstrId| matches!(&*module.instr(*id).name, "y" | "z");
+            let group: Vec<_> = module.instructions(module.entry()).filter(named).map(|id| (id, 7)).collect();
+            assert_eq!(group.len(), 2, "{text}");
+            let tiles = results(&module, &group).into_iter().map(|tiles| tiles.map(|t| t.tiles));
+            tiles.collect::<Vec<_>>()
+        };
+        let y = "y = f32[4,8] negate(x)";
+        let made = "z = f32[4,8] iota(), iota_dimension=0";
+        assert_eq!(of(&format!("{y}\n {made}\n ROOT r = f32[4,8] negate(z)")), [Some(vec![2, 1])]);
+        // As the shards of a manual computation want it.
+        let cut = "s = f32[2,4] custom-call(z), custom_call_target=\"xla.sdy.GlobalToLocalShape\", custom_call_has_side_effect=true, frontend_attributes={xla.sdy.in_shardings=\"#sdy.sharding_per_value<[<@mesh, [{}, {\\\"b\\\"}]>]>\"}";
+        let both = format!("{y}\n {made}\n {cut}\n ROOT t = (f32[4,8], f32[4,8]) tuple(y, z)");
+        assert_eq!(of(&both), [Some(vec![2, 2]), Some(vec![2, 2])]);
+        // What is cut most decides; axes of another mesh cannot be added.
+        let line = "z = f32[4,8] custom-call(x), custom_call_target=\"Sharding\", frontend_attributes={xla.sdy.sharding=\"#sdy.sharding<@line, [{}, {\\\"c\\\"}]>\"}";
+        let pair = format!("{line}\n {y}\n ROOT t = (f32[4,8], f32[4,8]) tuple(y, z)");
+        assert_eq!(of(&pair), [Some(vec![1, 4]), Some(vec![1, 4])]);
     }
 
     #[test]

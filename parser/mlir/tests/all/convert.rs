@@ -248,6 +248,18 @@ fn groups_of_shardings_change_no_value() {
                 (tensor<4xf32>) -> ()\n  %y = stablehlo.sine %x : tensor<4xf32>\n  return %y : tensor<4xf32>\n}\n";
     let hlo = hlo_of(text);
     assert!(hlo.contains("f32[4] sine(%x)") && !hlo.contains("custom-call"), "{hlo}");
+    let converted = convert(&read(text), &ConvertOptions::default()).expect("it is converted");
+    let [(id, group)] = converted.sharding_groups[..] else { panic!("{:?}", converted.sharding_groups) };
+    assert_eq!((converted.module.instr(id).opcode, group), (hlo::Opcode::Parameter, 0));
+}
+
+#[test]
+fn layouts_of_arguments_and_results_are_kept() {
+    let text = "func.func @main(%x: tensor<4xf32> {mhlo.layout_mode = \"{0}\"}, %y: tensor<4xf32>) -> (tensor<4xf32> \
+                {mhlo.layout_mode = \"auto\"}) {\n  %z = stablehlo.add %x, %y : tensor<4xf32>\n  return %z : tensor<4xf32>\n}\n";
+    let converted = convert(&read(text), &ConvertOptions::default()).expect("it is converted");
+    assert_eq!(converted.argument_layouts, [Some("{0}".into()), None]);
+    assert_eq!(converted.result_layouts, [Some("auto".into())]);
 }
 
 #[test]
