@@ -35,6 +35,24 @@ impl Default for WindowDim {
     }
 }
 
+impl WindowDim {
+    /// The extent of a dimension of `size` elements, spread by the base dilation and padded; negative if padding cuts more than there is. `None`: beyond 64 bits.
+    pub fn padded(&self, size: i64) -> Option<i64> {
+        dilated(size, self.base_dilation)?.checked_add(self.pad_low)?.checked_add(self.pad_high)
+    }
+
+    /// How many placements of the window a dimension of `size` elements has (XLA: `InferWindowOutputShape`); the stride is positive. `None`: an extent is beyond 64 bits.
+    pub fn placements(&self, size: i64) -> Option<i64> {
+        let (padded, window) = (self.padded(size)?, dilated(self.size, self.window_dilation)?);
+        Some(if padded <= 0 || window > padded { 0 } else { (padded - window) / self.stride + 1 })
+    }
+}
+
+/// The extent of `n` elements spread `dilation` apart.
+fn dilated(n: i64, dilation: i64) -> Option<i64> {
+    if n == 0 { Some(0) } else { (n - 1).checked_mul(dilation)?.checked_add(1) }
+}
+
 /// `{size=3x3 stride=2x2 pad=1_1x1_1 lhs_dilate=1x1 rhs_dilate=1x1 rhs_reversal=0x0}`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Window {

@@ -32,28 +32,21 @@ pub(super) fn check_dim(cx: &Cx, i: usize, w: &WindowDim) -> Result<(), InferErr
     }
 }
 
-/// The extent of `n` elements spread `dilation` apart.
-fn dilated(n: i64, dilation: i64) -> Option<i64> {
-    if n == 0 { Some(0) } else { (n - 1).checked_mul(dilation)?.checked_add(1) }
-}
-
-/// How often a window fits in a dimension of size `n` (XLA: `InferWindowOutputShape`).
+/// How often a window fits in a dimension of size `n`.
 pub(super) fn placements(cx: &Cx, i: usize, n: i64, w: &WindowDim) -> Result<i64, InferError> {
     check_dim(cx, i, w)?;
     if n == UNBOUNDED {
         return Ok(UNBOUNDED);
     }
-    let sizes = || {
-        let base = dilated(n, w.base_dilation)?.checked_add(w.pad_low)?.checked_add(w.pad_high)?;
-        Some((base, dilated(w.size, w.window_dilation)?))
-    };
-    let (base, window) = sizes().ok_or_else(|| cx.overflow(&format!("the padded size of dimension {i}")))?;
+    let found = w.padded(n).zip(w.placements(n));
+    let (base, placements) =
+        found.ok_or_else(|| cx.overflow(&format!("the padded size of dimension {i}")))?;
     if base < 0 {
         return Err(cx
             .error(codes::WINDOW, format!("padding cuts more than the {n} elements of dimension {i}"))
             .label(format!("pad={}_{} leaves {base}", w.pad_low, w.pad_high)));
     }
-    Ok(if base == 0 || window > base { 0 } else { (base - window) / w.stride + 1 })
+    Ok(placements)
 }
 
 /// The dimensions that a window over `a` gives.

@@ -1,5 +1,7 @@
 //! Windows: `reduce_window`, `select_and_scatter`, `convolution` and `dynamic_conv`.
 
+use hlo::attrs::WindowDim;
+
 use super::super::cx::{Convert, Converter};
 use super::{Float, Tensor, same_size};
 use crate::ir::{Attribute, DYNAMIC, OpId, Type};
@@ -7,18 +9,10 @@ use crate::ir::{Attribute, DYNAMIC, OpId, Type};
 /// A list of a window: its name, the constraint of its length and that of its values.
 type List = (&'static str, &'static str, &'static str);
 
-/// How many windows fit into a dimension; what is not known stays so.
-fn count(size: i64, window: [i64; 6]) -> i64 {
-    if size == DYNAMIC {
-        return DYNAMIC;
-    }
-    let [length, stride, low, high, base, dilation] = window.map(i128::from);
-    let dilated = if size == 0 { 0 } else { (i128::from(size) - 1) * base + 1 };
-    let (padded, length) = (low + dilated + high, (length - 1) * dilation + 1);
-    if padded <= 0 || length > padded {
-        return 0;
-    }
-    i64::try_from((padded - length) / stride + 1).unwrap_or(i64::MAX)
+/// How many windows fit into a dimension; what is not known stays so, and what is beyond 64 bits is more than
+/// any dimension.
+fn count(size: i64, window: WindowDim) -> i64 {
+    if size == DYNAMIC { DYNAMIC } else { window.placements(size).unwrap_or(i64::MAX) }
 }
 
 impl<'m> Converter<'m> {
@@ -92,8 +86,12 @@ impl<'m> Converter<'m> {
         }
         let dims: Vec<i64> = (0..rank)
             .map(|i| {
-                let [size, stride, base, dilation] = [0, 1, 2, 3].map(|l: usize| lists[l][i]);
-                count(inputs[0].dims[i], [size, stride, padding[2 * i], padding[2 * i + 1], base, dilation])
+                let [size, stride, base_dilation, window_dilation] = [0, 1, 2, 3].map(|l: usize| lists[l][i]);
+                let (pad_low, pad_high) = (padding[2 * i], padding[2 * i + 1]);
+                let reversal = false;
+                let window =
+                    WindowDim { size, stride, pad_low, pad_high, base_dilation, window_dilation, reversal };
+                count(inputs[0].dims[i], window)
             })
             .collect();
         self.must_have(op, "C15", results[0], &dims)?;
@@ -110,7 +108,11 @@ impl<'m> Converter<'m> {
             self.lists(op, rank, &[("window_dimensions", "C4", "C5"), ("window_strides", "C6", "C7")])?;
         let padding = self.paddings(op, "C8", rank)?;
         let dims: Vec<i64> = (0..rank)
-            .map(|i| count(x.dims[i], [lists[0][i], lists[1][i], padding[2 * i], padding[2 * i + 1], 1, 1]))
+            .map(|i| {
+                let (pad_low, pad_high) = (padding[2 * i], padding[2 * i + 1]);
+                let (size, stride) = (lists[0][i], lists[1][i]);
+                count(x.dims[i], WindowDim { size, stride, pad_low, pad_high, ..WindowDim::default() })
+            })
             .collect();
         self.hold(op, "C2", super::same_shape(source.dims, &dims), || {
             format!("the source is {}, and there are {dims:?} windows", self.show(source))
@@ -223,7 +225,15 @@ impl<'m> Converter<'m> {
             if length == DYNAMIC || padding.len() != 2 * spatial {
                 continue;
             }
-            let window = [length, lists[0][i], padding[2 * i], padding[2 * i + 1], lists[1][i], lists[2][i]];
+            let window = WindowDim {
+                size: length,
+                stride: lists[0][i],
+                pad_low: padding[2 * i],
+                pad_high: padding[2 * i + 1],
+                base_dilation: lists[1][i],
+                window_dilation: lists[2][i],
+                reversal: false,
+            };
             dims[spatial_dims[2][i] as usize] = count(size(x, spatial_dims[0][i]), window);
         }
         self.must_have(op, "C25", result, &dims)?;
