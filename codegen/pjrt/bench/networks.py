@@ -40,7 +40,7 @@ class Bottleneck(nn.Module):
         conv = functools.partial(nn.Conv, use_bias=False)
         y = nn.relu(norm()(conv(self.features, (1, 1))(x)))
         y = nn.relu(norm()(conv(self.features, (3, 3), strides=self.stride)(y)))
-        y = norm()(conv(4 * self.features, (1, 1))(y))
+        y = norm(name="last")(conv(4 * self.features, (1, 1))(y))
         if x.shape != y.shape:
             x = norm()(conv(4 * self.features, (1, 1), strides=self.stride)(x))
         return nn.relu(x + y)
@@ -76,6 +76,10 @@ def resnet50_train():
         updates, state = optimizer.update(gradients, state, weights)
         return optax.apply_updates(weights, updates), statistics, state, loss
 
+    # As training begins with zeros there. With scales of 1 the gradients of XLA itself in f32 are 4% off those in f64.
+    for name, block in variables["params"].items():
+        if name.startswith("Bottleneck"):
+            block["last"]["scale"] *= 0.1
     state = made.filled(jax.eval_shape(optimizer.init, variables["params"]), seed=2)
     return made.Model(train_step, (variables["params"], variables["batch_stats"], state, images, labels), carried=3)
 
