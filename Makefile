@@ -1,6 +1,6 @@
 # The two commands: `make demo` runs a real JAX training step, `make test` runs all tests. Both install what is missing
 # (Debian, Ubuntu). The others are for people who work on the project.
-.PHONY: demo test stress bench-dispatch bench-peers ahead-library test-ahead wheel test-jax test-jax-short test-proto-peer test-protox bench-tfcompile test-ptxas prepare-cuda test-cuda bench-cuda setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
+.PHONY: demo test stress bench-dispatch bench-peers bench-jax ahead-library test-ahead wheel test-jax test-jax-short test-proto-peer test-protox bench-tfcompile test-ptxas prepare-cuda test-cuda bench-cuda setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
 export PATH := $(PATH):$(HOME)/.cargo/bin
 CARGO ?= cargo
 # Programs are built for a fixed baseline (.cargo/config.toml); a machine below it builds for the oldest one. Same bits.
@@ -95,6 +95,17 @@ test-jax: wheel
 test-jax-short: setup
 	$(CARGO) build --locked --workspace --lib --bins --tests
 	bash codegen/pjrt/tests/jax/short $(JAX_ENVIRONMENT) "$(JAX_PACKAGES) pytest"
+
+# Twelve models under JAX, on that wheel and on XLA:CPU in turns (docs/benchmarks.md), in an environment of Python of its own, made from PyPI, with XLA:CPU as a PJRT plugin for what a call costs.
+# JAX_BENCH_FLAGS are those of the script, such as `--only mlp_train --rounds 5`.
+JAX_BENCH = target/bench-jax
+JAX_BENCH_FLAGS ?=
+bench-jax: wheel
+	test -d $(JAX_BENCH) || python3 -m venv $(JAX_BENCH)
+	$(JAX_BENCH)/bin/pip install --quiet $(JAX_PACKAGES) flax==0.12.8 equinox==0.13.8 optax==0.2.8
+	$(JAX_BENCH)/bin/pip install --quiet --no-deps lammps-jax-pjrt-cpu==0.11.2
+	$(JAX_BENCH)/bin/pip install --quiet --no-deps --force-reinstall $$(ls -t target/wheel/*.whl | head -1)
+	$(JAX_BENCH)/bin/python codegen/pjrt/bench/measure.py --xla-plugin $$(ls $(CURDIR)/$(JAX_BENCH)/lib/python3*/site-packages/lammps_jax_pjrt_cpu/pjrt_c_api_cpu_plugin.so) --folder $(JAX_BENCH) --json $(JAX_BENCH)/figures.json $(JAX_BENCH_FLAGS)
 
 # That NVIDIA's assembler takes all PTX that elementwise operations are made of. PTXAS is another one; the one of PyPI is under NVIDIA's license.
 PTXAS_WHEEL = nvidia-cuda-nvcc-cu12==12.9.86
