@@ -21,6 +21,7 @@ Needs jax, flax, equinox, optax, and `hlo_ref` installed or codegen/pjrt/python 
 """
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -186,7 +187,8 @@ class Engine:
         return json.loads(line)
 
     def end(self):
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.wait()
         self.errors.close()
 
@@ -301,7 +303,7 @@ def dispatch(args):
     finally:
         for process in running.values():
             process.end()
-    medians = {e: {key: statistics.median(r[key] for r in rs) for key in ("awaited", "row")} for e, rs in found.items()}
+    medians = {e: {key: statistics.median(r[key] for r in rs) for key in ("awaited", "row")} for e, rs in found.items() if rs}
     return {"engines": medians, "failed": failed, "load": os.getloadavg()[0]}
 
 
