@@ -8,6 +8,12 @@ const PREFIX: &str = "LLVM_SYS_221_PREFIX";
 fn main() {
     println!("cargo:rerun-if-changed=src/split_dwarf.cpp");
     println!("cargo:rerun-if-env-changed={PREFIX}");
+    // The LLVM that is found is the host's, so programs for another target cannot be linked anyway; checking
+    // them needs no C++ compiler.
+    let of = |name: &str| std::env::var(name).unwrap_or_default();
+    if of("TARGET") != of("HOST") {
+        return;
+    }
     let config = match std::env::var(PREFIX) {
         Ok(prefix) => format!("{prefix}/bin/llvm-config"),
         Err(_) => "llvm-config".to_owned(),
