@@ -1,6 +1,7 @@
 //! A compiled program that is run again and again on the same arrays, for commands that take its times.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hlo::ArrayLiteral;
 use hlo_codegen::program::Program;
@@ -45,6 +46,17 @@ impl<'a> Runs<'a> {
         Ok(Self { executable, arguments, interpreter })
     }
 
+    /// The times of steps in so many runs, each of which finds the memory of the one before.
+    pub(super) fn profiled(&self, runs: usize, how: &RunOptions<'_>) -> Result<Vec<Finished>, Failure> {
+        let how = RunOptions { profile: true, ..*how };
+        let times = |mut run: Finished| {
+            run.results.clear();
+            run
+        };
+        let all: Result<Vec<Finished>, _> = (0..runs).map(|_| self.once(&how).map(times)).collect();
+        all.map_err(|e| ended(e).failure())
+    }
+
     /// One run.
     pub(super) fn once(&self, how: &RunOptions<'_>) -> Result<Finished, RunError> {
         let mut arguments: Vec<Argument<'_>> =
@@ -54,4 +66,15 @@ impl<'a> Runs<'a> {
         let member = fleet.join(interpreter, 0);
         self.executable.run(&mut arguments, &RunOptions { member: Some(&member), ..*how })
     }
+}
+
+/// Of each step the median of its time in some runs (at least one), and how often it was executed in that run.
+pub(super) fn medians(runs: &[Finished]) -> Vec<(Duration, u64)> {
+    let steps = runs.first().map_or(0, |run| run.times.len());
+    let of = |step: usize| {
+        let mut times: Vec<_> = runs.iter().map(|run| (run.times[step].1, run.times[step].0)).collect();
+        times.sort_unstable();
+        times[times.len() / 2]
+    };
+    (0..steps).map(of).collect()
 }

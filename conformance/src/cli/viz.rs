@@ -13,8 +13,8 @@ use super::{LimitOptions, ReadOptions, RiskOptions};
 use crate::viz::profile::{Profile, Recorder};
 use crate::viz::{Picture, dot, page, svg};
 use hlo::Module;
-use hlo_codegen::runtime::executable::{Finished, RunOptions as ProgramOptions};
-use hlo_engines::engine::cpu::{CpuOptions, ended, failed};
+use hlo_codegen::runtime::executable::RunOptions as ProgramOptions;
+use hlo_engines::engine::cpu::{CpuOptions, failed};
 use hlo_engines::engine::{self, Engine, Inputs, InterpreterEngine, Limits, RunOptions, devices};
 use hlo_engines::frontend::Program;
 use hlo_engines::inputs;
@@ -209,20 +209,15 @@ fn profile_compiled(
     let devices = one_device(&program.module)?;
     let (given, memory_bytes) = (options.inputs.as_deref(), options.limits.memory_limit);
     let arrays = inputs::of_program(program, given, options.seed, devices, memory_bytes)?;
-    let emission = how.emission(&program.module).map_err(|error| failed(&error).failure())?;
+    let emission = how.emission(&program.module, &mut ()).map_err(|error| failed(&error).failure())?;
     let module = emission.compilation.module().clone();
     let compiled = emission.assemble(false, &mut ()).map_err(|error| failed(&error).failure())?;
     let executable = compiled::load(compiled.program, memory_bytes)?;
     let runs = Runs::new(&executable, arrays.first().map_or(&[], |a| &a[..]))?;
-    let profiled = ProgramOptions { fuel: options.limits.fuel, profile: true, ..ProgramOptions::default() };
+    let how = ProgramOptions { fuel: options.limits.fuel, ..ProgramOptions::default() };
     // The first one finds nothing in caches.
-    let times = |mut run: Finished| {
-        run.results.clear();
-        run
-    };
-    let finished: Result<Vec<Finished>, _> = (0..=RUNS).map(|_| runs.once(&profiled).map(times)).collect();
-    let finished = finished.map_err(|e| ended(e).failure())?;
-    let profile = Profile::of_steps(&module, executable.steps(), &finished[1..]);
+    let finished = runs.profiled(1 + RUNS, &how)?;
+    let profile = Profile::of_steps(&module, executable.steps(), &compiled::medians(&finished[1..]));
     Ok((module, profile))
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hlo::{InstrId, Module, Opcode};
-use hlo_codegen::runtime::executable::{Finished, StepInfo};
+use hlo_codegen::runtime::executable::StepInfo;
 use hlo_interp::Value;
 use hlo_interp::observe::{Flow, Observer, Site};
 use rustc_hash::FxHashMap;
@@ -36,19 +36,19 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Of runs of a compiled program, by the instructions of the module that was lowered: of each step the median. Steps that stand for no instruction of it count in the total alone;
-    /// memory was assigned when the program was compiled and is not measured.
-    pub fn of_steps(module: &Module, steps: &[StepInfo], runs: &[Finished]) -> Profile {
+    /// Of a compiled program, by the instructions of the module that was lowered: of each step its time, with
+    /// that of the steps of loops and calls, and how often it was executed. Memory was assigned when the
+    /// program was compiled, and is not measured.
+    pub fn of_steps(module: &Module, steps: &[StepInfo], times: &[(Duration, u64)]) -> Profile {
         let instructions = module.computations().iter().flat_map(|&c| module.instructions(c));
         let by_name: FxHashMap<&str, InstrId> =
             instructions.map(|id| (&*module.instr(id).name, id)).collect();
         let mut profile = Profile::default();
-        for (i, step) in steps.iter().enumerate() {
-            let mut times: Vec<(Duration, u64)> = runs.iter().map(|r| (r.times[i].1, r.times[i].0)).collect();
-            times.sort_unstable();
-            let Some(&(time, executions)) = times.get(times.len() / 2) else { continue };
-            profile.total += time;
+        for (step, &(time, executions)) in steps.iter().zip(times) {
             if let Some(&id) = by_name.get(&*step.name) {
+                if module.instr(id).parent() == module.entry() {
+                    profile.total += time;
+                }
                 let spent = profile.spent.entry(id).or_default();
                 spent.time += time;
                 spent.executions = spent.executions.max(executions);

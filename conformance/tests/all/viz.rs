@@ -341,6 +341,24 @@ ENTRY e { x = f32[64,64] parameter(0)  y = f32[64,64] tanh(x)  z = f32[64,64] mu
         assert!(total > 0.0 && (times.iter().sum::<f64>() - total).abs() < 0.01 * total, "{times:?} {total}");
         assert_eq!(data["memory"]["measured"], false);
     }
+    // The time of a loop (of too many iterations to be unrolled) has that of its steps in it, which do not count
+    // again.
+    let file = d.file("l.hlo", "HloModule l
+b { s = (s32[], f32[32,32]) parameter(0)  i = s32[] get-tuple-element(s), index=0  x = f32[32,32] get-tuple-element(s), index=1
+  k = s32[] constant(1)  j = s32[] add(i, k)  y = f32[32,32] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}  ROOT t = (s32[], f32[32,32]) tuple(j, y) }
+c { s = (s32[], f32[32,32]) parameter(0)  i = s32[] get-tuple-element(s), index=0  n = s32[] constant(300)  ROOT l = pred[] compare(i, n), direction=LT }
+ENTRY e { z = s32[] constant(0)  x = f32[32,32] parameter(0)  t = (s32[], f32[32,32]) tuple(z, x)
+  w = (s32[], f32[32,32]) while(t), condition=c, body=b  ROOT r = f32[32,32] get-tuple-element(w), index=1 }");
+    ends(&hlo(&["viz", &file, "--profile", "--platform", "cpu:scalar", "-o", page]), 0);
+    let data = data(&std::fs::read_to_string(page).unwrap());
+    let times = data["instructions"].as_array().unwrap().iter();
+    let times: Vec<f64> = times.map(|i| i[9][1].as_f64().unwrap_or(0.0)).collect();
+    let of_entry = data["computations"][0]["count"].as_u64().unwrap() as usize;
+    let (entry, total) = (times[..of_entry].iter().sum::<f64>(), data["total_us"].as_f64().unwrap());
+    assert!(
+        (entry - total).abs() < 0.01 * total && times.iter().sum::<f64>() > 1.1 * total,
+        "{times:?} {total}"
+    );
     let refused = hlo(&["viz", &file, "--profile", "--platform", "passes:default", "-o", page]);
     ends(&refused, 2);
     assert!(err(&refused).contains("has no profile of instructions"), "{}", err(&refused));

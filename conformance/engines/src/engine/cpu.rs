@@ -14,7 +14,7 @@ use hlo_client::{DiskCache, panic_message};
 #[cfg(feature = "llvm")]
 use hlo_client::{Key, artifact};
 use hlo_codegen::CompileError;
-use hlo_codegen::compile::{self, Backend as _, DriverOptions};
+use hlo_codegen::compile::{self, Backend as _, DriverOptions, Stages};
 #[cfg(feature = "llvm")]
 use hlo_codegen::program::Program;
 use hlo_codegen::runtime::executable::{
@@ -60,37 +60,31 @@ impl CpuOptions {
         cache: Option<&DiskCache>,
         keep: &mut Keep,
     ) -> Result<compile::Compiled, CompileError> {
+        #[cfg(feature = "llvm")]
+        if let Some(cache) = cache.filter(|_| !self.scalar) {
+            return compiled(source, &self.compiler(), cache);
+        }
+        #[cfg(not(feature = "llvm"))]
+        let _ = cache;
+        self.emission(source, keep)?.assemble(DriverOptions::default().verify, keep)
+    }
+
+    /// Compiles a program, up to the form that still has the module that was lowered.
+    pub fn emission(
+        self,
+        module: &Module,
+        stages: &mut dyn Stages,
+    ) -> Result<compile::Emission, CompileError> {
         if self.scalar {
             let backend = Scalar { opt_level: self.opt_level };
             let options = DriverOptions { fallback: self.fallback, ..DriverOptions::default() };
-            return compile::compile_watched(source, &backend, options, &backend.pipeline(), keep);
+            return compile::emission(module, &backend, options, &backend.pipeline(), stages);
         }
         #[cfg(feature = "llvm")]
         {
             let options = self.compiler();
-            if let Some(cache) = cache {
-                return compiled(source, &options, cache);
-            }
             let backend = cpu::Llvm::new(&options)?;
-            compile::compile_watched(source, &backend, options.driver(), &backend.pipeline(), keep)
-        }
-        #[cfg(not(feature = "llvm"))]
-        {
-            let _ = cache;
-            Err(CompileError::Target("this program was built without the feature `llvm`".to_owned()))
-        }
-    }
-
-    /// Compiles a program, up to the form that still has the module that was lowered.
-    pub fn emission(self, module: &Module) -> Result<compile::Emission, CompileError> {
-        if self.scalar {
-            let backend = Scalar { opt_level: self.opt_level };
-            let options = DriverOptions { fallback: self.fallback, ..DriverOptions::default() };
-            return compile::emission(module, &backend, options, &backend.pipeline(), &mut ());
-        }
-        #[cfg(feature = "llvm")]
-        {
-            cpu::emission(module, &self.compiler())
+            compile::emission(module, &backend, options.driver(), &backend.pipeline(), stages)
         }
         #[cfg(not(feature = "llvm"))]
         {

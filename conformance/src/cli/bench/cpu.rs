@@ -83,15 +83,7 @@ pub(super) fn time(
 
     let mut where_time_goes = None;
     if options.profile || options.trace.is_some() {
-        let profiled = RunOptions { profile: true, ..limits };
-        let times = |mut run: Finished| {
-            // As in the runs that are timed: the next one finds this one's memory.
-            run.results.clear();
-            run
-        };
-        let runs: Result<Vec<Finished>, _> =
-            (0..runs.clamp(3, 50)).map(|_| once(&profiled).map(times)).collect();
-        let runs = runs.map_err(|e| ended(e).failure())?;
+        let runs = prepared.profiled(runs.clamp(3, 50), &limits)?;
         if options.profile {
             let limits = Limits::measure(executable.pool()).map_err(|e| ended(e.into()).failure())?;
             where_time_goes = Some(profile(executable.steps(), &runs, &stages, limits));
@@ -119,13 +111,7 @@ fn profile(steps: &[StepInfo], runs: &[Finished], stages: &[Stage], limits: Limi
     let mut compile: Vec<profile::Stage> =
         stages.iter().map(|(name, _, took)| profile::Stage { name: name.clone(), us: us(*took) }).collect();
     compile.sort_by(|a, b| b.us.total_cmp(&a.us));
-    let median_of = |i: usize| {
-        let mut times: Vec<(Duration, u64)> = runs.iter().map(|r| (r.times[i].1, r.times[i].0)).collect();
-        times.sort_unstable();
-        times[times.len() / 2]
-    };
-    let step = |(i, step): (usize, &StepInfo)| {
-        let (time, count) = median_of(i);
+    let step = |(step, (time, count)): (&StepInfo, (Duration, u64))| {
         let rate = |n: u64| n as f64 * count as f64 / time.as_secs_f64().max(1e-9) / 1e9;
         profile::Step {
             name: step.name.clone(),
@@ -139,7 +125,7 @@ fn profile(steps: &[StepInfo], runs: &[Finished], stages: &[Stage], limits: Limi
         }
     };
     let mut steps: Vec<profile::Step> =
-        steps.iter().enumerate().map(step).filter(|step| step.count > 0).collect();
+        steps.iter().zip(compiled::medians(runs)).map(step).filter(|step| step.count > 0).collect();
     steps.sort_by(|a, b| b.us.total_cmp(&a.us));
     let (gb_per_s, gflop_per_s) = (limits.bytes_per_second / 1e9, limits.flops_per_second / 1e9);
     Profile { gb_per_s, gflop_per_s, tuned_for: tuning::here().name, compile, steps }
