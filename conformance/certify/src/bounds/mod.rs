@@ -200,15 +200,18 @@ impl Radii {
 
     /// Each radius and limit of another array of the same size made from these.
     fn mapped(&self, n: usize, of: impl Fn(usize, f64, Limits) -> (f64, Limits)) -> Radii {
-        match self {
-            Radii::Limited(_) => {
-                let (each, limits) = (0..n).map(|i| of(i, self.at(i), self.limits(i))).unzip();
-                Radii::limited(each, limits)
+        let mut each = Vec::with_capacity(n);
+        // Few arrays have any: a list is made for the first element that does.
+        let mut all_limits: Vec<Limits> = Vec::new();
+        for i in 0..n {
+            let (radius, limits) = of(i, self.at(i), self.limits(i));
+            if !limits.is_none() {
+                all_limits.resize(n, Limits::NONE);
+                all_limits[i] = limits;
             }
-            Radii::Zero | Radii::Unknown | Radii::Each(_) => {
-                Radii::new((0..n).map(|i| of(i, self.at(i), Limits::NONE).0).collect())
-            }
+            each.push(radius);
         }
+        if all_limits.is_empty() { Radii::new(each) } else { Radii::limited(each, all_limits) }
     }
 
     /// The limits of an element.

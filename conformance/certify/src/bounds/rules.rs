@@ -190,7 +190,7 @@ fn half_an_ulp_more(tensor: &Tensor, radii: &Radii) -> Radii {
     let x = Numbers::of(tensor);
     let ieee = number::has_infinities(ty);
     let too_large = |part: f64| part.abs() >= format.max || part.is_nan() && !ieee;
-    remapped(&x, radii, too_large, |i, r, limits| {
+    radii.mapped(x.len(), |i, r, limits| {
         let (re, im) = x.at(i);
         let limits = limits.wider(|x| format.ulp(x));
         match r {
@@ -203,7 +203,8 @@ fn half_an_ulp_more(tensor: &Tensor, radii: &Radii) -> Radii {
     })
 }
 
-/// What an element may have been before it was rounded to a number that is too large, to the greatest number or infinity, if nothing else is off: at least nearly the greatest number.
+/// Limits of an unrounded element, if rounding gives the greatest number or an infinity and nothing else is off:
+/// it is at least one unit below the greatest number.
 fn overflowed(x: &Numbers, i: usize, r: f64, format: Format) -> Limits {
     let (least, v) = (format.max - format.ulp(format.max), x.re[i]);
     if x.im.is_some() || r != 0.0 || !(number::has_infinities(x.ty) || format.saturates) {
@@ -214,20 +215,6 @@ fn overflowed(x: &Numbers, i: usize, r: f64, format: Format) -> Limits {
         v if v <= -format.max => Limits::new(f64::NEG_INFINITY, -least),
         _ => Limits::NONE,
     }
-}
-
-/// Each radius and limit made from others; elements of which a part is `too_large` may get limits where there were none.
-fn remapped(
-    x: &Numbers,
-    radii: &Radii,
-    too_large: impl Fn(f64) -> bool,
-    of: impl Fn(usize, f64, Limits) -> (f64, Limits),
-) -> Radii {
-    if radii.has_limits() || x.im.is_some() || !x.re.iter().any(|&v| too_large(v)) {
-        return radii.mapped(x.len(), of);
-    }
-    let (each, limits) = (0..x.len()).map(|i| of(i, radii.at(i), Limits::NONE)).unzip();
-    Radii::limited(each, limits)
 }
 
 /// The bounds of the arrays of the result, and what is known of them beside the operands.
@@ -461,7 +448,7 @@ fn unrounded(tensor: &Tensor, radii: Radii, mode: Mode) -> Radii {
     let Some(format) = Format::of(ty).filter(|f| f.precision < 24) else { return radii };
     let v = Numbers::of(tensor);
     let too_large = |x: f64| x.abs() >= format.max;
-    remapped(&v, &radii, too_large, |i, r, limits| {
+    radii.mapped(v.len(), |i, r, limits| {
         let limits = limits.wider(|x| format.ulp(x));
         match v.re[i] {
             x if x.is_nan() => (r, limits),
