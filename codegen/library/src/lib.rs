@@ -1,5 +1,6 @@
-//! Library calls: operations that are compiled with this crate rather than with the program: contractions (`hlo-contractions`), sorting, transforms, windows, linear
-//! algebra. A program holds one as a [`LibraryCall`]: a description that was made when it was compiled, with every static fact that running it needs.
+//! Library calls: operations that are compiled with this crate rather than with the program: contractions
+//! (`hlo-contractions`), sorting, transforms, windows, linear algebra. A program holds each as a [`LibraryCall`],
+//! which was made when the program was compiled and has all static facts that execution needs.
 //!
 //! One file (or folder) a family, each an [`Operation`]. What all rest on is in `hlo-library-base`.
 

@@ -20,7 +20,7 @@ pub trait Allowed {
     fn special(&self, _element: usize) -> Special {
         Special::NONE
     }
-    /// Whether a real number is within what the element may be however decisions fall, if that is known beside the distances.
+    /// Whether a real number is within the limits of the element's value, which hold however decisions fall.
     fn admits(&self, _element: usize, _value: f64) -> bool {
         true
     }

@@ -36,12 +36,14 @@ impl Default for WindowDim {
 }
 
 impl WindowDim {
-    /// The extent of a dimension of `size` elements, spread by the base dilation and padded; negative if padding cuts more than there is. `None`: beyond 64 bits.
+    /// The size of a dimension of `size` elements after base dilation and padding; negative if padding cuts off
+    /// more than there is. `None`: beyond 64 bits.
     pub fn padded(&self, size: i64) -> Option<i64> {
         dilated(size, self.base_dilation)?.checked_add(self.pad_low)?.checked_add(self.pad_high)
     }
 
-    /// How many placements of the window a dimension of `size` elements has (XLA: `InferWindowOutputShape`); the stride is positive. `None`: an extent is beyond 64 bits.
+    /// The number of placements of the window in a dimension of `size` elements (XLA:
+    /// `InferWindowOutputShape`). The stride is positive. `None`: a size is beyond 64 bits.
     pub fn placements(&self, size: i64) -> Option<i64> {
         let (padded, window) = (self.padded(size)?, dilated(self.size, self.window_dilation)?);
         Some(if padded <= 0 || window > padded { 0 } else { (padded - window) / self.stride + 1 })

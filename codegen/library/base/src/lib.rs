@@ -1,5 +1,5 @@
-//! What every library call rests on: what one is called with ([`Call`]) and says of itself ([`Operation`]), threads, raw memory, and which instructions of the
-//! machine may be used.
+//! The base of library calls: their interface ([`Operation`]) and arguments ([`Call`]), threads, raw memory, and
+//! the instruction sets that may be used.
 //!
 //! | part | holds |
 //! |---|---|
@@ -42,9 +42,11 @@ pub use unsupported::{REFUSAL, Unsupported};
 
 /// `fn(arguments, begin, end)`: does the units `begin..end`.
 ///
-/// `arguments` points to as many pointers as the kernel has arguments, in this order: every array leaf of the operands, every array leaf of the
-/// result, then the scratch memory if the kernel asks for some. Arrays lie dense and row-major in the types of [`hlo::literal::Buffer`]
-/// (`pred` a byte of 0 or 1, sub-byte types a normalized byte each, complex numbers as pairs), aligned to 64 bytes unless they are parts of larger buffers.
+/// `arguments` points to an array of pointers, one for each argument, in this order: the array leaves of the
+/// operands, the array leaves of the result, and the scratch memory if the kernel asks for some. Arrays are
+/// dense and row-major, with elements as [`hlo::literal::Buffer`] has them (`pred`: one byte, 0 or 1; sub-byte
+/// types: one normalized byte each; complex: pairs), and aligned to 64 bytes unless they are slices of larger
+/// buffers.
 pub type KernelFn = unsafe extern "C" fn(arguments: *const *mut u8, begin: u64, end: u64);
 
 /// What an operation is called with.
@@ -56,7 +58,8 @@ pub struct Call<'a> {
     pub scratch: *mut u8,
     /// The kernels of [`Operation::regions`], in order.
     pub regions: &'a [Function],
-    /// Called with a range of finished rows of the result (rows: all dimensions but the last), each row once, from any thread.
+    /// The epilogue: called with ranges of finished rows of the result (a row: the last dimension), each row
+    /// once, from any thread.
     pub epilogue: Option<&'a (dyn Fn(u64, u64) + Sync)>,
     /// What [`Operation::prepare`] has written; null: nothing.
     pub prepared: *const u8,
@@ -81,12 +84,14 @@ unsafe impl Send for Sent<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Sent<'_> {}
 
-/// What every operation says and does. It holds every static fact that running it needs.
+/// An operation of a library call, with all static facts that its execution needs.
 ///
-/// **Invariants:** the result is the same to the bit whatever the number of threads (work is split by shapes alone); an operation allocates nothing while it runs
-/// but takes the scratch memory that it asked for, where a library that it calls allows that.
+/// **Invariants:** results are bit-identical for any number of threads, since work is split by shapes alone.
+/// Execution allocates nothing beyond the scratch memory that was asked for, unless a library that it calls
+/// does.
 pub trait Operation {
-    /// How it is computed, by the names of docs/compiler.md: "GEMV", "split-K GEMM", "direct convolution", "radix sort", ...
+    /// Its strategy, by the names of docs/compiler.md: "GEMV", "split-K GEMM", "direct convolution", "radix
+    /// sort", ...
     fn strategy(&self) -> &'static str;
 
     /// Bytes of scratch memory that a call needs.
@@ -102,13 +107,13 @@ pub trait Operation {
     /// Bytes read and written, and arithmetic operations, of a call: for profiles.
     fn cost(&self) -> (u64, u64);
 
-    /// Whether a call leaves all of its results: not what only sorts that are looked at in part do.
+    /// Whether a call writes all of its results; false of sorts of which only a part is used.
     fn is_whole(&self) -> bool {
         true
     }
 
-    /// Bytes of what calls would find ready if some of the operands are constant, packed once before all of them: `None` if nothing would be gained.
-    /// **Invariant:** results have the same bits with it and without.
+    /// Bytes of constant operands in packed form, which is made once, before all calls. `None`: packing gains
+    /// nothing. **Invariant:** results have the same bits with packed operands and without.
     fn prepared_bytes(&self, _constant: &[bool]) -> Option<u64> {
         None
     }
@@ -116,7 +121,8 @@ pub trait Operation {
     /// Packs [`PREPARED_OPERAND`].
     ///
     /// # Safety
-    /// [`Operation::prepared_bytes`] said how many bytes there are at `to`, aligned to 64; the operand is valid and will not change as long as calls are given them.
+    /// At `to` there are as many bytes as [`Operation::prepared_bytes`] said, aligned to 64. The operand is
+    /// valid, and does not change as long as calls are given the packed form.
     unsafe fn prepare(&self, _arguments: &[*const u8], _to: *mut u8, _pool: &Pool) -> Prepared {
         Prepared::Beside
     }
@@ -124,8 +130,8 @@ pub trait Operation {
     /// Executes it.
     ///
     /// # Safety
-    /// The pointers of `call` are valid for the arrays of the instruction that this was made of, results overlap neither operands nor each other unless the
-    /// operation says so, and what was prepared was prepared of these operands.
+    /// The pointers of `call` are valid for the arrays of the instruction that this was made of; results overlap
+    /// neither operands nor each other, unless the operation says so; packed operands are those of this call.
     unsafe fn run(&self, call: Call<'_>);
 }
 

@@ -295,8 +295,8 @@ impl Shared {
         let sections = self.taken.len();
         let start =
             |section: usize| (job.chunks / sections) * section + (job.chunks % sections) * section / sections;
-        for turn in 0..sections {
-            let section = (first + turn) % sections;
+        for offset in 0..sections {
+            let section = (first + offset) % sections;
             let (begin, end) = (start(section), start(section + 1));
             let taken = &self.taken[section].0;
             loop {

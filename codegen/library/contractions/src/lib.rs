@@ -1,6 +1,7 @@
-//! Contractions: products of matrices and convolutions, in the element type's own arithmetic, as library calls.
+//! Contractions as library calls: products of matrices and convolutions, in the element type's own arithmetic.
 //!
-//! [`Contraction`] is one of them; how each is computed is chosen by shapes, types and the machine: the tables of the modules `dot` and `convolution`.
+//! The strategy of a [`Contraction`] depends on shapes, types and the machine; the modules `dot` and
+//! `convolution` have tables of them.
 
 #![allow(
     unsafe_code,
@@ -47,8 +48,9 @@ impl Contraction {
         Some(kind.map(Contraction))
     }
 
-    /// The contraction that is the hero of a fusion, and for each of its arguments which of the fusion's operands it is: what only moves or
-    /// widens elements between those and the hero, the operation reads through. `None` if the opcode has no epilogue.
+    /// The contraction that is the hero of a fusion, and for each of its arguments the number of the fusion's
+    /// operand: data movement and widening between operand and hero are part of how the operation reads it.
+    /// `None` if the opcode has no epilogue.
     pub fn of_hero(module: &Module, hero: InstrId) -> Option<Result<(Contraction, Vec<usize>), Unsupported>> {
         let opcode = module.instr(hero).opcode;
         if opcode != Opcode::Dot && opcode != Opcode::Convolution {

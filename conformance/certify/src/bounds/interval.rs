@@ -69,8 +69,8 @@ impl Interval {
         Interval { unknown, ..self.with_zero() }
     }
 
-    /// With the ends rounded, to `l` and `h`. Beyond the largest number of the type the operand itself overflows; of a type that saturates
-    /// the ends do not say how far beyond it is.
+    /// With the ends rounded, to `l` and `h`. Beyond the largest number of the type the operand itself overflows;
+    /// in a type that saturates, rounded ends do not bound an unrounded value, so nothing is known.
     #[inline(always)]
     pub(super) fn rounded(
         self,

@@ -390,7 +390,8 @@ impl<'a> Batch<'a> {
         Ball::new(size, if flushes { off + size } else { off })
     }
 
-    /// The product of some factors in any order: what is too small on the way is multiplied by all that are above 1, and what is too large on the way may become infinite.
+    /// The product of factors in any order. A partial product that underflows is off by a least number, times
+    /// all factors above 1; one that may overflow makes the product unknown.
     fn product(&self, factors: &[Ball], unit: Unit, mode: Mode) -> Ball {
         let one = Ball::new(1.0, 0.0);
         let Some((&first, rest)) = factors.split_first() else { return one };

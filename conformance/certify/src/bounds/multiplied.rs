@@ -136,8 +136,9 @@ pub(super) fn concluded(case: &Case<'_>, present: Present, run: Run<'_>, mode: M
         .collect()
 }
 
-/// Which products of real numbers are the same infinity or NaN in every order, because factors absorb the others. A NaN does, and so does an infinity where a zero is a factor
-/// too (NaN), or where no other may be zero and no product of others underflows (an infinity of the sign of all). Only factors count that are the engine's for certain.
+/// Which products of real numbers have an absorbing factor, so that they are the same in every order: a NaN; an
+/// infinity and a zero, whose product is NaN; an infinity, if no factor may be zero and no partial product may
+/// underflow to one. Only factors that are exact count.
 fn absorbed(format: Format, run: Run<'_>) -> Option<Vec<Vec<bool>>> {
     /// The factor of a product that counts something, a power of two.
     const PRESENT: f64 = 2.0;

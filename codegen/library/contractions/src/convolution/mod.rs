@@ -170,12 +170,7 @@ type Types = (ElementType, ElementType, usize);
 impl Convolution {
     /// Of a `convolution`.
     pub(super) fn of(module: &Module, id: InstrId) -> Result<Convolution, Unsupported> {
-        let operands = module.instr(id).operands();
-        Self::of_views(
-            module,
-            id,
-            [View::dense(module, operands[0], 0)?, View::dense(module, operands[1], 1)?],
-        )
+        Self::of_views(module, id, View::operands(module, id)?)
     }
 
     /// Of a `convolution` whose operands are these views of arrays in memory.

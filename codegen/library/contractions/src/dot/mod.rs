@@ -182,12 +182,7 @@ pub(super) fn check_precision(module: &Module, id: InstrId) -> Result<(), Unsupp
 impl Dot {
     /// Of a `dot`.
     pub(super) fn of(module: &Module, id: InstrId) -> Result<Dot, Unsupported> {
-        let operands = module.instr(id).operands();
-        Self::of_views(
-            module,
-            id,
-            [View::dense(module, operands[0], 0)?, View::dense(module, operands[1], 1)?],
-        )
+        Self::of_views(module, id, View::operands(module, id)?)
     }
 
     /// Of a `dot` whose operands are these views of arrays in memory.

@@ -42,6 +42,12 @@ impl View {
         Ok(View { parameter, memory: ty, ty, elements, offset: 0, sizes, strides })
     }
 
+    /// Both operands of a contraction that is not fused.
+    pub(crate) fn operands(module: &Module, id: InstrId) -> Result<[View; 2], Unsupported> {
+        let operands = module.instr(id).operands();
+        Ok([View::dense(module, operands[0], 0)?, View::dense(module, operands[1], 1)?])
+    }
+
     /// An instruction of a fused computation as a view of one of its parameters.
     pub(crate) fn of(module: &Module, id: InstrId) -> Result<View, Unsupported> {
         let refuse =

@@ -199,7 +199,7 @@ fn the_sum_of_a_mean_may_overflow() {
     assert!(hard(text, &[&[-1e37; 4], &[1.0]], Allowances::STRICT)[0].is_finite());
 }
 
-/// A mean, an offset, a scale and a variance that are denormal may all count as zero: then so does the result, although it is none.
+/// A denormal mean, offset, scale and variance may all be flushed: the result is zero then, and normal otherwise.
 #[test]
 fn operands_of_batch_norm_are_flushed() {
     let text = "HloModule m\nENTRY e { x = f32[1] parameter(0)\n p = f32[1] parameter(1)\n ROOT y = f32[1] batch-norm-inference(x, p, p, p, p), epsilon=0.001, feature_index=0 }";
@@ -208,7 +208,7 @@ fn operands_of_batch_norm_are_flushed() {
     assert!(soft(flush) > 2.0 * 4e-39 / 0.001f64.sqrt() && soft(Allowances::STRICT) < 1e-40);
 }
 
-/// The gradient multiplies a distance from the mean by a sum of such, before or after both are divided by the variance.
+/// The gradient multiplies a distance from the mean by a sum of these, before or after division by the variance.
 #[test]
 fn a_batch_norm_gradient_overflows_in_some_order() {
     let text = "HloModule m\nENTRY e { x = f32[1] parameter(0)\n p = f32[1] parameter(1)\n y = (f32[1], f32[1], f32[1]) batch-norm-grad(x, p, p, p, x), epsilon=0.001, feature_index=0\n ROOT d = f32[1] get-tuple-element(y), index=0 }";

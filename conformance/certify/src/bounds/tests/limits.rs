@@ -228,7 +228,7 @@ fn zeros_within_limits_have_either_sign() {
     assert!(found.iter().all(|r| r.is_infinite()), "{found:?}");
 }
 
-/// What is rounded to infinity or the greatest number was at least nearly that large, whatever is left unrounded: it does not become a small number.
+/// An element that rounds to infinity or the greatest number is nearly that large even if it is not rounded.
 #[test]
 fn what_is_too_large_stays_large() {
     // An array of the same type.

@@ -308,7 +308,8 @@ fn products_round_once_for_each_factor() {
     assert!((8.0 * product * U / 2.0..4.0 * 8.0 * product * U).contains(&hard), "{hard}");
 }
 
-/// NaN, and infinity with a zero, are NaN in every order; an infinity stays one unless others may underflow to a zero before they meet it.
+/// A NaN, or an infinity and a zero, make NaN in every order; an infinity stays one unless a partial product of
+/// other factors may underflow.
 #[test]
 fn infinities_and_nans_absorb_the_other_factors() {
     let text = "HloModule m\nr { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] multiply(a, b) }\nENTRY e { x = f32[3] parameter(0)\n y = f32[] parameter(1)\n ROOT q = f32[] reduce(x, y), dimensions={0}, to_apply=r }";
