@@ -78,7 +78,7 @@ impl Sleeper {
         let script = format!(
             "sleep 1000 & echo $! >> {pids}\nsetsid sleep 1000 & echo $! >> {pids}\n\
              (setsid sh -c 'sleep 1000 & echo $! >> {pids}; sleep 1000' & )\n\
-             trap '' INT TERM HUP\necho $$ >> {pids}\nsleep 1 && touch {pids}.ready; sleep 1000\n"
+             trap '' INT TERM HUP\necho $$ >> {pids}\nsleep 1000\n"
         );
         dir.file("sleeper.sh", script);
         Self { dir, temporary }
@@ -101,9 +101,9 @@ impl Sleeper {
 
     /// Ends the program, and looks whether anything is left.
     fn ends_with(&self, mut program: Child, name: &str) {
-        wait_until("the command runs", || self.dir.path("pids.ready").exists());
-        let pids = fs::read_to_string(self.dir.path("pids")).unwrap();
-        assert!(pids.lines().count() >= 4 && pids.lines().all(runs), "{pids}");
+        let pids = || fs::read_to_string(self.dir.path("pids")).unwrap_or_default();
+        wait_until("all four processes run", || pids().matches('\n').count() == 4 && pids().lines().all(runs));
+        let pids = pids();
         signal(program.id(), name);
         assert!(!program.wait().unwrap().success());
         wait_until(&format!("after {name} there are still {pids}"), || !pids.lines().any(runs));
@@ -116,14 +116,17 @@ impl Sleeper {
 fn engines_end() {
     // Each in its own thread: they mostly sleep.
     std::thread::scope(|scope| {
-        for (kind, name) in [("exec:", "INT"), ("exec:", "KILL"), ("serve:", "TERM"), ("child:exec:", "KILL")]
-        {
+        let all = [("exec:", "INT"), ("exec:", "KILL"), ("serve:", "TERM"), ("child:exec:", "KILL")];
+        let all = all.map(|(kind, name)| {
             scope.spawn(move || {
                 let s = Sleeper::new();
                 let engine = format!("{kind}{} #", s.script());
                 let program = s.dir.path("add.hlo");
                 s.ends_with(s.start(&["run", program.to_str().unwrap(), "--platform", &engine]), name);
-            });
+            })
+        });
+        for one in all {
+            one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         }
     });
 }
