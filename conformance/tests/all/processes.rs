@@ -102,7 +102,9 @@ impl Sleeper {
     /// Ends the program, and looks whether anything is left.
     fn ends_with(&self, mut program: Child, name: &str) {
         let pids = || fs::read_to_string(self.dir.path("pids")).unwrap_or_default();
-        wait_until("all four processes run", || pids().matches('\n').count() == 4 && pids().lines().all(runs));
+        wait_until("all four processes run", || {
+            pids().matches('\n').count() == 4 && pids().lines().all(runs)
+        });
         let pids = pids();
         signal(program.id(), name);
         assert!(!program.wait().unwrap().success());
