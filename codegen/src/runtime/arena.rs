@@ -5,9 +5,10 @@
 //! anything (a kernel writes all of what others read).
 
 use std::alloc::Layout;
+use std::collections::VecDeque;
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::heap;
 
@@ -154,31 +155,84 @@ impl Drop for Memory {
 }
 
 /// A pool of memory that was given up, by size.
+///
+/// **Invariant:** what it keeps and what is in use together are at most what was in use at once since it was
+/// last trimmed: the results of a training step, hundreds of arrays, find the memory of the step before, and
+/// a program whose sizes change keeps no memory for sizes that are over.
 #[derive(Debug, Default)]
 pub struct Store {
-    free: Mutex<Vec<Memory>>,
+    state: Mutex<Kept>,
 }
 
-/// The maximum number of blocks that a store keeps.
-const KEPT: usize = 64;
+#[derive(Debug, Default)]
+struct Kept {
+    /// What is kept, the oldest first.
+    free: VecDeque<Memory>,
+    free_bytes: u64,
+    used_bytes: u64,
+    peak_bytes: u64,
+}
+
+impl Kept {
+    /// Memory of exactly that many bytes; `None`: there is none, and new memory may be mapped. It is in use
+    /// from now on.
+    fn take(&mut self, bytes: u64) -> Option<Memory> {
+        self.used_bytes += bytes;
+        if let Some(at) = self.free.iter().rposition(|m| m.bytes as u64 == bytes) {
+            self.free_bytes -= bytes;
+            return self.free.remove(at);
+        }
+        self.peak_bytes = self.peak_bytes.max(self.used_bytes);
+        None
+    }
+
+    /// What is more than was in use at once.
+    fn surplus(&mut self) -> Vec<Memory> {
+        let mut surplus = Vec::new();
+        while self.free_bytes + self.used_bytes > self.peak_bytes {
+            let Some(oldest) = self.free.pop_front() else { break };
+            self.free_bytes -= oldest.len() as u64;
+            surplus.push(oldest);
+        }
+        surplus
+    }
+}
 
 impl Store {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Memory of exactly that many bytes, with any contents.
     pub fn take(self: &Arc<Self>, bytes: u64) -> Result<Block, OutOfMemory> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = free.iter().rposition(|m| m.bytes as u64 == bytes).map(|i| free.swap_remove(i));
-        drop(free);
-        let memory = match found {
-            Some(memory) => memory,
-            None => Memory::new(bytes)?,
+        if bytes > isize::MAX as u64 {
+            return Err(OutOfMemory { bytes });
+        }
+        let block = |memory| Block { memory: Some(memory), store: Arc::clone(self) };
+        let surplus = {
+            let mut kept = self.kept();
+            match kept.take(bytes) {
+                Some(memory) => return Ok(block(memory)),
+                None => kept.surplus(),
+            }
         };
-        Ok(Block { memory: Some(memory), store: Arc::clone(self) })
+        drop(surplus);
+        let memory = Memory::new(bytes).or_else(|e| {
+            // What is kept counts against limits of memory.
+            if self.trim() > 0 { Memory::new(bytes) } else { Err(e) }
+        });
+        memory.map(block).inspect_err(|_| self.kept().used_bytes -= bytes)
     }
 
     /// Returns the pooled memory to the system. Gives the number of bytes.
     pub fn trim(&self) -> u64 {
-        let free = std::mem::take(&mut *self.free.lock().unwrap_or_else(PoisonError::into_inner));
-        free.iter().map(|memory| memory.len() as u64).sum()
+        let mut kept = self.kept();
+        let free = std::mem::take(&mut kept.free);
+        let bytes = std::mem::take(&mut kept.free_bytes);
+        kept.peak_bytes = kept.used_bytes;
+        drop(kept);
+        drop(free);
+        bytes
     }
 }
 
@@ -206,10 +260,15 @@ impl std::ops::DerefMut for Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        let mut free = self.store.free.lock().unwrap_or_else(PoisonError::into_inner);
-        if free.len() < KEPT {
-            free.extend(self.memory.take());
-        }
+        let Some(memory) = self.memory.take() else { return };
+        let bytes = memory.len() as u64;
+        let mut kept = self.store.kept();
+        kept.used_bytes -= bytes;
+        kept.free_bytes += bytes;
+        kept.free.push_back(memory);
+        let surplus = kept.surplus();
+        drop(kept);
+        drop(surplus);
     }
 }
 
@@ -245,5 +304,33 @@ mod tests {
         drop(first);
         assert_eq!(store.take(3 << 20).unwrap().start(), start);
         assert_ne!(store.take(4 << 20).unwrap().start(), start);
+    }
+
+    #[test]
+    fn a_store_keeps_as_much_as_was_in_use_at_once() {
+        let store = Arc::new(Store::default());
+        let take = |count: u64, bytes: u64| -> Vec<Block> {
+            (0..count).map(|_| store.take(bytes).unwrap()).collect()
+        };
+        // Of a program with hundreds of results all.
+        let mut starts: Vec<_> = take(300, 4096).iter().map(|b| b.start()).collect();
+        let mut again: Vec<_> = take(300, 4096).iter().map(|b| b.start()).collect();
+        starts.sort_unstable();
+        again.sort_unstable();
+        assert_eq!(starts, again);
+        // Other sizes take the place of those: 300 x 4096 bytes were in use at once.
+        for bytes in 1..=200 {
+            drop(take(1, bytes * 64));
+        }
+        let kept = store.kept();
+        assert_eq!((kept.used_bytes, kept.peak_bytes), (0, 300 * 4096));
+        assert!(kept.free_bytes <= kept.peak_bytes && kept.free_bytes > kept.peak_bytes - 2 * 12800);
+        drop(kept);
+        assert!(store.trim() > 0 && store.trim() == 0);
+        // Since then nothing was.
+        let block = take(1, 4096);
+        assert_eq!(store.kept().peak_bytes, 4096);
+        drop(block);
+        assert_eq!(store.trim(), 4096);
     }
 }
