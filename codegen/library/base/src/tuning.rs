@@ -19,16 +19,32 @@ pub struct Tuning {
     pub depth: usize,
     /// Bytes of a packed right operand that the second-level cache holds beside all else.
     pub near: usize,
+    /// Rows with which a right operand beyond 1 MiB is multiplied where it lies, at most: with more, packing it
+    /// is a small part of the work.
+    pub rows_in_place: usize,
     /// Whether products of pairs of `bf16` (`vdpbf16ps`) are faster than those of what they are widened to.
     pub pairs_of_bf16: bool,
 }
 
 /// One multiply-add of 64 bytes a cycle, 1 MiB of second-level cache: tiles read it as fast as they multiply, so blocks are long.
-const ZEN4: Tuning =
-    Tuning { name: "zen4", what: "AMD Zen 4", depth: 1024, near: 512 << 10, pairs_of_bf16: true };
-/// Two of them, 48 KiB of first-level cache that is read twice as fast.
-const ZEN5: Tuning =
-    Tuning { name: "zen5", what: "AMD Zen 5", depth: 1024, near: 512 << 10, pairs_of_bf16: true };
+const ZEN4: Tuning = Tuning {
+    name: "zen4",
+    what: "AMD Zen 4",
+    depth: 1024,
+    near: 512 << 10,
+    rows_in_place: 256,
+    pairs_of_bf16: true,
+};
+/// Two of them, 48 KiB of first-level cache that is read twice as fast: with few words for each row, reading
+/// the right operand where it lies is bound by loads (two a cycle), packed tiles are not.
+const ZEN5: Tuning = Tuning {
+    name: "zen5",
+    what: "AMD Zen 5",
+    depth: 1024,
+    near: 512 << 10,
+    rows_in_place: 48,
+    pairs_of_bf16: true,
+};
 /// Two of them, but 14 cycles to the second-level cache (2 MiB): a panel of the right operand has to fit the first-level cache. The instruction for pairs of `bf16` takes
 /// longer than widening them.
 const GOLDEN_COVE: Tuning = Tuning {
@@ -36,6 +52,7 @@ const GOLDEN_COVE: Tuning = Tuning {
     what: "Intel Golden Cove and later (Sapphire, Emerald, Granite Rapids)",
     depth: 384,
     near: 1 << 20,
+    rows_in_place: 256,
     pairs_of_bf16: false,
 };
 /// Those before with AVX-512: 1 MiB, and 1.25 MiB, of second-level cache.
@@ -44,6 +61,7 @@ const SKYLAKE_SERVER: Tuning = Tuning {
     what: "Intel Skylake to Ice Lake with AVX-512",
     depth: 384,
     near: 512 << 10,
+    rows_in_place: 256,
     pairs_of_bf16: true,
 };
 /// Vectors of 32 bytes; 256 KiB to 2 MiB of second-level cache.
@@ -52,11 +70,18 @@ const AVX2: Tuning = Tuning {
     what: "x86-64 without AVX-512",
     depth: 1024,
     near: 256 << 10,
+    rows_in_place: 256,
     pairs_of_bf16: false,
 };
 /// Vectors of 16 bytes; 512 KiB to 2 MiB of second-level cache.
-const AARCH64: Tuning =
-    Tuning { name: "aarch64", what: "64-bit Arm", depth: 1024, near: 512 << 10, pairs_of_bf16: false };
+const AARCH64: Tuning = Tuning {
+    name: "aarch64",
+    what: "64-bit Arm",
+    depth: 1024,
+    near: 512 << 10,
+    rows_in_place: 256,
+    pairs_of_bf16: false,
+};
 
 /// All rows.
 pub const ALL: [Tuning; 6] = [ZEN4, ZEN5, GOLDEN_COVE, SKYLAKE_SERVER, AVX2, AARCH64];

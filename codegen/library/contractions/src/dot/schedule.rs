@@ -111,9 +111,6 @@ pub(super) const COUNTERS: usize = 1 << 20;
 /// Bytes of a right operand whose rows, if they begin at the same few places of pages, do not stay in the nearest cache until the next columns are read.
 const COLLIDING: usize = 64 << 10;
 
-/// Rows with which a large right operand is multiplied where it lies, at most: with more, packing it is a small part of the work.
-const FEW_ROWS: usize = 256;
-
 /// Columns of a chunk of a right operand that is read along its rows, whose sums stay in the nearest caches: at least, and at most.
 const NARROW: usize = 256;
 const STRETCH: usize = 1024;
@@ -138,7 +135,10 @@ impl Schedule {
             && (m <= 24
                 || m <= 64 && right_bytes <= 1 << 20
                 || m <= 192 && right_bytes <= 256 << 10
-                || m <= FEW_ROWS && right_bytes > sizes::from(1 << 20) && n >= NARROW && batch == 1)
+                || m <= tuning::here().rows_in_place
+                    && right_bytes > sizes::from(1 << 20)
+                    && n >= NARROW
+                    && batch == 1)
         {
             Right::InPlace
         } else if batch > 1 && right_bytes <= 2 << 20 {
@@ -201,7 +201,7 @@ impl Schedule {
                 }
             }
         }
-        let along = streamed && m <= FEW_ROWS && forced.is_none();
+        let along = streamed && m <= tuning::here().rows_in_place && forced.is_none();
         if along {
             // Rows beyond those of a tile read the same columns again, from a cache: long lines are read fastest.
             let parts = if m > ALONG && n < 2 * STRETCH { 2 } else { 4 };
