@@ -158,7 +158,9 @@ impl Compilation {
             |id: InstrId| matches!(lowered.decisions.get(&id), Some(Lowering::Kernel(Request::Loop(_))));
         let kernels: Vec<Kernel> = self.kernels.into_iter().map(|k| k.unwrap_or(NO_KERNEL)).collect();
         let scratch = |id: InstrId| lowered.scratch(id, &kernels);
-        let questions = Questions { scratch: &scratch, whole: &loops };
+        let epilogues =
+            |id: InstrId| matches!(lowered.decisions.get(&id), Some(Lowering::Hero(hero)) if !hero.in_place);
+        let questions = Questions { scratch: &scratch, whole: &loops, epilogue_in_place: &epilogues };
         let buffers = buffers::assign(&module, &questions)?;
         if verify && module.instruction_capacity() <= MAX_CHECKED_INSTRUCTIONS {
             buffers::check::check(&module, &buffers, &questions)

@@ -311,7 +311,7 @@ pub(crate) fn check_with(text: &str, seed: u64, limit: Option<i64>, close: Close
 /// For each result the operand over which it may be written, if there is one that no other result has.
 fn over_operands(module: &Module, root: hlo::InstrId, results: usize) -> Vec<Option<usize>> {
     let mut over = vec![None; results];
-    for pair in hlo_opt::buffers::in_place::pairs(module, root) {
+    for pair in hlo_opt::buffers::in_place::pairs(module, root, false) {
         let (slot, result) = (pair.slot as usize, pair.result as usize);
         let may = pair.sharing == hlo_opt::buffers::in_place::Sharing::May && pair.leaf == 0;
         let arrays =

@@ -59,7 +59,8 @@ impl Compilation {
         let kernels: FxHashMap<InstrId, Kernel> = lowered.kernels.iter().copied().zip(kernels).collect();
         let scratch = |id: InstrId| kernels.get(&id).map_or(0, |k| k.scratch_bytes);
         let whole = |_: InstrId| false;
-        let questions = Questions { scratch: &scratch, whole: &whole };
+        // Kernels of contractions are emitted for arrays that share no memory.
+        let questions = Questions { scratch: &scratch, whole: &whole, epilogue_in_place: &|_| false };
         let assigned = buffers::assign(&module, &questions)?;
         if verify && module.instruction_capacity() <= MAX_CHECKED_INSTRUCTIONS {
             buffers::check::check(&module, &assigned, &questions)

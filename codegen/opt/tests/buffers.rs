@@ -37,7 +37,11 @@ fn case(title: &str, text: &str) {
             scratch.insert(find(&module, name).0, bytes.parse().unwrap());
         }
     }
-    let questions = Questions { scratch: &|id| scratch.get(&id).copied().unwrap_or(0), whole: &|_| false };
+    let questions = Questions {
+        scratch: &|id| scratch.get(&id).copied().unwrap_or(0),
+        whole: &|_| false,
+        epilogue_in_place: &|_| true,
+    };
     let assigned = assign(&module, &questions).unwrap();
     check::check(&module, &assigned, &questions).unwrap_or_else(|e| panic!("{title}: {e}"));
     let a = &assigned.assignment;

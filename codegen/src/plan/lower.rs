@@ -9,6 +9,7 @@ use hlo::opcode::Family;
 use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode, Shape};
 use hlo_library::LibraryCall;
 use hlo_library_base::memory::array_bytes;
+use hlo_opt::buffers::in_place::updates_donated;
 use hlo_opt::buffers::{Assigned, Slice, When, control_computations};
 use rustc_hash::FxHashMap;
 
@@ -88,7 +89,8 @@ pub struct Hero {
     pub epilogue: Request,
     /// The size of its result in bytes.
     pub bytes: u64,
-    /// Whether its result may share memory with the fusion's result: that has the same rows of the same size.
+    /// Whether it is computed in the fusion's result, which has the same rows of the same size. Otherwise it is
+    /// computed in scratch memory, and the epilogue may be written over operands.
     pub in_place: bool,
 }
 
@@ -301,7 +303,7 @@ fn hero(module: &Module, fusion: InstrId) -> Result<Hero, Unsupported> {
     let in_place = module.instr(fusion).shape.as_array().is_some_and(|result| {
         let width = |t: hlo::ElementType| t.storage_bytes();
         result.dims == shape.dims && width(result.element_type) == width(shape.element_type)
-    });
+    }) && !updates_donated(module, fusion);
     Ok(Hero { library, operands, epilogue: Request::Epilogue { fusion, hero }, bytes, in_place })
 }
 

@@ -79,7 +79,7 @@ fn holds(module: &Module) -> Result<usize, String> {
             let plain = opcode.is_elementwise() || opcode == Opcode::Fusion;
             if plain { 0 } else { form.instr(id).shape.checked_bytes().map_or(0, |b| b as u64 / 2) }
         };
-        let questions = Questions { scratch: &scratch, whole: &|_| false };
+        let questions = Questions { scratch: &scratch, whole: &|_| false, epilogue_in_place: &|_| true };
         match assign(&form, &questions) {
             Ok(assigned) => {
                 found += 1;

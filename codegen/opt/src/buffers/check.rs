@@ -333,7 +333,7 @@ impl Run<'_> {
         for (&slice, &token) in reads.iter().zip(&read) {
             self.expect(slice, token, id, "an argument")?;
         }
-        let pairs = in_place::pairs(module, id);
+        let pairs = in_place::pairs(module, id, (self.questions.epilogue_in_place)(id));
         let slots: Vec<(u32, u32)> = (operands.iter().enumerate())
             .flat_map(|(slot, leaves)| (0..leaves.len()).map(move |l| (slot as u32, l as u32)))
             .collect();

@@ -7,6 +7,7 @@ use hlo::attrs::AliasKind;
 use hlo::{InstrId, Module};
 use rustc_hash::FxHashMap;
 
+use super::Questions;
 use super::in_place::{self, Pairs, Sharing};
 use super::live::{Span, Spans, is_name, normalize, tick, transfers};
 use super::order::{Event, Order};
@@ -26,6 +27,7 @@ pub(super) struct Tied {
 
 pub(super) struct Classes<'a> {
     module: &'a Module,
+    questions: &'a Questions<'a>,
     order: &'a Order,
     values: &'a Values,
     parent: Vec<ValueId>,
@@ -114,6 +116,7 @@ impl<'a> Classes<'a> {
         values: &'a Values,
         spans: Vec<Spans>,
         donated: &[bool],
+        questions: &'a Questions<'a>,
     ) -> Self {
         let fixed = values.all.iter().map(|v| match v.origin {
             Origin::Parameter(leaf) if donated[leaf as usize] => Fixed::Donated(leaf),
@@ -124,7 +127,7 @@ impl<'a> Classes<'a> {
         let parent: Vec<ValueId> = (0..values.all.len() as ValueId).collect();
         let (next, size) = (parent.clone(), vec![1; parent.len()]);
         let (pairs, over) = (FxHashMap::default(), FxHashMap::default());
-        Self { module, order, values, parent, next, size, spans, fixed, pairs, over }
+        Self { module, questions, order, values, parent, next, size, spans, fixed, pairs, over }
     }
 
     pub(super) fn class(&self, value: ValueId) -> ValueId {
@@ -205,7 +208,7 @@ impl<'a> Classes<'a> {
 
     /// The in-place pairs of an instruction; computed before anything is merged.
     fn pairs_of(&mut self, id: InstrId) -> Pairs {
-        let pairs = in_place::pairs(self.module, id);
+        let pairs = in_place::pairs(self.module, id, (self.questions.epilogue_in_place)(id));
         if !pairs.is_empty() {
             self.pairs.insert(id, pairs.clone());
         }

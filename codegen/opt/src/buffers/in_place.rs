@@ -10,6 +10,10 @@
 //! all stores to the row. Where [`Sharing::Must`] is said, the kernel writes only the changed part of the
 //! result, which already holds the operand. Library calls state their own pairs ([`LibraryCall::in_place`];
 //! [`LibraryCall::of_scatter`] checks at run time whether operand and result share memory.)
+//!
+//! An output fusion has pairs only where its back end says so (`epilogue` of [`pairs`]): the contraction is
+//! computed elsewhere than in the fusion's results, and the epilogue then keeps the contract above. What the
+//! contraction reads, it reads while other elements are finished, and shares memory with nothing.
 
 use hlo::attrs::{AttrKey, FusionKind};
 use hlo::{ComputationId, InstrId, Instruction, Module, Opcode, Shape};
@@ -46,12 +50,13 @@ pub struct Pair {
 pub type Pairs = SmallVec<[Pair; 2]>;
 
 /// All pairs of operand and result leaves of an instruction that may share memory. An instruction that has
-/// none may read its operands in any order while it writes. (`output_to_operand_aliasing` of library calls
-/// says how XLA's are called, not ours.)
-pub fn pairs(module: &Module, id: InstrId) -> Pairs {
+/// none may read its operands in any order while it writes. `epilogue`: of an output fusion, whether its
+/// epilogue may be written over what it reads. (`output_to_operand_aliasing` of library calls says how XLA's
+/// are called, not ours.)
+pub fn pairs(module: &Module, id: InstrId, epilogue: bool) -> Pairs {
     let instr = module.instr(id);
     match instr.opcode {
-        Opcode::Fusion => fusion(module, instr),
+        Opcode::Fusion => fusion(module, instr, epilogue),
         Opcode::DynamicUpdateSlice => [must(0, 0)].into_iter().collect(),
         Opcode::Sort => {
             let pair = |k: usize| Pair { slot: k as u32, leaf: 0, result: k as u32, sharing: Sharing::May };
@@ -112,7 +117,34 @@ impl Reading {
     }
 }
 
-fn fusion(module: &Module, instr: &Instruction) -> Pairs {
+/// Whether the result of an output fusion is to be written over an argument of the program that was donated
+/// for it (`input_output_alias`), which its epilogue reads: a parameter that is updated by its gradient.
+pub fn updates_donated(module: &Module, id: InstrId) -> bool {
+    let entry = module.entry();
+    let root = module.root(entry);
+    let result = |index: &[i64]| match *index {
+        [] => Some(root),
+        [i] => usize::try_from(i).ok().and_then(|i| module.instr(root).operands().get(i)).copied(),
+        _ => None,
+    };
+    let instr = module.instr(id);
+    let donated = module.header.input_output_alias.iter().filter(|a| {
+        a.parameter_index.is_empty()
+            && result(&a.output_index) == Some(id)
+            && module.instr(root).shape.as_array().is_some() == a.output_index.is_empty()
+    });
+    let slots: SmallVec<[u32; 2]> = donated
+        .flat_map(|a| {
+            let is_it = move |&(_, &o): &(u32, &InstrId)| {
+                module.instr(o).parent() == entry && module.instr(o).parameter_number() == Some(a.parameter)
+            };
+            (0..).zip(instr.operands()).filter(is_it).map(|(slot, _)| slot)
+        })
+        .collect();
+    !slots.is_empty() && fusion(module, instr, true).iter().any(|p| slots.contains(&p.slot))
+}
+
+fn fusion(module: &Module, instr: &Instruction, epilogue: bool) -> Pairs {
     let mut pairs = Pairs::new();
     let Some(c) = instr.attrs.computation(AttrKey::Calls) else { return pairs };
     let roots = roots(module, c);
@@ -137,7 +169,12 @@ fn fusion(module: &Module, instr: &Instruction) -> Pairs {
             pairs.push(Pair { sharing, ..must(slot, k as u32) });
         }
     }
-    if !matches!(kind, Some(FusionKind::Loop | FusionKind::Custom)) {
+    let by_element = match kind {
+        Some(FusionKind::Loop | FusionKind::Custom) => true,
+        Some(FusionKind::Output) => epilogue,
+        Some(FusionKind::Input) | None => false,
+    };
+    if !by_element {
         return pairs;
     }
     let spaces = spaces(module, &roots);

@@ -114,6 +114,9 @@ pub struct Questions<'a> {
     /// Whether a `while`, `conditional` or `call` is executed as one instruction: nothing of what it calls
     /// has a buffer.
     pub whole: &'a dyn Fn(InstrId) -> bool,
+    /// Of an output fusion: whether its epilogue may be written over operands that it reads at the same
+    /// offsets ([`in_place`]).
+    pub epilogue_in_place: &'a dyn Fn(InstrId) -> bool,
 }
 
 impl fmt::Debug for Questions<'_> {
@@ -229,7 +232,7 @@ pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Un
     let spans = live::spans(module, &order, &values);
     let ties = classes::ties(module);
     let donated = classes::donated(module, values.parameters.len(), &ties);
-    let mut classes = Classes::new(module, &order, &values, spans, &donated);
+    let mut classes = Classes::new(module, &order, &values, spans, &donated, questions);
     classes.merge_all(&ties);
     let mut assigner = Assigner {
         module,
