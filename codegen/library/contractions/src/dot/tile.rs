@@ -142,12 +142,20 @@ pub(crate) const ALONG: usize = 24;
 /// Terms that are read side by side: as many streams as the processor follows, and as many lines of one place as the nearest cache holds.
 const STREAMS: usize = 8;
 
+/// With at most so many rows memory is what takes the time, and words are fetched ahead: the processor begins
+/// anew to foresee rows with each few terms.
+const FETCHED_ROWS: usize = 12;
+
+/// How far ahead, in [`STREAMS`] terms.
+const GROUPS_AHEAD: usize = 2;
+
 /// Sums any number of columns, a few terms at a time, with rows of the right operand read from end to end. Every load of the innermost loop is of one row, so that
 /// the processor foresees each by itself.
 #[inline(always)]
 unsafe fn along<S: Step>(t: &Tile<S::Word, S::Sum>) {
     // SAFETY: the caller's: the tile's pointers are valid for its rows, terms and columns.
     unsafe {
+        let fetched = t.rows <= FETCHED_ROWS;
         let mut some = [[S::Word::default(); STREAMS]; ALONG];
         for first in (0..t.terms).step_by(STREAMS) {
             let (terms, accumulate) = (STREAMS.min(t.terms - first), t.accumulate || first > 0);
@@ -166,6 +174,11 @@ unsafe fn along<S: Step>(t: &Tile<S::Word, S::Sum>) {
                     if n == S::N { S::load(from) } else { S::load_part(from, n) }
                 };
                 let mut words = [load(0); STREAMS];
+                if fetched && first + (1 + GROUPS_AHEAD) * STREAMS <= t.terms {
+                    for term in 0..STREAMS {
+                        prefetch_far(b.offset((GROUPS_AHEAD * STREAMS + term) as isize * t.b_term).cast());
+                    }
+                }
                 if terms == STREAMS {
                     for term in 1..STREAMS {
                         words[term] = load(term);
