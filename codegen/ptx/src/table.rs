@@ -261,8 +261,7 @@ membar proxy alias,async global? |
 fence sc,acq_rel,acquire,release? $scope |
 fence acquire,release sync_restrict::shared::cta,sync_restrict::shared::cluster cluster |
 fence proxy alias |
-fence proxy async |
-fence proxy async::global,async::shared::cta,async::shared::cluster |
+fence proxy async global,shared::cta,shared::cluster? |
 fence mbarrier_init release cluster |
 vote sync all,any,uni :pred | p q <b32
 vote sync ballot :b32 | d0 q <b32

@@ -68,6 +68,8 @@ fn headers() {
     assert_eq!(codes(".version 8.0\n.target sm_99\n"), [("X0005", 2)]);
     assert_eq!(codes(".version 8.0\n.target sm_90x\n"), [("X0005", 2)]);
     assert!(codes(".version 8.0\n.target sm_90a\n.address_size 64\n").is_empty());
+    // The newest that Triton 3.9 writes, and that ptxas 13.5 takes.
+    assert!(codes(".version 9.5\n.target sm_100a\n.address_size 64\n").is_empty());
 }
 
 #[test]
@@ -211,6 +213,16 @@ fn forms_that_no_target_or_not_this_one_has() {
         let message = of("sm_90", registers, instruction).unwrap();
         assert!(message.contains("needs `.target sm_100`"), "{instruction}: {message}");
         assert_eq!(of("sm_100a", registers, instruction), None);
+    }
+    // As ptxas takes them: the kind of proxy is one word, what it is of another.
+    for (instruction, is_known) in [
+        ("fence.proxy.async;", true),
+        ("fence.proxy.async.global;", true),
+        ("fence.proxy.async.shared::cta;", true),
+        ("fence.proxy.async.shared::cluster;", true),
+        ("fence.proxy.async::shared::cta;", false),
+    ] {
+        assert_eq!(of("sm_90", registers, instruction).is_none(), is_known, "{instruction}");
     }
     // What has something to clamp stays.
     assert_eq!(of("sm_90", registers, "cvt.sat.s16.u16 %h0, %h1; cvt.sat.u8.u16 %r0, %h1;"), None);

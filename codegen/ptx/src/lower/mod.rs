@@ -51,7 +51,7 @@ const VERSIONS: &[(u32, u32)] = &[
     (6, 5),
     (7, 8),
     (8, 8),
-    (9, 0),
+    (9, 5),
 ];
 
 const ARCHITECTURES: &[u32] = &[
@@ -173,7 +173,7 @@ impl<'a> Lowering<'a> {
             _ => self.sink.report(
                 w.span,
                 "X0004",
-                format!("version `{}` of the PTX ISA is not known; known are 1.0 to 9.0", w.text),
+                format!("version `{}` of the PTX ISA is not known; known are 1.0 to 9.5", w.text),
             ),
         }
     }
