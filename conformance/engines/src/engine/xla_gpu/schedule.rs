@@ -118,7 +118,10 @@ impl Walk<'_> {
                     let inner =
                         thunk.sections.iter().find(|(name, _)| name.is_empty()).map(|(_, inner)| &inner[..]);
                     let called = instr.attrs.called_computations();
-                    if let (Some(inner), Some(&called)) = (inner, called.first()) {
+                    // Of arrays without elements XLA writes thunks for what executes nothing.
+                    if let (Some(inner), Some(&called)) = (inner, called.first())
+                        && !is_empty(&instr.shape)
+                    {
                         self.computation(called, inner)?;
                     }
                 }
@@ -183,7 +186,7 @@ pub(super) fn sorts(module: &Module, id: InstrId) -> bool {
     }
 }
 
-/// Whether XLA:GPU has no thunk for an instruction: it gives other names to what is there, or has no elements (of which copies have one).
+/// Whether XLA:GPU has no thunk for an instruction: it gives other names to what is there, or has no elements (of which copies and asynchronous computations have one).
 fn executes_nothing(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     let names_only = matches!(
@@ -198,13 +201,22 @@ fn executes_nothing(module: &Module, id: InstrId) -> bool {
             | Opcode::AddDependency
             | Opcode::Domain
     );
-    let empty =
-        |shape: &Shape| shape.leaves().into_iter().all(|l| l.as_array().is_some_and(|a| a.elements() == 0));
     let works = matches!(
         instr.opcode,
-        Opcode::While | Opcode::Conditional | Opcode::Call | Opcode::CustomCall | Opcode::Copy
+        Opcode::While
+            | Opcode::Conditional
+            | Opcode::Call
+            | Opcode::CustomCall
+            | Opcode::Copy
+            | Opcode::AsyncStart
+            | Opcode::AsyncDone
     );
-    names_only || !works && empty(&instr.shape)
+    names_only || !works && is_empty(&instr.shape)
+}
+
+/// Whether a value has no elements.
+fn is_empty(shape: &Shape) -> bool {
+    shape.leaves().into_iter().all(|l| l.as_array().is_some_and(|a| a.elements() == 0))
 }
 
 #[cfg(test)]
@@ -265,6 +277,41 @@ condition:
     fn launches_belong_to_instructions_in_order() {
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
         assert_eq!(assigned(LIST).unwrap(), [pair("k", "k"), pair("k.1", "k_1")]);
+    }
+
+    #[test]
+    fn an_asynchronous_computation_without_elements_has_its_thunks() {
+        const ASYNC: &str = "\
+HloModule m, is_scheduled=true
+
+%exchange (p: u16[0]) -> u16[0] {
+  %p = u16[0]{0} parameter(0)
+  ROOT %a = u16[0]{0} all-to-all(%p), dimensions={0}
+}
+
+%f (q: f32[4]) -> f32[4] {
+  %q = f32[4]{0} parameter(0)
+  ROOT %n = f32[4]{0} negate(%q)
+}
+
+ENTRY %main (x: u16[0], y: f32[4]) -> f32[4] {
+  %x = u16[0]{0} parameter(0)
+  %start = ((u16[0]{0}), u16[0]{0}) async-start(%x), calls=%exchange
+  %y = f32[4]{0} parameter(1)
+  ROOT %k = f32[4]{0} fusion(%y), kind=kLoop, calls=%f
+  %done = u16[0]{0} async-done(%start)
+}
+";
+        const THUNKS: &str = "\
+001: kAsyncStart   [source       | sink        ] stream=communication_stream[0], async_id=1
+    002: kCopy [source | sink] kCopy
+003: kCustomKernel [source | sink] k grid: [1, 1, 1] threads: [4, 1, 1]  shared_memory: 0 bytes
+004: kAsyncDone    [source       | sink        ] async_id=1
+";
+        let module = hlo_parser::parse_module(ASYNC, &hlo_parser::ParseOptions::default()).module.unwrap();
+        let kernels = assign(&module, &parse(THUNKS).unwrap()).unwrap();
+        let launched = kernels.iter().flatten().map(|k| &*k.launches[0].kernel).collect::<Vec<_>>();
+        assert_eq!(launched, ["k"]);
     }
 
     #[test]
