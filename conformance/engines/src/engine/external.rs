@@ -6,9 +6,7 @@
 //!
 //! A command is run by `sh -c` with `{module}`, `{inputs}` and `{output}` replaced by paths (docs/harness.md); one that names none
 //! of them gets all three as arguments. It writes `out0, out1, ...` and ends with 0; with 5 if it does not support the program;
-//! with 6 if the program trapped. A server reads a JSON object a line, `{"module": PATH, "inputs": PATH, "output": PATH,
-//! "replicas": N, "partitions": N}`, and answers each with a line `{"ok": true}` or `{"error": "why", "kind": "unsupported"}` (or `"trap"`,
-//! `"error"`).
+//! with 6 if the program trapped. A server ([`Answer`]) is asked `{"module": PATH, "inputs": PATH, "output": PATH, "replicas": N, "partitions": N}`.
 
 use std::fmt::Debug;
 use std::io;
@@ -23,11 +21,13 @@ use hlo_interp::{Devices, Observer};
 use hlo_system::exit::Exit;
 use hlo_system::files::describe;
 use hlo_system::npz::{self, Npz};
-use hlo_system::process::{self, Launch, Lines, NoLine, Process, Tail};
-use hlo_system::scratch::{self, Root, Scratch};
+use hlo_system::process::{self, Launch, Process, Tail};
+use hlo_system::scratch::{self, Scratch};
 use serde::{Deserialize, Serialize};
 
 use super::recorded::read_results;
+pub use super::server::{Answer, answered};
+use super::server::{Server, said};
 use super::{Allowances, Engine, Executable, Finished, Inputs, Outcome, RunOptions, named, not_observable};
 
 /// How long a run may take if nobody says otherwise.
@@ -146,7 +146,7 @@ impl External<'_> {
             Way::Child(spec) => self.command(child(spec, &files, options), &files)?,
             Way::Server(command, server) => {
                 let mut server = server.lock().unwrap_or_else(PoisonError::into_inner);
-                Server::ask(&mut server, command, &files, options, self.engine.timeout)
+                ask(&mut server, command, &files, options, self.engine.timeout)
                     .map_err(|outcome| self.to_blame(outcome, &files))?;
             }
         }
@@ -280,15 +280,6 @@ fn child(spec: &str, files: &Files, options: &RunOptions) -> io::Result<Launch> 
     Ok(launch)
 }
 
-/// A process that serves runs.
-#[derive(Debug)]
-struct Server {
-    process: Process,
-    answers: Lines,
-    /// Where its runs' files are: it ends before they go.
-    _root: Arc<Root>,
-}
-
 /// The line that asks a server for a run.
 #[derive(Serialize, Deserialize)]
 pub struct Ask {
@@ -310,118 +301,19 @@ fn one() -> i64 {
     1
 }
 
-/// A line of a server: `ok`, or why there are no results.
-#[derive(Serialize, Deserialize)]
-pub struct Answer {
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    ok: bool,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    error: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    kind: String,
-}
-
-/// Kinds of failure that a server tells apart; all others are the engine's.
-const UNSUPPORTED: &str = "unsupported";
-const TRAP: &str = "trap";
-
-impl Answer {
-    /// The results are written.
-    pub fn ok() -> Self {
-        Self { ok: true, error: String::new(), kind: String::new() }
-    }
-
-    /// There are none, as a program ends that cannot give them.
-    pub fn failed(exit: Exit, error: String) -> Self {
-        let kind = match exit {
-            Exit::Unsupported => UNSUPPORTED,
-            Exit::Trap => TRAP,
-            Exit::Ok | Exit::Differs | Exit::Usage | Exit::Parse | Exit::Verify | Exit::Internal => "error",
-        };
-        Self { ok: false, error, kind: kind.to_owned() }
-    }
-}
-
-impl Server {
-    fn start(command: &str, root: &Arc<Root>) -> io::Result<Server> {
-        let mut launch = Launch::shell(format!("exec {command}"), true, Some(root.path()))?;
-        launch.command().stdout(Stdio::piped());
-        let mut process = launch.start()?;
-        let none = || io::Error::other("it has no standard output");
-        let answers = Lines::of(process.stdout().ok_or_else(none)?)?;
-        Ok(Server { process, answers, _root: root.clone() })
-    }
-
-    /// Sends one run's line and waits for the answer. A server that gives none is ended.
-    fn ask(
-        server: &mut Option<Server>,
-        command: &str,
-        files: &Files,
-        options: &RunOptions,
-        timeout: Duration,
-    ) -> Result<(), Outcome> {
-        let name = format!("serve:{command}");
-        let paths = [&files.module, &files.inputs, &files.output].map(|path| path.to_str());
-        let [Some(module), Some(inputs), Some(output)] = paths else {
-            let parent = scratch::parent();
-            let what =
-                "the folder for temporary files (TMPDIR) has a name that is not UTF-8, which JSON cannot say";
-            return Err(Outcome::lacking(format!("{}: {what}", parent.display())));
-        };
-        if server.as_mut().is_some_and(|s| s.process.is_gone()) {
-            *server = None;
-        }
-        let this = match server {
-            Some(running) => running,
-            None => {
-                let started = Server::start(command, files.folder.root());
-                server.insert(started.map_err(|e| lacks(&format!("{name} cannot be started"), &e))?)
-            }
-        };
-        let [module, inputs, output] = [module, inputs, output].map(str::to_owned);
-        let (replicas, partitions) = (options.devices.replicas().into(), options.devices.partitions().into());
-        let ask = Ask { module, inputs, output, replicas, partitions };
-        let line = serde_json::to_string(&ask).map_err(|e| lacks("the run's line", &e.into()))?;
-        let start = Instant::now();
-        let answer = match this.process.send(format!("{line}\n").as_bytes(), timeout) {
-            Ok(()) => this.answers.next(timeout.saturating_sub(start.elapsed())),
-            Err(_) if start.elapsed() >= timeout => Err(NoLine::TimedOut),
-            Err(_) => Err(NoLine::End),
-        };
-        let found = match answer {
-            Ok(line) => return answered(&name, &line),
-            Err(NoLine::TimedOut) => Outcome::timed_out(&name, timeout),
-            Err(NoLine::TooLong) => {
-                let most = Lines::MOST_BYTES;
-                Outcome::crashed(format!("{name} printed a line of more than the {most} bytes that are read"))
-            }
-            // It closed its output, and may still be there.
-            Err(NoLine::End) => match this.process.wait(Duration::from_secs(1).min(timeout)) {
-                Ok(Some(status)) => Outcome::crashed(format!("the engine ended with {status}")),
-                Ok(None) => Outcome::crashed(format!("{name} closed its standard output without an answer")),
-                Err(e) => lacks(&format!("{name} cannot be run"), &e),
-            },
-        };
-        *server = None;
-        Err(found)
-    }
-}
-
-/// What a server's answer means. Errors: it is none, or says why there are no results.
-pub fn answered(name: &str, line: &str) -> Result<(), Outcome> {
-    match serde_json::from_str::<Answer>(line) {
-        Ok(Answer { ok: true, .. }) => Ok(()),
-        Ok(Answer { error, .. }) if error.is_empty() => {
-            let line: String = line.chars().take(120).collect();
-            Err(Outcome::crashed(format!("{name} answered neither `ok` nor an `error`: {line}")))
-        }
-        Ok(Answer { error, kind, .. }) => Err(match &*kind {
-            UNSUPPORTED => {
-                Outcome::Unsupported(Diagnostic::error(codes::UNSUPPORTED_OPCODE, Span::NONE, error))
-            }
-            TRAP => Outcome::Trap(Diagnostic::error(codes::ENGINE_FAILED, Span::NONE, error)),
-            _ => Outcome::crashed(error),
-        }),
-        Err(e) => Err(Outcome::crashed(format!("{name} answered what is no answer: {e}"))),
-    }
+/// Sends one run's line and waits for the answer.
+fn ask(
+    server: &mut Option<Server>,
+    command: &str,
+    files: &Files,
+    options: &RunOptions,
+    timeout: Duration,
+) -> Result<(), Outcome> {
+    let name = format!("serve:{command}");
+    let [module, inputs, output] = [&files.module, &files.inputs, &files.output].map(|path| said(path));
+    let (module, inputs, output) = (module?, inputs?, output?);
+    let (replicas, partitions) = (options.devices.replicas().into(), options.devices.partitions().into());
+    let root = files.folder.root();
+    let launch = || Launch::shell(format!("exec {command}"), true, Some(root.path()));
+    Server::ask(server, &name, launch, root, &Ask { module, inputs, output, replicas, partitions }, timeout)
 }

@@ -32,6 +32,7 @@ pub mod passes;
 pub mod pjrt;
 pub mod programs;
 pub mod recorded;
+mod server;
 pub mod spec;
 pub mod support;
 pub mod timed;
