@@ -52,6 +52,7 @@ pub mod ir;
 pub mod lex;
 pub mod lower;
 pub mod memory;
+pub mod mutate;
 pub mod parse;
 pub mod print;
 mod race;

@@ -23,6 +23,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("xla-gpu/dumps that are damaged", damaged),
         function("xla-gpu/loops run their kernels again and again", loops),
         function("xla-gpu/without what it needs it is refused", refused),
+        function("xla-gpu/one compiler serves many programs", served),
+        function("ptx/mutants of XLA's kernels are found", mutants),
         function("ptx/run, check and print", ptx),
     ];
     trials.extend(corpus());
@@ -413,11 +415,77 @@ fn refused() {
     let source = d.file("m.hlo", SOURCE);
     let o = std::process::Command::new(env!("CARGO_BIN_EXE_hlo"))
         .args(["run", &source, "--platform", "xla-gpu"])
-        .env("HLO_XLA_GPU_SCRIPT", d.path("none.py"))
+        .env_remove("HLO_XLA_GPU_PYTHON")
         .output()
         .unwrap();
     ends(&o, 5);
-    assert!(err(&o).contains("there is no script") && err(&o).contains("pip install"), "{}", err(&o));
+    assert!(err(&o).contains("HLO_XLA_GPU_PYTHON") && err(&o).contains("pip install"), "{}", err(&o));
+}
+
+/// A script in the place of the compiler: it counts how often it is started, gives a dump that is there, refuses one program, and dies of another.
+const COMPILER: &str = r#"
+echo started >> "$STARTS"
+while read -r line; do
+  # The module's path and the folder that it wants, out of {"module":PATH,"out":PATH}.
+  module=$(printf '%s' "$line" | cut -d'"' -f4)
+  out=$(printf '%s' "$line" | cut -d'"' -f8)
+  if grep -q refused "$module"; then
+    echo '{"error": "no such luck", "kind": "unsupported"}'
+  elif grep -q deadly "$module"; then
+    echo "F0000 00:00:17.5    99 literal.cc:7] Check failed: luck" >&2
+    exit 6
+  else
+    cp -r "$DUMP" "$out"
+    echo '{"ok": true}'
+  fi
+done
+"#;
+
+fn served() {
+    let d = Dir::new();
+    let folder = dump(&d, "right", same);
+    let script = d.file("compiler.sh", COMPILER);
+    let programs = d.path("programs");
+    fs::create_dir_all(&programs).unwrap();
+    let named = |name: &str| SOURCE.replace("HloModule m", &format!("HloModule {name}"));
+    for (i, name) in ["fine", "refused", "fine", "deadly", "fine"].iter().enumerate() {
+        d.file(&format!("programs/{i}.hlo"), named(name));
+    }
+    // Of another program than it was asked for.
+    d.file("programs/5.hlo", named("fine").replace("100", "99"));
+    let o = std::process::Command::new(env!("CARGO_BIN_EXE_hlo"))
+        .args(["fuzz", "--programs", programs.to_str().unwrap(), "--engines", "interpreter,xla-gpu"])
+        .args(["--count", "6", "--jobs", "1", "--no-reduce", "--out", d.path("found").to_str().unwrap()])
+        .env("HLO_XLA_GPU_PYTHON", "sh")
+        .env("HLO_XLA_GPU_SCRIPT", &script)
+        .env("STARTS", d.path("starts"))
+        .env("DUMP", &folder)
+        .output()
+        .unwrap();
+    ends(&o, 1);
+    let text = format!("{}{}", out(&o), err(&o));
+    assert!(text.contains("same bits 3,") && text.contains("failed 1, unsupported 2"), "{text}");
+    assert!(text.contains("no such luck") && text.contains("literal.cc:7: Check failed: luck"), "{text}");
+    // One process for all programs, and another one after the one that died.
+    let starts = fs::read_to_string(d.path("starts")).unwrap();
+    assert!((2..=4).contains(&starts.lines().count()), "{starts}");
+}
+
+/// The short form of what `hlo ptx mutants` measures.
+fn mutants() {
+    let shared = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus");
+    let (dumps, cases) = (shared.join("gpu/jax"), shared.join("jax"));
+    if !dumps.is_dir() || !cases.is_dir() {
+        return;
+    }
+    let (dumps, cases) = (dumps.to_str().unwrap(), cases.to_str().unwrap());
+    let o = hlo(&["ptx", "mutants", dumps, "--cases", cases, "--seed", "7", "--count", "20", "--json"]);
+    ends(&o, 0);
+    let text = out(&o);
+    let summary: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert!(summary["effective"] == 20 && summary["found"].as_u64() >= Some(19), "{text}");
+    let o = hlo(&["ptx", "mutants", dumps, "--only", "no such program"]);
+    ends(&o, 2);
 }
 
 fn ptx() {

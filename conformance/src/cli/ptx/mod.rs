@@ -1,6 +1,7 @@
 //! `hlo ptx`: PTX by itself, without HLO: run a kernel with all checks or on a device, compare both, check files, print them.
 
 mod device;
+mod mutants;
 #[cfg(feature = "cuda")]
 mod truth;
 
@@ -37,6 +38,7 @@ Examples:
   hlo ptx run kernel.ptx --grid 8 --block 128 --args zeros:f32[1024] --device cuda
   hlo ptx compare kernel.ptx --grid 8 --block 128 --args zeros:f32[1024]
   hlo ptx devices
+  hlo ptx mutants shared/corpus/gpu/jax --cases shared/corpus/jax --seed 1 --count 100
   hlo ptx truth shared/corpus/gpu/jax --report truth.json
 
 Exit codes of `run`: 0 nothing to report; 1 races, reads of what nobody wrote and the like; 6 the kernel was stopped
@@ -58,6 +60,9 @@ enum What {
     #[cfg(feature = "cuda")]
     #[command(after_help = EXAMPLES)]
     Truth(truth::Options),
+    /// Change kernels that XLA:GPU dumped one instruction at a time, and count the changes that judging finds
+    #[command(after_help = EXAMPLES)]
+    Mutants(mutants::Options),
     /// Parse and verify files, a line for each
     #[command(after_help = EXAMPLES)]
     Check {
@@ -187,7 +192,7 @@ impl Options {
             What::Run(run) | What::Compare(run) => run.limits.memory_limit,
             #[cfg(feature = "cuda")]
             What::Truth(_) => u64::MAX,
-            What::Devices | What::Check { .. } | What::Print { .. } => u64::MAX,
+            What::Devices | What::Mutants(_) | What::Check { .. } | What::Print { .. } => u64::MAX,
         }
     }
 }
@@ -207,6 +212,7 @@ struct RunObject<'a> {
     kernel: &'a str,
     ok: bool,
     instructions: u64,
+    seconds: f64,
     reports: Vec<ReportObject>,
     stopped: Option<ReportObject>,
 }
@@ -234,6 +240,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         },
         What::Compare(run) => device::compare(run, ui),
         What::Devices => device::list(ui),
+        What::Mutants(options) => mutants::run(options, ui),
         #[cfg(feature = "cuda")]
         What::Truth(options) => truth::run(options, ui),
         What::Check { files } => Ok(check(files, ui)),
@@ -334,6 +341,8 @@ struct Interpreted {
     reports: Vec<Report>,
     stopped: Option<Report>,
     instructions: u64,
+    /// How long the launch took.
+    seconds: f64,
     exit: Exit,
     arrays: Vec<Left>,
 }
@@ -368,11 +377,13 @@ fn interpret(run: &Run) -> Result<Interpreted, Failure> {
         memory_limit: run.limits.memory_limit.min(base.memory_limit),
         ..base
     };
+    let start = std::time::Instant::now();
     let (reports, stopped, instructions) =
         match hlo_ptx::launch(&loaded, &kernel, &call, &mut memory, &options) {
             Ok(outcome) => (outcome.reports, None, outcome.thread_instructions),
             Err(failure) => (failure.reports, Some(*failure.stop), 0),
         };
+    let seconds = start.elapsed().as_secs_f64();
     let exit = exit_of(&reports, stopped.as_ref());
     if exit == Exit::Usage
         && let Some(stopped) = &stopped
@@ -385,7 +396,7 @@ fn interpret(run: &Run) -> Result<Interpreted, Failure> {
         let written = memory.written(address, length).map_err(|e| Failure::internal(e.to_string()))?;
         results.push(Left { name, shape, bytes, unwritten: length - written });
     }
-    Ok(Interpreted { kernel, reports, stopped, instructions, exit, arrays: results })
+    Ok(Interpreted { kernel, reports, stopped, instructions, seconds, exit, arrays: results })
 }
 
 /// Says what the checker found.
@@ -396,13 +407,18 @@ fn say(run: &Run, done: &Interpreted, ui: &Ui) {
             kernel: &done.kernel,
             ok: done.exit == Exit::Ok,
             instructions: done.instructions,
+            seconds: done.seconds,
             reports: done.reports.iter().map(ReportObject::of).collect(),
             stopped: done.stopped.as_ref().map(ReportObject::of),
         });
     } else {
         ui.detail(format!(
-            "{}: kernel {}, {} instructions of threads",
-            run.file, done.kernel, done.instructions
+            "{}: kernel {}, {} instructions of threads in {:.3} s, {:.2e} a second",
+            run.file,
+            done.kernel,
+            done.instructions,
+            done.seconds,
+            done.instructions as f64 / done.seconds.max(1e-9)
         ));
         done.reports.iter().chain(&done.stopped).for_each(|r| ui.line(r.to_string()));
     }

@@ -162,6 +162,11 @@ impl Dump {
     /// Reads and checks a dump. Errors: [`Exit::Usage`] for parts that are missing, [`Exit::Parse`] and [`Exit::Verify`] for what is wrong with one, with
     /// file and line.
     pub(super) fn read(path: &str) -> Result<Dump, Failure> {
+        Self::read_changed(path, &|_, text| text)
+    }
+
+    /// The same with other PTX: each text is what `change` makes of a file's name and text.
+    pub(super) fn read_changed(path: &str, change: &dyn Fn(&str, String) -> String) -> Result<Dump, Failure> {
         let files = Files::find(path)?;
         let program = frontend::load(&files.optimized.to_string_lossy()).map_err(|r| r.failure(false))?;
         let module = program.module;
@@ -177,7 +182,7 @@ impl Dump {
             .map_err(|misfit| at(&files.thunks, misfit.line, Exit::Verify, &misfit.message))?;
         let mut ptx = Vec::new();
         for file in &files.ptx {
-            ptx.push(load(file, &module)?);
+            ptx.push(load(file, &module, change)?);
         }
         let mut known: FxHashMap<&str, usize> = FxHashMap::default();
         for (number, p) in ptx.iter().enumerate() {
@@ -327,9 +332,9 @@ fn collect(shape: &Shape, path: &mut Vec<usize>, f: &mut impl FnMut(&[usize], &A
 }
 
 /// Reads a PTX file, and gives the variables that stand for constants of the program their values, as XLA's runtime does.
-fn load(path: &Path, module: &Module) -> Result<Ptx, Failure> {
+fn load(path: &Path, module: &Module, change: &dyn Fn(&str, String) -> String) -> Result<Ptx, Failure> {
     let file = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let text = text(path)?;
+    let text = change(&file, text(path)?);
     let code = super::ptx_module(&path.display().to_string(), &text)?;
     let mut memory = Memory::default();
     let variables: Vec<(String, u64, bool)> =

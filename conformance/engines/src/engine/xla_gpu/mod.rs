@@ -88,6 +88,34 @@ impl XlaGpuEngine {
         })
     }
 
+    /// The same with one of its PTX files changed: its name, and the text in its place. Errors: as of [`XlaGpuEngine::folder`].
+    pub fn changed(path: &str, file: &str, text: &str) -> Result<Self, Failure> {
+        let change = |name: &str, is: String| if name == file { text.to_owned() } else { is };
+        let dump = Arc::new(Dump::read_changed(path, &change)?);
+        Ok(Self {
+            name: format!("xla-gpu:{path}"),
+            dump,
+            program: OnceLock::new(),
+            mirror: Watching::default(),
+        })
+    }
+
+    /// The PTX files of the dump: their names and texts.
+    pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.dump.ptx.iter().map(|p| (&*p.file, &*p.text))
+    }
+
+    /// The instructions that launch kernels of a PTX file.
+    pub fn launchers(&self, file: &str) -> Vec<String> {
+        let module = &self.dump.module;
+        let all = module.computations().iter().flat_map(|&c| module.instructions(c));
+        let is_of_file = |id: &InstrId| {
+            let kernel = self.dump.kernels[id.index()].as_ref();
+            kernel.is_some_and(|k| k.launches.iter().any(|&(number, _)| self.dump.ptx[number].file == file))
+        };
+        all.filter(is_of_file).map(|id| module.instr(id).name.to_string()).collect()
+    }
+
     /// Tells somebody of each launch from now on.
     #[must_use]
     pub fn mirrored(mut self, mirror: Arc<dyn Mirror>) -> Self {
