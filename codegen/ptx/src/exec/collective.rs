@@ -191,7 +191,8 @@ impl Warp {
                 self.set_pred(&f, *p, active, active, 1 << leader.min(31));
             }
             Op::WarpSync { .. } => self.synchronize(g.present),
-            _ => {}
+            // An instruction that did nothing here would be a wrong result that nobody sees.
+            elsewhere => unreachable!("{elsewhere:?} is executed elsewhere"),
         }
     }
 }

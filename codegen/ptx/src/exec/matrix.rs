@@ -124,7 +124,8 @@ impl Warp {
                     self.set(&f, d, active, if defined { u32::MAX } else { 0 }, values);
                 }
             }
-            _ => {}
+            // An instruction that did nothing here would be a wrong result that nobody sees.
+            elsewhere => unreachable!("{elsewhere:?} is executed elsewhere"),
         }
         Ok(())
     }

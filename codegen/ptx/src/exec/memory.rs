@@ -552,7 +552,8 @@ impl Warp {
             Op::StMatrix { s, trans, address } => {
                 self.store_matrix(m, b, i, inst, active, s, *trans, address)?
             }
-            _ => {}
+            // An instruction that did nothing here would be a wrong result that nobody sees.
+            elsewhere => unreachable!("{elsewhere:?} is executed elsewhere"),
         }
         Ok(())
     }
