@@ -1,4 +1,4 @@
-//! Where results differ and why: comparison of engines, replay, isolation, bisection, reduction.
+//! Where results differ and why: comparison of engines, replay, isolation, bisection, reduction; and how much is found (`mutants`).
 //!
 //! **Invariants:** one judge decides for all tools; what a tool blames, it has run alone.
 
@@ -14,6 +14,7 @@ pub mod exhaustive;
 pub mod feeds;
 pub mod isolate;
 pub mod judge;
+pub mod mutants;
 pub mod pieces;
 pub mod policy;
 pub mod prove;
