@@ -14,6 +14,7 @@ pub mod exhaustive;
 pub mod feeds;
 pub mod isolate;
 pub mod judge;
+mod others;
 pub mod pieces;
 pub mod policy;
 pub mod prove;

@@ -10,6 +10,7 @@
 //!   elements are added, and when an inverse is scaled, is the algorithm's choice. For real data half of the
 //!   greatest number is enough: an algorithm by way of a complex transform of half the length (Numerical
 //!   Recipes, section 12.3) adds an element to the conjugate of another before it halves the sum.
+//! - **A normalization whose variance and epsilon are a zero in the operands' type**: an engine that computes in that type divides by it.
 //! - **A quotient by a denormal number** that is flushed: infinite, or NaN if the numerator is a zero or flushed itself. So logarithms and reciprocal roots of one are infinite.
 //!
 //! **Invariants:** operands are known, so that the reference's infinities are the engine's too. A finite result is never explained here.
@@ -108,11 +109,13 @@ pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
         }
         let v = Numbers::of(t);
         let by_formula = has_formulas(case, t.element_type());
+        let zeros = linear::zero_denominators(case, k).unwrap_or_default();
         let each = (0..v.len()).map(|i| {
             if leaf.bounds.hard.at(i).is_finite() {
                 return Special::NONE;
             }
-            let formula = by_formula && !v.is_finite(i);
+            let divides = zeros.get(i).copied().unwrap_or_default();
+            let formula = by_formula && !v.is_finite(i) || divides;
             let formula = if formula { Special::ANY } else { Special::NONE };
             let overflow = if k == 0 { sum.get(i).copied().unwrap_or_default() } else { Special::NONE };
             formula.or(overflow).or(at_pole(case, i))

@@ -157,3 +157,22 @@ fn specials_move_with_their_elements() {
     assert_eq!(of("ROOT r = f32[2] reverse(s), dimensions={0}"), [Special::NONE, Special::POSITIVE]);
     assert_eq!(of("ROOT r = f32[2] negate(s)"), [Special::NONE, Special::NONE]);
 }
+
+/// Epsilon is less than half the least number of the type, so that with a variance of 0 an engine which computes in it divides by 0.
+#[test]
+fn normalizations_divide_by_what_is_zero_in_their_type() {
+    let of = |ty: &str, epsilon: &str| {
+        let text = format!(
+            "HloModule m\nENTRY e {{ x = {ty}[1,2] parameter(0)\n s = {ty}[2] parameter(1)\n v = {ty}[2] parameter(2)\n ROOT g = ({ty}[1,2], {ty}[2], {ty}[2]) batch-norm-grad(x, s, s, v, x), epsilon={epsilon}, feature_index=1 }}"
+        );
+        let all = certified(&text, &[&[1.0, 2.0], &[1.0, 1.0], &[0.0, 1.0]], Allowances::STRICT);
+        let specials = |k: usize| [0, 1].map(|i| all[k].1.specials.at(i));
+        [specials(0), specials(1), specials(2)]
+    };
+    let (any, none) = (Special::ANY, Special::NONE);
+    let found = of("f8e3m4", "0.001");
+    assert_eq!((found[0][0], found[1][0], found[2]), (any, any, [none; 2]));
+    assert_eq!(found[0][1], none);
+    // This one is a number of the type.
+    assert_eq!(of("f32", "0.001")[0], [none; 2]);
+}
