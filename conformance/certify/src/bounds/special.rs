@@ -98,8 +98,11 @@ pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
         Radii::Limited(of) => of.each.iter().any(|r| r.is_infinite()),
     };
     let known = |leaf: &Leaf| !open(&leaf.bounds.soft);
-    if !leaves.iter().any(|leaf| open(&leaf.bounds.hard)) || !case.args.iter().all(|a| known(&a.leaf)) {
+    if !leaves.iter().any(|leaf| open(&leaf.bounds.hard)) {
         return;
+    }
+    if !case.args.iter().all(|a| known(&a.leaf)) {
+        return of_specials(case, leaves);
     }
     let sum = overflowing(case).or_else(|| overflowing_in_parts(case)).or_else(|| transformed(case));
     let sum = sum.unwrap_or_default();
@@ -122,6 +125,26 @@ pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
         });
         leaf.bounds.specials = Specials::new(each.collect());
     }
+}
+
+/// Of complex elementwise arithmetic by a formula, where an operand is not finite and may be anything that is not: the same is so of the result.
+fn of_specials(case: &Case<'_>, leaves: &mut [Leaf]) {
+    let ([leaf], [result]) = (leaves, &case.results[..]) else { return };
+    if kind(case.opcode()) != Kind::Elementwise || !has_formulas(case, result.element_type()) {
+        return;
+    }
+    let v = Numbers::of(result);
+    let known = |i: usize| {
+        case.args.iter().all(|a| {
+            let (at, bounds) = (if a.tensor.len() == 1 { 0 } else { i }, &a.leaf.bounds);
+            bounds.soft.at(at).is_finite() || bounds.specials.at(at) == Special::ANY
+        })
+    };
+    let each = (0..v.len()).map(|i| {
+        let open = leaf.bounds.hard.at(i).is_infinite() && !v.is_finite(i);
+        if open && known(i) { Special::ANY } else { Special::NONE }
+    });
+    leaf.bounds.specials = Specials::new(each.collect());
 }
 
 /// Whether results that are not finite depend on the formula.
