@@ -148,6 +148,8 @@ pub struct ArrayVerdict {
     pub wrong_at: Vec<usize>,
     /// The explained element that takes the largest share of its bound.
     pub worst_explained: Option<Worst>,
+    /// Elements that another run of the reference explains ([`judge_among`]).
+    pub by_another: u64,
     /// Whether an element differs under a bound so wide that it says little: a fault could hide there.
     pub weak: bool,
     /// Differing elements by distance in representable numbers: 1, 2, up to 4, 16, 256, 65536, more, not comparable.
@@ -200,7 +202,79 @@ pub fn judge(
     if expected.dims != actual.dims || expected.buffer.element_type() != actual.buffer.element_type() {
         return Err(format!("its shape is {}, not {}", actual.shape(), expected.shape()));
     }
-    Ok(hlo::with_buffer!(&*expected.buffer, e => judge_typed(e, expected, actual, allowed, nan_bits)))
+    Ok(
+        hlo::with_buffer!(&*expected.buffer, e => judge_typed(e, actual, &Settings { allowed, others: &[], nan_bits })),
+    )
+}
+
+/// Another run of the reference that an engine may do as well: its results and bounds.
+#[derive(Clone, Copy)]
+pub struct Other<'a> {
+    /// An array of the shape of the reference's.
+    pub expected: &'a ArrayLiteral,
+    /// How far an engine may be from that.
+    pub allowed: &'a dyn Allowed,
+}
+
+/// The same, where what any of `others` explains is explained: of these only what they explain counts.
+pub fn judge_among(
+    expected: &ArrayLiteral,
+    actual: &ArrayLiteral,
+    allowed: &dyn Allowed,
+    others: &[Other<'_>],
+    nan_bits: bool,
+) -> Result<ArrayVerdict, String> {
+    let fits = |o: &&Other<'_>| {
+        o.expected.dims == expected.dims && o.expected.buffer.element_type() == expected.buffer.element_type()
+    };
+    let others: Vec<Other<'_>> = others.iter().filter(fits).copied().collect();
+    if others.is_empty()
+        || expected.dims != actual.dims
+        || expected.buffer.element_type() != actual.buffer.element_type()
+    {
+        return judge(expected, actual, allowed, nan_bits);
+    }
+    let settings = Settings { allowed, others: &others, nan_bits };
+    Ok(hlo::with_buffer!(&*expected.buffer, e => judge_typed(e, actual, &settings)))
+}
+
+/// How elements are judged.
+struct Settings<'a> {
+    allowed: &'a dyn Allowed,
+    others: &'a [Other<'a>],
+    nan_bits: bool,
+}
+
+impl Settings<'_> {
+    /// Whether another run of the reference explains what is element `i` of `actual`.
+    fn explained_by_another<T: Number>(&self, actual: T, i: usize) -> bool {
+        self.others.iter().any(|other| {
+            let expected = T::slice(&other.expected.buffer).and_then(|e| e.get(i));
+            expected.is_some_and(|&e| {
+                same(e, actual, self.nan_bits) || class_of(e, actual, other.allowed, i) == Class::Explained
+            })
+        })
+    }
+}
+
+/// The class of an element that differs from the reference's.
+fn class_of<T: Number>(e: T, a: T, allowed: &dyn Allowed, i: usize) -> Class {
+    let (soft, hard) = (allowed.soft(i), allowed.hard(i));
+    let (error, _) = distance(e, a);
+    let special = special_of(a);
+    if special != Special::NONE && allowed.special(i).has(special) {
+        Class::Explained
+    } else if real_of(a).is_some_and(|x| !allowed.admits(i, x)) {
+        Class::Wrong
+    } else if soft == f64::INFINITY {
+        Class::Undecided
+    } else if soft > 0.0 && error <= soft {
+        Class::Explained
+    } else if hard > 0.0 && error <= hard {
+        Class::Undecided
+    } else {
+        Class::Wrong
+    }
 }
 
 /// Whether two arrays have the same bits, all NaNs being the same unless `nan_bits`.
@@ -262,13 +336,9 @@ pub(crate) fn error_of(e: Part, a: Part) -> (f64, Option<u64>) {
     }
 }
 
-fn judge_typed<T: Number>(
-    expected: &[T],
-    shape: &ArrayLiteral,
-    actual: &ArrayLiteral,
-    allowed: &dyn Allowed,
-    nan_bits: bool,
-) -> ArrayVerdict {
+fn judge_typed<T: Number>(expected: &[T], actual: &ArrayLiteral, settings: &Settings<'_>) -> ArrayVerdict {
+    let &Settings { allowed, nan_bits, .. } = settings;
+    let shape = actual;
     let actual = T::slice(&actual.buffer).expect("invariant: the element types were compared");
     let mut verdict = ArrayVerdict { dims: shape.dims.to_vec(), ..ArrayVerdict::default() };
     // (class, error over bound, place): what the worst are chosen by.
@@ -278,21 +348,16 @@ fn judge_typed<T: Number>(
             verdict.tally.same += 1;
             continue;
         }
-        let (soft, hard) = (allowed.soft(i), allowed.hard(i));
+        let soft = allowed.soft(i);
         let (error, ulp) = distance(e, a);
         let special = special_of(a);
-        let class = if special != Special::NONE && allowed.special(i).has(special) {
-            Class::Explained
-        } else if real_of(a).is_some_and(|x| !allowed.admits(i, x)) {
-            Class::Wrong
-        } else if soft == f64::INFINITY {
-            Class::Undecided
-        } else if soft > 0.0 && error <= soft {
-            Class::Explained
-        } else if hard > 0.0 && error <= hard {
-            Class::Undecided
-        } else {
-            Class::Wrong
+        let class = match class_of(e, a, allowed, i) {
+            Class::Undecided | Class::Wrong if settings.explained_by_another(a, i) => {
+                verdict.tally.explained += 1;
+                verdict.by_another += 1;
+                continue;
+            }
+            class => class,
         };
         match class {
             Class::Same => {}
@@ -490,6 +555,25 @@ mod tests {
         assert_eq!(class(f32::INFINITY, f32::MAX, 0.0, f64::INFINITY), Class::Undecided);
         let (e, a) = (array(&[f32::NAN]), array(&[f32::from_bits(0x7fc0_0001)]));
         assert!(same_bits(&e, &a, false) && !same_bits(&e, &a, true));
+    }
+
+    /// Another run that an engine may do explains what it is near to; it calls nothing wrong.
+    #[test]
+    fn what_another_run_explains_is_explained() {
+        let (e, a) = (array(&[1.0, 1.0, 1.0, 1.0]), array(&[f32::INFINITY, 7.5, 9.0, 1.0]));
+        let other = array(&[f32::INFINITY, 8.0, 8.0, 2.0]);
+        let of = |bounds: &Both| {
+            let other = Other { expected: &other, allowed: &Both(0.5, 0.5) };
+            judge_among(&e, &a, bounds, &[other], false).unwrap()
+        };
+        let found = of(&Both(f64::INFINITY, f64::INFINITY));
+        assert_eq!(found.tally, Tally { same: 1, explained: 2, undecided: 1, wrong: 0 });
+        assert_eq!(found.by_another, 2);
+        let found = of(&Both(0.25, 0.25));
+        assert_eq!(found.tally, Tally { same: 1, explained: 2, undecided: 0, wrong: 1 });
+        let shape = array(&[1.0]);
+        let misfit = Other { expected: &shape, allowed: &Both(9.0, 9.0) };
+        assert_eq!(judge_among(&e, &a, &Both(0.25, 0.25), &[misfit], false).unwrap().tally.wrong, 3);
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("judging/functions have budgets that can be set", budgets),
         function("judging/run, isolate and reduce agree", agreement),
         function("judging/a program is cut where bounds blow up", pieces),
+        function("judging/denormal numbers that an engine flushes decide as zeros do", flushed),
         function("judging/options that are wrong say so", usage),
         function("judging/a finding remembers how it was judged", findings),
         function("judging/results without elements have no shares", nothing_to_compare),
@@ -53,6 +54,55 @@ fn another(platform: &str) -> String {
 
 fn last(o: &std::process::Output) -> String {
     out(o).lines().last().unwrap_or_default().to_owned()
+}
+
+/// The quotient by, and a comparison with zero of, what may be flushed.
+fn flushed() {
+    let d = Dir::new();
+    let file = d.file(
+        "m.hlo",
+        "HloModule m
+ENTRY e {
+  x = f32[3] parameter(0)
+  r = f32[3] rsqrt(x)
+  q = f32[3] rsqrt(r)
+  z = f32[] constant(0)
+  zs = f32[3] broadcast(z), dimensions={}
+  c = pred[3] compare(x, zs), direction=EQ
+  ROOT t = (f32[3], pred[3]) tuple(q, c)
+}
+",
+    );
+    let ins = inputs(&d, &[array(Buffer::F32(vec![1e-40, 1.0, 3e-41]))]);
+    let run = |platform: &str, allow: &str| {
+        hlo(&[
+            "run",
+            &file,
+            "--inputs",
+            &ins,
+            "--save-mismatch",
+            "none",
+            "--platform",
+            platform,
+            "--allow",
+            allow,
+        ])
+    };
+    let flush = another("interpreter:flush");
+    let o = run(&flush, "all");
+    ends(&o, 0);
+    assert_eq!(last(&o), "ok");
+    assert!(out(&o).contains("explained 4 by another run that the liberties permit"), "{}", out(&o));
+    let o = run(&flush, "none,contraction");
+    ends(&o, 1);
+    assert_eq!(last(&o), "mismatch");
+    // Neither what the numbers give nor what zeros do.
+    let q = array(Buffer::F32(vec![0.5, 1.0, 0.0]));
+    let c = array(Buffer::Pred(vec![true, false, true]));
+    let engine = format!("recorded:{}", recorded(&d, "out.npz", &[q, c]));
+    let o = run(&engine, "all");
+    ends(&o, 1);
+    assert!(last(&o).starts_with("undecided: 1 element differs"), "{}", out(&o));
 }
 
 /// Ten tenths: 1 but for rounding, so that its integer part hangs on the order of the sum.

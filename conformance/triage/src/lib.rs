@@ -15,6 +15,7 @@ pub mod feeds;
 pub mod isolate;
 pub mod judge;
 pub mod mutants;
+mod others;
 pub mod pieces;
 pub mod policy;
 pub mod prove;

@@ -260,8 +260,9 @@ pub(super) fn cholesky(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
                 off[at(i, j)] = off[at(i, j)].min(found[i * n + j]);
             }
         }
-        // Where rounding decides whether a pivot is negative, it decides whether there are factors at all.
-        if (0..n).any(|j| off[at(j, j)] == UNKNOWN) {
+        // Where rounding decides whether a pivot is negative, it decides whether there are factors at all. If there are, as in the reference, the columns
+        // before that pivot are what they are.
+        if mode == Mode::Hard && (0..n).any(|j| off[at(j, j)] == UNKNOWN) {
             off[m * n * n..][..n * n].fill(UNKNOWN);
         }
     }
@@ -436,6 +437,28 @@ impl<'a> Batch<'a> {
         let each = off.iter().enumerate().map(|(k, off)| settled(self.case, k, off, mode));
         Some(each.collect())
     }
+}
+
+/// Of an inference or a gradient, for each element of result `k`: whether the variance and epsilon, each and their sum rounded in the operands' type, are a zero. An engine that
+/// computes in that type multiplies by an infinity there.
+pub(super) fn zero_denominators(case: &Case<'_>, k: usize) -> Option<Vec<bool>> {
+    let variance = match (case.opcode(), k) {
+        (Opcode::BatchNormInference, 0) => 4,
+        (Opcode::BatchNormGrad, 0 | 1) => 3,
+        (_, _) => return None,
+    };
+    let radii = case.radii(Mode::Soft);
+    let batch = Batch::new(case, &radii)?;
+    let ty = case.args[0].tensor.element_type();
+    let epsilon = rounded(ty, &[batch.epsilon])[0];
+    let sums: Vec<f64> = batch.arrays[variance].re.iter().map(|v| v + epsilon).collect();
+    let zero: Vec<bool> = rounded(ty, &sums).iter().map(|&s| s == 0.0).collect();
+    let of = |f: &usize| zero.get(*f).copied().unwrap_or(false);
+    Some(if k == 0 {
+        batch.feature.iter().map(of).collect()
+    } else {
+        (0..batch.features).map(|f| of(&f)).collect()
+    })
 }
 
 /// `batch-norm-*`. Operands: training (x, scale, offset), inference (x, scale, offset, mean, variance), gradient (x, scale,

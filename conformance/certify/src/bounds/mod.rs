@@ -42,6 +42,7 @@
 //! | `factors` | cholesky, triangular-solve, getrf of LAPACK | perturbation of factors and solutions |
 //! | `reflectors` | geqrf, orgqr, ormqr of LAPACK | perturbation of factors and of the basis, handed on from the one to the others |
 //! | `decompositions` | syevd and gesdd of LAPACK | perturbation of values, and of vectors by the distances of these |
+//! | `flushed` | all of them, in a second run | the reference with denormal numbers flushed |
 //! | `devices` | collectives | one of the above, on all participants |
 //!
 //! [`local`] judges what a replay shows by itself, without a run: most of it in intervals of f32 that never leave the cache.
@@ -61,6 +62,7 @@ mod devices;
 mod elementwise;
 mod expression;
 mod factors;
+mod flushed;
 mod folds;
 mod interval;
 mod lapack;
@@ -502,6 +504,36 @@ pub fn certify_within(
     if most_elements < u64::MAX && account::least_effort(module, &allowances) > most_elements {
         return Ok(None);
     }
+    certified(module, inputs, options, allowances, visitor, most_elements, None)
+}
+
+/// The reference and its bounds where denormal operands and results of arithmetic count as zeros everywhere: another run that an engine may do
+/// to which that is allowed. Its soft bounds explain; that something is wrong does not follow from it. `None`: it flushes nothing, or takes more
+/// effort than that, in elements for which a bound is found.
+/// Errors: how that run ends without results.
+pub fn certify_flushed(
+    module: &Module,
+    inputs: Inputs,
+    options: &RunOptions,
+    allowances: Allowances,
+    most_elements: u64,
+) -> Result<Option<Certified>, Outcome> {
+    let Some(flushing) = flushed::Flushing::new(module) else { return Ok(None) };
+    let flushing = Arc::new(flushing);
+    let run = Some(flushing.clone());
+    let found = certified(&flushing.module, inputs, options, allowances, &mut (), most_elements, run)?;
+    Ok(found.filter(|_| flushing.has_flushed()))
+}
+
+fn certified(
+    module: &Module,
+    inputs: Inputs,
+    options: &RunOptions,
+    allowances: Allowances,
+    visitor: &mut dyn Visitor,
+    most_elements: u64,
+    flushing: Option<Arc<flushed::Flushing>>,
+) -> Result<Option<Certified>, Outcome> {
     let account = Account::new(inputs.memory_budget(options), options.devices.count());
     let account = Arc::new(account.limited(most_elements));
     let asked_for = visitor.scope();
@@ -517,8 +549,9 @@ pub fn certify_within(
     let link = visitor.wants().then(|| walk::Link::new(ask, answered));
     let ended = thread::scope(|scope| {
         let visited = link.is_some();
-        let run =
-            move || evaluate(module, arguments, trees, settings, host, Watching { link, scope: asked_for });
+        let run = move || {
+            evaluate(module, arguments, trees, settings, host, Watching { link, scope: asked_for, flushing })
+        };
         let spawned = spawn_deep(scope, None, run);
         if spawned.is_ok() {
             for (at, value, tree) in asked {
@@ -557,6 +590,8 @@ struct Watching {
     link: Option<walk::Link>,
     /// `None`: all are.
     scope: Option<Arc<Scope>>,
+    /// Denormal numbers are flushed in this run.
+    flushing: Option<Arc<flushed::Flushing>>,
 }
 
 /// Runs a module on arguments with bounds; device by device the result with its bounds.

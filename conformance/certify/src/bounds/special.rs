@@ -10,6 +10,7 @@
 //!   elements are added, and when an inverse is scaled, is the algorithm's choice. For real data half of the
 //!   greatest number is enough: an algorithm by way of a complex transform of half the length (Numerical
 //!   Recipes, section 12.3) adds an element to the conjugate of another before it halves the sum.
+//! - **A normalization whose variance and epsilon are a zero in the operands' type**: an engine that computes in that type divides by it.
 //! - **A quotient by a denormal number** that is flushed: infinite, or NaN if the numerator is a zero or flushed itself. So logarithms and reciprocal roots of one are infinite.
 //!
 //! **Invariants:** operands are known, so that the reference's infinities are the engine's too. A finite result is never explained here.
@@ -97,8 +98,11 @@ pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
         Radii::Limited(of) => of.each.iter().any(|r| r.is_infinite()),
     };
     let known = |leaf: &Leaf| !open(&leaf.bounds.soft);
-    if !leaves.iter().any(|leaf| open(&leaf.bounds.hard)) || !case.args.iter().all(|a| known(&a.leaf)) {
+    if !leaves.iter().any(|leaf| open(&leaf.bounds.hard)) {
         return;
+    }
+    if !case.args.iter().all(|a| known(&a.leaf)) {
+        return of_specials(case, leaves);
     }
     let sum = overflowing(case).or_else(|| overflowing_in_parts(case)).or_else(|| transformed(case));
     let sum = sum.unwrap_or_default();
@@ -108,17 +112,39 @@ pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
         }
         let v = Numbers::of(t);
         let by_formula = has_formulas(case, t.element_type());
+        let zeros = linear::zero_denominators(case, k).unwrap_or_default();
         let each = (0..v.len()).map(|i| {
             if leaf.bounds.hard.at(i).is_finite() {
                 return Special::NONE;
             }
-            let formula = by_formula && !v.is_finite(i);
+            let divides = zeros.get(i).copied().unwrap_or_default();
+            let formula = by_formula && !v.is_finite(i) || divides;
             let formula = if formula { Special::ANY } else { Special::NONE };
             let overflow = if k == 0 { sum.get(i).copied().unwrap_or_default() } else { Special::NONE };
             formula.or(overflow).or(at_pole(case, i))
         });
         leaf.bounds.specials = Specials::new(each.collect());
     }
+}
+
+/// Of complex elementwise arithmetic by a formula, where an operand is not finite and may be anything that is not: the same is so of the result.
+fn of_specials(case: &Case<'_>, leaves: &mut [Leaf]) {
+    let ([leaf], [result]) = (leaves, &case.results[..]) else { return };
+    if kind(case.opcode()) != Kind::Elementwise || !has_formulas(case, result.element_type()) {
+        return;
+    }
+    let v = Numbers::of(result);
+    let known = |i: usize| {
+        case.args.iter().all(|a| {
+            let (at, bounds) = (if a.tensor.len() == 1 { 0 } else { i }, &a.leaf.bounds);
+            bounds.soft.at(at).is_finite() || bounds.specials.at(at) == Special::ANY
+        })
+    };
+    let each = (0..v.len()).map(|i| {
+        let open = leaf.bounds.hard.at(i).is_infinite() && !v.is_finite(i);
+        if open && known(i) { Special::ANY } else { Special::NONE }
+    });
+    leaf.bounds.specials = Specials::new(each.collect());
 }
 
 /// Whether results that are not finite depend on the formula.

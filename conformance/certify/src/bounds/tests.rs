@@ -4,6 +4,7 @@
 
 mod cause;
 mod decompositions;
+mod flushed;
 mod liberties;
 mod limits;
 mod logits;

@@ -14,6 +14,7 @@ use hlo_interp::observe::{Call, Flow, Observer, Site};
 use rustc_hash::FxHashMap;
 
 use super::devices::{self, Deposit};
+use super::flushed::{self, Flushing};
 use super::number::Format;
 use super::rules::{self, Arg, Case};
 use super::{At, Bounds, Leaf, Scope, Settings, Tree, Watching, exact_tree, undecided_tree, unknown_tree};
@@ -49,6 +50,7 @@ pub(super) struct Watcher {
     devices: Vec<Mutex<State>>,
     link: Option<Link>,
     scope: Option<Arc<Scope>>,
+    flushing: Option<Arc<Flushing>>,
     /// What devices handed in to collectives, by instruction and how often it ran before.
     deposits: Mutex<FxHashMap<(InstrId, u64), Deposits>>,
     /// By instruction: operands that it is the last to use in its computation.
@@ -96,7 +98,7 @@ impl Watcher {
         module: &Module,
         arguments: Vec<Vec<Tree>>,
         settings: Settings,
-        Watching { link, scope }: Watching,
+        Watching { link, scope, flushing }: Watching,
     ) -> Watcher {
         let mut last_uses: FxHashMap<InstrId, Vec<InstrId>> = FxHashMap::default();
         for &c in module.computations() {
@@ -113,6 +115,7 @@ impl Watcher {
             devices: arguments.into_iter().map(device).collect(),
             link,
             scope,
+            flushing,
             deposits: Mutex::default(),
             last_uses,
         }
@@ -229,11 +232,13 @@ impl Observer for Watcher {
         state.executing.push(Executing { id: site.id, operands, trees, begun: 0, undecided: false });
     }
 
-    fn leave(&self, site: &Site<'_>, result: &Value) -> Flow {
+    fn leave(&self, site: &Site<'_>, value: &Value) -> Flow {
         if site.nesting > 0 {
             return Flow::Continue;
         }
         self.saw(site);
+        let flushed = self.flushing.as_ref().and_then(|f| f.value(site.id, value));
+        let result = flushed.as_ref().unwrap_or(value);
         let mut state = self.state(site);
         let parameter = site.instr().opcode == Opcode::Parameter;
         if parameter {
@@ -244,6 +249,9 @@ impl Observer for Watcher {
         tree = self.resolved(site, result, &tree);
         if !fits(result, &tree) {
             tree = unknown_tree(result);
+        }
+        if self.flushing.as_ref().is_some_and(|f| f.is_at(site.id)) {
+            tree = flushed::bounds(value, result, tree);
         }
         let scope = self.scope.as_ref();
         if scope.is_some_and(|s| s.injects(site.id) && !s.visits(site.id)) {
@@ -267,7 +275,11 @@ impl Observer for Watcher {
             });
             frame.known.insert(site.id, tree);
         }
-        if self.settings.account.has_ended() { Flow::Stop } else { Flow::Continue }
+        match flushed {
+            _ if self.settings.account.has_ended() => Flow::Stop,
+            Some(to) => Flow::Replace(to),
+            None => Flow::Continue,
+        }
     }
 }
 

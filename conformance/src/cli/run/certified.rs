@@ -141,6 +141,11 @@ impl Compared<'_> {
                 }
             ));
         }
+        let flushed: u64 = arrays.iter().map(|(_, v)| v.by_another).sum();
+        if flushed > 0 {
+            let flushed = report::grouped(flushed);
+            ui.detail(format!("           explained {flushed} by another run that the liberties permit"));
+        }
         // What a replay has decided needs no elements.
         let open = self.exit() != Exit::Ok || tally.undecided > 0;
         let bad = |(_, v): &&(String, ArrayVerdict)| v.tally.wrong + v.tally.undecided > 0;

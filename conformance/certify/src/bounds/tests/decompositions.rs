@@ -142,3 +142,16 @@ fn what_is_not_determined_is_open() {
     let bounds = certified(near, &[&[0.0, 1.0, 1.0, 0.5]], Allowances::STRICT);
     assert!(bounds[0].1.soft.at(0) < 1e-5 && bounds[0].1.hard.at(1).is_infinite(), "{bounds:?}");
 }
+
+/// Three bits of a significand: rounding may make the last pivot negative, and then there are no factors. Where there are, the first column is a root and quotients.
+#[test]
+fn columns_before_a_doubtful_pivot_have_soft_bounds() {
+    let text = "HloModule m\nENTRY e { x = f8e5m2[3,3] parameter(0)\n ROOT y = f8e5m2[3,3] cholesky(x), lower=true }";
+    let x: &[f32] = &[2.5, 0.11, 0.88, 0.11, 4.0, -0.62, 0.88, -0.62, 3.5];
+    let found = &certified(text, &[x], Allowances::STRICT)[0].1;
+    for first in [0, 3, 6] {
+        assert!(found.soft.at(first).is_finite(), "{first}: {found:?}");
+        assert!(found.hard.at(first).is_infinite(), "{first}: {found:?}");
+    }
+    assert!(found.soft.at(8).is_infinite(), "{found:?}");
+}

@@ -157,3 +157,39 @@ fn specials_move_with_their_elements() {
     assert_eq!(of("ROOT r = f32[2] reverse(s), dimensions={0}"), [Special::NONE, Special::POSITIVE]);
     assert_eq!(of("ROOT r = f32[2] negate(s)"), [Special::NONE, Special::NONE]);
 }
+
+/// Epsilon is less than half the least number of the type, so that with a variance of 0 an engine which computes in it divides by 0.
+#[test]
+fn normalizations_divide_by_what_is_zero_in_their_type() {
+    let of = |ty: &str, epsilon: &str| {
+        let text = format!(
+            "HloModule m\nENTRY e {{ x = {ty}[1,2] parameter(0)\n s = {ty}[2] parameter(1)\n v = {ty}[2] parameter(2)\n ROOT g = ({ty}[1,2], {ty}[2], {ty}[2]) batch-norm-grad(x, s, s, v, x), epsilon={epsilon}, feature_index=1 }}"
+        );
+        let all = certified(&text, &[&[1.0, 2.0], &[1.0, 1.0], &[0.0, 1.0]], Allowances::STRICT);
+        let specials = |k: usize| [0, 1].map(|i| all[k].1.specials.at(i));
+        [specials(0), specials(1), specials(2)]
+    };
+    let (any, none) = (Special::ANY, Special::NONE);
+    let found = of("f8e3m4", "0.001");
+    assert_eq!((found[0][0], found[1][0], found[2]), (any, any, [none; 2]));
+    assert_eq!(found[0][1], none);
+    // This one is a number of the type.
+    assert_eq!(of("f32", "0.001")[0], [none; 2]);
+}
+
+/// Both products overflow, and which of infinity and NaN is in which part of them depends on the formula: so of what they give.
+#[test]
+fn products_of_complex_infinities_depend_on_the_formula_too() {
+    let text = "HloModule m\nENTRY e { x = c64[2] parameter(0)\n y = c64[2] parameter(1)\n p = c64[2] multiply(x, y)\n q = c64[2] multiply(x, y)\n ROOT z = c64[2] multiply(p, q) }";
+    let complex = |values: [(f32, f32); 2]| {
+        let values = values.map(|(re, im)| hlo::num_complex::Complex::new(re, im)).to_vec();
+        Value::Array(hlo_interp::Tensor::from_vec([2i64].as_slice(), values)).into_literal()
+    };
+    let module = parse_text(text).0.unwrap();
+    let large = || complex([(3e38, 2e38), (1.0, 2.0)]);
+    let inputs =
+        Inputs { arguments: vec![vec![large(), large()]], host: Arc::new(hlo_interp::device::host::NoHost) };
+    let all = certify(&module, inputs, &RunOptions::default(), Allowances::STRICT, &mut ()).unwrap();
+    let bounds = &all.results[0][0].1;
+    assert_eq!([0, 1].map(|i| bounds.specials.at(i)), [Special::ANY, Special::NONE]);
+}
