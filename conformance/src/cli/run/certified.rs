@@ -141,10 +141,10 @@ impl Compared<'_> {
                 }
             ));
         }
-        let flushed: u64 = arrays.iter().map(|(_, v)| v.by_another).sum();
-        if flushed > 0 {
-            let flushed = report::grouped(flushed);
-            ui.detail(format!("           explained {flushed} by another run that the liberties permit"));
+        let by_another: u64 = arrays.iter().map(|(_, v)| v.by_another).sum();
+        if by_another > 0 {
+            let by_another = report::grouped(by_another);
+            ui.detail(format!("           explained {by_another} by another run that the liberties permit"));
         }
         // What a replay has decided needs no elements.
         let open = self.exit() != Exit::Ok || tally.undecided > 0;
