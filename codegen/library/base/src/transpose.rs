@@ -98,8 +98,8 @@ fn of_f16(present: __mmask16, from: *const u8) -> __m512i {
     unsafe { _mm512_castps_si512(_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(present, from.cast()))) }
 }
 
-/// How far ahead of what is transposed rows are fetched, in blocks: 16 rows that are pages apart are more
-/// streams than a processor follows by itself.
+/// The prefetch distance in blocks: 16 rows that are pages apart are more streams than hardware prefetchers
+/// follow.
 const PREFETCHED_BLOCKS: usize = 4;
 
 /// Of so many rows, given by where they begin, blocks of 16 by 16 elements of so many bytes at a time to columns; `read` makes words of elements that are there.

@@ -1,13 +1,16 @@
-//! The reference with denormal numbers flushed: what an engine computes that takes denormal operands and results of arithmetic as zeros everywhere.
+//! Flush-to-zero: a second run of the reference, in which denormal operands and results of arithmetic are zeros.
 //!
-//! Whether a denormal number is kept decides more than its own magnitude: the quotient by it, its logarithm, what compares it with zero. Bounds of the
-//! reference have the number and the zero in one interval, and of an interval with a pole nothing is known. A second run, in which it is the zero, has
-//! bounds that start there. It is a run that the liberty permits, so that what is within its soft bounds is explained.
+//! Whether a denormal number is kept decides more than its own magnitude: the quotient by it, its logarithm,
+//! its comparison with zero. Bounds of the reference have the number and zero in one interval, and of an interval
+//! with a pole nothing is known. The bounds of the second run begin at the zero. The liberty permits that run, so
+//! what is within its soft bounds is explained.
 //!
-//! The module gets a copy of each operand of arithmetic that may be denormal ([`Flushing::module`]), and the run puts zeros in the place of denormal numbers in these
-//! copies and in the results of arithmetic. What moves elements keeps them, and so do computations that are applied to elements.
+//! [`Flushing::module`] has a `copy` of each operand of arithmetic that may be denormal. The run replaces
+//! denormal numbers by zeros in these copies and in the results of arithmetic. Data movement keeps them, and so
+//! do computations that are applied to elements.
 //!
-//! **Invariant:** nothing is called wrong for what this run says. It follows one permitted choice at every instruction; an engine may make another at some.
+//! **Invariant:** this run calls nothing wrong. It makes one permitted choice for every instruction; an engine
+//! may make another for some.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -149,8 +152,8 @@ fn gives_arithmetic(module: &Module, computation: ComputationId) -> bool {
     }
 }
 
-/// Whether a value is an array of a type in whose arithmetic processors flush: `bf16` is computed in f32. Smaller types are computed in f32 too, and
-/// their denormal numbers are normal there.
+/// Whether a value is an array of a type whose denormal numbers processors flush: `bf16` is computed in f32 and
+/// has its exponents. Smaller types are computed in f32 too, but their denormal numbers are normal there.
 fn may_be_denormal(instr: &Instruction) -> bool {
     instr.shape.element_type().is_some_and(has_flushed_numbers)
 }
@@ -208,7 +211,8 @@ fn tensor_flushed(t: &Tensor) -> Option<Tensor> {
     Some(Tensor::new(t.dims(), buffer))
 }
 
-/// Results of arithmetic on `f8e8m0fnu`, which is done in f32: 2^-127 is denormal there, and the type has no zero to take in its place.
+/// Results of arithmetic on `f8e8m0fnu`, which is computed in f32, where 2^-127 is denormal: NaN, since the type
+/// has no zero.
 fn scales_flushed(t: &Tensor) -> Option<Tensor> {
     let format = Format::of(ElementType::F8E8M0FNU)?;
     let flushed = |x: f64| if x < format.flushes_below() { f64::NAN } else { x };
@@ -218,7 +222,8 @@ fn scales_flushed(t: &Tensor) -> Option<Tensor> {
     any.then(|| super::number::tensor(ElementType::F8E8M0FNU, t.dims(), &each))
 }
 
-/// The bounds of a value that was flushed to `to`, from those of the value before it was: what cannot be anything but denormal or a zero is that zero.
+/// The bounds of the flushed value `to`, from those of `value`: an element that can only be denormal or zero is
+/// that zero, with radius 0.
 pub(super) fn bounds(value: &Value, to: &Value, tree: Tree) -> Tree {
     match (value, to, tree) {
         (Value::Array(from), Value::Array(to), Tree::Array(leaf)) => {

@@ -142,11 +142,11 @@ pub(crate) const ALONG: usize = 24;
 /// Terms that are read side by side: as many streams as the processor follows, and as many lines of one place as the nearest cache holds.
 const STREAMS: usize = 8;
 
-/// With at most so many rows memory is what takes the time, and words are fetched ahead: the processor begins
-/// anew to foresee rows with each few terms.
+/// Software prefetch: tiles of at most this many rows are bound by memory, and hardware prefetchers have to
+/// recognize the streams again with each group of [`STREAMS`] terms.
 const FETCHED_ROWS: usize = 12;
 
-/// How far ahead, in [`STREAMS`] terms.
+/// The prefetch distance, in groups of [`STREAMS`] terms.
 const GROUPS_AHEAD: usize = 2;
 
 /// Sums any number of columns, a few terms at a time, with rows of the right operand read from end to end. Every load of the innermost loop is of one row, so that
