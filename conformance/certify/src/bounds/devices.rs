@@ -12,10 +12,11 @@ use hlo_interp::{Accumulate, Tensor, Value};
 
 use super::multiplied::{self, Present};
 use super::number::{Format, Numbers, tensor};
+use super::operand::operand;
 use super::probe::{Probe, Regions, retyped};
 use super::rules::{self, Arg, Case, Mode};
 use super::sums::{self, Factor, Terms};
-use super::{Bounds, Leaf, Radii, Settings, Tree, elementwise, reordered};
+use super::{Bounds, Leaf, Radii, Settings, Tree, extremes, reordered};
 
 /// What a device hands in.
 pub(super) struct Deposit {
@@ -292,16 +293,23 @@ impl Meeting<'_> {
             return Some(self.unknown());
         }
         let case = self.case();
-        let mut unknown = false;
+        let allowed = self.settings.allowances.flush_denormals;
+        let (mut unknown, mut flushes) = (false, false);
         let mut ends: Vec<Vec<[Tensor; 2]>> = Vec::new();
+        let mut ties: Vec<Vec<[Tensor; 2]>> = Vec::new();
         for parts in &self.parts {
-            let mut of = Vec::new();
+            let (mut of, mut zeros) = (Vec::new(), Vec::new());
             for p in parts {
                 let arg = Arg { tensor: &p.tensor, leaf: p.leaf.clone(), from: case.instr.operands()[0] };
-                let x = elementwise::operand(&case, &arg, &self.radii(p, mode));
+                let x = operand(&case, &arg, &self.radii(p, mode));
                 unknown |= x.has_unknown();
+                flushes |= x.has_taken_for_zero();
                 of.push([x.end(false), x.end(true)]);
+                if allowed {
+                    zeros.push([x.taken_for_zero(false), x.taken_for_zero(true)]);
+                }
             }
+            ties.push(zeros);
             ends.push(of);
         }
         if unknown {
@@ -309,9 +317,17 @@ impl Meeting<'_> {
         }
         let run =
             |high: usize| self.run(&|t| t, &Regions::Retyped(&|t| t), &|d, k, _| ends[d][k][high].clone());
-        let (low, high) = (run(0)?, run(1)?);
+        let (mut low, mut high) = (run(0)?, run(1)?);
+        if allowed && flushes {
+            let fold = |by: Opcode, end: usize| {
+                let regions = Regions::Fold(by, ElementType::F64);
+                self.run(&|_| ElementType::F64, &regions, &|d, k, _| ties[d][k][end].clone())
+            };
+            let ties = [fold(Opcode::Minimum, 0)?, fold(Opcode::Maximum, 1)?];
+            extremes::with_ties(&mut low, &mut high, [&ties[0], &ties[1]]);
+        }
         let each = case.results.iter().zip(low.iter().zip(&high));
-        Some(each.map(|(result, (low, high))| sums::between(result, low, high, mode)).collect())
+        Some(each.map(|(result, (low, high))| extremes::between(result, low, high, mode)).collect())
     }
 
     /// The instruction as a case of its own, of this device's operands.

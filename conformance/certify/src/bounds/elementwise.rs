@@ -6,16 +6,16 @@
 //! at the corners are the correctly rounded extremes, and an engine is within the opcode's ulps of something between them.
 //! Where that interval is not symmetric around the reference's value, and wide, its ends are kept as [`Limits`].
 
-use hlo::{BufferOf, ElementType, Opcode, TypeClass, with_buffer};
+use hlo::{ElementType, Opcode, TypeClass};
 use hlo_interp::{Tensor, Value};
 
 use super::interval::{Comparison, Interval};
 use super::limits::{Limits, beyond};
 use super::number::{Format, Numbers, rounded};
+use super::operand::{Operand, operand};
 use super::probe::Probe;
-use super::rules::{Arg, Case, Found, Mode};
+use super::rules::{Case, Found, Mode};
 use super::{Radii, number, plain};
-use crate::element::Number;
 
 /// Elementwise bounds of what has no complex numbers.
 pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
@@ -39,87 +39,6 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         },
     };
     Some(vec![found])
-}
-
-/// An operand, element by element: of a scalar always the same one.
-pub(super) struct Operand<'a> {
-    pub(super) tensor: &'a Tensor,
-    numbers: Numbers,
-    /// Both ends of each element's interval.
-    low: Vec<f64>,
-    high: Vec<f64>,
-    /// Nothing is known of an element.
-    unknown: Vec<bool>,
-    uncertain: bool,
-}
-
-impl Operand<'_> {
-    fn index(&self, i: usize) -> usize {
-        if self.low.len() == 1 { 0 } else { i }
-    }
-
-    fn at(&self, i: usize) -> f64 {
-        self.numbers.re[self.index(i)]
-    }
-
-    fn low(&self, i: usize) -> f64 {
-        self.low[self.index(i)]
-    }
-
-    fn high(&self, i: usize) -> f64 {
-        self.high[self.index(i)]
-    }
-
-    /// At most how far it is off.
-    fn moves_by(&self, i: usize) -> f64 {
-        (self.high(i) - self.at(i)).max(self.at(i) - self.low(i))
-    }
-
-    fn interval(&self, i: usize) -> Interval {
-        let i = self.index(i);
-        Interval { low: self.low[i], high: self.high[i], unknown: self.unknown[i] }
-    }
-
-    fn is_exact(&self, i: usize) -> bool {
-        self.interval(i).is_exact(self.at(i))
-    }
-
-    fn holds(&self, i: usize, x: f64) -> bool {
-        self.interval(i).holds(x)
-    }
-
-    /// The tensor of the lower or higher ends.
-    pub(super) fn end(&self, high: bool) -> Tensor {
-        let (ends, whole): (&[f64], fn(f64) -> f64) =
-            if high { (&self.high, f64::floor) } else { (&self.low, f64::ceil) };
-        if !self.uncertain {
-            return self.tensor.clone();
-        }
-        if Format::of(self.tensor.element_type()).is_some() {
-            return self.replaced(ends);
-        }
-        self.replaced(&ends.iter().map(|&x| whole(x)).collect::<Vec<f64>>())
-    }
-
-    pub(super) fn has_unknown(&self) -> bool {
-        self.unknown.contains(&true)
-    }
-
-    /// 1 for elements of which nothing is known.
-    pub(super) fn unknown_flags(&self) -> Vec<f64> {
-        self.unknown.iter().map(|&u| f64::from(u8::from(u))).collect()
-    }
-
-    /// The tensor with numbers in place of its uncertain elements.
-    fn replaced(&self, numbers: &[f64]) -> Tensor {
-        let keep = |i: usize| self.is_exact(i);
-        let buffer = with_buffer!(self.tensor.buffer(), v => {
-            let each = v.iter().zip(numbers).enumerate();
-            let new = each.map(|(i, (&x, &to))| if keep(i) { x } else { Number::from_parts(to, 0.0) });
-            BufferOf::wrap(new.collect())
-        });
-        Tensor::new(self.tensor.dims(), buffer)
-    }
 }
 
 /// The operands' intervals.
@@ -304,6 +223,11 @@ impl<'a> Corners<'a> {
             hull.touched = true;
         } else if self.operands.iter().any(|x| x.uncertain) {
             self.corners(&mut hull)?;
+            if matches!(opcode, Opcode::Maximum | Opcode::Minimum | Opcode::Clamp)
+                && let Some(format) = Format::of(ty).filter(|_| flushes)
+            {
+                self.ties_of_flushed(&mut hull, format);
+            }
         }
         let settled = Format::of(ty).map(|f| Settled::new(self.case, f, self.mode, self.is_square()));
         let settled = settled.as_ref();
@@ -382,6 +306,22 @@ impl<'a> Corners<'a> {
         }
         hull.touched = true;
         Some(())
+    }
+
+    /// A comparison that flushes takes denormal numbers and zeros for equal, and what is selected is not flushed: any of them.
+    fn ties_of_flushed(&self, hull: &mut Hull, format: Format) {
+        for i in 0..self.value.len() {
+            let of = |x: &Operand<'_>| x.interval(i).taken_for_zero(format);
+            let result = Interval { low: hull.low[i], high: hull.high[i], unknown: false };
+            if !result.holds_zeros(format) || self.operands.iter().filter_map(of).count() < 2 {
+                continue;
+            }
+            for [low, high] in self.operands.iter().filter_map(of) {
+                hull.agrees[i] &= low >= hull.low[i] && high <= hull.high[i];
+                hull.low[i] = hull.low[i].min(low);
+                hull.high[i] = hull.high[i].max(high);
+            }
+        }
     }
 
     /// What an element may be off by, and its limits; `settled` of floats.
@@ -530,59 +470,6 @@ impl<'a> Corners<'a> {
         // Numbers beyond 2^53 are rounded here.
         all.iter().all(|&v| v >= least && v <= greatest && v.abs() < 9e15)
     }
-}
-
-/// The intervals of an operand.
-pub(super) fn operand<'a>(case: &Case<'_>, arg: &Arg<'a>, radii: &Radii) -> Operand<'a> {
-    let tensor = arg.tensor;
-    let ty = tensor.element_type();
-    let numbers = Numbers::of(tensor);
-    let n = numbers.len();
-    let format = Format::of(ty);
-    let allowed = &case.settings.allowances;
-    let (mut low, mut high) = (numbers.re.clone(), numbers.re.clone());
-    let mut unknown = vec![false; n];
-    let mut uncertain = false;
-    // A number of a wider type, or a product, may lie between an end and its rounding.
-    let wide = allowed.excess_precision && format.is_some_and(|f| f.precision < 24)
-        || allowed.contraction && arg.leaf.product;
-    for i in 0..n {
-        let (x, r) = (numbers.re[i], radii.at(i));
-        let mut interval = Interval::exactly(x);
-        if r > 0.0 {
-            uncertain = true;
-            interval = if ty == ElementType::Pred {
-                Interval { low: 0.0, high: 1.0, unknown: false }
-            } else {
-                Interval::around(x, r, radii.limits(i), wide)
-            };
-        }
-        if let Some(format) = format
-            && allowed.flush_denormals
-            && flushes(case.opcode(), ty)
-            && interval.flushes(x, format)
-        {
-            uncertain = true;
-            interval = interval.flushed(case.opcode(), format);
-        }
-        (low[i], high[i], unknown[i]) = (interval.low, interval.high, interval.unknown);
-    }
-    if let Some(format) = format
-        && uncertain
-    {
-        let (l, h) = (rounded(ty, &low), rounded(ty, &high));
-        for i in 0..n {
-            if low[i] < high[i] {
-                let interval = Interval { low: low[i], high: high[i], unknown: unknown[i] };
-                // A zero stays one in a type that has none: it is that of a wider type.
-                let end = |x: f64, rounded: f64| if x == 0.0 { x } else { rounded };
-                let ends = [end(low[i], l[i]), end(high[i], h[i])];
-                let interval = interval.rounded(ends, radii.limits(i), wide, format);
-                (low[i], high[i], unknown[i]) = (interval.low, interval.high, interval.unknown);
-            }
-        }
-    }
-    Operand { tensor, numbers, low, high, unknown, uncertain }
 }
 
 /// Where a function overflows at exact operands an implementation that is some ulps off may not: certain are only operands some ulps

@@ -52,7 +52,21 @@ impl Interval {
     /// Whether some of it may be flushed to zero, if denormal numbers are; `x` is the reference's value.
     #[inline(always)]
     pub(super) fn flushes(self, x: f64, format: Format) -> bool {
-        x != 0.0 && self.low < format.flushes_below() && self.high > -format.flushes_below()
+        x != 0.0 && self.holds_zeros(format)
+    }
+
+    /// Its ends, if a comparison in which denormal numbers are flushed takes all of it for zero. Of one that reaches further the part around
+    /// zero is not looked at: that a negative denormal number may stand where a number of at least zero does would leave nothing of any
+    /// root or logarithm behind a maximum with zero.
+    #[inline(always)]
+    pub(super) fn taken_for_zero(self, format: Format) -> Option<[f64; 2]> {
+        let least = format.flushes_below();
+        (self.low > -least && self.high < least).then_some([self.low, self.high])
+    }
+
+    /// Whether it has denormal numbers or zero.
+    pub(super) fn holds_zeros(self, format: Format) -> bool {
+        self.low < format.flushes_below() && self.high > -format.flushes_below()
     }
 
     /// With zero.

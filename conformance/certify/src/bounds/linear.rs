@@ -161,11 +161,11 @@ pub(super) fn settled(case: &Case<'_>, k: usize, off: &[f64], mode: Mode) -> Rad
 /// What magnitudes are scaled by while they are added up, so that those of f64 do not overflow.
 pub(super) const SCALED: f64 = 1.0 / (1u64 << 40) as f64;
 
-/// The sum of the moduli of some elements, scaled.
-pub(super) fn scaled_norm(x: &Numbers, elements: std::ops::Range<usize>) -> f64 {
+/// The sum of the moduli of some elements, times `scale`.
+pub(super) fn scaled_norm(x: &Numbers, elements: std::ops::Range<usize>, scale: f64) -> f64 {
     let scaled = |i: usize| {
         let (re, im) = x.at(i);
-        modulus(re * SCALED, im * SCALED)
+        modulus(re * scale, im * scale)
     };
     elements.map(scaled).sum()
 }
@@ -198,14 +198,21 @@ pub(super) fn fft(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let limit = format.max * SCALED;
     for b in 0..blocks {
         let elements = b * taken..(b + 1) * taken;
-        let size = scaled_norm(&x, elements.clone());
-        let moved: f64 = elements.clone().map(|i| radii[0].at(i) * SCALED * SQRT_2).sum();
-        let e = (moved + gamma(steps, format.unit()) * (size + moved)) * scale * (1.0 + 1e-9) / SCALED;
+        // Without large numbers nothing overflows, and small ones that are scaled would be lost: errors of numbers
+        // near the least normal one, and of their sums, are normal multiples of the least denormal one.
+        let large = |i: usize| {
+            let (re, im) = x.at(i);
+            re.abs().max(im.abs()).max(radii[0].at(i)) > 1.0
+        };
+        let down = if elements.clone().any(large) { SCALED } else { 1.0 };
+        let size = scaled_norm(&x, elements.clone(), down);
+        let moved: f64 = elements.clone().map(|i| radii[0].at(i) * down * SQRT_2).sum();
+        let e = (moved + gamma(steps, format.unit()) * (size + moved)) * scale * (1.0 + 1e-9) / down;
         // Zeros of both signs meet in the sums: which sign comes out depends on their order.
         let nothing = if points > 1.0 { format.least() } else { 0.0 };
         let some = elements.clone().any(|i| x.at(i) != (0.0, 0.0) || radii[0].at(i) > 0.0);
         let e = if some { e + flush * steps * points } else { e + nothing };
-        let overflows = size + moved >= limit / 4.0 && mode == Mode::Hard;
+        let overflows = down == SCALED && size + moved >= limit / 4.0 && mode == Mode::Hard;
         off.extend(std::iter::repeat_n(if overflows || e.is_nan() { UNKNOWN } else { e }, given));
     }
     (off.len() == result.len()).then(|| vec![settled(case, 0, &off, mode)])

@@ -21,10 +21,11 @@
 //! | `walk` | calls, loops, branches, tuples, asynchronous pairs | following the run |
 //! | `movement` | what moves elements | the same instruction on numbers of elements instead of elements |
 //! | `elementwise` | monotone functions | the same instruction at the ends of the operands' intervals, in their own type |
-//! | `interval` | operands of both | what an element may be |
+//! | `interval`, `operand` | operands of both | what an element may be |
 //! | `plain` | the commonest of them on real floats | its own arithmetic at those ends |
 //! | `complex` | complex arithmetic | derivatives |
 //! | `sums` | dot, convolution, folds by an addition | the same instruction in f64 on magnitudes |
+//! | `extremes` | folds by a maximum or a minimum | the same instruction at the ends of the operands' intervals |
 //! | `products` | the commonest dots and convolutions | the same instruction in f32 on magnitudes times what each is off by |
 //! | `reductions` | reductions by an addition, the commonest | sums of magnitudes in f64, on all threads |
 //! | `sum_limits` | reductions by an addition of what has limits | sums of limits |
@@ -61,6 +62,7 @@ mod decompositions;
 mod devices;
 mod elementwise;
 mod expression;
+mod extremes;
 mod factors;
 mod flushed;
 mod folds;
@@ -74,6 +76,7 @@ mod log_add_exp;
 mod movement;
 mod multiplied;
 mod number;
+mod operand;
 mod order;
 mod plain;
 mod probe;

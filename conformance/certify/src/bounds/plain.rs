@@ -390,8 +390,18 @@ fn element<R: Float>(
         // The pole is at 0.
         Opcode::Divide if !b_is_exact && b.holds(0.0) => UNKNOWN,
         Opcode::Divide => hull(&[a.low / b.low, a.low / b.high, a.high / b.low, a.high / b.high]),
-        Opcode::Maximum => hull(&[larger(a.low, b.low), larger(a.high, b.high)]),
-        Opcode::Minimum => hull(&[-larger(-a.low, -b.low), -larger(-a.high, -b.high)]),
+        Opcode::Maximum | Opcode::Minimum => {
+            let ends = if opcode == Opcode::Maximum {
+                [larger(a.low, b.low), larger(a.high, b.high)]
+            } else {
+                [-larger(-a.low, -b.low), -larger(-a.high, -b.high)]
+            };
+            match (a.taken_for_zero(format), b.taken_for_zero(format)) {
+                // The comparison flushes, and what is selected is not flushed: either.
+                (Some(x), Some(y)) if flushed => hull(&[ends[0], ends[1], x[0], x[1], y[0], y[1]]),
+                (_, _) => hull(&ends),
+            }
+        }
         Opcode::Negate => hull(&[-a.low, -a.high]),
         Opcode::Abs if a.low <= 0.0 && a.high >= 0.0 => hull(&[a.low.abs(), a.high.abs(), 0.0]),
         Opcode::Abs => hull(&[a.low.abs(), a.high.abs()]),

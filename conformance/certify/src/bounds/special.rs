@@ -441,7 +441,7 @@ fn transformed(case: &Case<'_>) -> Option<Vec<Special>> {
     };
     let limit = Format::of(result.element_type())?.max * linear::SCALED / sums_before_halving;
     let each = (0..x.len() / taken).flat_map(|b| {
-        let overflows = linear::scaled_norm(&x, b * taken..(b + 1) * taken) >= limit;
+        let overflows = linear::scaled_norm(&x, b * taken..(b + 1) * taken, linear::SCALED) >= limit;
         std::iter::repeat_n(if overflows { Special::ANY } else { Special::NONE }, given)
     });
     let each: Vec<Special> = each.collect();

@@ -1,4 +1,4 @@
-//! Sums: products over contracting dimensions, and folds by an addition; and folds by what is monotone.
+//! Sums: products over contracting dimensions, and folds by an addition.
 //!
 //! A sum of `n` terms, in any order, in pieces, as a tree, with or without `fma`, or exact: each term goes through at most `n - 1`
 //! additions and one multiplication, so the computed value is within `gamma = n u / (1 - n u)` times the sum of magnitudes of the exact
@@ -10,12 +10,11 @@ use hlo::{AttrKey, ElementType, Opcode, Shape};
 use hlo_interp::{Accumulate, Tensor, Value};
 use rayon::prelude::*;
 
-use super::limits::Limits;
 use super::number::{Format, Numbers, rounded, tensor};
 use super::probe::{Probe, Regions, Retype, retyped};
 use super::rules::{self, Case, Found, Mode};
 use super::special::Special;
-use super::{PARALLEL, Radii, Settings, elementwise, movement, multiplied, products, reductions, sum_limits};
+use super::{PARALLEL, Radii, Settings, extremes, movement, multiplied, products, reductions, sum_limits};
 
 /// Whether a fold is by an addition of floats.
 pub(super) fn is_sum(case: &Case<'_>) -> bool {
@@ -475,8 +474,8 @@ pub(super) fn fold(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let predicate = case.results.iter().all(|t| t.element_type() == ElementType::Pred);
     match by {
         Some(Opcode::Add) if number => sum(case, radii, mode),
-        Some(Opcode::Maximum | Opcode::Minimum) => extremes(case, radii, mode),
-        Some(Opcode::And | Opcode::Or) if predicate => extremes(case, radii, mode),
+        Some(Opcode::Maximum | Opcode::Minimum) => extremes::bounds(case, radii, mode),
+        Some(Opcode::And | Opcode::Or) if predicate => extremes::bounds(case, radii, mode),
         // Of the others each step is followed, if these are not too many.
         Some(Opcode::Multiply) if !matches!(case.opcode(), Opcode::Reduce | Opcode::ReduceWindow) => {
             multiplied::fold(case, radii, mode)
@@ -566,85 +565,4 @@ fn sum(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
             })
         })
         .collect()
-}
-
-/// Folds by a monotone operation that selects: the ends of the operands' intervals give the ends of the results'.
-fn extremes(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
-    let unknown = || case.results.iter().map(|t| Radii::unknown(t.len())).collect();
-    if misplaced(case, radii) {
-        return (mode == Mode::Hard).then(unknown);
-    }
-    if case.opcode() == Opcode::SelectAndScatter
-        || case.args.iter().any(|a| a.tensor.element_type().is_complex())
-    {
-        let exact = radii.iter().all(Radii::is_zero) && !case.settings.allowances.flush_denormals;
-        return exact.then(|| case.results.iter().map(|_| Radii::Zero).collect());
-    }
-    let operands: Vec<_> =
-        case.args.iter().zip(radii).map(|(a, r)| elementwise::operand(case, a, r)).collect();
-    let probe = Probe::retyped(case.module, case.instr, &|t| t)?;
-    let run = |high: bool| -> Option<Vec<Tensor>> {
-        let args = operands.iter().map(|x| Value::Array(x.end(high)));
-        let value = probe.run(case.settings, args.collect())?;
-        Some(value.arrays().into_iter().cloned().collect())
-    };
-    let (low, high) = (run(false)?, run(true)?);
-    let touched = if operands.iter().any(elementwise::Operand::has_unknown) {
-        Some(touched(case, &operands)?)
-    } else {
-        None
-    };
-    let arrays = case.results.iter().enumerate();
-    arrays
-        .map(|(k, result)| {
-            let radii = between(result, low.get(k)?, high.get(k)?, mode);
-            let Some(touched) = &touched else { return Some(radii) };
-            let touched = touched.get(k)?;
-            Some(radii.mapped(result.len(), |i, r, limits| {
-                if touched[i] > 0.0 { (f64::INFINITY, Limits::NONE) } else { (r, limits) }
-            }))
-        })
-        .collect()
-}
-
-/// The radii of results of a monotone operation, from those at the ends of the operands' intervals.
-pub(super) fn between(result: &Tensor, low: &Tensor, high: &Tensor, mode: Mode) -> Radii {
-    let (v, low, high) = (Numbers::of(result), Numbers::of(low), Numbers::of(high));
-    let least = Format::of(v.ty).map_or(0.0, Format::least);
-    let each = |i: usize| {
-        let (l, x, h) = (low.re[i], v.re[i], high.re[i]);
-        let same =
-            |a: f64| a.is_nan() && x.is_nan() || a == x && a.is_sign_negative() == x.is_sign_negative();
-        if same(l) && same(h) {
-            return 0.0;
-        }
-        if !(l.is_finite() && x.is_finite() && h.is_finite()) {
-            return if mode == Mode::Soft && !x.is_finite() { 0.0 } else { f64::INFINITY };
-        }
-        (h - x).max(x - l).next_up().max(least)
-    };
-    let limits = |i: usize| {
-        let numbers = v.im.is_none() && !v.re[i].is_nan() && Format::of(v.ty).is_some();
-        if numbers { Limits::new(low.re[i], high.re[i]) } else { Limits::NONE }
-    };
-    let (each, limits) = (0..v.len()).map(|i| limits(i).narrow(v.re[i], each(i))).unzip();
-    Radii::limited(each, limits)
-}
-
-/// How many unknown elements each element of the result is made of.
-fn touched(case: &Case<'_>, operands: &[elementwise::Operand<'_>]) -> Option<Vec<Vec<f64>>> {
-    let place = |k: usize| is_place(case, k);
-    let shapes = moved_shapes(case, &|_| ElementType::F64);
-    let result = retyped(&case.instr.shape, &|_| ElementType::F64);
-    let probe =
-        Probe::new(case.module, case.instr, &shapes, result, &Regions::Fold(Opcode::Add, ElementType::F64))?;
-    let args = operands.iter().enumerate().map(|(k, x)| {
-        Value::Array(if place(k) {
-            x.tensor.clone()
-        } else {
-            tensor(ElementType::F64, x.tensor.dims(), &x.unknown_flags())
-        })
-    });
-    let value = probe.run(case.settings, args.collect())?;
-    Some(value.arrays().into_iter().map(|t| Numbers::of(t).re).collect())
 }

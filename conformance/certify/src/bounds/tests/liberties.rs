@@ -390,3 +390,48 @@ fn products_of_tf32_are_inside_unless_more_precision_is_asked_for() {
         assert_eq!(precise, strict, "{n}");
     }
 }
+
+/// A comparison that flushes takes zeros and denormal numbers for equal, and what is selected keeps its bits: any of them. What is none of
+/// them is not selected.
+#[test]
+fn what_a_flushed_comparison_selects_is_any_of_what_it_takes_for_zero() {
+    let flush = with("flush-denormals");
+    let d = 1e-40;
+    let of = |opcode: &str| {
+        format!(
+            "HloModule m\nENTRY e {{ x = f32[4] parameter(0)\n y = f32[4] parameter(1)\n ROOT z = f32[4] {opcode}(x, y) }}"
+        )
+    };
+    let inputs: [&[f32]; 2] = [&[0.0, 3.0 * d, 1.0, 0.0], &[d, d, d, 0.0]];
+    let near = |found: f64, asked: f64| (found / asked - 1.0).abs() < 1e-3;
+    for opcode in ["minimum", "maximum"] {
+        assert_eq!(hard(&of(opcode), &inputs, Allowances::STRICT), [0.0; 4], "{opcode}");
+        let found = hard(&of(opcode), &inputs, flush);
+        assert!(near(found[0], d.into()), "{opcode} {found:?}");
+        // Zero, the other one, or itself.
+        let farthest = if opcode == "minimum" { 2.0 * d } else { 3.0 * d };
+        assert!(near(found[1], farthest.into()), "{opcode} {found:?}");
+        let alone = if opcode == "minimum" { near(found[2], d.into()) } else { found[2] == 0.0 };
+        assert!(alone, "{opcode} {found:?}");
+        assert_eq!(found[3], 0.0, "{opcode} {found:?}");
+    }
+    let clamp = "HloModule m\nENTRY e { a = f32[4] parameter(0)\n x = f32[4] parameter(1)\n b = f32[4] parameter(2)\n ROOT z = f32[4] clamp(a, x, b) }";
+    let found = hard(clamp, &[&[0.0, -1.0, 0.0, 0.5], &[-d, 2.0, -1.0, d], &[1.0, d, d, 1.0]], flush);
+    assert!(near(found[0], d.into()) && near(found[1], d.into()) && near(found[2], d.into()), "{found:?}");
+    assert_eq!(found[3], 0.0, "{found:?}");
+
+    let fold = |rest: &str| {
+        format!(
+            "HloModule m\nleast {{ a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT m = f32[] minimum(a, b) }}\nENTRY e {{ x = f32[2,3] parameter(0)\n init = f32[] constant(inf)\n ROOT r = {rest} }}"
+        )
+    };
+    let x: [&[f32]; 1] = [&[0.0, d, 1.0, d, 1.0, 2.0]];
+    let reduce = fold("f32[2] reduce(x, init), dimensions={1}, to_apply=least");
+    assert_eq!(hard(&reduce, &x, Allowances::STRICT), [0.0; 2]);
+    let found = hard(&reduce, &x, flush);
+    assert!(near(found[0], d.into()) && near(found[1], d.into()), "{found:?}");
+    let windows = fold("f32[2,2] reduce-window(x, init), window={size=1x2}, to_apply=least");
+    let found = hard(&windows, &x, flush);
+    assert!(near(found[0], d.into()) && near(found[1], d.into()) && near(found[2], d.into()), "{found:?}");
+    assert_eq!(found[3], 0.0, "{found:?}");
+}

@@ -125,6 +125,15 @@ fn transforms_near_the_greatest_number_have_soft_bounds() {
     assert!(bounds.hard.at(0).is_infinite());
 }
 
+/// What is scaled down to add it up is not lost below the least number: the bound is that of any rounding.
+#[test]
+fn transforms_near_the_least_normal_number_have_bounds_of_roundings() {
+    let text = "HloModule m\nENTRY e { a = f32[3] parameter(0)\n c = f64[3] convert(a)\n s = f64[] constant(7.746817145778672e-304)\n t = f64[3] broadcast(s), dimensions={}\n x = f64[3] multiply(c, t)\n ROOT y = c128[2] fft(x), fft_type=RFFT, fft_length={3} }";
+    let bounds = one(text, &[&[0.0, 1.0, 1.0]]);
+    let ulp = f64::from_bits(1 << 15);
+    assert!((0..2).all(|i| bounds.soft.at(i) > 16.0 * ulp && bounds.soft.at(i) < 256.0 * ulp), "{bounds:?}");
+}
+
 /// By a denormal number that is flushed.
 #[test]
 fn quotients_by_what_is_flushed_are_infinite() {
