@@ -583,6 +583,22 @@ impl<'ctx> Emit<'_, 'ctx> {
         Ok(self.builder.build_shuffle_vector(self.vector(a)?, self.vector(b)?, mask, "")?.into())
     }
 
+    /// The same value, which LLVM does not look through: it combines nothing across. No instruction.
+    pub fn fenced(&self, x: Value<'ctx>) -> Result<Value<'ctx>> {
+        let ty = x.get_type();
+        let BasicTypeEnum::VectorType(vector) = ty else { return Ok(x) };
+        let prim = self.prim_of(x);
+        let bits = prim.bits() * vector.get_size();
+        // The fence is one for arithmetic of floats, in registers.
+        let float = match prim {
+            Prim::F32 | Prim::F64 => ty,
+            _ if bits.is_multiple_of(128) => self.context.f32_type().vec_type(bits / 32).into(),
+            _ => return Ok(x),
+        };
+        let fenced = self.intrinsic("llvm.arithmetic.fence", &[float], &[self.bitcast_to(x, float)?])?;
+        self.bitcast_to(fenced, ty)
+    }
+
     /// As the vector that it must be.
     pub fn vector(&self, x: Value<'ctx>) -> Result<VectorValue<'ctx>> {
         match x {

@@ -167,6 +167,7 @@ pub(super) fn load_shuffled<'ctx>(
             _ => l as u32,
         };
         sum = e.shuffle(sum, register(r)?, &(0..w as usize).map(pick).collect::<Vec<_>>())?;
+        sum = apart(e, sum, r)?;
     }
     of_raw(e, ty, &[sum]).map(Some)
 }
@@ -222,7 +223,8 @@ fn load_strided<'ctx>(
             (0, p) if v == 1 => p,
             (_, _) => l,
         };
-        sum = Some(e.shuffle(before, next, &(0..w).map(pick).collect::<Vec<_>>())?);
+        let both = e.shuffle(before, next, &(0..w).map(pick).collect::<Vec<_>>())?;
+        sum = Some(apart(e, both, v)?);
     }
     Ok(sum.unwrap_or_else(|| zero(e, prim)))
 }
@@ -347,7 +349,8 @@ fn interleave_units<'ctx>(
                     let row = first + l / unit / 2;
                     l / unit % 2 * w + row * unit + l % unit
                 };
-                pairs.push(e.shuffle(pair[0], pair[1], &(0..w).map(lane).collect::<Vec<_>>())?);
+                let pair = e.shuffle(pair[0], pair[1], &(0..w).map(lane).collect::<Vec<_>>())?;
+                pairs.push(e.fenced(pair)?);
             }
             all.extend(interleave_units(e, &pairs, 2 * unit)?);
         }
@@ -382,8 +385,15 @@ fn picked<'ctx>(
             }
         };
         sum = e.shuffle(sum, vector, &(0..w).map(lane).collect::<Vec<_>>())?;
+        sum = apart(e, sum, v)?;
     }
     Ok(sum)
+}
+
+/// The value of the `step`-th shuffle of a chain, of which each has a vector more. LLVM combines a shuffle with all shuffles that it is made
+/// of, which takes time exponential in their depth and finds nothing beyond two steps: each two are fenced off.
+fn apart<'ctx>(e: &Emit<'_, 'ctx>, sum: Value<'ctx>, step: u32) -> Result<Value<'ctx>> {
+    if step.is_multiple_of(2) { e.fenced(sum) } else { Ok(sum) }
 }
 
 /// The inverse of [`interleave`]: from as many vectors of consecutive rows their columns.
@@ -407,7 +417,8 @@ fn deinterleave_units<'ctx>(
             for side in [0, 1] {
                 // Lanes past the first vector are the second one's.
                 let lane = |l: u32| (2 * (l / unit) + side) * unit + l % unit;
-                columns.push(e.shuffle(first, second, &(0..w).map(lane).collect::<Vec<_>>())?);
+                let both = e.shuffle(first, second, &(0..w).map(lane).collect::<Vec<_>>())?;
+                columns.push(e.fenced(both)?);
             }
         }
         return Ok(columns);
