@@ -446,7 +446,7 @@ impl<A: Arithmetic> Product<'_, A> {
                             };
                             for (i, (row, count)) in panels(rows, most).enumerate() {
                                 tile.next = next.cast::<u8>().wrapping_add(i * share);
-                                tile.next_step = share / words;
+                                tile.next_step = share.div_ceil(words);
                                 tile.rows = count;
                                 if !self.start.is_null() && word == 0 {
                                     let at = part.batch * self.extents.m + part.row + first + row;

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::super::read::reads;
 use super::super::{Arrays, Lane, Outer, Types};
 use super::tile::{Segment, Tile};
-use super::{Common, SLAB, Sight, origin};
+use super::{Common, PanelLayout, SLAB, Sight, origin};
 
 /// Features, at most.
 const FEATURES: usize = 7;
@@ -54,7 +54,7 @@ impl FewFeatures {
         if common.slab([1, block[1]]) > 4 * SLAB {
             return None;
         }
-        let block = common.divided(block);
+        let block = common.divided(block, 1);
         Some(FewFeatures { common, block })
     }
 
@@ -82,7 +82,9 @@ impl FewFeatures {
             // SAFETY: the caller's: the scratch memory has room for the kernels of all groups.
             unsafe {
                 let to = arrays.scratch.cast::<f32>().add(group * self.packed());
-                self.common.pack(arrays.rhs, group * outer.features, outer.features, outer.features, to);
+                let rows = 0..self.common.taps() * outer.channels;
+                let layout = PanelLayout { width: outer.features, distance: 0 };
+                self.common.pack(arrays.rhs, group * outer.features, outer.features, rows, layout, to);
             }
         }
         pool.run(self.common.blocks(self.block), &|task| {
@@ -156,6 +158,7 @@ impl FewFeatures {
                             rows: features,
                             columns,
                             add: false,
+                            ahead: 0,
                         };
                         tile.run();
                         if !direct {

@@ -10,13 +10,28 @@ use hlo_library_base::workspace::with_workspace;
 
 use super::super::{Arrays, Lane, Outer, Types};
 use super::tile::{COLUMNS, ROWS, Segment, Tile, WIDTH, tiles};
-use super::{Common, SLAB, Sight, TASKS, Task, extent, origin};
+use super::{Common, PanelLayout, SLAB, Sight, TASKS, Task, extent, origin};
 
 /// Rows of sums that are put into the result together: several lines of a cache of neighbouring placements.
 const PUT: usize = 8 * ROWS;
 
 /// Distance of terms of the kernel up to which a panel is read where it is: farther ones would share few sets of a cache.
 const NEAR_TERMS: isize = 128;
+
+/// Rows of features that a task packs.
+const ROWS_PACKED: usize = 128;
+
+/// How many multiply-adds of a tile take as long as copying an element into a slab.
+const MULTIPLICATIONS_OF_A_COPY: usize = 18;
+
+/// Copying a slab takes at most one part in so many of a task.
+const COPIES_SHARE: usize = 16;
+
+/// Bytes of a panel that a cache of the first level holds beside the rows.
+const NEAR_PANEL_BYTES: usize = 16 << 10;
+
+/// Terms by which a panel that is read for the first time is prefetched: the latency of memory, by the time of a term.
+const TERMS_AHEAD: usize = 64;
 
 /// A convolution whose window is small.
 #[derive(Clone, Debug)]
@@ -92,7 +107,10 @@ impl Forward {
         if common.slab([1, block[1]]) > 4 * SLAB && !in_place {
             return None;
         }
-        let mut block = common.divided(block);
+        let panels = outer.features.div_ceil(COLUMNS);
+        // A kernel larger than the input is read once for each block: blocks are cut into panels before they are cut into lines.
+        let kernel_is_larger = taps * outer.channels * outer.features > common.slab(block);
+        let mut block = common.divided(block, if kernel_is_larger { 2 * panels } else { 1 });
         // Parts of lines, where what windows of neighbouring ones share is little.
         while block[0] == 1
             && common.blocks(block) < TASKS
@@ -101,7 +119,14 @@ impl Forward {
         {
             block[1] = block[1].div_ceil(2).next_multiple_of(ROWS);
         }
-        let parts = (TASKS / 2).div_ceil(common.blocks(block)).min(outer.features.div_ceil(COLUMNS));
+        let mut parts = (TASKS / 2).div_ceil(common.blocks(block)).min(panels);
+        if !in_place {
+            // Each part copies the slab.
+            let placements = block[0] * block[1];
+            let multiplications = placements * taps * outer.channels * COLUMNS;
+            let copied = common.slab(block) * MULTIPLICATIONS_OF_A_COPY;
+            parts = parts.min(panels.div_ceil((COPIES_SHARE * copied).div_ceil(multiplications)));
+        }
         let kernel = Panels::new(&common);
         Some(Forward { common, block, parts, in_place, kernel })
     }
@@ -131,31 +156,35 @@ impl Forward {
             unsafe { self.prepare(arrays.rhs, arrays.scratch.cast(), pool) };
         }
         let whole = finished.filter(|_| self.parts == 1);
-        pool.run(self.common.blocks(self.block) * self.parts, &|task| {
-            let part = task % self.parts;
+        let blocks = self.common.blocks(self.block);
+        pool.run(blocks * self.parts, &|task| {
+            // Tasks of the same panels follow each other.
+            let part = task / blocks;
             let panels = part * panels / self.parts..(part + 1) * panels / self.parts;
-            let task = self.common.task(task / self.parts, self.block, panels);
+            let task = self.common.task(task % blocks, self.block, panels);
             // SAFETY: the caller's; tasks are disjoint parts of the result.
             unsafe { self.task(&task, arrays.get(), whole) };
         });
     }
 
-    /// Packs the kernel, panel by panel: taps, then channels, then features.
+    /// Packs the kernel into panels: taps, then channels, then features.
     ///
     /// # Safety
     /// It is there, and so is room for [`Forward::scratch_bytes`].
     pub(super) unsafe fn prepare(&self, rhs: *const u8, to: *mut f32, pool: &Pool) {
         let outer = &self.common.outer;
-        let (features, panels) = (outer.features, outer.features.div_ceil(COLUMNS));
+        let rows = self.common.taps() * outer.channels;
+        let parts = rows.div_ceil(ROWS_PACKED);
         let (rhs, to) = (Shared::<u8>::new(rhs.cast_mut()), Shared::<f32>::new(to.cast()));
-        pool.run(outer.feature_groups * panels, &|n| {
-            let (group, panel) = (n / panels, n % panels);
-            let first = panel * COLUMNS;
-            let columns = COLUMNS.min(features - first);
-            // SAFETY: the caller's; panels are disjoint.
+        pool.run(outer.feature_groups * parts, &|n| {
+            let (group, part) = (n / parts, n % parts);
+            let rows = part * ROWS_PACKED..rows.min((part + 1) * ROWS_PACKED);
+            // SAFETY: the caller's; rows are disjoint.
             unsafe {
-                let to = to.offset(self.kernel.at(group, panel) as usize).pointer();
-                self.common.pack(rhs.pointer().cast_const(), group * features + first, columns, COLUMNS, to);
+                let to = to.offset(self.kernel.at(group, 0) as usize).pointer();
+                let feature = group * outer.features;
+                let layout = PanelLayout { width: COLUMNS, distance: self.kernel.panel as usize };
+                self.common.pack(rhs.pointer().cast_const(), feature, outer.features, rows, layout, to);
             }
         });
     }
@@ -202,6 +231,9 @@ impl Forward {
                 false => task.x.len().div_ceil(task.x.len().div_ceil(PUT)).next_multiple_of(WIDTH),
             };
             let mut segments: SmallVec<[Segment; 32]> = SmallVec::new();
+            let panel_bytes = 4 * self.common.taps() * channels * COLUMNS;
+            let ahead =
+                if panel_bytes > NEAR_PANEL_BYTES { TERMS_AHEAD * self.kernel.channel as usize } else { 0 };
             for panel in task.panels.clone() {
                 let at = self.kernel.at(task.group, panel);
                 // SAFETY: the panel was packed, or is in the operand.
@@ -256,6 +288,7 @@ impl Forward {
                                     rows,
                                     columns,
                                     add: false,
+                                    ahead: if oy == task.y.start && begin + first == 0 { ahead } else { 0 },
                                 };
                                 tile.run();
                             }

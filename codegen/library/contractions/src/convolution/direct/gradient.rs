@@ -232,6 +232,7 @@ impl Gradient {
                                         rows,
                                         columns: COLUMNS.min(features - column),
                                         add: !first,
+                                        ahead: 0,
                                     };
                                     // SAFETY: rows and columns are in the workspace and in the sums.
                                     unsafe { tile.run() };

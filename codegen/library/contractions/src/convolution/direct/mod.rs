@@ -158,9 +158,10 @@ impl Common {
             * x.output.div_ceil(block[1])
     }
 
-    /// A block of fewer lines, if its slab is too large or there are too few of them.
-    fn divided(&self, mut block: [usize; 2]) -> [usize; 2] {
-        while block[0] > 1 && (self.slab(block) > SLAB || self.blocks(block) < TASKS && block[0] > 4) {
+    /// A block of fewer lines, if its slab is too large or there are too few of them, each of so many parts.
+    fn divided(&self, mut block: [usize; 2], parts: usize) -> [usize; 2] {
+        while block[0] > 1 && (self.slab(block) > SLAB || self.blocks(block) * parts < TASKS && block[0] > 4)
+        {
             block[0] = block[0].div_ceil(2);
         }
         block
@@ -222,33 +223,48 @@ impl Common {
         }
     }
 
-    /// Packs features of the kernel from one on: taps, then channels, then features, of which there are zeros up to `width`.
+    /// Packs rows of the kernel, which are taps and then channels, of so many features from one on into panels, with zeros up to their width.
+    /// Features that are neighbours are read from end to end, as memory gives them fastest.
     ///
     /// # Safety
     /// They are in the kernel, and there is room.
-    unsafe fn pack(&self, rhs: *const u8, feature: usize, columns: usize, width: usize, mut to: *mut f32) {
+    unsafe fn pack(
+        &self,
+        rhs: *const u8,
+        feature: usize,
+        features: usize,
+        rows: std::ops::Range<usize>,
+        PanelLayout { width, distance }: PanelLayout,
+        to: *mut f32,
+    ) {
         let Common { lanes, outer, .. } = self;
         let Some(read) = reads(self.rhs) else { return };
-        let at: isize = lanes.iter().map(|lane| lane.kernel_offset).sum::<isize>()
+        let first: isize = lanes.iter().map(|lane| lane.kernel_offset).sum::<isize>()
             + feature as isize * outer.kernel_feature_stride;
-        for z in 0..lanes[0].axis.kernel as isize {
-            for y in 0..lanes[1].axis.kernel as isize {
-                for x in 0..lanes[2].axis.kernel as isize {
-                    let at = at
-                        + z * lanes[0].kernel_stride
-                        + y * lanes[1].kernel_stride
-                        + x * lanes[2].kernel_stride;
-                    for channel in 0..outer.channels as isize {
-                        let at = at + channel * outer.kernel_channel_stride;
-                        // SAFETY: the caller's.
-                        unsafe {
-                            read(rhs, at, outer.kernel_feature_stride, columns, to);
-                            std::slice::from_raw_parts_mut(to.add(columns), width - columns).fill(0.0);
-                            to = to.add(width);
-                        }
-                    }
-                }
+        let [_, y, x] = self.axes().map(|axis| axis.kernel);
+        let pack = |row: usize, panel: usize| {
+            let (tap, channel) = (row / outer.channels, row % outer.channels);
+            let taps = [tap / x / y, tap / x % y, tap % x];
+            let from = panel * width;
+            let at =
+                taps.iter().zip(lanes).map(|(&tap, lane)| tap as isize * lane.kernel_stride).sum::<isize>()
+                    + first
+                    + channel as isize * outer.kernel_channel_stride
+                    + from as isize * outer.kernel_feature_stride;
+            let columns = width.min(features - from);
+            // SAFETY: the caller's.
+            unsafe {
+                let to = to.add(panel * distance + row * width);
+                read(rhs, at, outer.kernel_feature_stride, columns, to);
+                std::slice::from_raw_parts_mut(to.add(columns), width - columns).fill(0.0);
             }
+        };
+        let panels = features.div_ceil(width);
+        if outer.kernel_feature_stride == 1 {
+            rows.for_each(|row| (0..panels).for_each(|panel| pack(row, panel)));
+        } else {
+            // Neighbouring channels share lines of a cache: of few features at a time, so that they are there.
+            (0..panels).for_each(|panel| rows.clone().for_each(|row| pack(row, panel)));
         }
     }
 
@@ -370,6 +386,13 @@ fn extent(n: usize, axis: &Axis) -> usize {
 /// The first position that a placement sees.
 fn origin(axis: &Axis, placement: usize) -> isize {
     placement as isize * axis.stride - axis.padding
+}
+
+/// Panels of a packed kernel: rows of so many features, and how far apart panels begin.
+#[derive(Clone, Copy)]
+struct PanelLayout {
+    width: usize,
+    distance: usize,
 }
 
 /// What a task sees of the input.

@@ -32,7 +32,12 @@ pub(super) struct Tile<'a> {
     pub(super) columns: usize,
     /// Whether to add to what is there.
     pub(super) add: bool,
+    /// How far ahead, in elements, `b` is prefetched in tiles of so many rows that their loads leave time for it; 0: it is near.
+    pub(super) ahead: usize,
 }
+
+/// Rows from which a tile of two vectors is bound by multiplications, not by loads.
+const ROWS_OF_FEW_LOADS: usize = 4;
 
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
 unsafe fn tile<const R: usize, const V: usize, const NEIGHBOURS: bool>(t: &Tile<'_>) {
@@ -45,6 +50,12 @@ unsafe fn tile<const R: usize, const V: usize, const NEIGHBOURS: bool>(t: &Tile<
         for segment in t.segments {
             let (mut a, mut b) = (segment.a.offset(t.at[0]), segment.b.offset(t.at[1]));
             for _ in 0..segment.terms {
+                if R >= ROWS_OF_FEW_LOADS && V == 2 {
+                    // Prefetching reads nothing: what is beyond the operand, or beyond all memory, is let be.
+                    for v in 0..V {
+                        _mm_prefetch::<_MM_HINT_T0>(b.wrapping_add(t.ahead + v * WIDTH).cast());
+                    }
+                }
                 let mut words = [_mm512_maskz_loadu_ps(mask(V - 1), b.add((V - 1) * WIDTH)); V];
                 for v in 0..V - 1 {
                     words[v] = _mm512_loadu_ps(b.add(v * WIDTH));
