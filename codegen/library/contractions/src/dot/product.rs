@@ -332,11 +332,8 @@ impl<A: Arithmetic> Product<'_, A> {
         // Blocks of rows of about the same height.
         let height = match s.right {
             Right::Ahead => {
-                // Those of a left operand that is read where it lies stay in the second-level cache, too.
-                let most = match left {
-                    Some(_) => (tuning::here().near / (s.depth * word)).max(ROWS),
-                    None => ROWS,
-                };
+                // The right operand comes from memory once for each: as many as stay in the second-level cache.
+                let most = (tuning::here().near / (s.depth * word)).max(ROWS);
                 part.rows.div_ceil(part.rows.div_ceil(most).max(1))
             }
             Right::Own | Right::InPlace | Right::Kept => ROWS,
@@ -348,7 +345,7 @@ impl<A: Arithmetic> Product<'_, A> {
         let direct = direct.flatten().filter(|&(_, column)| !along && (column == 1 || part.columns == 1));
         let apart = if along { 64_usize.div_ceil(size_of::<A::Sum>()) } else { 0 };
         let width = part.columns.next_multiple_of(tiles.columns) + apart;
-        let left_bytes = if left.is_some() { 0 } else { ROWS.min(part.rows) * s.depth * word };
+        let left_bytes = if left.is_some() { 0 } else { height.min(part.rows) * s.depth * word };
         let right_bytes = if s.right == Right::Own { width * s.depth * word } else { 0 };
         let sum_bytes = if direct.is_some() { 0 } else { part.rows * width * size_of::<A::Sum>() };
         let (left_bytes, right_bytes) = (left_bytes.next_multiple_of(64), right_bytes.next_multiple_of(64));
@@ -437,16 +434,19 @@ impl<A: Arithmetic> Product<'_, A> {
                         for column in (0..part.columns).step_by(tiles.columns) {
                             tile.b = b.add(column / tiles.columns * b_panel);
                             tile.columns = tiles.columns.min(part.columns - column);
-                            // The next panel of the right operand comes from farther away: each tile asks for its share.
+                            // The next panel of the right operand comes from farther away: each block of rows of a
+                            // tile asks for its share with each term.
                             let last = column + tiles.columns >= part.columns;
                             let next = if last { b } else { tile.b.wrapping_add(b_panel) };
                             let share = match s.right {
-                                Right::Kept | Right::Ahead => panel_bytes.div_ceil(rows.div_ceil(most)),
+                                Right::Kept | Right::Ahead => {
+                                    panel_bytes.div_ceil(rows.div_ceil(tiles.rows)).div_ceil(words)
+                                }
                                 Right::Own | Right::InPlace => 0,
                             };
                             for (i, (row, count)) in panels(rows, most).enumerate() {
-                                tile.next = next.cast::<u8>().wrapping_add(i * share);
-                                tile.next_step = share.div_ceil(words);
+                                tile.next = next.cast::<u8>().wrapping_add(i * words * share);
+                                tile.next_step = share;
                                 tile.rows = count;
                                 if !self.start.is_null() && word == 0 {
                                     let at = part.batch * self.extents.m + part.row + first + row;

@@ -41,7 +41,8 @@ pub(crate) struct Tile<W, S> {
     pub(crate) far: bool,
     /// Whether it comes from memory: a few terms are read from end to end, of any number of columns, as memory gives them fastest.
     pub(crate) along: bool,
-    /// What will be read next, as far as it is asked for during this tile: where it begins and how far one is to go with each term.
+    /// What will be read next, as far as it is asked for during this tile: where it begins and how far one is to go with each term; blocks of
+    /// rows of the tile go on from each other.
     pub(crate) next: *const u8,
     pub(crate) next_step: usize,
 }
@@ -110,7 +111,9 @@ unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile
                 }
             }
             if !t.far {
+                // Of one block of rows a term's share is two lines.
                 prefetch_far(next);
+                prefetch_far(next.wrapping_add(t.next_step / 2));
                 next = next.wrapping_add(t.next_step);
             }
             let mut words = [S::load_part(b.add((V - 1) * S::N), last); V];
@@ -208,7 +211,7 @@ unsafe fn along<S: Step>(t: &Tile<S::Word, S::Sum>) {
     }
 }
 
-/// The same tile without its first `rows`.
+/// The same tile without its first `rows`, which have asked for their share of what is next.
 #[inline(always)]
 unsafe fn below<W: Copy, S: Copy>(t: &Tile<W, S>, rows: usize) -> Tile<W, S> {
     // SAFETY: the caller's: the tile has more rows.
@@ -218,6 +221,7 @@ unsafe fn below<W: Copy, S: Copy>(t: &Tile<W, S>, rows: usize) -> Tile<W, S> {
             c: t.c.offset(rows as isize * t.c_row),
             start: if t.start.is_null() { t.start } else { t.start.add(rows) },
             rows: t.rows - rows,
+            next: t.next.wrapping_add(t.terms * t.next_step),
             ..*t
         }
     }
