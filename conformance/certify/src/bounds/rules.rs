@@ -461,7 +461,7 @@ fn unrounded(tensor: &Tensor, radii: Radii, mode: Mode) -> Radii {
     })
 }
 
-/// The bounds of an `iota` whose numbers excess precision may leave as they are before they are rounded to its type.
+/// The bounds of an `iota` whose numbers excess precision may leave unrounded.
 pub(super) fn unrounded_numbers(instr: &Instruction, result: &Tensor) -> Bounds {
     let narrow = Format::of(result.element_type()).is_some_and(|f| f.precision < 24);
     let dimension = instr.attrs.int(AttrKey::IotaDimension).and_then(|d| usize::try_from(d).ok());

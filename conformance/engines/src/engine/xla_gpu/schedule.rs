@@ -186,7 +186,8 @@ pub(super) fn sorts(module: &Module, id: InstrId) -> bool {
     }
 }
 
-/// Whether XLA:GPU has no thunk for an instruction: it gives other names to what is there, or has no elements (of which copies, asynchronous computations and collectives have one).
+/// Whether XLA:GPU has no thunk for an instruction: it gives other names to what is there, or has no elements
+/// (of which copies, asynchronous computations and collectives have one).
 fn executes_nothing(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     let names_only = matches!(
