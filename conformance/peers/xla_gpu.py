@@ -48,14 +48,51 @@ topology = topologies.get_topology_desc(platform="cuda", target_config=H100, top
 device = topology.devices[0]
 
 
-def without_copies(op):
-    """Takes HLO's `copy` out of a program: StableHLO has none."""
+def physical(layout):
+    """The dimensions of a layout, which is given minor to major, from the major one to the minor one."""
+    return list(ir.DenseIntElementsAttr(layout))[::-1]
+
+
+def as_stablehlo(op):
+    """Writes what StableHLO lacks otherwise: `copy`, `domain` and `add-dependency` as their operands, a `bitcast` to elements of the same type as
+    transposes and a reshape."""
     for block in (block for region in op.regions for block in region):
         for inner in list(block):
-            without_copies(inner.operation)
-            if inner.operation.name == "mhlo.copy":
+            as_stablehlo(inner.operation)
+            if inner.operation.name in ("mhlo.copy", "mhlo.domain", "mhlo.add_dependency"):
                 inner.operation.results[0].replace_all_uses_with(inner.operation.operands[0])
                 inner.operation.erase()
+            elif inner.operation.name == "mhlo.bitcast":
+                without_bitcast(inner.operation)
+
+
+def without_bitcast(op):
+    (result,), (value,) = op.results, op.operands
+    before, after = ir.RankedTensorType(value.type), ir.RankedTensorType(result.type)
+    if before.element_type != after.element_type:
+        return  # XLA refuses it
+    layouts = [op.attributes[name] for name in ("source_layout", "result_layout") if name in op.attributes]
+    if len(layouts) != 2:
+        return
+    source, target = map(physical, layouts)
+    shaped = lambda dims: ir.RankedTensorType.get(dims, before.element_type, loc=op.location)
+
+    def become(name, dims, **attributes):
+        nonlocal value
+        if shaped(dims) != value.type or attributes:
+            made = ir.Operation.create(name, results=[shaped(dims)], operands=[value], attributes=attributes,
+                                       loc=op.location, ip=ir.InsertionPoint(op))
+            value = made.results[0]
+
+    def transpose(dims, permutation):
+        if permutation != sorted(permutation):
+            become("stablehlo.transpose", dims, permutation=ir.DenseI64ArrayAttr.get(permutation))
+
+    transpose([before.shape[d] for d in source], source)
+    become("stablehlo.reshape", [after.shape[d] for d in target])
+    transpose(after.shape, [target.index(d) for d in range(after.rank)])
+    result.replace_all_uses_with(value)
+    op.erase()
 
 
 def why(error):
@@ -78,7 +115,7 @@ def dump(path, out):
     options.env_option_overrides = [("xla_dump_to", out)]
     with mlir.make_ir_context():
         program = ir.Module.parse(text)
-        without_copies(program.operation)
+        as_stablehlo(program.operation)
         device.client.compile(program, xla_client.DeviceList((device,)), options)
 
 

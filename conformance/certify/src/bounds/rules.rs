@@ -461,6 +461,25 @@ fn unrounded(tensor: &Tensor, radii: Radii, mode: Mode) -> Radii {
     })
 }
 
+/// The bounds of an `iota` whose numbers excess precision may leave unrounded.
+pub(super) fn unrounded_numbers(instr: &Instruction, result: &Tensor) -> Bounds {
+    let narrow = Format::of(result.element_type()).is_some_and(|f| f.precision < 24);
+    let dimension = instr.attrs.int(AttrKey::IotaDimension).and_then(|d| usize::try_from(d).ok());
+    let (Some(dimension), true) = (dimension.filter(|&d| d < result.rank()), narrow) else {
+        return Bounds::default();
+    };
+    let size = |d: &i64| usize::try_from(*d).unwrap_or(0);
+    let inner: usize = result.dims()[dimension + 1..].iter().map(size).product();
+    let numbers = Numbers::of(result);
+    let off = |(i, x): (usize, &f64)| {
+        let exact = (i / inner % size(&result.dims()[dimension])) as f64;
+        // Where the type has no such number the rounding may give NaN.
+        if x.is_finite() { (exact - x).abs() } else { f64::INFINITY }
+    };
+    let radii = Radii::new(numbers.re.iter().enumerate().map(off).collect());
+    Bounds::of(radii.clone(), radii).shared()
+}
+
 /// Whether an instruction only moves elements about.
 pub(super) fn moves(opcode: Opcode) -> bool {
     matches!(kind(opcode), Kind::Movement(_))

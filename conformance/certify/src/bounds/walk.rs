@@ -343,9 +343,15 @@ impl Watcher {
             }
             Opcode::AfterAll => Some(Tree::Token),
             Opcode::OptBarrier | Opcode::Domain | Opcode::AddDependency => ended.trees.into_iter().next(),
-            Opcode::Constant | Opcode::PartitionId | Opcode::ReplicaId | Opcode::Iota => {
-                Some(exact_tree(result))
-            }
+            Opcode::Constant | Opcode::PartitionId | Opcode::ReplicaId => Some(exact_tree(result)),
+            Opcode::Iota => Some(match (result, self.settings.allowances.excess_precision) {
+                (Value::Array(t), true) => {
+                    Tree::Array(Arc::new(Leaf::new(rules::unrounded_numbers(instr, t), false)))
+                }
+                (Value::Array(_) | Value::Tuple(_) | Value::Token | Value::Pending(_), _) => {
+                    exact_tree(result)
+                }
+            }),
             Opcode::Infeed => Some(exact_tree(result)),
             Opcode::AllReduceDone => ended.trees.into_iter().next(),
             Opcode::AllGatherDone | Opcode::CollectivePermuteDone => part(ended.trees.first(), 1),

@@ -435,3 +435,19 @@ fn what_a_flushed_comparison_selects_is_any_of_what_it_takes_for_zero() {
     assert!(near(found[0], d.into()) && near(found[1], d.into()) && near(found[2], d.into()), "{found:?}");
     assert_eq!(found[3], 0.0, "{found:?}");
 }
+
+/// What is numbered may be left unrounded too: by XLA:GPU a `convert` of an `iota` is one of f32's.
+#[test]
+fn numbers_may_be_left_unrounded() {
+    let text = "HloModule m\nENTRY e { x = f32[] parameter(0)\n i = f8e8m0fnu[2,6] iota(), iota_dimension=1\n ROOT y = bf16[2,6] convert(i) }";
+    let excess = Allowances { excess_precision: true, ..Allowances::STRICT };
+    let all = certified(text, &[&[0.0]], excess);
+    let (values, bounds) = &all[0];
+    // 3 is 4 there, and 5 too; 0 is NaN.
+    for (i, off) in [(1, 0.0), (2, 0.0), (3, 1.0), (5, 1.0), (7, 0.0), (9, 1.0)] {
+        let radius = bounds.soft.at(i);
+        assert!((off..5.0).contains(&radius), "{i}: {radius} of {values:?}");
+    }
+    assert!(bounds.hard.at(0).is_infinite() && bounds.hard.at(6).is_infinite());
+    assert!(certified(text, &[&[0.0]], Allowances::STRICT)[0].1.is_exact());
+}

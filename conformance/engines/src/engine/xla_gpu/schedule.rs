@@ -186,7 +186,8 @@ pub(super) fn sorts(module: &Module, id: InstrId) -> bool {
     }
 }
 
-/// Whether XLA:GPU has no thunk for an instruction: it gives other names to what is there, or has no elements (of which copies and asynchronous computations have one).
+/// Whether XLA:GPU has no thunk for an instruction: it gives other names to what is there, or has no elements
+/// (of which copies, asynchronous computations and collectives have one).
 fn executes_nothing(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     let names_only = matches!(
@@ -210,7 +211,7 @@ fn executes_nothing(module: &Module, id: InstrId) -> bool {
             | Opcode::Copy
             | Opcode::AsyncStart
             | Opcode::AsyncDone
-    );
+    ) || instr.opcode.flags().collective;
     names_only || !works && is_empty(&instr.shape)
 }
 
@@ -312,6 +313,39 @@ ENTRY %main (x: u16[0], y: f32[4]) -> f32[4] {
         let kernels = assign(&module, &parse(THUNKS).unwrap()).unwrap();
         let launched = kernels.iter().flatten().map(|k| &*k.launches[0].kernel).collect::<Vec<_>>();
         assert_eq!(launched, ["k"]);
+    }
+
+    /// On one device a collective is a copy, and XLA writes it even if there is nothing to copy.
+    #[test]
+    fn collectives_of_empty_arrays_have_thunks() {
+        const EMPTY: &str = "\
+HloModule m, is_scheduled=true
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %c = f32[] add(%a, %b)
+}
+
+ENTRY %main (x: f32[0,4]) -> (f32[0,4], f32[0,4]) {
+  %x = f32[0,4]{1,0} parameter(0)
+  %b = f32[0,4]{1,0} collective-broadcast(%x), replica_groups={{0}}
+  %r = f32[0,4]{1,0} all-reduce(%x), channel_id=1, replica_groups={{0}}, use_global_device_ids=true, to_apply=%add
+  %n = f32[0,4]{1,0} negate(%r)
+  ROOT %t = (f32[0,4]{1,0}, f32[0,4]{1,0}) tuple(%b, %n)
+}
+";
+        const THUNKS: &str = "\
+001: kCopy         [source       | next=002 (1)] kCopy
+002: kCopy         [prev=001 (1) | sink        ] kCopy
+";
+        let module = hlo_parser::parse_module(EMPTY, &hlo_parser::ParseOptions::default()).module.unwrap();
+        assert!(assign(&module, &parse(THUNKS).unwrap()).is_ok());
+        let short = THUNKS.lines().next().unwrap();
+        assert_eq!(
+            assign(&module, &parse(short).unwrap()).unwrap_err().message,
+            "`r` (all-reduce) needs a thunk: the list ends"
+        );
     }
 
     #[test]
