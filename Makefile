@@ -1,6 +1,6 @@
 # The two commands: `make demo` runs a real JAX training step, `make test` runs all tests. Both install what is missing
 # (Debian, Ubuntu). The others are for people who work on the project.
-.PHONY: demo test stress bench-dispatch bench-peers bench-jax ahead-library test-ahead wheel test-jax test-jax-short test-proto-peer test-protox bench-tfcompile test-ptxas prepare-cuda test-cuda bench-cuda setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
+.PHONY: demo test stress bench-dispatch bench-peers bench-operations bench-jax ahead-library test-ahead wheel test-jax test-jax-short test-proto-peer test-protox bench-tfcompile test-ptxas prepare-cuda test-cuda bench-cuda setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
 export PATH := $(PATH):$(HOME)/.cargo/bin
 CARGO ?= cargo
 # Programs are built for a fixed baseline (.cargo/config.toml); a machine below it builds for the oldest one. Same bits.
@@ -56,6 +56,12 @@ bench-peers: setup
 	test -d $(PEERS) || python3 -m venv $(PEERS)
 	$(PEERS)/bin/pip install --quiet jax==0.10.2 jaxlib==0.10.2 numpy scipy onnx onnxruntime $(PEER_PACKAGES)
 	$(PEERS)/bin/python conformance/peers/models/measure.py --hlo target/release/hlo --folder $(PEERS)/models $(PEER_FLAGS)
+# The programs of ../shared/bench that PyTorch or numpy have as a few calls, where that folder is.
+bench-operations: setup
+	$(CARGO) build --release --locked -p hlo-conformance --bins
+	test -d $(PEERS) || python3 -m venv $(PEERS)
+	$(PEERS)/bin/pip install --quiet jax==0.10.2 jaxlib==0.10.2 numpy $(PEER_PACKAGES)
+	$(PEERS)/bin/python conformance/peers/models/operations.py --hlo target/release/hlo $(PEER_FLAGS)
 
 # Objects of `hlo compile` beside those of tfcompile, which comes from PyPI (docs/ahead-of-time.md, "Against tfcompile").
 bench-tfcompile: ahead-library
