@@ -18,6 +18,7 @@ mod header;
 mod indexing;
 mod linalg;
 pub(crate) mod literal;
+mod mesh;
 mod movement;
 mod numeric;
 mod quantized;
