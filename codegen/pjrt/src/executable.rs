@@ -29,6 +29,7 @@ use crate::buffer::array_bytes;
 use crate::check::Checks;
 use crate::client::Client;
 use crate::cost::Cost;
+use crate::dump::Dump;
 use crate::error::{Code, Failure, Result};
 use crate::ffi;
 use crate::handles::{self, Handle, as_pointers, object};
@@ -349,6 +350,7 @@ pub(crate) fn compile(args: &mut PJRT_Client_Compile_Args) -> Result<()> {
     let asked = CompileOptions::read(options)?;
     let ready = Ready::new(&client, &asked, program::read(&format, code)?)?;
     let compiled = compiled(&client, &ready.prepared)?;
+    dump(&client, &asked, &ready, &compiled, false)?;
     if client.logs {
         let how =
             compiled.interpreted.as_ref().map_or("compiled".to_owned(), |why| format!("interpreted ({why})"));
@@ -372,9 +374,16 @@ impl Ready {
         let Read { module, shardings, layouts } = read;
         let source = VerifiedModule::new(module)?;
         let mut changed: Option<Module> = None;
-        let mut has_own_term = Vec::new();
-        if asked.partitions > 1 && shardings.result_terms.iter().any(Option::is_some) {
+        let (mut has_own_term, mut is_own_argument) = (Vec::new(), Vec::new());
+        if asked.partitions > 1 && shardings.argument_terms.iter().any(Option::is_some) {
             let mut module = Module::clone(source.module());
+            is_own_argument = parts::own_arguments(&mut module, &shardings.argument_terms);
+            if is_own_argument.contains(&true) {
+                changed = Some(module);
+            }
+        }
+        if asked.partitions > 1 && shardings.result_terms.iter().any(Option::is_some) {
+            let mut module = changed.clone().unwrap_or_else(|| Module::clone(source.module()));
             has_own_term = parts::own(&mut module, &shardings.result_terms);
             if has_own_term.contains(&true) {
                 changed = Some(module);
@@ -387,7 +396,7 @@ impl Ready {
             Some(module) => VerifiedModule::new(module)?,
             None => source.clone(),
         };
-        let arrays = Arrays { shardings, layouts, has_own_term };
+        let arrays = Arrays { shardings, layouts, has_own_term, is_own_argument };
         let placement = Placement::new(client, asked, prepared.module(), arrays)?;
         Ok(Self { source, prepared, placement })
     }
@@ -414,6 +423,21 @@ fn compiled(client: &Client, source: &VerifiedModule) -> Result<Compiled> {
         Ok(executable) => Ok(Compiled { executable, interpreted: Some(refused.to_string()) }),
         Err(_) => Err(refused.into()),
     }
+}
+
+/// Dumps a program, if that is asked for. `loaded`: it was compiled before.
+fn dump(
+    client: &Client,
+    asked: &CompileOptions,
+    ready: &Ready,
+    compiled: &Compiled,
+    loaded: bool,
+) -> Result<()> {
+    let module = ready.prepared.module();
+    if let Some(dump) = Dump::of(&asked.dump, module)? {
+        dump.write(module, client.interprets || compiled.interpreted.is_some(), loaded);
+    }
+    Ok(())
 }
 
 /// What a program is kept as: this, then for options, program and machine code their length in 8 bytes and themselves. Without machine code (of the interpreter) it is compiled when it is loaded.
@@ -490,6 +514,7 @@ pub(crate) fn deserialize_and_load(args: &mut PJRT_Executable_DeserializeAndLoad
             "program and machine code of the executable do not belong together",
         ));
     }
+    dump(&client, &asked, &ready, &compiled, true)?;
     let program = Program::new(client, ready, compiled, options);
     args.loaded_executable = LoadedExecutable::give(program);
     Ok(())

@@ -12,6 +12,7 @@
 //! | [`options`] with `xla_options`, [`program`], [`executable`], [`execute`], [`cost`] | compiling and executing |
 //! | [`placement`], [`sharding`], `propagate`, `parts` | several devices: who runs what, and who has which part of an array |
 //! | [`layout`] | how arrays lie in memory |
+//! | `dump` | programs that are dumped where XLA's options ask for it |
 //! | [`check`] | executions judged by the reference |
 //! | [`ffi`] | handlers of XLA's FFI |
 //! | [`values`], [`serialized`], [`wire`] | attributes and bytes that callers read; messages taken apart |
@@ -32,6 +33,7 @@ pub mod check;
 pub mod client;
 pub mod cost;
 pub mod device;
+mod dump;
 pub mod error;
 pub mod event;
 pub mod executable;

@@ -132,14 +132,22 @@ pub fn read_own(code: &[u8]) -> Result<Read> {
 /// # Errors
 /// It says what has no field there.
 pub fn write(module: &Module) -> Result<Vec<u8>> {
+    write_as(module, Kind::Module)
+}
+
+/// Writes a program as a message of this kind.
+///
+/// # Errors
+/// It says what has no field there.
+pub(crate) fn write_as(module: &Module, kind: Kind) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    hlo_proto::write(&Contents::of(module), Kind::Module, Encoding::Binary, &mut bytes).map_err(|error| {
-        match error {
+    hlo_proto::write(&Contents::of(module), kind, Encoding::Binary, &mut bytes).map_err(
+        |error| match error {
             hlo_proto::WriteError::Unsupported(found) | hlo_proto::WriteError::Unreadable(found) => {
                 Failure::of_diagnostics("the program has no HloModuleProto", &found)
             }
             hlo_proto::WriteError::Io(error) => Failure::internal(error.to_string()),
-        }
-    })?;
+        },
+    )?;
     Ok(bytes)
 }

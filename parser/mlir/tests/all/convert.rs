@@ -327,12 +327,25 @@ fn unreduced_values_are_sums() {
     // tokens are neither cut nor joined.
     for part in [
         "pred[4] constant({1, 0, 1, 0})",
+        "frontend_attributes={hlo.unreduced_part=\"[[0, 1], [2, 3]]\"}",
         "replica_groups={{0,1},{2,3}}, use_global_device_ids=true",
         "f32[2] custom-call(%x), custom_call_target=\"xla.sdy.GlobalToLocalShape\"",
         "xla.sdy.in_shardings=\"#sdy.sharding_per_value<[<@mesh, [{\\\"x\\\"}]>]>\"",
     ] {
         assert!(hlo.contains(part), "{part}: {hlo}");
     }
+}
+
+#[test]
+fn unreduced_values_may_be_the_greatest() {
+    let text = "module attributes {mhlo.num_partitions = 2 : i32} {\n  sdy.mesh @mesh = <[\"x\"=2]>\n  func.func @main(%x: \
+                tensor<4xf32>) -> tensor<4xf32> {\n    %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{}], \
+                unreduced=max{\"x\"}>] out_shardings=[<@mesh, [{}], unreduced=min{\"x\"}>] manual_axes={\"x\"} (%y: \
+                tensor<4xf32>) {\n      %z = stablehlo.sine %y : tensor<4xf32>\n      sdy.return %z : tensor<4xf32>\n    } : \
+                (tensor<4xf32>) -> tensor<4xf32>\n    return %0 : tensor<4xf32>\n  }\n}\n";
+    let hlo = hlo_of(text);
+    // All devices have the greatest, which is the greatest of what they have.
+    assert!(hlo.contains("f32[] minimum(") && !hlo.contains("select"), "{hlo}");
 }
 
 #[test]
