@@ -26,6 +26,7 @@ use crate::api::structs::{
 };
 use crate::border;
 use crate::buffer::array_bytes;
+use crate::callbacks;
 use crate::check::Checks;
 use crate::client::Client;
 use crate::cost::Cost;
@@ -35,7 +36,7 @@ use crate::ffi;
 use crate::handles::{self, Handle, as_pointers, object};
 use crate::layout::{self, Order};
 use crate::log;
-use crate::memory::KINDS;
+use crate::memory::{KINDS, Kinds};
 use crate::options::{CompileOptions, assignment};
 use crate::parts;
 use crate::placement::{Arrays, Placement, Runs};
@@ -72,8 +73,8 @@ pub struct Program {
     output_types: Box<[u32]>,
     output_dims: Box<[i64]>,
     output_ranks: Box<[usize]>,
-    output_kinds: Kinds,
-    parameter_kinds: Kinds,
+    output_kinds: KindNames,
+    parameter_kinds: KindNames,
     parameter_layouts: OnceLock<OwnLayouts>,
     result_layouts: OnceLock<OwnLayouts>,
     /// Made when it is asked for.
@@ -84,21 +85,24 @@ pub struct Program {
 
 /// Names of memories, as callers read them.
 #[derive(Debug)]
-struct Kinds {
+struct KindNames {
     names: Box<[*const c_char]>,
     lengths: Box<[usize]>,
 }
 
 // SAFETY: the names are constants.
-unsafe impl Send for Kinds {}
+unsafe impl Send for KindNames {}
 // SAFETY: the same.
-unsafe impl Sync for Kinds {}
+unsafe impl Sync for KindNames {}
 
-impl Kinds {
-    /// So many arrays in the default memory.
-    fn default_of(count: usize) -> Self {
-        let kind = KINDS[0];
-        Self { names: vec![kind.as_ptr().cast(); count].into(), lengths: vec![kind.len(); count].into() }
+impl KindNames {
+    /// Of so many arrays and tokens; what is not said is the default memory.
+    fn of(kinds: &[usize], count: usize) -> Self {
+        let kinds = || kinds.iter().copied().chain(std::iter::repeat(0)).take(count).map(|kind| KINDS[kind]);
+        Self {
+            names: kinds().map(|kind| kind.as_ptr().cast()).collect(),
+            lengths: kinds().map(str::len).collect(),
+        }
     }
 }
 
@@ -236,6 +240,7 @@ impl Program {
         });
         let shape = |is_token: &bool| if *is_token { Some(token_shape()) } else { parts.next() };
         let results: Vec<ArrayShape> = tokens_out.iter().filter_map(shape).collect();
+        let kinds = Kinds::of_header(source.module());
         let logical = LogicalIds::of(placement.devices);
         let fingerprint = client.engine.key(&prepared, &engine_options()).hex();
         Self {
@@ -249,8 +254,8 @@ impl Program {
                 .collect(),
             output_dims: results.iter().flat_map(|s| s.dims.iter().copied()).collect(),
             output_ranks: results.iter().map(ArrayShape::rank).collect(),
-            output_kinds: Kinds::default_of(results.len()),
-            parameter_kinds: Kinds::default_of(tokens_in.len()),
+            output_kinds: KindNames::of(&kinds.results, results.len()),
+            parameter_kinds: KindNames::of(&kinds.arguments, tokens_in.len()),
             tokens_in,
             tokens_out,
             cost: OnceLock::new(),
@@ -389,14 +394,26 @@ impl Ready {
                 changed = Some(module);
             }
         }
+        if asked.partitions > 1 {
+            let mut module = changed.clone().unwrap_or_else(|| Module::clone(source.module()));
+            if callbacks::partition(&mut module) {
+                changed = Some(module);
+            }
+        }
         if !layouts.are_row_major() {
             layouts.apply(changed.get_or_insert_with(|| Module::clone(source.module())))?;
+        }
+        let kinds = Kinds::of_header(source.module());
+        if !kinds.are_default() {
+            // Inside of a program there is one memory.
+            let module = changed.get_or_insert_with(|| Module::clone(source.module()));
+            module.header.entry_computation_layout = None;
         }
         let prepared = match changed {
             Some(module) => VerifiedModule::new(module)?,
             None => source.clone(),
         };
-        let arrays = Arrays { shardings, layouts, has_own_term, is_own_argument };
+        let arrays = Arrays { shardings, layouts, kinds: kinds.results, has_own_term, is_own_argument };
         let placement = Placement::new(client, asked, prepared.module(), arrays)?;
         Ok(Self { source, prepared, placement })
     }

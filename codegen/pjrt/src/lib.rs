@@ -11,6 +11,7 @@
 //! | [`buffer`], [`transfer`], [`strides`] | arrays, from the host and to it |
 //! | [`options`] with `xla_options`, [`program`], [`executable`], [`execute`], [`cost`] | compiling and executing |
 //! | [`placement`], [`sharding`], `propagate`, `parts` | several devices: who runs what, and who has which part of an array |
+//! | `callbacks`, `inspect` | what programs for several devices tell their caller of parts and shardings |
 //! | [`layout`] | how arrays lie in memory |
 //! | `dump` | programs that are dumped where XLA's options ask for it |
 //! | [`check`] | executions judged by the reference |
@@ -25,6 +26,7 @@
 pub mod api;
 mod border;
 pub mod buffer;
+mod callbacks;
 #[cfg(feature = "check")]
 pub mod check;
 #[cfg(not(feature = "check"))]
@@ -40,6 +42,7 @@ pub mod executable;
 pub mod execute;
 pub mod ffi;
 pub mod handles;
+mod inspect;
 pub mod layout;
 mod log;
 pub mod memory;

@@ -22,7 +22,7 @@ use crate::error::{Code, Failure, Result};
 use crate::executable::engine_options;
 use crate::handles::{self, Handle};
 use crate::layout::{self, Layouts};
-use crate::memory::Memory;
+use crate::memory::{self, Memory};
 use crate::options::CompileOptions;
 use crate::sharding::{Shardings, Terms, Tiles, Unreduced, depends_on_device};
 
@@ -56,6 +56,8 @@ pub struct Placement {
     pub held: Shardings,
     /// How arguments and results lie in memory.
     pub layouts: Layouts,
+    /// In which kinds of memory results lie.
+    kinds: Box<[usize]>,
     /// Of which unreduced results the program makes each device's own term.
     has_own_term: Box<[bool]>,
     /// What adds up each unreduced argument, of as many terms as its sets have; none where the program takes
@@ -70,6 +72,8 @@ pub struct Arrays {
     pub shardings: Shardings,
     /// How they lie in memory.
     pub layouts: Layouts,
+    /// In which kinds of memory results lie, tokens too.
+    pub kinds: Vec<usize>,
     /// Of which unreduced results the program makes each device's own term.
     pub has_own_term: Vec<bool>,
     /// Of which unreduced arguments the program takes each device's own term.
@@ -82,7 +86,7 @@ impl Placement {
     /// # Errors
     /// It wants devices that do not exist, or one twice.
     pub fn new(client: &Client, options: &CompileOptions, module: &Module, arrays: Arrays) -> Result<Self> {
-        let Arrays { shardings, layouts, has_own_term, is_own_argument } = arrays;
+        let Arrays { shardings, layouts, kinds, has_own_term, is_own_argument } = arrays;
         let known = client.devices().len() as u64;
         let CompileOptions { replicas, partitions, .. } = *options;
         let wanted = replicas.saturating_mul(partitions);
@@ -140,7 +144,30 @@ impl Placement {
             Runs::Once | Runs::Each => sums(client, module, &held, &is_own_argument)?,
         };
         let has_own_term = has_own_term.into();
-        Ok(Self { runs, devices, handles, ids, memories, shardings, held, layouts, has_own_term, sums })
+        let of_result = module.instr(module.root(module.entry())).shape.leaves();
+        let kinds = kinds.into_iter().zip(of_result).filter(|(_, leaf)| leaf.as_array().is_some());
+        let kinds = kinds.map(|(kind, _)| kind).collect();
+        Ok(Self {
+            runs,
+            devices,
+            handles,
+            ids,
+            memories,
+            shardings,
+            held,
+            layouts,
+            kinds,
+            has_own_term,
+            sums,
+        })
+    }
+
+    /// The memory that a result lies in, of the device of this default memory.
+    ///
+    /// # Errors
+    /// The device has none of the kind.
+    pub fn memory_of(&self, default: &Arc<Memory>, result: usize) -> Result<Arc<Memory>> {
+        memory::of_kind(default, self.kinds.get(result).copied().unwrap_or(0))
     }
 
     /// For people, who ask by `HLO_LOG`.
@@ -232,7 +259,8 @@ pub fn execute<Judge: FnOnce(&[Vec<hlo_client::Buffer>]) -> Result<()>>(
                 _ => cut(client, &whole, tiles.as_ref(), partition)?,
             };
             let order = layouts.results[n].clone();
-            own.push(Buffer::in_order(part, order, Arc::clone(memory), Arc::clone(client)));
+            let memory = placement.memory_of(memory, n)?;
+            own.push(Buffer::in_order(part, order, memory, Arc::clone(client)));
         }
         parts.push(own);
     }

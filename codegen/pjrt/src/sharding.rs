@@ -330,7 +330,7 @@ mod kind {
     pub(super) const UNREDUCED: u64 = 6;
 }
 
-fn op_sharding(tiles: &Tiles) -> Vec<u8> {
+pub(crate) fn op_sharding(tiles: &Tiles) -> Vec<u8> {
     let mut message = Vec::new();
     let Some(Tiling { tiles, groups }) = tiles else {
         wire::put_number(&mut message, field::TYPE, kind::REPLICATED);

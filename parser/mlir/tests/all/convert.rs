@@ -305,12 +305,22 @@ fn groups_of_shardings_change_no_value() {
 }
 
 #[test]
+fn addresses_are_digits() {
+    let text = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %y = stablehlo.custom_call @InspectSharding(%x) \
+                {backend_config = \"`\\FC\\00\", has_side_effect = true} : (tensor<4xf32>) -> tensor<4xf32>\n  return %x : \
+                tensor<4xf32>\n}\n";
+    assert!(hlo_of(text).contains("backend_config=\"60fc00\""), "{}", hlo_of(text));
+}
+
+#[test]
 fn layouts_of_arguments_and_results_are_kept() {
     let text = "func.func @main(%x: tensor<4xf32> {mhlo.layout_mode = \"{0}\"}, %y: tensor<4xf32>) -> (tensor<4xf32> \
-                {mhlo.layout_mode = \"auto\"}) {\n  %z = stablehlo.add %x, %y : tensor<4xf32>\n  return %z : tensor<4xf32>\n}\n";
+                {mhlo.layout_mode = \"auto\", mhlo.memory_kind = \"pinned_host\"}) {\n  %z = stablehlo.add %x, %y : tensor<4xf32>\n  return %z : tensor<4xf32>\n}\n";
     let converted = convert(&read(text), &ConvertOptions::default()).expect("it is converted");
     assert_eq!(converted.argument_layouts, [Some("{0}".into()), None]);
     assert_eq!(converted.result_layouts, [Some("auto".into())]);
+    assert_eq!(converted.argument_memories, [None, None]);
+    assert_eq!(converted.result_memories, [Some("pinned_host".into())]);
 }
 
 #[test]
