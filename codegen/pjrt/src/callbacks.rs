@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Ints, Mesh};
 use hlo::{
-    ArrayLiteral, ArrayShape, Buffer, ConstantValue, ElementType, InstrId, Layout, Literal, Module,
-    NewInstruction, Opcode, Shape,
+    ArrayLiteral, ArrayShape, Buffer, ComputationId, ConstantValue, ElementType, InstrId, Layout, Literal,
+    Module, NewInstruction, Opcode, Shape,
 };
 
 use crate::propagate::{self, Axes, Known};
@@ -19,20 +19,13 @@ const WHOLE: &str = "xla_ffi_python_cpu_callback";
 /// Changes a program for several partitions so that such callbacks get their device's parts. Whether it did: not where the
 /// program also has callbacks with whole arrays, which every device would make.
 pub(crate) fn partition(module: &mut Module) -> bool {
-    let target = |module: &Module, id: InstrId| {
-        let instr = module.instr(id);
-        let target =
-            instr.attrs.str(AttrKey::CustomCallTarget).filter(|_| instr.opcode == Opcode::CustomCall);
-        target.map(str::to_owned)
-    };
-    let all = module.computations().iter().flat_map(|&c| module.instructions(c));
-    if all.into_iter().any(|id| target(module, id).as_deref() == Some(WHOLE)) {
+    let calls_whole = |&c: &ComputationId| module.instructions(c).any(|id| calls(module, id, WHOLE));
+    if module.computations().iter().any(calls_whole) {
         return false;
     }
     let entry = module.entry();
-    let in_entry: Vec<InstrId> = module.instructions(entry).collect();
-    let calls: Vec<InstrId> =
-        in_entry.into_iter().filter(|&id| target(module, id).as_deref() == Some(PARTITIONED)).collect();
+    let is_one = |&id: &InstrId| calls(module, id, PARTITIONED) && module.users(id).is_empty();
+    let calls: Vec<InstrId> = module.instructions(entry).filter(is_one).collect();
     if calls.is_empty() {
         return false;
     }
@@ -53,6 +46,11 @@ pub(crate) fn partition(module: &mut Module) -> bool {
         module.move_after(call, last);
     }
     true
+}
+
+fn calls(module: &Module, id: InstrId, target: &str) -> bool {
+    let instr = module.instr(id);
+    instr.opcode == Opcode::CustomCall && instr.attrs.str(AttrKey::CustomCallTarget) == Some(target)
 }
 
 fn emit(module: &mut Module, opcode: Opcode, shape: Shape, operands: &[InstrId], attrs: Attrs) -> InstrId {

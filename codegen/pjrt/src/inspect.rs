@@ -92,7 +92,8 @@ fn call(function: usize, data: usize, tiles: &Tiles) -> Result<()> {
     // SAFETY: JAX's custom call of this name has the addresses of such a function, and of data that it takes, of this
     // process; both live until the program is compiled, and the program is read only while that is done.
     unsafe {
-        let function: Function = std::mem::transmute(ptr::with_exposed_provenance::<()>(function));
+        let function: Function =
+            std::mem::transmute::<*const (), Function>(ptr::with_exposed_provenance(function));
         function(ptr::with_exposed_provenance_mut(data), &raw mut inspected);
     }
     if inspected.error.is_null() {

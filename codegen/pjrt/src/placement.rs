@@ -130,8 +130,8 @@ impl Placement {
         }
         let partitions = i64::from(devices.partitions());
         let sets = shardings.argument_terms.iter().chain(&shardings.result_terms).flatten();
-        let sets = sets.flat_map(|terms| terms.sets.iter().flatten());
-        if runs != Runs::Alone && sets.into_iter().any(|p| !(0..partitions).contains(p)) {
+        let mut sets = sets.flat_map(|terms| terms.sets.iter().flatten());
+        if runs != Runs::Alone && sets.any(|p| !(0..partitions).contains(p)) {
             return Err(Failure::unimplemented("a sharding of devices that the program has not"));
         }
         let shardings = match runs {
