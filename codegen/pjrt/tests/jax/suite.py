@@ -4,6 +4,7 @@ Usage:
   python suite.py run CHECKOUT OUT.json --on hlo [--file lax_test ...] [--cases 1] [--devices 1] [--timeout 600]
   python suite.py run CHECKOUT OUT.json --on cpu [--failed OURS.json] ...                 XLA:CPU as jaxlib brings it
   python suite.py run CHECKOUT OUT.json --on xla=PLUGIN.so [--failed OURS.json] ...       XLA:CPU as a PJRT plugin
+  python suite.py again OURS.json AGAIN.json             what became of OURS's failed tests, run with --failed OURS.json, goes into OURS
   python suite.py table OURS.json XLA.json [--say ", built ..."] > ../../../../docs/jax-tests.md
   python suite.py table OURS.json XLA.json --section [--say ", built ..."] >> ../../../../docs/jax-tests.md         another version of JAX
 
@@ -119,6 +120,23 @@ def run(args):
         print(f"{file}: {counts['passed']} passed, {len(counts['failed'])} failed, {counts['skipped']} skipped {counts['ended']} ({counts['seconds']} s)", flush=True)
 
 
+def again(args):
+    """Tests that failed and were run again count as they ended then."""
+    path = pathlib.Path(args.ours)
+    ours, later = json.loads(path.read_text()), json.loads(pathlib.Path(args.again).read_text())
+    for file, counts in later["files"].items():
+        own = ours["files"][file]
+        if counts["ended"] or counts.get("only") != len(own["failed"]):
+            print(f"{file}: not taken, for not all failed tests were run")
+            continue
+        assert counts["passed"] + len(counts["failed"]) + counts["skipped"] == len(own["failed"]), file
+        own["passed"] += counts["passed"]
+        own["skipped"] += counts["skipped"]
+        own["skipped_tests"] += counts["skipped_tests"]
+        own["failed"] = counts["failed"]
+    path.write_text(json.dumps(ours, indent=1))
+
+
 # Why a test fails: the first that matches what it says, or its name. Each is a class of the table.
 CLASSES = [
     (r"crashed while|worker .* crashed", "the process ended"),
@@ -200,6 +218,10 @@ def main():
     of_run.add_argument("--failed")
     of_run.add_argument("--reports")
     of_run.set_defaults(call=run)
+    of_again = commands.add_parser("again")
+    of_again.add_argument("ours")
+    of_again.add_argument("again")
+    of_again.set_defaults(call=again)
     of_table = commands.add_parser("table")
     of_table.add_argument("ours")
     of_table.add_argument("theirs")
