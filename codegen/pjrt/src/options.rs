@@ -183,7 +183,7 @@ impl CompileOptions {
     }
 
     fn check(&self) -> Result<()> {
-        let Self { replicas, partitions, devices } = self;
+        let Self { replicas, partitions, devices, dump: _ } = self;
         let wanted = replicas.checked_mul(*partitions);
         let Some(wanted) = wanted.filter(|&n| n > 0) else {
             let message = format!("{replicas} replicas of {partitions} partitions cannot be run");
