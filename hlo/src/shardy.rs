@@ -13,6 +13,10 @@ pub const MESHES: &str = "xla.sdy.meshes";
 /// shard's.
 pub const MANUAL_AXES: &str = "xla.sdy.manual_axes";
 
+/// The attribute of what makes a device's part of an unreduced value of that value: the sets of devices whose
+/// parts add up to it, as `[[0, 1], [2, 3]]`.
+pub const UNREDUCED_PART: &str = "hlo.unreduced_part";
+
 /// Meshes by name.
 pub type Meshes = Vec<(Box<str>, Mesh)>;
 
@@ -46,7 +50,7 @@ pub struct Written {
 }
 
 impl fmt::Display for Written {
-    /// `<@mesh, [{"x", ?}p1, {}], replicated={"y"}, unreduced={"z"}>`
+    /// `<@mesh, [{"x", ?}p1, {}], replicated={"y"}, unreduced=max{"z"}>`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let axis = |axis: &AxisRef| match axis.sub_axis {
             Some((before, size)) => format!("\"{}\":({before}){size}", axis.name),
@@ -59,12 +63,13 @@ impl fmt::Display for Written {
             let priority = dim.priority.map(|n| format!("p{n}")).unwrap_or_default();
             format!("{{{}}}{priority}", items.join(", "))
         };
-        let NamedSharding { dims, replicated, unreduced, .. } = &self.sharding;
+        let NamedSharding { dims, replicated, unreduced, unreduced_kind, .. } = &self.sharding;
         let dims: Vec<String> = dims.iter().flatten().map(dim).collect();
         write!(f, "<{}, [{}]", self.mesh, dims.join(", "))?;
-        for (key, all) in [("replicated", replicated), ("unreduced", unreduced)] {
+        let kind = unreduced_kind.as_deref().unwrap_or_default();
+        for (key, kind, all) in [("replicated", "", replicated), ("unreduced", kind, unreduced)] {
             if !all.is_empty() {
-                write!(f, ", {key}={{{}}}", axes(all))?;
+                write!(f, ", {key}={kind}{{{}}}", axes(all))?;
             }
         }
         f.write_str(">")
@@ -210,10 +215,14 @@ impl Reader {
         let written = self.text[start..self.at].iter().collect();
         self.take(",")?;
         let dims = self.list(["[", "]"], Self::dimension)?;
-        let (mut replicated, mut unreduced) = (Vec::new(), Vec::new());
+        let (mut replicated, mut unreduced, mut unreduced_kind) = (Vec::new(), Vec::new(), None);
         while self.take(",").is_some() {
             let key = self.word()?;
             self.take("=")?;
+            if &*key == "unreduced" {
+                // What is not said is a sum.
+                unreduced_kind = ["sum", "max", "min"].into_iter().find(|kind| self.take(kind).is_some());
+            }
             let axes = self.list(["{", "}"], Self::axis)?;
             match &*key {
                 "replicated" => replicated = axes,
@@ -227,7 +236,7 @@ impl Reader {
             dims: Some(dims),
             replicated,
             unreduced,
-            unreduced_kind: None,
+            unreduced_kind: unreduced_kind.map(Into::into),
             manual: Vec::new(),
             metadata: Vec::new(),
         };
@@ -297,6 +306,10 @@ mod tests {
         let text = r#"#sdy.sharding_per_value<[<@mesh, [{"x"}, {}], unreduced={"y", "z"}>]>"#;
         let written = Reader::new(text).per_value(&meshes).unwrap();
         assert_eq!(written[0].to_string(), r#"<@mesh, [{"x"}, {}], unreduced={"y", "z"}>"#);
+        let of_greatest = r#"#sdy.sharding_per_value<[<@mesh, [{"x"}], unreduced=max{"y"}>]>"#;
+        let of_greatest = Reader::new(of_greatest).per_value(&meshes).unwrap();
+        assert_eq!(of_greatest[0].sharding.unreduced_kind.as_deref(), Some("max"));
+        assert_eq!(of_greatest[0].to_string(), r#"<@mesh, [{"x"}], unreduced=max{"y"}>"#);
         let unreduced = &written[0].sharding.unreduced;
         let names: Vec<&str> = unreduced.iter().map(|axis| &*axis.name).collect();
         assert_eq!(names, ["y", "z"]);

@@ -216,7 +216,11 @@ unsafe extern "C" fn type_register(args: *mut XLA_FFI_Type_Register_Args) -> *mu
 }
 
 unsafe extern "C" fn stream_get(_args: *mut XLA_FFI_Stream_Get_Args) -> *mut Error {
-    Error::new(Code::Unimplemented, "there is no stream: handlers run on the host").give()
+    Error::new(
+        Code::Unimplemented,
+        "there is no stream, for handlers run on the host: XLA FFI GPU context is not available",
+    )
+    .give()
 }
 
 unsafe extern "C" fn context_get(args: *mut XLA_FFI_InvokeContext_Get_Args) -> *mut Error {

@@ -1,5 +1,7 @@
 //! Buffers of a call: operands and results in the layouts that the program asks for.
 //!
+//! Elements of 2 and 4 bits are packed, the first in the lowest bits, and their buffers have a byte for each all the same: what XLA:CPU gives.
+//!
 //! **Invariants:** memory that a handler writes is nobody else's, is aligned to 64 bytes, and has the bytes of its shape.
 
 use std::alloc::Layout;
@@ -60,18 +62,43 @@ pub(crate) struct Operand {
     memory: Option<Memory>,
 }
 
+/// How many bits an element takes in a buffer, where it takes less than a byte.
+fn packed_bits(ty: ElementType) -> Option<u32> {
+    let bits = ty.bits();
+    (matches!(bits, 2 | 4) && ty != ElementType::Pred).then_some(bits)
+}
+
 /// The array leaves of a call's shapes must be of types that C has.
 pub(crate) fn check(site: &CallSite) -> Result<(), Error> {
     for shape in site.operands.iter().chain(&site.results) {
         if let Some(array) = shape.as_array()
             && (array.element_type.bits() as usize) < 8
             && array.element_type != ElementType::Pred
+            && packed_bits(array.element_type).is_none()
         {
             let message = format!("an array of {} in C", array.element_type.name());
             return Err(site.error(Code::Unimplemented, message));
         }
     }
     Ok(())
+}
+
+/// Moves elements from a byte each to the first bytes, the first element in the lowest bits.
+fn pack(bytes: &mut [u8], bits: u32) {
+    let per_byte = 8 / bits as usize;
+    let mask = (1u8 << bits) - 1;
+    for byte in 0..bytes.len() {
+        // Where bytes are read is not before where they are written.
+        let elements = bytes.get(byte * per_byte..).unwrap_or_default().iter().take(per_byte);
+        bytes[byte] = elements.enumerate().fold(0, |all, (n, x)| all | ((x & mask) << (bits as usize * n)));
+    }
+}
+
+/// The elements of packed bytes, a byte each.
+fn unpack(bytes: &[u8], bits: u32) -> Vec<u8> {
+    let per_byte = 8 / bits as usize;
+    let mask = (1u8 << bits) - 1;
+    (0..bytes.len()).map(|n| (bytes[n / per_byte] >> (bits as usize * (n % per_byte))) & mask).collect()
 }
 
 impl Operand {
@@ -82,7 +109,8 @@ impl Operand {
         let dims: Box<[i64]> = array.dims.iter().copied().collect();
         let dtype = type_number(array.buffer.element_type());
         let order = CallSite::minor_to_major(shape);
-        if order.is_none() && bytes.as_ptr().addr().is_multiple_of(ALIGNMENT) {
+        let packed = packed_bits(array.buffer.element_type());
+        if order.is_none() && packed.is_none() && bytes.as_ptr().addr().is_multiple_of(ALIGNMENT) {
             return Ok(Self {
                 data: bytes.as_ptr().cast_mut().cast(),
                 dtype,
@@ -101,6 +129,9 @@ impl Operand {
                         .copy_from_slice(&bytes[row_major..row_major + element]);
                 });
             }
+        }
+        if let Some(bits) = packed {
+            pack(memory.bytes_mut(), bits);
         }
         Ok(Self { data: memory.start.as_ptr().cast(), dtype, dims, len: memory.bytes, memory: Some(memory) })
     }
@@ -154,13 +185,15 @@ impl Operand {
         let (Leaf::Array(array), Some(memory)) = (result, &self.memory) else { return };
         let ty = array.buffer.element_type();
         let element = ty.storage_bytes();
+        let unpacked = packed_bits(ty).map(|bits| unpack(memory.bytes(), bits));
+        let written = unpacked.as_deref().unwrap_or_else(|| memory.bytes());
         let buffer = match CallSite::minor_to_major(shape) {
-            None => buffer_of(ty, memory.bytes()),
+            None => buffer_of(ty, written),
             Some(order) => {
                 let mut bytes = vec![0; memory.bytes];
                 permute(&self.dims, &order, element, |row_major, physical| {
                     bytes[row_major..row_major + element]
-                        .copy_from_slice(&memory.bytes()[physical..physical + element]);
+                        .copy_from_slice(&written[physical..physical + element]);
                 });
                 buffer_of(ty, &bytes)
             }
@@ -220,6 +253,19 @@ fn permute(dims: &[i64], minor_to_major: &[usize], element: usize, mut visit: im
 mod tests {
     use super::*;
     use hlo::Buffer;
+
+    #[test]
+    fn packed_elements_begin_with_the_lowest_bits() {
+        let mut bytes = [1, 2, 0xff, 0, 5];
+        pack(&mut bytes, 4);
+        assert_eq!(bytes, [0x21, 0x0f, 5, 0, 0]);
+        assert_eq!(unpack(&bytes, 4), [1, 2, 15, 0, 5]);
+        let mut bytes = [1, 2, 3, 0, 1];
+        pack(&mut bytes, 2);
+        assert_eq!(bytes, [0x39, 1, 0, 0, 0]);
+        assert_eq!(unpack(&bytes, 2), [1, 2, 3, 0, 1]);
+        pack(&mut [], 2);
+    }
 
     #[test]
     fn layouts_are_those_that_the_program_asks_for() {

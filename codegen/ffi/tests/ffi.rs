@@ -294,7 +294,7 @@ fn handlers_need_no_headers() {
     let folder = tempfile::tempdir().unwrap();
     let Some(library) = library(folder.path(), "cc", "plain.c", None) else { return };
     let calls = CustomCalls::new();
-    for name in ["plain_double", "plain_failing", "plain_too_new", "plain_too_old"] {
+    for name in ["plain_bytes", "plain_double", "plain_failing", "plain_too_new", "plain_too_old"] {
         library.bind(name, name, &calls).unwrap();
     }
     let call = |target: &str, result: &str| {
@@ -307,12 +307,23 @@ fn handlers_need_no_headers() {
         run(&calls, &call("plain_double", "f32[3]"), &x).unwrap(),
         [Buffer::F32(vec![2.0, -4.0, 8.0])]
     );
+    // Elements below 8 bits are packed, from the lowest bits on.
+    let bytes = |from: &str, to: &str, x: Buffer| {
+        let dims = [i64::try_from(x.len()).unwrap()];
+        let text = format!(
+            "HloModule m\n ENTRY e {{ x = {from} parameter(0)\n ROOT y = {to} custom-call(x), custom_call_target=\"plain_bytes\", {FFI} }}"
+        );
+        run(&calls, &text, &[ArrayLiteral::new(dims.as_slice().into(), x).unwrap()]).unwrap()
+    };
+    let s4s = |values: [i8; 5]| Buffer::S4(values.map(|x| hlo::small_int::S4::from_i64(x.into())).to_vec());
+    assert_eq!(bytes("s4[5]", "u8[3]", s4s([1, 2, -1, 0, 5])), [Buffer::U8(vec![0x21, 0x0f, 5])]);
+    assert_eq!(bytes("u8[3]", "s4[5]", Buffer::U8(vec![0x21, 0xcf, 5])), [s4s([1, 2, -1, -4, 5])]);
     for (target, result, code, says) in [
         ("plain_double", "(f32[3], f32[3])", Code::InvalidArgument, "one operand and one result"),
         ("plain_failing", "f32[3]", Code::ResourceExhausted, "there is nothing left"),
         ("plain_too_new", "f32[3]", Code::Unimplemented, "compiled for version 0.99"),
         ("plain_too_old", "f32[3]", Code::Unimplemented, "compiled for version 0.1"),
-        ("plain_double", "s4[3]", Code::Unimplemented, "an array of s4"),
+        ("plain_double", "s1[3]", Code::Unimplemented, "an array of s1"),
     ] {
         let error = run(&calls, &call(target, result), &x).unwrap_err();
         assert_eq!(error.code(), code, "{error}");

@@ -26,15 +26,17 @@ use crate::api::structs::{
 };
 use crate::border;
 use crate::buffer::array_bytes;
+use crate::callbacks;
 use crate::check::Checks;
 use crate::client::Client;
 use crate::cost::Cost;
+use crate::dump::Dump;
 use crate::error::{Code, Failure, Result};
 use crate::ffi;
 use crate::handles::{self, Handle, as_pointers, object};
 use crate::layout::{self, Order};
 use crate::log;
-use crate::memory::KINDS;
+use crate::memory::{KINDS, Kinds};
 use crate::options::{CompileOptions, assignment};
 use crate::parts;
 use crate::placement::{Arrays, Placement, Runs};
@@ -71,8 +73,8 @@ pub struct Program {
     output_types: Box<[u32]>,
     output_dims: Box<[i64]>,
     output_ranks: Box<[usize]>,
-    output_kinds: Kinds,
-    parameter_kinds: Kinds,
+    output_kinds: KindNames,
+    parameter_kinds: KindNames,
     parameter_layouts: OnceLock<OwnLayouts>,
     result_layouts: OnceLock<OwnLayouts>,
     /// Made when it is asked for.
@@ -83,21 +85,24 @@ pub struct Program {
 
 /// Names of memories, as callers read them.
 #[derive(Debug)]
-struct Kinds {
+struct KindNames {
     names: Box<[*const c_char]>,
     lengths: Box<[usize]>,
 }
 
 // SAFETY: the names are constants.
-unsafe impl Send for Kinds {}
+unsafe impl Send for KindNames {}
 // SAFETY: the same.
-unsafe impl Sync for Kinds {}
+unsafe impl Sync for KindNames {}
 
-impl Kinds {
-    /// So many arrays in the default memory.
-    fn default_of(count: usize) -> Self {
-        let kind = KINDS[0];
-        Self { names: vec![kind.as_ptr().cast(); count].into(), lengths: vec![kind.len(); count].into() }
+impl KindNames {
+    /// Of so many arrays and tokens; what is not said is the default memory.
+    fn of(kinds: &[usize], count: usize) -> Self {
+        let kinds = || kinds.iter().copied().chain(std::iter::repeat(0)).take(count).map(|kind| KINDS[kind]);
+        Self {
+            names: kinds().map(|kind| kind.as_ptr().cast()).collect(),
+            lengths: kinds().map(str::len).collect(),
+        }
     }
 }
 
@@ -235,6 +240,7 @@ impl Program {
         });
         let shape = |is_token: &bool| if *is_token { Some(token_shape()) } else { parts.next() };
         let results: Vec<ArrayShape> = tokens_out.iter().filter_map(shape).collect();
+        let kinds = Kinds::of_header(source.module());
         let logical = LogicalIds::of(placement.devices);
         let fingerprint = client.engine.key(&prepared, &engine_options()).hex();
         Self {
@@ -248,8 +254,8 @@ impl Program {
                 .collect(),
             output_dims: results.iter().flat_map(|s| s.dims.iter().copied()).collect(),
             output_ranks: results.iter().map(ArrayShape::rank).collect(),
-            output_kinds: Kinds::default_of(results.len()),
-            parameter_kinds: Kinds::default_of(tokens_in.len()),
+            output_kinds: KindNames::of(&kinds.results, results.len()),
+            parameter_kinds: KindNames::of(&kinds.arguments, tokens_in.len()),
             tokens_in,
             tokens_out,
             cost: OnceLock::new(),
@@ -349,6 +355,7 @@ pub(crate) fn compile(args: &mut PJRT_Client_Compile_Args) -> Result<()> {
     let asked = CompileOptions::read(options)?;
     let ready = Ready::new(&client, &asked, program::read(&format, code)?)?;
     let compiled = compiled(&client, &ready.prepared)?;
+    dump(&client, &asked, &ready, &compiled, false)?;
     if client.logs {
         let how =
             compiled.interpreted.as_ref().map_or("compiled".to_owned(), |why| format!("interpreted ({why})"));
@@ -372,22 +379,41 @@ impl Ready {
         let Read { module, shardings, layouts } = read;
         let source = VerifiedModule::new(module)?;
         let mut changed: Option<Module> = None;
-        let mut has_own_term = Vec::new();
-        if asked.partitions > 1 && shardings.result_terms.iter().any(Option::is_some) {
+        let (mut has_own_term, mut is_own_argument) = (Vec::new(), Vec::new());
+        if asked.partitions > 1 && shardings.argument_terms.iter().any(Option::is_some) {
             let mut module = Module::clone(source.module());
+            is_own_argument = parts::own_arguments(&mut module, &shardings.argument_terms);
+            if is_own_argument.contains(&true) {
+                changed = Some(module);
+            }
+        }
+        if asked.partitions > 1 && shardings.result_terms.iter().any(Option::is_some) {
+            let mut module = changed.clone().unwrap_or_else(|| Module::clone(source.module()));
             has_own_term = parts::own(&mut module, &shardings.result_terms);
             if has_own_term.contains(&true) {
+                changed = Some(module);
+            }
+        }
+        if asked.partitions > 1 {
+            let mut module = changed.clone().unwrap_or_else(|| Module::clone(source.module()));
+            if callbacks::partition(&mut module) {
                 changed = Some(module);
             }
         }
         if !layouts.are_row_major() {
             layouts.apply(changed.get_or_insert_with(|| Module::clone(source.module())))?;
         }
+        let kinds = Kinds::of_header(source.module());
+        if !kinds.are_default() {
+            // Inside of a program there is one memory.
+            let module = changed.get_or_insert_with(|| Module::clone(source.module()));
+            module.header.entry_computation_layout = None;
+        }
         let prepared = match changed {
             Some(module) => VerifiedModule::new(module)?,
             None => source.clone(),
         };
-        let arrays = Arrays { shardings, layouts, has_own_term };
+        let arrays = Arrays { shardings, layouts, kinds: kinds.results, has_own_term, is_own_argument };
         let placement = Placement::new(client, asked, prepared.module(), arrays)?;
         Ok(Self { source, prepared, placement })
     }
@@ -414,6 +440,21 @@ fn compiled(client: &Client, source: &VerifiedModule) -> Result<Compiled> {
         Ok(executable) => Ok(Compiled { executable, interpreted: Some(refused.to_string()) }),
         Err(_) => Err(refused.into()),
     }
+}
+
+/// Dumps a program, if that is asked for. `loaded`: it was compiled before.
+fn dump(
+    client: &Client,
+    asked: &CompileOptions,
+    ready: &Ready,
+    compiled: &Compiled,
+    loaded: bool,
+) -> Result<()> {
+    let module = ready.prepared.module();
+    if let Some(dump) = Dump::of(&asked.dump, module)? {
+        dump.write(module, client.interprets || compiled.interpreted.is_some(), loaded);
+    }
+    Ok(())
 }
 
 /// What a program is kept as: this, then for options, program and machine code their length in 8 bytes and themselves. Without machine code (of the interpreter) it is compiled when it is loaded.
@@ -490,6 +531,7 @@ pub(crate) fn deserialize_and_load(args: &mut PJRT_Executable_DeserializeAndLoad
             "program and machine code of the executable do not belong together",
         ));
     }
+    dump(&client, &asked, &ready, &compiled, true)?;
     let program = Program::new(client, ready, compiled, options);
     args.loaded_executable = LoadedExecutable::give(program);
     Ok(())

@@ -129,16 +129,17 @@ fn execute_alone(
     }
     let list = border::elements(args.output_lists, 1, "the list of result lists")?[0];
     let mut orders = program.placement.layouts.results.iter();
-    let mut give = |array| {
+    let mut give = |(n, array)| -> Result<*mut Buffer> {
         let order = orders.next().cloned().flatten();
-        Buffer::in_order(array, order, Arc::clone(&memory), Arc::clone(&program.client)).give()
+        let memory = program.placement.memory_of(&memory, n)?;
+        Ok(Buffer::in_order(array, order, memory, Arc::clone(&program.client)).give())
     };
-    let mut results = results.into_iter();
+    let mut results = results.into_iter().enumerate();
     let mut given: SmallVec<[*mut Buffer; 8]> = SmallVec::new();
     for &is_token in &program.tokens_out {
         match is_token {
             true => given.push(Buffer::token(Arc::clone(&memory), Arc::clone(&program.client))?.give()),
-            false => given.extend(results.next().map(&mut give)),
+            false => given.extend(results.next().map(&mut give).transpose()?),
         }
     }
     border::write(list, &given, "the results")

@@ -11,7 +11,9 @@
 //! | [`buffer`], [`transfer`], [`strides`] | arrays, from the host and to it |
 //! | [`options`] with `xla_options`, [`program`], [`executable`], [`execute`], [`cost`] | compiling and executing |
 //! | [`placement`], [`sharding`], `propagate`, `parts` | several devices: who runs what, and who has which part of an array |
+//! | `callbacks`, `inspect` | what programs for several devices tell their caller of parts and shardings |
 //! | [`layout`] | how arrays lie in memory |
+//! | `dump` | programs that are dumped where XLA's options ask for it |
 //! | [`check`] | executions judged by the reference |
 //! | [`ffi`] | handlers of XLA's FFI |
 //! | [`values`], [`serialized`], [`wire`] | attributes and bytes that callers read; messages taken apart |
@@ -24,6 +26,7 @@
 pub mod api;
 mod border;
 pub mod buffer;
+mod callbacks;
 #[cfg(feature = "check")]
 pub mod check;
 #[cfg(not(feature = "check"))]
@@ -32,12 +35,14 @@ pub mod check;
 pub mod client;
 pub mod cost;
 pub mod device;
+mod dump;
 pub mod error;
 pub mod event;
 pub mod executable;
 pub mod execute;
 pub mod ffi;
 pub mod handles;
+mod inspect;
 pub mod layout;
 mod log;
 pub mod memory;

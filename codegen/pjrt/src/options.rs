@@ -1,6 +1,6 @@
 //! `CompileOptionsProto`: of what a framework says to compilers in general, what matters to this one.
 //!
-//! The rest is what other back ends are told (debug options, autotuning, layouts of arguments, which the program says itself), and skipped.
+//! The rest is what other back ends are told (autotuning, layouts of arguments, which the program says itself), and skipped; of the debug options all but those that say what is dumped.
 
 use crate::error::{Failure, Result};
 use crate::wire::{Fields, Value, put, put_number, put_packed};
@@ -15,12 +15,29 @@ pub struct CompileOptions {
     pub partitions: u64,
     /// For each replica and partition a device; empty: nobody said.
     pub devices: Vec<u64>,
+    /// What is dumped.
+    pub dump: DumpOptions,
 }
 
 impl Default for CompileOptions {
     fn default() -> Self {
-        Self { replicas: 1, partitions: 1, devices: Vec::new() }
+        Self { replicas: 1, partitions: 1, devices: Vec::new(), dump: DumpOptions::default() }
     }
+}
+
+/// XLA's options of the same names, without what they begin with.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct DumpOptions {
+    /// `xla_dump_to`: the folder; empty: nothing is dumped.
+    pub to: String,
+    /// `xla_dump_hlo_as_text`
+    pub text: bool,
+    /// `xla_dump_hlo_as_proto`
+    pub proto: bool,
+    /// `xla_dump_hlo_module_re`: only modules whose name this matches somewhere; empty: all.
+    pub modules: String,
+    /// `xla_dump_hlo_pass_re`: after passes whose name this matches somewhere, too; empty: none.
+    pub passes: String,
 }
 
 /// Numbers of the fields that are read and written (XLA's `xla/pjrt/proto/compile_options.proto`).
@@ -31,12 +48,26 @@ mod field {
     pub(super) const BUILD_OPTIONS: u64 = 3;
     /// `CompileOptionsProto.env_option_overrides`.
     pub(super) const OVERRIDES: u64 = 7;
+    /// `ExecutableBuildOptionsProto.debug_options`.
+    pub(super) const DEBUG_OPTIONS: u64 = 3;
+    /// `DebugOptions.xla_dump_to` (`xla/xla.proto`).
+    pub(super) const DUMP_TO: u64 = 109;
+    /// `DebugOptions.xla_dump_hlo_module_re`.
+    pub(super) const DUMP_MODULES: u64 = 110;
+    /// `DebugOptions.xla_dump_hlo_pass_re`.
+    pub(super) const DUMP_PASSES: u64 = 111;
+    /// `DebugOptions.xla_dump_hlo_as_text`.
+    pub(super) const DUMP_AS_TEXT: u64 = 112;
+    /// `DebugOptions.xla_dump_hlo_as_proto`.
+    pub(super) const DUMP_AS_PROTO: u64 = 113;
     /// The key of an entry of a map.
     pub(super) const KEY: u64 = 1;
     /// The value of an entry of a map.
     pub(super) const VALUE: u64 = 2;
     /// `OptionOverrideProto.string_field`.
     pub(super) const STRING: u64 = 1;
+    /// `OptionOverrideProto.bool_field`.
+    pub(super) const BOOL: u64 = 2;
     /// `ExecutableBuildOptionsProto.device_ordinal`.
     pub(super) const DEVICE_ORDINAL: u64 = 1;
     /// `ExecutableBuildOptionsProto.num_replicas`.
@@ -96,13 +127,18 @@ impl CompileOptions {
 
     fn read_message(bytes: &[u8]) -> Result<Self> {
         let mut options = Self::default();
+        let mut overrides = Vec::new();
         let mut all = Fields::new(bytes);
         while let Some((number, value)) = all.field()? {
             match number {
                 field::BUILD_OPTIONS => options.read_build_options(message(value, "build options")?)?,
-                field::OVERRIDES => check_override(message(value, "compiler option")?)?,
+                field::OVERRIDES => overrides.push(message(value, "compiler option")?),
                 _others => {}
             }
+        }
+        // They override the build options, wherever those are.
+        for entry in overrides {
+            options.dump.take(read_override(entry)?);
         }
         options.check()?;
         Ok(options)
@@ -114,6 +150,7 @@ impl CompileOptions {
                 field::REPLICAS => self.replicas = number(value, "number of replicas")?,
                 field::PARTITIONS => self.partitions = number(value, "number of partitions")?,
                 field::ASSIGNMENT => self.read_assignment(message(value, "device assignment")?)?,
+                field::DEBUG_OPTIONS => self.dump.read(message(value, "debug options")?)?,
                 _others => {}
             }
         }
@@ -146,7 +183,7 @@ impl CompileOptions {
     }
 
     fn check(&self) -> Result<()> {
-        let Self { replicas, partitions, devices } = self;
+        let Self { replicas, partitions, devices, dump: _ } = self;
         let wanted = replicas.checked_mul(*partitions);
         let Some(wanted) = wanted.filter(|&n| n > 0) else {
             let message = format!("{replicas} replicas of {partitions} partitions cannot be run");
@@ -163,18 +200,54 @@ impl CompileOptions {
     }
 }
 
-/// Refuses an override of an unknown compiler option, and a string that does not parse as the type of a
-/// known one of XLA. Options of XLA have no effect here: they configure its own back ends.
-fn check_override(mut entry: Fields<'_>) -> Result<()> {
-    let (mut name, mut text) = (String::new(), None);
+impl DumpOptions {
+    /// Reads `DebugOptions`.
+    fn read(&mut self, mut fields: Fields<'_>) -> Result<()> {
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        while let Some((key, value)) = fields.field()? {
+            match (key, value) {
+                (field::DUMP_TO, Value::Bytes(bytes)) => self.to = text(bytes),
+                (field::DUMP_MODULES, Value::Bytes(bytes)) => self.modules = text(bytes),
+                (field::DUMP_PASSES, Value::Bytes(bytes)) => self.passes = text(bytes),
+                (field::DUMP_AS_TEXT, Value::Number(n)) => self.text = n != 0,
+                (field::DUMP_AS_PROTO, Value::Number(n)) => self.proto = n != 0,
+                _others => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes an option by its name, if it is one of these.
+    fn take(&mut self, (name, text): (String, String)) {
+        let is_on = text == "1" || text.eq_ignore_ascii_case("true");
+        match &*name {
+            "xla_dump_to" => self.to = text,
+            "xla_dump_hlo_module_re" => self.modules = text,
+            "xla_dump_hlo_pass_re" => self.passes = text,
+            "xla_dump_hlo_as_text" => self.text = is_on,
+            "xla_dump_hlo_as_proto" => self.proto = is_on,
+            _others => {}
+        }
+    }
+}
+
+/// The name and the value of an overridden option. An unknown one is refused, and so is a string that does
+/// not parse as the type of a known one of XLA, most of which have no effect here: they configure its own
+/// back ends.
+fn read_override(mut entry: Fields<'_>) -> Result<(String, String)> {
+    let (mut name, mut text, mut is_string) = (String::new(), String::new(), false);
     while let Some((key, value)) = entry.field()? {
         match (key, value) {
             (field::KEY, Value::Bytes(bytes)) => name = String::from_utf8_lossy(bytes).into_owned(),
             (field::VALUE, value) => {
                 let mut fields = message(value, "value of a compiler option")?;
                 while let Some((key, value)) = fields.field()? {
-                    if let (field::STRING, Value::Bytes(bytes)) = (key, value) {
-                        text = Some(String::from_utf8_lossy(bytes).into_owned());
+                    match (key, value) {
+                        (field::STRING, Value::Bytes(bytes)) => {
+                            (text, is_string) = (String::from_utf8_lossy(bytes).into_owned(), true);
+                        }
+                        (field::BOOL, Value::Number(n)) => text = (n != 0).to_string(),
+                        _others => {}
                     }
                 }
             }
@@ -184,7 +257,10 @@ fn check_override(mut entry: Fields<'_>) -> Result<()> {
     if !name.starts_with("xla_") {
         return Err(Failure::invalid(format!("No such compile option: '{name}'")));
     }
-    text.map_or(Ok(()), |text| check_value(&name, &text))
+    if is_string {
+        check_value(&name, &text)?;
+    }
+    Ok((name, text))
 }
 
 /// Numbers one after another: packed, or a field each.
@@ -237,7 +313,7 @@ mod tests {
         let mut bytes = OF_JAX.to_vec();
         bytes.push(0);
         bytes[1] = 26;
-        let wanted = CompileOptions { replicas: 1, partitions: 1, devices: vec![0] };
+        let wanted = CompileOptions { devices: vec![0], ..CompileOptions::default() };
         assert_eq!(CompileOptions::read(&bytes).unwrap(), wanted);
         assert_eq!(CompileOptions::read(&[]).unwrap(), CompileOptions::default());
     }
@@ -262,7 +338,8 @@ mod tests {
         put(&mut build, field::ASSIGNMENT, &assignment(2, 3, &ids));
         let mut options = Vec::new();
         put(&mut options, field::BUILD_OPTIONS, &build);
-        let wanted = CompileOptions { replicas: 2, partitions: 3, devices: ids.to_vec() };
+        let devices = ids.to_vec();
+        let wanted = CompileOptions { replicas: 2, partitions: 3, devices, ..CompileOptions::default() };
         assert_eq!(CompileOptions::read(&options).unwrap(), wanted);
     }
 
@@ -289,6 +366,35 @@ mod tests {
         assert!(error.message.contains("No such compile option: 'invalid_key'"), "{}", error.message);
         let error = options("xla_embed_ir_in_executable", "invalid").unwrap_err();
         assert!(error.message.contains("is not a valid bool value."), "{}", error.message);
+    }
+
+    #[test]
+    fn options_of_dumps_are_read() {
+        let (mut debug, mut build, mut options) = (Vec::new(), Vec::new(), Vec::new());
+        put(&mut debug, field::DUMP_TO, b"/of/flags");
+        put(&mut debug, field::DUMP_PASSES, b"fusion");
+        put_number(&mut debug, field::DUMP_AS_TEXT, 1);
+        put(&mut build, field::DEBUG_OPTIONS, &debug);
+        let over = |options: &mut Vec<u8>, name: &str, value: &dyn Fn(&mut Vec<u8>)| {
+            let (mut entry, mut message) = (Vec::new(), Vec::new());
+            value(&mut message);
+            put(&mut entry, field::KEY, name.as_bytes());
+            put(&mut entry, field::VALUE, &message);
+            put(options, field::OVERRIDES, &entry);
+        };
+        // Overrides hold though they come first.
+        over(&mut options, "xla_dump_to", &|m| put(m, field::STRING, b"/of/options"));
+        over(&mut options, "xla_dump_hlo_as_proto", &|m| put_number(m, field::BOOL, 1));
+        over(&mut options, "xla_dump_hlo_as_text", &|m| put(m, field::STRING, b"False"));
+        put(&mut options, field::BUILD_OPTIONS, &build);
+        let wanted = DumpOptions {
+            to: "/of/options".to_owned(),
+            text: false,
+            proto: true,
+            modules: String::new(),
+            passes: "fusion".to_owned(),
+        };
+        assert_eq!(CompileOptions::read(&options).unwrap().dump, wanted);
     }
 
     #[test]

@@ -1,10 +1,14 @@
-//! Unreduced results: arrays of which each device along some mesh axes has a term of a sum.
+//! Unreduced results: arrays of which each device along some mesh axes has a term of a sum, or of the greatest or the
+//! least.
 //!
 //! A program computes whole arrays. Where an unreduced result is made by a sum over dimensions that are cut
 //! along its unreduced axes (a product, a reduction, a scatter that adds, an all-reduce at the end of a
 //! manual computation), or is itself cut along them, a device's term is the same computation on its own block: it is
 //! added to the program, with the rest masked, and the program is run on each device. Where no such sum is
 //! found, the array is the first device's, and the others have zeros ([`crate::placement`]).
+//!
+//! An unreduced argument that is taken apart along the same axes again, by manual computations alone, stays what each
+//! device has of it.
 //!
 //! **Invariant:** the terms of a set of devices add up to the array, whatever is known of how it is cut.
 
@@ -52,6 +56,7 @@ pub(crate) fn own(module: &mut Module, terms: &[Terms]) -> Vec<bool> {
             mesh: &sharding.mesh,
             of_mesh,
             axes: &sharding.unreduced,
+            by: terms[n].as_ref().map_or(Opcode::Add, |terms| terms.by),
         };
         let Some(term) = build.term(id, 0) else { continue };
         match slot {
@@ -66,6 +71,62 @@ pub(crate) fn own(module: &mut Module, terms: &[Terms]) -> Vec<bool> {
     has_own
 }
 
+/// Changes a program so that of unreduced arguments that manual computations alone take, as unreduced ones, each
+/// device's own term is what it takes. Of which arguments it is.
+pub(crate) fn own_arguments(module: &mut Module, terms: &[Terms]) -> Vec<bool> {
+    let mut is_own = vec![false; terms.len()];
+    let parameters: Vec<InstrId> =
+        module.computation(module.entry()).parameters().iter().flatten().copied().collect();
+    let mut n = 0;
+    for parameter in parameters {
+        let shape = &module.instr(parameter).shape;
+        let arrays = shape.leaves().into_iter().filter(|leaf| leaf.as_array().is_some()).count();
+        if shape.as_array().is_some()
+            && let Some(Some(terms)) = terms.get(n)
+            && terms.by == Opcode::Add
+            && let Some(selects) = parts_of_argument(module, parameter, &format!("{:?}", terms.sets))
+        {
+            for select in selects {
+                let part = module.instr(select).operands()[1];
+                module.replace_all_uses(select, part);
+            }
+            is_own[n] = true;
+        }
+        n += arrays;
+    }
+    is_own
+}
+
+/// What makes parts of an unreduced argument for manual computations, along axes of these sets; `None`: somebody
+/// else takes it, too, or nobody does.
+fn parts_of_argument(module: &Module, parameter: InstrId, sets: &str) -> Option<Vec<InstrId>> {
+    let mut selects = Vec::new();
+    for user in module.users(parameter) {
+        let cut = module.instr(user.user);
+        let target = cut.attrs.str(AttrKey::CustomCallTarget).filter(|_| cut.opcode == Opcode::CustomCall);
+        if !target.is_some_and(|target| target.ends_with("GlobalToLocalShape")) {
+            return None;
+        }
+        let parts: Vec<InstrId> = match &cut.shape {
+            Shape::Tuple(_) => {
+                let at = |id: &InstrId| module.instr(*id).attrs.int(AttrKey::Index);
+                let all = module.users(user.user).iter().map(|of| of.user);
+                all.filter(|id| at(id) == Some(i64::from(user.operand))).collect()
+            }
+            Shape::Array(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => vec![user.user],
+        };
+        for of in parts.iter().flat_map(|&part| module.users(part)) {
+            let instr = module.instr(of.user);
+            let made = instr.attrs.frontend_attributes().and_then(|all| all.get(shardy::UNREDUCED_PART));
+            if instr.opcode != Opcode::Select || of.operand != 1 || made != Some(sets) {
+                return None;
+            }
+            selects.push(of.user);
+        }
+    }
+    (!selects.is_empty()).then_some(selects)
+}
+
 /// Adds a device's terms of one result to a program.
 struct Build<'a> {
     module: &'a mut Module,
@@ -77,6 +138,8 @@ struct Build<'a> {
     of_mesh: Option<usize>,
     /// The unreduced axes.
     axes: &'a [AxisRef],
+    /// What makes the array of its terms: `Add`, `Maximum` or `Minimum`.
+    by: Opcode,
 }
 
 /// Dimensions of an array with the axes that cut them.
@@ -122,16 +185,21 @@ impl Build<'_> {
         self.module.instr(id).shape.as_array().map(ArrayShape::without_layout)
     }
 
-    fn selected(&mut self, mask: InstrId, x: InstrId) -> Option<InstrId> {
+    fn selected(&mut self, mask: InstrId, x: InstrId, filling: InstrId) -> Option<InstrId> {
         let array = self.array(x)?;
-        let zero = self.literal(&[], Buffer::zeros(array.element_type, 1));
-        let zeros = self.scalar_everywhere(zero, &array.dims);
-        Some(self.emit(Opcode::Select, Shape::Array(array), &[mask, x, zeros], Attrs::new()))
+        let filling = self.scalar_everywhere(filling, &array.dims);
+        Some(self.emit(Opcode::Select, Shape::Array(array), &[mask, x, filling], Attrs::new()))
     }
 
-    /// The array on the first partition along these axes, zeros on the others.
+    fn zero(&mut self, x: InstrId) -> Option<InstrId> {
+        let array = self.array(x)?;
+        Some(self.literal(&[], Buffer::zeros(array.element_type, 1)))
+    }
+
+    /// The array as the first partition's term along these axes, zeros on the others. The greatest and the least
+    /// of what is the same everywhere are that.
     fn first_of(&mut self, x: InstrId, axes: &[AxisRef]) -> Option<InstrId> {
-        if axes.is_empty() {
+        if axes.is_empty() || self.by != Opcode::Add {
             return Some(x);
         }
         let sets = self.mesh.groups_along(axes)?;
@@ -140,7 +208,8 @@ impl Build<'_> {
         let dims = self.array(x)?.dims;
         let first = self.looked_up(Buffer::Pred(is_first.collect()));
         let mask = self.scalar_everywhere(first, &dims);
-        self.selected(mask, x)
+        let zero = self.zero(x)?;
+        self.selected(mask, x, zero)
     }
 
     /// Where the index of a dimension is in this partition's block along axes.
@@ -171,6 +240,12 @@ impl Build<'_> {
 
     /// The array in this partition's block, zeros elsewhere.
     fn masked(&mut self, x: InstrId, cuts: &Cuts<'_>) -> Option<InstrId> {
+        let zero = self.zero(x)?;
+        self.filled(x, cuts, zero)
+    }
+
+    /// The array in this partition's block, a scalar elsewhere.
+    fn filled(&mut self, x: InstrId, cuts: &Cuts<'_>, filling: InstrId) -> Option<InstrId> {
         let dims = self.array(x)?.dims;
         let mut mask: Option<InstrId> = None;
         for &(d, axes) in cuts {
@@ -180,7 +255,7 @@ impl Build<'_> {
             };
             mask = Some(mask.map_or(one, |all| both(self, all)));
         }
-        self.selected(mask?, x)
+        self.selected(mask?, x, filling)
     }
 
     /// The axes that are known to cut a dimension of a value, if all of them are unreduced ones.
@@ -204,7 +279,8 @@ impl Build<'_> {
         }
         let own: Vec<(usize, Vec<AxisRef>)> =
             (0..array.rank()).filter_map(|d| Some((d, self.cut(id, d)?))).collect();
-        if !own.is_empty() {
+        let is_sum = self.by == Opcode::Add;
+        if is_sum && !own.is_empty() {
             let masked = self.masked(id, &borrowed(&own))?;
             return self.first_of(masked, &self.rest(&own));
         }
@@ -212,6 +288,7 @@ impl Build<'_> {
         let operand = |n: usize| instr.operands().get(n).copied();
         match instr.opcode {
             // Elements that are moved, once each or more often, or negated.
+            Opcode::Negate if !is_sum => None,
             Opcode::Broadcast
             | Opcode::Copy
             | Opcode::Negate
@@ -222,7 +299,7 @@ impl Build<'_> {
                 let x = self.term(operand(0)?, depth + 1)?;
                 Some(self.again(&instr, &[x]))
             }
-            Opcode::Add | Opcode::Subtract => {
+            Opcode::Add | Opcode::Subtract if is_sum => {
                 let (a, b) = (operand(0)?, operand(1)?);
                 let terms = [self.term(a, depth + 1), self.term(b, depth + 1)];
                 if terms == [None, None] {
@@ -237,7 +314,7 @@ impl Build<'_> {
                 }
                 Some(self.again(&instr, &both))
             }
-            Opcode::Multiply => {
+            Opcode::Multiply if is_sum => {
                 let (a, b) = (operand(0)?, operand(1)?);
                 if let Some(term) = self.term(a, depth + 1) {
                     return Some(self.again(&instr, &[term, b]));
@@ -245,9 +322,9 @@ impl Build<'_> {
                 let term = self.term(b, depth + 1)?;
                 Some(self.again(&instr, &[a, term]))
             }
-            Opcode::Dot => self.dot(&instr),
+            Opcode::Dot if is_sum => self.dot(&instr),
             Opcode::Reduce => self.reduce(&instr),
-            Opcode::Scatter => self.scatter(&instr),
+            Opcode::Scatter if is_sum => self.scatter(&instr),
             Opcode::Call => self.call(&instr, None, depth),
             Opcode::CustomCall => match instr.attrs.str(AttrKey::CustomCallTarget)? {
                 "Sharding" | "LayoutConstraint" | "annotate_device_placement" => {
@@ -289,15 +366,16 @@ impl Build<'_> {
         self.first_of(term, &self.rest(&of_lhs))
     }
 
+    /// Whether a computation makes of two terms what the array is made by.
     fn adds(&self, computation: Option<ComputationId>) -> bool {
         let Some(computation) = computation else { return false };
         let root = self.module.instr(self.module.root(computation));
         let is_parameter = |id: &InstrId| self.module.instr(*id).opcode == Opcode::Parameter;
         let &[a, b] = root.operands() else { return false };
-        root.opcode == Opcode::Add && a != b && [a, b].iter().all(is_parameter)
+        root.opcode == self.by && a != b && [a, b].iter().all(is_parameter)
     }
 
-    /// A sum over dimensions: over their blocks.
+    /// A sum over dimensions: over their blocks. The greatest and the least begin with the same value on all.
     fn reduce(&mut self, instr: &Instruction) -> Option<InstrId> {
         let &[x, init] = instr.operands() else { return None };
         if !self.adds(instr.attrs.computation(AttrKey::ToApply)) {
@@ -305,7 +383,10 @@ impl Build<'_> {
         }
         let dims = instr.attrs.ints_or_empty(AttrKey::Dimensions).iter().map(|&d| d as usize);
         let cuts: Vec<_> = dims.filter_map(|d| Some((d, self.cut(x, d)?))).collect();
-        let x = self.masked(x, &borrowed(&cuts))?;
+        let x = match self.by {
+            Opcode::Add => self.masked(x, &borrowed(&cuts))?,
+            _ => self.filled(x, &borrowed(&cuts), init)?,
+        };
         let init = self.first_of(init, self.axes)?;
         let x = self.first_of(x, &self.rest(&cuts))?;
         Some(self.again(instr, &[x, init]))
@@ -420,13 +501,19 @@ mod tests {
     use hlo_interp::Devices;
 
     use super::*;
-    use crate::sharding::Shardings;
+    use crate::sharding::{Shardings, Unreduced};
 
     /// What each of four devices has of an unreduced result, on a mesh of 2 times 2; x is 0, 1, ... and cut along
     /// its last dimension, unless it is said otherwise, along the unreduced axis.
     fn terms(ty: &str, sharding: &str, body: &str) -> Vec<Vec<f32>> {
+        terms_by(Opcode::Add, ty, sharding, body)
+    }
+
+    fn terms_by(by: Opcode, ty: &str, sharding: &str, body: &str) -> Vec<Vec<f32>> {
+        let kind = if by == Opcode::Maximum { "max" } else { "" };
         let text = format!(
-            "HloModule m, num_partitions=4, frontend_attributes={{xla.sdy.meshes={{mesh = #sdy.mesh<[\"a\"=2, \"b\"=2]>}}, {UNREDUCED_RESULT}0=\"#sdy.sharding<@mesh, [], unreduced={{\\\"b\\\"}}>\"}}
+            "HloModule m, num_partitions=4, frontend_attributes={{xla.sdy.meshes={{mesh = #sdy.mesh<[\"a\"=2, \"b\"=2]>}}, {UNREDUCED_RESULT}0=\"#sdy.sharding<@mesh, [], unreduced={kind}{{\\\"b\\\"}}>\"}}
+             greatest {{ p = f32[] parameter(0) q = f32[] parameter(1) ROOT s = f32[] maximum(p, q) }}
              add {{ p = f32[] parameter(0) q = f32[] parameter(1) ROOT s = f32[] add(p, q) }}
              twice {{ p = f32[4] parameter(0) zero = f32[] constant(0) s = f32[] reduce(p, zero), dimensions={{0}}, to_apply=add ROOT t = f32[] add(s, s) }}
              ENTRY e {{
@@ -439,7 +526,7 @@ mod tests {
         let parsed = hlo_parser::parse_module(&text, &hlo_parser::ParseOptions::default());
         let mut module = parsed.module.unwrap_or_else(|| panic!("{text}: {:?}", parsed.diagnostics));
         let sets = vec![vec![0, 1], vec![2, 3]];
-        assert_eq!(own(&mut module, &[Some(sets)]), [true], "{body}");
+        assert_eq!(own(&mut module, &[Some(Unreduced { sets, by })]), [true], "{body}");
         let program = hlo_client::VerifiedModule::new(module).unwrap();
         let client = hlo_client::Client::interpreter(hlo_client::ClientOptions::default()).unwrap();
         let executable = client.compile(&program, &hlo_client::CompileOptions::default()).unwrap();
@@ -487,6 +574,14 @@ mod tests {
             "ROOT s = f32[] reduce(x, zero), dimensions={0,1}, to_apply=add",
         );
         assert_eq!(two.concat(), [2.0, 4.0, 2.0, 4.0]);
+        let greatest = |start: &str, more: &str| {
+            let body =
+                format!("{start}\n m = f32[] reduce(x, start), dimensions={{0}}, to_apply=greatest\n {more}");
+            terms_by(Opcode::Maximum, ty, sharding, &body).concat()
+        };
+        let least = "start = f32[] constant(-inf)";
+        assert_eq!(greatest(least, "ROOT c = f32[] copy(m)"), [1.0, 3.0, 1.0, 3.0]);
+        assert_eq!(greatest("start = f32[] constant(2)", "ROOT c = f32[] copy(m)"), [2.0, 3.0, 2.0, 3.0]);
     }
 
     #[test]
@@ -495,7 +590,7 @@ mod tests {
             ENTRY e { x = f32[4] parameter(0) ROOT s = f32[4] sine(x) }";
         let mut module = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default()).module.unwrap();
         let shardings = Shardings::of(&mut module, &[], &[]).unwrap();
-        assert_eq!(shardings.result_terms, [Some(vec![vec![0, 1]])]);
+        assert_eq!(shardings.result_terms, [Some(Unreduced { sets: vec![vec![0, 1]], by: Opcode::Add })]);
         assert_eq!(own(&mut module, &shardings.result_terms), [false]);
     }
 }

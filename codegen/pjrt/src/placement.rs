@@ -22,9 +22,9 @@ use crate::error::{Code, Failure, Result};
 use crate::executable::engine_options;
 use crate::handles::{self, Handle};
 use crate::layout::{self, Layouts};
-use crate::memory::Memory;
+use crate::memory::{self, Memory};
 use crate::options::CompileOptions;
-use crate::sharding::{Shardings, Terms, Tiles, depends_on_device};
+use crate::sharding::{Shardings, Terms, Tiles, Unreduced, depends_on_device};
 
 /// How the devices of a program run it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,9 +56,12 @@ pub struct Placement {
     pub held: Shardings,
     /// How arguments and results lie in memory.
     pub layouts: Layouts,
+    /// In which kinds of memory results lie.
+    kinds: Box<[usize]>,
     /// Of which unreduced results the program makes each device's own term.
     has_own_term: Box<[bool]>,
-    /// What adds up each unreduced argument, of as many terms as its sets have.
+    /// What adds up each unreduced argument, of as many terms as its sets have; none where the program takes
+    /// the terms.
     sums: Box<[Option<hlo_client::Executable>]>,
 }
 
@@ -69,8 +72,12 @@ pub struct Arrays {
     pub shardings: Shardings,
     /// How they lie in memory.
     pub layouts: Layouts,
+    /// In which kinds of memory results lie, tokens too.
+    pub kinds: Vec<usize>,
     /// Of which unreduced results the program makes each device's own term.
     pub has_own_term: Vec<bool>,
+    /// Of which unreduced arguments the program takes each device's own term.
+    pub is_own_argument: Vec<bool>,
 }
 
 impl Placement {
@@ -79,7 +86,7 @@ impl Placement {
     /// # Errors
     /// It wants devices that do not exist, or one twice.
     pub fn new(client: &Client, options: &CompileOptions, module: &Module, arrays: Arrays) -> Result<Self> {
-        let Arrays { shardings, layouts, has_own_term } = arrays;
+        let Arrays { shardings, layouts, kinds, has_own_term, is_own_argument } = arrays;
         let known = client.devices().len() as u64;
         let CompileOptions { replicas, partitions, .. } = *options;
         let wanted = replicas.saturating_mul(partitions);
@@ -122,8 +129,9 @@ impl Placement {
             }
         }
         let partitions = i64::from(devices.partitions());
-        let sets = shardings.argument_terms.iter().chain(&shardings.result_terms).flatten().flatten();
-        if runs != Runs::Alone && sets.flatten().any(|p| !(0..partitions).contains(p)) {
+        let sets = shardings.argument_terms.iter().chain(&shardings.result_terms).flatten();
+        let mut sets = sets.flat_map(|terms| terms.sets.iter().flatten());
+        if runs != Runs::Alone && sets.any(|p| !(0..partitions).contains(p)) {
             return Err(Failure::unimplemented("a sharding of devices that the program has not"));
         }
         let shardings = match runs {
@@ -133,10 +141,33 @@ impl Placement {
         let held = layouts.of_physical(&shardings);
         let sums = match runs {
             Runs::Alone => Box::default(),
-            Runs::Once | Runs::Each => sums(client, module, &held)?,
+            Runs::Once | Runs::Each => sums(client, module, &held, &is_own_argument)?,
         };
         let has_own_term = has_own_term.into();
-        Ok(Self { runs, devices, handles, ids, memories, shardings, held, layouts, has_own_term, sums })
+        let of_result = module.instr(module.root(module.entry())).shape.leaves();
+        let kinds = kinds.into_iter().zip(of_result).filter(|(_, leaf)| leaf.as_array().is_some());
+        let kinds = kinds.map(|(kind, _)| kind).collect();
+        Ok(Self {
+            runs,
+            devices,
+            handles,
+            ids,
+            memories,
+            shardings,
+            held,
+            layouts,
+            kinds,
+            has_own_term,
+            sums,
+        })
+    }
+
+    /// The memory that a result lies in, of the device of this default memory.
+    ///
+    /// # Errors
+    /// The device has none of the kind.
+    pub fn memory_of(&self, default: &Arc<Memory>, result: usize) -> Result<Arc<Memory>> {
+        memory::of_kind(default, self.kinds.get(result).copied().unwrap_or(0))
     }
 
     /// For people, who ask by `HLO_LOG`.
@@ -221,14 +252,15 @@ pub fn execute<Judge: FnOnce(&[Vec<hlo_client::Buffer>]) -> Result<()>>(
             let partition = device % partitions;
             let has_own_term = has_own_term.get(n).is_some_and(|has| *has);
             let part = match sum_of(terms, partition).first() {
-                // Of terms that nobody made the first is the sum.
-                Some(&first) if first != partition && !has_own_term => {
+                // Of terms that nobody made the first is the sum; the greatest and the least have all.
+                Some(&first) if first != partition && !has_own_term && is_sum(terms) => {
                     zeros(client, &Placement::part(tiles, whole.shape()))?
                 }
                 _ => cut(client, &whole, tiles.as_ref(), partition)?,
             };
             let order = layouts.results[n].clone();
-            own.push(Buffer::in_order(part, order, Arc::clone(memory), Arc::clone(client)));
+            let memory = placement.memory_of(memory, n)?;
+            own.push(Buffer::in_order(part, order, memory, Arc::clone(client)));
         }
         parts.push(own);
     }
@@ -238,8 +270,12 @@ pub fn execute<Judge: FnOnce(&[Vec<hlo_client::Buffer>]) -> Result<()>>(
 /// The partitions whose parts add up with that of a partition; none if there are no such.
 fn sum_of(terms: &Terms, partition: u32) -> Vec<u32> {
     let has = |set: &&Vec<i64>| set.contains(&i64::from(partition));
-    let set = terms.iter().flatten().find(has);
+    let set = terms.iter().flat_map(|terms| &terms.sets).find(has);
     set.into_iter().flatten().filter_map(|&p| u32::try_from(p).ok()).collect()
+}
+
+fn is_sum(terms: &Terms) -> bool {
+    terms.as_ref().is_none_or(|terms| terms.by == Opcode::Add)
 }
 
 fn zeros(client: &Client, shape: &ArrayShape) -> Result<hlo_client::Buffer> {
@@ -263,18 +299,25 @@ fn zero_bytes(client: &Client, shape: &ArrayShape) -> Result<Vec<u8>> {
 }
 
 /// What adds up the terms of each unreduced argument of a program, from first to last.
-fn sums(client: &Client, module: &Module, held: &Shardings) -> Result<Box<[Option<hlo_client::Executable>]>> {
+fn sums(
+    client: &Client,
+    module: &Module,
+    held: &Shardings,
+    is_own: &[bool],
+) -> Result<Box<[Option<hlo_client::Executable>]>> {
     let parameters = module.computation(module.entry()).parameters().iter().flatten();
     let leaves = parameters.flat_map(|&id| module.instr(id).shape.leaves()).filter_map(Shape::as_array);
-    let one = |((shape, tiles), terms): ((&ArrayShape, &Tiles), &Terms)| match terms {
-        Some(sets) => sum(client, &Placement::part(tiles, shape), sets.first().map_or(1, Vec::len)).map(Some),
+    let one = |(n, ((shape, tiles), terms)): (usize, ((&ArrayShape, &Tiles), &Terms))| match terms {
+        Some(_) if is_own.get(n).is_some_and(|is_own| *is_own) => Ok(None),
+        Some(terms) => sum(client, &Placement::part(tiles, shape), terms).map(Some),
         None => Ok(None),
     };
-    leaves.zip(&held.arguments).zip(&held.argument_terms).map(one).collect()
+    leaves.zip(&held.arguments).zip(&held.argument_terms).enumerate().map(one).collect()
 }
 
-/// What adds up so many arrays of a shape.
-fn sum(client: &Client, shape: &ArrayShape, count: usize) -> Result<hlo_client::Executable> {
+/// What makes an array of its terms, which have a shape.
+fn sum(client: &Client, shape: &ArrayShape, terms: &Unreduced) -> Result<hlo_client::Executable> {
+    let count = terms.sets.first().map_or(1, Vec::len);
     let mut module = Module::new("sum");
     let name = module.unique_computation_name("sum");
     let entry = module.add_computation(name, Span::NONE);
@@ -289,7 +332,7 @@ fn sum(client: &Client, shape: &ArrayShape, count: usize) -> Result<hlo_client::
             None => term,
             Some(total) => {
                 let name = module.unique_name("sum");
-                let new = NewInstruction::new(Opcode::Add, shape.clone(), &[total, term]);
+                let new = NewInstruction::new(terms.by, shape.clone(), &[total, term]);
                 module.append(entry, new.named(name))
             }
         });

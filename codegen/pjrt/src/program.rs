@@ -7,7 +7,9 @@ use hlo_mlir::text;
 use hlo_proto::{Contents, Encoding, Kind, ReadOptions};
 
 use crate::error::{Failure, Result};
+use crate::inspect;
 use crate::layout::{Layouts, Mode};
+use crate::memory::Kinds;
 use crate::sharding::Shardings;
 use crate::wire;
 
@@ -87,14 +89,17 @@ fn stablehlo(code: &[u8]) -> Result<Read> {
     let converted = convert(&tree, &ConvertOptions::default())
         .map_err(|found| Failure::of_diagnostics("the program cannot be converted to HLO", &found))?;
     let mut module = converted.module;
+    inspect::inspect(&mut module)?;
     let shardings = Shardings::of(&mut module, &converted.result_shardings, &converted.sharding_groups)?;
     let modes = |texts: &[Option<Box<str>>]| -> Result<Vec<Mode>> {
         texts.iter().map(|text| text.as_deref().map_or(Ok(Mode::Default), Mode::read)).collect()
     };
     let (arguments, results) = (modes(&converted.argument_layouts)?, modes(&converted.result_layouts)?);
     let layouts = Layouts::resolve(&module, &arguments, &results)?;
-    if !layouts.are_row_major() {
+    let kinds = Kinds::of_names(&converted.argument_memories, &converted.result_memories)?;
+    if !layouts.are_row_major() || !kinds.are_default() {
         layouts.write(&mut module);
+        kinds.write(&mut module);
     }
     Ok(Read { module, shardings, layouts })
 }
@@ -132,14 +137,22 @@ pub fn read_own(code: &[u8]) -> Result<Read> {
 /// # Errors
 /// It says what has no field there.
 pub fn write(module: &Module) -> Result<Vec<u8>> {
+    write_as(module, Kind::Module)
+}
+
+/// Writes a program as a message of this kind.
+///
+/// # Errors
+/// It says what has no field there.
+pub(crate) fn write_as(module: &Module, kind: Kind) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    hlo_proto::write(&Contents::of(module), Kind::Module, Encoding::Binary, &mut bytes).map_err(|error| {
-        match error {
+    hlo_proto::write(&Contents::of(module), kind, Encoding::Binary, &mut bytes).map_err(
+        |error| match error {
             hlo_proto::WriteError::Unsupported(found) | hlo_proto::WriteError::Unreadable(found) => {
                 Failure::of_diagnostics("the program has no HloModuleProto", &found)
             }
             hlo_proto::WriteError::Io(error) => Failure::internal(error.to_string()),
-        }
-    })?;
+        },
+    )?;
     Ok(bytes)
 }

@@ -86,7 +86,7 @@ fn parts<'a>(mesh: &Mesh, axes: impl IntoIterator<Item = &'a AxisRef>) -> i64 {
     axes.into_iter().map(size).product()
 }
 
-fn tiling(mesh: &Mesh, axes: &Axes, array: &ArrayShape) -> Tiles {
+pub(crate) fn tiling(mesh: &Mesh, axes: &Axes, array: &ArrayShape) -> Tiles {
     let dims = axes.iter().zip(&array.dims).map(|(axes, &extent)| {
         let parts = parts(mesh, axes);
         let even = parts > 0 && extent % parts == 0;

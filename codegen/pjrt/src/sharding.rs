@@ -16,9 +16,17 @@ use crate::wire::{self, Fields, Value};
 /// The tiles of an array; `None`: every device has all of it.
 pub type Tiles = Option<Tiling>;
 
-/// Of an unreduced array: sets of partitions whose parts add up to a part of the array. `None`: it is not
-/// unreduced.
-pub type Terms = Option<Vec<Vec<i64>>>;
+/// What an unreduced array is made of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unreduced {
+    /// Sets of partitions whose parts make a part of the array.
+    pub sets: Vec<Vec<i64>>,
+    /// What makes it of them: `Add`, `Maximum` or `Minimum`.
+    pub by: Opcode,
+}
+
+/// Of an unreduced array what it is made of. `None`: it is not unreduced.
+pub type Terms = Option<Unreduced>;
 
 /// Prefix, before the number of a result, of the module's frontend attribute that keeps the sharding of an
 /// unreduced result: an `OpSharding` cannot say which mesh axes are unreduced.
@@ -69,12 +77,15 @@ fn terms_of_text(module: &Module, text: &str, what: &str) -> Result<Terms> {
     if named.unreduced.is_empty() {
         return Ok(None);
     }
-    match named.unreduced_kind.as_deref() {
-        None | Some("sum") => {}
-        Some(_) => return Err(refused("is unreduced, and its parts are not added")),
-    }
+    let by = match named.unreduced_kind.as_deref() {
+        None | Some("sum") => Opcode::Add,
+        Some("max") => Opcode::Maximum,
+        Some("min") => Opcode::Minimum,
+        Some(_) => return Err(refused("is unreduced in a way that is not known")),
+    };
     let sets = named.mesh.groups_along(&named.unreduced);
-    Ok(Some(sets.ok_or_else(|| refused("has axes that are not those of its mesh"))?))
+    let sets = sets.ok_or_else(|| refused("has axes that are not those of its mesh"))?;
+    Ok(Some(Unreduced { sets, by }))
 }
 
 /// What each array of the parameters is the sum of.
@@ -264,7 +275,7 @@ impl Shardings {
         let with_tokens = |all: &[Tiles], terms: &[Terms], ranks: &[Option<usize>]| -> Vec<Vec<u8>> {
             let mut arrays = all.iter().zip(terms);
             let mut one = |rank: &Option<usize>| match rank.and_then(|rank| Some((rank, arrays.next()?))) {
-                Some((rank, (tiles, Some(sets)))) => unreduced_sharding(tiles, sets, rank),
+                Some((rank, (tiles, Some(terms)))) => unreduced_sharding(tiles, &terms.sets, rank),
                 Some((_, (tiles, None))) => op_sharding(tiles),
                 None => op_sharding(&None),
             };
@@ -319,7 +330,7 @@ mod kind {
     pub(super) const UNREDUCED: u64 = 6;
 }
 
-fn op_sharding(tiles: &Tiles) -> Vec<u8> {
+pub(crate) fn op_sharding(tiles: &Tiles) -> Vec<u8> {
     let mut message = Vec::new();
     let Some(Tiling { tiles, groups }) = tiles else {
         wire::put_number(&mut message, field::TYPE, kind::REPLICATED);

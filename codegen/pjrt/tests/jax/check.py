@@ -8,6 +8,7 @@ Usage: PJRT_NAMES_AND_LIBRARY_PATHS=hlo:PLUGIN.so JAX_PLATFORMS=hlo python check
 import ctypes
 import os
 import sys
+import tempfile
 
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 
@@ -178,6 +179,23 @@ def programs_tell_of_themselves():
     assert cost["flops"] == 2 * 8 * 8 * 8, cost
     memory = compiled.memory_analysis()
     assert (memory.argument_size_in_bytes, memory.output_size_in_bytes) == (256, 256), memory
+
+
+@check
+def programs_are_dumped_where_options_of_xla_say():
+    with tempfile.TemporaryDirectory() as folder:
+        options = {"xla_dump_to": folder, "xla_dump_hlo_as_text": True, "xla_dump_hlo_as_proto": True}
+        jax.jit(lambda x: x * 3, compiler_options=options)(np.float32(2))
+        names = sorted(os.listdir(folder))
+        ends = [name.split("jit__lambda")[-1].strip("_.") for name in names]
+        compiled = ["cpu_after_optimizations.hlo.pb", "cpu_after_optimizations.txt"] if os.environ.get("HLO_MODE") != "interpret" else []
+        assert ends == ["before_optimizations.hlo.pb", "before_optimizations.txt", *compiled], names
+        text = open(os.path.join(folder, names[1])).read()
+        assert text.startswith("HloModule jit__lambda") and "multiply(" in text, text
+        # Of other modules nothing.
+        other = {**options, "xla_dump_hlo_module_re": "another"}
+        jax.jit(lambda x: x * 4, compiler_options=other)(np.float32(2))
+        assert sorted(os.listdir(folder)) == names
 
 
 @check

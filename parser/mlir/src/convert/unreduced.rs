@@ -1,9 +1,10 @@
-//! Unreduced axes of manual computations (Shardy): a value is the sum of what the devices along these axes
-//! have.
+//! Unreduced axes of manual computations (Shardy): a value is the sum (or the greatest, or the least) of what
+//! the devices along these axes have.
 //!
 //! XLA's partitioner makes collectives of them. Conversions between a global array and its shards have none
 //! here, so the computation itself does it: of an unreduced operand the first device along the axes takes
-//! the shard and the others zeros; an unreduced result goes through an `all-reduce`.
+//! the shard and the others zeros (of the greatest and the least all take it); an unreduced result goes
+//! through an `all-reduce`.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Ints, ReplicaGroups};
 use hlo::{
@@ -12,17 +13,23 @@ use hlo::{
 };
 
 use super::cx::{Convert, Converter, list};
+use super::shardy::frontend;
 use crate::ir::OpId;
 
-/// Sets of partitions: those of one set differ along the unreduced axes alone.
-pub(super) type Sets = Vec<Vec<i64>>;
+/// What an unreduced value is made of.
+pub(super) struct Unreduced {
+    /// Sets of partitions: those of one set differ along the unreduced axes alone.
+    sets: Vec<Vec<i64>>,
+    /// What makes the value of what they have.
+    by: Opcode,
+}
 
 /// The sharding of a value.
 pub(super) struct OfValue {
     /// As text, without its unreduced axes: `<@mesh, [{"x"}, {}]>`.
     pub(super) text: String,
     /// If there are such.
-    pub(super) sets: Option<Sets>,
+    pub(super) unreduced: Option<Unreduced>,
 }
 
 impl Converter<'_> {
@@ -34,20 +41,31 @@ impl Converter<'_> {
         };
         let one = |mut written: Written| {
             let unreduced = std::mem::take(&mut written.sharding.unreduced);
+            let kind = written.sharding.unreduced_kind.take();
             if unreduced.is_empty() {
-                return Ok(OfValue { text: written.to_string(), sets: None });
+                return Ok(OfValue { text: written.to_string(), unreduced: None });
             }
+            let by = match kind.as_deref() {
+                None | Some("sum") => Some(Opcode::Add),
+                Some("max") => Some(Opcode::Maximum),
+                Some("min") => Some(Opcode::Minimum),
+                Some(_) => None,
+            };
             let whole = unreduced.iter().all(|axis| axis.sub_axis.is_none());
-            match written.sharding.mesh.groups_along(&unreduced).filter(|_| whole) {
-                sets @ Some(_) => Ok(OfValue { text: written.to_string(), sets }),
+            match written.sharding.mesh.groups_along(&unreduced).filter(|_| whole).zip(by) {
+                Some((sets, by)) => {
+                    Ok(OfValue { text: written.to_string(), unreduced: Some(Unreduced { sets, by }) })
+                }
                 None => self.unsupported(op, format!("is unreduced in a way that is not known: {text}")),
             }
         };
         all.into_iter().map(one).collect()
     }
 
-    /// The value where this partition is the first of its set, zeros elsewhere.
-    pub(super) fn first_of(&mut self, x: InstrId, sets: &Sets) -> InstrId {
+    /// A value as this partition's part of an unreduced one. Of a sum: the value where it is the first of its
+    /// set, zeros elsewhere.
+    pub(super) fn part_of(&mut self, x: InstrId, unreduced: &Unreduced) -> InstrId {
+        let Unreduced { sets, by: Opcode::Add } = unreduced else { return x };
         let Some(array) = self.shape_of(x).as_array().cloned() else { return x };
         let count = sets.iter().flatten().max().map_or(0, |n| n + 1);
         let is_first: Vec<bool> =
@@ -66,11 +84,15 @@ impl Converter<'_> {
             buffer: Buffer::zeros(array.element_type, 1).into(),
         });
         let zeros = self.emit(Opcode::Broadcast, Shape::Array(array.clone()), &[zero], attrs());
-        self.plain(Opcode::Select, Shape::Array(array), &[mask, x, zeros])
+        // Who has the parts of the value can do without.
+        let entries = vec![(shardy::UNREDUCED_PART, format!("{sets:?}"))];
+        let attrs = Attrs::new().with(AttrKey::FrontendAttributes, frontend(entries));
+        self.emit(Opcode::Select, Shape::Array(array), &[mask, x, zeros], attrs)
     }
 
-    /// The sum over each set.
-    pub(super) fn sum_over(&mut self, x: InstrId, sets: &Sets) -> InstrId {
+    /// The value over each set.
+    pub(super) fn reduced_over(&mut self, x: InstrId, unreduced: &Unreduced) -> InstrId {
+        let Unreduced { sets, by } = unreduced;
         let Some(array) = self.shape_of(x).as_array().cloned() else { return x };
         let name = self.out.unique_computation_name("sum");
         let add = self.out.add_computation(name, Span::NONE);
@@ -83,8 +105,8 @@ impl Converter<'_> {
                 NewInstruction { name, attrs, ..NewInstruction::new(Opcode::Parameter, scalar.clone(), &[]) };
             terms.push(self.out.append(add, new));
         }
-        let name: Name = self.out.unique_name("add");
-        let sum = NewInstruction { name, ..NewInstruction::new(Opcode::Add, scalar, &terms) };
+        let name: Name = self.out.unique_name(by.name());
+        let sum = NewInstruction { name, ..NewInstruction::new(*by, scalar, &terms) };
         let root = self.out.append(add, sum);
         self.out.set_root(add, root);
         let (replicas, partitions) = self.grid.unwrap_or((1, 0));

@@ -2,6 +2,7 @@
 
 use hlo::Span;
 use hlo::print::{PrintOptions, print_module};
+use hlo_mlir::bytecode;
 use hlo_mlir::convert::{ConvertOptions, convert};
 
 use crate::read;
@@ -242,6 +243,56 @@ fn shardy_travels_as_text() {
     }
 }
 
+/// A sum over the devices of groups, with meshes.
+fn sum_along(meshes: &str, groups: &str) -> String {
+    format!(
+        "module attributes {{mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32}} {{\n  {meshes}\n  func.func \
+         @main(%x: tensor<4xf32>) -> tensor<4xf32> {{\n    %y = \"stablehlo.all_reduce\"(%x) <{{channel_handle = \
+         #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = #stablehlo.replica_group_mesh_axes<{groups}>, \
+         use_global_device_ids}}> ({{\n    ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n      %s = stablehlo.add %a, %b : \
+         tensor<f32>\n      stablehlo.return %s : tensor<f32>\n    }}) : (tensor<4xf32>) -> tensor<4xf32>\n    return %y : \
+         tensor<4xf32>\n  }}\n}}\n"
+    )
+}
+
+#[test]
+fn groups_lie_along_axes_of_a_mesh() {
+    let axis = |name: &str| format!("#stablehlo.axis_ref<name = \"{name}\">");
+    let (a, b) = (axis("a"), axis("b"));
+    let half = "#stablehlo.axis_ref<name = \"b\", sub_axis_info = (1)2>";
+    let shardy = "sdy.mesh @m = <[\"a\"=2, \"b\"=4]> {stablehlo.mesh = {axes = [{name = \"a\", size = 2 : i64}, \
+                  {name = \"b\", size = 4 : i64}]}}";
+    let ordered = "sdy.mesh @m = <[\"a\"=2, \"b\"=4], device_ids=[7, 6, 5, 4, 3, 2, 1, 0]>";
+    let inline = "#stablehlo.mesh<axes = [#stablehlo.mesh_axis<name = \"a\", size = 2>, #stablehlo.mesh_axis<name = \
+                  \"b\", size = 4>]>";
+    for (meshes, mesh, axes, groups) in [
+        (shardy, "@m", format!("[{b}]"), "mesh['a'=2,'b'=4] {'b'}"),
+        (shardy, "@m", format!("[{b}, {a}]"), "mesh['a'=2,'b'=4] {'b','a'}"),
+        (shardy, "@m", format!("[{half}]"), "mesh['a'=2,'b'=4] {'b':(1)2}"),
+        (ordered, "@m", format!("[{a}]"), "mesh['a'=2,'b'=4], device_ids=(7,6,5,4,3,2,1,0) {'a'}"),
+        ("", inline, format!("[{a}]"), "mesh['a'=2,'b'=4] {'a'}"),
+    ] {
+        let text = sum_along(meshes, &format!("mesh = {mesh}, axes = {axes}"));
+        let expected = format!("replica_groups={groups}, use_global_device_ids=true");
+        let hlo = hlo_of(&text);
+        assert!(hlo.contains(&expected), "{groups}: {hlo}");
+        let bytes = bytecode::write(&read(&text), bytecode::Version::NEWEST).expect("it is written");
+        let again = convert(&bytecode::read(&bytes).expect("it is read"), &ConvertOptions::default());
+        let again = again.expect("it is converted").module;
+        assert!(print_module(&again, &PrintOptions::source(&again)).contains(&expected), "{groups}");
+    }
+    for (meshes, rest) in
+        [("", format!("mesh = @m, axes = [{a}]")), (shardy, format!("mesh = @m, axes = [{}]", axis("c")))]
+    {
+        let found = refused(&sum_along(meshes, &rest));
+        assert!(found.starts_with("U0003"), "{found}");
+    }
+    // What the specification says of groups holds for those of a mesh.
+    let small = "sdy.mesh @m = <[\"a\"=2]>";
+    let found = refused(&sum_along(small, &format!("mesh = @m, axes = [{a}]")));
+    assert!(found.starts_with("V0701") && found.contains("(C2)"), "{found}");
+}
+
 #[test]
 fn groups_of_shardings_change_no_value() {
     let text = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  \"sdy.sharding_group\"(%x) <{group_id = 0 : i64}> : \
@@ -254,12 +305,22 @@ fn groups_of_shardings_change_no_value() {
 }
 
 #[test]
+fn addresses_are_digits() {
+    let text = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %y = stablehlo.custom_call @InspectSharding(%x) \
+                {backend_config = \"`\\FC\\00\", has_side_effect = true} : (tensor<4xf32>) -> tensor<4xf32>\n  return %x : \
+                tensor<4xf32>\n}\n";
+    assert!(hlo_of(text).contains("backend_config=\"60fc00\""), "{}", hlo_of(text));
+}
+
+#[test]
 fn layouts_of_arguments_and_results_are_kept() {
     let text = "func.func @main(%x: tensor<4xf32> {mhlo.layout_mode = \"{0}\"}, %y: tensor<4xf32>) -> (tensor<4xf32> \
-                {mhlo.layout_mode = \"auto\"}) {\n  %z = stablehlo.add %x, %y : tensor<4xf32>\n  return %z : tensor<4xf32>\n}\n";
+                {mhlo.layout_mode = \"auto\", mhlo.memory_kind = \"pinned_host\"}) {\n  %z = stablehlo.add %x, %y : tensor<4xf32>\n  return %z : tensor<4xf32>\n}\n";
     let converted = convert(&read(text), &ConvertOptions::default()).expect("it is converted");
     assert_eq!(converted.argument_layouts, [Some("{0}".into()), None]);
     assert_eq!(converted.result_layouts, [Some("auto".into())]);
+    assert_eq!(converted.argument_memories, [None, None]);
+    assert_eq!(converted.result_memories, [Some("pinned_host".into())]);
 }
 
 #[test]
@@ -276,12 +337,25 @@ fn unreduced_values_are_sums() {
     // tokens are neither cut nor joined.
     for part in [
         "pred[4] constant({1, 0, 1, 0})",
+        "frontend_attributes={hlo.unreduced_part=\"[[0, 1], [2, 3]]\"}",
         "replica_groups={{0,1},{2,3}}, use_global_device_ids=true",
         "f32[2] custom-call(%x), custom_call_target=\"xla.sdy.GlobalToLocalShape\"",
         "xla.sdy.in_shardings=\"#sdy.sharding_per_value<[<@mesh, [{\\\"x\\\"}]>]>\"",
     ] {
         assert!(hlo.contains(part), "{part}: {hlo}");
     }
+}
+
+#[test]
+fn unreduced_values_may_be_the_greatest() {
+    let text = "module attributes {mhlo.num_partitions = 2 : i32} {\n  sdy.mesh @mesh = <[\"x\"=2]>\n  func.func @main(%x: \
+                tensor<4xf32>) -> tensor<4xf32> {\n    %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{}], \
+                unreduced=max{\"x\"}>] out_shardings=[<@mesh, [{}], unreduced=min{\"x\"}>] manual_axes={\"x\"} (%y: \
+                tensor<4xf32>) {\n      %z = stablehlo.sine %y : tensor<4xf32>\n      sdy.return %z : tensor<4xf32>\n    } : \
+                (tensor<4xf32>) -> tensor<4xf32>\n    return %0 : tensor<4xf32>\n  }\n}\n";
+    let hlo = hlo_of(text);
+    // All devices have the greatest, which is the greatest of what they have.
+    assert!(hlo.contains("f32[] minimum(") && !hlo.contains("select"), "{hlo}");
 }
 
 #[test]

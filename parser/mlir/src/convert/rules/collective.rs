@@ -57,7 +57,7 @@ impl<'m> Converter<'m> {
             (true, false) => channel_is,
             (false, _) => Mode::Replicas,
         };
-        let rows = self.rows(op, "replica_groups")?;
+        let rows = self.listed_groups(op)?;
         let rows: Vec<Vec<i64>> = rows.into_iter().map(|row| row.to_vec()).collect();
         let mut all: Vec<i64> = rows.iter().flatten().copied().collect();
         if all.is_empty() {

@@ -1,0 +1,174 @@
+//! Dumps of the programs that are compiled, where XLA's options ask for them (`XLA_FLAGS=--xla_dump_to=DIR`, `compiler_options` of `jax.jit`): files of XLA's names and formats, as
+//! `hlo compile --xla_dump_to` writes them.
+//!
+//! **Invariants:** a file is complete or absent; a dump changes nothing of what is compiled, and one that cannot be written is said where people look, and costs no program.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hlo::Module;
+use hlo::print::{PrintOptions, print_module};
+use regex_lite::Regex;
+
+use crate::error::{Failure, Result};
+use crate::log;
+use crate::options::DumpOptions;
+use crate::program;
+
+/// Programs that were dumped by this process.
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+/// The dumps of a program.
+#[derive(Debug)]
+pub(crate) struct Dump {
+    folder: PathBuf,
+    /// `module_0000.NAME`.
+    stem: String,
+    text: bool,
+    proto: bool,
+    passes: Option<Regex>,
+    /// Dumps after passes so far.
+    count: u32,
+}
+
+/// A regular expression; an empty one asks for nothing.
+fn expression(text: &str, option: &str) -> Result<Option<Regex>> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let broken = |error| Failure::invalid(format!("the option {option}, {text}: {error}"));
+    Regex::new(text).map(Some).map_err(broken)
+}
+
+/// What could trouble a file system is an underscore.
+fn clean(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '_' }).collect()
+}
+
+impl Dump {
+    /// The dumps of a program, if it is to be dumped.
+    ///
+    /// # Errors
+    /// An expression among the options is none.
+    pub(crate) fn of(options: &DumpOptions, module: &Module) -> Result<Option<Self>> {
+        let modules = expression(&options.modules, "xla_dump_hlo_module_re")?;
+        let passes = expression(&options.passes, "xla_dump_hlo_pass_re")?;
+        if options.to.is_empty() || modules.is_some_and(|r| !r.is_match(&module.name)) {
+            return Ok(None);
+        }
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        Ok(Some(Self {
+            folder: PathBuf::from(&options.to),
+            stem: format!("module_{number:04}.{}", clean(&module.name)),
+            text: options.text || !options.proto,
+            proto: options.proto,
+            passes,
+            count: 0,
+        }))
+    }
+
+    /// Dumps the program as it is given, and as the compiler makes it. `loaded`: it was compiled before, and
+    /// what was given is not known.
+    pub(crate) fn write(mut self, module: &Module, is_interpreted: bool, loaded: bool) {
+        if !loaded {
+            self.module("before_optimizations", module);
+        }
+        if !is_interpreted {
+            self.compiled(module);
+        }
+    }
+
+    /// Compiles the program once more, watched.
+    #[cfg(feature = "llvm")]
+    fn compiled(&mut self, module: &Module) {
+        use hlo_opt::passes::Pipeline;
+        let asked = crate::executable::engine_options();
+        let options = hlo_cpu::Options {
+            opt_level: asked.opt_level,
+            fallback: asked.fallback,
+            ..hlo_cpu::Options::default()
+        };
+        let pipeline = Pipeline::cpu(options.opt_level);
+        let names = pipeline.passes().map(|pass| pass.name().to_owned()).collect();
+        let mut stages = Stages { names, dump: self };
+        // That it does not compile is said by who compiles it to be run; what was reached is dumped.
+        let _ = hlo_cpu::compile_watched(module, &options, &pipeline, &mut stages);
+    }
+
+    #[cfg(not(feature = "llvm"))]
+    fn compiled(&mut self, _module: &Module) {}
+
+    fn module(&self, stage: &str, module: &Module) {
+        if self.text {
+            let text = print_module(module, &PrintOptions::LONG);
+            self.file(&format!("{stage}.txt"), text.as_bytes());
+        }
+        if self.proto {
+            match program::write_as(module, hlo_proto::Kind::Proto) {
+                Ok(message) => self.file(&format!("{stage}.hlo.pb"), &message),
+                Err(error) => log::line(&format!("{}.{stage}: {}", self.stem, error.message)),
+            }
+        }
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) {
+        let path = self.folder.join(format!("{}.{name}", self.stem));
+        if let Err(error) = whole(&self.folder, &path, bytes) {
+            log::line(&format!("{}: {error}", path.display()));
+        }
+    }
+}
+
+/// Writes a file, whole or not at all.
+fn whole(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(format!(".{}.tmp", std::process::id()));
+    fs::write(&draft, bytes)?;
+    fs::rename(&draft, path)
+}
+
+/// Watches a compilation.
+#[cfg(feature = "llvm")]
+struct Stages<'a> {
+    dump: &'a mut Dump,
+    /// Of the passes.
+    names: Vec<String>,
+}
+
+#[cfg(feature = "llvm")]
+impl Stages<'_> {
+    fn pass(&mut self, after: &str, before: &str, module: &Module) {
+        if self.dump.passes.as_ref().is_some_and(|r| r.is_match(after)) {
+            let (after, before) = (clean(after), clean(before));
+            let stage = format!("{:04}.passes.after_{after}.before_{before}", self.dump.count);
+            self.dump.module(&stage, &module.compact());
+            self.dump.count += 1;
+        }
+    }
+}
+
+#[cfg(feature = "llvm")]
+impl hlo_opt::passes::Steps for Stages<'_> {
+    fn before(&mut self, step: usize, pass: &dyn hlo_opt::passes::Pass, module: &Module) {
+        if step == 0 {
+            self.pass("pipeline-start", pass.name(), module);
+        }
+    }
+
+    fn after(&mut self, step: usize, pass: &dyn hlo_opt::passes::Pass, module: &Module, applications: u64) {
+        if applications > 0 {
+            let next = self.names.get(step + 1).map_or("pipeline-end", String::as_str).to_owned();
+            self.pass(pass.name(), &next, module);
+        }
+    }
+}
+
+#[cfg(feature = "llvm")]
+impl hlo_cpu::Stages for Stages<'_> {
+    fn lowered(&mut self, module: &Module, _: &hlo_codegen::plan::lower::Lowered) {
+        self.dump.module("cpu_after_optimizations", &module.compact());
+    }
+}
