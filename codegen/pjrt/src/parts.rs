@@ -383,9 +383,10 @@ impl Build<'_> {
         }
         let dims = instr.attrs.ints_or_empty(AttrKey::Dimensions).iter().map(|&d| d as usize);
         let cuts: Vec<_> = dims.filter_map(|d| Some((d, self.cut(x, d)?))).collect();
-        let x = match self.by {
-            Opcode::Add => self.masked(x, &borrowed(&cuts))?,
-            _ => self.filled(x, &borrowed(&cuts), init)?,
+        let x = if self.by == Opcode::Add {
+            self.masked(x, &borrowed(&cuts))?
+        } else {
+            self.filled(x, &borrowed(&cuts), init)?
         };
         let init = self.first_of(init, self.axes)?;
         let x = self.first_of(x, &self.rest(&cuts))?;
