@@ -10,6 +10,7 @@ use hlo_interp::Devices;
 
 use crate::api::layouts::OwnLayouts;
 use crate::api::numbers::{TOKEN, buffer_type};
+use crate::api::shardings::OwnShardings;
 use crate::api::structs::{
     LogicalDeviceIds, PJRT_Client_Compile_Args, PJRT_Executable_DeserializeAndLoad_Args,
     PJRT_Executable_Destroy_Args, PJRT_Executable_Fingerprint_Args, PJRT_Executable_GetCompileOptions_Args,
@@ -77,6 +78,7 @@ pub struct Program {
     parameter_kinds: KindNames,
     parameter_layouts: OnceLock<OwnLayouts>,
     result_layouts: OnceLock<OwnLayouts>,
+    shardings: OnceLock<Option<(OwnShardings, OwnShardings)>>,
     /// Made when it is asked for.
     cost: OnceLock<NamedValues>,
     /// The program as an `HloModuleProto`, or why it has none.
@@ -263,6 +265,7 @@ impl Program {
             checks: client.checks.clone().and_then(|settings| Checks::new(settings, &prepared)),
             parameter_layouts: OnceLock::new(),
             result_layouts: OnceLock::new(),
+            shardings: OnceLock::new(),
             is_interpreted: client.interprets || interpreted.is_some(),
             logical,
             placement,
@@ -305,18 +308,33 @@ impl Program {
         })
     }
 
+    /// Ranks of arguments and results, none of tokens, if they are divided among devices.
+    fn ranks(&self) -> Option<[Vec<Option<usize>>; 2]> {
+        let ranks = |tokens: &[bool], mut arrays: Vec<usize>| -> Vec<Option<usize>> {
+            arrays.reverse();
+            tokens.iter().map(|is_token| if *is_token { None } else { arrays.pop() }).collect()
+        };
+        (self.placement.runs != Runs::Alone).then(|| {
+            let arguments = self.executable.argument_shapes().map(ArrayShape::rank).collect();
+            let results = self.executable.result_shapes().iter().map(ArrayShape::rank).collect();
+            [ranks(&self.tokens_in, arguments), ranks(&self.tokens_out, results)]
+        })
+    }
+
+    /// How arguments and results are divided among devices, if they are.
+    pub fn shardings(&self) -> Option<&(OwnShardings, OwnShardings)> {
+        let make = || {
+            let [arguments, results] = self.ranks()?;
+            let [arguments, results] = self.placement.shardings.messages(&arguments, &results);
+            Some((OwnShardings::new(arguments), OwnShardings::new(results)))
+        };
+        self.shardings.get_or_init(make).as_ref()
+    }
+
     fn proto(&self) -> Result<&[u8]> {
         let write = || {
             let mut proto = program::write(self.source.module())?;
-            if self.placement.runs != Runs::Alone {
-                let ranks = |tokens: &[bool], mut arrays: Vec<usize>| -> Vec<Option<usize>> {
-                    arrays.reverse();
-                    tokens.iter().map(|is_token| if *is_token { None } else { arrays.pop() }).collect()
-                };
-                let arguments = self.executable.argument_shapes().map(ArrayShape::rank).collect();
-                let results = self.executable.result_shapes().iter().map(ArrayShape::rank).collect();
-                let (arguments, results) =
-                    (ranks(&self.tokens_in, arguments), ranks(&self.tokens_out, results));
+            if let Some([arguments, results]) = self.ranks() {
                 self.placement.shardings.write(&mut proto, &arguments, &results);
             }
             Ok(proto)

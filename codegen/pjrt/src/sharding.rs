@@ -269,9 +269,9 @@ impl Shardings {
         Ok(Self { arguments, results, argument_terms: terms_of_arguments(module)?, result_terms })
     }
 
-    /// Appends them to an `HloModuleProto`, where frameworks look for them. `arguments`, `results`: the
-    /// rank of each array; `None` of a token, which is replicated.
-    pub fn write(&self, proto: &mut Vec<u8>, arguments: &[Option<usize>], results: &[Option<usize>]) {
+    /// Messages `OpSharding` of arguments and of results. `arguments`, `results`: the rank of each array; `None` of
+    /// a token, which is replicated.
+    pub fn messages(&self, arguments: &[Option<usize>], results: &[Option<usize>]) -> [Vec<Vec<u8>>; 2] {
         let with_tokens = |all: &[Tiles], terms: &[Terms], ranks: &[Option<usize>]| -> Vec<Vec<u8>> {
             let mut arrays = all.iter().zip(terms);
             let mut one = |rank: &Option<usize>| match rank.and_then(|rank| Some((rank, arrays.next()?))) {
@@ -281,7 +281,16 @@ impl Shardings {
             };
             ranks.iter().map(&mut one).collect()
         };
-        let results = with_tokens(&self.results, &self.result_terms, results);
+        [
+            with_tokens(&self.arguments, &self.argument_terms, arguments),
+            with_tokens(&self.results, &self.result_terms, results),
+        ]
+    }
+
+    /// Appends them to an `HloModuleProto`, where frameworks look for them. Ranks are those of
+    /// [`Shardings::messages`].
+    pub fn write(&self, proto: &mut Vec<u8>, arguments: &[Option<usize>], results: &[Option<usize>]) {
+        let [arguments, results] = self.messages(arguments, results);
         match &results[..] {
             [] => {}
             [only] => wire::put(proto, field::OUTPUT, only),
@@ -292,9 +301,7 @@ impl Shardings {
                 wire::put(proto, field::OUTPUT, &output);
             }
         }
-        for one in with_tokens(&self.arguments, &self.argument_terms, arguments) {
-            wire::put(proto, field::PARAMETERS, &one);
-        }
+        arguments.iter().for_each(|one| wire::put(proto, field::PARAMETERS, one));
     }
 }
 

@@ -9,9 +9,8 @@ use crate::api::structs::{
     PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args,
     PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args, PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args,
 };
-use crate::api::table::Function;
-use crate::border::enter;
-use crate::error::{Error, Failure, Result};
+use crate::api::table::{Function, functions};
+use crate::error::{Failure, Result};
 use crate::handles::{self, Handle, as_pointers, object};
 use crate::layout::{self, Order};
 use crate::serialized;
@@ -56,18 +55,6 @@ unsafe impl Sync for LayoutsExtension {}
 
 /// `PJRT_Extension_Type_Layouts`.
 const EXTENSION_TYPE_LAYOUTS: u32 = 4;
-
-macro_rules! functions {
-    ($($name:literal => $handler:path,)*) => {
-        [$({
-            unsafe extern "C" fn call(args: *mut c_void) -> *mut Error {
-                // SAFETY: the C API: a function is given a struct of its own.
-                unsafe { enter(args, $name, $handler) }
-            }
-            call as Function
-        }),*]
-    };
-}
 
 /// The functions of the extension.
 pub static LAYOUTS_EXTENSION: LayoutsExtension = LayoutsExtension {

@@ -2,5 +2,6 @@
 
 pub mod layouts;
 pub mod numbers;
+pub mod shardings;
 pub mod structs;
 pub mod table;

@@ -371,5 +371,13 @@ structs! {
     PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args {
         executable: *mut Executable, num_parameters: usize, layouts: *const *mut MemoryLayout,
     }
+    PJRT_Shardings_PJRT_Executable_ParameterShardings_Args {
+        executable: *mut Executable, num_parameters: usize, shardings: *const *const c_char,
+        sharding_sizes: *const usize,
+    }
+    PJRT_Shardings_PJRT_Executable_OutputShardings_Args {
+        executable: *mut Executable, num_outputs: usize, shardings: *const *const c_char,
+        sharding_sizes: *const usize,
+    }
     PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args { buffer: *mut Buffer, device_memory_ptr: *mut c_void }
 }

@@ -5,8 +5,8 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use crate::api::layouts::LAYOUTS_EXTENSION;
 use crate::api::numbers::API_VERSION;
+use crate::api::shardings::SHARDINGS_EXTENSION;
 use crate::api::structs::PJRT_Api_Version;
 use crate::border::{answer, enter};
 use crate::error::{Error, Failure};
@@ -29,6 +29,20 @@ pub struct Api {
 // SAFETY: nothing in it is ever written, nor is what its one pointer points at.
 unsafe impl Sync for Api {}
 
+/// The functions of an extension, each of which gets a struct of its own.
+macro_rules! functions {
+    ($($name:literal => $handler:path,)*) => {
+        [$({
+            unsafe extern "C" fn call(args: *mut ::std::ffi::c_void) -> *mut $crate::error::Error {
+                // SAFETY: the C API: a function is given a struct of its own.
+                unsafe { $crate::border::enter(args, $name, $handler) }
+            }
+            call as $crate::api::table::Function
+        }),*]
+    };
+}
+pub(crate) use functions;
+
 /// `PJRT_FFI_Extension`: version 3, of the C API 0.114.
 #[derive(Debug)]
 #[repr(C)]
@@ -50,7 +64,7 @@ const EXTENSION_TYPE_FFI: u32 = 5;
 pub static FFI_EXTENSION: FfiExtension = FfiExtension {
     struct_size: size_of::<FfiExtension>(),
     r#type: EXTENSION_TYPE_FFI,
-    next: (&raw const LAYOUTS_EXTENSION).cast_mut().cast(),
+    next: (&raw const SHARDINGS_EXTENSION).cast_mut().cast(),
     functions: [ffi_type_register, ffi_user_data_add, ffi_register_handler],
 };
 
