@@ -295,7 +295,8 @@ mod tests {
             }
         }
         // Those of the extensions are checked where these are.
-        let is_of_extension = |name: &str| name.starts_with("PJRT_FFI") || name.starts_with("PJRT_Layouts");
+        let is_of_extension =
+            |name: &str| ["PJRT_FFI", "PJRT_Layouts", "PJRT_Shardings"].iter().any(|e| name.starts_with(e));
         let of_extensions = structs::ALL.iter().filter(|s| is_of_extension(s.0)).count();
         assert_eq!(checked + of_extensions, structs::ALL.len());
         assert_eq!(slots, NAMES.len());
