@@ -1,15 +1,14 @@
 //! The Layouts extension, version 3: how arrays lie in memory.
 
-use std::ffi::c_void;
 use std::ptr;
 
+use crate::api::extension::{Extension, functions};
 use crate::api::structs::{
     PJRT_Layouts_MemoryLayout_Destroy_Args, PJRT_Layouts_MemoryLayout_Serialize_Args,
     PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args, PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args,
     PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args,
     PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args, PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args,
 };
-use crate::api::table::{Function, functions};
 use crate::error::{Failure, Result};
 use crate::handles::{self, Handle, as_pointers, object};
 use crate::layout::{self, Order};
@@ -39,29 +38,14 @@ impl Drop for OwnLayouts {
     }
 }
 
-/// `PJRT_Layouts_Extension`.
-#[derive(Debug)]
-#[repr(C)]
-#[allow(dead_code, reason = "callers read the fields")]
-pub struct LayoutsExtension {
-    struct_size: usize,
-    r#type: u32,
-    next: *mut c_void,
-    functions: [Function; 7],
-}
-
-// SAFETY: nothing in it is ever written; the pointer is null.
-unsafe impl Sync for LayoutsExtension {}
-
 /// `PJRT_Extension_Type_Layouts`.
 const EXTENSION_TYPE_LAYOUTS: u32 = 4;
 
-/// The functions of the extension.
-pub static LAYOUTS_EXTENSION: LayoutsExtension = LayoutsExtension {
-    struct_size: size_of::<LayoutsExtension>(),
-    r#type: EXTENSION_TYPE_LAYOUTS,
-    next: ptr::null_mut(),
-    functions: functions![
+/// `PJRT_Layouts_Extension`.
+pub static LAYOUTS_EXTENSION: Extension<7> = Extension::new(
+    EXTENSION_TYPE_LAYOUTS,
+    ptr::null(),
+    functions![
         "PJRT_Layouts_MemoryLayout_Destroy" => destroy,
         "PJRT_Layouts_MemoryLayout_Serialize" => serialize,
         "PJRT_Layouts_PJRT_Client_GetDefaultLayout" => default_of_client,
@@ -70,7 +54,7 @@ pub static LAYOUTS_EXTENSION: LayoutsExtension = LayoutsExtension {
         "PJRT_Layouts_PJRT_Executable_GetOutputLayouts" => of_outputs,
         "PJRT_Layouts_PJRT_Executable_GetParameterLayouts" => of_parameters,
     ],
-};
+);
 
 fn destroy(args: &mut PJRT_Layouts_MemoryLayout_Destroy_Args) -> Result<()> {
     handles::destroy(args.layout)
@@ -144,7 +128,7 @@ mod tests {
         ] {
             assert_eq!(size(name), Some(bytes), "{name}");
         }
-        assert_eq!(size_of::<LayoutsExtension>(), 80);
+        assert_eq!(size_of::<Extension<7>>(), 80);
     }
 
     #[test]

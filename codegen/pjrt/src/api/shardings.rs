@@ -1,15 +1,17 @@
-//! The Shardings extension: how a program's arguments and results are divided among devices. Without it frameworks read that from the whole program, which they ask for with
-//! each compilation.
+//! The Shardings extension: how arguments and results of a program are divided among devices.
+//!
+//! A framework that finds no such extension asks for the whole program with each compilation, and takes the
+//! shardings out of it.
 
-use std::ffi::{c_char, c_void};
+use std::ffi::c_char;
 use std::ptr;
 
+use crate::api::extension::{Extension, functions};
 use crate::api::layouts::LAYOUTS_EXTENSION;
 use crate::api::structs::{
     PJRT_Shardings_PJRT_Executable_OutputShardings_Args,
     PJRT_Shardings_PJRT_Executable_ParameterShardings_Args,
 };
-use crate::api::table::{Function, functions};
 use crate::error::Result;
 use crate::handles;
 
@@ -49,33 +51,18 @@ impl OwnShardings {
     }
 }
 
-/// `PJRT_Shardings_Extension`.
-#[derive(Debug)]
-#[repr(C)]
-#[allow(dead_code, reason = "callers read the fields")]
-pub struct ShardingsExtension {
-    struct_size: usize,
-    r#type: u32,
-    next: *mut c_void,
-    functions: [Function; 2],
-}
-
-// SAFETY: nothing in it is ever written.
-unsafe impl Sync for ShardingsExtension {}
-
 /// `PJRT_Extension_Type_Shardings`, since version 0.91.
 const EXTENSION_TYPE_SHARDINGS: u32 = 19;
 
-/// The functions of the extension.
-pub static SHARDINGS_EXTENSION: ShardingsExtension = ShardingsExtension {
-    struct_size: size_of::<ShardingsExtension>(),
-    r#type: EXTENSION_TYPE_SHARDINGS,
-    next: (&raw const LAYOUTS_EXTENSION).cast_mut().cast(),
-    functions: functions![
+/// `PJRT_Shardings_Extension`.
+pub static SHARDINGS_EXTENSION: Extension<2> = Extension::new(
+    EXTENSION_TYPE_SHARDINGS,
+    (&raw const LAYOUTS_EXTENSION).cast(),
+    functions![
         "PJRT_Shardings_PJRT_Executable_ParameterShardings" => of_parameters,
         "PJRT_Shardings_PJRT_Executable_OutputShardings" => of_outputs,
     ],
-};
+);
 
 fn of_parameters(args: &mut PJRT_Shardings_PJRT_Executable_ParameterShardings_Args) -> Result<()> {
     let executable = handles::get(args.executable)?;
@@ -106,14 +93,14 @@ mod tests {
             let name = format!("PJRT_Shardings_PJRT_Executable_{name}_Args");
             assert_eq!(size(&name), Some(48), "{name}");
         }
-        assert_eq!(size_of::<ShardingsExtension>(), 40);
+        assert_eq!(size_of::<Extension<2>>(), 40);
     }
 
     #[test]
     fn messages_lie_where_callers_are_told() {
         let all = OwnShardings::new(vec![vec![8, 1], vec![]]);
         let (count, starts, sizes) = OwnShardings::given(Some(&all));
-        // SAFETY: so many were given.
+        // SAFETY: `given` returned two arrays of `count` elements, which `all` owns.
         let (starts, sizes) =
             unsafe { (std::slice::from_raw_parts(starts, count), std::slice::from_raw_parts(sizes, count)) };
         assert_eq!(sizes, [2, 0]);

@@ -5,6 +5,7 @@
 use std::ffi::c_void;
 use std::ptr;
 
+use crate::api::extension::Extension;
 use crate::api::numbers::API_VERSION;
 use crate::api::shardings::SHARDINGS_EXTENSION;
 use crate::api::structs::PJRT_Api_Version;
@@ -29,44 +30,15 @@ pub struct Api {
 // SAFETY: nothing in it is ever written, nor is what its one pointer points at.
 unsafe impl Sync for Api {}
 
-/// The functions of an extension, each of which gets a struct of its own.
-macro_rules! functions {
-    ($($name:literal => $handler:path,)*) => {
-        [$({
-            unsafe extern "C" fn call(args: *mut ::std::ffi::c_void) -> *mut $crate::error::Error {
-                // SAFETY: the C API: a function is given a struct of its own.
-                unsafe { $crate::border::enter(args, $name, $handler) }
-            }
-            call as $crate::api::table::Function
-        }),*]
-    };
-}
-pub(crate) use functions;
-
-/// `PJRT_FFI_Extension`: version 3, of the C API 0.114.
-#[derive(Debug)]
-#[repr(C)]
-#[allow(dead_code, reason = "callers read the fields")]
-pub struct FfiExtension {
-    struct_size: usize,
-    r#type: u32,
-    next: *mut c_void,
-    functions: [Function; 3],
-}
-
-// SAFETY: nothing in it is ever written, nor is what its one pointer points at.
-unsafe impl Sync for FfiExtension {}
-
 /// `PJRT_Extension_Type_FFI`.
 const EXTENSION_TYPE_FFI: u32 = 5;
 
-/// The functions of XLA's FFI.
-pub static FFI_EXTENSION: FfiExtension = FfiExtension {
-    struct_size: size_of::<FfiExtension>(),
-    r#type: EXTENSION_TYPE_FFI,
-    next: (&raw const SHARDINGS_EXTENSION).cast_mut().cast(),
-    functions: [ffi_type_register, ffi_user_data_add, ffi_register_handler],
-};
+/// `PJRT_FFI_Extension`, version 3, of the C API 0.114: the functions of XLA's FFI.
+pub static FFI_EXTENSION: Extension<3> = Extension::new(
+    EXTENSION_TYPE_FFI,
+    (&raw const SHARDINGS_EXTENSION).cast(),
+    [ffi_type_register, ffi_user_data_add, ffi_register_handler],
+);
 
 unsafe extern "C" fn ffi_type_register(args: *mut c_void) -> *mut Error {
     // SAFETY: the C API: a function is given a struct of its own.
