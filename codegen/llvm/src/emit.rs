@@ -583,13 +583,20 @@ impl<'ctx> Emit<'_, 'ctx> {
         Ok(self.builder.build_shuffle_vector(self.vector(a)?, self.vector(b)?, mask, "")?.into())
     }
 
-    /// The same value, which LLVM does not look through: it combines nothing across. No instruction.
+    /// The value of a chain or tree of shuffles after `depth` of them: every second one is fenced. LLVM's
+    /// combination of shuffles visits all that a shuffle is made of, in time exponential in the depth, and finds
+    /// nothing beyond two.
+    pub fn after_shuffles(&self, x: Value<'ctx>, depth: u32) -> Result<Value<'ctx>> {
+        if depth > 0 && depth.is_multiple_of(2) { self.fenced(x) } else { Ok(x) }
+    }
+
+    /// The same value behind an optimization fence, across which LLVM combines nothing. No instruction.
     pub fn fenced(&self, x: Value<'ctx>) -> Result<Value<'ctx>> {
         let ty = x.get_type();
         let BasicTypeEnum::VectorType(vector) = ty else { return Ok(x) };
         let prim = self.prim_of(x);
         let bits = prim.bits() * vector.get_size();
-        // The fence is one for arithmetic of floats, in registers.
+        // LLVM's fence is for floats, and vectors of 128 bits and more are in registers.
         let float = match prim {
             Prim::F32 | Prim::F64 => ty,
             _ if bits.is_multiple_of(128) => self.context.f32_type().vec_type(bits / 32).into(),

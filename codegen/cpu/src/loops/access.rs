@@ -167,7 +167,7 @@ pub(super) fn load_shuffled<'ctx>(
             _ => l as u32,
         };
         sum = e.shuffle(sum, register(r)?, &(0..w as usize).map(pick).collect::<Vec<_>>())?;
-        sum = apart(e, sum, r)?;
+        sum = e.after_shuffles(sum, r)?;
     }
     of_raw(e, ty, &[sum]).map(Some)
 }
@@ -224,7 +224,7 @@ fn load_strided<'ctx>(
             (_, _) => l,
         };
         let both = e.shuffle(before, next, &(0..w).map(pick).collect::<Vec<_>>())?;
-        sum = Some(apart(e, both, v)?);
+        sum = Some(e.after_shuffles(both, v)?);
     }
     Ok(sum.unwrap_or_else(|| zero(e, prim)))
 }
@@ -385,15 +385,9 @@ fn picked<'ctx>(
             }
         };
         sum = e.shuffle(sum, vector, &(0..w).map(lane).collect::<Vec<_>>())?;
-        sum = apart(e, sum, v)?;
+        sum = e.after_shuffles(sum, v)?;
     }
     Ok(sum)
-}
-
-/// The value of the `step`-th shuffle of a chain, of which each has a vector more. LLVM combines a shuffle with all shuffles that it is made
-/// of, which takes time exponential in their depth and finds nothing beyond two steps: each two are fenced off.
-fn apart<'ctx>(e: &Emit<'_, 'ctx>, sum: Value<'ctx>, step: u32) -> Result<Value<'ctx>> {
-    if step.is_multiple_of(2) { e.fenced(sum) } else { Ok(sum) }
 }
 
 /// The inverse of [`interleave`]: from as many vectors of consecutive rows their columns.

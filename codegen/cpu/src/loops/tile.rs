@@ -605,21 +605,13 @@ fn gather<'c, 'a, 'ctx, 'm>(
 
 /// A register transpose: lane `l` of vector `v` becomes lane `v` of vector `l`, of as many vectors as each
 /// has lanes.
-///
-/// LLVM combines each shuffle with all shuffles that it is made of, which takes time exponential in their depth and finds nothing beyond
-/// two steps: each two are fenced off.
 pub(super) fn transposed<'ctx>(e: &Emit<'_, 'ctx>, rows: &mut [BasicValueEnum<'ctx>]) -> Result<()> {
     let n = rows.len() as u32;
-    let mut s = n / 2;
-    let mut steps = 0;
-    while s > 0 {
-        if steps == 2 {
-            for row in rows.iter_mut() {
-                *row = e.fenced(*row)?;
-            }
-            steps = 0;
+    let halves = std::iter::successors(Some(n / 2), |s| Some(s / 2)).take_while(|&s| s > 0);
+    for (depth, s) in (0..).zip(halves) {
+        for row in rows.iter_mut() {
+            *row = e.after_shuffles(*row, depth)?;
         }
-        steps += 1;
         let low: Vec<u32> = (0..n).map(|l| if l & s == 0 { l } else { n + l - s }).collect();
         let high: Vec<u32> = (0..n).map(|l| if l & s == 0 { l + s } else { n + l }).collect();
         for r in (0..n).filter(|r| r & s == 0) {
@@ -627,7 +619,6 @@ pub(super) fn transposed<'ctx>(e: &Emit<'_, 'ctx>, rows: &mut [BasicValueEnum<'c
             rows[r as usize] = e.shuffle(a, b, &low)?;
             rows[(r + s) as usize] = e.shuffle(a, b, &high)?;
         }
-        s /= 2;
     }
     Ok(())
 }
