@@ -41,8 +41,8 @@ pub(crate) struct Tile<W, S> {
     pub(crate) far: bool,
     /// Whether it comes from memory: a few terms are read from end to end, of any number of columns, as memory gives them fastest.
     pub(crate) along: bool,
-    /// What will be read next, as far as it is asked for during this tile: where it begins and how far one is to go with each term; blocks of
-    /// rows of the tile go on from each other.
+    /// What is prefetched during this tile, because it is read next: the address, and the bytes that each term of
+    /// a block of rows advances by. A block goes on where the one before it ended.
     pub(crate) next: *const u8,
     pub(crate) next_step: usize,
 }
@@ -111,7 +111,7 @@ unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile
                 }
             }
             if !t.far {
-                // Of one block of rows a term's share is two lines.
+                // A tile of one block of rows advances by two cache lines with each term.
                 prefetch_far(next);
                 prefetch_far(next.wrapping_add(t.next_step / 2));
                 next = next.wrapping_add(t.next_step);

@@ -21,17 +21,18 @@ const NEAR_TERMS: isize = 128;
 /// Rows of features that a task packs.
 const ROWS_PACKED: usize = 128;
 
-/// How many multiply-adds of a tile take as long as copying an element into a slab.
-const MULTIPLICATIONS_OF_A_COPY: usize = 18;
+/// Multiply-adds of a register tile in the time in which an element is copied into a slab.
+const MULTIPLY_ADDS_PER_COPY: usize = 18;
 
-/// Copying a slab takes at most one part in so many of a task.
-const COPIES_SHARE: usize = 16;
+/// The least ratio of the time of a task's multiply-adds to that of copying its slab.
+const LEAST_TIME_PER_COPY_TIME: usize = 16;
 
-/// Bytes of a panel that a cache of the first level holds beside the rows.
+/// The largest panel that the first-level cache holds beside the rows, in bytes.
 const NEAR_PANEL_BYTES: usize = 16 << 10;
 
-/// Terms by which a panel that is read for the first time is prefetched: the latency of memory, by the time of a term.
-const TERMS_AHEAD: usize = 64;
+/// The prefetch distance of a panel that is read for the first time, in terms: the latency of memory, divided
+/// by the time of a term.
+const PREFETCHED_TERMS: usize = 64;
 
 /// A convolution whose window is small.
 #[derive(Clone, Debug)]
@@ -108,7 +109,8 @@ impl Forward {
             return None;
         }
         let panels = outer.features.div_ceil(COLUMNS);
-        // A kernel larger than the input is read once for each block: blocks are cut into panels before they are cut into lines.
+        // Each block reads the whole kernel. One that is larger than the input is cut into panels first, so that
+        // there are fewer blocks.
         let kernel_is_larger = taps * outer.channels * outer.features > common.slab(block);
         let mut block = common.divided(block, if kernel_is_larger { 2 * panels } else { 1 });
         // Parts of lines, where what windows of neighbouring ones share is little.
@@ -121,11 +123,11 @@ impl Forward {
         }
         let mut parts = (TASKS / 2).div_ceil(common.blocks(block)).min(panels);
         if !in_place {
-            // Each part copies the slab.
-            let placements = block[0] * block[1];
-            let multiplications = placements * taps * outer.channels * COLUMNS;
-            let copied = common.slab(block) * MULTIPLICATIONS_OF_A_COPY;
-            parts = parts.min(panels.div_ceil((COPIES_SHARE * copied).div_ceil(multiplications)));
+            // Each part copies the slab, so it has enough panels to make up for that.
+            let multiply_adds_of_panel = block[0] * block[1] * taps * outer.channels * COLUMNS;
+            let copy = common.slab(block) * MULTIPLY_ADDS_PER_COPY;
+            let least_panels = (LEAST_TIME_PER_COPY_TIME * copy).div_ceil(multiply_adds_of_panel);
+            parts = parts.min(panels.div_ceil(least_panels));
         }
         let kernel = Panels::new(&common);
         Some(Forward { common, block, parts, in_place, kernel })
@@ -232,8 +234,11 @@ impl Forward {
             };
             let mut segments: SmallVec<[Segment; 32]> = SmallVec::new();
             let panel_bytes = 4 * self.common.taps() * channels * COLUMNS;
-            let ahead =
-                if panel_bytes > NEAR_PANEL_BYTES { TERMS_AHEAD * self.kernel.channel as usize } else { 0 };
+            let ahead = if panel_bytes > NEAR_PANEL_BYTES {
+                PREFETCHED_TERMS * self.kernel.channel as usize
+            } else {
+                0
+            };
             for panel in task.panels.clone() {
                 let at = self.kernel.at(task.group, panel);
                 // SAFETY: the panel was packed, or is in the operand.

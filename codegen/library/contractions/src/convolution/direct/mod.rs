@@ -158,7 +158,7 @@ impl Common {
             * x.output.div_ceil(block[1])
     }
 
-    /// A block of fewer lines, if its slab is too large or there are too few of them, each of so many parts.
+    /// A block with fewer lines, if its slab is too large, or if there are too few tasks: each block is `parts` tasks.
     fn divided(&self, mut block: [usize; 2], parts: usize) -> [usize; 2] {
         while block[0] > 1 && (self.slab(block) > SLAB || self.blocks(block) * parts < TASKS && block[0] > 4)
         {
@@ -223,8 +223,9 @@ impl Common {
         }
     }
 
-    /// Packs rows of the kernel, which are taps and then channels, of so many features from one on into panels, with zeros up to their width.
-    /// Features that are neighbours are read from end to end, as memory gives them fastest.
+    /// Packs `rows` of the kernel into panels. A row is a tap and a channel, tap-major; of each row `features`
+    /// are packed, from `feature` on, and the last panel is padded with zeros. Contiguous features are read row by
+    /// row, since memory is fastest sequentially.
     ///
     /// # Safety
     /// They are in the kernel, and there is room.
@@ -242,29 +243,35 @@ impl Common {
         let first: isize = lanes.iter().map(|lane| lane.kernel_offset).sum::<isize>()
             + feature as isize * outer.kernel_feature_stride;
         let [_, y, x] = self.axes().map(|axis| axis.kernel);
-        let pack = |row: usize, panel: usize| {
+        // Where the features of a row begin in the kernel.
+        let row_start = |row: usize| {
             let (tap, channel) = (row / outer.channels, row % outer.channels);
             let taps = [tap / x / y, tap / x % y, tap % x];
+            let of_taps = taps.iter().zip(lanes).map(|(&tap, lane)| tap as isize * lane.kernel_stride);
+            first + of_taps.sum::<isize>() + channel as isize * outer.kernel_channel_stride
+        };
+        let pack = |row: usize, start: isize, panel: usize| {
             let from = panel * width;
-            let at =
-                taps.iter().zip(lanes).map(|(&tap, lane)| tap as isize * lane.kernel_stride).sum::<isize>()
-                    + first
-                    + channel as isize * outer.kernel_channel_stride
-                    + from as isize * outer.kernel_feature_stride;
             let columns = width.min(features - from);
             // SAFETY: the caller's.
             unsafe {
                 let to = to.add(panel * distance + row * width);
+                let at = start + from as isize * outer.kernel_feature_stride;
                 read(rhs, at, outer.kernel_feature_stride, columns, to);
                 std::slice::from_raw_parts_mut(to.add(columns), width - columns).fill(0.0);
             }
         };
         let panels = features.div_ceil(width);
         if outer.kernel_feature_stride == 1 {
-            rows.for_each(|row| (0..panels).for_each(|panel| pack(row, panel)));
+            for row in rows {
+                let start = row_start(row);
+                (0..panels).for_each(|panel| pack(row, start, panel));
+            }
         } else {
-            // Neighbouring channels share lines of a cache: of few features at a time, so that they are there.
-            (0..panels).for_each(|panel| rows.clone().for_each(|row| pack(row, panel)));
+            // Neighbouring channels share cache lines: those of one panel stay in the first-level cache.
+            for panel in 0..panels {
+                rows.clone().for_each(|row| pack(row, row_start(row), panel));
+            }
         }
     }
 
@@ -388,10 +395,12 @@ fn origin(axis: &Axis, placement: usize) -> isize {
     placement as isize * axis.stride - axis.padding
 }
 
-/// Panels of a packed kernel: rows of so many features, and how far apart panels begin.
+/// The layout of panels of a packed kernel, in elements.
 #[derive(Clone, Copy)]
 struct PanelLayout {
+    /// Features of a row of a panel.
     width: usize,
+    /// From the start of a panel to that of the next.
     distance: usize,
 }
 

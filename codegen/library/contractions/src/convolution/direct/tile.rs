@@ -32,7 +32,8 @@ pub(super) struct Tile<'a> {
     pub(super) columns: usize,
     /// Whether to add to what is there.
     pub(super) add: bool,
-    /// How far ahead, in elements, `b` is prefetched in tiles of so many rows that their loads leave time for it; 0: it is near.
+    /// The prefetch distance of `b`, in elements; 0: it is in a near cache. Only tiles that multiplications bound
+    /// prefetch ([`ROWS_OF_FEW_LOADS`]).
     pub(super) ahead: usize,
 }
 
@@ -51,7 +52,7 @@ unsafe fn tile<const R: usize, const V: usize, const NEIGHBOURS: bool>(t: &Tile<
             let (mut a, mut b) = (segment.a.offset(t.at[0]), segment.b.offset(t.at[1]));
             for _ in 0..segment.terms {
                 if R >= ROWS_OF_FEW_LOADS && V == 2 {
-                    // Prefetching reads nothing: what is beyond the operand, or beyond all memory, is let be.
+                    // A prefetch never faults: an address beyond the operand is harmless.
                     for v in 0..V {
                         _mm_prefetch::<_MM_HINT_T0>(b.wrapping_add(t.ahead + v * WIDTH).cast());
                     }
