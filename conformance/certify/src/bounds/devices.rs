@@ -12,7 +12,7 @@ use hlo_interp::{Accumulate, Tensor, Value};
 
 use super::multiplied::{self, Present};
 use super::number::{Format, Numbers, tensor};
-use super::operand::operand;
+use super::operand::{Operand, operand};
 use super::probe::{Probe, Regions, retyped};
 use super::rules::{self, Arg, Case, Mode};
 use super::sums::{self, Factor, Terms};
@@ -293,37 +293,28 @@ impl Meeting<'_> {
             return Some(self.unknown());
         }
         let case = self.case();
-        let allowed = self.settings.allowances.flush_denormals;
-        let (mut unknown, mut flushes) = (false, false);
-        let mut ends: Vec<Vec<[Tensor; 2]>> = Vec::new();
-        let mut ties: Vec<Vec<[Tensor; 2]>> = Vec::new();
+        let mut operands: Vec<Vec<Operand<'_>>> = Vec::new();
         for parts in &self.parts {
-            let (mut of, mut zeros) = (Vec::new(), Vec::new());
-            for p in parts {
+            let each = parts.iter().map(|p| {
                 let arg = Arg { tensor: &p.tensor, leaf: p.leaf.clone(), from: case.instr.operands()[0] };
-                let x = operand(&case, &arg, &self.radii(p, mode));
-                unknown |= x.has_unknown();
-                flushes |= x.has_taken_for_zero();
-                of.push([x.end(false), x.end(true)]);
-                if allowed {
-                    zeros.push([x.taken_for_zero(false), x.taken_for_zero(true)]);
-                }
-            }
-            ties.push(zeros);
-            ends.push(of);
+                operand(&case, &arg, &self.radii(p, mode))
+            });
+            operands.push(each.collect());
         }
-        if unknown {
+        if operands.iter().flatten().any(Operand::has_unknown) {
             return Some(self.unknown());
         }
         let run =
-            |high: usize| self.run(&|t| t, &Regions::Retyped(&|t| t), &|d, k, _| ends[d][k][high].clone());
-        let (mut low, mut high) = (run(0)?, run(1)?);
-        if allowed && flushes {
-            let fold = |by: Opcode, end: usize| {
+            |high: bool| self.run(&|t| t, &Regions::Retyped(&|t| t), &|d, k, _| operands[d][k].end(high));
+        let (mut low, mut high) = (run(false)?, run(true)?);
+        if self.settings.allowances.flush_denormals
+            && operands.iter().flatten().any(Operand::has_taken_for_zero)
+        {
+            let fold = |by: Opcode, high: bool| {
                 let regions = Regions::Fold(by, ElementType::F64);
-                self.run(&|_| ElementType::F64, &regions, &|d, k, _| ties[d][k][end].clone())
+                self.run(&|_| ElementType::F64, &regions, &|d, k, _| operands[d][k].taken_for_zero(high))
             };
-            let ties = [fold(Opcode::Minimum, 0)?, fold(Opcode::Maximum, 1)?];
+            let ties = [fold(Opcode::Minimum, false)?, fold(Opcode::Maximum, true)?];
             extremes::with_ties(&mut low, &mut high, [&ties[0], &ties[1]]);
         }
         let each = case.results.iter().zip(low.iter().zip(&high));
