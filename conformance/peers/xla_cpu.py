@@ -62,6 +62,23 @@ def leaves(shape):
     return [shape]
 
 
+def read(text):
+    """A program of HLO text as XLA has it, and as MLIR, which the compiler takes."""
+    module = xla_client.hlo.hlo_module_from_text(text)
+    computation = xla_client.XlaComputation(module.as_serialized_hlo_module_proto())
+    return computation, xla_client._xla.mlir.xla_computation_to_mlir_module(computation)
+
+
+def compiled(lowered):
+    """The program for one device, and the device."""
+    device = jax.devices("cpu")[0]
+    with mlir.make_ir_context():
+        options = xla_client.CompileOptions()
+        options.num_replicas = options.num_partitions = 1
+        devices = xla_client.DeviceList((device,))
+        return device.client.compile_and_load(ir.Module.parse(lowered), devices, options), device
+
+
 def run(job):
     if job.get("replicas", 1) * job.get("partitions", 1) != 1:
         return {"error": "several devices", "kind": "unsupported"}
@@ -69,22 +86,15 @@ def run(job):
         text = open(job["module"]).read()
         if ONE_BIT.search(text):
             return {"error": "types of 1 bit become pred on their way through jaxlib", "kind": "unsupported"}
-        module = xla_client.hlo.hlo_module_from_text(text)
-        computation = xla_client.XlaComputation(module.as_serialized_hlo_module_proto())
+        computation, lowered = read(text)
         shapes = computation.program_shape().parameter_shapes()
         kinds = [np.dtype(leaf.numpy_dtype()) for leaf in leaves(computation.program_shape().result_shape())]
         if any(shape.is_tuple() for shape in shapes):
             return {"error": "tuple parameters cannot be given through jaxlib", "kind": "unsupported"}
-        lowered = xla_client._xla.mlir.xla_computation_to_mlir_module(computation)
     except Exception as e:
         return {"error": f"does not read the program: {str(e).splitlines()[0][:300]}", "kind": "unsupported"}
-    device = jax.devices("cpu")[0]
     try:
-        with mlir.make_ir_context():
-            options = xla_client.CompileOptions()
-            options.num_replicas = options.num_partitions = 1
-            devices = xla_client.DeviceList((device,))
-            program = device.client.compile_and_load(ir.Module.parse(lowered), devices, options)
+        program, device = compiled(lowered)
     except Exception as e:
         # A compiler that says no is not wrong; one that dies takes this process along.
         return {"error": str(e).splitlines()[0][:300], "kind": "unsupported"}
@@ -108,4 +118,5 @@ def main():
         print(json.dumps(run(json.loads(line))), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

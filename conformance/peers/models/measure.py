@@ -87,22 +87,32 @@ def prepare(folder, name):
     (folder / f"{name}.onnx").write_text(f"{name}/model.onnx\n")
 
 
-def run_hlo(engine, args):
-    count = len(np.load(args.folder / f"{args.name}.npz").files)
-    weights = count - len(networks.NETWORKS[args.name][1])
-    program = [args.folder / f"{args.name}.hlo", "--inputs", args.folder / f"{args.name}.npz"]
-    frozen = ["--constant-args", f"0-{weights - 1}"] if engine == "hlo" else []
-    limits = ["--threads", str(args.count), "--min-time", str(args.min_time), "--output", args.output]
-    command = [args.hlo, "bench", *program, *frozen, *limits, "--json"]
+def bench(hlo, program, inputs, args, *more):
+    """This compiler on a program and a file of inputs, with these threads, for so long."""
+    limits = ["--threads", args.count, "--min-time", args.min_time, "--output", args.output]
+    command = [hlo, "bench", program, "--inputs", inputs, *more, *limits, "--json"]
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
     return {"ms": found["run_us"] / 1e3, "cpu_ms": found["cpu_us"] / 1e3, "prepare_s": found["compile_ms"] / 1e3}
 
 
+def pin(count):
+    """Limits this process, which has not imported any engine yet, to so many cores and threads."""
+    os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:count]))
+    os.environ.update(OMP_NUM_THREADS=str(count), OPENBLAS_NUM_THREADS=str(count), JAX_PLATFORMS="cpu")
+
+
+def run_hlo(engine, args):
+    count = len(np.load(args.folder / f"{args.name}.npz").files)
+    weights = count - len(networks.NETWORKS[args.name][1])
+    frozen = ["--constant-args", f"0-{weights - 1}"] if engine == "hlo" else []
+    program, inputs = (args.folder / f"{args.name}.{kind}" for kind in ("hlo", "npz"))
+    return bench(args.hlo, program, inputs, args, *frozen)
+
+
 def run_peer(engine, args):
     """One engine in this process."""
-    os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[: args.count]))
-    os.environ.update(OMP_NUM_THREADS=str(args.count), OPENBLAS_NUM_THREADS=str(args.count), JAX_PLATFORMS="cpu")
+    pin(args.count)
     name, inputs = args.name, networks.inputs_of(args.name)
     network = networks.NETWORKS[name][0]
     start = time.perf_counter()

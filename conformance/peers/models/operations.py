@@ -21,7 +21,8 @@ import tempfile
 
 import numpy as np
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 import measure
 
 ENGINES = ["hlo", "xla", "torch", "torch-compile", "numpy"]
@@ -134,27 +135,19 @@ def inputs(name, text):
 
 def serve(args):
     """One engine in this process."""
-    os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[: args.count]))
-    os.environ.update(OMP_NUM_THREADS=str(args.count), OPENBLAS_NUM_THREADS=str(args.count), JAX_PLATFORMS="cpu")
+    measure.pin(args.count)
     text = (args.programs / f"{args.name}.hlo").read_text()
     arrays, types = inputs(args.name, text), [ty for ty, _ in parameters(text)]
     if args.engine == "numpy":
         function = numpy_programs()[args.name]
         run = lambda: function(*arrays)
     elif args.engine == "xla":
+        import xla_cpu  # before JAX, which it configures
         import jax
         import ml_dtypes
-        from jax._src.interpreters import mlir
-        from jax._src.lib import xla_client
-        from jaxlib.mlir import ir
 
-        module = xla_client.hlo.hlo_module_from_text(text)
-        computation = xla_client.XlaComputation(module.as_serialized_hlo_module_proto())
-        lowered = xla_client._xla.mlir.xla_computation_to_mlir_module(computation)
-        device = jax.devices("cpu")[0]
-        with mlir.make_ir_context():
-            devices, options = xla_client.DeviceList((device,)), xla_client.CompileOptions()
-            compiled = device.client.compile_and_load(ir.Module.parse(lowered), devices, options)
+        _, lowered = xla_cpu.read(text)
+        compiled, _ = xla_cpu.compiled(lowered)
         given = [jax.device_put(x.astype(ml_dtypes.bfloat16) if ty == "bf16" else x) for x, ty in zip(arrays, types)]
         run = lambda: [r.block_until_ready() for r in compiled.execute(given)]
     else:
@@ -175,7 +168,7 @@ def serve(args):
     results = results if isinstance(results, (tuple, list)) else [results]
     wide = [x.float() if "bfloat16" in str(getattr(x, "dtype", "")) and hasattr(x, "float") else x for x in results]
     np.savez(args.output, **{f"out{i}": np.asarray(x).astype(np.complex128) for i, x in enumerate(wide)})
-    print(json.dumps({"ms": ms, "cpu_ms": cpu_ms}))
+    return {"ms": ms, "cpu_ms": cpu_ms}
 
 
 def to_file(x, ty):
@@ -186,23 +179,25 @@ def to_file(x, ty):
     return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16).view("V2")
 
 
-def ours(args, name, count, folder):
-    text = (args.programs / f"{name}.hlo").read_text()
-    arrays, types = inputs(name, text), [ty for ty, _ in parameters(text)]
-    np.savez(folder / "in.npz", **{f"arg{i}": to_file(x, ty) for i, (x, ty) in enumerate(zip(arrays, types))})
-    command = [args.hlo, "bench", args.programs / f"{name}.hlo", "--inputs", folder / "in.npz", "--threads", count]
-    command += ["--min-time", args.min_time, "--output", folder / "hlo.npz", "--json"]
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout.splitlines()[-1])
-    return {"ms": found["run_us"] / 1e3, "cpu_ms": found["cpu_us"] / 1e3}
+def ours(args):
+    """This compiler, in a process of its own."""
+    program = args.programs / f"{args.name}.hlo"
+    text = program.read_text()
+    types = [ty for ty, _ in parameters(text)]
+    with tempfile.NamedTemporaryFile(suffix=".npz") as file:
+        np.savez(file, **{f"arg{i}": to_file(x, ty) for i, (x, ty) in enumerate(zip(inputs(args.name, text), types))})
+        file.flush()
+        return measure.bench(args.hlo, program, file.name, args)
 
 
-def peer(args, engine, name, count, folder):
+def answer(args, engine, name, count, folder):
+    """Times of an engine, or why it failed; its results are in the folder."""
     command = [sys.executable, __file__, "--serve", "--engine", engine, "--name", name, "--count", count]
-    command += ["--programs", args.programs, "--min-time", args.min_time, "--output", folder / f"{engine}.npz"]
+    command += ["--hlo", args.hlo, "--programs", args.programs, "--min-time", args.min_time]
+    command += ["--output", folder / f"{engine}.npz"]
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
     if done.returncode:
-        return {"failed": done.stderr.strip().splitlines()[-1][:200] if done.stderr.strip() else "died"}
+        return {"failed": (done.stderr.strip().splitlines() or ["died"])[-1][:200]}
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -218,6 +213,28 @@ def differ(given, expected):
         pairs = [(a[key], number(b[key]).astype(np.complex128)) for key in b.files]
         # Positions of equal elements are the engine's to choose: values alone.
         return max(float(np.linalg.norm(x.reshape(y.shape) - y) / max(np.linalg.norm(y), 1e-30)) for x, y in pairs[:1])
+
+
+def compared(args, name, count, peers, folder):
+    """A program on all engines: their times with the ratios of the best peer's to ours, and the same in words."""
+    found = {engine: [] for engine in ("hlo", *peers)}
+    for _ in range(args.rounds):
+        for engine, answers in found.items():
+            answers.append(answer(args, engine, name, count, folder))
+    row, said = {"name": name, "threads": count}, []
+    for engine, answers in found.items():
+        wrong = next((a["failed"] for a in answers if "failed" in a), None)
+        if not wrong and engine != "hlo" and "hlo" in row:
+            error = differ(folder / f"{engine}.npz", folder / "hlo.npz")
+            if not error < (1e-2 if "bf16" in name else 1e-3):
+                wrong = f"differs by {error:.1e}"
+        if not wrong:
+            row[engine] = {key: statistics.median(a[key] for a in answers) for key in ("ms", "cpu_ms")}
+        said.append(f"{engine} {wrong or format(row[engine]['ms'], '.3f')}")
+    for key in ("ms", "cpu_ms"):
+        if "hlo" in row and any(e in row for e in peers):
+            row[f"{key}_ratio"] = min(row[e][key] for e in peers if e in row) / row["hlo"][key]
+    return row, said
 
 
 def main():
@@ -236,12 +253,13 @@ def main():
     parser.add_argument("--count", type=int, default=1, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.serve:
-        return serve(args)
+        print(json.dumps(ours(args) if args.engine == "hlo" else serve(args)))
+        return
     if not args.programs.is_dir():
         print(f"skipped: no folder {args.programs}")
-        return None
+        return
     has_torch = importlib.util.find_spec("torch") is not None
-    peers = [e for e in args.engines if e not in ("hlo",) and (has_torch or not e.startswith("torch"))]
+    peers = [e for e in args.engines if e != "hlo" and (has_torch or not e.startswith("torch"))]
     known = {"numpy": set(numpy_programs())}
     if has_torch:
         known["torch"] = known["torch-compile"] = set(torch_programs())
@@ -254,36 +272,19 @@ def main():
         for count in args.threads:
             ratios = {"ms": [], "cpu_ms": []}
             for name in names:
-                found = {}
-                for _ in range(args.rounds):
-                    for engine in ["hlo", *(e for e in peers if name in known[e])]:
-                        mine = engine == "hlo"
-                        answer = ours(args, name, count, folder) if mine else peer(args, engine, name, count, folder)
-                        found.setdefault(engine, []).append(answer)
-                row = {"name": name, "threads": count}
-                said = []
-                for engine, answers in found.items():
-                    failed = next((a["failed"] for a in answers if "failed" in a), None)
-                    error = 0 if engine == "hlo" or failed else differ(folder / f"{engine}.npz", folder / "hlo.npz")
-                    if failed or not error < (1e-2 if "bf16" in name else 1e-3):
-                        said.append(f"{engine} {failed or f'differs by {error:.1e}'}")
-                        continue
-                    row[engine] = {key: statistics.median(a[key] for a in answers) for key in ("ms", "cpu_ms")}
-                    said.append(f"{engine} {row[engine]['ms']:.3f}")
+                row, said = compared(args, name, count, [e for e in peers if name in known[e]], folder)
                 for key, all_ in ratios.items():
-                    best = min((row[e][key] for e in peers if e in row), default=None)
-                    if best:
-                        row[f"{key}_ratio"] = best / row["hlo"][key]
+                    if f"{key}_ratio" in row:
                         all_.append(row[f"{key}_ratio"])
                 rows.append(row)
-                print(f"{name}, {count} thr.: {', '.join(said)}; best peer by ours {row.get('ms_ratio', 0):.2f}", flush=True)
+                ratio = f"{row['ms_ratio']:.2f}" if "ms_ratio" in row else "-"
+                print(f"{name}, {count} thr.: {', '.join(said)}; best peer by ours {ratio}", flush=True)
             for key, all_ in ratios.items():
                 if all_:
                     mean = math.exp(sum(map(math.log, all_)) / len(all_))
                     print(f"{count} threads, {key}: geometric mean {mean:.2f}, least {min(all_):.2f}, of {len(all_)}")
     if args.json:
         args.json.write_text(json.dumps({"machine": measure.machine(), "rows": rows}, indent=1) + "\n")
-    return None
 
 
 if __name__ == "__main__":
