@@ -8,8 +8,9 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use hlo::diag::render_all;
-use hlo::print::{PrintOptions, print_module};
+use hlo::print::{PrintOptions, file_name, print_module};
 use hlo::{ArrayLiteral, Literal, Module};
+use hlo_opt::passes::dump_names::DumpNames;
 use hlo_opt::passes::{Pass, Steps};
 use hlo_proto::{Contents, WriteError};
 use regex_lite::Regex;
@@ -52,17 +53,10 @@ pub struct ModuleDump<'a> {
     how: &'a Dumps,
     /// `module_0000.NAME`.
     stem: String,
-    /// Names of the passes that are to run.
-    names: Vec<String>,
-    /// Dumps after passes so far.
-    counter: u64,
+    /// Of dumps after passes.
+    names: DumpNames,
     /// The first thing that went wrong.
     failed: Option<Failure>,
-}
-
-/// As XLA does it: what could trouble a file system is an underscore.
-fn clean(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '_' }).collect()
 }
 
 impl Dumps {
@@ -73,12 +67,16 @@ impl Dumps {
         }
         std::fs::create_dir_all(&self.folder)
             .map_err(|e| Failure::usage(format!("{}: {}", self.folder.display(), describe(&e))))?;
-        let stem = format!("module_{number:04}.{}", clean(&module.name));
-        Ok(Some(ModuleDump { how: self, stem, names: Vec::new(), counter: 0, failed: None }))
+        let stem = format!("module_{number:04}.{}", file_name(&module.name));
+        Ok(Some(ModuleDump { how: self, stem, names: DumpNames::default(), failed: None }))
     }
 }
 
 impl Dumps {
+    fn wants_pass(&self, name: &str) -> bool {
+        self.passes.as_ref().is_some_and(|r| r.is_match(name))
+    }
+
     /// Dumps a program, and what the compiler makes of it if that is the platform of this name.
     pub fn program(&self, number: usize, module: &Module, platform: &str) -> Result<(), Failure> {
         let Some(mut dump) = self.of(number, module)? else { return Ok(()) };
@@ -110,7 +108,7 @@ impl<'a> ModuleDump<'a> {
     /// Passes of these names are to run.
     #[must_use]
     pub fn of_passes(mut self, names: impl IntoIterator<Item = String>) -> ModuleDump<'a> {
-        self.names = names.into_iter().collect();
+        self.names = DumpNames::new(names);
         self
     }
 
@@ -195,30 +193,20 @@ impl<'a> ModuleDump<'a> {
             }
         }
     }
-
-    fn wants_pass(&self, name: &str) -> bool {
-        self.how.passes.as_ref().is_some_and(|r| r.is_match(name))
-    }
-
-    fn pass(&mut self, after: &str, before: &str, module: &Module) {
-        let name = format!("{:04}.passes.after_{}.before_{}", self.counter, clean(after), clean(before));
-        self.counter += 1;
-        self.module(&name, &module.compact());
-    }
 }
 
 impl Steps for ModuleDump<'_> {
     fn before(&mut self, step: usize, pass: &dyn Pass, module: &Module) {
-        const START: &str = "pipeline-start";
-        if step == 0 && self.wants_pass(START) {
-            self.pass(START, pass.name(), module);
+        let how = self.how;
+        if let Some(name) = self.names.before(step, pass, |pass| how.wants_pass(pass)) {
+            self.module(&name, &module.compact());
         }
     }
 
     fn after(&mut self, step: usize, pass: &dyn Pass, module: &Module, applications: u64) {
-        if applications > 0 && self.wants_pass(pass.name()) {
-            let next = self.names.get(step + 1).cloned().unwrap_or_else(|| "pipeline-end".to_owned());
-            self.pass(pass.name(), &next, module);
+        let how = self.how;
+        if let Some(name) = self.names.after(step, pass, applications, |pass| how.wants_pass(pass)) {
+            self.module(&name, &module.compact());
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Buffers of a call: operands and results in the layouts that the program asks for.
 //!
-//! Elements of 2 and 4 bits are packed, the first in the lowest bits, and their buffers have a byte for each all the same: what XLA:CPU gives.
+//! Elements of 2 and 4 bits are packed, the first in the lowest bits. Their buffers have a byte for each element
+//! nevertheless, since XLA:CPU's do.
 //!
 //! **Invariants:** memory that a handler writes is nobody else's, is aligned to 64 bytes, and has the bytes of its shape.
 

@@ -1,14 +1,11 @@
-//! Callbacks into Python that every device makes with its part of an array (`jax.debug.callback(partitioned=True)`): programs of whole arrays are changed so that they run on each device,
-//! and hand its block of each operand to them.
-
-use std::sync::Arc;
+//! Callbacks into Python that every device makes with its part of an array
+//! (`jax.debug.callback(partitioned=True)`): a program of whole arrays is changed so that it runs on each device,
+//! and hands its block of each operand to them.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Ints, Mesh};
-use hlo::{
-    ArrayLiteral, ArrayShape, Buffer, ComputationId, ConstantValue, ElementType, InstrId, Layout, Literal,
-    Module, NewInstruction, Opcode, Shape,
-};
+use hlo::{ArrayShape, Buffer, ComputationId, InstrId, Layout, Module, Opcode, Shape};
 
+use crate::emit;
 use crate::propagate::{self, Axes, Known};
 
 /// Callbacks with parts of arrays.
@@ -16,27 +13,22 @@ const PARTITIONED: &str = "xla_ffi_partitioned_python_cpu_callback";
 /// Callbacks with whole arrays.
 const WHOLE: &str = "xla_ffi_python_cpu_callback";
 
-/// Changes a program for several partitions so that such callbacks get their device's parts. Whether it did: not where the
-/// program also has callbacks with whole arrays, which every device would make.
+/// Changes a program for several partitions so that such callbacks get their device's parts. Whether it did: not
+/// where the program also has callbacks with whole arrays, which every device would make.
 pub(crate) fn partition(module: &mut Module) -> bool {
-    let calls_whole = |&c: &ComputationId| module.instructions(c).any(|id| calls(module, id, WHOLE));
-    if module.computations().iter().any(calls_whole) {
-        return false;
-    }
-    let entry = module.entry();
-    let is_one = |&id: &InstrId| calls(module, id, PARTITIONED) && module.users(id).is_empty();
-    let calls: Vec<InstrId> = module.instructions(entry).filter(is_one).collect();
+    let calls = partitioned(module);
     if calls.is_empty() {
         return false;
     }
+    let entry = module.entry();
     let (known, meshes) = propagate::values(module);
-    let number = emit(module, Opcode::PartitionId, Shape::scalar(ElementType::U32), &[], Attrs::new());
+    let partition = emit::partition_id(module, entry);
     for call in calls {
         for n in 0..module.instr(call).operands().len() {
             let x = module.instr(call).operands()[n];
             if let Some(Known::Array(cut)) = known.get(&x)
                 && has_default_layout(module, call, n)
-                && let Some(part) = part(module, x, number, &meshes[cut.mesh], &cut.axes)
+                && let Some(part) = part(module, x, partition, &meshes[cut.mesh], &cut.axes)
             {
                 module.set_operand(call, n, part);
                 set_layout(module, call, n, part);
@@ -48,15 +40,17 @@ pub(crate) fn partition(module: &mut Module) -> bool {
     true
 }
 
+/// The callbacks that [`partition`] changes.
+pub(crate) fn partitioned(module: &Module) -> Vec<InstrId> {
+    let is_one = |&id: &InstrId| calls(module, id, PARTITIONED) && module.users(id).is_empty();
+    let found: Vec<InstrId> = module.instructions(module.entry()).filter(is_one).collect();
+    let calls_whole = |&c: &ComputationId| module.instructions(c).any(|id| calls(module, id, WHOLE));
+    if found.is_empty() || module.computations().iter().any(calls_whole) { Vec::new() } else { found }
+}
+
 fn calls(module: &Module, id: InstrId, target: &str) -> bool {
     let instr = module.instr(id);
     instr.opcode == Opcode::CustomCall && instr.attrs.str(AttrKey::CustomCallTarget) == Some(target)
-}
-
-fn emit(module: &mut Module, opcode: Opcode, shape: Shape, operands: &[InstrId], attrs: Attrs) -> InstrId {
-    let name = module.unique_name(opcode.name());
-    let new = NewInstruction { attrs, ..NewInstruction::new(opcode, shape, operands) };
-    module.append(module.entry(), new.named(name))
 }
 
 /// Whether a call takes an operand in row-major order.
@@ -85,7 +79,7 @@ fn set_layout(module: &mut Module, call: InstrId, n: usize, operand: InstrId) {
 }
 
 /// This partition's block of an array; `None`: it has all of it, or blocks are not of one size.
-fn part(module: &mut Module, x: InstrId, number: InstrId, mesh: &Mesh, axes: &Axes) -> Option<InstrId> {
+fn part(module: &mut Module, x: InstrId, partition: InstrId, mesh: &Mesh, axes: &Axes) -> Option<InstrId> {
     let array = module.instr(x).shape.as_array()?.without_layout();
     let mut blocks = Vec::with_capacity(array.rank());
     for (d, &size) in array.dims.iter().enumerate() {
@@ -101,34 +95,16 @@ fn part(module: &mut Module, x: InstrId, number: InstrId, mesh: &Mesh, axes: &Ax
         return None;
     }
     let mut operands = vec![x];
+    let entry = module.entry();
     for (block, sets) in &blocks {
-        let count = usize::try_from(sets.iter().flatten().max().map_or(1, |n| n + 1)).ok()?;
-        let mut starts = vec![0i32; count];
-        for set in sets {
-            for (&partition, n) in set.iter().zip(0..) {
-                *starts.get_mut(usize::try_from(partition).ok()?)? = i32::try_from(n * block).ok()?;
-            }
-        }
-        operands.push(start(module, starts, number));
+        let starts = emit::block_starts(sets, *block)?;
+        let starts = starts.into_iter().map(|start| i32::try_from(start).ok()).collect::<Option<_>>()?;
+        operands.push(emit::looked_up(module, entry, Buffer::S32(starts), partition));
     }
     let sizes: Ints = blocks.iter().map(|(block, _)| *block).collect();
     let shape = Shape::array(array.element_type, &sizes);
     let attrs = Attrs::new().with(AttrKey::DynamicSliceSizes, AttrValue::Ints(sizes));
-    Some(emit(module, Opcode::DynamicSlice, shape, &operands, attrs))
-}
-
-/// What a table says of a partition, as a scalar.
-fn start(module: &mut Module, table: Vec<i32>, number: InstrId) -> InstrId {
-    let dims = [table.len() as i64];
-    let literal = ArrayLiteral { dims: dims.as_slice().into(), buffer: Buffer::S32(table).into() };
-    let shape = Shape::Array(literal.shape());
-    let value = ConstantValue::Given(Arc::new(Literal::Array(literal)));
-    let attrs = Attrs::new().with(AttrKey::ConstantValue, AttrValue::Literal(value));
-    let table = emit(module, Opcode::Constant, shape, &[], attrs);
-    let attrs = Attrs::new().with(AttrKey::DynamicSliceSizes, AttrValue::Ints(Ints::from_slice(&[1])));
-    let one = Shape::array(ElementType::S32, &[1]);
-    let one = emit(module, Opcode::DynamicSlice, one, &[table, number], attrs);
-    emit(module, Opcode::Reshape, Shape::scalar(ElementType::S32), &[one], Attrs::new())
+    Some(emit::instruction(module, entry, Opcode::DynamicSlice, shape, &operands, attrs))
 }
 
 #[cfg(test)]

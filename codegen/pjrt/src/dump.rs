@@ -1,7 +1,8 @@
-//! Dumps of the programs that are compiled, where XLA's options ask for them (`XLA_FLAGS=--xla_dump_to=DIR`, `compiler_options` of `jax.jit`): files of XLA's names and formats, as
-//! `hlo compile --xla_dump_to` writes them.
+//! Dumps of the programs that are compiled, where XLA's options ask for them (`XLA_FLAGS=--xla_dump_to=DIR`,
+//! `compiler_options` of `jax.jit`): files of XLA's names and formats, as `hlo compile --xla_dump_to` writes them.
 //!
-//! **Invariants:** a file is complete or absent; a dump changes nothing of what is compiled, and one that cannot be written is said where people look, and costs no program.
+//! **Invariants:** a file is complete or absent; a dump changes nothing of what is compiled; a dump that cannot be
+//! written is a line of the log, and its program is compiled all the same.
 
 use std::fs;
 use std::io;
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hlo::Module;
-use hlo::print::{PrintOptions, print_module};
+use hlo::print::{PrintOptions, file_name, print_module};
 use regex_lite::Regex;
 
 use crate::error::{Failure, Result};
@@ -29,8 +30,6 @@ pub(crate) struct Dump {
     text: bool,
     proto: bool,
     passes: Option<Regex>,
-    /// Dumps after passes so far.
-    count: u32,
 }
 
 /// A regular expression; an empty one asks for nothing.
@@ -40,11 +39,6 @@ fn expression(text: &str, option: &str) -> Result<Option<Regex>> {
     }
     let broken = |error| Failure::invalid(format!("the option {option}, {text}: {error}"));
     Regex::new(text).map(Some).map_err(broken)
-}
-
-/// What could trouble a file system is an underscore.
-fn clean(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '_' }).collect()
 }
 
 impl Dump {
@@ -61,17 +55,16 @@ impl Dump {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         Ok(Some(Self {
             folder: PathBuf::from(&options.to),
-            stem: format!("module_{number:04}.{}", clean(&module.name)),
+            stem: format!("module_{number:04}.{}", file_name(&module.name)),
             text: options.text || !options.proto,
             proto: options.proto,
             passes,
-            count: 0,
         }))
     }
 
     /// Dumps the program as it is given, and as the compiler makes it. `loaded`: it was compiled before, and
     /// what was given is not known.
-    pub(crate) fn write(mut self, module: &Module, is_interpreted: bool, loaded: bool) {
+    pub(crate) fn write(self, module: &Module, is_interpreted: bool, loaded: bool) {
         if !loaded {
             self.module("before_optimizations", module);
         }
@@ -82,8 +75,9 @@ impl Dump {
 
     /// Compiles the program once more, watched.
     #[cfg(feature = "llvm")]
-    fn compiled(&mut self, module: &Module) {
+    fn compiled(&self, module: &Module) {
         use hlo_opt::passes::Pipeline;
+        use hlo_opt::passes::dump_names::DumpNames;
         let asked = crate::executable::engine_options();
         let options = hlo_cpu::Options {
             opt_level: asked.opt_level,
@@ -91,14 +85,19 @@ impl Dump {
             ..hlo_cpu::Options::default()
         };
         let pipeline = Pipeline::cpu(options.opt_level);
-        let names = pipeline.passes().map(|pass| pass.name().to_owned()).collect();
+        let names = DumpNames::new(pipeline.passes().map(|pass| pass.name().to_owned()));
         let mut stages = Stages { names, dump: self };
         // That it does not compile is said by who compiles it to be run; what was reached is dumped.
         let _ = hlo_cpu::compile_watched(module, &options, &pipeline, &mut stages);
     }
 
     #[cfg(not(feature = "llvm"))]
-    fn compiled(&mut self, _module: &Module) {}
+    fn compiled(&self, _module: &Module) {}
+
+    #[cfg(feature = "llvm")]
+    fn wants_pass(&self, name: &str) -> bool {
+        self.passes.as_ref().is_some_and(|r| r.is_match(name))
+    }
 
     fn module(&self, stage: &str, module: &Module) {
         if self.text {
@@ -133,35 +132,21 @@ fn whole(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Watches a compilation.
 #[cfg(feature = "llvm")]
 struct Stages<'a> {
-    dump: &'a mut Dump,
-    /// Of the passes.
-    names: Vec<String>,
-}
-
-#[cfg(feature = "llvm")]
-impl Stages<'_> {
-    fn pass(&mut self, after: &str, before: &str, module: &Module) {
-        if self.dump.passes.as_ref().is_some_and(|r| r.is_match(after)) {
-            let (after, before) = (clean(after), clean(before));
-            let stage = format!("{:04}.passes.after_{after}.before_{before}", self.dump.count);
-            self.dump.module(&stage, &module.compact());
-            self.dump.count += 1;
-        }
-    }
+    dump: &'a Dump,
+    names: hlo_opt::passes::dump_names::DumpNames,
 }
 
 #[cfg(feature = "llvm")]
 impl hlo_opt::passes::Steps for Stages<'_> {
     fn before(&mut self, step: usize, pass: &dyn hlo_opt::passes::Pass, module: &Module) {
-        if step == 0 {
-            self.pass("pipeline-start", pass.name(), module);
+        if let Some(name) = self.names.before(step, pass, |pass| self.dump.wants_pass(pass)) {
+            self.dump.module(&name, &module.compact());
         }
     }
 
     fn after(&mut self, step: usize, pass: &dyn hlo_opt::passes::Pass, module: &Module, applications: u64) {
-        if applications > 0 {
-            let next = self.names.get(step + 1).map_or("pipeline-end", String::as_str).to_owned();
-            self.pass(pass.name(), &next, module);
+        if let Some(name) = self.names.after(step, pass, applications, |pass| self.dump.wants_pass(pass)) {
+            self.dump.module(&name, &module.compact());
         }
     }
 }

@@ -412,11 +412,8 @@ impl Ready {
                 changed = Some(module);
             }
         }
-        if asked.partitions > 1 {
-            let mut module = changed.clone().unwrap_or_else(|| Module::clone(source.module()));
-            if callbacks::partition(&mut module) {
-                changed = Some(module);
-            }
+        if asked.partitions > 1 && !callbacks::partitioned(source.module()).is_empty() {
+            callbacks::partition(changed.get_or_insert_with(|| Module::clone(source.module())));
         }
         if !layouts.are_row_major() {
             layouts.apply(changed.get_or_insert_with(|| Module::clone(source.module())))?;

@@ -36,6 +36,7 @@ pub mod client;
 pub mod cost;
 pub mod device;
 mod dump;
+mod emit;
 pub mod error;
 pub mod event;
 pub mod executable;

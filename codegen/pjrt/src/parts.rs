@@ -12,15 +12,14 @@
 //!
 //! **Invariant:** the terms of a set of devices add up to the array, whatever is known of how it is cut.
 
-use std::sync::Arc;
-
 use hlo::attrs::{AttrKey, AttrValue, Attrs, AxisRef, Direction, Ints, Mesh};
 use hlo::{
-    ArrayLiteral, ArrayShape, Buffer, ComputationId, ConstantValue, ElementType, InstrId, Instruction,
-    Literal, Module, NewInstruction, Opcode, Shape, shardy,
+    ArrayShape, Buffer, ComputationId, ElementType, InstrId, Instruction, Module, NewInstruction, Opcode,
+    Shape, shardy,
 };
 use rustc_hash::FxHashMap;
 
+use crate::emit;
 use crate::propagate::{self, Known};
 use crate::sharding::{Terms, UNREDUCED_RESULT};
 
@@ -147,9 +146,7 @@ type Cuts<'c> = [(usize, &'c [AxisRef])];
 
 impl Build<'_> {
     fn emit(&mut self, opcode: Opcode, shape: Shape, operands: &[InstrId], attrs: Attrs) -> InstrId {
-        let name = self.module.unique_name(opcode.name());
-        let new = NewInstruction { attrs, ..NewInstruction::new(opcode, shape, operands) };
-        self.module.append(self.computation, new.named(name))
+        emit::instruction(self.module, self.computation, opcode, shape, operands, attrs)
     }
 
     /// The same operation on other operands.
@@ -158,11 +155,7 @@ impl Build<'_> {
     }
 
     fn literal(&mut self, dims: &[i64], buffer: Buffer) -> InstrId {
-        let literal = ArrayLiteral { dims: dims.into(), buffer: buffer.into() };
-        let shape = Shape::Array(literal.shape());
-        let value = ConstantValue::Given(Arc::new(Literal::Array(literal)));
-        let attrs = Attrs::new().with(AttrKey::ConstantValue, AttrValue::Literal(value));
-        self.emit(Opcode::Constant, shape, &[], attrs)
+        emit::literal(self.module, self.computation, dims, buffer)
     }
 
     fn scalar_everywhere(&mut self, scalar: InstrId, dims: &[i64]) -> InstrId {
@@ -173,12 +166,8 @@ impl Build<'_> {
 
     /// What a table says of this partition.
     fn looked_up(&mut self, table: Buffer) -> InstrId {
-        let (ty, count) = (table.element_type(), table.len() as i64);
-        let table = self.literal(&[count], table);
-        let number = self.emit(Opcode::PartitionId, Shape::scalar(ElementType::U32), &[], Attrs::new());
-        let attrs = Attrs::new().with(AttrKey::DynamicSliceSizes, AttrValue::Ints(Ints::from_slice(&[1])));
-        let one = self.emit(Opcode::DynamicSlice, Shape::array(ty, &[1]), &[table, number], attrs);
-        self.emit(Opcode::Reshape, Shape::scalar(ty), &[one], Attrs::new())
+        let partition = emit::partition_id(self.module, self.computation);
+        emit::looked_up(self.module, self.computation, table, partition)
     }
 
     fn array(&self, id: InstrId) -> Option<ArrayShape> {
@@ -218,13 +207,8 @@ impl Build<'_> {
         let parts = sets.first()?.len() as i64;
         let size = u32::try_from(dims[d]).ok()?;
         let block = (parts > 0 && i64::from(size) % parts == 0).then(|| size / parts as u32)?;
-        let count = usize::try_from(sets.iter().flatten().max()? + 1).ok()?;
-        let mut starts = vec![0; count];
-        for set in &sets {
-            for (&partition, start) in set.iter().zip((0..).step_by(block.max(1) as usize)) {
-                *starts.get_mut(usize::try_from(partition).ok()?)? = start;
-            }
-        }
+        let starts = emit::block_starts(&sets, block.into())?;
+        let starts = starts.into_iter().map(|start| u32::try_from(start).ok()).collect::<Option<_>>()?;
         let shape = |ty| Shape::array(ty, dims);
         let attrs = Attrs::new().with(AttrKey::IotaDimension, AttrValue::Int(d as i64));
         let index = self.emit(Opcode::Iota, shape(ElementType::U32), &[], attrs);

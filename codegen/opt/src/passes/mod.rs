@@ -34,6 +34,7 @@ pub mod cse;
 mod dce;
 mod deduplicate;
 mod degenerate_dims;
+pub mod dump_names;
 mod dynamic_index;
 pub mod dynamic_padder;
 pub mod fast_math;
