@@ -45,69 +45,70 @@ impl<E: Element> Strip<'_, E> {
         }
     }
 
-    /// `GROUPED`: a group has several channels or features.
+    /// `GROUPED`: a group has several channels or features. All features of a block of positions are done before the
+    /// next block: what its windows see stays in the first-level cache, and is read in the order of memory.
     ///
     /// # Safety
     /// As of [`Self::plain`]; the machine has AVX-512.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
     pub(super) unsafe fn wide<const GROUPED: bool>(&self) {
+        let mut position = 0;
+        while position < self.count {
+            // SAFETY: the caller's; so many positions are left.
+            position += unsafe {
+                match self.count - position {
+                    8.. => self.block::<GROUPED, 8>(position),
+                    4.. => self.block::<GROUPED, 4>(position),
+                    2.. => self.block::<GROUPED, 2>(position),
+                    _one => self.block::<GROUPED, 1>(position),
+                }
+            };
+        }
+    }
+
+    /// `P` positions of all features; how many positions.
+    ///
+    /// # Safety
+    /// As of [`Self::wide`]; the positions are there.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+    unsafe fn block<const GROUPED: bool, const P: usize>(&self, position: usize) -> usize {
         use std::arch::x86_64::*;
-        /// Positions at a time.
-        const P: usize = 8;
         let [channels, features] = if GROUPED { self.group } else { [1, 1] };
         // Which channel of those that a vector of features sees each feature's first one is.
-        let places: [i32; WIDTH] = std::array::from_fn(|lane| (lane / features * channels) as i32);
-        for feature in (0..self.features).step_by(WIDTH) {
-            let n = (self.features - feature).min(WIDTH);
-            let mask = ((1u32 << n) - 1) as __mmask16;
-            let seen = ((1u32 << (n / features * channels)) - 1) as __mmask16;
-            // SAFETY: the caller's; masked lanes are not touched.
-            unsafe {
-                let places = _mm512_loadu_epi32(places.as_ptr());
-                let (lhs, rhs) = (self.lhs.add(feature / features * channels), self.rhs.add(feature));
-                let out = self.out.add(feature);
-                let mut position = 0;
-                while position + P <= self.count {
-                    let mut sums = [_mm512_setzero_ps(); P];
-                    for &(input, kernel) in self.taps {
-                        let from = lhs.offset(input + position as isize * self.step);
-                        for channel in 0..channels {
-                            let kernel = kernel + channel as isize * self.kernel_channel_stride;
-                            let w = _mm512_maskz_loadu_ps(mask, rhs.offset(kernel));
-                            let places = _mm512_add_epi32(places, _mm512_set1_epi32(channel as i32));
-                            for p in 0..P {
-                                let mut x = E::load(seen, from.offset(p as isize * self.step));
-                                if GROUPED {
-                                    x = _mm512_permutexvar_ps(places, x);
-                                }
-                                sums[p] = _mm512_fmadd_ps(x, w, sums[p]);
-                            }
-                        }
-                    }
-                    for p in 0..P {
-                        let to = out.offset((position + p) as isize * self.result_step);
-                        E::store(to, mask, sums[p]);
-                    }
-                    position += P;
-                }
-                for position in position as isize..self.count as isize {
-                    let mut sum = _mm512_setzero_ps();
-                    for &(input, kernel) in self.taps {
-                        for channel in 0..channels {
-                            let kernel = kernel + channel as isize * self.kernel_channel_stride;
-                            let w = _mm512_maskz_loadu_ps(mask, rhs.offset(kernel));
-                            let places = _mm512_add_epi32(places, _mm512_set1_epi32(channel as i32));
-                            let mut x = E::load(seen, lhs.offset(input + position * self.step));
+        let first: [i32; WIDTH] = std::array::from_fn(|lane| (lane / features * channels) as i32);
+        // SAFETY: the caller's; masked lanes are not touched.
+        unsafe {
+            let first = _mm512_loadu_epi32(first.as_ptr());
+            let lhs = self.lhs.offset(position as isize * self.step);
+            let out = self.out.offset(position as isize * self.result_step);
+            for feature in (0..self.features).step_by(WIDTH) {
+                let n = (self.features - feature).min(WIDTH);
+                let mask = ((1u32 << n) - 1) as __mmask16;
+                let seen = ((1u32 << (n / features * channels)) - 1) as __mmask16;
+                let (lhs, rhs) = (lhs.add(feature / features * channels), self.rhs.add(feature));
+                let mut sums = [_mm512_setzero_ps(); P];
+                for &(input, kernel) in self.taps {
+                    let from = lhs.offset(input);
+                    for channel in 0..channels {
+                        let kernel = kernel + channel as isize * self.kernel_channel_stride;
+                        let w = _mm512_maskz_loadu_ps(mask, rhs.offset(kernel));
+                        let indices = _mm512_add_epi32(first, _mm512_set1_epi32(channel as i32));
+                        for p in 0..P {
+                            let mut x = E::load(seen, from.offset(p as isize * self.step));
                             if GROUPED {
-                                x = _mm512_permutexvar_ps(places, x);
+                                x = _mm512_permutexvar_ps(indices, x);
                             }
-                            sum = _mm512_fmadd_ps(x, w, sum);
+                            sums[p] = _mm512_fmadd_ps(x, w, sums[p]);
                         }
                     }
-                    E::store(out.offset(position * self.result_step), mask, sum);
+                }
+                for p in 0..P {
+                    E::store(out.add(feature).offset(p as isize * self.result_step), mask, sums[p]);
                 }
             }
         }
+        P
     }
 }
