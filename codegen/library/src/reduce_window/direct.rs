@@ -314,7 +314,7 @@ impl Task<'_> {
                 }
                 Some(_) | None => sources,
             };
-            (fold.rows)(self.sums, all, rest);
+            fold.rows(self.sums, all, rest);
         }
     }
 
@@ -373,7 +373,7 @@ impl Task<'_> {
                 for x in &first {
                     for i in 0..count {
                         let at = (element + i * all.step) * to.pitch;
-                        (fold.rows)(out, width, &[x.wrapping_add(at * size)]);
+                        fold.rows(out, width, &[x.wrapping_add(at * size)]);
                     }
                 }
             }

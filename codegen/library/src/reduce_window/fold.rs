@@ -25,8 +25,8 @@ pub(crate) enum Carrier {
     C128,
 }
 
-/// A loop over `n` elements of rows: the accumulator's, and those of the sources.
-type Rows = unsafe fn(accumulator: *mut u8, n: usize, sources: &[*const u8]);
+/// `accumulator[i] = f(... f(f(first[i], source 0[i]), source 1[i]) ...)` for `i < n`; the first row may be the accumulator.
+type Rows = unsafe fn(accumulator: *mut u8, n: usize, first: *const u8, sources: &[*const u8]);
 
 /// `to[i] = carry = f(carry, from[i])` for `i < n`, upwards or downwards.
 pub(super) type Scan = unsafe fn(from: *const u8, to: *mut u8, n: usize, carry: *mut u8, down: bool);
@@ -36,10 +36,8 @@ pub(super) type Scan = unsafe fn(from: *const u8, to: *mut u8, n: usize, carry: 
 pub(crate) struct Fold {
     /// Bytes of an element.
     pub(crate) bytes: usize,
-    /// `accumulator[i] = f(... f(f(accumulator[i], source 0[i]), source 1[i]) ...)` for `i < n`.
-    pub(crate) rows: Rows,
-    /// As `rows`, of the sources alone, of which there is one.
-    pub(crate) fresh: Rows,
+    /// What [`Fold::rows`] and [`Fold::fresh`] do.
+    loops: Rows,
     /// `accumulator[i * steps.0] = f(accumulator[i * steps.0], source[i * steps.1])` for `i < n`.
     pub(crate) strided: unsafe fn(accumulator: *mut u8, n: usize, source: *const u8, steps: (usize, usize)),
     /// A line of windows, on machines with vectors for it.
@@ -56,6 +54,26 @@ pub(crate) struct Fold {
 }
 
 impl Fold {
+    /// `accumulator[i] = f(... f(f(accumulator[i], source 0[i]), source 1[i]) ...)` for `i < n`.
+    ///
+    /// # Safety
+    /// All rows have `n` elements. That of the accumulator is nobody else's; a source may be a later part of it.
+    pub(crate) unsafe fn rows(&self, accumulator: *mut u8, n: usize, sources: &[*const u8]) {
+        // SAFETY: as the caller says.
+        unsafe { (self.loops)(accumulator, n, accumulator.cast_const(), sources) };
+    }
+
+    /// As [`Fold::rows`], of the sources alone, of which there is one.
+    ///
+    /// # Safety
+    /// As of [`Fold::rows`]; the accumulator may hold anything.
+    pub(crate) unsafe fn fresh(&self, accumulator: *mut u8, n: usize, sources: &[*const u8]) {
+        if let Some((&first, rest)) = sources.split_first() {
+            // SAFETY: as the caller says.
+            unsafe { (self.loops)(accumulator, n, first, rest) };
+        }
+    }
+
     /// `to[i] = carry = f(carry, from[i])`, upwards or downwards, of so many rows of lines that lie side by side.
     ///
     /// # Safety
@@ -262,31 +280,29 @@ macro_rules! complexes {
 complexes!(f32, f64);
 
 impl<T: hlo::Element + hlo_arithmetic::scalar::Scalar> Function<f32> for Rounded<T> {
+    // Not part of each of the loops below: it is many instructions, of which a call is few, for each of thirteen types.
+    #[inline(never)]
     fn of(a: f32, b: f32) -> f32 {
         // Exact but for this rounding: twice the digits of any such type fit, and so does twice its range or it overflows in T as well.
         convert::<T, f32>(convert::<f64, T>(f64::from(a) * f64::from(b)))
     }
 }
 
-/// `N` elements from `at` on, folded: begun with those of the accumulator if there is one, else with the first source's.
+/// `N` elements from `at` on, folded.
 ///
 /// # Safety
 /// All rows have the elements.
 #[inline(always)]
-unsafe fn block<T: Copy, F: Function<T>, const BEGUN: bool, const N: usize>(
-    accumulator: *mut T,
+unsafe fn block<T: Copy, F: Function<T>, const N: usize>(
     at: usize,
+    first: *const u8,
     sources: &[*const u8],
 ) -> [T; N] {
     // SAFETY: as the caller says.
     unsafe {
         let elements = |row: *const u8| row.cast::<T>().add(at).cast::<[T; N]>();
-        let (first, rest) = match sources.split_first() {
-            Some((&first, rest)) if !BEGUN => (elements(first), rest),
-            Some(_) | None => (accumulator.add(at).cast_const().cast(), sources),
-        };
-        let mut block = *first;
-        for &source in rest {
+        let mut block = *elements(first);
+        for &source in sources {
             let source = &*elements(source);
             for i in 0..N {
                 block[i] = F::of(block[i], source[i]);
@@ -302,9 +318,10 @@ unsafe fn block<T: Copy, F: Function<T>, const BEGUN: bool, const N: usize>(
 /// # Safety
 /// All rows have `n` elements. That of the accumulator is nobody else's; a source may be a later part of it.
 #[inline(always)]
-unsafe fn rows<T: Copy, F: Function<T>, const BEGUN: bool>(
+unsafe fn rows<T: Copy, F: Function<T>>(
     accumulator: *mut u8,
     n: usize,
+    first: *const u8,
     sources: &[*const u8],
 ) {
     let accumulator = accumulator.cast::<T>();
@@ -312,8 +329,7 @@ unsafe fn rows<T: Copy, F: Function<T>, const BEGUN: bool>(
     macro_rules! blocks {
         ($size:expr) => {
             while n - at >= $size {
-                *accumulator.add(at).cast::<[T; $size]>() =
-                    block::<T, F, BEGUN, { $size }>(accumulator, at, sources);
+                *accumulator.add(at).cast::<[T; $size]>() = block::<T, F, { $size }>(at, first, sources);
                 at += $size;
             }
         };
@@ -321,7 +337,7 @@ unsafe fn rows<T: Copy, F: Function<T>, const BEGUN: bool>(
     macro_rules! ending {
         ($size:expr; $($before:expr),*) => {
             if n >= $size {
-                let last = block::<T, F, BEGUN, { $size }>(accumulator, n - $size, sources);
+                let last = block::<T, F, { $size }>(n - $size, first, sources);
                 $(blocks!($before);)*
                 blocks!($size);
                 *accumulator.add(n - $size).cast::<[T; $size]>() = last;
@@ -484,13 +500,14 @@ unsafe fn scan_each<T: Copy, F: Function<T>>(
 
 /// The functions of a fold, compiled for this machine's widest vectors.
 fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
-    unsafe fn plain_rows<T: Copy, F: Function<T>, const BEGUN: bool>(
+    unsafe fn plain_rows<T: Copy, F: Function<T>>(
         accumulator: *mut u8,
         n: usize,
+        first: *const u8,
         sources: &[*const u8],
     ) {
         // SAFETY: as the caller says.
-        unsafe { rows::<T, F, BEGUN>(accumulator, n, sources) }
+        unsafe { rows::<T, F>(accumulator, n, first, sources) }
     }
     unsafe fn plain_strided<T: Copy, F: Function<T>>(
         accumulator: *mut u8,
@@ -510,8 +527,7 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
     let windows = cfg!(not(target_arch = "x86_64")).then_some(plain_windows::<T, F> as unsafe fn(&Line<'_>));
     let plain = Fold {
         bytes,
-        rows: plain_rows::<T, F, true>,
-        fresh: plain_rows::<T, F, false>,
+        loops: plain_rows::<T, F>,
         strided: plain_strided::<T, F>,
         scan: scan::<T, F>,
         scan_rows: scan_rows::<T, F>,
@@ -522,13 +538,14 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
-        unsafe fn wide_rows<T: Copy, F: Function<T>, const BEGUN: bool>(
+        unsafe fn wide_rows<T: Copy, F: Function<T>>(
             accumulator: *mut u8,
             n: usize,
+            first: *const u8,
             sources: &[*const u8],
         ) {
             // SAFETY: as the caller says.
-            unsafe { rows::<T, F, BEGUN>(accumulator, n, sources) }
+            unsafe { rows::<T, F>(accumulator, n, first, sources) }
         }
         #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
         unsafe fn wide_strided<T: Copy, F: Function<T>>(
@@ -547,13 +564,7 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
         }
         if Features::here().avx512 {
             let windows = Some(wide_windows::<T, F> as unsafe fn(&Line<'_>));
-            return Fold {
-                rows: wide_rows::<T, F, true>,
-                fresh: wide_rows::<T, F, false>,
-                strided: wide_strided::<T, F>,
-                windows,
-                ..plain
-            };
+            return Fold { loops: wide_rows::<T, F>, strided: wide_strided::<T, F>, windows, ..plain };
         }
     }
     plain
@@ -568,25 +579,27 @@ pub(super) const RANGE_MINIMUM: i32 = 0b0100;
 /// Maxima (or minima) of rows of f32: the machine's own operation on numbers, and NaNs noted beside it.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq")]
-unsafe fn extreme_rows<const LARGEST: bool, const BEGUN: bool>(
+unsafe fn extreme_rows<const LARGEST: bool>(
     accumulator: *mut u8,
     n: usize,
+    first: *const u8,
     sources: &[*const u8],
 ) {
     // SAFETY: as the caller says.
     unsafe {
-        let at = extreme_blocks::<LARGEST, BEGUN, 4>(accumulator, 0, n, sources);
-        extreme_blocks::<LARGEST, BEGUN, 1>(accumulator, at, n, sources);
+        let at = extreme_blocks::<LARGEST, 4>(accumulator, 0, n, first, sources);
+        extreme_blocks::<LARGEST, 1>(accumulator, at, n, first, sources);
     }
 }
 
 /// Folds elements from `at` on, so many vectors at a time, as long as the last of those has an element; where it ended.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq")]
-unsafe fn extreme_blocks<const LARGEST: bool, const BEGUN: bool, const VECTORS: usize>(
+unsafe fn extreme_blocks<const LARGEST: bool, const VECTORS: usize>(
     accumulator: *mut u8,
     mut at: usize,
     n: usize,
+    first: *const u8,
     sources: &[*const u8],
 ) -> usize {
     use std::arch::x86_64::{
@@ -594,11 +607,7 @@ unsafe fn extreme_blocks<const LARGEST: bool, const BEGUN: bool, const VECTORS: 
         _mm512_range_ps, _mm512_set1_ps,
     };
     let nan = _mm512_set1_ps(f32::NAN);
-    let row = accumulator.cast::<f32>();
-    let (first, rest) = match sources.split_first() {
-        Some((&first, rest)) if !BEGUN => (first.cast::<f32>(), rest),
-        Some(_) | None => (row.cast_const(), sources),
-    };
+    let (row, first) = (accumulator.cast::<f32>(), first.cast::<f32>());
     // SAFETY: all rows have `n` elements, that of the accumulator is nobody else's; what is not there is masked.
     unsafe {
         while at + 16 * (VECTORS - 1) < n {
@@ -610,7 +619,7 @@ unsafe fn extreme_blocks<const LARGEST: bool, const BEGUN: bool, const VECTORS: 
                 best[k] = _mm512_maskz_loadu_ps(mask(k), first.add(at + 16 * k));
                 nans[k] = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(best[k], best[k]);
             }
-            for source in rest {
+            for source in sources {
                 for k in 0..VECTORS {
                     let x = _mm512_maskz_loadu_ps(mask(k), source.cast::<f32>().add(at + 16 * k));
                     nans[k] |= _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
@@ -638,8 +647,7 @@ fn extremes<const LARGEST: bool>() -> Fold {
     #[cfg(target_arch = "x86_64")]
     if Features::here().avx512 {
         let windows = Some(line::extremes::<LARGEST> as unsafe fn(&Line<'_>));
-        let (rows, fresh) = (extreme_rows::<LARGEST, true> as Rows, extreme_rows::<LARGEST, false> as Rows);
-        return Fold { rows, fresh, windows, ..fold };
+        return Fold { loops: extreme_rows::<LARGEST>, windows, ..fold };
     }
     fold
 }

@@ -219,7 +219,7 @@ impl Piece<'_> {
                 prefetch(first.wrapping_add(at * size * stride + AHEAD + line));
             }
             // SAFETY: the caller's: the rows are there, and the results this task's.
-            unsafe { (fold.fresh)(to.add(at * size), some, &sources) };
+            unsafe { fold.fresh(to.add(at * size), some, &sources) };
             sources.iter_mut().for_each(|source| *source = source.wrapping_add(some * size));
             at += some;
         }
@@ -314,13 +314,14 @@ pub(super) unsafe fn line_of(
         unsafe {
             let out = |o: usize| out.add((o - start) * size);
             if inside {
-                let (initial, fold) = match begun {
-                    true => (None, fold.rows),
-                    false => (Some(work.first.0.as_ptr()), fold.fresh),
-                };
+                let initial = (!begun).then_some(work.first.0.as_ptr());
                 let each = |x| runs.iter().map(move |r| element(x, r.element + (some.start - r.first)));
                 let rows: Rows = initial.into_iter().chain(lines.iter().flat_map(each)).collect();
-                fold(out(some.start), some.len(), &rows);
+                let to = out(some.start);
+                match begun {
+                    true => fold.rows(to, some.len(), &rows),
+                    false => fold.fresh(to, some.len(), &rows),
+                }
                 continue;
             }
             if !begun {

@@ -181,12 +181,12 @@ unsafe fn long_lines(
             let whole = elements / together;
             for block in 0..whole {
                 let from = x.offset((first + block * together) * size).pointer();
-                (fold.rows)(lanes, together, &[from.cast_const()]);
+                fold.rows(lanes, together, &[from.cast_const()]);
             }
             let rest = x.offset((first + whole * together) * size).pointer();
-            (fold.rows)(lanes, elements - whole * together, &[rest.cast_const()]);
+            fold.rows(lanes, elements - whole * together, &[rest.cast_const()]);
             for lane in (lines..together).step_by(lines) {
-                (fold.rows)(lanes, lines, &[lanes.add(lane * size).cast_const()]);
+                fold.rows(lanes, lines, &[lanes.add(lane * size).cast_const()]);
             }
         });
         // What a piece comes to becomes what comes before it.
@@ -196,7 +196,7 @@ unsafe fn long_lines(
         for i in 0..TASKS {
             let lanes = work.scratch(if down { TASKS - 1 - i } else { i });
             let mut next = before;
-            (fold.rows)(next.0.as_mut_ptr(), lines, &[lanes.cast_const()]);
+            fold.rows(next.0.as_mut_ptr(), lines, &[lanes.cast_const()]);
             lanes.copy_from_nonoverlapping(before.0.as_ptr(), row);
             before = next;
         }
@@ -234,11 +234,11 @@ unsafe fn growing(
         for o in 0..axis.output {
             let o = if form == Form::Suffix { axis.output - 1 - o } else { o };
             if form == Form::Suffix {
-                (fold.rows)(accumulators, lines.count, &[source(o)]);
+                fold.rows(accumulators, lines.count, &[source(o)]);
             } else {
                 let end = axis.range(o).end;
                 for i in taken..end {
-                    (fold.rows)(accumulators, lines.count, &[source(i)]);
+                    fold.rows(accumulators, lines.count, &[source(i)]);
                 }
                 taken = end.max(taken);
             }
@@ -283,7 +283,7 @@ unsafe fn powers(
             }
             let left = reach - (2 * power - 1).min(reach);
             // Each is read before what is behind it is written.
-            (fold.rows)(elements, left, &[elements.add(power * size).cast_const()]);
+            fold.rows(elements, left, &[elements.add(power * size).cast_const()]);
             power *= 2;
         }
     }
@@ -324,10 +324,10 @@ unsafe fn sliding(
             }
         } else {
             for i in (0..n.saturating_sub(1)).rev().filter(|i| (i + 1) % block != 0) {
-                (fold.rows)(ends(i), lines.count, &[ends(i + 1).cast_const()]);
+                fold.rows(ends(i), lines.count, &[ends(i + 1).cast_const()]);
             }
             for i in (1..n).filter(|i| i % block != 0) {
-                (fold.rows)(starts(i), lines.count, &[starts(i - 1).cast_const()]);
+                fold.rows(starts(i), lines.count, &[starts(i - 1).cast_const()]);
             }
         }
         for o in 0..axis.output {
@@ -343,7 +343,7 @@ unsafe fn sliding(
                 (true, true) => &[starts(last)],
                 (true, false) => &[ends(first)],
             };
-            (fold.rows)(to, lines.count, sources);
+            fold.rows(to, lines.count, sources);
         }
     }
 }

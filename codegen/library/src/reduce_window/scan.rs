@@ -178,7 +178,7 @@ impl Operation for Scan {
                         for k in 0..n {
                             let at = (o * n + if self.down { n - 1 - k } else { k }) * inner + first;
                             self.read(x, at, row, count);
-                            (fold.rows)(carry, count, &[row.cast_const()]);
+                            fold.rows(carry, count, &[row.cast_const()]);
                             self.write(carry, out, at, count);
                         }
                     }

@@ -454,7 +454,7 @@ impl Direct {
                 for (k, source) in sources.iter_mut().enumerate().take(copies.number) {
                     *source = call.scratch.add(k * bytes + at);
                 }
-                (copies.fold.rows)(result, end - begin, &sources[..copies.number]);
+                copies.fold.rows(result, end - begin, &sources[..copies.number]);
             }
         });
     }

@@ -55,9 +55,20 @@ impl Stays {
             (_, _) => None,
         }
     }
+
+    /// Whether it stays where it is less than the other, equal to it, and greater.
+    pub(super) fn of_order(self) -> [bool; 3] {
+        match self {
+            Stays::Ge => [false, true, true],
+            Stays::Gt => [false, false, true],
+            Stays::Le => [true, true, false],
+            Stays::Lt => [true, false, false],
+        }
+    }
 }
 
-/// Runs code with the comparison as a closure.
+/// Runs code with the comparison as a closure: that of JAX's and XLA's poolings, which is one instruction, and all others, so that each algorithm is compiled twice and not
+/// four times.
 macro_rules! with_comparison {
     ($stays:expr, $compare:ident => $run:expr) => {
         match $stays {
@@ -65,16 +76,9 @@ macro_rules! with_comparison {
                 let $compare = |a, b| a >= b;
                 $run
             }
-            Stays::Gt => {
-                let $compare = |a, b| a > b;
-                $run
-            }
-            Stays::Le => {
-                let $compare = |a, b| a <= b;
-                $run
-            }
-            Stays::Lt => {
-                let $compare = |a, b| a < b;
+            other => {
+                let [less, equal, greater] = other.of_order();
+                let $compare = move |a, b| (less & (a < b)) | (equal & (a == b)) | (greater & (a > b));
                 $run
             }
         }
