@@ -163,9 +163,10 @@ unsafe extern "C" fn error_details(args: *mut XLA_FFI_Error_GetDetails_Args) {
         if error.is_null() {
             return;
         }
-        (*args).message = (*error).message.as_ptr();
+        let (message, code) = Error::details(error);
+        (*args).message = message;
         if (*args).struct_size >= up_to!(XLA_FFI_Error_GetDetails_Args, errc, i32) {
-            (*args).errc = error::number_of((*error).code);
+            (*args).errc = error::number_of(code);
         }
     }
 }

@@ -33,6 +33,7 @@ mod untyped;
 pub mod user_data;
 
 pub use api::{XLA_FFI_GetApi, api};
+pub use error::hlo_ffi_errors_of;
 pub use handler::{Bundle, ForeignHandler};
 pub use library::{Library, Registered, take_registered};
 pub use types::register as register_type;

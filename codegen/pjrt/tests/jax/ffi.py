@@ -63,6 +63,28 @@ def callbacks_take_and_give_elements_below_8_bits():
 
 
 @check
+def buffer_callbacks_read_and_write_where_arrays_lie():
+    from jax.experimental import buffer_callback
+
+    refused = []
+
+    def host(ctx, out, x):
+        assert ctx.stage == buffer_callback.ExecutionStage.EXECUTE, ctx.stage
+        try:
+            ctx.stream
+        except jax.errors.JaxRuntimeError as error:  # an error of this plugin, which jaxlib takes apart
+            refused.append(str(error))
+        assert (x.shape, x.dtype, x.writeable, out.writeable) == ((2, 3), np.float32, False, True)
+        np.asarray(out)[...] = np.asarray(x) + np.from_dlpack(x)
+
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    f = buffer_callback.buffer_callback(host, jax.ShapeDtypeStruct(x.shape, x.dtype))
+    for _ in range(3):
+        np.testing.assert_array_equal(jax.jit(lambda x: f(x) + 1)(x), x * 2 + 1)
+    assert refused and all("UNIMPLEMENTED" in text and "there is no stream" in text for text in refused), refused
+
+
+@check
 def io_callbacks_happen():
     from jax.experimental import io_callback
 

@@ -53,6 +53,25 @@ class Handlers:
         self.api.register_type(name, _pointer(registration["type_id"]), None if info is None else _pointer(info))
 
 
+def _table_of_jaxlib(register):
+    """The table of functions of jaxlib's own runtime, which hands out no pointer to it: a handler that is registered there is asked for its version, by a call with the table."""
+    tables = []
+
+    def handle(frame):
+        frame = frame.contents
+        frames.answer_version(frame)
+        tables.append(frame.api)
+
+    # It stays registered, and is called by programs that name it: by none.
+    global _probe
+    _probe = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(frames.Frame))(handle)
+    capsule = ctypes.pythonapi.PyCapsule_New
+    capsule.restype = ctypes.py_object
+    capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    register("hlo_ref.table", capsule(ctypes.cast(_probe, ctypes.c_void_p), b"xla._CUSTOM_CALL_TARGET", None), "Host", 1, 0)
+    return tables[0]
+
+
 def _names(name):
     return name.decode() if isinstance(name, bytes) else name
 
@@ -63,6 +82,8 @@ def _forward(handlers):
     from jax._src.lib import xla_client
 
     callbacks = ("xla_ffi_python_cpu_callback", "xla_ffi_partitioned_python_cpu_callback")
+    # jaxlib's handlers look into errors as into its own.
+    handlers.api.errors_of(_table_of_jaxlib(_xla.register_custom_call_target))
     handlers.register_callbacks(callbacks)
     for name, handler in xla_client.custom_call_targets("Host").items():
         if _names(name) not in callbacks:

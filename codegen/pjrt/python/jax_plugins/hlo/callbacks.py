@@ -95,10 +95,7 @@ def handler(api):
     def handle(frame):
         try:
             frame = frame.contents
-            if frame.extension_start:
-                version = frames.MetadataExtension.from_address(frame.extension_start).metadata.contents.version
-                version.major, version.minor = 0, 3
-            else:
+            if not frames.answer_version(frame):
                 _call(api, frame)
             return None
         except BaseException as error:

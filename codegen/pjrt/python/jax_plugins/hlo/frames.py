@@ -83,13 +83,28 @@ def span(text):
     return ByteSpan(text.encode(), len(text.encode()))
 
 
+def answer_version(frame):
+    """Answers, to a call that asks for it, which version a handler is of; false: the call is another one."""
+    if not frame.extension_start:
+        return False
+    version = MetadataExtension.from_address(frame.extension_start).metadata.contents.version
+    version.major, version.minor = 0, 3
+    return True
+
+
 class Api:
     """The table of functions of the plugin."""
 
     def __init__(self, path):
         self._library = ctypes.CDLL(path)
         self._library.XLA_FFI_GetApi.restype = c_void_p
+        self._library.hlo_ffi_errors_of.argtypes = [c_void_p]
         self._table = self._library.XLA_FFI_GetApi()
+
+    def errors_of(self, table):
+        """Lets another runtime, whose table of functions it is, make the errors that handlers get."""
+        if not self._library.hlo_ffi_errors_of(table):
+            raise RuntimeError("errors were made before it was known who makes them")
 
     def _slot(self, number, args):
         address = c_void_p.from_address(self._table + _FIRST_SLOT + 8 * number).value
