@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 
 use crate::emit;
 use crate::propagate::{self, Known};
-use crate::sharding::{Terms, UNREDUCED_RESULT};
+use crate::sharding::{SHARDY, Terms, UNREDUCED_RESULT, Unreduced, terms_of_text};
 
 /// Values that a value is made of are followed so far.
 const DEPTH_LIMIT: usize = 64;
@@ -82,12 +82,11 @@ pub(crate) fn own_arguments(module: &mut Module, terms: &[Terms]) -> Vec<bool> {
         let arrays = shape.leaves().into_iter().filter(|leaf| leaf.as_array().is_some()).count();
         if shape.as_array().is_some()
             && let Some(Some(terms)) = terms.get(n)
-            && terms.by == Opcode::Add
-            && let Some(selects) = parts_of_argument(module, parameter, &format!("{:?}", terms.sets))
+            && let Some(made) = parts_of_argument(module, parameter, terms)
+            && !made.is_empty()
         {
-            for select in selects {
-                let part = module.instr(select).operands()[1];
-                module.replace_all_uses(select, part);
+            for (instr, part) in made {
+                module.replace_all_uses(instr, part);
             }
             is_own[n] = true;
         }
@@ -96,34 +95,63 @@ pub(crate) fn own_arguments(module: &mut Module, terms: &[Terms]) -> Vec<bool> {
     is_own
 }
 
-/// What makes parts of an unreduced argument for manual computations, along axes of these sets; `None`: somebody
-/// else takes it, too, or nobody does.
-fn parts_of_argument(module: &Module, parameter: InstrId, sets: &str) -> Option<Vec<InstrId>> {
-    let mut selects = Vec::new();
-    for user in module.users(parameter) {
-        let cut = module.instr(user.user);
-        let target = cut.attrs.str(AttrKey::CustomCallTarget).filter(|_| cut.opcode == Opcode::CustomCall);
-        if !target.is_some_and(|target| target.ends_with("GlobalToLocalShape")) {
+/// What makes parts of an unreduced argument for manual computations, along its own axes, each with what it makes
+/// them of: this device's term, if the argument is that. `None`: somebody else takes it, too.
+fn parts_of_argument(
+    module: &Module,
+    argument: InstrId,
+    terms: &Unreduced,
+) -> Option<Vec<(InstrId, InstrId)>> {
+    let mut parts = Vec::new();
+    // The argument, and constraints that leave it unreduced as it is.
+    let mut values = vec![argument];
+    while let Some(value) = values.pop() {
+        if value == module.root(module.entry()) {
             return None;
         }
-        let parts: Vec<InstrId> = match &cut.shape {
-            Shape::Tuple(_) => {
-                let at = |id: &InstrId| module.instr(*id).attrs.int(AttrKey::Index);
-                let all = module.users(user.user).iter().map(|of| of.user);
-                all.filter(|id| at(id) == Some(i64::from(user.operand))).collect()
+        for user in module.users(value) {
+            let cut = module.instr(user.user);
+            let target =
+                cut.attrs.str(AttrKey::CustomCallTarget).filter(|_| cut.opcode == Opcode::CustomCall)?;
+            if target == "Sharding" {
+                let text = cut.attrs.frontend_attributes().and_then(|all| all.get(SHARDY))?;
+                let constraint = terms_of_text(module, text, "a constraint").ok().flatten()?;
+                if constraint != *terms {
+                    return None;
+                }
+                values.push(user.user);
+                continue;
             }
-            Shape::Array(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => vec![user.user],
-        };
-        for of in parts.iter().flat_map(|&part| module.users(part)) {
-            let instr = module.instr(of.user);
-            let made = instr.attrs.frontend_attributes().and_then(|all| all.get(shardy::UNREDUCED_PART));
-            if instr.opcode != Opcode::Select || of.operand != 1 || made != Some(sets) {
+            if !target.ends_with("GlobalToLocalShape") {
                 return None;
             }
-            selects.push(of.user);
+            let own: Vec<InstrId> = match &cut.shape {
+                Shape::Tuple(_) => {
+                    let at = |id: &InstrId| module.instr(*id).attrs.int(AttrKey::Index);
+                    let all = module.users(user.user).iter().map(|of| of.user);
+                    all.filter(|id| at(id) == Some(i64::from(user.operand))).collect()
+                }
+                Shape::Array(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => vec![user.user],
+            };
+            let sets = format!("{:?}", terms.sets);
+            for (part, of) in own.iter().flat_map(|&part| module.users(part).iter().map(move |of| (part, of)))
+            {
+                let instr = module.instr(of.user);
+                let made = instr.attrs.frontend_attributes().and_then(|all| all.get(shardy::UNREDUCED_PART));
+                // Of a sum it is selected on one device, of the greatest and the least it is copied.
+                let is_whole = if terms.by == Opcode::Add {
+                    instr.opcode == Opcode::Select && of.operand == 1
+                } else {
+                    instr.opcode == Opcode::Copy
+                };
+                if !is_whole || made != Some(&sets) {
+                    return None;
+                }
+                parts.push((of.user, part));
+            }
         }
     }
-    (!selects.is_empty()).then_some(selects)
+    Some(parts)
 }
 
 /// Adds a device's terms of one result to a program.
@@ -486,7 +514,7 @@ mod tests {
     use hlo_interp::Devices;
 
     use super::*;
-    use crate::sharding::{Shardings, Unreduced};
+    use crate::sharding::Shardings;
 
     /// What each of four devices has of an unreduced result, on a mesh of 2 times 2; x is 0, 1, ... and cut along
     /// its last dimension, unless it is said otherwise, along the unreduced axis.
@@ -567,6 +595,53 @@ mod tests {
         let least = "start = f32[] constant(-inf)";
         assert_eq!(greatest(least, "ROOT c = f32[] copy(m)"), [1.0, 3.0, 1.0, 3.0]);
         assert_eq!(greatest("start = f32[] constant(2)", "ROOT c = f32[] copy(m)"), [2.0, 3.0, 2.0, 3.0]);
+    }
+
+    /// Whether manual computations take each device's own term of the argument x.
+    fn takes_own_term(body: &str, by: &str) -> bool {
+        let text = format!(
+            "HloModule m, num_partitions=2, frontend_attributes={{xla.sdy.meshes={{mesh = #sdy.mesh<[\"a\"=2]>}}}}
+             ENTRY e {{
+               x = f32[4] parameter(0), frontend_attributes={{xla.sdy.sharding=\"#sdy.sharding<@mesh, [{{}}], unreduced={by}{{\\\"a\\\"}}>\"}}
+               first = pred[4] constant({{1, 1, 0, 0}})
+               zeros = f32[4] constant({{0, 0, 0, 0}})
+               {body}
+             }}"
+        );
+        let parsed = hlo_parser::parse_module(&text, &hlo_parser::ParseOptions::default());
+        let mut module = parsed.module.unwrap_or_else(|| panic!("{text}: {:?}", parsed.diagnostics));
+        let shardings = Shardings::of(&mut module, &[], &[]).unwrap();
+        let is_own = own_arguments(&mut module, &shardings.argument_terms);
+        let root = module.instr(module.root(module.entry()));
+        let part = module.instr(root.operands()[0]).opcode;
+        assert_eq!(is_own, [part == Opcode::CustomCall], "{body}");
+        is_own[0]
+    }
+
+    #[test]
+    fn terms_are_taken_as_they_are() {
+        let constraint = |axes: &str| {
+            format!(
+                "c = f32[4] custom-call(x), custom_call_target=\"Sharding\", frontend_attributes={{xla.sdy.sharding=\"#sdy.sharding_per_value<[<@mesh, [{{}}]{axes}>]>\"}}"
+            )
+        };
+        let cut = |of: &str| {
+            format!("p = f32[4] custom-call({of}), custom_call_target=\"xla.sdy.GlobalToLocalShape\"")
+        };
+        let marked = "frontend_attributes={hlo.unreduced_part=\"[[0, 1]]\"}";
+        let sum = format!("s = f32[4] select(first, p, zeros), {marked}\n ROOT r = f32[4] negate(s)");
+        let unreduced = constraint(", unreduced={\\\"a\\\"}");
+        assert!(takes_own_term(&format!("{}\n {sum}", cut("x")), ""));
+        assert!(takes_own_term(&format!("{unreduced}\n {}\n {sum}", cut("c")), ""));
+        // The constraint wants the sum, or something else does.
+        assert!(!takes_own_term(&format!("{}\n {}\n {sum}", constraint(""), cut("c")), ""));
+        let other = "n = f32[4] negate(c)";
+        assert!(!takes_own_term(&format!("{unreduced}\n {other}\n {}\n {sum}", cut("c")), ""));
+        // The greatest is copied, and nothing is selected.
+        let greatest = format!("s = f32[4] copy(p), {marked}\n ROOT r = f32[4] negate(s)");
+        let unreduced = constraint(", unreduced=max{\\\"a\\\"}");
+        assert!(takes_own_term(&format!("{unreduced}\n {}\n {greatest}", cut("c")), "max"));
+        assert!(!takes_own_term(&format!("{unreduced}\n {}\n {greatest}", cut("c")), "min"));
     }
 
     #[test]

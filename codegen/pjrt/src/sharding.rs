@@ -68,7 +68,7 @@ fn reduced(mut named: NamedSharding) -> NamedSharding {
 }
 
 /// What an array is the sum of, by its sharding in text.
-fn terms_of_text(module: &Module, text: &str, what: &str) -> Result<Terms> {
+pub(crate) fn terms_of_text(module: &Module, text: &str, what: &str) -> Result<Terms> {
     if !text.starts_with("#sdy") {
         return Ok(None); // unreduced ones of XLA's own forms are refused with their tiles
     }

@@ -63,10 +63,16 @@ impl Converter<'_> {
     }
 
     /// A value as this partition's part of an unreduced one. Of a sum: the value where it is the first of its
-    /// set, zeros elsewhere.
+    /// set, zeros elsewhere; of the greatest and the least: the value.
     pub(super) fn part_of(&mut self, x: InstrId, unreduced: &Unreduced) -> InstrId {
-        let Unreduced { sets, by: Opcode::Add } = unreduced else { return x };
+        let Unreduced { sets, by } = unreduced;
         let Some(array) = self.shape_of(x).as_array().cloned() else { return x };
+        // Who has the parts of the value can do without what is made here.
+        let entries = vec![(shardy::UNREDUCED_PART, format!("{sets:?}"))];
+        let marked = Attrs::new().with(AttrKey::FrontendAttributes, frontend(entries));
+        if *by != Opcode::Add {
+            return self.emit(Opcode::Copy, Shape::Array(array), &[x], marked);
+        }
         let count = sets.iter().flatten().max().map_or(0, |n| n + 1);
         let is_first: Vec<bool> =
             (0..count).map(|p| sets.iter().any(|set| set.first() == Some(&p))).collect();
@@ -84,10 +90,7 @@ impl Converter<'_> {
             buffer: Buffer::zeros(array.element_type, 1).into(),
         });
         let zeros = self.emit(Opcode::Broadcast, Shape::Array(array.clone()), &[zero], attrs());
-        // Who has the parts of the value can do without.
-        let entries = vec![(shardy::UNREDUCED_PART, format!("{sets:?}"))];
-        let attrs = Attrs::new().with(AttrKey::FrontendAttributes, frontend(entries));
-        self.emit(Opcode::Select, Shape::Array(array), &[mask, x, zeros], attrs)
+        self.emit(Opcode::Select, Shape::Array(array), &[mask, x, zeros], marked)
     }
 
     /// The value over each set.

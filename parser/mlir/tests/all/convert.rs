@@ -356,6 +356,8 @@ fn unreduced_values_may_be_the_greatest() {
     let hlo = hlo_of(text);
     // All devices have the greatest, which is the greatest of what they have.
     assert!(hlo.contains("f32[] minimum(") && !hlo.contains("select"), "{hlo}");
+    let part = hlo.lines().find(|line| line.contains("hlo.unreduced_part=\"[[0, 1]]\""));
+    assert!(part.is_some_and(|line| line.contains("copy(")), "{hlo}");
 }
 
 #[test]
