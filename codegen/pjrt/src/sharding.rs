@@ -231,10 +231,17 @@ impl Shardings {
     /// One is not understood.
     pub fn read(module: &mut Module, proto: &[u8]) -> Result<Self> {
         let (mut arguments, mut results) = (Vec::new(), None);
+        let mut unreduced = [0, 0];
         for (number, value) in wire::fields(proto)? {
             match (number, value) {
-                (field::PARAMETERS, Value::Bytes(one)) => arguments.push(read_op_sharding(one)?),
-                (field::OUTPUT, Value::Bytes(all)) => results = Some(read_op_shardings(all)?),
+                (field::PARAMETERS, Value::Bytes(one)) => {
+                    arguments.push(read_op_sharding(one)?);
+                    unreduced[0] += count_unreduced(one)?;
+                }
+                (field::OUTPUT, Value::Bytes(all)) => {
+                    results = Some(read_op_shardings(all)?);
+                    unreduced[1] = count_unreduced(all)?;
+                }
                 _others => {}
             }
         }
@@ -265,8 +272,13 @@ impl Shardings {
         if !all.into_iter().all(|(tiles, shape)| fits(tiles, shape)) {
             return Err(Failure::invalid("the module has shardings that are not those of its arrays"));
         }
-        let result_terms = terms_of_results(module, results.len())?;
-        Ok(Self { arguments, results, argument_terms: terms_of_arguments(module)?, result_terms })
+        let all_terms = [terms_of_arguments(module)?, terms_of_results(module, results.len())?];
+        if unreduced.iter().zip(&all_terms).any(|(&n, terms)| n > terms.iter().flatten().count()) {
+            let message = "the module has unreduced arrays, and does not say along which axes of a mesh";
+            return Err(Failure::unimplemented(message));
+        }
+        let [argument_terms, result_terms] = all_terms;
+        Ok(Self { arguments, results, argument_terms, result_terms })
     }
 
     /// Messages `OpSharding` of arguments and of results. `arguments`, `results`: the rank of each array; `None` of
@@ -275,7 +287,7 @@ impl Shardings {
         let with_tokens = |all: &[Tiles], terms: &[Terms], ranks: &[Option<usize>]| -> Vec<Vec<u8>> {
             let mut arrays = all.iter().zip(terms);
             let mut one = |rank: &Option<usize>| match rank.and_then(|rank| Some((rank, arrays.next()?))) {
-                Some((rank, (tiles, Some(terms)))) => unreduced_sharding(tiles, &terms.sets, rank),
+                Some((rank, (tiles, Some(terms)))) => unreduced_sharding(tiles, terms, rank),
                 Some((_, (tiles, None))) => op_sharding(tiles),
                 None => op_sharding(&None),
             };
@@ -321,9 +333,19 @@ mod field {
     pub(super) const TUPLE_PARTS: u64 = 5;
     /// `OpSharding.replicate_on_last_tile_dim`.
     pub(super) const REPLICATE_ON_LAST: u64 = 6;
+    /// `OpSharding.metadata`, many messages `OpMetadata`: where a sharding is from, and of an unreduced one how its
+    /// parts are combined, as what is of the kind [`super::REDUCTION`] is called.
+    pub(super) const METADATA: u64 = 7;
+    /// `OpMetadata.op_type`.
+    pub(super) const METADATA_KIND: u64 = 1;
+    /// `OpMetadata.op_name`.
+    pub(super) const METADATA_NAME: u64 = 2;
     /// `OpSharding.last_tile_dims`: of what kind the dimensions behind those of the array are.
     pub(super) const LAST_DIMENSIONS: u64 = 8;
 }
+
+/// The kind of metadata of an unreduced sharding whose name is `SUM`, `MAX` or `MIN`.
+const REDUCTION: &str = "sdy::reduction_op";
 
 /// `OpSharding.Type`.
 mod kind {
@@ -357,8 +379,9 @@ pub(crate) fn op_sharding(tiles: &Tiles) -> Vec<u8> {
 }
 
 /// The `OpSharding` of an unreduced array: its tiles, then a replicated dimension if tiles have copies,
-/// then an unreduced one.
-fn unreduced_sharding(tiles: &Tiles, sets: &[Vec<i64>], rank: usize) -> Vec<u8> {
+/// then an unreduced one, and how its parts are combined.
+fn unreduced_sharding(tiles: &Tiles, terms: &Unreduced, rank: usize) -> Vec<u8> {
+    let Unreduced { sets, by } = terms;
     let summed = sets.first().map_or(1, Vec::len);
     let whole = || {
         let mut all: Vec<i64> = sets.iter().flatten().copied().collect();
@@ -387,6 +410,14 @@ fn unreduced_sharding(tiles: &Tiles, sets: &[Vec<i64>], rank: usize) -> Vec<u8> 
     wire::put_number(&mut message, field::TYPE, kind::OTHER);
     wire::put_packed(&mut message, field::DIMENSIONS, dims.into_iter().map(|n| n as u64));
     wire::put_packed(&mut message, field::DEVICES, devices.into_iter());
+    // Parts of which nothing is said add up.
+    let combined = [(Opcode::Maximum, "MAX"), (Opcode::Minimum, "MIN")].into_iter().find(|(op, _)| op == by);
+    if let Some((_, combined)) = combined {
+        let mut metadata = Vec::new();
+        wire::put(&mut metadata, field::METADATA_KIND, REDUCTION.as_bytes());
+        wire::put(&mut metadata, field::METADATA_NAME, combined.as_bytes());
+        wire::put(&mut message, field::METADATA, &metadata);
+    }
     wire::put_packed(&mut message, field::LAST_DIMENSIONS, kinds.into_iter());
     message
 }
@@ -403,28 +434,44 @@ fn read_op_shardings(message: &[u8]) -> Result<Vec<Tiles>> {
     parts.collect()
 }
 
+/// How many unreduced arrays an `OpSharding` is of.
+fn count_unreduced(message: &[u8]) -> Result<usize> {
+    let (mut count, mut behind) = (0, Vec::new());
+    for (number, value) in wire::fields(message)? {
+        match (number, value) {
+            (field::TUPLE_PARTS, Value::Bytes(one)) => count += count_unreduced(one)?,
+            (field::LAST_DIMENSIONS, value) => numbers(value, &mut behind)?,
+            _others => {}
+        }
+    }
+    Ok(count + usize::from(behind.contains(&kind::UNREDUCED)))
+}
+
+/// Appends a number, or all of a packed list.
+fn numbers(value: Value<'_>, into: &mut Vec<u64>) -> Result<()> {
+    match value {
+        Value::Number(n) => into.push(n),
+        Value::Bytes(packed) => {
+            let mut packed = Fields::new(packed);
+            while !packed.is_empty() {
+                into.push(packed.varint()?);
+            }
+        }
+    }
+    Ok(())
+}
+
 fn read_op_sharding(message: &[u8]) -> Result<Tiles> {
     let refused = |why: &str| Failure::unimplemented(format!("an OpSharding that {why}"));
     let (mut ty, mut last) = (kind::REPLICATED, false);
     let (mut dims, mut devices, mut behind) = (Vec::new(), Vec::new(), Vec::new());
-    let numbers = |value: Value<'_>, into: &mut Vec<u64>| -> Result<()> {
-        match value {
-            Value::Number(n) => into.push(n),
-            Value::Bytes(packed) => {
-                let mut packed = Fields::new(packed);
-                while !packed.is_empty() {
-                    into.push(packed.varint()?);
-                }
-            }
-        }
-        Ok(())
-    };
     for (number, value) in wire::fields(message)? {
         match (number, value) {
             (field::TYPE, Value::Number(n)) => ty = n,
             (field::DIMENSIONS, value) => numbers(value, &mut dims)?,
             (field::DEVICES, value) => numbers(value, &mut devices)?,
             (field::REPLICATE_ON_LAST, Value::Number(n)) => last = n != 0,
+            (field::METADATA, Value::Bytes(_)) => {}
             (field::LAST_DIMENSIONS, value) => numbers(value, &mut behind)?,
             (number, _) => return Err(refused(&format!("has the field {number}"))),
         }
@@ -497,17 +544,48 @@ mod tests {
         // Unreduced: of a mesh of x=2, y=2, z=2 cut along x, and unreduced along y (2 copies) or along y
         // and z (none).
         let cut = tiles(&[2, 1], &[&[0, 4], &[1, 5], &[2, 6], &[3, 7]]);
-        let along_y = [vec![0, 2], vec![1, 3], vec![4, 6], vec![5, 7]];
+        let sum = |sets: &[&[i64]]| Unreduced {
+            sets: sets.iter().map(|set| set.to_vec()).collect(),
+            by: Opcode::Add,
+        };
+        let along_y = sum(&[&[0, 2], &[1, 3], &[4, 6], &[5, 7]]);
         let message = unreduced_sharding(&cut, &along_y, 2);
         assert_eq!(message, [8, 3, 26, 4, 2, 1, 2, 2, 34, 8, 0, 2, 1, 3, 4, 6, 5, 7, 66, 2, 0, 6]);
         assert!(read_op_sharding(&message).unwrap().is_some_and(|t| t.tiles == [2, 1]));
-        let message = unreduced_sharding(&cut, &[vec![0, 1, 2, 3], vec![4, 5, 6, 7]], 2);
+        assert_eq!(count_unreduced(&message).unwrap(), 1);
+        let message = unreduced_sharding(&cut, &sum(&[&[0, 1, 2, 3], &[4, 5, 6, 7]]), 2);
         assert_eq!(message, [8, 3, 26, 3, 2, 1, 4, 34, 8, 0, 1, 2, 3, 4, 5, 6, 7, 66, 1, 6]);
-        let message = unreduced_sharding(&None, &[vec![0, 1]], 1);
+        let message = unreduced_sharding(&None, &sum(&[&[0, 1]]), 1);
         assert_eq!(message, [8, 3, 26, 2, 1, 2, 34, 2, 0, 1, 66, 1, 6]);
+        assert_eq!(read_op_sharding(&message).unwrap(), None);
+        // The greatest: as of the sum, with what jaxlib keeps it as.
+        let greatest = Unreduced { by: Opcode::Maximum, ..sum(&[&[0, 1]]) };
+        let message = unreduced_sharding(&None, &greatest, 1);
+        let metadata = [&[58, 24, 10, 17], "sdy::reduction_op".as_bytes(), &[18, 3], b"MAX"].concat();
+        assert_eq!(message, [&[8, 3, 26, 2, 1, 2, 34, 2, 0, 1], &*metadata, &[66, 1, 6]].concat());
         assert_eq!(read_op_sharding(&message).unwrap(), None);
         // A form by iota is refused, and what has too few devices.
         assert!(read_op_sharding(&[8, 3, 26, 1, 2, 74, 1, 2]).is_err());
         assert!(read_op_sharding(&[8, 3, 26, 1, 2, 34, 1, 0]).is_err());
+    }
+
+    #[test]
+    fn unreduced_arrays_that_say_no_axes_are_refused() {
+        let text =
+            "HloModule m, num_partitions=2\n ENTRY e { x = f32[4] parameter(0) ROOT s = f32[4] sine(x) }";
+        let read = |argument: &[u8], result: &[u8]| {
+            let parsed = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default());
+            let mut proto = Vec::new();
+            wire::put(&mut proto, field::OUTPUT, result);
+            wire::put(&mut proto, field::PARAMETERS, argument);
+            Shardings::read(&mut parsed.module.unwrap(), &proto)
+        };
+        let sum = Unreduced { sets: vec![vec![0, 1]], by: Opcode::Add };
+        let (whole, unreduced) = (op_sharding(&None), unreduced_sharding(&None, &sum, 1));
+        assert_eq!(read(&whole, &whole).unwrap(), Shardings::whole(1, 1));
+        for (argument, result) in [(&unreduced, &whole), (&whole, &unreduced)] {
+            let error = read(argument, result).unwrap_err();
+            assert!(error.message.contains("does not say along which axes"), "{error:?}");
+        }
     }
 }

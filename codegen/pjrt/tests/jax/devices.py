@@ -200,7 +200,9 @@ def terms_of_manual_computations_are_their_devices():
     a, b = np.arange(8.0, dtype=np.float32).reshape(2, 4), np.arange(8.0, dtype=np.float32).reshape(4, 2)
     mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Explicit,) * 2)
     with jax.set_mesh(mesh):
-        f = jax.shard_map(lambda a, b: a @ b, in_specs=(P("x", "y"), P("y", None)), out_specs=P("x", None, unreduced={"y"}))
+        # JAX 0.12 wants it said that what devices have are terms.
+        term = (lambda t: jax.lax.pcast(t, "y", to="unreduced")) if jax.__version_info__ >= (0, 12) else lambda t: t
+        f = jax.shard_map(lambda a, b: term(a @ b), in_specs=(P("x", "y"), P("y", None)), out_specs=P("x", None, unreduced={"y"}))
         out = jax.jit(f)(jax.device_put(a, P("x", "y")), jax.device_put(b, P("y", None)))
         for n, shard in enumerate(out.addressable_shards):
             x, y = divmod(n, 2)
@@ -219,6 +221,51 @@ def terms_go_through_manual_computations_as_they_are():
         assert terms.shape == (2,), terms.shape
         back = jax.jit(jax.shard_map(lambda x: x, in_specs=P(unreduced={"x"}), out_specs=P("x"), check_vma=False))(terms)
         same(back, np.arange(4, dtype=np.float32))
+
+
+@check
+def terms_are_taken_as_they_are_whatever_constrains_them():
+    mesh = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,))
+    unreduced = P(None, unreduced={"x"})
+    with jax.set_mesh(mesh):
+        x = np.arange(8, dtype=np.float32)
+        terms = jax.jit(jax.shard_map(lambda x: x, in_specs=P(), out_specs=P(unreduced={"x"}), check_vma=False))(jax.device_put(x, P()))
+        take = jax.shard_map(lambda x: x, in_specs=unreduced, out_specs=P(), check_vma=False)
+        for f in (take, lambda t: take(jax.reshard(t, unreduced))):
+            for shard in jax.jit(f)(terms).addressable_shards:
+                same(shard.data, x)
+        total = jax.jit(jax.shard_map(lambda x: jax.lax.psum(x, "x"), in_specs=unreduced, out_specs=P(), check_vma=False))(terms)
+        same(total, x * 2)
+
+
+@check
+def greatest_and_least_are_unreduced():
+    try:
+        from jax.sharding import UnreducedKind
+    except ImportError:  # since JAX 0.12
+        return
+    mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Explicit,) * 2)
+    a = np.array([[0, 7], [6, 1], [2, 5], [4, 3]], np.float32)
+    with jax.set_mesh(mesh):
+        x = jax.device_put(a, P("x", "y"))
+        for kind, whole, reduce in ((UnreducedKind.max, np.max, jax.lax.reduce_max), (UnreducedKind.min, np.min, jax.lax.reduce_min)):
+            spec = P("y", unreduced={"x"}, unreduced_kind=kind)
+            out = jax.jit(lambda x: reduce(x, axes=(0,), out_sharding=spec))(x)
+            assert out.sharding == NamedSharding(mesh, spec), out.sharding
+            for n, shard in enumerate(out.addressable_shards):
+                i, j = divmod(n, 2)
+                same(shard.data, whole(a[2 * i : 2 * i + 2, j : j + 1], axis=0))
+            same(jax.reshard(out, P()), whole(a, axis=0))
+            # Along both axes, and then along one of them alone.
+            both, one = (P(unreduced=axes, unreduced_kind=kind) for axes in ({"x", "y"}, {"x"}))
+            out = jax.jit(lambda x: jax.reshard(reduce(x, axes=(0, 1), out_sharding=both), one))(x)
+            assert out.sharding == NamedSharding(mesh, one), out.sharding
+            for n, shard in enumerate(out.addressable_shards):
+                same(shard.data, whole(a[n // 2 * 2 : n // 2 * 2 + 2]))
+            # What devices have is what manual computations take.
+            taken = jax.jit(jax.shard_map(lambda x: x, in_specs=one, out_specs=P(), check_vma=False))(out)
+            for shard, term in zip(taken.addressable_shards, out.addressable_shards):
+                same(shard.data, np.asarray(term.data))
 
 
 @check
