@@ -126,8 +126,8 @@ fn maker() -> Option<&'static Maker> {
 }
 
 /// Lets another runtime make all errors of this process, for handlers that are linked with it and look into errors as
-/// into its own: `api` is its table of functions. 1: it does; 0: the table is null or too short, errors were made before,
-/// or another table was given before.
+/// into its own: `api` is its table of functions. 1: it does, since this call or an earlier one; 0: the table is null or
+/// too short, errors were made before, or another table was given before.
 ///
 /// # Safety
 /// `api` is null or such a table, of version 0.3 or later, that lasts as long as the process.
@@ -142,8 +142,8 @@ pub unsafe extern "C" fn hlo_ffi_errors_of(api: *const XLA_FFI_Api) -> c_int {
     let (create, details, destroy) = unsafe {
         ((*api).XLA_FFI_Error_Create, (*api).XLA_FFI_Error_GetDetails, (*api).XLA_FFI_Error_Destroy)
     };
-    let maker = Maker { create, details, destroy, made: Mutex::default() };
-    c_int::from(MAKER.set(Some(maker)).is_ok())
+    let settled = MAKER.get_or_init(|| Some(Maker { create, details, destroy, made: Mutex::default() }));
+    c_int::from(settled.as_ref().is_some_and(|maker| ptr::fn_addr_eq(maker.create, create)))
 }
 
 impl Maker {
