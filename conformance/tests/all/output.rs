@@ -222,7 +222,7 @@ const STRATEGIES: &[(&str, &str)] = &[
     ),
     ("  p = f32[4000] parameter(0)\n  ROOT r = f32[4000] sine(p)", "kernel: vectorized loop nest"),
     (
-        "  p = f32[4000] parameter(0)\n  ROOT r = f32[4000] sort(p), dimensions={0}, to_apply=less",
+        "  p = f32[4000,2] parameter(0)\n  ROOT r = f32[4000,2] sort(p), dimensions={0}, to_apply=less",
         "library call: radix sort",
     ),
     (

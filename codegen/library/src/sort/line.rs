@@ -1,4 +1,5 @@
-//! One line by its keys: as they are, as the order of its places, as far as somebody looks, or, where some element does not compare, literally.
+//! The order of one line by its keys: of all of it, as far as somebody looks, or, where some element does not compare, literally. (`bare` sorts lines of
+//! which keys say all.)
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -14,112 +15,6 @@ use super::wanted::Wanted;
 use super::{Sort, merge};
 
 impl Sort {
-    /// Sorts a line of the only operand by its only key without places, if that says it all, in the memory of the result.
-    ///
-    /// # Safety
-    /// As [`Sort::group`].
-    pub(super) unsafe fn bare(&self, call: &Call<'_>, keys: &[Key], scratch: *mut u8, line: Line) -> bool {
-        let (&[_], [key]) = (&self.operands[..], keys) else { return false };
-        if !key.is_decoded() {
-            return false;
-        }
-        // SAFETY: as the caller says.
-        unsafe {
-            match key.bits() {
-                8 => self.bare_of::<u8>(call, key, scratch, line),
-                16 => self.bare_of::<u16>(call, key, scratch, line),
-                32 => self.bare_of::<u32>(call, key, scratch, line),
-                bits => {
-                    debug_assert_eq!(bits, 64, "invariant: keys have 8 to 64 bits");
-                    self.bare_of::<u64>(call, key, scratch, line)
-                }
-            }
-        }
-    }
-
-    unsafe fn bare_of<W: Item + num_traits::PrimInt>(
-        &self,
-        call: &Call<'_>,
-        key: &Key,
-        scratch: *mut u8,
-        line: Line,
-    ) -> bool {
-        // SAFETY: the layout has this place.
-        let counts = Shared::new(unsafe { scratch.add(self.scratch.counts as usize) });
-        let from = Shared::<u8>::new(call.arguments[0]);
-        let (merged, nan, differ) = (AtomicBool::new(false), AtomicBool::new(false), Differ::default());
-        let word = |key: u64| W::from(key).unwrap_or_else(W::zero);
-        each_piece(call.pool, line.len, &|_, range| {
-            let mut bits = (u64::MAX, 0);
-            // SAFETY: the line is in the operand.
-            let met = vectorized(|| unsafe {
-                key.load(
-                    from.pointer(),
-                    range,
-                    |i| line.start + i,
-                    |_, key| bits = (bits.0 & key, bits.1 | key),
-                )
-            });
-            differ.note(bits);
-            merged.fetch_or(met.merged, Ordering::Relaxed);
-            nan.fetch_or(met.nan, Ordering::Relaxed);
-        });
-        if key.is_partial() && nan.into_inner() {
-            return false;
-        }
-        // SAFETY: the line is in the result.
-        let to = unsafe { Shared::<W>::new(call.arguments[1]).offset(line.start) };
-        let loads = LineKeys { key, from, start: line.start };
-        // SAFETY: the layout has this place.
-        let spare = Shared::<W>::new(unsafe { scratch.add(self.scratch.items[0] as usize) });
-        let items = Items { data: to, spare, counts, n: line.len, bits: key.bits(), fresh: true };
-        let done = |range: std::ops::Range<usize>| {
-            // SAFETY: nobody else uses this part of the result now.
-            let part = unsafe { to.slice_mut(range.start, range.len()) };
-            part.iter_mut().for_each(|x| *x = word(key.decode(x.key())));
-        };
-        // SAFETY: the line of the result has room for the keys, the layout for the counters.
-        unsafe { radix::sort_bare(call.pool, items, differ.bits(), &loads, &done) };
-        if merged.into_inner() {
-            // SAFETY: no other task uses this line of the result.
-            unsafe { self.unmerge::<W>(call, key, line, to.slice_mut(0, line.len)) };
-        }
-        true
-    }
-
-    /// Gives elements that are equal to others of other bits, and have become one of them, their bits again, in the order of the operand.
-    ///
-    /// # Safety
-    /// The line is in the operand, whose elements are as large as `W`.
-    unsafe fn unmerge<W: Item>(&self, call: &Call<'_>, key: &Key, line: Line, sorted: &mut [W]) {
-        let from = Shared::<u8>::new(call.arguments[0]);
-        let shared = key.shared_keys();
-        let first = |shared: u64| {
-            let (mut begin, mut end) = (0, sorted.len());
-            while begin < end {
-                let (middle, mut less) = (usize::midpoint(begin, end), false);
-                let x = std::ptr::from_ref(&sorted[middle]).cast();
-                // SAFETY: one element.
-                unsafe { key.load(x, 0..1, |_| 0, |_, key| less = key < shared) };
-                (begin, end) = if less { (middle + 1, end) } else { (begin, middle) };
-            }
-            begin
-        };
-        let mut next = shared.map(first);
-        // SAFETY: as the caller says.
-        let elements = unsafe { Shared::<W>::new(from.pointer()).slice(line.start, line.len) };
-        let put = |i: usize, found: u64| {
-            for (next, shared) in next.iter_mut().zip(shared) {
-                if found == shared && *next < sorted.len() {
-                    sorted[*next] = elements[i];
-                    *next += 1;
-                }
-            }
-        };
-        // SAFETY: as the caller says.
-        unsafe { key.load(from.pointer(), 0..line.len, |i| line.start + i, put) };
-    }
-
     /// The order of a line by its keys.
     ///
     /// # Safety
@@ -354,24 +249,8 @@ impl Sort {
     }
 }
 
-/// The keys of a line without gaps.
-struct LineKeys<'a> {
-    key: &'a Key,
-    from: Shared<u8>,
-    start: usize,
-}
-
-impl<W: Item + num_traits::PrimInt> radix::Keys<W> for LineKeys<'_> {
-    #[inline(always)]
-    fn each(&self, range: std::ops::Range<usize>, mut sink: impl FnMut(W)) {
-        let sink = |_, key| sink(W::from(key).unwrap_or_else(W::zero));
-        // SAFETY: who made this says that the line is in the operand.
-        unsafe { self.key.load(self.from.pointer(), range, |i| self.start + i, sink) };
-    }
-}
-
 /// The bits in which keys differ.
-struct Differ {
+pub(super) struct Differ {
     all: AtomicU64,
     any: AtomicU64,
 }
@@ -384,12 +263,12 @@ impl Default for Differ {
 
 impl Differ {
     /// Notes the bits that some keys all have, and those that any has.
-    fn note(&self, (all, any): (u64, u64)) {
+    pub(super) fn note(&self, (all, any): (u64, u64)) {
         self.all.fetch_and(all, Ordering::Relaxed);
         self.any.fetch_or(any, Ordering::Relaxed);
     }
 
-    fn bits(&self) -> u64 {
+    pub(super) fn bits(&self) -> u64 {
         self.all.load(Ordering::Relaxed) ^ self.any.load(Ordering::Relaxed)
     }
 }

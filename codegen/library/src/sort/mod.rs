@@ -1,15 +1,21 @@
 //! `sort`: any number of operands, along any dimension, by any comparator; exactly the permutation that SEMANTICS.md defines.
 //!
 //! A comparator that orders by keys, one after the other, is recognized: keys become unsigned integers, which are sorted by their digits together with
-//! places in the line; a single operand whose keys say all about it is sorted without places. Where NaNs do not compare and there is one, and for every other
-//! comparator, lines are merge sorted literally.
+//! places in the line; a single operand whose keys say all about it is sorted without places (`bare`), by a vectorized quicksort where the machine has
+//! the instructions (`quick`). Where NaNs do not compare and there is one, and for every other comparator, lines are merge sorted literally.
 //!
 //! Where nobody looks at more than the first or last few elements of a line by one key ([`wanted`]), these are selected, and the others' memory holds anything.
 
+mod bare;
 mod counts;
 mod keys;
 mod line;
 mod merge;
+#[cfg(target_arch = "x86_64")]
+mod quick;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "quick/unavailable.rs"]
+mod quick;
 mod radix;
 #[cfg(test)]
 mod tests;
@@ -97,6 +103,14 @@ impl Lines {
     /// Where a line begins.
     fn start(&self, line: usize) -> usize {
         line / self.stride * self.stride * self.len + line % self.stride
+    }
+}
+
+/// The only key, if it says all about the only operand, of whose lines all is wanted: these are sorted without places.
+fn alone<'a>(operands: &[Operand], lines: Lines, keys: &'a [Key], wanted: Wanted) -> Option<&'a Key> {
+    match (operands, keys) {
+        ([_], [key]) if lines.stride == 1 && wanted == Wanted::All => Some(key).filter(|k| k.is_decoded()),
+        (_, _) => None,
     }
 }
 
@@ -198,12 +212,7 @@ impl Sort {
         let mut at = Places::default();
         match &by {
             // Sorted where the result is, whatever the elements.
-            By::Keys(keys)
-                if operands.len() == 1
-                    && lines.stride == 1
-                    && wanted == Wanted::All
-                    && matches!(&keys[..], [key] if key.is_decoded() && !key.is_partial()) =>
-            {
+            By::Keys(keys) if alone(&operands, lines, keys, wanted).is_some_and(|key| !key.is_partial()) => {
                 if lines.len < parallel() {
                     at.items = [layout.add(len, operands[0].bytes as u64); 2];
                     at.counts = layout.add(radix::COUNTERS as u64, 4);
@@ -268,7 +277,8 @@ impl Sort {
                     // SAFETY: as the caller says.
                     unsafe {
                         let order = order.offset(i * len);
-                        if stride == 1 && self.wanted == Wanted::All && self.bare(call, keys, scratch, line) {
+                        let alone = alone(&self.operands, self.lines, keys, self.wanted);
+                        if alone.is_some_and(|key| self.bare(call, key, scratch, line)) {
                             return;
                         }
                         self.order(call, keys, scratch, line, order);
@@ -350,6 +360,11 @@ impl Sort {
 impl Operation for Sort {
     fn strategy(&self) -> &'static str {
         match (&self.by, self.wanted) {
+            (By::Keys(keys), Wanted::All)
+                if alone(&self.operands, self.lines, keys, self.wanted).is_some_and(bare::is_by_vectors) =>
+            {
+                "vectorized quicksort"
+            }
             (By::Keys(_), Wanted::All) => "radix sort",
             (By::Keys(_), Wanted::First(_) | Wanted::Last(_)) => "selection by keys",
             (By::Comparator { .. }, Wanted::All | Wanted::First(_) | Wanted::Last(_)) => {

@@ -92,7 +92,7 @@ pub(super) fn parallel() -> usize {
 }
 
 /// The most pieces.
-const PIECES: usize = 16;
+pub(super) const PIECES: usize = 16;
 
 /// Items up to which comparisons are quicker than digits, and insertion quicker still.
 const FEW: usize = 512;
@@ -114,7 +114,8 @@ pub(super) fn each_piece(pool: &Pool, n: usize, work: &(dyn Fn(usize, std::ops::
     if pieces == 1 { each(0) } else { pool.run(pieces, &each) }
 }
 
-fn pieces(pool: &Pool, n: usize) -> usize {
+/// How many pieces they are.
+pub(super) fn pieces(pool: &Pool, n: usize) -> usize {
     if n < parallel() { 1 } else { pool.threads().min(PIECES) }
 }
 

@@ -1,6 +1,6 @@
 //! Sorting against the interpreter.
 
-use hlo::{Bits, ElementType, TypeClass, with_buffer};
+use hlo::{ArrayLiteral, Bits, BufferOf, ElementType, Literal, TypeClass, with_buffer, with_element_type};
 
 use crate::testing::{Random, arguments, check, interpreted, parse, run};
 use crate::{Kind, LibraryCall};
@@ -303,4 +303,147 @@ fn ends_of_lines_are_selected() {
     ends((&[F32], &[200], 0), &total(0, "LT"), true, (0, 51), Wanted::All);
     ends((&[F32], &[63], 0), &total(0, "LT"), true, (0, 1), Wanted::All);
     ends((&[F32], &[200], 0), &total(0, "LT"), true, (100, 101), Wanted::All);
+}
+
+/// An integer in the order of a comparator: of elements of `size` bytes by `<` or `>`, where floats have no NaN; by TOTALORDER; or by JAX's comparator.
+fn rank(ty: ElementType, order: &str, bits: u64) -> i128 {
+    let width = ty.bits() as u32;
+    let (top, bits) = (1i128 << (width - 1), i128::from(bits));
+    let magnitude = bits & (top - 1);
+    match (ty.class(), order) {
+        (TypeClass::Signed, _) => bits - if bits & top != 0 { 2 * top } else { 0 },
+        (TypeClass::Float, "total") => {
+            if bits & top != 0 {
+                -1 - magnitude
+            } else {
+                magnitude
+            }
+        }
+        (TypeClass::Float, "jax") if magnitude > special(ty, 0) => top,
+        (TypeClass::Float, _) => {
+            if bits & top != 0 {
+                -magnitude
+            } else {
+                magnitude
+            }
+        }
+        (_, _) => bits,
+    }
+}
+
+/// Bits of infinity, and so many more.
+fn special(ty: ElementType, more: i128) -> i128 {
+    let infinity = |ty: ElementType| match ty.bits() {
+        16 if ty == ElementType::BF16 => 0x7f80,
+        16 => 0x7c00,
+        32 => 0x7f80_0000,
+        _wide => 0x7ff0_0000_0000_0000,
+    };
+    infinity(ty) + more
+}
+
+/// What an array holds: at `i` of `n`, bits that are cut to the size of an element.
+const HELD: [(&str, fn(&Random, usize, usize) -> u64); 9] = [
+    ("random", |random, _, _| random.next()),
+    ("ascending", |_, i, _| i as u64),
+    ("descending", |_, i, n| (n - i) as u64),
+    ("few", |random, _, _| random.below(5).wrapping_sub(2)),
+    ("equal", |_, _, _| 0x3f80),
+    ("organ pipe", |_, i, n| i.min(n - i) as u64 * 5),
+    ("all ones and zeros", |random, _, _| 0u64.wrapping_sub(random.below(2))),
+    ("specials", |random, _, _| random.next()),
+    ("denormals", |random, _, _| random.below(9) << 63 | random.below(9)),
+];
+
+/// Sorts `n` elements by a comparator as this module does, with one and two threads, and as the standard library does.
+fn alone(ty: ElementType, order: &str, direction: &str, held: usize, n: usize, seed: u64) {
+    let comparator = match order {
+        "total" => less(0, direction, ", type=TOTALORDER"),
+        "jax" => merged(
+            ty,
+            &format!("  ROOT l = pred[] compare(am, bm), direction={direction}, type=TOTALORDER\n"),
+        ),
+        _partial => less(0, direction, ""),
+    };
+    let text = module(&[ty], &n.to_string(), 0, &comparator);
+    let (random, mask) = (Random::new(seed), u64::MAX >> (64 - ty.bits()));
+    let (what, hold) = HELD[held];
+    let top = 1 << (ty.bits() - 1);
+    let element = |i: usize| {
+        let mut bits = hold(&random, i, n) & mask;
+        if what == "denormals" && random.below(2) == 0 {
+            bits ^= top;
+        }
+        if what == "specials" && ty.is_float() {
+            // Zeros, infinities, NaNs of several payloads, of either sign.
+            let magnitude =
+                [0, special(ty, 0), special(ty, 1), special(ty, 7), 1, 0x3f80][random.below(6) as usize];
+            bits = magnitude as u64 | top * random.below(2);
+        }
+        let nan = ty.is_float() && i128::from(bits & (top - 1)) > special(ty, 0);
+        if nan && order == "partial" { bits & (top >> 3) } else { bits }
+    };
+    let given: Vec<u64> = (0..n).map(element).collect();
+    let mut expected = given.clone();
+    let rank = |&bits: &u64| rank(ty, order, bits) * if direction == "LT" { 1 } else { -1 };
+    expected.sort_by_key(rank);
+    let parsed = parse(&text);
+    let call = LibraryCall::of(&parsed, parsed.root(parsed.entry())).unwrap().unwrap();
+    fn wrap<T: BufferOf>(bits: &[u64]) -> hlo::Buffer {
+        T::wrap(bits.iter().map(|&b| T::from_bits(u128::from(b))).collect())
+    }
+    let buffer = with_element_type!(ty, T => wrap::<T>(&given));
+    let arguments =
+        [Literal::Array(ArrayLiteral { dims: smallvec::smallvec![n as i64], buffer: buffer.into() })];
+    for threads in 1..=2 {
+        let got = run(&parsed, &call, &arguments, &[], threads);
+        let got: Vec<u64> = with_buffer!(&got[0], v => v.iter().map(|x| x.bits() as u64).collect());
+        let differs = got.iter().zip(&expected).position(|(a, b)| a != b);
+        assert_eq!(differs, None, "{n} of {}, {order}, {direction}, {what}, {threads} threads", ty.name());
+    }
+}
+
+#[test]
+fn keys_alone_of_all_lengths() {
+    use ElementType::{BF16, F16, F32, F64, S16, S32, S64, U16, U32, U64};
+    let types = [F32, S32, BF16, F64, U32, S16, S64, F16, U64, U16];
+    let around = |n: usize| n - 1..=n + 1;
+    let lengths = (0..=1100).chain([2048, 4096, 5000].into_iter().flat_map(around));
+    for n in lengths {
+        // Something else with each length; f32 more often.
+        for step in 0..2 {
+            let ty = if step == 0 { types[n % types.len()] } else { F32 };
+            let order = ["total", "jax", "partial"][if ty.is_float() { (n + step) % 3 } else { 2 }];
+            let direction = ["LT", "GT"][n / 3 % 2];
+            alone(ty, order, direction, (n / 7 + step) % HELD.len(), n, n as u64);
+        }
+    }
+    for ty in types {
+        for order in if ty.is_float() { &["total", "jax", "partial"][..] } else { &["partial"] } {
+            for (held, direction) in (0..HELD.len()).flat_map(|held| [(held, "LT"), (held, "GT")]) {
+                alone(ty, order, direction, held, 333, 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn many_keys_alone() {
+    use ElementType::{BF16, F32, F64, S32};
+    for ty in [F32, F64, BF16, S32] {
+        for held in 0..HELD.len() {
+            let order = ["total", "jax", "partial"][if ty.is_float() { held % 3 } else { 2 }];
+            let direction = ["LT", "GT"][held / 3 % 2];
+            alone(ty, order, direction, held, (1 << 15) + 1000 * held, 2);
+        }
+    }
+}
+
+#[test]
+fn nans_that_do_not_compare() {
+    for (ty, dims) in [(ElementType::F32, "700"), (ElementType::F64, "3,300"), (ElementType::BF16, "40,17")] {
+        let dimension = usize::from(dims.contains(','));
+        check(&module(&[ty], dims, dimension, &less(0, "LT", "")), 7, true, true, &[]);
+        check(&module(&[ty], dims, dimension, &less(0, "GT", "")), 8, true, true, &[]);
+    }
 }

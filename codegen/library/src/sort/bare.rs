@@ -1,0 +1,298 @@
+//! Lines of one operand by its only key, where the key says all about an element: sorted as integers in the memory of the result, by vectors where the
+//! machine has instructions for that (`quick`), otherwise digit by digit.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hlo_library_base::Call;
+use hlo_library_base::memory::Shared;
+use hlo_library_base::pool::Pool;
+use hlo_library_base::simd::vectorized;
+
+use super::Sort;
+use super::keys::{Key, Met};
+use super::line::{Differ, Line};
+use super::quick::{CLASSES, Quick, Word};
+use super::radix::{self, Item, Items, PIECES, each_piece, parallel, pieces};
+
+/// Keys that are encoded at a time.
+const CHUNK: usize = 1024;
+
+/// Keys of a line that classes are chosen by.
+const SAMPLE: usize = 512;
+
+/// Whether lines are sorted by vectors of such keys here.
+pub(super) fn is_by_vectors(key: &Key) -> bool {
+    key.bits() > 8 && Quick::<u32>::here().is_some()
+}
+
+impl Sort {
+    /// Sorts a line of the only operand by its only key without places; false if some element does not compare.
+    ///
+    /// # Safety
+    /// As [`Sort::group`]; keys say all about elements.
+    pub(super) unsafe fn bare(&self, call: &Call<'_>, key: &Key, scratch: *mut u8, line: Line) -> bool {
+        // SAFETY: as the caller says.
+        unsafe {
+            match key.bits() {
+                8 => self.by_digits::<u8>(call, key, scratch, line),
+                16 => self.bare_of::<u16>(call, key, scratch, line),
+                32 => self.bare_of::<u32>(call, key, scratch, line),
+                bits => {
+                    debug_assert_eq!(bits, 64, "invariant: keys have 8 to 64 bits");
+                    self.bare_of::<u64>(call, key, scratch, line)
+                }
+            }
+        }
+    }
+
+    /// [`Sort::bare`] of keys of more than a byte.
+    ///
+    /// # Safety
+    /// As [`Sort::group`]; elements are as large as `W`.
+    unsafe fn bare_of<W: Item + Word + num_traits::PrimInt>(
+        &self,
+        call: &Call<'_>,
+        key: &Key,
+        scratch: *mut u8,
+        line: Line,
+    ) -> bool {
+        let Some(quick) = Quick::<W>::here() else {
+            // SAFETY: as the caller says.
+            return unsafe { self.by_digits::<W>(call, key, scratch, line) };
+        };
+        let from = Shared::<u8>::new(call.arguments[0]);
+        // SAFETY: the line is in the result, and in the operand.
+        unsafe {
+            let to = Shared::<W>::new(call.arguments[1]).offset(line.start);
+            let met = if line.len < parallel() {
+                let keys = to.slice_mut(0, line.len);
+                let met = key.load_row(from.pointer(), line.start, keys, W::of);
+                quick.sort(keys);
+                decode(key, keys);
+                met
+            } else {
+                by_classes(quick, call.pool, key, Elements { from, start: line.start, n: line.len }, to)
+            };
+            if key.is_partial() && met.nan {
+                return false;
+            }
+            if met.merged {
+                self.unmerge::<W>(call, key, line, to.slice_mut(0, line.len));
+            }
+        }
+        true
+    }
+
+    /// [`Sort::bare`] where there are no instructions for vectors of keys.
+    ///
+    /// # Safety
+    /// As [`Sort::group`]; elements are as large as `W`.
+    unsafe fn by_digits<W: Item + num_traits::PrimInt>(
+        &self,
+        call: &Call<'_>,
+        key: &Key,
+        scratch: *mut u8,
+        line: Line,
+    ) -> bool {
+        // SAFETY: the layout has this place.
+        let counts = Shared::new(unsafe { scratch.add(self.scratch.counts as usize) });
+        let from = Shared::<u8>::new(call.arguments[0]);
+        let (merged, nan, differ) = (AtomicBool::new(false), AtomicBool::new(false), Differ::default());
+        let word = |key: u64| W::from(key).unwrap_or_else(W::zero);
+        each_piece(call.pool, line.len, &|_, range| {
+            let mut bits = (u64::MAX, 0);
+            // SAFETY: the line is in the operand.
+            let met = vectorized(|| unsafe {
+                key.load(
+                    from.pointer(),
+                    range,
+                    |i| line.start + i,
+                    |_, key| bits = (bits.0 & key, bits.1 | key),
+                )
+            });
+            differ.note(bits);
+            merged.fetch_or(met.merged, Ordering::Relaxed);
+            nan.fetch_or(met.nan, Ordering::Relaxed);
+        });
+        if key.is_partial() && nan.into_inner() {
+            return false;
+        }
+        // SAFETY: the line is in the result.
+        let to = unsafe { Shared::<W>::new(call.arguments[1]).offset(line.start) };
+        let loads = LineKeys { key, from, start: line.start };
+        // SAFETY: the layout has this place.
+        let spare = Shared::<W>::new(unsafe { scratch.add(self.scratch.items[0] as usize) });
+        let items = Items { data: to, spare, counts, n: line.len, bits: key.bits(), fresh: true };
+        let done = |range: Range<usize>| {
+            // SAFETY: nobody else uses this part of the result now.
+            let part = unsafe { to.slice_mut(range.start, range.len()) };
+            part.iter_mut().for_each(|x| *x = word(key.decode(x.key())));
+        };
+        // SAFETY: the line of the result has room for the keys, the layout for the counters.
+        unsafe { radix::sort_bare(call.pool, items, differ.bits(), &loads, &done) };
+        if merged.into_inner() {
+            // SAFETY: no other task uses this line of the result.
+            unsafe { self.unmerge::<W>(call, key, line, to.slice_mut(0, line.len)) };
+        }
+        true
+    }
+
+    /// Gives elements that are equal to others of other bits, and have become one of them, their bits again, in the order of the operand.
+    ///
+    /// # Safety
+    /// The line is in the operand, whose elements are as large as `W`.
+    unsafe fn unmerge<W: Item>(&self, call: &Call<'_>, key: &Key, line: Line, sorted: &mut [W]) {
+        let from = Shared::<u8>::new(call.arguments[0]);
+        let shared = key.shared_keys();
+        let first = |shared: u64| {
+            let (mut begin, mut end) = (0, sorted.len());
+            while begin < end {
+                let (middle, mut less) = (usize::midpoint(begin, end), false);
+                let x = std::ptr::from_ref(&sorted[middle]).cast();
+                // SAFETY: one element.
+                unsafe { key.load(x, 0..1, |_| 0, |_, key| less = key < shared) };
+                (begin, end) = if less { (middle + 1, end) } else { (begin, middle) };
+            }
+            begin
+        };
+        let mut next = shared.map(first);
+        // SAFETY: as the caller says.
+        let elements = unsafe { Shared::<W>::new(from.pointer()).slice(line.start, line.len) };
+        let put = |i: usize, found: u64| {
+            for (next, shared) in next.iter_mut().zip(shared) {
+                if found == shared && *next < sorted.len() {
+                    sorted[*next] = elements[i];
+                    *next += 1;
+                }
+            }
+        };
+        // SAFETY: as the caller says.
+        unsafe { key.load(from.pointer(), 0..line.len, |i| line.start + i, put) };
+    }
+}
+
+/// Elements that lie one after the other.
+#[derive(Clone, Copy)]
+struct Elements {
+    from: Shared<u8>,
+    start: usize,
+    n: usize,
+}
+
+impl Elements {
+    /// Gives `sink` the keys of a range, some at a time.
+    ///
+    /// # Safety
+    /// The elements are in the key's operand.
+    unsafe fn chunks<W: Word>(self, key: &Key, range: Range<usize>, mut sink: impl FnMut(&[W])) -> Met {
+        let mut keys = [W::default(); CHUNK];
+        let mut all = Met::default();
+        let mut at = range.start;
+        while at < range.end {
+            let keys = &mut keys[..CHUNK.min(range.end - at)];
+            // SAFETY: as the caller says.
+            let met = unsafe { key.load_row(self.from.pointer(), self.start + at, keys, W::of) };
+            all = Met { merged: all.merged | met.merged, nan: all.nan | met.nan };
+            sink(keys);
+            at += keys.len();
+        }
+        all
+    }
+
+    /// Keys of elements all over the line: of each stretch of it one at a place that does not follow from the last one's.
+    ///
+    /// # Safety
+    /// As [`Elements::chunks`]; there are some.
+    unsafe fn sample<W: Word>(self, key: &Key) -> [W; SAMPLE] {
+        let mut sample = [W::default(); SAMPLE];
+        let place = |i: usize| {
+            let (begin, end) = (self.n * i / SAMPLE, self.n * (i + 1) / SAMPLE);
+            let hash = (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+            self.start + begin + hash as usize % (end - begin).max(1)
+        };
+        // SAFETY: as the caller says; the places are within the line.
+        unsafe { key.load(self.from.pointer(), 0..SAMPLE, place, |i, key| sample[i] = W::of(key)) };
+        sample
+    }
+}
+
+/// Sorts many elements: on all threads they are distributed to classes, whose keys do not overlap, and these are sorted. What is written is of no use if
+/// there is a NaN that does not compare.
+///
+/// # Safety
+/// The elements are in the key's operand, and `to` has room for them, which is this call's alone.
+unsafe fn by_classes<W: Word>(
+    quick: Quick<W>,
+    pool: &Pool,
+    key: &Key,
+    elements: Elements,
+    to: Shared<W>,
+) -> Met {
+    let n = elements.n;
+    // SAFETY: as the caller says.
+    let mut sample = unsafe { elements.sample::<W>(key) };
+    let splitters = quick.split(&mut sample);
+    let (merged, nan) = (AtomicBool::new(false), AtomicBool::new(false));
+    let mut slots = [[0; CLASSES]; PIECES];
+    let shared = Shared::<[usize; CLASSES]>::new(slots.as_mut_ptr().cast());
+    each_piece(pool, n, &|piece, range| {
+        // SAFETY: pieces are at most so many, and each has counters of its own.
+        let met = unsafe {
+            let counts = &mut shared.slice_mut(piece, 1)[0];
+            elements.chunks(key, range, |keys| quick.count(&splitters, keys, counts))
+        };
+        merged.fetch_or(met.merged, Ordering::Relaxed);
+        nan.fetch_or(met.nan, Ordering::Relaxed);
+    });
+    let met = Met { merged: merged.into_inner(), nan: nan.into_inner() };
+    if key.is_partial() && met.nan {
+        return met;
+    }
+    // Where each class begins, and in it what comes from each piece.
+    let mut starts = [0; CLASSES + 1];
+    let mut sum = 0;
+    for class in 0..CLASSES {
+        starts[class] = sum;
+        for slots in &mut slots[..pieces(pool, n)] {
+            sum += std::mem::replace(&mut slots[class], sum);
+        }
+    }
+    starts[CLASSES] = sum;
+    let shared = Shared::<[usize; CLASSES]>::new(slots.as_mut_ptr().cast());
+    each_piece(pool, n, &|piece, range| {
+        // SAFETY: as above; by the counts there are as many slots as keys, which are within the result.
+        unsafe {
+            let slots = &mut shared.slice_mut(piece, 1)[0];
+            elements.chunks(key, range, |keys| quick.distribute(&splitters, keys, to.pointer(), slots));
+        }
+    });
+    pool.run(CLASSES, &|class| {
+        // SAFETY: classes do not overlap.
+        let keys = unsafe { to.slice_mut(starts[class], starts[class + 1] - starts[class]) };
+        quick.sort(keys);
+        decode(key, keys);
+    });
+    met
+}
+
+/// Makes keys elements again.
+fn decode<W: Word>(key: &Key, keys: &mut [W]) {
+    vectorized(|| keys.iter_mut().for_each(|x| *x = W::of(key.decode(x.wide()))));
+}
+
+/// The keys of a line without gaps.
+struct LineKeys<'a> {
+    key: &'a Key,
+    from: Shared<u8>,
+    start: usize,
+}
+
+impl<W: Item + num_traits::PrimInt> radix::Keys<W> for LineKeys<'_> {
+    #[inline(always)]
+    fn each(&self, range: Range<usize>, mut sink: impl FnMut(W)) {
+        let sink = |_, key| sink(W::from(key).unwrap_or_else(W::zero));
+        // SAFETY: who made this says that the line is in the operand.
+        unsafe { self.key.load(self.from.pointer(), range, |i| self.start + i, sink) };
+    }
+}
