@@ -23,7 +23,22 @@ const SAMPLE: usize = 512;
 
 /// Whether lines are sorted by vectors of such keys here.
 pub(super) fn is_by_vectors(key: &Key) -> bool {
-    key.bits() > 8 && Quick::<u32>::here().is_some()
+    key.bits() > 8 && vectors::<u32>().is_some()
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Sorts of this thread do without vectors.
+    pub(super) static BY_DIGITS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Vectors of keys, where there are any.
+fn vectors<W: Word>() -> Option<Quick<W>> {
+    #[cfg(test)]
+    if BY_DIGITS.get() {
+        return None;
+    }
+    Quick::here()
 }
 
 impl Sort {
@@ -57,7 +72,7 @@ impl Sort {
         scratch: *mut u8,
         line: Line,
     ) -> bool {
-        let Some(quick) = Quick::<W>::here() else {
+        let Some(quick) = vectors::<W>() else {
             // SAFETY: as the caller says.
             return unsafe { self.by_digits::<W>(call, key, scratch, line) };
         };

@@ -6,6 +6,7 @@ use crate::testing::{Random, arguments, check, interpreted, parse, run};
 use crate::{Kind, LibraryCall};
 
 use super::By;
+use super::bare::BY_DIGITS;
 use super::wanted::Wanted;
 
 /// A module that sorts arrays of these types and dimensions.
@@ -307,7 +308,7 @@ fn ends_of_lines_are_selected() {
 
 /// An integer in the order of a comparator: of elements of `size` bytes by `<` or `>`, where floats have no NaN; by TOTALORDER; or by JAX's comparator.
 fn rank(ty: ElementType, order: &str, bits: u64) -> i128 {
-    let width = ty.bits() as u32;
+    let width = ty.bits();
     let (top, bits) = (1i128 << (width - 1), i128::from(bits));
     let magnitude = bits & (top - 1);
     match (ty.class(), order) {
@@ -342,8 +343,11 @@ fn special(ty: ElementType, more: i128) -> i128 {
     infinity(ty) + more
 }
 
-/// What an array holds: at `i` of `n`, bits that are cut to the size of an element.
-const HELD: [(&str, fn(&Random, usize, usize) -> u64); 9] = [
+/// Bits at `i` of `n`, which are cut to the size of an element.
+type Hold = fn(&Random, usize, usize) -> u64;
+
+/// What an array holds.
+const HELD: [(&str, Hold); 9] = [
     ("random", |random, _, _| random.next()),
     ("ascending", |_, i, _| i as u64),
     ("descending", |_, i, n| (n - i) as u64),
@@ -355,7 +359,7 @@ const HELD: [(&str, fn(&Random, usize, usize) -> u64); 9] = [
     ("denormals", |random, _, _| random.below(9) << 63 | random.below(9)),
 ];
 
-/// Sorts `n` elements by a comparator as this module does, with one and two threads, and as the standard library does.
+/// Sorts `n` elements by a comparator as this module does, in both ways, with one and two threads, and as the standard library does.
 fn alone(ty: ElementType, order: &str, direction: &str, held: usize, n: usize, seed: u64) {
     let comparator = match order {
         "total" => less(0, direction, ", type=TOTALORDER"),
@@ -378,7 +382,7 @@ fn alone(ty: ElementType, order: &str, direction: &str, held: usize, n: usize, s
             // Zeros, infinities, NaNs of several payloads, of either sign.
             let magnitude =
                 [0, special(ty, 0), special(ty, 1), special(ty, 7), 1, 0x3f80][random.below(6) as usize];
-            bits = magnitude as u64 | top * random.below(2);
+            bits = magnitude as u64 | (top * random.below(2));
         }
         let nan = ty.is_float() && i128::from(bits & (top - 1)) > special(ty, 0);
         if nan && order == "partial" { bits & (top >> 3) } else { bits }
@@ -395,11 +399,15 @@ fn alone(ty: ElementType, order: &str, direction: &str, held: usize, n: usize, s
     let buffer = with_element_type!(ty, T => wrap::<T>(&given));
     let arguments =
         [Literal::Array(ArrayLiteral { dims: smallvec::smallvec![n as i64], buffer: buffer.into() })];
-    for threads in 1..=2 {
+    for (by_digits, threads) in [(true, 1), (true, 2), (false, 1), (false, 2)] {
+        BY_DIGITS.set(by_digits);
         let got = run(&parsed, &call, &arguments, &[], threads);
+        BY_DIGITS.set(false);
         let got: Vec<u64> = with_buffer!(&got[0], v => v.iter().map(|x| x.bits() as u64).collect());
+        assert_eq!(got.len(), n);
         let differs = got.iter().zip(&expected).position(|(a, b)| a != b);
-        assert_eq!(differs, None, "{n} of {}, {order}, {direction}, {what}, {threads} threads", ty.name());
+        let how = format!("{order}, {direction}, {what}, {threads} threads, by digits: {by_digits}");
+        assert_eq!(differs, None, "{n} of {}, {how}", ty.name());
     }
 }
 
