@@ -84,7 +84,7 @@ impl Sort {
                 let keys = to.slice_mut(0, line.len);
                 let met = key.load_row(from.pointer(), line.start, keys, W::of);
                 quick.sort(keys);
-                decode(key, keys);
+                key.decode_row(keys.as_mut_ptr().cast(), keys.len());
                 met
             } else {
                 by_classes(quick, call.pool, key, Elements { from, start: line.start, n: line.len }, to)
@@ -114,7 +114,6 @@ impl Sort {
         let counts = Shared::new(unsafe { scratch.add(self.scratch.counts as usize) });
         let from = Shared::<u8>::new(call.arguments[0]);
         let (merged, nan, differ) = (AtomicBool::new(false), AtomicBool::new(false), Differ::default());
-        let word = |key: u64| W::from(key).unwrap_or_else(W::zero);
         each_piece(call.pool, line.len, &|_, range| {
             let mut bits = (u64::MAX, 0);
             // SAFETY: the line is in the operand.
@@ -141,8 +140,7 @@ impl Sort {
         let items = Items { data: to, spare, counts, n: line.len, bits: key.bits(), fresh: true };
         let done = |range: Range<usize>| {
             // SAFETY: nobody else uses this part of the result now.
-            let part = unsafe { to.slice_mut(range.start, range.len()) };
-            part.iter_mut().for_each(|x| *x = word(key.decode(x.key())));
+            unsafe { key.decode_row(to.offset(range.start).pointer().cast(), range.len()) };
         };
         // SAFETY: the line of the result has room for the keys, the layout for the counters.
         unsafe { radix::sort_bare(call.pool, items, differ.bits(), &loads, &done) };
@@ -284,16 +282,13 @@ unsafe fn by_classes<W: Word>(
     });
     pool.run(CLASSES, &|class| {
         // SAFETY: classes do not overlap.
-        let keys = unsafe { to.slice_mut(starts[class], starts[class + 1] - starts[class]) };
-        quick.sort(keys);
-        decode(key, keys);
+        unsafe {
+            let keys = to.slice_mut(starts[class], starts[class + 1] - starts[class]);
+            quick.sort(keys);
+            key.decode_row(keys.as_mut_ptr().cast(), keys.len());
+        }
     });
     met
-}
-
-/// Makes keys elements again.
-fn decode<W: Word>(key: &Key, keys: &mut [W]) {
-    vectorized(|| keys.iter_mut().for_each(|x| *x = W::of(key.decode(x.wide()))));
 }
 
 /// The keys of a line without gaps.

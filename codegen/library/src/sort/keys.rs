@@ -99,6 +99,49 @@ impl<T: Copy, F: Fn(u64) -> T> Work for Row<'_, T, F> {
     }
 }
 
+/// [`Key::decode_row`], whose caller says that there are such keys.
+struct Decoded<'a> {
+    key: &'a Key,
+    keys: *mut u8,
+    n: usize,
+}
+
+impl Work for Decoded<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run(self) {
+        macro_rules! decode {
+            ($W:ty, $S:ty) => {{
+                // SAFETY: as whoever made it says.
+                let keys = unsafe { std::slice::from_raw_parts_mut(self.keys.cast::<$W>(), self.n) };
+                match &self.key.encoding {
+                    Encoding::Flip(flip) => {
+                        let flip = *flip as $W;
+                        keys.iter_mut().for_each(|key| *key ^= flip);
+                    }
+                    Encoding::Total(flip) | Encoding::Merged { flip, .. } => {
+                        let flip = *flip as $W;
+                        for key in keys {
+                            let ordered = *key ^ flip;
+                            *key = ordered
+                                ^ ((!ordered as $S >> (<$W>::BITS - 1)) as $W | 1 << (<$W>::BITS - 1));
+                        }
+                    }
+                    // Not [`Key::is_decoded`].
+                    Encoding::Table(_) => {}
+                }
+            }};
+        }
+        match self.key.bytes {
+            1 => decode!(u8, i8),
+            2 => decode!(u16, i16),
+            4 => decode!(u32, i32),
+            _wide => decode!(u64, i64),
+        }
+    }
+}
+
 impl Key {
     /// What it orders by.
     pub(super) fn described(&self) -> SortKey {
@@ -474,22 +517,15 @@ impl Key {
         met
     }
 
-    /// The element of this key, where keys tell elements apart.
-    #[inline(always)]
-    pub(super) fn decode(&self, key: u64) -> u64 {
-        let top = 1 << (self.bits() - 1);
-        match &self.encoding {
-            Encoding::Flip(flip) => key ^ flip,
-            Encoding::Total(flip) | Encoding::Merged { flip, .. } => {
-                let key = key ^ flip;
-                if key & top != 0 { key ^ top } else { !key & (u64::MAX >> (64 - self.bits())) }
-            }
-            // Not [`Key::is_decoded`].
-            Encoding::Table(_) => 0,
-        }
+    /// Makes keys that lie one after the other, each as large as the part that it is of, elements again, where keys tell elements apart.
+    ///
+    /// # Safety
+    /// There are `n` keys, aligned for elements, which are this call's alone.
+    pub(super) unsafe fn decode_row(&self, keys: *mut u8, n: usize) {
+        simd::vectorized(Decoded { key: self, keys, n });
     }
 
-    /// Whether [`Key::decode`] gives back elements, but for those that [`Met::merged`] tells of.
+    /// Whether [`Key::decode_row`] gives back elements, but for those that [`Met::merged`] tells of.
     pub(super) fn is_decoded(&self) -> bool {
         self.is_whole() && !matches!(self.encoding, Encoding::Table(_))
     }

@@ -27,9 +27,6 @@ pub(super) trait Word: Copy + Ord + Default + Send + Sync {
 
     /// The lowest bits.
     fn of(key: u64) -> Self;
-
-    /// With zeros above.
-    fn wide(self) -> u64;
 }
 
 macro_rules! words {
@@ -40,11 +37,6 @@ macro_rules! words {
             #[inline(always)]
             fn of(key: u64) -> Self {
                 key as $t
-            }
-
-            #[inline(always)]
-            fn wide(self) -> u64 {
-                u64::from(self)
             }
         }
     )*};

@@ -8,7 +8,6 @@ pub(super) const CLASSES: usize = 8;
 /// As of `quick`.
 pub(super) trait Word: Copy + Ord + Default + Send + Sync {
     fn of(key: u64) -> Self;
-    fn wide(self) -> u64;
 }
 
 macro_rules! words {
@@ -16,10 +15,6 @@ macro_rules! words {
         impl Word for $t {
             fn of(key: u64) -> Self {
                 key as $t
-            }
-
-            fn wide(self) -> u64 {
-                u64::from(self)
             }
         }
     )*};
