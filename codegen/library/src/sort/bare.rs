@@ -80,18 +80,23 @@ impl Sort {
         // SAFETY: the line is in the result, and in the operand.
         unsafe {
             let to = Shared::<W>::new(call.arguments[1]).offset(line.start);
-            let met = if line.len < parallel() {
+            let whole = line.len < parallel() || pieces(call.pool, line.len) == 1;
+            let met = if whole {
                 let keys = to.slice_mut(0, line.len);
                 let met = key.load_row(from.pointer(), line.start, keys, W::of);
+                if key.is_partial() && met.nan {
+                    return false;
+                }
                 quick.sort(keys);
                 key.decode_row(keys.as_mut_ptr().cast(), keys.len());
                 met
             } else {
-                by_classes(quick, call.pool, key, Elements { from, start: line.start, n: line.len }, to)
+                let elements = Elements { from, start: line.start, n: line.len };
+                match by_classes(quick, call.pool, key, elements, to) {
+                    Some(met) => met,
+                    None => return false,
+                }
             };
-            if key.is_partial() && met.nan {
-                return false;
-            }
             if met.merged {
                 self.unmerge::<W>(call, key, line, to.slice_mut(0, line.len));
             }
@@ -230,8 +235,8 @@ impl Elements {
     }
 }
 
-/// Sorts many elements: on all threads they are distributed to classes, whose keys do not overlap, and these are sorted. What is written is of no use if
-/// there is a NaN that does not compare.
+/// Sorts many elements: on all threads they are distributed to classes, whose keys do not overlap, and these are sorted. `None`: there
+/// is a NaN that does not compare.
 ///
 /// # Safety
 /// The elements are in the key's operand, and `to` has room for them, which is this call's alone.
@@ -241,7 +246,7 @@ unsafe fn by_classes<W: Word>(
     key: &Key,
     elements: Elements,
     to: Shared<W>,
-) -> Met {
+) -> Option<Met> {
     let n = elements.n;
     // SAFETY: as the caller says.
     let mut sample = unsafe { elements.sample::<W>(key) };
@@ -260,7 +265,7 @@ unsafe fn by_classes<W: Word>(
     });
     let met = Met { merged: merged.into_inner(), nan: nan.into_inner() };
     if key.is_partial() && met.nan {
-        return met;
+        return None;
     }
     // Where each class begins, and in it what comes from each piece.
     let mut starts = [0; CLASSES + 1];
@@ -288,7 +293,7 @@ unsafe fn by_classes<W: Word>(
             key.decode_row(keys.as_mut_ptr().cast(), keys.len());
         }
     });
-    met
+    Some(met)
 }
 
 /// The keys of a line without gaps.

@@ -10,6 +10,9 @@ use super::network::{ROWS, few, sort_rows};
 /// Registers that are loaded together.
 const UNROLL: usize = 4;
 
+/// The same of [`in_place`], so that more is done between choices of an end.
+const BLOCK: usize = 8;
+
 /// Bytes of keys up to which those that are not less are put aside and copied back, which is quicker where they stay in the first-level cache.
 const ASIDE: usize = 1 << 14;
 
@@ -125,7 +128,7 @@ impl<L: Lanes> Partitions<L> {
     /// Moves keys that are less than a bound before the others; how many they are.
     ///
     /// # Safety
-    /// As [`Partitions::sort`]; there are at least `2 * UNROLL` registers of keys.
+    /// As [`Partitions::sort`]; there are at least `2 * BLOCK` registers of keys.
     #[inline(always)]
     pub(super) unsafe fn less(self, keys: *mut L::Key, n: usize, bound: L::Key) -> usize {
         #[cfg(test)]
@@ -199,11 +202,11 @@ unsafe fn through<L: Lanes>(keys: *mut L::Key, n: usize, bound: L::Key, aside: *
 /// As [`Partitions::less`].
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
 unsafe fn in_place<L: Lanes>(keys: *mut L::Key, n: usize, bound: L::Key) -> usize {
-    let block = UNROLL * L::LANES;
+    let block = BLOCK * L::LANES;
     debug_assert!(n >= 2 * block, "invariant: there are blocks for both ends");
     // Less than a block, so that blocks remain, and a block from each end.
     let rest = n % block;
-    let mut held = MaybeUninit::<[L::Key; 3 * UNROLL * 16]>::uninit();
+    let mut held = MaybeUninit::<[L::Key; 3 * BLOCK * 16]>::uninit();
     let held = held.as_mut_ptr().cast::<L::Key>();
     let count = rest + 2 * block;
     // What is not read yet, and what is not written yet.
@@ -219,7 +222,7 @@ unsafe fn in_place<L: Lanes>(keys: *mut L::Key, n: usize, bound: L::Key) -> usiz
             let first = read - write <= write_end - read_end;
             let at = if first { read } else { read_end - block };
             (read, read_end) = if first { (read + block, read_end) } else { (read, read_end - block) };
-            let mut registers = [bounds; UNROLL];
+            let mut registers = [bounds; BLOCK];
             for (i, register) in registers.iter_mut().enumerate() {
                 *register = L::load(keys.add(at + i * L::LANES));
             }

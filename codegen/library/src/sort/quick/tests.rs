@@ -118,7 +118,7 @@ fn both_ways_of_partitioning() {
     let Some(_) = Quick::<u32>::here() else { return };
     let random = Random::new(2);
     let mut aside = vec![0u32; 5000 + 16];
-    for n in (128..400).chain([1000, 4999, 5000]) {
+    for n in (256..600).chain([1000, 4999, 5000]) {
         for (kind, room) in KINDS.into_iter().flat_map(|kind| [(kind, 0), (kind, 5000)]) {
             let before = keys::<u32>(kind, &random, n);
             let bound = before[n / 3];
