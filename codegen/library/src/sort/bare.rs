@@ -12,8 +12,8 @@ use hlo_library_base::simd::vectorized;
 use super::Sort;
 use super::keys::{Key, Met};
 use super::line::{Differ, Line};
-use super::quick::{CLASSES, Quick, Word};
-use super::radix::{self, Item, Items, PIECES, each_piece, parallel, pieces};
+use super::quick::{Quick, Word};
+use super::radix::{self, Item, Items, PIECES, each_piece, pieces};
 
 /// Keys that are encoded at a time.
 const CHUNK: usize = 1024;
@@ -80,23 +80,15 @@ impl Sort {
         // SAFETY: the line is in the result, and in the operand.
         unsafe {
             let to = Shared::<W>::new(call.arguments[1]).offset(line.start);
-            let whole = line.len < parallel() || pieces(call.pool, line.len) == 1;
-            let met = if whole {
-                let keys = to.slice_mut(0, line.len);
-                let met = key.load_row(from.pointer(), line.start, keys, W::of);
-                if key.is_partial() && met.nan {
-                    return false;
-                }
-                quick.sort(keys);
-                key.decode_row(keys.as_mut_ptr().cast(), keys.len());
-                met
-            } else {
-                let elements = Elements { from, start: line.start, n: line.len };
-                match by_classes(quick, call.pool, key, elements, to) {
-                    Some(met) => met,
-                    None => return false,
-                }
+            let elements = Elements { from, start: line.start, n: line.len };
+            // More classes take longer to distribute to, and keep more threads busy.
+            let met = match pieces(call.pool, line.len) {
+                1 => in_one(quick, key, elements, to),
+                2 => by_classes::<W, 4>(quick, call.pool, key, elements, to),
+                3..=4 => by_classes::<W, 8>(quick, call.pool, key, elements, to),
+                _more => by_classes::<W, 16>(quick, call.pool, key, elements, to),
             };
+            let Some(met) = met else { return false };
             if met.merged {
                 self.unmerge::<W>(call, key, line, to.slice_mut(0, line.len));
             }
@@ -235,12 +227,30 @@ impl Elements {
     }
 }
 
+/// Sorts elements on one thread. `None`: there is a NaN that does not compare.
+///
+/// # Safety
+/// As [`by_classes`].
+unsafe fn in_one<W: Word>(quick: Quick<W>, key: &Key, elements: Elements, to: Shared<W>) -> Option<Met> {
+    // SAFETY: as the caller says.
+    unsafe {
+        let keys = to.slice_mut(0, elements.n);
+        let met = key.load_row(elements.from.pointer(), elements.start, keys, W::of);
+        if key.is_partial() && met.nan {
+            return None;
+        }
+        quick.sort(keys);
+        key.decode_row(keys.as_mut_ptr().cast(), keys.len());
+        Some(met)
+    }
+}
+
 /// Sorts many elements: on all threads they are distributed to classes, whose keys do not overlap, and these are sorted. `None`: there
 /// is a NaN that does not compare.
 ///
 /// # Safety
 /// The elements are in the key's operand, and `to` has room for them, which is this call's alone.
-unsafe fn by_classes<W: Word>(
+unsafe fn by_classes<W: Word, const CLASSES: usize>(
     quick: Quick<W>,
     pool: &Pool,
     key: &Key,
@@ -250,7 +260,7 @@ unsafe fn by_classes<W: Word>(
     let n = elements.n;
     // SAFETY: as the caller says.
     let mut sample = unsafe { elements.sample::<W>(key) };
-    let splitters = quick.split(&mut sample);
+    let splitters = quick.split::<CLASSES>(&mut sample);
     let (merged, nan) = (AtomicBool::new(false), AtomicBool::new(false));
     let mut slots = [[0; CLASSES]; PIECES];
     let shared = Shared::<[usize; CLASSES]>::new(slots.as_mut_ptr().cast());
@@ -268,7 +278,7 @@ unsafe fn by_classes<W: Word>(
         return None;
     }
     // Where each class begins, and in it what comes from each piece.
-    let mut starts = [0; CLASSES + 1];
+    let mut starts = [0; CLASSES];
     let mut sum = 0;
     for class in 0..CLASSES {
         starts[class] = sum;
@@ -276,7 +286,6 @@ unsafe fn by_classes<W: Word>(
             sum += std::mem::replace(&mut slots[class], sum);
         }
     }
-    starts[CLASSES] = sum;
     let shared = Shared::<[usize; CLASSES]>::new(slots.as_mut_ptr().cast());
     each_piece(pool, n, &|piece, range| {
         // SAFETY: as above; by the counts there are as many slots as keys, which are within the result.
@@ -288,7 +297,8 @@ unsafe fn by_classes<W: Word>(
     pool.run(CLASSES, &|class| {
         // SAFETY: classes do not overlap.
         unsafe {
-            let keys = to.slice_mut(starts[class], starts[class + 1] - starts[class]);
+            let end = starts.get(class + 1).map_or(n, |&next| next);
+            let keys = to.slice_mut(starts[class], end - starts[class]);
             quick.sort(keys);
             key.decode_row(keys.as_mut_ptr().cast(), keys.len());
         }

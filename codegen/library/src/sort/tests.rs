@@ -359,7 +359,7 @@ const HELD: [(&str, Hold); 9] = [
     ("denormals", |random, _, _| random.below(9) << 63 | random.below(9)),
 ];
 
-/// Sorts `n` elements by a comparator as this module does, in both ways, with one and two threads, and as the standard library does.
+/// Sorts `n` elements by a comparator as this module does, in both ways, with one thread and several, and as the standard library does.
 fn alone(ty: ElementType, order: &str, direction: &str, held: usize, n: usize, seed: u64) {
     let comparator = match order {
         "total" => less(0, direction, ", type=TOTALORDER"),
@@ -399,7 +399,9 @@ fn alone(ty: ElementType, order: &str, direction: &str, held: usize, n: usize, s
     let buffer = with_element_type!(ty, T => wrap::<T>(&given));
     let arguments =
         [Literal::Array(ArrayLiteral { dims: smallvec::smallvec![n as i64], buffer: buffer.into() })];
-    for (by_digits, threads) in [(true, 1), (true, 2), (false, 1), (false, 2)] {
+    let threads = if n < 1 << 15 { &[1, 2][..] } else { &[1, 2, 3, 5] };
+    for (by_digits, &threads) in [true, false].into_iter().flat_map(|by| threads.iter().map(move |n| (by, n)))
+    {
         BY_DIGITS.set(by_digits);
         let got = run(&parsed, &call, &arguments, &[], threads);
         BY_DIGITS.set(false);

@@ -16,9 +16,6 @@ use hlo_library_base::isa::Features;
 
 use self::lanes::{Lanes, Lanes16, Lanes32, Lanes64};
 
-/// Classes that many keys are distributed into before each is sorted.
-pub(super) const CLASSES: usize = 8;
-
 /// Unsigned keys that are sorted so.
 pub(super) trait Word: Copy + Ord + Default + Send + Sync {
     /// Vectors of them.
@@ -47,9 +44,9 @@ words!(u16: Lanes16, u32: Lanes32, u64: Lanes64);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quick<W>(PhantomData<W>);
 
-/// The least keys of all classes but the first one, ascending.
+/// The least keys of classes, ascending: of each but the first one that of the class after it; the last one is not looked at.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Splitters<W>([W; CLASSES - 1]);
+pub(super) struct Splitters<W, const CLASSES: usize>([W; CLASSES]);
 
 impl<W: Word> Quick<W> {
     /// `None`: the machine does not have them, or is not to use them.
@@ -64,31 +61,36 @@ impl<W: Word> Quick<W> {
     }
 
     /// What divides keys into classes of about as many each, by a sample of them.
-    pub(super) fn split(self, sample: &mut [W]) -> Splitters<W> {
+    pub(super) fn split<const CLASSES: usize>(self, sample: &mut [W]) -> Splitters<W, CLASSES> {
         self.sort(sample);
         let key = |i| sample.get(sample.len() * (i + 1) / CLASSES).copied().unwrap_or_default();
         Splitters(std::array::from_fn(key))
     }
 
     /// Counts keys of each class.
-    pub(super) fn count(self, splitters: &Splitters<W>, keys: &[W], counts: &mut [usize; CLASSES]) {
+    pub(super) fn count<const CLASSES: usize>(
+        self,
+        splitters: &Splitters<W, CLASSES>,
+        keys: &[W],
+        counts: &mut [usize; CLASSES],
+    ) {
         // SAFETY: the machine has the instructions.
-        unsafe { count::<W::Lanes>(&splitters.0, keys, counts) }
+        unsafe { count::<W::Lanes, CLASSES>(&splitters.0, keys, counts) }
     }
 
     /// Moves keys to the next slots of their classes.
     ///
     /// # Safety
     /// Each class has as many slots as keys from its next one on, which are this call's alone.
-    pub(super) unsafe fn distribute(
+    pub(super) unsafe fn distribute<const CLASSES: usize>(
         self,
-        splitters: &Splitters<W>,
+        splitters: &Splitters<W, CLASSES>,
         keys: &[W],
         to: *mut W,
         next: &mut [usize; CLASSES],
     ) {
         // SAFETY: as the caller says, and the machine has the instructions.
-        unsafe { distribute::<W::Lanes>(&splitters.0, keys, to, next) }
+        unsafe { distribute::<W::Lanes, CLASSES>(&splitters.0, keys, to, next) }
     }
 }
 
@@ -115,19 +117,24 @@ unsafe fn registers<L: Lanes>(keys: &[L::Key], mut each: impl FnMut(L, u32)) {
 /// # Safety
 /// As [`Lanes`].
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
-unsafe fn count<L: Lanes>(splitters: &[L::Key; CLASSES - 1], keys: &[L::Key], counts: &mut [usize; CLASSES]) {
-    let mut below = [0; CLASSES - 1];
+unsafe fn count<L: Lanes, const CLASSES: usize>(
+    splitters: &[L::Key; CLASSES],
+    keys: &[L::Key],
+    counts: &mut [usize; CLASSES],
+) {
+    let mut below = [0; CLASSES];
     // SAFETY: as the caller says.
     unsafe {
         let splitters = splitters.map(|key| L::splat(key));
         registers::<L>(keys, |register, all| {
-            for (below, &splitter) in below.iter_mut().zip(&splitters) {
+            for (below, &splitter) in below.iter_mut().zip(&splitters[..CLASSES - 1]) {
                 *below += (register.less(splitter) & all).count_ones() as usize;
             }
         });
     }
+    below[CLASSES - 1] = keys.len();
     let mut last = 0;
-    for (count, below) in counts.iter_mut().zip(below.into_iter().chain([keys.len()])) {
+    for (count, below) in counts.iter_mut().zip(below) {
         *count += below - last;
         last = below;
     }
@@ -138,8 +145,8 @@ unsafe fn count<L: Lanes>(splitters: &[L::Key; CLASSES - 1], keys: &[L::Key], co
 /// # Safety
 /// As [`Quick::distribute`] and [`Lanes`].
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
-unsafe fn distribute<L: Lanes>(
-    splitters: &[L::Key; CLASSES - 1],
+unsafe fn distribute<L: Lanes, const CLASSES: usize>(
+    splitters: &[L::Key; CLASSES],
     keys: &[L::Key],
     to: *mut L::Key,
     next: &mut [usize; CLASSES],
@@ -151,10 +158,7 @@ unsafe fn distribute<L: Lanes>(
         registers::<L>(keys, |register, all| {
             let mut last = 0;
             for (class, slot) in slots.iter_mut().enumerate() {
-                let below = match splitters.get(class) {
-                    Some(&splitter) => register.less(splitter) & all,
-                    None => all,
-                };
+                let below = if class + 1 < CLASSES { register.less(splitters[class]) & all } else { all };
                 let these = below & !last;
                 last = below;
                 let count = these.count_ones() as usize;

@@ -7,7 +7,7 @@ use crate::testing::Random;
 use super::lanes::Lanes;
 use super::network::{ROWS, few};
 use super::partition::{COMPARED, Partitions, pivot, sampled};
-use super::{CLASSES, Quick, Word};
+use super::{Quick, Word};
 
 /// Keys of a kind, so many.
 type Kind = (&'static str, fn(&Random, usize, usize) -> u64);
@@ -192,13 +192,12 @@ fn nothing_is_quadratic() {
     assert!(passes > log && passes <= 2 * log + 8, "{passes} passes");
 }
 
-#[test]
-fn classes() {
+fn classes_of<const CLASSES: usize>() {
     let Some(quick) = Quick::<u32>::here() else { return };
     let random = Random::new(4);
     for (kind, n) in KINDS.into_iter().flat_map(|kind| [(kind, 1), (kind, 17), (kind, 3000)]) {
         let all = keys::<u32>(kind, &random, n);
-        let splitters = quick.split(&mut all.clone());
+        let splitters = quick.split::<CLASSES>(&mut all.clone());
         let mut counts = [0; CLASSES];
         quick.count(&splitters, &all, &mut counts);
         assert_eq!(counts.iter().sum::<usize>(), n, "{}", kind.0);
@@ -218,4 +217,11 @@ fn classes() {
         expected.sort_unstable();
         assert!(to == expected, "{n} keys: {}", kind.0);
     }
+}
+
+#[test]
+fn classes() {
+    classes_of::<4>();
+    classes_of::<8>();
+    classes_of::<16>();
 }

@@ -3,9 +3,6 @@
 use std::marker::PhantomData;
 
 /// As of `quick`.
-pub(super) const CLASSES: usize = 8;
-
-/// As of `quick`.
 pub(super) trait Word: Copy + Ord + Default + Send + Sync {
     fn of(key: u64) -> Self;
 }
@@ -27,7 +24,7 @@ pub(super) struct Quick<W>(std::convert::Infallible, PhantomData<W>);
 
 /// As of `quick`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Splitters<W>(std::convert::Infallible, PhantomData<W>);
+pub(super) struct Splitters<W, const CLASSES: usize>(std::convert::Infallible, PhantomData<W>);
 
 impl<W: Word> Quick<W> {
     pub(super) fn here() -> Option<Self> {
@@ -38,15 +35,26 @@ impl<W: Word> Quick<W> {
         match self.0 {}
     }
 
-    pub(super) fn split(self, _: &mut [W]) -> Splitters<W> {
+    pub(super) fn split<const CLASSES: usize>(self, _: &mut [W]) -> Splitters<W, CLASSES> {
         match self.0 {}
     }
 
-    pub(super) fn count(self, _: &Splitters<W>, _: &[W], _: &mut [usize; CLASSES]) {
+    pub(super) fn count<const CLASSES: usize>(
+        self,
+        _: &Splitters<W, CLASSES>,
+        _: &[W],
+        _: &mut [usize; CLASSES],
+    ) {
         match self.0 {}
     }
 
-    pub(super) unsafe fn distribute(self, _: &Splitters<W>, _: &[W], _: *mut W, _: &mut [usize; CLASSES]) {
+    pub(super) unsafe fn distribute<const CLASSES: usize>(
+        self,
+        _: &Splitters<W, CLASSES>,
+        _: &[W],
+        _: *mut W,
+        _: &mut [usize; CLASSES],
+    ) {
         match self.0 {}
     }
 }
