@@ -10,8 +10,11 @@ use super::network::{ROWS, few, sort_rows};
 /// Registers that are loaded together.
 const UNROLL: usize = 4;
 
-/// The same of [`in_place`], so that more is done between choices of an end.
+/// The same of [`in_place`], so that more is done between choices of an end; but [`UNROLL`] of what comes from memory, where less is under way at each end.
 const BLOCK: usize = 8;
+
+/// Bytes of keys that do not come from memory.
+const NEAR: usize = 8 << 20;
 
 /// Bytes of keys up to which those that are not less are put aside and copied back, which is quicker where they stay in the first-level cache.
 const ASIDE: usize = 1 << 14;
@@ -36,8 +39,8 @@ thread_local! {
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
 pub(super) unsafe fn sort<L: Lanes>(keys: &mut [L::Key], least: L::Key) {
     let mut aside = MaybeUninit::<Aside>::uninit();
-    let (aside, room) = (aside.as_mut_ptr().cast(), sizes::from(ASIDE / size_of::<L::Key>()));
-    let quicksort = Partitions::<L> { aside, room };
+    let [room, near] = [ASIDE, NEAR].map(|bytes| sizes::from(bytes / size_of::<L::Key>()));
+    let quicksort = Partitions::<L> { aside: aside.as_mut_ptr().cast(), room, near };
     // Halving takes the logarithm of the number; twice as many partitions in a row are bad luck or an attack.
     let partitions = 2 * (keys.len() | 1).ilog2() + 8;
     // SAFETY: as the caller says; the keys are borrowed.
@@ -87,12 +90,14 @@ pub(super) struct Partitions<L: Lanes> {
     aside: *mut L::Key,
     /// Keys at most that go through this memory.
     room: usize,
+    /// Keys at most that do not come from memory.
+    near: usize,
 }
 
 impl<L: Lanes> Partitions<L> {
     #[cfg(test)]
-    pub(super) fn with(aside: *mut L::Key, room: usize) -> Self {
-        Self { aside, room }
+    pub(super) fn with(aside: *mut L::Key, room: usize, near: usize) -> Self {
+        Self { aside, room, near }
     }
 
     /// Sorts keys, none of which is less than `least`, with at most so many partitions one within the other.
@@ -137,8 +142,10 @@ impl<L: Lanes> Partitions<L> {
         unsafe {
             if n <= self.room {
                 through::<L>(keys, n, bound, self.aside)
+            } else if n <= self.near {
+                in_place::<L, BLOCK>(keys, n, bound)
             } else {
-                in_place::<L>(keys, n, bound)
+                in_place::<L, UNROLL>(keys, n, bound)
             }
         }
     }
@@ -201,8 +208,8 @@ unsafe fn through<L: Lanes>(keys: *mut L::Key, n: usize, bound: L::Key, aside: *
 /// # Safety
 /// As [`Partitions::less`].
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
-unsafe fn in_place<L: Lanes>(keys: *mut L::Key, n: usize, bound: L::Key) -> usize {
-    let block = BLOCK * L::LANES;
+unsafe fn in_place<L: Lanes, const REGISTERS: usize>(keys: *mut L::Key, n: usize, bound: L::Key) -> usize {
+    let block = REGISTERS * L::LANES;
     debug_assert!(n >= 2 * block, "invariant: there are blocks for both ends");
     // Less than a block, so that blocks remain, and a block from each end.
     let rest = n % block;
@@ -222,7 +229,7 @@ unsafe fn in_place<L: Lanes>(keys: *mut L::Key, n: usize, bound: L::Key) -> usiz
             let first = read - write <= write_end - read_end;
             let at = if first { read } else { read_end - block };
             (read, read_end) = if first { (read + block, read_end) } else { (read, read_end - block) };
-            let mut registers = [bounds; BLOCK];
+            let mut registers = [bounds; REGISTERS];
             for (i, register) in registers.iter_mut().enumerate() {
                 *register = L::load(keys.add(at + i * L::LANES));
             }

@@ -114,25 +114,26 @@ fn networks_sort_columns() {
 }
 
 #[test]
-fn both_ways_of_partitioning() {
+fn all_ways_of_partitioning() {
     let Some(_) = Quick::<u32>::here() else { return };
     let random = Random::new(2);
     let mut aside = vec![0u32; 5000 + 16];
     for n in (256..600).chain([1000, 4999, 5000]) {
-        for (kind, room) in KINDS.into_iter().flat_map(|kind| [(kind, 0), (kind, 5000)]) {
+        for (kind, way) in KINDS.into_iter().flat_map(|kind| [(kind, 0), (kind, 1), (kind, 2)]) {
+            let (room, near) = [(5000, 5000), (0, 5000), (0, 0)][way];
             let before = keys::<u32>(kind, &random, n);
             let bound = before[n / 3];
             let mut after = before.clone();
-            let partitions = Partitions::<super::Lanes32>::with(aside.as_mut_ptr(), room);
+            let partitions = Partitions::<super::Lanes32>::with(aside.as_mut_ptr(), room, near);
             // SAFETY: the machine has the instructions, and there is room.
             let less = unsafe { partitions.less(after.as_mut_ptr(), n, bound) };
-            assert!(after[..less].iter().all(|&k| k < bound), "{n} keys: {}, {room}", kind.0);
-            assert!(after[less..].iter().all(|&k| k >= bound), "{n} keys: {}, {room}", kind.0);
+            assert!(after[..less].iter().all(|&k| k < bound), "{n} keys: {}, {way}", kind.0);
+            assert!(after[less..].iter().all(|&k| k >= bound), "{n} keys: {}, {way}", kind.0);
             let sorted = |mut keys: Vec<u32>| {
                 keys.sort_unstable();
                 keys
             };
-            assert!(sorted(after) == sorted(before), "{n} keys: {}, {room}", kind.0);
+            assert!(sorted(after) == sorted(before), "{n} keys: {}, {way}", kind.0);
         }
     }
 }
@@ -141,7 +142,7 @@ fn both_ways_of_partitioning() {
 fn hostile(n: usize) -> Vec<u32> {
     const UNKNOWN: u32 = 1 << 31;
     let mut aside = vec![0u32; n + 16];
-    let partitions = Partitions::<super::Lanes32>::with(aside.as_mut_ptr(), 4096);
+    let partitions = Partitions::<super::Lanes32>::with(aside.as_mut_ptr(), 4096, 1 << 21);
     let mut keys: Vec<u32> = (0..n as u32).map(|i| UNKNOWN + i).collect();
     let mut hostile = vec![0; n];
     let mut number = 0;
