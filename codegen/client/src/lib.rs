@@ -36,7 +36,6 @@
 //! | [`trace`], `metrics` | what a client did and when; numbers about it |
 //! | [`exports`] | several functions in one artifact |
 //! | `program` | modules that verify, parameters made constant |
-//! | `warm_up` | what the first compilation of a process would take longer for |
 //!
 //! **Invariant:** nothing here knows what an opcode computes, and nothing but `cache/disk.rs` touches files.
 
@@ -66,7 +65,6 @@ mod pooled;
 mod program;
 pub mod trace;
 pub mod variables;
-mod warm_up;
 
 pub use buffer::{Buffer, Foreign, Hold};
 pub use cache::{
@@ -81,7 +79,6 @@ pub use memory::MemoryStatistics;
 pub use metrics::Metrics;
 pub use options::{Cancellation, ClientOptions, CompileOptions, Elapsed, ExecuteOptions};
 pub use program::VerifiedModule;
-pub use warm_up::warm_up;
 
 /// The examples of docs/client.md, which are tests.
 #[cfg(doctest)]

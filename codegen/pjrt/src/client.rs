@@ -1,7 +1,7 @@
 //! Clients, and the plugin as a whole.
 //!
-//! A client is made with options of its caller, or of the environment: `HLO_MODE` (`compile`, `interpret` or `check`), `HLO_PLATFORM_NAME`, `HLO_CUSTOM_CALLS`, `HLO_THREADS`, `HLO_NUM_DEVICES`, `HLO_MEMORY_LIMIT`, `HLO_LOG` and `HLO_WARM_UP`, which are the
-//! options `mode`, `platform_name`, `custom_calls`, `threads`, `num_devices`, `memory_limit`, `log` and `warm_up`; and in check mode of `HLO_CHECK`, `HLO_CHECK_ACTION`, `HLO_CHECK_SAVE` and `HLO_CHECK_LOG` (`check`, `check_action`, ...).
+//! A client is made with options of its caller, or of the environment: `HLO_MODE` (`compile`, `interpret` or `check`), `HLO_PLATFORM_NAME`, `HLO_CUSTOM_CALLS`, `HLO_THREADS`, `HLO_NUM_DEVICES`, `HLO_MEMORY_LIMIT` and `HLO_LOG`, which are the
+//! options `mode`, `platform_name`, `custom_calls`, `threads`, `num_devices`, `memory_limit` and `log`; and in check mode of `HLO_CHECK`, `HLO_CHECK_ACTION`, `HLO_CHECK_SAVE` and `HLO_CHECK_LOG` (`check`, `check_action`, ...).
 
 use std::env;
 use std::sync::{Arc, OnceLock};
@@ -27,7 +27,6 @@ use crate::handles::{self, Handle, as_pointers, object};
 use crate::memory::{KINDS, Memory};
 use crate::topology::Topology;
 use crate::values::{self, NamedValues, Value};
-use crate::warm_up;
 
 /// What lowers programs for which platform: JAX picks lowerings, callbacks and caches by this name.
 const DEFAULT_PLATFORM_NAME: &str = "cpu";
@@ -66,8 +65,6 @@ struct Options {
     /// Bytes.
     memory_limit: Option<u64>,
     log: bool,
-    /// Whether the process is warmed up where it compiles; `None`: it is.
-    warm_up: Option<bool>,
     check: Option<String>,
     check_action: Option<String>,
     check_save: Option<String>,
@@ -93,7 +90,6 @@ impl Options {
             num_devices: number("HLO_NUM_DEVICES")?,
             memory_limit: number("HLO_MEMORY_LIMIT")?.map(|bytes| bytes as u64),
             log: text("HLO_LOG").is_some_and(|value| value != "0"),
-            warm_up: text("HLO_WARM_UP").map(|value| value != "0"),
             check: text("HLO_CHECK"),
             check_action: text("HLO_CHECK_ACTION"),
             check_save: text("HLO_CHECK_SAVE"),
@@ -118,11 +114,9 @@ impl Options {
             ("check_log", Value::Text(text)) => self.check_log = Some(text.clone()),
             ("log", Value::Bool(log)) => self.log = *log,
             ("log", Value::Int(log)) => self.log = *log != 0,
-            ("warm_up", Value::Bool(warm_up)) => self.warm_up = Some(*warm_up),
-            ("warm_up", Value::Int(warm_up)) => self.warm_up = Some(*warm_up != 0),
             (
                 "mode" | "platform_name" | "custom_calls" | "threads" | "num_devices" | "memory_limit"
-                | "log" | "warm_up" | "check" | "check_action" | "check_save" | "check_log",
+                | "log" | "check" | "check_action" | "check_save" | "check_log",
                 other,
             ) => {
                 return Err(Failure::invalid(format!("the client option `{name}` cannot be {other:?}")));
@@ -203,9 +197,6 @@ impl Client {
                 return Err(Failure::invalid(message));
             }
         };
-        if options.warm_up.unwrap_or(true) && !interprets {
-            warm_up::start();
-        }
         let platform_name = options.platform_name.unwrap_or_else(|| DEFAULT_PLATFORM_NAME.to_owned());
         let platform_version = match interprets {
             true => format!("interpreter, {}", hlo_client::backend::fingerprint()),

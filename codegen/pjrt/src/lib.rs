@@ -13,7 +13,6 @@
 //! | [`placement`], [`sharding`], `propagate`, `parts` | several devices: who runs what, and who has which part of an array |
 //! | `callbacks`, `inspect` | what programs for several devices tell their caller of parts and shardings |
 //! | [`layout`] | how arrays lie in memory |
-//! | `warm_up` | what is done before the first program comes |
 //! | `dump` | programs that are dumped where XLA's options ask for it |
 //! | [`check`] | executions judged by the reference |
 //! | [`ffi`] | handlers of XLA's FFI |
@@ -59,6 +58,5 @@ pub mod strides;
 pub mod topology;
 pub mod transfer;
 pub mod values;
-mod warm_up;
 pub mod wire;
 mod xla_options;

@@ -25,7 +25,6 @@ def main():
         ("the module hlo_ref", python("module.py"), {"JAX_PLATFORMS": "cpu"}),
         ("check mode", python("checked.py"), {}),
         ("custom calls", python("ffi.py"), with_callbacks),
-        ("an end while the process warms up", [sys.executable, "-c", "import jax; print(jax.devices())"], hlo),
     ]
     if not short:
         runs += [
