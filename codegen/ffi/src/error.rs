@@ -44,7 +44,7 @@ impl Error {
     /// Takes an error that its owner gives away.
     ///
     /// # Safety
-    /// It is null, or an error of this process that nobody took.
+    /// It is null, or a live error of this process, which is neither taken nor destroyed.
     pub(crate) unsafe fn take(error: *mut Error) -> Option<Box<Error>> {
         if error.is_null() {
             return None;
@@ -60,7 +60,7 @@ impl Error {
     /// The message of an error that somebody has, which is there as long as the error, and its code.
     ///
     /// # Safety
-    /// It is an error of this process that nobody took.
+    /// It is a live error of this process, which is neither taken nor destroyed.
     pub(crate) unsafe fn details(error: *mut Error) -> (*const c_char, Code) {
         match maker() {
             // SAFETY: as this function's; the other runtime made all errors.
@@ -125,9 +125,10 @@ fn maker() -> Option<&'static Maker> {
     MAKER.get_or_init(|| None).as_ref()
 }
 
-/// Lets another runtime make all errors of this process, for handlers that are linked with it and look into errors as
-/// into its own: `api` is its table of functions. 1: it does, since this call or an earlier one; 0: the table is null or
-/// too short, errors were made before, or another table was given before.
+/// Has another runtime create all errors of this process. Handlers that are linked with that runtime access the
+/// fields of an error as those of its own struct. `api`: the runtime's table of functions. Returns 1 if the
+/// runtime creates errors from now on, or already did; 0 if `api` is null or too short, if an error exists
+/// already, or if another runtime was given before.
 ///
 /// # Safety
 /// `api` is null or such a table, of version 0.3 or later, that lasts as long as the process.
@@ -162,7 +163,7 @@ impl Maker {
     }
 
     /// # Safety
-    /// It is an error that the other runtime made and nobody took.
+    /// It is a live error that the other runtime made.
     unsafe fn details(&self, error: *mut Error) -> (*const c_char, Code) {
         const UNSAID: c_int = -1;
         let mut args = XLA_FFI_Error_GetDetails_Args {

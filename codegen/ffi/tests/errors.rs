@@ -46,7 +46,7 @@ unsafe extern "C" fn destroy(args: *mut XLA_FFI_Error_Destroy_Args) {
 }
 
 /// # Safety
-/// `create` made it, and nobody took it.
+/// It is a live error that `create` made.
 unsafe fn taken(error: *mut Error) -> Theirs {
     ALIVE.fetch_sub(1, Ordering::SeqCst);
     // SAFETY: as this function's.

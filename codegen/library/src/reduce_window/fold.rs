@@ -25,7 +25,8 @@ pub(crate) enum Carrier {
     C128,
 }
 
-/// `accumulator[i] = f(... f(f(first[i], source 0[i]), source 1[i]) ...)` for `i < n`; the first row may be the accumulator.
+/// `accumulator[i] = f(... f(f(first[i], sources[0][i]), sources[1][i]) ...)` for `i < n`. `first` may be the
+/// accumulator.
 type Rows = unsafe fn(accumulator: *mut u8, n: usize, first: *const u8, sources: &[*const u8]);
 
 /// `to[i] = carry = f(carry, from[i])` for `i < n`, upwards or downwards.
@@ -36,7 +37,7 @@ pub(super) type Scan = unsafe fn(from: *const u8, to: *mut u8, n: usize, carry: 
 pub(crate) struct Fold {
     /// Bytes of an element.
     pub(crate) bytes: usize,
-    /// What [`Fold::rows`] and [`Fold::fresh`] do.
+    /// What [`Fold::rows`] and [`Fold::fresh`] call.
     loops: Rows,
     /// `accumulator[i * steps.0] = f(accumulator[i * steps.0], source[i * steps.1])` for `i < n`.
     pub(crate) strided: unsafe fn(accumulator: *mut u8, n: usize, source: *const u8, steps: (usize, usize)),
@@ -57,13 +58,14 @@ impl Fold {
     /// `accumulator[i] = f(... f(f(accumulator[i], source 0[i]), source 1[i]) ...)` for `i < n`.
     ///
     /// # Safety
-    /// All rows have `n` elements. That of the accumulator is nobody else's; a source may be a later part of it.
+    /// All rows have `n` elements, and no other thread accesses the accumulator. A source may overlap the
+    /// accumulator if it starts behind it.
     pub(crate) unsafe fn rows(&self, accumulator: *mut u8, n: usize, sources: &[*const u8]) {
         // SAFETY: as the caller says.
         unsafe { (self.loops)(accumulator, n, accumulator.cast_const(), sources) };
     }
 
-    /// As [`Fold::rows`], of the sources alone, of which there is one.
+    /// As [`Fold::rows`], but the accumulator is only written: the fold begins with `sources[0]`.
     ///
     /// # Safety
     /// As of [`Fold::rows`]; the accumulator may hold anything.
@@ -280,7 +282,8 @@ macro_rules! complexes {
 complexes!(f32, f64);
 
 impl<T: hlo::Element + hlo_arithmetic::scalar::Scalar> Function<f32> for Rounded<T> {
-    // Not part of each of the loops below: it is many instructions, of which a call is few, for each of thirteen types.
+    // Never inlined: the conversions are long compared with a call, and there are eight loops for each of
+    // thirteen types.
     #[inline(never)]
     fn of(a: f32, b: f32) -> f32 {
         // Exact but for this rounding: twice the digits of any such type fit, and so does twice its range or it overflows in T as well.

@@ -56,7 +56,7 @@ impl Stays {
         }
     }
 
-    /// Whether it stays where it is less than the other, equal to it, and greater.
+    /// Whether the selected element stays if it is less than the later one, equal to it, or greater.
     pub(super) fn of_order(self) -> [bool; 3] {
         match self {
             Stays::Ge => [false, true, true],
@@ -67,8 +67,8 @@ impl Stays {
     }
 }
 
-/// Runs code with the comparison as a closure: that of JAX's and XLA's poolings, which is one instruction, and all others, so that each algorithm is compiled twice and not
-/// four times.
+/// Runs code with the comparison as a closure. GE, which frameworks' max pooling has, is a type of its own and one
+/// instruction; the other three share a type, so that each algorithm is compiled twice and not four times.
 macro_rules! with_comparison {
     ($stays:expr, $compare:ident => $run:expr) => {
         match $stays {

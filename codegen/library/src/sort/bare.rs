@@ -1,5 +1,5 @@
-//! Lines of one operand by its only key, where the key says all about an element: sorted as integers in the memory of the result, by vectors where the
-//! machine has instructions for that (`quick`), otherwise digit by digit.
+//! Sorts of keys alone: one operand, ordered by one key that determines the element. Keys are sorted as integers in
+//! the memory of the result, by a vectorized quicksort on machines with AVX-512 (`quick`), otherwise by a radix sort.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,7 +42,7 @@ fn vectors<W: Word>() -> Option<Quick<W>> {
 }
 
 impl Sort {
-    /// Sorts a line of the only operand by its only key without places; false if some element does not compare.
+    /// Sorts a line of the only operand by its only key, without indices; false if some element does not compare.
     ///
     /// # Safety
     /// As [`Sort::group`]; keys say all about elements.
@@ -148,7 +148,7 @@ impl Sort {
         true
     }
 
-    /// Gives elements that are equal to others of other bits, and have become one of them, their bits again, in the order of the operand.
+    /// Restores the bits of elements that share a key (-0 and +0, NaNs): as many as the operand has, in its order.
     ///
     /// # Safety
     /// The line is in the operand, whose elements are as large as `W`.
@@ -210,7 +210,7 @@ impl Elements {
         all
     }
 
-    /// Keys of elements all over the line: of each stretch of it one at a place that does not follow from the last one's.
+    /// A stratified sample of the line's keys: one at a hashed index of each of [`SAMPLE`] equal parts.
     ///
     /// # Safety
     /// As [`Elements::chunks`]; there are some.
@@ -245,8 +245,8 @@ unsafe fn in_one<W: Word>(quick: Quick<W>, key: &Key, elements: Elements, to: Sh
     }
 }
 
-/// Sorts many elements: on all threads they are distributed to classes, whose keys do not overlap, and these are sorted. `None`: there
-/// is a NaN that does not compare.
+/// Samplesort of many elements: all threads distribute them to classes whose ranges of keys do not overlap, then
+/// sort a class each. `None`: there is a NaN that does not compare.
 ///
 /// # Safety
 /// The elements are in the key's operand, and `to` has room for them, which is this call's alone.

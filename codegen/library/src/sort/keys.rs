@@ -517,7 +517,8 @@ impl Key {
         met
     }
 
-    /// Makes keys that lie one after the other, each as large as the part that it is of, elements again, where keys tell elements apart.
+    /// Decodes `n` contiguous keys to elements in place. Keys are as large as elements and determine them
+    /// ([`Key::is_decoded`]).
     ///
     /// # Safety
     /// There are `n` keys, aligned for elements, which are this call's alone.

@@ -1,5 +1,5 @@
-//! The order of one line by its keys: of all of it, as far as somebody looks, or, where some element does not compare, literally. (`bare` sorts lines of
-//! which keys say all.)
+//! The order of one line by its keys: of the whole line, of the elements that are wanted, or, where some element does
+//! not compare, by the comparator. Keys that determine their elements are sorted in `bare`.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

@@ -106,7 +106,8 @@ impl Lines {
     }
 }
 
-/// The only key, if it says all about the only operand, of whose lines all is wanted: these are sorted without places.
+/// The only key, if it determines the only operand's elements and whole contiguous lines are wanted: such lines are
+/// sorted without indices.
 fn alone<'a>(operands: &[Operand], lines: Lines, keys: &'a [Key], wanted: Wanted) -> Option<&'a Key> {
     match (operands, keys) {
         ([_], [key]) if lines.stride == 1 && wanted == Wanted::All => Some(key).filter(|k| k.is_decoded()),

@@ -1,8 +1,8 @@
-//! Vectorized quicksort of keys alone, on x86-64 with AVX-512: partitions by what moves lanes of a register together (`partition`), and sorting
-//! networks for what is left (`network`).
+//! Vectorized quicksort of keys alone, on x86-64 with AVX-512: partitions by compressing lanes (`partition`), and sorting
+//! networks for small parts (`network`).
 //!
-//! **Invariant:** never quadratic. Keys that are equal to the pivot of a part are taken off together, and after twice the logarithm of the number of keys
-//! partitions one within the other, a part is sorted by the standard library.
+//! **Invariant:** never quadratic. Keys equal to the pivot are removed together, and a part at a depth of more than
+//! `2 * log2(n) + 8` partitions is sorted by the standard library.
 
 mod lanes;
 mod network;
@@ -44,7 +44,7 @@ words!(u16: Lanes16, u32: Lanes32, u64: Lanes64);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quick<W>(PhantomData<W>);
 
-/// The least keys of classes, ascending: of each but the first one that of the class after it; the last one is not looked at.
+/// Splitters of a samplesort, ascending: `[i]` is the least key of class `i + 1`. The last one is not used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Splitters<W, const CLASSES: usize>([W; CLASSES]);
 

@@ -10,13 +10,14 @@ use super::network::{ROWS, few, sort_rows};
 /// Registers that are loaded together.
 const UNROLL: usize = 4;
 
-/// The same of [`in_place`], so that more is done between choices of an end; but [`UNROLL`] of what comes from memory, where less is under way at each end.
+/// Registers that [`in_place`] loads together: more than [`UNROLL`], so that an end is chosen less often. Keys that
+/// come from memory are loaded by [`UNROLL`] registers, which was faster.
 const BLOCK: usize = 8;
 
 /// Bytes of keys that do not come from memory.
 const NEAR: usize = 8 << 20;
 
-/// Bytes of keys up to which those that are not less are put aside and copied back, which is quicker where they stay in the first-level cache.
+/// The most bytes of keys that are partitioned through a buffer, which then stays in the first-level cache.
 const ASIDE: usize = 1 << 14;
 
 /// Memory for what [`through`] puts aside, and room for a register behind it.
@@ -202,8 +203,9 @@ unsafe fn through<L: Lanes>(keys: *mut L::Key, n: usize, bound: L::Key, aside: *
     before
 }
 
-/// [`Partitions::less`] where the keys are: registers from both ends are held, so that there is room at both, and then those of the end with less room
-/// are read next (Bramas, A novel hybrid quicksort algorithm vectorized using AVX-512 on Intel Skylake, 2017).
+/// [`Partitions::less`] in place: a block from each end is held, so that there is room at both, and the next block is
+/// read from the end with less room (Bramas, A novel hybrid quicksort algorithm vectorized using AVX-512 on Intel
+/// Skylake, 2017).
 ///
 /// # Safety
 /// As [`Partitions::less`].
@@ -219,8 +221,9 @@ unsafe fn in_place<L: Lanes, const REGISTERS: usize>(keys: *mut L::Key, n: usize
     // What is not read yet, and what is not written yet.
     let (mut read, mut read_end) = (rest + block, n - block);
     let (mut write, mut write_end) = (0, n);
-    // SAFETY: as the caller says; `held` has room for less than three blocks. Between blocks there is room for two of them, of which before each is written
-    // at least one is at either end: that which had less got a block more by reading it, the other one had at least half.
+    // SAFETY: as the caller says. `held` has room for less than three blocks, and has as many keys as fit between what is
+    // read and what is written. Two blocks of room are free before each read: the end with less of it gets a block more
+    // by the read, and the other one has at least half of both, a block, so that no store reaches an unread key.
     unsafe {
         keys.copy_to_nonoverlapping(held, rest + block);
         keys.add(n - block).copy_to_nonoverlapping(held.add(rest + block), block);

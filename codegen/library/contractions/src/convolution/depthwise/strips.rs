@@ -45,8 +45,9 @@ impl<E: Element> Strip<'_, E> {
         }
     }
 
-    /// `GROUPED`: a group has several channels or features. All features of a block of positions are done before the
-    /// next block: what its windows see stays in the first-level cache, and is read in the order of memory.
+    /// Blocks of positions outside, vectors of features inside: the elements that the windows of a block read
+    /// stay in the first-level cache, and are read in memory order. `GROUPED`: a group has several channels or
+    /// features.
     ///
     /// # Safety
     /// As of [`Self::plain`]; the machine has AVX-512.
@@ -55,7 +56,7 @@ impl<E: Element> Strip<'_, E> {
     pub(super) unsafe fn wide<const GROUPED: bool>(&self) {
         let mut position = 0;
         while position < self.count {
-            // SAFETY: the caller's; so many positions are left.
+            // SAFETY: as the caller says; `match` takes no more positions than are left.
             position += unsafe {
                 match self.count - position {
                     8.. => self.block::<GROUPED, 8>(position),
@@ -67,7 +68,7 @@ impl<E: Element> Strip<'_, E> {
         }
     }
 
-    /// `P` positions of all features; how many positions.
+    /// Computes all features of `P` positions, and returns `P`.
     ///
     /// # Safety
     /// As of [`Self::wide`]; the positions are there.
