@@ -13,6 +13,7 @@ use std::ptr;
 
 use crate::api::structs::Struct;
 use crate::error::{Code, Error, Failure, Result};
+use crate::opaque;
 
 /// Sizes of structs beyond this are no sizes.
 const STRUCT_SIZE_LIMIT_BYTES: usize = 1 << 16;
@@ -28,7 +29,7 @@ pub(crate) unsafe fn enter<A: Struct>(
     args: *mut c_void,
     function: &'static str,
     handler: fn(&mut A) -> Result<()>,
-) -> *mut Error {
+) -> *mut opaque::Error {
     let run = || {
         // SAFETY: as this function's.
         let (mut own, size) = unsafe { read_struct::<A>(args) }?;
@@ -41,7 +42,7 @@ pub(crate) unsafe fn enter<A: Struct>(
 }
 
 /// Runs what answers a function of the API. The error that it ends with, or null.
-pub(crate) fn answer(function: &'static str, run: impl FnOnce() -> Result<()>) -> *mut Error {
+pub(crate) fn answer(function: &'static str, run: impl FnOnce() -> Result<()>) -> *mut opaque::Error {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(())) => ptr::null_mut(),
         Ok(Err(failure)) => Error::give(failure),

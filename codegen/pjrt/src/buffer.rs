@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hlo_client::Hold;
 
-use crate::api::numbers::{TOKEN, buffer_type, layout_type};
+use crate::api::numbers::{TOKEN, array_bytes, buffer_type, layout_type};
 use crate::api::structs::{
     PJRT_Buffer_CopyToDevice_Args, PJRT_Buffer_CopyToMemory_Args,
     PJRT_Buffer_DecreaseExternalReferenceCount_Args, PJRT_Buffer_Delete_Args, PJRT_Buffer_Destroy_Args,
@@ -17,12 +17,13 @@ use crate::api::structs::{
     PJRT_Buffer_ReadyEvent_Args, PJRT_Buffer_UnpaddedDimensions_Args, PJRT_Buffer_UnsafePointer_Args,
 };
 use crate::client::Client;
-use crate::error::{Code, Failure, Result};
+use crate::error::{Code, Failure, Result, of_client};
 use crate::event::Event;
 use crate::executable::token_shape;
-use crate::handles::{self, Handle, object};
+use crate::handles::{self, object};
 use crate::layout::{self, Order};
 use crate::memory::Memory;
+use crate::opaque;
 
 /// `PJRT_Buffer`.
 #[derive(Debug)]
@@ -76,13 +77,13 @@ impl Buffer {
 
     /// What stands for a token.
     pub fn token(memory: Arc<Memory>, client: Arc<Client>) -> Result<Self> {
-        let array = client.engine.buffer_from_bytes(token_shape(), &[])?;
+        let array = client.engine.buffer_from_bytes(token_shape(), &[]).map_err(of_client)?;
         Ok(Self { is_token: true, ..Self::new(array, memory, client) })
     }
 
     /// The same as a caller's.
-    pub fn give(self) -> *mut Buffer {
-        Handle::new(self).pointer()
+    pub fn give(self) -> *mut opaque::Buffer {
+        handles::give(self)
     }
 
     /// Its dimensions.
@@ -107,7 +108,7 @@ impl Buffer {
         }
         let hold = match external.hold.take() {
             Some(hold) => hold,
-            None => self.array.hold()?,
+            None => self.array.hold().map_err(of_client)?,
         };
         Ok(external.hold.insert(hold).bytes().as_ptr())
     }
@@ -173,12 +174,6 @@ pub(crate) fn memory_layout(args: &mut PJRT_Buffer_GetMemoryLayout_Args) -> Resu
     Ok(())
 }
 
-/// Bytes of an array: sub-byte types have a byte for each element.
-pub fn array_bytes(shape: &hlo::ArrayShape) -> Option<usize> {
-    let elements = usize::try_from(shape.checked_elements()?).ok()?;
-    elements.checked_mul(shape.element_type.storage_bytes())
-}
-
 pub(crate) fn on_device_size(args: &mut PJRT_Buffer_OnDeviceSizeInBytes_Args) -> Result<()> {
     let buffer = handles::get(args.buffer)?;
     args.on_device_size_in_bytes = array_bytes(buffer.array.shape()).unwrap_or(usize::MAX);
@@ -192,14 +187,14 @@ pub(crate) fn device(args: &mut PJRT_Buffer_Device_Args) -> Result<()> {
 
 pub(crate) fn memory(args: &mut PJRT_Buffer_Memory_Args) -> Result<()> {
     let memory = Arc::as_ptr(&handles::get(args.buffer)?.memory);
-    args.memory = memory.cast_mut();
+    args.memory = memory.cast_mut().cast();
     Ok(())
 }
 
 pub(crate) fn delete(args: &mut PJRT_Buffer_Delete_Args) -> Result<()> {
     let buffer = handles::get(args.buffer)?;
     if !buffer.array.is_deleted() {
-        buffer.array.delete()?;
+        buffer.array.delete().map_err(of_client)?;
     }
     buffer.release();
     Ok(())
@@ -213,10 +208,13 @@ pub(crate) fn is_deleted(args: &mut PJRT_Buffer_IsDeleted_Args) -> Result<()> {
 /// The same array in bytes of its own.
 pub(crate) fn copied(array: &hlo_client::Buffer, client: &Client) -> Result<hlo_client::Buffer> {
     let shape = array.shape().clone();
-    Ok(array.with_bytes(|bytes| client.engine.buffer_from_bytes(shape, bytes))??)
+    array
+        .with_bytes(|bytes| client.engine.buffer_from_bytes(shape, bytes))
+        .map_err(of_client)?
+        .map_err(of_client)
 }
 
-fn copy_to(buffer: *mut Buffer, memory: &Arc<Memory>) -> Result<*mut Buffer> {
+fn copy_to(buffer: *mut opaque::Buffer, memory: &Arc<Memory>) -> Result<*mut opaque::Buffer> {
     let buffer = handles::get(buffer)?;
     let copy = copied(&buffer.array, &buffer.client)?;
     let copy = Buffer::in_order(copy, buffer.order.clone(), Arc::clone(memory), Arc::clone(&buffer.client));
@@ -249,9 +247,9 @@ pub(crate) fn ready_event(args: &mut PJRT_Buffer_ReadyEvent_Args) -> Result<()> 
     let buffer = handles::get(args.buffer)?;
     let outcome = match buffer.array.is_deleted() {
         true => Err(Failure::new(Code::InvalidArgument, "the buffer was deleted or donated")),
-        false => buffer.array.wait().map_err(Failure::from),
+        false => buffer.array.wait().map_err(of_client),
     };
-    args.event = Handle::new(Event::ready(outcome)).pointer();
+    args.event = handles::give(Event::ready(outcome));
     Ok(())
 }
 

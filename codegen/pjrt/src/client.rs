@@ -21,10 +21,11 @@ use crate::api::structs::{
 use crate::border;
 use crate::check;
 use crate::device::{Device, DeviceDescription};
-use crate::error::{Code, Failure, Result};
+use crate::error::{Code, Failure, Result, of_client};
 use crate::ffi;
 use crate::handles::{self, Handle, as_pointers, object};
 use crate::memory::{KINDS, Memory};
+use crate::opaque;
 use crate::topology::Topology;
 use crate::values::{self, NamedValues, Value};
 
@@ -176,7 +177,7 @@ impl Client {
             never_evict,
             ..ClientOptions::default()
         };
-        let interpreter = hlo_client::Client::interpreter(of_interpreter)?;
+        let interpreter = hlo_client::Client::interpreter(of_interpreter).map_err(of_client)?;
         let of_engine = ClientOptions {
             threads: options.threads,
             custom_calls,
@@ -190,8 +191,10 @@ impl Client {
             Some(_) | None => None,
         };
         let (engine, interprets) = match options.mode.as_deref() {
-            None | Some("compile" | "check") => (hlo_client::Client::cpu(of_engine)?, false),
-            Some("interpret") => (hlo_client::Client::interpreter(of_engine)?, true),
+            None | Some("compile" | "check") => {
+                (hlo_client::Client::cpu(of_engine).map_err(of_client)?, false)
+            }
+            Some("interpret") => (hlo_client::Client::interpreter(of_engine).map_err(of_client)?, true),
             Some(other) => {
                 let message = format!("the mode is `{other}`; it can be `compile`, `interpret` or `check`");
                 return Err(Failure::invalid(message));
@@ -246,7 +249,7 @@ impl Client {
     }
 
     /// The memory that a caller means by a device, a memory, or neither.
-    pub fn memory(&self, device: *mut Device, memory: *mut Memory) -> Result<Arc<Memory>> {
+    pub fn memory(&self, device: *mut opaque::Device, memory: *mut opaque::Memory) -> Result<Arc<Memory>> {
         let found = match (memory.is_null(), device.is_null()) {
             (false, _) => handles::get(memory)?,
             (true, false) => handles::get(handles::get(device)?.default_memory()?.pointer())?,
@@ -296,7 +299,7 @@ pub(crate) fn create(args: &mut PJRT_Client_Create_Args) -> Result<()> {
     for (name, value) in values::read(args.create_options, args.num_options)? {
         options.set(&name, &value)?;
     }
-    args.client = Handle::new(Client::new(options)?).pointer();
+    args.client = handles::give(Client::new(options)?);
     Ok(())
 }
 

@@ -16,7 +16,6 @@ use regex_lite::Regex;
 use crate::error::{Failure, Result};
 use crate::log;
 use crate::options::DumpOptions;
-use crate::program;
 
 /// Programs that were dumped by this process.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -105,7 +104,7 @@ impl Dump {
             self.file(&format!("{stage}.txt"), text.as_bytes());
         }
         if self.proto {
-            match program::write_as(module, hlo_proto::Kind::Proto) {
+            match hlo_pjrt_abi::program::write_as(module, hlo_proto::Kind::Proto) {
                 Ok(message) => self.file(&format!("{stage}.hlo.pb"), &message),
                 Err(error) => log::line(&format!("{}.{stage}: {}", self.stem, error.message)),
             }

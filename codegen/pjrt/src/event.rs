@@ -12,7 +12,7 @@ use crate::api::structs::{
 };
 use crate::border;
 use crate::error::{Code, Error, Failure, Result};
-use crate::handles::{self, Handle, object};
+use crate::handles::{self, object};
 
 /// `PJRT_Event`.
 #[derive(Debug)]
@@ -135,7 +135,7 @@ pub(crate) fn on_ready(args: &mut PJRT_Event_OnReady_Args) -> Result<()> {
 }
 
 pub(crate) fn create(args: &mut PJRT_Event_Create_Args) -> Result<()> {
-    args.event = Handle::new(Event::pending()).pointer();
+    args.event = handles::give(Event::pending());
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use hlo_client::VerifiedModule;
 use hlo_interp::Devices;
 
 use crate::api::layouts::OwnLayouts;
+use crate::api::numbers::array_bytes;
 use crate::api::numbers::{TOKEN, buffer_type};
 use crate::api::shardings::OwnShardings;
 use crate::api::structs::{
@@ -26,18 +27,18 @@ use crate::api::structs::{
     PJRT_LoadedExecutable_GetExecutable_Args, PJRT_LoadedExecutable_IsDeleted_Args,
 };
 use crate::border;
-use crate::buffer::array_bytes;
 use crate::callbacks;
 use crate::check::Checks;
 use crate::client::Client;
 use crate::cost::Cost;
 use crate::dump::Dump;
-use crate::error::{Code, Failure, Result};
+use crate::error::{Code, Failure, Result, of_client};
 use crate::ffi;
-use crate::handles::{self, Handle, as_pointers, object};
+use crate::handles::{self, as_pointers, object};
 use crate::layout::{self, Order};
 use crate::log;
 use crate::memory::{KINDS, Kinds};
+use crate::opaque;
 use crate::options::{CompileOptions, assignment};
 use crate::parts;
 use crate::placement::{Arrays, Placement, Runs};
@@ -142,9 +143,9 @@ impl LoadedExecutable {
         Ok(&self.program)
     }
 
-    fn give(program: Program) -> *mut LoadedExecutable {
+    fn give(program: Program) -> *mut opaque::LoadedExecutable {
         let program = Arc::new(program);
-        Handle::new(LoadedExecutable { program, is_deleted: AtomicBool::new(false) }).pointer()
+        handles::give(LoadedExecutable { program, is_deleted: AtomicBool::new(false) })
     }
 }
 
@@ -333,7 +334,7 @@ impl Program {
 
     fn proto(&self) -> Result<&[u8]> {
         let write = || {
-            let mut proto = program::write(self.source.module())?;
+            let mut proto = hlo_pjrt_abi::program::write(self.source.module())?;
             if let Some([arguments, results]) = self.ranks() {
                 self.placement.shardings.write(&mut proto, &arguments, &results);
             }
@@ -395,7 +396,7 @@ struct Ready {
 impl Ready {
     fn new(client: &Client, asked: &CompileOptions, read: Read) -> Result<Self> {
         let Read { module, shardings, layouts } = read;
-        let source = VerifiedModule::new(module)?;
+        let source = VerifiedModule::new(module).map_err(of_client)?;
         let mut changed: Option<Module> = None;
         let (mut has_own_term, mut is_own_argument) = (Vec::new(), Vec::new());
         if asked.partitions > 1 && shardings.argument_terms.iter().any(Option::is_some) {
@@ -425,7 +426,7 @@ impl Ready {
             module.header.entry_computation_layout = None;
         }
         let prepared = match changed {
-            Some(module) => VerifiedModule::new(module)?,
+            Some(module) => VerifiedModule::new(module).map_err(of_client)?,
             None => source.clone(),
         };
         let arrays = Arrays { shardings, layouts, kinds: kinds.results, has_own_term, is_own_argument };
@@ -448,12 +449,12 @@ fn compiled(client: &Client, source: &VerifiedModule) -> Result<Compiled> {
         Err(error) => error,
     };
     if refused.code() != hlo_client::Code::Unimplemented || client.interprets {
-        return Err(refused.into());
+        return Err(of_client(refused));
     }
     // Who knows it no better is not heard.
     match client.interpreter.compile(source, &engine_options()) {
         Ok(executable) => Ok(Compiled { executable, interpreted: Some(refused.to_string()) }),
-        Err(_) => Err(refused.into()),
+        Err(_) => Err(of_client(refused)),
     }
 }
 
@@ -480,7 +481,7 @@ pub(crate) fn serialize(args: &mut PJRT_Executable_Serialize_Args) -> Result<()>
     let client = &program.client;
     let code = match program.is_interpreted {
         true => Vec::new(),
-        false => client.engine.compile_artifact(&program.prepared, &engine_options())?,
+        false => client.engine.compile_artifact(&program.prepared, &engine_options()).map_err(of_client)?,
     };
     let mut bytes = MAGIC.to_vec();
     for part in [&*program.options, program.proto()?, &code[..]] {
@@ -527,7 +528,9 @@ pub(crate) fn deserialize_and_load(args: &mut PJRT_Executable_DeserializeAndLoad
     let ready = Ready::new(&client, &asked, program::read_own(module)?)?;
     let prepared = &ready.prepared;
     let compiled = match (code.is_empty(), client.interprets) {
-        (false, false) => Compiled { executable: client.engine.load(code)?, interpreted: None },
+        (false, false) => {
+            Compiled { executable: client.engine.load(code).map_err(of_client)?, interpreted: None }
+        }
         (true, _) | (_, true) => compiled(&client, prepared)?,
     };
     let executable = &compiled.executable;
@@ -684,7 +687,7 @@ pub(crate) fn destroy_loaded(args: &mut PJRT_LoadedExecutable_Destroy_Args) -> R
 
 pub(crate) fn get_executable(args: &mut PJRT_LoadedExecutable_GetExecutable_Args) -> Result<()> {
     let loaded = handles::get(args.loaded_executable)?;
-    args.executable = Handle::new(Executable(Arc::clone(&loaded.program))).pointer();
+    args.executable = handles::give(Executable(Arc::clone(&loaded.program)));
     Ok(())
 }
 

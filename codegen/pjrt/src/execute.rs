@@ -16,10 +16,11 @@ use crate::api::structs::{
 use crate::border;
 use crate::buffer::{Buffer, copied};
 use crate::check::{Arrays, Checks, Execution};
-use crate::error::{Failure, Result};
+use crate::error::{Failure, Result, of_client};
 use crate::event::Event;
 use crate::executable::Program;
-use crate::handles::{self, Handle, object};
+use crate::handles::{self, object};
+use crate::opaque;
 use crate::placement::{self, Runs};
 
 /// `PJRT_ExecuteContext`: what executions hand to handlers of XLA's FFI.
@@ -32,7 +33,7 @@ pub struct ExecuteContext {
 object!(ExecuteContext, "execute context");
 
 pub(crate) fn create_context(args: &mut PJRT_ExecuteContext_Create_Args) -> Result<()> {
-    args.context = Handle::new(ExecuteContext::default()).pointer();
+    args.context = handles::give(ExecuteContext::default());
     Ok(())
 }
 
@@ -76,8 +77,8 @@ pub(crate) fn execute(args: &mut PJRT_LoadedExecutable_Execute_Args) -> Result<(
         execute_on_devices(args, program, &donate, &options)?;
     }
     if !args.device_complete_events.is_null() {
-        let complete: Vec<*mut Event> =
-            (0..count).map(|_| Handle::new(Event::ready(Ok(()))).pointer()).collect();
+        let complete: Vec<*mut opaque::Event> =
+            (0..count).map(|_| handles::give(Event::ready(Ok(())))).collect();
         border::write(args.device_complete_events, &complete, "the events")?;
     }
     Ok(())
@@ -117,7 +118,7 @@ fn execute_alone(
     let options = ExecuteOptions { donate, ..options };
     let mut taken = Taken::of(&arrays, &options.donate)?;
     let checked = begin_check(program, || Ok(vec![literals(&arrays)?]))?;
-    let mut results = program.executable.execute_with(&arrays, &options)?;
+    let mut results = program.executable.execute_with(&arrays, &options).map_err(of_client)?;
     if let Some((checks, arguments)) = checked {
         let results = vec![literals(&results.iter().collect::<Vec<_>>())?];
         checks.judge(&execution(program, Devices::ONE, arguments, results))?;
@@ -129,13 +130,13 @@ fn execute_alone(
     }
     let list = border::elements(args.output_lists, 1, "the list of result lists")?[0];
     let mut orders = program.placement.layouts.results.iter();
-    let mut give = |(n, array)| -> Result<*mut Buffer> {
+    let mut give = |(n, array)| -> Result<*mut opaque::Buffer> {
         let order = orders.next().cloned().flatten();
         let memory = program.placement.memory_of(&memory, n)?;
         Ok(Buffer::in_order(array, order, memory, Arc::clone(&program.client)).give())
     };
     let mut results = results.into_iter().enumerate();
-    let mut given: SmallVec<[*mut Buffer; 8]> = SmallVec::new();
+    let mut given: SmallVec<[*mut opaque::Buffer; 8]> = SmallVec::new();
     for &is_token in &program.tokens_out {
         match is_token {
             true => given.push(Buffer::token(Arc::clone(&memory), Arc::clone(&program.client))?.give()),
@@ -158,7 +159,7 @@ fn begin_check(
 
 /// Copies of arrays: a donated one is overwritten.
 fn literals(arrays: &[&hlo_client::Buffer]) -> Result<Vec<ArrayLiteral>> {
-    arrays.iter().map(|array| Ok(array.to_literal()?)).collect()
+    arrays.iter().map(|array| array.to_literal().map_err(of_client)).collect()
 }
 
 fn execution(program: &Program, devices: Devices, arguments: Arrays, results: Arrays) -> Execution<'_> {
@@ -173,7 +174,7 @@ fn execute_on_devices(
     options: &ExecuteOptions,
 ) -> Result<()> {
     let lists = border::elements(args.argument_lists, args.num_devices, "the list of argument lists")?;
-    let arrays = |list| -> Result<Vec<*mut Buffer>> {
+    let arrays = |list| -> Result<Vec<*mut opaque::Buffer>> {
         let all = border::elements(list, args.num_args, "the arguments")?;
         Ok(all
             .into_iter()
@@ -182,7 +183,7 @@ fn execute_on_devices(
             .map(|(pointer, _)| pointer)
             .collect())
     };
-    let lists: Vec<Vec<*mut Buffer>> = lists.into_iter().map(arrays).collect::<Result<_>>()?;
+    let lists: Vec<Vec<*mut opaque::Buffer>> = lists.into_iter().map(arrays).collect::<Result<_>>()?;
     let arguments = placement::arguments(&program.client, &lists)?;
     for list in &arguments {
         refuse_shared_donations(donate, list)?;
@@ -204,14 +205,14 @@ fn execute_on_devices(
         for donated in arguments.iter().filter_map(|list| list.get(n)) {
             donated.release();
             if !donated.array.is_deleted() {
-                donated.array.delete()?;
+                donated.array.delete().map_err(of_client)?;
             }
         }
     }
     let lists = border::elements(args.output_lists, args.num_devices, "the list of result lists")?;
     for ((list, results), memory) in lists.into_iter().zip(results).zip(&placement.memories) {
         let mut results = results.into_iter();
-        let mut given: Vec<*mut Buffer> = Vec::with_capacity(program.tokens_out.len());
+        let mut given: Vec<*mut opaque::Buffer> = Vec::with_capacity(program.tokens_out.len());
         for &is_token in &program.tokens_out {
             match is_token {
                 true => given.push(Buffer::token(Arc::clone(memory), Arc::clone(client))?.give()),
@@ -257,7 +258,8 @@ impl Taken {
     /// Of arguments; `donated` is in ascending order.
     fn of(arguments: &[&hlo_client::Buffer], donated: &[usize]) -> Result<Self> {
         let kept = (0..).zip(arguments).filter(|(n, _)| donated.binary_search(n).is_err());
-        let address = |(_, array): (usize, &&hlo_client::Buffer)| Ok(array.with_bytes(<[u8]>::as_ptr)?);
+        let address =
+            |(_, array): (usize, &&hlo_client::Buffer)| array.with_bytes(<[u8]>::as_ptr).map_err(of_client);
         let mut addresses: SmallVec<_> = kept.map(address).collect::<Result<_>>()?;
         addresses.sort_unstable();
         Ok(Self { addresses })
@@ -265,7 +267,7 @@ impl Taken {
 
     /// Adds the memory of a result; false if it is in use.
     fn take(&mut self, result: &hlo_client::Buffer) -> Result<bool> {
-        let (address, bytes) = result.with_bytes(|bytes| (bytes.as_ptr(), bytes.len()))?;
+        let (address, bytes) = result.with_bytes(|bytes| (bytes.as_ptr(), bytes.len())).map_err(of_client)?;
         if bytes == 0 {
             return Ok(true);
         }

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 
 use crate::api::structs::{PJRT_FFI_Type_Register_Args, PJRT_FFI_UserData_Add_Args};
 use crate::border;
-use crate::error::{Code, Failure, Result};
+use crate::error::{Code, Failure, Result, of_client};
 use crate::handles;
 
 /// `PJRT_FFI_Register_Handler_Args`, the one struct without a list of extensions.
@@ -73,8 +73,8 @@ fn register(name: &str, bundle: Bundle) -> Result<()> {
     }
     // SAFETY: the C API: what is registered is a handler.
     let handler = Arc::new(unsafe { ForeignHandler::typed(bundle) });
-    HANDLERS.after.bind_fallback(name, handler.clone())?;
-    HANDLERS.before.bind_handler(name, handler)?;
+    HANDLERS.after.bind_fallback(name, handler.clone()).map_err(of_client)?;
+    HANDLERS.before.bind_handler(name, handler).map_err(of_client)?;
     known.insert(name.to_owned(), functions);
     Ok(())
 }
@@ -92,12 +92,13 @@ pub fn take_over() -> Result<()> {
 
 pub(crate) fn type_register(args: &mut PJRT_FFI_Type_Register_Args) -> Result<()> {
     let name = border::text(args.type_name, args.type_name_size, "the name of the type")?;
-    let deleter = match args.type_info.is_null() {
+    let info = args.type_info.cast::<TypeInfo>();
+    let deleter = match info.is_null() {
         true => None,
         // SAFETY: the C API: what is not null is such a struct.
-        false => unsafe { args.type_info.read_unaligned() }.deleter,
+        false => unsafe { info.read_unaligned() }.deleter,
     };
-    args.type_id = hlo_ffi::register_type(&name, args.type_id, deleter)?;
+    args.type_id = hlo_ffi::register_type(&name, args.type_id, deleter).map_err(of_client)?;
     Ok(())
 }
 
@@ -105,7 +106,7 @@ pub(crate) fn user_data_add(args: &mut PJRT_FFI_UserData_Add_Args) -> Result<()>
     let context = handles::get(args.context)?;
     // Older callers say how to free it; later ones keep it until the context is destroyed.
     // SAFETY: the C API: the data is valid until the context is destroyed, and the deleter is called then.
-    unsafe { context.user_data.add(args.type_id, args.data, args.deleter) }?;
+    unsafe { context.user_data.add(args.type_id, args.data, args.deleter) }.map_err(of_client)?;
     Ok(())
 }
 

@@ -19,9 +19,17 @@ pub trait Object: Send + Sync + Sized + 'static {
     const WHAT: &'static str;
     /// Whether callers read its fields.
     const IS_READ: bool = false;
+    /// What callers' pointers to it point at, by their type.
+    type Opaque: Opaque<Object = Self>;
 
     /// All that live.
     fn table() -> &'static Table<Self>;
+}
+
+/// What pointers of callers point at, by their type.
+pub trait Opaque: Sized {
+    /// The object that such a pointer stands for.
+    type Object: Object<Opaque = Self>;
 }
 
 /// All objects of a kind that live.
@@ -80,7 +88,7 @@ impl<T: Object> Handle<T> {
     }
 
     /// As a caller holds it.
-    pub fn pointer(self) -> *mut T {
+    pub fn pointer(self) -> *mut T::Opaque {
         ptr::with_exposed_provenance_mut(self.0)
     }
 
@@ -92,35 +100,45 @@ impl<T: Object> Handle<T> {
     }
 }
 
+/// Makes an object known, as a caller holds it.
+pub fn give<O: Opaque>(object: impl Into<Arc<O::Object>>) -> *mut O {
+    Handle::<O::Object>::new(object).pointer()
+}
+
 /// The object that a caller means.
-pub fn get<T: Object>(pointer: *mut T) -> Result<Arc<T>> {
+pub fn get<O: Opaque>(pointer: *mut O) -> Result<Arc<O::Object>> {
     let number = pointer.addr();
-    let found = T::table().0.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned();
+    let found = O::Object::table().0.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned();
     found.ok_or_else(|| {
         let problem = if number == 0 { "is null" } else { "does not exist: it was destroyed, or never made" };
-        Failure::invalid(format!("the {} {problem}", T::WHAT))
+        Failure::invalid(format!("the {} {problem}", O::Object::WHAT))
     })
 }
 
 /// Forgets the object that a caller means; null means none.
-pub fn destroy<T: Object>(pointer: *mut T) -> Result<()> {
+pub fn destroy<O: Opaque>(pointer: *mut O) -> Result<()> {
     if pointer.is_null() {
         return Ok(());
     }
     get(pointer)?;
-    Handle::<T>(pointer.addr(), PhantomData).destroy();
+    Handle::<O::Object>(pointer.addr(), PhantomData).destroy();
     Ok(())
 }
 
 /// Objects as an array of pointers for a caller.
-pub fn as_pointers<T>(handles: &[Handle<T>]) -> *const *mut T {
+pub fn as_pointers<T: Object>(handles: &[Handle<T>]) -> *const *mut T::Opaque {
     handles.as_ptr().cast()
 }
 
 /// Declares a kind of object.
 macro_rules! object {
-    ($ty:ty, $what:literal $(, is_read: $is_read:literal)?) => {
+    ($ty:ident, $what:literal $(, is_read: $is_read:literal)?) => {
+        impl $crate::handles::Opaque for $crate::opaque::$ty {
+            type Object = $ty;
+        }
+
         impl $crate::handles::Object for $ty {
+            type Opaque = $crate::opaque::$ty;
             const WHAT: &'static str = $what;
             $(const IS_READ: bool = $is_read;)?
 

@@ -1,9 +1,9 @@
 //! A PJRT plugin: frameworks that speak PJRT, JAX above all, compile and run programs with `hlo-client`. How it is used: docs/pjrt.md. The shared library that they load
-//! is the crate in `plugin/`; `host/` is the caller's side.
+//! is the crate in `plugin/`; `host/` is the caller's side; `abi/` is what both sides share.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`api`] | the C API: structs, numbers, the table of functions |
+//! | [`api`] | the C API: its table of functions; its structs and numbers are those of `abi/` |
 //! | `border` | how calls come in, and how foreign memory is read and written |
 //! | [`handles`] | objects as callers hold them |
 //! | [`error`], [`event`] | failures; what has happened or will |
@@ -16,7 +16,7 @@
 //! | `dump` | programs that are dumped where XLA's options ask for it |
 //! | [`check`] | executions judged by the reference |
 //! | [`ffi`] | handlers of XLA's FFI |
-//! | [`values`], [`serialized`], [`wire`] | attributes and bytes that callers read; messages taken apart |
+//! | [`values`], [`serialized`] | attributes and bytes that callers read |
 //!
 //! **Invariants:** unsafe code is at the border to C alone, and each block says which promise of the C API it rests on. Whatever a caller does that C can notice ends in an error with a code and a
 //! message: no panic crosses the border, no object is used after it was destroyed.
@@ -58,5 +58,6 @@ pub mod strides;
 pub mod topology;
 pub mod transfer;
 pub mod values;
-pub mod wire;
 mod xla_options;
+
+pub use hlo_pjrt_abi::opaque;

@@ -12,6 +12,7 @@ use crate::api::structs::{
 use crate::device::Device;
 use crate::error::{Extensions, Failure, Result};
 use crate::handles::{self, Handle, as_pointers, object};
+use crate::opaque;
 
 /// The kinds of memory; the first is where arrays are unless somebody says otherwise.
 pub const KINDS: [&str; 3] = ["device", "pinned_host", "unpinned_host"];
@@ -144,8 +145,8 @@ pub struct MemoryTable {
     struct_size: usize,
     extension_start: Extensions,
     instance_struct_size: usize,
-    get_user_data: extern "C" fn(*mut Memory, *const c_void) -> *mut c_void,
-    set_user_data: extern "C" fn(*mut Memory, *const c_void, *mut c_void, Option<Destructor>),
+    get_user_data: extern "C" fn(*mut opaque::Memory, *const c_void) -> *mut c_void,
+    set_user_data: extern "C" fn(*mut opaque::Memory, *const c_void, *mut c_void, Option<Destructor>),
 }
 
 static MEMORY_TABLE: MemoryTable = MemoryTable {
@@ -156,14 +157,14 @@ static MEMORY_TABLE: MemoryTable = MemoryTable {
     set_user_data,
 };
 
-extern "C" fn get_user_data(memory: *mut Memory, key: *const c_void) -> *mut c_void {
+extern "C" fn get_user_data(memory: *mut opaque::Memory, key: *const c_void) -> *mut c_void {
     let Ok(memory) = handles::get(memory) else { return std::ptr::null_mut() };
     let all = memory.user_data.lock().unwrap_or_else(PoisonError::into_inner);
     all.iter().find(|u| u.key == key).map_or(std::ptr::null_mut(), |u| u.data)
 }
 
 extern "C" fn set_user_data(
-    memory: *mut Memory,
+    memory: *mut opaque::Memory,
     key: *const c_void,
     data: *mut c_void,
     destructor: Option<Destructor>,

@@ -3,8 +3,9 @@
 //! The rest is what other back ends are told (autotuning, layouts of arguments, which the program says itself), and skipped; of the debug options all but those that say what is dumped.
 
 use crate::error::{Failure, Result};
-use crate::wire::{Fields, Value, put, put_number, put_packed};
 use crate::xla_options::check_value;
+use hlo_pjrt_abi::options::field;
+use hlo_pjrt_abi::wire::{Fields, Value, put, put_number, put_packed};
 
 /// How a program is compiled.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,52 +41,6 @@ pub struct DumpOptions {
     pub passes: String,
 }
 
-/// Numbers of the fields that are read and written (XLA's `xla/pjrt/proto/compile_options.proto`).
-mod field {
-    /// `CompileOptionsProto.parameter_is_tupled_arguments`.
-    pub(super) const PARAMETER_IS_TUPLED_ARGUMENTS: u64 = 2;
-    /// `CompileOptionsProto.executable_build_options`.
-    pub(super) const BUILD_OPTIONS: u64 = 3;
-    /// `CompileOptionsProto.env_option_overrides`.
-    pub(super) const OVERRIDES: u64 = 7;
-    /// `ExecutableBuildOptionsProto.debug_options`.
-    pub(super) const DEBUG_OPTIONS: u64 = 3;
-    /// `DebugOptions.xla_dump_to` (`xla/xla.proto`).
-    pub(super) const DUMP_TO: u64 = 109;
-    /// `DebugOptions.xla_dump_hlo_module_re`.
-    pub(super) const DUMP_MODULES: u64 = 110;
-    /// `DebugOptions.xla_dump_hlo_pass_re`.
-    pub(super) const DUMP_PASSES: u64 = 111;
-    /// `DebugOptions.xla_dump_hlo_as_text`.
-    pub(super) const DUMP_AS_TEXT: u64 = 112;
-    /// `DebugOptions.xla_dump_hlo_as_proto`.
-    pub(super) const DUMP_AS_PROTO: u64 = 113;
-    /// The key of an entry of a map.
-    pub(super) const KEY: u64 = 1;
-    /// The value of an entry of a map.
-    pub(super) const VALUE: u64 = 2;
-    /// `OptionOverrideProto.string_field`.
-    pub(super) const STRING: u64 = 1;
-    /// `OptionOverrideProto.bool_field`.
-    pub(super) const BOOL: u64 = 2;
-    /// `ExecutableBuildOptionsProto.device_ordinal`.
-    pub(super) const DEVICE_ORDINAL: u64 = 1;
-    /// `ExecutableBuildOptionsProto.num_replicas`.
-    pub(super) const REPLICAS: u64 = 4;
-    /// `ExecutableBuildOptionsProto.num_partitions`.
-    pub(super) const PARTITIONS: u64 = 5;
-    /// `ExecutableBuildOptionsProto.device_assignment`.
-    pub(super) const ASSIGNMENT: u64 = 9;
-    /// `DeviceAssignmentProto.replica_count`.
-    pub(super) const REPLICA_COUNT: u64 = 1;
-    /// `DeviceAssignmentProto.computation_count`.
-    pub(super) const COMPUTATION_COUNT: u64 = 2;
-    /// `DeviceAssignmentProto.computation_devices`.
-    pub(super) const COMPUTATION_DEVICES: u64 = 3;
-    /// `DeviceAssignmentProto.ComputationDevice.replica_device_ids`.
-    pub(super) const DEVICE_IDS: u64 = 1;
-}
-
 fn number(value: Value<'_>, what: &str) -> Result<u64> {
     match value {
         Value::Number(n) => Ok(n),
@@ -108,21 +63,6 @@ impl CompileOptions {
     pub fn read(bytes: &[u8]) -> Result<Self> {
         Self::read_message(bytes)
             .map_err(|error| Failure { message: format!("the compile options: {}", error.message), ..error })
-    }
-
-    /// Writes the `CompileOptionsProto` of a program of one device, the default one. `tupled`: its one parameter is a tuple of the arguments.
-    pub fn write_for_one_device(tupled: bool) -> Vec<u8> {
-        let mut build = Vec::new();
-        // -1: the default device.
-        put_number(&mut build, field::DEVICE_ORDINAL, u64::MAX);
-        put_number(&mut build, field::REPLICAS, 1);
-        put_number(&mut build, field::PARTITIONS, 1);
-        let mut options = Vec::new();
-        if tupled {
-            put_number(&mut options, field::PARAMETER_IS_TUPLED_ARGUMENTS, 1);
-        }
-        put(&mut options, field::BUILD_OPTIONS, &build);
-        options
     }
 
     fn read_message(bytes: &[u8]) -> Result<Self> {
@@ -300,6 +240,8 @@ pub fn assignment(replicas: u64, partitions: u64, ids: &[u64]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use hlo_pjrt_abi::options::write_for_one_device;
+
     use super::*;
 
     /// What jaxlib 0.10.2 writes, without its debug options.
@@ -321,11 +263,11 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         for tupled in [false, true] {
-            let bytes = CompileOptions::write_for_one_device(tupled);
+            let bytes = write_for_one_device(tupled);
             assert_eq!(CompileOptions::read(&bytes).unwrap(), CompileOptions::default());
         }
         // As jaxlib writes it, but for the assignment of devices.
-        assert_eq!(CompileOptions::write_for_one_device(false)[2..], OF_JAX[2..17]);
+        assert_eq!(write_for_one_device(false)[2..], OF_JAX[2..17]);
     }
 
     #[test]

@@ -15,14 +15,16 @@ use hlo_interp::Devices;
 use hlo_interp::device::tiling::Tiling;
 use rustc_hash::FxHashMap;
 
-use crate::buffer::{Buffer, array_bytes};
+use crate::api::numbers::array_bytes;
+use crate::buffer::Buffer;
 use crate::client::Client;
 use crate::device::Device;
-use crate::error::{Code, Failure, Result};
+use crate::error::{Code, Failure, Result, of_client};
 use crate::executable::engine_options;
 use crate::handles::{self, Handle};
 use crate::layout::{self, Layouts};
 use crate::memory::{self, Memory};
+use crate::opaque;
 use crate::options::CompileOptions;
 use crate::sharding::{Shardings, Terms, Tiles, Unreduced, depends_on_device};
 
@@ -225,7 +227,7 @@ pub fn execute<Judge: FnOnce(&[Vec<hlo_client::Buffer>]) -> Result<()>>(
                 let whole = [gather.seen_by(replica * partitions)?];
                 let judge = check(Devices::ONE, &whole)?;
                 let given: Vec<&hlo_client::Buffer> = whole[0].iter().collect();
-                let made = executable.execute_with(&given, options)?;
+                let made = executable.execute_with(&given, options).map_err(of_client)?;
                 if let Some(judge) = judge {
                     judge(std::slice::from_ref(&made))?;
                 }
@@ -237,7 +239,7 @@ pub fn execute<Judge: FnOnce(&[Vec<hlo_client::Buffer>]) -> Result<()>>(
             let all = (0..count).map(|device| gather.seen_by(device)).collect::<Result<Vec<_>>>()?;
             let given: Vec<Vec<&hlo_client::Buffer>> = all.iter().map(|one| one.iter().collect()).collect();
             let judge = check(*devices, &all)?;
-            let made = executable.execute_on_devices(&given, *devices, options)?;
+            let made = executable.execute_on_devices(&given, *devices, options).map_err(of_client)?;
             if let Some(judge) = judge {
                 judge(&made)?;
             }
@@ -280,7 +282,7 @@ fn is_sum(terms: &Terms) -> bool {
 
 fn zeros(client: &Client, shape: &ArrayShape) -> Result<hlo_client::Buffer> {
     let bytes = zero_bytes(client, shape)?;
-    Ok(client.engine.buffer_from_bytes(shape.clone(), &bytes)?)
+    client.engine.buffer_from_bytes(shape.clone(), &bytes).map_err(of_client)
 }
 
 /// The bytes of an array of zeros.
@@ -340,7 +342,10 @@ fn sum(client: &Client, shape: &ArrayShape, terms: &Unreduced) -> Result<hlo_cli
     let root = total.ok_or_else(|| Failure::internal("a sum has terms"))?;
     module.set_root(entry, root);
     module.set_entry(entry);
-    Ok(client.engine.compile(&VerifiedModule::new(module)?, &engine_options())?)
+    client
+        .engine
+        .compile(&VerifiedModule::new(module).map_err(of_client)?, &engine_options())
+        .map_err(of_client)
 }
 
 /// The part of an array that a partition has, in memory of its own.
@@ -352,17 +357,22 @@ fn cut(
 ) -> Result<hlo_client::Buffer> {
     let shape = whole.shape().clone();
     let Some(tiling) = tiling else {
-        return Ok(whole.with_bytes(|bytes| client.engine.buffer_from_bytes(shape, bytes))??);
+        return whole
+            .with_bytes(|bytes| client.engine.buffer_from_bytes(shape, bytes))
+            .map_err(of_client)?
+            .map_err(of_client);
     };
     let (_, tile) = tiling.place(partition).ok_or_else(|| Failure::internal("every partition has a tile"))?;
     let part = ArrayShape::new(shape.element_type, &tiling.shard(&shape.dims));
     let mut bytes = zero_bytes(client, &part)?;
-    whole.with_bytes(|from| {
-        for_each_row(&shape, &part, tiling, tile, |whole, own| {
-            bytes[own].copy_from_slice(&from[whole]);
-        });
-    })?;
-    Ok(client.engine.buffer_from_bytes(part, &bytes)?)
+    whole
+        .with_bytes(|from| {
+            for_each_row(&shape, &part, tiling, tile, |whole, own| {
+                bytes[own].copy_from_slice(&from[whole]);
+            });
+        })
+        .map_err(of_client)?;
+    client.engine.buffer_from_bytes(part, &bytes).map_err(of_client)
 }
 
 /// Ranges of bytes of a tile's rows: in the whole array, and in the tile.
@@ -450,7 +460,11 @@ impl Gather<'_> {
             return Ok(made.clone());
         }
         let terms = others.iter().map(|p| of(device - partition + p)).collect::<Result<Vec<_>>>()?;
-        let made = sum.execute(&terms)?.pop().ok_or_else(|| Failure::internal("a sum is an array"))?;
+        let made = sum
+            .execute(&terms)
+            .map_err(of_client)?
+            .pop()
+            .ok_or_else(|| Failure::internal("a sum is an array"))?;
         self.summed.borrow_mut().insert((n, first), made.clone());
         Ok(made)
     }
@@ -473,13 +487,15 @@ impl Gather<'_> {
             let owner = u32::try_from(partition).ok().filter(|&p| p < partitions);
             let owner = owner.ok_or_else(|| Failure::internal("tiles are of the program's partitions"))?;
             let given = self.given(n, first + owner, &part)?;
-            given.with_bytes(|from| {
-                for_each_row(shape, &part, tiling, tile, |whole, own| {
-                    bytes[whole].copy_from_slice(&from[own]);
-                });
-            })?;
+            given
+                .with_bytes(|from| {
+                    for_each_row(shape, &part, tiling, tile, |whole, own| {
+                        bytes[whole].copy_from_slice(&from[own]);
+                    });
+                })
+                .map_err(of_client)?;
         }
-        Ok(self.client.engine.buffer_from_bytes(shape.clone(), &bytes)?)
+        self.client.engine.buffer_from_bytes(shape.clone(), &bytes).map_err(of_client)
     }
 }
 
@@ -501,8 +517,11 @@ pub(crate) fn check_order(layouts: &Layouts, n: usize, given: &Buffer) -> Result
 ///
 /// # Errors
 /// One does not exist, or is another client's.
-pub(crate) fn arguments(client: &Arc<Client>, lists: &[Vec<*mut Buffer>]) -> Result<Vec<Vec<Arc<Buffer>>>> {
-    let one = |(n, &pointer): (usize, &*mut Buffer)| {
+pub(crate) fn arguments(
+    client: &Arc<Client>,
+    lists: &[Vec<*mut opaque::Buffer>],
+) -> Result<Vec<Vec<Arc<Buffer>>>> {
+    let one = |(n, &pointer): (usize, &*mut opaque::Buffer)| {
         let buffer = handles::get(pointer)?;
         if Arc::ptr_eq(&buffer.client, client) {
             return Ok(buffer);

@@ -4,14 +4,14 @@ use hlo::Module;
 use hlo_mlir::bytecode;
 use hlo_mlir::convert::{ConvertOptions, convert};
 use hlo_mlir::text;
-use hlo_proto::{Contents, Encoding, Kind, ReadOptions};
+use hlo_proto::{Encoding, Kind, ReadOptions};
 
 use crate::error::{Failure, Result};
 use crate::inspect;
 use crate::layout::{Layouts, Mode};
 use crate::memory::Kinds;
 use crate::sharding::Shardings;
-use crate::wire;
+use hlo_pjrt_abi::wire;
 
 /// The format of an `HloModuleProtoWithConfig`, the one beside MLIR that frameworks take back.
 pub const WITH_CONFIG: &str = "hlo_with_config";
@@ -130,29 +130,4 @@ fn hlo(code: &[u8]) -> Result<Read> {
 pub fn read_own(code: &[u8]) -> Result<Read> {
     let read = hlo(code)?;
     Ok(Read { layouts: Layouts::of_header(&read.module)?, ..read })
-}
-
-/// Writes a program as an `HloModuleProto`.
-///
-/// # Errors
-/// It says what has no field there.
-pub fn write(module: &Module) -> Result<Vec<u8>> {
-    write_as(module, Kind::Module)
-}
-
-/// Writes a program as a message of this kind.
-///
-/// # Errors
-/// It says what has no field there.
-pub(crate) fn write_as(module: &Module, kind: Kind) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    hlo_proto::write(&Contents::of(module), kind, Encoding::Binary, &mut bytes).map_err(
-        |error| match error {
-            hlo_proto::WriteError::Unsupported(found) | hlo_proto::WriteError::Unreadable(found) => {
-                Failure::of_diagnostics("the program has no HloModuleProto", &found)
-            }
-            hlo_proto::WriteError::Io(error) => Failure::internal(error.to_string()),
-        },
-    )?;
-    Ok(bytes)
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::api::structs::BytesDeleter;
-use crate::handles::{self, Handle, object};
+use crate::handles::{self, object};
+use crate::opaque;
 
 /// Bytes that live until the caller frees them.
 #[derive(Debug)]
@@ -11,7 +12,7 @@ pub struct SerializedBytes(Box<[u8]>);
 
 object!(SerializedBytes, "serialized object");
 
-extern "C" fn delete(bytes: *mut SerializedBytes) {
+extern "C" fn delete(bytes: *mut opaque::SerializedBytes) {
     let _ = handles::destroy(bytes);
 }
 
@@ -23,7 +24,7 @@ pub struct Given {
     /// How many they are.
     pub size: usize,
     /// What is to be freed.
-    pub object: *mut SerializedBytes,
+    pub object: *mut opaque::SerializedBytes,
     /// What frees it.
     pub deleter: Option<BytesDeleter>,
 }
@@ -32,5 +33,5 @@ pub struct Given {
 pub fn give(bytes: Vec<u8>) -> Given {
     let bytes = Arc::new(SerializedBytes(bytes.into()));
     let (start, size) = (bytes.0.as_ptr().cast(), bytes.0.len());
-    Given { start, size, object: Handle::new(bytes).pointer(), deleter: Some(delete) }
+    Given { start, size, object: handles::give(bytes), deleter: Some(delete) }
 }

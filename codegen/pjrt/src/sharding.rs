@@ -11,7 +11,7 @@ use hlo_interp::device::tiling::Tiling;
 
 use crate::error::{Failure, Result};
 use crate::propagate;
-use crate::wire::{self, Fields, Value};
+use hlo_pjrt_abi::wire::{self, Fields, Value};
 
 /// The tiles of an array; `None`: every device has all of it.
 pub type Tiles = Option<Tiling>;

@@ -9,6 +9,7 @@ use hlo::shape::MAX_RANK;
 use hlo::{ArrayShape, ElementType};
 use hlo_client::Foreign;
 
+use crate::api::numbers::array_bytes;
 use crate::api::numbers::{element_type, semantics};
 use crate::api::structs::{
     OnDelete, PJRT_Buffer_CopyRawToHost_Args, PJRT_Buffer_ToHostBuffer_Args,
@@ -16,10 +17,10 @@ use crate::api::structs::{
     PJRT_Client_CreateUninitializedBuffer_Args, PJRT_Client_CreateViewOfDeviceBuffer_Args,
 };
 use crate::border;
-use crate::buffer::{Buffer, array_bytes};
-use crate::error::{Code, Failure, Result};
+use crate::buffer::Buffer;
+use crate::error::{Code, Failure, Result, of_client};
 use crate::event::Event;
-use crate::handles::{self, Handle};
+use crate::handles;
 use crate::layout;
 use crate::strides;
 
@@ -141,20 +142,21 @@ pub(crate) fn from_host(args: &mut PJRT_Client_BufferFromHostBuffer_Args) -> Res
     let (array, done) = if may_share {
         let done = Event::pending();
         let lent = HostMemory { start, bytes, done: Done::Event(Arc::clone(&done)) };
-        (client.engine.lend(shape, Arc::new(lent))?, done)
+        (client.engine.lend(shape, Arc::new(lent)).map_err(of_client)?, done)
     } else {
         let array = match byte_strides {
             None => client
                 .engine
-                .buffer_from_bytes(shape, border::bytes(start.cast(), bytes, "the host buffer")?)?,
+                .buffer_from_bytes(shape, border::bytes(start.cast(), bytes, "the host buffer")?)
+                .map_err(of_client)?,
             Some(strides) => {
                 let dense = gathered(start, &shape, &strides)?;
-                client.engine.buffer_from_bytes(shape, &dense)?
+                client.engine.buffer_from_bytes(shape, &dense).map_err(of_client)?
             }
         };
         (array, Event::ready(Ok(())))
     };
-    args.done_with_host_buffer = Handle::new(done).pointer();
+    args.done_with_host_buffer = handles::give(done);
     args.buffer = Buffer::in_order(array, order, memory, client).give();
     Ok(())
 }
@@ -217,8 +219,8 @@ pub(crate) fn to_host(args: &mut PJRT_Buffer_ToHostBuffer_Args) -> Result<()> {
             outcome
         }
     };
-    buffer.array.with_bytes(copy)??;
-    args.event = Handle::new(Event::ready(Ok(()))).pointer();
+    buffer.array.with_bytes(copy).map_err(of_client)??;
+    args.event = handles::give(Event::ready(Ok(())));
     Ok(())
 }
 
@@ -234,8 +236,8 @@ pub(crate) fn copy_raw_to_host(args: &mut PJRT_Buffer_CopyRawToHost_Args) -> Res
         };
         border::write(args.dst.cast(), part, "the host buffer")
     };
-    buffer.array.with_bytes(copy)??;
-    args.event = Handle::new(Event::ready(Ok(()))).pointer();
+    buffer.array.with_bytes(copy).map_err(of_client)??;
+    args.event = handles::give(Event::ready(Ok(())));
     Ok(())
 }
 
@@ -260,7 +262,7 @@ pub(crate) fn view_of_device_buffer(args: &mut PJRT_Client_CreateViewOfDeviceBuf
     }
     let done = Done::Call(args.on_delete_callback, args.on_delete_callback_arg);
     let lent = HostMemory { start: args.device_buffer_ptr.cast_const().cast(), bytes, done };
-    let array = client.engine.lend(shape, Arc::new(lent))?;
+    let array = client.engine.lend(shape, Arc::new(lent)).map_err(of_client)?;
     args.buffer = Buffer::in_order(array, order, memory, client).give();
     Ok(())
 }
@@ -272,7 +274,7 @@ pub(crate) fn uninitialized(args: &mut PJRT_Client_CreateUninitializedBuffer_Arg
     let given = border::optional_without_size(args.shape_layout)?;
     let element_bytes = shape.element_type.storage_bytes() as i64;
     let order = strides::order_of_layout(given.as_ref(), &shape.dims, element_bytes)?;
-    let array = client.engine.uninitialized(layout::physical(&shape, &order))?;
+    let array = client.engine.uninitialized(layout::physical(&shape, &order)).map_err(of_client)?;
     args.buffer = Buffer::in_order(array, order, memory, client).give();
     Ok(())
 }

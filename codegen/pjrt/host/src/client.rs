@@ -4,17 +4,16 @@ use std::ptr;
 use std::sync::Arc;
 
 use hlo::{ArrayLiteral, Module};
-use hlo_pjrt::api::numbers::{buffer_type, semantics};
-use hlo_pjrt::api::structs::{
+use hlo_pjrt_abi::numbers::{buffer_type, semantics};
+use hlo_pjrt_abi::opaque;
+use hlo_pjrt_abi::opaque::Device;
+use hlo_pjrt_abi::structs::{
     PJRT_Client_AddressableDevices_Args, PJRT_Client_BufferFromHostBuffer_Args, PJRT_Client_Compile_Args,
     PJRT_Client_Create_Args, PJRT_Client_Destroy_Args, PJRT_Client_PlatformName_Args,
     PJRT_Client_PlatformVersion_Args, PJRT_Program,
 };
-use hlo_pjrt::client as opaque;
-use hlo_pjrt::device::Device;
-use hlo_pjrt::error::{Code, Failure};
-use hlo_pjrt::options::CompileOptions;
-use hlo_pjrt::program;
+use hlo_pjrt_abi::{Code, Failure};
+use hlo_pjrt_abi::{options, program};
 
 use crate::executable::{Buffer, Executable, bytes_of};
 use crate::plugin::{Plugin, bytes, zeroed};
@@ -99,7 +98,7 @@ impl Client {
         program.code_size = code.len();
         program.format = format.as_ptr().cast();
         program.format_size = format.len();
-        let options = CompileOptions::write_for_one_device(tupled);
+        let options = options::write_for_one_device(tupled);
         let mut args = zeroed::<PJRT_Client_Compile_Args>();
         args.client = self.client;
         args.program = &raw mut program;

@@ -3,13 +3,13 @@
 use std::ptr;
 
 use hlo::ArrayLiteral;
-use hlo_pjrt::api::structs::{
+use hlo_pjrt_abi::Failure;
+use hlo_pjrt_abi::opaque;
+use hlo_pjrt_abi::opaque::Event;
+use hlo_pjrt_abi::structs::{
     PJRT_Buffer_Destroy_Args, PJRT_Event_Await_Args, PJRT_Event_Destroy_Args, PJRT_ExecuteOptions,
     PJRT_LoadedExecutable_Execute_Args, Struct,
 };
-use hlo_pjrt::buffer as opaque;
-use hlo_pjrt::error::Failure;
-use hlo_pjrt::event::Event;
 
 use crate::executable::{Buffer, Executable};
 use crate::plugin::{Function, zeroed};

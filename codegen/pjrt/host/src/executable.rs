@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use hlo::{ArrayLiteral, ArrayShape};
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of as bytes_of_buffer};
-use hlo_pjrt::api::numbers::{element_type, layout_type};
-use hlo_pjrt::api::structs::{
+use hlo_pjrt_abi::numbers::{array_bytes, element_type, layout_type};
+use hlo_pjrt_abi::opaque;
+use hlo_pjrt_abi::opaque::LoadedExecutable;
+use hlo_pjrt_abi::structs::{
     PJRT_Buffer_Destroy_Args, PJRT_Buffer_Dimensions_Args, PJRT_Buffer_ElementType_Args,
     PJRT_Buffer_MemoryLayout, PJRT_Buffer_ToHostBuffer_Args, PJRT_Executable_Destroy_Args,
     PJRT_Executable_NumOutputs_Args, PJRT_ExecuteOptions, PJRT_LoadedExecutable_Destroy_Args,
     PJRT_LoadedExecutable_Execute_Args, PJRT_LoadedExecutable_GetExecutable_Args,
 };
-use hlo_pjrt::buffer as opaque;
-use hlo_pjrt::error::{Code, Failure};
-use hlo_pjrt::executable::LoadedExecutable;
+use hlo_pjrt_abi::{Code, Failure};
 
 use crate::client::Client;
 use crate::plugin::zeroed;
@@ -59,7 +59,7 @@ impl Buffer {
             n => unsafe { std::slice::from_raw_parts(dims.dims, n) },
         };
         let shape = ArrayShape::new(element, dims);
-        let valid = dims.iter().all(|&d| d >= 0) && hlo_pjrt::buffer::array_bytes(&shape).is_some();
+        let valid = dims.iter().all(|&d| d >= 0) && array_bytes(&shape).is_some();
         if valid {
             Ok(shape)
         } else {

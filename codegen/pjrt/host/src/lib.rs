@@ -21,5 +21,5 @@ pub mod plugin;
 pub use client::Client;
 pub use dispatch::Dispatch;
 pub use executable::Executable;
-pub use hlo_pjrt::error::{Code, Failure};
+pub use hlo_pjrt_abi::{Code, Failure};
 pub use plugin::Plugin;

@@ -1,21 +1,21 @@
 //! A plugin: a shared library with one symbol, which gives a table of functions.
 //!
 //! The table begins with its size, a list of extensions and the version of the API; functions follow in the order of
-//! [`hlo_pjrt::api::table::NAMES`]. A plugin of another version has a table that ends earlier or goes on.
+//! [`hlo_pjrt_abi::names::NAMES`]. A plugin of another version has a table that ends earlier or goes on.
 
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr;
 use std::sync::Arc;
 
-use hlo_pjrt::api::structs::{
+pub(crate) use hlo_pjrt_abi::names::Function;
+use hlo_pjrt_abi::names::NAMES;
+use hlo_pjrt_abi::opaque::Event;
+use hlo_pjrt_abi::structs::{
     PJRT_Api_Version, PJRT_Error_Destroy_Args, PJRT_Error_GetCode_Args, PJRT_Error_Message_Args,
     PJRT_Event_Await_Args, PJRT_Event_Destroy_Args, PJRT_Plugin_Initialize_Args, Struct,
 };
-pub(crate) use hlo_pjrt::api::table::Function;
-use hlo_pjrt::api::table::NAMES;
-use hlo_pjrt::error::{Code, Failure};
-use hlo_pjrt::event::Event;
+use hlo_pjrt_abi::{Code, Failure};
 
 /// What a table begins with.
 #[repr(C)]
@@ -87,7 +87,7 @@ impl Plugin {
         }
         // SAFETY: the table is large enough to have a version.
         let version = unsafe { ((*table).version.major_version, (*table).version.minor_version) };
-        let ours = hlo_pjrt::api::numbers::API_VERSION;
+        let ours = hlo_pjrt_abi::numbers::API_VERSION;
         if version.0 != ours.0 {
             let message = format!(
                 "{path} is for version {}.{} of the PJRT C API; this program speaks {}.{}",
@@ -138,7 +138,7 @@ impl Plugin {
     }
 
     /// What an error says, which is destroyed.
-    pub(crate) fn taken(&self, name: &str, error: *mut hlo_pjrt::error::Error) -> Failure {
+    pub(crate) fn taken(&self, name: &str, error: *mut hlo_pjrt_abi::opaque::Error) -> Failure {
         let mut message = zeroed::<PJRT_Error_Message_Args>();
         message.error = error;
         let mut code = zeroed::<PJRT_Error_GetCode_Args>();

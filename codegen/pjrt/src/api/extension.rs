@@ -29,7 +29,7 @@ impl<const FUNCTIONS: usize> Extension<FUNCTIONS> {
 macro_rules! functions {
     ($($name:literal => $handler:path,)*) => {
         [$({
-            unsafe extern "C" fn call(args: *mut ::std::ffi::c_void) -> *mut $crate::error::Error {
+            unsafe extern "C" fn call(args: *mut ::std::ffi::c_void) -> *mut $crate::opaque::Error {
                 // SAFETY: the C API: a function is given a struct of its own.
                 unsafe { $crate::border::enter(args, $name, $handler) }
             }

@@ -12,6 +12,7 @@ use crate::api::structs::{
 use crate::error::{Failure, Result};
 use crate::handles::{self, Handle, as_pointers, object};
 use crate::layout::{self, Order};
+use crate::opaque;
 use crate::serialized;
 
 /// `PJRT_Layouts_MemoryLayout`: a layout, minor to major.
@@ -69,11 +70,11 @@ fn serialize(args: &mut PJRT_Layouts_MemoryLayout_Serialize_Args) -> Result<()> 
 }
 
 /// Row-major, whatever the array.
-fn default_layout(rank: usize) -> Result<*mut MemoryLayout> {
+fn default_layout(rank: usize) -> Result<*mut opaque::MemoryLayout> {
     if rank > hlo::shape::MAX_RANK {
         return Err(Failure::invalid(format!("an array of {rank} dimensions")));
     }
-    Ok(Handle::new(MemoryLayout(layout::minor_to_major(&None, rank))).pointer())
+    Ok(handles::give(MemoryLayout(layout::minor_to_major(&None, rank))))
 }
 
 fn default_of_client(args: &mut PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args) -> Result<()> {
@@ -90,7 +91,7 @@ fn default_of_topology(args: &mut PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Ar
 
 fn of_buffer(args: &mut PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args) -> Result<()> {
     let buffer = handles::get(args.buffer)?;
-    args.layout = Handle::new(MemoryLayout(buffer.minor_to_major().into())).pointer();
+    args.layout = handles::give(MemoryLayout(buffer.minor_to_major().into()));
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 pub mod extension;
 pub mod layouts;
-pub mod numbers;
 pub mod shardings;
-pub mod structs;
 pub mod table;
+
+pub use hlo_pjrt_abi::{numbers, structs};

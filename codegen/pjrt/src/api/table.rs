@@ -5,16 +5,16 @@
 use std::ffi::c_void;
 use std::ptr;
 
+pub use hlo_pjrt_abi::names::{Function, NAMES};
+
 use crate::api::extension::Extension;
 use crate::api::numbers::API_VERSION;
 use crate::api::shardings::SHARDINGS_EXTENSION;
 use crate::api::structs::PJRT_Api_Version;
 use crate::border::{answer, enter};
 use crate::error::{Error, Failure};
+use crate::opaque;
 use crate::{buffer, client, device, error, event, executable, execute, ffi, memory, topology, transfer};
-
-/// A function of the API: it takes a struct and gives an error or null.
-pub type Function = unsafe extern "C" fn(args: *mut c_void) -> *mut Error;
 
 /// `PJRT_Api`.
 #[derive(Debug)]
@@ -40,17 +40,17 @@ pub static FFI_EXTENSION: Extension<3> = Extension::new(
     [ffi_type_register, ffi_user_data_add, ffi_register_handler],
 );
 
-unsafe extern "C" fn ffi_type_register(args: *mut c_void) -> *mut Error {
+unsafe extern "C" fn ffi_type_register(args: *mut c_void) -> *mut opaque::Error {
     // SAFETY: the C API: a function is given a struct of its own.
     unsafe { enter(args, "PJRT_FFI_Type_Register", ffi::type_register) }
 }
 
-unsafe extern "C" fn ffi_user_data_add(args: *mut c_void) -> *mut Error {
+unsafe extern "C" fn ffi_user_data_add(args: *mut c_void) -> *mut opaque::Error {
     // SAFETY: the C API: a function is given a struct of its own.
     unsafe { enter(args, "PJRT_FFI_UserData_Add", ffi::user_data_add) }
 }
 
-unsafe extern "C" fn ffi_register_handler(args: *mut c_void) -> *mut Error {
+unsafe extern "C" fn ffi_register_handler(args: *mut c_void) -> *mut opaque::Error {
     answer("PJRT_FFI_Register_Handler", || ffi::register_handler(args.cast()))
 }
 
@@ -69,23 +69,25 @@ pub static API: Api = Api {
 
 macro_rules! table {
     (@function $name:ident) => {{
-        unsafe extern "C" fn call(_args: *mut c_void) -> *mut Error {
+        unsafe extern "C" fn call(_args: *mut c_void) -> *mut opaque::Error {
             Error::give(Failure::unimplemented(concat!(stringify!($name), " is not supported by this plugin")))
         }
         call as Function
     }};
     (@function $name:ident $handler:path) => {{
-        unsafe extern "C" fn call(args: *mut c_void) -> *mut Error {
+        unsafe extern "C" fn call(args: *mut c_void) -> *mut opaque::Error {
             // SAFETY: the C API: a function is given a struct of its own.
             unsafe { enter(args, stringify!($name), $handler) }
         }
         call as Function
     }};
     ($($name:ident $(=> $handler:path)?,)*) => {
-        /// Names of the functions, in order.
-        pub const NAMES: &[&str] = &[$(stringify!($name)),*];
+        /// Names of the functions that these are for.
+        #[cfg(test)]
+        const FOR: &[&str] = &[$(stringify!($name)),*];
         /// Whether each is answered.
-        pub const IS_ANSWERED: &[bool] = &[$(table!(@is_answered $($handler)?)),*];
+        #[cfg(test)]
+        const IS_ANSWERED: &[bool] = &[$(table!(@is_answered $($handler)?)),*];
         const FUNCTIONS: [Function; NAMES.len()] = [$(table!(@function $name $($handler)?)),*];
     };
     (@is_answered) => { false };
@@ -272,6 +274,7 @@ mod tests {
         let of_extensions = structs::ALL.iter().filter(|s| is_of_extension(s.0)).count();
         assert_eq!(checked + of_extensions, structs::ALL.len());
         assert_eq!(slots, NAMES.len());
+        assert_eq!(FOR, NAMES);
         assert_eq!(PJRT_Api_Version::NAME, "PJRT_Api_Version");
     }
 

@@ -88,6 +88,12 @@ pub fn buffer_type(ty: ElementType) -> u32 {
     TYPES.iter().find(|t| t.1 == ty).map_or(0, |t| t.0)
 }
 
+/// Bytes of an array: sub-byte types have a byte for each element.
+pub fn array_bytes(shape: &hlo::ArrayShape) -> Option<usize> {
+    let elements = usize::try_from(shape.checked_elements()?).ok()?;
+    elements.checked_mul(shape.element_type.storage_bytes())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

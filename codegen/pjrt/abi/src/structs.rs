@@ -13,18 +13,10 @@
 use std::ffi::{c_char, c_void};
 use std::mem::offset_of;
 
-use crate::api::layouts::MemoryLayout;
-use crate::buffer::Buffer;
-use crate::client::Client;
-use crate::device::{Device, DeviceDescription};
-use crate::error::Error;
-use crate::event::Event;
-use crate::executable::{Executable, LoadedExecutable};
-use crate::execute::ExecuteContext;
-use crate::ffi::TypeInfo;
-use crate::memory::Memory;
-use crate::serialized::SerializedBytes;
-use crate::topology::Topology;
+use crate::opaque::{
+    Buffer, Client, Device, DeviceDescription, Error, Event, Executable, ExecuteContext, LoadedExecutable,
+    Memory, MemoryLayout, SerializedBytes, Topology,
+};
 
 /// A struct of the C API.
 ///
@@ -45,6 +37,8 @@ pub type PayloadVisitor = unsafe extern "C" fn();
 pub type OnDelete = unsafe extern "C" fn(device_buffer_ptr: *mut c_void, user_arg: *mut c_void);
 /// Frees bytes.
 pub type BytesDeleter = unsafe extern "C" fn(bytes: *mut SerializedBytes);
+/// Frees a state of a handler of XLA's FFI.
+pub type StateDeleter = unsafe extern "C" fn(state: *mut c_void);
 /// Frees attributes of a device.
 pub type AttributesDeleter = unsafe extern "C" fn(attributes: *mut c_void);
 
@@ -347,10 +341,10 @@ structs! {
     PJRT_Buffer_IncreaseExternalReferenceCount_Args { buffer: *mut Buffer }
     PJRT_Buffer_DecreaseExternalReferenceCount_Args { buffer: *mut Buffer }
     PJRT_FFI_Type_Register_Args {
-        type_name: *const c_char, type_name_size: usize, type_id: i64, type_info: *const TypeInfo,
+        type_name: *const c_char, type_name_size: usize, type_id: i64, type_info: *const c_void,
     }
     PJRT_FFI_UserData_Add_Args {
-        context: *mut ExecuteContext, type_id: i64, data: *mut c_void, deleter: Option<hlo_ffi::abi::Deleter>,
+        context: *mut ExecuteContext, type_id: i64, data: *mut c_void, deleter: Option<StateDeleter>,
     }
     PJRT_Layouts_MemoryLayout_Destroy_Args { layout: *mut MemoryLayout }
     PJRT_Layouts_MemoryLayout_Serialize_Args {

@@ -1,6 +1,6 @@
 //! The wire format of protocol buffers, as far as messages are taken apart here whose contents others know.
 
-use crate::error::{Failure, Result};
+use crate::failure::{Failure, Result};
 
 /// The value of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
