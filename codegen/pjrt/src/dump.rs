@@ -28,6 +28,7 @@ pub(crate) struct Dump {
     stem: String,
     text: bool,
     proto: bool,
+    #[cfg_attr(not(feature = "llvm"), expect(dead_code, reason = "only a compiler has passes"))]
     passes: Option<Regex>,
 }
 

@@ -6,7 +6,7 @@
 
 use hlo::ArrayLiteral;
 
-use crate::element::{Number, Part, is_nan};
+use crate::element::{Number, Part, Parts, nan_among};
 
 /// How far an element may be from what is expected.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -160,32 +160,35 @@ pub fn compare(
             ..Comparison::default()
         };
     }
-    hlo::with_buffer!(&*expected.buffer, e => compare_typed(e, actual, tolerance, nan_bits))
-}
-
-fn compare_typed<T: Number>(
-    expected: &[T],
-    actual: &ArrayLiteral,
-    tolerance: Tolerance,
-    nan_bits: bool,
-) -> Comparison {
-    let got = T::slice(&actual.buffer).expect("invariant: the element types were compared");
-    let mut found = Comparison { elements: expected.len(), max_ulp: Some(0), ..Comparison::default() };
+    /// All elements but those of the same bits: this is compiled for each element type, what becomes of them once.
+    fn differing<T: Number>(
+        expected: &[T],
+        actual: &ArrayLiteral,
+        each: &mut dyn FnMut(usize, Parts, Parts),
+    ) {
+        let actual = T::slice(&actual.buffer).expect("invariant: the element types were compared");
+        for (i, (&e, &a)) in expected.iter().zip(actual).enumerate() {
+            if e.bits() != a.bits() {
+                each(i, e.parts(), a.parts());
+            }
+        }
+    }
+    let elements = expected.buffer.len();
+    let mut found = Comparison { elements, same: elements, max_ulp: Some(0), ..Comparison::default() };
     // Worst first; ties keep the first element.
     let mut worst: Vec<(f64, usize, Error)> = Vec::new();
-    for (i, (&e, &a)) in expected.iter().zip(got).enumerate() {
-        if e.bits() == a.bits() || !nan_bits && same_but_nan_bits(e, a) {
-            found.same += 1;
-            continue;
+    let mut each = |i: usize, e: Parts, a: Parts| {
+        if !nan_bits && same_but_nan_bits(e, a) {
+            return;
         }
-        let ((e0, e1), (a0, a1)) = (e.parts(), a.parts());
-        let first = error_of(e0, a0);
-        let second = e1.zip(a1).map(|(e, a)| error_of(e, a)).unwrap_or(Error::ZERO);
+        found.same -= 1;
+        let first = error_of(e.0, a.0);
+        let second = e.1.zip(a.1).map(|(e, a)| error_of(e, a)).unwrap_or(Error::ZERO);
         let error = first.max(second);
         found.max_abs = found.max_abs.max(error.abs);
         found.max_rel = found.max_rel.max(error.rel);
         found.max_ulp = found.max_ulp.zip(error.ulp).map(|(a, b)| a.max(b));
-        let nan_differs = nan_bits && (is_nan(e) || is_nan(a));
+        let nan_differs = nan_bits && (nan_among(e) || nan_among(a));
         if nan_differs || !(first.within(tolerance) && second.within(tolerance)) {
             found.wrong += 1;
             if worst.len() < Comparison::KEPT || worst.last().is_some_and(|w| w.0 < error.rel) {
@@ -194,13 +197,14 @@ fn compare_typed<T: Number>(
                 worst.truncate(Comparison::KEPT);
             }
         }
-    }
+    };
+    hlo::with_buffer!(&*expected.buffer, e => differing(e, actual, &mut each));
     found.worst = worst
         .into_iter()
         .map(|(_, i, error)| WrongElement {
-            index: index_of(i, &expected_dims(actual)),
-            expected: text_of(expected[i]),
-            actual: text_of(got[i]),
+            index: index_of(i, &actual.dims),
+            expected: text_at(expected, i),
+            actual: text_at(actual, i),
             abs: error.abs,
             rel: error.rel,
             ulp: error.ulp,
@@ -210,7 +214,7 @@ fn compare_typed<T: Number>(
 }
 
 /// The same bits in every part that is not a NaN on both sides.
-fn same_but_nan_bits<T: Number>(e: T, a: T) -> bool {
+fn same_but_nan_bits(e: Parts, a: Parts) -> bool {
     fn same(e: Part, a: Part) -> bool {
         match (e, a) {
             (Part::Int(e), Part::Int(a)) => e == a,
@@ -220,12 +224,7 @@ fn same_but_nan_bits<T: Number>(e: T, a: T) -> bool {
             (Part::Int(_), Part::Float { .. }) | (Part::Float { .. }, Part::Int(_)) => false,
         }
     }
-    let ((e0, e1), (a0, a1)) = (e.parts(), a.parts());
-    same(e0, a0) && e1.zip(a1).is_none_or(|(e, a)| same(e, a))
-}
-
-fn expected_dims(a: &ArrayLiteral) -> Vec<i64> {
-    a.dims.to_vec()
+    same(e.0, a.0) && e.1.zip(a.1).is_none_or(|(e, a)| same(e, a))
 }
 
 /// The multi-dimensional index of a row-major position.
@@ -244,6 +243,11 @@ pub fn text_of<T: Number>(x: T) -> String {
     let mut text = String::new();
     x.write(&mut text);
     text
+}
+
+/// Element `i` of an array as text that reads back.
+pub fn text_at(array: &ArrayLiteral, i: usize) -> String {
+    hlo::with_buffer!(&*array.buffer, elements => text_of(elements[i]))
 }
 
 #[cfg(test)]

@@ -38,6 +38,14 @@ impl Part {
     }
 }
 
+/// The real numbers of an element: one, or two of a complex type.
+pub type Parts = (Part, Option<Part>);
+
+/// Whether one of them is a NaN.
+pub fn nan_among((re, im): Parts) -> bool {
+    re.value().is_nan() || im.is_some_and(|im| im.value().is_nan())
+}
+
 /// An element of any type.
 pub trait Number: BufferOf + Bits + PartialEq {
     /// The real parts: one, or two for a complex type.

@@ -6,8 +6,8 @@
 
 use hlo::ArrayLiteral;
 
-use crate::compare::{error_of, index_of, text_of};
-use crate::element::{Number, Part, is_nan};
+use crate::compare::{error_of, index_of, text_at};
+use crate::element::{Number, Part, Parts, nan_among};
 
 /// The two bounds.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -43,56 +43,52 @@ pub fn near(name: &str, expected: &ArrayLiteral, actual: &ArrayLiteral, spec: Er
     if expected.dims != actual.dims || expected.buffer.element_type() != actual.buffer.element_type() {
         return Some(format!("{name}: shape {} where {} was expected\n", actual.shape(), expected.shape()));
     }
-    hlo::with_buffer!(&*expected.buffer, e => near_typed(name, e, expected, actual, spec))
-}
-
-fn near_typed<T: Number>(
-    name: &str,
-    expected: &[T],
-    shape: &ArrayLiteral,
-    actual: &ArrayLiteral,
-    spec: ErrorSpec,
-) -> Option<String> {
-    let got = T::slice(&actual.buffer).expect("invariant: the element types were compared");
-    let exact = !(T::TYPE.is_float() || T::TYPE.is_complex());
+    fn elements<T: Number>(array: &[T], other: &ArrayLiteral, each: &mut dyn FnMut(usize, Parts, Parts)) {
+        let other = T::slice(&other.buffer).expect("invariant: the element types were compared");
+        for (i, (x, y)) in array.iter().zip(other).enumerate() {
+            each(i, x.parts(), y.parts());
+        }
+    }
+    let ty = expected.buffer.element_type();
+    let exact = !(ty.is_float() || ty.is_complex());
     let mut wrong: Vec<Mismatch> = Vec::new();
     let mut report = Report::default();
-    for (i, (&e, &a)) in expected.iter().zip(got).enumerate() {
-        let ((e0, e1), (a0, a1)) = (e.parts(), a.parts());
-        let parts = [Some((e0, a0)), e1.zip(a1)];
+    let mut each = |index: usize, expected: Parts, actual: Parts| {
+        let parts = [Some((expected.0, actual.0)), expected.1.zip(actual.1)];
         let mut worst: Option<Mismatch> = None;
         for (e, a) in parts.into_iter().flatten() {
             let error = error_of(e, a);
             report.count(e, error.abs, error.rel, spec);
             let is_wrong = if exact { error.abs > 0.0 } else { error.abs > spec.abs && error.rel > spec.rel };
             if is_wrong && worst.as_ref().is_none_or(|w| error.rel > w.rel) {
-                worst = Some(Mismatch { index: i, abs: error.abs, rel: error.rel, ulp: error.ulp });
+                worst = Some(Mismatch { index, abs: error.abs, rel: error.rel, ulp: error.ulp });
             }
         }
-        report.nan_mismatches += usize::from(is_nan(e) != is_nan(a));
+        report.nan_mismatches += usize::from(nan_among(expected) != nan_among(actual));
         wrong.extend(worst);
-    }
+    };
+    hlo::with_buffer!(&*expected.buffer, e => elements(e, actual, &mut each));
     if wrong.is_empty() {
         return None;
     }
-    let n = expected.len();
+    let n = expected.buffer.len();
     let percent = |k: usize| 100.0 * k as f64 / n.max(1) as f64;
     let mut text = format!(
         "{name}: mismatch count {} ({:.4}%) in shape {} ({n} elements), abs bound {}, rel bound {}\n",
         wrong.len(),
         percent(wrong.len()),
-        shape.shape(),
+        actual.shape(),
         spec.abs,
         spec.rel
     );
     text.push_str("Top relative error mismatches:\n");
     wrong.sort_by(|a, b| b.rel.total_cmp(&a.rel).then(a.index.cmp(&b.index)));
     for w in wrong.iter().take(SHOWN) {
-        let index: Vec<String> = index_of(w.index, &shape.dims).iter().map(i64::to_string).collect();
+        let index: Vec<String> = index_of(w.index, &actual.dims).iter().map(i64::to_string).collect();
         text.push_str(&format!(
             "  actual {}, expected {}, index {{{}}}, rel error {:.3e}, abs error {:.3e}{}\n",
-            text_of(got[w.index]),
-            text_of(expected[w.index]),
+            text_at(actual, w.index),
+            text_at(expected, w.index),
             index.join(","),
             w.rel,
             w.abs,

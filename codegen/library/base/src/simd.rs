@@ -25,10 +25,6 @@ impl<R, F: FnOnce() -> R> Work for F {
 /// contracts or reassociates floating-point arithmetic by itself.
 #[cfg(target_arch = "x86_64")]
 pub fn vectorized<W: Work>(work: W) -> W::Out {
-    #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
-    fn wide<W: Work>(work: W) -> W::Out {
-        work.run()
-    }
     if Features::here().avx512 {
         // SAFETY: the machine has what the function was compiled for.
         return unsafe { wide(work) };
@@ -39,5 +35,30 @@ pub fn vectorized<W: Work>(work: W) -> W::Out {
 /// Runs `work`: the crate is compiled for all vectors that such machines have.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn vectorized<W: Work>(work: W) -> W::Out {
+    work.run()
+}
+
+/// As [`vectorized`], but `otherwise` is run on machines without the widest vectors: for specializations of one computation, of which code for those machines
+/// need not be compiled for each.
+#[cfg(target_arch = "x86_64")]
+pub fn vectorized_or<W: Work>(work: W, otherwise: impl FnOnce() -> W::Out) -> W::Out {
+    if Features::here().avx512 {
+        // SAFETY: the machine has what the function was compiled for.
+        return unsafe { wide(work) };
+    }
+    otherwise()
+}
+
+/// Runs `work`.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn vectorized_or<W: Work>(work: W, _otherwise: impl FnOnce() -> W::Out) -> W::Out {
+    work.run()
+}
+
+/// # Safety
+/// The machine has AVX-512 F, BW, CD, DQ and VL.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
+fn wide<W: Work>(work: W) -> W::Out {
     work.run()
 }

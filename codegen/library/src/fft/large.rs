@@ -9,12 +9,14 @@ use std::sync::Arc;
 
 use hlo::num_complex::Complex;
 use num_traits::Float;
-use rustfft::{Fft as Transform, FftNum, FftPlanner};
+use rustfft::{Fft as Transform, FftNum};
 
 use hlo_library_base::memory::{Layout, Shared};
 use hlo_library_base::pool::Pool;
 use hlo_library_base::simd::vectorized;
 use hlo_library_base::workspace::with_workspace;
+
+use super::planner::Planner;
 
 /// Points above which planning a transform as a whole costs more than it should; fewer in tests, whose transforms are small.
 pub(super) const MANY: usize = if cfg!(test) { 1 << 11 } else { 1 << 16 };
@@ -118,7 +120,7 @@ impl<T> fmt::Debug for Large<T> {
 
 impl<T: FftNum + Float> Large<T> {
     /// `None` if no transform is cut this way.
-    pub(super) fn new(planner: &mut FftPlanner<T>, n: usize, inverse: bool) -> Option<Self> {
+    pub(super) fn new(planner: &mut Planner<T>, n: usize, inverse: bool) -> Option<Self> {
         if n <= MANY || n > 1 << 32 {
             return None;
         }
@@ -238,9 +240,8 @@ struct Split<T> {
 }
 
 impl<T: FftNum + Float> Split<T> {
-    fn new(planner: &mut FftPlanner<T>, n1: usize, n2: usize, inverse: bool) -> Self {
-        let mut plan = |n| if inverse { planner.plan_fft_inverse(n) } else { planner.plan_fft_forward(n) };
-        let (columns, rows) = (plan(n1), plan(n2));
+    fn new(planner: &mut Planner<T>, n1: usize, n2: usize, inverse: bool) -> Self {
+        let (columns, rows) = (planner.plan(n1, inverse), planner.plan(n2, inverse));
         let element = size_of::<Complex<T>>() as u64;
         let mut task = Layout::default();
         task.add((BLOCK * (n1.max(n2) + APART)) as u64, element);

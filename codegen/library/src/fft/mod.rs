@@ -5,6 +5,7 @@
 //! element that is not finite is NaN throughout.
 
 mod large;
+mod planner;
 mod real;
 
 use std::fmt;
@@ -19,10 +20,11 @@ use hlo_library_base::pool::Pool;
 use hlo_library_base::workspace::with_workspace;
 use hlo_library_base::{Call, Operation, Unsupported, sizes};
 use num_traits::Float;
-use rustfft::{Fft as Transform, FftNum, FftPlanner};
+use rustfft::{Fft as Transform, FftNum};
 use smallvec::SmallVec;
 
 use self::large::{APART, BLOCK, Large, MANY, Roots, narrow, pieces, transpose};
+use self::planner::Planner;
 use self::real::Twiddles;
 
 /// Points of short lines that are transformed by one call.
@@ -209,7 +211,7 @@ impl Fft {
 
 impl<T: FftNum + Float> Volumes<T> {
     fn new(kind: FftType, lengths: SmallVec<[usize; 4]>, count: usize) -> Self {
-        let mut planner = FftPlanner::<T>::new();
+        let mut planner = Planner::<T>::new();
         let inverse = matches!(kind, FftType::Ifft | FftType::Irfft);
         let last = lengths.len() - 1;
         let mut plan = |(i, &n): (usize, &usize)| {
@@ -219,8 +221,7 @@ impl<T: FftNum + Float> Volumes<T> {
             let large = (length > MANY).then(|| Large::new(&mut planner, length, inverse)).flatten();
             let transform = match large {
                 Some(large) => Line::Large(large),
-                None if inverse => Line::Whole(planner.plan_fft_inverse(length)),
-                None => Line::Whole(planner.plan_fft_forward(length)),
+                None => Line::Whole(planner.plan(length, inverse)),
             };
             let roots = || Roots::new(n as u64, inverse);
             let twiddles = match &transform {

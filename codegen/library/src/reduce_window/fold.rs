@@ -282,8 +282,7 @@ macro_rules! complexes {
 complexes!(f32, f64);
 
 impl<T: hlo::Element + hlo_arithmetic::scalar::Scalar> Function<f32> for Rounded<T> {
-    // Never inlined: the conversions are long compared with a call, and there are eight loops for each of
-    // thirteen types.
+    // Never inlined: the conversions are long compared with a call, and there are five loops for each of thirteen types.
     #[inline(never)]
     fn of(a: f32, b: f32) -> f32 {
         // Exact but for this rounding: twice the digits of any such type fit, and so does twice its range or it overflows in T as well.
@@ -493,11 +492,90 @@ unsafe fn scan_each<T: Copy, F: Function<T>>(
             }
         };
     }
+    // Of narrow elements there are few such, and many types and operations to compile them for.
     match n {
-        2 => lines!(2),
-        3 => lines!(3),
-        4 => lines!(4),
+        2 if size_of::<T>() >= 4 => lines!(2),
+        3 if size_of::<T>() >= 4 => lines!(3),
+        4 if size_of::<T>() >= 4 => lines!(4),
         _more => lines!(n),
+    }
+}
+
+/// The functions of a fold by a function that is called, one element at a time: nothing is gained by blocks of elements, vectors or known distances.
+fn fold_by_calls<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
+    unsafe fn rows<T: Copy, F: Function<T>>(
+        accumulator: *mut u8,
+        n: usize,
+        first: *const u8,
+        sources: &[*const u8],
+    ) {
+        for i in 0..n {
+            // SAFETY: the caller says that all rows have `n` elements.
+            unsafe {
+                let element = |row: *const u8| *row.cast::<T>().add(i);
+                let value = sources.iter().fold(element(first), |value, &source| F::of(value, element(source)));
+                *accumulator.cast::<T>().add(i) = value;
+            }
+        }
+    }
+    unsafe fn strided<T: Copy, F: Function<T>>(
+        accumulator: *mut u8,
+        n: usize,
+        source: *const u8,
+        (to, from): (usize, usize),
+    ) {
+        for i in 0..n {
+            // SAFETY: the caller says that there are so many elements, so far apart.
+            unsafe {
+                let to = accumulator.cast::<T>().add(i * to);
+                *to = F::of(*to, *source.cast::<T>().add(i * from));
+            }
+        }
+    }
+    unsafe fn scan_rows<T: Copy, F: Function<T>>(
+        from: *const u8,
+        to: *mut u8,
+        (n, width): (usize, usize),
+        carries: *mut u8,
+        down: bool,
+    ) {
+        for i in 0..n {
+            let row = (if down { n - 1 - i } else { i }) * width;
+            for j in 0..width {
+                // SAFETY: the caller says that there are so many elements.
+                unsafe {
+                    let carry = carries.cast::<T>().add(j);
+                    *carry = F::of(*carry, *from.cast::<T>().add(row + j));
+                    *to.cast::<T>().add(row + j) = *carry;
+                }
+            }
+        }
+    }
+    unsafe fn scan_each<T: Copy, F: Function<T>>(
+        from: *const u8,
+        to: *mut u8,
+        (lines, n): (usize, usize),
+        first: *const u8,
+        down: bool,
+    ) {
+        for line in 0..lines {
+            // SAFETY: the caller says that there are so many elements.
+            unsafe {
+                let mut carry = *first.cast::<T>();
+                let at = line * n * size_of::<T>();
+                scan::<T, F>(from.add(at), to.add(at), n, (&raw mut carry).cast(), down);
+            }
+        }
+    }
+    Fold {
+        bytes: size_of::<T>(),
+        loops: rows::<T, F>,
+        strided: strided::<T, F>,
+        windows: None,
+        scan: scan::<T, F>,
+        scan_rows: scan_rows::<T, F>,
+        scan_each: scan_each::<T, F>,
+        identity,
     }
 }
 
@@ -757,7 +835,7 @@ fn product(ty: ElementType) -> Option<Fold> {
     macro_rules! types {
         ($($t:ty),*) => {{
             $(if ty == <$t as hlo::Element>::TYPE {
-                return Some(fold::<f32, Rounded<$t>>(None));
+                return Some(fold_by_calls::<f32, Rounded<$t>>(None));
             })*
         }};
     }

@@ -200,40 +200,31 @@ macro_rules! halves {
 }
 halves!(Add, Maximum, Minimum);
 
-/// The updates of a list, in a function of their own: so much is not inlined where a closure would be called.
-struct Updates<'a, T, F> {
+/// Updates of rows that are longer than a vector of the baseline, in a function of their own: so much is not inlined where a closure would be called.
+struct Runs<'a, T, F> {
     to: *mut T,
     from: *const T,
     list: List<'a>,
     by: PhantomData<F>,
 }
 
-impl<T: Copy, F: Function<T>> Work for Updates<'_, T, F> {
+impl<T: Copy, F: Function<T>> Work for Runs<'_, T, F> {
     type Out = ();
 
     #[inline(always)]
     fn run(self) {
-        let Updates { to, from, list, .. } = self;
+        let Runs { to, from, list, .. } = self;
         // SAFETY: as who makes them says.
         unsafe {
-            match list.run {
-                1 if idle::<T, F>(to, from, list) => elements::<T, F, true>(to, from, list),
-                1 => elements::<T, F, false>(to, from, list),
-                2 => few::<T, F, 2>(to, from, list),
-                3 => few::<T, F, 3>(to, from, list),
-                4 => few::<T, F, 4>(to, from, list),
-                8 if size_of::<T>() <= 4 => few::<T, F, 8>(to, from, list),
-                16 if size_of::<T>() <= 2 => few::<T, F, 16>(to, from, list),
-                // 32 bytes of what is updated again soon: wider stores that are still on their way hold up loads of the same place on some processors.
-                _ => match size_of::<T>() {
-                    1 => runs::<T, F, 32>(to, from, list),
-                    2 => runs::<T, F, 16>(to, from, list),
-                    4 if list.near => runs::<T, F, 8>(to, from, list),
-                    4 => runs::<T, F, 16>(to, from, list),
-                    8 if list.near => runs::<T, F, 4>(to, from, list),
-                    8 => runs::<T, F, 8>(to, from, list),
-                    _ => runs::<T, F, 2>(to, from, list),
-                },
+            // 32 bytes of what is updated again soon: wider stores that are still on their way hold up loads of the same place on some processors.
+            match size_of::<T>() {
+                1 => runs::<T, F, 32>(to, from, list),
+                2 => runs::<T, F, 16>(to, from, list),
+                4 if list.near => runs::<T, F, 8>(to, from, list),
+                4 => runs::<T, F, 16>(to, from, list),
+                8 if list.near => runs::<T, F, 4>(to, from, list),
+                8 => runs::<T, F, 8>(to, from, list),
+                _ => runs::<T, F, 2>(to, from, list),
             }
         }
     }
@@ -242,7 +233,20 @@ impl<T: Copy, F: Function<T>> Work for Updates<'_, T, F> {
 /// # Safety
 /// All rows are in the arrays, which are of `T`; the operand's are nobody else's.
 unsafe fn rows<T: Copy, F: Function<T>>(to: *mut u8, from: *const u8, list: List<'_>) {
-    vectorized(Updates { to: to.cast::<T>(), from: from.cast::<T>(), list, by: PhantomData::<F> });
+    let (to, from) = (to.cast::<T>(), from.cast::<T>());
+    // SAFETY: the caller's.
+    unsafe {
+        match list.run {
+            1 if idle::<T, F>(to, from, list) => elements::<T, F, true>(to, from, list),
+            1 => elements::<T, F, false>(to, from, list),
+            2 => few::<T, F, 2>(to, from, list),
+            3 => few::<T, F, 3>(to, from, list),
+            4 => few::<T, F, 4>(to, from, list),
+            8 if size_of::<T>() <= 4 => few::<T, F, 8>(to, from, list),
+            16 if size_of::<T>() <= 2 => few::<T, F, 16>(to, from, list),
+            _ => vectorized(Runs { to, from, list, by: PhantomData::<F> }),
+        }
+    }
 }
 
 /// Whether most updates are likely to change nothing: none of a sample would as it is.

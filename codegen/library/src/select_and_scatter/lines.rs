@@ -6,7 +6,7 @@
 //! **Invariant:** each element sees its sources in the order of the windows.
 
 use hlo_library_base::memory::Shared;
-use hlo_library_base::simd::{Work, vectorized};
+use hlo_library_base::simd::{Work, vectorized, vectorized_or};
 use hlo_library_base::{Call, Sent, sizes};
 use smallvec::SmallVec;
 
@@ -54,10 +54,12 @@ impl Planes<'_> {
             // SAFETY: the initial value is one element.
             let init = unsafe { *call.arguments[2].cast::<T>() };
             let band = [band, band + 1].map(|band| rows * band / bands);
-            with_comparison!(stays, stays => {
-                // SAFETY: as the caller says; items have different places in the result.
-                unsafe { Lines { axes, arrays, init, inner, band, stays }.run() };
-            });
+            // SAFETY: as the caller says; items have different offsets in the result.
+            unsafe {
+                with_comparison!(stays,
+                    stays => Lines { axes, arrays, init, inner, band, stays }.run_specialized(),
+                    else Lines { axes, arrays, init, inner, band, stays }.run());
+            }
         });
     }
 }
@@ -78,18 +80,45 @@ struct Lines<'a, T, C> {
 }
 
 impl<T: Number, C: Fn(T::Wide, T::Wide) -> bool + Copy> Lines<'_, T, C> {
+    /// How many windows of a line are computed at a time, parts of about the same size; `None`: there are none.
+    fn each(&self) -> Option<usize> {
+        let windows = self.axes.last()?.output;
+        Some(windows.div_ceil(windows.div_ceil(WIDE).max(1)))
+    }
+
     /// Computes the band, parts of lines of at most [`WIDE`] windows at a time.
     ///
     /// # Safety
     /// The invariant.
     unsafe fn run(self) {
-        let Some(last) = self.axes.last() else { return };
-        let each = last.output.div_ceil(last.output.div_ceil(WIDE).max(1));
+        match self.each() {
+            Some(each @ 0..=16) => vectorized(Parts::<_, 16> { lines: self, each }),
+            Some(each) => vectorized(Parts::<_, WIDE> { lines: self, each }),
+            None => {}
+        }
+    }
+
+    /// As [`Lines::run`], by code for about as many windows where that is compiled.
+    ///
+    /// # Safety
+    /// The invariant.
+    unsafe fn run_specialized(self) {
+        let Some(each) = self.each() else { return };
+        let any = || self.run_baseline(each);
         match each {
-            0..=16 => vectorized(Parts::<_, 16> { lines: self, each }),
-            17..=32 => vectorized(Parts::<_, 32> { lines: self, each }),
-            33..=48 => vectorized(Parts::<_, 48> { lines: self, each }),
-            _ => vectorized(Parts::<_, WIDE> { lines: self, each }),
+            0..=16 => vectorized_or(Parts::<_, 16> { lines: self, each }, any),
+            17..=32 => vectorized_or(Parts::<_, 32> { lines: self, each }, any),
+            33..=48 => vectorized_or(Parts::<_, 48> { lines: self, each }, any),
+            _ => vectorized_or(Parts::<_, WIDE> { lines: self, each }, any),
+        }
+    }
+
+    /// As [`Lines::run`], for machines without the widest vectors. Compiled once for all specializations.
+    #[inline(never)]
+    fn run_baseline(self, each: usize) {
+        match each {
+            0..=16 => Parts::<_, 16> { lines: self, each }.run(),
+            _ => Parts::<_, WIDE> { lines: self, each }.run(),
         }
     }
 }

@@ -9,7 +9,7 @@ use hlo::half::{bf16, f16};
 use hlo::{ComputationId, ElementType, Module, Opcode};
 use hlo_library_base::floats::Half;
 use hlo_library_base::memory::Shared;
-use hlo_library_base::simd::{Work, vectorized};
+use hlo_library_base::simd::{Work, vectorized, vectorized_or};
 use hlo_library_base::{Call, Sent};
 use smallvec::SmallVec;
 
@@ -68,9 +68,9 @@ impl Stays {
 }
 
 /// Runs code with the comparison as a closure. GE, which frameworks' max pooling has, is a type of its own and one
-/// instruction; the other three share a type, so that each algorithm is compiled twice and not four times.
+/// instruction; the other three share a type and, after `else`, may have code that is specialized less.
 macro_rules! with_comparison {
-    ($stays:expr, $compare:ident => $run:expr) => {
+    ($stays:expr, $compare:ident => $run:expr, else $other:expr) => {
         match $stays {
             Stays::Ge => {
                 let $compare = |a, b| a >= b;
@@ -79,7 +79,7 @@ macro_rules! with_comparison {
             other => {
                 let [less, equal, greater] = other.of_order();
                 let $compare = move |a, b| (less & (a < b)) | (equal & (a == b)) | (greater & (a > b));
-                $run
+                $other
             }
         }
     };
@@ -262,11 +262,12 @@ impl Planes<'_> {
                 let arrays = [part(0, elements), part(1, windows), part(3, elements)];
                 // SAFETY: the initial value is one element.
                 let init = unsafe { *call.arguments[2].cast::<T>() };
-                with_comparison!(stays, stays => {
-                    let lanes = Lanes { axes, arrays, init, inner, first, n, stays };
-                    // SAFETY: as the caller says; items have different places in the result.
-                    unsafe { lanes.run() };
-                });
+                // SAFETY: as the caller says; items have different offsets in the result.
+                unsafe {
+                    with_comparison!(stays,
+                        stays => Lanes { axes, arrays, init, inner, first, n, stays }.run_specialized(),
+                        else Lanes { axes, arrays, init, inner, first, n, stays }.run());
+                }
             }
         });
     }
@@ -296,12 +297,36 @@ impl<T: Number, C: Fn(T::Wide, T::Wide) -> bool + Copy> Lanes<'_, T, C> {
     /// # Safety
     /// The invariant.
     pub(super) unsafe fn run(self) {
+        vectorized(Known::<_, 0>(self));
+    }
+
+    /// As [`Lanes::run`], by code for as many neighbours where that is compiled.
+    ///
+    /// # Safety
+    /// The invariant.
+    pub(super) unsafe fn run_specialized(self) {
+        let any = || self.run_baseline();
         match self.n {
-            16 => vectorized(Known::<_, 16>(self)),
-            32 => vectorized(Known::<_, 32>(self)),
-            64 => vectorized(Known::<_, 64>(self)),
-            _ => vectorized(Known::<_, 0>(self)),
+            16 => vectorized_or(Known::<_, 16>(self), any),
+            32 => vectorized_or(Known::<_, 32>(self), any),
+            64 => vectorized_or(Known::<_, 64>(self), any),
+            _ => vectorized_or(Known::<_, 0>(self), any),
         }
+    }
+
+    /// As [`Lanes::run`], for machines without the widest vectors. Compiled once for all specializations.
+    #[inline(never)]
+    fn run_baseline(self) {
+        Known::<_, 0>(self).run();
+    }
+
+    /// As [`Lanes::run`], of `N` neighbours on machines with the widest vectors.
+    ///
+    /// # Safety
+    /// The invariant; there are `N`.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) unsafe fn run_wide<const N: usize>(self) {
+        vectorized_or(Known::<_, N>(self), || unreachable!("invariant: the widest vectors were asked for"));
     }
 }
 

@@ -4,7 +4,8 @@ use std::fmt;
 
 use hlo::elided::splitmix64;
 use hlo::{ArrayLiteral, ArrayShape, Buffer, ElementType, Opcode};
-use rayon::prelude::*;
+use hlo_threads::parallel::pieces;
+use rayon::slice::ParallelSliceMut;
 
 use super::kind::{self, InputKind};
 use hlo_certify::element::{Number, int_limits};
@@ -193,14 +194,23 @@ pub fn fill_array(shape: &ArrayShape, fill: &Fill, key: u64) -> ArrayLiteral {
     ArrayLiteral { dims: shape.dims.clone(), buffer: buffer.into() }
 }
 
+/// Elements that a thread computes at a time; shorter arrays are not worth waking the threads for.
+const PIECE: usize = 1 << 14;
+
+/// The numbers below `n` in the order of what is drawn for them. Not part of [`fill_typed`], which is compiled for each element type.
+fn shuffled(n: usize, key: u64) -> Vec<u64> {
+    let mut order: Vec<u64> = (0..n as u64).collect();
+    order.par_sort_unstable_by_key(|&i| (draw(key, i), i));
+    order
+}
+
 fn fill_typed<T: Number>(shape: &ArrayShape, n: usize, fill: &Fill, key: u64) -> Buffer {
     let each = |f: &(dyn Fn(u64) -> T + Sync)| -> Buffer {
-        // Short arrays are not worth waking the threads for.
-        T::wrap(if n < 1 << 14 {
-            (0..n as u64).map(f).collect()
-        } else {
-            (0..n as u64).into_par_iter().map(f).collect()
-        })
+        let mut values = vec![T::default(); n];
+        pieces(&mut values, PIECE, 1, &|piece, values| {
+            (piece * PIECE..).zip(values).for_each(|(i, value)| *value = f(i as u64));
+        });
+        T::wrap(values)
     };
     let uniform =
         |r: u64, low: f64, high: f64| T::from_parts(real(r, low, high), real(splitmix64(r), low, high));
@@ -267,8 +277,7 @@ fn fill_typed<T: Number>(shape: &ArrayShape, n: usize, fill: &Fill, key: u64) ->
             })
         }
         Fill::Distinct => {
-            let mut order: Vec<u64> = (0..n as u64).collect();
-            order.par_sort_unstable_by_key(|&i| (draw(key, i), i));
+            let order = shuffled(n, key);
             let mut values = vec![T::default(); n];
             for (rank, &i) in order.iter().enumerate() {
                 values[i as usize] = distinct::<T>(rank as u64, n as u64);
