@@ -22,7 +22,8 @@ pub(super) struct Planner<T: FftNum>(Algorithms<T>);
 impl<T: FftNum> Planner<T> {
     pub(super) fn new() -> Self {
         #[cfg(all(target_arch = "x86_64", target_feature = "avx", target_feature = "fma"))]
-        let algorithms = Algorithms::new().expect("invariant: f32 or f64, on a machine with what this is compiled for");
+        let algorithms =
+            Algorithms::new().expect("invariant: f32 or f64, on a machine with what this is compiled for");
         #[cfg(not(all(target_arch = "x86_64", target_feature = "avx", target_feature = "fma")))]
         let algorithms = Algorithms::new();
         Self(algorithms)

@@ -513,7 +513,8 @@ fn fold_by_calls<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> F
             // SAFETY: the caller says that all rows have `n` elements.
             unsafe {
                 let element = |row: *const u8| *row.cast::<T>().add(i);
-                let value = sources.iter().fold(element(first), |value, &source| F::of(value, element(source)));
+                let value =
+                    sources.iter().fold(element(first), |value, &source| F::of(value, element(source)));
                 *accumulator.cast::<T>().add(i) = value;
             }
         }
