@@ -175,10 +175,10 @@ impl Planes<'_> {
                         transpose::columns(&parts, n, to.pointer().cast(), pitch);
                     }
                     let arrays = [x, source, out];
-                    let (inner, first, n) = (SIDES, 0, SIDES);
+                    let (row, n) = (SIDES, SIDES);
                     with_comparison!(stays,
-                        stays => Lanes { axes, arrays, init, inner, first, n, stays }.run_wide::<SIDES>(),
-                        else Lanes { axes, arrays, init, inner, first, n, stays }.run_wide::<SIDES>());
+                        stays => Lanes { axes, arrays, init, inner: row, first: 0, n, stays }.run_wide::<SIDES>(),
+                        else Lanes { axes, arrays, init, inner: row, first: 0, n, stays }.run_wide::<SIDES>());
                     let room = |i| if as_is { of(3, elements, i).cast() } else { copies(i).pointer().cast() };
                     let parts: SmallVec<[*mut u8; SIDES]> = sides.clone().map(room).collect();
                     transpose::apart(out.pointer().cast_const().cast(), pitch, elements, &parts);
