@@ -10,7 +10,6 @@ use hlo::diag::suggest::did_you_mean;
 use hlo::{ArrayLiteral, Diagnostics};
 use hlo_interp::Devices;
 
-use hlo_certify::near::{ErrorSpec, near};
 use hlo_engines::engine::{self, Engine, Finished, Inputs, Limits, RunOptions, named};
 use hlo_engines::frontend::{Program, load};
 use hlo_engines::inputs::{self, Fill};
@@ -22,6 +21,7 @@ use hlo_system::memory_budget;
 use hlo_system::npz::Npz;
 use hlo_triage::differential::{Settings, Subject};
 use hlo_triage::isolate::{self, Status};
+use hlo_triage::near::{ErrorSpec, near};
 use hlo_triage::report;
 
 use crate::cli::dump;

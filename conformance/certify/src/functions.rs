@@ -100,6 +100,12 @@ impl Functions {
         Functions { libraries: library.bit(), ..Functions::TABLE }
     }
 
+    /// Whether `atan2` of complex numbers may be computed as `-i log((x + i y) / sqrt(x^2 + y^2))`, whose error is
+    /// absolute: XLA's CPU back end does so.
+    pub fn has_complex_angles_by_logarithms(self) -> bool {
+        self.libraries & Library::XlaCpu.bit() != 0
+    }
+
     /// What either grants.
     #[must_use]
     pub fn or(self, other: Functions) -> Functions {

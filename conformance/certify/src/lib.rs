@@ -12,5 +12,4 @@ pub mod element;
 pub mod execution;
 mod function_ulps;
 pub mod functions;
-pub mod near;
 pub mod verdict;

@@ -175,6 +175,16 @@ impl ArrayVerdict {
         pattern(&self.dims, &self.wrong_at, self.tally.wrong)
     }
 
+    /// What is undecided is decided: it is wrong, or explained.
+    pub fn settle(&mut self, wrong: bool) {
+        let (class, to) = match wrong {
+            true => (Class::Wrong, &mut self.tally.wrong),
+            false => (Class::Explained, &mut self.tally.explained),
+        };
+        *to += std::mem::take(&mut self.tally.undecided);
+        self.worst.iter_mut().filter(|d| d.class == Class::Undecided).for_each(|d| d.class = class);
+    }
+
     /// The most serious class of an element.
     pub fn class(&self) -> Class {
         if self.tally.wrong > 0 {

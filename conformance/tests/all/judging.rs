@@ -1,6 +1,8 @@
 //! One policy for every tool: what an engine may do, how much may stay open, and that the tools agree about a program.
 
+use hlo::half::f16;
 use hlo::{ArrayLiteral, Buffer, Dims};
+use hlo_certify::element::Number;
 use hlo_system::npz;
 use libtest_mimic::Trial;
 
@@ -15,6 +17,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("judging/run, isolate and reduce agree", agreement),
         function("judging/a program is cut where bounds blow up", pieces),
         function("judging/denormal numbers that an engine flushes decide as zeros do", flushed),
+        function("judging/what a compiler writes out decides as its steps do", written_out),
+        function("judging/what comes from a wrong value is wrong", consequences),
         function("judging/options that are wrong say so", usage),
         function("judging/a finding remembers how it was judged", findings),
         function("judging/results without elements have no shares", nothing_to_compare),
@@ -103,6 +107,148 @@ ENTRY e {
     let o = run(&engine, "all");
     ends(&o, 1);
     assert!(last(&o).starts_with("undecided: 1 element differs"), "{}", out(&o));
+}
+
+/// Programs with what XLA:CPU gives for them, and with one element altered.
+fn written_out() {
+    let half = |x: &[f32]| array(Buffer::F16(x.iter().map(|&x| f16::from_f32(x)).collect()));
+    let shaped = |dims: &[i64], a: ArrayLiteral| {
+        ArrayLiteral::new(Dims::from_slice(dims), (*a.buffer).clone()).unwrap()
+    };
+    let f32s = |x: &[f32]| array(Buffer::F32(x.to_vec()));
+    let c128s = |x: &[(f64, f64)]| {
+        array(Buffer::C128(x.iter().map(|&(re, im)| hlo::num_complex::Complex::new(re, im)).collect()))
+    };
+    // The square of 300 overflows f16, and its mean less the square of the mean is no number.
+    let normalization = (
+        "HloModule m
+ENTRY e {
+  x = f16[1,2] parameter(0)
+  s = f16[2] parameter(1)
+  t = (f16[1,2], f16[2], f16[2]) batch-norm-training(x, s, s), epsilon=0.001, feature_index=1
+  ROOT y = f16[1,2] get-tuple-element(t), index=0
+}",
+        vec![shaped(&[1, 2], half(&[300.0, 3.0])), half(&[1.5, 2.0])],
+        shaped(&[1, 2], half(&[f32::NAN, 2.0])),
+        shaped(&[1, 2], half(&[1.0, 2.0])),
+    );
+    // A pivot that is 0 is 0.5 - 0.70710677^2 step by step.
+    let factorization = (
+        "HloModule m
+ENTRY e {
+  x = f32[2,2] parameter(0)
+  ROOT y = f32[2,2] cholesky(x), lower=true
+}",
+        vec![shaped(&[2, 2], f32s(&[0.5; 4]))],
+        shaped(&[2, 2], f32s(&[0.70710677, 0.0, 0.70710677, 0.000_172_633_49])),
+        shaped(&[2, 2], f32s(&[0.70710677, 0.0, 0.70710677, 0.5])),
+    );
+    // The scatter combines (accumulator, source).
+    let selection = (
+        "HloModule m
+f { a = s32[] parameter(0) b = s32[] parameter(1) x = s32[] xor(a, b) ROOT s = s32[] add(x, b) }
+p { a = s32[] parameter(0) b = s32[] parameter(1) ROOT r = pred[] compare(a, b), direction=GE }
+ENTRY e {
+  x = s32[4] parameter(0)
+  s = s32[2] parameter(1)
+  i = s32[] constant(0)
+  ROOT r = s32[4] select-and-scatter(x, s, i), window={size=2 stride=2}, select=p, scatter=f
+}",
+        vec![array(Buffer::S32(vec![1, 5, 7, 2])), array(Buffer::S32(vec![6, 9]))],
+        array(Buffer::S32(vec![0, 12, 18, 0])),
+        array(Buffer::S32(vec![0, 13, 18, 0])),
+    );
+    // The second element is the coefficient of i and of -i in the second result: its real part has no share in it.
+    let transform = (
+        "HloModule m
+ENTRY e {
+  x = f32[4] parameter(0)
+  f = c64[3] fft(x), fft_type=RFFT, fft_length={4}
+  ROOT r = f32[3] real(f)
+}",
+        vec![f32s(&[1.0, f32::INFINITY, 3.0, 2.0])],
+        f32s(&[f32::INFINITY, -2.0, f32::NEG_INFINITY]),
+        f32s(&[f32::INFINITY, -3.0, f32::NEG_INFINITY]),
+    );
+    // 2^-127 counts as zero in f32, whose reciprocal root f8e8m0fnu does not have.
+    let scales = (
+        "HloModule m
+ENTRY e {
+  x = f8e8m0fnu[2] parameter(0)
+  r = f8e8m0fnu[2] sqrt(x)
+  ROOT y = f32[2] convert(r)
+}",
+        vec![array(Buffer::F8E8M0FNU([2f64.powi(-127), 4.0].map(Number::from_f64).to_vec()))],
+        f32s(&[f32::NAN, 2.0]),
+        f32s(&[1.0, 2.0]),
+    );
+    // The square of the modulus overflows where the reciprocal is taken first; divided as they are they are 1.
+    let quotient = (
+        "HloModule m
+ENTRY e {
+  x = c128[2] parameter(0)
+  ROOT r = c128[2] divide(x, x)
+}",
+        vec![c128s(&[(3.75, f64::MAX), (8.987361434408772e268, -6.123503868361114e-9)])],
+        c128s(&[(1.0, -0.0), (1.0, -3.0784218789458307e-294)]),
+        c128s(&[(1.0, 1e-3), (1.0, -3.0784218789458307e-294)]),
+    );
+    for (text, arguments, given, altered) in
+        [normalization, factorization, selection, transform, scales, quotient]
+    {
+        let d = Dir::new();
+        let file = d.file("m.hlo", text);
+        let ins = inputs(&d, &arguments);
+        let run = |results: ArrayLiteral, allow: &str| {
+            let engine = format!("recorded:{}", recorded(&d, "out.npz", &[results]));
+            let arguments =
+                ["run", &file, "--inputs", &ins, "--save-mismatch", "none", "--platform", &engine];
+            hlo(&[&arguments[..], &["--allow", allow]].concat())
+        };
+        let o = run(given.clone(), "all");
+        ends(&o, 0);
+        assert_eq!(last(&o), "ok", "{text}\n{}", out(&o));
+        let o = run(altered, "all");
+        ends(&o, 1);
+        assert_ne!(last(&o), "ok", "{text}\n{}", out(&o));
+    }
+}
+
+/// A fold that may be done in any order says nothing of its result; of an operand that is wrong it is wrong with it, of the right one it is not.
+fn consequences() {
+    let d = Dir::new();
+    let file = d.file(
+        "m.hlo",
+        "HloModule m
+f { a = s32[] parameter(0) b = s32[] parameter(1) p = s32[] multiply(a, b) ROOT r = s32[] subtract(p, b) }
+ENTRY e {
+  x = s32[4] parameter(0)
+  one = s32[] constant(1)
+  p = s32[6] pad(x, one), padding=2_0
+  r = s32[] reduce(p, one), dimensions={0}, to_apply=f
+  q = s32[] reduce(x, one), dimensions={0}, to_apply=f
+  ROOT t = (s32[], s32[], s32[6]) tuple(r, q, p)
+}
+",
+    );
+    let ins = inputs(&d, &[array(Buffer::S32(vec![7, 5, 4, 3]))]);
+    let run = |platform: &str| {
+        let of = ["run", &file, "--inputs", &ins, "--save-mismatch", "none", "--allow", "all"];
+        hlo(&[&of[..], &["--platform", platform]].concat())
+    };
+    let o = run(&another("faulty:pad-low-sign"));
+    ends(&o, 1);
+    assert_eq!(last(&o), "mismatch", "{}", out(&o));
+    assert!(out(&o).contains("undecided 0"), "{}", out(&o));
+    // Recorded results are of one program: nothing more can be asked.
+    let results = [
+        ArrayLiteral::new(Dims::from_slice(&[]), Buffer::S32(vec![12])).unwrap(),
+        ArrayLiteral::new(Dims::from_slice(&[]), Buffer::S32(vec![13])).unwrap(),
+        array(Buffer::S32(vec![1, 1, 7, 5, 4, 3])),
+    ];
+    let o = run(&format!("recorded:{}", recorded(&d, "out.npz", &results)));
+    ends(&o, 1);
+    assert!(last(&o).starts_with("undecided: 2 elements differ"), "{}", out(&o));
 }
 
 /// Ten tenths: 1 but for rounding, so that its integer part hangs on the order of the sum.

@@ -16,7 +16,7 @@ use hlo_interp::device::host::{Host, NoHost};
 use serde::{Deserialize, Serialize};
 
 use crate::others::Others;
-use crate::pieces::{Pieces, judge_pieces};
+use crate::pieces::{Pieces, judge_every_value, judge_pieces};
 use crate::policy::Policy;
 use crate::replay::{Looks, Replay, replay, replay_as};
 use hlo_certify::bounds::{Bounds, Certified, certify_within};
@@ -455,8 +455,11 @@ fn compare(
         let phases = subject.phases.clone();
         phases.during(Phase::Replay, || {
             replayed(&mut difference, tried.unwrap_or_else(replays));
-            if !difference.kind.is_failure() && !difference.replayed() && !engine.knows_one_program() {
-                in_pieces(&mut difference, engine, allowances, subject, settings);
+            if !difference.replayed() && !engine.knows_one_program() {
+                if !difference.kind.is_failure() {
+                    in_pieces(&mut difference, engine, allowances, subject, settings);
+                }
+                value_by_value(&mut difference, engine, subject, settings);
             }
         });
     }
@@ -563,6 +566,41 @@ fn in_pieces(
         | Kind::NoReference => difference.blamed = pieces.blamed,
     }
     difference.pieces = Some(pieces);
+}
+
+/// Decides result by result what is still open: the engine is given the program cut at every value. A result that comes from a wrong value is wrong,
+/// one that comes from explained ones alone is explained.
+fn value_by_value(
+    difference: &mut Difference,
+    engine: &dyn Engine,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) {
+    if difference.tally.undecided == 0 {
+        return;
+    }
+    let Some(expected) = &difference.reference else { return };
+    let Some(classes) = judge_every_value(expected, engine, subject, settings) else { return };
+    for (name, verdict) in &mut difference.arrays {
+        let number = name.rsplit("out").next().and_then(|n| n.parse::<usize>().ok());
+        let class = number.and_then(|n| classes.get(n).copied()).unwrap_or(Class::Undecided);
+        let undecided = verdict.tally.undecided;
+        if undecided == 0 || class == Class::Undecided {
+            continue;
+        }
+        let wrong = class == Class::Wrong;
+        verdict.settle(wrong);
+        difference.tally.undecided -= undecided;
+        if wrong {
+            difference.tally.wrong += undecided;
+            difference.kind = Kind::Wrong;
+        } else {
+            difference.tally.explained += undecided;
+        }
+    }
+    if difference.kind == Kind::Undecided && difference.tally.undecided == 0 {
+        difference.kind = Kind::Explained;
+    }
 }
 
 /// Compares an engine with what the reference gave; `limit` is for the engine, and once more for judging it. Where judging takes longer, nothing is said of the

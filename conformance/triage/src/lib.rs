@@ -15,6 +15,7 @@ pub mod feeds;
 pub mod isolate;
 pub mod judge;
 pub mod mutants;
+pub mod near;
 mod others;
 pub mod pieces;
 pub mod policy;

@@ -4,20 +4,32 @@
 //! excess precision leaves out, a pole at a denormal number. A run that takes a liberty throughout decides as an engine does that takes it,
 //! and has bounds of its own. It is a permitted run, so what it gives, or is within its soft bounds, is explained.
 //!
+//! A compiler that has no kernel for an operation writes it out wherever it stands, and takes its other liberties in what comes of that: so
+//! operations with several steps are written out alone and all together, these also with excess precision.
+//!
 //! **Invariants:** a run takes liberties that are granted and no others; nothing is called wrong for what one says; none is made before it is asked for.
 
 use std::collections::VecDeque;
 
 use hlo::Module;
-use hlo_opt::passes::Fuel;
+use hlo_interp::Accumulate;
+use hlo_opt::passes::{Fuel, Pass};
 
 use crate::differential::{Settings, Subject};
 use hlo_certify::bounds::{Certified, certify_flushed, certify_within};
 use hlo_engines::engine::{Allowances, RunOptions};
-use hlo_engines::variants;
+use hlo_engines::variants::expansions::Expansion;
+use hlo_engines::variants::scales::Scales;
+use hlo_engines::variants::{self, Variant};
 
 /// Elements whose bounds are worked out in a run of a rewritten program: what takes more is left out.
 const MOST_ELEMENTS: u64 = 1 << 20;
+
+/// Rewritings that are done together, by their names.
+const TOGETHER: [[Expansion; 4]; 2] = [
+    [Expansion::Normalization, Expansion::Factorization, Expansion::Transform, Expansion::Selection],
+    [Expansion::Normalization, Expansion::Factorization, Expansion::Transform, Expansion::SelectionByColumns],
+];
 
 /// The runs, one after the other.
 pub(crate) struct Others<'a> {
@@ -32,37 +44,102 @@ struct Run {
     module: Option<Module>,
     options: RunOptions,
     flushed: bool,
+    /// What bounds allow.
+    allowances: Allowances,
+    /// The most elements whose bounds are worked out.
+    most: u64,
+}
+
+/// The same liberties without one of them, and none but functions. An engine need not take what it is granted, and where
+/// a liberty leaves nothing known, bounds without it may say what it gives.
+fn stricter(granted: Allowances) -> Vec<Allowances> {
+    let mut all = vec![
+        Allowances { flush_denormals: false, ..granted },
+        Allowances { excess_precision: false, ..granted },
+        Allowances { reciprocals: false, ..granted },
+        Allowances { reorder_regions: false, ..granted },
+        Allowances { functions: granted.functions, ..Allowances::STRICT },
+    ];
+    all.dedup();
+    all.retain(|of| *of != granted);
+    all
 }
 
 impl<'a> Others<'a> {
     pub(crate) fn new(subject: &'a Subject<'a>, settings: &Settings, allowances: Allowances) -> Self {
-        let mut pending = VecDeque::new();
-        let own = Run { module: None, options: settings.run, flushed: true };
-        pending.extend(allowances.flush_denormals.then_some(own));
-        // Functions that are off by units in the last place are within bounds, and flushing has a run of its own.
-        let taken = |of: Allowances| {
-            of != Allowances::STRICT && !of.flush_denormals && of.or(allowances) == allowances
-        };
-        for variant in variants::all().into_iter().filter(|v| taken(v.allowances)) {
-            let mut module = subject.module.clone();
-            let mut fuel = Fuel::UNLIMITED;
-            let applied = variant.pass.run(&mut module, &mut fuel);
-            if applied == 0 || hlo::verify::verify(&module).has_errors() {
-                continue;
-            }
-            let options = RunOptions {
-                accumulate: variant.accumulate.unwrap_or(settings.run.accumulate),
-                ..settings.run
-            };
-            let again = allowances.flush_denormals.then(|| Run {
-                module: Some(module.clone()),
-                options,
-                flushed: true,
-            });
-            pending.push_back(Run { module: Some(module), options, flushed: false });
-            pending.extend(again);
+        let mut others = Others { subject, allowances, pending: VecDeque::new() };
+        if allowances.flush_denormals {
+            others.flushed(None, settings.run);
         }
-        Others { subject, allowances, pending }
+        for allowances in stricter(allowances) {
+            let own =
+                Run { module: None, options: settings.run, flushed: false, allowances, most: MOST_ELEMENTS };
+            others.pending.push_back(own);
+        }
+        // Functions that are off by units in the last place are within bounds, and flushing has a run of its own.
+        let taken = |variant: &Variant| {
+            let of = variant.allowances;
+            let ulps = variant.pass.name().starts_with("ulp-");
+            !ulps && !of.flush_denormals && of.or(allowances) == allowances
+        };
+        let all: Vec<Variant> = variants::all().into_iter().filter(taken).collect();
+        for variant in &all {
+            others.rewritten(&[&*variant.pass], &[], variant.accumulate, settings);
+        }
+        let by_name = |name: &str| -> Option<&dyn Pass> {
+            all.iter().find(|v| v.pass.name() == name).map(|v| &*v.pass)
+        };
+        for together in TOGETHER {
+            let steps: Vec<&dyn Pass> = together.iter().filter_map(|step| by_name(step.name())).collect();
+            let region = allowances.narrow_accumulator.then_some(Accumulate::Region);
+            if steps.len() > 1 {
+                others.rewritten(&steps, &[], region, settings);
+            }
+            if let Some(excess) = by_name("excess") {
+                others.rewritten(&steps, &[excess], region, settings);
+            }
+        }
+        others
+    }
+
+    /// Asks for runs of the program after some rewritings, flushed and not, if at least one of them applies, and others besides.
+    fn rewritten(
+        &mut self,
+        passes: &[&dyn Pass],
+        besides: &[&dyn Pass],
+        accumulate: Option<Accumulate>,
+        settings: &Settings,
+    ) {
+        let mut module = self.subject.module.clone();
+        let mut run = |passes: &[&dyn Pass]| -> u64 {
+            passes.iter().map(|pass| pass.run(&mut module, &mut { Fuel::UNLIMITED })).sum()
+        };
+        if run(passes) == 0 {
+            return;
+        }
+        run(besides);
+        if hlo::verify::verify(&module).has_errors() {
+            return;
+        }
+        let options =
+            RunOptions { accumulate: accumulate.unwrap_or(settings.run.accumulate), ..settings.run };
+        let again = self.allowances.flush_denormals.then(|| module.clone());
+        let (allowances, most) = (self.allowances, MOST_ELEMENTS);
+        self.pending.push_back(Run { module: Some(module), options, flushed: false, allowances, most });
+        if again.is_some() {
+            self.flushed(again, options);
+        }
+    }
+
+    /// Asks for a run with denormal numbers flushed. `f8e8m0fnu` has no zero: it is computed in f32 there.
+    fn flushed(&mut self, module: Option<Module>, options: RunOptions) {
+        let mut scaled = module.as_ref().unwrap_or(self.subject.module).clone();
+        let applied = Scales.run(&mut scaled, &mut { Fuel::UNLIMITED });
+        let module =
+            if applied > 0 && !hlo::verify::verify(&scaled).has_errors() { Some(scaled) } else { module };
+        // The program itself has been worked out already, however large it is.
+        let most = if module.is_some() { MOST_ELEMENTS } else { u64::MAX };
+        self.pending.push_back(Run { module, options, flushed: true, allowances: self.allowances, most });
     }
 }
 
@@ -72,15 +149,13 @@ impl Iterator for Others<'_> {
     /// The next run that ends with results.
     fn next(&mut self) -> Option<Certified> {
         loop {
-            let Run { module, options, flushed } = self.pending.pop_front()?;
-            // The program itself has been worked out already, however large it is.
-            let most = if module.is_some() { MOST_ELEMENTS } else { u64::MAX };
+            let Run { module, options, flushed, allowances, most } = self.pending.pop_front()?;
             let module = module.as_ref().unwrap_or(self.subject.module);
             let Ok(inputs) = self.subject.inputs() else { continue };
             let run = if flushed {
-                certify_flushed(module, inputs, &options, self.allowances, most)
+                certify_flushed(module, inputs, &options, allowances, most)
             } else {
-                certify_within(module, inputs, &options, self.allowances, &mut (), most)
+                certify_within(module, inputs, &options, allowances, &mut (), most)
             };
             if let Ok(Some(certified)) = run {
                 return Some(certified);

@@ -17,14 +17,14 @@ use std::sync::Arc;
 use hlo::{InstrId, Module, Opcode, Shape};
 use hlo_interp::Value;
 use hlo_opt::passes::{self, Fuel};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::differential::{Difference, Kind, Settings, Subject, differ_from};
 use crate::isolate::values::{Keeper, arrays};
 use crate::reduce::Candidate;
 use crate::reduce::program::{Tidy, finished};
 use hlo_certify::bounds::{At, Tree, Visitor, certify};
-use hlo_certify::verdict::same_bits;
+use hlo_certify::verdict::{Class, same_bits};
 use hlo_engines::engine::interpreter::interpret;
 use hlo_engines::engine::{Allowances, Engine, Finished, Outcome};
 
@@ -58,12 +58,34 @@ pub(crate) fn judge_pieces(
     let source = Subject { module: &inlined, ..subject.clone() };
     let cuts = cuts(&source, allowances, settings)?;
     let (candidate, ids) = cut(&source, &cuts, settings)?;
+    let (results, difference) = judge_cut(expected, engine, &candidate, ids.len(), subject, settings)?;
+    let worst = difference.arrays.iter().map(|(_, v)| v.class()).max();
+    let blamed = difference.arrays.iter().find(|(_, v)| Some(v.class()) == worst).and_then(|(name, _)| {
+        let number: usize = name.rsplit("out").next()?.parse().ok()?;
+        let id = match number.checked_sub(results) {
+            Some(cut) => *ids.get(cut)?,
+            None => computes_result(&inlined, number),
+        };
+        Some(inlined.instr(id).opcode)
+    });
+    Some(Pieces { cuts: ids.len(), difference: Box::new(difference), blamed })
+}
+
+/// How an engine compares on a program that was cut at `cuts` values, and how many results it had before.
+fn judge_cut(
+    expected: &Finished,
+    engine: &dyn Engine,
+    candidate: &Candidate,
+    cuts: usize,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) -> Option<(usize, Difference)> {
     let pieces = Subject { module: &candidate.module, inputs: &candidate.inputs, ..subject.clone() };
     let after = interpret(pieces.module, pieces.inputs().ok()?, &settings.run, None);
     let Outcome::Finished(of_pieces) = &after else { return None };
     let results = expected.results.first()?.len();
     let same = expected.results.iter().zip(&of_pieces.results).all(|(whole, pieces)| {
-        pieces.len() == results + ids.len() && whole.iter().zip(pieces).all(|(w, p)| same_bits(w, p, true))
+        pieces.len() == results + cuts && whole.iter().zip(pieces).all(|(w, p)| same_bits(w, p, true))
     });
     if !same {
         return None;
@@ -79,16 +101,78 @@ pub(crate) fn judge_pieces(
         | Kind::Crash
         | Kind::NoReference => return None,
     }
-    let worst = difference.arrays.iter().map(|(_, v)| v.class()).max();
-    let blamed = difference.arrays.iter().find(|(_, v)| Some(v.class()) == worst).and_then(|(name, _)| {
-        let number: usize = name.rsplit("out").next()?.parse().ok()?;
-        let id = match number.checked_sub(results) {
-            Some(cut) => *ids.get(cut)?,
-            None => computes_result(&inlined, number),
-        };
-        Some(inlined.instr(id).opcode)
-    });
-    Some(Pieces { cuts: ids.len(), difference: Box::new(difference), blamed })
+    Some((results, difference))
+}
+
+/// What becomes of the results of a program that is cut at every value: for each result the worst class of all instructions that it comes from, each on the reference's operands. An engine
+/// may not take that program (a fusion is compiled where the instruction alone is not): then others with fewer cuts are tried. `None`: none can be run, or results are tuples in tuples.
+///
+/// The results of one instruction (a loop, a sort) count as one: where one of them is wrong, the instruction has not done what it may, and nothing
+/// else that it gives is what a right one would give.
+pub(crate) fn judge_every_value(
+    expected: &Finished,
+    engine: &dyn Engine,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) -> Option<Vec<Class>> {
+    let inlined = inlined(subject.module)?;
+    let source = Subject { module: &inlined, ..subject.clone() };
+    let entry = inlined.entry();
+    let root = inlined.instr(inlined.root(entry));
+    let single = |o: &InstrId| matches!(inlined.instr(*o).shape, Shape::Array(_));
+    let outputs = match root.opcode {
+        Opcode::Tuple => root.operands().to_vec(),
+        _ => vec![inlined.root(entry)],
+    };
+    let results = expected.results.first()?.len();
+    if outputs.len() != results || !outputs.iter().all(single) {
+        return None;
+    }
+    let all: Vec<InstrId> = inlined.instructions(entry).filter(|&id| can_be_cut(&inlined, id)).collect();
+    let half = all.len() / 2;
+    let steps = |id: &&InstrId| !inlined.instr(**id).opcode.is_elementwise();
+    let attempts: [Vec<InstrId>; 4] = [
+        all.clone(),
+        all.iter().filter(steps).copied().collect(),
+        all[..half].to_vec(),
+        all[half..].to_vec(),
+    ];
+    attempts.into_iter().find_map(|cuts| {
+        let cuts: BTreeSet<InstrId> = cuts.into_iter().collect();
+        if cuts.is_empty() || cuts.len() > MOST_CUTS {
+            return None;
+        }
+        let (candidate, ids) = cut(&source, &cuts, settings)?;
+        let (_, difference) = judge_cut(expected, engine, &candidate, ids.len(), subject, settings)?;
+        // By the instruction that computes it the worst class of an array.
+        let mut worst: FxHashMap<InstrId, Class> = FxHashMap::default();
+        for (name, verdict) in &difference.arrays {
+            let number: usize = name.rsplit("out").next()?.parse().ok()?;
+            let id = match number.checked_sub(results) {
+                Some(k) => *ids.get(k)?,
+                None => *outputs.get(number)?,
+            };
+            let of = worst.entry(computes(&inlined, id)).or_insert(Class::Same);
+            *of = (*of).max(verdict.class());
+        }
+        let mut classes: FxHashMap<InstrId, Class> = FxHashMap::default();
+        for id in inlined.instructions(entry) {
+            let own = worst.get(&id).copied().unwrap_or(Class::Same);
+            let before = inlined.instr(id).operands().iter().filter_map(|o| classes.get(o).copied());
+            let class = before.max().map_or(own, |before| before.max(own));
+            classes.insert(id, class);
+        }
+        Some(outputs.iter().map(|o| classes.get(o).copied().unwrap_or(Class::Undecided)).collect())
+    })
+}
+
+/// The instruction of whose tuple a value is a part, or that of the value.
+fn computes(module: &Module, mut id: InstrId) -> InstrId {
+    while module.instr(id).opcode == Opcode::GetTupleElement {
+        let Some(&of) = module.instr(id).operands().first() else { break };
+        id = of;
+    }
+    id
 }
 
 /// The instruction whose array is result number `number`, or the root where that is not known.
@@ -205,7 +289,7 @@ fn moves_tuples(opcode: Opcode) -> bool {
 fn can_be_cut(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     instr.parent() == module.entry()
-        && matches!(instr.shape, Shape::Array(_))
+        && instr.shape.as_array().is_some_and(|a| !a.is_dynamic())
         && !matches!(instr.opcode, Opcode::Parameter | Opcode::Constant)
 }
 
@@ -256,7 +340,12 @@ fn cut(
     let m = &mut candidate.module;
     let root = m.root(entry);
     let last = m.instructions(entry).last()?;
-    let elements: Vec<InstrId> = std::iter::once(root).chain(results.iter().copied()).collect();
+    // Flat, because not every engine gives tuples in tuples.
+    let whole = match m.instr(root).opcode {
+        Opcode::Tuple => m.instr(root).operands().to_vec(),
+        _ => vec![root],
+    };
+    let elements: Vec<InstrId> = whole.into_iter().chain(results.iter().copied()).collect();
     let shape = Shape::tuple(elements.iter().map(|&e| m.instr(e).shape.clone()));
     let name = m.unique_name("pieces");
     let new = hlo::NewInstruction::new(Opcode::Tuple, shape, &elements).named(name);

@@ -78,6 +78,15 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
             Opcode::Maximum | Opcode::Minimum | Opcode::Clamp => chosen(case, &xs, (re, im), mode),
             opcode => change(opcode, &xs, v, mode),
         };
+        let change = match opcode {
+            Opcode::Atan2 => {
+                let off = change + by_logarithm(case, &xs, format);
+                // Next to the cut the argument may be on its other side.
+                let crosses = off > 0.0 && re.abs() + off >= std::f64::consts::PI * (1.0 - 1e-6);
+                if mode == Mode::Hard && crosses { f64::INFINITY } else { off }
+            }
+            _ => change,
+        };
         if change.is_nan() {
             return f64::INFINITY;
         }
@@ -169,6 +178,7 @@ fn change(opcode: Opcode, xs: &[Disc], v: f64, mode: Mode) -> f64 {
         (Opcode::Multiply, [x, y]) => x.m * y.r + y.m * x.r + x.r * y.r,
         (Opcode::Divide, [x, y]) if y.m > y.r => (x.r + v * y.r) / (y.m - y.r),
         (Opcode::Power, [x, y]) => power(x, y, v, mode),
+        (Opcode::Atan2, [y, x]) => angle(y, x),
         (Opcode::Abs, _) => x.r,
         (Opcode::Convert, _) => x.part,
         (Opcode::Sign, _) if x.m > 2.0 * x.r => 2.0 * x.r / (x.m - x.r),
@@ -237,6 +247,46 @@ fn change(opcode: Opcode, xs: &[Disc], v: f64, mode: Mode) -> f64 {
         }
         (_, _) => UNKNOWN,
     }
+}
+
+/// `|x^2 + y^2|`, at most what it is over both discs, and `|x|^2 + |y|^2`, at least that.
+fn squares(y: &Disc, x: &Disc) -> (f64, f64) {
+    let sum = super::number::modulus(
+        (x.re - x.im) * (x.re + x.im) + (y.re - y.im) * (y.re + y.im),
+        2.0 * (x.re * x.im + y.re * y.im),
+    );
+    let size = x.m * x.m + y.m * y.m;
+    let off = x.r * (2.0 * x.m + x.r) + y.r * (2.0 * y.m + y.r);
+    // The sum of squares here is rounded itself.
+    (sum - off - 16.0 * f64::EPSILON * size, size + off)
+}
+
+/// How far `atan2(y, x)` may move, whose derivatives are `x` and `-y` over `x^2 + y^2`.
+fn angle(y: &Disc, x: &Disc) -> f64 {
+    let (sum, _) = squares(y, x);
+    let slope = (x.m + x.r) * y.r + (y.m + y.r) * x.r;
+    if sum > 0.0 { slope / sum } else { f64::INFINITY }
+}
+
+/// What `atan2` of complex numbers as `-i log((x + i y) / sqrt(x^2 + y^2))` is off by beside units of the result, where
+/// engines may compute it so. Each of a square, their sum, its root, the numerator and the quotient rounds; relative to the
+/// quotient that is no more than so many units times the condition of the sum, and the logarithm turns it into an
+/// absolute error.
+fn by_logarithm(case: &Case<'_>, xs: &[Disc], format: Format) -> f64 {
+    const ROUNDINGS: f64 = 4.0;
+    let (Opcode::Atan2, [y, x]) = (case.opcode(), xs) else { return 0.0 };
+    if !case.settings.allowances.functions.has_complex_angles_by_logarithms() {
+        return 0.0;
+    }
+    let (sum, size) = squares(y, x);
+    // A formula that overflows or underflows on the way is wrong there, as it is where logarithms take it.
+    if !(size > 4.0 * format.flushes_below() && 4.0 * size < format.max) {
+        return 0.0;
+    }
+    if sum <= 0.0 {
+        return f64::INFINITY;
+    }
+    ROUNDINGS * format.ulp(1.0) * (1.0 + size / sum)
 }
 
 /// An axis of the plane.

@@ -4,7 +4,7 @@
 //! decided if the interval of its key meets none before and none behind it; of exact keys that are equal, the order is the
 //! reference's (stable).
 
-use hlo::attrs::Direction;
+use hlo::attrs::{CompareType, Direction};
 use hlo::{AttrKey, ComputationId, ElementType, InstrId, Module, Opcode};
 use hlo_interp::{Tensor, Value};
 
@@ -69,6 +69,21 @@ pub(super) fn topk_call(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         Some(&comparator) => key(case.module, comparator).filter(|k| k.operand == 0).map(|k| k.descending),
     };
     first_of_each(case, radii, mode, descending)
+}
+
+/// Whether elements are ordered by their bits, which no engine flushes: `topk`, and a sort by a comparison of total order.
+pub(super) fn is_total(case: &Case<'_>) -> bool {
+    let comparison = |c: ComputationId| case.module.instr(case.module.root(c));
+    match case.opcode() {
+        Opcode::Topk => true,
+        Opcode::Sort => case.instr.attrs.computation(AttrKey::ToApply).map(comparison).is_some_and(|root| {
+            let parameter = |&o: &InstrId| case.module.instr(o).opcode == Opcode::Parameter;
+            root.opcode == Opcode::Compare
+                && root.attrs.compare_type() == Some(&CompareType::TotalOrder)
+                && root.operands().iter().all(parameter)
+        }),
+        _ => false,
+    }
 }
 
 /// The first few of each line; `descending` is `None` for an order that is not known.
@@ -140,7 +155,9 @@ impl Intervals {
         let off = |i: usize| if radii.at(i).is_finite() { radii.at(i) } else { 0.0 };
         let mut low: Vec<f64> = (0..n).map(|i| x.re[i] - off(i)).collect();
         let mut high: Vec<f64> = (0..n).map(|i| x.re[i] + off(i)).collect();
-        if let Some(format) = Format::of(x.ty).filter(|_| case.settings.allowances.flush_denormals) {
+        if let Some(format) =
+            Format::of(x.ty).filter(|_| case.settings.allowances.flush_denormals && !is_total(case))
+        {
             // Comparisons may see zeros.
             for i in (0..n).filter(|&i| x.re[i].abs() < format.flushes_below()) {
                 (low[i], high[i]) = (low[i].min(0.0), high[i].max(0.0));

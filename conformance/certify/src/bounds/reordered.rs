@@ -20,6 +20,7 @@ use super::number::{Format, Numbers, power_of_two, tensor};
 use super::probe::{Probe, Regions, retyped};
 use super::region::{Component, Region, evaluated};
 use super::rules::{self, Arg, Case, Kind, Mode, kind};
+use super::special::{Special, Specials};
 use super::terms::Terms;
 use super::{Bounds, Leaf, Radii, Settings, Tree, folds, selected, sums};
 use crate::allowances::Allowances;
@@ -168,7 +169,9 @@ fn plain(case: &Case<'_>) -> Option<Order> {
     match by {
         Opcode::Add | Opcode::Multiply if number => Some(Order::Covered),
         // Of complex numbers that compare equal an extreme is the first, and NaNs are passed on by their order.
-        Opcode::Maximum | Opcode::Minimum if complex && !has_one_extreme(case) => Some(Order::Unknown),
+        Opcode::Maximum | Opcode::Minimum if complex && !has_one_extreme(case) => {
+            Some(complex_extremes(case).map_or(Order::Unknown, Order::Any))
+        }
         Opcode::Maximum | Opcode::Minimum if case.has_exact_operands() && !is_flushed(case) => {
             Some(Order::Any(case.results.iter().map(|_| Bounds::default()).collect()))
         }
@@ -197,6 +200,19 @@ fn has_one_extreme(case: &Case<'_>) -> bool {
         |part: &[f64], negative: bool| part.iter().any(|x| *x == 0.0 && x.is_sign_negative() == negative);
     let clear = |part: &Vec<f64>| !(part.iter().any(|x| x.is_nan()) || sign(part, true) && sign(part, false));
     case.has_exact_operands() && !is_flushed(case) && all.iter().all(clear)
+}
+
+/// Of complex extremes of exact numbers those that are NaN: some NaN is passed on in any order, in whichever part. Of others, which may tie, nothing is known.
+fn complex_extremes(case: &Case<'_>) -> Option<Vec<Bounds>> {
+    let [result] = case.results[..] else { return None };
+    let v = Numbers::of(result);
+    let nan = |i: usize| v.at(i).0.is_nan() || v.at(i).1.is_nan();
+    if !case.has_exact_operands() || !(0..v.len()).any(nan) {
+        return None;
+    }
+    let radii = Radii::new((0..v.len()).map(|i| if nan(i) { 0.0 } else { f64::INFINITY }).collect());
+    let specials = (0..v.len()).map(|i| if nan(i) { Special::ANY } else { Special::NONE });
+    Some(vec![Bounds { soft: radii.clone(), hard: radii, specials: Specials::new(specials.collect()) }])
 }
 
 /// Whether an operand may count as another one, because it is denormal.

@@ -4,6 +4,8 @@
 //! innocuous?, 1995). f16 has 11 bits: that is too few for f8e3m4, which has 5, and for other functions in any type. Where the exact result is so near to the middle of two numbers
 //! that f16 has that middle, ties go to the even one.
 //!
+//! What is a NaN in f16 becomes a zero in types without NaN, whose sign is the NaN's: IEEE 754 says nothing of that.
+//!
 //! The exact result is that of the same instruction in f64, which is far nearer to it than any middle in f16 that it is not.
 
 use hlo::ElementType;
@@ -34,8 +36,12 @@ pub(super) fn widened(case: &Case<'_>, radii: &[Radii], found: Radii, mode: Mode
             (r + wider, limits.wider(|end| 2.0 * format.ulp(end)))
         });
     }
-    let Some(twice) = twice(case, ty) else { return Radii::unknown(v.len()) };
+    let Some((exact, twice)) = twice(case, ty) else { return Radii::unknown(v.len()) };
     found.mapped(v.len(), |i, r, limits| {
+        // A NaN becomes a zero in a type that has none, and nothing says of which sign.
+        if exact[i].is_nan() && v.re[i] == 0.0 {
+            return (r.max(format.least()), limits);
+        }
         let apart = (twice[i] - v.re[i]).abs();
         match apart {
             _ if twice[i] == v.re[i] || v.re[i].is_nan() => (r, limits),
@@ -46,8 +52,8 @@ pub(super) fn widened(case: &Case<'_>, radii: &[Radii], found: Radii, mode: Mode
     })
 }
 
-/// The results in f64, rounded to f16 and then to the type. `None`: the instruction is not to be had in f64.
-fn twice(case: &Case<'_>, ty: ElementType) -> Option<Vec<f64>> {
+/// The results in f64, and these rounded to f16 and then to the type. `None`: the instruction is not to be had in f64.
+fn twice(case: &Case<'_>, ty: ElementType) -> Option<(Vec<f64>, Vec<f64>)> {
     let wide = |ty: ElementType| if Format::of(ty).is_some() { ElementType::F64 } else { ty };
     let shapes: Vec<hlo::Shape> =
         case.args.iter().map(|a| retyped(&hlo::Shape::Array(a.tensor.shape()), &wide)).collect();
@@ -63,5 +69,6 @@ fn twice(case: &Case<'_>, ty: ElementType) -> Option<Vec<f64>> {
     });
     let value = probe.run(case.settings, args.collect())?;
     let exact = Numbers::of(value.as_array()?).re;
-    Some(rounded(ty, &rounded(ElementType::F16, &exact)))
+    let twice = rounded(ty, &rounded(ElementType::F16, &exact));
+    Some((exact, twice))
 }

@@ -17,8 +17,8 @@ use super::number::{self, Format, Numbers};
 use super::reordered::Order;
 use super::{
     Bounds, Leaf, Radii, Settings, Tree, Watching, complex, elementwise, folds, lapack, linear, log_add_exp,
-    movement, multiplied, order, reciprocals, reflectors, relations, reordered, rounded_twice, special, sums,
-    windows,
+    movement, multiplied, order, reciprocals, reflectors, relations, reordered, rounded_twice, scans,
+    special, sums, windows,
 };
 use crate::allowances::Allowances;
 use crate::execution::RunOptions;
@@ -115,10 +115,11 @@ impl Case<'_> {
             return false;
         }
         let arithmetic = !moves(self.opcode());
-        if arithmetic
-            && (allowed.excess_precision && self.results.iter().any(narrow)
-                || allowed.flush_denormals
-                    && (self.results.iter().any(float) || self.args.iter().any(|a| float(&a.tensor))))
+        if allowed.excess_precision && rounds(self.opcode()) && self.results.iter().any(narrow)
+            || arithmetic
+                && !order::is_total(self)
+                && allowed.flush_denormals
+                && (self.results.iter().any(float) || self.args.iter().any(|a| float(&a.tensor)))
         {
             return false;
         }
@@ -261,6 +262,9 @@ fn in_any_order(case: &Case<'_>) -> Vec<Leaf> {
     }
     if case.settings.allowances.reorder_regions {
         match reordered::order(case) {
+            Order::Fixed if let Some(all) = scans::step_by_step(case) => {
+                return all.into_iter().map(leaf).collect();
+            }
             Order::Fixed => return reordered::literally(case),
             Order::Any(found) => return found.into_iter().map(leaf).collect(),
             Order::Unknown => return unknown(),
@@ -276,6 +280,9 @@ fn in_any_order(case: &Case<'_>) -> Vec<Leaf> {
         radii = both(log_add_exp::fold);
     }
     if radii.is_none() && kind(case.opcode()) == Kind::Region {
+        if let Some(all) = scans::step_by_step(case) {
+            return all.into_iter().map(leaf).collect();
+        }
         if let Some(all) = folds::applied(case).filter(|all| all.len() == case.results.len()) {
             return all.into_iter().map(leaf).collect();
         }
@@ -432,7 +439,7 @@ fn found(case: &Case<'_>, by: Rule, mode: Mode) -> Found {
         found =
             found.into_iter().map(|quotients| reciprocals::widened(case, &radii, quotients, mode)).collect();
     }
-    if case.settings.allowances.excess_precision && !moves(case.opcode()) {
+    if case.settings.allowances.excess_precision && rounds(case.opcode()) {
         let twice = |result: Radii| rounded_twice::widened(case, &radii, result, mode);
         found = found.into_iter().map(twice).collect();
         for (radii, t) in found.iter_mut().zip(&case.results) {
@@ -484,6 +491,11 @@ pub(super) fn unrounded_numbers(instr: &Instruction, result: &Tensor) -> Bounds 
 pub(super) fn moves(opcode: Opcode) -> bool {
     matches!(kind(opcode), Kind::Movement(_))
         || matches!(opcode, Opcode::Select | Opcode::Copy | Opcode::Real | Opcode::Imag | Opcode::Complex)
+}
+
+/// Whether an instruction computes elements, which are rounded, and not only chooses or moves them.
+fn rounds(opcode: Opcode) -> bool {
+    !moves(opcode) && !matches!(kind(opcode), Kind::Sort | Kind::Topk)
 }
 
 /// How the bounds of an opcode are found.

@@ -53,6 +53,16 @@ impl Special {
         self.0 & other.0 == other.0
     }
 
+    /// A number for each of them.
+    fn values(self) -> impl Iterator<Item = f64> {
+        let all = [
+            (Special::POSITIVE, f64::INFINITY),
+            (Special::NEGATIVE, f64::NEG_INFINITY),
+            (Special::NAN, f64::NAN),
+        ];
+        all.into_iter().filter(move |(s, _)| self.has(*s)).map(|(_, x)| x)
+    }
+
     /// What a real number is, if it is not finite.
     pub fn of(x: f64) -> Special {
         match x {
@@ -69,7 +79,7 @@ impl Special {
 pub struct Specials(Option<Arc<Vec<Special>>>);
 
 impl Specials {
-    fn new(each: Vec<Special>) -> Specials {
+    pub(super) fn new(each: Vec<Special>) -> Specials {
         let some = each.iter().any(|&s| s != Special::NONE);
         Specials(some.then(|| Arc::new(each)))
     }
@@ -87,8 +97,11 @@ impl Specials {
 
 /// Puts those of an instruction's results beside their bounds.
 pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
-    if moves(case.opcode()) {
+    if matches!(kind(case.opcode()), Kind::Movement(_)) {
         return moved(case, leaves);
+    }
+    if moves(case.opcode()) {
+        return handed_on(case, leaves);
     }
     // Where all hard bounds are finite, or all that is known is known, nothing needs them.
     let open = |radii: &Radii| match radii {
@@ -101,6 +114,12 @@ pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
     if !leaves.iter().any(|leaf| open(&leaf.bounds.hard)) {
         return;
     }
+    made(case, leaves, known);
+    handed_on(case, leaves);
+}
+
+/// Those that an instruction makes itself.
+fn made(case: &Case<'_>, leaves: &mut [Leaf], known: impl Fn(&Leaf) -> bool) {
     if !case.args.iter().all(|a| known(&a.leaf)) {
         return of_specials(case, leaves);
     }
@@ -115,7 +134,7 @@ pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
         let zeros = linear::zero_denominators(case, k).unwrap_or_default();
         let each = (0..v.len()).map(|i| {
             if leaf.bounds.hard.at(i).is_finite() {
-                return Special::NONE;
+                return leaf.bounds.specials.at(i);
             }
             let divides = zeros.get(i).copied().unwrap_or_default();
             let formula = by_formula && !v.is_finite(i) || divides;
@@ -145,6 +164,74 @@ fn of_specials(case: &Case<'_>, leaves: &mut [Leaf]) {
         if open && known(i) { Special::ANY } else { Special::NONE }
     });
     leaf.bounds.specials = Specials::new(each.collect());
+}
+
+/// Those of operands go through arithmetic: each of them gives what the operation gives for it. Where that is a number, nothing is said.
+fn handed_on(case: &Case<'_>, leaves: &mut [Leaf]) {
+    let ([leaf], [result]) = (leaves, &case.results[..]) else { return };
+    let (opcode, ty) = (case.opcode(), result.element_type());
+    let by_parts = matches!(
+        opcode,
+        Opcode::Add
+            | Opcode::Subtract
+            | Opcode::Multiply
+            | Opcode::Convert
+            | Opcode::Negate
+            | Opcode::Real
+            | Opcode::Imag
+            | Opcode::Complex
+            | Opcode::Copy
+    );
+    let some = case.args.iter().any(|a| a.leaf.bounds.specials.0.is_some());
+    if !by_parts || !some || Format::of(ty).is_none() || !has_infinities(ty) {
+        return;
+    }
+    let complex = ty.is_complex() || case.args.iter().any(|a| a.tensor.element_type().is_complex());
+    let operands: Vec<Numbers> = case.args.iter().map(|a| Numbers::of(a.tensor)).collect();
+    let each = (0..result.len()).map(|i| {
+        let at = |k: usize| if operands[k].len() == 1 { 0 } else { i };
+        let of = |k: usize| case.args[k].leaf.bounds.specials.at(at(k));
+        let mut found = leaf.bounds.specials.at(i);
+        if leaf.bounds.hard.at(i).is_finite() {
+            return found;
+        }
+        if complex {
+            let any = (0..operands.len()).any(|k| of(k) != Special::NONE);
+            return if any { Special::ANY } else { found };
+        }
+        // What an operand may be: its special values, or a number, whose sign alone matters.
+        let values = |k: usize| {
+            let (x, r) = (operands[k].re[at(k)], case.args[k].leaf.bounds.hard.at(at(k)));
+            let special = of(k).values();
+            let number = match x {
+                _ if !r.is_finite() => None,
+                x if x.abs() > r => Some([x; 2]),
+                _ => Some([0.0, 1.0f64.copysign(x)]),
+            };
+            special.chain(number.into_iter().flatten()).collect::<Vec<f64>>()
+        };
+        match (opcode, operands.len()) {
+            (Opcode::Convert | Opcode::Real | Opcode::Copy, 1) => found = found.or(of(0)),
+            (Opcode::Negate, 1) => values(0).into_iter().for_each(|x| found = found.or(Special::of(-x))),
+            (_, 2) => {
+                for (x, y) in values(0).into_iter().flat_map(|x| values(1).into_iter().map(move |y| (x, y))) {
+                    let both = match opcode {
+                        Opcode::Add => x + y,
+                        Opcode::Subtract => x - y,
+                        _ => x * y,
+                    };
+                    // Numbers stand for their signs here.
+                    if !(x.is_finite() && y.is_finite()) {
+                        found = found.or(Special::of(both));
+                    }
+                }
+            }
+            (_, _) => {}
+        }
+        found
+    });
+    let each: Vec<Special> = each.collect();
+    leaf.bounds.specials = Specials::new(each);
 }
 
 /// Whether results that are not finite depend on the formula.
@@ -451,7 +538,7 @@ fn transformed(case: &Case<'_>) -> Option<Vec<Special>> {
 /// Of moved elements those that they have.
 fn moved(case: &Case<'_>, leaves: &mut [Leaf]) {
     let ([arg], [leaf]) = (&case.args[..], leaves) else { return };
-    if arg.leaf.bounds.specials.0.is_none() || !matches!(kind(case.opcode()), Kind::Movement(_)) {
+    if arg.leaf.bounds.specials.0.is_none() {
         return;
     }
     if let Some(from) = movement::order(case) {

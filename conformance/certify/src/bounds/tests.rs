@@ -9,6 +9,7 @@ mod liberties;
 mod limits;
 mod logits;
 mod reordered;
+mod scans;
 mod specials;
 
 use super::*;

@@ -13,18 +13,25 @@
 //! | `fma` | a product that is added to something is not rounded ([`fma`]) | contraction |
 //! | `excess` | chains of `f16` and `bf16` arithmetic in f32 ([`excess`]) | excess precision |
 //! | `flush` | denormals are zeros in arithmetic ([`flush`]) | denormals flushed |
+//! | `scales-in-f32` | arithmetic of `f8e8m0fnu` in f32 ([`scales`]) | denormals flushed |
 //! | `regions-reversed` | folds that are no sums from the last element to the first ([`regions`]) | reordered regions |
 //! | `regions-halved` | folds that choose among elements by halves ([`regions`]) | reordered regions |
+//! | `normalization-steps` | batch normalizations step by step in the operands' type ([`expansions`]) | affine normalization, narrow accumulator |
+//! | `cholesky-steps` | Cholesky factorizations step by step in their type ([`expansions`]) | narrow accumulator |
+//! | `transform-by-parts` | Fourier transforms in which a factor of 0 hides an infinity or NaN ([`expansions`]) | |
+//! | `selection-steps`, `selection-by-columns` | `select-and-scatter` as a selection in windows and a scatter ([`expansions`]) | reordered regions |
 //! | `ulp-up`, `ulp-down` | elementary functions one unit in the last place off ([`ulp`]) | |
 //!
-//! The first five run with `--accumulate region`, where the order of a sum shows. There a sum of a type narrower than f32 rounds each step in
+//! The first five, and those of steps that add, run with `--accumulate region`, where the order of a sum shows. There a sum of a type narrower than f32 rounds each step in
 //! that type, and an operand of a product is first rounded to the result's type. The others widen such sums to f32 first ([`sums::widen`])
 //! where they can: not in a program with run-time sizes, nor in sums of other forms; hence they take the liberty too.
 
 pub mod excess;
+pub mod expansions;
 pub mod flush;
 pub mod fma;
 pub mod regions;
+pub mod scales;
 pub mod sums;
 pub mod ulp;
 
@@ -32,6 +39,7 @@ use hlo_interp::Accumulate;
 use hlo_opt::passes::Pass;
 
 use crate::engine::Allowances;
+use expansions::Expansion;
 
 /// A rewriting that a correct compiler may do.
 #[derive(Debug)]
@@ -62,6 +70,7 @@ pub fn all() -> Vec<Variant> {
         other(Box::new(fma::Fma), Allowances { contraction: true, ..strict }),
         other(Box::new(excess::Excess), Allowances { excess_precision: true, ..strict }),
         other(Box::new(flush::Flush), Allowances { flush_denormals: true, ..strict }),
+        other(Box::new(scales::Scales), Allowances { flush_denormals: true, ..strict }),
         other(
             Box::new(regions::Regions(regions::How::Reversed)),
             Allowances { reorder_regions: true, ..strict },
@@ -70,6 +79,19 @@ pub fn all() -> Vec<Variant> {
             Box::new(regions::Regions(regions::How::Halved)),
             Allowances { reorder_regions: true, ..strict },
         ),
+        Variant {
+            pass: Box::new(Expansion::Normalization),
+            allowances: Allowances { affine_batch_norm: true, narrow_accumulator: true, ..strict },
+            accumulate: Some(Accumulate::Region),
+        },
+        Variant {
+            pass: Box::new(Expansion::Factorization),
+            allowances: Allowances { narrow_accumulator: true, ..strict },
+            accumulate: Some(Accumulate::Region),
+        },
+        other(Box::new(Expansion::Transform), strict),
+        other(Box::new(Expansion::Selection), Allowances { reorder_regions: true, ..strict }),
+        other(Box::new(Expansion::SelectionByColumns), Allowances { reorder_regions: true, ..strict }),
         other(Box::new(ulp::Ulp::Up), strict),
         other(Box::new(ulp::Ulp::Down), strict),
     ]

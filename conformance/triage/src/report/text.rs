@@ -39,7 +39,9 @@ pub fn element(name: &str, d: &Differing) -> String {
     how.extend(d.error.map(|e| format!("error {e:.2e}")));
     how.extend(d.ulp.filter(|&u| (u as f64) < MOST_ULP_SHOWN).map(|u| format!("{} ulp", grouped(u))));
     how.push(match (d.class, d.bound, d.hard_bound) {
-        (Class::Wrong, _, None) => "not within what it may be however decisions fall".to_owned(),
+        (Class::Wrong, _, None) => {
+            "from a wrong value, or not what it may be however decisions fall".to_owned()
+        }
         (_, None, _) => "no bound is known".to_owned(),
         (Class::Undecided, Some(soft), hard) => {
             let alike = if soft > 0.0 { format!("within {soft:.2e}") } else { "the same bits".to_owned() };

@@ -153,7 +153,7 @@ fn quotients_by_what_is_flushed_are_infinite() {
     assert_eq!(specials(&of("rsqrt"), &x, flush)[0], Special::POSITIVE);
 }
 
-/// Moved along, and not through arithmetic.
+/// Moved along.
 #[test]
 fn specials_move_with_their_elements() {
     let sum = |rest: &str| {
@@ -164,7 +164,7 @@ fn specials_move_with_their_elements() {
     let x: &[f32] = &[3e38, 3e38, -3e38, 1.0, 2.0, 3.0];
     let of = |rest: &str| specials(&sum(rest), &[x], Allowances::STRICT);
     assert_eq!(of("ROOT r = f32[2] reverse(s), dimensions={0}"), [Special::NONE, Special::POSITIVE]);
-    assert_eq!(of("ROOT r = f32[2] negate(s)"), [Special::NONE, Special::NONE]);
+    assert_eq!(of("ROOT r = f32[2] negate(s)"), [Special::NEGATIVE, Special::NONE]);
 }
 
 /// Epsilon is less than half the least number of the type, so that with a variance of 0 an engine which computes in it divides by 0.
@@ -201,4 +201,24 @@ fn products_of_complex_infinities_depend_on_the_formula_too() {
     let all = certify(&module, inputs, &RunOptions::default(), Allowances::STRICT, &mut ()).unwrap();
     let bounds = &all.results[0][0].1;
     assert_eq!([0, 1].map(|i| bounds.specials.at(i)), [Special::ANY, Special::NONE]);
+}
+
+/// What a sum may be in some order goes through sums, signs, products and conversions, and becomes what these make of it.
+#[test]
+fn specials_go_through_arithmetic() {
+    let behind = |last: &str| {
+        let text = format!(
+            "HloModule m\nadd {{ a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }}\nENTRY e {{ x = f32[3] parameter(0)\n o = f32[] parameter(1)\n z = f32[] constant(0)\n s = f32[] reduce(x, z), dimensions={{0}}, to_apply=add\n ROOT r = {last} }}"
+        );
+        specials(&text, &[&[3e38, 3e38, -3e38], &[2.0]], Allowances::STRICT)[0]
+    };
+    assert_eq!(behind("f32[] add(s, o)"), Special::POSITIVE);
+    assert_eq!(behind("f32[] subtract(o, s)"), Special::NEGATIVE);
+    assert_eq!(behind("f32[] negate(s)"), Special::NEGATIVE);
+    assert_eq!(behind("f32[] multiply(s, o)"), Special::POSITIVE);
+    assert_eq!(behind("bf16[] convert(s)"), Special::POSITIVE);
+    assert!(behind("f32[] subtract(s, s)").has(Special::NAN));
+    // Of a type without infinities nothing is said, and an exponential makes numbers of infinities.
+    assert_eq!(behind("f8e4m3fn[] convert(s)"), Special::NONE);
+    assert_eq!(behind("f32[] logistic(s)"), Special::NONE);
 }

@@ -6,8 +6,8 @@
 
 use hlo::ArrayLiteral;
 
-use crate::compare::{error_of, index_of, text_at};
-use crate::element::{Number, Part, Parts, nan_among};
+use hlo_certify::compare::{error_of, index_of, text_at};
+use hlo_certify::element::{Number, Part, Parts, nan_among};
 
 /// The two bounds.
 #[derive(Clone, Copy, PartialEq, Debug)]

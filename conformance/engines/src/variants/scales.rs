@@ -1,0 +1,63 @@
+//! Arithmetic of `f8e8m0fnu` in f32: operands are converted, and the result is converted back.
+//!
+//! That is how processors compute it, and it matters where denormal numbers are flushed: 2^-127 is denormal in f32,
+//! a flushed operand is a zero there, which the type itself does not have. Conversions alone do not flush it.
+
+use hlo::{ElementType, InstrId, Module, Opcode};
+use hlo_opt::passes::edit::{Edit, each, folds};
+use hlo_opt::passes::{Fuel, Pass};
+
+use super::excess::is_elementary;
+
+/// The pass.
+#[derive(Clone, Copy, Debug)]
+pub struct Scales;
+
+impl Pass for Scales {
+    fn name(&self) -> &str {
+        "scales-in-f32"
+    }
+
+    fn doc(&self) -> &str {
+        "computes f8e8m0fnu in f32"
+    }
+
+    fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64 {
+        let folds = folds(module);
+        each(module, fuel, |e| if folds.contains(&e.at().parent()) { None } else { in_f32(e) })
+    }
+}
+
+fn in_f32(e: &mut Edit<'_>) -> Option<InstrId> {
+    let opcode = e.at().opcode;
+    let arithmetic = matches!(
+        opcode,
+        Opcode::Add
+            | Opcode::Subtract
+            | Opcode::Multiply
+            | Opcode::Divide
+            | Opcode::Remainder
+            | Opcode::Maximum
+            | Opcode::Minimum
+            | Opcode::Clamp
+            | Opcode::Power
+            | Opcode::Atan2
+            | Opcode::Sqrt
+            | Opcode::Sign
+            | Opcode::Floor
+            | Opcode::Ceil
+            | Opcode::RoundNearestAfz
+            | Opcode::RoundNearestEven
+    ) || opcode.is_elementwise() && is_elementary(opcode);
+    let scale = |id: InstrId| e.instr(id).shape.element_type() == Some(ElementType::F8E8M0FNU);
+    if !arithmetic || !scale(e.id()) || !e.at().operands().iter().all(|&o| scale(o)) {
+        return None;
+    }
+    let mut operands = Vec::new();
+    for o in e.at().operands().to_vec() {
+        operands.push(e.convert(o, ElementType::F32)?);
+    }
+    let attrs = e.at().attrs.clone();
+    let result = e.add(opcode, &operands, attrs)?;
+    e.convert(result, ElementType::F8E8M0FNU)
+}
