@@ -43,7 +43,10 @@ impl Operand<'_> {
 
     /// At most how far it is off.
     pub(super) fn moves_by(&self, i: usize) -> f64 {
-        (self.high(i) - self.at(i)).max(self.at(i) - self.low(i))
+        let (low, high) = (self.low(i), self.high(i));
+        // An infinity or a NaN that is known is not off.
+        let known = low == high || low.is_nan() && high.is_nan();
+        if known { 0.0 } else { (high - self.at(i)).max(self.at(i) - low) }
     }
 
     pub(super) fn interval(&self, i: usize) -> Interval {

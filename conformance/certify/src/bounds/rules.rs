@@ -443,22 +443,31 @@ fn found(case: &Case<'_>, by: Rule, mode: Mode) -> Found {
         let twice = |result: Radii| rounded_twice::widened(case, &radii, result, mode);
         found = found.into_iter().map(twice).collect();
         for (radii, t) in found.iter_mut().zip(&case.results) {
-            *radii = unrounded(t, std::mem::take(radii), mode);
+            *radii = unrounded(case, t, std::mem::take(radii), mode);
         }
     }
     Some(found)
 }
 
-/// Wider by a rounding that excess precision may leave out.
-fn unrounded(tensor: &Tensor, radii: Radii, mode: Mode) -> Radii {
+/// Wider by a rounding that excess precision may leave out: of a conversion by what that rounded off, otherwise by half a unit.
+fn unrounded(case: &Case<'_>, tensor: &Tensor, radii: Radii, mode: Mode) -> Radii {
     let ty = tensor.element_type();
     let Some(format) = Format::of(ty).filter(|f| f.precision < 24) else { return radii };
     let v = Numbers::of(tensor);
     let too_large = |x: f64| x.abs() >= format.max;
+    let converted = match &case.args[..] {
+        [a] if case.opcode() == Opcode::Convert && !a.tensor.element_type().is_complex() => {
+            Some(Numbers::of(a.tensor).re).filter(|x| x.len() == v.len())
+        }
+        _ => None,
+    };
     radii.mapped(v.len(), |i, r, limits| {
         let limits = limits.wider(|x| format.ulp(x));
+        let from = converted.as_ref().map(|x| x[i]);
         match v.re[i] {
             x if x.is_nan() => (r, limits),
+            // Nothing was rounded.
+            x if r == 0.0 && from == Some(x) => (r, limits),
             x if too_large(x) && mode == Mode::Hard => {
                 (f64::INFINITY, if limits.is_none() { overflowed(&v, i, r, format) } else { limits })
             }
@@ -493,9 +502,9 @@ pub(super) fn moves(opcode: Opcode) -> bool {
         || matches!(opcode, Opcode::Select | Opcode::Copy | Opcode::Real | Opcode::Imag | Opcode::Complex)
 }
 
-/// Whether an instruction computes elements, which are rounded, and not only chooses or moves them.
+/// Whether an instruction computes elements, whose rounding may be left out. Who asks for a rounding by name gets it.
 fn rounds(opcode: Opcode) -> bool {
-    !moves(opcode) && !matches!(kind(opcode), Kind::Sort | Kind::Topk)
+    !moves(opcode) && opcode != Opcode::ReducePrecision && !matches!(kind(opcode), Kind::Sort | Kind::Topk)
 }
 
 /// How the bounds of an opcode are found.

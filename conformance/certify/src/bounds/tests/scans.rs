@@ -50,6 +50,24 @@ fn orders_round_nothing_and_those_by_bits_flush_nothing() {
     assert!(!sort("").is_exact());
 }
 
+/// A conversion that rounds nothing leaves nothing out, infinities that are known convert to what they convert to beside a denormal number, and a rounding that is asked for
+/// is done.
+#[test]
+fn what_is_not_rounded_is_not_left_unrounded() {
+    let one = |text: &str, x: &[f32]| certified(text, &[x], Allowances::LOOSE).remove(0).1;
+    let to = |ty: &str| {
+        format!("HloModule m\nENTRY e {{ x = f32[4] parameter(0)\n ROOT y = {ty}[4] convert(x) }}")
+    };
+    let b = one(&to("bf16"), &[1.0, f32::INFINITY, 0.0, 1.001]);
+    assert_eq!([b.hard.at(0), b.hard.at(1), b.hard.at(2)], [0.0; 3]);
+    assert!(b.hard.at(3) > 0.0);
+    let b = one(&to("s8"), &[f32::INFINITY, f32::NAN, 1e-40, 1.5]);
+    assert!([0, 1, 3].iter().all(|&i| b.hard.at(i) == 0.0), "{b:?}");
+    let text = "HloModule m\nENTRY e { x = bf16[2] parameter(0)\n ROOT y = bf16[2] reduce-precision(x), exponent_bits=5, mantissa_bits=0 }";
+    let b = one(text, &[f32::NAN, 3.0]);
+    assert_eq!([b.hard.at(0), b.hard.at(1)], [0.0; 2]);
+}
+
 /// `-i log((x + i y) / sqrt(x^2 + y^2))` has an absolute error, times the condition of the sum of squares.
 #[test]
 fn arguments_of_complex_numbers_by_logarithms_have_absolute_errors() {
