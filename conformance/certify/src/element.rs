@@ -387,6 +387,29 @@ pub fn numbers(array: &hlo::ArrayLiteral) -> Vec<f64> {
         .collect())
 }
 
+/// The multi-dimensional index of a row-major position.
+pub fn index_of(mut position: usize, dims: &[i64]) -> Vec<i64> {
+    let mut index = vec![0; dims.len()];
+    for (i, &d) in index.iter_mut().zip(dims).rev() {
+        let d = usize::try_from(d).unwrap_or(1).max(1);
+        *i = (position % d) as i64;
+        position /= d;
+    }
+    index
+}
+
+/// An element as text that reads back.
+pub fn text_of<T: Number>(x: T) -> String {
+    let mut text = String::new();
+    x.write(&mut text);
+    text
+}
+
+/// Element `i` of an array as text that reads back.
+pub fn text_at(array: &hlo::ArrayLiteral, i: usize) -> String {
+    hlo::with_buffer!(&*array.buffer, elements => text_of(elements[i]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

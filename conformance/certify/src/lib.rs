@@ -7,7 +7,6 @@
 
 pub mod allowances;
 pub mod bounds;
-pub mod compare;
 pub mod element;
 pub mod execution;
 mod function_ulps;

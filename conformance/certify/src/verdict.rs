@@ -7,8 +7,7 @@ use hlo::{ArrayLiteral, Buffer};
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{Bounds, Special};
-use crate::compare::{index_of, text_of};
-use crate::element::{Number, Part, is_nan};
+use crate::element::{Number, Part, index_of, is_nan, text_of};
 
 /// How far an element may be from the reference's, each part of a complex one.
 pub trait Allowed {

@@ -4,8 +4,8 @@ use clap::Args;
 use serde::Serialize;
 
 use super::ui::Ui;
-use hlo_certify::compare::Tolerance;
 use hlo_system::exit::{Exit, Failure};
+use hlo_triage::compare::Tolerance;
 use hlo_triage::report::{self, parse_bytes};
 use hlo_triage::watch::diff::{Difference, Found, diff};
 use hlo_triage::watch::trace::{Array, Record, Trace};

@@ -9,8 +9,8 @@ use hlo_interp::{Tensor, Value};
 use rustc_hash::FxHashMap;
 
 use super::{for_devices, value};
-use hlo_certify::compare::{Tolerance, compare};
 use hlo_engines::engine::flatten;
+use hlo_triage::compare::{Tolerance, compare};
 
 /// What goes in, and what came out.
 #[derive(Debug)]

@@ -45,12 +45,12 @@ use hlo_interp::{Accumulate, Observer};
 use rustc_hash::FxHashSet;
 
 use crate::coverage::{Executed, Key};
-use hlo_certify::compare::{Tolerance, compare};
 use hlo_engines::engine::{self, Engine, Finished, Inputs, InterpreterEngine, Limits, RunOptions, named};
 use hlo_engines::frontend::parse_text;
 use hlo_engines::inputs::parameter_arrays;
 use hlo_system::exit::Exit;
 use hlo_system::guard::guarded;
+use hlo_triage::compare::{Tolerance, compare};
 
 use directive::{Expectation, ExpectedError, Kind, Run, Section, Spec};
 use host::TextHost;

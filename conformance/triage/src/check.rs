@@ -3,8 +3,8 @@
 use hlo::{ArrayLiteral, ElementType, TypeClass};
 use serde::{Deserialize, Serialize};
 
+use crate::compare::{Comparison, Tolerance, compare};
 use crate::residual::residuals;
-use hlo_certify::compare::{Comparison, Tolerance, compare};
 
 /// The check of one result.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

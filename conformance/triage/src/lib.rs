@@ -8,6 +8,7 @@ pub mod artifact;
 pub mod bisect;
 pub mod case;
 pub mod check;
+pub mod compare;
 pub mod differential;
 pub mod exact;
 pub mod exhaustive;

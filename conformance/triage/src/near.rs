@@ -6,8 +6,8 @@
 
 use hlo::ArrayLiteral;
 
-use hlo_certify::compare::{error_of, index_of, text_at};
-use hlo_certify::element::{Number, Part, Parts, nan_among};
+use crate::compare::error_of;
+use hlo_certify::element::{Number, Part, Parts, index_of, nan_among, text_at};
 
 /// The two bounds.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -7,7 +7,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::trace::{Record, Trace, Values};
-use hlo_certify::compare::{Comparison, Tolerance, compare};
+use crate::compare::{Comparison, Tolerance, compare};
 use hlo_system::exit::Failure;
 
 /// An execution whose values differ.

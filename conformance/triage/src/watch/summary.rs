@@ -81,10 +81,10 @@ fn less(a: Part, b: Part) -> bool {
 /// A part as elements of the type are printed; of a complex type as its real type's.
 fn text<T: Number>(part: Part) -> String {
     fn of<T: Number>(value: f64) -> String {
-        hlo_certify::compare::text_of(T::from_f64(value))
+        hlo_certify::element::text_of(T::from_f64(value))
     }
     match part {
-        Part::Int(i) => hlo_certify::compare::text_of(T::from_i128(i)),
+        Part::Int(i) => hlo_certify::element::text_of(T::from_i128(i)),
         Part::Float { value, .. } => hlo::with_element_type!(T::TYPE.real_part(), R => of::<R>(value)),
     }
 }

@@ -6,7 +6,7 @@
 
 use hlo::ArrayLiteral;
 
-use crate::element::{Number, Part, Parts, nan_among};
+use hlo_certify::element::{Number, Part, Parts, index_of, nan_among, text_at};
 
 /// How far an element may be from what is expected.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -225,29 +225,6 @@ fn same_but_nan_bits(e: Parts, a: Parts) -> bool {
         }
     }
     same(e.0, a.0) && e.1.zip(a.1).is_none_or(|(e, a)| same(e, a))
-}
-
-/// The multi-dimensional index of a row-major position.
-pub fn index_of(mut position: usize, dims: &[i64]) -> Vec<i64> {
-    let mut index = vec![0; dims.len()];
-    for (i, &d) in index.iter_mut().zip(dims).rev() {
-        let d = usize::try_from(d).unwrap_or(1).max(1);
-        *i = (position % d) as i64;
-        position /= d;
-    }
-    index
-}
-
-/// An element as text that reads back.
-pub fn text_of<T: Number>(x: T) -> String {
-    let mut text = String::new();
-    x.write(&mut text);
-    text
-}
-
-/// Element `i` of an array as text that reads back.
-pub fn text_at(array: &ArrayLiteral, i: usize) -> String {
-    hlo::with_buffer!(&*array.buffer, elements => text_of(elements[i]))
 }
 
 #[cfg(test)]
