@@ -32,6 +32,8 @@ use hlo_engines::engine::{Allowances, Engine, Finished, Outcome};
 const MOST_ROUNDS: usize = 24;
 /// The most values at which a program is cut.
 const MOST_CUTS: usize = 512;
+/// The most elements of all values of a program that is cut at each of them: they are inputs and results of an engine's run.
+const MOST_KEPT: u64 = 1 << 24;
 /// A bound above this share of the largest element is of no use.
 const USELESS_SHARE: f64 = 1.0 / 64.0;
 
@@ -129,6 +131,10 @@ pub(crate) fn judge_every_value(
         return None;
     }
     let all: Vec<InstrId> = inlined.instructions(entry).filter(|&id| can_be_cut(&inlined, id)).collect();
+    let elements = |&id: &InstrId| inlined.instr(id).shape.as_array().map_or(0, |a| a.elements() as u64);
+    if all.iter().map(elements).sum::<u64>() > MOST_KEPT {
+        return None;
+    }
     let half = all.len() / 2;
     let steps = |id: &&InstrId| !inlined.instr(**id).opcode.is_elementwise();
     let attempts: [Vec<InstrId>; 4] = [
