@@ -71,7 +71,7 @@ impl Narrow {
         Narrow { ty, table }
     }
 
-    /// Reads as many elements as there is room for.
+    /// Reads as many elements as there is space for.
     ///
     /// # Safety
     /// `from` has elements `at..at + to.len()` of the type.
@@ -94,7 +94,7 @@ impl Narrow {
     /// Rounds and writes.
     ///
     /// # Safety
-    /// `to` has room for elements `at..at + from.len()` of the type, which nobody else uses.
+    /// `to` has space for elements `at..at + from.len()` of the type, which nobody else uses.
     #[inline]
     pub unsafe fn narrow(&self, from: &[f32], to: *mut u8, at: usize) {
         // SAFETY: as the caller says.

@@ -12,7 +12,7 @@ impl<T> Clone for Shared<T> {
 
 impl<T> Copy for Shared<T> {}
 
-// SAFETY: the pointer is only turned into references by the unsafe methods below, whose callers answer for races.
+// SAFETY: the pointer only becomes references in the unsafe methods below, whose callers answer for races.
 unsafe impl<T: Send> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Shared<T> {}
@@ -66,7 +66,7 @@ impl Shared<*mut u8> {
     /// `n` pointers at `at`, set to null.
     ///
     /// # Safety
-    /// There is room for them, which nobody else uses while the slice lives.
+    /// There is space for them, which nobody else uses while the slice lives.
     pub unsafe fn pointers<'a>(at: *mut u8, n: usize) -> &'a mut [*mut u8] {
         // SAFETY: as the caller says; all bits are values of pointers.
         let pointers = unsafe { std::slice::from_raw_parts_mut(at.cast::<*mut u8>(), n) };
@@ -82,7 +82,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Room for `n` elements of `size` bytes; its offset. Saturates, so that an absurd size is refused by whoever allocates.
+    /// Space for `n` elements of `size` bytes; its offset. Saturates, so that an absurd size is refused by whoever allocates.
     #[inline]
     pub fn add(&mut self, n: u64, size: u64) -> u64 {
         let at = self.bytes;

@@ -73,7 +73,7 @@ impl Memory<'_> {
         a < b_end && b < a_end
     }
 
-    /// Reads the elements of these numbers into the first places of `out`: zeros where `mask` is false. Panics on an element outside of the argument.
+    /// Reads the elements of these numbers into the first elements of `out`: zeros where `mask` is false. Panics on an element outside of the argument.
     pub fn read(&self, argument: usize, at: &[i64], mask: Option<&[bool]>, out: &mut Buffer) {
         fn of<T: BufferOf + Default>(
             pointer: *const u8,
@@ -87,7 +87,7 @@ impl Memory<'_> {
                     *o = T::default();
                     continue;
                 }
-                let at = place(at, count);
+                let at = checked_index(at, count);
                 *o = if T::TYPE.bits() < 8 {
                     // What no element of the type can be becomes one.
                     // SAFETY: inside of the argument, whose elements are bytes.
@@ -108,7 +108,7 @@ impl Memory<'_> {
             for (i, (&value, &at)) in values.iter().zip(at).enumerate() {
                 if mask.is_none_or(|m| m[i]) {
                     // SAFETY: inside of the argument, whose elements are of this type and aligned to it.
-                    unsafe { pointer.add(place(at, count)).write(value) };
+                    unsafe { pointer.add(checked_index(at, count)).write(value) };
                 }
             }
         }
@@ -129,7 +129,7 @@ impl Memory<'_> {
 }
 
 /// An element's number, which is less than `count`.
-fn place(at: i64, count: u64) -> usize {
+fn checked_index(at: i64, count: u64) -> usize {
     assert!((at as u64) < count, "invariant: element {at} is one of {count}");
     at as usize
 }

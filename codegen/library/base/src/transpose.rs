@@ -35,7 +35,7 @@ impl Terms {
 /// Writes `length` terms of each row, which begin at the offsets `rows` (in units of so many bytes) from `base`, as columns of `out`: term `t` of row `i` to `out[t * width + i]`.
 ///
 /// # Safety
-/// The machine has AVX-512; the elements are there, and so is room for them.
+/// The machine has AVX-512; the elements are there, and so is space for them.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
 pub unsafe fn pack(
@@ -63,7 +63,7 @@ pub unsafe fn pack(
 /// and `i` elements from there.
 ///
 /// # Safety
-/// The machine has AVX-512; the elements are there, and so is room for them. Nothing need be aligned.
+/// The machine has AVX-512; the elements are there, and so is space for them. Nothing need be aligned.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
 pub unsafe fn columns(parts: &[*const u8], length: usize, out: *mut u8, pitch: usize) {
@@ -260,7 +260,7 @@ mod tests {
                 for width in [rows, rows + 1, rows.next_multiple_of(16)] {
                     let offsets: Vec<isize> = (0..rows as isize).map(|i| i * 57 + i % 3).collect();
                     let mut out = vec![-1; width * length + 1];
-                    // SAFETY: the machine has the vectors; both have room for all of it.
+                    // SAFETY: the machine has the vectors; both have space for all of it.
                     unsafe {
                         let (from, out) = (from.as_ptr().cast(), out.as_mut_ptr());
                         super::pack(from, &offsets, 4, length, Terms::Words { flip: 1 }, out, width);

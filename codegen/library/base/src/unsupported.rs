@@ -11,7 +11,7 @@ pub const REFUSAL: &str = "the compiler for the CPU does not support ";
 pub struct Unsupported {
     /// Its operation.
     pub opcode: Opcode,
-    /// Its place in the text.
+    /// Its location in the text.
     pub span: Span,
     /// What it is that is not supported: "sort by a comparator with side effects".
     pub reason: String,

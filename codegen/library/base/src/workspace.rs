@@ -26,7 +26,7 @@ impl Workspace {
 
     /// The beginning of so many bytes, aligned to 64. They hold whatever they held.
     #[inline]
-    pub fn room(&mut self, bytes: usize) -> *mut u8 {
+    pub fn reserve(&mut self, bytes: usize) -> *mut u8 {
         let lines = bytes.div_ceil(64);
         if self.0.len() < lines {
             self.0.resize(lines, Line([0; 64]));
@@ -37,10 +37,10 @@ impl Workspace {
 
 /// Calls `f` with so many bytes of this thread's workspace, aligned to 64.
 pub fn with_workspace<R>(bytes: usize, f: impl FnOnce(*mut u8) -> R) -> R {
-    WORKSPACE.with_borrow_mut(|workspace| f(workspace.room(bytes)))
+    WORKSPACE.with_borrow_mut(|workspace| f(workspace.reserve(bytes)))
 }
 
 /// Calls `f` with so many bytes of memory of this thread beside its workspace, aligned to 64: for what the chunks of work that this thread began count.
 pub fn with_counters<R>(bytes: usize, f: impl FnOnce(*mut u8) -> R) -> R {
-    COUNTERS.with_borrow_mut(|counters| f(counters.room(bytes)))
+    COUNTERS.with_borrow_mut(|counters| f(counters.reserve(bytes)))
 }
