@@ -5,7 +5,7 @@
 
 #![allow(
     unsafe_code,
-    reason = "operations on raw memory, with the instructions of the machine: library calls are the room for it"
+    reason = "operations on raw memory, with the instructions of the machine: library calls are the layer for it"
 )]
 
 mod convolution;

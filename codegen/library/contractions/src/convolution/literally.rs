@@ -77,7 +77,7 @@ impl Convolution {
             let bytes = (k * size_of::<A::Word>()).next_multiple_of(64);
             with_workspace(2 * bytes + 64, |workspace| {
                 let patch = workspace.cast::<A::Word>();
-                // SAFETY: the workspace has room for two lines of words; the caller's of the rest.
+                // SAFETY: the workspace has space for two lines of words; the caller's of the rest.
                 unsafe {
                     let line = workspace.add(bytes).cast::<A::Word>();
                     patches.pack(batch, position, 1, 0, k, patch, 1);

@@ -15,7 +15,7 @@
 //! **Numerics** (SEMANTICS.md, "Sums"): as for dots, but integers are summed in 64 bits and saturate. Terms in padding and holes are absent: as packed zeros would make NaN
 //! of an infinity in the kernel, kernels that hold one take a slow path ([`Convolution::literally`]).
 
-#![allow(clippy::too_many_arguments, reason = "panels are packed from and to many places")]
+#![allow(clippy::too_many_arguments, reason = "panels are packed from and to many addresses")]
 #![allow(clippy::needless_range_loop, reason = "lanes and rows of several arrays go together")]
 
 mod depthwise;
@@ -534,7 +534,7 @@ impl Operation for Convolution {
 
     unsafe fn prepare(&self, arguments: &[*const u8], to: *mut u8, pool: &Pool) -> Prepared {
         let rhs = arguments[PREPARED_OPERAND];
-        // SAFETY: the caller's: there is room for the header and the packed kernel.
+        // SAFETY: the caller's: there is space for the header and the packed kernel.
         unsafe {
             let finite = match self.field {
                 Field::F32 => self.kernel_is_finite(rhs, finite_f32, pool),

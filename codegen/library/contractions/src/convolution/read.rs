@@ -58,7 +58,7 @@ pub(super) fn reads(ty: ElementType) -> Option<Read> {
 /// Elements of a type as `f32`, if [`reads`] knows it.
 ///
 /// # Safety
-/// They are there, and so is room for as many.
+/// They are there, and so is space for as many.
 pub(super) unsafe fn widen(ty: ElementType, from: *const u8, n: usize, to: *mut f32) {
     if let Some(read) = reads(ty) {
         // SAFETY: the caller's.

@@ -42,7 +42,7 @@ impl Case {
     fn of_kind(r: &mut Random, rank: usize, largest: usize, channels: usize, gradient: Option<bool>) -> Case {
         loop {
             let mut lists: [Vec<String>; 6] = Default::default();
-            // The verifier wants no negative room, nor padding that cuts more than there is.
+            // The verifier refuses a padded input of negative size: padding that cuts more than there is.
             let mut impossible = false;
             let (mut input, mut kernel, mut output) = (Vec::new(), Vec::new(), Vec::new());
             for _ in 0..rank {
@@ -55,7 +55,7 @@ impl Case {
                 let small = |r: &mut Random, n: usize| if plain { 1 } else { 1 + r.below(n) };
                 let (stride, base, dilate) = (small(r, 3), small(r, 3), small(r, 2));
                 let (low, high) = (r.below(5) as i64 - 1, r.below(5) as i64 - 1);
-                let room = ((n - 1) * base + 1) as i64 + low + high - ((k - 1) * dilate + 1) as i64;
+                let slack = ((n - 1) * base + 1) as i64 + low + high - ((k - 1) * dilate + 1) as i64;
                 lists[0].push(k.to_string());
                 lists[1].push(stride.to_string());
                 lists[2].push(format!("{low}_{high}"));
@@ -64,7 +64,7 @@ impl Case {
                 lists[5].push(r.below(2).to_string());
                 let padded = ((n - 1) * base + 1) as i64 + low + high;
                 impossible |= padded < 0;
-                let out = if padded > 0 && room >= 0 { room as usize / stride + 1 } else { 0 };
+                let out = if padded > 0 && slack >= 0 { slack as usize / stride + 1 } else { 0 };
                 input.push(n);
                 kernel.push(k);
                 output.push(out);
@@ -213,16 +213,16 @@ fn small_groups() {
                 let size: Vec<usize> =
                     window[5..].split(' ').next().unwrap().split('x').map(|n| n.parse().unwrap()).collect();
                 let groups = 3;
-                let place = |all: [usize; 4]| order.map(|d| all[d]).to_vec();
+                let ordered = |all: [usize; 4]| order.map(|d| all[d]).to_vec();
                 let kernel = if order[1] == 1 {
                     vec![size[0], size[1], c, f * groups]
                 } else {
                     vec![f * groups, c, size[0], size[1]]
                 };
                 let case = Case {
-                    lhs: place([1, 1, 35, c * groups]),
+                    lhs: ordered([1, 1, 35, c * groups]),
                     rhs: kernel,
-                    out: place([1, out[0], out[1], f * groups]),
+                    out: ordered([1, out[0], out[1], f * groups]),
                     attrs: format!("window={{{window}}}, dim_labels={labels}, feature_group_count={groups}"),
                     terms: size[0] * size[1] * c,
                 };
@@ -285,13 +285,13 @@ fn few_features() {
                 ("size=2x4 pad=1_1x2_2 stride=1x3 rhs_dilate=2x2 rhs_reversal=0x1", [3, 25]),
             ] {
                 let size = sizes(window);
-                let place = |all: [usize; 4]| order.map(|d| all[d]).to_vec();
+                let ordered = |all: [usize; 4]| order.map(|d| all[d]).to_vec();
                 let kernel =
                     if order[1] == 1 { vec![size[0], size[1], c, f] } else { vec![f, c, size[0], size[1]] };
                 let case = Case {
-                    lhs: place([1, 3, 75, c]),
+                    lhs: ordered([1, 3, 75, c]),
                     rhs: kernel,
-                    out: place([1, out[0], out[1], f]),
+                    out: ordered([1, out[0], out[1], f]),
                     attrs: format!("window={{{window}}}, dim_labels={labels}"),
                     terms: size[0] * size[1] * c,
                 };
@@ -326,7 +326,7 @@ fn gradients_of_few_channels() {
     }
 }
 
-/// Gradients of the kernels of depthwise convolutions: examples, groups, examples and features of a group; vectors of groups, or of places along the last axis.
+/// Gradients of the kernels of depthwise convolutions: examples, groups, examples and features of a group; vectors of groups, or of positions in the window along the last axis.
 #[test]
 fn gradients_of_depthwise() {
     use ElementType::{BF16, F16, F32};

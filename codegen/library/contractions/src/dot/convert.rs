@@ -81,7 +81,7 @@ unsafe fn enter<T: Scalar<Carrier: Block>>(from: *const u8, n: usize, carried: &
 unsafe fn leave<T: Scalar>(carried: &mut Carried, kind: Kind, n: usize, to: *mut u8) {
     unsafe fn each<C: Block, T: Scalar>(carried: &mut Carried, n: usize, to: *mut u8) {
         for (i, x) in C::of(carried)[..n].iter().enumerate() {
-            // SAFETY: the caller's: room for `n` elements is there.
+            // SAFETY: the caller's: space for `n` elements is there.
             unsafe { *to.cast::<T>().add(i) = x.into_scalar::<T>() };
         }
     }
@@ -100,7 +100,7 @@ impl Conversion {
     /// Converts `n` elements.
     ///
     /// # Safety
-    /// They are there, and so is room for as many.
+    /// They are there, and so is space for as many.
     pub(crate) unsafe fn run(&self, from: *const u8, n: usize, to: *mut u8, pool: &Pool) {
         let (from, to) = (from.expose_provenance(), to.expose_provenance());
         pool.run(n.div_ceil(CHUNK), &|chunk| {
@@ -155,7 +155,7 @@ impl Conversion {
 
 /// Bytes as integers of 16 bits.
 unsafe fn widen<T: Copy + Into<i16>>(from: *const T, n: usize, to: *mut i16) {
-    // SAFETY: the caller's: `n` elements are there, and room for as many.
+    // SAFETY: the caller's: `n` elements are there, and space for as many.
     let (from, to) = unsafe { (std::slice::from_raw_parts(from, n), std::slice::from_raw_parts_mut(to, n)) };
     for (to, from) in to.iter_mut().zip(from) {
         *to = (*from).into();

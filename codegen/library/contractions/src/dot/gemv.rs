@@ -186,7 +186,7 @@ impl Gemv {
         };
         if !self.vector_in_place {
             for batch in 0..self.batch {
-                // SAFETY: the caller's: there is room for all vectors.
+                // SAFETY: the caller's: there is space for all vectors.
                 unsafe { vector.pack(batch, 0, 1, 0, terms, packed.add(batch * terms), 1) };
             }
         }
@@ -436,7 +436,7 @@ mod wide {
     trait Total: Step {
         unsafe fn plus(a: Self::C, b: Self::C) -> Self::C;
 
-        /// The sums of the lanes of each vector, as a tree: the vectors are turned step by step, so that all of them are added at once.
+        /// The sums of the lanes of each vector, as a tree of shuffles and additions, for all vectors at once.
         unsafe fn totals(vectors: [Self::C; STREAMS], to: *mut Self::Sum);
     }
 
@@ -452,7 +452,7 @@ mod wide {
 
                 #[inline(always)]
                 unsafe fn totals(x: [Self::C; STREAMS], to: *mut Self::Sum) {
-                    // SAFETY: the caller's: the instructions exist, and there is room for as many sums as vectors.
+                    // SAFETY: the caller's: the instructions exist, and there is space for as many sums as vectors.
                     unsafe {
                         let add = |low: __m512d, high: __m512d| $back($add($into(low), $into(high)));
                         let halves = |a, b| {
@@ -488,8 +488,8 @@ mod wide {
         // SAFETY: the caller's.
         unsafe {
             let pairs = add(_mm512_unpacklo_pd(low, high), _mm512_unpackhi_pd(low, high));
-            let turned = _mm512_permute_ps::<0b1011_0001>(_mm512_castpd_ps(pairs));
-            let sums = _mm512_castpd_ps(add(pairs, _mm512_castps_pd(turned)));
+            let swapped = _mm512_permute_ps::<0b1011_0001>(_mm512_castpd_ps(pairs));
+            let sums = _mm512_castpd_ps(add(pairs, _mm512_castps_pd(swapped)));
             let order = _mm512_setr_epi32(0, 4, 8, 12, 2, 6, 10, 14, 0, 0, 0, 0, 0, 0, 0, 0);
             _mm256_storeu_ps(to, _mm512_castps512_ps256(_mm512_permutexvar_ps(order, sums)));
         }

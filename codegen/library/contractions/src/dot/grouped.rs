@@ -110,7 +110,7 @@ impl Grouped {
     /// packed as others by 128, and 128 times the sum of the left row is taken back.
     ///
     /// # Safety
-    /// The operand is there, and so is room for [`Grouped::starts`] bytes.
+    /// The operand is there, and so is space for [`Grouped::starts`] bytes.
     pub(super) unsafe fn write_starts(&self, lhs: &Operand, base: *const u8, to: *mut i32, pool: &Pool) {
         let Extents { batch, m, .. } = self.extents;
         let (base, to) = (base.expose_provenance(), to.expose_provenance());
@@ -162,7 +162,7 @@ impl Grouped {
     /// Packs a right operand of `bf16` ahead.
     ///
     /// # Safety
-    /// It is there, and so is room for [`Grouped::prepared_bytes`].
+    /// It is there, and so is space for [`Grouped::prepared_bytes`].
     pub(super) unsafe fn prepare(&self, operand: &Operand, rhs: *const u8, to: *mut u8, pool: &Pool) {
         let right = typed(operand, rhs, pairs(operand.ty).expect("invariant: its pairs can be packed"));
         // SAFETY: the caller's.

@@ -26,7 +26,7 @@ pub(crate) enum Lines {
 /// Packs `terms` lines of `count` elements, `step` bytes apart, as lines of `width` words; what is beyond `count` or `terms` is zero.
 ///
 /// # Safety
-/// The machine has AVX-512; the elements are there, and so is room for all words.
+/// The machine has AVX-512; the elements are there, and so is space for all words.
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
 pub(super) unsafe fn pack(
     lines: Lines,

@@ -23,7 +23,7 @@
 //! **Numerics** (SEMANTICS.md, "Sums"): floats of at most 32 bits are summed in `f32`, with `f64` among them in `f64`, and rounded once into the result; integers are
 //! computed modulo 2^32 or 2^64 and cut; `pred` is an or of ands.
 
-#![allow(clippy::too_many_arguments, reason = "panels are packed from and to many places")]
+#![allow(clippy::too_many_arguments, reason = "panels are packed from and to many addresses")]
 #![allow(clippy::needless_range_loop, reason = "lanes and rows of several arrays go together")]
 
 #[cfg(target_arch = "x86_64")]
@@ -545,7 +545,7 @@ impl Operation for Dot {
 
     unsafe fn prepare(&self, arguments: &[*const u8], to: *mut u8, pool: &Pool) -> Prepared {
         let rhs = arguments[PREPARED_OPERAND];
-        // SAFETY: the caller's; there is room for the words, and what cannot be packed as it is is not packed ahead.
+        // SAFETY: the caller's; there is space for the words, and what cannot be packed as it is is not packed ahead.
         unsafe {
             match (self.ahead(), &self.strategy, self.field) {
                 (Some(Ahead::Pairs), Strategy::Grouped(grouped, _), _) => {

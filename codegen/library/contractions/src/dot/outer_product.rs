@@ -31,7 +31,7 @@ impl OuterProduct {
     /// Computes a batch of products: `0 + x * y`, rounded once.
     ///
     /// # Safety
-    /// The operands have the extents, and the result, row-major, has room for all products.
+    /// The operands have the extents, and the result, row-major, has space for all products.
     pub(super) unsafe fn run(
         &self,
         left: &dyn Source<f32>,
@@ -75,7 +75,7 @@ unsafe fn write(
         let (batch, first) = (chunk / parts, chunk % parts * each);
         let rows = each.min(m - first);
         with_workspace(4 * (n + BEYOND + rows), |workspace| {
-            // SAFETY: there is room for so many words; the caller's.
+            // SAFETY: there is space for so many words; the caller's.
             unsafe {
                 let y = workspace.cast::<f32>();
                 let x = y.add(n + BEYOND);
@@ -154,7 +154,7 @@ mod tests {
     use crate::dot::source::Strided;
     use crate::dot::steps::Steps;
 
-    /// All places of rows in cache lines, zeros and infinities, and results that begin anywhere.
+    /// All offsets of rows in cache lines, zeros and infinities, and results that begin anywhere.
     #[test]
     fn products_of_one_term() {
         if !Features::here().avx512 {

@@ -6,12 +6,12 @@
 //!
 //! | left | when |
 //! |---|---|
-//! | [`Left::InPlace`] | its words lie there, rows or terms side by side, and not all at the same place of pages: no tile gains from a copy |
+//! | [`Left::InPlace`] | its words lie there, rows or terms side by side, and not all at the same offset in a page: no tile gains from a copy |
 //! | [`Left::Packed`] | otherwise: a chunk packs the rows that it multiplies |
 //!
 //! | right | when |
 //! |---|---|
-//! | [`Right::InPlace`] | there are few rows to multiply it with; if it is large too, or its rows begin at the same places of pages, a few of its rows from end to end, not down its columns (`along`) |
+//! | [`Right::InPlace`] | there are few rows to multiply it with; if it is large too, or its rows begin at the same offsets in pages, a few of its rows from end to end, not down its columns (`along`) |
 //! | [`Right::Own`] | there are many small ones: a chunk packs the one that it needs |
 //! | [`Right::Kept`] | otherwise: a thread packs a stripe of its columns, and keeps it for the chunks that follow |
 //! | [`Right::Ahead`] | it is known before any run, and was packed then |
@@ -50,7 +50,7 @@ pub(crate) fn words_ahead<A: Arithmetic>(extents: Extents) -> usize {
 /// Packs a right operand ahead of all runs: for each matrix its panels, each with all of its terms.
 ///
 /// # Safety
-/// The operand is valid for the extents, and there is room for [`words_ahead`].
+/// The operand is valid for the extents, and there is space for [`words_ahead`].
 pub(crate) unsafe fn pack_ahead<A: Arithmetic>(
     extents: Extents,
     right: &dyn Source<A::Word>,
@@ -94,7 +94,7 @@ impl<S: Copy> Target<'_, S> {
     /// Puts one sum into the result.
     ///
     /// # Safety
-    /// The place is inside of the result.
+    /// The indices are inside of the result.
     pub(crate) unsafe fn put(&self, batch: usize, row: usize, column: usize, sum: &S) {
         let at = self.batch.offset(batch) + self.rows.offset(row) + self.columns.offset(column);
         // SAFETY: the caller's.
@@ -198,7 +198,7 @@ impl<A: Arithmetic> Product<'_, A> {
         }
         if self.finished.is_some() && self.schedule.columns < n {
             for i in 0..batch * m.div_ceil(self.schedule.rows) {
-                // SAFETY: there is room for them, and no other thread is at work yet.
+                // SAFETY: there is space for them, and no other thread is at work yet.
                 unsafe { self.counters().add(i).write(AtomicU32::new(0)) };
             }
         }
@@ -291,7 +291,7 @@ impl<A: Arithmetic> Product<'_, A> {
         let words = part.end - part.first;
         let panels = part.columns.div_ceil(tiles.columns);
         STRIPE.with_borrow_mut(|stripe| {
-            let packed = stripe.packed.room(panels * tiles.columns * words * size_of::<A::Word>());
+            let packed = stripe.packed.reserve(panels * tiles.columns * words * size_of::<A::Word>());
             let packed = packed.cast::<A::Word>();
             if stripe.of != of {
                 stripe.of = (0, 0);
@@ -341,7 +341,8 @@ impl<A: Arithmetic> Product<'_, A> {
         let direct =
             self.target.narrow.is_none().then(|| self.target.rows.single().zip(self.target.columns.single()));
         let along = s.along && self.start.is_null();
-        // Rows of sums that are added to again and again are not to begin at the same place of pages.
+        // Rows of sums are updated repeatedly, so they must not alias in the cache by beginning at the same offset
+        // in a page.
         let direct = direct.flatten().filter(|&(_, column)| !along && (column == 1 || part.columns == 1));
         let apart = if along { 64_usize.div_ceil(size_of::<A::Sum>()) } else { 0 };
         let width = part.columns.next_multiple_of(tiles.columns) + apart;
@@ -350,7 +351,7 @@ impl<A: Arithmetic> Product<'_, A> {
         let sum_bytes = if direct.is_some() { 0 } else { part.rows * width * size_of::<A::Sum>() };
         let (left_bytes, right_bytes) = (left_bytes.next_multiple_of(64), right_bytes.next_multiple_of(64));
         let run = |workspace: *mut u8| {
-            // SAFETY: the workspace has room for the three; the caller's of the rest.
+            // SAFETY: the workspace has space for the three; the caller's of the rest.
             unsafe {
                 let packed_left = workspace.cast::<A::Word>();
                 let packed_right = workspace.add(left_bytes).cast::<A::Word>();
@@ -520,10 +521,10 @@ impl<A: Arithmetic> Product<'_, A> {
         let target = &self.target;
         for row in 0..part.rows {
             let base = target.batch.offset(part.batch) + target.rows.offset(part.row + row);
-            target.columns.runs(part.column, part.columns, |place, offset, step, length| {
+            target.columns.runs(part.column, part.columns, |position, offset, step, length| {
                 // SAFETY: the caller's: the part is inside of the result, and there are so many sums.
                 unsafe {
-                    let from = sums.add(row * width + place);
+                    let from = sums.add(row * width + position);
                     let to = target.base.offset((base + offset) * target.bytes as isize);
                     match target.narrow {
                         Some(narrow) => narrow(from, length, to, step),

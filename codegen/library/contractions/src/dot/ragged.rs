@@ -43,8 +43,8 @@ pub(crate) struct RaggedDot {
     ragged: [isize; 4],
     /// Groups of the right operand.
     groups: usize,
-    /// Outer dimensions in lhs, rhs, result.
-    places: [Steps; 3],
+    /// The outer dimensions of lhs, rhs and result.
+    outer_dims: [Steps; 3],
     result: [Steps; 2],
     result_type: ElementType,
     elements: usize,
@@ -117,8 +117,8 @@ impl RaggedDot {
                 (rows, rows_out) = (Steps::new([]), Steps::new([]));
                 (left_terms, right_terms) =
                     (steps(&lp.contracting, &l, &ls), steps(&rp.contracting, &r, &rs));
-                let place = lp.free.iter().position(|&d| d == ragged).map_or(0, |i| os[batch + i]);
-                (ragged_facts[2], ragged_facts[3]) = (rs[group], place);
+                let stride = lp.free.iter().position(|&d| d == ragged).map_or(0, |i| os[batch + i]);
+                (ragged_facts[2], ragged_facts[3]) = (rs[group], stride);
             }
             Kind::Contracting | Kind::Batch => {
                 rows = steps(&lp.free, &l, &ls);
@@ -168,7 +168,7 @@ impl RaggedDot {
             below,
             ragged: ragged_facts,
             groups: group_dim.map_or(0, |d| r[d]),
-            places: [Steps::new(outer_left), Steps::new(outer_right), Steps::new(outer_out)],
+            outer_dims: [Steps::new(outer_left), Steps::new(outer_right), Steps::new(outer_out)],
             result: [rows_out, steps(&columns, &o, &os)],
             result_type: result.element_type,
             elements,
@@ -220,7 +220,7 @@ impl RaggedDot {
                         }
                         Kind::Contracting => cut(before)..cut(end).max(cut(before)),
                     };
-                    let [l, r, o] = self.places.each_ref().map(|place| place.offset(outer));
+                    let [l, r, o] = self.outer_dims.each_ref().map(|dims| dims.offset(outer));
                     let l = l + range.start as isize * left_stride;
                     let (r, o) = match self.kind {
                         Kind::Free | Kind::Batch => {

@@ -42,7 +42,7 @@ impl Scaled {
     /// Writes the scaled operand.
     ///
     /// # Safety
-    /// The arrays are valid, and `to` has room for [`Scaled::scratch`] bytes.
+    /// The arrays are valid, and `to` has space for [`Scaled::scratch`] bytes.
     unsafe fn write(&self, x: *const u8, scale: *const u8, to: *mut f64, call: Call<'_>) {
         let wide = |from| Conversion { from, through: from, to: ElementType::F64 };
         // SAFETY: the caller's.

@@ -36,7 +36,8 @@ pub(crate) enum Right {
     Ahead,
 }
 
-/// Rows that are apart by multiples of so many bytes begin at the same place of pages.
+/// Rows whose stride is a multiple of so many bytes begin at the same offset in a page, and so fall into the same
+/// sets of the first-level cache.
 const PAGE: usize = 4096;
 
 /// How the left operand is read.
@@ -49,8 +50,8 @@ pub(crate) enum Left {
 }
 
 impl Left {
-    /// For an operand whose words can be read where they lie, by the distances of rows and of terms in bytes. Rows that begin at the same place of pages are
-    /// packed: the first-level cache holds few lines of one place.
+    /// For an operand whose words can be read in place, by the strides of rows and of terms in bytes. Rows that begin
+    /// at the same offset in a page are packed: a set of the first-level cache holds few lines.
     pub(crate) fn readable(row: isize, term: isize, word: usize) -> Left {
         let word = word as isize;
         let apart = if term == word { row } else { term };
@@ -108,7 +109,8 @@ const SUMS: usize = 1024;
 /// Bytes of counters that are kept in the workspace of the calling thread, at most.
 pub(super) const COUNTERS: usize = 1 << 20;
 
-/// Bytes of a right operand whose rows, if they begin at the same few places of pages, do not stay in the nearest cache until the next columns are read.
+/// Bytes of a right operand above which rows that begin at the same few offsets in pages are evicted from the
+/// first-level cache before the next columns are read (conflict misses).
 const COLLIDING: usize = 64 << 10;
 
 /// Columns of a chunk of a right operand that is read along its rows, whose sums stay in the nearest caches: at least, and at most.

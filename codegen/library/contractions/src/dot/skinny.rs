@@ -45,7 +45,7 @@ const GROUP: usize = 8;
 /// Packed numbers of a block of terms: half of the nearest cache.
 const BLOCK: usize = 4096;
 
-/// Distance in bytes of packed vectors of so many terms: their blocks share the places of the nearest cache evenly.
+/// Distance in bytes of packed vectors of so many terms: their blocks are spread evenly over the sets of the first-level cache.
 fn apart(terms: usize) -> usize {
     const PAGE: usize = 4096;
     (terms * WORD).next_multiple_of(PAGE) + PAGE / GROUP
@@ -68,7 +68,7 @@ pub(super) trait Lanes: Copy {
     /// Terms of a register.
     const N: usize;
 
-    /// Makes terms of packed words, in their place.
+    /// Converts packed words to terms in place.
     unsafe fn prepare(_packed: *mut Self::Word, _terms: usize) {}
     unsafe fn zero() -> Self::V;
     /// The first `n` terms; the others are zero.
@@ -139,7 +139,7 @@ impl Lanes for Pairs {
     unsafe fn prepare(packed: *mut i32, terms: usize) {
         let narrow = packed.cast::<i16>();
         for i in 0..terms {
-            // SAFETY: the caller's: so many words are there, and each becomes its term before the words in that place are behind.
+            // SAFETY: the caller's: there are so many words, and a term is written only over words that were read.
             unsafe { *narrow.add(i) = *packed.add(i) as i16 };
         }
     }
@@ -277,7 +277,7 @@ impl Skinny {
         let Skinny { batch, rows, vectors: count, terms, stride, .. } = *self;
         let packed = Shared::<u8>::new(arrays.scratch);
         pool.run(batch * count, &|i| {
-            // SAFETY: the caller's: there is room for all vectors, each of which is packed once.
+            // SAFETY: the caller's: there is space for all vectors, each of which is packed once.
             unsafe {
                 let to = packed.offset(i * apart(terms)).pointer().cast::<L::Word>();
                 vectors.pack(i / count, i % count, 1, 0, terms, to, 1);

@@ -31,7 +31,7 @@ pub(crate) trait Source<W>: Sync {
     /// `count` to `width` are zero, and so are terms beyond the last.
     ///
     /// # Safety
-    /// The operand's memory is valid, the indices are inside, and `out` has room for `words * width`.
+    /// The operand's memory is valid, the indices are inside, and `out` has space for `words * width`.
     unsafe fn pack(
         &self,
         batch: usize,
@@ -164,8 +164,9 @@ impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Strided<'_, T> {
                 let base = self.base.offset(self.batch.offset(batch) + first as isize);
                 let term = word * T::GROUP;
                 let terms = (words * T::GROUP).min(self.terms.size() - term);
-                self.terms.runs(term, terms, |place, offset, step, length| {
-                    let (from, to) = (base.offset(offset).cast(), out.add(place / T::GROUP * width).cast());
+                self.terms.runs(term, terms, |position, offset, step, length| {
+                    let (from, to) =
+                        (base.offset(offset).cast(), out.add(position / T::GROUP * width).cast());
                     // Terms of one row, side by side, are a line, too.
                     let (step, length, count, width) = if T::GROUP == 1 && width == 1 && step == 1 {
                         (0, 1, length, length)
@@ -185,9 +186,9 @@ impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Strided<'_, T> {
             let base = self.base.offset(self.batch.offset(batch));
             let term = word * T::GROUP;
             let count = (words * T::GROUP).min(self.terms.size() - term);
-            self.terms.runs(term, count, |place, offset, step, length| {
+            self.terms.runs(term, count, |position, offset, step, length| {
                 let run = Run { base: base.offset(offset), rows, step, length, width };
-                run.pack(out.add(place / T::GROUP * width));
+                run.pack(out.add(position / T::GROUP * width));
             });
         }
     }
@@ -220,7 +221,7 @@ impl<T> Run<'_, T> {
     /// Packs it.
     ///
     /// # Safety
-    /// The elements are there, and `out` has room for the panel.
+    /// The elements are there, and `out` has space for the panel.
     #[inline]
     pub(crate) unsafe fn pack<W: Copy + Default>(&self, out: *mut W)
     where

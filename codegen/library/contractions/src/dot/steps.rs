@@ -76,25 +76,25 @@ impl Steps {
         }
     }
 
-    /// Calls `f(place, offset, stride, length)` for runs of constant stride that make up the indices from `first` on; `place` is the distance from `first`.
+    /// Calls `f(position, offset, stride, length)` for runs of constant stride that make up the indices from `first` on; `position` is the distance from `first`.
     #[inline]
     pub(crate) fn runs(&self, first: usize, count: usize, mut f: impl FnMut(usize, isize, isize, usize)) {
         let (n, stride) = self.fastest();
-        let mut place = 0;
-        while place < count {
-            let at = first + place;
-            let length = if self.dims.len() <= 1 { count } else { (n - at % n).min(count - place) };
-            f(place, self.offset(at), stride, length);
-            place += length;
+        let mut position = 0;
+        while position < count {
+            let at = first + position;
+            let length = if self.dims.len() <= 1 { count } else { (n - at % n).min(count - position) };
+            f(position, self.offset(at), stride, length);
+            position += length;
         }
     }
 
     /// The offsets of indices from `first` on.
     #[inline]
     pub(crate) fn fill(&self, first: usize, out: &mut [isize]) {
-        self.runs(first, out.len(), |place, offset, stride, length| {
+        self.runs(first, out.len(), |position, offset, stride, length| {
             for i in 0..length {
-                out[place + i] = offset + i as isize * stride;
+                out[position + i] = offset + i as isize * stride;
             }
         });
     }

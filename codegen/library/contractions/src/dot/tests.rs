@@ -126,7 +126,7 @@ pub(crate) fn run_prepared(
     let mut hidden = Vec::new();
     if ahead {
         let given: Vec<*const u8> = arguments.iter().map(|p| p.cast_const()).collect();
-        // SAFETY: all arrays are those of the instruction; there is room for what is packed.
+        // SAFETY: all arrays are those of the instruction; there is space for what is packed.
         if unsafe { op.prepare(&given, to, &pool) } == hlo_library_base::Prepared::Instead {
             // What nobody reads may be anything.
             let right = args[1].buffer();
@@ -243,7 +243,7 @@ impl Case {
         };
         let (batch, contracting) = (list(2, 3), list(2, largest));
         let (left, right) = (list(2, largest), list(2, largest));
-        let mut place = |free: &[usize]| {
+        let mut dims_of = |free: &[usize]| {
             let mut dims: Vec<(usize, usize, usize)> = Vec::new();
             dims.extend(batch.iter().enumerate().map(|(i, &n)| (0, i, n)));
             dims.extend(contracting.iter().enumerate().map(|(i, &n)| (1, i, n)));
@@ -260,7 +260,7 @@ impl Case {
             }
             dims
         };
-        let (l, rr) = (place(&left), place(&right));
+        let (l, rr) = (dims_of(&left), dims_of(&right));
         let find = |dims: &[(usize, usize, usize)], kind: usize, count: usize| -> String {
             let at: Vec<String> = (0..count)
                 .map(|i| dims.iter().position(|&(k, j, _)| (k, j) == (kind, i)).unwrap().to_string())
@@ -391,7 +391,7 @@ fn bytes() {
     }
 }
 
-/// Several blocks of terms and of columns; rows that begin at the same place of pages.
+/// Several blocks of terms and of columns; rows that begin at the same offset in a page.
 #[test]
 fn blocks() {
     use ElementType::*;
@@ -424,7 +424,7 @@ fn few_rows_by_much() {
     }
 }
 
-/// Rows that begin at the same places of pages, of elements of four and of eight bytes, and those of a few more columns, which do not.
+/// Rows that begin at the same offsets in pages, of elements of four and of eight bytes, and those of a few more columns, which do not.
 #[test]
 fn rows_that_collide() {
     use ElementType::*;

@@ -142,7 +142,8 @@ unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile
 /// The most rows of a tile of a right operand that is read along its rows.
 pub(crate) const ALONG: usize = 24;
 
-/// Terms that are read side by side: as many streams as the processor follows, and as many lines of one place as the nearest cache holds.
+/// Terms that are read as parallel streams: as many as the hardware prefetchers track, and as the first-level
+/// cache has ways, since lines of different streams may fall into one set.
 const STREAMS: usize = 8;
 
 /// Software prefetch: tiles of at most this many rows are bound by memory, and hardware prefetchers have to

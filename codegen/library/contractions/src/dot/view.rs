@@ -90,9 +90,9 @@ impl View {
             self.strides = order.iter().map(|&d| self.strides.get(d).copied()).collect::<Option<_>>()?;
             self.sizes = dims;
         } else if opcode == Opcode::Broadcast {
-            let places = list()?;
+            let dimensions = list()?;
             let mut strides: SmallVec<[isize; 4]> = SmallVec::from_elem(0, dims.len());
-            for (i, &d) in places.iter().enumerate() {
+            for (i, &d) in dimensions.iter().enumerate() {
                 *strides.get_mut(d)? = if dims[d] == *self.sizes.get(i)? { self.strides[i] } else { 0 };
             }
             (self.sizes, self.strides) = (dims, strides);

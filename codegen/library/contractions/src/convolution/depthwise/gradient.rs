@@ -20,11 +20,11 @@ const RESULTS: usize = 4;
 /// Examples and features of a group, at most.
 const FEW: usize = 4;
 
-/// The least groups whose vectors are worth it.
-const GROUPS: usize = WIDTH / 2;
+/// The smallest number of groups for which vectors of groups are profitable.
+const MIN_GROUPS: usize = WIDTH / 2;
 
-/// The least places along a window's last axis whose vectors are.
-const PLACES: usize = WIDTH / 4;
+/// The smallest extent of a window's last axis for which vectors of its positions are profitable.
+const MIN_WINDOW_POSITIONS: usize = WIDTH / 4;
 
 /// Terms of a chunk, about.
 const CHUNK: usize = 1 << 15;
@@ -50,13 +50,13 @@ pub(in crate::convolution) struct Gradient {
     fast: Line,
 }
 
-/// The operands and results of a group (or a vector of them) at a place of the slow axes.
+/// The operands and results of a group (or a vector of them) at a position along the slow axes.
 struct Sums<'a, E> {
     of: &'a Gradient,
     lhs: *const E,
     rhs: *const E,
     out: *mut E,
-    /// The place along the slow axes.
+    /// The position along the slow axes.
     at: [usize; 2],
 }
 
@@ -70,13 +70,14 @@ impl Gradient {
             return None;
         }
         let by_group = few == 1
-            && outer.batch_groups >= GROUPS
+            && outer.batch_groups >= MIN_GROUPS
             && outer.batch_stride == 1
             && outer.kernel_feature_stride == 1;
         // A vector's offsets are of 32 bits.
         let near = fast.dilation < if ty == ElementType::F32 { 1 << 20 } else { 3 };
-        let by_place = fast.kernel >= PLACES && fast.kernel_stride == 1 && fast.input_stride == 1 && near;
-        (by_group || by_place).then_some(Gradient {
+        let by_position =
+            fast.kernel >= MIN_WINDOW_POSITIONS && fast.kernel_stride == 1 && fast.input_stride == 1 && near;
+        (by_group || by_position).then_some(Gradient {
             ty,
             channels: [outer.channels as isize, outer.channel_stride, outer.kernel_channel_stride],
             groups: outer.batch_groups,
@@ -174,7 +175,8 @@ impl Gradient {
 }
 
 impl<E: Element> Sums<'_, E> {
-    /// Calls `f` with the line of each channel and place along the slow axes that is there, and that of the other operand.
+    /// Calls `f` with the lines of both operands for each channel and each position of the window along the slow
+    /// axes that is inside of the input.
     #[inline(always)]
     unsafe fn lines(&self, mut f: impl FnMut(*const E, *const E)) {
         let ([z, y], [oz, oy]) = (&self.of.slow, self.at);
@@ -256,9 +258,9 @@ impl<E: Element> Sums<'_, E> {
             with_workspace(4 * K * vectors, |masks| {
                 let masks = masks.cast::<u32>();
                 match fast.dilation {
-                    1 => self.by_place::<K, 1>(ox, masks),
-                    2 => self.by_place::<K, 2>(ox, masks),
-                    _more => self.by_place::<K, 0>(ox, masks),
+                    1 => self.by_position::<K, 1>(ox, masks),
+                    2 => self.by_position::<K, 2>(ox, masks),
+                    _more => self.by_position::<K, 0>(ox, masks),
                 }
             });
         }
@@ -276,7 +278,7 @@ impl<E: Element> Sums<'_, E> {
         let all = present.iter().fold(0..fast.kernel, |all, p| all.start.max(p.start)..all.end.min(p.end));
         let any = present.iter().fold(fast.kernel..0, |any, p| any.start.min(p.start)..any.end.max(p.end));
         let mut sums = [_mm512_setzero_ps(); K];
-        // SAFETY: the caller's: only places that are there are looked at.
+        // SAFETY: the caller's: only positions inside of the input are read.
         unsafe {
             self.lines(|lhs, rhs| {
                 for w in any.clone() {
@@ -304,16 +306,16 @@ impl<E: Element> Sums<'_, E> {
         }
     }
 
-    /// Vectors of places along the last axis of the window.
+    /// Vectors of positions along the last axis of the window.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-    unsafe fn by_place<const K: usize, const STEP: usize>(&self, ox: usize, masks: *mut u32) {
+    unsafe fn by_position<const K: usize, const STEP: usize>(&self, ox: usize, masks: *mut u32) {
         use super::positions::{lanes, lanes_of, load, spread};
         use std::arch::x86_64::*;
         let fast = &self.of.fast;
         let vectors = fast.kernel.div_ceil(WIDTH);
         let mut sums = [_mm512_setzero_ps(); K];
-        // SAFETY: the workspace has room for the masks; places that are not there are masked, in both operands.
+        // SAFETY: the workspace has space for the masks; positions outside of the input are masked, in both operands.
         unsafe {
             let own = |v: usize| lanes(0, (fast.kernel - v * WIDTH) as isize);
             let first = |k: usize, v: usize| fast.at(ox + k, v * WIDTH);

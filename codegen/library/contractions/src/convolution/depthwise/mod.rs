@@ -114,10 +114,10 @@ fn lines(lanes: &[Lane]) -> Option<([Line; 2], Line)> {
 }
 
 /// The largest stride of results that are written as vectors of positions.
-const NEAR: isize = 4;
+const MAX_STORE_STRIDE: isize = 4;
 
 /// Vectors of products of rows shorter than one that take no longer than planning a product does.
-const LITTLE: usize = 128;
+const MAX_UNPLANNED_VECTORS: usize = 128;
 
 /// Elements of a vector.
 const WIDTH: usize = 16;
@@ -142,15 +142,16 @@ impl Depthwise {
         // A vector of features sees no more than a vector of channels.
         let grouped = WIDTH.is_multiple_of(features) && WIDTH / features * channels <= WIDTH;
         let by_feature = neighbours && groups > 1 && grouped;
-        // Every second place or so of the result: a part of the convolution of a dilated input.
-        let along = (1..=NEAR).contains(&fast.result_stride) && fast.input_stride == 1 && fast.output > 1;
+        // A strided store, as of a phase of the convolution of a dilated input.
+        let along =
+            (1..=MAX_STORE_STRIDE).contains(&fast.result_stride) && fast.input_stride == 1 && fast.output > 1;
         let taps: usize = lanes.iter().map(|lane| lane.axis.kernel).product();
         // Otherwise it is a product, of few rows or columns; patches of it are not much more than it has to read.
         let alone = groups > 1 && features <= 4;
         let long = (groups > 1 || features <= 4) && fast.output >= WIDTH / 2 && taps <= 4 * fast.output;
         // Of so little, a product is planned for longer than it takes.
         let rows = slow.iter().map(|line| line.output).product::<usize>() * outer.batch * groups * features;
-        let little = rows.saturating_mul(channels * taps) <= LITTLE;
+        let little = rows.saturating_mul(channels * taps) <= MAX_UNPLANNED_VECTORS;
         // A vector's offsets are of 32 bits; those of halves are far from free.
         let near = fast.stride < if ty == ElementType::F32 { 1 << 20 } else { 3 };
         let by_position = along && channels <= 4 && (alone || long || little) && near;

@@ -52,7 +52,7 @@ impl<E: Element> Plane<'_, E> {
         let fast = self.fast;
         for section in (0..fast.output.div_ceil(WIDTH)).step_by(SECTION) {
             let vectors = (fast.output.div_ceil(WIDTH) - section).min(SECTION);
-            // SAFETY: the workspace has room for the vectors of a section; the caller's of the rest.
+            // SAFETY: the workspace has space for the vectors of a section; the caller's of the rest.
             unsafe {
                 for w in 0..fast.kernel {
                     for v in 0..vectors {
@@ -174,7 +174,7 @@ struct Block {
     section: usize,
     vectors: usize,
     v: usize,
-    /// Lanes that are there, for each place of the window and each vector.
+    /// Lanes that are there, for each position in the window and each vector.
     masks: *const u32,
 }
 
@@ -236,7 +236,7 @@ pub(super) unsafe fn load<E: Element, const STEP: usize>(
 mod tests {
     use super::*;
 
-    /// Rows of a window that is read backwards, whose first place is therefore not the first of the kernel; with wide vectors, too, if the machine has them.
+    /// Rows of a reversed window, whose first position is the last one of the kernel; also with the widest vectors that the machine has.
     #[test]
     fn reversed_windows() {
         let (input, kernel) = ([1.0f32, 2.0, 4.0, 8.0, 16.0], [1.0f32, 10.0, 100.0]);

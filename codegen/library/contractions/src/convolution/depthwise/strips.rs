@@ -1,4 +1,4 @@
-//! Vectors of channels: positions along the last axis that see the same places of the window, several at a time.
+//! Vectors of channels: several positions along the last axis, which have the same taps, at a time.
 
 #[cfg(target_arch = "x86_64")]
 use super::WIDTH;
@@ -9,7 +9,7 @@ pub(super) struct Strip<'a, E> {
     pub(super) lhs: *const E,
     pub(super) rhs: *const f32,
     pub(super) out: *mut E,
-    /// The places that they see: offsets in the input and in the kernel.
+    /// Their taps: offsets in the input and in the kernel.
     pub(super) taps: &'a [(isize, isize)],
     pub(super) count: usize,
     pub(super) step: isize,

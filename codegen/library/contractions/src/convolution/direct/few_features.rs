@@ -11,18 +11,18 @@ use super::super::{Arrays, Lane, Outer, Types};
 use super::tile::{Segment, Tile};
 use super::{Common, PanelLayout, SLAB, Sight, origin};
 
-/// Features, at most.
-const FEATURES: usize = 7;
+/// The largest number of features.
+const MAX_FEATURES: usize = 7;
 
 /// Positions of a register tile, if there are at most so many features.
-const WIDE: usize = 64;
-const WIDE_FEATURES: usize = 4;
+const WIDE_TILE_POSITIONS: usize = 64;
+const MAX_WIDE_TILE_FEATURES: usize = 4;
 
 /// Positions of one with more.
-const NARROW: usize = 32;
+const NARROW_TILE_POSITIONS: usize = 32;
 
 /// Positions that are copied at a time.
-const COPIED: usize = 64;
+const COPIED_POSITIONS: usize = 64;
 
 /// A convolution of few features.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ impl FewFeatures {
         let common = Common::new(lanes, outer, types)?;
         let [z, y, x] = common.axes();
         let (taps, outputs) = (common.taps(), z.output * y.output * x.output);
-        let fits = (1..=FEATURES).contains(&outer.features)
+        let fits = (1..=MAX_FEATURES).contains(&outer.features)
             && taps > 0
             && taps * outer.channels >= 8
             && x.output >= 8
@@ -48,8 +48,8 @@ impl FewFeatures {
             return None;
         }
         let mut block = [y.output, x.output];
-        while block[1] > 2 * WIDE && common.slab([1, block[1]]) > SLAB {
-            block[1] = block[1].div_ceil(2).next_multiple_of(WIDE);
+        while block[1] > 2 * WIDE_TILE_POSITIONS && common.slab([1, block[1]]) > SLAB {
+            block[1] = block[1].div_ceil(2).next_multiple_of(WIDE_TILE_POSITIONS);
         }
         if common.slab([1, block[1]]) > 4 * SLAB {
             return None;
@@ -79,7 +79,7 @@ impl FewFeatures {
     ) {
         let outer = &self.common.outer;
         for group in 0..outer.feature_groups {
-            // SAFETY: the caller's: the scratch memory has room for the kernels of all groups.
+            // SAFETY: the caller's: the scratch memory has space for the kernels of all groups.
             unsafe {
                 let to = arrays.scratch.cast::<f32>().add(group * self.packed());
                 let rows = 0..self.common.taps() * outer.channels;
@@ -107,11 +107,12 @@ impl FewFeatures {
         let line = width.div_ceil(stride);
         let row = channels * stride * line;
         let slab = z.kernel * height * row;
-        let most = if features <= WIDE_FEATURES { WIDE } else { NARROW };
-        with_workspace(4 * (slab + 2 * FEATURES * COPIED), |workspace| {
+        let most =
+            if features <= MAX_WIDE_TILE_FEATURES { WIDE_TILE_POSITIONS } else { NARROW_TILE_POSITIONS };
+        with_workspace(4 * (slab + 2 * MAX_FEATURES * COPIED_POSITIONS), |workspace| {
             let sums = workspace.cast::<f32>();
-            // SAFETY: the workspace has room for sums (twice) and the slab.
-            let slab = unsafe { sums.add(2 * FEATURES * COPIED) };
+            // SAFETY: the workspace has space for sums (twice) and the slab.
+            let slab = unsafe { sums.add(2 * MAX_FEATURES * COPIED_POSITIONS) };
             self.common.each_row(&sight, |number, at| {
                 // SAFETY: the row is in the input, its copy in the slab.
                 unsafe { self.copy_row(arrays.lhs, at, first_x, width, slab.add(number * row)) };
@@ -154,7 +155,11 @@ impl FewFeatures {
                             a_term: features as isize,
                             b_term: (stride * line) as isize,
                             c: if direct { arrays.out.cast::<f32>().offset(to) } else { sums },
-                            c_row: if direct { outer.result_feature_stride } else { COPIED as isize },
+                            c_row: if direct {
+                                outer.result_feature_stride
+                            } else {
+                                COPIED_POSITIONS as isize
+                            },
                             rows: features,
                             columns,
                             add: false,
@@ -184,7 +189,7 @@ impl FewFeatures {
             let begin = upto(0).min(count);
             let end = upto(n).clamp(begin, count);
             let at = |i: usize| row + (first + i as isize * stride) * axis.input_stride;
-            // SAFETY: positions `begin..end` are in the input; the copy has room for all.
+            // SAFETY: positions `begin..end` are in the input; the copy has space for all.
             unsafe {
                 let of_channel = |channel: usize| to.add((channel * stride as usize + remainder) * line);
                 for channel in 0..channels {
@@ -200,9 +205,9 @@ impl FewFeatures {
                     }
                     continue;
                 }
-                for i in (begin..end).step_by(COPIED) {
-                    let n = COPIED.min(end - i);
-                    let mut rows = [0isize; COPIED];
+                for i in (begin..end).step_by(COPIED_POSITIONS) {
+                    let n = COPIED_POSITIONS.min(end - i);
+                    let mut rows = [0isize; COPIED_POSITIONS];
                     rows[..n].iter_mut().enumerate().for_each(|(k, row)| *row = at(i + k));
                     let out = of_channel(0).add(i).cast::<i32>();
                     let pitch = stride as usize * line;
@@ -215,40 +220,40 @@ impl FewFeatures {
     /// Puts the sums of a tile into the result.
     ///
     /// # Safety
-    /// They are in the result; after the sums is room for as many.
+    /// They are in the result; after the sums is space for as many.
     unsafe fn put(&self, sums: *mut f32, columns: usize, to: isize, arrays: Arrays) {
         let (features, bytes) = (self.common.outer.features, self.common.result_bytes as isize);
         let (position, feature) =
             (self.common.lanes[2].result_stride, self.common.outer.result_feature_stride);
         // SAFETY: the caller's.
         unsafe {
-            let place = |c: usize, f: usize| {
+            let address = |c: usize, f: usize| {
                 arrays.out.offset((to + c as isize * position + f as isize * feature) * bytes)
             };
             let Some(narrow) = arrays.narrow else {
                 for c in 0..columns {
                     for f in 0..features {
-                        *place(c, f).cast::<f32>() = *sums.add(f * COPIED + c);
+                        *address(c, f).cast::<f32>() = *sums.add(f * COPIED_POSITIONS + c);
                     }
                 }
                 return;
             };
             if feature != 1 {
                 for f in 0..features {
-                    narrow(sums.add(f * COPIED), columns, place(0, f), position);
+                    narrow(sums.add(f * COPIED_POSITIONS), columns, address(0, f), position);
                 }
                 return;
             }
-            let turned = sums.add(FEATURES * COPIED);
+            let transposed = sums.add(MAX_FEATURES * COPIED_POSITIONS);
             for c in 0..columns {
                 for f in 0..features {
-                    *turned.add(c * features + f) = *sums.add(f * COPIED + c);
+                    *transposed.add(c * features + f) = *sums.add(f * COPIED_POSITIONS + c);
                 }
             }
             if position == features as isize {
-                narrow(turned, columns * features, place(0, 0), 1);
+                narrow(transposed, columns * features, address(0, 0), 1);
             } else {
-                (0..columns).for_each(|c| narrow(turned.add(c * features), features, place(c, 0), 1));
+                (0..columns).for_each(|c| narrow(transposed.add(c * features), features, address(c, 0), 1));
             }
         }
     }

@@ -12,27 +12,27 @@ use super::super::{Arrays, Lane, Outer, Types};
 use super::tile::{COLUMNS, ROWS, Segment, Tile, WIDTH, tiles};
 use super::{Common, PanelLayout, SLAB, Sight, TASKS, Task, extent, origin};
 
-/// Rows of sums that are put into the result together: several lines of a cache of neighbouring placements.
-const PUT: usize = 8 * ROWS;
+/// Rows of sums that are stored to the result together: several cache lines of adjacent positions.
+const ROWS_PER_STORE: usize = 8 * ROWS;
 
 /// Distance of terms of the kernel up to which a panel is read where it is: farther ones would share few sets of a cache.
-const NEAR_TERMS: isize = 128;
+const MAX_UNPACKED_TERM_STRIDE: isize = 128;
 
 /// Rows of features that a task packs.
-const ROWS_PACKED: usize = 128;
+const PACKED_ROWS_PER_TASK: usize = 128;
 
 /// Multiply-adds of a register tile in the time in which an element is copied into a slab.
 const MULTIPLY_ADDS_PER_COPY: usize = 18;
 
 /// The least ratio of the time of a task's multiply-adds to that of copying its slab.
-const LEAST_TIME_PER_COPY_TIME: usize = 16;
+const MIN_TIME_PER_COPY_TIME: usize = 16;
 
 /// The largest panel that the first-level cache holds beside the rows, in bytes.
-const NEAR_PANEL_BYTES: usize = 16 << 10;
+const MAX_L1_PANEL_BYTES: usize = 16 << 10;
 
 /// The prefetch distance of a panel that is read for the first time, in terms: the latency of memory, divided
 /// by the time of a term.
-const PREFETCHED_TERMS: usize = 64;
+const PREFETCH_DISTANCE_TERMS: usize = 64;
 
 /// A convolution whose window is small.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ impl Panels {
         let x = &lanes[2];
         let in_place = *rhs == ElementType::F32
             && outer.kernel_feature_stride == 1
-            && (1..=NEAR_TERMS).contains(&outer.kernel_channel_stride)
+            && (1..=MAX_UNPACKED_TERM_STRIDE).contains(&outer.kernel_channel_stride)
             && (x.axis.kernel == 1 || x.kernel_stride == channels * outer.kernel_channel_stride);
         if in_place {
             return Panels {
@@ -126,7 +126,7 @@ impl Forward {
             // Each part copies the slab, so it has enough panels to make up for that.
             let multiply_adds_of_panel = block[0] * block[1] * taps * outer.channels * COLUMNS;
             let copy = common.slab(block) * MULTIPLY_ADDS_PER_COPY;
-            let least_panels = (LEAST_TIME_PER_COPY_TIME * copy).div_ceil(multiply_adds_of_panel);
+            let least_panels = (MIN_TIME_PER_COPY_TIME * copy).div_ceil(multiply_adds_of_panel);
             parts = parts.min(panels.div_ceil(least_panels));
         }
         let kernel = Panels::new(&common);
@@ -154,7 +154,7 @@ impl Forward {
     ) {
         let panels = self.common.outer.features.div_ceil(COLUMNS);
         if self.kernel.packed && arrays.ahead.is_null() {
-            // SAFETY: the caller's: the scratch memory has room for all panels.
+            // SAFETY: the caller's: the scratch memory has space for all panels.
             unsafe { self.prepare(arrays.rhs, arrays.scratch.cast(), pool) };
         }
         let whole = finished.filter(|_| self.parts == 1);
@@ -172,15 +172,15 @@ impl Forward {
     /// Packs the kernel into panels: taps, then channels, then features.
     ///
     /// # Safety
-    /// It is there, and so is room for [`Forward::scratch_bytes`].
+    /// It is there, and so is space for [`Forward::scratch_bytes`].
     pub(super) unsafe fn prepare(&self, rhs: *const u8, to: *mut f32, pool: &Pool) {
         let outer = &self.common.outer;
         let rows = self.common.taps() * outer.channels;
-        let parts = rows.div_ceil(ROWS_PACKED);
+        let parts = rows.div_ceil(PACKED_ROWS_PER_TASK);
         let (rhs, to) = (Shared::<u8>::new(rhs.cast_mut()), Shared::<f32>::new(to.cast()));
         pool.run(outer.feature_groups * parts, &|n| {
             let (group, part) = (n / parts, n % parts);
-            let rows = part * ROWS_PACKED..rows.min((part + 1) * ROWS_PACKED);
+            let rows = part * PACKED_ROWS_PER_TASK..rows.min((part + 1) * PACKED_ROWS_PER_TASK);
             // SAFETY: the caller's; rows are disjoint.
             unsafe {
                 let to = to.offset(self.kernel.at(group, 0) as usize).pointer();
@@ -208,10 +208,10 @@ impl Forward {
         let Sight { first: [_, first_y, first_x], height, width, .. } = sight;
         let row = width * channels;
         let slab = if self.in_place { 0 } else { z.kernel * height * row };
-        with_workspace(4 * (slab + 2 * PUT * COLUMNS), |workspace| {
+        with_workspace(4 * (slab + 2 * ROWS_PER_STORE * COLUMNS), |workspace| {
             let sums = workspace.cast::<f32>();
-            // SAFETY: the workspace has room for the slab after the sums of some tiles, twice.
-            let slab = unsafe { sums.add(2 * PUT * COLUMNS) };
+            // SAFETY: the workspace has space for the slab after the sums of some tiles, twice.
+            let slab = unsafe { sums.add(2 * ROWS_PER_STORE * COLUMNS) };
             if !self.in_place {
                 let channels = [channels as isize, outer.channel_stride];
                 self.common.each_row(&sight, |number, at| {
@@ -230,12 +230,12 @@ impl Forward {
             let direct = arrays.narrow.is_none() && outer.result_feature_stride == 1;
             let together = match direct {
                 true => task.x.len(),
-                false => task.x.len().div_ceil(task.x.len().div_ceil(PUT)).next_multiple_of(WIDTH),
+                false => task.x.len().div_ceil(task.x.len().div_ceil(ROWS_PER_STORE)).next_multiple_of(WIDTH),
             };
             let mut segments: SmallVec<[Segment; 32]> = SmallVec::new();
             let panel_bytes = 4 * self.common.taps() * channels * COLUMNS;
-            let ahead = if panel_bytes > NEAR_PANEL_BYTES {
-                PREFETCHED_TERMS * self.kernel.channel as usize
+            let ahead = if panel_bytes > MAX_L1_PANEL_BYTES {
+                PREFETCH_DISTANCE_TERMS * self.kernel.channel as usize
             } else {
                 0
             };
@@ -310,44 +310,44 @@ impl Forward {
         }
     }
 
-    /// Puts the sums of at most [`PUT`] rows into the result, along whichever of its sides is the nearer one.
+    /// Puts the sums of at most [`ROWS_PER_STORE`] rows into the result, along whichever of its sides is the nearer one.
     ///
     /// # Safety
-    /// They are in the result; after the sums is room for as many.
+    /// They are in the result; after the sums is space for as many.
     unsafe fn put(&self, sums: *mut f32, rows: usize, columns: usize, to: isize, arrays: Arrays) {
         let bytes = self.common.result_bytes as isize;
         let (row, column) = (self.common.lanes[2].result_stride, self.common.outer.result_feature_stride);
         // SAFETY: the caller's.
         unsafe {
-            let place =
+            let address =
                 |r: usize, c: usize| arrays.out.offset((to + r as isize * row + c as isize * column) * bytes);
-            let turn = |to: *mut u8, pitch: usize| {
-                let parts: [*const u8; PUT] =
+            let transpose = |to: *mut u8, pitch: usize| {
+                let parts: [*const u8; ROWS_PER_STORE] =
                     std::array::from_fn(|r| sums.wrapping_add(r * COLUMNS).cast_const().cast());
                 transpose::columns(&parts[..rows], columns, to, pitch);
             };
             let Some(narrow) = arrays.narrow else {
                 if row == 1 {
-                    return turn(place(0, 0), (4 * column) as usize);
+                    return transpose(address(0, 0), (4 * column) as usize);
                 }
                 for c in 0..columns {
                     for r in 0..rows {
-                        *place(r, c).cast::<f32>() = *sums.add(r * COLUMNS + c);
+                        *address(r, c).cast::<f32>() = *sums.add(r * COLUMNS + c);
                     }
                 }
                 return;
             };
             if column == 1 {
                 for r in 0..rows {
-                    narrow(sums.add(r * COLUMNS), columns, place(r, 0), 1);
+                    narrow(sums.add(r * COLUMNS), columns, address(r, 0), 1);
                 }
                 return;
             }
-            let turned = sums.add(PUT * COLUMNS);
-            turn(turned.cast(), 4 * PUT);
+            let transposed = sums.add(ROWS_PER_STORE * COLUMNS);
+            transpose(transposed.cast(), 4 * ROWS_PER_STORE);
             for c in 0..columns {
-                let turned = turned.add(c * PUT);
-                narrow(turned, rows, place(0, c), row);
+                let transposed = transposed.add(c * ROWS_PER_STORE);
+                narrow(transposed, rows, address(0, c), row);
             }
         }
     }

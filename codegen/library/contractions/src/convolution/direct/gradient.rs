@@ -11,7 +11,7 @@ use super::tile::{COLUMNS, Segment, Tile, WIDTH, tiles};
 use super::{Common, SLAB, extent};
 
 /// Elements of all sums together, about.
-const SUMS: usize = 512 << 10;
+const SUMS_ELEMENTS: usize = 512 << 10;
 
 /// Parts of the terms.
 const PARTS: usize = 8;
@@ -59,7 +59,7 @@ impl Gradient {
         }
         let sums = outputs * outer.batch * outer.features.next_multiple_of(WIDTH);
         let units = outer.channels * z.kernel * y.kernel.div_ceil(rows);
-        let parts = (SUMS / sums.max(1)).clamp(1, PARTS).min(units);
+        let parts = (SUMS_ELEMENTS / sums.max(1)).clamp(1, PARTS).min(units);
         let of_features = PARTS.div_ceil(parts).min(outer.features.div_ceil(COLUMNS));
         Some(Gradient { common, rows, parts: [parts, of_features] })
     }
@@ -154,7 +154,7 @@ impl Gradient {
         let sums = unsafe { arrays.scratch.cast::<f32>().add(part * self.sums()) };
         with_workspace(4 * (slab + self.rows * x.kernel * features), |workspace| {
             let slab_at = workspace.cast::<f32>();
-            // SAFETY: the workspace has room for both.
+            // SAFETY: the workspace has space for both.
             let others = unsafe { slab_at.add(slab) };
             let mut segments: SmallVec<[Segment; 16]> = SmallVec::new();
             for oz in 0..z.output {
@@ -226,7 +226,7 @@ impl Gradient {
                                         a_row: 1,
                                         a_term: x.kernel_dilation * channels as isize,
                                         b_term: features as isize,
-                                        // SAFETY: the sums have this place.
+                                        // SAFETY: the offset is inside of the sums.
                                         c: unsafe { sums.add(result * row + from + column) },
                                         c_row: row as isize,
                                         rows,
@@ -249,7 +249,7 @@ impl Gradient {
     /// Copies a row of the other operand with features as neighbours.
     ///
     /// # Safety
-    /// The row is there, and so is room for the copy.
+    /// The row is there, and so is space for the copy.
     unsafe fn copy_other(&self, read: Read, rhs: *const u8, at: isize, features: usize, to: *mut f32) {
         let (lane, outer) = (&self.common.lanes[2], &self.common.outer);
         // SAFETY: the caller's.

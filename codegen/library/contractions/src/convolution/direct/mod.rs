@@ -66,7 +66,7 @@ impl Direct {
     /// Packs a kernel ahead of runs.
     ///
     /// # Safety
-    /// It is there, and so is room for [`Direct::ahead_bytes`].
+    /// It is there, and so is space for [`Direct::ahead_bytes`].
     pub(super) unsafe fn prepare(&self, rhs: *const u8, to: *mut f32, pool: &Pool) {
         match self {
             // SAFETY: the caller's.
@@ -228,7 +228,7 @@ impl Common {
     /// row, since memory is fastest sequentially.
     ///
     /// # Safety
-    /// They are in the kernel, and there is room.
+    /// They are in the kernel, and there is space.
     unsafe fn pack(
         &self,
         rhs: *const u8,
@@ -300,7 +300,7 @@ impl Common {
     /// Copies a row of input with padding and channels (`count` of them, `stride` apart) as neighbours: positions `first..first + width`.
     ///
     /// # Safety
-    /// The row is in the input, and there is room for the copy.
+    /// The row is in the input, and there is space for the copy.
     unsafe fn copy_row(
         &self,
         lhs: *const u8,
@@ -315,7 +315,7 @@ impl Common {
         let (n, channels) = (axis.input as isize, count as usize);
         let begin = (-first).clamp(0, width as isize) as usize;
         let end = (n - first).clamp(begin as isize, width as isize) as usize;
-        // SAFETY: positions `begin..end` are in the input; the copy has room for all.
+        // SAFETY: positions `begin..end` are in the input; the copy has space for all.
         unsafe {
             std::slice::from_raw_parts_mut(to, begin * channels).fill(0.0);
             std::slice::from_raw_parts_mut(to.add(end * channels), (width - end) * channels).fill(0.0);
@@ -328,7 +328,7 @@ impl Common {
                 }
             } else {
                 if axis.input_stride == 1 {
-                    return self.turn_row(
+                    return self.transpose_row(
                         lhs,
                         at(begin),
                         end - begin,
@@ -354,8 +354,8 @@ impl Common {
     /// Copies positions that are neighbours in the input, and channels so far apart, with channels as neighbours.
     ///
     /// # Safety
-    /// They are in the input, there is room for the copy, and the machine has AVX-512.
-    unsafe fn turn_row(
+    /// They are in the input, there is space for the copy, and the machine has AVX-512.
+    unsafe fn transpose_row(
         &self,
         lhs: *const u8,
         at: isize,
@@ -373,8 +373,8 @@ impl Common {
             for channel in (0..channels).step_by(CHANNELS) {
                 let mut rows = [0isize; CHANNELS];
                 let count = CHANNELS.min(channels - channel);
-                let place = |c: usize| at + (channel + c) as isize * stride + position as isize;
-                rows[..count].iter_mut().enumerate().for_each(|(c, row)| *row = place(c));
+                let offset = |c: usize| at + (channel + c) as isize * stride + position as isize;
+                rows[..count].iter_mut().enumerate().for_each(|(c, row)| *row = offset(c));
                 // SAFETY: the caller's.
                 unsafe {
                     let to = to.add(position * channels + channel).cast();

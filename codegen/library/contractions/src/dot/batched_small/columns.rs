@@ -58,10 +58,10 @@ unsafe fn all<S: Step, const ROWS: usize, const VECTORS: usize, const TERMS: usi
     to: *mut S::Sum,
 ) {
     let elements = ROWS * small.extents.n;
-    for (place, matrix) in matrices.enumerate() {
+    for (index, matrix) in matrices.enumerate() {
         let [a, b] = operands.of(matrix);
         // SAFETY: the caller's: the rows are there.
-        unsafe { tile::<S, ROWS, VECTORS, TERMS>(small, a, b, to.add(place * elements)) };
+        unsafe { tile::<S, ROWS, VECTORS, TERMS>(small, a, b, to.add(index * elements)) };
     }
 }
 
@@ -74,13 +74,13 @@ unsafe fn high<S: Step, const VECTORS: usize>(
     to: *mut S::Sum,
 ) {
     let Extents { m, n, .. } = small.extents;
-    for (place, matrix) in matrices.enumerate() {
+    for (index, matrix) in matrices.enumerate() {
         let [a, b] = operands.of(matrix);
         for row in (0..m).step_by(ROWS) {
             let a = a.wrapping_offset(row as isize * small.left[0]);
             // SAFETY: the caller's: the rows are there.
             unsafe {
-                let to = to.add((place * m + row) * n);
+                let to = to.add((index * m + row) * n);
                 match m - row {
                     1 => tile::<S, 1, VECTORS, 0>(small, a, b, to),
                     2 => tile::<S, 2, VECTORS, 0>(small, a, b, to),

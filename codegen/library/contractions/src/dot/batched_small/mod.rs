@@ -31,63 +31,65 @@ use super::step::{self, Number, Step};
 use super::steps::Steps;
 use super::{Call, Dot, sums_are_elements};
 
-/// Multiplications of a matrix, at most: larger ones are worth packing.
-const LARGEST: usize = 1 << 15;
-/// Elements of a result, at most, that are sums over vectors of terms.
-const ELEMENTS: usize = 64;
-/// Columns, at most, where these are neighbours: so many bytes. (Complex numbers have two sums each.)
-const COLUMNS: usize = 256;
-/// Columns of `f32`, at most.
-const MOST: usize = COLUMNS / size_of::<f32>();
-/// Fewer matrices than this are widened, rounded and, if they are not tiny, transposed as well where products are packed.
-const MATRICES: usize = 8;
-const TINY: usize = 1 << 12;
-/// Elements that several matrices are taken for, at most, and terms of each.
-const FLAT: usize = 15;
-const FLAT_TERMS: usize = 64;
-/// Terms of a vector in registers, at most.
-const FEW: usize = 8;
-/// Rows, at least, for which right matrices of more terms than these few are transposed, of twice as many columns if there is another way.
-const TURNED: usize = 4;
-/// Multiplications of a matrix, at most, whose places are listed.
-const LISTED: usize = 1024;
-/// Elements from a matrix to the next, at most, for lanes to hold one each.
-const NEAR: usize = 1 << 24;
-/// Elements of a matrix, at most, that are transposed one by one.
-const SCALARS: usize = 32;
-/// Columns and terms of bytes from which several terms at a time are better.
-const GROUPED: usize = 32;
+/// The most multiplications of a product: larger ones are worth packing.
+const MAX_MULTIPLICATIONS: usize = 1 << 15;
+/// The most elements of a result that are sums over vectors of terms.
+const MAX_SUMMED_ELEMENTS: usize = 64;
+/// The most bytes of a row of the result where columns are contiguous. (Complex numbers have two sums each.)
+const MAX_ROW_BYTES: usize = 256;
+/// The same in columns of `f32`.
+const MAX_F32_COLUMNS: usize = MAX_ROW_BYTES / size_of::<f32>();
+/// Smaller batches gain nothing over packed products from being widened, rounded or, from so many multiplications
+/// on, transposed.
+const MIN_CONVERTED_MATRICES: usize = 8;
+const MIN_TRANSPOSED_MULTIPLICATIONS: usize = 1 << 12;
+/// The most elements of a result for which a vector has elements of several matrices, and the most terms of each.
+const MAX_FLAT_ELEMENTS: usize = 15;
+const MAX_FLAT_TERMS: usize = 64;
+/// The most terms of a vector that is kept in registers.
+const MAX_REGISTER_TERMS: usize = 8;
+/// The fewest rows for which right matrices of more than [`MAX_REGISTER_TERMS`] terms are transposed; if there is
+/// another way, twice as many columns are needed as well.
+const MIN_TRANSPOSED_ROWS: usize = 4;
+/// The most multiplications of a product whose operands have lists of offsets.
+const MAX_LISTED_MULTIPLICATIONS: usize = 1024;
+/// The largest stride of matrices, in elements, for gathers of one element of each of sixteen matrices.
+const MAX_MATRIX_STRIDE: usize = 1 << 24;
+/// The most elements of a matrix that are transposed by scalar code.
+const MAX_SCALAR_ELEMENTS: usize = 32;
+/// Columns and terms of bytes from which instructions that multiply several terms are faster.
+const MIN_GROUPED_EXTENT: usize = 32;
 /// Multiplications of a chunk.
-const CHUNK: usize = 1 << 16;
-/// Elements of a chunk's right matrices that are transposed: they are read from the nearest cache.
-const TOGETHER: usize = 1 << 11;
+const CHUNK_MULTIPLICATIONS: usize = 1 << 16;
+/// Elements of the transposed right matrices of a chunk: they are read from the first-level cache.
+const CHUNK_TRANSPOSED_ELEMENTS: usize = 1 << 11;
 
-/// How operands lie.
+/// How operands are laid out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Form {
     Columns,
     Terms,
     Vectors,
-    /// There is one step from a matrix to the next, in both operands.
+    /// Both operands have one batch stride.
     Lanes,
-    /// Places of rows and terms of the left operand, of columns and terms of the right one.
+    /// Offsets of rows and terms of the left operand, of columns and terms of the right one.
     Listed(Box<[Vec<isize>; 4]>),
 }
 
-/// What to do. Distances are in elements.
+/// What to do. Strides are in elements.
 #[derive(Clone, Debug)]
 pub(super) struct BatchedSmall {
     field: Field,
     extents: Extents,
     form: Form,
-    /// Of rows and terms of the left operand.
+    /// Strides of rows and terms of the left operand.
     left: [isize; 2],
-    /// Of columns and terms of the right one.
+    /// Strides of columns and terms of the right one.
     right: [isize; 2],
-    /// The operands change places: the result is a vector either way.
+    /// The operands are swapped: the result is a vector either way.
     swapped: bool,
-    /// The terms of columns are neighbours: the right matrices of a chunk are transposed before, each to its place after these steps.
-    turned: Option<Steps>,
+    /// The terms of columns are contiguous: the right matrices of a chunk are transposed first, to these offsets.
+    transposed: Option<Steps>,
     /// Of operands that are no words: matrices of a chunk are widened before.
     wider: [Option<Wider>; 2],
     /// Of a result that is no word: elements of a chunk are rounded after.
@@ -121,7 +123,7 @@ impl Wider {
     /// Reads `n` elements.
     ///
     /// # Safety
-    /// `from` has elements `at..at + n` of the type, and there is room for as many words.
+    /// `from` has elements `at..at + n` of the type, and there is space for as many words.
     unsafe fn widen(&self, from: *const u8, at: usize, to: *mut u8, n: usize) {
         macro_rules! integers {
             ($t:ty) => {{
@@ -155,7 +157,8 @@ fn is_dense(of: &Operand) -> bool {
     (by_rows || by_terms) && of.batch.single() == Some(rows * terms) && of.offset >= 0
 }
 
-/// Where the operands of each matrix begin: those of the first one, and either steps in elements from one to the next or any places.
+/// Where the operands of each matrix begin: those of the first one, and either batch strides in elements or lists of
+/// offsets.
 struct Operands<'a, W> {
     first: [*const W; 2],
     batch: [&'a Steps; 2],
@@ -213,13 +216,13 @@ impl BatchedSmall {
         let Extents { batch, m, n, k } = extents;
         let work = m.saturating_mul(n).saturating_mul(k);
         let converted = lhs.conversion.is_some() || rhs.conversion.is_some();
-        if converted || !(1..=LARGEST).contains(&work) || !Features::here().avx512 {
+        if converted || !(1..=MAX_MULTIPLICATIONS).contains(&work) || !Features::here().avx512 {
             return None;
         }
         if field != Field::F32 {
             let small = Self::of_words(field, extents, [lhs, rhs], result)?;
-            let transposed = small.turned.is_some() && work >= TINY;
-            return (batch >= MATRICES || !small.converts() && !transposed).then_some(small);
+            let transposed = small.transposed.is_some() && work >= MIN_TRANSPOSED_MULTIPLICATIONS;
+            return (batch >= MIN_CONVERTED_MATRICES || !small.converts() && !transposed).then_some(small);
         }
         let types = [lhs.ty, rhs.ty, result];
         let floats =
@@ -228,14 +231,14 @@ impl BatchedSmall {
         if !floats || !widened {
             return None;
         }
-        if batch < MATRICES && types.iter().any(|&ty| ty != ElementType::F32) {
+        if batch < MIN_CONVERTED_MATRICES && types.iter().any(|&ty| ty != ElementType::F32) {
             return None;
         }
         let [left, right, rounded] = types.map(|ty| (ty != ElementType::F32).then(|| Narrow::new(ty)));
         let wider = [left, right].map(|narrow| narrow.map(Wider::Floats));
         let singles = |of: &Operand| Some([of.rows.single()?, of.terms.single()?]);
         let (Some(left), Some(right)) = (singles(lhs), singles(rhs)) else {
-            if work > LISTED || m * n > FLAT {
+            if work > MAX_LISTED_MULTIPLICATIONS || m * n > MAX_FLAT_ELEMENTS {
                 return None;
             }
             let offsets = |of: &Steps| (0..of.size()).map(|i| of.offset(i)).collect::<Vec<_>>();
@@ -248,39 +251,47 @@ impl BatchedSmall {
                 left: [0; 2],
                 right: [0; 2],
                 swapped: false,
-                turned: None,
+                transposed: None,
                 wider,
                 rounded,
             });
         };
-        // A vector by a matrix whose columns are neighbours.
+        // A vector by a matrix whose columns are contiguous.
         let swapped = n == 1 && m > 3 && left[0] == 1;
         let (extents, left, mut right) =
             if swapped { (Extents { batch, m: 1, n: m, k }, right, left) } else { (extents, left, right) };
         let Extents { m, n, .. } = extents;
         let terms = left[1] == 1 && right[1] == 1 || k == 1;
-        let mut turned = None;
-        let form = if n == 1 && k <= FEW {
+        let mut transposed = None;
+        let form = if n == 1 && k <= MAX_REGISTER_TERMS {
             Form::Vectors
-        } else if terms && m * n <= FLAT && n == 1 {
+        } else if terms && m * n <= MAX_FLAT_ELEMENTS && n == 1 {
             Form::Terms
-        } else if (right[0] == 1 || n == 1) && n <= MOST {
+        } else if (right[0] == 1 || n == 1) && n <= MAX_F32_COLUMNS {
             Form::Columns
-        } else if terms && n <= MOST && (k <= FEW || m >= TURNED && (n >= 2 * TURNED || m * n > ELEMENTS)) {
+        } else if terms
+            && n <= MAX_F32_COLUMNS
+            && (k <= MAX_REGISTER_TERMS
+                || m >= MIN_TRANSPOSED_ROWS && (n >= 2 * MIN_TRANSPOSED_ROWS || m * n > MAX_SUMMED_ELEMENTS))
+        {
             right = [1, n as isize];
-            turned = Some(Steps::new([(batch, (n * k) as isize)]));
+            transposed = Some(Steps::new([(batch, (n * k) as isize)]));
             Form::Columns
-        } else if terms && m * n <= ELEMENTS {
+        } else if terms && m * n <= MAX_SUMMED_ELEMENTS {
             Form::Terms
         } else {
             let steps = [lhs.batch.single()?, rhs.batch.single()?];
-            let near = |step: &isize| step.unsigned_abs() <= NEAR;
-            if m * n > ELEMENTS || k > FLAT_TERMS || !steps.contains(&1) || !steps.iter().all(near) {
+            let near = |step: &isize| step.unsigned_abs() <= MAX_MATRIX_STRIDE;
+            if m * n > MAX_SUMMED_ELEMENTS
+                || k > MAX_FLAT_TERMS
+                || !steps.contains(&1)
+                || !steps.iter().all(near)
+            {
                 return None;
             }
             Form::Lanes
         };
-        Some(BatchedSmall { field, extents, form, left, right, swapped, turned, wider, rounded })
+        Some(BatchedSmall { field, extents, form, left, right, swapped, transposed, wider, rounded })
     }
 
     /// For operands that are no floats of at most 32 bits, if the result is words of the field, and they are or hold smaller integers.
@@ -297,7 +308,7 @@ impl BatchedSmall {
             Wider::of_integers(of.ty).filter(|_| integers)
         };
         let bytes = [lhs, rhs].iter().all(|of| of.ty.storage_bytes() == 1);
-        if bytes && extents.n >= GROUPED && extents.k >= GROUPED {
+        if bytes && extents.n >= MIN_GROUPED_EXTENT && extents.k >= MIN_GROUPED_EXTENT {
             return None;
         }
         let wider = [lhs, rhs].map(|of| if is_word(of.ty) { None } else { smaller(of) });
@@ -306,20 +317,23 @@ impl BatchedSmall {
         let [left, right] = [lhs, rhs].map(|of| of.rows.single().zip(of.terms.single()));
         let (left, right): ([_; 2], [_; 2]) = (left?.into(), right?.into());
         let Extents { batch, m, n, k } = extents;
-        // A vector by a matrix whose columns are neighbours.
+        // A vector by a matrix whose columns are contiguous.
         let swapped = n == 1 && m > 1 && left[0] == 1;
         let (extents, left, mut right) =
             if swapped { (Extents { batch, m: 1, n: m, k }, right, left) } else { (extents, left, right) };
         let n = extents.n;
-        if !plain || !sums_are_elements(field, result) || n > COLUMNS / word.storage_bytes() / sums(word) {
+        if !plain
+            || !sums_are_elements(field, result)
+            || n > MAX_ROW_BYTES / word.storage_bytes() / sums(word)
+        {
             return None;
         }
-        let turned = (right[0] != 1 && n > 1).then(|| Steps::new([(batch, (n * k) as isize)]));
-        if turned.is_some() {
+        let transposed = (right[0] != 1 && n > 1).then(|| Steps::new([(batch, (n * k) as isize)]));
+        if transposed.is_some() {
             right = [1, n as isize];
         }
-        let form = if n == 1 && k <= FEW { Form::Vectors } else { Form::Columns };
-        Some(BatchedSmall { field, extents, form, left, right, swapped, turned, wider, rounded: None })
+        let form = if n == 1 && k <= MAX_REGISTER_TERMS { Form::Vectors } else { Form::Columns };
+        Some(BatchedSmall { field, extents, form, left, right, swapped, transposed, wider, rounded: None })
     }
 
     /// Whether elements are no words.
@@ -330,7 +344,7 @@ impl BatchedSmall {
     /// Whether it is better than a product of a matrix and a vector at a time.
     pub(super) fn is_flat(&self) -> bool {
         let Extents { m, n, k, .. } = self.extents;
-        m * n <= FLAT && k <= FLAT_TERMS || self.swapped
+        m * n <= MAX_FLAT_ELEMENTS && k <= MAX_FLAT_TERMS || self.swapped
     }
 
     /// Computes the products.
@@ -380,15 +394,15 @@ impl BatchedSmall {
         let widened = |i: usize| if self.wider[i].is_some() { elements[i] } else { 0 };
         let rounded = if self.rounded.is_some() { elements[2] } else { 0 };
         let right = self.extents.n * self.extents.k;
-        let turned = if self.turned.is_some() { right * matrices.len() } else { 0 };
-        let room = widened(0) + widened(1) + rounded + turned;
-        with_workspace(room * size_of::<S::Word>(), |memory| {
+        let transposed = if self.transposed.is_some() { right * matrices.len() } else { 0 };
+        let words = widened(0) + widened(1) + rounded + transposed;
+        with_workspace(words * size_of::<S::Word>(), |memory| {
             let (mut memory, mut first) = (Shared::<S::Word>::new(memory), [std::ptr::null(); 2]);
             for (i, operand) in operands.into_iter().enumerate() {
                 let argument = call.arguments[i].cast_const();
                 first[i] = match &self.wider[i] {
                     None => argument.cast::<S::Word>().wrapping_offset(operand.offset),
-                    // SAFETY: words are what elements become, the matrices are dense, and there is room for them.
+                    // SAFETY: words are what elements become, the matrices are dense, and there is space for them.
                     Some(wider) => unsafe {
                         let at = operand.offset.unsigned_abs() + matrices.start * matrix[i];
                         let to = memory.pointer();
@@ -402,35 +416,35 @@ impl BatchedSmall {
             if self.swapped {
                 operands = operands.swapped();
             }
-            if let Some(steps) = &self.turned {
-                // SAFETY: the caller's; there is room for them.
-                unsafe { self.turn(dot, matrices.clone(), operands, memory.pointer()) };
+            if let Some(steps) = &self.transposed {
+                // SAFETY: the caller's; there is space for them.
+                unsafe { self.transpose_right(dot, matrices.clone(), operands, memory.pointer()) };
                 operands.first[1] = memory.pointer().cast_const().wrapping_sub(right * matrices.start);
                 operands = Operands::new(operands.first, [operands.batch[0], steps]);
                 // SAFETY: as above.
-                memory = unsafe { memory.offset(turned) };
+                memory = unsafe { memory.offset(transposed) };
             }
-            let (place, result) = (matrices.start * m * n, call.arguments[2]);
-            // SAFETY: the caller's; there is room for results that are rounded after, of sums that are `f32`.
+            let (offset, result) = (matrices.start * m * n, call.arguments[2]);
+            // SAFETY: the caller's; there is space for results that are rounded after, of sums that are `f32`.
             unsafe {
                 match &self.rounded {
-                    None => self.products::<S>(matrices, operands, result.cast::<S::Sum>().add(place)),
+                    None => self.products::<S>(matrices, operands, result.cast::<S::Sum>().add(offset)),
                     Some(narrow) => {
                         let to = memory.pointer();
                         self.products::<S>(matrices, operands, to);
                         let sums = Shared::<f32>::new(to.cast());
-                        vectorized(|| narrow.narrow(sums.slice(0, elements[2]), result, place));
+                        vectorized(|| narrow.narrow(sums.slice(0, elements[2]), result, offset));
                     }
                 }
             }
         });
     }
 
-    /// Transposes the right matrices of a chunk: columns become neighbours.
+    /// Transposes the right matrices of a chunk: columns become contiguous.
     ///
     /// # Safety
-    /// They are there, and so is room for them at `to`.
-    unsafe fn turn<W: Copy>(
+    /// They are there, and so is space for them at `to`.
+    unsafe fn transpose_right<W: Copy>(
         &self,
         dot: &Dot,
         matrices: std::ops::Range<usize>,
@@ -438,16 +452,16 @@ impl BatchedSmall {
         to: *mut W,
     ) {
         let Extents { n, k, .. } = self.extents;
-        // Operands that change places have neighbouring columns then.
+        // The columns of swapped operands are contiguous.
         let [column, term] = [&dot.rhs.rows, &dot.rhs.terms].map(|steps| steps.single().unwrap_or(1));
-        let blocks = size_of::<W>() == size_of::<f32>() && term == 1 && n * k > SCALARS;
-        for (place, matrix) in matrices.enumerate() {
+        let blocks = size_of::<W>() == size_of::<f32>() && term == 1 && n * k > MAX_SCALAR_ELEMENTS;
+        for (index, matrix) in matrices.enumerate() {
             let [_, b] = operands.of(matrix);
-            let to = to.wrapping_add(place * n * k);
+            let to = to.wrapping_add(index * n * k);
             if blocks {
                 let rows = (0..n as isize).map(|i| b.wrapping_offset(i * column).cast::<u8>());
-                let rows: SmallVec<[*const u8; MOST]> = rows.collect();
-                // SAFETY: the caller's: the rows are there, and there is room for them; the machine has AVX-512, or this would not have been made.
+                let rows: SmallVec<[*const u8; MAX_F32_COLUMNS]> = rows.collect();
+                // SAFETY: the caller's: the rows are there, and there is space for them; the machine has AVX-512, or this would not have been made.
                 unsafe { hlo_library_base::transpose::columns(&rows, k, to.cast(), n * size_of::<W>()) };
                 continue;
             }
@@ -463,14 +477,14 @@ impl BatchedSmall {
     /// Matrices of a chunk.
     fn chunk(&self) -> usize {
         let Extents { batch, m, n, k } = self.extents;
-        let turned = if self.turned.is_some() { TOGETHER / (n * k) } else { batch };
-        (CHUNK / (m * n * k)).min(turned).clamp(1, batch.max(1))
+        let transposed = if self.transposed.is_some() { CHUNK_TRANSPOSED_ELEMENTS / (n * k) } else { batch };
+        (CHUNK_MULTIPLICATIONS / (m * n * k)).min(transposed).clamp(1, batch.max(1))
     }
 
     /// Computes the products of these matrices, whose operands begin where `operands` says.
     ///
     /// # Safety
-    /// They are there, and `to`, the place of the first one's result, has room for all results one after the other.
+    /// They are there, and `to`, the address of the first result, has space for all results one after the other.
     unsafe fn products<S: Step<Word: Number, Sum = <S as Step>::Word>>(
         &self,
         matrices: std::ops::Range<usize>,
@@ -483,7 +497,7 @@ impl BatchedSmall {
             match &self.form {
                 Form::Columns => columns::columns::<S>(self, matrices, operands, to),
                 Form::Vectors => vectors::vectors(self, matrices, operands, to),
-                Form::Terms if self.extents.m * self.extents.n <= FLAT => {
+                Form::Terms if self.extents.m * self.extents.n <= MAX_FLAT_ELEMENTS => {
                     wide::flat_terms(self, matrices, floats, result)
                 }
                 Form::Terms => wide::terms(self, matrices, floats, result),

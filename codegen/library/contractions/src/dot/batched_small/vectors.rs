@@ -6,7 +6,7 @@ use super::{BatchedSmall, Extents, Operands};
 use crate::dot::step::Number;
 
 /// # Safety
-/// As [`BatchedSmall::products`]; there are at most [`super::FEW`] terms, and one column.
+/// As [`BatchedSmall::products`]; there are at most [`super::MAX_REGISTER_TERMS`] terms, and one column.
 #[target_feature(enable = "avx512f,fma")]
 pub(super) unsafe fn vectors<W: Number>(
     small: &BatchedSmall,

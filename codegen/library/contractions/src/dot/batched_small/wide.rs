@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::{BatchedSmall, Extents, FLAT_TERMS, Operands};
+use super::{BatchedSmall, Extents, MAX_FLAT_TERMS, Operands};
 
 /// The first `n` lanes of a vector, all if there are more.
 fn first(n: usize) -> __mmask16 {
@@ -33,10 +33,10 @@ pub(super) unsafe fn terms(
         let start = matrices.start;
         for matrix in matrices.clone() {
             let [a, b] = operands.of(matrix);
-            let places = rows.map(|[row, column]| [a.wrapping_offset(row), b.wrapping_offset(column)]);
+            let starts = rows.map(|[row, column]| [a.wrapping_offset(row), b.wrapping_offset(column)]);
             let to = to.wrapping_add((matrix - start) * all + begin);
             // SAFETY: the caller's.
-            unsafe { _mm512_mask_storeu_ps(to, first(count), sixteen(&places, k)) };
+            unsafe { _mm512_mask_storeu_ps(to, first(count), sixteen(&starts, k)) };
         }
         begin += count;
     }
@@ -57,16 +57,16 @@ pub(super) unsafe fn flat_terms(
     let all = matrices.len() * m * n;
     let (mut matrix, mut row, mut column) = (matrices.start, 0, 0);
     let mut at = [std::ptr::null(); 2];
-    let mut places = [at; 16];
+    let mut starts = [at; 16];
     let mut done = 0;
     while done < all {
         let count = (all - done).min(16);
         // Beyond the last element the last one again.
-        for place in &mut places[..count] {
+        for start in &mut starts[..count] {
             if row == 0 && column == 0 {
                 at = operands.of(matrix);
             }
-            *place = [
+            *start = [
                 at[0].wrapping_offset(row as isize * small.left[0]),
                 at[1].wrapping_offset(column as isize * small.right[0]),
             ];
@@ -78,10 +78,10 @@ pub(super) unsafe fn flat_terms(
                 (matrix, row) = (matrix + 1, 0);
             }
         }
-        let last = places[count - 1];
-        places[count..].fill(last);
+        let last = starts[count - 1];
+        starts[count..].fill(last);
         // SAFETY: the caller's.
-        unsafe { _mm512_mask_storeu_ps(to.add(done), first(count), sixteen(&places, k)) };
+        unsafe { _mm512_mask_storeu_ps(to.add(done), first(count), sixteen(&starts, k)) };
         done += count;
     }
 }
@@ -90,8 +90,8 @@ pub(super) unsafe fn flat_terms(
 #[derive(Clone, Copy)]
 struct Lanes {
     step: isize,
-    /// In elements, from that of the first matrix.
-    places: __m512i,
+    /// Offsets in elements from the first matrix.
+    offsets: __m512i,
 }
 
 impl Lanes {
@@ -99,7 +99,7 @@ impl Lanes {
     #[inline]
     fn new(step: isize) -> Self {
         let number = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-        Self { step, places: _mm512_mullo_epi32(number, _mm512_set1_epi32(step as i32)) }
+        Self { step, offsets: _mm512_mullo_epi32(number, _mm512_set1_epi32(step as i32)) }
     }
 
     /// # Safety
@@ -112,7 +112,7 @@ impl Lanes {
             match self.step {
                 0 => _mm512_set1_ps(*first),
                 1 => _mm512_maskz_loadu_ps(some, first),
-                _ => _mm512_mask_i32gather_ps::<4>(_mm512_setzero_ps(), some, self.places, first),
+                _ => _mm512_mask_i32gather_ps::<4>(_mm512_setzero_ps(), some, self.offsets, first),
             }
         }
     }
@@ -131,7 +131,7 @@ pub(super) unsafe fn lanes(
     let steps = operands.steps.expect("invariant: this form is of single steps");
     let [left, right] = [Lanes::new(steps[0]), Lanes::new(steps[1])];
     let results = Lanes::new((m * n) as isize);
-    let mut row = [_mm512_setzero_ps(); FLAT_TERMS];
+    let mut row = [_mm512_setzero_ps(); MAX_FLAT_TERMS];
     for matrix in matrices.clone().step_by(16) {
         let some = first(matrices.end - matrix);
         let [a, b] = operands.of(matrix);
@@ -151,8 +151,8 @@ pub(super) unsafe fn lanes(
                     sum = _mm512_fmadd_ps(x, y, sum);
                 }
                 let to = to.wrapping_add(i * n + j);
-                // SAFETY: the caller's: there is room for the results of these matrices.
-                unsafe { _mm512_mask_i32scatter_ps::<4>(to, some, results.places, sum) };
+                // SAFETY: the caller's: there is space for the results of these matrices.
+                unsafe { _mm512_mask_i32scatter_ps::<4>(to, some, results.offsets, sum) };
             }
         }
     }
@@ -180,7 +180,7 @@ pub(super) unsafe fn listed(
                         *sum = unsafe { *a.offset(x) }.mul_add(unsafe { *b.offset(y) }, *sum);
                     }
                 }
-                // SAFETY: the caller's: there is room for the results of all of these matrices.
+                // SAFETY: the caller's: there is space for the results of all of these matrices.
                 unsafe {
                     *to = (sums[0] + sums[1]) + (sums[2] + sums[3]);
                     to = to.add(1);
@@ -190,18 +190,18 @@ pub(super) unsafe fn listed(
     }
 }
 
-/// Sums of so many products, of neighbouring terms from these places on.
+/// Sixteen sums of `k` products each, of contiguous terms from these addresses on.
 ///
 /// # Safety
 /// The terms are there.
 #[target_feature(enable = "avx512f")]
 #[inline]
-unsafe fn sixteen(places: &[[*const f32; 2]; 16], k: usize) -> __m512 {
+unsafe fn sixteen(starts: &[[*const f32; 2]; 16], k: usize) -> __m512 {
     let mut sums = [_mm512_setzero_ps(); 16];
     let mut term = 0;
     while term < k {
         let mask = first(k - term);
-        for (sum, [a, b]) in sums.iter_mut().zip(places) {
+        for (sum, [a, b]) in sums.iter_mut().zip(starts) {
             // SAFETY: the caller's; what is masked is not touched.
             unsafe {
                 let x = _mm512_maskz_loadu_ps(mask, a.add(term));
