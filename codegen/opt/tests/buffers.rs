@@ -4,7 +4,7 @@
 //!
 //! `// copies N`: so many copies in all; `// arena N` and `// frame N`: bytes; `// result K parameter N`, `//
 //! result K constant`, `// result K result N`: where leaf K of the result is; `// same A B`: instructions in
-//! one place (`name#leaf`); `// apart A B`; `// scratch NAME N`: it asks for N bytes.
+//! one slice (`name#leaf`); `// apart A B`; `// scratch NAME N`: it asks for N bytes.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -207,8 +207,8 @@ impl Assigned {
     }
 
     /// Whether a slice that the copies after the body of a `while` read holds no value when the body begins.
-    pub fn made_anew(&self, id: InstrId, place: Slice) -> bool {
-        self.anew.contains(&(id, place))
+    pub fn made_anew(&self, id: InstrId, slice: Slice) -> bool {
+        self.anew.contains(&(id, slice))
     }
 
     /// Whether nothing is executed for an instruction: a parameter, a constant, or an alias. (Not so `while`,
@@ -224,7 +224,7 @@ impl Assigned {
 
 /// Assigns a slice of the program's memory to every value.
 ///
-/// The module is fused and scheduled: instructions run in its order. No computation is called from two places
+/// The module is fused and scheduled: instructions run in its order. No computation has two call sites
 /// (the pass `flatten-call-graph`). Errors: an array of unbounded size, a computation with two callers.
 pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Unsupported> {
     let order = Order::new(module, questions.whole)?;
@@ -287,7 +287,7 @@ pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Un
     let usable: u64 = usable.map(|a| a.bytes).sum();
     let lower_bound = fixed.max((fixed - returned - usable).saturating_add(most));
     let binned = pack::into_bins(&items, &bins);
-    let (rest, places): (Vec<Item>, Vec<usize>) = items
+    let (rest, indices): (Vec<Item>, Vec<usize>) = items
         .iter()
         .enumerate()
         .filter(|&(i, _)| binned[i].is_none())
@@ -296,11 +296,11 @@ pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Un
     let packed = pack::pack(&rest);
     let arena = allocations.len() as u32;
     let mut at: Vec<(u32, u64)> = vec![(arena, 0); items.len()];
-    for (&i, &offset) in places.iter().zip(&packed.offsets) {
+    for (&i, &offset) in indices.iter().zip(&packed.offsets) {
         at[i].1 = offset;
     }
-    for (i, place) in binned.into_iter().enumerate() {
-        if let Some((bin, offset)) = place {
+    for (i, slot) in binned.into_iter().enumerate() {
+        if let Some((bin, offset)) = slot {
             at[i] = (bin_slices[bin].allocation, offset);
         }
     }
@@ -358,8 +358,8 @@ pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Un
     let assignment =
         Assignment { allocations, results, peak_bytes: fixed + packed.bytes, lower_bound_bytes: lower_bound };
     let constants = values.constants.clone();
-    let place = |(id, class)| (id, slices.get(&class).copied().unwrap_or_default());
-    let anew = anew.into_iter().map(place).collect();
+    let slice_of = |(id, class)| (id, slices.get(&class).copied().unwrap_or_default());
+    let anew = anew.into_iter().map(slice_of).collect();
     Ok(Assigned { assignment, constants, slices, class, values, order, copies, scratch, in_place, anew })
 }
 
@@ -419,10 +419,10 @@ impl Assigner<'_> {
         // The slice for a result that was not computed there.
         let mut elsewhere: FxHashMap<u32, ValueId> = FxHashMap::default();
         for t in ties.iter().filter(|t| t.must) {
-            let place = self.classes.class(self.values.parameters[t.parameter as usize]);
+            let parameter = self.classes.class(self.values.parameters[t.parameter as usize]);
             let value = leaves[t.result as usize];
-            if self.classes.class(value) != place && self.values.get(value).bytes > 0 {
-                elsewhere.insert(t.result, place);
+            if self.classes.class(value) != parameter && self.values.get(value).bytes > 0 {
+                elsewhere.insert(t.result, parameter);
             }
         }
         let overwritten: FxHashSet<ValueId> = elsewhere.values().copied().collect();
@@ -430,9 +430,9 @@ impl Assigner<'_> {
         for (leaf, &value) in leaves.iter().enumerate() {
             let leaf = leaf as u32;
             let class = self.classes.class(value);
-            if let Some(&place) = elsewhere.get(&leaf) {
-                moves.push(Move { from: Moved::Class(class), to: Moved::Class(place) });
-                self.results.push(Moved::Class(place));
+            if let Some(&parameter) = elsewhere.get(&leaf) {
+                moves.push(Move { from: Moved::Class(class), to: Moved::Class(parameter) });
+                self.results.push(Moved::Class(parameter));
                 continue;
             }
             let bytes = self.values.get(value).bytes;

@@ -69,22 +69,22 @@ pub fn in_order<P: Copy + Eq + Hash>(moves: &[Move<P>], help: P) -> Vec<Move<P>>
 mod tests {
     use super::*;
 
-    fn place(n: u32) -> Moved {
+    fn class(n: u32) -> Moved {
         Moved::Class(n)
     }
 
     /// Executes the sequence and compares with the parallel copy.
     fn check(pairs: &[(u32, u32)]) -> usize {
         let moves: Vec<Move<Moved>> =
-            pairs.iter().map(|&(f, t)| Move { from: place(f), to: place(t) }).collect();
-        let mut memory: FxHashMap<Moved, u32> = (0..10).map(|n| (place(n), n)).collect();
+            pairs.iter().map(|&(f, t)| Move { from: class(f), to: class(t) }).collect();
+        let mut memory: FxHashMap<Moved, u32> = (0..10).map(|n| (class(n), n)).collect();
         let order = in_order(&moves, Moved::Help);
         for m in &order {
             memory.insert(m.to, memory[&m.from]);
         }
         for n in 0..10 {
             let expected = pairs.iter().find(|p| p.1 == n).map_or(n, |p| p.0);
-            assert_eq!(memory[&place(n)], expected, "{pairs:?} as {order:?}");
+            assert_eq!(memory[&class(n)], expected, "{pairs:?} as {order:?}");
         }
         order.len()
     }
@@ -96,8 +96,8 @@ mod tests {
         assert_eq!(check(&[(0, 1), (1, 2), (2, 3)]), 3);
         assert_eq!(check(&[(2, 3), (1, 2), (0, 1)]), 3);
         assert_eq!(check(&[(0, 1), (1, 0)]), 3);
-        assert_eq!(check(&[(0, 1), (1, 2), (2, 0), (0, 5)]), 5, "a circle that is read from outside");
-        assert_eq!(check(&[(0, 1), (1, 0), (2, 3), (3, 4), (4, 2)]), 7, "one helping place for two circles");
+        assert_eq!(check(&[(0, 1), (1, 2), (2, 0), (0, 5)]), 5, "a cycle that is read from outside");
+        assert_eq!(check(&[(0, 1), (1, 0), (2, 3), (3, 4), (4, 2)]), 7, "one temporary for two cycles");
         assert_eq!(check(&[(0, 1), (0, 2), (0, 3)]), 3);
     }
 }

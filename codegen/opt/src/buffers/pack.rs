@@ -39,14 +39,14 @@ fn hull(item: &Item) -> Span {
     (item.spans.first().map_or(0, |s| s.0), item.spans.last().map_or(0, |s| s.1))
 }
 
-/// The largest total size of items live at once, each counted as `room` of its bytes: a lower bound of any
+/// The largest total size of items live at once, each counted as `size_of` of its bytes: a lower bound of any
 /// packing.
-pub(super) fn most_alive<'a>(items: impl Iterator<Item = &'a Item>, room: impl Fn(u64) -> u64) -> u64 {
+pub(super) fn most_alive<'a>(items: impl Iterator<Item = &'a Item>, size_of: impl Fn(u64) -> u64) -> u64 {
     let mut changes: Vec<(u32, bool, u64)> = Vec::new();
     for item in items {
         for &(from, to) in &item.spans {
-            changes.push((from, true, room(item.bytes)));
-            changes.push((to, false, room(item.bytes)));
+            changes.push((from, true, size_of(item.bytes)));
+            changes.push((to, false, size_of(item.bytes)));
         }
     }
     // What ends at a tick is gone before what begins there.
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_takes_no_place() {
+    fn no_items_take_no_bytes() {
         let p = pack(&[]);
         assert_eq!((p.bytes, most_alive([].iter(), aligned)), (0, 0));
     }

@@ -40,7 +40,7 @@ pub fn report(module: &Module, assigned: &Assigned) -> String {
     }
     let _ = writeln!(out, "\nresults");
     for (leaf, &slice) in a.results.iter().enumerate() {
-        let _ = writeln!(out, "  {leaf}: {}", place(assigned, slice));
+        let _ = writeln!(out, "  {leaf}: {}", location(assigned, slice));
     }
     let _ = writeln!(out, "\nevents");
     for (position, &event) in assigned.order.events.iter().enumerate() {
@@ -62,7 +62,7 @@ pub fn report(module: &Module, assigned: &Assigned) -> String {
         let _ = writeln!(out, "  {position:>8}  {loops}{what}");
         let Some(when) = event.copies() else { continue };
         for copy in assigned.copies(when) {
-            let (from, to) = (place(assigned, copy.from), place(assigned, copy.to));
+            let (from, to) = (location(assigned, copy.from), location(assigned, copy.to));
             let _ = writeln!(out, "            {loops}copy of {} bytes: {from} to {to}", copy.to.bytes);
         }
     }
@@ -138,7 +138,7 @@ pub fn title(assigned: &Assigned, allocation: u32) -> String {
     }
 }
 
-fn place(assigned: &Assigned, slice: Slice) -> String {
+fn location(assigned: &Assigned, slice: Slice) -> String {
     let title = title(assigned, slice.allocation);
     if slice.offset == 0 { title } else { format!("{title} + {}", slice.offset) }
 }

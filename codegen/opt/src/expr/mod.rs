@@ -199,11 +199,11 @@ impl<'m> Expr<'m> {
     /// Binds a leaf of an instruction to a node at one index, the only index at which it may then be asked
     /// for.
     pub fn bind_at(&mut self, instr: InstrId, leaf: u32, node: NodeId, at: &[Affine]) {
-        let place = self.indices.iter().position(|p| p[..] == *at).unwrap_or_else(|| {
+        let slot = self.indices.iter().position(|p| p[..] == *at).unwrap_or_else(|| {
             self.indices.push(at.into());
             self.indices.len() - 1
         });
-        self.bound.insert((0, instr, leaf), Bound::NodeAt(node, place as u32));
+        self.bound.insert((0, instr, leaf), Bound::NodeAt(node, slot as u32));
     }
 
     /// Adds an array in memory: argument `argument` of the kernel.
@@ -357,7 +357,7 @@ impl<'m> Expr<'m> {
         let ty = shape.element_type;
         match self.bound.get(&(key.frame, id, key.leaf)) {
             Some(&Bound::Node(node)) => return Ok(Some(node)),
-            Some(&Bound::NodeAt(node, place)) if self.indices[place as usize] == key.index => {
+            Some(&Bound::NodeAt(node, slot)) if self.indices[slot as usize] == key.index => {
                 return Ok(Some(node));
             }
             Some(&Bound::NodeAt(..)) => {

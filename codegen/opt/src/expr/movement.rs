@@ -81,8 +81,8 @@ impl Expr<'_> {
         // Scalars, or one vector of start indices in XLA's older form.
         let vector = instr.operands().get(first).is_some_and(|&o| !dims_of(self.module, o).is_empty());
         for (d, (&n, &w)) in of.iter().zip(window).enumerate() {
-            let place = if vector { first } else { first + d };
-            nodes.push(match instr.operands().get(place) {
+            let operand = if vector { first } else { first + d };
+            nodes.push(match instr.operands().get(operand) {
                 Some(&o) if n > w => {
                     // Start indices exist at every index of the result, so they need no guard.
                     let index = vector.then(|| Affine::constant(d as i64)).into_iter().collect();
@@ -126,8 +126,8 @@ impl Expr<'_> {
             if let Some(b) = batching.iter().position(|&x| x == dim) {
                 // The component of the batch index that runs along this dimension of the start indices.
                 let s = start_batching.get(b).copied().unwrap_or(0);
-                let place = usize::try_from(if s > vector { s - 1 } else { s }).unwrap_or(0);
-                index.push(batch.get(place).cloned().unwrap_or_default());
+                let dim = usize::try_from(if s > vector { s - 1 } else { s }).unwrap_or(0);
+                index.push(batch.get(dim).cloned().unwrap_or_default());
                 continue;
             }
             let window = sizes.get(d).copied().unwrap_or(1);

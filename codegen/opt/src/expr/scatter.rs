@@ -57,8 +57,8 @@ impl Expr<'_> {
             let dim = d as i64;
             if let Some(b) = batching.iter().position(|&x| x == dim) {
                 let s = indices_batching.get(b).copied().unwrap_or(0);
-                let place = usize::try_from(if s > vector { s - 1 } else { s }).unwrap_or(0);
-                to.push(batch_index.get(place).cloned().unwrap_or_default());
+                let dim = usize::try_from(if s > vector { s - 1 } else { s }).unwrap_or(0);
+                to.push(batch_index.get(dim).cloned().unwrap_or_default());
                 continue;
             }
             let (offset, window) = if inserted.contains(&dim) {

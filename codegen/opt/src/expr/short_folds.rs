@@ -32,8 +32,8 @@ impl Expr<'_> {
             for (side, (batch, contracted)) in sides.iter().enumerate() {
                 let index: Index = (0..of(side).len() as i64)
                     .map(|d| {
-                        let place = |list: &[i64]| list.iter().position(|&x| x == d);
-                        match (place(batch), place(contracted)) {
+                        let position = |list: &[i64]| list.iter().position(|&x| x == d);
+                        match (position(batch), position(contracted)) {
                             (Some(b), _) => key.index[b].clone(),
                             (None, Some(c)) => Affine::constant(at[c]),
                             (None, None) => free.next().cloned().unwrap_or_default(),

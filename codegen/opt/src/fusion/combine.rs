@@ -148,7 +148,7 @@ pub fn extreme(module: &Module, computation: ComputationId) -> Option<bool> {
     if root.opcode != Opcode::Tuple || !fits {
         return None;
     }
-    let &[greater, place] = root.operands() else { return None };
+    let &[greater, position] = root.operands() else { return None };
     let operands = |id: InstrId, opcode: Opcode| {
         let instr = module.instr(id);
         (instr.opcode == opcode).then(|| instr.operands())
@@ -179,7 +179,7 @@ pub fn extreme(module: &Module, computation: ComputationId) -> Option<bool> {
         None if value.is_float() => return None,
         _ => {}
     }
-    let &[lower, x, y] = operands(place, Opcode::Select)? else { return None };
+    let &[lower, x, y] = operands(position, Opcode::Select)? else { return None };
     let &[before, tie] = operands(lower, Opcode::Or)? else { return None };
     let &[equal, less] = operands(tie, Opcode::And)? else { return None };
     ((x, y) == (i, j)

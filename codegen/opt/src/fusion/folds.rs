@@ -93,8 +93,8 @@ pub fn stored_order(
     reductions: &[(InstrId, Space)],
 ) -> Result<Option<Vec<usize>>, Unsupported> {
     let &[(dot, _)] = reductions else { return Ok(None) };
-    let turns = |user: InstrId| module.instr(user).opcode == Opcode::Transpose;
-    let Some(transpose) = module.users(dot).iter().map(|u| u.user).find(|&u| turns(u)) else {
+    let transposes = |user: InstrId| module.instr(user).opcode == Opcode::Transpose;
+    let Some(transpose) = module.users(dot).iter().map(|u| u.user).find(|&u| transposes(u)) else {
         return Ok(None);
     };
     // The result cannot be stored both transposed and not.

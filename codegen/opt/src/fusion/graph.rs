@@ -139,18 +139,18 @@ impl Graph {
         module: &Module,
         c: ComputationId,
         pinned: &FxHashSet<InstrId>,
-        places: &mut NodeIndex,
+        node_of: &mut NodeIndex,
     ) -> Graph {
         let (sources, rest) = sources(module, c, pinned);
         let count = sources.len();
         let mut nodes: Vec<Node> = Vec::with_capacity(module.computation(c).len());
-        places.0.resize(module.instruction_capacity(), NodeId::MAX);
+        node_of.0.resize(module.instruction_capacity(), NodeId::MAX);
         for id in sources.into_iter().chain(rest) {
             let at = nodes.len() as NodeId;
-            places.0[id.index()] = at;
+            node_of.0[id.index()] = at;
             let instr = module.instr(id);
             let operands: SmallVec<[NodeId; 2]> =
-                instr.operands().iter().map(|o| places.0[o.index()]).collect();
+                instr.operands().iter().map(|o| node_of.0[o.index()]).collect();
             for &o in &operands {
                 nodes[o as usize].users.push(at);
             }
@@ -290,9 +290,9 @@ impl Graph {
         roots.extend(y.roots.iter().filter(|r| !x.roots.contains(r)));
         roots.sort_unstable();
         let (large, id, small) = if x.members.len() < y.members.len() { (y, b, x) } else { (x, a, y) };
-        let room = MAX_MEMBERS.saturating_sub(large.members.len());
+        let capacity = MAX_MEMBERS.saturating_sub(large.members.len());
         let new = small.members.iter().filter(|&&m| !self.is_in(m, id));
-        if roots.len() > MAX_ROOTS || new.clone().take(room + 1).count() > room {
+        if roots.len() > MAX_ROOTS || new.clone().take(capacity + 1).count() > capacity {
             return false;
         }
         let pieces = self.pieces(&large.members) + new.filter(|&&m| self.node(m).pieces).count();

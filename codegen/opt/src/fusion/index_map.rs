@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_to_the_same_place_is_one_map() {
+    fn paths_to_the_same_element_are_one_map() {
         let m = module(
             "HloModule m\nENTRY e { x = f32[3,8] parameter(0)\n p = f32[1,8] slice(x), slice={[1:2], [0:8]}\n q = f32[1,8] slice(x), slice={[2:3], [0:8]}\n \
              s = f32[8] reshape(p)\n t = f32[1,8] reshape(s)\n c = f32[3,8] concatenate(p, q, p), dimensions={0}\n \
@@ -355,11 +355,11 @@ mod tests {
         assert_eq!(look(&[("r", 0), ("c", 0)]), None);
         assert_eq!(look(&[("l", 0), ("c", 1)]).map(|x| x.1), Some(0.5));
         // A reversal and its inverse cancel.
-        let turned = look(&[("u", 0), ("v", 0), ("c", 0)]).expect("some of it is the first part");
-        assert!((turned.1 - 1.0 / 3.0).abs() < 1e-12);
+        let reversed = look(&[("u", 0), ("v", 0), ("c", 0)]).expect("some of it is the first part");
+        assert!((reversed.1 - 1.0 / 3.0).abs() < 1e-12);
         // Two equal rows of a few are computed once.
-        assert_eq!(Some(turned), look(&[("u", 0), ("v", 0), ("c", 2)]));
-        assert_ne!(Some(turned.0), look(&[("v", 0), ("c", 2)]).map(|x| x.0));
+        assert_eq!(Some(reversed), look(&[("u", 0), ("v", 0), ("c", 2)]));
+        assert_ne!(Some(reversed.0), look(&[("v", 0), ("c", 2)]).map(|x| x.0));
         // Nothing is read beyond the edges of a padding.
         assert_eq!(look(&[("h", 0), ("g", 0)]).map(|x| x.1), Some(1.0));
         assert_eq!(look(&[("k", 0), ("g", 0)]), None);

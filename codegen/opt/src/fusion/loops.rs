@@ -28,16 +28,16 @@ pub(crate) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     }
     let pinned = pinned(module);
     let mut outliner = Outliner::default();
-    let mut places = NodeIndex::new(module);
+    let mut index = NodeIndex::new(module);
     let mut applied = 0;
     for c in programs(module) {
-        let graph = Graph::of(module, c, &pinned, &mut places);
+        let graph = Graph::of(module, c, &pinned, &mut index);
         let mut planner = Planner {
             module,
             cost: cx.cost,
             work: Vec::new(),
-            busy: Vec::new(),
-            places: Vec::new(),
+            ops: Vec::new(),
+            expressions: Vec::new(),
             closed: Vec::new(),
             forms: RefCell::new(Forms::new(module, true)),
             graph,
@@ -57,10 +57,10 @@ struct Planner<'m> {
     graph: Graph,
     /// For each group: the work that it does for each member.
     work: Vec<FxHashMap<NodeId, Work>>,
-    /// For each group: all of its arithmetic.
-    busy: Vec<f64>,
+    /// For each group: the number of operations of all members.
+    ops: Vec<f64>,
     /// For each group: the number of expressions of all members.
-    places: Vec<f64>,
+    expressions: Vec<f64>,
     /// Groups that nothing may join.
     closed: Vec<bool>,
     /// The index maps so far.
@@ -139,8 +139,8 @@ impl Planner<'_> {
         debug_assert_eq!(g as usize, self.work.len());
         let own = if role == Role::Update { self.operand_elements(n, 1) } else { elements };
         self.work.push(FxHashMap::default());
-        self.busy.push(0.0);
-        self.places.push(0.0);
+        self.ops.push(0.0);
+        self.expressions.push(0.0);
         let closed = role == Role::Update && self.reads_what_it_updates(n);
         self.closed.push(closed);
         self.does(g, n, Work::of_root(own, role != Role::Reduce));
@@ -167,8 +167,8 @@ impl Planner<'_> {
 
     /// Sets the work that a group does for a member.
     fn does(&mut self, g: u32, n: NodeId, work: Work) {
-        self.busy[g as usize] += work.maps.elements() * self.graph.node(n).flops;
-        self.places[g as usize] += work.size(self.cost);
+        self.ops[g as usize] += work.maps.elements() * self.graph.node(n).flops;
+        self.expressions[g as usize] += work.size(self.cost);
         self.work[g as usize].insert(n, work);
     }
 
@@ -219,7 +219,7 @@ impl Planner<'_> {
         let other = std::mem::take(&mut self.work[b as usize]);
         // The work of the merged group was computed anew.
         if let Some(work) = again {
-            (self.busy[a as usize], self.places[a as usize]) = self.cost(&work);
+            (self.ops[a as usize], self.expressions[a as usize]) = self.cost(&work);
             self.work[a as usize] = work;
             return true;
         }
@@ -234,8 +234,8 @@ impl Planner<'_> {
             mine.picked |= w.picked;
             mine.gathered |= w.gathered;
         }
-        self.busy[a as usize] += self.busy[b as usize];
-        self.places[a as usize] += self.places[b as usize];
+        self.ops[a as usize] += self.ops[b as usize];
+        self.expressions[a as usize] += self.expressions[b as usize];
         true
     }
 
@@ -266,25 +266,25 @@ impl Planner<'_> {
             }
             work.insert(n, own);
         }
-        let (busy, places) = self.cost(&work);
+        let (ops, expressions) = self.cost(&work);
         let apart = |of: &[f64]| of[a as usize] + of[b as usize];
-        let extra =
-            busy - apart(&self.busy) + (places - apart(&self.places)).max(0.0) * self.cost.expression_ops;
+        let extra = ops - apart(&self.ops)
+            + (expressions - apart(&self.expressions)).max(0.0) * self.cost.expression_ops;
         // What both read, and what one reads of the other.
         let of_other = |n: &NodeId, other: &Draft| other.operands.contains(n);
         let both = x.operands.iter().filter(|n| of_other(n, y));
         let between =
             x.roots.iter().filter(|n| of_other(n, y)).chain(y.roots.iter().filter(|n| of_other(n, x)));
         let saved: f64 = both.chain(between).map(|&n| self.graph.node(n).bytes).sum();
-        (places <= self.cost.max_expressions
+        (expressions <= self.cost.max_expressions
             && extra <= saved * self.cost.ops_per_byte + self.cost.launch_ops)
             .then_some(work)
     }
 
     /// The arithmetic of all members, and the number of their expressions.
     fn cost(&self, work: &FxHashMap<NodeId, Work>) -> (f64, f64) {
-        work.iter().fold((0.0, 0.0), |(busy, places), (&n, w)| {
-            (busy + w.maps.elements() * self.graph.node(n).flops, places + w.size(self.cost))
+        work.iter().fold((0.0, 0.0), |(ops, expressions), (&n, w)| {
+            (ops + w.maps.elements() * self.graph.node(n).flops, expressions + w.size(self.cost))
         })
     }
 
@@ -337,8 +337,9 @@ impl Planner<'_> {
         let &[user] = &node.users[..] else { return None };
         let is = |n: NodeId, opcode: Opcode| self.module.instr(self.graph.node(n).id).opcode == opcode;
         let here = self.graph.drafts[g as usize].members.contains(&user);
-        let turns = node.role == Role::Reduce && is(reduction, Opcode::Dot) && is(user, Opcode::Transpose);
-        (here && turns).then_some(user)
+        let transposes =
+            node.role == Role::Reduce && is(reduction, Opcode::Dot) && is(user, Opcode::Transpose);
+        (here && transposes).then_some(user)
     }
 
     /// Whether one of two groups reads what the other computes.
@@ -412,10 +413,10 @@ impl Planner<'_> {
             0.0
         };
         // Its operands are then recomputed as often, or stored instead.
-        let places =
+        let evaluations =
             works.iter().fold(0.0f64, |most, w| most.max(w.maps.elements())) / node.elements.max(1.0);
-        let extra = if places > self.cost.recompute_index_maps {
-            extra.max(self.again(n, places - 1.0))
+        let extra = if evaluations > self.cost.recompute_index_maps {
+            extra.max(self.again(n, evaluations - 1.0))
         } else {
             extra
         };
@@ -439,8 +440,8 @@ impl Planner<'_> {
         }
         let benefit = (saved - read.max(0.0)) * self.cost.ops_per_byte
             + if needed { 0.0 } else { self.cost.launch_ops };
-        let busy: f64 = groups.iter().map(|&g| self.busy[g as usize]).sum();
-        benefit > 0.0 && (extra <= benefit || extra <= busy * 0.1 && !needed)
+        let ops: f64 = groups.iter().map(|&g| self.ops[g as usize]).sum();
+        benefit > 0.0 && (extra <= benefit || extra <= ops * 0.1 && !needed)
     }
 
     /// Whether a concatenation or padding has parts along rows that are too narrow for loops of their own.
@@ -517,7 +518,7 @@ impl Planner<'_> {
             && node.operands.iter().all(|&o| self.graph.node(o).role == Role::Scalar);
         let fits = same
             || own.maps.count() <= 1.0
-            || self.places[g as usize] + own.size(self.cost) <= self.cost.max_expressions;
+            || self.expressions[g as usize] + own.size(self.cost) <= self.cost.max_expressions;
         fits.then_some(own)
     }
 

@@ -17,7 +17,7 @@ use crate::passes::PassCx;
 use crate::passes::edit::{has_run_time_sizes, pinned};
 
 /// How far operands that are cheaper to recompute than to read are followed.
-const DEPTH: u32 = 6;
+const MAX_DEPTH: u32 = 6;
 
 pub(crate) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     if has_run_time_sizes(module) {
@@ -25,10 +25,10 @@ pub(crate) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     }
     let pinned = pinned(module);
     let mut outliner = Outliner::default();
-    let mut places = NodeIndex::new(module);
+    let mut index = NodeIndex::new(module);
     let mut applied = 0;
     for c in programs(module) {
-        let mut graph = Graph::of(module, c, &pinned, &mut places);
+        let mut graph = Graph::of(module, c, &pinned, &mut index);
         let is_hero = |&n: &NodeId| {
             let id = graph.node(n).id;
             matches!(module.instr(id).opcode, Opcode::Dot | Opcode::Convolution)
@@ -104,17 +104,17 @@ fn fuse(module: &Module, graph: &mut Graph, hero: NodeId) {
             && opcode.is_elementwise()
             && dims(module, node.id) == &own[..]
             && members.len() < MAX_MEMBERS / 2;
-        let place = if fits {
-            let mut place = Some(last);
+        let last_operand = if fits {
+            let mut last_operand = Some(last);
             for &o in node.operands.iter().filter(|o| !members.contains(o)) {
-                let there = reach(module, graph, o, DEPTH, &mut more, (hero, &members));
-                place = place.zip(there).map(|(a, b)| a.max(b));
+                let there = reach(module, graph, o, MAX_DEPTH, &mut more, (hero, &members));
+                last_operand = last_operand.zip(there).map(|(a, b)| a.max(b));
             }
-            place.filter(|&p| (p.0, u32::MAX) < first_user)
+            last_operand.filter(|&p| (p.0, u32::MAX) < first_user)
         } else {
             None
         };
-        match place {
+        match last_operand {
             Some(p) => {
                 last = p;
                 members.insert(n);

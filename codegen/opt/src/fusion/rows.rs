@@ -29,10 +29,10 @@ pub(crate) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     }
     let pinned = pinned(module);
     let mut outliner = Outliner::default();
-    let mut places = NodeIndex::new(module);
+    let mut index = NodeIndex::new(module);
     let mut applied = 0;
     for c in programs(module) {
-        let mut graph = Graph::of(module, c, &pinned, &mut places);
+        let mut graph = Graph::of(module, c, &pinned, &mut index);
         for space in spaces(module, &graph, cx.cost) {
             fuse(module, &mut graph, &space, cx.cost);
         }

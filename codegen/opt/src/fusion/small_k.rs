@@ -62,10 +62,10 @@ fn transposed(e: &mut Edit<'_>) -> Option<InstrId> {
         return None;
     }
     let order: Vec<i64> = (0..own.len()).filter(|&d| d != along).chain([along]).map(|d| d as i64).collect();
-    let place = |d: &i64| order.iter().position(|x| x == d).map(|p| p as i64);
+    let position = |d: &i64| order.iter().position(|x| x == d).map(|p| p as i64);
     let mut attrs = e.at().attrs.clone();
     for (key, list) in SIDES[RIGHT].into_iter().zip(lists).filter(|(_, list)| !list.is_empty()) {
-        attrs.set(key, ints(&list.iter().map(place).collect::<Option<Vec<i64>>>()?));
+        attrs.set(key, ints(&list.iter().map(position).collect::<Option<Vec<i64>>>()?));
     }
     operands[RIGHT] = e.transpose(operands[RIGHT], &order)?;
     let shape = e.at().shape.clone();

@@ -16,10 +16,10 @@ pub fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     }
     let pinned = pinned(module);
     let mut outliner = Outliner::default();
-    let mut places = NodeIndex::new(module);
+    let mut index = NodeIndex::new(module);
     let mut applied = 0;
     for c in programs(module) {
-        let mut graph = Graph::of(module, c, &pinned, &mut places);
+        let mut graph = Graph::of(module, c, &pinned, &mut index);
         for n in 0..graph.nodes.len() as NodeId {
             let node = graph.node(n);
             let kind = match node.role {

@@ -257,11 +257,11 @@ fn own_fusion(e: &mut Edit<'_>, new: &mut NewInstruction) {
         }
     }
     // Callees stand before callers.
-    let place = order.iter().position(|&c| c == at).unwrap_or(0);
+    let position = order.iter().position(|&c| c == at).unwrap_or(0);
     for &copy in made.iter().rev() {
-        order.insert(place, copy);
+        order.insert(position, copy);
     }
-    order[place..place + made.len()].reverse();
+    order[position..position + made.len()].reverse();
     e.module.set_computation_order(order);
     made.into_iter().for_each(|c| e.made_computation(c));
 }

@@ -68,17 +68,17 @@ fn broadcast(e: &mut Edit<'_>) -> Option<InstrId> {
         return None;
     }
     // The dimension that each dimension of the result becomes.
-    let mut places = Vec::with_capacity(to.rank());
+    let mut new_dims = Vec::with_capacity(to.rank());
     let mut next = 0i64;
     for &d in &to.dims {
-        places.push(next);
+        new_dims.push(next);
         next += i64::from(d != 1);
     }
     let mapping = e.at().attrs.ints_or_empty(AttrKey::Dimensions).to_vec();
     let mut new = Vec::new();
     for (&d, &m) in from.dims.iter().zip(&mapping) {
         if d != 1 {
-            new.push(*places.get(usize::try_from(m).ok()?)?);
+            new.push(*new_dims.get(usize::try_from(m).ok()?)?);
         }
     }
     let x = squeezed(e, x)?;

@@ -26,9 +26,9 @@ fn starts(e: &Edit<'_>, slot: usize, dims: &[i64], sizes: &[i64]) -> Option<Vec<
         .iter()
         .zip(dims.iter().zip(sizes))
         .map(|(&index, (&dim, &size))| {
-            let room = i128::from(dim - size).max(0);
+            let max_start = i128::from(dim - size).max(0);
             // Only one start is possible, whatever the index.
-            let at = if room == 0 { 0 } else { integer(e.module, index)?.clamp(0, room) };
+            let at = if max_start == 0 { 0 } else { integer(e.module, index)?.clamp(0, max_start) };
             i64::try_from(at).ok()
         })
         .collect()

@@ -288,8 +288,8 @@ impl<'m> Edit<'m> {
         let caller = self.at().parent();
         let mut order: Vec<ComputationId> =
             self.module.computations().iter().copied().filter(|&c| c != computation).collect();
-        let place = order.iter().position(|&c| c == caller).unwrap_or(order.len());
-        order.insert(place, computation);
+        let position = order.iter().position(|&c| c == caller).unwrap_or(order.len());
+        order.insert(position, computation);
         self.module.set_computation_order(order);
         self.computations.push(computation);
     }

@@ -48,14 +48,14 @@ fn signed(ty: ElementType, bits: u128) -> Option<i128> {
 /// dimensions of size 1 alone.
 pub(super) fn long_dims(from: &[i64], to: &[i64]) -> Option<Vec<Option<i64>>> {
     let mut long = (0i64..).zip(to).filter(|(_, d)| **d != 1);
-    let mut places = Vec::with_capacity(from.len());
+    let mut dim_map = Vec::with_capacity(from.len());
     for &d in from {
-        places.push(match d {
+        dim_map.push(match d {
             1 => None,
             d => Some(long.next().filter(|&(_, &there)| there == d)?.0),
         });
     }
-    long.next().is_none().then_some(places)
+    long.next().is_none().then_some(dim_map)
 }
 
 /// Whether the integers are their own index along a dimension: an `iota` that does not wrap, up to dimensions
@@ -75,8 +75,8 @@ pub fn counts_along(module: &Module, id: InstrId, dim: usize) -> bool {
             }
             Opcode::Reshape => {
                 let Some(of) = module.instr(instr.operands()[0]).shape.as_array() else { return false };
-                let places = long_dims(&array.dims, &of.dims).unwrap_or_default();
-                let Some(&Some(at)) = places.get(dim) else { return false };
+                let dim_map = long_dims(&array.dims, &of.dims).unwrap_or_default();
+                let Some(&Some(at)) = dim_map.get(dim) else { return false };
                 (id, dim) = (instr.operands()[0], at as usize);
             }
             _ => return false,
@@ -272,9 +272,9 @@ pub fn has_narrow_concat_parts(module: &Module, id: InstrId) -> bool {
             .any(|&o| static_shape(module, o).is_some_and(|a| a.dims[along] < MIN_PART_WIDTH))
 }
 
-/// Whether a concatenation copies its parts, in place of loops that compute them: such loops would select the
-/// part for each element, or be too many. Large parts of which some are computed for it alone are computed in
-/// place; a few parts are read directly by the consumers of the whole.
+/// Whether a concatenation copies its parts instead of being computed by loops, which would select the part for
+/// each element, or be too many. Large parts of which some have no other user are computed in place; a few parts
+/// are read directly by the users of the concatenation.
 pub fn is_concat_by_copy(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     let (parts, Some(result)) = (instr.operands(), static_shape(module, id)) else { return false };

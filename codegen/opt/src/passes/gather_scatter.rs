@@ -185,9 +185,9 @@ fn one_each(e: &mut Edit<'_>) -> Option<InstrId> {
     // Dimensions of updates are those of index vectors, in order. What each component of these is.
     let batch = |d: usize| if d > vector { d - 1 } else { d };
     let components = components(e.module, indices, vector, map.len())?;
-    let mut place = vec![None; dims.len()];
+    let mut update_dim = vec![None; dims.len()];
     for (d, from) in batching.iter().zip(&indices_batching) {
-        *place.get_mut(usize::try_from(*d).ok()?)? = Some(batch(usize::try_from(*from).ok()?));
+        *update_dim.get_mut(usize::try_from(*d).ok()?)? = Some(batch(usize::try_from(*from).ok()?));
     }
     let mut chosen = None;
     for (&d, &component) in map.iter().zip(&components) {
@@ -198,7 +198,7 @@ fn one_each(e: &mut Edit<'_>) -> Option<InstrId> {
                 && facts::counts_along(e.module, component, i)
         });
         match (counts, chosen) {
-            (Some(i), _) => *place.get_mut(d)? = Some(batch(i)),
+            (Some(i), _) => *update_dim.get_mut(d)? = Some(batch(i)),
             (None, None) => chosen = Some((d, component)),
             (None, Some(_)) => return None,
         }
@@ -206,11 +206,11 @@ fn one_each(e: &mut Edit<'_>) -> Option<InstrId> {
     let (along, component) = chosen?;
     // Rows are all other dimensions, in the order of the updates'; the remaining ones have size 1.
     let rows: Vec<usize> = (0..dims.len()).filter(|&d| d != along).collect();
-    let places: Option<Vec<usize>> = rows.iter().map(|&d| place[d]).collect();
-    let places = places?;
+    let row_update_dims: Option<Vec<usize>> = rows.iter().map(|&d| update_dim[d]).collect();
+    let row_update_dims = row_update_dims?;
     let row_dims: Vec<i64> = rows.iter().map(|&d| dims[d]).collect();
-    let same = places.iter().zip(&row_dims).all(|(&p, n)| update_dims.get(p) == Some(n));
-    if !same || !places.is_sorted_by(|a, b| a < b) || place[along].is_some() {
+    let same = row_update_dims.iter().zip(&row_dims).all(|(&p, n)| update_dims.get(p) == Some(n));
+    if !same || !row_update_dims.is_sorted_by(|a, b| a < b) || update_dim[along].is_some() {
         return None;
     }
     if update_dims.iter().product::<i64>() != row_dims.iter().product() {

@@ -47,18 +47,18 @@ fn bitcast(e: &mut Edit<'_>) -> Option<InstrId> {
     let n = elements(physical)?;
     if from.element_type != to.element_type {
         let (bits, wanted) = (i64::from(from.element_type.bits()), i64::from(to.element_type.bits()));
-        let room = n.checked_mul(wanted)?;
+        let total_bits = n.checked_mul(wanted)?;
         if bits % wanted != 0 && wanted % bits != 0 {
             return None;
         }
-        let room = room / bits + i64::from(room % bits != 0);
-        let both = if wanted > bits { [n, wanted / bits] } else { [room, 1] };
-        if elements(&at.dims)? != room {
-            at.length(e, room)?;
+        let count = total_bits / bits + i64::from(total_bits % bits != 0);
+        let both = if wanted > bits { [n, wanted / bits] } else { [count, 1] };
+        if elements(&at.dims)? != count {
+            at.length(e, count)?;
         }
         at.reshape(e, if wanted > bits { &both } else { &both[..1] })?;
         let x = at.flush(e)?;
-        let mut dims = vec![if wanted > bits { n } else { room }];
+        let mut dims = vec![if wanted > bits { n } else { count }];
         if wanted < bits {
             dims.push(bits / wanted);
         }

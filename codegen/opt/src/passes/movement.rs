@@ -115,13 +115,13 @@ fn reshape_of_broadcast(e: &mut Edit<'_>) -> Option<InstrId> {
     let x = e.operand(0)?;
     let inner = e.instr(x);
     let y = *inner.operands().first().filter(|_| inner.opcode == Opcode::Broadcast)?;
-    let places = long_dims(&e.array(x)?.dims, &e.array(e.id())?.dims)?;
+    let dim_map = long_dims(&e.array(x)?.dims, &e.array(e.id())?.dims)?;
     if e.array(y)?.element_type != e.array(x)?.element_type || e.array(y)?.dims.contains(&1) {
         return None;
     }
     let mapping = inner.attrs.ints_or_empty(AttrKey::Dimensions);
     let mapping: Option<Vec<i64>> =
-        mapping.iter().map(|&d| places.get(usize::try_from(d).ok()?).copied().flatten()).collect();
+        mapping.iter().map(|&d| dim_map.get(usize::try_from(d).ok()?).copied().flatten()).collect();
     let dims = e.array(e.id())?.dims.clone();
     e.broadcast(y, &dims, &mapping?)
 }
@@ -133,8 +133,8 @@ fn transpose_of_broadcast(e: &mut Edit<'_>) -> Option<InstrId> {
     let y = *inner.operands().first().filter(|_| inner.opcode == Opcode::Broadcast)?;
     let permutation = e.at().attrs.ints(AttrKey::Dimensions)?;
     let mapping = inner.attrs.ints_or_empty(AttrKey::Dimensions);
-    let place = |d: &i64| Some(permutation.iter().position(|p| p == d)? as i64);
-    let mapping: Option<Vec<i64>> = mapping.iter().map(place).collect();
+    let position = |d: &i64| Some(permutation.iter().position(|p| p == d)? as i64);
+    let mapping: Option<Vec<i64>> = mapping.iter().map(position).collect();
     let mapping = mapping.filter(|m| m.is_sorted())?;
     if e.array(y)?.element_type != e.array(x)?.element_type {
         return None;
@@ -330,9 +330,9 @@ fn broadcast(e: &mut Edit<'_>) -> Option<InstrId> {
     if inner.opcode == Opcode::Reshape {
         // Dimensions of size 1 need no reshape to be added.
         let dims = e.array(e.id())?.dims.clone();
-        let places = long_dims(&e.array(y)?.dims, &e.array(x)?.dims)?;
+        let dim_map = long_dims(&e.array(y)?.dims, &e.array(x)?.dims)?;
         let mapping: Option<Vec<i64>> =
-            places.into_iter().map(|p| mapping.get(usize::try_from(p?).ok()?).copied()).collect();
+            dim_map.into_iter().map(|p| mapping.get(usize::try_from(p?).ok()?).copied()).collect();
         return e.broadcast(y, &dims, &mapping?);
     }
     if inner.opcode != Opcode::Broadcast {

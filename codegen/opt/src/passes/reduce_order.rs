@@ -111,8 +111,8 @@ fn transposed(e: &mut Edit<'_>) -> Option<InstrId> {
     }
     let mut reduced = e.at().attrs.ints(AttrKey::Dimensions)?.to_vec();
     reduced.sort_unstable();
-    let place = |d: i64| Some(*lies.get(usize::try_from(d).ok()?)? as i64);
-    let mut dimensions: Vec<i64> = reduced.iter().map(|&d| place(d)).collect::<Option<_>>()?;
+    let position = |d: i64| Some(*lies.get(usize::try_from(d).ok()?)? as i64);
+    let mut dimensions: Vec<i64> = reduced.iter().map(|&d| position(d)).collect::<Option<_>>()?;
     // Dimensions of size 1 have no part in the order of the terms.
     let long = dimensions.iter().filter(|&&d| order.before[d as usize] != 1);
     if !long.is_sorted() && !hides_order(e) {
@@ -121,7 +121,7 @@ fn transposed(e: &mut Edit<'_>) -> Option<InstrId> {
     dimensions.sort_unstable();
     // Where the kept dimensions were before, in the order of the result.
     let kept: Vec<i64> =
-        (0..dims.len() as i64).filter(|d| !reduced.contains(d)).map(place).collect::<Option<_>>()?;
+        (0..dims.len() as i64).filter(|d| !reduced.contains(d)).map(position).collect::<Option<_>>()?;
     let mut sorted = kept.clone();
     sorted.sort_unstable();
     let mut operands = arrays.iter().map(|&x| order.before(e, x)).collect::<Option<Vec<_>>>()?;
@@ -131,9 +131,9 @@ fn transposed(e: &mut Edit<'_>) -> Option<InstrId> {
     if sorted == kept {
         return Some(result);
     }
-    let turned: Vec<i64> =
+    let permutation: Vec<i64> =
         kept.iter().map(|d| Some(sorted.iter().position(|s| s == d)? as i64)).collect::<Option<_>>()?;
-    each_part(e, result, arrays.len(), |e, part| e.transpose(part, &turned))
+    each_part(e, result, arrays.len(), |e, part| e.transpose(part, &permutation))
 }
 
 /// Whether the order of the terms is observable.
@@ -229,23 +229,23 @@ impl Order {
         let instr = e.instr(x);
         let (opcode, operands, attrs) = (instr.opcode, instr.operands().to_vec(), instr.attrs.clone());
         let shape = Shape::array(e.array(x)?.element_type, &self.before);
-        let place = |d: &i64| self.permutation.get(usize::try_from(*d).ok()?).copied();
+        let permuted = |d: &i64| self.permutation.get(usize::try_from(*d).ok()?).copied();
         let made = match opcode {
             Opcode::Transpose | Opcode::Reshape => *operands.first()?,
             Opcode::Iota => {
-                let along = place(&attrs.int(AttrKey::IotaDimension)?)?;
+                let along = permuted(&attrs.int(AttrKey::IotaDimension)?)?;
                 e.shaped(opcode, shape, &[], attrs.with(AttrKey::IotaDimension, AttrValue::Int(along)))?
             }
             Opcode::Broadcast => {
                 let mapping = attrs.ints_or_empty(AttrKey::Dimensions);
-                let mapping: Vec<i64> = mapping.iter().map(place).collect::<Option<_>>()?;
+                let mapping: Vec<i64> = mapping.iter().map(permuted).collect::<Option<_>>()?;
                 // The broadcast dimensions keep their order, so the operand is transposed first.
-                let mut turned: Vec<i64> = (0..mapping.len() as i64).collect();
-                turned.sort_by_key(|&d| mapping[d as usize]);
+                let mut permutation: Vec<i64> = (0..mapping.len() as i64).collect();
+                permutation.sort_by_key(|&d| mapping[d as usize]);
                 let mut sorted = mapping.clone();
                 sorted.sort_unstable();
                 let of = *operands.first()?;
-                let of = if sorted == mapping { of } else { e.transpose(of, &turned)? };
+                let of = if sorted == mapping { of } else { e.transpose(of, &permutation)? };
                 e.broadcast(of, &self.before, &sorted)?
             }
             _ => {

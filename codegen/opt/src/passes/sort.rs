@@ -115,8 +115,8 @@ fn without(e: &mut Edit<'_>, c: ComputationId, keep: &[usize]) -> Option<Computa
         let mut attrs = instr.attrs.clone();
         if let Some(n) = instr.parameter_number() {
             let n = usize::try_from(n).ok()?;
-            let Some(place) = keep.iter().position(|&k| k == n / 2) else { continue };
-            attrs.set(AttrKey::ParameterNumber, hlo::attrs::AttrValue::Int((2 * place + n % 2) as i64));
+            let Some(position) = keep.iter().position(|&k| k == n / 2) else { continue };
+            attrs.set(AttrKey::ParameterNumber, hlo::attrs::AttrValue::Int((2 * position + n % 2) as i64));
         }
         let operands = instr.operands().iter().map(|o| map.get(o).copied()).collect::<Option<_>>()?;
         let new = NewInstruction {

@@ -172,17 +172,17 @@ impl Blocks {
         let counter = Counter::of(module, l.id).filter(|_| module.instructions(condition).all(only_asks))?;
         let bytes = products.iter().map(|p| p.bytes).fold(0, i64::saturating_add);
         let held = module.instr(l.id).shape.checked_bytes()?;
-        let room = sizes::from(FREE_BLOCK_BYTES)
+        let budget = sizes::from(FREE_BLOCK_BYTES)
             .max(held / LOOP_BYTES_PER_BLOCK_BYTE)
             .min(sizes::from(MAX_BLOCK_BYTES));
-        let most = (room / bytes.max(1)).min(iterations / 2);
+        let most = (budget / bytes.max(1)).min(iterations / 2);
         let length = (MIN_BLOCK_ITERATIONS..=most).rev().find(|n| iterations % n == 0)?;
         let slices = products.iter().map(|p| Slices::of(module, l, p, &counter, iterations));
         Some(Blocks { iterations, length, slices: slices.collect::<Option<_>>()? })
     }
 
-    /// Turns the loop into one over blocks, whose body runs the iterations of a block in an inner loop with
-    /// the former body.
+    /// Strip-mines the loop: makes it one over blocks, whose body runs the iterations of a block in an inner loop
+    /// with the former body.
     fn run(&self, module: &mut Module, l: &Loop<'_>, products: &[Product]) -> Option<()> {
         let old = module.instr(l.id).shape.as_tuple()?.to_vec();
         let [condition, _] = parts(module, l.id)?;
@@ -191,9 +191,9 @@ impl Blocks {
         let more: Vec<Shape> =
             many.iter().map(|(shape, _)| shape.clone()).chain([iteration.clone()]).collect();
         self.of_iteration(module, l, products, &more)?;
-        let of_turns = Shape::tuple(old.iter().chain(&more).cloned());
+        let of_iterations = Shape::tuple(old.iter().chain(&more).cloned());
         let of_blocks = Shape::tuple(old.into_iter().chain([iteration]));
-        let in_block = counts_to(module, condition, &of_turns, self.length)?;
+        let in_block = counts_to(module, condition, &of_iterations, self.length)?;
         let goes_on = counts_to(module, condition, &of_blocks, self.iterations)?;
         let block = self.of_block(module, (in_block, l.body), of_blocks, products.iter().zip(many))?;
         let none = Edit::before(module, l.survey, l.id).scalar_bits(ElementType::S64, 0);
@@ -352,7 +352,7 @@ fn counts_to(module: &mut Module, like: ComputationId, state: &Shape, bound: i64
 fn follow(module: &mut Module, callee: ComputationId, callers: &[ComputationId]) {
     let others = module.computations().iter().copied().filter(|c| !callers.contains(c));
     let mut order: Vec<ComputationId> = others.collect();
-    let place = order.iter().position(|&c| c == callee).map_or(order.len(), |at| at + 1);
-    order.splice(place..place, callers.iter().copied());
+    let position = order.iter().position(|&c| c == callee).map_or(order.len(), |at| at + 1);
+    order.splice(position..position, callers.iter().copied());
     module.set_computation_order(order);
 }

@@ -246,8 +246,8 @@ pub(super) fn spread(e: &mut Edit<'_>) -> Option<InstrId> {
         return None;
     }
     let pick = |dims: &[i64]| -> Vec<i64> { kept.iter().map(|&d| dims[d]).collect() };
-    let place = |d: i64| kept.iter().position(|&k| k as i64 == d).map(|at| at as i64);
-    let mapping: Vec<i64> = mapping.into_iter().map(place).collect::<Option<_>>()?;
+    let position = |d: i64| kept.iter().position(|&k| k as i64 == d).map(|at| at as i64);
+    let mapping: Vec<i64> = mapping.into_iter().map(position).collect::<Option<_>>()?;
     let (smaller, result) = (pick(&dims), pick(&out.dims));
     let less = e.broadcast(y, &smaller, &mapping)?;
     let attrs = with_window(e, kept.iter().map(|&d| window[d]).collect());

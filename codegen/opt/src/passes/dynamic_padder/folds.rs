@@ -6,7 +6,7 @@ use hlo::{ComputationId, ElementType, InstrId, Opcode, Shape};
 use smallvec::SmallVec;
 
 use super::masks::{behind, shared, valid};
-use super::rules::{again, arrays, places, positive, views};
+use super::rules::{again, arrays, dim_indices, positive, views};
 use super::{Sizes, View, number};
 use crate::passes::edit::Edit;
 use crate::passes::facts;
@@ -61,7 +61,7 @@ struct Folds {
 
 impl Folds {
     fn of(e: &mut Edit<'_>) -> Option<Folds> {
-        let dims = places(e.at().attrs.ints_or_empty(AttrKey::Dimensions))?;
+        let dims = dim_indices(e.at().attrs.ints_or_empty(AttrKey::Dimensions))?;
         let region = e.at().attrs.computation(AttrKey::ToApply)?;
         let mut views = views(e)?;
         let inits = arrays(&views.split_off(views.len() / 2));
@@ -218,9 +218,9 @@ fn windows(e: &mut Edit<'_>, w: &WindowDim, size: InstrId) -> Option<InstrId> {
     let span = w.size.checked_sub(1).filter(|&n| n >= 0)?.checked_mul(w.window_dilation)?.checked_add(1)?;
     let more = w.pad_low.checked_add(w.pad_high)?.checked_sub(span)?.checked_add(w.stride)?;
     let (more, stride) = (number(e, more)?, number(e, w.stride)?);
-    let room = e.binary(Opcode::Add, length, more)?;
-    let room = positive(e, room)?;
-    e.binary(Opcode::Divide, room, stride)
+    let padded = e.binary(Opcode::Add, length, more)?;
+    let padded = positive(e, padded)?;
+    e.binary(Opcode::Divide, padded, stride)
 }
 
 /// A variadic reduction, with results of static shapes.

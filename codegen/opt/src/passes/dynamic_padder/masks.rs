@@ -12,9 +12,9 @@ pub(super) fn valid(e: &mut Edit<'_>, view: &View) -> Option<Option<InstrId>> {
     let mut valid: Option<InstrId> = None;
     for (d, &size) in view.sizes.iter().enumerate() {
         let Some(size) = size else { continue };
-        let place = iota(e, &dims, d)?;
+        let index = iota(e, &dims, d)?;
         let size = e.fill_dims(size, &dims)?;
-        let here = e.compare(Direction::Lt, place, size)?;
+        let here = e.compare(Direction::Lt, index, size)?;
         valid = Some(match valid {
             Some(others) => e.binary(Opcode::And, others, here)?,
             None => here,

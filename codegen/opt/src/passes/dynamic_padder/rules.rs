@@ -45,7 +45,7 @@ pub(super) fn arrays(views: &[View]) -> Vec<InstrId> {
     views.iter().map(|v| v.array).collect()
 }
 
-pub(super) fn places(values: &[i64]) -> Option<Vec<usize>> {
+pub(super) fn dim_indices(values: &[i64]) -> Option<Vec<usize>> {
     values.iter().map(|&v| usize::try_from(v).ok()).collect()
 }
 
@@ -96,7 +96,7 @@ fn set_dimension_size(e: &mut Edit<'_>) -> Option<View> {
 }
 
 fn broadcast(e: &mut Edit<'_>) -> Option<View> {
-    let mapping = places(e.at().attrs.ints_or_empty(AttrKey::Dimensions))?;
+    let mapping = dim_indices(e.at().attrs.ints_or_empty(AttrKey::Dimensions))?;
     let view = view(e, e.operand(0)?)?;
     let mut sizes: Sizes = SmallVec::from_elem(None, e.at().shape.as_array()?.rank());
     for (&to, &size) in mapping.iter().zip(&view.sizes) {
@@ -107,7 +107,7 @@ fn broadcast(e: &mut Edit<'_>) -> Option<View> {
 }
 
 fn transpose(e: &mut Edit<'_>) -> Option<View> {
-    let permutation = places(e.at().attrs.ints(AttrKey::Dimensions)?)?;
+    let permutation = dim_indices(e.at().attrs.ints(AttrKey::Dimensions)?)?;
     let view = view(e, e.operand(0)?)?;
     let sizes = permutation.iter().map(|&d| view.sizes.get(d).copied()).collect::<Option<Sizes>>()?;
     let array = again(e, &[view.array])?;
@@ -116,7 +116,7 @@ fn transpose(e: &mut Edit<'_>) -> Option<View> {
 
 /// Reversal: the valid elements end up at the end of the padded array, and are moved to the front.
 fn reverse(e: &mut Edit<'_>) -> Option<View> {
-    let dims = places(e.at().attrs.ints_or_empty(AttrKey::Dimensions))?;
+    let dims = dim_indices(e.at().attrs.ints_or_empty(AttrKey::Dimensions))?;
     let view = view(e, e.operand(0)?)?;
     let mut array = again(e, &[view.array])?;
     let bounds = e.array(array)?.dims.clone();
@@ -266,7 +266,7 @@ fn concatenate(e: &mut Edit<'_>) -> Option<View> {
 /// Products of padding are -0, the neutral element of sums; a sum of no products is 0.
 fn dot(e: &mut Edit<'_>) -> Option<View> {
     let attrs = e.at().attrs.clone();
-    let list = |key| places(attrs.ints_or_empty(key));
+    let list = |key| dim_indices(attrs.ints_or_empty(key));
     let contracting = [list(AttrKey::LhsContractingDims)?, list(AttrKey::RhsContractingDims)?];
     let batch = [list(AttrKey::LhsBatchDims)?, list(AttrKey::RhsBatchDims)?];
     let views = views(e)?;
@@ -354,7 +354,7 @@ fn gather(e: &mut Edit<'_>) -> Option<View> {
     let [x, indices] = e.operands()?;
     let (x, indices) = (view(e, x)?, view(e, indices)?);
     let vector = usize::try_from(e.at().attrs.int(AttrKey::IndexVectorDim)?).ok()?;
-    let offsets = places(e.at().attrs.ints_or_empty(AttrKey::OffsetDims))?;
+    let offsets = dim_indices(e.at().attrs.ints_or_empty(AttrKey::OffsetDims))?;
     let points = indices.sizes.get(vector).copied().flatten();
     if !x.is_static() || points.is_some() {
         return None;
@@ -377,7 +377,7 @@ pub(super) fn scatter(e: &mut Edit<'_>) -> Option<InstrId> {
     let n = views.len() / 2;
     let (indices, updates) = (views.get(n)?, views.get(n + 1..)?);
     let vector = usize::try_from(e.at().attrs.int(AttrKey::IndexVectorDim)?).ok()?;
-    let windows = places(e.at().attrs.ints_or_empty(AttrKey::UpdateWindowDims))?;
+    let windows = dim_indices(e.at().attrs.ints_or_empty(AttrKey::UpdateWindowDims))?;
     let point = indices.sizes.get(vector).copied().flatten();
     if point.is_some() || views[..n].iter().any(|v| !v.is_static()) {
         return None;
@@ -549,17 +549,17 @@ fn relaid(e: &mut Edit<'_>, view: &View, bounds: &Dims, sizes: Sizes) -> Option<
         return Some(View { array, sizes });
     }
     // The linear index of an element: of its index in the result, by the run-time sizes.
-    let mut place = number(e, 0)?;
-    place = e.fill_dims(place, bounds)?;
+    let mut linear = number(e, 0)?;
+    linear = e.fill_dims(linear, bounds)?;
     for d in 0..bounds.len() {
         let size = match sizes[d] {
             Some(size) => size,
             None => number(e, bounds[d])?,
         };
         let size = e.fill_dims(size, bounds)?;
-        place = e.binary(Opcode::Multiply, place, size)?;
+        linear = e.binary(Opcode::Multiply, linear, size)?;
         let index = iota(e, bounds, d)?;
-        place = e.binary(Opcode::Add, place, index)?;
+        linear = e.binary(Opcode::Add, linear, index)?;
     }
     // Its offset among the padded elements.
     let mut at = number(e, 0)?;
@@ -574,8 +574,8 @@ fn relaid(e: &mut Edit<'_>, view: &View, bounds: &Dims, sizes: Sizes) -> Option<
             None => number(e, from[d])?,
         };
         let size = e.fill_dims(size, bounds)?;
-        let index = e.binary(Opcode::Remainder, place, size)?;
-        place = e.binary(Opcode::Divide, place, size)?;
+        let index = e.binary(Opcode::Remainder, linear, size)?;
+        linear = e.binary(Opcode::Divide, linear, size)?;
         let step = number(e, stride)?;
         let step = e.fill_dims(step, bounds)?;
         let index = e.binary(Opcode::Multiply, index, step)?;
