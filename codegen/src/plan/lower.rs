@@ -315,7 +315,7 @@ pub struct Lowered {
     /// The requests for kernels.
     pub requests: Vec<Request>,
     /// For each request the first identical one: most often itself.
-    places: FxHashMap<Request, usize>,
+    kernel_indices: FxHashMap<Request, usize>,
 }
 
 impl Lowered {
@@ -346,21 +346,21 @@ impl Lowered {
 
     fn request(&mut self, request: Request) {
         let next = self.requests.len();
-        if *self.places.entry(request).or_insert(next) == next {
+        if *self.kernel_indices.entry(request).or_insert(next) == next {
             self.requests.push(request);
         }
     }
 
     /// The number of the kernel of a request: that of the first identical one.
     pub fn kernel_of(&self, request: Request) -> Option<usize> {
-        self.places.get(&request).copied()
+        self.kernel_indices.get(&request).copied()
     }
 
     /// The scratch memory that an instruction needs, in bytes. `kernels` are those of [`Lowered::requests`],
     /// in order.
     pub fn scratch(&self, id: InstrId, kernels: &[Kernel]) -> u64 {
         match self.decisions.get(&id) {
-            Some(Lowering::Kernel(request)) => kernels[self.places[request]].scratch,
+            Some(Lowering::Kernel(request)) => kernels[self.kernel_indices[request]].scratch,
             Some(Lowering::Library(library)) => library.scratch_bytes(),
             Some(Lowering::Hero(hero)) => {
                 let own = hero.library.scratch_bytes().next_multiple_of(ALIGNMENT as u64);
@@ -384,7 +384,7 @@ impl Lowered {
         if kernels.iter().all(Option::is_some) {
             return Ok(());
         }
-        let there = |request: Request| kernels[self.places[&request]].is_some();
+        let there = |request: Request| kernels[self.kernel_indices[&request]].is_some();
         for (&id, decision) in &mut self.decisions {
             if decision.requests().into_iter().all(there) {
                 continue;
@@ -480,7 +480,7 @@ impl Writer<'_> {
         let action = match self.lowered.decisions.remove(&id) {
             None | Some(Lowering::Nothing) => return,
             Some(Lowering::Kernel(request)) => {
-                let kernel = self.lowered.places[&request];
+                let kernel = self.lowered.kernel_indices[&request];
                 let mut arguments = self.assigned.arguments(self.module, id);
                 if self.kernels[kernel].scratch > 0 {
                     arguments.extend(self.assigned.scratch_of(id));
@@ -504,7 +504,7 @@ impl Writer<'_> {
                 let predicate = root.map_or(NOWHERE, |root| self.assigned.slice_of(root, 0));
                 let body = self.part(computation(AttrKey::Body), None);
                 let copies = self.assigned.copies(When::AfterBody(id));
-                let anew = |place| self.assigned.made_anew(id, place);
+                let anew = |slice| self.assigned.made_anew(id, slice);
                 Action::While { rotations: rotate::rotations(condition, predicate, body, copies, &anew) }
             }
             Some(Lowering::Conditional) => {
@@ -532,7 +532,7 @@ impl Writer<'_> {
     }
 
     fn regions(&self, op: &LibraryCall) -> Vec<usize> {
-        op.regions().into_iter().map(|c| self.lowered.places[&Request::Map(c)]).collect()
+        op.regions().into_iter().map(|c| self.lowered.kernel_indices[&Request::Map(c)]).collect()
     }
 
     fn hero(&self, id: InstrId, hero: Hero) -> Action {
@@ -550,7 +550,7 @@ impl Writer<'_> {
         };
         let operand = |&n: &usize| arguments.get(n).copied().filter(|_| n < leaves).unwrap_or(NOWHERE);
         let library = hero.operands.iter().map(operand).chain([result]).collect();
-        let kernel = self.lowered.places[&hero.epilogue];
+        let kernel = self.lowered.kernel_indices[&hero.epilogue];
         let epilogue = [result].into_iter().chain(arguments.iter().copied()).collect();
         let regions = self.regions(&hero.library);
         let scratch = scratch.filter(|_| own > 0).map(|s| Slice { bytes: own, ..s });

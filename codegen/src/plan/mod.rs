@@ -53,11 +53,11 @@ impl Executed {
     /// The arrays of its result, if it is there as a whole and no two of them overlap.
     pub fn visible(&self) -> Option<&[Slice]> {
         let result = self.result.as_deref()?;
-        let mut places: Vec<&Slice> = result.iter().filter(|s| s.bytes > 0).collect();
-        places.sort_unstable_by_key(|s| (s.allocation, s.offset));
+        let mut slices: Vec<&Slice> = result.iter().filter(|s| s.bytes > 0).collect();
+        slices.sort_unstable_by_key(|s| (s.allocation, s.offset));
         let apart =
             |w: &[&Slice]| w[0].allocation != w[1].allocation || w[0].offset + w[0].bytes <= w[1].offset;
-        places.windows(2).all(apart).then_some(result)
+        slices.windows(2).all(apart).then_some(result)
     }
 }
 

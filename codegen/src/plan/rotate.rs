@@ -328,7 +328,7 @@ mod tests {
                 assert_eq!(
                     memory[range.clone()],
                     expected[range],
-                    "place {n} after {runs} runs of {copies:?}"
+                    "slice {n} after {runs} runs of {copies:?}"
                 );
             }
         }

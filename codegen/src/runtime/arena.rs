@@ -89,7 +89,7 @@ impl Memory {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         heap::map(size).ok()?;
-        // SAFETY: a new mapping wherever there is room touches nothing that exists.
+        // SAFETY: a new mapping at an address that the kernel chooses replaces no existing one.
         let mapping = unsafe { mmap_anonymous(std::ptr::null_mut(), length, protection, flags) };
         let mapping = mapping.inspect_err(|_| heap::unmap(size)).ok()?;
         let mapping = NonNull::new(mapping.cast::<u8>())?;
@@ -318,7 +318,7 @@ mod tests {
         starts.sort_unstable();
         again.sort_unstable();
         assert_eq!(starts, again);
-        // Other sizes take the place of those: 300 x 4096 bytes were in use at once.
+        // Other sizes replace those: 300 x 4096 bytes were in use at once.
         for bytes in 1..=200 {
             drop(take(1, bytes * 64));
         }

@@ -644,8 +644,8 @@ impl Instance {
             return;
         }
         *known = base;
-        for &(place, offset) in &table.of[allocation as usize] {
-            self.pointers[place as usize] = base.wrapping_add(offset as usize);
+        for &(slot, offset) in &table.of[allocation as usize] {
+            self.pointers[slot as usize] = base.wrapping_add(offset as usize);
         }
     }
 }

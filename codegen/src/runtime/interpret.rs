@@ -81,8 +81,8 @@ impl Interpreted {
         };
         kept.remove(&self.instr);
         let result = result.into_literal();
-        let places: SmallVec<[(*mut u8, usize); 4]> = self.results.iter().map(take).collect();
-        for ((pointer, length), array) in places.into_iter().zip(result.arrays()) {
+        let targets: SmallVec<[(*mut u8, usize); 4]> = self.results.iter().map(take).collect();
+        for ((pointer, length), array) in targets.into_iter().zip(result.arrays()) {
             let bytes = bytes_of(&array.buffer);
             if bytes.len() != length {
                 return Err(RunError::Load("the interpreter gave an array of another size".to_owned()));

@@ -141,13 +141,13 @@ impl Code {
         loader.copy(&file)?;
         let mut symbols = FxHashMap::default();
         for symbol in file.symbols().filter(|s| s.is_global() && s.is_definition()) {
-            if let Some(section) = symbol.section_index().and_then(|s| loader.place(s.0)) {
+            if let Some(section) = symbol.section_index().and_then(|s| loader.section_range(s.0)) {
                 let name = symbol.name().map_err(broken)?.to_owned();
                 symbols.insert(name, loader.inside(section, symbol.address(), 0)?);
             }
         }
         for section in file.sections() {
-            let Some(place) = loader.place(section.index().0) else { continue };
+            let Some(range) = loader.section_range(section.index().0) else { continue };
             for (offset, relocation) in section.relocations() {
                 let RelocationFlags::Elf { r_type } = relocation.flags() else {
                     return Err(error("a relocation that is not of ELF"));
@@ -155,7 +155,7 @@ impl Code {
                 let RelocationTarget::Symbol(symbol) = relocation.target() else {
                     return Err(error("a relocation without a symbol"));
                 };
-                let at = Site { place, offset, symbol, addend: relocation.addend() };
+                let at = Site { range, offset, symbol, addend: relocation.addend() };
                 loader.relocate(&file, r_type.0, at, externals)?;
             }
         }
@@ -180,16 +180,16 @@ impl Code {
     }
 }
 
-/// The location of a section.
+/// Where a section lies in the mapping, in bytes.
 #[derive(Clone, Copy)]
-struct Place {
+struct SectionRange {
     start: usize,
     bytes: usize,
 }
 
 /// A relocation: what it changes, and what it refers to.
 struct Site {
-    place: Place,
+    range: SectionRange,
     offset: u64,
     symbol: SymbolIndex,
     addend: i64,
@@ -199,7 +199,7 @@ struct Site {
 struct Loader {
     mapping: Mapping,
     /// By the section's index.
-    places: Vec<Option<Place>>,
+    ranges: Vec<Option<SectionRange>>,
     /// The stub area: the next free stub, and the end.
     stubs: (usize, usize),
     /// The address table (GOT).
@@ -215,13 +215,13 @@ type File<'a> = ElfFile64<'a, Endianness>;
 
 impl Loader {
     fn layout(file: &File<'_>) -> Result<Self, LoadError> {
-        let mut places = Vec::new();
+        let mut ranges = Vec::new();
         let mut sections = Vec::new();
         // Each relocation may need a stub, and an entry of the table.
         let mut relocations = 0_usize;
         for section in file.sections() {
             let index = section.index().0;
-            places.resize(places.len().max(index + 1), None);
+            ranges.resize(ranges.len().max(index + 1), None);
             let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
             let has = |flag: elf::SectionFlags| sh_flags.0 & flag.0 != 0;
             if !has(elf::SHF_ALLOC) || section.name() == Ok(".eh_frame") {
@@ -244,7 +244,7 @@ impl Loader {
             groups[number] = end;
             for &(_, index, bytes, align) in sections.iter().filter(|s| s.0 == group) {
                 let start = end.next_multiple_of(align);
-                places[index] = Some(Place { start, bytes });
+                ranges[index] = Some(SectionRange { start, bytes });
                 end = start + bytes;
             }
             let extra = match group {
@@ -252,16 +252,16 @@ impl Loader {
                 Group::Read => Some((8, &mut table)),
                 Group::Written => None,
             };
-            if let Some((size, room)) = extra {
+            if let Some((size, area)) = extra {
                 let start = end.next_multiple_of(STUB);
                 end = start + relocations * size;
-                *room = (start, end);
+                *area = (start, end);
             }
             end = end.next_multiple_of(PAGE);
         }
         groups[3] = end;
         let length = end.max(PAGE);
-        // SAFETY: a new mapping wherever there is room touches nothing that exists.
+        // SAFETY: a new mapping at an address that the kernel chooses replaces no existing one.
         let start = unsafe {
             let protection = ProtFlags::READ | ProtFlags::WRITE;
             rustix::mm::mmap_anonymous(std::ptr::null_mut(), length, protection, MapFlags::PRIVATE)
@@ -270,7 +270,7 @@ impl Loader {
         let start = start.ok_or_else(|| error(format!("no memory for {length} bytes")))?;
         Ok(Self {
             mapping: Mapping { start, length },
-            places,
+            ranges,
             stubs,
             table,
             groups,
@@ -280,16 +280,16 @@ impl Loader {
         })
     }
 
-    fn place(&self, section: usize) -> Option<Place> {
-        self.places.get(section).copied().flatten()
+    fn section_range(&self, section: usize) -> Option<SectionRange> {
+        self.ranges.get(section).copied().flatten()
     }
 
     /// The offset in the mapping of `bytes` bytes at `offset` of a section.
-    fn inside(&self, place: Place, offset: u64, bytes: usize) -> Result<usize, LoadError> {
+    fn inside(&self, range: SectionRange, offset: u64, bytes: usize) -> Result<usize, LoadError> {
         usize::try_from(offset)
             .ok()
-            .filter(|o| o.checked_add(bytes).is_some_and(|end| end <= place.bytes))
-            .map(|offset| place.start + offset)
+            .filter(|o| o.checked_add(bytes).is_some_and(|end| end <= range.bytes))
+            .map(|offset| range.start + offset)
             .ok_or_else(|| error("an offset outside of its section"))
     }
 
@@ -301,13 +301,13 @@ impl Loader {
 
     fn copy(&mut self, file: &File<'_>) -> Result<(), LoadError> {
         for section in file.sections() {
-            let Some(place) = self.place(section.index().0) else { continue };
+            let Some(range) = self.section_range(section.index().0) else { continue };
             // Empty for zero-initialized sections.
             let data = section.data().map_err(|e| error(e.to_string()))?;
-            if data.len() > place.bytes {
+            if data.len() > range.bytes {
                 return Err(error("a section longer than it says"));
             }
-            self.memory()[place.start..place.start + data.len()].copy_from_slice(data);
+            self.memory()[range.start..range.start + data.len()].copy_from_slice(data);
         }
         Ok(())
     }
@@ -326,9 +326,10 @@ impl Loader {
         let symbol = file.symbol_by_index(index).map_err(|e| error(e.to_string()))?;
         match symbol.section() {
             SymbolSection::Section(section) => {
-                let place =
-                    self.place(section.0).ok_or_else(|| error("a symbol of a section that is not loaded"))?;
-                Ok((self.address(self.inside(place, symbol.address(), 0)?), false))
+                let range = self
+                    .section_range(section.0)
+                    .ok_or_else(|| error("a symbol of a section that is not loaded"))?;
+                Ok((self.address(self.inside(range, symbol.address(), 0)?), false))
             }
             SymbolSection::Undefined => {
                 if let Some(&address) = self.external_of.get(&index.0) {
@@ -411,12 +412,12 @@ impl Loader {
             return Ok(());
         }
         if is(elf::R_X86_64_64) || is(elf::R_X86_64_PC64) {
-            let at = self.inside(r.site.place, r.site.offset, 8)?;
+            let at = self.inside(r.site.range, r.site.offset, 8)?;
             let from = if is(elf::R_X86_64_64) { 0 } else { self.address(at) as i64 };
             self.memory()[at..at + 8].copy_from_slice(&to(r.target).wrapping_sub(from).to_le_bytes());
             return Ok(());
         }
-        let at = self.inside(r.site.place, r.site.offset, 4)?;
+        let at = self.inside(r.site.range, r.site.offset, 4)?;
         let from = self.address(at) as i64;
         let value = if is(elf::R_X86_64_PC32) || is(elf::R_X86_64_PLT32) {
             let target = if r.far { self.stub(r.target)? } else { r.target };
@@ -439,12 +440,12 @@ impl Loader {
             return Ok(());
         }
         if is(elf::R_AARCH64_ABS64) || is(elf::R_AARCH64_PREL64) {
-            let at = self.inside(r.site.place, r.site.offset, 8)?;
+            let at = self.inside(r.site.range, r.site.offset, 8)?;
             let from = if is(elf::R_AARCH64_ABS64) { 0 } else { self.address(at) as i64 };
             self.memory()[at..at + 8].copy_from_slice(&to(r.target).wrapping_sub(from).to_le_bytes());
             return Ok(());
         }
-        let at = self.inside(r.site.place, r.site.offset, 4)?;
+        let at = self.inside(r.site.range, r.site.offset, 4)?;
         let from = self.address(at) as i64;
         let pages = |value: i64| (value >> 12) - (from >> 12);
         let word = u32::from_le_bytes([0, 1, 2, 3].map(|i| self.memory()[at + i]));
@@ -646,10 +647,10 @@ define void @kernel(ptr %arguments, i64 %begin, i64 %end) {
             let _ = Code::load(&object[..length], &known);
         }
         // Whatever a byte is changed to: an error, or code that nobody calls.
-        for place in (0..object.len()).step_by(3) {
+        for byte in (0..object.len()).step_by(3) {
             for value in [0, 0x7f, 0xff] {
                 let mut object = object.clone();
-                object[place] = value;
+                object[byte] = value;
                 let _ = Code::load(&object, &known);
             }
         }

@@ -40,7 +40,7 @@ impl<'a> Packer<'a> {
         Self { constants, pool, left, made: Vec::new(), unread: vec![0; allocations] }
     }
 
-    /// Packs the constant operand of a call. Gives its number, if it has one that is worth it and there is room.
+    /// Packs the constant operand of a call. Gives its number, if it has one that is worth it and the memory budget allows it.
     pub(super) fn pack(
         &mut self,
         op: &LibraryCall,

@@ -194,10 +194,10 @@ impl<'a> Loader<'a> {
     /// Enters a pointer in the table.
     fn pointer(&mut self, slice: Slice) -> Result<u32, RunError> {
         self.check(slice)?;
-        let place = u32::try_from(self.table.len).map_err(|_| RunError::Load("too many pointers".into()))?;
-        self.table.of[slice.allocation as usize].push((place, slice.offset));
+        let slot = u32::try_from(self.table.len).map_err(|_| RunError::Load("too many pointers".into()))?;
+        self.table.of[slice.allocation as usize].push((slot, slice.offset));
         self.table.len += 1;
-        Ok(place)
+        Ok(slot)
     }
 
     /// Enters consecutive pointers.
@@ -455,9 +455,9 @@ impl<'a> Run<'a> {
     ///
     /// # Safety
     /// The index was given out by the loader of this executable.
-    unsafe fn pointer(&self, place: u32) -> *mut u8 {
+    unsafe fn pointer(&self, slot: u32) -> *mut u8 {
         // SAFETY: by the caller's word it is inside the table.
-        unsafe { *self.pointers.add(place as usize) }
+        unsafe { *self.pointers.add(slot as usize) }
     }
 
     /// Runs steps in order.
@@ -505,8 +505,8 @@ impl<'a> Run<'a> {
         let arrays = result.bytes.iter().zip(result.first..);
         // SAFETY: slices of that many bytes, which do not overlap, and nothing runs that reads or writes
         // them.
-        let arrays = arrays
-            .map(|(&bytes, place)| unsafe { std::slice::from_raw_parts_mut(self.pointer(place), bytes) });
+        let arrays =
+            arrays.map(|(&bytes, slot)| unsafe { std::slice::from_raw_parts_mut(self.pointer(slot), bytes) });
         let mut arrays: Vec<&mut [u8]> = arrays.collect();
         let shown = watch.left(watched.instr, &self.calls, &mut arrays);
         self.calls.truncate(around);
@@ -558,15 +558,15 @@ impl<'a> Run<'a> {
                     )
                 };
                 let scratch = match scratch {
-                    // SAFETY: the loader's place.
-                    Some(place) => unsafe { self.pointer(*place) },
+                    // SAFETY: the loader gave out the slot.
+                    Some(slot) => unsafe { self.pointer(*slot) },
                     None => std::ptr::null_mut(),
                 };
                 let rows;
                 let epilogue: Option<&(dyn Fn(u64, u64) + Sync)> = match epilogue {
-                    Some((function, place)) => {
+                    Some((function, slot)) => {
                         // SAFETY: the loader put the kernel's arguments there.
-                        let arguments = Shared(unsafe { self.pointers.add(*place as usize) }.cast_const());
+                        let arguments = Shared(unsafe { self.pointers.add(*slot as usize) }.cast_const());
                         rows = move |begin, end| {
                             // SAFETY: rows that are finished, each once: units of the kernel.
                             unsafe { function.call(arguments.get(), begin, end) }

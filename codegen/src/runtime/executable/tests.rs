@@ -169,9 +169,9 @@ fn results_may_be_parameters_and_constants() {
     assert_eq!((numbers(finished.block(0)), &input), (vec![8, 9, 10], &bytes(&[7, 8, 9])));
     let mut block = given.store().take(24).unwrap();
     block.bytes_mut().copy_from_slice(&input);
-    let place = block.start();
+    let start = block.start();
     let finished = run(&given, Argument::Donated(block));
-    assert_eq!((numbers(finished.block(0)), finished.block(0).start()), (vec![8, 9, 10], place));
+    assert_eq!((numbers(finished.block(0)), finished.block(0).start()), (vec![8, 9, 10], start));
 }
 
 /// A loop with a state in place, under limits.
