@@ -159,14 +159,14 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
         attribute("nvvm.maxntid", &max_threads.to_string());
         for (i, parameter) in (0u32..).zip(parameters) {
             let Parameter::Array { align, is_read_only, is_no_alias } = *parameter else { continue };
-            let place = AttributeLoc::Param(i);
+            let location = AttributeLoc::Param(i);
             let kind = inkwell::attributes::Attribute::get_named_enum_kind_id("align");
-            function.add_attribute(place, context.create_enum_attribute(kind, u64::from(align)));
+            function.add_attribute(location, context.create_enum_attribute(kind, u64::from(align)));
             if is_read_only {
-                function.add_attribute(place, enum_attribute(context, "readonly"));
+                function.add_attribute(location, enum_attribute(context, "readonly"));
             }
             if is_no_alias {
-                function.add_attribute(place, enum_attribute(context, "noalias"));
+                function.add_attribute(location, enum_attribute(context, "noalias"));
             }
         }
         builder.position_at_end(context.append_basic_block(function, "entry"));

@@ -18,7 +18,7 @@ use super::{Data, Emit, Result};
 const VERSION: u64 = 3;
 const DWARF: u64 = 4;
 
-/// Places in the text, as debuggers see them.
+/// Locations in the source text, as debuggers see them.
 #[derive(Debug)]
 pub struct Lines<'ctx> {
     builder: DebugInfoBuilder<'ctx>,
@@ -93,10 +93,10 @@ impl<'ctx> Lines<'ctx> {
     /// Gives the line of the function to instructions that have none.
     pub fn end(&self, function: FunctionValue<'ctx>, span: Span) {
         let Some(scope) = function.get_subprogram() else { return };
-        let place = self.at(span, scope);
+        let location = self.at(span, scope);
         for block in function.get_basic_block_iter() {
             for instruction in block.get_instructions().filter(|i| i.get_debug_location().is_none()) {
-                instruction.set_debug_location(Some(place));
+                instruction.set_debug_location(Some(location));
             }
         }
     }
@@ -130,9 +130,9 @@ impl<'ctx> Emit<'_, 'ctx> {
         emitted
     }
 
-    fn go_on_at(&self, place: Option<DILocation<'ctx>>) {
-        match place {
-            Some(place) => self.builder.set_current_debug_location(place),
+    fn go_on_at(&self, location: Option<DILocation<'ctx>>) {
+        match location {
+            Some(location) => self.builder.set_current_debug_location(location),
             None => self.builder.unset_current_debug_location(),
         }
     }

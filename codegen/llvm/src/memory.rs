@@ -37,11 +37,11 @@ impl<'ctx> Emit<'_, 'ctx> {
     /// The difference of two addresses in bytes: a scalar `i64`.
     pub fn distance(&self, address: Value<'ctx>, from: Value<'ctx>) -> Result<Value<'ctx>> {
         let scalar = self.scalar();
-        let place = |x| -> Result<Value<'ctx>> {
+        let integer = |x| -> Result<Value<'ctx>> {
             let bits = self.context.i64_type();
             Ok(self.builder.build_ptr_to_int(self.pointer(x)?, bits, "")?.into())
         };
-        scalar.sub(place(address)?, place(from)?)
+        scalar.sub(integer(address)?, integer(from)?)
     }
 
     /// Loads all lanes from contiguous elements. `align` is the known alignment of the address, in bytes.
@@ -241,14 +241,14 @@ impl<'ctx> Emit<'_, 'ctx> {
                 None => self.builder.position_at_end(entry),
             }
         }
-        let room = self.builder.build_alloca(self.lane_type(prim).array_type(elements), "")?;
-        if let Some(alloca) = room.as_instruction_value() {
+        let storage = self.builder.build_alloca(self.lane_type(prim).array_type(elements), "")?;
+        if let Some(alloca) = storage.as_instruction_value() {
             alloca.set_alignment(64)?;
         }
         if let Some(here) = here {
             self.resume(here);
         }
-        Ok(room)
+        Ok(storage)
     }
 }
 

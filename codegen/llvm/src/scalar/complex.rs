@@ -232,15 +232,15 @@ fn call<'ctx>(
 ) -> Result<Val<'ctx>> {
     let (prim, name) = (register(ty), symbol(operation.opcode(), ty.name()));
     let (one, pair) = (e.scalar(), e.with_lanes(2));
-    let room = if e.gpu { None } else { Some(e.stack(prim, 2)?.into()) };
+    let slot = if e.gpu { None } else { Some(e.stack(prim, 2)?.into()) };
     let (mut re, mut im) = (e.poison(prim), e.poison(prim));
     for lane in 0..e.lanes {
         let mut arguments = operands.iter().map(|&x| e.extract(x, lane)).collect::<Result<Vec<_>>>()?;
-        let [first, second] = match room {
-            Some(room) => {
-                arguments.push(room);
+        let [first, second] = match slot {
+            Some(slot) => {
+                arguments.push(slot);
                 one.external_call(&name, None, &arguments)?;
-                let both = pair.load(prim, room, 8)?;
+                let both = pair.load(prim, slot, 8)?;
                 [pair.extract(both, 0)?, pair.extract(both, 1)?]
             }
             None => operation.on_device(&one, &arguments)?,

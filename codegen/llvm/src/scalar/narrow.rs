@@ -35,8 +35,8 @@ pub(super) fn widen<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Value<'ct
     if x.ty == ElementType::BF16 && in_registers(e, bits) {
         // One instruction, which zeroes of halves of registers that come from a rounding join to one mask.
         let lanes = e.lanes_of(bits);
-        let places: Vec<u32> = (0..2 * lanes).map(|l| if l % 2 == 0 { lanes } else { l / 2 }).collect();
-        return e.bitcast_to(e.shuffle(bits, e.int(Prim::I16, 0), &places)?, e.ty(Prim::F32));
+        let mask: Vec<u32> = (0..2 * lanes).map(|l| if l % 2 == 0 { lanes } else { l / 2 }).collect();
+        return e.bitcast_to(e.shuffle(bits, e.int(Prim::I16, 0), &mask)?, e.ty(Prim::F32));
     }
     let raw = e.zext(bits, Prim::I32)?;
     if x.ty == ElementType::BF16 {

@@ -721,18 +721,19 @@ fn survey() {
             let started = std::time::Instant::now();
             kernels.run("k", &inputs, result, n, times);
             let ns = started.elapsed().as_secs_f64() * 1e9 / (times as f64 * n as f64);
-            let (mut wrong, mut worst, mut place, mut off) = (0, 0, Vec::new(), 0);
+            let (mut wrong, mut worst, mut worst_at, mut off) = (0, 0, Vec::new(), 0);
             for seed in 0..rounds {
                 let inputs = pairs(ty, arity, n, seed);
                 let operands = inputs.clone();
                 let found = against_interpreter(&case, &kernels, (&module, root), inputs);
                 (wrong, off) = (wrong + found.0, off + found.3);
                 if found.1 > worst {
-                    (worst, place) = (found.1, operands.iter().map(|b| real(ty, bits(b, found.2))).collect());
+                    (worst, worst_at) =
+                        (found.1, operands.iter().map(|b| real(ty, bits(b, found.2))).collect());
                 }
             }
             println!(
-                "{cpu} {opcode} {ty}: {worst} ulp (at {place:?}), {wrong} wrong, {:.2}% off; {ns:.3} ns; compiled in {:.1} ms",
+                "{cpu} {opcode} {ty}: {worst} ulp (at {worst_at:?}), {wrong} wrong, {:.2}% off; {ns:.3} ns; compiled in {:.1} ms",
                 100.0 * off as f64 / (rounds as f64 * n as f64),
                 compiled.as_secs_f64() * 1e3
             );

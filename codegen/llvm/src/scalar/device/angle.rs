@@ -189,7 +189,7 @@ fn atan2_body<'p, 'ctx>(ops: Ops<'p, 'ctx>, [a, b, c, d]: [Num<'p, 'ctx>; 4]) ->
     let shallow = !negative & !given_x.hi.eq(0.0) & ratio.value.hi.is_finite() & ratio.exponent.lt(-60.0);
     let n = -given_x.hi.abs().max(given_y.hi.abs()).exponent();
     let (y, x) = (given_y.scale(n), given_x.scale(n));
-    // One step of Newton's method from the f64 angle: turn the point back by it; what is left is almost 0.
+    // One step of Newton's method from the f64 angle: rotate the point back by it; what is left is almost 0.
     let start = atan2_f64(y.hi, x.hi);
     let [sin, cos] = sin_cos(start);
     let rest = (y * cos - x * sin) / (x * cos + y * sin);

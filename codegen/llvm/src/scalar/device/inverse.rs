@@ -116,13 +116,13 @@ pub(super) fn angle<'o, 'ctx>(y: Point<'o, 'ctx>, x: Point<'o, 'ctx>) -> Parts<'
     let re = Dd::sum(&[cc.hi, aa.hi, -dd.hi, -bb.hi, cc.lo, aa.lo, -dd.lo, -bb.lo]);
     let cross = sum_of_products(c, d, a, b).to_dd().times(2.0);
     let [p, q] = sqrt_dd(re, cross).map(Wide::to_dd);
-    let turned = atan2(plus[1] * p - plus[0] * q, plus[0] * p + plus[1] * q);
+    let angle = atan2(plus[1] * p - plus[0] * q, plus[0] * p + plus[1] * q);
     let cases = [
         (y.im.eq(0.0) & x.im.eq(0.0), [real_case, Wide::from(zero)]),
         (!x.is_finite() | !y.is_finite(), nan(x)),
         (plus_squared.hi.eq(0.0) | minus_squared.hi.eq(0.0), nan(x)),
     ];
-    first(&cases, [turned, Wide::from_dd(im.times(0.25))])
+    first(&cases, [angle, Wide::from_dd(im.times(0.25))])
 }
 
 pub(super) fn power<'o, 'ctx>(base: Point<'o, 'ctx>, exponent: Point<'o, 'ctx>) -> Parts<'o, 'ctx> {

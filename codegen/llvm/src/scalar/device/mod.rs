@@ -164,9 +164,9 @@ pub(super) fn of_angle<'ctx>(e: &Emit<'_, 'ctx>, f: Function, x: Value<'ctx>) ->
 fn of_any_angle<'o, 'ctx>(f: Function, x: Num<'o, 'ctx>) -> [Num<'o, 'ctx>; 1] {
     let angle = angle::reduce(x);
     let value = x.ops.emit(|e| {
-        let turns = e.fptosi(angle.quadrant.value, Prim::I32)?;
-        let turns = e.zext(turns, Prim::I64)?;
-        of_reduced_angle(e, f, [angle.rest.hi.value, angle.rest.lo.value], turns, Digits::All)
+        let quadrant = e.fptosi(angle.quadrant.value, Prim::I32)?;
+        let quadrant = e.zext(quadrant, Prim::I64)?;
+        of_reduced_angle(e, f, [angle.rest.hi.value, angle.rest.lo.value], quadrant, Digits::All)
     });
     [x.is_finite().pick(value, x.ops.nan())]
 }

@@ -251,13 +251,13 @@ fn joined<'ctx>(
     let prim = e.prim_of(operands[0]);
     let value = fast.value.into_iter().map(|x| e.fptrunc(x, prim)).collect::<Result<Vec<_>>>()?;
     let name = symbol(operation.opcode(), ty.name());
-    let room = if e.gpu { None } else { Some(e.stack(prim, 2)?.into()) };
+    let slot = if e.gpu { None } else { Some(e.stack(prim, 2)?.into()) };
     let result = rare(e, e.not(fast.holds)?, operands, &value, &|one, lane| {
-        let Some(room) = room else { return Ok(operation.on_device(one, lane)?.to_vec()) };
-        one.external_call(&name, None, &[lane, &[room]].concat())?;
+        let Some(slot) = slot else { return Ok(operation.on_device(one, lane)?.to_vec()) };
+        one.external_call(&name, None, &[lane, &[slot]].concat())?;
         let part = prim.bytes();
-        let re = one.load(prim, room, part as u32)?;
-        Ok(vec![re, one.load(prim, one.address_at(room, part)?, part as u32)?])
+        let re = one.load(prim, slot, part as u32)?;
+        Ok(vec![re, one.load(prim, one.address_at(slot, part)?, part as u32)?])
     })?;
     Ok([result[0], result[1]])
 }

@@ -157,28 +157,28 @@ pub(super) fn rare<'ctx>(
             return slow(&one, operands);
         }
         let spill = |x: Value<'ctx>| -> Result<Value<'ctx>> {
-            let place = one.stack(e.prim_of(x), lanes)?.into();
-            wide.store(x, place, 64)?;
-            Ok(place)
+            let slot = one.stack(e.prim_of(x), lanes)?.into();
+            wide.store(x, slot, 64)?;
+            Ok(slot)
         };
         let from = operands.iter().map(|&x| spill(x)).collect::<Result<Vec<_>>>()?;
         let to = fast.iter().map(|&x| spill(x)).collect::<Result<Vec<_>>>()?;
         let set = spill(wide.zext(mask, Prim::I8)?)?;
         let at =
-            |place, prim: Prim, lane| one.address(place, one.mul(lane, one.i64(prim.bytes().cast_signed()))?);
+            |slot, prim: Prim, lane| one.address(slot, one.mul(lane, one.i64(prim.bytes().cast_signed()))?);
         one.for_range(one.i64(0), one.i64(i64::from(lanes)), one.i64(1), |lane| {
             let is_set = one.load(Prim::I8, at(set, Prim::I8, lane)?, 1)?;
             one.if_then(one.trunc(is_set, Prim::I1)?, || {
-                let load = |&place: &Value<'ctx>| one.load(prim, at(place, prim, lane)?, prim.bytes() as u32);
+                let load = |&slot: &Value<'ctx>| one.load(prim, at(slot, prim, lane)?, prim.bytes() as u32);
                 let scalars = from.iter().map(load).collect::<Result<Vec<_>>>()?;
-                for (result, &place) in slow(&one, &scalars)?.into_iter().zip(&to) {
+                for (result, &slot) in slow(&one, &scalars)?.into_iter().zip(&to) {
                     let prim = one.prim_of(result);
-                    one.store(result, at(place, prim, lane)?, prim.bytes() as u32)?;
+                    one.store(result, at(slot, prim, lane)?, prim.bytes() as u32)?;
                 }
                 Ok(())
             })
         })?;
-        fast.iter().zip(&to).map(|(x, &place)| wide.load(e.prim_of(*x), place, 64)).collect()
+        fast.iter().zip(&to).map(|(x, &slot)| wide.load(e.prim_of(*x), slot, 64)).collect()
     };
     e.if_else(e.any(mask)?, lane_by_lane, || Ok(fast.to_vec()))
 }

@@ -43,11 +43,12 @@ pub(super) const fn limit(prim: Prim) -> f64 {
     }
 }
 
-/// `x` is the angle `r + low` and a number of right angles, of which the last two bits count.
+/// Argument reduction (Cody and Waite): `x` is `r + low` and `quadrant` right angles, of which the last two bits
+/// count.
 struct Angle<'ctx> {
     r: Value<'ctx>,
     low: Option<Value<'ctx>>,
-    turns: Value<'ctx>,
+    quadrant: Value<'ctx>,
 }
 
 fn reduce<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, digits: Digits) -> Result<Angle<'ctx>> {
@@ -55,7 +56,7 @@ fn reduce<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, digits: Digits) -> Result<An
     let magic = e.float(prim, magic(prim));
     let sum = e.fma(x, e.float(prim, std::f64::consts::FRAC_2_PI), magic)?;
     let k = e.fneg(e.fsub(sum, magic)?)?;
-    let turns = e.bitcast(sum, Prim::int(prim.bits()))?;
+    let quadrant = e.bitcast(sum, Prim::int(prim.bits()))?;
     let pieces = (if prim == Prim::F32 { HALF_PI_F32 } else { HALF_PI }).map(|piece| e.float(prim, piece));
     let first = e.fma(k, pieces[0], x)?;
     if prim == Prim::F32 || digits == Digits::Few {
@@ -63,7 +64,7 @@ fn reduce<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, digits: Digits) -> Result<An
         if prim == Prim::F32 {
             r = e.fma(k, pieces[2], r)?;
         }
-        return Ok(Angle { r, low: None, turns });
+        return Ok(Angle { r, low: None, quadrant });
     }
     // `first` is a multiple of the last bit of the product, so that what rounding takes from the sum is
     // exact.
@@ -71,7 +72,7 @@ fn reduce<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, digits: Digits) -> Result<An
     let product_low = e.fma(k, pieces[1], e.fneg(product)?)?;
     let r = e.fadd(first, product)?;
     let low = e.fadd(e.fadd(e.fsub(first, r)?, product)?, product_low)?;
-    Ok(Angle { r, low: Some(e.fma(k, pieces[2], low)?), turns })
+    Ok(Angle { r, low: Some(e.fma(k, pieces[2], low)?), quadrant })
 }
 
 /// Sine and cosine of `r + low`.
@@ -97,22 +98,27 @@ fn kernels<'ctx>(e: &Emit<'_, 'ctx>, angle: &Angle<'ctx>, digits: Digits) -> Res
     Ok([e.fadd(r, cubed)?, e.fadd(w, fourth)?])
 }
 
-/// `x` with its sign flipped by bit `bit` of `turns`.
-fn turned<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, turns: Value<'ctx>, bit: u32) -> Result<Value<'ctx>> {
+/// `x` with its sign flipped by bit `bit` of `quadrant`.
+fn flip_sign<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    x: Value<'ctx>,
+    quadrant: Value<'ctx>,
+    bit: u32,
+) -> Result<Value<'ctx>> {
     let prim = e.prim_of(x);
     let int = Prim::int(prim.bits());
     let top = prim.bits() - 1;
-    let sign = e.and(e.shl(turns, e.int(int, u64::from(top - bit)))?, e.int(int, 1 << top))?;
+    let sign = e.and(e.shl(quadrant, e.int(int, u64::from(top - bit)))?, e.int(int, 1 << top))?;
     e.bitcast(e.xor(e.bitcast(x, int)?, sign)?, prim)
 }
 
-fn odd<'ctx>(e: &Emit<'_, 'ctx>, turns: Value<'ctx>) -> Result<Value<'ctx>> {
-    let int = e.prim_of(turns);
-    e.icmp(IntPredicate::NE, e.and(turns, e.int(int, 1))?, e.int(int, 0))
+fn odd<'ctx>(e: &Emit<'_, 'ctx>, quadrant: Value<'ctx>) -> Result<Value<'ctx>> {
+    let int = e.prim_of(quadrant);
+    e.icmp(IntPredicate::NE, e.and(quadrant, e.int(int, 1))?, e.int(int, 0))
 }
 
-fn next<'ctx>(e: &Emit<'_, 'ctx>, turns: Value<'ctx>) -> Result<Value<'ctx>> {
-    e.add(turns, e.int(e.prim_of(turns), 1))
+fn next<'ctx>(e: &Emit<'_, 'ctx>, quadrant: Value<'ctx>) -> Result<Value<'ctx>> {
+    e.add(quadrant, e.int(e.prim_of(quadrant), 1))
 }
 
 /// `fast`, but `x` where that is a zero, whose sign it has.
@@ -132,11 +138,11 @@ pub(super) fn sine_cosine<'ctx>(
 
 fn both<'ctx>(e: &Emit<'_, 'ctx>, angle: &Angle<'ctx>, digits: Digits) -> Result<[Value<'ctx>; 2]> {
     let [sine, cosine] = kernels(e, angle, digits)?;
-    let turns = angle.turns;
-    let odd = odd(e, turns)?;
+    let quadrant = angle.quadrant;
+    let odd = odd(e, quadrant)?;
     Ok([
-        turned(e, e.select(odd, cosine, sine)?, turns, 1)?,
-        turned(e, e.select(odd, sine, cosine)?, next(e, turns)?, 1)?,
+        flip_sign(e, e.select(odd, cosine, sine)?, quadrant, 1)?,
+        flip_sign(e, e.select(odd, sine, cosine)?, next(e, quadrant)?, 1)?,
     ])
 }
 
@@ -159,9 +165,9 @@ pub(super) fn tan<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, digits: Digits) -> R
 
 fn tangent<'ctx>(e: &Emit<'_, 'ctx>, angle: &Angle<'ctx>, digits: Digits) -> Result<Value<'ctx>> {
     let [sine, cosine] = kernels(e, angle, digits)?;
-    let odd = odd(e, angle.turns)?;
+    let odd = odd(e, angle.quadrant)?;
     let quotient = e.fdiv(e.select(odd, cosine, sine)?, e.select(odd, sine, cosine)?)?;
-    turned(e, quotient, angle.turns, 0)
+    flip_sign(e, quotient, angle.quadrant, 0)
 }
 
 /// Sine, cosine or tangent of an `f64` angle that was reduced already: its rest, at most pi/4, in two parts,
@@ -170,10 +176,10 @@ pub(in super::super) fn of_reduced_angle<'ctx>(
     e: &Emit<'_, 'ctx>,
     function: Function,
     [r, low]: [Value<'ctx>; 2],
-    turns: Value<'ctx>,
+    quadrant: Value<'ctx>,
     digits: Digits,
 ) -> Result<Value<'ctx>> {
-    let angle = Angle { r, low: Some(low), turns };
+    let angle = Angle { r, low: Some(low), quadrant };
     if function == Function::Tan {
         return tangent(e, &angle, digits);
     }
