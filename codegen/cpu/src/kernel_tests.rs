@@ -37,8 +37,8 @@ const PAGE: usize = if cfg!(target_arch = "aarch64") { 1 << 16 } else { 1 << 12 
 
 impl Guarded {
     pub(crate) fn new(bytes: usize) -> Self {
-        let room = bytes.next_multiple_of(64).next_multiple_of(PAGE);
-        let mapped = room + 2 * PAGE;
+        let usable = bytes.next_multiple_of(64).next_multiple_of(PAGE);
+        let mapped = usable + 2 * PAGE;
         let flags = rustix::mm::MapFlags::PRIVATE;
         let protection = rustix::mm::ProtFlags::READ | rustix::mm::ProtFlags::WRITE;
         // SAFETY: a new anonymous mapping at no given address; the pages at its ends are within it.
@@ -47,19 +47,19 @@ impl Guarded {
                 rustix::mm::mmap_anonymous(std::ptr::null_mut(), mapped, protection, flags).unwrap();
             let none = rustix::mm::MprotectFlags::empty();
             rustix::mm::mprotect(mapping, PAGE, none).unwrap();
-            rustix::mm::mprotect(mapping.byte_add(PAGE + room), PAGE, none).unwrap();
+            rustix::mm::mprotect(mapping.byte_add(PAGE + usable), PAGE, none).unwrap();
             let mapping = mapping.cast::<u8>();
             // Arrays are aligned to 64 bytes: their last bytes are as close to the page as that allows.
-            let start = mapping.add(PAGE + room - bytes.next_multiple_of(64));
+            let start = mapping.add(PAGE + usable - bytes.next_multiple_of(64));
             Self { mapping, mapped, start, bytes }
         }
     }
 
     fn of(buffer: &Buffer) -> Self {
         let bytes = bytes_of(buffer);
-        let mut room = Self::new(bytes.len());
-        room.slice_mut().copy_from_slice(bytes);
-        room
+        let mut guarded = Self::new(bytes.len());
+        guarded.slice_mut().copy_from_slice(bytes);
+        guarded
     }
 
     fn slice_mut(&mut self) -> &mut [u8] {
@@ -287,9 +287,9 @@ pub(crate) fn check_with(text: &str, seed: u64, limit: Option<i64>, close: Close
                 .collect();
             let mut check = |inputs: &mut [Guarded], over: &[Option<usize>]| {
                 let mut arguments: Vec<*mut u8> = inputs.iter().map(|g| g.start).collect();
-                let place = |(r, &over): (&Guarded, &Option<usize>)| over.map_or(r.start, |o| arguments[o]);
-                let places: Vec<*mut u8> = results.iter().zip(over).map(place).collect();
-                arguments.extend(places);
+                let address = |(r, &over): (&Guarded, &Option<usize>)| over.map_or(r.start, |o| arguments[o]);
+                let addresses: Vec<*mut u8> = results.iter().zip(over).map(address).collect();
+                arguments.extend(addresses);
                 compiled.call(&arguments, grains);
                 for (i, a) in expected.arrays().iter().enumerate() {
                     let at = over[i].map_or(&mut results[i], |o| &mut inputs[o]);
@@ -362,12 +362,13 @@ pub(crate) fn measure(name: &str, text: &str) {
             let literal = argument(&small.into(), i as u64 * 1000, Some(90_000));
             let mut part = Guarded::of(&literal.arrays()[0].buffer);
             // The same numbers again and again: made quickly.
-            let mut room = Guarded::new(array.elements() * array.element_type.storage_bytes());
+            let mut guarded = Guarded::new(array.elements() * array.element_type.storage_bytes());
             let bytes = part.slice_mut();
-            room.slice_mut()
+            guarded
+                .slice_mut()
                 .chunks_mut(bytes.len().max(1))
                 .for_each(|c| c.copy_from_slice(&bytes[..c.len()]));
-            all.push(room);
+            all.push(guarded);
         }
     }
     for shape in module.instr(module.root(module.entry())).shape.leaves() {

@@ -194,12 +194,12 @@ impl<'m> Reduction<'m> {
             (low, high, (n % unit == 0).then_some(unit))
         };
         // A slot for each register of an accumulator and column.
-        let room = u32::try_from(n.min(most) + w).unwrap_or(0);
+        let elements = u32::try_from(n.min(most) + w).unwrap_or(0);
         let mut slots = Vec::new();
         for &Carried { ty, .. } in &kinds {
             let (prim, parts) = super::access::storage(ty);
             for _ in 0..parts {
-                let start: Value<'ctx> = e.stack(prim, room)?.into();
+                let start: Value<'ctx> = e.stack(prim, elements)?.into();
                 let offset = e.mul(low, e.i64(-(prim.bytes() as i64)))?;
                 slots.push((ty, prim, e.address(start, offset)?));
             }

@@ -145,12 +145,12 @@ impl CompactedSelect {
         let lanes = i64::from(c.lanes);
         let wide = e.with_lanes(c.lanes);
         let count = count.filter(|n| n % lanes == 0).map(|_| lanes << 20);
-        let room = (STRIP_ELEMENTS + 2 * lanes) as u32;
+        let elements = (STRIP_ELEMENTS + 2 * lanes) as u32;
         let mut sides = Vec::new();
         for side in &self.sides {
             let memory = |n: NodeId| -> Result<Packed<'ctx>> {
                 let ty = c.expr.nodes[n as usize].ty;
-                Ok(Packed { node: n, ty, buffer: e.stack(register(ty), room)?.into() })
+                Ok(Packed { node: n, ty, buffer: e.stack(register(ty), elements)?.into() })
             };
             let packed = side.loads.iter().map(|&n| memory(n)).collect::<Result<Vec<_>>>()?;
             let next = e.stack(Prim::I64, 1)?.into();

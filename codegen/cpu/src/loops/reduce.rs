@@ -93,17 +93,17 @@ pub(super) fn fusion(
     if let Some(&(reduce, _)) = all.iter().find(|(_, other)| other != over) {
         return Err(Unsupported::new(module, reduce, "reductions of different dimensions in a fusion"));
     }
-    let turned = folds::stored_order(module, computation, &all)?;
+    let stored_order = folds::stored_order(module, computation, &all)?;
     let (index, mut vars) = variables(&mut expr, &over.dims, 0);
     let reduced: Vec<u32> = over.along.iter().map(|&d| d as u32).collect();
     // In the order in which the results are stored.
     let mut kept_dims = over.kept_dims();
-    if let Some(order) = &turned {
+    if let Some(order) = &stored_order {
         kept_dims = order.iter().map(|&d| kept_dims[d]).collect();
     }
     let stored_at = |index: &[Affine]| -> Index {
         let kept = kept_of(over, index);
-        match &turned {
+        match &stored_order {
             Some(order) => order.iter().map(|&d| kept[d].clone()).collect(),
             None => kept,
         }
@@ -113,7 +113,7 @@ pub(super) fn fusion(
     let mut seen = vec![index.clone()];
     let mut kept = expr.space.linear(&stored_at(&index), &kept_dims);
     let mut results = elements;
-    if let Some(columns) = separate_columns(module, computation, &all).filter(|_| turned.is_none()) {
+    if let Some(columns) = separate_columns(module, computation, &all).filter(|_| stored_order.is_none()) {
         vars.pop();
         seen = (0..columns).map(|column| in_column(&index, column)).collect();
         // The column is the last kept dimension.

@@ -229,7 +229,7 @@ fn keep(expr: &Expr<'_>, sweeps: &[Folds<'_>], elements: &[Output], length: i64)
     let mut keeps: Vec<Vec<NodeId>> = sweeps.iter().map(|_| Vec::new()).collect();
     let mut made: FxHashMap<NodeId, usize> = FxHashMap::default();
     let mut kept: FxHashSet<NodeId> = FxHashSet::default();
-    let mut room = KEPT_ROW_BYTES;
+    let mut budget = KEPT_ROW_BYTES;
     let roots = sweeps.iter().map(|s| s.all.iter().flat_map(|f| f.operands.clone()).collect::<Vec<_>>());
     let roots = roots.chain([elements.iter().map(|o| o.node).collect()]);
     for (sweep, roots) in roots.enumerate() {
@@ -242,8 +242,8 @@ fn keep(expr: &Expr<'_>, sweeps: &[Folds<'_>], elements: &[Output], length: i64)
             let node = &expr.nodes[n as usize];
             if let Some(&before) = made.get(&n) {
                 let bytes = length.saturating_mul(node.ty.storage_bytes() as i64);
-                if by_element[n as usize] && cost[n as usize] >= 16 && bytes <= room {
-                    room -= bytes;
+                if by_element[n as usize] && cost[n as usize] >= 16 && bytes <= budget {
+                    budget -= bytes;
                     keeps[before].push(n);
                     kept.insert(n);
                     continue;
@@ -473,11 +473,11 @@ impl<'m> Chain<'m> {
         };
         let lanes = i64::from(c.lanes);
         let across = self.short.is_some();
-        let room = if across { self.length * lanes } else { self.length * self.rows_at_once() + lanes };
-        let room = u32::try_from(room).unwrap_or(0);
+        let elements = if across { self.length * lanes } else { self.length * self.rows_at_once() + lanes };
+        let elements = u32::try_from(elements).unwrap_or(0);
         let mut starts = Vec::new();
         for _ in 0..1 + u32::from(ty.is_complex()) {
-            starts.push((prim, c.e.stack(prim, room)?.into()));
+            starts.push((prim, c.e.stack(prim, elements)?.into()));
         }
         Ok(Buffer { node, ty, sweep, starts, level: 0, across, moved: c.expr.moves(node) })
     }

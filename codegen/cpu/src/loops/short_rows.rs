@@ -261,8 +261,8 @@ impl<'ctx> Columns<'ctx> {
     /// Allocates that many columns.
     pub(super) fn new(c: &Code<'_, '_, 'ctx, '_>, o: &Output, length: i64) -> Result<Self> {
         let (prim, _) = storage(c.expr.arrays[o.array as usize].shape.element_type);
-        let room = u32::try_from(length * i64::from(c.lanes)).unwrap_or(0);
-        Ok(Self { prim, start: c.e.stack(prim, room)?.into() })
+        let elements = u32::try_from(length * i64::from(c.lanes)).unwrap_or(0);
+        Ok(Self { prim, start: c.e.stack(prim, elements)?.into() })
     }
 
     /// Whether interleaving that many columns is cheaper than storing each to its addresses.

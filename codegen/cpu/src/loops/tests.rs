@@ -649,7 +649,7 @@ pub(super) fn extreme(direction: &str) -> String {
 }
 
 #[test]
-fn extremes_and_their_places() {
+fn extremes_and_their_indices() {
     for (direction, start) in [("GT", "-inf"), ("LT", "inf")] {
         for (dims, kept, d) in
             [("[9,100]", "[9]", 1), ("[40,50]", "[50]", 0), ("[100000]", "[]", 0), ("[3,7]", "[3]", 1)]

@@ -215,7 +215,7 @@ impl Tiles {
             return None;
         }
         let mut found: Option<Tiles> = None;
-        let mut room = TILE_BYTES;
+        let mut budget = TILE_BYTES;
         for n in expr.reachable(nest.outputs.iter().map(|o| o.node)) {
             let Op::Load { array, at, guard: ALWAYS } = &expr.nodes[n as usize].op else { continue };
             let ty = expr.arrays[*array as usize].shape.element_type;
@@ -230,10 +230,10 @@ impl Tiles {
             let bytes = ty.storage_bytes() as i64;
             let sides = sides(others.fold(1, i64::saturating_mul), outer[along].1, columns, bytes);
             let bytes = sides[0] * sides[1] * bytes;
-            if bytes > room || found.as_ref().is_some_and(|f| f.along != along) {
+            if bytes > budget || found.as_ref().is_some_and(|f| f.along != along) {
                 continue;
             }
-            room -= bytes;
+            budget -= bytes;
             let atoms = [inner, expr.space.atom_of(outer[along].0)?];
             found.get_or_insert(Tiles { along, loads: Vec::new(), atoms, sides }).loads.push(n);
         }
@@ -281,8 +281,8 @@ impl Tiles {
             } else {
                 ((step + 1) * wide * bytes + 63) / 64 * 64 / bytes
             };
-            let room = if direct { 1 } else { (before + tall * wide) as u32 };
-            let start = e.address(e.stack(prim, room)?.into(), e.i64(before * bytes))?;
+            let elements = if direct { 1 } else { (before + tall * wide) as u32 };
+            let start = e.address(e.stack(prim, elements)?.into(), e.i64(before * bytes))?;
             tiles.push(Tile { load, array: *array, at, prim, start, pitch: wide });
         }
         c.mark()?;

@@ -73,7 +73,7 @@ fn chains_to_the_bit() {
 }
 
 #[test]
-fn places_of_extremes() {
+fn indices_of_extremes() {
     for (direction, start) in [("GT", "-inf"), ("LT", "inf")] {
         for (dims, rows) in SPACES.into_iter().filter(|s| s.0.matches(',').count() == s.1) {
             let (kept, _, along) = parts(dims, rows);
