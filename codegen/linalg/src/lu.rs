@@ -154,7 +154,7 @@ fn eliminate<T: Field>(a: &mut [T], m: usize, n: usize, pivots: &mut [i32]) -> O
     singular
 }
 
-/// Where the first of the largest is; a NaN is one in the first place only.
+/// The index of the first largest element; a NaN counts as the largest only at index 0.
 fn largest<T: Field>(x: &[T]) -> usize {
     let Some((&first, rest)) = x.split_first() else { return 0 };
     let mut best = (0, first.size());

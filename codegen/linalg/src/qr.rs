@@ -23,8 +23,8 @@ pub(crate) fn scratch<T: Field>(m: usize, n: usize, others: usize) -> StackReq {
     .or(StackReq::all_of(&[StackReq::new::<f64>(m.min(n)); 2]))
 }
 
-/// The memory of a block.
-struct Room<'a, T> {
+/// Scratch memory of a block.
+struct Scratch<'a, T> {
     /// V: column-major, its rows those that the block has.
     v: DynArray<'a, T>,
     /// T: column-major.
@@ -33,7 +33,7 @@ struct Room<'a, T> {
     products: [DynArray<'a, T>; 2],
 }
 
-impl<'a, T: Field> Room<'a, T> {
+impl<'a, T: Field> Scratch<'a, T> {
     fn new(m: usize, n: usize, others: usize, stack: &'a mut MemStack) -> Self {
         let (size, zero) = (BLOCK.min(n), |_| T::default());
         let (v, stack) = stack.make_with(m * size, zero);
@@ -50,7 +50,7 @@ impl<'a, T: Field> Room<'a, T> {
         self.finish(m, taus);
     }
 
-    /// Makes V of a column-major panel that is in its place, and T.
+    /// Makes V of a column-major panel in place, and T.
     fn finish(&mut self, m: usize, taus: &[T]) {
         let size = taus.len();
         for j in 0..size {
@@ -126,11 +126,11 @@ impl<'a, T: Field> Room<'a, T> {
 /// Factors an m by n matrix in place.
 pub(crate) fn factor<T: Field>(a: &mut [T], m: usize, n: usize, taus: &mut [T], stack: &mut MemStack) {
     let steps = m.min(n);
-    let mut room = Room::new(m, n, n, stack);
+    let mut scratch = Scratch::new(m, n, n, stack);
     for k in (0..steps).step_by(BLOCK) {
         let (rows, size) = (m - k, BLOCK.min(steps - k));
         let taus = &mut taus[k..k + size];
-        let panel = &mut room.v[..rows * size];
+        let panel = &mut scratch.v[..rows * size];
         transpose(&a[k * n + k..], n, rows, size, panel);
         for j in 0..size {
             let (own, after) = panel[j * rows..].split_at_mut(rows);
@@ -147,9 +147,9 @@ pub(crate) fn factor<T: Field>(a: &mut [T], m: usize, n: usize, taus: &mut [T], 
             row.iter_mut().enumerate().for_each(|(j, x)| *x = panel[j * rows + i]);
         }
         if k + size < n {
-            room.finish(rows, taus);
+            scratch.finish(rows, taus);
             let rest = matrix(a, m, n).submatrix_mut(k, k + size, rows, n - k - size);
-            room.apply_left(size, rest, true);
+            scratch.apply_left(size, rest, true);
         }
     }
 }
@@ -234,12 +234,12 @@ pub(crate) fn form<T: Field>(
     for i in 0..m.min(n) {
         q[i * n + i] = T::one();
     }
-    let mut room = Room::new(m, n, n, stack);
+    let mut scratch = Scratch::new(m, n, n, stack);
     for k in (0..taus.len()).step_by(BLOCK).rev() {
         let size = BLOCK.min(taus.len() - k);
-        room.block(&reflectors[k * n + k..], n, m - k, &taus[k..k + size]);
+        scratch.block(&reflectors[k * n + k..], n, m - k, &taus[k..k + size]);
         let rest = matrix(q, m, n).submatrix_mut(k, k, m - k, n - k);
-        room.apply_left(size, rest, false);
+        scratch.apply_left(size, rest, false);
     }
 }
 
@@ -253,15 +253,15 @@ pub(crate) fn multiply<T: Field>(
     stack: &mut MemStack,
 ) {
     let (order, others) = if left { (rows, columns) } else { (columns, rows) };
-    let mut room = Room::new(order, n, others, stack);
+    let mut scratch = Scratch::new(order, n, others, stack);
     let mut apply = |k: usize| {
         let size = BLOCK.min(taus.len() - k);
-        room.block(&reflectors[k * n + k..], n, order - k, &taus[k..k + size]);
+        scratch.block(&reflectors[k * n + k..], n, order - k, &taus[k..k + size]);
         let c = matrix(c, rows, columns);
         if left {
-            room.apply_left(size, c.subrows_mut(k, rows - k), adjoint);
+            scratch.apply_left(size, c.subrows_mut(k, rows - k), adjoint);
         } else {
-            room.apply_right(size, c.subcols_mut(k, columns - k), adjoint);
+            scratch.apply_right(size, c.subcols_mut(k, columns - k), adjoint);
         }
     };
     let blocks = (0..taus.len()).step_by(BLOCK);

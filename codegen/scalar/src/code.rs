@@ -39,19 +39,19 @@ pub(crate) struct Number {
 
 /// Where an array is stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum Storage {
     /// An argument of the kernel.
     Argument(usize),
     /// A temporary of the kernel.
     Temporary(usize),
 }
 
-impl Place {
+impl Storage {
     /// Of an array of the expression.
     pub(crate) fn of(argument: u32) -> Self {
         match argument.checked_sub(TEMPORARIES) {
-            Some(number) => Place::Temporary(number as usize),
-            None => Place::Argument(argument as usize),
+            Some(number) => Storage::Temporary(number as usize),
+            None => Storage::Argument(argument as usize),
         }
     }
 }
@@ -64,10 +64,10 @@ pub(crate) struct Arrays<'a> {
 }
 
 impl Arrays<'_> {
-    fn read(&self, from: Place, at: &[i64], mask: Option<&[bool]>, out: &mut Buffer) {
+    fn read(&self, from: Storage, at: &[i64], mask: Option<&[bool]>, out: &mut Buffer) {
         match from {
-            Place::Argument(argument) => self.memory.read(argument, at, mask, out),
-            Place::Temporary(number) => gather(&self.temporaries[number], at, mask, out),
+            Storage::Argument(argument) => self.memory.read(argument, at, mask, out),
+            Storage::Temporary(number) => gather(&self.temporaries[number], at, mask, out),
         }
     }
 }
@@ -129,7 +129,7 @@ enum Action {
     /// Whether all of these hold: `low <= number < high`.
     Guard { to: usize, all: Vec<(Number, i64, i64)> },
     /// Elements of an array.
-    Load { to: Register, from: Place, at: Number, guard: Option<usize> },
+    Load { to: Register, from: Storage, at: Number, guard: Option<usize> },
     /// Elements of a constant; zero beyond it.
     Constant { to: Register, literal: Arc<Literal>, at: Number },
     /// Index values as elements of type s64.
@@ -246,13 +246,13 @@ impl Code {
                         to.iter_mut().zip(&at).for_each(|(o, x)| *o &= (low..high).contains(&x));
                     }
                 }
-                Action::Load { to, from, at: place, guard } => {
-                    Self::number(columns, place, n, &mut at);
+                Action::Load { to, from, at: number, guard } => {
+                    Self::number(columns, number, n, &mut at);
                     let mask = guard.map(|g| &columns.guards[g][..]);
                     arrays.read(*from, &at, mask, &mut columns.values[*to]);
                 }
-                Action::Constant { to, literal, at: place } => {
-                    Self::number(columns, place, n, &mut at);
+                Action::Constant { to, literal, at: number } => {
+                    Self::number(columns, number, n, &mut at);
                     let array = literal.as_array().expect("invariant: looked at when the code was made");
                     let count = array.buffer.len();
                     let inside: Vec<bool> =
@@ -495,7 +495,7 @@ impl<'t, 'm> Builder<'t, 'm> {
                 let of = &expr.arrays[*array as usize];
                 let (at, guard) = (self.known_number(at), self.known_guard(*guard));
                 let own = self.code.expression.input(of.shape.element_type);
-                self.act(Action::Load { to: own, from: Place::of(of.argument), at, guard });
+                self.act(Action::Load { to: own, from: Storage::of(of.argument), at, guard });
                 own
             }
             Op::Constant { instr, at } => {

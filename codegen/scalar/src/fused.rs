@@ -12,7 +12,7 @@ use hlo_opt::expr::{Bound, Expr, array_leaves, leaf_root};
 use hlo_opt::fusion::combine::Combine;
 use hlo_opt::fusion::{folds, update_slice_chain};
 
-use super::code::{Arrays, Builder, Code, LANES, Number, Place};
+use super::code::{Arrays, Builder, Code, LANES, Number, Storage};
 use super::nest::{Combiner, Fold, Nest, Variables, argument_of, count, variables};
 
 /// A kernel of a fusion.
@@ -66,7 +66,7 @@ struct Updates {
 pub(crate) struct Known<'m> {
     module: &'m Module,
     /// Array leaves of instructions and their arrays.
-    bound: Vec<(InstrId, u32, ArrayShape, Place)>,
+    bound: Vec<(InstrId, u32, ArrayShape, Storage)>,
 }
 
 impl<'m> Known<'m> {
@@ -81,7 +81,7 @@ impl<'m> Known<'m> {
         let mut argument = first;
         for &p in module.computation(computation).parameters().iter().flatten() {
             for (leaf, shape) in (0..).zip(array_leaves(&module.instr(p).shape)) {
-                self.bind(p, leaf, shape, Place::Argument(argument));
+                self.bind(p, leaf, shape, Storage::Argument(argument));
                 argument += 1;
             }
         }
@@ -89,15 +89,15 @@ impl<'m> Known<'m> {
     }
 
     /// Binds a leaf of an instruction to an array.
-    pub(crate) fn bind(&mut self, instr: InstrId, leaf: u32, shape: &ArrayShape, place: Place) {
-        self.bound.push((instr, leaf, shape.clone(), place));
+    pub(crate) fn bind(&mut self, instr: InstrId, leaf: u32, shape: &ArrayShape, storage: Storage) {
+        self.bound.push((instr, leaf, shape.clone(), storage));
     }
 
     /// An expression with all of these bindings.
     pub(crate) fn expr(&self) -> Expr<'m> {
         let mut expr = Expr::new(self.module);
-        for (instr, leaf, shape, place) in &self.bound {
-            let array = expr.array(shape, argument_of(*place));
+        for (instr, leaf, shape, storage) in &self.bound {
+            let array = expr.array(shape, argument_of(*storage));
             expr.bind(*instr, *leaf, Bound::Array(array));
         }
         expr
@@ -118,8 +118,8 @@ pub(crate) fn window(known: &Known<'_>, update: InstrId) -> Result<Option<Nest>,
     let starts = expr.window_starts(update, 2, dims, window)?;
     let (index, vars) = variables(&mut expr, window, 0);
     let node = expr.node(value, 0, &index)?;
-    let place: Index = index.iter().zip(&starts).map(|(x, s)| expr.space.add(x, s)).collect();
-    let at = expr.space.linear(&place, dims);
+    let element: Index = index.iter().zip(&starts).map(|(x, s)| expr.space.add(x, s)).collect();
+    let at = expr.space.linear(&element, dims);
     Nest::new(&expr, vars, &[(node, at)]).map(Some)
 }
 
@@ -144,7 +144,7 @@ impl Fused {
             };
             stages.push(stage);
             for (leaf, shape) in (0..).zip(array_leaves(&instr.shape)) {
-                known.bind(id, leaf, shape, Place::Temporary(temporaries));
+                known.bind(id, leaf, shape, Storage::Temporary(temporaries));
                 temporaries += 1;
             }
         }
@@ -299,22 +299,22 @@ impl Updates {
             let inside = Code::guard(&columns, self.inside);
             let with: Vec<&Buffer> = self.values.iter().map(|&r| &columns.values[r]).collect();
             // One after the other: an element may be updated again.
-            for (lane, &place) in at.iter().enumerate() {
+            for (lane, &offset) in at.iter().enumerate() {
                 if inside.is_some_and(|inside| !inside[lane]) {
                     continue;
                 }
-                let place = usize::try_from(place).expect("invariant: what is inside has a number");
+                let offset = usize::try_from(offset).expect("invariant: what is inside has a number");
                 let mut before: Vec<Buffer> = results
                     .iter()
                     .map(|result| {
                         let mut one = Buffer::zeros(result.element_type(), 1);
-                        super::code::copy(result, place, &mut one, 0, 1);
+                        super::code::copy(result, offset, &mut one, 0, 1);
                         one
                     })
                     .collect();
                 self.combiner.apply_one(&mut before, &with, lane, arrays);
                 for (result, one) in results.iter_mut().zip(&before) {
-                    super::code::copy(one, 0, result, place, 1);
+                    super::code::copy(one, 0, result, offset, 1);
                 }
             }
             first += n as i64;
@@ -344,7 +344,7 @@ impl Rows {
             return refuse(hero, "a hero without a result");
         };
         let mut known = Known::new(module);
-        known.bind(hero, 0, given, Place::Argument(0));
+        known.bind(hero, 0, given, Storage::Argument(0));
         known.parameters(computation, 1);
         let mut bytes: Vec<u64> = known.bound.iter().map(|b| bytes_of(&b.2)).collect();
         let columns = given.dims.last().copied().unwrap_or(1);
@@ -386,13 +386,13 @@ impl Evaluate for Rows {
     }
 
     fn run(&self, memory: &Memory<'_>, begin: u64, end: u64) {
-        let place = |row: u64| i64::try_from(row).unwrap_or(i64::MAX).saturating_mul(self.columns);
+        let element = |row: u64| i64::try_from(row).unwrap_or(i64::MAX).saturating_mul(self.columns);
         // A result may share memory with the contraction's: elements of a block are read before any of it is
         // written.
         let mut block: Vec<(usize, Vec<i64>, Buffer)> = Vec::new();
         let arrays = Arrays { memory, temporaries: &[] };
         let last = self.to.len() - 1;
-        self.nest.run(place(begin)..place(end), arrays, &mut |i, at, values| {
+        self.nest.run(element(begin)..element(end), arrays, &mut |i, at, values| {
             block.push((self.to[i], at.to_vec(), values.clone()));
             if i == last {
                 for (argument, at, values) in block.drain(..) {

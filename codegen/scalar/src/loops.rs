@@ -8,7 +8,7 @@ use hlo_library_base::portable::{Evaluate, Memory};
 use hlo_opt::expr::{array_leaves, is_leaf_of, leaf_root};
 use hlo_opt::fusion::update_slice_chain;
 
-use super::code::{Arrays, Place, spread};
+use super::code::{Arrays, Storage, spread};
 use super::fused::{Known, bytes_of, window};
 use super::nest::Nest;
 
@@ -52,7 +52,7 @@ impl Loop {
         let mut known = Known::new(module);
         for (leaf, shape) in array_leaves(&instr.shape).enumerate() {
             for state in [in_condition, in_body] {
-                known.bind(state, leaf as u32, shape, Place::Temporary(leaf));
+                known.bind(state, leaf as u32, shape, Storage::Temporary(leaf));
             }
         }
         let condition = Nest::of(&mut known.expr(), holds, 0, &[])?;

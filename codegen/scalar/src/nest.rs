@@ -9,7 +9,7 @@ use hlo_opt::fusion::combine::Combine;
 use hlo_opt::fusion::folds::Space;
 use hlo_threads::cancel;
 
-use super::code::{Arrays, Builder, Code, Columns, LANES, Number, Place, copy, fill, spread};
+use super::code::{Arrays, Builder, Code, Columns, LANES, Number, Storage, copy, fill, spread};
 
 /// Loop variables, outermost first: numbers and sizes.
 pub(crate) type Variables = Vec<(u32, i64)>;
@@ -429,9 +429,9 @@ impl Builder<'_, '_> {
 }
 
 /// The shape and argument of a kernel's array, for binding it.
-pub(crate) fn argument_of(place: Place) -> u32 {
-    match place {
-        Place::Argument(argument) => argument as u32,
-        Place::Temporary(number) => super::code::TEMPORARIES + number as u32,
+pub(crate) fn argument_of(storage: Storage) -> u32 {
+    match storage {
+        Storage::Argument(argument) => argument as u32,
+        Storage::Temporary(number) => super::code::TEMPORARIES + number as u32,
     }
 }
