@@ -97,7 +97,7 @@ enum State {
     /// An execution that has not ended yet will say.
     Pending,
     Ready(Data),
-    /// In host memory, for want of room.
+    /// In host memory, for want of device memory.
     Evicted(Box<[u8]>),
     Failed(Error),
     /// Why it is no longer there.
@@ -310,7 +310,7 @@ impl Buffer {
         matches!(*self.shared.state(), State::Deleted(_))
     }
 
-    /// Whether it was moved to host memory for want of room; the next use brings it back.
+    /// Whether it was moved to host memory for want of device memory; the next use brings it back.
     pub fn is_evicted(&self) -> bool {
         matches!(*self.shared.state(), State::Evicted(_))
     }

@@ -3,8 +3,7 @@
 //! **Invariants:** a plan is checked whole before anything of it runs; what a step leaves stays on the device and is dropped after its last use; data handles are never
 //! released; when a step fails, what the steps before it left is dropped.
 //!
-//! The array leaves of all steps have a place each in one table, and a plan says by place what each step takes; a table that a run is done with serves the next. So a run of a plan that was run
-//! before asks the allocator for nothing (of programs as [`Executable::execute_into`] says), however many steps it has.
+//! Each array leaf of each step has a slot in one table, and arguments of steps are slots; tables are reused by later runs. So a run of a plan that was run before asks the allocator for nothing (of programs as [`Executable::execute_into`] says), however many steps it has.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -62,18 +61,18 @@ pub struct ChainStep {
 /// The most results of a plan.
 const MAX_RESULTS: usize = 1 << 16;
 
-/// What a step is, by places.
+/// What a step does; arrays are named by their slots.
 enum Operation {
-    /// These arrays are put into its places.
+    /// These arrays are stored in its slots.
     Data(Vec<Buffer>),
-    /// It takes the arrays of these places.
+    /// It takes the arrays of these slots.
     Execute { executable: Executable, arguments: Vec<usize> },
 }
 
 struct Step {
     operation: Operation,
-    /// Where its arrays lie.
-    places: Range<usize>,
+    /// The slots of its arrays.
+    slots: Range<usize>,
     /// What nobody needs after it.
     last_uses: Vec<Range<usize>>,
 }
@@ -81,10 +80,10 @@ struct Step {
 /// What a result of the plan is made of.
 struct Output {
     shape: Shape,
-    places: Range<usize>,
+    slots: Range<usize>,
 }
 
-/// The arrays of a run, by place.
+/// The arrays of a run, by slot.
 type Table = Vec<Option<Buffer>>;
 
 /// A plan that was checked, and can be run any number of times, by several threads at once.
@@ -92,7 +91,7 @@ pub struct Chain<'h> {
     handles: &'h Handles,
     steps: Vec<Step>,
     results: Vec<Output>,
-    places: usize,
+    slots: usize,
     tables: Mutex<Vec<Table>>,
 }
 
@@ -117,7 +116,7 @@ impl Handles {
         let mut outputs: Vec<Option<(usize, Output)>> = Vec::new();
         let mut steps: Vec<Step> = Vec::with_capacity(plan.len());
         let mut shapes: Vec<Shape> = Vec::with_capacity(plan.len());
-        let mut places = 0;
+        let mut slots = 0;
         for (n, step) in plan.iter().enumerate() {
             let (operation, shape) = match &step.operation {
                 ChainOperation::Data(handle) => {
@@ -136,8 +135,8 @@ impl Handles {
                     (Operation::Execute { executable, arguments }, shape)
                 }
             };
-            let own = places..places + array_leaves(&shape).count();
-            places = own.end;
+            let own = slots..slots + array_leaves(&shape).count();
+            slots = own.end;
             for &ChainOutput { output, result } in &step.outputs {
                 if result >= MAX_RESULTS {
                     return invalid(format!("step {n} gives result {result}, more than there can be"));
@@ -145,13 +144,13 @@ impl Handles {
                 if outputs.len() <= result {
                     outputs.resize_with(result + 1, || None);
                 }
-                let (shape, places) = picked(&shape, &own, output, n)?;
-                let output = Output { shape: shape.clone(), places };
+                let (shape, slots) = picked(&shape, &own, output, n)?;
+                let output = Output { shape: shape.clone(), slots };
                 if let Some((other, _)) = outputs[result].replace((n, output)) {
                     return invalid(format!("steps {other} and {n} both give result {result}"));
                 }
             }
-            steps.push(Step { operation, places: own, last_uses: Vec::new() });
+            steps.push(Step { operation, slots: own, last_uses: Vec::new() });
             shapes.push(shape);
         }
         if let Some(missing) = outputs.iter().position(Option::is_none) {
@@ -160,12 +159,12 @@ impl Handles {
         for (n, step) in plan.iter().enumerate() {
             // What is a result, or part of one, lives until the plan has ended.
             if step.outputs.is_empty() {
-                let places = steps[n].places.clone();
-                steps[last_use[n]].last_uses.push(places);
+                let slots = steps[n].slots.clone();
+                steps[last_use[n]].last_uses.push(slots);
             }
         }
         let results = outputs.into_iter().flatten().map(|(_, output)| output).collect();
-        Ok(Chain { handles: self, steps, results, places, tables: Mutex::default() })
+        Ok(Chain { handles: self, steps, results, slots, tables: Mutex::default() })
     }
 }
 
@@ -173,7 +172,7 @@ fn array_leaves(shape: &Shape) -> impl Iterator<Item = &ArrayShape> {
     shape.leaves().into_iter().filter_map(Shape::as_array)
 }
 
-/// The places of a step's arguments, whose shapes are checked as far as they are known before a run.
+/// The slots of a step's arguments, whose shapes are checked as far as they are known before a run.
 fn arguments(
     n: usize,
     executable: &Executable,
@@ -188,16 +187,15 @@ fn arguments(
     }
     let mut arguments = Vec::new();
     for (k, (input, wanted)) in inputs.iter().zip(parameters).enumerate() {
-        let (given, places) =
-            picked(&shapes[input.step], &steps[input.step].places, input.output, input.step)
-                .map_err(|e| Error::new(e.code(), format!("step {n}: {e}")))?;
+        let (given, slots) = picked(&shapes[input.step], &steps[input.step].slots, input.output, input.step)
+            .map_err(|e| Error::new(e.code(), format!("step {n}: {e}")))?;
         // A result whose sizes are known only when it is there is checked then.
         let fit = |(given, wanted): (&ArrayShape, &ArrayShape)| given.is_dynamic() || fits(given, wanted);
         let as_many = array_leaves(given).count() == array_leaves(wanted).count();
         if !as_many || !array_leaves(given).zip(array_leaves(wanted)).all(fit) {
             return invalid(format!("step {n}: argument {k} of {name} is {given}, not {wanted}"));
         }
-        arguments.extend(places);
+        arguments.extend(slots);
     }
     Ok(arguments)
 }
@@ -218,13 +216,13 @@ impl Chain<'_> {
     /// # Errors
     /// As [`Chain::run`]; then nothing is appended.
     pub fn run_into(&self, options: &ExecuteOptions, results: &mut Vec<Handle>) -> Result<(), Error> {
-        let mut table = self.tables().pop().unwrap_or_else(|| vec![None; self.places]);
+        let mut table = self.tables().pop().unwrap_or_else(|| vec![None; self.slots]);
         let outcome = self.run_on(&mut table, options).map(|()| {
             for output in &self.results {
                 // What another result has in common with this one, both share.
-                let mut leaves = table[output.places.clone()].iter().flatten().cloned();
+                let mut leaves = table[output.slots.clone()].iter().flatten().cloned();
                 let value = Value::of_leaves(&output.shape, &mut leaves);
-                let value = value.expect("invariant: a result has an array in each of its places");
+                let value = value.expect("invariant: a result has an array in each of its slots");
                 results.push(self.handles.insert(value));
             }
         });
@@ -241,40 +239,40 @@ impl Chain<'_> {
         for (n, step) in self.steps.iter().enumerate() {
             match &step.operation {
                 Operation::Data(arrays) => {
-                    for (place, array) in step.places.clone().zip(arrays) {
-                        table[place] = Some(array.clone());
+                    for (slot, array) in step.slots.clone().zip(arrays) {
+                        table[slot] = Some(array.clone());
                     }
                 }
                 Operation::Execute { executable, arguments } => {
-                    let given = arguments.iter().map(|&place| {
-                        table[place].as_ref().expect("invariant: an array lives until its last use")
+                    let given = arguments.iter().map(|&slot| {
+                        table[slot].as_ref().expect("invariant: an array lives until its last use")
                     });
                     let given: SmallVec<[&Buffer; 8]> = given.collect();
                     let mut made: SmallVec<[Buffer; 4]> = SmallVec::new();
                     let executed = executable.execute_into(&given, options, &mut made);
                     drop(given);
                     executed.map_err(|e| Error::new(e.code(), format!("step {n}: {e}")))?;
-                    for (place, array) in step.places.clone().zip(made) {
-                        table[place] = Some(array);
+                    for (slot, array) in step.slots.clone().zip(made) {
+                        table[slot] = Some(array);
                     }
                 }
             }
-            for places in &step.last_uses {
-                table[places.clone()].fill(None);
+            for slots in &step.last_uses {
+                table[slots.clone()].fill(None);
             }
         }
         Ok(())
     }
 }
 
-/// The whole of a value, or an element of it: its shape and the places of its arrays.
+/// The whole of a value, or an element of it: its shape and the slots of its arrays.
 fn picked<'s>(
     shape: &'s Shape,
-    places: &Range<usize>,
+    slots: &Range<usize>,
     output: usize,
     step: usize,
 ) -> Result<(&'s Shape, Range<usize>), Error> {
-    let Some(element) = output.checked_sub(1) else { return Ok((shape, places.clone())) };
+    let Some(element) = output.checked_sub(1) else { return Ok((shape, slots.clone())) };
     let elements = match shape {
         Shape::Tuple(elements) => &elements[..],
         Shape::Array(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => &[],
@@ -282,6 +280,6 @@ fn picked<'s>(
     let Some(shape) = elements.get(element) else {
         return invalid(format!("step {step} gives {shape}: it has no element {element}"));
     };
-    let first = places.start + elements[..element].iter().map(|e| array_leaves(e).count()).sum::<usize>();
+    let first = slots.start + elements[..element].iter().map(|e| array_leaves(e).count()).sum::<usize>();
     Ok((shape, first..first + array_leaves(shape).count()))
 }

@@ -103,7 +103,7 @@ impl Client {
     /// Parses and verifies the text of a program.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`], with every error and its place ([`Error::diagnostics`]).
+    /// [`Code::InvalidArgument`], with every error and its location ([`Error::diagnostics`]).
     pub fn parse(&self, text: &str) -> Result<VerifiedModule, Error> {
         VerifiedModule::parse(text)
     }

@@ -82,7 +82,7 @@ impl Error {
         self.source.as_ref().is_some_and(|source| source.is::<E>())
     }
 
-    /// Every error of a program's text or structure, with places; `None` for other failures.
+    /// Every error of a program's text or structure, with locations; `None` for other failures.
     pub fn diagnostics(&self) -> Option<&Diagnostics> {
         self.diagnostics.as_deref()
     }

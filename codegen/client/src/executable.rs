@@ -189,7 +189,7 @@ impl Executable {
         Ok(results)
     }
 
-    /// Executes it, and gives the results, in order, to a collection: to one that has room for them nothing is allocated, once a run or two were made and dropped by this thread, of up to 8 arrays
+    /// Executes it, and gives the results, in order, to a collection: with enough capacity nothing is allocated, once a run or two were made and dropped by this thread, of up to 8 arrays
     /// as arguments and 4 as results.
     ///
     /// # Errors

@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn the_last_reference_leaves_its_slot_to_the_next_object() {
         let one = Pooled::new(Node { next: None });
-        let place = std::ptr::from_ref(one.0.get()) as usize;
+        let address = std::ptr::from_ref(one.0.get()) as usize;
         let other = one.clone();
         assert!(!one.is_alone());
         drop(one);
@@ -134,7 +134,7 @@ mod tests {
         drop(other);
         assert_eq!(kept(), 1);
         let next = Pooled::new(Node { next: None });
-        assert_eq!((std::ptr::from_ref(next.0.get()) as usize, kept()), (place, 0));
+        assert_eq!((std::ptr::from_ref(next.0.get()) as usize, kept()), (address, 0));
         let weak = next.downgrade();
         drop(next);
         assert_eq!((weak.upgrade().is_none(), kept()), (true, 0), "somebody still refers to it");

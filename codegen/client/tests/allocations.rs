@@ -44,8 +44,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Tests take turns: the count is of the whole process.
-static TURN: Mutex<()> = Mutex::new(());
+/// Tests run one at a time: the count is of the whole process.
+static EXCLUSIVE: Mutex<()> = Mutex::new(());
 
 /// Allocations while something runs, once it ran a few times.
 fn allocations(mut run: impl FnMut()) -> u64 {
@@ -74,7 +74,7 @@ const STEP: &str = "HloModule step\nENTRY e { x = f32[2,1,1,2,1] parameter(0)  y
 
 #[test]
 fn an_addition_of_scalars_allocates_nothing() {
-    let _turn = TURN.lock();
+    let _exclusive = EXCLUSIVE.lock();
     let client = client();
     let add = client.compile(&client.parse(ADD).unwrap(), &CompileOptions::default()).unwrap();
     let (x, y) = (client.buffer(&floats(&[1.0])).unwrap(), client.buffer(&floats(&[2.0])).unwrap());
@@ -91,7 +91,7 @@ fn an_addition_of_scalars_allocates_nothing() {
 /// A thousand programs one after the other, each of which takes what the one before it left; also of rank 5 and with two results each.
 #[test]
 fn chained_runs_of_a_thousand_steps_allocate_nothing() {
-    let _turn = TURN.lock();
+    let _exclusive = EXCLUSIVE.lock();
     let client = client();
     let handles = Handles::new(&client, 0, 1);
     let program = handles.compile(&client.parse(STEP).unwrap(), &CompileOptions::default()).unwrap();

@@ -308,7 +308,7 @@ pub unsafe extern "C" fn hlo_client_metrics(
             return Err(invalid("there is nowhere to put the result"));
         }
         let copied = json.len().min(capacity.saturating_sub(1));
-        // SAFETY: by the caller's word there is room for the length, and for `capacity` bytes of text.
+        // SAFETY: by the caller's word there is space for the length, and for `capacity` bytes of text.
         unsafe {
             length.write(json.len());
             if capacity > 0 {
@@ -614,17 +614,17 @@ unsafe fn execute_options(options: *const HloExecuteOptions) -> Result<ExecuteOp
     })
 }
 
-/// Where the caller wants results.
-struct Places {
+/// The caller's array of results.
+struct ResultSlots {
     next: *mut *mut HloBuffer,
     left: usize,
 }
 
-impl Extend<Buffer> for Places {
+impl Extend<Buffer> for ResultSlots {
     fn extend<I: IntoIterator<Item = Buffer>>(&mut self, buffers: I) {
         for buffer in buffers {
             assert!(self.left > 0, "invariant: a program gives as many arrays as it says");
-            // SAFETY: whoever made this says that so many places are left, and it is one of them.
+            // SAFETY: whoever made this says that so many slots are left, and it is one of them.
             unsafe {
                 self.next.write(Box::into_raw(Box::new(HloBuffer { buffer })));
                 self.next = self.next.add(1);
@@ -645,7 +645,7 @@ unsafe fn execute(
     options: *const HloExecuteOptions,
     results: *mut *mut HloBuffer,
     result_count: usize,
-    run: impl FnOnce(&Executable, &[&Buffer], &ExecuteOptions, &mut Places) -> Result<(), Error>,
+    run: impl FnOnce(&Executable, &[&Buffer], &ExecuteOptions, &mut ResultSlots) -> Result<(), Error>,
 ) -> Result<(), Error> {
     // SAFETY: by the caller's word.
     let (executable, options) = unsafe { (object(executable, "the program")?, execute_options(options)?) };
@@ -661,7 +661,7 @@ unsafe fn execute(
         let name = executable.executable.name();
         return Err(invalid(format!("{name} gives {gives} arrays; there is a place for {result_count}")));
     }
-    run(&executable.executable, &given, &options, &mut Places { next: results, left: result_count })
+    run(&executable.executable, &given, &options, &mut ResultSlots { next: results, left: result_count })
 }
 
 /// Executes a program.
@@ -677,7 +677,8 @@ pub unsafe extern "C" fn hlo_execute(
     results: *mut *mut HloBuffer,
     result_count: usize,
 ) -> *mut HloError {
-    let run = |e: &Executable, a: &[&Buffer], o: &ExecuteOptions, to: &mut Places| e.execute_into(a, o, to);
+    let run =
+        |e: &Executable, a: &[&Buffer], o: &ExecuteOptions, to: &mut ResultSlots| e.execute_into(a, o, to);
     // SAFETY: by the caller's word.
     guarded(|| unsafe { execute(executable, arguments, argument_count, options, results, result_count, run) })
 }
@@ -695,7 +696,7 @@ pub unsafe extern "C" fn hlo_execute_async(
     results: *mut *mut HloBuffer,
     result_count: usize,
 ) -> *mut HloError {
-    let run = |e: &Executable, a: &[&Buffer], o: &ExecuteOptions, to: &mut Places| {
+    let run = |e: &Executable, a: &[&Buffer], o: &ExecuteOptions, to: &mut ResultSlots| {
         let arguments: Vec<Buffer> = a.iter().map(|&buffer| buffer.clone()).collect();
         to.extend(e.execute_async(&arguments, o)?);
         Ok(())

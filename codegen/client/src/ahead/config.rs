@@ -386,7 +386,7 @@ impl<'a> Reader<'a> {
     fn toml(&mut self) -> Result<Table, ConfigError> {
         let mut root = Table::new();
         // Which table lines go to: of `root` the last of this key, or `root` itself.
-        let mut place: Vec<String> = Vec::new();
+        let mut current_table: Vec<String> = Vec::new();
         loop {
             self.space(true);
             if self.rest.is_empty() {
@@ -396,16 +396,17 @@ impl<'a> Reader<'a> {
             if self.eat("[") {
                 let many = self.eat("[");
                 self.space(false);
-                place = self.key()?;
+                current_table = self.key()?;
                 self.space(false);
                 if !self.eat(if many { "]]" } else { "]" }) {
                     return self.fail("`]` is missing");
                 }
-                match (&place[..], many) {
+                match (&current_table[..], many) {
                     ([key], true) => root.push((key.clone(), Value::Table(Table::new()), line)),
                     (_, true) => return self.fail("lists of tables are those of the configuration itself"),
                     (_, false) => {
-                        into(&mut root, &place, line).ok_or_else(|| error("", line, "is no table"))?;
+                        into(&mut root, &current_table, line)
+                            .ok_or_else(|| error("", line, "is no table"))?;
                     }
                 }
             } else {
@@ -417,7 +418,7 @@ impl<'a> Reader<'a> {
                 self.space(false);
                 let value = self.toml_value(0)?;
                 let Some((last, before)) = key.split_last() else { return self.fail("a key is missing") };
-                let path = [&place[..], before].concat();
+                let path = [&current_table[..], before].concat();
                 let table = into(&mut root, &path, line).ok_or_else(|| error("", line, "is no table"))?;
                 if table.iter().any(|field| field.0 == *last) && !path.is_empty() {
                     return Err(error("", line, format!("`{last}` comes twice")));
@@ -479,8 +480,8 @@ impl<'a> Reader<'a> {
             self.space(false);
             let value = self.toml_value(depth + 1)?;
             let Some((last, before)) = key.split_last() else { return self.fail("a key is missing") };
-            let place = into(&mut table, before, line).ok_or_else(|| error("", line, "is no table"))?;
-            place.push((last.clone(), value, line));
+            let fields = into(&mut table, before, line).ok_or_else(|| error("", line, "is no table"))?;
+            fields.push((last.clone(), value, line));
             self.space(false);
             if !self.eat(",") && !self.rest.starts_with('}') {
                 return self.fail("`,` or `}` is missing");

@@ -73,7 +73,7 @@ impl Names {
                 let instr = module.instr(operand);
                 let end = start + arrays(&instr.shape).count();
                 let node = Node { name: instr.name.to_string(), leaves: start..end };
-                // Of an instruction that is given twice the first place counts.
+                // Of an instruction that is given twice the first occurrence counts.
                 if made.iter().all(|known| known.name != node.name) {
                     made.push(node);
                 }

@@ -105,12 +105,12 @@ fn argument(out: &mut String, name: &str, n: usize, array: &Array) {
 
 fn result(out: &mut String, name: &str, n: usize, array: &Array) {
     let (ty, count) = (rust_type(array.element_type), count(array));
-    let place = match array.aliasing {
+    let source = match array.aliasing {
         Aliasing::Argument(argument) => format!("self.arguments[{argument}]"),
         Aliasing::Own | Aliasing::Read | Aliasing::Overwritten => {
             format!("self.results[{n}].as_ref().unwrap()")
         }
     };
     let _ =
-        writeln!(out, "\n    pub fn {name}(&self) -> &[{ty}] {{\n        {place}.elements({count})\n    }}");
+        writeln!(out, "\n    pub fn {name}(&self) -> &[{ty}] {{\n        {source}.elements({count})\n    }}");
 }

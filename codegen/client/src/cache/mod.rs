@@ -61,7 +61,7 @@ pub struct CacheStatistics {
     pub disk_dropped: u64,
     /// Programs that could not be compiled.
     pub failures: u64,
-    /// Programs that went to make room in memory.
+    /// Programs that were evicted from memory.
     pub evictions: u64,
 }
 

@@ -481,7 +481,7 @@ fn objects_compute_what_the_client_computes() {
 }
 
 /// Memory of so many bytes, aligned.
-fn room(bytes: u64) -> hlo_codegen::runtime::arena::Memory {
+fn aligned_memory(bytes: u64) -> hlo_codegen::runtime::arena::Memory {
     hlo_codegen::runtime::arena::Memory::new(bytes.max(1)).unwrap()
 }
 
@@ -499,13 +499,13 @@ fn run_here(entry: &str, made: &Ahead, pool: *const ThreadPool) -> Vec<u8> {
     let run = code.symbol(&format!("{entry}_run")).unwrap();
     // SAFETY: the entry point of an object is such a function, and `code` keeps it.
     let run = unsafe { std::mem::transmute::<*const u8, Run>(run) };
-    let mut arguments: Vec<_> = made.object.arguments.iter().map(|a| room(a.bytes)).collect();
+    let mut arguments: Vec<_> = made.object.arguments.iter().map(|a| aligned_memory(a.bytes)).collect();
     for (n, (memory, array)) in arguments.iter_mut().zip(&made.object.arguments).enumerate() {
         let bytes = values(n, array);
         memory.bytes_mut()[..bytes.len()].copy_from_slice(&bytes);
     }
-    let results: Vec<_> = made.object.results.iter().map(|r| room(r.bytes)).collect();
-    let temporaries = room(made.object.temporary_bytes);
+    let results: Vec<_> = made.object.results.iter().map(|r| aligned_memory(r.bytes)).collect();
+    let temporaries = aligned_memory(made.object.temporary_bytes);
     let starts =
         |all: &[hlo_codegen::runtime::arena::Memory]| all.iter().map(|m| m.start()).collect::<Vec<_>>();
     let (given, gives) = (starts(&arguments), starts(&results));
