@@ -10,10 +10,10 @@ use crate::span::Span;
 
 /// Where two modules differ, and how.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
-#[error("{place}: {what}: {left} and {right}")]
+#[error("{location}: {what}: {left} and {right}")]
 pub struct Difference {
     /// The computation, or computation and instruction, or the module.
-    pub place: String,
+    pub location: String,
     /// What differs there.
     pub what: &'static str,
     /// What the left module has.
@@ -76,8 +76,8 @@ impl<'m> Side<'m> {
         let mut instructions = vec![(u32::MAX, u32::MAX); module.instruction_capacity()];
         for (n, &c) in module.computations().iter().enumerate() {
             computations[c.index()] = n as u32;
-            for (place, i) in module.instructions(c).enumerate() {
-                instructions[i.index()] = (n as u32, place as u32);
+            for (position, i) in module.instructions(c).enumerate() {
+                instructions[i.index()] = (n as u32, position as u32);
             }
         }
         Self { module, computations, instructions }
@@ -101,9 +101,9 @@ impl Comparison<'_> {
     fn run(&self) -> Result<(), Box<Difference>> {
         let (l, r) = (self.left.module, self.right.module);
         let differ = |what, left: String, right: String| {
-            let place = format!("module {}", l.name);
+            let location = format!("module {}", l.name);
             let (left_span, right_span) = (Span::NONE, Span::NONE);
-            Err(Box::new(Difference { place, what, left, right, left_span, right_span }))
+            Err(Box::new(Difference { location, what, left, right, left_span, right_span }))
         };
         if l.name != r.name {
             return differ("name", l.name.to_string(), r.name.to_string());
@@ -128,8 +128,8 @@ impl Comparison<'_> {
         let (l, r) = (self.left.module, self.right.module);
         let (ca, cb) = (l.computation(a), r.computation(b));
         let differ = |what, left: String, right: String| {
-            let place = format!("computation {}", ca.name);
-            Err(Box::new(Difference { place, what, left, right, left_span: ca.span, right_span: cb.span }))
+            let location = format!("computation {}", ca.name);
+            Err(Box::new(Difference { location, what, left, right, left_span: ca.span, right_span: cb.span }))
         };
         if ca.name != cb.name {
             return differ("name", ca.name.to_string(), cb.name.to_string());
@@ -186,7 +186,7 @@ impl Comparison<'_> {
         };
         let options = PrintOptions::LONG;
         Err(Box::new(Difference {
-            place: format!("instruction {} of {}", x.name, l.computation(x.parent()).name),
+            location: format!("instruction {} of {}", x.name, l.computation(x.parent()).name),
             what,
             left: print_instruction(l, a, &PrintOptions { normalize: false, ..options.eliding(100) }),
             right: print_instruction(r, b, &PrintOptions { normalize: false, ..options.eliding(100) }),

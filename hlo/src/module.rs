@@ -52,7 +52,7 @@ pub struct NewInstruction {
     pub operands: SmallVec<[InstrId; 2]>,
     /// Attributes.
     pub attrs: Attrs,
-    /// Place in the text.
+    /// Location in the text.
     pub span: Span,
 }
 
@@ -67,7 +67,7 @@ pub struct Instruction {
     pub name: Name,
     /// Attributes.
     pub attrs: Attrs,
-    /// Place in the text of the definition, or of the one it was made from.
+    /// Location in the text of the definition, or of the one it was made from.
     pub span: Span,
     /// Instructions that must run before this one.
     pub control_predecessors: Vec<InstrId>,
@@ -104,7 +104,7 @@ pub struct Computation {
     pub name: Name,
     /// `execution_thread`, if it is not the main one.
     pub execution_thread: Option<Box<str>>,
-    /// Place in the text: the name.
+    /// Location in the text: the name.
     pub span: Span,
     /// The program shape in the text's header, if it has one (the instructions say what it really is).
     pub declared: Option<Arc<DeclaredSignature>>,

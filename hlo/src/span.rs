@@ -1,4 +1,4 @@
-//! Places in the source text.
+//! Locations in the source text.
 
 /// A half-open range of byte offsets in the text that a module was read from. Text is limited to 4 GiB.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

@@ -20,13 +20,13 @@ pub fn render(diagnostic: &Diagnostic, file: &str, source: &str, lines: &LineInd
     };
     let title = level.primary_title(diagnostic.message.as_str()).id(diagnostic.code.as_str());
     let mut group = Group::with_title(title);
-    let mut places: Vec<(Span, &str, AnnotationKind)> =
+    let mut annotations: Vec<(Span, &str, AnnotationKind)> =
         vec![(diagnostic.span, &diagnostic.label, AnnotationKind::Primary)];
-    places.extend(diagnostic.related.iter().map(|(s, l)| (*s, l.as_str(), AnnotationKind::Context)));
-    places.retain(|p| !p.0.is_none() && p.0.end as usize <= source.len());
+    annotations.extend(diagnostic.related.iter().map(|(s, l)| (*s, l.as_str(), AnnotationKind::Context)));
+    annotations.retain(|p| !p.0.is_none() && p.0.end as usize <= source.len());
     // One snippet with the lines that matter, each cut to a bearable length; annotate-snippets folds what
     // lies between.
-    let (text, first_line, mapped) = excerpt(source, lines, &places);
+    let (text, first_line, mapped) = excerpt(source, lines, &annotations);
     if !mapped.is_empty() {
         let mut snippet = Snippet::source(text).path(file).line_start(first_line).fold(true);
         for (range, label, kind) in mapped {
@@ -50,15 +50,15 @@ pub fn render(diagnostic: &Diagnostic, file: &str, source: &str, lines: &LineInd
 fn excerpt<'a>(
     source: &str,
     lines: &LineIndex,
-    places: &[(Span, &'a str, AnnotationKind)],
+    annotations: &[(Span, &'a str, AnnotationKind)],
 ) -> (String, usize, Vec<(std::ops::Range<usize>, &'a str, AnnotationKind)>) {
     let line_of = |offset: u32| lines.line_column(source, offset).0 as usize;
-    let Some(first) = places.iter().map(|p| line_of(p.0.start)).min() else {
+    let Some(first) = annotations.iter().map(|p| line_of(p.0.start)).min() else {
         return (String::new(), 1, Vec::new());
     };
     let mut wanted: Vec<(usize, Vec<usize>)> = Vec::new();
-    for (i, place) in places.iter().enumerate() {
-        let line = line_of(place.0.start);
+    for (i, annotation) in annotations.iter().enumerate() {
+        let line = line_of(annotation.0.start);
         match wanted.iter_mut().find(|w| w.0 == line) {
             Some(w) => w.1.push(i),
             None => wanted.push((line, vec![i])),
@@ -66,7 +66,8 @@ fn excerpt<'a>(
     }
     wanted.sort();
     let mut text = String::new();
-    let mut mapped: Vec<Option<(std::ops::Range<usize>, &str, AnnotationKind)>> = vec![None; places.len()];
+    let mut mapped: Vec<Option<(std::ops::Range<usize>, &str, AnnotationKind)>> =
+        vec![None; annotations.len()];
     let mut line = first;
     for (number, on_line) in wanted {
         // Far apart, lines between are folded away whatever they hold; a few are shown.
@@ -85,7 +86,7 @@ fn excerpt<'a>(
         }
         let start = lines.line_start(number);
         let whole = source[start..].split('\n').next().unwrap_or("").trim_end_matches('\r');
-        let low = on_line.iter().map(|&i| places[i].0.start as usize - start).min().unwrap_or(0);
+        let low = on_line.iter().map(|&i| annotations[i].0.start as usize - start).min().unwrap_or(0);
         let mut from = if whole.len() <= MAX_LINE { 0 } else { low.saturating_sub(MAX_LINE / 4) };
         while !whole.is_char_boundary(from.min(whole.len())) {
             from -= 1;
@@ -103,7 +104,7 @@ fn excerpt<'a>(
         }
         let limit = text.len();
         for i in on_line {
-            let (span, label, kind) = &places[i];
+            let (span, label, kind) = &annotations[i];
             let at = |offset: u32| {
                 (base + prefix.len() + (offset as usize - start).saturating_sub(from)).min(limit)
             };

@@ -6,7 +6,7 @@ use crate::module::Module;
 use crate::span::Span;
 
 /// Why an instruction has no shape, or not the one that it states. It knows operands by their position;
-/// [`InferError::diagnostic`] turns positions into places in the text.
+/// [`InferError::diagnostic`] maps positions to locations in the text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InferError {
     /// Which kind.
@@ -47,7 +47,7 @@ impl InferError {
         self
     }
 
-    /// As a diagnostic at `span`; the words at operands go to the places where those are defined.
+    /// As a diagnostic at `span`; labels of operands go to where those are defined.
     pub fn diagnostic(&self, module: &Module, operands: &[InstrId], span: Span) -> Diagnostic {
         let mut diagnostic =
             Diagnostic::error(self.code, span, self.message.as_str()).label(self.label.as_str());

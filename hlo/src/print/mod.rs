@@ -219,7 +219,7 @@ pub fn write_module(module: &Module, options: &PrintOptions, sink: &mut dyn fmt:
 /// A computation as text, from its name to its closing brace.
 pub fn print_computation(module: &Module, computation: ComputationId, options: &PrintOptions) -> String {
     let mut printer = Printer::new(module, options, Text::new());
-    printer.write_computation(computation, module::Place::Module);
+    printer.write_computation(computation, module::Context::Module);
     printer.text.into_string()
 }
 

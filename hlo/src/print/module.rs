@@ -10,7 +10,7 @@ use crate::module::{ModuleHeader, PropagationFlags};
 
 /// Where a computation is printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Context {
     /// On its own.
     Module,
     /// On its own, as the entry.
@@ -33,7 +33,7 @@ impl Printer<'_> {
                 continue;
             }
             let entry = Some(c) == module.entry_or_none();
-            self.write_computation(c, if entry { Place::Entry } else { Place::Module });
+            self.write_computation(c, if entry { Context::Entry } else { Context::Module });
             printed += 1;
             self.text.str(if printed < shown || self.options.final_blank_line { "\n\n" } else { "\n" });
             self.text.checkpoint();
@@ -166,13 +166,13 @@ impl Printer<'_> {
     }
 
     /// Appends a computation, up to its closing brace and what follows that on the line.
-    pub(super) fn write_computation(&mut self, id: ComputationId, place: Place) {
+    pub(super) fn write_computation(&mut self, id: ComputationId, context: Context) {
         let computation = self.module.computation(id);
         self.indent();
-        if place == Place::Entry {
+        if context == Context::Entry {
             self.text.str("ENTRY ");
         }
-        if place != Place::Nested {
+        if context != Context::Nested {
             self.write_computation_name(id);
             self.text.byte(b' ');
         }
@@ -251,7 +251,7 @@ impl Printer<'_> {
                 if !braces {
                     self.text.byte(b'\n');
                 }
-                self.write_computation(c, Place::Nested);
+                self.write_computation(c, Context::Nested);
             } else {
                 self.write_computation_name(c);
             }

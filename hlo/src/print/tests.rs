@@ -662,7 +662,7 @@ fn names_and_order_do_and_do_not_matter() {
     b.instr_mut(root).name = "other".into();
     let difference = modules_equal(&a, &b).unwrap_err();
     assert_eq!(difference.what, "name");
-    assert_eq!(difference.place, "instruction c of main");
+    assert_eq!(difference.location, "instruction c of main");
     assert_eq!(fingerprint(&a), fingerprint(&b));
     b.instr_mut(root).attrs.set(AttrKey::Direction, AttrValue::Direction(Direction::Gt));
     b.instr_mut(root).name = "c".into();

@@ -28,7 +28,7 @@ impl<'s> Text<'s> {
         Self { bytes: Vec::with_capacity(2 * CHUNK), sink: Some(sink), result: Ok(()), flushed: 0 }
     }
 
-    /// Room for `n` more bytes, where nothing is flushed away.
+    /// Reserves `n` more bytes, where nothing is flushed away.
     pub(crate) fn reserve(&mut self, n: usize) {
         if self.sink.is_none() {
             self.bytes.reserve(n);
@@ -51,7 +51,7 @@ impl<'s> Text<'s> {
         self.result
     }
 
-    /// A place where the text so far may go to the sink: between two characters, called often enough to bound
+    /// A point at which the text so far may go to the sink: between two characters, called often enough to bound
     /// the buffer.
     #[inline]
     pub(crate) fn checkpoint(&mut self) {
