@@ -118,7 +118,7 @@ fn xla(python: &str, path: &Path, seconds: f64) -> Result<(f64, f64, f64), Strin
     }
 }
 
-/// Both of us, file by file, a turn each, so that a busy machine is as unfair to one as to the other.
+/// Both parsers alternately, file by file, so that a busy machine is as unfair to one as to the other.
 fn table(inputs: &[Input]) {
     let python = std::env::var("HLO_PEER_PYTHON").ok();
     let limit = Duration::from_millis(500);

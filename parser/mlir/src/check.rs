@@ -79,12 +79,12 @@ fn ulps(ty: ElementType, a: Number, b: Number) -> Option<u64> {
         (true, false) | (false, true) => return None,
     }
     // Numbers in the order of their values: the magnitude, with the sign.
-    let place = |n: Number| {
+    let ordinal = |n: Number| {
         let sign = 1i128 << (ty.bits() - 1);
         let magnitude = n.bits as i128 & (sign - 1);
         if n.bits as i128 & sign != 0 { -magnitude } else { magnitude }
     };
-    u64::try_from((place(a) - place(b)).unsigned_abs()).ok()
+    u64::try_from((ordinal(a) - ordinal(b)).unsigned_abs()).ok()
 }
 
 fn index_of(dims: &[i64], flat: usize) -> Vec<usize> {

@@ -1,5 +1,5 @@
 //! Damaged bytecode: every truncation and every changed byte of the artifacts in the tree, and files made by
-//! hand. Nothing panics, every error has a code and a place in the file, and what is still read can be
+//! hand. Nothing panics, every error has a code and a location in the file, and what is still read can be
 //! written.
 
 use std::path::PathBuf;

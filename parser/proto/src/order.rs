@@ -19,8 +19,8 @@ pub(crate) fn permuted<T: Copy>(
     let mut index = vec![0usize; dims.len()];
     let mut at = 0;
     // The position in memory of each element, by its row-major index.
-    let mut places = elements.iter().map(|_| {
-        let place = at;
+    let mut offsets = elements.iter().map(|_| {
+        let offset = at;
         for d in (0..sizes.len()).rev() {
             index[d] += 1;
             at += strides[d];
@@ -30,16 +30,16 @@ pub(crate) fn permuted<T: Copy>(
             at -= strides[d] * index[d];
             index[d] = 0;
         }
-        place
+        offset
     });
     if to_memory {
         let mut out = elements.to_vec();
-        for (element, place) in elements.iter().zip(&mut places) {
-            out[place] = *element;
+        for (element, offset) in elements.iter().zip(&mut offsets) {
+            out[offset] = *element;
         }
         out
     } else {
-        places.map(|place| elements[place]).collect()
+        offsets.map(|offset| elements[offset]).collect()
     }
 }
 
@@ -60,9 +60,9 @@ mod tests {
         let row_major: Vec<usize> = (0..24).collect();
         let memory = permuted(&row_major, &[2, 3, 4], &[1, 2, 0], true);
         // Element (i, j, k) is at i * 12 + k * 3 + j.
-        for (n, &place) in row_major.iter().enumerate() {
+        for (n, &element) in row_major.iter().enumerate() {
             let (i, j, k) = (n / 12, n / 4 % 3, n % 4);
-            assert_eq!(memory[i * 12 + k * 3 + j], place);
+            assert_eq!(memory[i * 12 + k * 3 + j], element);
         }
         assert_eq!(permuted(&memory, &[2, 3, 4], &[1, 2, 0], false), row_major);
     }

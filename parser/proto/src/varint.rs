@@ -99,12 +99,12 @@ pub(crate) fn pack<T: Copy>(v: &[T], number: impl Fn(T) -> u64) -> Vec<u8> {
     for &x in v {
         let x = number(x);
         let length = prost::encoding::encoded_len_varint(x);
-        let room = &mut out[at..at + 16];
+        let bytes = &mut out[at..at + 16];
         let more = if length <= 8 { MORE & ((1u64 << (8 * (length - 1))) - 1) } else { MORE };
-        room[..8].copy_from_slice(&(spread(x) | more).to_le_bytes());
+        bytes[..8].copy_from_slice(&(spread(x) | more).to_le_bytes());
         if length > 8 {
-            room[8] = (x >> 56) as u8 & 0x7f | if length > 9 { 0x80 } else { 0 };
-            room[9] = (x >> 63) as u8;
+            bytes[8] = (x >> 56) as u8 & 0x7f | if length > 9 { 0x80 } else { 0 };
+            bytes[9] = (x >> 63) as u8;
         }
         at += length;
     }

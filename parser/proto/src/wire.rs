@@ -40,7 +40,7 @@ pub(crate) struct Decoder {
     lazy: bool,
     /// How many unknown fields there were, and where the first of them.
     unknown: usize,
-    unknown_places: Vec<String>,
+    unknown_fields: Vec<String>,
 }
 
 /// The maximum number of unknown fields that are named.
@@ -55,7 +55,7 @@ impl Decoder {
             memory_bytes: options.memory_bytes,
             lazy,
             unknown: 0,
-            unknown_places: Vec::new(),
+            unknown_fields: Vec::new(),
         }
     }
 
@@ -94,17 +94,17 @@ impl Decoder {
     /// Notes a field that the tables do not have.
     pub(crate) fn note_unknown(&mut self, path: &Path<'_>, ty: &MessageType, number: u32) {
         self.unknown += 1;
-        if self.unknown_places.len() < MAX_NAMED_FIELDS {
-            self.unknown_places.push(format!("field {number} of {} ({path})", ty.name));
+        if self.unknown_fields.len() < MAX_NAMED_FIELDS {
+            self.unknown_fields.push(format!("field {number} of {} ({path})", ty.name));
         }
     }
 
     /// Warns of unknown fields, if there were any.
     pub(crate) fn warn_of_unknown(&self, diagnostics: &mut Diagnostics) {
         if self.unknown > 0 {
-            let more = if self.unknown > self.unknown_places.len() { ", ..." } else { "" };
-            let places = self.unknown_places.join(", ");
-            let message = format!("{} fields are unknown here and left out: {places}{more}", self.unknown);
+            let more = if self.unknown > self.unknown_fields.len() { ", ..." } else { "" };
+            let fields = self.unknown_fields.join(", ");
+            let message = format!("{} fields are unknown here and left out: {fields}{more}", self.unknown);
             diagnostics.push(Diagnostic::warning(PROTO_NOT_IN_TEXT, Span::NONE, message));
         }
     }
@@ -482,7 +482,7 @@ const BUFFER_BYTES: usize = 1 << 16;
 
 /// The sizes of a message and of those in it, in the order in which they are written.
 fn measure(m: &Message<'_>, sizes: &mut Vec<usize>) -> usize {
-    let place = sizes.len();
+    let index = sizes.len();
     sizes.push(0);
     let mut size = 0;
     for (number, value) in m.fields() {
@@ -500,7 +500,7 @@ fn measure(m: &Message<'_>, sizes: &mut Vec<usize>) -> usize {
         };
     }
     size += m.unknown.iter().map(|u| u.len()).sum::<usize>();
-    sizes[place] = size;
+    sizes[index] = size;
     size
 }
 

@@ -393,7 +393,7 @@ fn unknown_fields_are_kept_from_one_encoding_to_another() {
     let mut back = Vec::new();
     hlo_proto::convert(&as_text, text, binary, &options, &mut back).unwrap();
     assert_eq!(back, whole);
-    // A module has no room for them, and says so.
+    // A module has no fields for them, and says so.
     let found = read_module(&whole);
     assert!(found.document.is_some());
     let warnings: Vec<&str> = found.diagnostics.iter().map(|d| &*d.message).collect();

@@ -203,8 +203,8 @@ impl<'a> Lowering<'a> {
         if self.module.instr(first).opcode == Opcode::AsyncDone {
             let message = format!("{} of what is already done", self.slice(i.opcode));
             let d = Diagnostic::error(codes::BAD_ASYNC, i.opcode, message);
-            let place = self.module.instr(first).span;
-            self.report(d.label("its operand is a done").related(place, "done here"));
+            let done = self.module.instr(first).span;
+            self.report(d.label("its operand is a done").related(done, "done here"));
             return None;
         }
         let runs = self.chain(first).and_then(|c| self.module.computation(c).root());
@@ -213,8 +213,8 @@ impl<'a> Lowering<'a> {
         if runs.opcode != wrapped {
             let message = format!("{} of a chain that runs {}", self.slice(i.opcode), runs.opcode);
             let d = Diagnostic::error(codes::BAD_ASYNC, i.opcode, message);
-            let place = runs.span;
-            self.report(d.label(format!("expected {}", runs.opcode)).related(place, "started here"));
+            let start = runs.span;
+            self.report(d.label(format!("expected {}", runs.opcode)).related(start, "started here"));
             return None;
         }
         Some(())

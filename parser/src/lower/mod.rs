@@ -148,7 +148,7 @@ pub(crate) fn lower(
         lowering.report(d);
     }
     lowering.module.set_entry(lowering.ids[entry]);
-    lowering.place_wrapped();
+    lowering.move_wrapped_before_users();
     let mut module = lowering.module;
     hlo::rng_ordinal::assign(&mut module);
     module.text_style = lowering.style;
@@ -368,7 +368,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Moves the computations made for asynchronous operations to before those that use them.
-    fn place_wrapped(&mut self) {
+    fn move_wrapped_before_users(&mut self) {
         if self.wrapped.is_empty() {
             return;
         }

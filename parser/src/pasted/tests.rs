@@ -10,7 +10,7 @@ fn rendered(parsed: &Parsed, text: &str) -> String {
     hlo::diag::render_all(&parsed.diagnostics, "m", text, false)
 }
 
-/// The text reads as the plain program, with a warning that says `what`; places are places in the text.
+/// The text reads as the plain program, with a warning that says `what`; spans are locations in the text.
 #[track_caller]
 fn reads(text: &str, what: &str) {
     let parsed = parse(text);

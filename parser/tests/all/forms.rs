@@ -186,7 +186,7 @@ fn names_and_keywords() {
 }
 
 #[test]
-fn spans_are_places_in_the_text() {
+fn spans_are_locations_in_the_text() {
     let text = "HloModule m\nENTRY %e {\n  %p = f32[2]{0} parameter(0)\n  ROOT %n = f32[2]{0} negate(%p), metadata={}\n}\n";
     let m = parse(text);
     let span = |id| &text[m.instr(id).span.range()];

@@ -104,8 +104,8 @@ impl Converter<'_> {
             // atan(z) = -i atanh(i z)
             let (re, im) = (self.real_part(x), self.imag_part(x));
             let minus = self.op1(Opcode::Negate, im);
-            let turned = self.plain(Opcode::Complex, self.shape_of(x), &[minus, re]);
-            let r = self.op1(Opcode::Atanh, turned);
+            let rotated = self.plain(Opcode::Complex, self.shape_of(x), &[minus, re]);
+            let r = self.op1(Opcode::Atanh, rotated);
             let (re, im) = (self.real_part(r), self.imag_part(r));
             let minus = self.op1(Opcode::Negate, re);
             return self.plain(Opcode::Complex, self.shape_of(x), &[im, minus]);

@@ -234,12 +234,12 @@ impl Converter<'_> {
             a.iter().copied().filter(|&l| b.contains(&l) && out.contains(&l) == wanted).collect()
         };
         let (batch, contracting) = (shared(true), shared(false));
-        let places = |s: &[u8], ls: &[u8]| -> Vec<i64> { ls.iter().filter_map(|&l| at(s, l)).collect() };
+        let positions = |s: &[u8], ls: &[u8]| -> Vec<i64> { ls.iter().filter_map(|&l| at(s, l)).collect() };
         let attrs = Attrs::new()
-            .with(AttrKey::LhsBatchDims, list(&places(&a, &batch)))
-            .with(AttrKey::RhsBatchDims, list(&places(&b, &batch)))
-            .with(AttrKey::LhsContractingDims, list(&places(&a, &contracting)))
-            .with(AttrKey::RhsContractingDims, list(&places(&b, &contracting)));
+            .with(AttrKey::LhsBatchDims, list(&positions(&a, &batch)))
+            .with(AttrKey::RhsBatchDims, list(&positions(&b, &batch)))
+            .with(AttrKey::LhsContractingDims, list(&positions(&a, &contracting)))
+            .with(AttrKey::RhsContractingDims, list(&positions(&b, &contracting)));
         let free = |s: &[u8]| -> Vec<u8> {
             s.iter().copied().filter(|l| !batch.contains(l) && !contracting.contains(l)).collect()
         };

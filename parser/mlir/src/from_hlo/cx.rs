@@ -464,7 +464,7 @@ impl<'h> Exporter<'h> {
         if !i.control_predecessors.is_empty() {
             self.left_out.insert("control-predecessors");
         }
-        // Of a function and a custom call they are in other places.
+        // Attributes of functions and of custom calls are stored elsewhere.
         let carried = !matches!(i.opcode, O::Parameter | O::Tuple | O::GetTupleElement | O::Send | O::Recv);
         for (key, value) in i.attrs.iter() {
             match value {

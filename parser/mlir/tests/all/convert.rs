@@ -333,7 +333,7 @@ fn unreduced_values_are_sums() {
                 !stablehlo.token) -> (tensor<4xf32>, !stablehlo.token)\n    return %0#0, %0#1 : tensor<4xf32>, \
                 !stablehlo.token\n  }\n}\n";
     let hlo = hlo_of(text);
-    // Among the devices of one place along x the first has the array, and on the way out they add up;
+    // Among the devices with one coordinate along x the first has the array, and on the way out they add up;
     // tokens are neither cut nor joined.
     for part in [
         "pred[4] constant({1, 0, 1, 0})",
@@ -361,7 +361,7 @@ fn unreduced_values_may_be_the_greatest() {
 }
 
 #[test]
-fn places_are_those_of_the_text() {
+fn locations_are_those_of_the_text() {
     let text = "func.func @main(%x: tensor<4xf32>) {\n  %0 = stablehlo.slice %x [0:5] : (tensor<4xf32>) -> tensor<5xf32>\n  \
                 return\n}\n";
     let found = convert(&read(text), &ConvertOptions::default()).expect_err("it is refused");

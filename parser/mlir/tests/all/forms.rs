@@ -213,7 +213,7 @@ fn types_of_every_kind() {
     }
 }
 
-/// As JAX writes it, with the places that locations of arguments have.
+/// As JAX writes it, with the locations of arguments where it puts them.
 #[test]
 fn manual_computations() {
     let text = "#loc1 = loc(\"shard_map\")\nmodule {\n  sdy.mesh @mesh = <[\"x\"=2]>\n  func.func @main(%arg0: \

@@ -75,8 +75,8 @@ fn rewrap<T: BufferOf>(v: Vec<T>) -> Buffer {
 fn check_order(n: Node<'_>, layout: &Layout) -> Res<()> {
     let mut seen = vec![false; layout.minor_to_major.len()];
     for &d in &layout.minor_to_major {
-        let place = usize::try_from(d).ok().and_then(|d| seen.get_mut(d)).filter(|s| !**s);
-        *place.ok_or_else(|| {
+        let entry = usize::try_from(d).ok().and_then(|d| seen.get_mut(d)).filter(|s| !**s);
+        *entry.ok_or_else(|| {
             n.error(PROTO_BAD_VALUE, l::SHAPE, "the layout is no order of the dimensions")
         })? = true;
     }

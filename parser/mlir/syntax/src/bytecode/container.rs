@@ -143,12 +143,12 @@ impl<'a> Container<'a> {
         let mut sections: [Option<SectionBytes<'a>>; Section::LAST_ID as usize + 1] = [None; _];
         while !cursor.is_empty() {
             let found = cursor.section()?;
-            let place = &mut sections[usize::from(found.section.id())];
-            if place.is_some() {
+            let slot = &mut sections[usize::from(found.section.id())];
+            if slot.is_some() {
                 let message = format!("the {} is there twice", found.section.name());
                 return Err(cursor.error(codes::BAD_SECTION, found.header, message));
             }
-            *place = Some(found);
+            *slot = Some(found);
         }
         let optional = |section: Section| sections[usize::from(section.id())].map(|s| s.cursor);
         let needed = |section: Section| {
@@ -221,10 +221,12 @@ fn read_strings(mut cursor: Cursor<'_>) -> Fallible<Vec<&[u8]>> {
         let start = cursor.offset();
         let length = cursor.varint()?;
         // The lengths themselves are before the text.
-        let room = end.saturating_sub(cursor.offset());
+        let remaining = end.saturating_sub(cursor.offset());
         let bad = match length {
             0 => Some("a string has at least its zero byte, this one has no byte".to_owned()),
-            _ if length > room as u64 => Some(format!("a string of {length} bytes, but {room} are left")),
+            _ if length > remaining as u64 => {
+                Some(format!("a string of {length} bytes, but {remaining} are left"))
+            }
             _ => None,
         };
         if let Some(message) = bad {

@@ -207,7 +207,7 @@ impl<'a> Decoder<'a> {
                 for at in 0..n {
                     let word = c.signed()? as u64;
                     match words.get_mut(at) {
-                        Some(place) => *place = word,
+                        Some(slot) => *slot = word,
                         None if word == 0 => {}
                         None => {
                             let message = format!("an integer of {width} bits has more than two words");

@@ -208,7 +208,7 @@ impl Module {
         self.top = Some(op);
     }
 
-    /// Makes room for operations and values that are about to be added to a block, as far as memory allows:
+    /// Reserves memory for operations and values that are about to be added to a block, as far as memory allows:
     /// a hint.
     pub(crate) fn reserve(&mut self, block: BlockId, operations: usize, values: usize) {
         // What cannot be had now is asked for when it is needed.

@@ -24,12 +24,12 @@ impl<'t> Parser<'t> {
             self.advance();
         } else {
             let loc = self.location_here()?;
-            self.place(of, loc);
+            self.set_location(of, loc);
         }
         self.expect(Tok::RParen)
     }
 
-    fn place(&mut self, of: Waiting, loc: LocId) {
+    fn set_location(&mut self, of: Waiting, loc: LocId) {
         match of {
             Waiting::Op(op) => self.m.op_mut(op).loc = loc,
             Waiting::Value(value) => self.m.value_mut(value).loc = loc,
@@ -41,7 +41,7 @@ impl<'t> Parser<'t> {
         for (of, alias, span) in std::mem::take(&mut self.waiting) {
             let loc = self.attribute_aliases.get(alias).map(|&a| self.m.get_attribute(a).clone());
             match loc {
-                Some(Attribute::Location(loc)) => self.place(of, loc),
+                Some(Attribute::Location(loc)) => self.set_location(of, loc),
                 Some(_) => {
                     return self.error_at(
                         mlir::MLIR_UNDEFINED_ALIAS,

@@ -74,7 +74,7 @@ pub(super) struct Entries<'a, 'c> {
     families: Vec<Option<Family>>,
     /// Names by the index of their string attribute.
     names: FxHashMap<u32, NameId>,
-    /// The one that was asked for last by a place in a file.
+    /// The one that a location in a file last used.
     last_name: Option<(u32, NameId)>,
     /// Kept between uses.
     stack: Vec<Job<'a>>,
@@ -217,13 +217,13 @@ impl<'a, 'c> Entries<'a, 'c> {
         }
     }
 
-    /// The same of a location. Most are places in files, one for each operation, and read here without ado;
+    /// The same of a location. Most are locations in files, one for each operation, and read here without ado;
     /// whatever is unusual about one is left to the reader of all entries.
     #[inline]
     pub(super) fn resolve_location(&mut self, index: usize) -> Fallible<Slot> {
         match self.attributes[index] {
             Slot::Unseen => {
-                if let Some(location) = self.place_in_file(self.container.attributes[index]) {
+                if let Some(location) = self.file_location(self.container.attributes[index]) {
                     self.attributes[index] = Slot::Loc(self.module.location(location));
                     return Ok(self.attributes[index]);
                 }
@@ -233,8 +233,8 @@ impl<'a, 'c> Entries<'a, 'c> {
         }
     }
 
-    /// A place in a file whose name was read before.
-    fn place_in_file(&mut self, entry: Entry) -> Option<Location> {
+    /// A location in a file whose name was read before.
+    fn file_location(&mut self, entry: Entry) -> Option<Location> {
         if !entry.custom || self.families[entry.dialect as usize] != Some(Family::Builtin) {
             return None;
         }

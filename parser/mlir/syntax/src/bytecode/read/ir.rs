@@ -55,7 +55,7 @@ struct Frame<'a> {
 
 /// A use of a value that is defined later.
 struct Pending {
-    /// Place of the value among those alive.
+    /// The index of the value among those that are alive.
     value: usize,
     op: OpId,
     operand: u32,
@@ -243,8 +243,8 @@ impl<'a, 'c> IrReader<'a, 'c> {
         let values = frame.cursor.list("values")?;
         self.blocks_ahead += blocks;
         // Each block and each value takes a byte of the section.
-        let room = self.container.ir.remaining();
-        if self.blocks_ahead > room || self.values.len() + values > room {
+        let remaining = self.container.ir.remaining();
+        if self.blocks_ahead > remaining || self.values.len() + values > remaining {
             let message =
                 format!("{blocks} blocks and {values} values cannot follow, with those around them");
             return Err(frame.cursor.error(codes::ENDS_EARLY, start, message));
@@ -275,9 +275,9 @@ impl<'a, 'c> IrReader<'a, 'c> {
         frame.cursor.count(operations, start, "operations")?;
         frame.operations_left = operations;
         // No operation of a portable artifact takes fewer bytes, so that this is never more than follows.
-        const LEAST_BYTES: usize = 6;
-        let room = frame.cursor.remaining() / LEAST_BYTES;
-        let ahead = (operations as usize).min(room);
+        const MIN_OPERATION_BYTES: usize = 6;
+        let most = frame.cursor.remaining() / MIN_OPERATION_BYTES;
+        let ahead = (operations as usize).min(most);
         if ahead > 1 {
             self.entries.module.reserve(block, ahead, ahead);
         }
@@ -313,8 +313,8 @@ impl<'a, 'c> IrReader<'a, 'c> {
     #[inline]
     fn define(&mut self, frame: &mut Frame<'a>, value: ValueId, start: usize) -> Fallible<()> {
         match self.values.get_mut(frame.next_value) {
-            Some(place) => {
-                *place = Some(value);
+            Some(slot) => {
+                *slot = Some(value);
                 frame.next_value += 1;
                 Ok(())
             }

@@ -83,8 +83,8 @@ fn vhlo(name: &str, span: Span) -> Fallible<(String, Kind)> {
     let Some(operation) = operations::find(name) else {
         let message =
             format!("vhlo.{name} is no operation of VHLO up to version {}", super::super::Version::NEWEST);
-        let place = format!("at byte {} of the file, in the dialect section", span.start);
-        return Err(Box::new(Diagnostic::error(codes::UNKNOWN_OPERATION, span, message).note(place)));
+        let location = format!("at byte {} of the file, in the dialect section", span.start);
+        return Err(Box::new(Diagnostic::error(codes::UNKNOWN_OPERATION, span, message).note(location)));
     };
     let rules = operation.attributes.iter().map(|&a| rules::rule(operation.name, a)).collect();
     let kind = match operation.name {
