@@ -171,7 +171,7 @@ fn emit(
 
 /// The approximate maximum number of instructions of a compilation unit: LLVM's memory for one is many times
 /// its text, and is freed after it.
-const MAX_UNIT: usize = 10_000;
+const MAX_UNIT_INSTRUCTIONS: usize = 10_000;
 
 /// Splits some of the requests into compilation units: at least one per thread, of about equal numbers of
 /// instructions.
@@ -179,7 +179,7 @@ fn split(module: &Module, requests: &[Request], some: &[usize], threads: usize) 
     let mut by_weight: Vec<(usize, usize)> = some.iter().map(|&i| (weight(module, requests[i]), i)).collect();
     by_weight.sort_by_key(|&(weight, i)| (std::cmp::Reverse(weight), i));
     let total: usize = by_weight.iter().map(|&(weight, _)| weight).sum();
-    let count = (total / MAX_UNIT).max(threads).min(some.len());
+    let count = (total / MAX_UNIT_INSTRUCTIONS).max(threads).min(some.len());
     let mut units: Vec<(usize, Vec<usize>)> = vec![(0, Vec::new()); count];
     for (weight, i) in by_weight {
         let least = units.iter_mut().min_by_key(|(sum, _)| *sum).expect("invariant: there is a unit");

@@ -9,16 +9,16 @@ use crate::MARGIN;
 use crate::field::{Field, Part, matrix, subtract, transpose};
 
 /// Columns of a panel.
-const PANEL: usize = 32;
+const PANEL_COLUMNS: usize = 32;
 
 /// Columns of a panel that are eliminated before the others of it are updated.
-const STRIP: usize = 8;
+const STRIP_COLUMNS: usize = 8;
 
 pub(crate) fn scratch<T: Field>(m: usize, n: usize) -> StackReq {
     let steps = m.min(n);
     let doubt =
         StackReq::all_of(&[StackReq::new::<T>(steps), StackReq::new::<T::Part>(steps.saturating_mul(2))]);
-    StackReq::any_of(&[StackReq::new::<T>(m.saturating_mul(PANEL.min(n))), doubt])
+    StackReq::any_of(&[StackReq::new::<T>(m.saturating_mul(PANEL_COLUMNS.min(n))), doubt])
 }
 
 pub(crate) fn factor<T: Field>(
@@ -29,10 +29,10 @@ pub(crate) fn factor<T: Field>(
     stack: &mut MemStack,
 ) -> i32 {
     let steps = m.min(n);
-    let (mut panel, _) = stack.make_with(m * PANEL.min(n), |_| T::default());
+    let (mut panel, _) = stack.make_with(m * PANEL_COLUMNS.min(n), |_| T::default());
     let mut info = 0;
-    for k in (0..steps).step_by(PANEL) {
-        let (rows, size) = (m - k, PANEL.min(steps - k));
+    for k in (0..steps).step_by(PANEL_COLUMNS) {
+        let (rows, size) = (m - k, PANEL_COLUMNS.min(steps - k));
         let panel = &mut panel[..rows * size];
         transpose(&a[k * n + k..], n, rows, size, panel);
         let pivots = &mut pivots[k..k + size];
@@ -108,8 +108,8 @@ fn exchange<T>(a: &mut [T], n: usize, i: usize, j: usize, columns: std::ops::Ran
 /// Factors a column-major panel; pivots from 0. The result is the first step whose pivot is 0.
 fn eliminate<T: Field>(a: &mut [T], m: usize, n: usize, pivots: &mut [i32]) -> Option<usize> {
     let mut singular = None;
-    for first in (0..n).step_by(STRIP) {
-        let end = (first + STRIP).min(n);
+    for first in (0..n).step_by(STRIP_COLUMNS) {
+        let end = (first + STRIP_COLUMNS).min(n);
         for k in first..end {
             let (before, own) = a.split_at_mut(k * m);
             let column = &mut own[..m];

@@ -10,10 +10,10 @@ use crate::field::{Field, Part, dot, matrix, norm, subtract, transpose};
 use crate::{MARGIN, Side};
 
 /// Reflectors of a block.
-const BLOCK: usize = 32;
+const BLOCK_REFLECTORS: usize = 32;
 
 pub(crate) fn scratch<T: Field>(m: usize, n: usize, others: usize) -> StackReq {
-    let size = BLOCK.min(n);
+    let size = BLOCK_REFLECTORS.min(n);
     StackReq::all_of(&[
         StackReq::new::<T>(m.saturating_mul(size)),
         StackReq::new::<T>(size * size),
@@ -35,7 +35,7 @@ struct Scratch<'a, T> {
 
 impl<'a, T: Field> Scratch<'a, T> {
     fn new(m: usize, n: usize, others: usize, stack: &'a mut MemStack) -> Self {
-        let (size, zero) = (BLOCK.min(n), |_| T::default());
+        let (size, zero) = (BLOCK_REFLECTORS.min(n), |_| T::default());
         let (v, stack) = stack.make_with(m * size, zero);
         let (t, stack) = stack.make_with(size * size, zero);
         let (first, stack) = stack.make_with(others.max(n) * size, zero);
@@ -127,8 +127,8 @@ impl<'a, T: Field> Scratch<'a, T> {
 pub(crate) fn factor<T: Field>(a: &mut [T], m: usize, n: usize, taus: &mut [T], stack: &mut MemStack) {
     let steps = m.min(n);
     let mut scratch = Scratch::new(m, n, n, stack);
-    for k in (0..steps).step_by(BLOCK) {
-        let (rows, size) = (m - k, BLOCK.min(steps - k));
+    for k in (0..steps).step_by(BLOCK_REFLECTORS) {
+        let (rows, size) = (m - k, BLOCK_REFLECTORS.min(steps - k));
         let taus = &mut taus[k..k + size];
         let panel = &mut scratch.v[..rows * size];
         transpose(&a[k * n + k..], n, rows, size, panel);
@@ -235,8 +235,8 @@ pub(crate) fn form<T: Field>(
         q[i * n + i] = T::one();
     }
     let mut scratch = Scratch::new(m, n, n, stack);
-    for k in (0..taus.len()).step_by(BLOCK).rev() {
-        let size = BLOCK.min(taus.len() - k);
+    for k in (0..taus.len()).step_by(BLOCK_REFLECTORS).rev() {
+        let size = BLOCK_REFLECTORS.min(taus.len() - k);
         scratch.block(&reflectors[k * n + k..], n, m - k, &taus[k..k + size]);
         let rest = matrix(q, m, n).submatrix_mut(k, k, m - k, n - k);
         scratch.apply_left(size, rest, false);
@@ -255,7 +255,7 @@ pub(crate) fn multiply<T: Field>(
     let (order, others) = if left { (rows, columns) } else { (columns, rows) };
     let mut scratch = Scratch::new(order, n, others, stack);
     let mut apply = |k: usize| {
-        let size = BLOCK.min(taus.len() - k);
+        let size = BLOCK_REFLECTORS.min(taus.len() - k);
         scratch.block(&reflectors[k * n + k..], n, order - k, &taus[k..k + size]);
         let c = matrix(c, rows, columns);
         if left {
@@ -264,6 +264,6 @@ pub(crate) fn multiply<T: Field>(
             scratch.apply_right(size, c.subcols_mut(k, columns - k), adjoint);
         }
     };
-    let blocks = (0..taus.len()).step_by(BLOCK);
+    let blocks = (0..taus.len()).step_by(BLOCK_REFLECTORS);
     if left == adjoint { blocks.for_each(&mut apply) } else { blocks.rev().for_each(&mut apply) }
 }

@@ -7,7 +7,7 @@ use faer::{Accum, Conj, MatRef, Par};
 
 use crate::field::{Field, matrix, subtract};
 
-/// Unknowns that are found one by one.
+/// The unknowns of a block, which are solved one by one.
 const BLOCK: usize = 24;
 
 /// Elements of the square that a block is copied to.

@@ -37,10 +37,10 @@ use hlo_opt::passes::Pipeline;
 use loops::Loop;
 
 /// The scratch memory of a single-kernel loop, in bytes.
-const LOOP_SCRATCH: u64 = size_of::<Progress>().next_multiple_of(64) as u64;
+const LOOP_SCRATCH_BYTES: u64 = size_of::<Progress>().next_multiple_of(64) as u64;
 
 /// An element of an expression costs about as much as this many operations of machine code.
-const SLOWER: u64 = 256;
+const OPS_PER_ELEMENT: u64 = 256;
 
 /// The back end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,7 +87,7 @@ pub fn kernel(
     symbol: &str,
 ) -> Result<(Kernel, Arc<dyn Evaluate>), Unsupported> {
     let named = |id: InstrId, units: u64, bytes: u64, flops: u64| {
-        let flops = flops.saturating_mul(SLOWER);
+        let flops = flops.saturating_mul(OPS_PER_ELEMENT);
         let phase = Phase {
             symbol: symbol.to_owned(),
             strategy: Strategy::Interpreted,
@@ -114,8 +114,11 @@ pub fn kernel(
         }
         Request::Loop(id) => {
             let of = Loop::new(module, id)?;
-            let kernel =
-                Kernel { scratch: LOOP_SCRATCH, iterates: true, ..named(id, u64::MAX >> 1, 0, of.points()) };
+            let kernel = Kernel {
+                scratch: LOOP_SCRATCH_BYTES,
+                iterates: true,
+                ..named(id, u64::MAX >> 1, 0, of.points())
+            };
             (kernel, Arc::new(of))
         }
     })

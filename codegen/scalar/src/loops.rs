@@ -77,7 +77,7 @@ impl Loop {
             });
         }
         bytes.extend_from_within(..);
-        bytes.push(super::LOOP_SCRATCH);
+        bytes.push(super::LOOP_SCRATCH_BYTES);
         Ok(Self { bytes, leaves, condition, next })
     }
 

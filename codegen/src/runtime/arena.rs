@@ -16,9 +16,9 @@ use super::heap;
 pub const ALIGNMENT: usize = hlo_opt::buffers::ALIGNMENT as usize;
 
 /// Memory of at least this many bytes is mapped, on huge pages.
-const MAPPED: usize = 1 << 20;
+const MIN_MAPPED_BYTES: usize = 1 << 20;
 
-const HUGE_PAGE: usize = 2 << 20;
+const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// There is not enough memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +72,7 @@ impl Memory {
             let start = NonNull::<Aligned>::dangling().cast();
             return Ok(Self { start, bytes: 0, source: Source::Nowhere });
         }
-        if size >= MAPPED {
+        if size >= MIN_MAPPED_BYTES {
             return Self::map(size).ok_or(error);
         }
         let layout = Layout::from_size_align(size, ALIGNMENT).map_err(|_| error)?;
@@ -85,7 +85,7 @@ impl Memory {
     fn map(size: usize) -> Option<Self> {
         use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
         // Slack, so that it can start at a huge page.
-        let length = size.checked_next_multiple_of(HUGE_PAGE)?.checked_add(HUGE_PAGE)?;
+        let length = size.checked_next_multiple_of(HUGE_PAGE_BYTES)?.checked_add(HUGE_PAGE_BYTES)?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         heap::map(size).ok()?;
@@ -93,13 +93,13 @@ impl Memory {
         let mapping = unsafe { mmap_anonymous(std::ptr::null_mut(), length, protection, flags) };
         let mapping = mapping.inspect_err(|_| heap::unmap(size)).ok()?;
         let mapping = NonNull::new(mapping.cast::<u8>())?;
-        // SAFETY: less than HUGE_PAGE, and the mapping has that much more than `size`.
-        let start = unsafe { mapping.add(mapping.as_ptr().align_offset(HUGE_PAGE)) };
+        // SAFETY: less than HUGE_PAGE_BYTES, and the mapping has that much more than `size`.
+        let start = unsafe { mapping.add(mapping.as_ptr().align_offset(HUGE_PAGE_BYTES)) };
         #[cfg(target_os = "linux")]
         // SAFETY: the range is in the mapping; the advice changes no contents. That it is not taken is no
         // error.
         let _ = unsafe {
-            let advised = size.next_multiple_of(HUGE_PAGE);
+            let advised = size.next_multiple_of(HUGE_PAGE_BYTES);
             rustix::mm::madvise(start.as_ptr().cast(), advised, rustix::mm::Advice::LinuxHugepage)
         };
         Some(Self { start, bytes: size, source: Source::Mapping(mapping, length) })
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn memory_is_aligned_zero_and_all_there() {
-        for bytes in [0, 1, 63, 4096, MAPPED as u64 - 1, MAPPED as u64, (5 << 20) + 1] {
+        for bytes in [0, 1, 63, 4096, MIN_MAPPED_BYTES as u64 - 1, MIN_MAPPED_BYTES as u64, (5 << 20) + 1] {
             let mut memory = Memory::new(bytes).unwrap();
             assert_eq!((memory.start() as usize % ALIGNMENT, memory.len() as u64), (0, bytes));
             assert!(memory.bytes().iter().all(|&b| b == 0));

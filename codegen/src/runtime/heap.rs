@@ -6,7 +6,7 @@
 //! the handler of the limit and ends the process with the exit code that this gives; without a handler, the
 //! allocation fails.
 //!
-//! **Invariants:** live bytes are [`LIVE`] plus less than [`BATCH`] bytes for each thread. Nothing in this
+//! **Invariants:** live bytes are [`LIVE`] plus less than [`BATCH_BYTES`] bytes for each thread. Nothing in this
 //! file allocates. Inside [`hlo_interp::attempt`] an allocation that is refused returns null to its caller,
 //! and the process goes on.
 
@@ -34,10 +34,10 @@ pub struct Exhausted {
 }
 
 /// Bytes that a thread may allocate or free before it adds them to [`LIVE`].
-const BATCH: i64 = 16 << 10;
+const BATCH_BYTES: i64 = 16 << 10;
 
 /// Allocations of fewer bytes are not counted one by one against the limit, but with others.
-const LARGE: usize = 1 << 20;
+const MIN_LARGE_BYTES: usize = 1 << 20;
 
 /// Bytes that are alive, as far as threads have counted them here.
 static LIVE: AtomicI64 = AtomicI64::new(0);
@@ -51,12 +51,12 @@ static HANDLER: OnceLock<fn(&Exhausted) -> u8> = OnceLock::new();
 static ENDING: AtomicBool = AtomicBool::new(false);
 
 /// A thread that has counted nothing yet.
-const NEW: i64 = i64::MIN;
+const UNCOUNTED: i64 = i64::MIN;
 
 thread_local! {
     /// Bytes that this thread has allocated, less those that it has given back, and not counted in [`LIVE`]
     /// yet.
-    static OWN: Cell<i64> = const { Cell::new(NEW) };
+    static OWN: Cell<i64> = const { Cell::new(UNCOUNTED) };
 }
 
 unsafe extern "C" {
@@ -113,7 +113,7 @@ fn passes(bytes: i64) -> bool {
 #[inline]
 fn count(bytes: i64) -> bool {
     let own = OWN.get().wrapping_add(bytes);
-    if (-BATCH..=BATCH).contains(&own) {
+    if (-BATCH_BYTES..=BATCH_BYTES).contains(&own) {
         OWN.set(own);
         return true;
     }
@@ -123,7 +123,7 @@ fn count(bytes: i64) -> bool {
 #[cold]
 fn count_in_common(bytes: i64) -> bool {
     let own = match OWN.get() {
-        NEW => {
+        UNCOUNTED => {
             prepare();
             0
         }
@@ -135,7 +135,7 @@ fn count_in_common(bytes: i64) -> bool {
     }
     LIVE.fetch_add(own + bytes, Ordering::Relaxed);
     OWN.set(0);
-    if bytes <= -(LARGE as i64) {
+    if bytes <= -(MIN_LARGE_BYTES as i64) {
         give_back(bytes.unsigned_abs());
     }
     true
@@ -208,7 +208,7 @@ fn end(exhausted: &Exhausted, handler: fn(&Exhausted) -> u8) -> ! {
 
 #[inline]
 fn counted(bytes: usize, allocate: impl FnOnce() -> *mut u8) -> *mut u8 {
-    if bytes >= LARGE && COLLECT.swap(false, Ordering::Relaxed) {
+    if bytes >= MIN_LARGE_BYTES && COLLECT.swap(false, Ordering::Relaxed) {
         // SAFETY: gives free memory back, nothing else.
         unsafe { mi_collect(true) };
     }

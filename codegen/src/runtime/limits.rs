@@ -17,7 +17,7 @@ pub struct Limits {
 }
 
 /// The size of each of the two arrays of the memory test: several times the caches.
-const BYTES: usize = 256 << 20;
+const ARRAY_BYTES: usize = 256 << 20;
 
 impl Limits {
     /// Measures for about a third of a second.
@@ -37,21 +37,21 @@ fn best(mut run: impl FnMut()) -> Duration {
 }
 
 fn stream(pool: &Pool) -> Result<f64, OutOfMemory> {
-    let mut from = Memory::new(BYTES as u64)?;
-    let mut to = Memory::new(BYTES as u64)?;
+    let mut from = Memory::new(ARRAY_BYTES as u64)?;
+    let mut to = Memory::new(ARRAY_BYTES as u64)?;
     // Memory that was never written is one page of zeros, which caches hold.
     from.bytes_mut().fill(1);
     let (from, to) = (from.bytes_mut().as_mut_ptr() as usize, to.bytes_mut().as_mut_ptr() as usize);
     let chunks = pool.threads() * 16;
     let time = best(|| {
         pool.run(chunks, &|chunk| {
-            let at = |chunk: usize| BYTES / chunks * chunk;
+            let at = |chunk: usize| ARRAY_BYTES / chunks * chunk;
             let (begin, end) = (at(chunk), at(chunk + 1));
             // SAFETY: parts of the two arrays, which are alive and of this length, each of one thread.
             unsafe { copy(from as *const u8, to as *mut u8, begin, end) };
         });
     });
-    Ok(2.0 * BYTES as f64 / time.as_secs_f64())
+    Ok(2.0 * ARRAY_BYTES as f64 / time.as_secs_f64())
 }
 
 /// # Safety

@@ -232,7 +232,7 @@ fn shape(value: Value, path: &str, line: usize) -> Result<Vec<i64>, ConfigError>
 }
 
 /// The deepest nesting that is read.
-const DEEPEST: usize = 20;
+const MAX_DEPTH: usize = 20;
 
 struct Reader<'a> {
     rest: &'a str,
@@ -313,7 +313,7 @@ impl<'a> Reader<'a> {
     }
 
     fn message_at(&mut self, close: Option<&str>, depth: usize) -> Result<Table, ConfigError> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return self.fail("messages nested too deep");
         }
         let mut fields = Table::new();
@@ -365,7 +365,7 @@ impl<'a> Reader<'a> {
         depth: usize,
         value: fn(&mut Self, usize) -> Result<Value, ConfigError>,
     ) -> Result<Value, ConfigError> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return self.fail("lists nested too deep");
         }
         let mut all = Vec::new();
@@ -456,7 +456,7 @@ impl<'a> Reader<'a> {
     }
 
     fn toml_value(&mut self, depth: usize) -> Result<Value, ConfigError> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return self.fail("tables nested too deep");
         }
         if self.eat("[") {

@@ -16,24 +16,24 @@ use super::Key;
 use crate::artifact;
 use crate::error::{Code, Error};
 
-/// What a folder may hold unless another limit is set.
+/// The default limit of the size of a folder.
 const LIMIT_BYTES: u64 = 1 << 30;
 
 /// How the files are called: the key, and this.
 const SUFFIX: &str = ".hloexe";
 
-/// Files on their way are called so, with the process and a number.
+/// The prefix of temporary files, before the process and a number.
 const TEMPORARY: &str = ".tmp-";
 
-/// What somebody left on its way is removed after so long.
-const ABANDONED: Duration = Duration::from_secs(3600);
+/// The age at which temporary files that a process left behind are removed.
+const MAX_TEMPORARY_AGE: Duration = Duration::from_secs(3600);
 
 /// Files that are locked while a program is compiled are called so, with the first digits of its key.
 const LOCK: &str = ".lock-";
 
-/// How long one process waits for another that compiles the same program, and how often it looks.
-const PATIENCE: Duration = Duration::from_secs(120);
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
+/// The time that one process waits for another that compiles the same program, and the polling interval.
+const MAX_WAIT: Duration = Duration::from_secs(120);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Other processes' files are counted after so many of ours.
 const RECOUNT_PUTS: u64 = 32;
@@ -178,7 +178,7 @@ impl DiskCache {
         loop {
             match file.try_lock() {
                 Ok(()) => return Some(Lock { _file: file }),
-                Err(TryLockError::WouldBlock) if began.elapsed() < PATIENCE => thread::sleep(LOOK_AGAIN),
+                Err(TryLockError::WouldBlock) if began.elapsed() < MAX_WAIT => thread::sleep(POLL_INTERVAL),
                 Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return None,
             }
         }
@@ -268,7 +268,7 @@ impl DiskCache {
         for file in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let is_temporary = file.file_name().to_str().is_some_and(|n| n.starts_with(TEMPORARY));
             let modified = file.metadata().and_then(|m| m.modified());
-            let is_old = modified.is_ok_and(|m| m.elapsed().is_ok_and(|age| age > ABANDONED));
+            let is_old = modified.is_ok_and(|m| m.elapsed().is_ok_and(|age| age > MAX_TEMPORARY_AGE));
             if is_temporary && is_old {
                 let _ = fs::remove_file(file.path());
             }

@@ -355,12 +355,12 @@ fn collapse_vars(
     *vars = done;
 }
 
-/// Larger inputs come from memory rather than from caches (bytes).
-const MEMORY_BYTES: u64 = 8 << 20;
+/// The size of an input, in bytes, above which it is read from memory rather than from caches.
+const UNCACHED_BYTES: u64 = 8 << 20;
 
 /// The prefetch distance, in bytes, for rows that are read once: a few streams of one core do not saturate
 /// memory by themselves.
-const AHEAD: u64 = 1024;
+const PREFETCH_DISTANCE_BYTES: u64 = 1024;
 
 impl<'m> Reduction<'m> {
     fn is_reduced(&self, var: u32) -> bool {
@@ -374,7 +374,7 @@ impl<'m> Reduction<'m> {
 
     /// Whether inputs come from memory rather than from caches.
     pub(super) fn is_memory_bound(&self, expr: &Expr<'_>) -> bool {
-        self.cost(expr).bytes > sizes::from(MEMORY_BYTES)
+        self.cost(expr).bytes > sizes::from(UNCACHED_BYTES)
     }
 
     /// Whether it is a row reduction: the innermost variable is reduced.
@@ -585,7 +585,7 @@ impl<'m> Reduction<'m> {
         let mut code = Code::new(f.e, expr, lanes, arguments)?;
         let c = &mut code;
         if rows && self.is_memory_bound(expr) {
-            c.ahead = AHEAD;
+            c.ahead = PREFETCH_DISTANCE_BYTES;
         }
         let mut units = Vec::new();
         if let Some((.., count)) = self.chunks {

@@ -14,27 +14,27 @@ use hlo_opt::expr::index::{Affine, AtomId, Def};
 use hlo_opt::expr::{ALWAYS, Expr, NodeId, Op};
 
 /// Variables: the block of rows, the first column of a tile.
-const BLOCKS: u32 = 70;
-const FIRST: u32 = 71;
+const BLOCK_VAR: u32 = 70;
+const FIRST_COLUMN_VAR: u32 = 71;
 /// Variables: the first row and column of a register block.
 const CORNER: [u32; 2] = [72, 73];
 
 /// Numbers of variables that other kinds of loops use.
-const OTHERS: std::ops::Range<u32> = 60..100;
+const RESERVED_VARS: std::ops::Range<u32> = 60..100;
 
 /// The maximum number of rows of a tile, i.e. of contiguous elements per read. Long pieces of few rows go
 /// through memory faster than short pieces of many, which collide in few cache sets if the array's rows are a
 /// power of two.
-const ROWS: i64 = 256;
+const MAX_TILE_ROWS: i64 = 256;
 
 /// The minimum number of rows of a tile, if there are as many.
 const MIN_TILE_ROWS: i64 = 64;
 
-/// Elements of a tile.
-const AREA: i64 = 8192;
+/// The elements of a tile.
+const TILE_ELEMENTS: i64 = 8192;
 
 /// Enough units for any number of threads.
-const ENOUGH: i64 = 16;
+const ENOUGH_UNITS: i64 = 16;
 
 /// The maximum number of elements of a register block, in each direction.
 const MIN_TRANSPOSED: u32 = 16;
@@ -66,11 +66,11 @@ pub(super) struct Tiles {
 fn sides(others: i64, rows: i64, columns: i64, bytes: i64) -> [i64; 2] {
     let unit = (CACHE_LINE_BYTES / bytes).max(i64::from(MIN_TRANSPOSED));
     let up = |n: i64| (n + unit - 1) / unit * unit;
-    let mut tall = ROWS.min(up(rows));
-    while tall > MIN_TILE_ROWS && others.saturating_mul(blocks(rows, tall)) < ENOUGH {
+    let mut tall = MAX_TILE_ROWS.min(up(rows));
+    while tall > MIN_TILE_ROWS && others.saturating_mul(blocks(rows, tall)) < ENOUGH_UNITS {
         tall = up(tall / 2);
     }
-    [tall, (AREA / tall / unit * unit).clamp(unit, up(columns))]
+    [tall, (TILE_ELEMENTS / tall / unit * unit).clamp(unit, up(columns))]
 }
 
 /// Collapses the variables along which an array is contiguous, if the array is to be transposed and the first
@@ -156,7 +156,7 @@ fn split_variable(expr: &mut Expr<'_>, nest: &mut Nest, position: usize, by: i64
     let atom_of = |def: Def| expr.space.atoms.iter().position(|a| a.def == def).map(|i| AtomId(i as u32));
     let (quotient, rest) = (atom_of(Def::Div(all.clone(), by)), atom_of(Def::Mod(all, by)));
     // The numbers of variables in use, by this nest or another one, are those of the atoms.
-    let mut free = (var + 1..).filter(|&n| !OTHERS.contains(&n) && expr.space.atom_of(n).is_none());
+    let mut free = (var + 1..).filter(|&n| !RESERVED_VARS.contains(&n) && expr.space.atom_of(n).is_none());
     let (far, near) = (free.next()?, free.next()?);
     let (outer, inner) = (expr.space.var(far, size / by), expr.space.var(near, by));
     let whole = outer.times(by).merged(&inner);
@@ -267,7 +267,7 @@ impl Tiles {
         let mut units: Vec<(u32, i64)> = nest.vars[..nest.vars.len() - 1].to_vec();
         units.remove(self.along);
         let [tall, wide] = self.sides;
-        units.push((BLOCKS, blocks(rows, tall)));
+        units.push((BLOCK_VAR, blocks(rows, tall)));
         let direct = streaming && self.is_direct(nest, expr, lanes, [rows, columns]);
         let mut tiles = Vec::new();
         for &load in &self.loads {
@@ -289,10 +289,10 @@ impl Tiles {
         e.for_range(begin, end, e.i64(1), |unit| {
             c.enter()?;
             decode(c, unit, &units)?;
-            let low = e.mul(c.var(BLOCKS)?, e.i64(tall))?;
+            let low = e.mul(c.var(BLOCK_VAR)?, e.i64(tall))?;
             let high = least(&e, e.add(low, e.i64(tall))?, e.i64(rows))?;
-            c.for_var(FIRST, e.i64(0), e.i64(columns), wide, false, wide, |c| {
-                let first = c.var(FIRST)?;
+            c.for_var(FIRST_COLUMN_VAR, e.i64(0), e.i64(columns), wide, false, wide, |c| {
+                let first = c.var(FIRST_COLUMN_VAR)?;
                 let last = least(&e, e.add(first, e.i64(wide))?, e.i64(columns))?;
                 let corner = Corner { row, column, low, high, first, last };
                 if direct {

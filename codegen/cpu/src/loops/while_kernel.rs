@@ -27,7 +27,7 @@ use super::region::{Carried, registers, values};
 use super::{Cost, Function};
 
 /// Bytes of scratch memory before arrays: [`hlo_codegen::kernel::Progress`].
-const PROGRESS: u64 = 64;
+const PROGRESS_BYTES: u64 = 64;
 
 /// The maximum number of elements that an iteration may compute here: more are worth kernels of their own, on
 /// several threads.
@@ -124,7 +124,7 @@ pub(super) fn plan(
         late: Vec::new(),
         scratch: 2 * leaves,
     };
-    let (mut offset, mut work) = (PROGRESS, 0i64);
+    let (mut offset, mut work) = (PROGRESS_BYTES, 0i64);
     let mut few = Vec::new();
     for (leaf, shape) in shapes.iter().enumerate() {
         let leaf = leaf as u32;

@@ -105,7 +105,7 @@ impl hlo_threads::parallel::Threads for Pool {
 }
 
 impl Pool {
-    /// A pool of so many threads, the caller included (at least 1).
+    /// A pool of `threads` threads, the caller included (at least 1).
     pub fn new(threads: usize) -> Self {
         let threads = threads.clamp(1, 1 << 16);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,4 +1,4 @@
-//! Packing of rows whose terms are neighbours, and of columns that are to be such: blocks of 16 by 16 elements of 32 bits (or that become such), transposed in registers.
+//! Packing of rows whose terms are contiguous, and of columns that are to be such: blocks of 16 by 16 elements of 32 bits (or that become such), transposed in registers.
 
 #![allow(clippy::needless_range_loop, reason = "registers and rows go together")]
 
@@ -59,7 +59,7 @@ pub unsafe fn pack(
     }
 }
 
-/// Writes `length` elements of 32 bits of each part as columns that are neighbours: element `t` of part `i` to `out`, so many bytes for each `t` further on,
+/// Writes `length` elements of 32 bits of each part as columns that are contiguous: element `t` of part `i` to `out`, so many bytes for each `t` further on,
 /// and `i` elements from there.
 ///
 /// # Safety
@@ -178,7 +178,7 @@ unsafe fn few(block: [__m512i; 4], count: usize, terms: usize, to: *mut u8, pitc
     }
 }
 
-/// The reverse of [`columns`]: writes `length` elements of 32 bits of each of at most 16 neighbouring columns, so many bytes from row to row, to its part.
+/// The reverse of [`columns`]: writes `length` elements of 32 bits of each of at most 16 adjacent columns, so many bytes from row to row, to its part.
 ///
 /// # Safety
 /// As there.

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 #[repr(C, align(64))]
 struct Line([u8; 64]);
 
-/// Memory that grows to what is asked of it.
+/// Memory that grows to the largest size that was requested.
 #[derive(Default)]
 pub struct Workspace(Vec<Line>);
 
@@ -24,7 +24,7 @@ impl Workspace {
         Workspace(Vec::new())
     }
 
-    /// The beginning of so many bytes, aligned to 64. They hold whatever they held.
+    /// The address of `bytes` bytes, aligned to 64. Their contents are unspecified.
     #[inline]
     pub fn reserve(&mut self, bytes: usize) -> *mut u8 {
         let lines = bytes.div_ceil(64);
@@ -35,12 +35,13 @@ impl Workspace {
     }
 }
 
-/// Calls `f` with so many bytes of this thread's workspace, aligned to 64.
+/// Calls `f` with `bytes` bytes of this thread's workspace, aligned to 64.
 pub fn with_workspace<R>(bytes: usize, f: impl FnOnce(*mut u8) -> R) -> R {
     WORKSPACE.with_borrow_mut(|workspace| f(workspace.reserve(bytes)))
 }
 
-/// Calls `f` with so many bytes of memory of this thread beside its workspace, aligned to 64: for what the chunks of work that this thread began count.
+/// Calls `f` with `bytes` bytes of this thread beside its workspace, aligned to 64: for the counters of the chunks of
+/// work that this thread started.
 pub fn with_counters<R>(bytes: usize, f: impl FnOnce(*mut u8) -> R) -> R {
     COUNTERS.with_borrow_mut(|counters| f(counters.reserve(bytes)))
 }

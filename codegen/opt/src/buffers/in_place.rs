@@ -180,7 +180,7 @@ fn fusion(module: &Module, instr: &Instruction, epilogue: bool) -> Pairs {
     let spaces = spaces(module, &roots);
     let readings = readings(module, c, &roots, &spaces, kind == Some(FusionKind::Custom));
     let parameters = module.computation(c).parameters();
-    let many = parameters.len().saturating_mul(roots.len()) > MANY_PAIRS;
+    let many = parameters.len().saturating_mul(roots.len()) > MAX_SHARED_PAIRS;
     for (slot, &p) in parameters.iter().enumerate() {
         let Some(p) = p.filter(|p| !updated.contains(p)) else { continue };
         let Some(&Reading::Same(space)) = readings.get(&p) else { continue };
@@ -198,7 +198,7 @@ fn fusion(module: &Module, instr: &Instruction, epilogue: bool) -> Pairs {
 }
 
 /// With more pairs, only the first result of a space shares memory with operands.
-const MANY_PAIRS: usize = 1024;
+const MAX_SHARED_PAIRS: usize = 1024;
 
 /// For each root the first of those that are computed in the same loop: `None` for one that is a window of
 /// its result.

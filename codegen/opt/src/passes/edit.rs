@@ -475,7 +475,7 @@ pub fn sweep(module: &mut Module, id: InstrId, survey: &Survey) -> usize {
 
 /// The maximum depth of rewritings of what rewritings added: enough for chains, and an end to what goes back
 /// and forth.
-const FOLLOW: usize = 64;
+const MAX_REWRITE_DEPTH: usize = 64;
 
 /// Visits every instruction once, in program order, without those that rewritings add, and replaces it by
 /// what `rewrite` builds, while `fuel` lasts. `rewrite` gives `None` where it does not apply. Instructions
@@ -497,7 +497,7 @@ pub fn each_outside_folds(
     rewrite: impl FnMut(&mut Edit<'_>) -> Option<InstrId>,
 ) -> u64 {
     let survey = Survey::of(module);
-    sweep_over(module, fuel, &survey, FOLLOW, rewrite)
+    sweep_over(module, fuel, &survey, MAX_REWRITE_DEPTH, rewrite)
 }
 
 fn sweep_over(

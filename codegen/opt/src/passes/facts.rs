@@ -10,7 +10,7 @@ pub use hlo::facts::{dimension, literal, splat};
 use crate::cost_model::CostModel;
 
 /// The maximum depth to which facts are followed through operands.
-const DEPTH: u32 = 8;
+const MAX_DEPTH: u32 = 8;
 
 /// Whether it is a constant whose text was elided (its values follow from its name).
 pub fn is_elided(module: &Module, id: InstrId) -> bool {
@@ -62,7 +62,7 @@ pub(super) fn long_dims(from: &[i64], to: &[i64]) -> Option<Vec<Option<i64>>> {
 /// of size 1.
 pub fn counts_along(module: &Module, id: InstrId, dim: usize) -> bool {
     let (mut id, mut dim) = (id, dim);
-    for _ in 0..DEPTH {
+    for _ in 0..MAX_DEPTH {
         let instr = module.instr(id);
         let Some(array) = instr.shape.as_array() else { return false };
         let Some(&n) = array.dims.get(dim) else { return false };
@@ -92,7 +92,7 @@ pub fn bounds(module: &Module, id: InstrId) -> Option<(i128, i128)> {
     if let Some(value) = integer(module, id) {
         return Some((value, value));
     }
-    for _ in 0..DEPTH {
+    for _ in 0..MAX_DEPTH {
         let instr = module.instr(id);
         match instr.opcode {
             Opcode::Iota => {
@@ -183,7 +183,7 @@ pub fn signed_pattern_type(ty: ElementType) -> Option<ElementType> {
 /// Whether a value of a type of [`is_ieee`] holds no NaN but the canonical one, because arithmetic computed
 /// it (SEMANTICS.md, "The canonical NaN"). Then `x * 1` is `x`, bit for bit.
 pub fn nan_is_canonical(module: &Module, id: InstrId) -> bool {
-    canonical(module, id, DEPTH)
+    canonical(module, id, MAX_DEPTH)
 }
 
 fn canonical(module: &Module, id: InstrId, depth: u32) -> bool {

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::facts::integer;
 
 /// The maximum number of iterations that are simulated where a counter wraps.
-const SIMULATED: u64 = 256;
+const MAX_SIMULATED_ITERATIONS: u64 = 256;
 
 /// Condition and body of a loop.
 pub fn parts(module: &Module, id: InstrId) -> Option<[ComputationId; 2]> {
@@ -184,7 +184,7 @@ impl Counter {
             }
         }
         let mut x = self.first;
-        for k in 0..SIMULATED {
+        for k in 0..MAX_SIMULATED_ITERATIONS {
             if !self.goes_on(x) {
                 return Some(k);
             }

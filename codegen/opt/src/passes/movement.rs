@@ -155,7 +155,7 @@ fn composed(a: SliceDim, b: SliceDim) -> Option<SliceDim> {
 
 /// The minimum number of slices across the parts of a concatenation that makes it worth materializing: a
 /// stencil's.
-const ACROSS: usize = 4;
+const MIN_CROSSING_SLICES: usize = 4;
 /// Concatenations with more parts or users are not analyzed: it would take as long as all of the module.
 const MAX_PARTS_AND_USERS: (usize, usize) = (8, 256);
 
@@ -171,7 +171,7 @@ fn is_made_for(module: &Module, part: InstrId, whole: InstrId) -> bool {
             && users.len() <= MAX_PARTS_AND_USERS.1;
         module.root(module.instr(whole).parent()) == whole
             || !users.iter().all(slices)
-            || few && users.iter().filter(across).take(ACROSS).count() == ACROSS
+            || few && users.iter().filter(across).take(MIN_CROSSING_SLICES).count() == MIN_CROSSING_SLICES
     };
     let alone = || module.users(part).iter().all(|user| user.user == whole);
     match instr.opcode {

@@ -27,11 +27,11 @@ const MIN_STATE_ELEMENTS: i64 = 16;
 const MAX_ITERATIONS: u64 = 32;
 const MAX_UNROLLED: u64 = 256;
 /// The instructions that an integer quotient counts as (there are no vector instructions for it).
-const INTEGER_QUOTIENT: u64 = 8;
+const INTEGER_QUOTIENT_OPS: u64 = 8;
 /// The same of an elementary function: long code, for whole vectors and again for the remainder.
-const ELEMENTARY: u64 = 16;
+const ELEMENTARY_FUNCTION_OPS: u64 = 16;
 /// The same of an operation on complex numbers.
-const COMPLEX: u64 = 4;
+const COMPLEX_OPS: u64 = 4;
 
 pub(super) fn hoist(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
     each_loop(module, |module, l| hoist_from(module, l, cx).unwrap_or(0))
@@ -277,12 +277,12 @@ fn unrolled(e: &mut Edit<'_>) -> Option<InstrId> {
             opcode if is_cheap(opcode) => 0,
             Opcode::Select => 1,
             // There are no vector instructions for integer division.
-            Opcode::Divide | Opcode::Remainder if of(instr, ElementType::is_integer) => INTEGER_QUOTIENT,
+            Opcode::Divide | Opcode::Remainder if of(instr, ElementType::is_integer) => INTEGER_QUOTIENT_OPS,
             opcode => {
                 let first = instr.operands().first().map_or(instr, |&o| e.instr(o));
                 let long = matches!(opcode.numeric_row(), NumericRow::Elementary(_));
-                (if long { ELEMENTARY } else { 1 })
-                    * if of(first, ElementType::is_complex) { COMPLEX } else { 1 }
+                (if long { ELEMENTARY_FUNCTION_OPS } else { 1 })
+                    * if of(first, ElementType::is_complex) { COMPLEX_OPS } else { 1 }
             }
         }
     };

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 const MAX_NEIGHBOUR_NODES: usize = 2048;
 
 /// The bytes past an array that few loads exceed: about a page.
-const NEAR: i64 = 4096;
+const NEAR_BYTES: i64 = 4096;
 
 impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
     /// The value of a node on all lanes (one if there is one lane).
@@ -297,7 +297,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             addresses.elements = of.shape.checked_elements().unwrap_or(0);
             let (low, high) = self.expr.space.range(at);
             let beyond = low.saturating_neg().max(high.saturating_sub(addresses.elements));
-            addresses.far = beyond > NEAR / ty.storage_bytes() as i64;
+            addresses.far = beyond > NEAR_BYTES / ty.storage_bytes() as i64;
         }
         self.load_at(ty, &addresses, mask)
     }

@@ -10,15 +10,15 @@ use super::{
 };
 use crate::dot::grouped::{PairOfI16, pairs};
 
-/// Fewer features than this, or fewer terms, are not worth it.
-const LEAST: usize = 16;
+/// The fewest features, and the fewest terms, for which it is profitable.
+const MIN_FEATURES_AND_TERMS: usize = 16;
 
 /// Words are pairs of channels, as 16-bit integers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pairs(());
 
 impl Pairs {
-    /// For a convolution whose sums are of 32 bits, and whose features are neighbours. No word has channels of two window positions.
+    /// For a convolution whose sums are of 32 bits, and whose features are contiguous. No word has channels of two window positions.
     pub(super) fn new(sides: [&Side; 2], lanes: &[Lane], outer: &Outer) -> Option<Pairs> {
         let small = |side: &&Side| {
             side.conversion.is_none()
@@ -29,8 +29,8 @@ impl Pairs {
             && sides.iter().all(small)
             && outer.channels.is_multiple_of(2)
             && outer.channel_stride == 1
-            && outer.features >= LEAST
-            && terms >= LEAST;
+            && outer.features >= MIN_FEATURES_AND_TERMS
+            && terms >= MIN_FEATURES_AND_TERMS;
         suits.then_some(Pairs(()))
     }
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use crate::dot::source::{Load, Run, Source, WIDEST};
+use crate::dot::source::{Load, MAX_PANEL_WIDTH, Run, Source};
 use crate::dot::steps::Steps;
 
 /// One spatial axis of a convolution.
@@ -21,7 +21,7 @@ pub(super) struct Axis {
     pub(super) kernel: usize,
     /// Extent of the result.
     pub(super) output: usize,
-    /// Distance of placements.
+    /// Distance of output positions.
     pub(super) stride: isize,
     /// Padding before the (dilated) input.
     pub(super) padding: isize,
@@ -32,7 +32,7 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// Where, in elements, window position `w` of the placement that begins at `origin` is, if it is there.
+    /// Where, in elements, window position `w` of the output position that begins at `origin` is, if it is there.
     #[inline(always)]
     fn locate(&self, origin: isize, w: usize) -> Option<isize> {
         let mut p = origin + w as isize * self.kernel_dilation;
@@ -215,20 +215,20 @@ impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Patches<'_, T> {
     ) {
         let shape = self.shape;
         let rank = shape.axes.len();
-        let mut offsets = [0isize; WIDEST];
+        let mut offsets = [0isize; MAX_PANEL_WIDTH];
         let mut origins: SmallVec<[isize; 256]> = SmallVec::from_elem(0, rank * count);
         let base = shape.batch.offset(batch);
         for i in 0..count {
             offsets[i] = base + shape.row(first + i, &mut origins[i * rank..(i + 1) * rank]);
         }
         // Rows that differ from the one before in its offset alone (examples of a batch) find what is there as it does.
-        let mut alike = [false; WIDEST];
+        let mut alike = [false; MAX_PANEL_WIDTH];
         for i in 1..count {
             alike[i] = origins[i * rank..(i + 1) * rank] == origins[(i - 1) * rank..i * rank];
         }
         // A part of a merged row can begin anywhere if words are single terms.
         let merged = shape.merged() && T::GROUP == 1;
-        let mut present = [(0, 0); WIDEST];
+        let mut present = [(0, 0); MAX_PANEL_WIDTH];
         for i in (0..count).filter(|_| merged) {
             let Range { start, end } = shape.present_in_row(&origins[i * rank..(i + 1) * rank]);
             present[i] = (start, end);
@@ -243,7 +243,7 @@ impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Patches<'_, T> {
             let mut segment = Segment { first: term % run, end: (term % run + end - term).min(run) };
             let tap = term / run * (run / shape.channels);
             shape.tap(tap, &mut at);
-            let mut from: [Option<isize>; WIDEST] = [None; WIDEST];
+            let mut from: [Option<isize>; MAX_PANEL_WIDTH] = [None; MAX_PANEL_WIDTH];
             for i in 0..count {
                 let origins = &origins[i * rank..(i + 1) * rank];
                 from[i] = if alike[i] {

@@ -173,7 +173,7 @@ fn many_channels() {
     }
 }
 
-/// Few channels, and features, that are not neighbours; windows whose elements are far apart.
+/// Few channels, and features, that are not contiguous; windows whose elements are far apart.
 #[test]
 fn planes_of_few_channels() {
     let mut r = Random(17);
@@ -341,7 +341,7 @@ fn gradients_of_depthwise() {
             ("size=6x5 pad=0_0x2_0 rhs_reversal=1x1", [7, 7], [2, 5]),
         ] {
             let size = sizes(window);
-            let neighbours = Case {
+            let contiguous = Case {
                 lhs: vec![n, input[0], input[1], groups * b],
                 rhs: vec![n, size[0], size[1], groups * f],
                 out: vec![out[0], out[1], b, groups * f],
@@ -353,10 +353,10 @@ fn gradients_of_depthwise() {
                 rhs: vec![n, groups * f, size[0], size[1]],
                 out: vec![groups * f, b, out[0], out[1]],
                 attrs: format!("window={{{window}}}, dim_labels=fb01_io01->fb01, batch_group_count={groups}"),
-                terms: neighbours.terms,
+                terms: contiguous.terms,
             };
             // Each window meets both orders of dimensions and all types, each number of groups half of that.
-            for (case, more) in [neighbours, apart].into_iter().zip([0, 1]) {
+            for (case, more) in [contiguous, apart].into_iter().zip([0, 1]) {
                 let all = [
                     (F32, Floats::Plain),
                     (BF16, Floats::Plain),

@@ -14,9 +14,9 @@ use hlo_library_base::pool::Pool;
 use super::product::Narrow;
 
 /// Elements that are in a carrier at a time.
-const BLOCK: usize = 256;
+const BLOCK_ELEMENTS: usize = 256;
 /// Elements of a chunk.
-const CHUNK: usize = 1 << 14;
+const CHUNK_ELEMENTS: usize = 1 << 14;
 
 /// A conversion of the elements of an operand: from their type to `through` and from that to `to`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,21 +28,21 @@ pub(crate) struct Conversion {
 
 /// Values on their way: a block of each carrier.
 struct Carried {
-    signed: [i64; BLOCK],
-    unsigned: [u64; BLOCK],
-    real: [f64; BLOCK],
-    complex: [Complex<f64>; BLOCK],
+    signed: [i64; BLOCK_ELEMENTS],
+    unsigned: [u64; BLOCK_ELEMENTS],
+    real: [f64; BLOCK_ELEMENTS],
+    complex: [Complex<f64>; BLOCK_ELEMENTS],
 }
 
 /// A carrier that has a block in [`Carried`].
 trait Block: Carrier + Sized + 'static {
-    fn of(carried: &mut Carried) -> &mut [Self; BLOCK];
+    fn of(carried: &mut Carried) -> &mut [Self; BLOCK_ELEMENTS];
 }
 
 macro_rules! blocks {
     ($($t:ty: $field:ident),*) => {$(
         impl Block for $t {
-            fn of(carried: &mut Carried) -> &mut [Self; BLOCK] {
+            fn of(carried: &mut Carried) -> &mut [Self; BLOCK_ELEMENTS] {
                 &mut carried.$field
             }
         }
@@ -103,14 +103,14 @@ impl Conversion {
     /// They are there, and so is space for as many.
     pub(crate) unsafe fn run(&self, from: *const u8, n: usize, to: *mut u8, pool: &Pool) {
         let (from, to) = (from.expose_provenance(), to.expose_provenance());
-        pool.run(n.div_ceil(CHUNK), &|chunk| {
-            let first = chunk * CHUNK;
+        pool.run(n.div_ceil(CHUNK_ELEMENTS), &|chunk| {
+            let first = chunk * CHUNK_ELEMENTS;
             // SAFETY: the caller's, of a part.
             unsafe {
                 let from =
                     std::ptr::with_exposed_provenance::<u8>(from).add(first * self.from.storage_bytes());
                 let to = std::ptr::with_exposed_provenance_mut::<u8>(to).add(first * self.to.storage_bytes());
-                self.chunk(from, CHUNK.min(n - first), to);
+                self.chunk(from, CHUNK_ELEMENTS.min(n - first), to);
             }
         });
     }
@@ -128,15 +128,15 @@ impl Conversion {
             }
         }
         let mut carried = Carried {
-            signed: [0; BLOCK],
-            unsigned: [0; BLOCK],
-            real: [0.0; BLOCK],
-            complex: [Complex { re: 0.0, im: 0.0 }; BLOCK],
+            signed: [0; BLOCK_ELEMENTS],
+            unsigned: [0; BLOCK_ELEMENTS],
+            real: [0.0; BLOCK_ELEMENTS],
+            complex: [Complex { re: 0.0, im: 0.0 }; BLOCK_ELEMENTS],
         };
-        let mut middle = [0u128; BLOCK];
+        let mut middle = [0u128; BLOCK_ELEMENTS];
         let middle = middle.as_mut_ptr().cast::<u8>();
-        for first in (0..n).step_by(BLOCK) {
-            let count = BLOCK.min(n - first);
+        for first in (0..n).step_by(BLOCK_ELEMENTS) {
+            let count = BLOCK_ELEMENTS.min(n - first);
             // SAFETY: the caller's; the largest elements are of 16 bytes.
             unsafe {
                 let from = from.add(first * self.from.storage_bytes());

@@ -20,17 +20,17 @@ use super::sums_are_elements;
 use hlo_library_base::isa::Features;
 use hlo_library_base::pool::Pool;
 
-/// Elements of a matrix that a chunk reads.
-const CHUNK: usize = 1 << 16;
+/// Elements of the matrix that a chunk reads.
+const CHUNK_ELEMENTS: usize = 1 << 16;
 /// The most parts that terms are cut into.
-const PARTS: usize = 16;
-/// Fewer terms are products of another kind.
-const LEAST: usize = 4;
-/// Smaller matrices are products of another kind.
-const LEAST_SIZE: usize = 1 << 8;
-/// Columns whose sums are in the first-level cache.
-const LINE: usize = 2048;
-/// Rows (or terms, if rows are neighbours) that are read at the same time.
+const MAX_PARTS: usize = 16;
+/// The fewest terms; with fewer, it is a product of another kind.
+const MIN_TERMS: usize = 4;
+/// The fewest elements of a matrix; smaller ones are products of another kind.
+const MIN_ELEMENTS: usize = 1 << 8;
+/// The columns of a block, whose sums are in the first-level cache.
+const BLOCK_COLUMNS: usize = 2048;
+/// Rows (or terms, if rows are contiguous) that are read at the same time.
 const STREAMS: usize = 8;
 
 /// What to do.
@@ -40,9 +40,9 @@ pub(super) struct Gemv {
     /// Rows of the matrix: elements of the result.
     rows: usize,
     terms: usize,
-    /// Distance of rows, or of terms if rows are neighbours.
+    /// Distance of rows, or of terms if rows are contiguous.
     stride: usize,
-    /// Whether terms are neighbours.
+    /// Whether terms are contiguous.
     by_rows: bool,
     /// Whether the matrix is the left operand.
     pub(super) matrix_left: bool,
@@ -115,7 +115,7 @@ impl Gemv {
         let (batch, rows, terms) = (extents.batch, matrix.rows.size(), extents.k);
         let (row, term) = (matrix.rows.single()?, matrix.terms.single()?);
         let size = batch.saturating_mul(rows).saturating_mul(terms);
-        if batch == 0 || size < LEAST_SIZE || terms < LEAST {
+        if batch == 0 || size < MIN_ELEMENTS || terms < MIN_TERMS {
             return None;
         }
         let by_rows = term == 1 && (row > 0 || rows == 1);
@@ -126,8 +126,8 @@ impl Gemv {
         let parts = if by_rows && (rows >= 32 || batch >= 16) {
             1
         } else {
-            let parts = (rows.saturating_mul(terms) / CHUNK).min(terms / 32);
-            parts.clamp(1, PARTS.div_ceil(batch))
+            let parts = (rows.saturating_mul(terms) / CHUNK_ELEMENTS).min(terms / 32);
+            parts.clamp(1, MAX_PARTS.div_ceil(batch))
         };
         let stride = if by_rows { row } else { term }.unsigned_abs();
         let word = field.word();
@@ -192,9 +192,12 @@ impl Gemv {
         }
         let sent = Arrays { out: sums.cast(), ..arrays };
         let each_terms = terms.div_ceil(parts);
-        // Chunks of terms and of rows (in lines, if rows are neighbours).
-        let each_rows =
-            if self.by_rows { (CHUNK / each_terms).next_multiple_of(STREAMS).max(STREAMS) } else { LINE };
+        // Chunks of terms and of rows (in lines, if rows are contiguous).
+        let each_rows = if self.by_rows {
+            (CHUNK_ELEMENTS / each_terms).next_multiple_of(STREAMS).max(STREAMS)
+        } else {
+            BLOCK_COLUMNS
+        };
         let row_chunks = rows.div_ceil(each_rows);
         pool.run(self.batch * parts * row_chunks, &|chunk| {
             let (batch, chunk) = (chunk / (parts * row_chunks), chunk % (parts * row_chunks));
@@ -248,11 +251,11 @@ pub(super) unsafe fn add_up<S: Number>(
     pool: &Pool,
 ) {
     let sent = Sums { sums, out };
-    let lines = rows.div_ceil(LINE);
+    let lines = rows.div_ceil(BLOCK_COLUMNS);
     pool.run(batch * lines, &|chunk| {
         let (batch, line) = (chunk / lines, chunk % lines);
         let Sums { sums, out } = sent.get();
-        let (first, end) = (line * LINE, rows.min((line + 1) * LINE));
+        let (first, end) = (line * BLOCK_COLUMNS, rows.min((line + 1) * BLOCK_COLUMNS));
         // SAFETY: the caller's; rows are disjoint, and the first part's sums take the others'.
         unsafe {
             let sums = sums.add(batch * parts * rows);
@@ -298,7 +301,7 @@ fn kernel(field: Field, ty: ElementType, by_rows: bool) -> Option<Kernel> {
     }
 }
 
-/// Rows whose terms are neighbours.
+/// Rows whose terms are contiguous.
 unsafe fn plain_rows(block: &Block) {
     let Block { matrix, stride, vector, terms, rows, sums } = *block;
     let (matrix, sums) = (matrix.cast::<f32>(), sums.cast::<f32>());
@@ -311,7 +314,7 @@ unsafe fn plain_rows(block: &Block) {
     }
 }
 
-/// Terms whose rows are neighbours.
+/// Terms whose rows are contiguous.
 unsafe fn plain_lines(block: &Block) {
     let Block { matrix, stride, vector, terms, rows, sums } = *block;
     let (matrix, vector) = (matrix.cast::<f32>(), vector.cast::<f32>());
@@ -500,7 +503,7 @@ mod wide {
     total!(WideF64, _mm512_add_pd, std::convert::identity, std::convert::identity, of_64);
     total!(WideI64, _mm512_add_epi64, _mm512_castpd_si512, _mm512_castsi512_pd, of_64);
 
-    /// `R` rows whose terms are neighbours, by `U` vectors at a time.
+    /// `R` rows whose terms are contiguous, by `U` vectors at a time.
     #[inline(always)]
     unsafe fn rows<S, V, E, const R: usize, const U: usize>(block: &Block, row: usize)
     where
@@ -586,7 +589,7 @@ mod wide {
         }
     }
 
-    /// `T` terms whose rows are neighbours.
+    /// `T` terms whose rows are contiguous.
     #[inline(always)]
     unsafe fn lines<S, V, E, const T: usize>(block: &Block, term: usize)
     where

@@ -36,8 +36,8 @@ pub(super) struct Grouped {
     pub(super) schedule: Schedule,
 }
 
-/// Elements of a chunk that is looked at.
-const CHUNK: usize = 1 << 16;
+/// Elements of a chunk.
+const CHUNK_ELEMENTS: usize = 1 << 16;
 
 impl Grouped {
     /// If the operands fit and it is worth it. `direct`: elements of the result are sums as they are.
@@ -116,11 +116,11 @@ impl Grouped {
         let (base, to) = (base.expose_provenance(), to.expose_provenance());
         let k = lhs.terms.size();
         let signed = lhs.ty == ElementType::S8;
-        let rows = (CHUNK / k.max(1)).max(1);
+        let rows = (CHUNK_ELEMENTS / k.max(1)).max(1);
         pool.run((batch * m).div_ceil(rows), &|chunk| {
             for row in chunk * rows..(batch * m).min((chunk + 1) * rows) {
                 let at = lhs.offset + lhs.batch.offset(row / m) + lhs.rows.offset(row % m);
-                // SAFETY: the caller's; terms are neighbours.
+                // SAFETY: the caller's; terms are contiguous.
                 unsafe {
                     let from = std::ptr::with_exposed_provenance::<u8>(base).offset(at);
                     let bytes = std::slice::from_raw_parts(from, k);
@@ -265,13 +265,13 @@ fn readable(ty: ElementType) -> bool {
 unsafe fn smallest((x, n): (*const u8, usize), pool: &Pool) -> u32 {
     let x = x.expose_provenance();
     let least = AtomicU32::new(u32::MAX);
-    pool.run(n.div_ceil(CHUNK), &|chunk| {
-        let first = chunk * CHUNK;
+    pool.run(n.div_ceil(CHUNK_ELEMENTS), &|chunk| {
+        let first = chunk * CHUNK_ELEMENTS;
         // SAFETY: the caller's, of a part.
         let part = unsafe {
             std::slice::from_raw_parts(
                 std::ptr::with_exposed_provenance::<u16>(x).add(first),
-                CHUNK.min(n - first),
+                CHUNK_ELEMENTS.min(n - first),
             )
         };
         // Zero becomes the largest number.

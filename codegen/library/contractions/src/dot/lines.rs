@@ -1,4 +1,4 @@
-//! Packing of rows that are neighbours: the lines of one term, or of the few terms of a word, become a line of a panel.
+//! Packing of rows that are contiguous: the lines of one term, or of the few terms of a word, become a line of a panel.
 
 use std::arch::x86_64::*;
 

@@ -491,13 +491,13 @@ fn scheduled<A: Arithmetic<Word: Readable>>(extents: Extents, lhs: &Operand, rhs
     let readable = |operand: &Operand| {
         reader::<A>(operand).same() && operand.rows.single().is_some() && operand.terms.single().is_some()
     };
-    let neighbours = rhs.rows.single() == Some(1) || extents.n == 1;
+    let contiguous = rhs.rows.single() == Some(1) || extents.n == 1;
     let left = readable(lhs).then(|| {
         let bytes = size_of::<A::Word>() as isize;
         let (rows, terms) = (lhs.rows.single(), lhs.terms.single());
         Left::readable(rows.unwrap_or(0) * bytes, terms.unwrap_or(0) * bytes, size_of::<A::Word>())
     });
-    let right = rhs.terms.single().filter(|_| neighbours && readable(rhs));
+    let right = rhs.terms.single().filter(|_| contiguous && readable(rhs));
     Schedule::new::<A>(extents, left, right, None)
 }
 

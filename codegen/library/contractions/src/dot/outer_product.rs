@@ -6,14 +6,15 @@ use hlo_library_base::sizes;
 use hlo_library_base::workspace::with_workspace;
 
 use super::product::Extents;
-use super::source::{Source, WIDEST};
+use super::source::{MAX_PANEL_WIDTH, Source};
 
-/// Results of more bytes are not kept in caches, whose third level is slower to pass by than to write to.
-const STREAMED: usize = 64 << 20;
-/// Bytes of the result that a chunk writes, about.
-const CHUNK: usize = 512 << 10;
-/// Columns, at most: their words are in the second-level cache.
-const COLUMNS: usize = 1 << 16;
+/// Bytes of a result above which it is written with non-temporal stores. Smaller ones are not: stores that bypass
+/// the third-level cache are slower than stores to it.
+const NON_TEMPORAL_BYTES: usize = 64 << 20;
+/// The approximate number of bytes of the result that a chunk writes.
+const CHUNK_BYTES: usize = 512 << 10;
+/// The most columns: their words are in the second-level cache.
+const MAX_COLUMNS: usize = 1 << 16;
 /// Words of the right operand that are there twice. No row is shorter.
 const BEYOND: usize = 16;
 
@@ -24,7 +25,7 @@ pub(super) struct OuterProduct(Extents);
 impl OuterProduct {
     /// Of these extents, if it is worth it; the machine has vectors of whole cache lines.
     pub(super) fn new(extents: Extents) -> Option<OuterProduct> {
-        let fits = extents.k == 1 && (64..=COLUMNS).contains(&extents.n) && Features::here().avx512;
+        let fits = extents.k == 1 && (64..=MAX_COLUMNS).contains(&extents.n) && Features::here().avx512;
         fits.then_some(OuterProduct(extents))
     }
 
@@ -40,7 +41,7 @@ impl OuterProduct {
         pool: &Pool,
     ) {
         let Extents { batch, m, n, .. } = self.0;
-        let streamed = batch.saturating_mul(m).saturating_mul(4 * n) > sizes::from(STREAMED);
+        let streamed = batch.saturating_mul(m).saturating_mul(4 * n) > sizes::from(NON_TEMPORAL_BYTES);
         // SAFETY: the caller's.
         unsafe { write(self.0, left, right, to, pool, streamed) };
     }
@@ -68,7 +69,7 @@ unsafe fn write(
     streamed: bool,
 ) {
     let Extents { batch, m, n, .. } = extents;
-    let each = (CHUNK / (4 * n)).clamp(1, m.max(1));
+    let each = (CHUNK_BYTES / (4 * n)).clamp(1, m.max(1));
     let parts = m.div_ceil(each);
     let to = To(to);
     pool.run(batch * parts, &|chunk| {
@@ -95,8 +96,8 @@ unsafe fn write(
 
 /// Words of rows of an operand that has one term.
 unsafe fn pack(from: &dyn Source<f32>, batch: usize, first: usize, count: usize, to: *mut f32) {
-    for i in (0..count).step_by(WIDEST) {
-        let width = WIDEST.min(count - i);
+    for i in (0..count).step_by(MAX_PANEL_WIDTH) {
+        let width = MAX_PANEL_WIDTH.min(count - i);
         // SAFETY: the caller's.
         unsafe { from.pack(batch, first + i, width, 0, 1, to.add(i), width) };
     }

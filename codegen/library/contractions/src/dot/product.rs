@@ -31,11 +31,11 @@ use hlo_library_base::pool::Pool;
 use hlo_library_base::workspace::{Workspace, with_counters, with_workspace};
 use hlo_library_base::{sizes, tuning};
 
-use super::schedule::{COUNTERS, ROWS};
 pub(crate) use super::schedule::{Extents, Left, Right, Schedule};
+use super::schedule::{MAX_COUNTER_BYTES, ROWS};
 use super::source::Source;
 use super::steps::Steps;
-use super::tile::{ALONG, Arithmetic, Tile, Tiles};
+use super::tile::{Arithmetic, MAX_ALONG_ROWS, Tile, Tiles};
 
 /// Lines of a right operand that are packed side by side.
 pub(super) const LINES: usize = 8;
@@ -181,7 +181,7 @@ impl<A: Arithmetic> Product<'_, A> {
         let bytes = self.schedule.counters(self.extents) * size_of::<AtomicU32>();
         // SAFETY: the caller's; there are counters for the rows of any schedule.
         let run = |scratch: *mut u8| unsafe { Product { schedule, scratch, ..*self }.run_scheduled() };
-        if !reported || bytes > sizes::from(COUNTERS) {
+        if !reported || bytes > sizes::from(MAX_COUNTER_BYTES) {
             run(self.scratch)
         } else {
             with_counters(bytes, run);
@@ -305,7 +305,7 @@ impl<A: Arithmetic> Product<'_, A> {
                         self.right.pack(part.batch, first, columns, word, count, to, tiles.columns);
                     }
                 };
-                if self.right.rows_are_neighbours() {
+                if self.right.rows_are_contiguous() {
                     // Lines of the matrix are read side by side, as many as the processor can follow.
                     for word in (0..words).step_by(LINES) {
                         (0..panels).for_each(|panel| pack(panel, word, LINES.min(words - word)));
@@ -414,7 +414,7 @@ impl<A: Arithmetic> Product<'_, A> {
                                 tiles.rows
                             }
                         };
-                        let most = if along { most.min(ALONG) } else { most };
+                        let most = if along { most.min(MAX_ALONG_ROWS) } else { most };
                         if along {
                             let from = tile.a;
                             for (row, count) in panels(rows, most) {

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU32;
 
 use hlo_library_base::{sizes, tuning};
 
-use super::tile::{ALONG, Arithmetic};
+use super::tile::{Arithmetic, MAX_ALONG_ROWS};
 
 /// Extents of a batch of products: `batch` times `m` x `k` by `k` x `n`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,8 +55,8 @@ impl Left {
     pub(crate) fn readable(row: isize, term: isize, word: usize) -> Left {
         let word = word as isize;
         let apart = if term == word { row } else { term };
-        let neighbours = term == word || row == word;
-        if neighbours && (!apart.unsigned_abs().is_multiple_of(PAGE) || apart == 0) {
+        let contiguous = term == word || row == word;
+        if contiguous && (!apart.unsigned_abs().is_multiple_of(PAGE) || apart == 0) {
             Left::InPlace
         } else {
             Left::Packed
@@ -87,35 +87,36 @@ pub(crate) struct Schedule {
     pub(super) along: bool,
 }
 
-/// Multiplications below which other threads are not asked.
-const ALONE: usize = 1 << 16;
-/// Multiplications that a chunk should have at least, and that each of the first few has at least: threads that wait take them at once.
-const CHUNK: usize = 1 << 20;
-const FIRST_CHUNK: usize = 1 << 17;
+/// The most multiplications that the calling thread does alone.
+const MAX_SERIAL_MULTIPLICATIONS: usize = 1 << 16;
+/// The fewest multiplications of a chunk, and of each of the first few chunks, which waiting threads take at once.
+const MIN_CHUNK_MULTIPLICATIONS: usize = 1 << 20;
+const MIN_FIRST_CHUNK_MULTIPLICATIONS: usize = 1 << 17;
 const FIRST_CHUNKS: usize = 8;
-/// Chunks have more rows, but the last, and those of matrices that have no more.
-const LEAST_ROWS: usize = 4;
+/// The fewest rows of a chunk, except for the last one and in matrices of fewer rows.
+const MIN_CHUNK_ROWS: usize = 4;
 /// Rows of a left operand that are packed at a time.
 pub(super) const ROWS: usize = 96;
 
-/// Bytes of a right operand that a thread packs and keeps, at most.
-const KEPT: usize = 4 << 20;
+/// The most bytes of a right operand that a thread packs and keeps.
+const MAX_KEPT_BYTES: usize = 4 << 20;
 /// Quarters of the time in which a vector is multiplied: to pack 32 bits of a right operand, and to fetch what another core wrote of
 /// a row that is written or read from end to end.
-const RIGHT_COST: usize = 3;
-const FAR_COST: usize = 8;
-/// Columns of a stripe whose sums are not elements of the result, at most.
-const SUMS: usize = 1024;
-/// Bytes of counters that are kept in the workspace of the calling thread, at most.
-pub(super) const COUNTERS: usize = 1 << 20;
+const RIGHT_PACK_QUARTERS: usize = 3;
+const REMOTE_FETCH_QUARTERS: usize = 8;
+/// The most columns of a stripe whose sums are not elements of the result.
+const MAX_SUMS_COLUMNS: usize = 1024;
+/// The most bytes of counters that are kept in the workspace of the calling thread.
+pub(super) const MAX_COUNTER_BYTES: usize = 1 << 20;
 
 /// Bytes of a right operand above which rows that begin at the same few offsets in pages are evicted from the
 /// first-level cache before the next columns are read (conflict misses).
-const COLLIDING: usize = 64 << 10;
+const CONFLICT_MISS_BYTES: usize = 64 << 10;
 
-/// Columns of a chunk of a right operand that is read along its rows, whose sums stay in the nearest caches: at least, and at most.
-const NARROW: usize = 256;
-const STRETCH: usize = 1024;
+/// The fewest and the most columns of a chunk of a right operand that is read along its rows: their sums stay in
+/// the first-level and second-level caches.
+const MIN_ALONG_COLUMNS: usize = 256;
+const MAX_ALONG_COLUMNS: usize = 1024;
 
 impl Schedule {
     /// For these extents (`k` in words), operands that can be read in place or not (the right one: how far apart its terms are, in words), and the arithmetic's
@@ -139,7 +140,7 @@ impl Schedule {
                 || m <= 192 && right_bytes <= 256 << 10
                 || m <= tuning::here().rows_in_place
                     && right_bytes > sizes::from(1 << 20)
-                    && n >= NARROW
+                    && n >= MIN_ALONG_COLUMNS
                     && batch == 1)
         {
             Right::InPlace
@@ -164,7 +165,8 @@ impl Schedule {
             _ => false,
         };
         let streamed = right == Right::InPlace
-            && (right_bytes > sizes::from(1 << 20) || colliding && right_bytes > sizes::from(COLLIDING));
+            && (right_bytes > sizes::from(1 << 20)
+                || colliding && right_bytes > sizes::from(CONFLICT_MISS_BYTES));
         let at_once = n <= tiles.columns || m <= 64 && k * word <= 256 || streamed;
         let left_cost = match left {
             Some(Left::InPlace) => 0,
@@ -176,9 +178,10 @@ impl Schedule {
             Some(left) => left,
             None => Left::Packed,
         };
-        let alone = work <= sizes::from(ALONE);
-        let wanted =
-            (work / sizes::from(CHUNK)).max((work / sizes::from(FIRST_CHUNK)).min(FIRST_CHUNKS)).clamp(1, 64);
+        let alone = work <= sizes::from(MAX_SERIAL_MULTIPLICATIONS);
+        let wanted = (work / sizes::from(MIN_CHUNK_MULTIPLICATIONS))
+            .max((work / sizes::from(MIN_FIRST_CHUNK_MULTIPLICATIONS)).min(FIRST_CHUNKS))
+            .clamp(1, 64);
         // Whole matrices, then rows, then columns.
         let (mut batches, mut rows, mut columns) = (batch, m, n);
         if right == Right::Own && forced.is_some() {
@@ -206,9 +209,14 @@ impl Schedule {
         let along = streamed && m <= tuning::here().rows_in_place && forced.is_none();
         if along {
             // Rows beyond those of a tile read the same columns again, from a cache: long lines are read fastest.
-            let parts = if m > ALONG && n < 2 * STRETCH { 2 } else { 4 };
-            (rows, columns) =
-                (m, n.div_ceil(parts).clamp(NARROW, STRETCH).next_multiple_of(tiles.columns).min(n));
+            let parts = if m > MAX_ALONG_ROWS && n < 2 * MAX_ALONG_COLUMNS { 2 } else { 4 };
+            (rows, columns) = (
+                m,
+                n.div_ceil(parts)
+                    .clamp(MIN_ALONG_COLUMNS, MAX_ALONG_COLUMNS)
+                    .next_multiple_of(tiles.columns)
+                    .min(n),
+            );
         }
         Schedule { batches, rows, columns, depth, left, right, blocked: false, left_cost, alone, along }
     }
@@ -228,14 +236,14 @@ impl Schedule {
         let word = size_of::<A::Word>();
         // Columns whose words are kept, and whose sums are in the workspace if they are not in the result.
         let words = if self.blocked { self.depth } else { k };
-        let kept = KEPT / words.saturating_mul(word).max(1);
+        let kept = MAX_KEPT_BYTES / words.saturating_mul(word).max(1);
         // Too long to be kept: chunks pack blocks of terms.
         let right = if kept >= 2 * tiles.columns { Right::Kept } else { Right::Own };
-        let most = if self.blocked { kept } else { kept.min(SUMS) };
+        let most = if self.blocked { kept } else { kept.min(MAX_SUMS_COLUMNS) };
         let most = (most / tiles.columns).max(2);
         let panels = n.div_ceil(tiles.columns);
         let least = panels.div_ceil(most);
-        let wanted = (extents.work() / sizes::from(CHUNK)).clamp(1, 8 * threads);
+        let wanted = (extents.work() / sizes::from(MIN_CHUNK_MULTIPLICATIONS)).clamp(1, 8 * threads);
         let cut = |stripes: usize| {
             let columns = (panels.div_ceil(stripes) * tiles.columns).min(n);
             let stripes = n.div_ceil(columns);
@@ -255,14 +263,16 @@ impl Schedule {
             let vectors = (columns * word).div_ceil(64);
             let multiplied = each * rows * vectors * 4;
             let packed =
-                (each.div_ceil(parts) * columns * RIGHT_COST + each * rows * self.left_cost) * word / 4;
+                (each.div_ceil(parts) * columns * RIGHT_PACK_QUARTERS + each * rows * self.left_cost) * word
+                    / 4;
             let streamed = if columns * words * word > sizes::from(tuning::here().near) {
                 each * vectors * 4
             } else {
                 0
             };
             let far = stripes > 1 && (reported || !self.blocked);
-            let fetched = if far { (batch * m * n / threads).saturating_mul(FAR_COST) } else { 0 };
+            let fetched =
+                if far { (batch * m * n / threads).saturating_mul(REMOTE_FETCH_QUARTERS) } else { 0 };
             let time = (multiplied + packed + streamed).saturating_mul(k).saturating_add(fetched);
             (time, Schedule { rows, columns, right, ..self })
         };
@@ -288,13 +298,13 @@ impl Schedule {
     /// Bytes of scratch memory.
     pub(crate) fn scratch(&self, extents: Extents) -> usize {
         let bytes = self.counters(extents) * size_of::<AtomicU32>();
-        if bytes <= sizes::from(COUNTERS) { 0 } else { bytes }
+        if bytes <= sizes::from(MAX_COUNTER_BYTES) { 0 } else { bytes }
     }
 
     /// Blocks of rows whose finished chunks are counted, as an epilogue wants whole rows: at most so many, for any number of threads.
     pub(super) fn counters(&self, extents: Extents) -> usize {
         if self.right == Right::Kept {
-            extents.batch * extents.m.div_ceil(LEAST_ROWS)
+            extents.batch * extents.m.div_ceil(MIN_CHUNK_ROWS)
         } else if self.columns < extents.n || self.may_be_ahead() {
             extents.batch * extents.m.div_ceil(self.rows.max(1))
         } else {
@@ -315,7 +325,7 @@ impl Schedule {
         let panels = n.div_ceil(tiles.columns);
         let wanted = match self.alone {
             true => 1,
-            false => (extents.work() / sizes::from(CHUNK)).clamp(1, 8 * threads),
+            false => (extents.work() / sizes::from(MIN_CHUNK_MULTIPLICATIONS)).clamp(1, 8 * threads),
         };
         let rows = if self.right == Right::InPlace {
             self.rows
@@ -325,11 +335,11 @@ impl Schedule {
                 more if more * batch <= wanted && m.div_ceil(more) >= ROWS / 2 => more,
                 _ => parts,
             };
-            m.div_ceil(parts).max(LEAST_ROWS).min(m.max(1))
+            m.div_ceil(parts).max(MIN_CHUNK_ROWS).min(m.max(1))
         };
         let in_rows = m.div_ceil(rows.max(1)).max(1) * batch.max(1);
         // Sums that are not elements of the result lie in the workspace.
-        let most = if self.blocked { panels } else { SUMS / tiles.columns };
+        let most = if self.blocked { panels } else { MAX_SUMS_COLUMNS / tiles.columns };
         let least = if self.left_cost == 0 { 1 } else { 4 };
         // Who has other columns packs the left operand again.
         let wanted = if self.left_cost == 0 { wanted } else { wanted.min(2 * threads) };

@@ -25,34 +25,37 @@ use super::product::{Extents, Narrow};
 use super::source::Source;
 use super::step::{Number, Step, WideF32};
 
-/// Vectors, at most: beyond, tiles have full registers of them.
-const MOST: usize = 16;
-/// The same where columns are neighbours, which tiles read as they lie, and of integers, of which tiles multiply twice as many at once.
-const MOST_COLUMNS: usize = 8;
-const MOST_INTEGERS: usize = 8;
-/// The fewest terms for which adding up lanes is nothing beside the products, and the fewest rows for which packing vectors is.
-const LEAST_TERMS: usize = 256;
-const LEAST_ROWS: usize = 32;
-/// Bytes of the vectors, at most: they are read from the second-level cache again and again.
-const NEAR: usize = 512 << 10;
-/// Elements of a matrix that a chunk reads, and its rows.
-const CHUNK: usize = 1 << 16;
-const ROWS: usize = 96;
-/// Rows that all groups of vectors go over before the next ones come from memory.
-const TOGETHER: usize = 24;
-/// Vectors that are multiplied at a time.
-const GROUP: usize = 8;
-/// Packed numbers of a block of terms: half of the nearest cache.
-const BLOCK: usize = 4096;
+/// The most vectors: with more, tiles fill registers with them.
+const MAX_VECTORS: usize = 16;
+/// The same where columns are contiguous, which tiles read in place, and of integers, of which tiles multiply twice as
+/// many at once.
+const MAX_VECTORS_BY_COLUMNS: usize = 8;
+const MAX_INTEGER_VECTORS: usize = 8;
+/// The fewest terms for which the horizontal sums, and the fewest rows for which packing the vectors, take negligible
+/// time beside the products.
+const MIN_TERMS: usize = 256;
+const MIN_ROWS: usize = 32;
+/// The most bytes of the packed vectors, which are read repeatedly from the second-level cache.
+const MAX_PACKED_BYTES: usize = 512 << 10;
+/// The elements of the matrix that a chunk reads, and the most rows.
+const CHUNK_ELEMENTS: usize = 1 << 16;
+const MAX_CHUNK_ROWS: usize = 96;
+/// The rows of a block, which all groups of vectors read from the cache before the next block is loaded.
+const BLOCK_ROWS: usize = 24;
+/// The vectors of a group, which are multiplied at a time.
+const GROUP_VECTORS: usize = 8;
+/// The packed words of a block of terms: half of the first-level cache.
+const BLOCK_WORDS: usize = 4096;
 
-/// Distance in bytes of packed vectors of so many terms: their blocks are spread evenly over the sets of the first-level cache.
+/// The stride of packed vectors of `terms` terms, in bytes: padded so that their blocks are spread evenly over the
+/// sets of the first-level cache.
 fn apart(terms: usize) -> usize {
     const PAGE: usize = 4096;
-    (terms * WORD).next_multiple_of(PAGE) + PAGE / GROUP
+    (terms * WORD_BYTES).next_multiple_of(PAGE) + PAGE / GROUP_VECTORS
 }
 
-/// Bytes of what vectors are packed as.
-const WORD: usize = 4;
+/// The size of a packed word.
+const WORD_BYTES: usize = 4;
 
 /// Lanes of terms, and how they are multiplied.
 ///
@@ -239,18 +242,18 @@ impl Skinny {
         let Extents { batch, m, n, k: terms } = extents;
         let (matrix, x, matrix_left) = if n <= m { (lhs, rhs, true) } else { (rhs, lhs, false) };
         let (rows, vectors) = (m.max(n), m.min(n));
-        let columns_are_neighbours = matrix_left && x.rows.single() == Some(1);
+        let columns_are_contiguous = matrix_left && x.rows.single() == Some(1);
         let most = match field {
-            Field::F32 if columns_are_neighbours => MOST_COLUMNS,
-            Field::F32 => MOST,
-            Field::I32 => MOST_INTEGERS,
+            Field::F32 if columns_are_contiguous => MAX_VECTORS_BY_COLUMNS,
+            Field::F32 => MAX_VECTORS,
+            Field::I32 => MAX_INTEGER_VECTORS,
             Field::F64 | Field::I64 | Field::C64 | Field::C128 => return None,
         };
         let (stride, 1) = (usize::try_from(matrix.rows.single()?).ok()?, matrix.terms.single()?) else {
             return None;
         };
-        let near = vectors.saturating_mul(terms).saturating_mul(WORD) <= NEAR;
-        if batch == 0 || !(2..=most).contains(&vectors) || terms < LEAST_TERMS || rows < LEAST_ROWS || !near {
+        let near = vectors.saturating_mul(terms).saturating_mul(WORD_BYTES) <= MAX_PACKED_BYTES;
+        if batch == 0 || !(2..=most).contains(&vectors) || terms < MIN_TERMS || rows < MIN_ROWS || !near {
             return None;
         }
         let (kernel, bytes) = (kernel(field, matrix.ty, x.ty)?, matrix.ty.storage_bytes());
@@ -284,14 +287,16 @@ impl Skinny {
                 L::prepare(to, terms);
             }
         });
-        let each = (sizes::from(CHUNK) / terms).next_multiple_of(TOGETHER).clamp(TOGETHER, ROWS);
+        let each = (sizes::from(CHUNK_ELEMENTS) / terms)
+            .next_multiple_of(BLOCK_ROWS)
+            .clamp(BLOCK_ROWS, MAX_CHUNK_ROWS);
         let chunks = rows.div_ceil(each);
         let (matrix, out) = (Shared::<u8>::new(arrays.matrix.cast_mut()), Shared::<u8>::new(arrays.out));
         pool.run(batch * chunks, &|chunk| {
             let (batch, first) = (chunk / chunks, chunk % chunks * each);
             let rows = each.min(rows - first);
-            let mut sums = [L::Word::default(); ROWS * MOST];
-            // Sums of a row of the result are neighbours.
+            let mut sums = [L::Word::default(); MAX_CHUNK_ROWS * MAX_VECTORS];
+            // Sums of a row of the result are contiguous.
             let (row_step, vector_step) = if self.matrix_left { (count, 1) } else { (1, rows) };
             // SAFETY: the caller's; chunks have different elements of the result.
             unsafe {
@@ -327,7 +332,7 @@ impl Skinny {
 }
 
 /// Sums of some rows and a group of vectors, lanes apart.
-type Sums<V> = [[V; GROUP]; TOGETHER];
+type Sums<V> = [[V; GROUP_VECTORS]; BLOCK_ROWS];
 
 /// A block of terms of some rows.
 #[derive(Clone, Copy)]
@@ -390,12 +395,12 @@ unsafe fn rows<L: Lanes, E: Element<L>, const R: usize, const V: usize>(
 ) {
     // SAFETY: the caller's.
     unsafe {
-        let count = TOGETHER.min(block.rows - rows);
-        let mut sums: Sums<L::V> = [[L::zero(); GROUP]; TOGETHER];
+        let count = BLOCK_ROWS.min(block.rows - rows);
+        let mut sums: Sums<L::V> = [[L::zero(); GROUP_VECTORS]; BLOCK_ROWS];
         let at = |row: usize, term: usize| {
             block.matrix.cast::<E>().wrapping_add((rows + row) * block.stride + term)
         };
-        let each = (BLOCK / V).next_multiple_of(L::N);
+        let each = (BLOCK_WORDS / V).next_multiple_of(L::N);
         for first in (0..block.terms).step_by(each) {
             let end = block.terms.min(first + each);
             let t = Terms { rows, vector, first, end };
@@ -429,8 +434,8 @@ unsafe fn rows<L: Lanes, E: Element<L>, const R: usize, const V: usize>(
 /// All rows and vectors: groups of about the same size, and as many rows at a time as there are registers for.
 #[inline(always)]
 unsafe fn all<L: Lanes, E: Element<L>>(block: &Block) {
-    let groups = block.count.div_ceil(GROUP);
-    for first in (0..block.rows).step_by(TOGETHER) {
+    let groups = block.count.div_ceil(GROUP_VECTORS);
+    for first in (0..block.rows).step_by(BLOCK_ROWS) {
         for group in 0..groups {
             let (vector, end) = (block.count * group / groups, block.count * (group + 1) / groups);
             // SAFETY: the caller's.

@@ -23,7 +23,7 @@ use super::lines::{self, Lines};
 use super::steps::Steps;
 
 /// The widest panel.
-pub(crate) const WIDEST: usize = 64;
+pub(crate) const MAX_PANEL_WIDTH: usize = 64;
 
 /// An operand of a batch of products; "rows" are its indices that are not summed over.
 pub(crate) trait Source<W>: Sync {
@@ -43,8 +43,8 @@ pub(crate) trait Source<W>: Sync {
         width: usize,
     );
 
-    /// Whether rows are neighbours in memory: then a few terms of many rows are packed faster than many terms of a few rows.
-    fn rows_are_neighbours(&self) -> bool {
+    /// Whether rows are contiguous in memory: then a few terms of many rows are packed faster than many terms of a few rows.
+    fn rows_are_contiguous(&self) -> bool {
         false
     }
 
@@ -65,7 +65,7 @@ pub(crate) trait Load<W>: Copy {
     /// How whole lines are packed, if vectors do that.
     #[cfg(target_arch = "x86_64")]
     const LINES: Option<Lines> = None;
-    /// How terms that are neighbours become columns, if vectors do that.
+    /// How contiguous terms become columns, if vector instructions do that.
     #[cfg(target_arch = "x86_64")]
     const TERMS: Option<Terms> = match Self::LINES {
         Some(Lines::Bf16) => Some(Terms::Bf16),
@@ -178,7 +178,7 @@ impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Strided<'_, T> {
             }
             return;
         }
-        let mut rows = [0isize; WIDEST];
+        let mut rows = [0isize; MAX_PANEL_WIDTH];
         let rows = &mut rows[..count];
         self.rows.fill(first, rows);
         // SAFETY: the caller's.
@@ -229,10 +229,10 @@ impl<T> Run<'_, T> {
     {
         let words = self.length.div_ceil(T::GROUP);
         let (whole, rest) = (self.length / T::GROUP, self.length % T::GROUP);
-        let neighbours = self.rows.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        let contiguous = self.rows.windows(2).all(|pair| pair[1] == pair[0] + 1);
         #[cfg(target_arch = "x86_64")]
         if let (Some(lines), true, Some(&first)) =
-            (T::LINES, neighbours && Features::here().avx512, self.rows.first())
+            (T::LINES, contiguous && Features::here().avx512, self.rows.first())
         {
             // SAFETY: the caller's.
             unsafe {
@@ -243,7 +243,7 @@ impl<T> Run<'_, T> {
         }
         #[cfg(target_arch = "x86_64")]
         let transposed = {
-            let several = self.step == 1 && self.rows.len() > 1 && !neighbours;
+            let several = self.step == 1 && self.rows.len() > 1 && !contiguous;
             let terms = T::TERMS.filter(|_| several && Features::here().avx512);
             if let Some(terms) = terms {
                 let (from, out) = (self.base.cast(), out.cast());
@@ -263,7 +263,7 @@ impl<T> Run<'_, T> {
             };
             if transposed {
                 // Whole words are there.
-            } else if neighbours && !self.rows.is_empty() {
+            } else if contiguous && !self.rows.is_empty() {
                 for word in 0..whole {
                     let (from, line) = (from(0, word), out.add(word * self.width));
                     for i in 0..self.rows.len() {
@@ -339,7 +339,7 @@ impl<W> Clone for Reader<W> {
 impl<W> Copy for Reader<W> {}
 
 impl<W> Reader<W> {
-    /// Whether words can be read in place; words of several terms only if those are neighbours and words begin at multiples of their number.
+    /// Whether words can be read in place; words of several terms only if those are contiguous and words begin at multiples of their number.
     pub(crate) fn same(&self) -> bool {
         self.same.is_some()
     }
@@ -360,7 +360,7 @@ impl<W: Sync> Source<W> for Typed<'_, W> {
         unsafe { (self.reader.pack)(&self.view, batch, first, count, word, words, out, width) };
     }
 
-    fn rows_are_neighbours(&self) -> bool {
+    fn rows_are_contiguous(&self) -> bool {
         self.view.rows.single() == Some(1)
     }
 

@@ -9,14 +9,14 @@ use super::product::{Extents, Narrow, Product, Schedule, Target};
 use super::steps::Steps;
 use super::{reader, scheduled, tile, typed};
 
-/// The least number of terms, and the least for each row and column.
-const TERMS: usize = 1 << 13;
-const TIMES: usize = 32;
+/// The fewest terms, and the fewest for each row and column.
+const MIN_TERMS: usize = 1 << 13;
+const MIN_TERMS_PER_ROW_AND_COLUMN: usize = 32;
 /// The most elements of the result.
-const ELEMENTS: usize = 1 << 13;
-/// Multiplications of a part, about, and the most parts.
-const PART: usize = 4 << 20;
-const PARTS: usize = 16;
+const MAX_ELEMENTS: usize = 1 << 13;
+/// The approximate number of multiplications of a part, and the most parts.
+const PART_MULTIPLICATIONS: usize = 4 << 20;
+const MAX_PARTS: usize = 16;
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -49,11 +49,11 @@ impl SplitK {
         let (left, right) = (lhs.terms.single()?, rhs.terms.single()?);
         let plain = lhs.conversion.is_none() && rhs.conversion.is_none();
         let elements = m.saturating_mul(n);
-        let least = TERMS.max(m.max(n).saturating_mul(TIMES));
-        if field != Field::F32 || !plain || batch != 1 || k < least || elements > ELEMENTS {
+        let least = MIN_TERMS.max(m.max(n).saturating_mul(MIN_TERMS_PER_ROW_AND_COLUMN));
+        if field != Field::F32 || !plain || batch != 1 || k < least || elements > MAX_ELEMENTS {
             return None;
         }
-        let parts = (elements.saturating_mul(k) / PART).min(PARTS);
+        let parts = (elements.saturating_mul(k) / PART_MULTIPLICATIONS).min(MAX_PARTS);
         if parts < 2 {
             return None;
         }

@@ -1,6 +1,6 @@
 //! One step of a register tile: vectors of words multiplied into vectors of sums.
 //!
-//! A *word* is what one lane multiplies at a time: one element, or the 2 or 4 neighbouring terms that an instruction takes at once. Everything here is
+//! A *word* is what one lane multiplies at a time: one element, or the 2 or 4 adjacent terms that an instruction takes at once. Everything here is
 //! `inline(always)` and becomes vector code in the `target_feature` functions of [`super::tile`]; the arithmetic of a step is the same on every machine
 //! that has it.
 

@@ -513,7 +513,7 @@ fn matrices_and_vectors_of_all_types() {
             (U8, S8, S8),
         ] {
             let floats = [Floats::Plain, Floats::Tiny, Floats::Special][r.below(3)];
-            // The matrix is on the left or on the right, its terms neighbours or its rows.
+            // The matrix is on the left or on the right, its terms contiguous or its rows.
             for (matrix, terms) in [(vec![batch, rows, k], 2), (vec![batch, k, rows], 1)] {
                 let (vector, out_dims) = (vec![batch, k], vec![batch, rows]);
                 let sides = |left: usize, right: usize| {
@@ -537,7 +537,7 @@ fn matrices_and_vectors_of_all_types() {
     }
 }
 
-/// A matrix whose terms are neighbours, as the left and as the right operand, and two to seventeen vectors that lie either way.
+/// A matrix whose terms are contiguous, as the left and as the right operand, and two to seventeen vectors that lie either way.
 #[test]
 fn matrices_and_few_vectors() {
     use ElementType::*;
@@ -571,7 +571,7 @@ fn matrices_and_few_vectors() {
     }
 }
 
-/// Many little matrices, of either operand rows or terms neighbours.
+/// Many little matrices, with contiguous rows or terms of either operand.
 #[test]
 fn little_matrices() {
     use ElementType::*;

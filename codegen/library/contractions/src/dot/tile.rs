@@ -19,7 +19,7 @@ pub(crate) struct Tile<W, S> {
     pub(crate) a_row: isize,
     /// Distance of its terms.
     pub(crate) a_term: isize,
-    /// The word of the first term and column of the right operand. Columns are neighbours.
+    /// The word of the first term and column of the right operand. Columns are contiguous.
     pub(crate) b: *const W,
     /// Distance of its terms.
     pub(crate) b_term: isize,
@@ -29,7 +29,7 @@ pub(crate) struct Tile<W, S> {
     pub(crate) rows: usize,
     /// Columns, at most [`Tiles::columns`] unless `along`.
     pub(crate) columns: usize,
-    /// The first sum. Columns are neighbours.
+    /// The first sum. Columns are contiguous.
     pub(crate) c: *mut S,
     /// Distance of its rows.
     pub(crate) c_row: isize,
@@ -37,12 +37,13 @@ pub(crate) struct Tile<W, S> {
     pub(crate) accumulate: bool,
     /// What the sums of each row begin with, if not zero. Not for tiles that accumulate.
     pub(crate) start: *const S,
-    /// Whether the right operand is read where it lies: its terms may be far apart.
+    /// Whether the right operand is read in place: the stride of its terms may be large.
     pub(crate) far: bool,
-    /// Whether it comes from memory: a few terms are read from end to end, of any number of columns, as memory gives them fastest.
+    /// Whether it is read along its rows, a few terms at a time and any number of columns: sequential access, which is
+    /// fastest for an operand in memory.
     pub(crate) along: bool,
     /// What is prefetched during this tile, because it is read next: the address, and the bytes that each term of
-    /// a block of rows advances by. A block goes on where the one before it ended.
+    /// a block of rows advances by. A block continues where the previous one ended.
     pub(crate) next: *const u8,
     pub(crate) next_step: usize,
 }
@@ -67,7 +68,7 @@ pub(crate) struct Tiles<A: Arithmetic> {
     pub(crate) columns: usize,
 }
 
-/// Sums `R` rows by `V` vectors. `P`: the rows of the left operand are neighbours.
+/// Sums `R` rows by `V` vectors. `P`: the rows of the left operand are contiguous.
 #[inline(always)]
 unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile<S::Word, S::Sum>) {
     // SAFETY: the caller's: the tile's pointers are valid for `R` rows, its terms, and more than `V - 1` vectors of columns.
@@ -139,8 +140,8 @@ unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile
     }
 }
 
-/// The most rows of a tile of a right operand that is read along its rows.
-pub(crate) const ALONG: usize = 24;
+/// The most rows of a tile whose right operand is read along its rows.
+pub(crate) const MAX_ALONG_ROWS: usize = 24;
 
 /// Terms that are read as parallel streams: as many as the hardware prefetchers track, and as the first-level
 /// cache has ways, since lines of different streams may fall into one set.
@@ -148,19 +149,19 @@ const STREAMS: usize = 8;
 
 /// Software prefetch: tiles of at most this many rows are bound by memory, and hardware prefetchers have to
 /// recognize the streams again with each group of [`STREAMS`] terms.
-const FETCHED_ROWS: usize = 12;
+const MAX_PREFETCHED_ROWS: usize = 12;
 
 /// The prefetch distance, in groups of [`STREAMS`] terms.
 const GROUPS_AHEAD: usize = 2;
 
-/// Sums any number of columns, a few terms at a time, with rows of the right operand read from end to end. Every load of the innermost loop is of one row, so that
-/// the processor foresees each by itself.
+/// Sums any number of columns, a few terms at a time, reading rows of the right operand sequentially: each load of the
+/// innermost loop belongs to one row, which hardware prefetchers follow as a stream.
 #[inline(always)]
 unsafe fn along<S: Step>(t: &Tile<S::Word, S::Sum>) {
     // SAFETY: the caller's: the tile's pointers are valid for its rows, terms and columns.
     unsafe {
-        let fetched = t.rows <= FETCHED_ROWS;
-        let mut some = [[S::Word::default(); STREAMS]; ALONG];
+        let fetched = t.rows <= MAX_PREFETCHED_ROWS;
+        let mut some = [[S::Word::default(); STREAMS]; MAX_ALONG_ROWS];
         for first in (0..t.terms).step_by(STREAMS) {
             let (terms, accumulate) = (STREAMS.min(t.terms - first), t.accumulate || first > 0);
             let a = t.a.offset(first as isize * t.a_term);
@@ -246,7 +247,7 @@ macro_rules! tiles {
                 // SAFETY: the caller's.
                 unsafe { along::<$step>(t) }
             }
-            /// By rows, whether there are two vectors, and whether rows of the left operand are neighbours.
+            /// By rows, whether there are two vectors, and whether rows of the left operand are contiguous.
             const BLOCKS: [[Block<<$step as Step>::Word, <$step as Step>::Sum>; 4]; $most] =
                 [$([one::<$rows, 1, false>, one::<$rows, 1, true>, one::<$rows, 2, false>, one::<$rows, 2, true>]),*];
             // SAFETY: the caller's, of the whole tile and so of each part.

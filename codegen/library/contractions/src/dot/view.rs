@@ -27,8 +27,8 @@ pub(crate) struct View {
     pub(crate) strides: SmallVec<[isize; 4]>,
 }
 
-/// How many instructions are seen through.
-const DEPTH: usize = 16;
+/// The longest chain of instructions that is followed.
+const MAX_DEPTH: usize = 16;
 
 impl View {
     /// The operand as an array of its own.
@@ -57,7 +57,7 @@ impl View {
         while module.instr(at).opcode != Opcode::Parameter {
             at = *module.instr(at).operands().first().ok_or_else(refuse)?;
             chain.push(at);
-            if chain.len() > DEPTH {
+            if chain.len() > MAX_DEPTH {
                 return Err(refuse());
             }
         }

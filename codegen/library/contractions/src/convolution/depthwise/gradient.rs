@@ -1,5 +1,5 @@
 //! Gradients of the kernels of depthwise convolutions: convolutions of groups of examples, whose windows are large and whose results are small. Vectors are
-//! of groups where those are neighbours, otherwise of neighbours in the window, whose sums are added at the end.
+//! of groups where those are contiguous, otherwise of contiguous elements of the window, whose sums are added at the end.
 
 use hlo::ElementType;
 use hlo::half::{bf16, f16};
@@ -13,12 +13,12 @@ use hlo_library_base::pool::Pool;
 #[cfg(target_arch = "x86_64")]
 use hlo_library_base::workspace::with_workspace;
 
-/// Results along the last axis that are computed at once, at most.
+/// The most results along the last axis that are computed at once.
 #[cfg(target_arch = "x86_64")]
-const RESULTS: usize = 4;
+const MAX_RESULTS: usize = 4;
 
-/// Examples and features of a group, at most.
-const FEW: usize = 4;
+/// The most examples, and the most features of a group.
+const MAX_EXAMPLES_AND_FEATURES: usize = 4;
 
 /// The smallest number of groups for which vectors of groups are profitable.
 const MIN_GROUPS: usize = WIDTH / 2;
@@ -26,8 +26,8 @@ const MIN_GROUPS: usize = WIDTH / 2;
 /// The smallest extent of a window's last axis for which vectors of its positions are profitable.
 const MIN_WINDOW_POSITIONS: usize = WIDTH / 4;
 
-/// Terms of a chunk, about.
-const CHUNK: usize = 1 << 15;
+/// The approximate number of terms of a chunk.
+const CHUNK_TERMS: usize = 1 << 15;
 
 /// A convolution of floats of one type with groups of few examples and features.
 #[derive(Clone, Debug)]
@@ -66,7 +66,11 @@ impl Gradient {
         let float = matches!(ty, ElementType::F32 | ElementType::BF16 | ElementType::F16);
         let (slow, fast) = lines(axes)?;
         let few = outer.batch * outer.features;
-        if !float || outer.feature_groups != 1 || outer.channels == 0 || !(1..=FEW).contains(&few) {
+        if !float
+            || outer.feature_groups != 1
+            || outer.channels == 0
+            || !(1..=MAX_EXAMPLES_AND_FEATURES).contains(&few)
+        {
             return None;
         }
         let by_group = few == 1
@@ -128,7 +132,7 @@ impl Gradient {
         };
         let window = z.kernel * y.kernel * self.fast.kernel * self.channels[0] as usize;
         let (tasks, each) =
-            (units * z.output * y.output, (CHUNK / (window * self.fast.output).max(1)).max(1));
+            (units * z.output * y.output, (CHUNK_TERMS / (window * self.fast.output).max(1)).max(1));
         pool.run(tasks.div_ceil(each), &|chunk| {
             for task in chunk * each..tasks.min((chunk + 1) * each) {
                 let (oy, rest) = (task % y.output, task / y.output);
@@ -233,11 +237,11 @@ impl<E: Element> Sums<'_, E> {
         while ox < fast.output {
             // SAFETY: the caller's.
             ox += unsafe {
-                match (fast.output - ox).min(RESULTS) {
+                match (fast.output - ox).min(MAX_RESULTS) {
                     1 => self.some::<1>(ox, groups),
                     2 => self.some::<2>(ox, groups),
                     3 => self.some::<3>(ox, groups),
-                    _more => self.some::<RESULTS>(ox, groups),
+                    _more => self.some::<MAX_RESULTS>(ox, groups),
                 }
             };
         }

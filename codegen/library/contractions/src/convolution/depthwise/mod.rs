@@ -1,4 +1,4 @@
-//! Convolutions of few channels a group: vectors of channels where those are neighbours ([`strips`]), otherwise vectors of [`positions`]; and their [`gradient`]s.
+//! Convolutions of few channels a group: vectors of channels where those are contiguous ([`strips`]), otherwise vectors of [`positions`]; and their [`gradient`]s.
 
 mod element;
 mod gradient;
@@ -20,7 +20,7 @@ use hlo_library_base::workspace::with_workspace;
 use positions::Plane;
 use strips::Strip;
 
-/// A convolution of floats of one type of few channels and features a group, whose channels are neighbours in input, kernel and result, or else whose positions
+/// A convolution of floats of one type of few channels and features a group, whose channels are contiguous in input, kernel and result, or else whose positions
 /// along the last axis are in the input and nearly so in the result.
 #[derive(Clone, Debug)]
 pub(super) struct Depthwise {
@@ -76,7 +76,7 @@ impl Line {
         }
     }
 
-    /// The window positions that are there for a placement.
+    /// The window positions that are there for an output position.
     fn present(&self, at: usize) -> std::ops::Range<usize> {
         let origin = at as isize * self.stride - self.padding;
         let (mut first, mut end) = ((-origin).max(0), (self.input - origin).max(0));
@@ -131,7 +131,7 @@ impl Depthwise {
         if !matches!(ty, ElementType::F32 | ElementType::BF16 | ElementType::F16) {
             return None;
         }
-        let neighbours = [outer.channel_stride, outer.kernel_feature_stride, outer.result_feature_stride]
+        let contiguous = [outer.channel_stride, outer.kernel_feature_stride, outer.result_feature_stride]
             .iter()
             .all(|&s| s == 1);
         let (slow, fast) = lines(lanes)?;
@@ -141,7 +141,7 @@ impl Depthwise {
         }
         // A vector of features sees no more than a vector of channels.
         let grouped = WIDTH.is_multiple_of(features) && WIDTH / features * channels <= WIDTH;
-        let by_feature = neighbours && groups > 1 && grouped;
+        let by_feature = contiguous && groups > 1 && grouped;
         // A strided store, as of a phase of the convolution of a dilated input.
         let along =
             (1..=MAX_STORE_STRIDE).contains(&fast.result_stride) && fast.input_stride == 1 && fast.output > 1;

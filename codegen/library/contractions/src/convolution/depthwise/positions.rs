@@ -1,4 +1,4 @@
-//! Vectors of positions: neighbours along the last axis, of one feature.
+//! Vectors of positions: contiguous along the last axis, of one feature.
 
 use super::Line;
 #[cfg(target_arch = "x86_64")]
@@ -7,12 +7,12 @@ use super::element::Element;
 
 /// Vectors of a line for which the lanes that are there are found at once.
 #[cfg(target_arch = "x86_64")]
-const SECTION: usize = 16;
+const SECTION_VECTORS: usize = 16;
 
 /// Bytes of workspace that [`Plane::rows_wide`] wants.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn workspace(fast: &Line) -> usize {
-    4 * fast.kernel * SECTION
+    4 * fast.kernel * SECTION_VECTORS
 }
 
 /// The positions of one feature of an example.
@@ -50,8 +50,8 @@ impl<E: Element> Plane<'_, E> {
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
     unsafe fn sections<const STEP: usize>(&self, rows: std::ops::Range<usize>, masks: *mut u32) {
         let fast = self.fast;
-        for section in (0..fast.output.div_ceil(WIDTH)).step_by(SECTION) {
-            let vectors = (fast.output.div_ceil(WIDTH) - section).min(SECTION);
+        for section in (0..fast.output.div_ceil(WIDTH)).step_by(SECTION_VECTORS) {
+            let vectors = (fast.output.div_ceil(WIDTH) - section).min(SECTION_VECTORS);
             // SAFETY: the workspace has space for the vectors of a section; the caller's of the rest.
             unsafe {
                 for w in 0..fast.kernel {

@@ -1,4 +1,4 @@
-//! Convolutions of few features: vectors are of positions, which a slab has side by side, a line for each channel of each row (and, where placements are several
+//! Convolutions of few features: vectors are of positions, which a slab has side by side, a line for each channel of each row (and, where output positions are several
 //! positions apart, for each remainder of these).
 
 use hlo_library_base::pool::Pool;
@@ -9,12 +9,12 @@ use smallvec::SmallVec;
 use super::super::read::reads;
 use super::super::{Arrays, Lane, Outer, Types};
 use super::tile::{Segment, Tile};
-use super::{Common, PanelLayout, SLAB, Sight, origin};
+use super::{Common, PanelLayout, SLAB_ELEMENTS, Sight, origin};
 
 /// The largest number of features.
 const MAX_FEATURES: usize = 7;
 
-/// Positions of a register tile, if there are at most so many features.
+/// Positions of a register tile, and the most features for which a tile has so many.
 const WIDE_TILE_POSITIONS: usize = 64;
 const MAX_WIDE_TILE_FEATURES: usize = 4;
 
@@ -48,10 +48,10 @@ impl FewFeatures {
             return None;
         }
         let mut block = [y.output, x.output];
-        while block[1] > 2 * WIDE_TILE_POSITIONS && common.slab([1, block[1]]) > SLAB {
+        while block[1] > 2 * WIDE_TILE_POSITIONS && common.slab([1, block[1]]) > SLAB_ELEMENTS {
             block[1] = block[1].div_ceil(2).next_multiple_of(WIDE_TILE_POSITIONS);
         }
-        if common.slab([1, block[1]]) > 4 * SLAB {
+        if common.slab([1, block[1]]) > 4 * SLAB_ELEMENTS {
             return None;
         }
         let block = common.divided(block, 1);
@@ -175,7 +175,7 @@ impl FewFeatures {
         });
     }
 
-    /// Copies a row of input with padding, positions as neighbours.
+    /// Copies a row of input with padding, with contiguous positions.
     unsafe fn copy_row(&self, lhs: *const u8, row: isize, first: isize, width: usize, to: *mut f32) {
         let Common { lanes, outer, lhs: ty, .. } = &self.common;
         let (Some(read), Some(terms)) = (reads(*ty), Terms::of(*ty)) else { return };

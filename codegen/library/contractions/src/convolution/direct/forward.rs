@@ -1,4 +1,4 @@
-//! Convolutions of small windows: a tile of neighbouring placements sums over the taps, of which those of a row of the window are one run with their channels.
+//! Convolutions of small windows: a tile of adjacent output positions sums over the taps, of which those of a row of the window are one run with their channels.
 
 use smallvec::SmallVec;
 
@@ -10,7 +10,7 @@ use hlo_library_base::workspace::with_workspace;
 
 use super::super::{Arrays, Lane, Outer, Types};
 use super::tile::{COLUMNS, ROWS, Segment, Tile, WIDTH, tiles};
-use super::{Common, PanelLayout, SLAB, Sight, TASKS, Task, extent, origin};
+use super::{Common, PanelLayout, SLAB_ELEMENTS, Sight, Task, WANTED_TASKS, extent, origin};
 
 /// Rows of sums that are stored to the result together: several cache lines of adjacent positions.
 const ROWS_PER_STORE: usize = 8 * ROWS;
@@ -46,7 +46,7 @@ pub(in crate::convolution) struct Forward {
     kernel: Panels,
 }
 
-/// Panels of a kernel: up to [`COLUMNS`] neighbouring features of all taps and channels, packed or where they are in the operand.
+/// Panels of a kernel: up to [`COLUMNS`] adjacent features of all taps and channels, packed or where they are in the operand.
 #[derive(Clone, Copy, Debug)]
 struct Panels {
     packed: bool,
@@ -102,10 +102,10 @@ impl Forward {
         }
         let in_place = types.0 == ElementType::F32 && outer.channel_stride == 1 && !x.has_holes();
         let mut block = [y.output, x.output];
-        while block[1] > 4 * ROWS && common.slab([1, block[1]]) > SLAB {
+        while block[1] > 4 * ROWS && common.slab([1, block[1]]) > SLAB_ELEMENTS {
             block[1] = block[1].div_ceil(2).next_multiple_of(ROWS);
         }
-        if common.slab([1, block[1]]) > 4 * SLAB && !in_place {
+        if common.slab([1, block[1]]) > 4 * SLAB_ELEMENTS && !in_place {
             return None;
         }
         let panels = outer.features.div_ceil(COLUMNS);
@@ -113,15 +113,15 @@ impl Forward {
         // there are fewer blocks.
         let kernel_is_larger = taps * outer.channels * outer.features > common.slab(block);
         let mut block = common.divided(block, if kernel_is_larger { 2 * panels } else { 1 });
-        // Parts of lines, where what windows of neighbouring ones share is little.
+        // Parts of lines, where what windows of adjacent ones share is little.
         while block[0] == 1
-            && common.blocks(block) < TASKS
+            && common.blocks(block) < WANTED_TASKS
             && block[1] > 8 * ROWS
             && block[1] > 8 * extent(1, &x)
         {
             block[1] = block[1].div_ceil(2).next_multiple_of(ROWS);
         }
-        let mut parts = (TASKS / 2).div_ceil(common.blocks(block)).min(panels);
+        let mut parts = (WANTED_TASKS / 2).div_ceil(common.blocks(block)).min(panels);
         if !in_place {
             // Each part copies the slab, so it has enough panels to make up for that.
             let multiply_adds_of_panel = block[0] * block[1] * taps * outer.channels * COLUMNS;

@@ -8,13 +8,13 @@ use smallvec::SmallVec;
 use super::super::read::{Read, reads};
 use super::super::{Arrays, Axis, Lane, Outer, Types};
 use super::tile::{COLUMNS, Segment, Tile, WIDTH, tiles};
-use super::{Common, SLAB, extent};
+use super::{Common, SLAB_ELEMENTS, extent};
 
-/// Elements of all sums together, about.
+/// The approximate number of elements of all sums together.
 const SUMS_ELEMENTS: usize = 512 << 10;
 
-/// Parts of the terms.
-const PARTS: usize = 8;
+/// The most parts of the terms.
+const MAX_PARTS: usize = 8;
 
 /// A convolution whose window is large and whose result is small: the gradient of a kernel. What are examples in a convolution are channels of that
 /// one's input, what are channels are its examples.
@@ -33,7 +33,7 @@ impl Gradient {
         let common = Common::new(lanes, outer, types)?;
         let [z, y, x] = common.axes();
         let (taps, outputs) = (z.kernel * y.kernel * x.kernel, z.output * y.output * x.output);
-        // Channels of neighbouring results are the rows of a tile. Windows that are far apart see few of the same elements.
+        // Channels of adjacent results are the rows of a tile. Windows that are far apart see few of the same elements.
         let rows = if x.stride == 1 { x.output * outer.batch } else { outer.batch };
         let apart = z.stride.max(y.stride).max(x.stride) > 1 && taps < 4 * outputs;
         if outer.feature_groups != 1
@@ -51,16 +51,16 @@ impl Gradient {
                 + rows * x.kernel * outer.features
         };
         let mut rows = y.kernel.min(8);
-        while rows > 1 && slab(rows) > 2 * SLAB {
+        while rows > 1 && slab(rows) > 2 * SLAB_ELEMENTS {
             rows = rows.div_ceil(2);
         }
-        if slab(rows) > 8 * SLAB {
+        if slab(rows) > 8 * SLAB_ELEMENTS {
             return None;
         }
         let sums = outputs * outer.batch * outer.features.next_multiple_of(WIDTH);
         let units = outer.channels * z.kernel * y.kernel.div_ceil(rows);
-        let parts = (SUMS_ELEMENTS / sums.max(1)).clamp(1, PARTS).min(units);
-        let of_features = PARTS.div_ceil(parts).min(outer.features.div_ceil(COLUMNS));
+        let parts = (SUMS_ELEMENTS / sums.max(1)).clamp(1, MAX_PARTS).min(units);
+        let of_features = MAX_PARTS.div_ceil(parts).min(outer.features.div_ceil(COLUMNS));
         Some(Gradient { common, rows, parts: [parts, of_features] })
     }
 
@@ -210,7 +210,7 @@ impl Gradient {
                             };
                             segments.push(Segment { a, b, terms: x.kernel });
                         }
-                        // Channels of neighbouring results are neighbours.
+                        // Channels of adjacent results are contiguous.
                         let (lines, together) = if x.stride == 1 { (1, x.output) } else { (x.output, 1) };
                         for line in 0..lines {
                             for (tile_row, rows) in tiles(together * channels) {
@@ -246,7 +246,7 @@ impl Gradient {
         });
     }
 
-    /// Copies a row of the other operand with features as neighbours.
+    /// Copies a row of the other operand with contiguous features.
     ///
     /// # Safety
     /// The row is there, and so is space for the copy.

@@ -1,8 +1,8 @@
-//! Convolutions in `f32` without patches: register tiles read the input where it is, or in a *slab*, the rows of it that a task needs with their padding and with
-//! channels as neighbours.
+//! Direct convolutions of `f32`, without im2col: register tiles read the input in place, or in a *slab*, a copy of
+//! the rows that a task needs, with padding and contiguous channels.
 //!
-//! A tile of neighbouring placements ([`Forward`]) sums over the taps of the window: along a row of it, channels and taps are one run. If there are few
-//! features, vectors are of placements ([`FewFeatures`]). For gradients of
+//! A tile of adjacent output positions ([`Forward`]) sums over the taps of the window: channels and taps along a row
+//! of it are collapsed into one run. If there are few features, vectors are of output positions ([`FewFeatures`]). For gradients of
 //! kernels, whose windows are large and whose results are small, a tile of channels sums over positions ([`Gradient`]): a row of input and
 //! a row of the other operand after the other.
 //!
@@ -24,11 +24,11 @@ use self::gradient::Gradient;
 use super::read::reads;
 use super::{Arrays, Axis, Lane, Outer, Types};
 
-/// Elements of a slab, about.
-const SLAB: usize = 96 << 10;
+/// The approximate number of elements of a slab.
+const SLAB_ELEMENTS: usize = 96 << 10;
 
-/// Tasks, about, if there is as much work.
-const TASKS: usize = 32;
+/// The approximate number of tasks, if there is as much work.
+const WANTED_TASKS: usize = 32;
 
 /// How a product is computed without patches.
 #[derive(Clone, Debug)]
@@ -142,7 +142,7 @@ impl Common {
         self.axes().iter().map(|axis| axis.kernel).product()
     }
 
-    /// Elements of the slab of a block: so many placements along the two fastest axes.
+    /// Elements of the slab of a block: so many output positions along the two fastest axes.
     fn slab(&self, [ys, xs]: [usize; 2]) -> usize {
         let [z, y, x] = self.axes();
         z.kernel * extent(ys, &y) * extent(xs, &x) * self.outer.channels
@@ -160,7 +160,8 @@ impl Common {
 
     /// A block with fewer lines, if its slab is too large, or if there are too few tasks: each block is `parts` tasks.
     fn divided(&self, mut block: [usize; 2], parts: usize) -> [usize; 2] {
-        while block[0] > 1 && (self.slab(block) > SLAB || self.blocks(block) * parts < TASKS && block[0] > 4)
+        while block[0] > 1
+            && (self.slab(block) > SLAB_ELEMENTS || self.blocks(block) * parts < WANTED_TASKS && block[0] > 4)
         {
             block[0] = block[0].div_ceil(2);
         }
@@ -207,11 +208,11 @@ impl Common {
     /// Calls `copy` with the number in the slab, and the beginning in the input, of each row that is not padding and that some window sees.
     fn each_row(&self, sight: &Sight, mut copy: impl FnMut(usize, isize)) {
         let [z, y, _] = self.axes();
-        // Where the placements begin.
+        // Where the output positions begin.
         let placements = 0..sight.height as isize - (y.kernel as isize - 1) * y.kernel_dilation;
         for tap in 0..z.kernel {
             for h in 0..sight.height {
-                // Rows between placements, and between elements of windows, are seen by none.
+                // Rows between output positions, and between elements of windows, are seen by none.
                 let seen = (0..y.kernel).any(|k| {
                     let placement = h as isize - k as isize * y.kernel_dilation;
                     placements.contains(&placement) && placement % y.stride == 0
@@ -268,14 +269,14 @@ impl Common {
                 (0..panels).for_each(|panel| pack(row, start, panel));
             }
         } else {
-            // Neighbouring channels share cache lines: those of one panel stay in the first-level cache.
+            // Adjacent channels share cache lines: those of one panel stay in the first-level cache.
             for panel in 0..panels {
                 rows.clone().for_each(|row| pack(row, row_start(row), panel));
             }
         }
     }
 
-    /// Where the first feature of a placement is in the result: row `y`, and so many after the first of the task's.
+    /// Where the first feature of an output position is in the result: row `y`, and so many after the first of the task's.
     fn offset(&self, task: &Task, y: usize, x: usize) -> isize {
         let [z_lane, y_lane, x_lane] = &self.lanes;
         self.lanes.iter().map(|lane| lane.result_offset).sum::<isize>()
@@ -288,7 +289,7 @@ impl Common {
     /// Says where the rows of features of a task begin, and how many there are.
     fn report(&self, task: &Task, finished: &(dyn Fn(isize, usize) + Sync)) {
         for y in task.y.clone() {
-            // Neighbouring placements may be far apart in the result.
+            // Adjacent output positions may be far apart in the result.
             if self.lanes[2].result_stride == self.outer.features as isize {
                 finished(self.offset(task, y, 0), task.x.len());
             } else {
@@ -297,7 +298,7 @@ impl Common {
         }
     }
 
-    /// Copies a row of input with padding and channels (`count` of them, `stride` apart) as neighbours: positions `first..first + width`.
+    /// Copies a row of input with padding and contiguous channels (`count` of them, of stride `stride`): positions `first..first + width`.
     ///
     /// # Safety
     /// The row is in the input, and there is space for the copy.
@@ -351,7 +352,7 @@ impl Common {
         }
     }
 
-    /// Copies positions that are neighbours in the input, and channels so far apart, with channels as neighbours.
+    /// Copies a row whose positions are contiguous and whose channels are strided, transposed: with contiguous channels.
     ///
     /// # Safety
     /// They are in the input, there is space for the copy, and the machine has AVX-512.
@@ -385,12 +386,12 @@ impl Common {
     }
 }
 
-/// Positions that `n` placements reach over.
+/// Positions that `n` output positions reach over.
 fn extent(n: usize, axis: &Axis) -> usize {
     (n - 1) * axis.stride as usize + (axis.kernel - 1) * axis.kernel_dilation as usize + 1
 }
 
-/// The first position that a placement sees.
+/// The first position that an output position sees.
 fn origin(axis: &Axis, placement: usize) -> isize {
     placement as isize * axis.stride - axis.padding
 }

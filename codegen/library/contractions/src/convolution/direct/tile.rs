@@ -27,7 +27,7 @@ pub(super) struct Tile<'a> {
     pub(super) b_term: isize,
     pub(super) c: *mut f32,
     pub(super) c_row: isize,
-    /// Rows and columns: at most [`ROWS`] and [`COLUMNS`]; twice as many columns of few neighbouring rows.
+    /// Rows and columns: at most [`ROWS`] and [`COLUMNS`]; twice as many columns of few adjacent rows.
     pub(super) rows: usize,
     pub(super) columns: usize,
     /// Whether to add to what is there.
@@ -41,7 +41,7 @@ pub(super) struct Tile<'a> {
 const ROWS_OF_FEW_LOADS: usize = 4;
 
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-unsafe fn tile<const R: usize, const V: usize, const NEIGHBOURS: bool>(t: &Tile<'_>) {
+unsafe fn tile<const R: usize, const V: usize, const CONTIGUOUS: bool>(t: &Tile<'_>) {
     use std::arch::x86_64::*;
     let last = (1u32 << (t.columns - (V - 1) * WIDTH)) - 1;
     let mask = |v: usize| if v + 1 == V { last as __mmask16 } else { __mmask16::MAX };
@@ -62,7 +62,7 @@ unsafe fn tile<const R: usize, const V: usize, const NEIGHBOURS: bool>(t: &Tile<
                     words[v] = _mm512_loadu_ps(b.add(v * WIDTH));
                 }
                 for r in 0..R {
-                    let x = if NEIGHBOURS { *a.add(r) } else { *a.offset(r as isize * t.a_row) };
+                    let x = if CONTIGUOUS { *a.add(r) } else { *a.offset(r as isize * t.a_row) };
                     for v in 0..V {
                         sums[r][v] = _mm512_fmadd_ps(_mm512_set1_ps(x), words[v], sums[r][v]);
                     }

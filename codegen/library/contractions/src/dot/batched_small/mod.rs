@@ -148,7 +148,7 @@ impl Wider {
     }
 }
 
-/// Whether the matrices of an operand lie one behind the other, without gaps.
+/// Whether the matrices of an operand are contiguous, without gaps.
 fn is_dense(of: &Operand) -> bool {
     let (rows, terms) = (of.rows.size() as isize, of.terms.size() as isize);
     let (Some(row), Some(term)) = (of.rows.single(), of.terms.single()) else { return false };
