@@ -6,7 +6,7 @@
 //! | [`client`] | a client: compiling, arrays to the device |
 //! | [`executable`] | a compiled program, its runs, arrays from the device |
 //!
-//! Structs, numbers, messages and failures are those of [`hlo_pjrt`].
+//! Structs, numbers, messages and failures are those of [`hlo_pjrt_abi`].
 //!
 //! **Invariants:** objects of a plugin are destroyed once, before the client that they belong to; a library that was loaded stays. A plugin is code in
 //! this process: whoever names one trusts it, and if it aborts, the process does.
