@@ -103,6 +103,9 @@ pub(crate) trait Function<T> {
     /// Whether it is so many instructions, one element at a time, that the processor looks ahead to few others meanwhile.
     const LONG: bool = false;
 
+    /// Whether it is a call for each element: then loops gain nothing from blocks of elements, vectors or known strides, which are not compiled for it.
+    const CALLED: bool = false;
+
     /// Its value.
     fn of(a: T, b: T) -> T;
 
@@ -282,6 +285,8 @@ macro_rules! complexes {
 complexes!(f32, f64);
 
 impl<T: hlo::Element + hlo_arithmetic::scalar::Scalar> Function<f32> for Rounded<T> {
+    const CALLED: bool = true;
+
     // Never inlined: the conversions are long compared with a call, and there are five loops for each of thirteen types.
     #[inline(never)]
     fn of(a: f32, b: f32) -> f32 {
@@ -349,6 +354,10 @@ unsafe fn rows<T: Copy, F: Function<T>>(
     }
     // SAFETY: as the caller says.
     unsafe {
+        if F::CALLED {
+            blocks!(1);
+            return;
+        }
         match size_of::<T>() {
             1 => {
                 ending!(64; 256);
@@ -391,10 +400,10 @@ unsafe fn strided<T: Copy, F: Function<T>>(
         };
     }
     match (to, from) {
-        (1, 1) => steps!(1, 1),
-        (1, 2) => steps!(1, 2),
-        (1, 3) => steps!(1, 3),
-        (1, 4) => steps!(1, 4),
+        (1, 1) if !F::CALLED => steps!(1, 1),
+        (1, 2) if !F::CALLED => steps!(1, 2),
+        (1, 3) if !F::CALLED => steps!(1, 3),
+        (1, 4) if !F::CALLED => steps!(1, 4),
         _ => steps!(to, from),
     }
 }
@@ -448,9 +457,9 @@ unsafe fn scan_rows<T: Copy, F: Function<T>>(
         }};
     }
     match width {
-        2 => few!(2),
-        3 => few!(3),
-        4 => few!(4),
+        2 if !F::CALLED => few!(2),
+        3 if !F::CALLED => few!(3),
+        4 if !F::CALLED => few!(4),
         _more => {
             for i in 0..n {
                 let at = row(i);
@@ -492,96 +501,18 @@ unsafe fn scan_each<T: Copy, F: Function<T>>(
             }
         };
     }
-    // Of narrow elements there are few such, and many types and operations to compile them for.
+    // Such lines of narrow elements are rare, and there are many types and operations to compile them for.
+    let unrolled = size_of::<T>() >= 4 && !F::CALLED;
     match n {
-        2 if size_of::<T>() >= 4 => lines!(2),
-        3 if size_of::<T>() >= 4 => lines!(3),
-        4 if size_of::<T>() >= 4 => lines!(4),
+        2 if unrolled => lines!(2),
+        3 if unrolled => lines!(3),
+        4 if unrolled => lines!(4),
         _more => lines!(n),
     }
 }
 
-/// The functions of a fold by a function that is called, one element at a time: nothing is gained by blocks of elements, vectors or known distances.
-fn fold_by_calls<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
-    unsafe fn rows<T: Copy, F: Function<T>>(
-        accumulator: *mut u8,
-        n: usize,
-        first: *const u8,
-        sources: &[*const u8],
-    ) {
-        for i in 0..n {
-            // SAFETY: the caller says that all rows have `n` elements.
-            unsafe {
-                let element = |row: *const u8| *row.cast::<T>().add(i);
-                let value =
-                    sources.iter().fold(element(first), |value, &source| F::of(value, element(source)));
-                *accumulator.cast::<T>().add(i) = value;
-            }
-        }
-    }
-    unsafe fn strided<T: Copy, F: Function<T>>(
-        accumulator: *mut u8,
-        n: usize,
-        source: *const u8,
-        (to, from): (usize, usize),
-    ) {
-        for i in 0..n {
-            // SAFETY: the caller says that there are so many elements, so far apart.
-            unsafe {
-                let to = accumulator.cast::<T>().add(i * to);
-                *to = F::of(*to, *source.cast::<T>().add(i * from));
-            }
-        }
-    }
-    unsafe fn scan_rows<T: Copy, F: Function<T>>(
-        from: *const u8,
-        to: *mut u8,
-        (n, width): (usize, usize),
-        carries: *mut u8,
-        down: bool,
-    ) {
-        for i in 0..n {
-            let row = (if down { n - 1 - i } else { i }) * width;
-            for j in 0..width {
-                // SAFETY: the caller says that there are so many elements.
-                unsafe {
-                    let carry = carries.cast::<T>().add(j);
-                    *carry = F::of(*carry, *from.cast::<T>().add(row + j));
-                    *to.cast::<T>().add(row + j) = *carry;
-                }
-            }
-        }
-    }
-    unsafe fn scan_each<T: Copy, F: Function<T>>(
-        from: *const u8,
-        to: *mut u8,
-        (lines, n): (usize, usize),
-        first: *const u8,
-        down: bool,
-    ) {
-        for line in 0..lines {
-            // SAFETY: the caller says that there are so many elements.
-            unsafe {
-                let mut carry = *first.cast::<T>();
-                let at = line * n * size_of::<T>();
-                scan::<T, F>(from.add(at), to.add(at), n, (&raw mut carry).cast(), down);
-            }
-        }
-    }
-    Fold {
-        bytes: size_of::<T>(),
-        loops: rows::<T, F>,
-        strided: strided::<T, F>,
-        windows: None,
-        scan: scan::<T, F>,
-        scan_rows: scan_rows::<T, F>,
-        scan_each: scan_each::<T, F>,
-        identity,
-    }
-}
-
-/// The functions of a fold, compiled for this machine's widest vectors.
-fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
+/// The functions of a fold, compiled for the baseline.
+fn baseline<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
     unsafe fn plain_rows<T: Copy, F: Function<T>>(
         accumulator: *mut u8,
         n: usize,
@@ -607,7 +538,7 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
     let bytes = size_of::<T>();
     // The sixteen vector registers of x86-64-v3 do not hold a block of neighbours; those of other machines do.
     let windows = cfg!(not(target_arch = "x86_64")).then_some(plain_windows::<T, F> as unsafe fn(&Line<'_>));
-    let plain = Fold {
+    Fold {
         bytes,
         loops: plain_rows::<T, F>,
         strided: plain_strided::<T, F>,
@@ -616,7 +547,12 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
         scan_each: scan_each::<T, F>,
         windows,
         identity,
-    };
+    }
+}
+
+/// The functions of a fold, compiled for this machine's widest vectors.
+fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
+    let plain = baseline::<T, F>(identity);
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
@@ -836,7 +772,7 @@ fn product(ty: ElementType) -> Option<Fold> {
     macro_rules! types {
         ($($t:ty),*) => {{
             $(if ty == <$t as hlo::Element>::TYPE {
-                return Some(fold_by_calls::<f32, Rounded<$t>>(None));
+                return Some(baseline::<f32, Rounded<$t>>(None));
             })*
         }};
     }
