@@ -367,8 +367,7 @@ complexes!(f32, f64);
 
 /// Whether an element is, or contains, a NaN.
 pub fn is_nan<T: Number>(x: T) -> bool {
-    let (a, b) = x.parts();
-    a.value().is_nan() || b.is_some_and(|b| b.value().is_nan())
+    nan_among(x.parts())
 }
 
 /// The least and greatest integer of an integer type; 0 and 1 of `pred`; `None` of floats.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use hlo_certify::bounds::{Causes, certify};
 use hlo_certify::verdict::Class;
-use hlo_triage::differential::{Difference, Settings, Subject};
+use hlo_triage::differential::{Difference, Settings, Subject, result_number};
 
 /// How many elements are undecided for one reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ pub(super) fn kinds(
         certify(subject.module, inputs, &settings.run, difference.allowances, &mut causes)
     });
     for (name, verdict) in difference.arrays.iter().filter(|(_, v)| v.tally.undecided > 0) {
-        let array = name.rsplit("out").next().and_then(|n| n.parse().ok());
+        let array = result_number(name);
         let cause = run.is_ok().then(|| causes.of_result(subject.module, array?)).flatten();
         let kind = cause.map_or_else(|| NOT_FOUND.to_owned(), |c| described(c.opcode, c.ty));
         let of: &mut Undecided = kinds.entry(kind).or_default();

@@ -568,6 +568,11 @@ fn in_pieces(
     difference.pieces = Some(pieces);
 }
 
+/// The number of a result, by the name that it has in [`Difference::arrays`].
+pub fn result_number(name: &str) -> Option<usize> {
+    name.rsplit("out").next()?.parse().ok()
+}
+
 /// Decides result by result what is still open: the engine is given the program cut at every value. A result that comes from a wrong value is wrong,
 /// one that comes from explained ones alone is explained.
 fn value_by_value(
@@ -582,8 +587,7 @@ fn value_by_value(
     let Some(expected) = &difference.reference else { return };
     let Some(classes) = judge_every_value(expected, engine, subject, settings) else { return };
     for (name, verdict) in &mut difference.arrays {
-        let number = name.rsplit("out").next().and_then(|n| n.parse::<usize>().ok());
-        let class = number.and_then(|n| classes.get(n).copied()).unwrap_or(Class::Undecided);
+        let class = result_number(name).and_then(|n| classes.get(n).copied()).unwrap_or(Class::Undecided);
         let undecided = verdict.tally.undecided;
         if undecided == 0 || class == Class::Undecided {
             continue;

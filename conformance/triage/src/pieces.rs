@@ -19,7 +19,7 @@ use hlo_interp::Value;
 use hlo_opt::passes::{self, Fuel};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::differential::{Difference, Kind, Settings, Subject, differ_from};
+use crate::differential::{Difference, Kind, Settings, Subject, differ_from, result_number};
 use crate::isolate::values::{Keeper, arrays};
 use crate::reduce::Candidate;
 use crate::reduce::program::{Tidy, finished};
@@ -63,7 +63,7 @@ pub(crate) fn judge_pieces(
     let (results, difference) = judge_cut(expected, engine, &candidate, ids.len(), subject, settings)?;
     let worst = difference.arrays.iter().map(|(_, v)| v.class()).max();
     let blamed = difference.arrays.iter().find(|(_, v)| Some(v.class()) == worst).and_then(|(name, _)| {
-        let number: usize = name.rsplit("out").next()?.parse().ok()?;
+        let number = result_number(name)?;
         let id = match number.checked_sub(results) {
             Some(cut) => *ids.get(cut)?,
             None => computes_result(&inlined, number),
@@ -153,7 +153,7 @@ pub(crate) fn judge_every_value(
         // By the instruction that computes it the worst class of an array.
         let mut worst: FxHashMap<InstrId, Class> = FxHashMap::default();
         for (name, verdict) in &difference.arrays {
-            let number: usize = name.rsplit("out").next()?.parse().ok()?;
+            let number = result_number(name)?;
             let id = match number.checked_sub(results) {
                 Some(k) => *ids.get(k)?,
                 None => *outputs.get(number)?,

@@ -214,7 +214,8 @@ fn handed_on(case: &Case<'_>, leaves: &mut [Leaf]) {
             (Opcode::Convert | Opcode::Real | Opcode::Copy, 1) => found = found.or(of(0)),
             (Opcode::Negate, 1) => values(0).into_iter().for_each(|x| found = found.or(Special::of(-x))),
             (_, 2) => {
-                for (x, y) in values(0).into_iter().flat_map(|x| values(1).into_iter().map(move |y| (x, y))) {
+                let (xs, ys) = (values(0), values(1));
+                for (x, y) in xs.iter().flat_map(|&x| ys.iter().map(move |&y| (x, y))) {
                     let both = match opcode {
                         Opcode::Add => x + y,
                         Opcode::Subtract => x - y,

@@ -50,7 +50,8 @@ impl Pass for Excess {
     }
 }
 
-fn is_arithmetic(opcode: Opcode) -> bool {
+/// Arithmetic whose result is a rounded number, and elementary functions.
+pub(super) fn is_arithmetic(opcode: Opcode) -> bool {
     matches!(
         opcode,
         Opcode::Add
@@ -62,7 +63,7 @@ fn is_arithmetic(opcode: Opcode) -> bool {
             | Opcode::Power
             | Opcode::Atan2
             | Opcode::Sqrt
-    ) || opcode.is_elementwise() && is_elementary(opcode)
+    ) || is_elementary(opcode)
 }
 
 /// Elementary functions of one operand.

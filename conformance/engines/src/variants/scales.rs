@@ -7,7 +7,7 @@ use hlo::{ElementType, InstrId, Module, Opcode};
 use hlo_opt::passes::edit::{Edit, each, folds};
 use hlo_opt::passes::{Fuel, Pass};
 
-use super::excess::is_elementary;
+use super::excess::is_arithmetic;
 
 /// The pass.
 #[derive(Clone, Copy, Debug)]
@@ -30,25 +30,18 @@ impl Pass for Scales {
 
 fn in_f32(e: &mut Edit<'_>) -> Option<InstrId> {
     let opcode = e.at().opcode;
-    let arithmetic = matches!(
-        opcode,
-        Opcode::Add
-            | Opcode::Subtract
-            | Opcode::Multiply
-            | Opcode::Divide
-            | Opcode::Remainder
-            | Opcode::Maximum
-            | Opcode::Minimum
-            | Opcode::Clamp
-            | Opcode::Power
-            | Opcode::Atan2
-            | Opcode::Sqrt
-            | Opcode::Sign
-            | Opcode::Floor
-            | Opcode::Ceil
-            | Opcode::RoundNearestAfz
-            | Opcode::RoundNearestEven
-    ) || opcode.is_elementwise() && is_elementary(opcode);
+    // Those that jump, too: where operands are flushed, they jump elsewhere.
+    let arithmetic = is_arithmetic(opcode)
+        || matches!(
+            opcode,
+            Opcode::Remainder
+                | Opcode::Clamp
+                | Opcode::Sign
+                | Opcode::Floor
+                | Opcode::Ceil
+                | Opcode::RoundNearestAfz
+                | Opcode::RoundNearestEven
+        );
     let scale = |id: InstrId| e.instr(id).shape.element_type() == Some(ElementType::F8E8M0FNU);
     if !arithmetic || !scale(e.id()) || !e.at().operands().iter().all(|&o| scale(o)) {
         return None;
