@@ -3,7 +3,9 @@
 //! **Invariants:** a plan is checked whole before anything of it runs; what a step leaves stays on the device and is dropped after its last use; data handles are never
 //! released; when a step fails, what the steps before it left is dropped.
 //!
-//! Each array leaf of each step has a slot in one table, and arguments of steps are slots; tables are reused by later runs. So a run of a plan that was run before asks the allocator for nothing (of programs as [`Executable::execute_into`] says), however many steps it has.
+//! All array leaves of all steps have slots in one table, which later runs reuse; arguments of steps are slots. So a plan
+//! that was run before allocates nothing, however many steps it has, if its programs allocate nothing
+//! ([`Executable::execute_into`]).
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};

@@ -189,8 +189,8 @@ impl Executable {
         Ok(results)
     }
 
-    /// Executes it, and gives the results, in order, to a collection: with enough capacity nothing is allocated, once a run or two were made and dropped by this thread, of up to 8 arrays
-    /// as arguments and 4 as results.
+    /// Executes it and appends the results, in order, to a collection. Nothing is allocated for up to 8 arguments and 4
+    /// results, if the collection has the capacity and this thread has run the program once or twice and dropped the results.
     ///
     /// # Errors
     /// As [`Executable::execute_with`]; then nothing was given.

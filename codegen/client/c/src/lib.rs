@@ -624,7 +624,7 @@ impl Extend<Buffer> for ResultSlots {
     fn extend<I: IntoIterator<Item = Buffer>>(&mut self, buffers: I) {
         for buffer in buffers {
             assert!(self.left > 0, "invariant: a program gives as many arrays as it says");
-            // SAFETY: whoever made this says that so many slots are left, and it is one of them.
+            // SAFETY: the output array has at least `left` unwritten elements, the first at `next`, and `left > 0`.
             unsafe {
                 self.next.write(Box::into_raw(Box::new(HloBuffer { buffer })));
                 self.next = self.next.add(1);

@@ -66,7 +66,7 @@ impl Shared<*mut u8> {
     /// `n` pointers at `at`, set to null.
     ///
     /// # Safety
-    /// There is space for them, which nobody else uses while the slice lives.
+    /// `at` points at `n` pointers that nothing else accesses while the slice lives; they need not be initialized.
     pub unsafe fn pointers<'a>(at: *mut u8, n: usize) -> &'a mut [*mut u8] {
         // SAFETY: as the caller says; all bits are values of pointers.
         let pointers = unsafe { std::slice::from_raw_parts_mut(at.cast::<*mut u8>(), n) };
@@ -82,7 +82,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Space for `n` elements of `size` bytes; its offset. Saturates, so that an absurd size is refused by whoever allocates.
+    /// Adds `n` elements of `size` bytes, at the offset that is returned. Saturates: the allocation of an absurd size fails.
     #[inline]
     pub fn add(&mut self, n: u64, size: u64) -> u64 {
         let at = self.bytes;

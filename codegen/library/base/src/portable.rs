@@ -73,7 +73,8 @@ impl Memory<'_> {
         a < b_end && b < a_end
     }
 
-    /// Reads the elements of these numbers into the first elements of `out`: zeros where `mask` is false. Panics on an element outside of the argument.
+    /// Gathers: `out[i]` is element `at[i]` of the argument, or 0 where `mask[i]` is false. Panics if an index is out of
+    /// bounds.
     pub fn read(&self, argument: usize, at: &[i64], mask: Option<&[bool]>, out: &mut Buffer) {
         fn of<T: BufferOf + Default>(
             pointer: *const u8,

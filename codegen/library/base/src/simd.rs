@@ -38,8 +38,8 @@ pub fn vectorized<W: Work>(work: W) -> W::Out {
     work.run()
 }
 
-/// As [`vectorized`], but `otherwise` is run on machines without the widest vectors: for specializations of one computation, of which code for those machines
-/// need not be compiled for each.
+/// Multiversioning of one of several specializations: `work`, compiled for AVX-512, where the machine has it, and
+/// `otherwise` elsewhere, so that the baseline's code is compiled once for all specializations.
 #[cfg(target_arch = "x86_64")]
 pub fn vectorized_or<W: Work>(work: W, otherwise: impl FnOnce() -> W::Out) -> W::Out {
     if Features::here().avx512 {

@@ -1,4 +1,5 @@
-//! Packing of rows whose terms are contiguous, and of columns that are to be such: blocks of 16 by 16 elements of 32 bits (or that become such), transposed in registers.
+//! Packing by transposition in registers, 16 by 16 elements at a time: of rows with contiguous terms into columns, and
+//! back. Elements have 32 bits, or are converted to 32 bits.
 
 #![allow(clippy::needless_range_loop, reason = "registers and rows go together")]
 
@@ -59,8 +60,8 @@ pub unsafe fn pack(
     }
 }
 
-/// Writes `length` elements of 32 bits of each part as columns that are contiguous: element `t` of part `i` to `out`, so many bytes for each `t` further on,
-/// and `i` elements from there.
+/// Transposes: element `t < length` of part `i` goes to element `i` of row `t` of `out`, whose rows are `pitch` bytes apart.
+/// Elements have 32 bits.
 ///
 /// # Safety
 /// The machine has AVX-512; the elements are there, and so is space for them. Nothing need be aligned.
@@ -178,7 +179,7 @@ unsafe fn few(block: [__m512i; 4], count: usize, terms: usize, to: *mut u8, pitc
     }
 }
 
-/// The reverse of [`columns`]: writes `length` elements of 32 bits of each of at most 16 adjacent columns, so many bytes from row to row, to its part.
+/// The inverse of [`columns`], for at most 16 parts: element `i` of row `t < length` goes to element `t` of part `i`.
 ///
 /// # Safety
 /// As there.

@@ -1,5 +1,6 @@
-//! Gradients of the kernels of depthwise convolutions: convolutions of groups of examples, whose windows are large and whose results are small. Vectors are
-//! of groups where those are contiguous, otherwise of contiguous elements of the window, whose sums are added at the end.
+//! Gradients of the kernels of depthwise convolutions: convolutions of groups of examples, whose windows are large and whose results are small.
+//! A vector has the elements of several groups where these are contiguous; elsewhere it has contiguous elements of the window,
+//! and its lanes are added at the end.
 
 use hlo::ElementType;
 use hlo::half::{bf16, f16};
