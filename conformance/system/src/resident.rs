@@ -35,9 +35,20 @@ pub fn processor_time() -> Option<Duration> {
     Some(Duration::from_nanos(total))
 }
 
-/// The maximum number of bytes of a process that have been resident so far.
-pub fn peak_of(process: u32) -> Option<u64> {
-    field(&process.to_string(), "VmHWM:")
+/// The maximum number of bytes of a child process that have been resident so far; `None` until its program is
+/// loaded. `posix_spawn` creates a child by `CLONE_VM | CLONE_VFORK`, and the kernel lets the parent go on shortly
+/// before `execve` gives the child a memory of its own: what `/proc` says of the child in between is the parent's.
+/// The memories are told apart by their arguments, which must differ from those of this process; they are read
+/// first, because `execve` only ever replaces the parent's memory by the child's.
+pub fn peak_of(child: u32) -> Option<u64> {
+    let arguments = |process: &str| fs::read(format!("/proc/{process}/cmdline")).ok();
+    let child = child.to_string();
+    // Empty: the memory is new and its arguments are not there yet, or the process has ended.
+    let of_child = arguments(&child).filter(|a| !a.is_empty())?;
+    if of_child == arguments("self")? {
+        return None;
+    }
+    field(&child, "VmHWM:")
 }
 
 /// The signals that this process ignores, number N as bit N - 1.
@@ -53,4 +64,25 @@ fn field(process: &str, name: &str) -> Option<u64> {
 fn text(process: &str, name: &str) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     Some(status.lines().find_map(|l| l.strip_prefix(name))?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_is_shared_with_this_process_is_not_a_childs() {
+        assert_eq!(peak_of(std::process::id()), None);
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        // As long as it takes: a child that never loads its program is stopped by the runner of the tests.
+        let peak = loop {
+            if let Some(peak) = peak_of(child.id()) {
+                break peak;
+            }
+            std::thread::yield_now();
+        };
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!((1..64 << 20).contains(&peak), "{peak}");
+    }
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use hlo_system::resident::peak_of;
 use libtest_mimic::Trial;
 
 use crate::cli::{Dir, ends, err, hlo};
@@ -19,16 +20,12 @@ const BESIDE_MIB: u64 = 256;
 fn resident(args: &[&str]) -> (Output, u64) {
     let mut child =
         Command::new(HLO).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let status = format!("/proc/{}/status", child.id());
     let mut most = 0;
     while child.try_wait().unwrap().is_none() {
-        let text = fs::read_to_string(&status).unwrap_or_default();
-        let peak =
-            text.lines().find_map(|l| l.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
-        most = most.max(peak.unwrap_or(0u64));
+        most = most.max(peak_of(child.id()).unwrap_or(0));
         std::thread::sleep(Duration::from_millis(1));
     }
-    (child.wait_with_output().unwrap(), most >> 10)
+    (child.wait_with_output().unwrap(), most >> 20)
 }
 
 /// The array once, and a tuple of it so many times: 4 MB, and 1.6 GB if each were an array of its own.
