@@ -11,6 +11,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use hlo::Module;
+use hlo_library_base::configuration::Configuration;
 use hlo_opt::buffers::Assigned;
 use hlo_opt::passes::{Pass, Pipeline, Steps};
 use hlo_threads::cancel;
@@ -57,11 +58,13 @@ pub struct DriverOptions {
     pub fallback: bool,
     /// Whether the module is verified after every pass, and buffers are checked.
     pub verify: bool,
+    /// The configuration that is compiled for.
+    pub configuration: Configuration,
 }
 
 impl Default for DriverOptions {
     fn default() -> Self {
-        Self { fallback: false, verify: cfg!(debug_assertions) }
+        Self { fallback: false, verify: cfg!(debug_assertions), configuration: Configuration::default() }
     }
 }
 
@@ -152,6 +155,17 @@ pub fn compile_watched(
 
 /// Compiles a verified module, up to the form that can be stored.
 pub fn emission(
+    module: &Module,
+    backend: &dyn Backend,
+    options: DriverOptions,
+    pipeline: &Pipeline,
+    stages: &mut dyn Stages,
+) -> Result<Emission, CompileError> {
+    options.configuration.with(|| emission_configured(module, backend, options, pipeline, stages))
+}
+
+/// [`emission`] under the configuration of the options.
+fn emission_configured(
     module: &Module,
     backend: &dyn Backend,
     options: DriverOptions,

@@ -13,8 +13,7 @@ use hlo_interp::Devices;
 use hlo_engines::engine::{self, Engine, Finished, Inputs, Limits, RunOptions, named};
 use hlo_engines::frontend::{Program, load};
 use hlo_engines::inputs::{self, Fill};
-#[cfg(feature = "llvm")]
-use hlo_library_base::isa;
+use hlo_library_base::configuration::Configuration;
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::guard::{check_machine, guarded, on_own_stack};
 use hlo_system::memory_budget;
@@ -24,8 +23,8 @@ use hlo_triage::isolate::{self, Status};
 use hlo_triage::near::{ErrorSpec, near};
 use hlo_triage::report;
 
+use crate::cli::configure;
 use crate::cli::dump;
-use crate::cli::set_threads;
 use crate::cli::ui::{self, Ui};
 use crate::cli::values;
 use crate::dumps::Dumps;
@@ -296,7 +295,7 @@ pub fn main() -> u8 {
     };
     let whole = || {
         memory_budget::limit_process(Limits::default().memory_bytes, false);
-        set_threads(0).and_then(|()| command())
+        command()
     };
     let result = on_own_stack(whole).flatten();
     let exit = result.unwrap_or_else(|failure| {
@@ -323,13 +322,16 @@ fn run(args: impl Iterator<Item = String>, ui: &Ui) -> Result<Exit, Failure> {
         return Err(Failure::usage("--platform is required, such as --platform=interpreter"));
     }
     flags.refuse_unsupported()?;
+    #[cfg_attr(not(feature = "llvm"), expect(unused_mut, reason = "there is nothing to choose"))]
+    let mut configuration = Configuration::default();
     #[cfg(feature = "llvm")]
     if !flags.max_isa.is_empty() {
         let isa = values::isa(&flags.max_isa).map_err(|why| {
             Failure::new(Exit::Unsupported, format!("--xla_cpu_max_isa={}: {why}", flags.max_isa))
         })?;
-        isa::limit(isa);
+        configuration = Configuration::new(Some(isa), None, std::num::NonZeroU32::MIN);
     }
+    configure(0, configuration)?;
     let dumps = if flags.dumps.iter().any(|f| f.starts_with("--xla_dump_to=")) {
         dump::of_flags(&flags.dumps)?
     } else {

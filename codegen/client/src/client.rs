@@ -49,7 +49,7 @@ impl Client {
     /// # Errors
     /// The folder of the cache cannot be used.
     pub fn cpu(options: ClientOptions) -> Result<Self, Error> {
-        Self::with_backend(Arc::new(Cpu::new(options.threads)), options)
+        Self::with_backend(Arc::new(Cpu::new(options.threads, options.configuration)), options)
     }
 
     /// A client of the reference interpreter.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hlo::ArrayLiteral;
+use hlo_library_base::configuration::Configuration;
 use hlo_threads::cancel::{CancellationToken, Cancelled};
 
 use crate::cache::CacheMode;
@@ -33,6 +34,9 @@ pub struct ClientOptions {
     pub trace: Option<Trace>,
     /// Whether [`Metrics::owners`](crate::Metrics::owners) is known without a memory budget; each buffer is entered in a list then.
     pub track_owners: bool,
+    /// Which instruction sets programs use, and which microarchitecture they are tuned for (`cpu`): this machine's,
+    /// or as if it had less. It changes no bit of results.
+    pub configuration: Configuration,
 }
 
 /// How a program is compiled.

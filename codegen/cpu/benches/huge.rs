@@ -243,7 +243,7 @@ mod huge {
             }
         };
         compiled.times.iter().for_each(|(name, _, time)| s.add(name, time.as_secs_f64() * 1e3));
-        let options = LoadOptions { pool: Arc::new(Pool::new(1)), memory_bytes: u64::MAX, watched: false };
+        let options = LoadOptions::new(Arc::new(Pool::new(1)));
         let executable = s.time("load", || Executable::load(compiled.program, &options).unwrap());
         s.peak = peak();
         drop(executable);

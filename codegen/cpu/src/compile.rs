@@ -8,6 +8,7 @@ use hlo_codegen::compile::{self, Backend, Compiled, DriverOptions, Emission, Mad
 use hlo_codegen::kernel::{Kernel, Request};
 use hlo_codegen::plan::lower::Lowered;
 use hlo_codegen::program::Code;
+use hlo_library_base::configuration::Configuration;
 use hlo_llvm::{self as llvm, Level, Target, new_context};
 use hlo_opt::passes::Pipeline;
 use hlo_threads::cancel;
@@ -31,13 +32,17 @@ pub struct Options {
     pub features: String,
     /// Whether the module is verified after every pass.
     pub verify: bool,
+    /// The configuration that is compiled for: which of the processor's instruction sets, and tuned for which
+    /// microarchitecture.
+    pub configuration: Configuration,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let verify = cfg!(debug_assertions);
         let (cpu, features) = ("native".to_owned(), String::new());
-        Self { opt_level: 2, threads: 0, fallback: false, cpu, features, verify }
+        let configuration = Configuration::default();
+        Self { opt_level: 2, threads: 0, fallback: false, cpu, features, verify, configuration }
     }
 }
 
@@ -52,7 +57,8 @@ pub struct Llvm {
 impl Llvm {
     /// With these options. Errors: there is no such processor.
     pub fn new(options: &Options) -> Result<Self, CompileError> {
-        let target = Target::new(&options.cpu, &options.features, level(options.opt_level))?;
+        let (cpu, features, level) = (&options.cpu, &options.features, level(options.opt_level));
+        let target = options.configuration.with(|| Target::new(cpu, features, level))?;
         Ok(Self { target, opt_level: options.opt_level, threads: options.threads })
     }
 }
@@ -60,7 +66,7 @@ impl Llvm {
 impl Options {
     /// The driver's options.
     pub fn driver(&self) -> DriverOptions {
-        DriverOptions { fallback: self.fallback, verify: self.verify }
+        DriverOptions { fallback: self.fallback, verify: self.verify, configuration: self.configuration }
     }
 }
 

@@ -135,7 +135,7 @@ mod tests {
     }
 
     fn load(text: &str) -> Executable {
-        let options = LoadOptions { pool: Arc::new(Pool::new(1)), memory_bytes: 1 << 30, watched: false };
+        let options = LoadOptions { memory_bytes: 1 << 30, ..LoadOptions::new(Arc::new(Pool::new(1))) };
         Executable::load(program(text), &options).unwrap()
     }
 

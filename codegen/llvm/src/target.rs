@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::ffi::CStr;
 use std::sync::{Once, OnceLock};
 
-use hlo_library_base::isa;
+use hlo_library_base::configuration;
+use hlo_library_base::isa::Isa;
 use inkwell::OptimizationLevel;
 use inkwell::llvm_sys::support::LLVMParseCommandLineOptions;
 use inkwell::module::Module;
@@ -174,10 +175,10 @@ struct Host {
     features: String,
 }
 
-/// Features of a processor, without those that this process is told not to use.
-fn allowed(features: &str) -> String {
+/// Features of a processor, without those beyond `max_isa`.
+fn allowed(features: &str, max_isa: Option<Isa>) -> String {
     let allowed = |feature: &str| {
-        let unwanted = |name: &&str| isa::limited().is_some_and(|isa| !isa.allows(name));
+        let unwanted = |name: &&str| max_isa.is_some_and(|isa| !isa.allows(name));
         feature.strip_prefix('+').filter(unwanted).map_or(feature.to_owned(), |name| format!("-{name}"))
     };
     features.split(',').map(allowed).collect::<Vec<_>>().join(",")
@@ -194,7 +195,7 @@ fn host() -> Result<&'static Host> {
         unsafe { LLVMParseCommandLineOptions(options.len() as i32, options.as_ptr(), std::ptr::null()) };
         let name = TargetMachine::get_host_cpu_name().to_string();
         let features = TargetMachine::get_host_cpu_features().to_string();
-        Ok(Host { name, features: allowed(&features) })
+        Ok(Host { name, features })
     });
     host.as_ref().map_err(|message| Error::Target(message.clone()))
 }
@@ -206,13 +207,14 @@ impl Target {
     }
 
     /// "native" or a processor by LLVM's name (on x86-64 "x86-64-v3" and "x86-64-v4"), with features added
-    /// and removed ("+avx512f,-avx512bf16"). Errors: other names, features that this machine lacks, x86
-    /// processors below x86-64-v3.
+    /// and removed ("+avx512f,-avx512bf16"). What is beyond the instruction sets of this thread's configuration
+    /// counts as lacking. Errors: other names, features that this machine lacks, x86 processors below x86-64-v3.
     pub fn new(cpu: &str, features: &str, level: Level) -> Result<Self> {
         let Host { name, features: host } = host()?;
+        let host = allowed(host, configuration::current().max_isa());
         let has = |name: &str| host.split(',').any(|f| f.strip_prefix('+') == Some(name));
         let mut all = match cpu {
-            "native" => host.to_owned(),
+            "native" => host.clone(),
             _ if NAMED.contains(&cpu) => String::new(),
             _ => {
                 let known = ["native"].iter().chain(NAMED).copied().collect::<Vec<_>>().join(", ");

@@ -19,6 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 
 use hlo_codegen::runtime::arena::Memory;
+use hlo_library_base::configuration;
 use hlo_threads::cancel;
 use inkwell::llvm_sys::error_handling::LLVMInstallFatalErrorHandler;
 
@@ -34,9 +35,9 @@ pub fn run<T: Send>(jobs: usize, job: &(dyn Fn(usize) -> T + Sync)) -> Vec<Resul
     // SAFETY: the handler may be called at any time from any thread; it is written for that.
     INSTALL.call_once(|| unsafe { LLVMInstallFatalErrorHandler(Some(fatal)) });
     let results: Vec<Mutex<Option<T>>> = (0..jobs).map(|_| Mutex::new(None)).collect();
-    let token = cancel::current();
+    let (token, configuration) = (cancel::current(), configuration::current());
     let work = |index: usize| {
-        let result = cancel::with(token.clone(), || job(index));
+        let result = configuration.with(|| cancel::with(token.clone(), || job(index)));
         *lock(&results[index]) = Some(result);
     };
     let work: *const (dyn Fn(usize) + Sync + '_) = &work;

@@ -201,9 +201,10 @@ impl Client {
             }
         };
         let platform_name = options.platform_name.unwrap_or_else(|| DEFAULT_PLATFORM_NAME.to_owned());
+        let configuration = hlo_client::Configuration::default();
         let platform_version = match interprets {
-            true => format!("interpreter, {}", hlo_client::backend::fingerprint()),
-            false => hlo_client::backend::fingerprint(),
+            true => format!("interpreter, {}", hlo_client::backend::fingerprint(configuration)),
+            false => hlo_client::backend::fingerprint(configuration),
         };
         let (mut descriptions, mut devices, mut memories) = (Vec::new(), Vec::new(), Vec::new());
         for id in 0..count as i32 {

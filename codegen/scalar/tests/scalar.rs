@@ -38,7 +38,7 @@ fn argument(shape: &ArrayShape, seed: i64) -> Literal {
 }
 
 fn compiled(module: &Module, opt_level: u8) -> Compiled {
-    let options = DriverOptions { fallback: false, verify: true };
+    let options = DriverOptions { fallback: false, verify: true, ..DriverOptions::default() };
     let compiled = compile(module, &Scalar { opt_level }, options);
     compiled.unwrap_or_else(|e| panic!("{e}"))
 }
@@ -57,7 +57,7 @@ fn check_within(text: &str, error: f64) {
     for opt_level in [0, 2] {
         let made = compiled(&module, opt_level);
         assert!(matches!(made.program.code, Code::Evaluated(_)) || made.program.kernels.is_empty());
-        let options = LoadOptions { pool: Arc::new(Pool::new(2)), memory_bytes: u64::MAX, watched: false };
+        let options = LoadOptions::new(Arc::new(Pool::new(2)));
         let executable = Executable::load(made.program, &options).unwrap();
         for _ in 0..2 {
             let (got, _) = executable.run_literals(&arguments, &RunOptions::default()).unwrap();
@@ -231,7 +231,7 @@ ENTRY main { x = f32[4] parameter(0)\n  all = f32[9,4] parameter(1)\n  start = s
     let made = compiled(&module, 2);
     assert!(made.program.kernels.iter().any(|k| k.iterates), "a loop in one kernel");
     // It comes back when it has used its fuel.
-    let options = LoadOptions { pool: Arc::new(Pool::new(1)), memory_bytes: u64::MAX, watched: false };
+    let options = LoadOptions::new(Arc::new(Pool::new(1)));
     let executable = Executable::load(made.program, &options).unwrap();
     let of = |ty, dims: &[i64]| argument(&ArrayShape::new(ty, dims), 0);
     let start =

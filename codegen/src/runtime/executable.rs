@@ -23,6 +23,7 @@ use hlo::{ArrayShape, Diagnostic, InstrId, Literal, Module, Span};
 use hlo_interp::device::fleet::{Fleet, Member};
 use hlo_interp::observe::Call;
 use hlo_interp::{Devices, Interpreter};
+use hlo_library_base::configuration::Configuration;
 use hlo_library_base::memory::array_bytes;
 use hlo_library_base::pool::Pool;
 use hlo_opt::buffers::{AllocationKind, Slice};
@@ -45,6 +46,15 @@ pub struct LoadOptions {
     pub memory_bytes: u64,
     /// Whether runs may have a [`Watch`].
     pub watched: bool,
+    /// The configuration that library calls run under.
+    pub configuration: Configuration,
+}
+
+impl LoadOptions {
+    /// Without a memory limit, unwatched, under the default configuration.
+    pub fn new(pool: Arc<Pool>) -> Self {
+        Self { pool, memory_bytes: u64::MAX, watched: false, configuration: Configuration::default() }
+    }
 }
 
 /// An observer that sees the results of each step that executes a whole instruction, and may replace them.
@@ -209,6 +219,7 @@ pub struct Executable {
     module: Option<Arc<Module>>,
     run_time_sizes: Option<RunTimeSizes>,
     pool: Arc<Pool>,
+    configuration: Configuration,
 }
 
 #[derive(Debug)]
@@ -259,6 +270,12 @@ unsafe impl Send for Instance {}
 impl Executable {
     /// Loads a program. Errors: object code that cannot be loaded, too little memory.
     pub fn load(program: Program, options: &LoadOptions) -> Result<Self, RunError> {
+        options.configuration.with(|| Self::load_configured(program, options))
+    }
+
+    /// [`Executable::load`] under the configuration of the options: constant operands are packed as library calls
+    /// will read them.
+    fn load_configured(program: Program, options: &LoadOptions) -> Result<Self, RunError> {
         let failed = |message: String| RunError::Load(message);
         if program.buffers.peak_bytes > options.memory_bytes {
             return Err(RunError::OutOfMemory(program.buffers.peak_bytes));
@@ -369,6 +386,7 @@ impl Executable {
             module: program.module,
             run_time_sizes: program.run_time_sizes,
             pool: Arc::clone(&options.pool),
+            configuration: options.configuration,
         })
     }
 
@@ -467,7 +485,7 @@ impl Executable {
             Some(instance) => instance,
             None => self.instance()?,
         };
-        let finished = self.run_on(&mut instance, arguments, options);
+        let finished = self.configuration.with(|| self.run_on(&mut instance, arguments, options));
         let mut instances = self.instances.lock().unwrap_or_else(PoisonError::into_inner);
         instances.push(instance);
         finished

@@ -124,13 +124,17 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
             fallback: options.fallback,
             cpu: options.target_cpu.clone().unwrap_or_else(|| NATIVE.to_owned()),
             features: options.target_features.clone(),
+            configuration: engine::cpu::machine().configuration,
             ..hlo_cpu::Options::default()
         };
         dumps::compile(dump, &program.module, &to)?;
     }
     loaded::load(&options.load)?;
-    let client =
-        Client::cpu(ClientOptions { custom_calls: loaded::custom_calls(), ..ClientOptions::default() })?;
+    let client = Client::cpu(ClientOptions {
+        custom_calls: loaded::custom_calls(),
+        configuration: engine::cpu::machine().configuration,
+        ..ClientOptions::default()
+    })?;
     let to = CompileOptions {
         opt_level: options.opt_level,
         fallback: options.fallback,

@@ -8,14 +8,18 @@ use hlo_codegen::program::Program;
 use hlo_codegen::runtime::arena::Block;
 use hlo_codegen::runtime::executable::{Argument, Executable, Finished, LoadOptions, RunError, RunOptions};
 use hlo_codegen::runtime::raw::bytes_of;
-use hlo_engines::engine::cpu::{ended, pool};
+use hlo_engines::engine::cpu::{ended, machine, pool};
 use hlo_interp::device::fleet::Fleet;
 use hlo_interp::{Devices, Interpreter};
 use hlo_system::exit::Failure;
 
 /// Loads a program; its runs and loads are for one device.
 pub(super) fn load(program: Program, memory_bytes: u64) -> Result<Executable, Failure> {
-    let load = LoadOptions { pool: Arc::clone(pool()), memory_bytes, watched: false };
+    let load = LoadOptions {
+        memory_bytes,
+        configuration: machine().configuration,
+        ..LoadOptions::new(Arc::clone(pool()))
+    };
     Executable::load(program, &load).map_err(|e| ended(e).failure())
 }
 

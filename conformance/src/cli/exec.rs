@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::LimitOptions;
 use super::ui::Ui;
 use hlo_engines::engine::array_name;
+use hlo_engines::engine::cpu::machine;
 use hlo_engines::inputs;
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::files::{describe, open_regular, write_text};
@@ -115,6 +116,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         never_evict: true,
         custom_calls: loaded::custom_calls(),
         trace: options.trace.as_ref().map(|_| Trace::new()),
+        configuration: machine().configuration,
         ..ClientOptions::default()
     })?;
     let executable = client.load(&bytes).map_err(named)?;

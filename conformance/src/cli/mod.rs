@@ -39,16 +39,18 @@ mod viz;
 mod waiting;
 mod watch;
 
+#[cfg(feature = "llvm")]
+use std::num::NonZeroU32;
+
 use clap::{Args, Parser, Subcommand};
 use hlo::diag::render_all;
 use hlo::{Diagnostics, Module};
 use hlo_interp::Devices;
+use hlo_library_base::configuration::Configuration;
 #[cfg(feature = "llvm")]
-use hlo_library_base::isa::{self, Isa};
+use hlo_library_base::isa::Isa;
 #[cfg(feature = "llvm")]
-use hlo_library_base::sizes;
-#[cfg(feature = "llvm")]
-use hlo_library_base::tuning::{self, Tuning};
+use hlo_library_base::tuning::Tuning;
 use hlo_parser::Pick;
 
 use hlo_engines::engine;
@@ -109,6 +111,19 @@ struct Global {
     #[cfg(feature = "llvm")]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     cpu_size_divisor: Option<u32>,
+}
+
+impl Global {
+    /// What programs are compiled for and run on.
+    fn configuration(&self) -> Configuration {
+        #[cfg(feature = "llvm")]
+        {
+            let divisor = self.cpu_size_divisor.and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
+            Configuration::new(self.cpu_max_isa, self.cpu_tuning, divisor)
+        }
+        #[cfg(not(feature = "llvm"))]
+        Configuration::default()
+    }
 }
 
 #[derive(Subcommand, Debug)]
@@ -343,20 +358,8 @@ fn parsed() -> u8 {
 
 fn run_cli(cli: &Cli) -> Exit {
     let ui = Ui::new(cli.global.quiet, cli.global.verbose, cli.global.json);
-    #[cfg(feature = "llvm")]
-    if let Some(isa) = cli.global.cpu_max_isa {
-        isa::limit(isa);
-    }
-    #[cfg(feature = "llvm")]
-    if let Some(tuning) = cli.global.cpu_tuning {
-        tuning::choose(tuning);
-    }
-    #[cfg(feature = "llvm")]
-    if let Some(divisor) = cli.global.cpu_size_divisor {
-        sizes::divide(divisor);
-    }
     memory_budget::limit_process(cli.command.memory_limit(), ui.json);
-    let result = set_threads(cli.global.threads).and_then(|()| {
+    let result = configure(cli.global.threads, cli.global.configuration()).and_then(|()| {
         if let Some(folder) = &cli.global.cache {
             engine::programs::set_cache(folder)?;
         }
@@ -405,10 +408,11 @@ fn command_of(cli: &Cli, ui: &Ui) -> Result<Exit, Failure> {
     })
 }
 
-/// Sets up the threads that one program's run is spread over. Later calls change nothing. Errors: [`Exit::Trap`] if there are none.
-pub fn set_threads(threads: usize) -> Result<(), Failure> {
+/// Sets up the threads that one program's run is spread over, and what programs are compiled for. Later calls
+/// change nothing. Errors: [`Exit::Trap`] if there are no threads.
+pub fn configure(threads: usize, configuration: Configuration) -> Result<(), Failure> {
     let threads = useful(threads);
-    hlo_engines::engine::cpu::set_threads(threads);
+    hlo_engines::engine::cpu::configure(threads, configuration);
     start_pool(threads)
 }
 

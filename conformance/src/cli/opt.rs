@@ -16,7 +16,7 @@ use super::{MemoryOptions, ReadOptions, RiskOptions};
 use crate::dumps;
 use crate::dumps::ModuleDump;
 #[cfg(feature = "llvm")]
-use hlo_engines::engine::cpu::CpuOptions;
+use hlo_engines::engine::cpu::{CpuOptions, machine};
 use hlo_engines::engine::spec;
 use hlo_engines::variants;
 use hlo_system::exit::{Exit, Failure};
@@ -277,7 +277,8 @@ fn optimized(
         dump.before(&module);
     }
     let mut fuel = options.fuel_passes.map_or(Fuel::UNLIMITED, Fuel::new);
-    let ran = pipeline.run_watched(&mut module, &mut fuel, &mut watcher);
+    let configuration = machine().configuration;
+    let ran = configuration.with(|| pipeline.run_watched(&mut module, &mut fuel, &mut watcher));
     ran.map_err(|broken| {
         let why = broken.diagnostics.into_iter().next().map(|d| d.message.clone()).unwrap_or_default();
         Failure::internal(format!("what pass {} `{}` made does not verify: {why}", broken.step, broken.pass))

@@ -1,7 +1,6 @@
 //! Limits of memory, stacks and files: what a process takes stays within them, or it ends with exit code 6.
 
 use std::fmt::Write;
-use std::fs;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 

@@ -9,8 +9,9 @@ use hlo_codegen::runtime::executable::{Argument as Lent, Executable, Finished, L
 use hlo_interp::Devices;
 use hlo_interp::custom_call::Registry;
 use hlo_interp::device::fleet::{Fleet, Member};
+use hlo_library_base::configuration::Configuration;
+use hlo_library_base::isa::Isa;
 use hlo_library_base::pool::Pool;
-use hlo_library_base::{isa, sizes};
 use hlo_threads::cancel::Cancelled;
 use smallvec::SmallVec;
 
@@ -27,26 +28,28 @@ use crate::options::{CompileOptions, ExecuteOptions};
 #[derive(Debug)]
 pub struct Cpu {
     pool: Arc<Pool>,
+    configuration: Configuration,
 }
 
-/// What identifies the compiler and the machine in the keys of caches: the build, the processor's features, and the limits on both that this process was given.
-pub fn fingerprint() -> String {
-    let limit = isa::limited().map_or("all", isa::Isa::name);
-    let divisor = sizes::divided().unwrap_or(1);
+/// What identifies the compiler and the machine in the keys of caches: the build, the processor's features, and
+/// the configuration.
+pub fn fingerprint(configuration: Configuration) -> String {
+    let limit = configuration.max_isa().map_or("all", Isa::name);
+    let (divisor, tuning) = (configuration.size_divisor(), configuration.tuning().name);
     let (arch, features) = (std::env::consts::ARCH, machine::features().join(","));
-    format!("{} on {arch}: {features}; up to {limit}; sizes by {divisor}", artifact::BUILD)
+    format!("{} on {arch}: {features}; up to {limit}; for {tuning}; sizes by {divisor}", artifact::BUILD)
 }
 
 impl Cpu {
-    /// With threads to compile and run on; 0: as many as there are cores.
-    pub fn new(threads: usize) -> Self {
+    /// With threads to compile and run on (0: as many as there are cores), under a configuration.
+    pub fn new(threads: usize, configuration: Configuration) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        Self { pool: Arc::new(Pool::new(if threads == 0 { cores } else { threads })) }
+        Self { pool: Arc::new(Pool::new(if threads == 0 { cores } else { threads })), configuration }
     }
 
     fn load_program(&self, program: hlo_codegen::program::Program) -> Result<Arc<dyn Loaded>, Error> {
-        let pool = Arc::clone(&self.pool);
-        let options = LoadOptions { pool, memory_bytes: u64::MAX, watched: false };
+        let configuration = self.configuration;
+        let options = LoadOptions { configuration, ..LoadOptions::new(Arc::clone(&self.pool)) };
         let executable = Executable::load(program, &options)?;
         Ok(Arc::new(Running { executable }))
     }
@@ -58,7 +61,7 @@ impl Backend for Cpu {
     }
 
     fn fingerprint(&self) -> String {
-        fingerprint()
+        fingerprint(self.configuration)
     }
 
     #[cfg(feature = "llvm")]
@@ -70,6 +73,7 @@ impl Backend for Cpu {
             fallback: options.fallback,
             cpu: options.cpu.clone(),
             features: options.features.clone(),
+            configuration: self.configuration,
             ..cpu::Options::default()
         };
         let failed = |error: CompileError| {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use hlo_client::Configuration;
 use hlo_client::artifact::{MAGIC, Signature, info, is_artifact};
 use hlo_client::backend::{Backend, Compiled, Cpu, Loaded};
 use hlo_client::{Client, ClientOptions, Code, CompileOptions, ExecuteOptions};
@@ -121,7 +122,7 @@ impl Backend for Counting {
 fn what_was_compiled_is_kept_without_compiling_again() {
     let text = "HloModule m\nENTRY e { x = f32[4] parameter(0) ROOT y = f32[4] multiply(x, x) }";
     for (keep_artifacts, compilations) in [(true, 1), (false, 2)] {
-        let backend = Arc::new(Counting(Cpu::new(1), AtomicUsize::new(0)));
+        let backend = Arc::new(Counting(Cpu::new(1, Configuration::default()), AtomicUsize::new(0)));
         let options = ClientOptions { keep_artifacts, ..ClientOptions::default() };
         let client = Client::with_backend(backend.clone(), options).unwrap();
         let program = client.parse(text).unwrap();

@@ -11,6 +11,7 @@ mod buffers;
 mod cache;
 mod checklist;
 mod common;
+mod configurations;
 mod custom_calls;
 mod exports;
 mod handles;

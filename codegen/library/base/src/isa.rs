@@ -3,7 +3,7 @@
 //! **Invariant:** they change how fast a program runs, not one bit of what it computes. (Libraries that products and decompositions are handed to ask the processor
 //! by themselves.)
 
-use std::sync::OnceLock;
+use crate::configuration;
 
 /// An instruction set beyond AVX2, which generated code for x86-64 rests on, each with all before it. The names are those of XLA's `xla_cpu_max_isa`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -49,19 +49,6 @@ impl Isa {
     }
 }
 
-static LIMIT: OnceLock<Isa> = OnceLock::new();
-
-/// Makes this process do with an instruction set and those before it, as if the machine had no more. To be called before anything is compiled or run: later calls
-/// change nothing. A machine that has less than that does with what it has, and other machines than x86-64 have no such choice.
-pub fn limit(isa: Isa) {
-    LIMIT.get_or_init(|| isa);
-}
-
-/// What [`limit`] was told.
-pub fn limited() -> Option<Isa> {
-    LIMIT.get().copied()
-}
-
 /// What may be made use of, beyond the baseline that the crate is compiled for.
 #[derive(Clone, Copy, Debug)]
 pub struct Features {
@@ -76,16 +63,16 @@ pub struct Features {
 }
 
 impl Features {
-    /// Asks the processor, once.
+    /// Those of this thread's [`configuration`].
     #[inline]
     pub fn here() -> Features {
-        static HERE: OnceLock<Features> = OnceLock::new();
-        *HERE.get_or_init(Self::ask)
+        configuration::current().features()
     }
 
+    /// Those of this machine, up to `max_isa`.
     #[cfg(target_arch = "x86_64")]
-    fn ask() -> Features {
-        let most = limited().unwrap_or(Isa::Avx512Bf16);
+    pub(crate) fn of_this_machine(max_isa: Option<Isa>) -> Features {
+        let most = max_isa.unwrap_or(Isa::Avx512Bf16);
         let avx512 = most >= Isa::Avx512
             && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
@@ -100,7 +87,7 @@ impl Features {
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    fn ask() -> Features {
+    pub(crate) fn of_this_machine(_max_isa: Option<Isa>) -> Features {
         Features { avx512: false }
     }
 }

@@ -6,6 +6,7 @@
 //! | [`pool`] | threads |
 //! | [`portable`] | what a launch calls: machine code or an evaluation |
 //! | [`memory`], [`workspace`] | raw memory as slices; memory that a thread keeps |
+//! | [`configuration`] | which of the following code is compiled and executed for |
 //! | [`isa`], [`simd`] | instruction sets; hot loops for the widest vectors |
 //! | [`tuning`], [`sizes`] | what is fastest by microarchitecture, and from which sizes on |
 //! | [`floats`], `transpose` | floats of 16 bits as f32 and back; rows that become columns |
@@ -17,6 +18,7 @@
     reason = "operations on raw memory, with the instructions of the machine: library calls are the layer for it"
 )]
 
+pub mod configuration;
 mod cores;
 pub mod floats;
 pub mod isa;

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use hlo_threads::cancel;
 
 use super::cores;
+use crate::configuration::{self, Configuration};
 
 /// How long an idle worker looks for a job before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
@@ -80,6 +81,8 @@ struct Shared {
 struct Job {
     work: *const (dyn Fn(usize) + Sync),
     chunks: usize,
+    /// The caller's.
+    configuration: Configuration,
 }
 
 // SAFETY: `job` is written only by the holder of `busy` while the job is closed and nobody is inside, and read only by who is inside; entering
@@ -156,7 +159,8 @@ impl Pool {
     fn share(&self, chunks: usize, work: &(dyn Fn(usize) + Sync)) {
         let alone = chunks <= 1 || self.threads == 1;
         if let Some(lent) = self.lent.as_ref().filter(|_| !alone) {
-            return lent.run(chunks, work);
+            let configuration = configuration::current();
+            return lent.run(chunks, &|chunk| configuration.with(|| work(chunk)));
         }
         if alone
             || self.shared.busy.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err()
@@ -171,7 +175,7 @@ impl Pool {
         }
         // SAFETY: the lifetime is taken off the reference, which is used only until all workers have left the job, below.
         let work: *const (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(work) };
-        let job = Job { work, chunks };
+        let job = Job { work, chunks, configuration: configuration::current() };
         // SAFETY: `busy` is ours, and the last job was closed and left by all before it was given up.
         unsafe { *shared.job.get() = Some(job) };
         let number = (shared.state.0.load(Ordering::Relaxed) / JOB).wrapping_add(1);
@@ -236,7 +240,7 @@ impl Shared {
             if state & OPEN != 0 && self.enter(last) {
                 // SAFETY: inside, so the caller waits, and entering acquired what it wrote.
                 if let Some(job) = unsafe { *self.job.get() } {
-                    self.work_on(job, index);
+                    job.configuration.with(|| self.work_on(job, index));
                 }
                 self.state.0.fetch_sub(1, Ordering::Release);
             } else {

@@ -1,23 +1,10 @@
 //! Sizes from which on programs are compiled and run in other ways: what lies in no cache is stored past them and asked for early, what takes long is divided
 //! among threads.
 //!
-//! **Invariant:** they change how fast a program runs, not one bit of what is exact. So they can be divided, and small programs, of which many can be tried,
+//! **Invariant:** they change how fast a program runs, not one bit of what is exact. So a configuration can divide them, and small programs, of which many can be tried,
 //! go the ways of large ones.
 
-use std::sync::OnceLock;
-
-static DIVISOR: OnceLock<u32> = OnceLock::new();
-
-/// Divides all sizes of this process, as if arrays were so many times as large where that decides how they are computed. To be called before anything is compiled or
-/// run: later calls change nothing.
-pub fn divide(divisor: u32) {
-    DIVISOR.get_or_init(|| divisor.max(1));
-}
-
-/// What [`divide`] was told.
-pub fn divided() -> Option<u32> {
-    DIVISOR.get().copied()
-}
+use crate::configuration;
 
 /// A number of bytes, elements, operations or nanoseconds.
 pub trait Size {
@@ -42,11 +29,11 @@ impl Size for usize {
     }
 }
 
-/// A size from which on something is done another way, in this process.
+/// A size from which on something is done another way, in this thread's [`configuration`].
 pub fn from<T: Size>(size: T) -> T {
-    match DIVISOR.get() {
-        None => size,
-        Some(&by) => size.divided(by),
+    match configuration::current().size_divisor().get() {
+        1 => size,
+        by => size.divided(by),
     }
 }
 

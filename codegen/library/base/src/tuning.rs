@@ -1,11 +1,9 @@
 //! Tuning: what is fastest depends on the microarchitecture, and is kept here, a row for each that was looked at.
 //!
 //! **Invariants:** a row changes how work is cut and which of two ways is taken that the same bound holds for; sums of `f32` and wider have the same bits with each. A machine that is not
-//! known is tuned as the one that is nearest to it. What somebody chose ([`choose`]) holds for the process.
+//! known is tuned as the one that is nearest to it. A configuration may choose another row.
 
-use std::sync::OnceLock;
-
-#[cfg(target_arch = "x86_64")]
+use crate::configuration;
 use crate::isa::Features;
 
 /// What is chosen for a microarchitecture.
@@ -86,31 +84,24 @@ const AARCH64: Tuning = Tuning {
 /// All rows.
 pub const ALL: [Tuning; 6] = [ZEN4, ZEN5, GOLDEN_COVE, SKYLAKE_SERVER, AVX2, AARCH64];
 
-static CHOSEN: OnceLock<Tuning> = OnceLock::new();
-
 /// The row of this name.
 pub fn by_name(name: &str) -> Option<Tuning> {
     ALL.into_iter().find(|tuning| tuning.name.eq_ignore_ascii_case(name))
 }
 
-/// Makes this process compute as is best on another machine. To be called before anything is compiled: later calls change nothing.
-pub fn choose(tuning: Tuning) {
-    CHOSEN.get_or_init(|| tuning);
-}
-
-/// What holds here: what was chosen, or what the processor is.
-pub fn here() -> Tuning {
-    *CHOSEN.get_or_init(of_this_machine)
+/// That of this thread's [`configuration`].
+pub fn here() -> &'static Tuning {
+    configuration::current().tuning()
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn of_this_machine() -> Tuning {
+pub(crate) fn of_this_machine(_features: Features) -> Tuning {
     AARCH64
 }
 
 #[cfg(target_arch = "x86_64")]
-fn of_this_machine() -> Tuning {
-    if !Features::here().avx512 {
+pub(crate) fn of_this_machine(features: Features) -> Tuning {
+    if !features.avx512 {
         return AVX2;
     }
     let (vendor, family, model) = processor();

@@ -96,7 +96,7 @@ fn program(n: i64, kinds: &[AllocationKind], results: &[u32], steps: Vec<Step>) 
 }
 
 fn load(program: Program, threads: usize) -> Executable {
-    let options = LoadOptions { pool: Arc::new(Pool::new(threads)), memory_bytes: 1 << 30, watched: false };
+    let options = LoadOptions { memory_bytes: 1 << 30, ..LoadOptions::new(Arc::new(Pool::new(threads))) };
     Executable::load(program, &options).unwrap()
 }
 
@@ -239,7 +239,7 @@ fn profiles_count_each_step() {
 #[test]
 fn plans_are_checked() {
     let load = |program| {
-        let options = LoadOptions { pool: Arc::new(Pool::new(1)), memory_bytes: 1 << 20, watched: false };
+        let options = LoadOptions { memory_bytes: 1 << 20, ..LoadOptions::new(Arc::new(Pool::new(1))) };
         Executable::load(program, &options).map(|_| ())
     };
     let ok = || program(4, &[LENT, result(0)], &[1], vec![increment(0, 1, 4)]);

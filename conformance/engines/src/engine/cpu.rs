@@ -4,7 +4,7 @@
 //! [`Fleet`], instruction by instruction.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,6 +24,7 @@ use hlo_codegen::runtime::executable::{
 use hlo_cpu as cpu;
 use hlo_interp::device::fleet::{Fleet, Member};
 use hlo_interp::{Devices, Interpreter, Observer, Options};
+use hlo_library_base::configuration::Configuration;
 use hlo_library_base::pool::Pool;
 use hlo_scalar::Scalar;
 use hlo_system::memory_budget::{self, MemoryBudget};
@@ -77,7 +78,9 @@ impl CpuOptions {
     ) -> Result<compile::Emission, CompileError> {
         if self.scalar {
             let backend = Scalar { opt_level: self.opt_level };
-            let options = DriverOptions { fallback: self.fallback, ..DriverOptions::default() };
+            let configuration = machine().configuration;
+            let options =
+                DriverOptions { fallback: self.fallback, configuration, ..DriverOptions::default() };
             return compile::emission(module, &backend, options, &backend.pipeline(), stages);
         }
         #[cfg(feature = "llvm")]
@@ -98,28 +101,48 @@ impl CpuOptions {
         cpu::Options {
             opt_level: self.opt_level,
             fallback: self.fallback,
-            threads: THREADS.load(Ordering::Relaxed),
+            threads: machine().threads,
+            configuration: machine().configuration,
             ..cpu::Options::default()
         }
     }
 }
 
-/// Threads of compilation and of runs; 0: all.
-static THREADS: AtomicUsize = AtomicUsize::new(0);
+/// What all engines of a process compile for and run on: one command, one machine.
+#[derive(Debug)]
+pub struct Machine {
+    /// The number of threads of compilation; 0: as many as there are cores.
+    pub threads: usize,
+    /// Instruction sets, microarchitecture and sizes.
+    pub configuration: Configuration,
+    /// The threads that programs run on.
+    pub pool: Arc<Pool>,
+}
 
-/// Sets the threads that programs are compiled and run on; 0: all there are. Later calls than the first run change nothing.
-pub fn set_threads(threads: usize) {
-    THREADS.store(threads, Ordering::Relaxed);
+static MACHINE: OnceLock<Machine> = OnceLock::new();
+
+impl Machine {
+    fn new(threads: usize, configuration: Configuration) -> Self {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let pool = Arc::new(Pool::new(if threads == 0 { cores } else { threads }));
+        Self { threads, configuration, pool }
+    }
+}
+
+/// Sets what programs are compiled for and run on; `threads` 0: as many as there are cores. To be called before
+/// anything is compiled: later calls change nothing.
+pub fn configure(threads: usize, configuration: Configuration) {
+    MACHINE.get_or_init(|| Machine::new(threads, configuration));
+}
+
+/// What [`configure`] set, or all of this machine.
+pub fn machine() -> &'static Machine {
+    MACHINE.get_or_init(|| Machine::new(0, Configuration::default()))
 }
 
 /// The threads that programs run on.
 pub fn pool() -> &'static Arc<Pool> {
-    static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
-    POOL.get_or_init(|| {
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        let threads = THREADS.load(Ordering::Relaxed);
-        Arc::new(Pool::new(if threads == 0 { cores } else { threads }))
-    })
+    &machine().pool
 }
 
 /// Compiles programs and runs them.
@@ -176,7 +199,11 @@ impl CpuEngine {
         let kernels = compiled.program.kernels.len();
         // What a run may use is known when it runs.
         let watched = lowered.is_some();
-        let options = LoadOptions { pool: Arc::clone(pool()), memory_bytes: u64::MAX, watched };
+        let options = LoadOptions {
+            watched,
+            configuration: machine().configuration,
+            ..LoadOptions::new(Arc::clone(pool()))
+        };
         let peak_bytes = compiled.program.buffers.peak_bytes;
         let executable = Compiled::load(compiled.program, &options).map_err(ended)?;
         let threads = executable.pool().threads();
@@ -208,7 +235,7 @@ fn compiled(
         features: options.features.clone(),
         ..hlo_client::CompileOptions::default()
     };
-    let key = Key::new(source, &asked, &hlo_client::backend::fingerprint());
+    let key = Key::new(source, &asked, &hlo_client::backend::fingerprint(options.configuration));
     if let Ok(Some((program, target))) = cache.load(key, |bytes| from_cache(bytes, options.verify)) {
         let times = vec![("cache".to_owned(), Duration::ZERO, start.elapsed())];
         return Ok(cpu::Compiled { program, target, times });

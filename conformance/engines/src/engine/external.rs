@@ -258,14 +258,16 @@ fn child(spec: &str, files: &Files, options: &RunOptions) -> io::Result<Launch> 
     command.args(["--seed", &options.seed.to_string()]);
     command.args(["--memory-limit", &options.limits.memory_bytes.to_string()]);
     #[cfg(feature = "llvm")]
-    if let Some(isa) = hlo_library_base::isa::limited() {
+    let configuration = super::cpu::machine().configuration;
+    #[cfg(feature = "llvm")]
+    if let Some(isa) = configuration.max_isa() {
         command.args(["--cpu-max-isa", isa.name()]);
     }
     #[cfg(feature = "llvm")]
-    command.args(["--cpu-tuning", hlo_library_base::tuning::here().name]);
+    command.args(["--cpu-tuning", configuration.tuning().name]);
     #[cfg(feature = "llvm")]
-    if let Some(divisor) = hlo_library_base::sizes::divided() {
-        command.args(["--cpu-size-divisor", &divisor.to_string()]);
+    if configuration.size_divisor().get() > 1 {
+        command.args(["--cpu-size-divisor", &configuration.size_divisor().to_string()]);
     }
     if let Some(fuel) = options.limits.fuel {
         command.args(["--fuel", &fuel.to_string()]);

@@ -48,7 +48,8 @@ impl Engine for PassesEngine {
     fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome> {
         let mut rewritten = module.clone();
         let mut fuel = Fuel::UNLIMITED;
-        let ran = self.pipeline.run(&mut rewritten, &mut fuel).map_err(|broken| {
+        let configuration = super::cpu::machine().configuration;
+        let ran = configuration.with(|| self.pipeline.run(&mut rewritten, &mut fuel)).map_err(|broken| {
             let why = broken.diagnostics.into_iter().next().map(|d| d.message.clone()).unwrap_or_default();
             let message = format!("what the pass {} made does not verify: {why}", broken.pass);
             Outcome::Crashed(Diagnostic::error(codes::ENGINE_FAILED, Span::NONE, message))

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::super::ui::Ui;
 use super::Options;
+use hlo_engines::engine::cpu::machine;
 use hlo_engines::frontend::Program;
 use hlo_engines::protos::{self, Format};
 use hlo_system::exit::{Exit, Failure};
@@ -182,8 +183,10 @@ pub(super) fn run(options: &Options, file: &str, program: Program, ui: &Ui) -> R
         None => None,
     };
     let module = VerifiedModule::new(program.module)?;
-    let made =
-        ahead::compile(&module, &config, &to).map_err(|error| of_config(wants.config.as_deref(), error))?;
+    let made = machine()
+        .configuration
+        .with(|| ahead::compile(&module, &config, &to))
+        .map_err(|error| of_config(wants.config.as_deref(), error))?;
     let json = serde_json::to_vec(&metadata(&made, &to.entry));
     let json = json.map_err(|e| Failure::internal(e.to_string()))?;
     let mut outputs: Vec<(&Path, Vec<u8>)> = Vec::new();
