@@ -113,6 +113,18 @@ fn shapes() {
     ends(&o, 0);
     assert!(out(&o).contains("f32[5] reduce("), "{}", out(&o));
     ends(&hlo(&["print", &file, "--module", "main(f32[5,4])"]), 4);
+    // Inputs say them, too.
+    let saved = |name: &str| {
+        let path = d.path(name).to_str().unwrap().to_owned();
+        ends(&hlo(&["run", &file, "--module", "main(f32[7,3])", "--save-inputs", &path]), 0);
+        path
+    };
+    let o = hlo(&["run", &file, "--inputs", &saved("in.npz")]);
+    ends(&o, 0);
+    assert!(out(&o).contains("f32[7,3] -> f32[7]"), "{}", out(&o));
+    let four = UNKNOWN.replace("x3xf32", "x4xf32");
+    ends(&hlo(&["run", &d.file("four.mlir", four), "--inputs", d.path("in.npz").to_str().unwrap()]), 4);
+    ends(&hlo(&["run", &file]), 5);
 }
 
 /// Expected values are by hand.

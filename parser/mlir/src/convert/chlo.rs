@@ -194,9 +194,14 @@ impl Converter<'_> {
                 (last.unwrap_or(0), largest)
             }
         };
+        self.top_k_of(op, x, k, largest)
+    }
+
+    /// The first `k` of each line of the last dimension, and their indices.
+    pub(super) fn top_k_of(&mut self, op: OpId, x: InstrId, k: i64, largest: bool) -> Convert<()> {
         let attrs =
             Attrs::new().with(AttrKey::K, AttrValue::Int(k)).with(AttrKey::Largest, AttrValue::Bool(largest));
-        let shape = Shape::tuple(shapes.iter().cloned());
+        let shape = Shape::tuple(self.result_shapes(op)?);
         let id = self.emit(Opcode::Topk, shape, &[x], attrs);
         self.bind_tuple(op, id)
     }

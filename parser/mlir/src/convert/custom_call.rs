@@ -2,7 +2,7 @@
 
 use hlo::attrs::{ApiVersion, AttrKey, AttrValue, Attrs, BackendConfig, Ints, OperandAlias, SliceDim};
 use hlo::diag::codes;
-use hlo::{ComputationId, Layout, Opcode, Shape};
+use hlo::{ComputationId, InstrId, Layout, Opcode, Shape, UNBOUNDED};
 
 use super::cx::{Convert, Converter, list};
 use crate::ir::{AttrId, Attribute, OpId};
@@ -45,9 +45,14 @@ impl Converter<'_> {
             return self.shape_assertion(op);
         }
         if target == "ApproxTopK" {
-            return self.approx_top_k(op);
+            let operands = self.operands(op)?;
+            return self.approx_top_k_of(op, &operands[..operands.len() / 2], None);
         }
-        let operands = self.operands(op)?;
+        if let Some(name) = target.strip_prefix("stablehlo.dynamic_") {
+            let name = name.to_owned();
+            return self.dynamic_call(op, &name);
+        }
+        let (operands, mut shapes) = self.arguments_and_results(op)?;
         let mut attrs = Attrs::new().with(AttrKey::CustomCallTarget, AttrValue::Str(target.into()));
         if self.bool_or(op, "has_side_effect", false)? {
             attrs.set(AttrKey::CustomCallHasSideEffect, AttrValue::Bool(true));
@@ -101,7 +106,6 @@ impl Converter<'_> {
         if !aliases.is_empty() {
             attrs.set(AttrKey::OutputToOperandAliasing, AttrValue::OperandAliasing(aliases.into()));
         }
-        let mut shapes = self.result_shapes(op)?;
         if let (Some(of_operands), Some(of_results)) =
             (self.layouts(op, "operand_layouts"), self.layouts(op, "result_layouts"))
         {
@@ -128,7 +132,7 @@ impl Converter<'_> {
     }
 
     /// The computations of the functions that a call names.
-    fn called_computations(&self, op: OpId) -> Vec<ComputationId> {
+    pub(super) fn called_computations(&self, op: OpId) -> Vec<ComputationId> {
         let Some(Attribute::Array(parts)) = self.attr(op, "called_computations") else { return Vec::new() };
         let function = |&part: &AttrId| match self.m.get_attribute(part) {
             Attribute::Symbol { root, .. } => self.functions.get(self.m.text(*root)),
@@ -138,22 +142,11 @@ impl Converter<'_> {
     }
 
     /// `ApproxTopK(inputs..., initial values...)`, which may miss some of the first `top_k` rows of a line:
-    /// the first ones, all of them, stably sorted.
-    fn approx_top_k(&mut self, op: OpId) -> Convert<()> {
-        let operands = self.operands(op)?;
-        let number = |key: &str| {
-            let config = ["mhlo.backend_config", "backend_config"].into_iter().find_map(|config| {
-                let Attribute::Dictionary(list) = self.attr(op, config)? else { return None };
-                list.iter().find(|a| self.m.text(a.name) == key).map(|a| self.m.get_attribute(a.value))
-            });
-            match config {
-                Some(Attribute::Integer { value, .. }) => i64::try_from(*value).ok(),
-                _ => None,
-            }
-        };
-        let (inputs, called) = (&operands[..operands.len() / 2], self.called_computations(op));
+    /// the first ones, all of them, stably sorted. `k`: how many, where no configuration says it.
+    pub(super) fn approx_top_k_of(&mut self, op: OpId, inputs: &[InstrId], k: Option<i64>) -> Convert<()> {
+        let (k, called) = (k.or_else(|| self.configured(op, "top_k")), self.called_computations(op));
         let (Some(k), Some(d), &[comparator], Some(&first)) =
-            (number("top_k"), number("reduction_dim"), &called[..], inputs.first())
+            (k, self.configured(op, "reduction_dim"), &called[..], inputs.first())
         else {
             return self.unsupported(op, "without `top_k`, `reduction_dim` and one comparator");
         };
@@ -164,7 +157,10 @@ impl Converter<'_> {
         };
         *size = k.min(*size).max(0);
         let results = self.result_shapes(op)?;
-        let fits = |s: &Shape| s.as_array().is_some_and(|s| s.dims[..] == dims[..]);
+        let fits = |s: &Shape| {
+            let same = |(&declared, &size): (&i64, &i64)| declared == size || declared == UNBOUNDED;
+            s.as_array().is_some_and(|s| s.dims.len() == dims.len() && s.dims.iter().zip(&dims).all(same))
+        };
         if results.len() != inputs.len() || !results.iter().all(fits) {
             return self.unsupported(op, "with other results than the first `top_k` elements");
         }
@@ -177,7 +173,7 @@ impl Converter<'_> {
         let slices: Vec<SliceDim> =
             dims.iter().map(|&limit| SliceDim { start: 0, limit, stride: 1 }).collect();
         for (i, shape) in results.into_iter().enumerate() {
-            let all = if operands.len() == 2 { sorted } else { self.get(sorted, i) };
+            let all = if inputs.len() == 1 { sorted } else { self.get(sorted, i) };
             let attrs = Attrs::new().with(AttrKey::Slice, AttrValue::Slices(slices.clone().into()));
             let part = self.emit(Opcode::Slice, shape, &[all], attrs);
             self.bind(op, i, part);

@@ -15,7 +15,7 @@ impl Converter<'_> {
     }
 
     /// The same, or that it must be known.
-    fn constant_operand(&self, op: OpId, index: usize) -> Convert<Vec<i64>> {
+    pub(super) fn constant_operand(&self, op: OpId, index: usize) -> Convert<Vec<i64>> {
         match self.known_operand(op, index) {
             Some(values) => Ok(values),
             None => {

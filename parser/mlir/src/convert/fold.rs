@@ -113,7 +113,10 @@ fn result_of(m: &Module, op: OpId, dims: &[i64], known: &Known, concrete: &Concr
             let at = |i: usize| p.get(if p.len() == 1 { 0 } else { i });
             (0..a.len()).map(|i| Some(if *at(i)? != 0 { a[i] } else { *b.get(i)? })).collect()
         }
-        "concatenate" if dims.len() == 1 => {
+        // Along the first dimension: row-major order is that of the operands.
+        "concatenate"
+            if matches!(m.get_attribute(m.attr(op, "dimension")?), Attribute::Integer { value: 0, .. }) =>
+        {
             let mut all = Vec::new();
             for i in 0..operands.len() {
                 all.extend(get(i)?);

@@ -12,6 +12,7 @@ mod custom_call;
 mod cx;
 mod dispatch;
 mod dynamic;
+mod dynamic_calls;
 mod elementwise;
 pub(crate) mod fold;
 mod header;

@@ -1,7 +1,7 @@
 //! Random numbers.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, RngAlgorithm, RngDistribution};
-use hlo::{Opcode, Shape};
+use hlo::{InstrId, Opcode, Shape};
 
 use super::cx::{Convert, Converter};
 use crate::ir::OpId;
@@ -22,16 +22,22 @@ impl Converter<'_> {
     }
 
     pub(super) fn rng_bit_generator(&mut self, op: OpId) -> Convert<()> {
-        let operands: [_; 1] = self.exactly(op)?;
+        let [state] = self.exactly(op)?;
+        let shapes = self.result_shapes(op)?;
+        self.random_bits(op, state, shapes)
+    }
+
+    /// Random bits by the algorithm that is an attribute: the next state, and the output.
+    pub(super) fn random_bits(&mut self, op: OpId, state: InstrId, shapes: Vec<Shape>) -> Convert<()> {
         let algorithm = match self.word(op, "rng_algorithm") {
             Some("DEFAULT") => RngAlgorithm::Default,
             Some("THREE_FRY") => RngAlgorithm::ThreeFry,
             Some("PHILOX") => RngAlgorithm::Philox,
             _ => return self.structure(op, "has no `rng_algorithm`"),
         };
-        let shape = Shape::tuple(self.result_shapes(op)?);
+        let shape = Shape::tuple(shapes);
         let attrs = Attrs::new().with(AttrKey::RngAlgorithm, AttrValue::RngAlgorithm(algorithm));
-        let id = self.emit(Opcode::RngBitGenerator, shape, &operands, attrs);
+        let id = self.emit(Opcode::RngBitGenerator, shape, &[state], attrs);
         self.bind_tuple(op, id)
     }
 }

@@ -226,6 +226,108 @@ fn shapes_follow_from_those_of_arguments() {
     assert!(refused(text).starts_with("U0004"));
 }
 
+/// A function of a program that is converted for arguments of these dimensions.
+fn sized(arguments: &str, results: &str, body: &str, dims: &[&[i64]]) -> String {
+    let text = format!(
+        "module {{\n  func.func @main({arguments}) -> {results} {{\n{body}\n  }}\n  func.func private @add(%a: tensor<f32>, %b: \
+         tensor<f32>) -> tensor<f32> {{\n    %s = stablehlo.add %a, %b : tensor<f32>\n    return %s : tensor<f32>\n  }}\n  func.func \
+         private @more(%a: tensor<f32>, %b: tensor<f32>, %i: tensor<i32>, %j: tensor<i32>) -> tensor<i1> {{\n    %c = \
+         stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>\n    return %c : tensor<i1>\n  }}\n}}\n"
+    );
+    let dims = Some(dims.iter().map(|d| Some(d.to_vec())).collect());
+    let options = ConvertOptions { argument_dims: dims, ..ConvertOptions::default() };
+    match convert(&read(&text), &options) {
+        Ok(converted) => {
+            assert!(!hlo::verify::verify(&converted.module).has_errors());
+            print_module(&converted.module, &PrintOptions::source(&converted.module))
+        }
+        Err(diagnostics) => {
+            let d = diagnostics.iter().next().expect("an error says what it is");
+            format!("{} {}", d.code.as_str(), d.message)
+        }
+    }
+}
+
+#[test]
+fn calls_that_say_sizes_by_operands() {
+    let windows = "    %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x4xf32>) -> tensor<i32>
+    %n1 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+    %one = stablehlo.constant dense<1> : tensor<1xi32>
+    %ones = stablehlo.constant dense<1> : tensor<2xi32>
+    %window = stablehlo.concatenate %n1, %one, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    %minus = stablehlo.constant dense<-1> : tensor<1xi32>
+    %low = stablehlo.add %n1, %minus : tensor<1xi32>
+    %none = stablehlo.constant dense<0> : tensor<1xi32>
+    %pair = stablehlo.concatenate %low, %none, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    %first = stablehlo.reshape %pair : (tensor<2xi32>) -> tensor<1x2xi32>
+    %second = stablehlo.constant dense<0> : tensor<1x2xi32>
+    %padding = stablehlo.concatenate %first, %second, dim = 0 : (tensor<1x2xi32>, tensor<1x2xi32>) -> tensor<2x2xi32>
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %y = stablehlo.custom_call @stablehlo.dynamic_reduce_window(%x, %zero, %window, %ones, %ones, %ones, %padding) \
+                   {called_computations = [@add]} : (tensor<?x4xf32>, tensor<f32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>, \
+                   tensor<2xi32>, tensor<2x2xi32>) -> tensor<?x4xf32>
+    return %y : tensor<?x4xf32>";
+    let hlo = sized("%x: tensor<?x4xf32>", "tensor<?x4xf32>", windows, &[&[3, 4]]);
+    assert!(
+        hlo.contains("f32[3,4] reduce-window(") && hlo.contains("window={size=3x1 pad=2_0x0_0}"),
+        "{hlo}"
+    );
+
+    let bits = "    %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+    %n1 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+    %four = stablehlo.constant dense<4> : tensor<1xi32>
+    %shape = stablehlo.concatenate %n1, %four, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    %r:2 = stablehlo.custom_call @stablehlo.dynamic_rng_bit_generator(%key, %shape) {rng_algorithm = \
+                #stablehlo<rng_algorithm THREE_FRY>} : (tensor<2xui64>, tensor<2xi32>) -> (tensor<2xui64>, tensor<?x4xui32>)
+    return %r#1 : tensor<?x4xui32>";
+    let arguments = "%key: tensor<2xui64>, %x: tensor<?xf32>";
+    let hlo = sized(arguments, "tensor<?x4xui32>", bits, &[&[2], &[5]]);
+    assert!(
+        hlo.contains("(u64[2], u32[5,4]) rng-bit-generator(%key), algorithm=rng_three_fry")
+            || hlo.contains("(u64[2], u32[5,4]) rng-bit-generator(key), algorithm=rng_three_fry"),
+        "{hlo}"
+    );
+    let wrong = bits.replace("tensor<?x4xui32>", "tensor<?x3xui32>");
+    let refused = sized(arguments, "tensor<?x3xui32>", &wrong, &[&[2], &[5]]);
+    assert_eq!(refused, "V0701 stablehlo.custom_call: operand 1 says [5, 4], the type of the result [-1, 3]");
+
+    let first = "    %n = stablehlo.get_dimension_size %x, dim = 1 : (tensor<4x?xf32>) -> tensor<i32>
+    %minus = stablehlo.constant dense<-1> : tensor<i32>
+    %k = stablehlo.add %n, %minus : tensor<i32>
+    %r:2 = stablehlo.custom_call @stablehlo.dynamic_top_k(%x, %k) : (tensor<4x?xf32>, tensor<i32>) -> (tensor<4x?xf32>, \
+                 tensor<4x?xi32>)
+    return %r#1 : tensor<4x?xi32>";
+    let hlo = sized("%x: tensor<4x?xf32>", "tensor<4x?xi32>", first, &[&[4, 6]]);
+    assert!(hlo.contains("(f32[4,5], s32[4,5]) topk(") && hlo.contains("k=5"), "{hlo}");
+
+    let approximate = "    %i = stablehlo.iota dim = 0 : tensor<6xi32>
+    %low = stablehlo.constant dense<0.0> : tensor<f32>
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %n = stablehlo.get_dimension_size %y, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+    %n1 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+    %r:2 = stablehlo.custom_call @stablehlo.dynamic_approx_top_k(%x, %i, %low, %zero, %n, %n1, %n1) {called_computations = \
+                       [@more], indices_of_shape_operands = dense<[5, 6]> : tensor<2xi64>, mhlo.backend_config = {reduction_dim = 0 : \
+                       i64}} : (tensor<6xf32>, tensor<6xi32>, tensor<f32>, tensor<i32>, tensor<i32>, tensor<1xi32>, tensor<1xi32>) -> \
+                       (tensor<?xf32>, tensor<?xi32>)
+    return %r#1 : tensor<?xi32>";
+    let arguments = "%x: tensor<6xf32>, %y: tensor<?xf32>";
+    let hlo = sized(arguments, "tensor<?xi32>", approximate, &[&[6], &[2]]);
+    assert!(hlo.contains("sort(") && hlo.contains("s32[2] slice("), "{hlo}");
+}
+
+#[test]
+fn shapes_of_the_results_of_a_call_are_operands() {
+    let body = "    %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+    %n1 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+    %y = stablehlo.custom_call @f(%x, %n1) {indices_of_shape_operands = dense<INDEX> : tensor<1xi64>} : (tensor<?xf32>, \
+                tensor<1xi32>) -> tensor<?xf32>
+    return %y : tensor<?xf32>";
+    let of = |index| sized("%x: tensor<?xf32>", "tensor<?xf32>", &body.replace("INDEX", index), &[&[7]]);
+    let hlo = of("1");
+    assert!(hlo.contains("f32[7] custom-call(%x)") || hlo.contains("f32[7] custom-call(x)"), "{hlo}");
+    assert!(of("0").contains("not its last 1 operands"), "{}", of("0"));
+}
+
 #[test]
 fn shardy_travels_as_text() {
     let text = "module attributes {mhlo.num_partitions = 2 : i32} {\n  sdy.mesh @mesh = <[\"x\"=2]>\n  func.func @main(%x: \

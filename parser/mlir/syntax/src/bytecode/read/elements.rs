@@ -108,6 +108,21 @@ fn widened(m: &Module, element: TypeId, bytes: &[u8], width: usize, tree_width: 
     data.into()
 }
 
+/// The bits of each byte, the least significant first.
+const BITS: [[u8; 8]; 256] = {
+    let mut table = [[0; 8]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut bit = 0;
+        while bit < 8 {
+            table[byte][bit] = (byte >> bit & 1) as u8;
+            bit += 1;
+        }
+        byte += 1;
+    }
+    table
+};
+
 /// Booleans are packed into bits; a splat is a byte of all ones or none. Old writers did not pack them. Of up
 /// to 8 elements one byte of all ones can only be a splat, as unused bits are 0.
 fn booleans(bytes: &[u8], count: usize) -> Option<(Arc<[u8]>, bool)> {
@@ -119,11 +134,14 @@ fn booleans(bytes: &[u8], count: usize) -> Option<(Arc<[u8]>, bool)> {
         [one] if count == 1 => Some((Arc::from([one & 1]), true)),
         [one] if count > 8 => Some((Arc::from([u8::from(*one != 0)]), true)),
         _ if bytes.len() == packed && packed != count => {
-            let bits = bytes.iter().flat_map(|&byte| std::array::from_fn::<u8, 8, _>(|bit| byte >> bit & 1));
-            let mut data: Vec<u8> = Vec::with_capacity(8 * packed);
-            data.extend(bits);
-            data.truncate(count);
-            Some((data.into(), false))
+            // An exact size: the elements are written where they stay.
+            let mut data: Arc<[u8]> = std::iter::repeat_n(0, count).collect();
+            let elements = Arc::get_mut(&mut data).expect("invariant: nobody else has it yet");
+            for (group, &byte) in elements.chunks_mut(8).zip(bytes) {
+                let bits = &BITS[usize::from(byte)];
+                group.copy_from_slice(&bits[..group.len()]);
+            }
+            Some((data, false))
         }
         _ if bytes.len() == count => Some((bytes.iter().map(|&b| u8::from(b != 0)).collect(), false)),
         _ => None,
