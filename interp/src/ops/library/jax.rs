@@ -56,7 +56,8 @@ pub(super) fn unary(body: &mut Body<'_>) -> Built {
 }
 
 /// `cu_lu_pivots_to_permutation(pivots)`: the permutation that exchanging row `i` with row `pivots[i]`, for
-/// each `i` in order, makes of `0, 1, ...`; pivots count from 0.
+/// each `i` in order, makes of `0, 1, ...`; pivots count from 0. One that is no row exchanges nothing, as in JAX's
+/// kernel.
 pub(super) fn lu_pivots_to_permutation(_: &Cx<'_>, call: &Call<'_>, args: &[Value]) -> Result<Value> {
     let ([Value::Array(pivots)], Shape::Array(shape)) = (args, &call.instruction.shape) else {
         return Err(call.unsupported("with other than one array"));
@@ -72,9 +73,9 @@ pub(super) fn lu_pivots_to_permutation(_: &Cx<'_>, call: &Call<'_>, args: &[Valu
     for line in 0..batch.iter().product() {
         let mut permutation: Vec<i32> = (0..n).map(|i| i as i32).collect();
         for i in 0..k {
-            let with = usize::try_from(pivots.index_at(line * k + i)).ok().filter(|&with| with < n);
-            let Some(with) = with else { return Err(call.trap("a pivot is no row")) };
-            permutation.swap(i, with);
+            if let Some(with) = usize::try_from(pivots.index_at(line * k + i)).ok().filter(|&with| with < n) {
+                permutation.swap(i, with);
+            }
         }
         all.extend(permutation);
     }
