@@ -193,8 +193,55 @@ ENTRY e {
         c128s(&[(1.0, -0.0), (1.0, -3.0784218789458307e-294)]),
         c128s(&[(1.0, 1e-3), (1.0, -3.0784218789458307e-294)]),
     );
+    // Bounds of a combiner that is not recognized, through operands and five indices, take more than a run of it does.
+    let of_floats = (
+        "HloModule m
+f { a = f32[] parameter(0) b = f32[] parameter(1) x = f32[] minimum(a, b) ROOT s = f32[] subtract(x, b) }
+p { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = pred[] compare(a, b), direction=GE }
+ENTRY e {
+  x = f32[1,1,1,2,4] parameter(0)
+  s = f32[1,1,1,2,3] parameter(1)
+  i = f32[] constant(1)
+  y = f32[1,1,1,2,4] select-and-scatter(x, s, i), window={size=1x1x1x1x2}, select=p, scatter=f
+  ROOT r = f32[8] reshape(y)
+}",
+        vec![
+            shaped(&[1, 1, 1, 2, 4], f32s(&[0.0, -2.0, 3.0, 1.0, 5.0, 4.0, 6.0, 7.0])),
+            shaped(&[1, 1, 1, 2, 3], f32s(&[-2.0, 2.0, 4.0, 3.0, 1.0, -1.0])),
+        ],
+        f32s(&[0.0, 1.0, -5.0, 1.0, -2.0, 1.0, 0.0, 0.0]),
+        f32s(&[0.0, 1.0, -5.0, 1.0, -2.0, 1.0, 0.0, 9.0]),
+    );
+    // In f16 the root of 1.001 leaves 1 - 3.5 a tie, which is -2 in f4e2m1fn.
+    let quarter = |x: f64| array(Buffer::F4E2M1FN([x].map(Number::from_f64).to_vec()));
+    let narrow = (
+        "HloModule m
+ENTRY e {
+  x = f4e2m1fn[1] parameter(0)
+  o = f4e2m1fn[1] parameter(1)
+  m = f4e2m1fn[1] parameter(2)
+  ROOT r = f4e2m1fn[1] batch-norm-inference(x, x, o, m, x), epsilon=0.001, feature_index=0
+}",
+        vec![quarter(1.0), quarter(-3.0), quarter(0.5)],
+        quarter(-2.0),
+        quarter(6.0),
+    );
+    // Row by row (1, 2, 3, 4) it is 88; column by column (1, 3, 2, 4) 84.
+    let windows = (
+        "HloModule m
+f { a = u32[] parameter(0) b = u32[] parameter(1) x = u32[] multiply(a, b) ROOT s = u32[] add(x, b) }
+ENTRY e {
+  x = u32[2,2] parameter(0)
+  i = u32[] constant(1)
+  y = u32[1,1] reduce-window(x, i), window={size=2x2}, to_apply=f
+  ROOT r = u32[1] reshape(y)
+}",
+        vec![shaped(&[2, 2], array(Buffer::U32(vec![1, 2, 3, 4])))],
+        array(Buffer::U32(vec![84])),
+        array(Buffer::U32(vec![85])),
+    );
     for (text, arguments, given, altered) in
-        [normalization, factorization, selection, transform, scales, quotient]
+        [normalization, factorization, selection, transform, scales, quotient, of_floats, narrow, windows]
     {
         let d = Dir::new();
         let file = d.file("m.hlo", text);

@@ -11,19 +11,22 @@
 
 use std::collections::VecDeque;
 
-use hlo::Module;
+use hlo::{ArrayLiteral, Module};
 use hlo_interp::Accumulate;
 use hlo_opt::passes::{Fuel, Pass};
 
 use crate::differential::{Settings, Subject};
-use hlo_certify::bounds::{Certified, certify_flushed, certify_within};
-use hlo_engines::engine::{Allowances, RunOptions};
+use hlo_certify::bounds::{Bounds, Certified, certify_flushed, certify_within};
+use hlo_engines::engine::{Allowances, Engine, InterpreterEngine, Limits, RunOptions};
 use hlo_engines::variants::expansions::Expansion;
 use hlo_engines::variants::scales::Scales;
 use hlo_engines::variants::{self, Variant};
 
 /// Elements whose bounds are worked out in a run of a rewritten program: what takes more is left out.
 const MOST_ELEMENTS: u64 = 1 << 20;
+
+/// Instructions that are executed in a run without bounds, at most.
+const MOST_INSTRUCTIONS: u64 = 1 << 16;
 
 /// Rewritings that are done together, by their names.
 const TOGETHER: [[Expansion; 4]; 2] = [
@@ -89,8 +92,18 @@ impl<'a> Others<'a> {
         let by_name = |name: &str| -> Option<&dyn Pass> {
             all.iter().find(|v| v.pass.name() == name).map(|v| &*v.pass)
         };
-        for together in TOGETHER {
-            let steps: Vec<&dyn Pass> = together.iter().filter_map(|step| by_name(step.name())).collect();
+        let widens = by_name(Expansion::Widened.name()).filter(|pass| {
+            let mut module = subject.module.clone();
+            pass.run(&mut module, &mut { Fuel::UNLIMITED }) > 0
+        });
+        let first = |pass| move |steps: &[Expansion; 4]| (pass, *steps);
+        let all_together = TOGETHER
+            .iter()
+            .map(first(None))
+            .chain(TOGETHER.iter().map(first(widens)).take_while(|(p, _)| p.is_some()));
+        for (widens, together) in all_together {
+            let own = together.iter().filter_map(|step| by_name(step.name()));
+            let steps: Vec<&dyn Pass> = widens.into_iter().chain(own).collect();
             let region = allowances.narrow_accumulator.then_some(Accumulate::Region);
             if steps.len() > 1 {
                 others.rewritten(&steps, &[], region, settings);
@@ -143,6 +156,27 @@ impl<'a> Others<'a> {
     }
 }
 
+impl Others<'_> {
+    /// What a run gives, if a small program: elements that have the same bits are explained by it, and no others.
+    fn without_bounds(&self, module: &Module, options: &RunOptions) -> Option<Certified> {
+        let instructions = || module.computations().iter().flat_map(|&c| module.instructions(c));
+        let elements = |id: hlo::InstrId| -> u64 {
+            let leaves = module.instr(id).shape.leaves();
+            leaves.iter().filter_map(|leaf| leaf.as_array()?.checked_elements()).map(|n| n as u64).sum()
+        };
+        if instructions().map(elements).fold(0, u64::saturating_add) > MOST_ELEMENTS {
+            return None;
+        }
+        let fuel = options.limits.fuel.unwrap_or(MOST_INSTRUCTIONS).min(MOST_INSTRUCTIONS);
+        let limits = Limits { fuel: Some(fuel), ..options.limits };
+        let inputs = self.subject.inputs().ok()?;
+        let outcome = InterpreterEngine.run(module, inputs, &RunOptions { limits, ..*options });
+        let results = outcome.into_results().ok()?.results;
+        let exact = |of: Vec<ArrayLiteral>| of.into_iter().map(|a| (a, Bounds::default())).collect();
+        Some(Certified { results: results.into_iter().map(exact).collect() })
+    }
+}
+
 impl Iterator for Others<'_> {
     type Item = Certified;
 
@@ -157,8 +191,15 @@ impl Iterator for Others<'_> {
             } else {
                 certify_within(module, inputs, &options, allowances, &mut (), most)
             };
-            if let Ok(Some(certified)) = run {
-                return Some(certified);
+            match run {
+                Ok(Some(certified)) => return Some(certified),
+                // Bounds take more than that: what it gives is known without them.
+                Ok(None) if !flushed => {
+                    if let Some(certified) = self.without_bounds(module, &options) {
+                        return Some(certified);
+                    }
+                }
+                Ok(None) | Err(_) => {}
             }
         }
     }

@@ -7,11 +7,13 @@
 //!
 //! [`Flushing::module`] has a `copy` of each operand of arithmetic that may be denormal. The run replaces
 //! denormal numbers by zeros in these copies and in the results of arithmetic. Data movement keeps them, and so
-//! do computations that are applied to elements.
+//! do computations that are applied to elements; but what a fold compares, and updates that a scatter computes with,
+//! are copies, too.
 //!
 //! **Invariant:** this run calls nothing wrong. It makes one permitted choice for every instruction; an engine
 //! may make another for some.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hlo::opcode::Family;
@@ -51,8 +53,14 @@ impl Flushing {
             .collect();
         at.extend(flushing.iter().copied());
         let results = at.clone();
-        for id in flushing {
-            for slot in 0..module.instr(id).operands().len() {
+        let followed = module.computations().iter().copied().filter(|c| !applied.contains(c));
+        let compared: Vec<(InstrId, Range<usize>)> = followed
+            .flat_map(|c| module.instructions(c).collect::<Vec<_>>())
+            .filter_map(|id| Some((id, flushed_operands(&module, module.instr(id))?)))
+            .collect();
+        let whole = flushing.into_iter().map(|id| (id, 0..module.instr(id).operands().len()));
+        for (id, slots) in whole.collect::<Vec<_>>().into_iter().chain(compared) {
+            for slot in slots {
                 let operand = module.instr(id).operands()[slot];
                 if results.contains(&operand) || !may_be_denormal(module.instr(operand)) {
                     continue;
@@ -102,6 +110,27 @@ fn applied(module: &Module) -> FxHashSet<ComputationId> {
         }
     }
     applied
+}
+
+/// The operands that may count with zeros for denormal numbers in a fold whose results are none of arithmetic: those
+/// that a region compares, and the updates of a scatter that computes with them.
+fn flushed_operands(module: &Module, instr: &Instruction) -> Option<Range<usize>> {
+    let region = instr.attrs.computation(AttrKey::ToApply)?;
+    let count = instr.operands().len();
+    let (of, taken) = match instr.opcode {
+        Opcode::Scatter => (count / 2 + 1..count, gives_arithmetic(module, region)),
+        Opcode::Reduce | Opcode::ReduceWindow => {
+            let compares = module.instructions(region).any(|id| {
+                let i = module.instr(id);
+                i.opcode == Opcode::Compare && flushes(module, i)
+            });
+            let bits =
+                module.instructions(region).any(|id| module.instr(id).opcode == Opcode::BitcastConvert);
+            (0..count, compares && !bits && !gives_arithmetic(module, region))
+        }
+        _ => return None,
+    };
+    taken.then_some(of)
 }
 
 /// Whether an instruction is arithmetic in which denormal operands and results may count as zeros.

@@ -88,6 +88,7 @@ pub(super) fn concluded(case: &Case<'_>, present: Present, run: Run<'_>, mode: M
 
     let complex = ty.is_complex();
     let all_absorbed = if present.specials && !complex { Some(absorbed(format, run)?) } else { None };
+    let all_vanishing = if format.saturates && !complex { Some(vanishing(run)?) } else { None };
     let (root, parts) = if complex { (super::complex::SQRT_2, 2.0) } else { (1.0, 1.0) };
     let relative = 2.0 * root * units(ty) * format.unit();
     let mut absolute = root * units(ty).max(1.0) * format.least();
@@ -113,6 +114,10 @@ pub(super) fn concluded(case: &Case<'_>, present: Present, run: Run<'_>, mode: M
                 let growth = gamma(steps, relative);
                 if !v.is_finite(i) && all_absorbed.as_ref().is_some_and(|all| all[k][i]) {
                     return 0.0;
+                }
+                if all_vanishing.as_ref().is_some_and(|all| all[k][i]) {
+                    // The sign is that of all factors.
+                    return if present.off { format.least() } else { 0.0 };
                 }
                 if !(largest.is_finite() && above.is_finite() && growth.is_finite()) {
                     return UNKNOWN;
@@ -160,6 +165,14 @@ fn absorbed(format: Format, run: Run<'_>) -> Option<Vec<Vec<bool>>> {
         nan[k][i] > 1.0 || infinite[k][i] > 1.0 && (zero[k][i] > 1.0 || least[k][i] >= safe)
     };
     Some((0..nan.len()).map(|k| (0..nan[k].len()).map(|i| product(k, i)).collect()).collect())
+}
+
+/// Which products of a type without infinities and NaNs have an exact zero among their factors: whatever saturates on
+/// the way, they are 0.
+fn vanishing(run: Run<'_>) -> Option<Vec<Vec<bool>>> {
+    let zero = |x: &Factor, i: usize| x.off[i] == 0.0 && x.magnitude[i] == 0.0;
+    let all = run(&|x| (0..x.off.len()).map(|i| if zero(x, i) { 2.0 } else { 1.0 }).collect())?;
+    Some(all.into_iter().map(|of| of.into_iter().map(|count| count > 1.0).collect()).collect())
 }
 
 /// Within how many units of its result (of the modulus) a product is.

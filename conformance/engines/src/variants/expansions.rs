@@ -9,6 +9,8 @@
 //! - **Normalization.** Training: the variance is the mean of squares less the square of the mean, 0 if that is
 //!   negative. Inference: `x * w + (offset - mean * w)` with `w = scale * rsqrt(variance + epsilon)`. Gradient:
 //!   `scale * rsqrt(v) / n * (dy * n - sum(dy) - c * sum(dy * c) / v)` with `c = x - mean`, `v = variance + epsilon`.
+//! - **Widened.** Of narrow floats both are done in f16 (of `bf16` and `f8e8m0fnu` in f32) by a compiler whose
+//!   float normalization comes before its expansions: only operands and results are rounded to the type.
 //! - **Factorization.** Column by column: `l[i][j] = (a[i][j] - sum) / sqrt(a[j][j] - sum)`, the diagonal too; all is
 //!   NaN if a root is.
 //! - **Transform.** Factors of a Fourier transform whose real or imaginary part is 0 are not multiplied by: an infinity or a NaN
@@ -28,6 +30,9 @@ use hlo_opt::passes::{Fuel, Pass};
 pub enum Expansion {
     /// `batch-norm-*`.
     Normalization,
+    /// `batch-norm-*` and `cholesky` of narrow floats in the type that these are computed in: compilers that
+    /// normalize floats first write the steps out in that.
+    Widened,
     /// `cholesky` of real matrices of at most [`LARGEST`] rows.
     Factorization,
     /// `fft` of blocks of at most [`LARGEST_BLOCK`] points, but for `IRFFT`.
@@ -48,6 +53,7 @@ impl Pass for Expansion {
     fn name(&self) -> &str {
         match self {
             Expansion::Normalization => "normalization-steps",
+            Expansion::Widened => "steps-widened",
             Expansion::Factorization => "cholesky-steps",
             Expansion::Transform => "transform-by-parts",
             Expansion::Selection => "selection-steps",
@@ -59,6 +65,9 @@ impl Pass for Expansion {
         match self {
             Expansion::Normalization => {
                 "the steps of batch normalizations, each rounded in the operands' type"
+            }
+            Expansion::Widened => {
+                "batch normalizations and Cholesky factorizations of narrow floats in f16 or f32"
             }
             Expansion::Factorization => "the steps of Cholesky factorizations, each rounded in their type",
             Expansion::Transform => {
@@ -74,6 +83,13 @@ impl Pass for Expansion {
             (Expansion::Normalization, Opcode::BatchNormTraining) => Steps::of(e)?.training(e),
             (Expansion::Normalization, Opcode::BatchNormInference) => Steps::of(e)?.inference(e),
             (Expansion::Normalization, Opcode::BatchNormGrad) => Steps::of(e)?.gradients(e),
+            (
+                Expansion::Widened,
+                Opcode::BatchNormTraining
+                | Opcode::BatchNormInference
+                | Opcode::BatchNormGrad
+                | Opcode::Cholesky,
+            ) => widened(e),
             (Expansion::Factorization, Opcode::Cholesky) => factored(e),
             (Expansion::Transform, Opcode::Fft) => transformed(e),
             (Expansion::Selection, Opcode::SelectAndScatter) => selected(e, false),
@@ -91,6 +107,31 @@ fn accumulator(ty: ElementType) -> ElementType {
         ty if ty.is_float() && ty.bits() < 16 => ElementType::F16,
         ty => ty,
     }
+}
+
+/// The operation on operands that are converted to the type they are computed in, and its results converted back.
+fn widened(e: &mut Edit<'_>) -> Option<InstrId> {
+    let narrow = |ty: ElementType| ty.is_float() && accumulator(ty) != ty;
+    let mut operands = e.at().operands().to_vec();
+    if !operands.iter().all(|&x| e.array(x).is_some_and(|a| narrow(a.element_type))) {
+        return None;
+    }
+    let wide = operands
+        .iter()
+        .filter_map(|&x| Some(accumulator(e.array(x)?.element_type)))
+        .max_by_key(|t| t.bits())?;
+    for x in &mut operands {
+        *x = e.convert(*x, wide)?;
+    }
+    let (opcode, attrs, shape) = (e.at().opcode, e.at().attrs.clone(), e.at().shape.clone());
+    let result = e.add(opcode, &operands, attrs)?;
+    let Shape::Tuple(parts) = shape else { return e.convert(result, shape.element_type()?) };
+    let mut results = Vec::new();
+    for (index, part) in (0..).zip(parts.iter()) {
+        let element = e.get(result, index)?;
+        results.push(e.convert(element, part.element_type()?)?);
+    }
+    e.tuple(&results)
 }
 
 /// 0 of a type that has it.

@@ -16,7 +16,10 @@
 //! | `scales-in-f32` | arithmetic of `f8e8m0fnu` in f32 ([`scales`]) | denormals flushed |
 //! | `regions-reversed` | folds that are no sums from the last element to the first ([`regions`]) | reordered regions |
 //! | `regions-halved` | folds that choose among elements by halves ([`regions`]) | reordered regions |
+//! | `regions-swapped` | folds that are no sums by their regions with the operands exchanged ([`regions`]) | reordered regions |
+//! | `regions-by-columns` | folds that are no sums over several dimensions, the first fastest ([`regions`]) | reordered regions |
 //! | `normalization-steps` | batch normalizations step by step in the operands' type ([`expansions`]) | affine normalization, narrow accumulator |
+//! | `steps-widened` | batch normalizations and Cholesky factorizations of narrow floats in f16 or f32 ([`expansions`]) | affine normalization, narrow accumulator |
 //! | `cholesky-steps` | Cholesky factorizations step by step in their type ([`expansions`]) | narrow accumulator |
 //! | `transform-by-parts` | Fourier transforms in which a factor of 0 hides an infinity or NaN ([`expansions`]) | |
 //! | `selection-steps`, `selection-by-columns` | `select-and-scatter` as a selection in windows and a scatter ([`expansions`]) | reordered regions |
@@ -79,8 +82,21 @@ pub fn all() -> Vec<Variant> {
             Box::new(regions::Regions(regions::How::Halved)),
             Allowances { reorder_regions: true, ..strict },
         ),
+        other(
+            Box::new(regions::Regions(regions::How::Swapped)),
+            Allowances { reorder_regions: true, ..strict },
+        ),
+        other(
+            Box::new(regions::Regions(regions::How::ByColumns)),
+            Allowances { reorder_regions: true, ..strict },
+        ),
         Variant {
             pass: Box::new(Expansion::Normalization),
+            allowances: Allowances { affine_batch_norm: true, narrow_accumulator: true, ..strict },
+            accumulate: Some(Accumulate::Region),
+        },
+        Variant {
+            pass: Box::new(Expansion::Widened),
             allowances: Allowances { affine_batch_norm: true, narrow_accumulator: true, ..strict },
             accumulate: Some(Accumulate::Region),
         },

@@ -1,6 +1,7 @@
 //! Folds by other regions than sums, in other orders: of `reduce`, `reduce-window` and `scatter`, of any number of operands.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs};
+use hlo::builder::ComputationBuilder;
 use hlo::{InstrId, Module, Opcode, Shape};
 use hlo_opt::passes::edit::{Edit, each};
 use hlo_opt::passes::{Fuel, Pass};
@@ -15,6 +16,10 @@ pub enum How {
     Reversed,
     /// Halves of what chooses among elements, and a fold of what these give.
     Halved,
+    /// The combiner applied to the element and the accumulator instead of the accumulator and the element.
+    Swapped,
+    /// Column-major: of several folded dimensions (or those of a window) the first fastest, where the reference has the last.
+    ByColumns,
 }
 
 /// Folds by other regions than sums in another order.
@@ -26,6 +31,8 @@ impl Pass for Regions {
         match self.0 {
             How::Reversed => "regions-reversed",
             How::Halved => "regions-halved",
+            How::Swapped => "regions-swapped",
+            How::ByColumns => "regions-by-columns",
         }
     }
 
@@ -33,6 +40,8 @@ impl Pass for Regions {
         match self.0 {
             How::Reversed => "folds that are no sums from the last element to the first",
             How::Halved => "folds that choose among elements by halves",
+            How::Swapped => "folds that are no sums by their regions with the operands exchanged",
+            How::ByColumns => "folds that are no sums over several dimensions, the first fastest",
         }
     }
 
@@ -40,6 +49,8 @@ impl Pass for Regions {
         match self.0 {
             How::Reversed => each(module, fuel, reversed),
             How::Halved => each(module, fuel, halved),
+            How::Swapped => each(module, fuel, swapped),
+            How::ByColumns => each(module, fuel, by_columns),
         }
     }
 }
@@ -109,6 +120,87 @@ fn reversed(e: &mut Edit<'_>) -> Option<InstrId> {
                 *x = e.reverse(*x, &of_updates)?;
             }
             e.again(&operands)
+        }
+    }
+}
+
+/// A fold by a computation that calls the region with its two halves of parameters exchanged.
+fn swapped(e: &mut Edit<'_>) -> Option<InstrId> {
+    if !matches!(e.at().opcode, Opcode::Reduce | Opcode::ReduceWindow | Opcode::Scatter) {
+        return None;
+    }
+    let operands = operands(e)?;
+    let region = e.at().attrs.computation(AttrKey::ToApply)?;
+    let parameters: Vec<InstrId> =
+        e.module.computation(region).parameters().iter().copied().collect::<Option<_>>()?;
+    let shapes: Vec<Shape> = parameters.iter().map(|&p| e.instr(p).shape.clone()).collect();
+    let (accumulators, elements) = shapes.split_at(shapes.len() / 2);
+    let mut b = ComputationBuilder::new(e.module, "swapped");
+    // Parameters keep their positions, whose types are those of accumulators and of elements.
+    let [first, second] =
+        [accumulators, elements].map(|of| of.iter().map(|s| b.parameter("x", s.clone())).collect::<Vec<_>>());
+    let built = if accumulators == elements { b.call(region, &[second, first].concat()).ok() } else { None };
+    let computation = b.finish();
+    e.before_caller(computation);
+    built?;
+    let attrs = e.at().attrs.clone().with(AttrKey::ToApply, AttrValue::Computation(computation));
+    let (opcode, shape) = (e.at().opcode, e.at().shape.clone());
+    e.shaped(opcode, shape, &operands, attrs)
+}
+
+/// A fold of the operands with their dimensions in the reverse order, and the result's put back.
+fn by_columns(e: &mut Edit<'_>) -> Option<InstrId> {
+    let opcode = e.at().opcode;
+    if !matches!(opcode, Opcode::Reduce | Opcode::ReduceWindow) {
+        return None;
+    }
+    let mut operands = operands(e)?;
+    let mut attrs = e.at().attrs.clone();
+    let sizes = e.array(*operands.first()?)?.dims.to_vec();
+    let rank = sizes.len() as i64;
+    // Folded dimensions of more than one element: one alone has one order.
+    let longer = match opcode {
+        Opcode::Reduce => {
+            let dims = attrs.ints(AttrKey::Dimensions)?.to_vec();
+            let reversed: Vec<i64> = dims.iter().map(|d| rank - 1 - d).collect();
+            attrs.set(AttrKey::Dimensions, hlo_opt::passes::edit::ints(&reversed));
+            dims.iter().filter(|&&d| usize::try_from(d).is_ok_and(|d| sizes[d] > 1)).count()
+        }
+        _ => {
+            let mut window = attrs.window()?.clone();
+            window.dims.reverse();
+            let longer = window.dims.iter().filter(|w| w.size > 1).count();
+            attrs.set(AttrKey::Window, AttrValue::Window(Box::new(window)));
+            longer
+        }
+    };
+    if longer < 2 {
+        return None;
+    }
+    let reversed: Vec<i64> = (0..rank).rev().collect();
+    let count = operands.len() / 2;
+    for x in &mut operands[..count] {
+        *x = e.transpose(*x, &reversed)?;
+    }
+    let transposed = |shape: &Shape| {
+        let array = shape.as_array()?;
+        Some(Shape::array(array.element_type, &array.dims.iter().rev().copied().collect::<Vec<_>>()))
+    };
+    let back: Vec<i64> = (0..e.at().shape.leaves().first()?.as_array()?.dims.len() as i64).rev().collect();
+    match e.at().shape.clone() {
+        Shape::Tuple(parts) => {
+            let shape = Shape::tuple(parts.iter().map(transposed).collect::<Option<Vec<_>>>()?);
+            let folded = e.shaped(opcode, shape, &operands, attrs)?;
+            let mut results = Vec::new();
+            for index in 0..parts.len() as i64 {
+                let part = e.get(folded, index)?;
+                results.push(e.transpose(part, &back)?);
+            }
+            e.tuple(&results)
+        }
+        shape => {
+            let folded = e.shaped(opcode, transposed(&shape)?, &operands, attrs)?;
+            e.transpose(folded, &back)
         }
     }
 }

@@ -229,3 +229,40 @@ ENTRY %main {
     assert_eq!(run(text, "interpreter", &inputs), [2f32.powi(-6)]);
     assert_eq!(run(text, "interpreter:excess", &inputs), [2f32.powi(-6) + 2f32.powi(-14)]);
 }
+
+/// `acc * x + x` over windows and over two dimensions of `[[a, b], [c, d]]`: with the last dimension fastest `a, b, c, d`, with the
+/// first `a, c, b, d`.
+#[test]
+fn folds_by_columns_take_the_first_dimension_fastest() {
+    let parameters: String = (0..6).map(|i| format!("p{i} = f32[1] parameter({i})\n  ")).collect();
+    let text = |operation: &str, result: &str| {
+        format!(
+            "HloModule m
+fold {{
+  acc = f32[] parameter(0)
+  x = f32[] parameter(1)
+  p = f32[] multiply(acc, x)
+  ROOT s = f32[] add(p, x)
+}}
+ENTRY e {{
+  {parameters}
+  flat = f32[6] concatenate(p0, p1, p2, p3, p4, p5), dimensions={{0}}
+  x = f32[2,3] reshape(flat)
+  zero = f32[] constant(1)
+  ROOT r = {result} {operation}, to_apply=fold
+}}
+"
+        )
+    };
+    let fold = |order: &[f32]| order.iter().fold(1.0, |acc, x| acc * x + x);
+    let inputs = [2.0, 3.0, 5.0, 7.0, 11.0, 13.0];
+    let whole = text("reduce(x, zero), dimensions={0,1}", "f32[]");
+    assert_eq!(run(&whole, "interpreter", &inputs), [fold(&inputs)]);
+    let by_columns = "interpreter:regions-by-columns";
+    assert_eq!(run(&whole, by_columns, &inputs), [fold(&[2.0, 7.0, 3.0, 11.0, 5.0, 13.0])]);
+    let exchanged = inputs.iter().fold(1.0, |acc, x| x * acc + acc);
+    assert_eq!(run(&whole, "interpreter:regions-swapped", &inputs), [exchanged]);
+    let windows = text("reduce-window(x, zero), window={size=2x2}", "f32[1,2]");
+    let expected = [fold(&[2.0, 7.0, 3.0, 11.0]), fold(&[3.0, 11.0, 5.0, 13.0])];
+    assert_eq!(run(&windows, by_columns, &inputs), expected);
+}

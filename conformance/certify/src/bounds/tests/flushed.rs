@@ -57,6 +57,21 @@ fn what_moves_elements_keeps_them() {
     assert_eq!(found[2].0, [0.0]);
 }
 
+/// What a fold compares is flushed, and an index follows from it; so are updates that a scatter computes with, but not
+/// what lies where none goes.
+#[test]
+fn what_folds_compare_and_scatters_compute_with_is_flushed() {
+    let text = "HloModule m
+least { v = f32[] parameter(0)\n i = s32[] parameter(1)\n w = f32[] parameter(2)\n j = s32[] parameter(3)\n c = pred[] compare(v, w), direction=LE\n a = f32[] select(c, v, w)\n b = s32[] select(c, i, j)\n ROOT t = (f32[], s32[]) tuple(a, b) }
+max { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT m = f32[] maximum(a, b) }
+ENTRY e { x = f32[3] parameter(0)\n n = s32[3] iota(), iota_dimension=0\n inf = f32[] constant(inf)\n none = s32[] constant(-1)\n r = (f32[], s32[]) reduce(x, n, inf, none), dimensions={0}, to_apply=least\n j = s32[] get-tuple-element(r), index=1
+ y = f32[2] parameter(1)\n at = s32[1,1] constant({{1}})\n u = f32[1] slice(x), slice={[0:1]}\n s = f32[2] scatter(y, at, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=max
+ ROOT t = (s32[], f32[2]) tuple(j, s) }";
+    let found = values(&flushed(text, &[&[3e-41, 2e-41, 1e-41], &[5e-42, 0.0]]).unwrap());
+    assert_eq!(found[0].0, [0.0]);
+    assert_eq!(found[1].0, [f64::from(5e-42f32), 0.0]);
+}
+
 /// Smaller types are computed in f32, where their denormal numbers are normal; of complex numbers each part is flushed.
 #[test]
 fn types_without_flushed_numbers_stay() {

@@ -334,6 +334,16 @@ fn infinities_and_nans_absorb_the_other_factors() {
     assert_eq!(hard([INF, 1e-40, 1.0], 1.0, true), f64::INFINITY);
 }
 
+/// Where products saturate none is infinite or NaN, and one with a zero among its factors is 0 in every order.
+#[test]
+fn a_zero_absorbs_factors_that_saturate() {
+    let text = "HloModule m\nr { a = f4e2m1fn[] parameter(0)\n b = f4e2m1fn[] parameter(1)\n ROOT c = f4e2m1fn[] multiply(a, b) }\nENTRY e { x = f4e2m1fn[3] parameter(0)\n y = f4e2m1fn[] parameter(1)\n ROOT q = f4e2m1fn[] reduce(x, y), dimensions={0}, to_apply=r }";
+    let hard = |x: [f32; 3], init: f32| free(text, &[&x, &[init]])[0].1[0];
+    assert_eq!(hard([6.0, 6.0, 6.0], 0.0), 0.0);
+    assert_eq!(hard([6.0, 0.0, 6.0], 1.0), 0.0);
+    assert_eq!(hard([6.0, 6.0, 0.5], 1.0), f64::INFINITY);
+}
+
 #[test]
 fn updates_that_all_go_elsewhere_have_no_order() {
     // Two operands that are overwritten together, as JAX writes it.
