@@ -2,8 +2,8 @@
 //!
 //! It is what is cached on disk and what an ahead-of-time artifact holds (XLA's counterpart is
 //! `CompilationResultProto`: module, buffer assignment, object files). Buffer assignment and launch plan are
-//! not part of it: [`Compilation::assemble`] derives both from the module, without LLVM. **Invariant:** the
-//! plan of a program is always one that this crate made from a module that verifies, so what comes from a
+//! not part of it: [`Assemble::assemble`] derives both from the module, without LLVM. **Invariant:** the
+//! plan of a program is always one that was made here from a module that verifies, so what comes from a
 //! file may be wrong only in its machine code.
 
 use std::fmt;
@@ -19,12 +19,26 @@ use crate::run_time_sizes::RunTimeSizes;
 use hlo_opt::buffers::{self, Assigned, Questions};
 
 /// The buffer assignment of modules with more instructions is not checked.
-pub const MAX_CHECKED_INSTRUCTIONS: usize = 5_000;
+const MAX_CHECKED_INSTRUCTIONS: usize = 5_000;
 
 /// The code index of a kernel that nothing launches.
 const NO_KERNEL: Kernel = Kernel { name: String::new(), phases: Vec::new(), scratch: 0, iterates: false };
 
-/// A compiled program before buffer assignment.
+/// What compiling leaves, as data, in any back end: what a program is made of without its compiler.
+pub trait Assemble: fmt::Debug {
+    /// What is executed.
+    type Program: fmt::Debug;
+
+    /// Assigns buffers and writes the plan. `verify`: the buffers are checked. `assigned` observes the buffer
+    /// assignment.
+    fn assemble(
+        self,
+        verify: bool,
+        assigned: &mut dyn FnMut(&Module, &Assigned),
+    ) -> Result<Self::Program, AssembleError>;
+}
+
+/// A compiled program before buffer assignment, for the runtime of this crate.
 #[derive(Debug)]
 pub struct Compilation {
     /// Fused and scheduled.
@@ -143,10 +157,12 @@ impl Compilation {
         }
         Ok(Self { kernels, code, ..self })
     }
+}
 
-    /// Assigns buffers and writes the plan. `verify`: the buffers are checked. `assigned` observes the buffer
-    /// assignment.
-    pub fn assemble(
+impl Assemble for Compilation {
+    type Program = Program;
+
+    fn assemble(
         mut self,
         verify: bool,
         assigned: &mut dyn FnMut(&Module, &Assigned),
@@ -161,16 +177,7 @@ impl Compilation {
         let epilogues =
             |id: InstrId| matches!(lowered.decisions.get(&id), Some(Lowering::Hero(hero)) if !hero.in_place);
         let questions = Questions { scratch: &scratch, whole: &loops, epilogue_in_place: &epilogues };
-        let buffers = buffers::assign(&module, &questions)?;
-        if verify && module.instruction_capacity() <= MAX_CHECKED_INSTRUCTIONS {
-            buffers::check::check(&module, &buffers, &questions)
-                .map_err(|why| AssembleError::Defect(format!("buffers: {why}")))?;
-        }
-        assigned(&module, &buffers);
-        let mut constants = Vec::with_capacity(buffers.constants.len());
-        for &(id, leaf) in &buffers.constants {
-            constants.push(constant(&module, id, leaf as usize)?);
-        }
+        let (buffers, constants) = assign(&module, &questions, verify, assigned)?;
         let shape = module.program_shape(module.entry());
         let shape = shape.ok_or_else(|| AssembleError::Defect("a program without a result".to_owned()))?;
         let interprets = lowered.interprets();
@@ -190,8 +197,28 @@ impl Compilation {
     }
 }
 
+/// The buffer assignment of a fused and scheduled module, and the values of its constant allocations. `verify`:
+/// the buffers are checked. `assigned` observes the buffer assignment. Errors: buffers that are wrong, constants
+/// whose values are not in the text.
+pub fn assign(
+    module: &Module,
+    questions: &Questions<'_>,
+    verify: bool,
+    assigned: &mut dyn FnMut(&Module, &Assigned),
+) -> Result<(Assigned, Vec<Arc<hlo::Literal>>), AssembleError> {
+    let buffers = buffers::assign(module, questions)?;
+    if verify && module.instruction_capacity() <= MAX_CHECKED_INSTRUCTIONS {
+        buffers::check::check(module, &buffers, questions)
+            .map_err(|why| AssembleError::Defect(format!("buffers: {why}")))?;
+    }
+    assigned(module, &buffers);
+    let constants = buffers.constants.iter().map(|&(id, leaf)| constant(module, id, leaf as usize));
+    let constants = constants.collect::<Result<_, _>>()?;
+    Ok((buffers, constants))
+}
+
 /// An array leaf of a constant. Errors: its value is not in the text.
-pub fn constant(module: &Module, id: InstrId, leaf: usize) -> Result<Arc<hlo::Literal>, Unsupported> {
+fn constant(module: &Module, id: InstrId, leaf: usize) -> Result<Arc<hlo::Literal>, Unsupported> {
     let missing = || Unsupported::new(module, id, "a constant whose value is not in the text");
     let literal = hlo_opt::passes::facts::literal(module, id).ok_or_else(missing)?;
     if literal.as_array().is_some() {

@@ -1,11 +1,13 @@
 //! The driver: from a verified module to a program, whatever the back end.
 //!
 //! ```text
-//! Module ──passes, fusion, schedule──> ──decide──> requests ──Backend::emit──> kernels + code ──buffers, plan──> Program
+//! Module ──passes, fusion, schedule──> ──Backend::lower──> how each instruction is executed ──Backend::emit──> kernels + code ──buffers, plan──> program
 //! ```
 //!
-//! **Invariant:** the driver knows a back end only as a [`Backend`]; a back end turns a request into a kernel
-//! with the contract of [`crate::kernel`], so buffers, plan and runtime are the same for all of them.
+//! **Invariant:** the driver knows a back end only as a [`Backend`], and what that compiles to only as something
+//! that [gives a program](Assemble). Back ends for the host compile to [`Compilation`]: each turns requests into
+//! kernels with the contract of [`crate::kernel`], so lowering, buffers, plan and runtime are the same for all of
+//! them. One for another device has a compilation of its own.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -13,48 +15,48 @@ use std::time::{Duration, Instant};
 use hlo::Module;
 use hlo_library_base::configuration::Configuration;
 use hlo_opt::buffers::Assigned;
-use hlo_opt::passes::{Pass, Pipeline, Steps};
+use hlo_opt::passes::{Pipeline, Steps};
 use hlo_threads::cancel;
 
 use crate::CompileError;
-use crate::compilation::Compilation;
+use crate::compilation::{Assemble, Compilation};
 use crate::front;
-use crate::kernel::Kernel;
-use crate::plan::lower::Lowered;
-use crate::program::{Code, Program};
+use crate::program::Program;
+use crate::run_time_sizes::RunTimeSizes;
 
-/// A back end: emits kernels.
+/// A back end: what passes run, how instructions are executed, and kernels.
 pub trait Backend: fmt::Debug {
+    /// What a program is compiled to: [`Compilation`] if the runtime of this crate executes it.
+    type Compilation: Assemble;
+
     /// The target that programs are compiled for, such as `znver4, avx512`.
     fn describe(&self) -> String;
 
-    /// The pipeline of passes before lowering.
+    /// The pipeline of passes before lowering, with the target's costs.
     fn pipeline(&self) -> Pipeline;
 
-    /// Emits the kernels that `lowered` requests, in order, and their code. `fallback`: the interpreter
-    /// executes what is not supported, whose kernels are `None`; otherwise that is an error.
+    /// Decides how each instruction of a fused and scheduled module is executed: a compilation without kernels.
+    /// `fallback`: the interpreter executes what is not supported, if the target has it; otherwise that is an
+    /// error.
+    fn lower(
+        &self,
+        module: Module,
+        run_time_sizes: Option<RunTimeSizes>,
+        fallback: bool,
+    ) -> Result<Self::Compilation, CompileError>;
+
+    /// Emits the kernels of what [`Backend::lower`] gave, and their code.
     fn emit(
         &self,
-        module: &Module,
-        lowered: &Lowered,
-        fallback: bool,
-        stages: &mut dyn Stages,
-    ) -> Result<Made, CompileError>;
-}
-
-/// The output of a back end.
-#[derive(Debug, Default)]
-pub struct Made {
-    /// By request.
-    pub kernels: Vec<Option<Kernel>>,
-    /// Their code.
-    pub code: Code,
+        lowered: Self::Compilation,
+        stages: &mut dyn Stages<Self::Compilation>,
+    ) -> Result<Self::Compilation, CompileError>;
 }
 
 /// The driver's options, whatever the back end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DriverOptions {
-    /// Whether the interpreter executes what is not compiled.
+    /// Whether the interpreter executes what is not compiled, if the target has it.
     pub fallback: bool,
     /// Whether the module is verified after every pass, and buffers are checked.
     pub verify: bool,
@@ -69,14 +71,14 @@ impl Default for DriverOptions {
 }
 
 /// An observer of the compiler's intermediate forms. What it does not want is not made.
-pub trait Stages: Steps {
-    /// The module that is lowered: fused and scheduled.
-    fn lowered(&mut self, module: &Module, decisions: &Lowered) {
-        let _ = (module, decisions);
+pub trait Stages<C = Compilation>: Steps {
+    /// The compilation without kernels: the fused and scheduled module, and how its instructions are executed.
+    fn lowered(&mut self, compilation: &C) {
+        let _ = compilation;
     }
 
     /// The compilation with its kernels.
-    fn emitted(&mut self, compilation: &Compilation) {
+    fn emitted(&mut self, compilation: &C) {
         let _ = compilation;
     }
 
@@ -96,13 +98,13 @@ pub trait Stages: Steps {
     }
 }
 
-impl Stages for () {}
+impl<C> Stages<C> for () {}
 
 /// A compiled program, with timings.
 #[derive(Debug)]
-pub struct Compiled {
+pub struct Compiled<P = Program> {
     /// The program.
-    pub program: Program,
+    pub program: P,
     /// Its target, such as `znver4, avx512`.
     pub target: String,
     /// The stages: name, start relative to the first, duration.
@@ -111,17 +113,21 @@ pub struct Compiled {
 
 /// A compilation that is emitted but not assembled.
 #[derive(Debug)]
-pub struct Emission {
+pub struct Emission<C = Compilation> {
     /// What can be stored, and assembled into a program later.
-    pub compilation: Compilation,
+    pub compilation: C,
     /// Its target, such as `znver4, avx512`.
     pub target: String,
     clock: Clock,
 }
 
-impl Emission {
+impl<C: Assemble> Emission<C> {
     /// The program. `verify`: its buffers are checked.
-    pub fn assemble(self, verify: bool, stages: &mut dyn Stages) -> Result<Compiled, CompileError> {
+    pub fn assemble(
+        self,
+        verify: bool,
+        stages: &mut dyn Stages<C>,
+    ) -> Result<Compiled<C::Program>, CompileError> {
         let Emission { compilation, target, mut clock } = self;
         let program = compilation.assemble(verify, &mut |module, assigned| {
             stages.assigned(module, assigned);
@@ -133,59 +139,57 @@ impl Emission {
 }
 
 /// Compiles a verified module.
-pub fn compile(
+pub fn compile<C: Assemble>(
     module: &Module,
-    backend: &dyn Backend,
+    backend: &dyn Backend<Compilation = C>,
     options: DriverOptions,
-) -> Result<Compiled, CompileError> {
+) -> Result<Compiled<C::Program>, CompileError> {
     compile_watched(module, backend, options, &backend.pipeline(), &mut ())
 }
 
 /// The same with another pipeline and an observer of every stage. The passes must end with those of
 /// [`hlo_opt::fusion`], for what is not in a fusion is refused.
-pub fn compile_watched(
+pub fn compile_watched<C: Assemble>(
     module: &Module,
-    backend: &dyn Backend,
+    backend: &dyn Backend<Compilation = C>,
     options: DriverOptions,
     pipeline: &Pipeline,
-    stages: &mut dyn Stages,
-) -> Result<Compiled, CompileError> {
+    stages: &mut dyn Stages<C>,
+) -> Result<Compiled<C::Program>, CompileError> {
     emission(module, backend, options, pipeline, stages)?.assemble(options.verify, stages)
 }
 
 /// Compiles a verified module, up to the form that can be stored.
-pub fn emission(
+pub fn emission<C: Assemble>(
     module: &Module,
-    backend: &dyn Backend,
+    backend: &dyn Backend<Compilation = C>,
     options: DriverOptions,
     pipeline: &Pipeline,
-    stages: &mut dyn Stages,
-) -> Result<Emission, CompileError> {
+    stages: &mut dyn Stages<C>,
+) -> Result<Emission<C>, CompileError> {
     options.configuration.with(|| emission_configured(module, backend, options, pipeline, stages))
 }
 
 /// [`emission`] under the configuration of the options.
-fn emission_configured(
+fn emission_configured<C: Assemble>(
     module: &Module,
-    backend: &dyn Backend,
+    backend: &dyn Backend<Compilation = C>,
     options: DriverOptions,
     pipeline: &Pipeline,
-    stages: &mut dyn Stages,
-) -> Result<Emission, CompileError> {
+    stages: &mut dyn Stages<C>,
+) -> Result<Emission<C>, CompileError> {
     let mut clock = Clock::default();
     clock.lap("target");
-    let mut forward = Forward(stages);
+    let steps: &mut dyn Steps = stages;
     let (module, run_time_sizes) =
-        front::fused_and_scheduled(module, pipeline, options.verify, &mut forward, &mut |name| {
+        front::fused_and_scheduled(module, pipeline, options.verify, steps, &mut |name| {
             clock.lap(name);
         })?;
     // From here on no instruction gets another user: a sort computes only what its users take.
-    let compilation = Compilation::new(module, run_time_sizes, options.fallback)?;
-    stages.lowered(compilation.module(), compilation.lowered());
+    let lowered = backend.lower(module, run_time_sizes, options.fallback)?;
+    stages.lowered(&lowered);
     clock.lap("lowering");
-    let Made { kernels, code } =
-        backend.emit(compilation.module(), compilation.lowered(), options.fallback, stages)?;
-    let compilation = compilation.with_kernels(kernels, code)?;
+    let compilation = backend.emit(lowered, stages)?;
     stages.emitted(&compilation);
     clock.lap("emission");
     Ok(Emission { compilation, target: backend.describe(), clock })
@@ -209,15 +213,5 @@ impl Clock {
     }
 }
 
-/// Forwards the observations of passes.
-struct Forward<'a>(&'a mut dyn Stages);
-
-impl Steps for Forward<'_> {
-    fn before(&mut self, step: usize, pass: &dyn Pass, module: &Module) {
-        self.0.before(step, pass, module);
-    }
-
-    fn after(&mut self, step: usize, pass: &dyn Pass, module: &Module, applications: u64) {
-        self.0.after(step, pass, module, applications);
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -213,8 +213,8 @@ impl Steps for ModuleDump<'_> {
 
 #[cfg(feature = "llvm")]
 impl hlo_cpu::Stages for ModuleDump<'_> {
-    fn lowered(&mut self, module: &Module, _: &hlo_codegen::plan::lower::Lowered) {
-        ModuleDump::after(self, &module.compact());
+    fn lowered(&mut self, compilation: &hlo_codegen::compilation::Compilation) {
+        ModuleDump::after(self, &compilation.module().compact());
     }
 
     fn assigned(&mut self, module: &Module, assigned: &hlo_opt::buffers::Assigned) {

@@ -7,6 +7,7 @@
 //! **Invariant:** an artifact of another build of the compiler, or for features that this machine lacks, is refused before
 //! its module is parsed, and the module is verified. The checksum finds damage, not malice: an artifact is machine code.
 
+use std::fmt;
 use std::sync::Arc;
 
 use hlo::attrs::{AttrKey, AttrValue};
@@ -260,6 +261,11 @@ pub(crate) fn damaged(what: impl Into<String>) -> Error {
     Error::new(Code::DataLoss, what)
 }
 
+/// Parts that are no compilation of this compiler.
+pub(crate) fn unfit(what: impl fmt::Display) -> Error {
+    damaged(format!("the compiled program does not fit this compiler: {what}"))
+}
+
 /// What a program takes and gives, without layouts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signature {
@@ -378,10 +384,9 @@ pub fn read(bytes: &[u8]) -> Result<(ArtifactInfo, Compilation), Error> {
     }
     let module = module_of(&header.module, &header.constant_bytes, &mut blobs)?;
     let sizes = header.sizes.map(SizesData::sizes).transpose()?;
-    let refused = |what: String| damaged(format!("the compiled program does not fit this compiler: {what}"));
     let phase = |p: PhaseData| {
         let strategy = Strategy::by_name(&p.strategy);
-        let strategy = strategy.ok_or_else(|| refused(format!("the strategy `{}`", p.strategy)))?;
+        let strategy = strategy.ok_or_else(|| unfit(format!("the strategy `{}`", p.strategy)))?;
         let (units, grain, run) = (p.units, p.grain, p.run);
         Ok(Phase { symbol: p.symbol, strategy, units, grain, run, bytes: p.bytes, flops: p.flops })
     };
@@ -392,9 +397,7 @@ pub fn read(bytes: &[u8]) -> Result<(ArtifactInfo, Compilation), Error> {
     let kernels = header.kernels.into_iter().map(|k| k.map(kernel).transpose());
     let kernels = kernels.collect::<Result<_, Error>>()?;
     let compilation =
-        Compilation::new(module, sizes, header.fallback).map_err(|e| refused(e.diagnostic().message))?;
-    let compilation = compilation
-        .with_kernels(kernels, program::Code::Objects(objects))
-        .map_err(|e| refused(e.to_string()))?;
+        Compilation::new(module, sizes, header.fallback).map_err(|e| unfit(e.diagnostic().message))?;
+    let compilation = compilation.with_kernels(kernels, program::Code::Objects(objects)).map_err(unfit)?;
     Ok((info, compilation))
 }

@@ -11,7 +11,7 @@ use hlo_gpu::compilation::Compilation;
 use hlo_gpu::kernel::{Argument, Kernel, Launch, Stage};
 use serde::{Deserialize, Serialize};
 
-use crate::artifact::{BUILD, Signature, SignatureData, SizesData, Stored, damaged, module_of};
+use crate::artifact::{BUILD, Signature, SignatureData, SizesData, Stored, damaged, module_of, unfit};
 use crate::container::Format;
 use crate::error::{Code, Error};
 
@@ -147,7 +147,7 @@ fn stage_of(stage: StageData) -> Stage {
 /// # Errors
 /// More text than the format can hold.
 pub fn write(compilation: &Compilation, program: &Module) -> Result<Vec<u8>, Error> {
-    let stored = Stored::of(&compilation.module);
+    let stored = Stored::of(compilation.module());
     let kernel = |k: &Kernel| KernelData {
         name: k.name.clone(),
         stages: k.stages.iter().map(stage).collect(),
@@ -156,20 +156,20 @@ pub fn write(compilation: &Compilation, program: &Module) -> Result<Vec<u8>, Err
         flops: k.flops,
     };
     let mut symbols: Vec<(String, u64)> =
-        compilation.symbols.iter().map(|(symbol, &text)| (symbol.clone(), text as u64)).collect();
+        compilation.symbols().iter().map(|(symbol, &text)| (symbol.clone(), text as u64)).collect();
     symbols.sort_unstable();
     let header = Header {
         build: BUILD.to_owned(),
-        arch: compilation.arch.name().to_owned(),
+        arch: compilation.arch().name().to_owned(),
         signature: SignatureData::of(program),
         module: stored.text,
-        kernels: compilation.kernels.iter().map(kernel).collect(),
-        sizes: compilation.run_time_sizes.as_ref().map(SizesData::of),
-        ptx_bytes: compilation.ptx.iter().map(|text| text.len() as u64).collect(),
+        kernels: compilation.kernels().iter().map(kernel).collect(),
+        sizes: compilation.run_time_sizes().map(SizesData::of),
+        ptx_bytes: compilation.ptx().iter().map(|text| text.len() as u64).collect(),
         symbols,
         constant_bytes: stored.constant_bytes,
     };
-    let texts = compilation.ptx.iter().map(|text| text.as_bytes());
+    let texts = compilation.ptx().iter().map(|text| text.as_bytes());
     FORMAT.write(&header, texts.chain(stored.arrays.iter().map(|array| bytes_of(&array.buffer))))
 }
 
@@ -198,13 +198,10 @@ pub fn read(bytes: &[u8]) -> Result<(GpuArtifactInfo, Compilation), Error> {
         flops: k.flops,
     };
     let symbol = |(symbol, text): (String, u64)| (symbol, usize::try_from(text).unwrap_or(usize::MAX));
-    let compilation = Compilation {
-        arch: info.arch,
-        module,
-        kernels: header.kernels.into_iter().map(kernel).collect(),
-        ptx,
-        symbols: header.symbols.into_iter().map(symbol).collect(),
-        run_time_sizes: header.sizes.map(SizesData::sizes).transpose()?,
-    };
-    Ok((info, compilation))
+    let kernels = header.kernels.into_iter().map(kernel).collect();
+    let symbols = header.symbols.into_iter().map(symbol).collect();
+    let sizes = header.sizes.map(SizesData::sizes).transpose()?;
+    let compilation =
+        Compilation::new(info.arch, module, sizes).map_err(|e| unfit(e.diagnostic().message))?;
+    Ok((info, compilation.with_kernels(kernels, ptx, symbols)))
 }

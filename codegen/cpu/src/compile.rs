@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use hlo::Module;
 use hlo_codegen::CompileError;
-use hlo_codegen::compile::{self, Backend, Compiled, DriverOptions, Emission, Made, Stages};
+use hlo_codegen::compilation::Compilation;
+use hlo_codegen::compile::{self, Backend, Compiled, DriverOptions, Emission, Stages};
 use hlo_codegen::kernel::{Kernel, Request};
-use hlo_codegen::plan::lower::Lowered;
 use hlo_codegen::program::Code;
+use hlo_codegen::run_time_sizes::RunTimeSizes;
 use hlo_library_base::configuration::Configuration;
 use hlo_llvm::{self as llvm, Level, Target, new_context};
 use hlo_opt::passes::Pipeline;
@@ -71,6 +72,8 @@ impl Options {
 }
 
 impl Backend for Llvm {
+    type Compilation = Compilation;
+
     fn describe(&self) -> String {
         self.target.describe()
     }
@@ -79,14 +82,18 @@ impl Backend for Llvm {
         Pipeline::cpu(self.opt_level)
     }
 
-    fn emit(
+    fn lower(
         &self,
-        module: &Module,
-        lowered: &Lowered,
+        module: Module,
+        run_time_sizes: Option<RunTimeSizes>,
         fallback: bool,
-        stages: &mut dyn Stages,
-    ) -> Result<Made, CompileError> {
-        emit(module, lowered, self, fallback, stages)
+    ) -> Result<Compilation, CompileError> {
+        Ok(Compilation::new(module, run_time_sizes, fallback)?)
+    }
+
+    fn emit(&self, lowered: Compilation, stages: &mut dyn Stages) -> Result<Compilation, CompileError> {
+        let (kernels, objects) = emit(&lowered, self, stages)?;
+        Ok(lowered.with_kernels(kernels, Code::Objects(objects))?)
     }
 }
 
@@ -126,16 +133,14 @@ struct Emitted {
     texts: [Option<String>; 3],
 }
 
+/// Kernels by request, and object code.
+type Made = (Vec<Option<Kernel>>, Vec<Arc<[u8]>>);
+
 /// Makes all kernels, in the order of the requests, and all object code. Identical requests are compiled
 /// once. With the interpreter as fallback, unsupported kernels are `None`.
-fn emit(
-    module: &Module,
-    lowered: &Lowered,
-    backend: &Llvm,
-    fallback: bool,
-    stages: &mut dyn Stages,
-) -> Result<Made, CompileError> {
-    let (requests, target) = (&lowered.requests, &backend.target);
+fn emit(lowered: &Compilation, backend: &Llvm, stages: &mut dyn Stages) -> Result<Made, CompileError> {
+    let (module, requests, target) = (lowered.module(), lowered.requests(), &backend.target);
+    let fallback = lowered.falls_back();
     if requests.is_empty() {
         return Ok(Made::default());
     }
@@ -172,7 +177,7 @@ fn emit(
         let name = module.instr(loops::subject(module, requests[index])).name.to_string();
         kernels[index] = kernels[first].clone().map(|kernel| Kernel { name, ..kernel });
     }
-    Ok(Made { kernels, code: Code::Objects(objects) })
+    Ok((kernels, objects))
 }
 
 /// The approximate maximum number of instructions of a compilation unit: LLVM's memory for one is many times

@@ -1,16 +1,17 @@
 //! The result of compilation, as data: the fused and scheduled module, its kernels, and PTX.
 //!
-//! It is what an artifact holds. Buffer assignment and launch plan are not part of it:
-//! [`Compilation::assemble`] derives both, without LLVM. **Invariant:** the plan of a program is one that
-//! this crate made from a module that verifies, so what comes from a file may be wrong only in its kernels.
+//! It is what an artifact holds. How instructions are executed, buffer assignment and launch plan are derived
+//! from the module, without LLVM, by [`Compilation::new`] and [`Assemble::assemble`]. **Invariant:** the plan of a
+//! program is one that this crate made from a module that verifies, so what comes from a file may be wrong only in
+//! its kernels.
 
 use std::sync::Arc;
 
 use hlo::{InstrId, Module, Shape};
-use hlo_codegen::CompileError;
-use hlo_codegen::compilation::{AssembleError, MAX_CHECKED_INSTRUCTIONS, constant};
+use hlo_codegen::Unsupported;
+use hlo_codegen::compilation::{Assemble, AssembleError, assign};
 use hlo_codegen::run_time_sizes::RunTimeSizes;
-use hlo_opt::buffers::{self, Questions};
+use hlo_opt::buffers::{Assigned, Questions};
 use rustc_hash::FxHashMap;
 
 use crate::arch::Arch;
@@ -22,30 +23,90 @@ use crate::program::Program;
 /// A compiled program before buffer assignment.
 #[derive(Debug)]
 pub struct Compilation {
-    /// The target architecture.
-    pub arch: Arch,
+    arch: Arch,
     /// Fused and scheduled.
-    pub module: Module,
+    module: Module,
+    lowered: Lowered,
     /// In the order of [`Lowered::kernels`].
-    pub kernels: Vec<Kernel>,
-    /// PTX texts, each a module of its own.
-    pub ptx: Vec<Arc<str>>,
-    /// The text that defines each kernel symbol.
-    pub symbols: FxHashMap<String, usize>,
-    /// The adapter for arguments or results of run-time sizes.
-    pub run_time_sizes: Option<RunTimeSizes>,
+    kernels: Vec<Kernel>,
+    ptx: Vec<Arc<str>>,
+    symbols: FxHashMap<String, usize>,
+    run_time_sizes: Option<RunTimeSizes>,
 }
 
-fn defect(message: impl Into<String>) -> CompileError {
-    AssembleError::Defect(message.into()).into()
+fn defect(message: impl Into<String>) -> AssembleError {
+    AssembleError::Defect(message.into())
 }
 
 impl Compilation {
-    /// Assigns buffers and writes the plan. `verify`: the buffers are checked. Errors: kernels that do not
-    /// fit the module, buffers that overlap.
-    pub fn assemble(self, verify: bool) -> Result<Program, CompileError> {
-        let Compilation { arch, module, kernels, ptx, symbols, run_time_sizes } = self;
+    /// Of a fused and scheduled module that has no kernels yet. Errors: what nothing executes.
+    pub fn new(
+        arch: Arch,
+        module: Module,
+        run_time_sizes: Option<RunTimeSizes>,
+    ) -> Result<Self, Unsupported> {
         let lowered = Lowered::new(&module)?;
+        let (kernels, ptx, symbols) = Default::default();
+        Ok(Self { arch, module, lowered, kernels, ptx, symbols, run_time_sizes })
+    }
+
+    /// The target architecture.
+    pub fn arch(&self) -> Arch {
+        self.arch
+    }
+
+    /// The module.
+    pub fn module(&self) -> &Module {
+        &self.module
+    }
+
+    /// How its instructions are executed.
+    pub fn lowered(&self) -> &Lowered {
+        &self.lowered
+    }
+
+    /// The kernels, in the order of [`Lowered::kernels`].
+    pub fn kernels(&self) -> &[Kernel] {
+        &self.kernels
+    }
+
+    /// PTX texts, each a module of its own.
+    pub fn ptx(&self) -> &[Arc<str>] {
+        &self.ptx
+    }
+
+    /// The text that defines each kernel symbol.
+    pub fn symbols(&self) -> &FxHashMap<String, usize> {
+        &self.symbols
+    }
+
+    /// The adapter for arguments or results of run-time sizes.
+    pub fn run_time_sizes(&self) -> Option<&RunTimeSizes> {
+        self.run_time_sizes.as_ref()
+    }
+
+    /// Adds its kernels, in the order of [`Lowered::kernels`], with their PTX and the text of each symbol. Whether
+    /// they fit is looked at when it is assembled.
+    pub fn with_kernels(
+        self,
+        kernels: Vec<Kernel>,
+        ptx: Vec<Arc<str>>,
+        symbols: FxHashMap<String, usize>,
+    ) -> Self {
+        Self { kernels, ptx, symbols, ..self }
+    }
+}
+
+impl Assemble for Compilation {
+    type Program = Program;
+
+    /// Errors: kernels that do not fit the module, buffers that overlap.
+    fn assemble(
+        self,
+        verify: bool,
+        assigned: &mut dyn FnMut(&Module, &Assigned),
+    ) -> Result<Program, AssembleError> {
+        let Compilation { arch, module, lowered, kernels, ptx, symbols, run_time_sizes } = self;
         if lowered.kernels.len() != kernels.len() {
             let (has, needs) = (kernels.len(), lowered.kernels.len());
             return Err(defect(format!("{has} kernels of a module that takes {needs}")));
@@ -61,18 +122,10 @@ impl Compilation {
         let whole = |_: InstrId| false;
         // Kernels of contractions are emitted for arrays that share no memory.
         let questions = Questions { scratch: &scratch, whole: &whole, epilogue_in_place: &|_| false };
-        let assigned = buffers::assign(&module, &questions)?;
-        if verify && module.instruction_capacity() <= MAX_CHECKED_INSTRUCTIONS {
-            buffers::check::check(&module, &assigned, &questions)
-                .map_err(|why| defect(format!("buffers: {why}")))?;
-        }
-        let mut constants = Vec::with_capacity(assigned.constants.len());
-        for &(id, leaf) in &assigned.constants {
-            constants.push(constant(&module, id, leaf as usize)?);
-        }
+        let (buffers, constants) = assign(&module, &questions, verify, assigned)?;
         let shape = module.program_shape(module.entry());
         let shape = shape.ok_or_else(|| defect("a program without a result"))?;
-        let plan = plan::write(&module, &lowered, &assigned, &kernels);
+        let plan = plan::write(&module, &lowered, &buffers, &kernels);
         Ok(Program {
             name: module.name.to_string(),
             arch,
@@ -80,7 +133,7 @@ impl Compilation {
             result: shape.result.without_layout(),
             ptx,
             symbols,
-            buffers: assigned.assignment,
+            buffers: buffers.assignment,
             constants,
             plan,
             run_time_sizes,

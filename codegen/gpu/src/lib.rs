@@ -5,7 +5,7 @@
 //!                                                        └──buffers──> launch plan ──────────────┴─> Program ──run──> results
 //! ```
 //!
-//! [`lower`] says how each instruction is executed, [`kernels`] emits it, one file per family, [`plan`]
+//! [`compile`] is the back end that [`hlo_codegen::compile`] drives. [`lower`] says how each instruction is executed, [`kernels`] emits it, one file per family, [`plan`]
 //! writes the launches, [`run`] executes a program on a [`run::Device`]: the interpreter of PTX
 //! ([`interpreted`]), which checks every access, or a GPU.
 //!

@@ -153,7 +153,7 @@ impl hlo_opt::passes::Steps for Stages<'_> {
 
 #[cfg(feature = "llvm")]
 impl hlo_cpu::Stages for Stages<'_> {
-    fn lowered(&mut self, module: &Module, _: &hlo_codegen::plan::lower::Lowered) {
-        self.dump.module("cpu_after_optimizations", &module.compact());
+    fn lowered(&mut self, compilation: &hlo_codegen::compilation::Compilation) {
+        self.dump.module("cpu_after_optimizations", &compilation.module().compact());
     }
 }

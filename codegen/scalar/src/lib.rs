@@ -27,10 +27,11 @@ use hlo::{InstrId, Module};
 use hlo_threads::cancel;
 
 use fused::{Elements, Fused, Rows};
-use hlo_codegen::compile::{Backend, Made, Stages};
+use hlo_codegen::compilation::Compilation;
+use hlo_codegen::compile::{Backend, Stages};
 use hlo_codegen::kernel::{Kernel, Phase, Progress, Request, Strategy};
-use hlo_codegen::plan::lower::Lowered;
 use hlo_codegen::program::Code;
+use hlo_codegen::run_time_sizes::RunTimeSizes;
 use hlo_codegen::{CompileError, Unsupported};
 use hlo_library_base::portable::Evaluate;
 use hlo_opt::passes::Pipeline;
@@ -50,6 +51,8 @@ pub struct Scalar {
 }
 
 impl Backend for Scalar {
+    type Compilation = Compilation;
+
     fn describe(&self) -> String {
         "expressions, element by element".to_owned()
     }
@@ -58,25 +61,28 @@ impl Backend for Scalar {
         Pipeline::cpu(self.opt_level)
     }
 
-    fn emit(
+    fn lower(
         &self,
-        module: &Module,
-        lowered: &Lowered,
+        module: Module,
+        run_time_sizes: Option<RunTimeSizes>,
         fallback: bool,
-        _stages: &mut dyn Stages,
-    ) -> Result<Made, CompileError> {
+    ) -> Result<Compilation, CompileError> {
+        Ok(Compilation::new(module, run_time_sizes, fallback)?)
+    }
+
+    fn emit(&self, lowered: Compilation, _stages: &mut dyn Stages) -> Result<Compilation, CompileError> {
         let (mut kernels, mut evaluated) = (Vec::new(), Vec::new());
-        for (number, &request) in lowered.requests.iter().enumerate() {
+        for (number, &request) in lowered.requests().iter().enumerate() {
             cancel::poll();
-            let (kernel, code) = match kernel(module, request, &format!("k{number}")) {
+            let (kernel, code) = match kernel(lowered.module(), request, &format!("k{number}")) {
                 Ok((kernel, code)) => (Some(kernel), Some(code)),
-                Err(_) if fallback => (None, None),
+                Err(_) if lowered.falls_back() => (None, None),
                 Err(unsupported) => return Err(unsupported.into()),
             };
             kernels.push(kernel);
             evaluated.push(code);
         }
-        Ok(Made { kernels, code: Code::Evaluated(evaluated) })
+        Ok(lowered.with_kernels(kernels, Code::Evaluated(evaluated))?)
     }
 }
 

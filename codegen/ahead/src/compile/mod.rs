@@ -13,7 +13,7 @@ mod driver;
 mod table;
 
 use hlo::{ElementType, InstrId, Module};
-use hlo_codegen::compilation::Compilation;
+use hlo_codegen::compilation::{Assemble as _, Compilation};
 use hlo_codegen::front;
 use hlo_codegen::kernel::{Kernel, Request};
 use hlo_codegen::plan::lower::{Lowered, Lowering};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use hlo::{Literal, Module};
+use hlo_codegen::compilation::Assemble as _;
 use hlo_codegen::runtime::executable::{Argument as Lent, Executable, Finished, LoadOptions, RunOptions};
 use hlo_interp::Devices;
 use hlo_interp::custom_call::Registry;

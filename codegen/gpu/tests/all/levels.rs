@@ -4,7 +4,7 @@ use crate::support;
 use crate::support::Tolerance;
 use hlo::ArrayLiteral;
 use hlo_gpu::arch::Arch;
-use hlo_gpu::compile::{Options, compile};
+use hlo_gpu::compile::Options;
 
 const LESS: &str = "less {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT l = pred[] compare(a, b), direction=LT\n}\nadd {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32[] add(a, b)\n}\n";
 
@@ -39,7 +39,7 @@ fn all_levels_and_architectures() {
         let architectures = Arch::ALL.map(|arch| (2, arch));
         for (opt_level, arch) in levels.into_iter().chain(architectures) {
             let options = Options { arch, opt_level, ..Options::default() };
-            let program = compile(&module, &options).unwrap().assemble(true).unwrap();
+            let program = support::compiled_with(&module, &options);
             let got = support::interpreted(&program, &arguments);
             for (a, b) in got.iter().zip(&expected) {
                 support::assert_close(a, b, Tolerance(2e-6), &format!("level {opt_level}, {arch}:\n{text}"));

@@ -13,6 +13,7 @@ mod reduce;
 mod rows;
 mod scatter;
 mod sort;
+mod stages;
 mod support;
 mod topk;
 mod transpose;

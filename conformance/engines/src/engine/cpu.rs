@@ -14,6 +14,8 @@ use hlo_client::{DiskCache, panic_message};
 #[cfg(feature = "llvm")]
 use hlo_client::{Key, artifact};
 use hlo_codegen::CompileError;
+#[cfg(feature = "llvm")]
+use hlo_codegen::compilation::Assemble as _;
 use hlo_codegen::compile::{self, Backend as _, DriverOptions, Stages};
 #[cfg(feature = "llvm")]
 use hlo_codegen::program::Program;

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use hlo::{ArrayLiteral, Diagnostic, Literal, Module};
 use hlo_client::{CompileOptions, Key, gpu_artifact, panic_message};
 use hlo_codegen::CompileError;
+use hlo_codegen::compilation::Assemble as _;
 use hlo_gpu::arch::Arch;
 use hlo_gpu::interpreted::{Interpreted, Modules};
 use hlo_gpu::program::Program;
@@ -87,10 +88,9 @@ fn compile(
     arch: Arch,
     opt_level: u8,
 ) -> Result<hlo_gpu::compilation::Compilation, CompileError> {
-    hlo_gpu::compile::compile(
-        module,
-        &hlo_gpu::compile::Options { arch, opt_level, ..hlo_gpu::compile::Options::default() },
-    )
+    use hlo_gpu::compile::{Options, emission};
+    let configuration = super::cpu::machine().configuration;
+    Ok(emission(module, &Options { arch, opt_level, configuration, ..Options::default() })?.compilation)
 }
 
 #[cfg(not(feature = "llvm"))]
@@ -172,10 +172,11 @@ impl Engine for GpuEngine {
     fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome> {
         let start = Instant::now();
         let compiled = catch_unwind(AssertUnwindSafe(|| {
-            compiled(module, self.arch, self.options.opt_level)
-                .and_then(|c| c.assemble(cfg!(debug_assertions)))
+            let compilation = compiled(module, self.arch, self.options.opt_level)?;
+            Ok(compilation.assemble(cfg!(debug_assertions), &mut |_, _| {})?)
         }));
-        let program = compiled.map_err(|p| caught("the compiler", p))?.map_err(|e| failed(&e))?;
+        let program =
+            compiled.map_err(|p| caught("the compiler", p))?.map_err(|e: CompileError| failed(&e))?;
         let program = Arc::new(program);
         let is_temporary = |kind| matches!(kind, AllocationKind::Arena | AllocationKind::Frame);
         let temporary = program.buffers.allocations.iter().filter(|a| is_temporary(a.kind));

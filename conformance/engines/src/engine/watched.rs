@@ -6,8 +6,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hlo::{ArrayShape, Dims, InstrId, Module, Shape};
+use hlo_codegen::compilation::Compilation;
 use hlo_codegen::compile::Stages;
-use hlo_codegen::plan::lower::Lowered;
 use hlo_codegen::plan::{Action, Plan};
 use hlo_codegen::program::Program;
 use hlo_codegen::runtime::executable::{RunError, Watch};
@@ -23,8 +23,8 @@ pub(super) struct Keep(pub(super) Option<Module>);
 impl Steps for Keep {}
 
 impl Stages for Keep {
-    fn lowered(&mut self, module: &Module, _decisions: &Lowered) {
-        self.0 = Some(module.clone());
+    fn lowered(&mut self, compilation: &Compilation) {
+        self.0 = Some(compilation.module().clone());
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use hlo::{ArrayLiteral, ArrayShape, Literal};
 use hlo_client::gpu_artifact;
+use hlo_codegen::compilation::Assemble as _;
 use hlo_gpu::interpreted::{Interpreted, Modules};
 use hlo_gpu::program::Program;
 use hlo_gpu::run::{self, Limits, RunError};
@@ -45,7 +46,8 @@ struct TimesObject<'a> {
 pub(super) fn run(options: &Options, ui: &Ui, bytes: &[u8]) -> Result<Exit, Failure> {
     let named = |e: Failure| Failure::new(e.exit, format!("{}: {}", options.file.display(), e.message));
     let (info, compilation) = gpu_artifact::read(bytes).map_err(|e| named(e.into()))?;
-    let program = compilation.assemble(cfg!(debug_assertions)).map_err(|e| named(failure(&e)))?;
+    let program = compilation.assemble(cfg!(debug_assertions), &mut |_, _| {});
+    let program = program.map_err(|e| named(failure(&e.into())))?;
     if options.info {
         say(&info, &program, ui);
         return Ok(Exit::Ok);

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use hlo::Module;
 use hlo::print::{PrintOptions, print_module};
+use hlo_codegen::compilation::Assemble as _;
 use hlo_gpu::arch::Arch;
 use hlo_gpu::program::{Action, Argument, Plan};
 
@@ -29,9 +30,9 @@ pub(super) fn text(module: &Module, stage: Stage, opt_level: u8) -> Option<Resul
         Err(e) => return Some(Err(failure(&e))),
     };
     Some(match stage {
-        Stage::GpuHlo => Ok(print_module(&compiled.module, &PrintOptions::source(&compiled.module))),
-        Stage::Ptx => Ok(compiled.ptx.join("\n")),
-        _ => compiled.assemble(true).map_err(|e| failure(&e)).map(|program| {
+        Stage::GpuHlo => Ok(print_module(compiled.module(), &PrintOptions::source(compiled.module()))),
+        Stage::Ptx => Ok(compiled.ptx().join("\n")),
+        _ => compiled.assemble(true, &mut |_, _| {}).map_err(|e| failure(&e.into())).map(|program| {
             let mut text = String::new();
             plan(&program.plan, 0, &mut text);
             text

@@ -9,7 +9,6 @@ use clap::ValueEnum;
 use hlo::print::{PrintOptions, print_module};
 use hlo::{InstrId, Module};
 use hlo_codegen::compilation::Compilation;
-use hlo_codegen::plan::lower::Lowered;
 use hlo_cpu::{CompileError, Options, Stages, compile_watched};
 use hlo_opt::buffers::{Assigned, report};
 use hlo_opt::passes::{Pipeline, Steps};
@@ -56,8 +55,9 @@ struct Watcher {
 impl Steps for Watcher {}
 
 impl Stages for Watcher {
-    fn lowered(&mut self, module: &Module, _decisions: &Lowered) {
+    fn lowered(&mut self, compilation: &Compilation) {
         if self.stage == Stage::HloOptimized {
+            let module = compilation.module();
             self.text = print_module(module, &PrintOptions::source(module));
         }
     }

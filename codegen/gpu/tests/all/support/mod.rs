@@ -35,8 +35,8 @@ pub(crate) fn compiled(module: &Module, arch: Arch) -> Program {
 
 /// Compiles a program as options say.
 pub(crate) fn compiled_with(module: &Module, options: &Options) -> Program {
-    let compilation = compile::compile(module, options).unwrap_or_else(|e| panic!("{e}"));
-    compilation.assemble(true).unwrap_or_else(|e| panic!("{e}"))
+    let emission = compile::emission(module, options).unwrap_or_else(|e| panic!("{e}"));
+    emission.assemble(true, &mut ()).unwrap_or_else(|e| panic!("{e}")).program
 }
 
 /// Numbers of a linear congruential generator.
