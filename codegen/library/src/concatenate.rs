@@ -1,7 +1,8 @@
 //! `concatenate` of many parts: copies, a block of rows at a time, part by part.
 //!
-//! What is put together from few parts is a kernel, which may compute them too; of many, deciding for each element which part it is from, or a loop for
-//! each of them, takes longer than to copy (`is_concat_by_copy` of the passes' facts).
+//! A concatenation of few parts is a kernel, which may compute them too; of many parts, selecting the part
+//! for each element, or a loop for each part, takes longer than copies (`is_concat_by_copy` of the passes'
+//! facts).
 
 use hlo::{InstrId, Module};
 use smallvec::SmallVec;
@@ -10,12 +11,12 @@ use hlo::facts::dimension;
 use hlo_library_base::memory::array_bytes;
 use hlo_library_base::{Call, Operation, Sent, Unsupported};
 
-/// Bytes of a task, about: what is written part by part stays in a core's own cache meanwhile.
-const TASK: usize = 64 << 10;
+/// About how many bytes a task has: what is written part by part stays in a core's own cache meanwhile.
+const TASK_BYTES: usize = 64 << 10;
 
-/// Bytes of an element that may be transposed in registers, and so many parts of one are.
-const WORD: usize = 4;
-const COLUMNS: usize = 4;
+/// Bytes of an element, and the number of parts of one element, that are transposed in registers.
+const TRANSPOSED_ELEMENT_BYTES: usize = 4;
+const TRANSPOSED_PARTS: usize = 4;
 
 /// A concatenation: each row of the result is a row of each part, one after the other.
 #[derive(Clone, Debug)]
@@ -39,7 +40,7 @@ impl Concatenate {
         }
         let along = dimension(instr).ok_or_else(|| refuse("a concatenation along no dimension"))?;
         let whole = array_bytes(result).ok_or_else(|| refuse("an array larger than memory can be"))? as usize;
-        // Dimensions before the one along which it is are the rows.
+        // The dimensions before the concatenated one are the rows.
         let rows: i64 = result.dims[..along].iter().product();
         let rows = usize::try_from(rows).unwrap_or(0);
         let part = |&o: &InstrId| {
@@ -58,16 +59,19 @@ impl Concatenate {
         let Some((result, parts)) = arguments.split_last() else { return };
         let (mut first, mut next) = (0, 0);
         while let (Some(&part), Some(&bytes)) = (parts.get(next), self.parts.get(next)) {
-            let columns = self.parts[next..].iter().take_while(|&&bytes| bytes == WORD).count();
-            if columns >= COLUMNS && (from, to) == (0, self.row) {
+            let columns =
+                self.parts[next..].iter().take_while(|&&bytes| bytes == TRANSPOSED_ELEMENT_BYTES).count();
+            if columns >= TRANSPOSED_PARTS && (from, to) == (0, self.row) {
                 let parts = parts[next..next + columns].iter();
                 // SAFETY: the rows of the parts and of the result are there.
                 let done = unsafe {
-                    let parts = parts.map(|part| part.add(rows.start * WORD).cast_const()).collect();
+                    let parts = parts
+                        .map(|part| part.add(rows.start * TRANSPOSED_ELEMENT_BYTES).cast_const())
+                        .collect();
                     side_by_side(parts, rows.len(), result.add(rows.start * self.row + first), self.row)
                 };
                 if done {
-                    first += columns * WORD;
+                    first += columns * TRANSPOSED_ELEMENT_BYTES;
                     next += columns;
                     continue;
                 }
@@ -90,10 +94,11 @@ impl Concatenate {
     }
 }
 
-/// Writes `rows` elements of 32 bits of each part to rows so many bytes apart, those of the same row next to each other, if the machine has vectors for it.
+/// Interleaves `rows` elements of 32 bits of each part into rows `pitch` bytes apart, if the machine has
+/// vectors for it.
 ///
 /// # Safety
-/// The elements are there, and nobody else uses those of the result.
+/// The elements are there, and nothing else accesses those of the result.
 unsafe fn side_by_side(parts: SmallVec<[*const u8; 64]>, rows: usize, result: *mut u8, pitch: usize) -> bool {
     #[cfg(target_arch = "x86_64")]
     if hlo_library_base::isa::Features::here().avx512 {
@@ -113,7 +118,7 @@ struct Steps {
 }
 
 impl Steps {
-    /// Copies so many bytes of each row.
+    /// Copies `n` bytes of each row.
     unsafe fn copy(&self, part: *const u8, result: *mut u8, n: usize) {
         // SAFETY: the caller's.
         unsafe {
@@ -143,7 +148,7 @@ impl Steps {
     #[inline(always)]
     unsafe fn whole<T: Copy>(&self, part: *const u8, result: *mut u8) {
         for row in 0..self.rows {
-            // SAFETY: the caller's; neither place need be aligned.
+            // SAFETY: the caller's; unaligned reads and writes.
             unsafe {
                 let value = part.add(row * self.part).cast::<T>().read_unaligned();
                 result.add(row * self.result).cast::<T>().write_unaligned(value);
@@ -151,12 +156,12 @@ impl Steps {
         }
     }
 
-    /// Copies the first and the last `T` of so many bytes, which are all of them.
+    /// Copies `n` bytes as their first and last `T`, which may overlap.
     #[inline(always)]
     unsafe fn ends<T: Copy>(&self, part: *const u8, result: *mut u8, n: usize) {
         let last = n - size_of::<T>();
         for row in 0..self.rows {
-            // SAFETY: the caller's; no place need be aligned.
+            // SAFETY: the caller's; unaligned reads and writes.
             unsafe {
                 let (part, result) = (part.add(row * self.part), result.add(row * self.result));
                 let (head, tail) =
@@ -181,8 +186,8 @@ impl Operation for Concatenate {
         if self.rows * self.row == 0 {
             return;
         }
-        // Long rows are divided, short ones are done together.
-        let (long, each) = (self.row.div_ceil(TASK), (TASK / self.row).max(1));
+        // Long rows are divided among tasks, short ones grouped.
+        let (long, each) = (self.row.div_ceil(TASK_BYTES), (TASK_BYTES / self.row).max(1));
         let sent = Sent(call);
         call.pool.run(self.rows.div_ceil(each) * long, &|task| {
             let (rows, piece) = (task / long * each, task % long);

@@ -1,4 +1,5 @@
-//! Applied computations as kernels over lanes: arrays of a few hundred elements that operations fill and read.
+//! Applied computations as kernels over lanes: arrays of a few hundred elements that operations fill and
+//! read.
 
 use hlo::{ComputationId, ElementType, InstrId, Module};
 use hlo_library_base::Unsupported;
@@ -81,47 +82,49 @@ impl Lanes<'_> {
     /// Fills column `i` with elements of an array, one a lane.
     ///
     /// # Safety
-    /// The places are at most [`LANES`] and in the array, which is of the column's type.
-    pub(super) unsafe fn take(&mut self, i: usize, array: *const u8, places: impl Iterator<Item = usize>) {
+    /// There are at most [`LANES`] indices, all within the array, which is of the column's type.
+    pub(super) unsafe fn take(&mut self, i: usize, array: *const u8, indices: impl Iterator<Item = usize>) {
         with_width!(self.applied.bytes[i], T => {
             let (lanes, array) = (self.pointers[i].cast::<T>(), array.cast::<T>());
-            for (lane, at) in places.enumerate() {
+            for (lane, at) in indices.enumerate() {
                 // SAFETY: as the caller says.
                 unsafe { *lanes.add(lane) = *array.add(at) };
             }
         });
     }
 
-    /// Writes column `i` to places of an array, lane by lane.
+    /// Writes column `i` to elements of an array, lane by lane.
     ///
     /// # Safety
-    /// The places are at most [`LANES`] and in the array, which is of the column's type and nobody else's there.
-    pub(super) unsafe fn put(&self, i: usize, array: Shared<u8>, places: impl Iterator<Item = usize>) {
+    /// There are at most [`LANES`] indices, all within the array, which is of the column's type; nobody else
+    /// uses those elements.
+    pub(super) unsafe fn put(&self, i: usize, array: Shared<u8>, indices: impl Iterator<Item = usize>) {
         with_width!(self.applied.bytes[i], T => {
             let (lanes, array) = (self.pointers[i].cast::<T>(), array.pointer().cast::<T>());
-            for (lane, at) in places.enumerate() {
+            for (lane, at) in indices.enumerate() {
                 // SAFETY: as the caller says.
                 unsafe { *array.add(at) = *lanes.add(lane) };
             }
         });
     }
 
-    /// Fills lanes of column `i` from `lane` on with elements of an array: so many, which begin at a place, lanes and places so far apart.
+    /// Fills lanes of column `i` from `lane` on with elements of an array from `first` on; the steps are
+    /// between lanes and between elements.
     ///
     /// # Safety
-    /// The lanes are among the first [`LANES`]; the places are in the array, which is of the column's type.
+    /// The lanes are among the first [`LANES`]; the indices are in the array, which is of the column's type.
     pub(super) unsafe fn take_run(
         &mut self,
         i: usize,
         lane: usize,
         array: *const u8,
-        place: usize,
+        first: usize,
         (count, steps): (usize, [usize; 2]),
     ) {
         with_width!(self.applied.bytes[i], T => {
             // SAFETY: as the caller says.
             unsafe {
-                let (lanes, array) = (self.pointers[i].cast::<T>().add(lane), array.cast::<T>().add(place));
+                let (lanes, array) = (self.pointers[i].cast::<T>().add(lane), array.cast::<T>().add(first));
                 if steps == [1, 1] {
                     lanes.copy_from_nonoverlapping(array, count);
                 } else {
@@ -145,7 +148,7 @@ impl Lanes<'_> {
         let column = |(pointer, bytes): (&*mut u8, &usize)| pointer.wrapping_add(lanes.start * bytes);
         let columns: SmallVec<[*mut u8; 8]> =
             self.pointers.iter().zip(&self.applied.bytes).map(column).collect();
-        // SAFETY: as above; the columns have so many lanes.
+        // SAFETY: as above; the columns have these lanes.
         unsafe { self.kernel.call(columns.as_ptr(), 0, lanes.len() as u64) };
     }
 
@@ -159,7 +162,7 @@ impl Lanes<'_> {
     pub(super) fn copy(&mut self, from: usize, to: usize, lanes: std::ops::Range<usize>) {
         assert!(lanes.end <= LANES && self.applied.bytes[from] == self.applied.bytes[to]);
         let size = self.applied.bytes[from];
-        // SAFETY: columns are different memory, of so many lanes.
+        // SAFETY: columns do not overlap and have these lanes.
         unsafe {
             let from = self.pointers[from].add(lanes.start * size).cast_const();
             self.pointers[to].add(lanes.start * size).copy_from_nonoverlapping(from, lanes.len() * size);

@@ -1,20 +1,22 @@
-//! Calls to LAPACK: what they call, and in whose arithmetic compiled programs compute it. What bounds allow for is what is said here.
+//! Calls to LAPACK: their routines, and in which arithmetic compiled programs compute them. Bounds allow for
+//! what is decided here.
 
 use hlo::{ElementType, Instruction, Shape};
 
-/// The frontend attribute, key and value, of a call that is to be a library's.
+/// The frontend attribute, key and value, of a call that asks for a library's decomposition.
 pub const LIBRARY: (&str, &str) = ("decompositions", "library");
 
-/// The letter of the element type and the name of the routine, of the target of a custom call.
+/// The letter of the element type and the name of the routine, from the target of a custom call.
 pub fn routine(target: &str) -> Option<(&str, &str)> {
     target.strip_prefix("lapack_")?.strip_suffix("_ffi")?.split_at_checked(1)
 }
 
-/// The routines that are computed in the element type's own arithmetic if that is asked for, or if bounds allow for it.
+/// The routines that are computed in the element type's own arithmetic if that is asked for, or if bounds
+/// allow for it.
 pub const DECOMPOSITIONS: [&str; 10] =
     ["getrf", "geqrf", "orgqr", "ungqr", "ormqr", "unmqr", "syevd", "heevd", "gesdd", "gesvd"];
 
-/// Whether a call is to be a library's.
+/// Whether a call asks for a library's decomposition.
 pub fn is_library(call: &Instruction) -> bool {
     call.attrs.frontend_attributes().and_then(|f| f.get(LIBRARY.0)) == Some(LIBRARY.1)
 }
@@ -24,7 +26,7 @@ pub fn setting(call: &Instruction, key: &str) -> Option<char> {
     Settings::of(call)?.get(key)?.parse::<u8>().ok().map(char::from)
 }
 
-/// What is true or false among them.
+/// A boolean among the settings of a call.
 pub fn flag(call: &Instruction, key: &str) -> Option<bool> {
     Settings::of(call)?.bool(key)
 }
@@ -50,7 +52,7 @@ impl<'a> Settings<'a> {
         inside.split(',').map(entry).collect::<Option<_>>().map(Self)
     }
 
-    /// That these are the keys.
+    /// `None` if there are other keys than these.
     pub fn only(&self, keys: &[&str]) -> Option<()> {
         self.0.iter().all(|(key, _)| keys.contains(key)).then_some(())
     }
@@ -59,7 +61,7 @@ impl<'a> Settings<'a> {
         self.0.iter().find(|(k, _)| *k == key).map(|&(_, value)| value)
     }
 
-    /// What is true or false.
+    /// A boolean.
     pub fn bool(&self, key: &str) -> Option<bool> {
         self.get(key)?.parse().ok()
     }
@@ -71,15 +73,16 @@ impl<'a> Settings<'a> {
     }
 }
 
-/// Whether a call, to this routine, may be computed in the element type's own arithmetic: bounds say how far its results are then from the interpreter's. Rounding
-/// decides signs and pivots of the others; LU factors and decompositions of f32 are not, because the interpreter's f64 is hardly slower.
+/// Whether a call, to this routine, may be computed in the element type's own arithmetic: bounds say how far
+/// its results are then from the interpreter's. Rounding decides signs and pivots of the others; LU factors
+/// and decompositions of f32 are not, because the interpreter's f64 is hardly slower.
 pub fn is_rounded(call: &Instruction, routine: &str) -> bool {
     let results: Vec<_> = call.shape.leaves().into_iter().filter_map(Shape::as_array).collect();
     let f64s =
         results.first().is_some_and(|r| matches!(r.element_type, ElementType::F64 | ElementType::C128));
     match routine {
         "potrf" | "trsm" => true,
-        // Bases of what a matrix maps to 0 are determined by no value.
+        // A basis of the null space is not determined by singular values.
         "gesdd" | "gesvd" => {
             let of = |k: usize, from_last: usize| results.get(k)?.dims.iter().rev().nth(from_last);
             f64s && (setting(call, "mode") == Some('N') || of(2, 0) == of(3, 1))

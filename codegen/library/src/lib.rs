@@ -1,12 +1,13 @@
 //! Library calls: operations that are compiled with this crate rather than with the program: contractions
-//! (`hlo-contractions`), sorting, transforms, windows, linear algebra. A program holds each as a [`LibraryCall`],
-//! which was made when the program was compiled and has all static facts that execution needs.
+//! (`hlo-contractions`), sorting, transforms, windows, linear algebra. A program holds each as a
+//! [`LibraryCall`], which was made when the program was compiled and has all static facts that execution
+//! needs.
 //!
 //! One file (or folder) a family, each an [`Operation`]. What all rest on is in `hlo-library-base`.
 
 #![allow(
     unsafe_code,
-    reason = "operations on raw memory, with the instructions of the machine: library calls are the room for it"
+    reason = "operations on raw memory, with the instructions of the machine: they belong to library calls"
 )]
 
 mod concatenate;
@@ -75,7 +76,8 @@ impl Kind {
 }
 
 impl LibraryCall {
-    /// The operation that executes an instruction; `None` if its opcode is not executed this way. Errors: a case of it that is not supported.
+    /// The operation that executes an instruction; `None` if its opcode is not executed this way. Errors: a
+    /// case of it that is not supported.
     pub fn of(module: &Module, id: InstrId) -> Option<Result<LibraryCall, Unsupported>> {
         // Not a dispatch: whatever is not here is executed in other ways.
         let kind = match module.instr(id).opcode {
@@ -101,15 +103,16 @@ impl LibraryCall {
         Some(kind.map(LibraryCall))
     }
 
-    /// The operation that executes the hero of a fusion, and for each of its arguments which of the fusion's operands it is: what only moves or
-    /// widens elements between those and the hero, the operation reads through. `None` if the opcode has no epilogue.
+    /// The operation that executes the hero of a fusion, and for each of its arguments which of the fusion's
+    /// operands it is: what only moves or widens elements between those and the hero, the operation reads
+    /// through. `None` if the opcode has no epilogue.
     pub fn of_hero(module: &Module, hero: InstrId) -> Option<Result<(LibraryCall, Vec<usize>), Unsupported>> {
         let found = Contraction::of_hero(module, hero)?;
         Some(found.map(|(op, parameters)| (LibraryCall(Kind::Contraction(op)), parameters)))
     }
 
-    /// The operation that executes a fusion of nothing but a scatter of the fusion's operands in their order, `None` if there is none that is faster than
-    /// a kernel. **Its result may be its first operand.**
+    /// The operation that executes a fusion of nothing but a scatter of the fusion's operands in their order,
+    /// `None` if there is none that is faster than a kernel. **Its result may be its first operand.**
     pub fn of_scatter(module: &Module, root: InstrId) -> Option<LibraryCall> {
         let instr = module.instr(root);
         let in_order = instr.operands().iter().enumerate().all(|(k, &o)| {
@@ -122,7 +125,8 @@ impl LibraryCall {
         scatter::Scatter::of_fusion(module, root).map(|op| LibraryCall(Kind::Scatter(op)))
     }
 
-    /// Operands of an instruction that may lie where the results of the same numbers do, if they die there.
+    /// Operands of an instruction that may share the memory of the results of the same numbers, if this is
+    /// their last use.
     pub fn in_place(module: &Module, id: InstrId) -> Vec<usize> {
         match module.instr(id).opcode {
             Opcode::Sort => sort::known(module, id).collect(),
@@ -130,7 +134,8 @@ impl LibraryCall {
         }
     }
 
-    /// How it is computed, by the names of docs/compiler.md: "GEMV", "split-K GEMM", "direct convolution", "radix sort", ...
+    /// How it is computed, by the names of docs/compiler.md: "GEMV", "split-K GEMM", "direct convolution",
+    /// "radix sort", ...
     pub fn strategy(&self) -> &'static str {
         self.0.operation().strategy()
     }
@@ -150,12 +155,13 @@ impl LibraryCall {
         self.0.operation().cost()
     }
 
-    /// Whether a call leaves all of its results: not what only sorts that are looked at in part do.
+    /// Whether a call computes all of its results; sorts whose results are read in part do not.
     pub fn is_whole(&self) -> bool {
         self.0.operation().is_whole()
     }
 
-    /// Bytes of what calls would find ready if some of the operands are constant, packed once before all of them: `None` if nothing would be gained.
+    /// Bytes of a packed operand, if some of the operands are constant and are packed once before all calls;
+    /// `None` if nothing would be gained.
     /// **Invariant:** results have the same bits with it and without.
     pub fn prepared_bytes(&self, constant: &[bool]) -> Option<u64> {
         self.0.operation().prepared_bytes(constant)
@@ -164,17 +170,20 @@ impl LibraryCall {
     /// Packs [`hlo_library_base::PREPARED_OPERAND`].
     ///
     /// # Safety
-    /// [`LibraryCall::prepared_bytes`] said how many bytes there are at `to`, aligned to 64; the operand is valid and will not change as long as calls are given them.
+    /// [`LibraryCall::prepared_bytes`] said how many bytes there are at `to`, aligned to 64; the operand is
+    /// valid and will not change as long as calls are given them.
     pub unsafe fn prepare(&self, arguments: &[*const u8], to: *mut u8, pool: &Pool) -> Prepared {
         // SAFETY: as the caller says.
         unsafe { self.0.operation().prepare(arguments, to, pool) }
     }
 
-    /// Executes it. Of a sort, elements that the module's instructions do not look at may be left as they were.
+    /// Executes it. Of a sort, elements that the module's instructions do not look at may be left as they
+    /// were.
     ///
     /// # Safety
-    /// The pointers of `call` are valid for the arrays of the instruction that this was made of, results overlap neither operands nor each other (but as
-    /// [`LibraryCall::of_scatter`] and [`LibraryCall::in_place`] say), and what was prepared was prepared of these operands.
+    /// The pointers of `call` are valid for the arrays of the instruction that this was made of, results
+    /// overlap neither operands nor each other (but as [`LibraryCall::of_scatter`] and
+    /// [`LibraryCall::in_place`] say), and what was prepared was prepared of these operands.
     pub unsafe fn run(&self, call: Call<'_>) {
         // SAFETY: as the caller says.
         unsafe { self.0.operation().run(call) }

@@ -1,5 +1,6 @@
-//! `rng-bit-generator`: ThreeFry-2x32 and Philox-4x32 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011), laid over arrays
-//! as the interpreter does, many counters at a time.
+//! `rng-bit-generator`: ThreeFry-2x32 and Philox-4x32 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers:
+//! as easy as 1, 2, 3", SC 2011), with the interpreter's assignment of words to elements, many counters at a
+//! time.
 
 use hlo::attrs::RngAlgorithm;
 use hlo::{ElementType, InstrId, Module, TypeClass};
@@ -8,11 +9,11 @@ use hlo_library_base::memory::Shared;
 use hlo_library_base::simd::vectorized;
 use hlo_library_base::{Call, Operation, Unsupported};
 
-/// Blocks that are computed side by side.
+/// Blocks that are computed in lanes.
 const LANES: usize = 32;
 
 /// Blocks of a task.
-const PIECE: usize = 1 << 13;
+const TASK_BLOCKS: usize = 1 << 13;
 
 /// Twenty rounds of ThreeFry-2x32 on the counters `first + i`.
 #[inline(always)]
@@ -82,7 +83,8 @@ pub(crate) struct Bits {
     pairs: [usize; 4],
 }
 
-/// Products of the dimensions before, the dimension, half of it rounded up, and after: of the first even dimension, or else the first of the largest.
+/// Products of the dimensions before, the dimension, half of it rounded up, and after: of the first even
+/// dimension, or else the first of the largest.
 fn pairs(dims: &[usize]) -> [usize; 4] {
     let largest = || dims.iter().position(|d| Some(d) == dims.iter().max());
     let Some(split) = dims.iter().position(|d| d % 2 == 0).or_else(largest) else { return [1; 4] };
@@ -121,7 +123,7 @@ impl Bits {
         })
     }
 
-    /// Counters that are used up.
+    /// The number of counters that are used.
     fn blocks(&self) -> usize {
         match (self.threefry, self.ty.bits() == 64) {
             (true, true) => self.elements,
@@ -131,7 +133,7 @@ impl Bits {
         }
     }
 
-    /// Writes words as elements `at..at + words.len()`, as many of those as there are.
+    /// Writes words as elements `at..at + words.len()`, as far as those exist.
     #[inline(always)]
     unsafe fn write(&self, out: Shared<u8>, at: usize, words: &[u32]) {
         let n = words.len().min(self.elements.saturating_sub(at));
@@ -180,13 +182,13 @@ impl Bits {
                 }
                 let mut i = 0;
                 while i < n {
-                    let (pair, place) = ((first + i) / inner, (first + i) % inner);
-                    let run = (inner - place).min(n - i);
+                    let (pair, offset) = ((first + i) / inner, (first + i) % inner);
+                    let run = (inner - offset).min(n - i);
                     let row = pair / pairs * extent + pair % pairs * 2;
-                    self.write(out, row * inner + place, &x[i..i + run]);
+                    self.write(out, row * inner + offset, &x[i..i + run]);
                     // The last pair of an odd dimension is one element.
                     if pair % pairs * 2 + 1 < extent {
-                        self.write(out, (row + 1) * inner + place, &y[i..i + run]);
+                        self.write(out, (row + 1) * inner + offset, &y[i..i + run]);
                     }
                     i += run;
                 }
@@ -223,7 +225,7 @@ impl Operation for Bits {
     }
 
     unsafe fn run(&self, call: Call<'_>) {
-        // SAFETY: the state is an array of so many numbers.
+        // SAFETY: the state is an array of `self.state` numbers.
         let state = unsafe { Shared::<u64>::new(call.arguments[0]).slice(0, self.state) };
         let counter = match (self.threefry, state) {
             (false, &[key, low]) => u128::from(low) | u128::from(key) << 64,
@@ -239,9 +241,9 @@ impl Operation for Bits {
             unsafe { Shared::<u64>::new(call.arguments[1]).slice_mut(0, self.state) }
                 .copy_from_slice(&new[..self.state]);
         }
-        let tasks = blocks.div_ceil(PIECE);
+        let tasks = blocks.div_ceil(TASK_BLOCKS);
         let task = |task: usize| {
-            let range = task * PIECE..blocks.min((task + 1) * PIECE);
+            let range = task * TASK_BLOCKS..blocks.min((task + 1) * TASK_BLOCKS);
             vectorized(|| {
                 for first in range.clone().step_by(LANES) {
                     // SAFETY: tasks have different blocks.

@@ -30,11 +30,11 @@ pub(super) struct Scalars {
     pub(super) results: Vec<usize>,
 }
 
-/// Calls inside of calls that are looked into.
-const DEPTH: usize = 16;
+/// The maximum depth of nested calls.
+const MAX_CALL_DEPTH: usize = 16;
 
-/// Instructions that are looked at.
-const LONGEST: usize = 256;
+/// The maximum of instructions of a computation.
+const MAX_INSTRUCTIONS: usize = 256;
 
 impl Scalars {
     /// The expressions of a computation; `None` if it is long or not all elementwise operations on scalars.
@@ -46,7 +46,7 @@ impl Scalars {
             let shape = shape.as_array().filter(|s| s.dims.is_empty())?;
             parameters.push(scalars.node(Node::Parameter(i), shape.element_type));
         }
-        scalars.results = scalars.inline(module, computation, &parameters, DEPTH)?;
+        scalars.results = scalars.inline(module, computation, &parameters, MAX_CALL_DEPTH)?;
         Some(scalars)
     }
 
@@ -68,7 +68,9 @@ impl Scalars {
         parameters: &[usize],
         depth: usize,
     ) -> Option<Vec<usize>> {
-        if module.computation(computation).len() > LONGEST || self.nodes.len() > 16 * LONGEST {
+        if module.computation(computation).len() > MAX_INSTRUCTIONS
+            || self.nodes.len() > 16 * MAX_INSTRUCTIONS
+        {
             return None;
         }
         let mut values: FxHashMap<hlo::InstrId, Vec<usize>> = FxHashMap::default();
@@ -157,7 +159,8 @@ impl Scalars {
         }
     }
 
-    /// If the only result is a commutative reducing operation of parameters 0 and 1 and nothing else: that operation.
+    /// If the only result is a commutative reducing operation of parameters 0 and 1 and nothing else: that
+    /// operation.
     pub(super) fn reducer(&self) -> Option<Opcode> {
         let &[result] = &self.results[..] else { return None };
         let ops = [

@@ -1,35 +1,37 @@
-//! The best few keys of a line, in order: a scan for keys that are better than the k-th best so far. Those are collected; when there are enough, all but the
-//! best k are dropped, and the bar is raised. A handful is kept in order, and the bar raised by each.
+//! The best `k` keys of a line (partial sort): a scan for keys below a threshold, the k-th best so far. Those
+//! are collected in a buffer; when it is full, all but the best k are dropped (quickselect), and the
+//! threshold is lowered. For small `k` the buffer is kept sorted by insertion.
 //!
-//! **Invariant:** of equal keys those of lower places are the better ones, so that what is selected does not depend on how a line is cut into pieces.
+//! **Invariant:** of equal keys those of lower indices are the better ones, so that the selection does not
+//! depend on how a line is divided into pieces.
 
 use std::ops::Range;
 
-/// Keys that are compared with the bar together.
-const BLOCK: usize = 128;
+/// Keys that are compared with the threshold at a time.
+const BLOCK_KEYS: usize = 128;
 
-/// Keys among which one that is better is searched for one by one.
-const STRIP: usize = 16;
+/// Keys of a part of a block that is searched one by one if some key in it is below the threshold.
+const STRIP_KEYS: usize = 16;
 
-/// Keys that are kept in order, at most.
-const HANDFUL: usize = 16;
+/// The maximum of `k` for which the buffer is kept sorted.
+const MAX_ORDERED_KEYS: usize = 16;
 
-/// A key and its place, in the order of the results.
+/// A key and its index; items are ordered as results are.
 pub(super) trait Item: Copy + Ord {
     /// The key's integer.
     type Key: Copy + PartialOrd + Default;
-    fn with(key: Self::Key, place: u32) -> Self;
+    fn with(key: Self::Key, index: u32) -> Self;
     fn narrow(key: u64) -> Self::Key;
     fn key(self) -> Self::Key;
-    fn place(self) -> u32;
+    fn index(self) -> u32;
 }
 
 /// Keys of up to 32 bits.
 impl Item for u64 {
     type Key = u32;
 
-    fn with(key: u32, place: u32) -> Self {
-        u64::from(key) << 32 | u64::from(place)
+    fn with(key: u32, index: u32) -> Self {
+        u64::from(key) << 32 | u64::from(index)
     }
 
     #[inline(always)]
@@ -41,7 +43,7 @@ impl Item for u64 {
         (self >> 32) as u32
     }
 
-    fn place(self) -> u32 {
+    fn index(self) -> u32 {
         self as u32
     }
 }
@@ -49,8 +51,8 @@ impl Item for u64 {
 impl Item for (u64, u32) {
     type Key = u64;
 
-    fn with(key: u64, place: u32) -> Self {
-        (key, place)
+    fn with(key: u64, index: u32) -> Self {
+        (key, index)
     }
 
     #[inline(always)]
@@ -62,37 +64,38 @@ impl Item for (u64, u32) {
         self.0
     }
 
-    fn place(self) -> u32 {
+    fn index(self) -> u32 {
         self.1
     }
 }
 
-/// Items that are collected at most where `k` of `len` are looked for.
-pub(super) fn room(k: usize, len: usize) -> usize {
+/// The items that a buffer has to hold to select `k` of `len`.
+pub(super) fn capacity(k: usize, len: usize) -> usize {
     k.saturating_mul(2).max(k.saturating_add(512)).min(len)
 }
 
-/// Puts the best `k` of the places of a range in front of `room`, which holds as many as [`room()`] says for the range or more, in any order; fewer if there
-/// are fewer. Says how many there are. `keys` gives those of a range of places.
+/// Writes the best `k` items of a range to the front of `items`, which has at least the [`capacity`] for the
+/// range, in any order; fewer if there are fewer. Returns how many. `keys` reads the keys of a range of
+/// indices.
 #[inline(always)]
 pub(super) fn best<I: Item>(
-    room: &mut [I],
+    items: &mut [I],
     k: usize,
     range: Range<usize>,
     mut keys: impl FnMut(Range<usize>, &mut [I::Key]),
 ) -> usize {
-    if k <= HANDFUL {
-        return handful(room, k, range, keys);
+    if k <= MAX_ORDERED_KEYS {
+        return handful(items, k, range, keys);
     }
-    let mut found = [I::Key::default(); BLOCK];
+    let mut found = [I::Key::default(); BLOCK_KEYS];
     let mut count = 0;
     let mut at = range.start;
-    let end = range.start + range.len().min(room.len());
+    let end = range.start + range.len().min(items.len());
     while at < end {
-        let n = BLOCK.min(end - at);
+        let n = BLOCK_KEYS.min(end - at);
         keys(at..at + n, &mut found[..n]);
         for (i, &key) in found[..n].iter().enumerate() {
-            room[count] = I::with(key, (at + i) as u32);
+            items[count] = I::with(key, (at + i) as u32);
             count += 1;
         }
         at += n;
@@ -100,29 +103,29 @@ pub(super) fn best<I: Item>(
     if count <= k {
         return count;
     }
-    room[..count].select_nth_unstable(k - 1);
-    let mut bar = room[k - 1].key();
+    items[..count].select_nth_unstable(k - 1);
+    let mut bar = items[k - 1].key();
     count = k;
     while at < range.end {
-        let n = BLOCK.min(range.end - at);
+        let n = BLOCK_KEYS.min(range.end - at);
         keys(at..at + n, &mut found[..n]);
-        // What is left from an earlier block is not looked at.
-        if n < BLOCK {
+        // What an earlier block left behind does not count.
+        if n < BLOCK_KEYS {
             found[n..].fill(bar);
         }
         if any_below(&found, bar) {
-            for (strip, keys) in found.chunks_exact(STRIP).enumerate() {
+            for (strip, keys) in found.chunks_exact(STRIP_KEYS).enumerate() {
                 if !any_below(keys, bar) {
                     continue;
                 }
                 for (i, &key) in keys.iter().enumerate() {
                     if key < bar {
-                        room[count] = I::with(key, (at + strip * STRIP + i) as u32);
+                        items[count] = I::with(key, (at + strip * STRIP_KEYS + i) as u32);
                         count += 1;
-                        if count == room.len() {
-                            room.select_nth_unstable(k - 1);
+                        if count == items.len() {
+                            items.select_nth_unstable(k - 1);
                             count = k;
-                            bar = room[k - 1].key();
+                            bar = items[k - 1].key();
                         }
                     }
                 }
@@ -131,47 +134,47 @@ pub(super) fn best<I: Item>(
         at += n;
     }
     if k < count {
-        room[..count].select_nth_unstable(k - 1);
+        items[..count].select_nth_unstable(k - 1);
     }
     k
 }
 
-/// As [`best`], of a handful; in order.
+/// As [`best`], for small `k`; sorted.
 #[inline(always)]
 fn handful<I: Item>(
-    room: &mut [I],
+    items: &mut [I],
     k: usize,
     range: Range<usize>,
     mut keys: impl FnMut(Range<usize>, &mut [I::Key]),
 ) -> usize {
-    let mut found = [I::Key::default(); BLOCK];
+    let mut found = [I::Key::default(); BLOCK_KEYS];
     let mut count = 0;
     if k == 0 {
         return 0;
     }
     let mut at = range.start;
     while at < range.end {
-        let n = BLOCK.min(range.end - at);
+        let n = BLOCK_KEYS.min(range.end - at);
         keys(at..at + n, &mut found[..n]);
-        for (strip, keys) in found[..n].chunks(STRIP).enumerate() {
-            if count == k && !any_below(keys, room[k - 1].key()) {
+        for (strip, keys) in found[..n].chunks(STRIP_KEYS).enumerate() {
+            if count == k && !any_below(keys, items[k - 1].key()) {
                 continue;
             }
             for (i, &key) in keys.iter().enumerate() {
-                // The last of those that are kept is dropped, if it is not better.
-                let mut place = if count < k {
+                // The last item is dropped if it is not better.
+                let mut index = if count < k {
                     count += 1;
                     count - 1
-                } else if key < room[k - 1].key() {
+                } else if key < items[k - 1].key() {
                     k - 1
                 } else {
                     continue;
                 };
-                while place > 0 && key < room[place - 1].key() {
-                    room[place] = room[place - 1];
-                    place -= 1;
+                while index > 0 && key < items[index - 1].key() {
+                    items[index] = items[index - 1];
+                    index -= 1;
                 }
-                room[place] = I::with(key, (at + strip * STRIP + i) as u32);
+                items[index] = I::with(key, (at + strip * STRIP_KEYS + i) as u32);
             }
         }
         at += n;

@@ -42,7 +42,8 @@ impl Random {
         self.next() % n.max(1)
     }
 
-    /// Elements: some of any bits, some few different ones, floats of ordinary size. `specials`: NaNs and infinities among them.
+    /// Elements: some of any bits, some few different ones, floats of ordinary size. `specials`: NaNs and
+    /// infinities among them.
     pub(super) fn buffer(&self, ty: ElementType, n: usize, specials: bool) -> Buffer {
         with_element_type!(ty, T => self.elements::<T>(n, specials))
     }
@@ -204,7 +205,8 @@ pub(super) fn run(
     memory.into_iter().skip(given).zip(types).map(|(m, ty)| m.into_buffer(ty)).collect()
 }
 
-/// Checks that the root of a module's entry gives the interpreter's bits (NaNs as NaNs unless `payloads`), whatever the number of threads.
+/// Checks that the root of a module's entry gives the interpreter's bits (NaNs as NaNs unless `payloads`),
+/// whatever the number of threads.
 pub(super) fn check(text: &str, seed: u64, specials: bool, payloads: bool, regions: &[KernelFn]) {
     let module = parse(text);
     let arguments = arguments(&module, &Random::new(seed), specials);
@@ -236,7 +238,8 @@ fn first_difference(got: &Buffer, expected: &Buffer, payloads: bool) -> Option<u
     with_buffer!(got, v => of(v, expected, payloads))
 }
 
-/// Checks that the root of a module's entry gives numbers within `units` of rounding of the largest modulus that occurs, the same for any number of threads.
+/// Checks that the root of a module's entry gives numbers within `units` of rounding of the largest modulus
+/// that occurs, the same for any number of threads.
 pub(super) fn close(text: &str, seed: u64, units: f64) {
     close_with(text, seed, units, &[]);
 }

@@ -10,13 +10,13 @@ use super::selection::{self, Item};
 use super::sort::{FloatOrder, Key};
 use super::width::with_width;
 
-/// Tasks that rows are cut into.
+/// The maximum of tasks.
 const TASKS: usize = 64;
 
 /// The operation: arguments are the operand, the values, the indices.
 #[derive(Clone, Debug)]
 pub(crate) struct TopK {
-    /// Ascending keys are the better ones.
+    /// Keys ascend from the best one.
     key: Key,
     rows: usize,
     len: usize,
@@ -24,7 +24,7 @@ pub(crate) struct TopK {
     /// Bytes of an element.
     bytes: usize,
     /// Elements that are collected at most.
-    room: usize,
+    capacity: usize,
     tasks: usize,
 }
 
@@ -60,14 +60,14 @@ impl TopK {
             len,
             k,
             bytes: shape.element_type.storage_bytes(),
-            room: selection::room(k, len),
+            capacity: selection::capacity(k, len),
             tasks: rows.min(TASKS),
         })
     }
 
     fn task_bytes(&self) -> u64 {
         let mut layout = Layout::default();
-        layout.add(self.room as u64, if self.key.bits() <= 32 { 8 } else { 16 });
+        layout.add(self.capacity as u64, if self.key.bits() <= 32 { 8 } else { 16 });
         layout.bytes()
     }
 
@@ -76,17 +76,17 @@ impl TopK {
     #[inline(always)]
     unsafe fn row<I: Item>(&self, [x, values, indices]: [Shared<u8>; 3], scratch: *mut u8, row: usize) {
         let (k, first) = (self.k, row * self.len);
-        // SAFETY: the workspace has this much room.
-        let room = unsafe { Shared::<I>::new(scratch).slice_mut(0, self.room) };
-        selection::best(room, k, 0..self.len, |range, keys| {
+        // SAFETY: the workspace has this many bytes.
+        let items = unsafe { Shared::<I>::new(scratch).slice_mut(0, self.capacity) };
+        selection::best(items, k, 0..self.len, |range, keys| {
             // SAFETY: the row is in the operand.
             unsafe { self.key.load_row(x.pointer(), first + range.start, keys, I::narrow) };
         });
-        room[..k].sort_unstable();
+        items[..k].sort_unstable();
         // SAFETY: the row of the results, which no other task writes.
         let indices = unsafe { Shared::<i32>::new(indices.pointer()).slice_mut(row * k, k) };
-        for (out, item) in indices.iter_mut().zip(&*room) {
-            *out = item.place() as i32;
+        for (out, item) in indices.iter_mut().zip(&*items) {
+            *out = item.index() as i32;
         }
         with_width!(self.bytes, T => {
             let (x, values) = (Shared::<T>::new(x.pointer()), Shared::<T>::new(values.pointer()));

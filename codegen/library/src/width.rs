@@ -1,7 +1,7 @@
 //! Code for elements of any width.
 
-/// Runs a block with a type alias for an unsigned type, or a pair of them, of so many bytes: for code that moves
-/// elements and never looks at their values.
+/// Runs a block with a type alias for an unsigned type, or a pair of them, of `$bytes` bytes: for code that
+/// moves elements and never looks at their values.
 macro_rules! with_width {
     ($bytes:expr, $T:ident => $body:expr) => {
         match $bytes {

@@ -6,8 +6,9 @@ use smallvec::SmallVec;
 
 use hlo_library_base::Unsupported;
 
-/// One axis. Output position `o` and window position `w` meet the operand at `p = o * stride + w * window_dilation - padding_low`, an element if `p`
-/// is a multiple of `base_dilation` and `p / base_dilation` is inside.
+/// One axis. Output position `o` and window position `w` meet the operand at
+/// `p = o * stride + w * window_dilation - padding_low`, an element if `p` is a multiple of `base_dilation`
+/// and `p / base_dilation` is inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Axis {
     pub(super) input: usize,
@@ -19,7 +20,8 @@ pub(super) struct Axis {
     window_dilation: usize,
 }
 
-/// Outputs `first`, `first + step`, ... and their elements at some window position: `element`, `element + distance`, ...
+/// Outputs `first`, `first + step`, ... and their elements at some window position: `element`,
+/// `element + distance`, ...
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) first: usize,
@@ -30,7 +32,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Whether there is an element for each output, and they stand as those do.
+    /// Whether there is an element for each output, and elements are as far apart as outputs.
     pub(super) fn is_dense(&self) -> bool {
         self.step == 1 && self.distance == 1
     }
@@ -61,7 +63,7 @@ pub(super) fn advance(axes: &[Axis], output: &mut [usize]) {
     }
 }
 
-/// The axis that is not the elements themselves, if there is just one, and the sizes around it.
+/// The axis that is not the identity, if there is just one, and the sizes around it.
 pub(super) fn single(axes: &[Axis]) -> Option<(Axis, [usize; 2])> {
     let mut busy = (0..axes.len()).filter(|&i| !axes[i].is_identity());
     let (i, None) = (busy.next()?, busy.next()) else { return None };
@@ -69,10 +71,11 @@ pub(super) fn single(axes: &[Axis]) -> Option<(Axis, [usize; 2])> {
     Some((axes[i], [size(&axes[..i]), size(&axes[i + 1..])]))
 }
 
-/// Neighbours of an element of a window's axis that are too few for rows, if they are fewer.
+/// Neighbours of an element below which they are too few for rows.
 pub const FEW_NEIGHBOURS: i64 = 48;
 
-/// The same windows without neighbours along the last axis that has any, if there are fewer of them than that, and it can be.
+/// The same windows with the neighbours merged into the last axis that has windows, if they are fewer than
+/// `few` and can be merged.
 pub(super) fn without_few_neighbours(axes: &[Axis], few: usize) -> Axes {
     let busy = axes.iter().rposition(|a| !a.is_identity());
     let one = busy.and_then(|busy| {
@@ -136,7 +139,7 @@ impl Axis {
         self.is_plain() && self.stride >= self.window
     }
 
-    /// Whether each element is in one window, and nothing else is.
+    /// Whether windows partition the elements.
     pub(super) fn is_cut(&self) -> bool {
         self.is_plain()
             && self.padding_low == 0
@@ -149,19 +152,21 @@ impl Axis {
         self.base_dilation == 1
     }
 
-    /// The outputs within `range` whose windows have all their elements, where the axis is dense.
+    /// The outputs within `range` whose windows are whole, where the axis is dense.
     pub(super) fn whole(&self, range: &std::ops::Range<usize>) -> std::ops::Range<usize> {
         let last = (self.window.max(1) as i64 - 1).saturating_mul(self.window_dilation as i64);
         let stride = self.stride as i64;
-        // The first output that does not begin before the elements, and the last one that does not end behind them.
+        // The first output that does not begin before the elements, and the last one that does not end behind
+        // them.
         let first = self.padding_low.max(0).unsigned_abs() as usize;
         let first = first.div_ceil(self.stride).clamp(range.start, range.end);
-        let room = (self.input as i64 - 1).saturating_add(self.padding_low).saturating_sub(last);
-        let end = if room < 0 { 0 } else { (room / stride).unsigned_abs() as usize + 1 };
+        let last_start = (self.input as i64 - 1).saturating_add(self.padding_low).saturating_sub(last);
+        let end = if last_start < 0 { 0 } else { (last_start / stride).unsigned_abs() as usize + 1 };
         first..end.clamp(first, range.end)
     }
 
-    /// So many of these axes one behind the other, with outputs for `pitch` places in each. Where all of a window's elements are in its line, they are the same.
+    /// `lines` of these axes concatenated, with outputs for `pitch` positions in each. Windows whose elements
+    /// are all in one line are the same.
     pub(super) fn joined(&self, lines: usize, pitch: usize) -> Axis {
         Axis { input: lines * self.input, output: lines * pitch, ..*self }
     }
@@ -184,7 +189,8 @@ impl Axis {
         }
     }
 
-    /// This axis and the `inner` neighbours of each of its elements as one, if windows are of elements that stand as those of the results do.
+    /// This axis and the `inner` neighbours of each of its elements as one axis, if the elements of windows
+    /// are as far apart as results.
     fn with_neighbours(&self, inner: usize) -> Option<Axis> {
         let even = self.stride == 1 && self.base_dilation == 1;
         Some(Axis {
@@ -215,12 +221,14 @@ impl Axis {
         (start.clamp(0, end) as usize)..end as usize
     }
 
-    /// Where windows are: the distance of their first positions, and where that of output 0 is; where nothing is dilated.
+    /// The distance of the first positions of windows, and the first position of output 0; where nothing is
+    /// dilated.
     pub(super) fn placement(&self) -> (usize, i64) {
         (self.stride, self.padding_low.saturating_neg())
     }
 
-    /// The outputs within `range` that have an element at window position `w`; they, and their elements, are equally far apart.
+    /// The outputs within `range` that have an element at window position `w`; they, and their elements, are
+    /// equally far apart.
     pub(super) fn run(&self, w: usize, range: &std::ops::Range<usize>) -> Option<Run> {
         // Output o meets element (o * stride - start) / base_dilation, if that is one.
         let start = self.padding_low.saturating_sub((w as i64).saturating_mul(self.window_dilation as i64));
@@ -242,7 +250,7 @@ impl Axis {
     }
 
     /// The first element of output `o` and how many it has, [`Axis::distance`] apart.
-    pub(super) fn place(&self, o: usize) -> (usize, usize) {
+    pub(super) fn first_and_count(&self, o: usize) -> (usize, usize) {
         let step = self.base_dilation / gcd(self.window_dilation, self.base_dilation);
         let start = (o as i64).saturating_mul(self.stride as i64).saturating_sub(self.padding_low);
         let mut w = if start < 0 {
@@ -277,7 +285,7 @@ impl Axis {
         first as usize..end as usize
     }
 
-    /// Elements that windows of neighbouring outputs, so many, reach over, about: not less than there are.
+    /// An upper bound of the elements that the windows of `outputs` neighbouring outputs span.
     pub(super) fn reach(&self, outputs: usize) -> usize {
         let positions = (outputs.max(1) - 1)
             .saturating_mul(self.stride)

@@ -1,11 +1,14 @@
-//! Dense linear algebra for compiled programs: one matrix at a time, on the calling thread, in the element type's own arithmetic.
+//! Dense linear algebra for compiled programs: one matrix at a time, on the calling thread, in the element
+//! type's own arithmetic.
 //!
-//! Matrices are row-major slices. Results have LAPACK's conventions: pivots, signs of reflectors, `info`. Blocks are multiplied by [`faer`], which also
-//! decomposes; factorizations are written here, because LAPACK's packed forms are part of what programs see.
+//! Matrices are row-major slices. Results have LAPACK's conventions: pivots, signs of reflectors, `info`.
+//! Blocks are multiplied by [`faer`], which also decomposes; factorizations are written here, because
+//! LAPACK's packed forms are part of what programs see.
 //!
-//! **Invariants:** nothing is allocated: working memory is the [`MemStack`] that the caller gives, of the size that the routine's `_scratch` says; the
-//! same operands give the same bits. This is a crate of its own so that generic code is compiled once, optimized in every profile: all that callers use
-//! are methods of [`Element`], compiled here for four types.
+//! **Invariants:** nothing is allocated: working memory is the [`MemStack`] that the caller gives, of the
+//! size that the routine's `_scratch` says; the same operands give the same bits. This is a crate of its own
+//! so that generic code is compiled once, optimized in every profile: all that callers use are methods of
+//! [`Element`], compiled here for four types.
 
 #![forbid(unsafe_code)]
 
@@ -20,8 +23,9 @@ pub use faer::dyn_stack::{MemStack, StackReq};
 pub use field::{Field, Part};
 pub use solve::System;
 
-/// By how much, relatively, what decides a pivot or a sign differs from what would decide otherwise, if there is no doubt about it.
-/// Far above the roundings of well conditioned matrices, far below what elements that nobody chose differ by.
+/// By how much, relatively, what decides a pivot or a sign differs from what would decide otherwise, if there
+/// is no doubt about it. Far above the roundings of well conditioned matrices, far below what elements that
+/// nobody chose differ by.
 const MARGIN: f64 = 1.0 / (1 << 26) as f64;
 
 /// What comes before and after the multiplication by Q.
@@ -48,8 +52,9 @@ pub enum Vectors {
 pub trait Element: Field {
     /// Working memory of [`Element::cholesky`].
     fn cholesky_scratch(n: usize) -> StackReq;
-    /// `a = l l^H`, n by n, in place: reads and writes the lower triangle (of the diagonal the real part). Error: the first step whose pivot `positive` does not
-    /// take; rows and columns from there on are unspecified.
+    /// `a = l l^H`, n by n, in place: reads and writes the lower triangle (of the diagonal the real part).
+    /// Error: the first step whose pivot `positive` does not take; rows and columns from there on are
+    /// unspecified.
     fn cholesky(
         a: &mut [Self],
         n: usize,
@@ -69,12 +74,13 @@ pub trait Element: Field {
     /// Whether wider arithmetic would choose the pivots of these factors, too, as far as they tell.
     fn lu_is_decided(factors: &[Self], m: usize, n: usize, stack: &mut MemStack) -> bool;
 
-    /// Working memory of [`Element::qr`], [`Element::qr_is_decided`], [`Element::form_q`] and [`Element::multiply_q`] of m by n reflectors and as many columns (rows) of what is
-    /// multiplied.
+    /// Working memory of [`Element::qr`], [`Element::qr_is_decided`], [`Element::form_q`] and
+    /// [`Element::multiply_q`] of m by n reflectors and as many columns (rows) of what is multiplied.
     fn qr_scratch(m: usize, n: usize, others: usize) -> StackReq;
     /// `a = q r`, m by n, in place: geqrf.
     fn qr(a: &mut [Self], m: usize, n: usize, taus: &mut [Self], stack: &mut MemStack);
-    /// Whether wider arithmetic would choose the signs of these reflectors, too, as far as they tell; each is off by so many units of `rounding`.
+    /// Whether wider arithmetic would choose the signs of these reflectors, too, as far as they tell; each is
+    /// off by this many units of `rounding`.
     fn qr_is_decided(
         factors: &[Self],
         m: usize,
@@ -98,8 +104,8 @@ pub trait Element: Field {
 
     /// Working memory of [`Element::eigen`].
     fn eigen_scratch(n: usize, vectors: bool) -> StackReq;
-    /// Eigenvalues, ascending, of the matrix that the lower triangle (or the upper) holds, and the eigenvectors as columns of `z`, if it is not empty. False: it
-    /// is not finite, or no end was found.
+    /// Eigenvalues, ascending, of the matrix that the lower triangle (or the upper) holds, and the
+    /// eigenvectors as columns of `z`, if it is not empty. False: it is not finite, or no end was found.
     fn eigen(
         a: &[Self],
         n: usize,
@@ -111,7 +117,8 @@ pub trait Element: Field {
 
     /// Working memory of [`Element::svd`].
     fn svd_scratch(m: usize, n: usize, vectors: Vectors) -> StackReq;
-    /// Singular values, descending, and `u`, `vt` (empty without [`Vectors`]). False: as of [`Element::eigen`].
+    /// Singular values, descending, and `u`, `vt` (empty without [`Vectors`]). False: as of
+    /// [`Element::eigen`].
     fn svd(
         a: &[Self],
         size: (usize, usize),

@@ -1,4 +1,5 @@
-//! LU factors with partial pivoting: panels of columns, each factored in a column-major copy, then exchanges, a solution and a product to its right.
+//! LU factors with partial pivoting: panels of columns, each factored in a column-major copy, then exchanges,
+//! a solution and a product to its right.
 
 use faer::dyn_stack::{MemStack, StackReq};
 use faer::linalg::matmul::matmul;
@@ -70,8 +71,9 @@ pub(crate) fn factor<T: Field>(
     info
 }
 
-/// Whether elimination in wider arithmetic would choose the same pivots, as far as factors by [`factor`] tell: all are numbers, no other element of a column
-/// came near its pivot, and no pivot is next to nothing beside what its column had above it.
+/// Whether elimination in wider arithmetic would choose the same pivots, as far as factors by [`factor`]
+/// tell: all are numbers, no other element of a column came near its pivot, and no pivot is next to nothing
+/// beside what its column had above it.
 pub(crate) fn is_decided<T: Field>(factors: &[T], m: usize, n: usize, stack: &mut MemStack) -> bool {
     let steps = m.min(n);
     if !factors.iter().all(|x| x.finite()) {

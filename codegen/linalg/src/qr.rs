@@ -1,5 +1,5 @@
-//! Reflectors: geqrf, orgqr, ormqr. `H = I - tau v v^H` with `v = (1, tail)`, as LAPACK's larfg makes them; so many at a time are one block
-//! `I - V T V^H`.
+//! Reflectors: geqrf, orgqr, ormqr. `H = I - tau v v^H` with `v = (1, tail)`, as LAPACK's larfg makes them;
+//! this many at a time are one block `I - V T V^H`.
 
 use faer::dyn_stack::{DynArray, MemStack, StackReq};
 use faer::linalg::matmul::{matmul, matmul_with_conj};
@@ -43,7 +43,8 @@ impl<'a, T: Field> Scratch<'a, T> {
         Self { v, t, products: [first, second] }
     }
 
-    /// Reads V of `size` reflectors of m rows, the first at the beginning of `a`, of which rows are `stride` apart; and makes T.
+    /// Reads V of `size` reflectors of m rows, the first at the beginning of `a`, of which rows are `stride`
+    /// apart; and makes T.
     fn block(&mut self, a: &[T], stride: usize, m: usize, taus: &[T]) {
         let size = taus.len();
         transpose(a, stride, m, size, &mut self.v[..m * size]);
@@ -157,8 +158,9 @@ pub(crate) fn factor<T: Field>(a: &mut [T], m: usize, n: usize, taus: &mut [T], 
 /// How many times what roundings make of a column must be in what the columns before it leave of it.
 const LEFT: f64 = 4096.0;
 
-/// Whether wider arithmetic would choose the signs of these reflectors, too, and what it computes is near: each column has something of its own, something below
-/// its diagonal, and something there to take the sign from. `rounding` are the units that a reflector is off by.
+/// Whether wider arithmetic would choose the signs of these reflectors, too, and what it computes is near:
+/// each column has something of its own, something below its diagonal, and something there to take the sign
+/// from. `rounding` are the units that a reflector is off by.
 pub(crate) fn is_decided<T: Field>(
     factors: &[T],
     m: usize,

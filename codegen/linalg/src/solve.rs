@@ -60,7 +60,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// `x` has the rows of `a`, each of so many columns.
+    /// `x` has the rows of `a`, each of that many columns.
     pub(crate) fn solve<T: Field>(self, a: MatRef<'_, T>, x: &mut [T], columns: usize, block: &mut [T]) {
         let n = a.nrows();
         if n <= BLOCK {

@@ -1,11 +1,12 @@
 //! The configuration that code is compiled and executed for: instruction sets, microarchitecture, sizes.
 //!
-//! It is an option of compiling and of loading, so that two configurations can live in one process. In between it belongs to
-//! the calling thread ([`current`]): the innermost loops of library calls depend on it, and threads of a
-//! [`Pool`](crate::pool::Pool) inherit it with the work that they are given.
+//! It is an option of compiling and of loading, so that two configurations can live in one process. In
+//! between it belongs to the calling thread ([`current`]): the innermost loops of library calls depend on it,
+//! and threads of a [`Pool`](crate::pool::Pool) inherit it with the work that they are given.
 //!
-//! **Invariants:** it changes how fast a program runs, not one bit of what it computes. A program is loaded and
-//! executed under one configuration: operands that are packed when it is loaded are read as they were packed.
+//! **Invariants:** it changes how fast a program runs, not one bit of what it computes. A program is loaded
+//! and executed under one configuration: operands that are packed when it is loaded are read as they were
+//! packed.
 
 use std::cell::Cell;
 use std::num::NonZeroU32;
@@ -14,7 +15,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crate::isa::{Features, Isa};
 use crate::tuning::{self, Tuning};
 
-/// A configuration. The default is this machine's: all its instruction sets, its microarchitecture, sizes as they are.
+/// A configuration. The default is this machine's: all its instruction sets, its microarchitecture, sizes as
+/// they are.
 #[derive(Clone, Copy, Debug)]
 pub struct Configuration(&'static Resolved);
 
@@ -28,9 +30,10 @@ struct Resolved {
 }
 
 impl Configuration {
-    /// With at most this instruction set and those before it, as if the machine had no more (a machine that has
-    /// less keeps what it has; other machines than x86-64 have no such choice); tuned for this microarchitecture
-    /// instead of the machine's own; with all sizes of [`crate::sizes`] divided by `size_divisor`.
+    /// With at most this instruction set and those before it, as if the machine had no more (a machine that
+    /// has less keeps what it has; other machines than x86-64 have no such choice); tuned for this
+    /// microarchitecture instead of the machine's own; with all sizes of [`crate::sizes`] divided by
+    /// `size_divisor`.
     ///
     /// Configurations are never freed; equal ones are one.
     pub fn new(max_isa: Option<Isa>, tuning: Option<Tuning>, size_divisor: NonZeroU32) -> Self {

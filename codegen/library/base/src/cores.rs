@@ -6,7 +6,8 @@ pub(super) fn here() -> usize {
     rustix::thread::sched_getcpu()
 }
 
-/// Moves this thread away from a core, if it is on it and may be on others. Afterwards it may be on all of them again.
+/// Moves this thread away from a core, if it is on it and may be on others. Afterwards it may be on all of
+/// them again.
 #[cfg(target_os = "linux")]
 pub(super) fn leave(core: usize) {
     use rustix::thread::{sched_getaffinity, sched_setaffinity};

@@ -94,7 +94,8 @@ impl Narrow {
     /// Rounds and writes.
     ///
     /// # Safety
-    /// `to` points at an array of the type with elements `at..at + from.len()`, which no other thread accesses.
+    /// `to` points at an array of the type with elements `at..at + from.len()`, which no other thread
+    /// accesses.
     #[inline]
     pub unsafe fn narrow(&self, from: &[f32], to: *mut u8, at: usize) {
         // SAFETY: as the caller says.

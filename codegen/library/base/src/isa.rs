@@ -1,11 +1,13 @@
-//! Instruction sets: which of this machine's are made use of, by generated code and by the runtime's own loops.
+//! Instruction sets: which of this machine's are made use of, by generated code and by the runtime's own
+//! loops.
 //!
-//! **Invariant:** they change how fast a program runs, not one bit of what it computes. (Libraries that products and decompositions are handed to ask the processor
-//! by themselves.)
+//! **Invariant:** they change how fast a program runs, not one bit of what it computes. (Libraries that
+//! products and decompositions are handed to ask the processor by themselves.)
 
 use crate::configuration;
 
-/// An instruction set beyond AVX2, which generated code for x86-64 rests on, each with all before it. The names are those of XLA's `xla_cpu_max_isa`.
+/// An instruction set beyond AVX2, which generated code for x86-64 rests on, each with all before it. The
+/// names are those of XLA's `xla_cpu_max_isa`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Isa {
     /// Vectors of 256 bits.

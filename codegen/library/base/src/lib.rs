@@ -1,5 +1,5 @@
-//! The base of library calls: their interface ([`Operation`]) and arguments ([`Call`]), threads, raw memory, and
-//! the instruction sets that may be used.
+//! The base of library calls: their interface ([`Operation`]) and arguments ([`Call`]), threads, raw memory,
+//! and the instruction sets that may be used.
 //!
 //! | part | holds |
 //! |---|---|
@@ -46,9 +46,9 @@ pub use unsupported::{REFUSAL, Unsupported};
 ///
 /// `arguments` points to an array of pointers, one for each argument, in this order: the array leaves of the
 /// operands, the array leaves of the result, and the scratch memory if the kernel asks for some. Arrays are
-/// dense and row-major, with elements as [`hlo::literal::Buffer`] has them (`pred`: one byte, 0 or 1; sub-byte
-/// types: one normalized byte each; complex: pairs), and aligned to 64 bytes unless they are slices of larger
-/// buffers.
+/// dense and row-major, with elements as [`hlo::literal::Buffer`] has them (`pred`: one byte, 0 or 1;
+/// sub-byte types: one normalized byte each; complex: pairs), and aligned to 64 bytes unless they are slices
+/// of larger buffers.
 pub type KernelFn = unsafe extern "C" fn(arguments: *const *mut u8, begin: u64, end: u64);
 
 /// What an operation is called with.
@@ -115,7 +115,8 @@ pub trait Operation {
     }
 
     /// Bytes of constant operands in packed form, which is made once, before all calls. `None`: packing gains
-    /// nothing. **Invariant:** results have the same bits with packed operands and without.
+    /// nothing.
+    /// **Invariant:** results have the same bits with packed operands and without.
     fn prepared_bytes(&self, _constant: &[bool]) -> Option<u64> {
         None
     }
@@ -132,8 +133,9 @@ pub trait Operation {
     /// Executes it.
     ///
     /// # Safety
-    /// The pointers of `call` are valid for the arrays of the instruction that this was made of; results overlap
-    /// neither operands nor each other, unless the operation says so; packed operands are those of this call.
+    /// The pointers of `call` are valid for the arrays of the instruction that this was made of; results
+    /// overlap neither operands nor each other, unless the operation says so; packed operands are those of
+    /// this call.
     unsafe fn run(&self, call: Call<'_>);
 }
 

@@ -40,7 +40,7 @@ impl<T> Shared<T> {
     /// Elements `offset..offset + n`, to read.
     ///
     /// # Safety
-    /// They are elements of the array, initialized, and nobody writes them while the slice lives.
+    /// They are elements of the array, initialized, and nothing writes them while the slice lives.
     pub unsafe fn slice<'a>(self, offset: usize, n: usize) -> &'a [T] {
         if n == 0 {
             return &[];
@@ -52,7 +52,8 @@ impl<T> Shared<T> {
     /// Elements `offset..offset + n`, to write.
     ///
     /// # Safety
-    /// They are elements of the array, and nobody else uses them while the slice lives. `T` is a type of which all bits are values.
+    /// They are elements of the array, and nothing else accesses them while the slice lives. `T` is a type of
+    /// which all bits are values.
     pub unsafe fn slice_mut<'a>(self, offset: usize, n: usize) -> &'a mut [T] {
         if n == 0 {
             return &mut [];
@@ -66,7 +67,8 @@ impl Shared<*mut u8> {
     /// `n` pointers at `at`, set to null.
     ///
     /// # Safety
-    /// `at` points at `n` pointers that nothing else accesses while the slice lives; they need not be initialized.
+    /// `at` points at `n` pointers that nothing else accesses while the slice lives; they need not be
+    /// initialized.
     pub unsafe fn pointers<'a>(at: *mut u8, n: usize) -> &'a mut [*mut u8] {
         // SAFETY: as the caller says; all bits are values of pointers.
         let pointers = unsafe { std::slice::from_raw_parts_mut(at.cast::<*mut u8>(), n) };
@@ -82,7 +84,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Adds `n` elements of `size` bytes, at the offset that is returned. Saturates: the allocation of an absurd size fails.
+    /// Adds `n` elements of `size` bytes, at the offset that is returned. Saturates: the allocation of an
+    /// absurd size fails.
     #[inline]
     pub fn add(&mut self, n: u64, size: u64) -> u64 {
         let at = self.bytes;

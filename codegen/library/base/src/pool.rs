@@ -1,13 +1,16 @@
 //! Threads that run the chunks of kernels.
 //!
-//! A job is a function and a number of chunks. Its chunks are divided into one section a thread; each thread takes those of its own section in order
-//! and then those that others have left, so that what a core finds in its caches is what it wrote there in the step before. Idle workers look for a
-//! job for [`SPIN`] and then sleep, so that steps that follow one another cost about 100 ns to fork and join, and a program at rest costs nothing. Linux may start or
-//! wake a worker on the core of its caller, which never waits long enough to be moved: a worker that finds itself there goes to another one.
+//! A job is a function and a number of chunks. Its chunks are divided into one section a thread; each thread
+//! takes those of its own section in order and then those that others have left, so that what a core finds in
+//! its caches is what it wrote there in the step before. Idle workers look for a job for [`SPIN`] and then
+//! sleep, so that steps that follow one another cost about 100 ns to fork and join, and a program at rest
+//! costs nothing. Linux may start or wake a worker on the core of its caller, which never waits long enough
+//! to be moved: a worker that finds itself there goes to another one.
 //!
-//! **Invariants:** a worker touches a job only between entering it (a compare-and-swap that fails once the job is closed) and leaving it; the caller
-//! closes its job and waits until all have left, then returns. So a job may live on the caller's stack, and a worker that
-//! sleeps holds nobody up. A pool does one job at a time: who finds it busy (a nested call, or another thread's) does all of its chunks by itself.
+//! **Invariants:** a worker touches a job only between entering it (a compare-and-swap that fails once the
+//! job is closed) and leaving it; the caller closes its job and waits until all have left, then returns. So a
+//! job may live on the caller's stack, and a worker that sleeps holds nobody up. A pool does one job at a
+//! time: who finds it busy (a nested call, or another thread's) does all of its chunks by itself.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -34,7 +37,8 @@ const INSIDE: u64 = ENDS - 1;
 /// [`Shared::state`]: the number of the job is above this bit.
 const JOB: u64 = 1 << 32;
 
-/// A pool of threads, of which the caller is one. The others start with the first job that has chunks for them.
+/// A pool of threads, of which the caller is one. The others start with the first job that has chunks for
+/// them.
 #[derive(Debug)]
 pub struct Pool {
     threads: usize,
@@ -49,7 +53,8 @@ pub trait Lent: std::fmt::Debug + Send + Sync {
     /// How many, the caller included.
     fn threads(&self) -> usize;
 
-    /// Calls `work` once with each number below `chunks`, on any of them, and returns when all calls have returned.
+    /// Calls `work` once with each number below `chunks`, on any of them, and returns when all calls have
+    /// returned.
     fn run(&self, chunks: usize, work: &(dyn Fn(usize) + Sync));
 }
 
@@ -85,8 +90,8 @@ struct Job {
     configuration: Configuration,
 }
 
-// SAFETY: `job` is written only by the holder of `busy` while the job is closed and nobody is inside, and read only by who is inside; entering
-// acquires what opening released. The function it points to is `Sync`.
+// SAFETY: `job` is written only by the holder of `busy` while the job is closed and nobody is inside, and
+// read only by who is inside; entering acquires what opening released. The function it points to is `Sync`.
 unsafe impl Sync for Shared {}
 // SAFETY: as above; nothing in it belongs to one thread.
 unsafe impl Send for Shared {}
@@ -139,9 +144,10 @@ impl Pool {
         self.threads
     }
 
-    /// Calls `work` once with each number below `chunks`, on all threads, and returns when all calls have returned. Each thread
-    /// begins with a part of the numbers of its own, in order. A panic in `work` is resumed here, and chunks that were not begun are then left out; so it is
-    /// where the caller's [`cancel`] token was cancelled.
+    /// Calls `work` once with each number below `chunks`, on all threads, and returns when all calls have
+    /// returned. Each thread begins with a part of the numbers of its own, in order. A panic in `work` is
+    /// resumed here, and chunks that were not begun are then left out; so it is where the caller's [`cancel`]
+    /// token was cancelled.
     pub fn run(&self, chunks: usize, work: &(dyn Fn(usize) + Sync)) {
         if chunks > 1
             && let Some(token) = cancel::current()
@@ -173,7 +179,8 @@ impl Pool {
         for taken in &shared.taken {
             taken.0.store(0, Ordering::Relaxed);
         }
-        // SAFETY: the lifetime is taken off the reference, which is used only until all workers have left the job, below.
+        // SAFETY: the lifetime is taken off the reference, which is used only until all workers have left the
+        // job, below.
         let work: *const (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(work) };
         let job = Job { work, chunks, configuration: configuration::current() };
         // SAFETY: `busy` is ours, and the last job was closed and left by all before it was given up.

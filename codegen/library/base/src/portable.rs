@@ -1,7 +1,9 @@
-//! Kernels that are no machine code: data of this process that reads and writes a kernel's arguments through [`Memory`].
+//! Kernels that are no machine code: data of this process that reads and writes a kernel's arguments through
+//! [`Memory`].
 //!
-//! **Invariants:** what an evaluation may touch is what [`Evaluate::bytes`] says, which the loader compares with the slices that it is launched on; an element is
-//! read and written through its pointer alone, so that threads that evaluate other units may write other elements of the same arrays.
+//! **Invariants:** what an evaluation may touch is what [`Evaluate::bytes`] says, which the loader compares
+//! with the slices that it is launched on; an element is read and written through its pointer alone, so that
+//! threads that evaluate other units may write other elements of the same arrays.
 
 use std::fmt;
 use std::sync::Arc;
@@ -40,7 +42,7 @@ impl Function {
             Function::Machine(function) => unsafe { function(arguments, begin, end) },
             Function::Evaluated(evaluate) => {
                 let bytes = evaluate.bytes(end);
-                // SAFETY: there are as many arguments of so many bytes by the caller's word.
+                // SAFETY: there are as many arguments of that many bytes by the caller's word.
                 let pointers = unsafe { std::slice::from_raw_parts(arguments, bytes.len()) };
                 evaluate.run(&Memory { pointers, bytes: &bytes }, begin, end);
             }
@@ -73,8 +75,8 @@ impl Memory<'_> {
         a < b_end && b < a_end
     }
 
-    /// Gathers: `out[i]` is element `at[i]` of the argument, or 0 where `mask[i]` is false. Panics if an index is out of
-    /// bounds.
+    /// Gathers: `out[i]` is element `at[i]` of the argument, or 0 where `mask[i]` is false. Panics if an
+    /// index is out of bounds.
     pub fn read(&self, argument: usize, at: &[i64], mask: Option<&[bool]>, out: &mut Buffer) {
         fn of<T: BufferOf + Default>(
             pointer: *const u8,
@@ -94,7 +96,8 @@ impl Memory<'_> {
                     // SAFETY: inside of the argument, whose elements are bytes.
                     T::from_bits(u128::from(unsafe { pointer.add(at).read() }))
                 } else {
-                    // SAFETY: inside of the argument, whose elements are of this type and aligned to it; any bytes are one.
+                    // SAFETY: inside of the argument, whose elements are of this type and aligned to it; any
+                    // bytes are one.
                     unsafe { pointer.cast::<T>().add(at).read() }
                 };
             }
@@ -103,7 +106,8 @@ impl Memory<'_> {
         with_buffer!(out, out => of(pointer, count, at, mask, out));
     }
 
-    /// Writes the first elements of `values` to these numbers of an argument, where `mask` is true. Panics on an element outside of the argument.
+    /// Writes the first elements of `values` to these numbers of an argument, where `mask` is true. Panics on
+    /// an element outside of the argument.
     pub fn write(&self, argument: usize, at: &[i64], mask: Option<&[bool]>, values: &Buffer) {
         fn of<T: Copy>(pointer: *mut T, count: u64, at: &[i64], mask: Option<&[bool]>, values: &[T]) {
             for (i, (&value, &at)) in values.iter().zip(at).enumerate() {

@@ -1,9 +1,11 @@
-//! Hot loops for the vectors of the machine that runs them: the crate is compiled for the oldest machine that is supported.
+//! Hot loops for the vectors of the machine that runs them: the crate is compiled for the oldest machine that
+//! is supported.
 
 #[cfg(target_arch = "x86_64")]
 use crate::isa::Features;
 
-/// What is run for the widest vectors: a closure, or, if it is too large to be inlined where a closure would be called, a type of its own.
+/// What is run for the widest vectors: a closure, or, if it is too large to be inlined where a closure would
+/// be called, a type of its own.
 pub trait Work {
     /// What it gives.
     type Out;
@@ -21,8 +23,9 @@ impl<R, F: FnOnce() -> R> Work for F {
     }
 }
 
-/// Runs `work` with its body, and what is inlined into it, compiled for the widest vectors of this machine. Results must not depend on it: nothing in this crate
-/// contracts or reassociates floating-point arithmetic by itself.
+/// Runs `work` with its body, and what is inlined into it, compiled for the widest vectors of this machine.
+/// Results must not depend on it: nothing in this crate contracts or reassociates floating-point arithmetic
+/// by itself.
 #[cfg(target_arch = "x86_64")]
 pub fn vectorized<W: Work>(work: W) -> W::Out {
     if Features::here().avx512 {
@@ -38,8 +41,8 @@ pub fn vectorized<W: Work>(work: W) -> W::Out {
     work.run()
 }
 
-/// Multiversioning of one of several specializations: `work`, compiled for AVX-512, where the machine has it, and
-/// `otherwise` elsewhere, so that the baseline's code is compiled once for all specializations.
+/// Multiversioning of one of several specializations: `work`, compiled for AVX-512, where the machine has it,
+/// and `otherwise` elsewhere, so that the baseline's code is compiled once for all specializations.
 #[cfg(target_arch = "x86_64")]
 pub fn vectorized_or<W: Work>(work: W, otherwise: impl FnOnce() -> W::Out) -> W::Out {
     if Features::here().avx512 {

@@ -1,8 +1,8 @@
-//! Sizes from which on programs are compiled and run in other ways: what lies in no cache is stored past them and asked for early, what takes long is divided
-//! among threads.
+//! Sizes from which on programs are compiled and run in other ways: what is in no cache is stored past them
+//! (non-temporal) and asked for early, what takes long is divided among threads.
 //!
-//! **Invariant:** they change how fast a program runs, not one bit of what is exact. So a configuration can divide them, and small programs, of which many can be tried,
-//! go the ways of large ones.
+//! **Invariant:** they change how fast a program runs, not one bit of what is exact. So a configuration can
+//! divide them, and small programs, of which many can be tried, go the ways of large ones.
 
 use crate::configuration;
 

@@ -1,5 +1,5 @@
-//! Packing by transposition in registers, 16 by 16 elements at a time: of rows with contiguous terms into columns, and
-//! back. Elements have 32 bits, or are converted to 32 bits.
+//! Packing by transposition in registers, 16 by 16 elements at a time: of rows with contiguous terms into
+//! columns, and back. Elements have 32 bits, or are converted to 32 bits.
 
 #![allow(clippy::needless_range_loop, reason = "registers and rows go together")]
 
@@ -33,7 +33,8 @@ impl Terms {
     }
 }
 
-/// Writes `length` terms of each row, which begin at the offsets `rows` (in units of so many bytes) from `base`, as columns of `out`: term `t` of row `i` to `out[t * width + i]`.
+/// Writes `length` terms of each row, which begin at the offsets `rows` (in units of that many bytes) from
+/// `base`, as columns of `out`: term `t` of row `i` to `out[t * width + i]`.
 ///
 /// # Safety
 /// The machine has AVX-512; the elements are there, and so is space for them.
@@ -60,8 +61,8 @@ pub unsafe fn pack(
     }
 }
 
-/// Transposes: element `t < length` of part `i` goes to element `i` of row `t` of `out`, whose rows are `pitch` bytes apart.
-/// Elements have 32 bits.
+/// Transposes: element `t < length` of part `i` goes to element `i` of row `t` of `out`, whose rows are
+/// `pitch` bytes apart. Elements have 32 bits.
 ///
 /// # Safety
 /// The machine has AVX-512; the elements are there, and so is space for them. Nothing need be aligned.
@@ -75,7 +76,8 @@ pub unsafe fn columns(parts: &[*const u8], length: usize, out: *mut u8, pitch: u
 /// Reads words of which some bits are changed.
 #[inline(always)]
 fn words(flip: u32) -> impl Fn(__mmask16, *const u8) -> __m512i {
-    // SAFETY: of both, the caller's of `side_by_side`: the machine has AVX-512, and what the mask says is there.
+    // SAFETY: of both, the caller's of `side_by_side`: the machine has AVX-512, and what the mask says is
+    // there.
     move |present, from| unsafe {
         let flip = _mm512_set1_epi32(flip as i32);
         _mm512_xor_si512(_mm512_maskz_loadu_epi32(present, from.cast()), flip)
@@ -103,7 +105,8 @@ fn of_f16(present: __mmask16, from: *const u8) -> __m512i {
 /// follow.
 const PREFETCHED_BLOCKS: usize = 4;
 
-/// Of so many rows, given by where they begin, blocks of 16 by 16 elements of so many bytes at a time to columns; `read` makes words of elements that are there.
+/// Transposes rows, given by their addresses, in blocks of 16 by 16 elements of that many bytes to columns;
+/// `read` makes words of elements that are there.
 ///
 /// # Safety
 /// As of [`columns`].
@@ -179,7 +182,8 @@ unsafe fn few(block: [__m512i; 4], count: usize, terms: usize, to: *mut u8, pitc
     }
 }
 
-/// The inverse of [`columns`], for at most 16 parts: element `i` of row `t < length` goes to element `t` of part `i`.
+/// The inverse of [`columns`], for at most 16 parts: element `i` of row `t < length` goes to element `t` of
+/// part `i`.
 ///
 /// # Safety
 /// As there.
@@ -232,7 +236,8 @@ fn lanes_transposed(b: [__m512i; 4]) -> [__m512i; 4] {
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
 fn transposed(r: [__m512i; 16]) -> [__m512i; 16] {
-    // Vector j of the four rows from 4 i on holds in its lane l elements 4 l + j: exchange lanes among the four i.
+    // Vector j of the four rows from 4 i on holds in its lane l elements 4 l + j: exchange lanes among the
+    // four i.
     let rows = |i: usize| by_lanes([r[i], r[i + 1], r[i + 2], r[i + 3]]);
     let all = [rows(0), rows(4), rows(8), rows(12)];
     let mut out = r;

@@ -1,7 +1,9 @@
-//! Tuning: what is fastest depends on the microarchitecture, and is kept here, a row for each that was looked at.
+//! Tuning: what is fastest depends on the microarchitecture, and is kept here, a row for each that was looked
+//! at.
 //!
-//! **Invariants:** a row changes how work is cut and which of two ways is taken that the same bound holds for; sums of `f32` and wider have the same bits with each. A machine that is not
-//! known is tuned as the one that is nearest to it. A configuration may choose another row.
+//! **Invariants:** a row changes how work is cut and which of two ways is taken that the same bound holds
+//! for; sums of `f32` and wider have the same bits with each. A machine that is not known is tuned as the one
+//! that is nearest to it. A configuration may choose another row.
 
 use crate::configuration;
 use crate::isa::Features;
@@ -17,14 +19,15 @@ pub struct Tuning {
     pub depth: usize,
     /// Bytes of a packed right operand that the second-level cache holds beside all else.
     pub near: usize,
-    /// Rows with which a right operand beyond 1 MiB is multiplied where it lies, at most: with more, packing it
-    /// is a small part of the work.
+    /// The maximum of rows with which a right operand beyond 1 MiB is multiplied in place: with more, packing
+    /// it is a small part of the work.
     pub rows_in_place: usize,
     /// Whether products of pairs of `bf16` (`vdpbf16ps`) are faster than those of what they are widened to.
     pub pairs_of_bf16: bool,
 }
 
-/// One multiply-add of 64 bytes a cycle, 1 MiB of second-level cache: tiles read it as fast as they multiply, so blocks are long.
+/// One multiply-add of 64 bytes a cycle, 1 MiB of second-level cache: tiles read it as fast as they multiply,
+/// so blocks are long.
 const ZEN4: Tuning = Tuning {
     name: "zen4",
     what: "AMD Zen 4",
@@ -34,7 +37,7 @@ const ZEN4: Tuning = Tuning {
     pairs_of_bf16: true,
 };
 /// Two of them, 48 KiB of first-level cache that is read twice as fast: with few words for each row, reading
-/// the right operand where it lies is bound by loads (two a cycle), packed tiles are not.
+/// the right operand in place is bound by loads (two a cycle), packed tiles are not.
 const ZEN5: Tuning = Tuning {
     name: "zen5",
     what: "AMD Zen 5",
@@ -43,8 +46,8 @@ const ZEN5: Tuning = Tuning {
     rows_in_place: 48,
     pairs_of_bf16: true,
 };
-/// Two of them, but 14 cycles to the second-level cache (2 MiB): a panel of the right operand has to fit the first-level cache. The instruction for pairs of `bf16` takes
-/// longer than widening them.
+/// Two of them, but 14 cycles to the second-level cache (2 MiB): a panel of the right operand has to fit the
+/// first-level cache. The instruction for pairs of `bf16` takes longer than widening them.
 const GOLDEN_COVE: Tuning = Tuning {
     name: "golden-cove",
     what: "Intel Golden Cove and later (Sapphire, Emerald, Granite Rapids)",

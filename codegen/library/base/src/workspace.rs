@@ -1,6 +1,8 @@
-//! Memory that a thread keeps from one chunk of work to the next: what it packs, sorts and adds up lies there while it computes one.
+//! Memory that a thread keeps from one chunk of work to the next: buffers of packing, sorting and sums are
+//! there while it computes one.
 //!
-//! **Invariant:** it is aligned to cache lines, all of it has been written to, and a thread has one user of a workspace at a time.
+//! **Invariant:** it is aligned to cache lines, all of it has been written to, and a thread has one user of a
+//! workspace at a time.
 
 use std::cell::RefCell;
 
@@ -40,8 +42,8 @@ pub fn with_workspace<R>(bytes: usize, f: impl FnOnce(*mut u8) -> R) -> R {
     WORKSPACE.with_borrow_mut(|workspace| f(workspace.reserve(bytes)))
 }
 
-/// Calls `f` with `bytes` bytes of this thread beside its workspace, aligned to 64: for the counters of the chunks of
-/// work that this thread started.
+/// Calls `f` with `bytes` bytes of this thread beside its workspace, aligned to 64: for the counters of the
+/// chunks of work that this thread started.
 pub fn with_counters<R>(bytes: usize, f: impl FnOnce(*mut u8) -> R) -> R {
     COUNTERS.with_borrow_mut(|counters| f(counters.reserve(bytes)))
 }

@@ -1,4 +1,5 @@
-//! Contractions as library calls: products of matrices and convolutions, in the element type's own arithmetic.
+//! Contractions as library calls: products of matrices and convolutions, in the element type's own
+//! arithmetic.
 //!
 //! The strategy of a [`Contraction`] depends on shapes, types and the machine; the modules `dot` and
 //! `convolution` have tables of them.
@@ -35,7 +36,8 @@ enum Kind {
 }
 
 impl Contraction {
-    /// The contraction that an instruction is; `None` if its opcode is none. Errors: a case of it that is not supported.
+    /// The contraction that an instruction is; `None` if its opcode is none. Errors: a case of it that is not
+    /// supported.
     pub fn of(module: &Module, id: InstrId) -> Option<Result<Contraction, Unsupported>> {
         // Not a dispatch: whatever is not here is no contraction.
         let kind = match module.instr(id).opcode {

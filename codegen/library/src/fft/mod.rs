@@ -1,8 +1,10 @@
-//! `fft`: all four kinds, any length, any rank, by `rustfft` on rows and on columns that are gathered into rows.
+//! `fft`: all four kinds, any length, any rank, by `rustfft` on rows and on columns that are gathered into
+//! rows.
 //!
-//! Transforms of many points are cut into ones of few ([`large`]): planning those as wholes takes longer than carrying them out.
-//! Parts of type f32 are computed in f32, parts of type f64 in f64. Real transforms of even length take complex ones of half the length. A transform with an
-//! element that is not finite is NaN throughout.
+//! Transforms of many points are split into smaller ones ([`large`]): planning them as wholes takes longer
+//! than the transforms. Parts of type f32 are computed in f32, parts of type f64 in f64. Real transforms of
+//! even length are complex ones of half the length. A transform with an element that is not finite is NaN
+//! throughout.
 
 mod large;
 mod planner;
@@ -23,24 +25,24 @@ use num_traits::Float;
 use rustfft::{Fft as Transform, FftNum};
 use smallvec::SmallVec;
 
-use self::large::{APART, BLOCK, Large, MANY, Roots, narrow, pieces, transpose};
+use self::large::{BLOCK_ROWS, LARGE_POINTS, Large, PADDING_ELEMENTS, Roots, narrow, pieces, transpose};
 use self::planner::Planner;
 use self::real::Twiddles;
 
-/// Points of short lines that are transformed by one call.
-const TOGETHER: usize = 1 << 10;
+/// Points of short lines that are transformed by one call, at most.
+const BATCHED_POINTS: usize = 1 << 10;
 
-/// Parts of numbers that are looked at together.
-const PART: usize = 1 << 15;
+/// Parts of complex numbers that are tested for finiteness at a time.
+const SCANNED_PARTS: usize = 1 << 15;
 
-/// Tasks that work is cut into, if their scratch memory allows.
+/// The maximum of tasks, if their scratch memory allows.
 const TASKS: usize = 64;
 
-/// Memory of a task that its thread keeps.
-const LITTLE: u64 = 1 << 19;
+/// The maximum of scratch memory of a task that is a thread's workspace.
+const MAX_WORKSPACE_BYTES: u64 = 1 << 19;
 
 /// Scratch memory above which there are fewer tasks.
-const MUCH: u64 = 1 << 26;
+const MAX_SCRATCH_BYTES: u64 = 1 << 26;
 
 /// The operation: arguments are the operand and the result.
 #[derive(Clone, Debug)]
@@ -55,7 +57,8 @@ pub(crate) enum Fft {
 #[derive(Clone, Debug)]
 struct Plan<T> {
     transform: Line<T>,
-    /// For real transforms of even length: `exp(-+ 2 pi i k / n)`, `k <= n / 4`; the transform is of half the length.
+    /// For real transforms of even length: `exp(-+ 2 pi i k / n)`, `k <= n / 4`; the transform is of half the
+    /// length.
     twiddles: Twiddles<T>,
 }
 
@@ -145,7 +148,8 @@ pub(crate) struct Volumes<T> {
     plans: Vec<Plan<T>>,
     /// Number of volumes.
     count: usize,
-    /// Where in the scratch memory: a copy of the operand (an inverse real transform of several dimensions), flags of volumes, memory of tasks.
+    /// Offsets in the scratch memory: of a copy of the operand (an inverse real transform of several
+    /// dimensions), of flags of volumes, of memory of tasks.
     copy: u64,
     flags: u64,
     tasks_at: u64,
@@ -155,13 +159,13 @@ pub(crate) struct Volumes<T> {
 /// Memory of tasks: for lines, and for what transforms need beside them.
 #[derive(Clone, Copy, Debug)]
 struct Tasks {
-    /// Of a task with lines on one thread each: bytes of the lines, and of everything; how many there are.
+    /// Of a task with lines on one thread each: bytes of the lines, and in all; the number of tasks.
     lines: u64,
     bytes: u64,
     tasks: usize,
     /// Bytes of lines on all threads.
     large_lines: u64,
-    /// Bytes of everything.
+    /// Bytes in all.
     all: u64,
 }
 
@@ -218,7 +222,7 @@ impl<T: FftNum + Float> Volumes<T> {
             let halved =
                 i == last && matches!(kind, FftType::Rfft | FftType::Irfft) && n > 0 && n.is_multiple_of(2);
             let length = if halved { n / 2 } else { n };
-            let large = (length > MANY).then(|| Large::new(&mut planner, length, inverse)).flatten();
+            let large = (length > LARGE_POINTS).then(|| Large::new(&mut planner, length, inverse)).flatten();
             let transform = match large {
                 Some(large) => Line::Large(large),
                 None => Line::Whole(planner.plan(length, inverse)),
@@ -244,7 +248,8 @@ impl<T: FftNum + Float> Volumes<T> {
         let copy = layout.add(copied as u64, element);
         let flags = layout.add(count as u64, 1);
         let tasks_at = layout.bytes();
-        // Lines on one thread each: tasks of them have memory of their own. Lines on all threads: one task has all of it.
+        // Lines on one thread each: tasks of them have memory of their own. Lines on all threads: one task
+        // has all of it.
         let kept =
             if matches!(kind, FftType::Fft | FftType::Ifft) { lengths[last] } else { lengths[last] / 2 + 1 };
         let longest = |large: bool| {
@@ -253,7 +258,7 @@ impl<T: FftNum + Float> Volumes<T> {
             let bytes = bytes.map(|(axis, p)| {
                 let stride = lengths[axis + 1..].iter().rev().skip(1).fold(kept, |a, b| a.saturating_mul(*b));
                 let lines = match (axis == last, kind, &p.twiddles) {
-                    (false, ..) => (lengths[axis] + APART).saturating_mul(BLOCK.min(stride)),
+                    (false, ..) => (lengths[axis] + PADDING_ELEMENTS).saturating_mul(BLOCK_ROWS.min(stride)),
                     (true, FftType::Fft | FftType::Ifft, _) => 0,
                     (true, FftType::Rfft | FftType::Irfft, Twiddles::None) => {
                         lengths[last].saturating_mul(together(lengths[last]))
@@ -272,9 +277,9 @@ impl<T: FftNum + Float> Volumes<T> {
         };
         let (small, large) = (longest(false), longest(true));
         let bytes = small.0 + small.1;
-        // Tasks with little memory have the workspaces of their threads.
-        let tasks = (MUCH / bytes.max(1)).clamp(4, TASKS as u64) as usize;
-        let apart = if bytes <= LITTLE { 0 } else { bytes.saturating_mul(tasks as u64) };
+        // Tasks that need few bytes use the workspaces of their threads.
+        let tasks = (MAX_SCRATCH_BYTES / bytes.max(1)).clamp(4, TASKS as u64) as usize;
+        let apart = if bytes <= MAX_WORKSPACE_BYTES { 0 } else { bytes.saturating_mul(tasks as u64) };
         let all = apart.max(large.0.saturating_add(large.1));
         let tasks = Tasks { lines: small.0, bytes, tasks, large_lines: large.0, all };
         Self { kind, lengths, plans, count, copy, flags, tasks_at, tasks }
@@ -301,7 +306,7 @@ impl<T: FftNum + Float> Volumes<T> {
         if self.count == 0 || self.volume() == 0 {
             return;
         }
-        // SAFETY: the layout has these places.
+        // SAFETY: the layout has these parts.
         let scratch = |at: u64| unsafe { Shared::<u8>::new(call.scratch).offset(at as usize) };
         let (x, out) = (call.arguments[0], call.arguments[1]);
         let last = self.lengths.len() - 1;
@@ -316,7 +321,7 @@ impl<T: FftNum + Float> Volumes<T> {
         let one = T::one();
         let points = || one / T::from_usize(self.volume()).unwrap_or(one);
         if self.volume() == 1 {
-            // Of one point: itself, exactly.
+            // A transform of one point is the point itself, exactly.
             let zero = T::zero();
             for i in 0..self.count {
                 let number = |x: T| if x.is_finite() { x } else { T::nan() };
@@ -406,9 +411,9 @@ struct Rows {
     count: usize,
 }
 
-/// How many lines of so many points are transformed together.
+/// The number of lines of `length` points that are transformed together.
 fn together(length: usize) -> usize {
-    (TOGETHER / length.max(1)).max(1)
+    (BATCHED_POINTS / length.max(1)).max(1)
 }
 
 /// Elements of a volume of which the innermost dimension is a real transform's.
@@ -418,7 +423,7 @@ fn complex_volume(lengths: &[usize]) -> usize {
 }
 
 fn all_finite<T: Float>(x: &[T]) -> bool {
-    // A number times 0 is 0, anything else NaN.
+    // A finite number times 0 is 0, anything else NaN.
     let zero = T::zero();
     let (blocks, rest) = x.as_chunks::<16>();
     let mut sums = [zero; 16];
@@ -452,7 +457,7 @@ struct Work<'a, T> {
 }
 
 impl<T: FftNum + Float> Work<'_, T> {
-    /// Cuts `n` things of `size` points, to be transformed by a plan, into tasks.
+    /// Divides `n` items of `size` points, to be transformed by a plan, into tasks.
     fn tasks(&self, plan: &Plan<T>, n: usize, size: usize, each: &(dyn Fn(Scratch<'_, T>, usize) + Sync)) {
         let memory = &self.volumes.tasks;
         let (tasks, lines, bytes) = match plan.transform {
@@ -465,7 +470,7 @@ impl<T: FftNum + Float> Work<'_, T> {
         let (pool, scratch) = (self.pool, self.scratch);
         let with = |task: usize, at: Shared<u8>| {
             for i in n * task / tasks..n * (task + 1) / tasks {
-                // SAFETY: each task has its own part of the memory, with room for these; all bits are numbers.
+                // SAFETY: each task has its own part of the memory, as large as these; all bits are numbers.
                 let (lines, inner) = unsafe {
                     let count = lines / size_of::<Complex<T>>();
                     (Shared::<Complex<T>>::new(at.pointer()).slice_mut(0, count), at.offset(lines))
@@ -473,7 +478,7 @@ impl<T: FftNum + Float> Work<'_, T> {
                 each(Scratch { pool, lines, inner }, i);
             }
         };
-        let kept = matches!(plan.transform, Line::Whole(_)) && memory.bytes <= LITTLE;
+        let kept = matches!(plan.transform, Line::Whole(_)) && memory.bytes <= MAX_WORKSPACE_BYTES;
         let run = |task: usize| {
             if kept {
                 with_workspace(bytes, |workspace| with(task, Shared::new(workspace)));
@@ -496,33 +501,34 @@ impl<T: FftNum + Float> Work<'_, T> {
         });
     }
 
-    /// Transforms in place along all dimensions but the innermost, which has `inner` elements; the last result is scaled.
+    /// Transforms in place along all dimensions but the innermost, which has `inner` elements; the last
+    /// result is scaled.
     ///
     /// # Safety
-    /// `x` holds the volumes, and nobody else uses it.
+    /// `x` holds the volumes, and nothing else accesses it.
     unsafe fn columns(&self, x: Shared<Complex<T>>, inner: usize, scale: T) {
         let lengths = &self.volumes.lengths;
         let mut stride = inner;
         for axis in (0..lengths.len() - 1).rev() {
             let n = lengths[axis];
             let outer = self.volumes.count * lengths[..axis].iter().product::<usize>();
-            let groups = stride.div_ceil(BLOCK);
-            let apart = n + APART;
+            let groups = stride.div_ceil(BLOCK_ROWS);
+            let apart = n + PADDING_ELEMENTS;
             let plan = &self.volumes.plans[axis];
             let scale = if axis == 0 { scale } else { T::one() };
-            self.tasks(plan, outer * groups, n * BLOCK, &|scratch, i| {
-                let first = i / groups * n * stride + i % groups * BLOCK;
-                let count = BLOCK.min(stride - i % groups * BLOCK);
+            self.tasks(plan, outer * groups, n * BLOCK_ROWS, &|scratch, i| {
+                let first = i / groups * n * stride + i % groups * BLOCK_ROWS;
+                let count = BLOCK_ROWS.min(stride - i % groups * BLOCK_ROWS);
                 let lines = &mut scratch.lines[..apart * count];
                 // SAFETY: elements of the array; tasks have different columns.
                 let columns = unsafe { x.offset(first) }.pointer();
-                // SAFETY: as above; there is room for so many lines.
+                // SAFETY: as above; there is space for as many lines.
                 unsafe { transpose(columns, stride, lines.as_mut_ptr(), apart, n, count) };
                 for line in lines.chunks_exact_mut(apart) {
                     plan.transform.process(scratch.pool, &mut line[..n], scratch.inner, scale);
                 }
-                for row in (0..n).step_by(BLOCK) {
-                    let rows = BLOCK.min(n - row);
+                for row in (0..n).step_by(BLOCK_ROWS) {
+                    let rows = BLOCK_ROWS.min(n - row);
                     // SAFETY: as above.
                     unsafe {
                         let to = columns.add(row * stride);
@@ -534,16 +540,18 @@ impl<T: FftNum + Float> Work<'_, T> {
         }
     }
 
-    /// Whether a row is all of a volume and has one task: what is not finite spoils it as soon as it is transformed ([`Self::spoil_rows`]). Otherwise volumes are looked at
-    /// before ([`Self::look_for_numbers`]) and spoiled after all that is done with them ([`Self::spoil`]).
+    /// Whether a row is a whole volume and has one task: then rows that are not finite become NaN as soon as
+    /// they are transformed ([`Self::spoil_rows`]). Otherwise volumes are tested before the transforms
+    /// ([`Self::look_for_numbers`]) and become NaN behind them ([`Self::spoil`]).
     fn are_rows_alone(&self) -> bool {
         matches!(&self.volumes.plans[..], [Plan { transform: Line::Whole(_), .. }])
     }
 
-    /// Makes rows NaN that were made of one in which something is not finite, if they are alone; how many parts each has.
+    /// Makes rows NaN whose source has an element that is not finite, if rows are whole volumes. The numbers
+    /// are the parts of a row.
     ///
     /// # Safety
-    /// The rows are there, and nobody else uses the second ones.
+    /// The rows are there, and nothing else accesses the second ones.
     unsafe fn spoil_rows(
         &self,
         Rows { first, count }: Rows,
@@ -566,7 +574,7 @@ impl<T: FftNum + Float> Work<'_, T> {
         }
     }
 
-    /// Notes the volumes of `size` parts in which one is not finite, unless rows are alone.
+    /// Flags the volumes of `size` parts in which one is not finite, unless rows are whole volumes.
     ///
     /// # Safety
     /// `x` holds the volumes.
@@ -580,7 +588,7 @@ impl<T: FftNum + Float> Work<'_, T> {
             flags.slice_mut(0, self.volumes.count).fill(0);
             Shared::<AtomicU8>::new(flags.pointer()).slice(0, self.volumes.count)
         };
-        let part = sizes::from(PART);
+        let part = sizes::from(SCANNED_PARTS);
         if size >= part {
             let parts = size.div_ceil(part);
             self.pool.run(self.volumes.count * parts, &|i| {
@@ -603,7 +611,7 @@ impl<T: FftNum + Float> Work<'_, T> {
         });
     }
 
-    /// Makes the volumes that were noted NaN, unless rows are alone.
+    /// Makes the volumes that were flagged NaN, unless rows are whole volumes.
     ///
     /// # Safety
     /// `x` holds volumes of `size` parts.
@@ -701,7 +709,8 @@ mod tests {
         close(&text("FFT", ("c64", "c64"), ("0,4", "0,4"), "4"), 4, 100.0);
     }
 
-    /// Squares and not, primes (convolutions), of one line and of several, in the first of two dimensions, halves of real ones.
+    /// Square lengths and others, primes (convolutions), of one line and of several, in the first of two
+    /// dimensions, halves of real ones.
     #[test]
     fn many_points() {
         let both = |complex: &str, n: usize| {
@@ -725,7 +734,7 @@ mod tests {
         check_not_finite(&text("FFT", ("c64", "c64"), ("2,16,4096", "2,16,4096"), "16,4096"), 13);
     }
 
-    /// Several lines at a time, and what remains of them.
+    /// Several lines at a time, and the remainder.
     #[test]
     fn many_short_lines() {
         let close = close_but_for_signs_of_zeros;

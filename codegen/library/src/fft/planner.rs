@@ -1,8 +1,9 @@
-//! Who plans transforms: `rustfft`'s planner for the instructions that this crate is compiled for.
+//! Planning: `rustfft`'s planner for the instructions that this crate is compiled for.
 //!
-//! **Invariant:** one family of algorithms is compiled a build. `rustfft` is generic, so each family is instantiated here for two element types, and its own
-//! [`rustfft::FftPlanner`], which chooses on the machine where it runs, instantiates all of them: a tenth of the time that this crate takes to compile, for code that
-//! no machine with AVX reaches.
+//! **Invariant:** one family of algorithms is compiled a build. `rustfft` is generic, so each family is
+//! instantiated here for two element types, and its own [`rustfft::FftPlanner`], which chooses on the machine
+//! where it runs, instantiates all of them: a tenth of the time that this crate takes to compile, for code
+//! that no machine with AVX reaches.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ type Algorithms<T> = rustfft::FftPlannerAvx<T>;
 #[cfg(not(all(target_arch = "x86_64", target_feature = "avx", target_feature = "fma")))]
 type Algorithms<T> = rustfft::FftPlanner<T>;
 
-/// Plans transforms; what several have in common is made once.
+/// Plans transforms; what several have in common is computed once.
 pub(super) struct Planner<T: FftNum>(Algorithms<T>);
 
 impl<T: FftNum> Planner<T> {

@@ -1,6 +1,7 @@
-//! Transforms of real numbers, and to them: of even length by complex ones of half the length, whose points are then made from those at both ends.
+//! Transforms of real numbers, and to them: of even length by complex ones of half the length, whose points
+//! are then combined in pairs from both ends.
 //!
-//! **Invariant:** each point is made by the same operations whichever vectors the machine has.
+//! **Invariant:** each point is computed by the same operations whichever vectors the machine has.
 
 use std::sync::Arc;
 
@@ -12,14 +13,14 @@ use rustfft::FftNum;
 use super::large::{Roots, narrow};
 use super::{Plan, Scratch};
 
-/// Points of a real transform that are made together, of which LLVM makes vectors; of short lines fewer.
-const MANY_POINTS: usize = 16;
-const SOME_POINTS: usize = 4;
+/// Points of a real transform that are computed together, which LLVM vectorizes; of short lines fewer.
+const BLOCK_POINTS: usize = 16;
+const SHORT_LINE_POINTS: usize = 4;
 
 /// Roots of unity for a real transform.
 #[derive(Clone, Debug)]
 pub(super) enum Twiddles<T> {
-    /// It is a complex one, or of odd length.
+    /// The transform is complex, or of odd length.
     None,
     Table(Arc<[Complex<T>]>),
     Roots(Roots),
@@ -34,7 +35,8 @@ impl<T: Float> Twiddles<T> {
         }
     }
 
-    /// Makes two points of each line, `k` and `m - k` for `0 < k <= m / 2`, of those two of another line and of a root. Where lines begin, and how far apart.
+    /// Computes two points of each line, `k` and `m - k` for `0 < k <= m / 2`, from those two of another line
+    /// and a root. Given are where lines begin and how far apart they are.
     #[inline(always)]
     fn mirrored(
         &self,
@@ -47,8 +49,8 @@ impl<T: Float> Twiddles<T> {
             for (from, to) in from.chunks_exact(from_pitch).zip(to.chunks_exact_mut(to_pitch)) {
                 let mut k = 1;
                 if let Twiddles::Table(table) = self {
-                    blocks::<T, MANY_POINTS>(&mut k, m, from, to, table, &each);
-                    blocks::<T, SOME_POINTS>(&mut k, m, from, to, table, &each);
+                    blocks::<T, BLOCK_POINTS>(&mut k, m, from, to, table, &each);
+                    blocks::<T, SHORT_LINE_POINTS>(&mut k, m, from, to, table, &each);
                 }
                 for k in k..=m / 2 {
                     [to[k], to[m - k]] = each(from[k], from[m - k], self.get(k));
@@ -58,7 +60,7 @@ impl<T: Float> Twiddles<T> {
     }
 }
 
-/// Makes points from the `k`-th on by blocks, while those and the ones on the other side are others.
+/// Computes points from the `k`-th on by blocks, while a block and its mirror image are disjoint.
 #[inline(always)]
 fn blocks<T: Float, const N: usize>(
     k: &mut usize,
@@ -99,7 +101,7 @@ impl<T: FftNum + Float> Plan<T> {
             }
             return;
         }
-        // Even and odd elements as real and imaginary parts; then the two transforms are taken apart.
+        // Even and odd elements are the real and imaginary parts; then the two transforms are separated.
         let lines = &mut scratch.lines[..x.len() / 2];
         lines.iter_mut().zip(x.as_chunks::<2>().0).for_each(|(to, &[re, im])| *to = Complex::new(re, im));
         self.transform.process(scratch.pool, lines, scratch.inner, T::one());
@@ -111,10 +113,10 @@ impl<T: FftNum + Float> Plan<T> {
         self.twiddles.mirrored(m, (lines, m), (out, m + 1), |a, b, w| {
             let even = Complex::new((a.re + b.re) * half, (a.im - b.im) * half);
             let odd = Complex::new((a.im + b.im) * half, (b.re - a.re) * half);
-            let turned = Complex::new(odd.re * w.re - odd.im * w.im, odd.re * w.im + odd.im * w.re);
+            let product = Complex::new(odd.re * w.re - odd.im * w.im, odd.re * w.im + odd.im * w.re);
             [
-                Complex::new(even.re + turned.re, even.im + turned.im),
-                Complex::new(even.re - turned.re, turned.im - even.im),
+                Complex::new(even.re + product.re, even.im + product.im),
+                Complex::new(even.re - product.re, product.im - even.im),
             ]
         });
     }
@@ -143,17 +145,17 @@ impl<T: FftNum + Float> Plan<T> {
             return;
         }
         let lines = &mut scratch.lines[..out.len() / 2];
-        // Of frequencies 0 and m the real parts alone count.
+        // Of frequencies 0 and m only the real parts are used.
         for (line, x) in lines.chunks_exact_mut(m).zip(x.chunks_exact(m + 1)) {
             line[0] = Complex::new(x[0].re + x[m].re, x[0].re - x[m].re);
         }
         self.twiddles.mirrored(m, (x, m + 1), (lines, m), |a, b, w| {
             let even = Complex::new(a.re + b.re, a.im - b.im);
             let odd = Complex::new(a.re - b.re, a.im + b.im);
-            let turned = Complex::new(odd.re * w.re - odd.im * w.im, odd.re * w.im + odd.im * w.re);
+            let product = Complex::new(odd.re * w.re - odd.im * w.im, odd.re * w.im + odd.im * w.re);
             [
-                Complex::new(even.re - turned.im, even.im + turned.re),
-                Complex::new(even.re + turned.im, turned.re - even.im),
+                Complex::new(even.re - product.im, even.im + product.re),
+                Complex::new(even.re + product.im, product.re - even.im),
             ]
         });
         self.transform.process(scratch.pool, lines, scratch.inner, T::one());

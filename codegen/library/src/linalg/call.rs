@@ -1,4 +1,5 @@
-//! What an instruction asks for. Anything unusual is the interpreter's: it knows how to refuse it, too.
+//! Reading instructions of linear algebra. Anything unusual is left to the interpreter, which executes or
+//! refuses it.
 
 use hlo::attrs::Transpose;
 use hlo::{ArrayShape, AttrKey, AttrValue, ElementType, InstrId, Module, Opcode, Shape};
@@ -6,7 +7,7 @@ use hlo_linalg::{Side, System, Vectors};
 use hlo_matrices::eigen_symmetric::Eigenvectors;
 use hlo_matrices::routines::Arithmetic;
 
-use super::{By, Routine, SIGNED};
+use super::{By, MAX_INTERPRETED_ORDER, Routine};
 use crate::lapack::{Settings, is_library, is_rounded, routine as called};
 
 /// Half of a matrix.
@@ -20,7 +21,7 @@ fn triangle(settings: &Settings<'_>) -> Option<Triangle> {
     settings.choice("uplo", &[(b'L', Triangle::Lower), (b'U', Triangle::Upper)])
 }
 
-/// What was read.
+/// A call as it was read.
 pub(super) struct Given {
     pub(super) routine: Routine,
     pub(super) by: By,
@@ -126,7 +127,7 @@ fn lapack(module: &Module, id: InstrId, shapes: &[&ArrayShape], operands: usize)
         "z" => (ElementType::C128, false),
         _other => return None,
     };
-    // No bound says whether a library's are right of what rounding decides: only for those who ask.
+    // What rounding decides has no bound, so a library's results are only for calls that ask for them.
     let by = match (is_library(instr), is_rounded(instr, name)) {
         (true, _) => By::Library,
         (false, true) => match name {
@@ -150,7 +151,7 @@ fn lapack(module: &Module, id: InstrId, shapes: &[&ArrayShape], operands: usize)
     let types = |expected: &[ElementType]| shapes.iter().map(|s| s.element_type).eq(expected.iter().copied());
     let part = ty.real_part();
     let s32 = ElementType::S32;
-    let least = m.min(n);
+    let order = m.min(n);
     let (routine, ranks): (Routine, &[usize]) = match (name, real) {
         ("potrf", _) => {
             settings.only(&["uplo"])?;
@@ -201,7 +202,7 @@ fn lapack(module: &Module, id: InstrId, shapes: &[&ArrayShape], operands: usize)
         ("syevd", true) | ("heevd", false) => {
             settings.only(&["mode", "uplo"])?;
             let vectors = settings.choice("mode", &[(b'N', false), (b'V', true)])?;
-            (square && (own || n > SIGNED) && types(&[ty, ty, part, s32])).then_some(())?;
+            (square && (own || n > MAX_INTERPRETED_ORDER) && types(&[ty, ty, part, s32])).then_some(())?;
             let wanted = match vectors {
                 true if is_read(module, id, 0) => Eigenvectors::All,
                 true => Eigenvectors::Unread,
@@ -213,7 +214,7 @@ fn lapack(module: &Module, id: InstrId, shapes: &[&ArrayShape], operands: usize)
             settings.only(&["mode"])?;
             let modes = [(b'A', Vectors::Full), (b'S', Vectors::Thin), (b'N', Vectors::No)];
             let vectors = settings.choice("mode", &modes)?;
-            ((own || least > SIGNED) && types(&[ty, ty, part, ty, ty, s32])).then_some(())?;
+            ((own || order > MAX_INTERPRETED_ORDER) && types(&[ty, ty, part, ty, ty, s32])).then_some(())?;
             let full = match vectors {
                 Vectors::Full => true,
                 Vectors::Thin => false,
@@ -244,7 +245,8 @@ fn is_read(module: &Module, id: InstrId, element: i64) -> bool {
     module.root(module.instr(id).parent()) == id || module.users(id).iter().any(|u| reads(u.user))
 }
 
-/// Whether matrices are column-major and the batch outside row-major, as LAPACK expects; dimensions of size 1 may be anywhere.
+/// Whether matrices are column-major and the batch outside row-major, as LAPACK expects; dimensions of size 1
+/// may be anywhere.
 fn layout_fits(shape: &ArrayShape, rank: usize) -> bool {
     let Some(layout) = &shape.layout else { return true };
     let last = shape.dims.len() as i64;

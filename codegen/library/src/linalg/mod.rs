@@ -1,9 +1,11 @@
 //! Linear algebra: `cholesky`, `triangular-solve` and LAPACK's routines, one matrix of a batch a task.
 //!
-//! Conventions are the interpreter's (SEMANTICS.md, "LAPACK"): signs of reflectors, pivots from 1, `info`, what stays of the operand, NaN on failure.
-//! Where a bound says how far results may be from its own they are computed by [`hlo_linalg`] in the element type's own arithmetic, and so is what asks
-//! for it; other routines by [`hlo_matrices::routines`] ([`own`]), to the bit or in f64 with the same signs, and so is a matrix whose pivots or signs hang on rounding ([`By::Either`]). What is not
-//! here (other routines and types) the interpreter executes: [`Linalg::of`] is `None` then.
+//! Conventions are the interpreter's (SEMANTICS.md, "LAPACK"): signs of reflectors, pivots from 1, `info`,
+//! what stays of the operand, NaN on failure. Calls whose results have a bound, and calls that ask for it,
+//! are computed by [`hlo_linalg`] in the element type's own arithmetic; other routines by
+//! [`hlo_matrices::routines`] ([`own`]), to the bit or in f64 with the same signs, and so are matrices whose
+//! pivots or signs depend on rounding ([`By::Either`]). Other routines and types are executed by the
+//! interpreter: [`Linalg::of`] is `None` then.
 
 mod call;
 mod own;
@@ -20,14 +22,15 @@ use hlo_matrices::routines::Arithmetic;
 
 use self::call::Given;
 
-/// Tasks that a batch is cut into.
+/// The maximum of tasks.
 const TASKS: usize = 32;
 
 /// Scratch memory above which there are fewer tasks.
-const MUCH: u64 = 1 << 27;
+const MAX_SCRATCH_BYTES: u64 = 1 << 27;
 
-/// Up to this order (the smaller of both for singular values) the interpreter decomposes: signs are those of LAPACK's iteration there.
-const SIGNED: usize = 25;
+/// Up to this order (for singular values the lesser dimension) the interpreter decomposes, with the signs of
+/// LAPACK's iteration.
+const MAX_INTERPRETED_ORDER: usize = 25;
 
 /// What is computed of each matrix. Numbers are its sizes.
 #[derive(Clone, Copy, Debug)]
@@ -89,18 +92,18 @@ impl Linalg {
         let mut layout = Layout::default();
         layout.add(one, 1);
         let task_bytes = layout.bytes();
-        let room = usize::try_from(MUCH / task_bytes.max(1)).unwrap_or(1).max(1);
-        Some(Linalg { routine, by, ty, count, arguments, tasks: count.min(TASKS).min(room), task_bytes })
+        let max_tasks = usize::try_from(MAX_SCRATCH_BYTES / task_bytes.max(1)).unwrap_or(1).max(1);
+        Some(Linalg { routine, by, ty, count, arguments, tasks: count.min(TASKS).min(max_tasks), task_bytes })
     }
 }
 
-/// Something that is done for an element type.
+/// A function that is generic in the element type.
 trait Typed {
     type Result;
     fn run<T: Element + hlo_matrices::routines::Element>(self) -> Self::Result;
 }
 
-/// Does something for a type; `None` if it is none of linear algebra's.
+/// Calls the function for a type; `None` if the type is none of linear algebra's.
 fn typed<F: Typed>(ty: ElementType, f: F) -> Option<F::Result> {
     use hlo::num_complex::Complex;
     // Not a dispatch: all others are the interpreter's.
@@ -142,7 +145,8 @@ impl Typed for Task<'_> {
         let Task { op, call, task, doubtful } = self;
         let call = call.get();
         let bytes = op.task_bytes as usize;
-        // SAFETY: each task has its own part of the scratch memory, of which any bytes are values of this type.
+        // SAFETY: each task has its own part of the scratch memory, of which any bytes are values of this
+        // type.
         let stack = unsafe {
             let at = Shared::<std::mem::MaybeUninit<u8>>::new(call.scratch.add(task * bytes));
             hlo_linalg::MemStack::new(at.slice_mut(0, bytes))
@@ -207,7 +211,7 @@ impl Operation for Linalg {
             return;
         }
         if let By::Interpreter(arithmetic) = self.by {
-            // SAFETY: by the caller's word.
+            // SAFETY: as the caller says.
             typed(self.ty, Own { op: self, call: Sent(call), some: None, arithmetic });
             return;
         }
@@ -219,7 +223,7 @@ impl Operation for Linalg {
         });
         let doubtful = doubtful.into_inner().unwrap_or_else(PoisonError::into_inner);
         if !doubtful.is_empty() {
-            // SAFETY: by the caller's word; the tasks are done.
+            // SAFETY: as the caller says; the tasks are done.
             typed(self.ty, Own { op: self, call: sent, some: Some(&doubtful), arithmetic: Arithmetic::Wide });
         }
     }

@@ -1,4 +1,5 @@
-//! The routines by the interpreter's code on memory of the program, in its arithmetic or in the element type's: what rounding decides is decided alike.
+//! The routines by the interpreter's code on the program's memory, in its arithmetic or in the element
+//! type's, so that what rounding decides is decided alike.
 
 use std::sync::Arc;
 
@@ -11,13 +12,13 @@ use hlo_threads::parallel::Threads;
 
 use super::{Linalg, Routine, TASKS};
 
-/// Elements of a matrix above which the interpreter is asked, which accounts for memory.
-const MOST: usize = 1 << 26;
+/// The maximum of elements of a matrix; larger ones are the interpreter's, which accounts for memory.
+const MAX_ELEMENTS: usize = 1 << 26;
 
 impl Routine {
     /// Whether this computes it too.
     pub(super) fn is_own(self) -> bool {
-        let size = |m: usize, n: usize| m.checked_mul(n).is_some_and(|n| n <= MOST);
+        let size = |m: usize, n: usize| m.checked_mul(n).is_some_and(|n| n <= MAX_ELEMENTS);
         match self {
             Routine::Cholesky { .. } | Routine::Solve { .. } | Routine::Potrf { .. } => false,
             Routine::Lu { m, n } | Routine::Qr { m, n } | Routine::FormQ { m, n, .. } => size(m, n),
@@ -30,7 +31,7 @@ impl Routine {
     }
 }
 
-/// Executes it for some matrices, or all: side by side, or one on all threads.
+/// Executes the routine for some matrices, or all: each in a task, or one on all threads.
 ///
 /// # Safety
 /// As [`super::Operation::run`].
@@ -58,16 +59,16 @@ pub(super) unsafe fn run<T: Element>(
 /// Executes it for one matrix.
 ///
 /// # Safety
-/// As [`run`]; nobody else has results of this matrix.
+/// As [`run`]; nothing else has results of this matrix.
 unsafe fn one<T: Element>(op: &Linalg, call: &Call<'_>, i: usize, arithmetic: Arithmetic) {
     let Linalg { routine, arguments, .. } = op;
-    // Where matrix i of an argument is, and its elements.
+    // The address of matrix i of an argument, and the number of its elements.
     let part = |k: usize| {
         let (elements, bytes) = arguments[k];
         // SAFETY: the argument has as many elements for each matrix.
         (unsafe { call.arguments[k].add(i * elements * bytes) }, elements)
     };
-    // SAFETY: operands are arrays of these types (`call::read`), which nobody writes now.
+    // SAFETY: operands are arrays of these types (`call::read`), which nothing writes now.
     let read = |k: usize| unsafe { Shared::<T>::new(part(k).0).slice(0, part(k).1) };
     // SAFETY: results are arrays of these types, and each is asked for once.
     let write = |k: usize| unsafe { Shared::<T>::new(part(k).0).slice_mut(0, part(k).1) };

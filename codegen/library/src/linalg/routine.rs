@@ -16,7 +16,7 @@ impl<'a> Parts<'a> {
     /// An operand.
     ///
     /// # Safety
-    /// Its elements are of this type, and nobody writes it.
+    /// Its elements are of this type, and nothing writes it.
     unsafe fn read<T>(&self, i: usize) -> &'a [T] {
         // SAFETY: as the caller says.
         unsafe { Shared::<T>::new(self.pointers[i]).slice(0, self.sizes[i].0) }
@@ -25,7 +25,7 @@ impl<'a> Parts<'a> {
     /// A result.
     ///
     /// # Safety
-    /// Its elements are of this type, and nobody else uses it.
+    /// Its elements are of this type, and nothing else accesses it.
     unsafe fn write<T>(&self, i: usize) -> &'a mut [T] {
         // SAFETY: as the caller says.
         unsafe { Shared::<T>::new(self.pointers[i]).slice_mut(0, self.sizes[i].0) }
@@ -97,10 +97,12 @@ impl Routine {
         }
     }
 
-    /// Computes. False: `doubt` is to be had, and pivots or signs are in it ([`Element::lu_is_decided`], [`Element::qr_is_decided`]).
+    /// Computes the routine. Returns false if `doubt` is set and pivots or signs depend on rounding
+    /// ([`Element::lu_is_decided`], [`Element::qr_is_decided`]).
     ///
     /// # Safety
-    /// Pointers and sizes are those of one matrix of the arguments of the instruction, whose elements are of this type; nobody else uses its results.
+    /// Pointers and sizes are those of one matrix of the arguments of the instruction, whose elements are of
+    /// this type; nothing else accesses its results.
     pub(super) unsafe fn run<T: Element>(
         self,
         pointers: &[*mut u8],
@@ -170,17 +172,17 @@ impl Routine {
                         return true;
                     }
                     // x op(a) = b is op(a)^T x^T = b^T.
-                    let (mut turned, stack) = stack.make_with(rows * columns, |_| zero);
+                    let (mut transposed, stack) = stack.make_with(rows * columns, |_| zero);
                     for i in 0..rows {
                         for j in 0..columns {
-                            turned[j * rows + i] = b[i * columns + j];
+                            transposed[j * rows + i] = b[i * columns + j];
                         }
                     }
                     let system = hlo_linalg::System { transposed: !system.transposed, ..system };
-                    T::solve(a, n, &mut turned, rows, system, stack);
+                    T::solve(a, n, &mut transposed, rows, system, stack);
                     for i in 0..rows {
                         for j in 0..columns {
-                            out[i * columns + j] = turned[j * rows + i];
+                            out[i * columns + j] = transposed[j * rows + i];
                         }
                     }
                 }
@@ -258,7 +260,8 @@ impl Routine {
     }
 }
 
-/// Factors a matrix of which one triangle is given; `done` gets the elements of the factor (of a failed one those before the failed step) and the result.
+/// Factors a matrix of which one triangle is given; `done` is called with the elements of the factor (if it
+/// failed, those before the failed step) and the result.
 fn factor<T: Element>(
     a: &[T],
     n: usize,

@@ -5,7 +5,8 @@ use crate::testing::{Random, arguments, called, close, interpreted, parse};
 const TYPES: [(&str, &str, &str); 4] =
     [("f32", "f32", "s"), ("f64", "f64", "d"), ("c64", "f32", "c"), ("c128", "f64", "z")];
 
-/// A batch of matrices without ties: parameter x, of which each element is turned by its place.
+/// A batch of matrices without ties: parameter x, whose elements are rotated by an angle that depends on the
+/// index.
 fn uneven(ty: &str, part: &str, dims: &str) -> String {
     let real = |name: &str| format!("  {name} = {ty}[{dims}] convert(u)\n");
     let complex = format!("  v = {part}[{dims}] cosine(u)\n  w = {ty}[{dims}] complex(u, v)\n");
@@ -144,26 +145,26 @@ fn elimination_and_reflectors() {
         for (batch, m, n) in
             [(2, 1, 1), (2, 5, 5), (1, 9, 33), (1, 70, 40), (1, 40, 70), (1, 100, 100), (2, 0, 3), (2, 3, 0)]
         {
-            let least = m.min(n);
+            let order = m.min(n);
             let dims = format!("{batch},{m},{n}");
             let head = uneven(ty, part, &dims);
             let lu = format!(
-                "  ROOT l = ({ty}[{dims}], s32[{batch},{least}], s32[{batch}]) custom-call(a), custom_call_target=\"lapack_{letter}getrf_ffi\", frontend_attributes={{decompositions=\"library\"}}, \
+                "  ROOT l = ({ty}[{dims}], s32[{batch},{order}], s32[{batch}]) custom-call(a), custom_call_target=\"lapack_{letter}getrf_ffi\", frontend_attributes={{decompositions=\"library\"}}, \
                  api_version=API_VERSION_TYPED_FFI, backend_config={{}}\n"
             );
             close(&module(&format!("{head}{lu}")), seed, 4000.0);
             let qr = format!(
-                "({ty}[{dims}], {ty}[{batch},{least}]) custom-call(a), custom_call_target=\"lapack_{letter}geqrf_ffi\", frontend_attributes={{decompositions=\"library\"}}, \
+                "({ty}[{dims}], {ty}[{batch},{order}]) custom-call(a), custom_call_target=\"lapack_{letter}geqrf_ffi\", frontend_attributes={{decompositions=\"library\"}}, \
                  api_version=API_VERSION_TYPED_FFI, backend_config={{}}\n"
             );
             close(&module(&format!("{head}  ROOT l = {qr}")), seed, 4000.0);
             let name = if ty == part { "or" } else { "un" };
             let parts = format!(
-                "{head}  l = {qr}  f = {ty}[{dims}] get-tuple-element(l), index=0\n  tau = {ty}[{batch},{least}] get-tuple-element(l), index=1\n"
+                "{head}  l = {qr}  f = {ty}[{dims}] get-tuple-element(l), index=0\n  tau = {ty}[{batch},{order}] get-tuple-element(l), index=1\n"
             );
-            let short = format!("{batch},{m},{least}");
+            let short = format!("{batch},{m},{order}");
             let form = format!(
-                "  g = {ty}[{short}] slice(f), slice={{[0:{batch}], [0:{m}], [0:{least}]}}\n  \
+                "  g = {ty}[{short}] slice(f), slice={{[0:{batch}], [0:{m}], [0:{order}]}}\n  \
                  ROOT r = {ty}[{short}] custom-call(g, tau), custom_call_target=\"lapack_{letter}{name}gqr_ffi\", frontend_attributes={{decompositions=\"library\"}}, \
                  api_version=API_VERSION_TYPED_FFI, backend_config={{}}\n"
             );
@@ -180,12 +181,13 @@ fn elimination_and_reflectors() {
     }
 }
 
-/// Of f64 and c128, in their own arithmetic: the interpreter's pivots, numbers close by; where equal elements make rounding decide, its bits.
+/// Of f64 and c128, in their own arithmetic: the interpreter's pivots, numbers close by; where equal elements
+/// make rounding decide, its bits.
 #[test]
 fn pivots_in_doubt_are_the_interpreters() {
     for (seed, (ty, part, letter)) in (1..).zip(TYPES) {
         for (batch, m, n) in [(7, 5, 5), (3, 24, 30), (2, 40, 40), (4, 1, 3), (2, 3, 0)] {
-            let least = m.min(n);
+            let order = m.min(n);
             let dims = format!("{batch},{m},{n}");
             let signs = if ty == part {
                 format!("  g = {ty}[{dims}] sign(x)\n")
@@ -197,7 +199,7 @@ fn pivots_in_doubt_are_the_interpreters() {
             // Every other matrix is of signs alone.
             let text = module(&format!(
                 "{}{signs}{}  e = {ty}[{dims}] select(odd, a, g)\n  \
-                 ROOT l = ({ty}[{dims}], s32[{batch},{least}], s32[{batch}]) custom-call(e), custom_call_target=\"lapack_{letter}getrf_ffi\", \
+                 ROOT l = ({ty}[{dims}], s32[{batch},{order}], s32[{batch}]) custom-call(e), custom_call_target=\"lapack_{letter}getrf_ffi\", \
                  api_version=API_VERSION_TYPED_FFI, backend_config={{}}\n",
                 uneven(ty, part, &dims),
                 odd(&dims)
@@ -219,14 +221,14 @@ fn pivots_in_doubt_are_the_interpreters() {
     }
 }
 
-/// Signs of reflectors that hang on rounding, and vectors of values that are the same, are the interpreter's to the bit; of other matrices of f64 and c128
-/// numbers are close by, signs the same.
+/// Signs of reflectors that depend on rounding, and vectors of values that are the same, are the
+/// interpreter's to the bit; of other matrices of f64 and c128 numbers are close by, signs the same.
 #[test]
 fn what_rounding_decides_is_the_interpreters() {
     for (seed, (ty, part, letter)) in (1..).zip(TYPES) {
         let hermitian = if ty == part { "sy" } else { "he" };
         for (batch, m, n) in [(5, 6, 6), (2, 30, 30), (3, 34, 29), (3, 8, 20), (2, 1, 3)] {
-            let least = m.min(n);
+            let order = m.min(n);
             let (dims, ffi) = (format!("{batch},{m},{n}"), "api_version=API_VERSION_TYPED_FFI");
             let zero = if ty == part { "0" } else { "(0, 0)" };
             let one = if ty == part { "1" } else { "(1, 0)" };
@@ -240,10 +242,10 @@ fn what_rounding_decides_is_the_interpreters() {
             );
             let mut calls = vec![
                 format!(
-                    "({ty}[{dims}], {ty}[{batch},{least}]) custom-call(e), custom_call_target=\"lapack_{letter}geqrf_ffi\", {ffi}, backend_config={{}}"
+                    "({ty}[{dims}], {ty}[{batch},{order}]) custom-call(e), custom_call_target=\"lapack_{letter}geqrf_ffi\", {ffi}, backend_config={{}}"
                 ),
                 format!(
-                    "({ty}[{dims}], {part}[{batch},{least}], {ty}[{batch},{m},{least}], {ty}[{batch},{least},{n}], s32[{batch}]) custom-call(e), \
+                    "({ty}[{dims}], {part}[{batch},{order}], {ty}[{batch},{m},{order}], {ty}[{batch},{order},{n}], s32[{batch}]) custom-call(e), \
                      custom_call_target=\"lapack_{letter}gesdd_ffi\", {ffi}, backend_config={{mode = 83 : ui8}}"
                 ),
             ];
@@ -343,11 +345,11 @@ fn decompositions() {
             assert_eq!(got[2], Buffer::S32(vec![0; 2]));
         }
         for (m, n) in [(40, 30), (30, 70), (33, 33)] {
-            let least = m.min(n);
+            let order = m.min(n);
             let dims = format!("1,{m},{n}");
-            for (mode, of_u, of_v) in [(65, m, n), (83, least, least), (78, m, n)] {
+            for (mode, of_u, of_v) in [(65, m, n), (83, order, order), (78, m, n)] {
                 let call = format!(
-                    "  ROOT l = ({ty}[{dims}], {part}[1,{least}], {ty}[1,{m},{of_u}], {ty}[1,{of_v},{n}], s32[1]) custom-call(a), \
+                    "  ROOT l = ({ty}[{dims}], {part}[1,{order}], {ty}[1,{m},{of_u}], {ty}[1,{of_v},{n}], s32[1]) custom-call(a), \
                      custom_call_target=\"lapack_{letter}gesdd_ffi\", frontend_attributes={{decompositions=\"library\"}}, api_version=API_VERSION_TYPED_FFI, backend_config={{mode = {mode} : ui8}}\n"
                 );
                 let program = parse(&module(&format!("{}{call}", uneven(ty, part, &dims))));

@@ -1,7 +1,9 @@
-//! Windows that grow along one axis, up to their last element or from the last one, by a computation that may be taken in any order.
+//! Growing windows (prefixes or suffixes) along one axis, by a computation that may be taken in any order: a
+//! parallel scan.
 //!
-//! Few lines are cut into chunks, each of which is folded in a lane of its own; then what is before each chunk, one after the other; then
-//! that goes into all of a chunk's elements. That is twice the work, but all lanes of a register have some. Many lines are a lane each.
+//! Few lines are divided into chunks (three-phase scan): each chunk is scanned in a lane of its own; the last
+//! elements of the chunks are scanned sequentially; then the carry is combined with every element of its
+//! chunk. That is twice the work, in full registers. If there are many lines, each has a lane.
 //! **Invariant:** chunks depend on shapes alone.
 
 use hlo_library_base::Sent;
@@ -14,11 +16,11 @@ use crate::lanes::{Applied, LANES, Lanes};
 use crate::width::with_width;
 use crate::window::{Axis, Form, single};
 
-/// Lanes that give every task some registers of them.
-const MANY: usize = 1 << 12;
+/// Lanes that fill some registers of every task.
+const FULL_LANES: usize = 1 << 12;
 
-/// The least elements of a chunk: what is before chunks is folded one after the other.
-const CHUNK: usize = 32;
+/// The minimum of elements of a chunk: the carries of chunks are folded sequentially.
+const MIN_CHUNK_ELEMENTS: usize = 32;
 
 /// How such windows are folded.
 #[derive(Clone, Debug)]
@@ -44,7 +46,11 @@ impl Growing {
         };
         let n = axis.input;
         let lines = outer * inner;
-        let chunk = if lines >= MANY { n } else { (n * lines).div_ceil(MANY).max(CHUNK).min(n) };
+        let chunk = if lines >= FULL_LANES {
+            n
+        } else {
+            (n * lines).div_ceil(FULL_LANES).max(MIN_CHUNK_ELEMENTS).min(n)
+        };
         Some(Growing { outer, n, inner, down, chunk })
     }
 
@@ -52,27 +58,28 @@ impl Growing {
         self.n.div_ceil(self.chunk.max(1))
     }
 
-    /// The place of element `i` of a line, in the order of folding.
-    fn place(&self, line: usize, i: usize) -> usize {
+    /// The index of element `i` of a line, in the order of folding.
+    fn index(&self, line: usize, i: usize) -> usize {
         let i = if self.down { self.n - 1 - i } else { i };
         (line / self.inner * self.n + i) * self.inner + line % self.inner
     }
 
-    /// The place of the element after this one.
-    fn after(&self, place: usize) -> usize {
-        if self.down { place.wrapping_sub(self.inner) } else { place + self.inner }
+    /// The index of the element after this one.
+    fn after(&self, index: usize) -> usize {
+        if self.down { index.wrapping_sub(self.inner) } else { index + self.inner }
     }
 
-    /// The places of a chunk's elements: the first, and how many.
+    /// The indices of a chunk's elements: the first, and how many.
     fn chunk(&self, line: usize, c: usize) -> (usize, usize) {
         let first = c * self.chunk;
-        (self.place(line, first), self.chunk.min(self.n - first))
+        (self.index(line, first), self.chunk.min(self.n - first))
     }
 
-    /// Folds; arguments are the operand, the initial value and the result, of elements of so many bytes.
+    /// Folds; arguments are the operand, the initial value and the result, of elements of `bytes` bytes.
     ///
     /// # Safety
-    /// The arguments have these sizes, `kernel` is for the computation of `applied`, and there is memory for each task in `scratch`.
+    /// The arguments have these sizes, `kernel` is for the computation of `applied`, and there is memory for
+    /// each task in `scratch`.
     pub(super) unsafe fn run(&self, call: &Sent<'_>, applied: &Applied, kernel: &Function, bytes: usize) {
         let (lines, chunks) = (self.outer * self.inner, self.chunks());
         if lines * chunks == 0 {
@@ -90,22 +97,24 @@ impl Growing {
             let mut lanes = lanes(task);
             for first in range.clone().step_by(LANES) {
                 let block = first..range.end.min(first + LANES);
-                // SAFETY: tasks have different lanes; a lane's places are those of its chunk.
+                // SAFETY: tasks have different lanes; a lane's indices are those of its chunk.
                 unsafe { self.fold_chunks(&mut lanes, block, chunks) };
             }
         });
         if chunks == 1 {
             return;
         }
-        // The last element of each chunk but the first becomes that of all before, and the rest of it follows.
+        // The last element of each chunk but the first becomes the prefix up to there; then the chunk's other
+        // elements follow.
         tasks(pool, lines, chunks.saturating_mul(16), &|task, range| {
             let mut lanes = lanes(task);
             for first in range.clone().step_by(LANES) {
                 let block = first..range.end.min(first + LANES);
                 for c in 1..chunks {
                     let end = |c: usize| self.n.min((c + 1) * self.chunk) - 1;
-                    let at =
-                        |c: usize| -> Places { block.clone().map(|line| self.place(line, end(c))).collect() };
+                    let at = |c: usize| -> Indices {
+                        block.clone().map(|line| self.index(line, end(c))).collect()
+                    };
                     // SAFETY: tasks have different lines.
                     unsafe { lanes.fold(&at(c - 1), Source::Result, &at(c)) };
                 }
@@ -113,10 +122,10 @@ impl Growing {
         });
         tasks(pool, lines * (chunks - 1), self.chunk.saturating_mul(16), &|task, range| {
             let mut lanes = lanes(task);
-            let (mut before, mut to) = (Places::new(), Places::new());
+            let (mut before, mut to) = (Indices::new(), Indices::new());
             for one in range {
                 let (line, c) = (one / (chunks - 1), one % (chunks - 1) + 1);
-                let last = self.place(line, c * self.chunk - 1);
+                let last = self.index(line, c * self.chunk - 1);
                 let (mut at, n) = self.chunk(line, c);
                 // A chunk's last element is finished.
                 for _ in 1..n {
@@ -124,7 +133,7 @@ impl Growing {
                     to.push(at);
                     at = self.after(at);
                     if to.len() == LANES {
-                        // SAFETY: tasks have different chunks, whose last elements nobody writes any more.
+                        // SAFETY: tasks have different chunks, whose last elements nothing writes any more.
                         unsafe { lanes.fold(&before, Source::Result, &to) };
                         before.clear();
                         to.clear();
@@ -136,14 +145,15 @@ impl Growing {
         });
     }
 
-    /// Folds chunks, a lane each: the first of a line from the initial value, others from their first element.
+    /// Folds chunks, a lane each: the first of a line from the initial value, others from their first
+    /// element.
     ///
     /// # Safety
     /// Nobody else uses the results of these chunks.
     unsafe fn fold_chunks(&self, lanes: &mut Folded<'_, '_>, block: std::ops::Range<usize>, chunks: usize) {
         let all: SmallVec<[(usize, usize); LANES]> =
             block.clone().map(|lane| self.chunk(lane / chunks, lane % chunks)).collect();
-        let first = |begun: bool| -> Places {
+        let first = |begun: bool| -> Indices {
             let these = block.clone().zip(&all).filter(|(lane, _)| lane.is_multiple_of(chunks) == begun);
             these.map(|(_, &(at, _))| at).collect()
         };
@@ -152,11 +162,11 @@ impl Growing {
             lanes.begin(&first(true));
             lanes.copy(&first(false));
         }
-        let mut before: Places = all.iter().map(|&(at, _)| at).collect();
+        let mut before: Indices = all.iter().map(|&(at, _)| at).collect();
         for s in 1..self.chunk {
             // The last chunk of a line may have fewer elements.
-            let mut to = Places::new();
-            let mut from = Places::new();
+            let mut to = Indices::new();
+            let mut from = Indices::new();
             for (at, &(_, n)) in before.iter_mut().zip(&all) {
                 if s < n {
                     from.push(*at);
@@ -170,10 +180,10 @@ impl Growing {
     }
 }
 
-/// Places of a task's lanes.
-type Places = SmallVec<[usize; LANES]>;
+/// The indices of the elements of a task's lanes.
+type Indices = SmallVec<[usize; LANES]>;
 
-/// Where the second of two values is.
+/// The source of the second operand.
 #[derive(Clone, Copy)]
 enum Source {
     Operand,
@@ -193,7 +203,7 @@ impl Folded<'_, '_> {
         if to.is_empty() {
             return;
         }
-        // SAFETY: the caller says that the places are in the arrays; the initial value is one element.
+        // SAFETY: the caller says that the indices are in the arrays; the initial value is one element.
         unsafe {
             self.lanes.take(0, self.arguments[1], to.iter().map(|_| 0));
             self.lanes.take(1, self.arguments[0], to.iter().copied());

@@ -1,8 +1,9 @@
 //! Windows one by one, a line of results at a time, elements in the order of the window.
 //!
-//! A line is along the last axis that has windows; what is behind that are its neighbours. Where the order of elements does not matter and windows share
-//! elements, lines of the operand are folded over the axes before first, and then along themselves. Narrow floats are widened a line at a time, and stay so while
-//! windows see them.
+//! A line is along the last axis that has windows; the elements of the axes behind it are neighbours. Where
+//! the order of elements does not matter and windows share elements, lines of the operand are folded over the
+//! axes before first, and then along themselves. Narrow floats are widened a line at a time, and kept so
+//! while windows contain them.
 
 use std::ops::Range;
 
@@ -12,31 +13,31 @@ use hlo_library_base::simd::vectorized;
 use hlo_library_base::workspace::with_workspace;
 use smallvec::SmallVec;
 
-use super::line::{AHEAD, BLOCK, Line};
+use super::line::{BLOCK_NEIGHBOURS, Line, PREFETCH_BYTES};
 use super::planes::line_of;
 use super::{Work, tasks};
 use crate::window::{Axes, Axis, Run, advance, positions};
 
-/// Rows that are folded at a time, and those of them that are kept if they had to be widened.
-const TOGETHER: usize = 64;
-const KEPT: usize = 16;
+/// Rows that are folded at a time, and widened rows that are kept.
+const FOLDED_ROWS: usize = 64;
+const KEPT_ROWS: usize = 16;
 
-/// Elements of a line that are copied, at most.
-const COPIED: usize = 1 << 14;
+/// The maximum of elements of a line that is copied.
+const MAX_COPIED_ELEMENTS: usize = 1 << 14;
 
-/// Neighbours of a piece of a line that has more than twice as many.
-const NEIGHBOURS: usize = 2048;
+/// Neighbours of a piece, of a line that has more than twice as many.
+const PIECE_NEIGHBOURS: usize = 2048;
 
-/// Elements of results that pieces have, about, if there are few.
-const ELEMENTS: usize = 1 << 13;
+/// About how many elements of results a piece has, if there are few.
+const PIECE_ELEMENTS: usize = 1 << 13;
 
-/// Bytes of a short row of a window.
-const SHORT: usize = 1 << 10;
+/// The maximum of bytes of a short row of a window.
+const SHORT_ROW_BYTES: usize = 1 << 10;
 
-/// Windows, or their positions, that are looked up once for all lines, at most.
-const LISTED: usize = 1 << 16;
+/// The maximum of windows, or of window positions, that are tabulated once for all lines.
+const MAX_LISTED_WINDOWS: usize = 1 << 16;
 
-/// What there is to do, and how it is cut.
+/// The loops over windows, and how they are divided into pieces.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     leading: Axes,
@@ -60,15 +61,19 @@ impl Plan {
             Some((line, leading)) => (Axes::from(leading), *line, all(&axes[busy..])),
             None => (Axes::new(), Axis::identity(all(axes)), 1),
         };
-        let width = if inner > 2 * NEIGHBOURS { NEIGHBOURS } else { inner };
+        let width = if inner > 2 * PIECE_NEIGHBOURS { PIECE_NEIGHBOURS } else { inner };
         let rows = positions(&leading);
-        // Loads for a result: of all elements, or of those that a line of sums has more of, and of those.
+        // Loads for each result: of all elements; or in two passes, those of a line of sums and then along
+        // it.
         let (window, stride) = (line.window, line.placement().0);
-        let shares =
-            inner < BLOCK / 4 || rows.saturating_mul(window) > rows.saturating_mul(stride) + window + 1;
+        let shares = inner < BLOCK_NEIGHBOURS / 4
+            || rows.saturating_mul(window) > rows.saturating_mul(stride) + window + 1;
         let two = free && rows > 1 && width == inner && !line.is_identity() && shares;
         let mut outputs = line.output;
-        while (two || narrow) && outputs > 1 && line.reach(outputs).saturating_mul(width) > COPIED {
+        while (two || narrow)
+            && outputs > 1
+            && line.reach(outputs).saturating_mul(width) > MAX_COPIED_ELEMENTS
+        {
             outputs = outputs.div_ceil(2);
         }
         let count: usize = leading.iter().map(|a| a.output).product();
@@ -79,20 +84,22 @@ impl Plan {
         };
         let work =
             |outputs: usize| outputs.saturating_mul(width).saturating_mul(positions(axes).min(1 << 16));
-        // Even places: two parts of a complex number stay together.
-        while pieces(outputs) < super::TASKS && work(outputs) > 2 * ELEMENTS && outputs > line.window.max(64)
+        // Even offsets: the two parts of a complex number stay together.
+        while pieces(outputs) < super::TASKS
+            && work(outputs) > 2 * PIECE_ELEMENTS
+            && outputs > line.window.max(64)
         {
             outputs = outputs.div_ceil(2).next_multiple_of(2);
         }
-        Plan { leading, line, inner, two, outputs: outputs.max(1), width, kept: rows.clamp(1, KEPT) }
+        Plan { leading, line, inner, two, outputs: outputs.max(1), width, kept: rows.clamp(1, KEPT_ROWS) }
     }
 
     /// Whether lines can be widened one at a time.
     pub(super) fn narrows(&self) -> bool {
-        self.line.reach(self.outputs).saturating_mul(self.width) <= COPIED
+        self.line.reach(self.outputs).saturating_mul(self.width) <= MAX_COPIED_ELEMENTS
     }
 
-    /// Elements of a copy of a line.
+    /// Elements of a copied line.
     fn copied(&self) -> usize {
         self.line.reach(self.outputs) * self.width
     }
@@ -114,10 +121,10 @@ pub(super) unsafe fn windows(
     let count: usize = leading.iter().map(|a| a.output).product();
     let (parts, blocks) = (line.output.div_ceil(plan.outputs), plan.inner.div_ceil(plan.width.max(1)));
     let each = plan.outputs * plan.width * positions(leading).saturating_mul(line.window).min(1 << 16);
-    // Where all windows of a line are, or all elements at each position of a window.
-    let listed: Option<Vec<_>> =
-        (plan.inner > 1 && line.output <= LISTED).then(|| (0..line.output).map(|o| line.place(o)).collect());
-    let runs: Option<Vec<_>> = (plan.inner == 1 && parts == 1 && line.window <= LISTED)
+    // The elements of each window of a line, or the runs of elements at each position of a window.
+    let listed: Option<Vec<_>> = (plan.inner > 1 && line.output <= MAX_LISTED_WINDOWS)
+        .then(|| (0..line.output).map(|o| line.first_and_count(o)).collect());
+    let runs: Option<Vec<_>> = (plan.inner == 1 && parts == 1 && line.window <= MAX_LISTED_WINDOWS)
         .then(|| (0..line.window).filter_map(|w| line.run(w, &(0..line.output))).collect());
     let whole = line.span(&(0..line.output));
     let copies = if narrow.is_some() { plan.kept } else { 0 } + usize::from(plan.two);
@@ -136,7 +143,8 @@ pub(super) unsafe fn windows(
                 plan,
                 narrow,
                 x,
-                // SAFETY: the memory has room for the copies, of which the last is of sums, and then the results.
+                // SAFETY: the memory has space for the copies, of which the last is of sums, and then the
+                // results.
                 sums: unsafe { memory.add(size * (copies.saturating_sub(1)) * copied) },
                 // SAFETY: as above.
                 results: unsafe { memory.add(size * copies * copied) },
@@ -150,16 +158,16 @@ pub(super) unsafe fn windows(
                 let outputs = part * plan.outputs..line.output.min((part + 1) * plan.outputs);
                 let neighbours = block * plan.width..plan.inner.min((block + 1) * plan.width);
                 let mut some = SmallVec::<[(usize, usize); 64]>::new();
-                let places = match &listed {
+                let spans = match &listed {
                     Some(listed) => &listed[outputs.clone()],
                     None if plan.inner > 1 => {
-                        some.extend(outputs.clone().map(|o| line.place(o)));
+                        some.extend(outputs.clone().map(|o| line.first_and_count(o)));
                         &some[..]
                     }
                     None => &[],
                 };
                 let elements = if parts == 1 { whole.clone() } else { line.span(&outputs) };
-                let piece = Piece { outputs, neighbours, elements, places, runs: runs.as_deref() };
+                let piece = Piece { outputs, neighbours, elements, spans, runs: runs.as_deref() };
                 // SAFETY: as the caller says; pieces are different parts of the result.
                 unsafe { task.piece(&at, index, &piece, out) };
                 advance(leading, &mut at);
@@ -174,16 +182,17 @@ struct Piece<'a> {
     neighbours: Range<usize>,
     /// The elements that they reach over.
     elements: Range<usize>,
-    /// Where those of each are; not if there are no neighbours: then those at each position of a window, if they were looked up.
-    places: &'a [(usize, usize)],
+    /// The first element and the number of elements of each window; empty if there are no neighbours: then
+    /// `runs` has those at each position of a window, if they were tabulated.
+    spans: &'a [(usize, usize)],
     runs: Option<&'a [Run]>,
 }
 
 /// A row that was widened.
 struct Row {
-    /// Its index, its first element and neighbour.
+    /// The row's index, its first element and its first neighbour.
     of: [usize; 3],
-    /// When it was asked for last.
+    /// The time of its last use.
     time: usize,
 }
 
@@ -197,11 +206,11 @@ struct Task<'a> {
     results: *mut u8,
     /// Elements of a copy.
     copied: usize,
-    rows: SmallVec<[Row; KEPT]>,
+    rows: SmallVec<[Row; KEPT_ROWS]>,
     time: usize,
 }
 
-/// Where results of a piece are, and their distance in neighbours; the distance of elements.
+/// The results of a piece and their pitch in neighbours; the pitch of elements.
 #[derive(Clone, Copy)]
 struct To {
     out: *mut u8,
@@ -214,16 +223,16 @@ impl Task<'_> {
     unsafe fn piece(&mut self, at: &[usize], index: usize, piece: &Piece<'_>, out: Shared<u8>) {
         let (size, plan) = (self.work.fold.bytes, self.plan);
         let (outputs, width) = (piece.outputs.len(), piece.neighbours.len());
-        let place = (index * plan.line.output + piece.outputs.start) * plan.inner + piece.neighbours.start;
+        let offset = (index * plan.line.output + piece.outputs.start) * plan.inner + piece.neighbours.start;
         let pitch = if self.narrow.is_some() || plan.two { width } else { plan.inner };
         // SAFETY: as the caller says: the piece is there, and the memory is this task's.
         unsafe {
             let to = match self.narrow {
                 Some(_) => To { out: self.results, out_pitch: width, pitch },
-                None => To { out: out.offset(place * size).pointer(), out_pitch: plan.inner, pitch },
+                None => To { out: out.offset(offset * size).pointer(), out_pitch: plan.inner, pitch },
             };
-            let mut sources = SmallVec::<[*const u8; TOGETHER]>::new();
-            let (mut begun, most) = (false, if self.narrow.is_some() { plan.kept } else { TOGETHER });
+            let mut sources = SmallVec::<[*const u8; FOLDED_ROWS]>::new();
+            let (mut begun, most) = (false, if self.narrow.is_some() { plan.kept } else { FOLDED_ROWS });
             self.time += 1;
             visit(&plan.leading, at, 0, &mut |i| {
                 if sources.len() == most {
@@ -243,7 +252,7 @@ impl Task<'_> {
                 let rows = if width == plan.inner { [1, outputs * width] } else { [outputs, width] };
                 for row in 0..rows[0] {
                     let from = from.slice(row * width, rows[1]);
-                    vectorized(|| narrow.narrow(from, out.pointer(), place + row * plan.inner));
+                    vectorized(|| narrow.narrow(from, out.pointer(), offset + row * plan.inner));
                 }
             }
         }
@@ -253,30 +262,30 @@ impl Task<'_> {
     unsafe fn source(&mut self, i: usize, piece: &Piece<'_>) -> *const u8 {
         let (size, plan) = (self.work.fold.bytes, self.plan);
         let (first, width) = (piece.neighbours.start, piece.neighbours.len());
-        let place = (i * plan.line.input + piece.elements.start) * plan.inner + first;
+        let offset = (i * plan.line.input + piece.elements.start) * plan.inner + first;
         let Some(narrow) = self.narrow else {
             // SAFETY: the caller's: the row is in the operand.
-            return unsafe { self.x.offset(place * size) }.pointer().cast_const();
+            return unsafe { self.x.offset(offset * size) }.pointer().cast_const();
         };
         let of = [i, piece.elements.start, first];
         let slot = match self.rows.iter().position(|row| row.of == of) {
             Some(slot) => {
                 self.rows[slot].time = self.time;
-                // SAFETY: there is memory for so many copies.
+                // SAFETY: there is memory for [`KEPT_ROWS`] copies.
                 return unsafe { self.memory.add(slot * self.copied * size) }.cast_const();
             }
             None if self.rows.len() < plan.kept => {
                 self.rows.push(Row { of, time: self.time });
                 self.rows.len() - 1
             }
-            // One that this window does not see, or has folded.
+            // The one that this window does not contain, or has folded already.
             None => {
                 let oldest = (0..self.rows.len()).min_by_key(|&slot| self.rows[slot].time).unwrap_or(0);
                 self.rows[oldest] = Row { of, time: self.time };
                 oldest
             }
         };
-        // SAFETY: the row is in the operand; there is memory for so many copies.
+        // SAFETY: the row is in the operand; there is memory for [`KEPT_ROWS`] copies.
         unsafe {
             let to = self.memory.add(slot * self.copied * size);
             let rows = if width == plan.inner {
@@ -286,7 +295,7 @@ impl Task<'_> {
             };
             for row in 0..rows[0] {
                 let to = Shared::<f32>::new(to).slice_mut(row * width, rows[1]);
-                vectorized(|| narrow.widen(self.x.pointer(), place + row * plan.inner, to));
+                vectorized(|| narrow.widen(self.x.pointer(), offset + row * plan.inner, to));
             }
             to.cast_const()
         }
@@ -318,30 +327,31 @@ impl Task<'_> {
         }
     }
 
-    /// How far ahead to ask for what windows further on see, if their rows are where the operand is, and too short and too far apart for the machine to see
-    /// where they go on: in the same line, or, of short lines, in those that the next line of results sees.
+    /// The prefetch distance in bytes: to the elements of later windows, if rows are read in place and are
+    /// too short and too far apart for the hardware prefetcher; in the same line, or, if lines are short, in
+    /// those of the next line of results. 0: nothing is prefetched.
     fn ahead(&self, width: usize) -> usize {
         let (plan, size) = (self.plan, self.work.fold.bytes);
         let row = plan.line.window.saturating_mul(width * size);
         let in_place = self.narrow.is_none() && !plan.two;
-        if !self.work.far || !in_place || row > SHORT || plan.line.placement().0 < 2 {
+        if !self.work.far || !in_place || row > SHORT_ROW_BYTES || plan.line.placement().0 < 2 {
             return 0;
         }
         let line = plan.line.input * plan.inner * size;
         let next = plan.leading.last().map_or(1, |axis| axis.placement().0);
-        if line < 2 * AHEAD { line.saturating_mul(next) } else { AHEAD }
+        if line < 2 * PREFETCH_BYTES { line.saturating_mul(next) } else { PREFETCH_BYTES }
     }
 
     /// Folds elements of lines (each given by the first one of the piece) into results of its windows.
     unsafe fn along(&self, lines: &[*const u8], begun: bool, piece: &Piece<'_>, to: To) {
         let (fold, size) = (self.work.fold, self.work.fold.bytes);
         let (line, width) = (&self.plan.line, piece.neighbours.len());
-        let first: SmallVec<[*const u8; TOGETHER]> =
+        let first: SmallVec<[*const u8; FOLDED_ROWS]> =
             lines.iter().map(|line| line.wrapping_sub(piece.elements.start * to.pitch * size)).collect();
         // SAFETY: the caller's: window positions that exist are in the lines.
         unsafe {
             if self.plan.inner == 1 {
-                let some: SmallVec<[Run; TOGETHER]>;
+                let some: SmallVec<[Run; FOLDED_ROWS]>;
                 let runs = match piece.runs {
                     Some(runs) => runs,
                     None => {
@@ -353,7 +363,7 @@ impl Task<'_> {
             }
             let all = Line {
                 rows: &first,
-                places: piece.places,
+                spans: piece.spans,
                 step: line.distance(),
                 pitch: to.pitch,
                 width,
@@ -365,7 +375,7 @@ impl Task<'_> {
             if let Some(windows) = fold.windows {
                 return windows(&all);
             }
-            for (o, &(element, count)) in piece.places.iter().enumerate() {
+            for (o, &(element, count)) in piece.spans.iter().enumerate() {
                 let out = to.out.add(o * to.out_pitch * size);
                 if !begun {
                     self.work.begin(out, width);
@@ -381,7 +391,8 @@ impl Task<'_> {
     }
 }
 
-/// Calls `each` with the index of every element of a window that exists, row-major. `base` is 0; the recursion is as deep as the rank.
+/// Calls `each` with the index of every element of a window that exists, row-major. `base` is 0; the
+/// recursion is as deep as the rank.
 fn visit(axes: &[Axis], output: &[usize], base: usize, each: &mut impl FnMut(usize)) {
     let (Some((axis, axes)), Some((&o, output))) = (axes.split_first(), output.split_first()) else {
         return each(base);

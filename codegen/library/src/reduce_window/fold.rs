@@ -1,4 +1,5 @@
-//! Reducing operations as loops over rows, one function a type and operation: algorithms are written once, over bytes.
+//! Reducing operations as loops over rows, one function a type and operation: algorithms are written once,
+//! over bytes.
 
 use std::marker::PhantomData;
 
@@ -44,10 +45,11 @@ pub(crate) struct Fold {
     /// A line of windows, on machines with vectors for it.
     pub(crate) windows: Option<unsafe fn(&Line<'_>)>,
     pub(crate) scan: Scan,
-    /// As `scan`, of lines that lie side by side: `n` rows of so many elements each, and a carry for each line.
+    /// As `scan`, of interleaved lines: `n` rows with one element of each line, and a carry for each line.
     pub(crate) scan_rows:
         unsafe fn(from: *const u8, to: *mut u8, rows: (usize, usize), carries: *mut u8, down: bool),
-    /// As `scan`, of lines that lie one behind the other, each from the same first carry; how many, and the elements of each.
+    /// As `scan`, of contiguous lines, each from the same first carry. `lines`: their number, and the
+    /// elements of each.
     pub(crate) scan_each:
         unsafe fn(from: *const u8, to: *mut u8, lines: (usize, usize), first: *const u8, down: bool),
     /// The bits of an element that changes nothing, if the order of elements does not matter either.
@@ -76,10 +78,11 @@ impl Fold {
         }
     }
 
-    /// `to[i] = carry = f(carry, from[i])`, upwards or downwards, of so many rows of lines that lie side by side.
+    /// `to[i] = carry = f(carry, from[i])`, upwards or downwards, of interleaved lines: rows with one element
+    /// of each line.
     ///
     /// # Safety
-    /// There are as many elements, and a carry for each line.
+    /// The rows are valid for their elements, and there is a carry for each line.
     pub(crate) unsafe fn scan_lines(
         &self,
         from: *const u8,
@@ -100,23 +103,24 @@ impl Fold {
 
 /// A function of two elements.
 pub(crate) trait Function<T> {
-    /// Whether it is so many instructions, one element at a time, that the processor looks ahead to few others meanwhile.
+    /// Whether one element takes so many instructions that out-of-order execution overlaps few elements.
     const LONG: bool = false;
 
-    /// Whether it is a call for each element: then loops gain nothing from blocks of elements, vectors or known strides, which are not compiled for it.
+    /// Whether each element is a call: then loops gain nothing from blocks of elements, vectors or constant
+    /// strides, and none are compiled.
     const CALLED: bool = false;
 
     /// Its value.
     fn of(a: T, b: T) -> T;
 
-    /// Whether that is `a`: for those of which it is likely, and cheap to know.
+    /// Whether the value is `a`; implemented where that is likely and cheap to decide.
     #[inline(always)]
     fn keeps(_a: T, _b: T) -> bool {
         false
     }
 
-    /// Its value where that is the usual case, no NaN, and quicker to say; a branch of its own, so for one element at a time. None on which of both it is: nobody could
-    /// foresee that.
+    /// The value by a faster path for the usual case, no NaN, which is a branch, so of one element at a time.
+    /// It does not branch on which operand is the result, which is not predictable.
     #[inline(always)]
     fn usual(_a: T, _b: T) -> Option<T> {
         None
@@ -132,15 +136,16 @@ pub(crate) struct MinimumSigned;
 pub(crate) struct And;
 pub(crate) struct Or;
 pub(crate) struct Xor;
-/// The larger number of two of 16 bits, which are those of an infinity and more of a NaN. They are ordered as integers are, those with a sign backwards.
+/// The maximum of two floats of 16 bits, compared as integers, negative ones in reverse; bits above those of
+/// an infinity are a NaN.
 struct LargerHalf<const INFINITY: u16>;
-/// The smaller one.
+/// The minimum.
 struct SmallerHalf<const INFINITY: u16>;
 /// A product rounded to a narrower type.
 struct Rounded<T>(PhantomData<T>);
 
-/// The larger and the smaller of two numbers of which one is. Where the processor has an instruction for that, it is asked for by name: of a maximum that is chosen
-/// by a comparison LLVM makes a branch, which nobody could foresee.
+/// The maximum and the minimum of two numbers. Where the processor has an instruction for it, the intrinsic
+/// is called: LLVM compiles a maximum written as a comparison to a branch, which is not predictable.
 trait Extreme {
     fn larger(self, other: Self) -> Self;
     fn smaller(self, other: Self) -> Self;
@@ -251,7 +256,7 @@ fn half_order(x: u16) -> i16 {
     x ^ ((x >> 15) & i16::MAX)
 }
 
-/// `number`, or a NaN if one of both is.
+/// `number`, or a NaN if either operand is one.
 #[inline(always)]
 fn half_or_nan<const INFINITY: u16>(a: u16, b: u16, number: u16) -> u16 {
     let is_nan = |x: u16| x & 0x7fff > INFINITY;
@@ -287,10 +292,12 @@ complexes!(f32, f64);
 impl<T: hlo::Element + hlo_arithmetic::scalar::Scalar> Function<f32> for Rounded<T> {
     const CALLED: bool = true;
 
-    // Never inlined: the conversions are long compared with a call, and there are five loops for each of thirteen types.
+    // Never inlined: the conversions are long compared with a call, and there are five loops for each of
+    // thirteen types.
     #[inline(never)]
     fn of(a: f32, b: f32) -> f32 {
-        // Exact but for this rounding: twice the digits of any such type fit, and so does twice its range or it overflows in T as well.
+        // One rounding: the product is exact in f32, which has at least twice the digits of any such type,
+        // and what overflows there overflows in T as well.
         convert::<T, f32>(convert::<f64, T>(f64::from(a) * f64::from(b)))
     }
 }
@@ -319,11 +326,12 @@ unsafe fn block<T: Copy, F: Function<T>, const N: usize>(
     }
 }
 
-/// Folds rows a register or several at a time. The last elements, fewer than the smallest such block that the rows have room for, are folded first and stored
-/// last, with those before them, which are folded to the same bits twice.
+/// Folds rows by blocks of one register or several. Where the elements are no multiple of the smallest block,
+/// the last block overlaps the one before it: it is folded first and stored last, so that the elements in
+/// both get the same bits twice.
 ///
 /// # Safety
-/// All rows have `n` elements. That of the accumulator is nobody else's; a source may be a later part of it.
+/// All rows have `n` elements. That of the accumulator is not aliased; a source may be a later part of it.
 #[inline(always)]
 unsafe fn rows<T: Copy, F: Function<T>>(
     accumulator: *mut u8,
@@ -391,7 +399,7 @@ unsafe fn strided<T: Copy, F: Function<T>>(
     macro_rules! steps {
         ($to:expr, $from:expr) => {
             for i in 0..n {
-                // SAFETY: the caller says that there are so many elements, so far apart.
+                // SAFETY: the caller's: `n` elements at these steps are valid.
                 unsafe {
                     let to = accumulator.add(i * $to);
                     *to = F::of(*to, *source.add(i * $from));
@@ -418,7 +426,7 @@ pub(super) unsafe fn scan<T: Copy, F: Function<T>>(
     down: bool,
 ) {
     let (from, to, carry) = (from.cast::<T>(), to.cast::<T>(), carry.cast::<T>());
-    // SAFETY: the caller says that there are so many elements.
+    // SAFETY: the caller's: `n` elements are valid.
     unsafe {
         let mut sum = *carry;
         for i in 0..n {
@@ -442,7 +450,7 @@ unsafe fn scan_rows<T: Copy, F: Function<T>>(
     // Carries in registers.
     macro_rules! few {
         ($width:literal) => {{
-            // SAFETY: the caller says that there are so many elements.
+            // SAFETY: the caller's: `n` elements are valid.
             unsafe {
                 let mut sums: [T; $width] = std::array::from_fn(|j| *carries.add(j));
                 for i in 0..n {
@@ -484,11 +492,11 @@ unsafe fn scan_each<T: Copy, F: Function<T>>(
     down: bool,
 ) {
     let (from, to) = (from.cast::<T>(), to.cast::<T>());
-    // Lines of a known length are taken apart.
+    // Lines of a constant length are unrolled.
     macro_rules! lines {
         ($n:expr) => {
             for line in 0..lines {
-                // SAFETY: the caller says that there are so many elements.
+                // SAFETY: the caller's: `n` elements are valid.
                 unsafe {
                     let (from, to) = (from.add(line * $n), to.add(line * $n));
                     let mut sum = *first.cast::<T>();
@@ -536,7 +544,8 @@ fn baseline<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
         unsafe { line::windows::<T, F>(line) }
     }
     let bytes = size_of::<T>();
-    // The sixteen vector registers of x86-64-v3 do not hold a block of neighbours; those of other machines do.
+    // The sixteen vector registers of x86-64-v3 do not hold a block of neighbours; those of other machines
+    // do.
     let windows = cfg!(not(target_arch = "x86_64")).then_some(plain_windows::<T, F> as unsafe fn(&Line<'_>));
     Fold {
         bytes,
@@ -588,13 +597,13 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
     plain
 }
 
-/// What `vrange` is to choose: -0 < +0, and the sign is that of the result.
+/// The immediates of `vrange`: -0 < +0, and the sign is that of the result.
 #[cfg(target_arch = "x86_64")]
 pub(super) const RANGE_MAXIMUM: i32 = 0b0101;
 #[cfg(target_arch = "x86_64")]
 pub(super) const RANGE_MINIMUM: i32 = 0b0100;
 
-/// Maxima (or minima) of rows of f32: the machine's own operation on numbers, and NaNs noted beside it.
+/// Maxima (or minima) of rows of f32: `vrange` on numbers, and masks of the NaNs.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq")]
 unsafe fn extreme_rows<const LARGEST: bool>(
@@ -610,7 +619,8 @@ unsafe fn extreme_rows<const LARGEST: bool>(
     }
 }
 
-/// Folds elements from `at` on, so many vectors at a time, as long as the last of those has an element; where it ended.
+/// Folds elements from `at` on, `VECTORS` vectors at a time, as long as the last of those has an element.
+/// Returns the index behind the last one.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq")]
 unsafe fn extreme_blocks<const LARGEST: bool, const VECTORS: usize>(
@@ -626,7 +636,8 @@ unsafe fn extreme_blocks<const LARGEST: bool, const VECTORS: usize>(
     };
     let nan = _mm512_set1_ps(f32::NAN);
     let (row, first) = (accumulator.cast::<f32>(), first.cast::<f32>());
-    // SAFETY: all rows have `n` elements, that of the accumulator is nobody else's; what is not there is masked.
+    // SAFETY: all rows have `n` elements, that of the accumulator is not aliased; elements beyond `n` are
+    // masked.
     unsafe {
         while at + 16 * (VECTORS - 1) < n {
             let last = ((1u32 << (n - at - 16 * (VECTORS - 1)).min(16)) - 1) as u16;
@@ -670,7 +681,8 @@ fn extremes<const LARGEST: bool>() -> Fold {
     fold
 }
 
-/// What elements of a type are computed in by an operation, and how; `None`: the type has no such operation.
+/// The type in which an operation computes elements of a type, and its fold; `None`: the type has no such
+/// operation.
 pub(crate) fn of(ty: ElementType, op: Opcode) -> Option<(Carrier, Fold)> {
     let signed = ty.class() == TypeClass::Signed;
     let carrier = match ty.class() {

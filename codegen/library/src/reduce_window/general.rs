@@ -19,7 +19,7 @@ pub(crate) struct General {
     axes: Axes,
     /// Bytes of the elements of each operand.
     bytes: SmallVec<[usize; 4]>,
-    /// Windows that share what they fold, where the computation may be taken in any order.
+    /// Growing windows by a parallel scan, where the computation may be taken in any order.
     shared: Option<associative::Growing>,
 }
 
@@ -41,12 +41,12 @@ impl General {
         let instr = module.instr(id);
         let n = instr.operands().len() / 2;
         let given = instr.operands().iter().map(|&o| module.instr(o).shape.expect_array().element_type);
-        let made = instr.shape.leaves();
-        let accumulators = made.iter().map(|s| s.expect_array().element_type);
+        let results = instr.shape.leaves();
+        let accumulators = results.iter().map(|s| s.expect_array().element_type);
         let parameters = accumulators.clone().chain(given.clone().take(n));
         let applied = Applied::new(module, id, computation, parameters, accumulators)?;
         if !given.clone().take(n).eq(given.clone().skip(n))
-            || !given.clone().take(n).eq(made.iter().map(|s| s.expect_array().element_type))
+            || !given.clone().take(n).eq(results.iter().map(|s| s.expect_array().element_type))
         {
             return Err(Unsupported::new(
                 module,
@@ -60,13 +60,14 @@ impl General {
         Ok(General { applied, axes, bytes, shared })
     }
 
-    /// Sets a result's elements at places to its initial value.
-    unsafe fn begin(&self, call: &Call<'_>, k: usize, places: impl Iterator<Item = usize>) {
+    /// Sets a result's elements at these indices to its initial value.
+    unsafe fn begin(&self, call: &Call<'_>, k: usize, indices: impl Iterator<Item = usize>) {
         let n = self.bytes.len();
         with_width!(self.bytes[k], T => {
             let (init, out) = (call.arguments[n + k].cast::<T>(), call.arguments[2 * n + k].cast::<T>());
-            for at in places {
-                // SAFETY: the caller says that the places are in the result and its own; an initial value is one element.
+            for at in indices {
+                // SAFETY: the caller says that the indices are in the result and its own; an initial value is
+                // one element.
                 unsafe { *out.add(at) = *init };
             }
         });
@@ -75,7 +76,7 @@ impl General {
     /// Folds elements into accumulators in the results.
     unsafe fn fold(&self, call: &Call<'_>, lanes: &mut Lanes<'_>, to: &[usize], from: &[usize]) {
         let n = self.bytes.len();
-        // SAFETY: the caller says that the places are in the arrays, and those of the results its own.
+        // SAFETY: the caller says that the indices are in the arrays, and those of the results its own.
         unsafe {
             for k in 0..n {
                 lanes.take(k, call.arguments[2 * n + k], to.iter().copied());
@@ -96,7 +97,8 @@ impl General {
             let Some(run) = run.within(outputs) else { continue };
             let (first, size) = (lane + run.first - outputs.start, (run.count, [run.step, run.distance]));
             for k in 0..count {
-                // SAFETY: the caller says that the elements are there; a segment's lanes are those of its outputs.
+                // SAFETY: the caller says that the elements are there; a segment's lanes are those of its
+                // outputs.
                 unsafe {
                     lanes.take_run(count + k, first, call.arguments[k], row * input + run.element, size)
                 };
@@ -159,13 +161,13 @@ impl Operation for General {
                 let (call, mut lanes) = (call.get(), lanes(task));
                 for first in range.clone().step_by(LANES) {
                     let lines = first..range.end.min(first + LANES);
-                    let place =
+                    let index =
                         |line: usize, n: usize, i: usize| (line / inner * n + i) * inner + line % inner;
                     let mut taken = 0;
                     for o in 0..axis.output {
                         let to: SmallVec<[usize; LANES]> =
-                            lines.clone().map(|line| place(line, axis.output, o)).collect();
-                        // SAFETY: places are in the arrays; tasks have different lines.
+                            lines.clone().map(|line| index(line, axis.output, o)).collect();
+                        // SAFETY: indices are in the arrays; tasks have different lines.
                         unsafe {
                             for k in 0..count {
                                 if o == 0 {
@@ -175,7 +177,7 @@ impl Operation for General {
                                     lanes.take(
                                         k,
                                         out,
-                                        lines.clone().map(|line| place(line, axis.output, o - 1)),
+                                        lines.clone().map(|line| index(line, axis.output, o - 1)),
                                     );
                                     with_width!(self.bytes[k], T => {
                                         let (from, out) = (lanes.column(k).cast::<T>(), out.cast::<T>());
@@ -186,7 +188,7 @@ impl Operation for General {
                             let end = axis.range(o).end;
                             for i in taken..end {
                                 let from: SmallVec<[usize; LANES]> =
-                                    lines.clone().map(|line| place(line, axis.input, i)).collect();
+                                    lines.clone().map(|line| index(line, axis.input, i)).collect();
                                 self.fold(call, &mut lanes, &to, &from);
                             }
                             taken = end.max(taken);
@@ -198,7 +200,7 @@ impl Operation for General {
         }
         let Some((line, leading)) = self.axes.split_last() else { return };
         let runs: Vec<Option<Run>> =
-            (0..line.window.min(LISTED)).map(|w| line.run(w, &(0..line.output))).collect();
+            (0..line.window.min(MAX_LISTED_POSITIONS)).map(|w| line.run(w, &(0..line.output))).collect();
         let each = positions(&self.axes).min(1 << 16).saturating_mul(16);
         tasks(call.get().pool, n, each, &|task, range| {
             let (call, mut lanes) = (call.get(), lanes(task));
@@ -229,13 +231,13 @@ impl Operation for General {
     }
 }
 
-/// Positions of windows along a line whose runs are looked up once, at most.
-const LISTED: usize = 1 << 10;
+/// The maximum of window positions along a line whose runs are tabulated once.
+const MAX_LISTED_POSITIONS: usize = 1 << 10;
 
-/// A row of an operand by its index, and the first lane and the outputs for which its elements are.
+/// The index of a row of an operand, the first lane, and the outputs that its elements are folded into.
 type Row = (usize, usize, Range<usize>);
 
-/// Some results of one line of them, and the first one's lane.
+/// Consecutive results of one line, and the first one's lane.
 struct Segment {
     lane: usize,
     /// The line's coordinates.

@@ -1,9 +1,12 @@
 //! `reduce-window`: one operation over windows, or any computation.
 //!
-//! Windows that do not share much are folded one by one, a row of results at a time ([`direct`]); that keeps the order of elements. Where it does not
-//! matter (sums of floats may be taken in any), long or growing windows cost a few operations a result, axis by axis ([`running`]); lines of elements of 4 and 8 bytes are
-//! folded within registers (`prefix`). Products of floats go the first way, for what overflows on the way hangs on the order, unless windows grow along one axis: then all that is on the way are other results.
-//! Narrow floats are computed in f32 and rounded once. Of other computations one may be taken in any order, too: log-sum-exp ([`associative`]).
+//! Windows that do not share much are folded one by one, a row of results at a time ([`direct`]); that keeps
+//! the order of elements. Where it does not matter (sums of floats may be taken in any), long or growing
+//! windows cost a few operations a result, axis by axis ([`running`]); lines of elements of 4 and 8 bytes are
+//! folded within registers (`prefix`). Products of floats are folded directly, since intermediate overflow
+//! depends on the order, unless windows grow along one axis: then every intermediate product is a result
+//! itself. Narrow floats are computed in f32 and rounded once. Of other computations one may be taken in any
+//! order, too: log-sum-exp ([`associative`]).
 
 mod associative;
 mod direct;
@@ -34,16 +37,16 @@ use super::window::{self, Axes, Axis, Form, outputs, positions};
 use crate::window::FEW_NEIGHBOURS;
 use hlo::facts::splat;
 
-/// Positions of a window from which windows that overlap share their work.
-const LONG: usize = 32;
+/// Positions of a window from which on overlapping windows share their work.
+const LONG_WINDOW: usize = 32;
 
-/// Elements of a piece of work, about.
-const PIECE: usize = 1 << 14;
+/// About how many elements a task has.
+const TASK_ELEMENTS: usize = 1 << 14;
 
 /// Bytes of results that are folded at a time: they stay in the nearest cache.
-const TOGETHER: usize = 1 << 12;
+const ROW_BYTES: usize = 1 << 12;
 
-/// Tasks that work is cut into.
+/// The maximum of tasks.
 const TASKS: usize = 64;
 
 /// The operation: arguments are the operand, the initial value, the result.
@@ -51,15 +54,17 @@ const TASKS: usize = 64;
 pub(crate) struct ReduceWindow {
     ty: ElementType,
     op: Opcode,
-    /// With one more for the parts of complex numbers that are summed.
+    /// With one more axis for the parts of complex numbers that are summed.
     axes: Axes,
     narrow: Option<Narrow>,
-    /// The axes to go through one after the other, with the elements before and behind each then; none: directly.
+    /// The axes to fold along, one after the other, with the elements before and behind each by then; empty:
+    /// directly.
     passes: Vec<(usize, [usize; 2])>,
     /// Or in small arrays; or else directly.
     planes: Option<planes::Plan>,
     direct: direct::Plan,
-    /// Where in the scratch memory the operand and the result in f32 are, if they are there as a whole, arrays between passes (twice), and each task's own memory.
+    /// Offsets in the scratch memory: of the whole operand and result in f32, if they are converted, of two
+    /// arrays between passes, and of each task's own memory.
     wide: [u64; 2],
     between: [u64; 2],
     tasks: u64,
@@ -120,21 +125,21 @@ impl ReduceWindow {
         let in_passes = match (&busy[..], fold.identity) {
             ([one], None) => grows(one),
             (_, None) | ([], _) => false,
-            (busy, Some(_)) => busy.iter().any(grows) || (shares && positions(&axes) >= LONG),
+            (busy, Some(_)) => busy.iter().any(grows) || (shares && positions(&axes) >= LONG_WINDOW),
         };
-        let in_turn = if in_passes { busy } else { Vec::new() };
+        let one_by_one = if in_passes { busy } else { Vec::new() };
 
         let mut layout = Layout::default();
         let bytes = fold.bytes as u64;
         let input: usize = axes.iter().map(|a| a.input).product();
-        // The parts of a complex number begin with different values.
-        // Few neighbours are gone through with their element, in one line.
+        // The parts of a complex number begin with different values. Few neighbours are iterated with their
+        // element, in one line.
         let few = FEW_NEIGHBOURS as usize;
         let lines = if parts { axes.clone() } else { window::without_few_neighbours(&axes, few) };
         let direct = direct::Plan::new(&lines, fold.identity.is_some(), narrow.is_some());
         let planes =
-            if in_turn.is_empty() { planes::Plan::new(&lines, fold.identity.is_some()) } else { None };
-        let lines = in_turn.is_empty() && (planes.is_some() || direct.narrows());
+            if one_by_one.is_empty() { planes::Plan::new(&lines, fold.identity.is_some()) } else { None };
+        let lines = one_by_one.is_empty() && (planes.is_some() || direct.narrows());
         let wide = match narrow {
             Some(_) if !lines => [layout.add(input as u64, 4), layout.add(outputs(&axes) as u64, 4)],
             Some(_) | None => [0; 2],
@@ -142,13 +147,13 @@ impl ReduceWindow {
         // After each pass but the last.
         let mut sizes: Vec<usize> = axes.iter().map(|a| a.input).collect();
         let (mut largest, mut task_elements) = (0, 0);
-        let mut passes = Vec::with_capacity(in_turn.len());
-        for (k, &i) in in_turn.iter().enumerate() {
+        let mut passes = Vec::with_capacity(one_by_one.len());
+        for (k, &i) in one_by_one.iter().enumerate() {
             let [outer, inner] = [&sizes[..i], &sizes[i + 1..]].map(|sizes| sizes.iter().product());
             passes.push((i, [outer, inner]));
             task_elements = task_elements.max(running::scratch(&axes[i], inner));
             sizes[i] = axes[i].output;
-            if k + 1 < in_turn.len() {
+            if k + 1 < one_by_one.len() {
                 largest = largest.max(sizes.iter().product());
             }
         }
@@ -186,15 +191,15 @@ impl ReduceWindow {
     }
 }
 
-/// [`TOGETHER`] bytes of results that nothing was folded into.
+/// [`ROW_BYTES`] bytes of results that nothing was folded into.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
-struct Row([u8; TOGETHER]);
+struct Row([u8; ROW_BYTES]);
 
 impl Row {
     /// Of results that begin with this.
     fn of(first: &[u8]) -> Row {
-        let mut row = Row([0; TOGETHER]);
+        let mut row = Row([0; ROW_BYTES]);
         fill(&mut row.0, first);
         row
     }
@@ -209,10 +214,10 @@ fn carried(narrow: Option<&Narrow>, initial: &[u8]) -> SmallVec<[u8; 16]> {
     SmallVec::from_slice(&wide[0].to_ne_bytes())
 }
 
-/// Bytes of an operand that is asked for before it is read.
-const FAR: usize = 8 << 20;
+/// Bytes of an operand from which on its elements are prefetched.
+const CACHED_BYTES: usize = 8 << 20;
 
-/// What an algorithm over windows works with.
+/// The state that the algorithms over windows share.
 #[derive(Clone, Copy)]
 struct Work<'a> {
     fold: &'a Fold,
@@ -236,11 +241,11 @@ impl Work<'_> {
     /// Begins `n` accumulators.
     ///
     /// # Safety
-    /// They are nobody else's.
+    /// They are not aliased.
     unsafe fn begin(&self, accumulators: *mut u8, n: usize) {
         // SAFETY: as the caller says.
         let bytes = unsafe { Shared::<u8>::new(accumulators).slice_mut(0, n * self.fold.bytes) };
-        for some in bytes.chunks_mut(TOGETHER) {
+        for some in bytes.chunks_mut(ROW_BYTES) {
             some.copy_from_slice(&self.first.0[..some.len()]);
         }
     }
@@ -264,9 +269,10 @@ fn fill(bytes: &mut [u8], pattern: &[u8]) {
     }
 }
 
-/// Cuts `n` things of `size` elements each into tasks; `work` gets the number of a task below [`TASKS`] and a range.
+/// Divides `n` items of `size` elements each into tasks; `work` gets the number of a task, below [`TASKS`],
+/// and a range of items.
 fn tasks(pool: &Pool, n: usize, size: usize, work: &(dyn Fn(usize, std::ops::Range<usize>) + Sync)) {
-    let count = (n.saturating_mul(size.max(1)) / sizes::from(PIECE)).clamp(1, TASKS).min(n.max(1));
+    let count = (n.saturating_mul(size.max(1)) / sizes::from(TASK_ELEMENTS)).clamp(1, TASKS).min(n.max(1));
     let each = |task: usize| work(task, n * task / count..n * (task + 1) / count);
     if count == 1 { each(0) } else { pool.run(count, &each) }
 }
@@ -302,7 +308,7 @@ impl Operation for ReduceWindow {
         if output == 0 {
             return;
         }
-        // SAFETY: the layout has these places.
+        // SAFETY: the layout has these parts.
         let scratch = |at: u64| unsafe { Shared::<u8>::new(call.scratch).offset(at as usize) };
         let (mut x, result) = (Shared::<u8>::new(call.arguments[0]), Shared::<u8>::new(call.arguments[2]));
         let mut out = result;
@@ -341,7 +347,7 @@ impl Operation for ReduceWindow {
             first,
             scratch: scratch(self.tasks),
             scratch_bytes,
-            far: input * self.ty.storage_bytes() > sizes::from(FAR),
+            far: input * self.ty.storage_bytes() > sizes::from(CACHED_BYTES),
         };
         // SAFETY: the operand, the result and what is between have these sizes and do not overlap.
         unsafe {

@@ -1,10 +1,13 @@
-//! Windows along the last axis and others before it: small arrays one behind the other, axis by axis, and as many lines at once as stand like one.
+//! Windows along the last axis and others before it: contiguous small arrays, axis by axis, and as many lines
+//! at once as can be iterated as one.
 //!
-//! A pass along an axis that has neighbours folds rows of them; where windows are one element apart, those of all outputs with whole windows are one row.
-//! The last pass is along lines. If a line's elements are a whole number of strides, lines one behind the other are gone through as one: an output that
-//! sees beyond its line is wrong, and done again with all others of its column.
+//! A pass along an axis that has neighbours folds rows of them; where windows are one element apart, those of
+//! all outputs with whole windows are one row. The last pass is along lines. If a line's elements are a
+//! multiple of the stride, contiguous lines are iterated as one: outputs whose windows reach beyond their
+//! line are wrong then, and computed again with all others of their column.
 //!
-//! Only the last pass begins with the initial value. With more than one pass the order of elements does not matter.
+//! Only the last pass begins with the initial value. With more than one pass the order of elements does not
+//! matter.
 
 use std::ops::Range;
 
@@ -14,33 +17,33 @@ use hlo_library_base::simd::vectorized;
 use hlo_library_base::workspace::with_workspace;
 use smallvec::SmallVec;
 
-use super::line::AHEAD;
-use super::{TOGETHER, Work, tasks};
+use super::line::PREFETCH_BYTES;
+use super::{ROW_BYTES, Work, tasks};
 use crate::width::with_width;
 use crate::window::{Axes, Axis, Run};
 
-/// Elements that a pass leaves for the next one, about.
-const ELEMENTS: usize = 1 << 14;
+/// About how many elements a pass leaves for the next one.
+const PASS_ELEMENTS: usize = 1 << 14;
 
-/// Elements that a piece sees, at most.
-const REACHED: usize = 1 << 18;
+/// The maximum of elements that the windows of a piece contain.
+const MAX_REACHED_ELEMENTS: usize = 1 << 18;
 
-/// Results of a line that is done for itself.
-const LONG: usize = 256;
+/// Results from which on a line is folded by itself.
+const LONG_LINE_RESULTS: usize = 256;
 
 type Rows = SmallVec<[*const u8; 64]>;
 
-/// What there is to do, and how it is cut.
+/// The passes, and how they are divided into pieces.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    /// Arrays, one behind the other.
+    /// Arrays, contiguous.
     count: usize,
     /// The first axis with windows, and all behind it: the last one is a line.
     axes: Axes,
-    /// Outputs of the first axis in a piece, if not all; or arrays in a piece.
+    /// Outputs of the first axis in a piece, if those are not all; or arrays in a piece.
     outputs: usize,
     arrays: usize,
-    /// Elements of a piece of the operand, and of what a pass leaves, at most.
+    /// The maxima of elements of a piece of the operand, and of what a pass leaves.
     reached: usize,
     left: usize,
 }
@@ -56,23 +59,24 @@ impl Plan {
             return None;
         }
         let count: usize = leading.iter().map(|a| a.output).product();
-        // What passes leave of one output of the first axis, at most.
+        // The maximum that passes leave of one output of the first axis.
         let each = axes[1..].iter().fold(1usize, |n, a| n.saturating_mul(a.input.max(a.output)));
         let first = &axes[0];
-        // A line is not cut.
-        let cut = if before.is_empty() { first.output } else { (ELEMENTS / each).min(first.output) };
+        // A line is not divided.
+        let outputs_per_piece =
+            if before.is_empty() { first.output } else { (PASS_ELEMENTS / each).min(first.output) };
         let most = if before.is_empty() { first.input.max(first.output) } else { each };
-        if cut == 0 || most > ELEMENTS {
+        if outputs_per_piece == 0 || most > PASS_ELEMENTS {
             return None;
         }
-        let outputs = first.output.div_ceil(first.output.div_ceil(cut).max(1));
+        let outputs = first.output.div_ceil(first.output.div_ceil(outputs_per_piece).max(1));
         let array = if before.is_empty() { most } else { each.saturating_mul(outputs) };
-        let arrays = if outputs < first.output { 1 } else { (ELEMENTS / array).max(1) };
+        let arrays = if outputs < first.output { 1 } else { (PASS_ELEMENTS / array).max(1) };
         let arrays = arrays.min(count.div_ceil(super::TASKS)).max(1);
         let elements = if outputs < first.output { first.reach(outputs) } else { first.input };
         let reached =
             axes[1..].iter().fold(arrays.saturating_mul(elements), |n, a| n.saturating_mul(a.input));
-        if reached > REACHED {
+        if reached > MAX_REACHED_ELEMENTS {
             return None;
         }
         Some(Plan { count, axes: axes.into(), outputs, arrays, reached, left: arrays * array })
@@ -110,20 +114,21 @@ pub(super) unsafe fn windows(
                 let arrays = plan.arrays.min(plan.count - at);
                 let outputs = part * plan.outputs..first.output.min((part + 1) * plan.outputs);
                 let elements = if parts == 1 { 0..first.input } else { first.span(&outputs) };
-                let place = at * input + elements.start * inner;
+                let offset = at * input + elements.start * inner;
                 let result = at * output + outputs.start * (output / first.output);
                 let results = arrays * outputs.len() * (output / first.output);
-                // SAFETY: the piece is in the operand, and that of the result nobody else's; there is memory for all of it.
+                // SAFETY: the piece is in the operand, and that of the result not aliased; there is memory
+                // for all of it.
                 unsafe {
                     let buffers = [memory, memory.add(left)];
                     let wide = memory.add(2 * left);
                     let from = match narrow {
                         Some(narrow) => {
                             let to = Shared::<f32>::new(wide).slice_mut(0, arrays * elements.len() * inner);
-                            vectorized(|| narrow.widen(x.pointer(), place, to));
+                            vectorized(|| narrow.widen(x.pointer(), offset, to));
                             wide.cast_const()
                         }
-                        None => x.offset(place * size).pointer().cast_const(),
+                        None => x.offset(offset * size).pointer().cast_const(),
                     };
                     let to = match narrow {
                         Some(_) => wide.add(reached),
@@ -151,7 +156,7 @@ struct Piece<'a> {
 }
 
 impl Piece<'_> {
-    /// Goes along all axes.
+    /// The passes along all axes.
     unsafe fn passes(&self, x: *const u8, buffers: [*mut u8; 2], out: *mut u8) {
         let (mut from, mut outer, [mut to, mut other]) = (x, self.arrays, buffers);
         for (i, axis) in self.axes.iter().enumerate() {
@@ -175,7 +180,8 @@ impl Piece<'_> {
         }
     }
 
-    /// Along an axis of rows of `inner` neighbours, in each of `outer` arrays that begin with the first of `elements`.
+    /// Along an axis of rows of `inner` neighbours, in each of `outer` arrays that begin with the first of
+    /// `elements`.
     unsafe fn rows(
         &self,
         axis: &Axis,
@@ -204,7 +210,7 @@ impl Piece<'_> {
         }
     }
 
-    /// Folds rows of `n` elements, some at a time, of which those of the next call are `stride` rows further on.
+    /// Folds rows of `n` elements, some at a time; the sources advance by `stride` rows for each result.
     unsafe fn fold(&self, to: *mut u8, n: usize, stride: usize, mut sources: Rows) {
         let (fold, size) = (self.work.fold, self.work.fold.bytes);
         let Some(&first) = sources.first() else {
@@ -214,9 +220,9 @@ impl Piece<'_> {
         };
         let mut at = 0;
         while at < n {
-            let some = (n - at).min(TOGETHER / size);
+            let some = (n - at).min(ROW_BYTES / size);
             for line in (0..some * size * stride).step_by(64) {
-                prefetch(first.wrapping_add(at * size * stride + AHEAD + line));
+                prefetch(first.wrapping_add(at * size * stride + PREFETCH_BYTES + line));
             }
             // SAFETY: the caller's: the rows are there, and the results this task's.
             unsafe { fold.fresh(to.add(at * size), some, &sources) };
@@ -225,14 +231,15 @@ impl Piece<'_> {
         }
     }
 
-    /// Along the last axis, in `outer` lines; results begin with the initial value. `spare` is for lines that are longer than the results.
+    /// Along the last axis, in `outer` lines; results begin with the initial value. `spare` is for lines that
+    /// are longer than the results.
     unsafe fn lines(&self, axis: &Axis, outer: usize, x: *const u8, spare: *mut u8, out: *mut u8) {
         let size = self.work.fold.bytes;
         let (stride, _) = axis.placement();
         let pitch = axis.input / stride;
         // SAFETY: the caller's: the lines are there, and the results this task's.
         unsafe {
-            if !axis.input.is_multiple_of(stride) || axis.output > pitch.min(LONG) {
+            if !axis.input.is_multiple_of(stride) || axis.output > pitch.min(LONG_LINE_RESULTS) {
                 let all: SmallVec<[Run; 64]> =
                     (0..axis.window).filter_map(|w| axis.run(w, &(0..axis.output))).collect();
                 for line in 0..outer {
@@ -279,12 +286,13 @@ impl Piece<'_> {
     }
 }
 
-/// Windows along elements without neighbours: `runs` are the outputs within `outputs` that have an element at a position of their window, for each position,
-/// and `lines` where element 0 is, or would be, of each line that is folded. Some results at a time; where all positions exist and elements stand as results
-/// do, they are sums of rows.
+/// Windows along elements without neighbours: `runs` are the outputs within `outputs` that have an element at
+/// a position of their window, for each position, and `lines` the address of element 0 (perhaps in padding)
+/// of each line that is folded. Results are computed in blocks; where all positions exist and elements are as
+/// far apart as results, as sums of rows.
 ///
 /// # Safety
-/// The elements are there; `out`, where the first of the outputs is, has room for them, nobody else's.
+/// The elements are there; `out`, where the first of the outputs is, has space for them, and is not aliased.
 pub(super) unsafe fn line_of(
     work: &Work<'_>,
     runs: &[Run],
@@ -307,7 +315,7 @@ pub(super) unsafe fn line_of(
             false if at < whole.start => whole.start,
             false => end,
         };
-        let some = at..limit.min(at + TOGETHER / size);
+        let some = at..limit.min(at + ROW_BYTES / size);
         at = some.end;
         let element = |x: &*const u8, element: usize| x.wrapping_add(element * size);
         // SAFETY: as the caller says.

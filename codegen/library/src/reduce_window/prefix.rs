@@ -1,6 +1,8 @@
-//! Scans of a line within registers: all that is before each element of one is folded in as many steps as its number has digits, then what is before the register.
+//! Scans of a line within registers: the prefix of each lane in `log2(lanes)` steps (Hillis and Steele),
+//! which is then combined with the carry from before the register.
 //!
-//! Any order is as good for these operations. What needs care, NaNs among which the greatest is looked for, is left to one element at a time from there on.
+//! The operations may be taken in any order. From the first register with a special element on (a NaN in a
+//! maximum or minimum), the scan goes on one element at a time.
 
 use std::arch::x86_64::*;
 
@@ -13,12 +15,12 @@ use super::fold::{
 
 /// The same operation on registers of 64 bytes.
 trait Wide<T>: Function<T> {
-    /// Twice the same element, or two of them, that change nothing.
+    /// The identity of the operation in 64 bits: one element, or two of 32 bits.
     const NOTHING: u64;
 
     unsafe fn of_all(a: __m512i, b: __m512i) -> __m512i;
 
-    /// Whether there is an element on which the operation is more than this.
+    /// Whether some element is special: `of_all` is not the operation on it.
     #[inline(always)]
     unsafe fn is_special(_x: __m512i) -> bool {
         false
@@ -110,7 +112,8 @@ wides! {
     Xor u64, 0, |a, b| _mm512_xor_si512(a, b);
 }
 
-/// `fold::Fold::scan` of whole registers, from the beginning or from the end, as long as none holds anything special; how many elements that were.
+/// `fold::Fold::scan` of whole registers, from the beginning or from the end, as long as none has a special
+/// element. Returns the number of elements done.
 #[target_feature(enable = "avx512f,avx512dq")]
 unsafe fn registers<T, F: Wide<T>, const DOWN: bool>(
     from: *const u8,
@@ -132,7 +135,7 @@ unsafe fn registers<T, F: Wide<T>, const DOWN: bool>(
             4 => _mm512_set1_epi32(carry.cast::<i32>().read_unaligned()),
             _ => _mm512_set1_epi64(carry.cast::<i64>().read_unaligned()),
         };
-        // Each element with the one that is so many words before it.
+        // Each element with the one `n` words of 4 bytes before it.
         macro_rules! with_before {
             ($x:expr, $by:literal) => {
                 if size_of::<T>() <= 4 * $by {
@@ -181,7 +184,8 @@ unsafe fn run<T: Copy, F: Wide<T>>(from: *const u8, to: *mut u8, n: usize, carry
     }
 }
 
-/// The scan by an operation, on machines with AVX-512. `None`: of other elements, or of products whose order is that of the elements.
+/// The scan by an operation, on machines with AVX-512. `None`: of other elements, or of products whose order
+/// is that of the elements.
 pub(super) fn of(carrier: Carrier, op: Opcode) -> Option<Scan> {
     // Not a dispatch over all opcodes: anything but a reducer has no answer here.
     macro_rules! integer {

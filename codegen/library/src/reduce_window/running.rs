@@ -1,6 +1,7 @@
-//! Windows along one axis in a few operations a result: each window that grows goes on where the one before it ended; of windows that slide each is the end of
-//! one block and the beginning of the next (van Herk; Gil and Werman), so that nothing is ever subtracted. Along lines without gaps, where vectors are of
-//! neighbouring windows, each is made of windows of 1, 2, 4, ... elements.
+//! Windows along one axis in a few operations a result: growing windows are a scan; a sliding window is a
+//! suffix of one block and a prefix of the next (van Herk; Gil and Werman), so that nothing is ever
+//! subtracted. Along contiguous lines, where vectors hold neighbouring windows, each is combined from windows
+//! of 1, 2, 4, ... elements (doubling).
 
 use hlo_library_base::memory::Shared;
 use hlo_library_base::sizes;
@@ -9,25 +10,26 @@ use super::{TASKS, Work, direct, fill, tasks};
 use crate::window::{Axis, Form};
 
 /// Neighbouring lines that are folded together.
-const WIDE: usize = 512;
+const FOLDED_LINES: usize = 512;
 
-/// Elements of lines from which several tasks fold them, if they are few.
-const LONG_LINE: usize = 1 << 16;
+/// Elements from which on several tasks fold a line, if lines are few.
+const LONG_LINE_ELEMENTS: usize = 1 << 16;
 
-/// Lines side by side whose rows are too short to be folded one at a time.
-pub(super) const SIDE_BY_SIDE: usize = 16;
+/// Interleaved lines whose rows are too short to be folded one at a time.
+pub(super) const INTERLEAVED_LINES: usize = 16;
 
-/// Elements of lines of which many are gone through in one call.
-const SHORT: usize = 32;
+/// The maximum of elements of lines that are scanned many in one call.
+const SHORT_LINE_ELEMENTS: usize = 32;
 
-/// Elements of a block of a long line that are folded side by side.
+/// Elements of a block of a long line that are folded in lanes.
 const LANES: usize = 64;
 
 fn slides(axis: &Axis) -> bool {
     axis.is_plain() && axis.window > 4
 }
 
-/// Results of a line that are computed together from windows of powers of two, and elements that these reach over; `None`: the axis is of another kind.
+/// Results of a line that are computed together by doubling, and the elements that their windows span;
+/// `None`: the axis has another form.
 fn doubling(axis: &Axis, inner: usize) -> Option<[usize; 2]> {
     if inner != 1 || !slides(axis) || axis.window > 1 << 16 {
         return None;
@@ -42,10 +44,10 @@ fn doubling(axis: &Axis, inner: usize) -> Option<[usize; 2]> {
 pub(super) fn scratch(axis: &Axis, inner: usize) -> usize {
     match axis.form() {
         Form::Identity => 0,
-        Form::Prefix | Form::Suffix | Form::Growing => WIDE.min(inner).max(LANES),
+        Form::Prefix | Form::Suffix | Form::Growing => FOLDED_LINES.min(inner).max(LANES),
         Form::Any if slides(axis) => match doubling(axis, inner) {
             Some([_, reach]) => reach,
-            None => axis.input.saturating_mul(2 * WIDE.min(inner)),
+            None => axis.input.saturating_mul(2 * FOLDED_LINES.min(inner)),
         },
         Form::Any => 0,
     }
@@ -63,19 +65,20 @@ pub(super) unsafe fn along(
     out: Shared<u8>,
 ) {
     let form = axis.form();
-    let long = axis.input.saturating_mul(inner) >= sizes::from(LONG_LINE) && axis.input >= LANES * TASKS;
+    let long =
+        axis.input.saturating_mul(inner) >= sizes::from(LONG_LINE_ELEMENTS) && axis.input >= LANES * TASKS;
     let few = outer < TASKS / 4 && long && work.fold.identity.is_some();
     // SAFETY: as the caller says, in all cases; tasks have different lines.
     unsafe {
         match form {
-            Form::Prefix | Form::Suffix if inner <= SIDE_BY_SIDE && few => {
+            Form::Prefix | Form::Suffix if inner <= INTERLEAVED_LINES && few => {
                 for lines in 0..outer {
                     let at = lines * axis.input * inner * work.fold.bytes;
                     let rows = (axis.input, inner);
                     long_lines(&work, rows, form == Form::Suffix, x.offset(at), out.offset(at));
                 }
             }
-            Form::Prefix | Form::Suffix if inner == 1 && axis.input <= SHORT => {
+            Form::Prefix | Form::Suffix if inner == 1 && axis.input <= SHORT_LINE_ELEMENTS => {
                 tasks(work.pool, outer, axis.input, &|_, lines| {
                     let at = lines.start * axis.input * work.fold.bytes;
                     let (x, out) = (x.offset(at).pointer(), out.offset(at).pointer());
@@ -83,7 +86,7 @@ pub(super) unsafe fn along(
                     (work.fold.scan_each)(x, out, lines, work.first.0.as_ptr(), form == Form::Suffix);
                 })
             }
-            Form::Prefix | Form::Suffix if inner <= SIDE_BY_SIDE => {
+            Form::Prefix | Form::Suffix if inner <= INTERLEAVED_LINES => {
                 tasks(work.pool, outer, axis.input * inner, &|task, range| {
                     let carries = work.scratch(task);
                     for lines in range {
@@ -138,23 +141,27 @@ struct Lines {
     count: usize,
 }
 
-/// Cuts the lines of an array into neighbours.
+/// Divides the lines of an array into neighbours.
 fn columns(work: &Work<'_>, outer: usize, inner: usize, axis: &Axis, each: &(dyn Fn(Lines, *mut u8) + Sync)) {
-    let blocks = inner.div_ceil(WIDE);
+    let blocks = inner.div_ceil(FOLDED_LINES);
     tasks(
         work.pool,
         outer * blocks,
-        axis.input.max(axis.output).saturating_mul(WIDE.min(inner)),
+        axis.input.max(axis.output).saturating_mul(FOLDED_LINES.min(inner)),
         &|task, range| {
             for i in range {
-                let first = i % blocks * WIDE;
-                each(Lines { outer: i / blocks, first, count: WIDE.min(inner - first) }, work.scratch(task));
+                let first = i % blocks * FOLDED_LINES;
+                each(
+                    Lines { outer: i / blocks, first, count: FOLDED_LINES.min(inner - first) },
+                    work.scratch(task),
+                );
             }
         },
     );
 }
 
-/// A few lines, side by side, so long that several tasks fold them: pieces are folded, and then gone through with what came before them.
+/// A few interleaved lines, so long that several tasks fold them: pieces are reduced first, and then scanned
+/// with the carry of those before them.
 unsafe fn long_lines(
     work: &Work<'_>,
     (n, lines): (usize, usize),
@@ -165,7 +172,7 @@ unsafe fn long_lines(
     /// An element for each line.
     #[derive(Clone, Copy)]
     #[repr(align(16))]
-    struct Carries([u8; 16 * SIDE_BY_SIDE]);
+    struct Carries([u8; 16 * INTERLEAVED_LINES]);
     let (fold, size) = (work.fold, work.fold.bytes);
     let identity = fold.identity.unwrap_or(0).to_ne_bytes();
     let piece = |i: usize| n * i / TASKS..n * (i + 1) / TASKS;
@@ -189,8 +196,8 @@ unsafe fn long_lines(
                 fold.rows(lanes, lines, &[lanes.add(lane * size).cast_const()]);
             }
         });
-        // What a piece comes to becomes what comes before it.
-        let mut before = Carries([0; 16 * SIDE_BY_SIDE]);
+        // The reduction of each piece becomes the carry into the next.
+        let mut before = Carries([0; 16 * INTERLEAVED_LINES]);
         let row = lines * size;
         before.0[..row].copy_from_slice(&work.first.0[..row]);
         for i in 0..TASKS {
@@ -247,7 +254,7 @@ unsafe fn growing(
     }
 }
 
-/// Results of a line that are neighbours, from windows of powers of two; those are as many as the elements, or fewer.
+/// Neighbouring results of a line by doubling: windows of powers of two, at most one for each element.
 unsafe fn powers(
     work: &Work<'_>,
     axis: &Axis,
@@ -261,7 +268,7 @@ unsafe fn powers(
     let identity = fold.identity.unwrap_or(0).to_ne_bytes();
     let reach = (n.max(1) - 1) * stride + axis.window;
     let first = (results.start * stride) as i64 + origin;
-    // What is there of the elements that the windows reach over.
+    // The elements within the array that the windows span.
     let begin = first.saturating_neg().clamp(0, reach as i64) as usize;
     let end = (axis.input as i64).saturating_sub(first).clamp(begin as i64, reach as i64) as usize;
     // SAFETY: as the caller says; there is memory for the elements.
@@ -307,7 +314,8 @@ unsafe fn sliding(
             |i: usize| x.offset(((lines.outer * n + i) * inner + lines.first) * size).pointer().cast_const();
         let result =
             |o: usize| out.offset(((lines.outer * axis.output + o) * inner + lines.first) * size).pointer();
-        // From each element to the end of its block, and from the beginning of its block to each element.
+        // Suffixes and prefixes of blocks: from each element to the end of its block, and from the beginning
+        // to each element.
         let ends = |i: usize| scratch.add(i * row);
         let starts = |i: usize| scratch.add((n + i) * row);
         for i in 0..n {
@@ -339,7 +347,7 @@ unsafe fn sliding(
             let (first, last) = (range.start, range.end - 1);
             let sources: &[*const u8] = match (first / block == last / block, first % block == 0) {
                 (false, _) => &[ends(first), starts(last)],
-                // Within one block a window is its beginning, or it is cut off by the end of the operand.
+                // A window within one block is a prefix of it, or is cut off by the end of the operand.
                 (true, true) => &[starts(last)],
                 (true, false) => &[ends(first)],
             };

@@ -1,4 +1,5 @@
-//! `scan` by one operation of a slice and what is carried: `s = f(x, carry); (s, s)`. It is a window that grows from an initial value of its own in each line.
+//! `scan` by one operation of a slice and the carry: `s = f(x, carry); (s, s)`. It is a growing window with
+//! an initial value of its own in each line.
 
 use hlo::{AttrKey, ComputationId, ElementType, InstrId, Module, Opcode};
 use hlo_library_base::floats::Narrow;
@@ -6,11 +7,11 @@ use hlo_library_base::memory::{Layout, Shared};
 use hlo_library_base::{Call, Operation, Sent, Unsupported};
 
 use super::fold::{self, Carrier};
-use super::running::SIDE_BY_SIDE;
+use super::running::INTERLEAVED_LINES;
 use super::{TASKS, tasks};
 
 /// Neighbouring lines that are folded together.
-const WIDE: usize = 512;
+const FOLDED_LINES: usize = 512;
 
 /// The operation: arguments are the input, the initial carries, the outputs, the last carries.
 #[derive(Clone, Debug)]
@@ -18,16 +19,17 @@ pub(crate) struct Scan {
     ty: ElementType,
     op: Opcode,
     down: bool,
-    /// Lines are those of the middle dimension, with one more dimension for the parts of complex numbers that are summed.
+    /// Lines are those of the middle dimension, with one more dimension for the parts of complex numbers that
+    /// are summed.
     sizes: [usize; 3],
     narrow: Option<Narrow>,
     /// Bytes that elements are computed in.
     bytes: usize,
-    /// Memory of a task.
+    /// The scratch memory of a task.
     task_bytes: u64,
 }
 
-/// The operation that a computation is, if it gives its result twice.
+/// The operation that a computation is, if it returns its result twice.
 fn recognized(module: &Module, computation: ComputationId) -> Option<Opcode> {
     let root = module.instr(module.root(computation));
     let (Opcode::Tuple, &[a, b]) = (root.opcode, root.operands()) else { return None };
@@ -83,9 +85,12 @@ impl Scan {
         let narrow = (carrier == Carrier::F32 && ty != ElementType::F32).then(|| Narrow::new(ty));
         let bytes = fold.bytes;
         let mut task = Layout::default();
-        // What is carried, a row of elements, and the row of a line of its own.
-        task.add(WIDE as u64, bytes as u64);
-        task.add(WIDE.max(if sizes[2] == 1 && narrow.is_some() { sizes[1] } else { 0 }) as u64, bytes as u64);
+        // The carries, a row of elements, and, if it is a line by itself, that line.
+        task.add(FOLDED_LINES as u64, bytes as u64);
+        task.add(
+            FOLDED_LINES.max(if sizes[2] == 1 && narrow.is_some() { sizes[1] } else { 0 }) as u64,
+            bytes as u64,
+        );
         Ok(Scan {
             ty,
             op,
@@ -99,7 +104,7 @@ impl Scan {
 
     /// Reads elements in the type that they are computed in.
     unsafe fn read(&self, from: Shared<u8>, at: usize, to: *mut u8, n: usize) {
-        // SAFETY: the caller says that the elements exist, and that there is room.
+        // SAFETY: the caller says that the elements exist, and that there is space.
         unsafe {
             match &self.narrow {
                 Some(narrow) => narrow.widen(from.pointer(), at, Shared::<f32>::new(to).slice_mut(0, n)),
@@ -152,20 +157,20 @@ impl Operation for Scan {
         let [outer, n, inner] = self.sizes;
         let scratch = Shared::<u8>::new(call.scratch);
         let (pool, call) = (call.pool, Sent(call));
-        let blocks = inner.div_ceil(WIDE);
-        tasks(pool, outer * blocks, n.saturating_mul(WIDE.min(inner)), &|task, range| {
+        let blocks = inner.div_ceil(FOLDED_LINES);
+        tasks(pool, outer * blocks, n.saturating_mul(FOLDED_LINES.min(inner)), &|task, range| {
             let [x, init, out, last] = [0, 1, 2, 3].map(|i| Shared::<u8>::new(call.get().arguments[i]));
             // SAFETY: each task has its own memory: lanes of what is carried, then a row.
             let carry = unsafe { scratch.offset(task * self.task_bytes as usize) }.pointer();
             // SAFETY: as above.
-            let row = unsafe { carry.add((WIDE * self.bytes).next_multiple_of(64)) };
+            let row = unsafe { carry.add((FOLDED_LINES * self.bytes).next_multiple_of(64)) };
             for i in range {
-                let (o, first) = (i / blocks, i % blocks * WIDE);
-                let count = WIDE.min(inner - first);
-                // SAFETY: places are in the arrays; tasks have different lines.
+                let (o, first) = (i / blocks, i % blocks * FOLDED_LINES);
+                let count = FOLDED_LINES.min(inner - first);
+                // SAFETY: indices are in the arrays; tasks have different lines.
                 unsafe {
                     self.read(init, o * inner + first, carry, count);
-                    if inner <= SIDE_BY_SIDE && self.narrow.is_none() {
+                    if inner <= INTERLEAVED_LINES && self.narrow.is_none() {
                         let at = o * n * inner * self.bytes;
                         let (x, to) = (x.offset(at).pointer(), out.offset(at).pointer());
                         fold.scan_lines(x, to, (n, inner), carry, self.down);

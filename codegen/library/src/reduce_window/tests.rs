@@ -45,7 +45,8 @@ const WINDOWS: &[(&str, &str, &str)] = &[
     ("1,0", "1,1", "size=2x1 pad=-1_2x0_1"),
 ];
 
-/// The place of the windows there that all end with the last element: of products of floats the order is another one.
+/// The index in [`WINDOWS`] of the windows that all end with the last element: products of floats are folded
+/// in another order there.
 const SUFFIX: usize = 1;
 
 fn text(ty: ElementType, op: &str, (operand, result, window): (&str, &str, &str), init: &str) -> String {
@@ -56,7 +57,7 @@ fn text(ty: ElementType, op: &str, (operand, result, window): (&str, &str, &str)
     )
 }
 
-/// Arrays that are in no cache, of which memory is asked for ahead; the last windows see padding alone.
+/// Arrays larger than the caches, whose elements are prefetched; the last windows contain padding alone.
 #[test]
 fn windows_from_memory() {
     for window in [
@@ -68,7 +69,8 @@ fn windows_from_memory() {
     }
 }
 
-/// Growing windows of more elements than a register holds, from the beginning and from the end, with NaNs somewhere and without.
+/// Growing windows of more elements than a register holds, from the beginning and from the end, with NaNs
+/// somewhere and without.
 #[test]
 fn lines_of_registers() {
     let windows = [
@@ -141,14 +143,14 @@ fn products_up_to_the_end() {
         }
     }
     close(&text(ElementType::F16, "multiply", WINDOWS[SUFFIX], "constant(1)"), 5, 64.0);
-    // As many as would take hours window by window.
+    // Computed window by window, as many would take hours.
     let long = ("2000000", "2000000", "size=2000000 pad=0_1999999");
     let module = parse(&text(ElementType::F32, "multiply", long, "constant(1)"));
     let x = arguments(&module, &Random::new(1), false);
     assert_eq!(called(&module, &x, &[], 2).len(), 1);
 }
 
-/// Many short lines, one behind the other.
+/// Many short lines, contiguous.
 #[test]
 fn short_lines() {
     for (lines, n) in [(9_000, 2), (7, 3), (6_001, 4), (5_000, 8), (300, 31)] {
@@ -221,7 +223,7 @@ fn sums_of_floats() {
         false,
         &[],
     );
-    // -0 survives among its own kind alone.
+    // -0 is the sum of nothing but -0.
     close(
         &text(ElementType::F32, "add", ("2,20", "2,20", "size=1x20 pad=0_0x19_0"), "constant(-0)"),
         4,
@@ -306,7 +308,7 @@ fn log_sum_exp_in_any_order() {
             close_with(&form(dims, window), seed, 256.0, &[log_add_exp]);
         }
     }
-    // As many as would take hours window by window.
+    // Computed window by window, as many would take hours.
     let module = parse(&form("2000000", "size=2000000 pad=0_1999999"));
     let x = arguments(&module, &Random::new(1), false);
     assert_eq!(called(&module, &x, &[log_add_exp], 2).len(), 1);

@@ -1,11 +1,14 @@
 //! Scatters of one operand by a well-known operation, on all threads.
 //!
-//! Index vectors become places a block at a time. Dimensions in which neither index vectors nor windows meet (batching dimensions, those that windows
-//! cover) are tasks of their own; otherwise each task has a range of places, looks at all index vectors and keeps those of its range, or, if there are few
-//! places with long windows, a part of all windows. So each element sees its updates in the order of the index vectors, whatever the number of tasks.
+//! Index vectors become offsets of windows in the operand, a block at a time. Dimensions along which neither
+//! index vectors nor windows overlap (batching dimensions, those that windows cover) are tasks of their own;
+//! otherwise each task has a range of offsets, reads all index vectors and keeps those of its range, or, if
+//! there are few offsets with long windows, a part of all windows. So each element gets its updates in the
+//! order of the index vectors, whatever the number of tasks.
 //!
-//! Where many updates go to few places, and their order does not matter, each of a number of parts of them (the shape alone says how many) has a copy of
-//! the places; the copies are combined in order.
+//! Where many updates go to few offsets, and their order does not matter, operands are privatized: updates
+//! are divided into parts (whose number depends on shapes alone), each has a copy of the operand's elements,
+//! and the copies are combined in order.
 
 use std::ops::Range;
 
@@ -20,59 +23,60 @@ use super::{Dimension, odometer};
 use crate::reduce_window::fold::{self, Fold};
 use crate::width::with_width;
 
-/// Index vectors that are looked at together.
-const BLOCK: usize = 512;
+/// Index vectors of a block.
+const BLOCK_VECTORS: usize = 512;
 
 /// Index vectors that are compared at a time.
 const LANES: usize = 16;
 
-/// Elements of updates from which several threads are worth their while.
-const LARGE: usize = 1 << 13;
+/// Elements of updates from which on several threads are used.
+const PARALLEL_ELEMENTS: usize = 1 << 13;
 
-/// The most copies of the places.
-const COPIES: usize = 16;
+/// The maximum of private copies.
+const MAX_COPIES: usize = 16;
 
-/// Places for each thread below which updates may be far from even among them.
-const FEW: usize = 16;
+/// Offsets for each thread below which updates may be unevenly divided among threads.
+const MIN_OFFSETS_PER_THREAD: usize = 16;
 
-/// Bytes of an operand that stays in a cache that is near.
-const NEAR: usize = 1 << 18;
+/// The maximum of bytes of an operand that stays in a near cache.
+const NEAR_BYTES: usize = 1 << 18;
 
-/// Bytes of a line of the caches.
-const LINE: usize = 64;
+/// Bytes of a cache line.
+const CACHE_LINE_BYTES: usize = 64;
 
-/// The least bytes of a part of a window.
-const PART: usize = 1 << 10;
+/// The minimum of bytes of a part of a window.
+const MIN_PART_BYTES: usize = 1 << 10;
 
-/// Elements of a piece that copies are combined in.
-const PIECE: usize = 1 << 12;
+/// Elements of a piece in which copies are combined.
+const PIECE_ELEMENTS: usize = 1 << 12;
 
-/// Index vectors of a block, none left out.
-const IN_ORDER: [u32; BLOCK] = {
-    let mut numbers = [0; BLOCK];
+/// The numbers of the index vectors of a block, if all are kept.
+const IN_ORDER: [u32; BLOCK_VECTORS] = {
+    let mut numbers = [0; BLOCK_VECTORS];
     let mut i = 0;
-    while i < BLOCK {
+    while i < BLOCK_VECTORS {
         numbers[i] = i as u32;
         i += 1;
     }
     numbers
 };
 
-/// No place.
-const NOWHERE: u32 = u32::MAX;
+/// The offset of an index vector whose window does not fit.
+const OUT_OF_BOUNDS: u32 = u32::MAX;
 
-/// The places of a block of index vectors, which of them are kept, and the runs of their windows.
+/// The offsets of a block of index vectors, those that are kept, and the runs of their windows.
 struct Block {
-    found: [u32; BLOCK],
-    to: [u32; BLOCK + LANES],
-    from: [u32; BLOCK + LANES],
-    runs: [[u32; BLOCK]; 2],
+    found: [u32; BLOCK_VECTORS],
+    to: [u32; BLOCK_VECTORS + LANES],
+    from: [u32; BLOCK_VECTORS + LANES],
+    runs: [[u32; BLOCK_VECTORS]; 2],
 }
 
-/// Calls `f` with this thread's block: what a small scatter does is less than to clear one.
+/// Calls `f` with this thread's block, which is reused: a small scatter takes less time than clearing one.
 fn with_block(f: impl FnOnce(&mut Block)) {
     with_workspace(size_of::<Block>(), |memory| {
-        // SAFETY: the workspace has so many bytes, which were written, is aligned to 64 and is `f`'s alone; any bits are numbers.
+        // SAFETY: the workspace is as large as a block, initialized, aligned to 64 and `f`'s alone; any bits
+        // are numbers.
         f(unsafe { &mut *memory.cast::<Block>() });
     });
 }
@@ -84,7 +88,8 @@ pub(super) struct Outer {
     pub(super) strides: [usize; 3],
 }
 
-/// A component of index vectors: the last start at which the window fits, and the strides in the operand and among the components.
+/// A component of index vectors: the last start at which the window fits, and the strides in the operand and
+/// among the components.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Component {
     pub(super) last: usize,
@@ -102,12 +107,13 @@ pub(super) struct Direct {
     /// Index vectors: sizes, and strides in the indices and the updates.
     batch: Vec<Dimension>,
     components: Vec<Component>,
-    /// What is left of the window: elements that lie together in both, and dimensions of such runs.
+    /// The other dimensions of the window: of runs, whose elements are contiguous in both arrays.
     window: Vec<Dimension>,
     run: usize,
-    /// Windows whose places lie between different multiples of this are apart; 0: windows may overlap in any way.
+    /// Windows whose offsets are between different multiples of this are disjoint; 0: windows may overlap in
+    /// any way.
     row: usize,
-    /// Windows of different places are apart.
+    /// Windows of different offsets are disjoint.
     apart: bool,
     rows: Rows,
     copies: Option<Copies>,
@@ -120,7 +126,7 @@ struct Copies {
     fold: Fold,
 }
 
-/// What a [`Direct`] is made of.
+/// The facts that a [`Direct`] is built from.
 pub(super) struct Parts {
     pub(super) ty: ElementType,
     /// `None`: updates replace elements.
@@ -136,7 +142,7 @@ pub(super) struct Parts {
     pub(super) apart: bool,
 }
 
-/// Joins dimensions of which the outer one goes on where the inner one ends.
+/// Collapses dimensions whose outer stride is the extent of the inner one.
 pub(super) fn join(dimensions: &mut Vec<Dimension>) {
     dimensions.retain(|d| d.size != 1);
     let mut joined: Vec<Dimension> = Vec::with_capacity(dimensions.len());
@@ -158,7 +164,7 @@ fn size(dimensions: &[Dimension]) -> usize {
 }
 
 impl Direct {
-    /// `None`: the general way does it.
+    /// `None`: the general algorithm executes it.
     pub(super) fn of(parts: Parts) -> Option<Direct> {
         let Parts { ty, op, elements, index_type, outer, mut batch, components, window, run, row, apart } =
             parts;
@@ -172,14 +178,14 @@ impl Direct {
         join(&mut batch);
         // Places in the updates of a block are numbers of 32 bits.
         let reach = window.iter().map(|d| d.size.saturating_sub(1).saturating_mul(d.strides[1]));
-        let step = batch.last().map_or(0, |d| d.strides[1].saturating_mul(BLOCK));
+        let step = batch.last().map_or(0, |d| d.strides[1].saturating_mul(BLOCK_VECTORS));
         if u32::try_from(reach.fold(step, usize::saturating_add)).is_err() && !window.is_empty() {
             return None;
         }
         let updates = size(&batch).checked_mul(run)?;
         // Powers of two: as many for each thread of most machines.
-        let number = updates / elements.saturating_mul(4).max(4 * sizes::from(LARGE));
-        let number = number.min(COPIES).next_power_of_two();
+        let number = updates / elements.saturating_mul(4).max(4 * sizes::from(PARALLEL_ELEMENTS));
+        let number = number.min(MAX_COPIES).next_power_of_two();
         let plain = matches!(ty.class(), TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned)
             || matches!(ty, ElementType::F32 | ElementType::F64);
         let fold = op.filter(|_| plain && number >= 2 && outer.is_empty() && window.is_empty());
@@ -208,36 +214,36 @@ impl Direct {
         self.copies.map_or(0, |c| (c.number * self.elements * self.bytes) as u64)
     }
 
-    /// Places are below this.
+    /// The bound of offsets.
     fn extent(&self) -> usize {
         self.components.iter().map(|c| c.last * c.stride).sum::<usize>() + 1
     }
 
-    /// Where index vectors `step` elements apart put their windows.
+    /// Computes the offsets of the windows of index vectors that are `step` elements apart.
     ///
     /// # Safety
-    /// There are as many index vectors as places.
+    /// There are as many index vectors as offsets.
     #[inline(always)]
-    unsafe fn places(&self, indices: *const u8, step: usize, places: &mut [u32]) {
-        places.fill(0);
+    unsafe fn offsets(&self, indices: *const u8, step: usize, offsets: &mut [u32]) {
+        offsets.fill(0);
         let signed = self.index_type.class() == TypeClass::Signed;
         macro_rules! component {
             ($c:expr, $from:ty, $wide:ty, $unsigned:ty) => {{
                 let (last, stride) = ($c.last.min(<$from>::MAX as usize) as $unsigned, $c.stride as u32);
                 // SAFETY: the components are those of the index array.
                 let from = unsafe { indices.cast::<$from>().add($c.step) };
-                // A negative one is larger than any last place.
-                let one = |place: &mut u32, x: $from| {
+                // A negative index is larger than any last start.
+                let one = |offset: &mut u32, x: $from| {
                     let x = x as $wide as $unsigned;
-                    let sum = place.wrapping_add((x as u32).wrapping_mul(stride));
-                    *place = if (x <= last) & (*place != NOWHERE) { sum } else { NOWHERE };
+                    let sum = offset.wrapping_add((x as u32).wrapping_mul(stride));
+                    *offset = if (x <= last) & (*offset != OUT_OF_BOUNDS) { sum } else { OUT_OF_BOUNDS };
                 };
-                // Steps that are known make lanes of neighbours.
+                // Constant steps are vectorized.
                 macro_rules! each {
                     ($step:expr) => {
-                        for (i, place) in places.iter_mut().enumerate() {
+                        for (i, offset) in offsets.iter_mut().enumerate() {
                             // SAFETY: as the caller says.
-                            one(place, unsafe { *from.add(i * $step) });
+                            one(offset, unsafe { *from.add(i * $step) });
                         }
                     };
                 }
@@ -263,15 +269,16 @@ impl Direct {
         }
     }
 
-    /// Carries out the updates of these index vectors that go to these places, in order. `at`: where the dimensions that divide the work are, `run`: how much
-    /// of each run from there. What is in the block does not matter.
+    /// Carries out the updates of these index vectors whose offsets are in a range, in order. `at`: the
+    /// offsets in the three arrays of the dimensions that divide the work, `run`: elements of each run from
+    /// there. The contents of the block do not matter.
     ///
     /// # Safety
-    /// The arrays are those of the call, and the places nobody else's.
+    /// The arrays are those of the call, and the offsets not aliased.
     unsafe fn scan(
         &self,
         vectors: Range<usize>,
-        places: Range<u32>,
+        offsets: Range<u32>,
         (at, run): ([usize; 3], usize),
         [indices, updates, result]: [*mut u8; 3],
         Block { found, to, from, runs: [runs_to, runs_from] }: &mut Block,
@@ -279,11 +286,11 @@ impl Direct {
         let index_bytes = self.index_type.storage_bytes();
         let one = Dimension { size: 1, strides: [0, 0] };
         let (&inner, outer) = self.batch.split_last().unwrap_or((&one, &[]));
-        // All places there are.
-        let whole = places.start == 0 && places.end as usize >= self.extent();
+        // Whether the range covers all offsets.
+        let whole = offsets.start == 0 && offsets.end as usize >= self.extent();
         let mut begin = vectors.start;
         while begin < vectors.end {
-            let n = BLOCK.min(vectors.end - begin).min(inner.size - begin % inner.size);
+            let n = BLOCK_VECTORS.min(vectors.end - begin).min(inner.size - begin % inner.size);
             let (mut index, mut update) = (at[1], at[2]);
             let mut rest = begin / inner.size;
             index += begin % inner.size * inner.strides[0];
@@ -296,15 +303,16 @@ impl Direct {
             begin += n;
             // SAFETY: the vectors are in the arrays.
             let (kept, all) = vectorized(|| unsafe {
-                self.places(indices.add(index * index_bytes), inner.strides[0], &mut found[..n]);
-                if whole && found[..n].iter().fold(true, |all, &place| all & (place != NOWHERE)) {
+                self.offsets(indices.add(index * index_bytes), inner.strides[0], &mut found[..n]);
+                if whole && found[..n].iter().fold(true, |all, &offset| all & (offset != OUT_OF_BOUNDS)) {
                     (n, true)
                 } else {
-                    (select(&found[..n], &places, to, from), false)
+                    (select(&found[..n], &offsets, to, from), false)
                 }
             });
             let (to, from) = if all { (&found[..], &IN_ORDER[..]) } else { (&to[..], &from[..]) };
-            // SAFETY: what was kept is inside of the operand, wherever the other dimensions are.
+            // SAFETY: the windows that were kept are in the operand, at every position of the other
+            // dimensions.
             unsafe {
                 let (result, updates) = (result.add(at[0] * self.bytes), updates.add(update * self.bytes));
                 let list = List {
@@ -312,7 +320,7 @@ impl Direct {
                     from: &from[..kept],
                     stride: inner.strides[1],
                     run,
-                    near: self.elements * self.bytes <= sizes::from(NEAR),
+                    near: self.elements * self.bytes <= sizes::from(NEAR_BYTES),
                 };
                 if self.window.is_empty() {
                     (self.rows)(result, updates, list);
@@ -326,7 +334,7 @@ impl Direct {
                         runs_to[count] = (start[0] + to) as u32;
                         runs_from[count] = (start[1] + from) as u32;
                         count += 1;
-                        if count == BLOCK {
+                        if count == BLOCK_VECTORS {
                             (self.rows)(
                                 result,
                                 updates,
@@ -342,7 +350,7 @@ impl Direct {
         }
     }
 
-    /// Executes it, in the place of the operand or not.
+    /// Executes it, in place or not.
     ///
     /// # Safety
     /// As [`super::super::LibraryCall::run`], but that the result may be the operand.
@@ -350,7 +358,7 @@ impl Direct {
         let &[operand, indices, updates, result] = call.arguments else { return };
         let (total, in_place) = (self.elements * self.bytes, operand == result);
         let sent = Sent(call);
-        // SAFETY: operand and result are arrays of the same size; the range is nobody else's.
+        // SAFETY: operand and result are arrays of the same size; the range is not aliased.
         let copy = |range: Range<usize>| unsafe {
             let _all = &sent;
             if !in_place && !range.is_empty() {
@@ -372,14 +380,16 @@ impl Direct {
         }
         let arrays = Pointers([indices, updates, result]);
         let extent = self.extent();
-        // What is divided among threads: not a line of the caches, which they would take from one another with each update.
-        let key = self.row.max(1) * (LINE / self.bytes).div_ceil(self.row.max(1));
+        // What is divided among threads is no cache line, to avoid false sharing.
+        let key = self.row.max(1) * (CACHE_LINE_BYTES / self.bytes).div_ceil(self.row.max(1));
         let keys = extent.div_ceil(key);
-        let threads = if work < sizes::from(LARGE) { 1 } else { call.pool.threads() };
+        let threads = if work < sizes::from(PARALLEL_ELEMENTS) { 1 } else { call.pool.threads() };
         let pieces = if self.row == 0 || outer >= 2 * threads { 1 } else { threads.div_ceil(outer) };
-        let long =
-            self.apart && self.window.is_empty() && self.run * self.bytes >= sizes::from(PART) * pieces;
-        let (ranges, parts) = if long && keys < FEW * pieces { (1, pieces) } else { (pieces.min(keys), 1) };
+        let long = self.apart
+            && self.window.is_empty()
+            && self.run * self.bytes >= sizes::from(MIN_PART_BYTES) * pieces;
+        let (ranges, parts) =
+            if long && keys < MIN_OFFSETS_PER_THREAD * pieces { (1, pieces) } else { (pieces.min(keys), 1) };
         let together = outer == 1 && ranges > 1;
         if !together {
             let pieces = total.div_ceil(1 << 18);
@@ -398,20 +408,24 @@ impl Direct {
             }
             let bound = |range: usize| keys * range / ranges * key;
             let last = range + 1 == ranges;
-            let places = bound(range)..if last { extent } else { bound(range + 1) };
+            let offsets = bound(range)..if last { extent } else { bound(range + 1) };
             if together {
-                let end = if last { total } else { places.end * self.bytes };
-                copy(places.start * self.bytes..end);
+                let end = if last { total } else { offsets.end * self.bytes };
+                copy(offsets.start * self.bytes..end);
             }
-            // SAFETY: as the caller says; tasks have places of their own.
+            // SAFETY: as the caller says; tasks have disjoint ranges of offsets.
             unsafe {
-                let places = places.start as u32..places.end as u32;
-                self.scan(0..vectors, places, (at, columns.len()), arrays.get(), block);
+                let offsets = offsets.start as u32..offsets.end as u32;
+                self.scan(0..vectors, offsets, (at, columns.len()), arrays.get(), block);
             }
         };
         // Tasks of a few updates each go together.
         let tasks = outer * ranges * parts;
-        let each = if threads == 1 { tasks } else { (LARGE / 8 / vectors.saturating_mul(window)).max(1) };
+        let each = if threads == 1 {
+            tasks
+        } else {
+            (PARALLEL_ELEMENTS / 8 / vectors.saturating_mul(window)).max(1)
+        };
         let several = |n: usize| {
             with_block(|block| (n * each..tasks.min((n + 1) * each)).for_each(|n| one(n, block)));
         };
@@ -426,31 +440,31 @@ impl Direct {
         call.pool.run(copies.number, &|n| {
             let [indices, updates, scratch] = arrays.get();
             let part = |n: usize| vectors / copies.number * n + vectors % copies.number * n / copies.number;
-            // SAFETY: the scratch memory has room for the copies, of which this one is nobody else's.
+            // SAFETY: the scratch memory has space for the copies, of which this one is not aliased.
             unsafe {
                 let own = scratch.add(n * bytes);
                 with_width!(self.bytes, T => {
                     let identity = *std::ptr::from_ref(&copies.identity).cast::<T>();
                     Shared::<T>::new(own).slice_mut(0, self.elements).fill(identity);
                 });
-                let places = 0..self.elements as u32;
+                let offsets = 0..self.elements as u32;
                 let all = ([0; 3], self.run);
                 let vectors = part(n)..part(n + 1);
-                with_block(|block| self.scan(vectors, places, all, [indices, updates, own], block));
+                with_block(|block| self.scan(vectors, offsets, all, [indices, updates, own], block));
             }
         });
         let sent = Sent(call);
-        call.pool.run(self.elements.div_ceil(PIECE), &|n| {
+        call.pool.run(self.elements.div_ceil(PIECE_ELEMENTS), &|n| {
             let call = sent.get();
-            let (begin, end) = (n * PIECE, ((n + 1) * PIECE).min(self.elements));
+            let (begin, end) = (n * PIECE_ELEMENTS, ((n + 1) * PIECE_ELEMENTS).min(self.elements));
             let at = begin * self.bytes;
-            // SAFETY: this piece is nobody else's, and no task writes copies.
+            // SAFETY: this piece is not aliased, and no task writes copies.
             unsafe {
                 let (operand, result) = (call.arguments[0].add(at), call.arguments[3].add(at));
                 if operand != result {
                     std::ptr::copy_nonoverlapping(operand, result, (end - begin) * self.bytes);
                 }
-                let mut sources = [std::ptr::null::<u8>(); COPIES];
+                let mut sources = [std::ptr::null::<u8>(); MAX_COPIES];
                 for (k, source) in sources.iter_mut().enumerate().take(copies.number) {
                     *source = call.scratch.add(k * bytes + at);
                 }
@@ -460,7 +474,7 @@ impl Direct {
     }
 }
 
-/// Pointers that tasks use, each for places of its own.
+/// Pointers that tasks use, each for its own range of offsets.
 #[derive(Clone, Copy)]
 struct Pointers([*mut u8; 3]);
 
@@ -476,22 +490,22 @@ unsafe impl Send for Pointers {}
 // SAFETY: as above.
 unsafe impl Sync for Pointers {}
 
-/// Keeps the places of a range, and which they are: both in order. How many those are.
+/// Compacts the offsets that are in a range, and their numbers, both in order. Returns how many there are.
 #[inline(always)]
 fn select(
-    places: &[u32],
+    offsets: &[u32],
     range: &Range<u32>,
-    to: &mut [u32; BLOCK + LANES],
-    from: &mut [u32; BLOCK + LANES],
+    to: &mut [u32; BLOCK_VECTORS + LANES],
+    from: &mut [u32; BLOCK_VECTORS + LANES],
 ) -> usize {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
         fn wide(
-            places: &[u32],
+            offsets: &[u32],
             range: &Range<u32>,
-            to: &mut [u32; BLOCK + LANES],
-            from: &mut [u32; BLOCK + LANES],
+            to: &mut [u32; BLOCK_VECTORS + LANES],
+            from: &mut [u32; BLOCK_VECTORS + LANES],
         ) -> usize {
             use std::arch::x86_64::{
                 _mm512_add_epi32, _mm512_loadu_epi32, _mm512_mask_cmplt_epu32_mask,
@@ -502,20 +516,21 @@ fn select(
             let length = _mm512_set1_epi32((range.end - range.start) as i32);
             let mut number = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
             let mut kept = 0;
-            for chunk in places.chunks(LANES) {
+            for chunk in offsets.chunks(LANES) {
                 let all = if chunk.len() == LANES { u16::MAX } else { (1 << chunk.len()) - 1 };
-                // SAFETY: loads are of what the chunk has, stores of what there is room for: `kept` is at most the number of places before.
+                // SAFETY: loads are masked to the chunk; stores fit, since `kept` is at most the number of
+                // offsets before.
                 unsafe {
-                    let place = if chunk.len() == LANES {
+                    let offset = if chunk.len() == LANES {
                         _mm512_loadu_epi32(chunk.as_ptr().cast())
                     } else {
                         _mm512_maskz_loadu_epi32(all, chunk.as_ptr().cast())
                     };
-                    let inside = _mm512_mask_cmplt_epu32_mask(all, _mm512_sub_epi32(place, begin), length);
-                    // Compressing in registers: into memory it is microcode on some machines.
-                    let place = _mm512_maskz_compress_epi32(inside, place);
+                    let inside = _mm512_mask_cmplt_epu32_mask(all, _mm512_sub_epi32(offset, begin), length);
+                    // Compressing in registers: `vpcompressd` into memory is microcoded on some machines.
+                    let offset = _mm512_maskz_compress_epi32(inside, offset);
                     let which = _mm512_maskz_compress_epi32(inside, number);
-                    _mm512_storeu_epi32(to.as_mut_ptr().add(kept).cast(), place);
+                    _mm512_storeu_epi32(to.as_mut_ptr().add(kept).cast(), offset);
                     _mm512_storeu_epi32(from.as_mut_ptr().add(kept).cast(), which);
                     kept += inside.count_ones() as usize;
                 }
@@ -525,14 +540,14 @@ fn select(
         }
         if hlo_library_base::isa::Features::here().avx512 {
             // SAFETY: the machine has what the function was compiled for.
-            return unsafe { wide(places, range, to, from) };
+            return unsafe { wide(offsets, range, to, from) };
         }
     }
     let mut kept = 0;
-    for (i, &place) in (0..).zip(places) {
-        // Without a branch that nobody could foresee.
-        (to[kept], from[kept]) = (place, i);
-        kept += usize::from(place.wrapping_sub(range.start) < range.end - range.start);
+    for (i, &offset) in (0..).zip(offsets) {
+        // Branch-free, since a branch would be unpredictable.
+        (to[kept], from[kept]) = (offset, i);
+        kept += usize::from(offset.wrapping_sub(range.start) < range.end - range.start);
     }
     kept
 }

@@ -1,5 +1,6 @@
-//! `scatter`: of one operand by a well-known operation ([`direct`]); or by any computation, of any number of operands, index vectors in order and, within
-//! a window, elements in row-major order, both literally, where elements that go to different places are combined together, a lane each.
+//! `scatter`: of one operand by a well-known operation ([`direct`]); or by any computation, of any number of
+//! operands, index vectors in order and, within a window, elements in row-major order, both literally;
+//! updates of different elements are combined in lanes.
 
 mod direct;
 mod ops;
@@ -16,8 +17,8 @@ use super::width::with_width;
 
 type Sizes = SmallVec<[usize; 6]>;
 
-/// Buckets of places that a lot of updates goes to.
-const SEEN: usize = 1 << 14;
+/// Buckets of the offsets that a batch of updates goes to.
+const BUCKETS: usize = 1 << 14;
 
 /// The operation: arguments are the operands, the indices, the updates, the results.
 #[derive(Clone, Debug)]
@@ -31,7 +32,8 @@ pub(crate) struct Scatter {
     batch: Vec<Dimension>,
     /// Dimensions of the window: sizes, and strides in the operands and in the updates.
     window: Vec<Dimension>,
-    /// For each component of an index vector the last start at which the window fits, and the stride in the operands.
+    /// For each component of an index vector the last start at which the window fits, and the stride in the
+    /// operands.
     components: Vec<(usize, usize)>,
     component_stride: usize,
     /// Batching dimensions: which of the batch, and its stride in the operands.
@@ -54,7 +56,7 @@ struct Dimension {
 enum How {
     /// The operand stays.
     Keep,
-    /// The update takes its place.
+    /// The update replaces it.
     Replace,
     /// By a kernel.
     Apply(Applied),
@@ -116,11 +118,11 @@ impl Scatter {
             .iter()
             .map(|&d| (last(d).unwrap_or(0), x_strides[d]))
             .collect();
-        let place = |d: &usize| index_dims.iter().position(|i| i == d);
+        let batch_dimension = |d: &usize| index_dims.iter().position(|i| i == d);
         let batching: Option<Vec<_>> = batching
             .iter()
             .zip(&indices_batching)
-            .map(|(&d, from)| Some((place(from)?, x_strides[d])))
+            .map(|(&d, from)| Some((batch_dimension(from)?, x_strides[d])))
             .collect();
         let batching = batching.ok_or_else(|| unsupported("with such batching dimensions"))?;
         let fits = (0..x.len()).all(|d| last(d).is_some());
@@ -186,18 +188,19 @@ impl Scatter {
         })
     }
 
-    /// A `scatter` in a fusion of nothing else, if it is of a kind that is faster than a kernel of its own: it may be in the place of its operand.
+    /// A `scatter` in a fusion of nothing else, if it is of a kind that is faster than a kernel of its own:
+    /// its result may be its operand.
     pub(super) fn of_fusion(module: &Module, id: InstrId) -> Option<Scatter> {
         let known = |scatter: &Scatter| scatter.direct.is_some();
         Scatter::of(module, id).ok().filter(known)
     }
 
-    /// The index at a place of the index array; `None`: it is negative or too large.
+    /// The index at an offset of the index array; `None`: it is negative or too large.
     unsafe fn index(&self, indices: *const u8, at: usize) -> Option<usize> {
         let signed = self.index_type.class() == TypeClass::Signed;
         macro_rules! read {
             ($s:ty, $u:ty) => {{
-                // SAFETY: the caller says that the place is in the array.
+                // SAFETY: the caller says that the offset is in the array.
                 let x = unsafe { *indices.cast::<$u>().add(at) };
                 if signed { usize::try_from(x as $s).ok() } else { usize::try_from(x).ok() }
             }};
@@ -210,7 +213,7 @@ impl Scatter {
         }
     }
 
-    /// Calls `each` with places in the operands and in the updates, in order.
+    /// Calls `each` with offsets in the operands and in the updates, in order.
     ///
     /// # Safety
     /// `indices` is the index array.
@@ -236,12 +239,12 @@ impl Scatter {
 
     fn layout(&self, applied: &Applied) -> [u64; 3] {
         let mut layout = Layout::default();
-        let (lanes, seen) = (layout.add(applied.scratch_bytes(), 1), layout.add(SEEN as u64, 4));
+        let (lanes, seen) = (layout.add(applied.scratch_bytes(), 1), layout.add(BUCKETS as u64, 4));
         [lanes, seen, layout.bytes()]
     }
 }
 
-/// How index vectors and windows meet the operand.
+/// Dimension numbers: how index vectors and windows are mapped to the operand.
 struct Numbers<'a> {
     /// Sizes of the operand and of windows in it.
     sizes: &'a [usize],
@@ -309,7 +312,7 @@ impl Numbers<'_> {
     }
 }
 
-/// Goes through all positions of dimensions, row-major: their coordinates, and offsets in both arrays.
+/// Iterates over all positions of dimensions, row-major: their coordinates, and offsets in both arrays.
 fn odometer(dimensions: &[Dimension], each: &mut impl FnMut(&[usize], [usize; 2])) {
     if dimensions.iter().any(|d| d.size == 0) {
         return;
@@ -385,28 +388,29 @@ impl Operation for Scatter {
             How::Keep => {}
             How::Replace => with_width!(self.bytes[0], T => {
                 let (from, to) = (updates[0].cast::<T>(), results[0].cast::<T>());
-                // SAFETY: pairs are places in the arrays.
+                // SAFETY: pairs are offsets in the arrays.
                 unsafe { self.pairs(indices, &mut |at, update| *to.add(at) = *from.add(update)) };
             }),
             How::Apply(applied) => {
                 let Some(kernel) = call.regions.first() else { return };
                 let [lanes, seen, _] = self.layout(applied);
-                // SAFETY: the layout has these places, and no task runs.
+                // SAFETY: the layout has these parts, and no task runs.
                 let (mut lanes, seen) = unsafe {
                     (
                         applied.lanes(kernel, call.scratch.add(lanes as usize)),
-                        Shared::<u32>::new(call.scratch.add(seen as usize)).slice_mut(0, SEEN),
+                        Shared::<u32>::new(call.scratch.add(seen as usize)).slice_mut(0, BUCKETS),
                     )
                 };
                 seen.fill(0);
                 let (mut to, mut from) =
                     (SmallVec::<[usize; LANES]>::new(), SmallVec::<[usize; LANES]>::new());
                 let mut lot = 1u32;
-                // SAFETY: pairs are places in the arrays.
+                // SAFETY: pairs are offsets in the arrays.
                 unsafe {
                     self.pairs(indices, &mut |at, update| {
-                        // A place that this lot has already (or one that looks like it) begins another lot.
-                        if to.len() == LANES || seen[at % SEEN] == lot {
+                        // An offset that this batch has already (or one of the same bucket) begins
+                        // another lot.
+                        if to.len() == LANES || seen[at % BUCKETS] == lot {
                             combine(&mut lanes, n, results, updates, &to, &from);
                             to.clear();
                             from.clear();
@@ -416,7 +420,7 @@ impl Operation for Scatter {
                                 lot = 1;
                             }
                         }
-                        seen[at % SEEN] = lot;
+                        seen[at % BUCKETS] = lot;
                         to.push(at);
                         from.push(update);
                     });
@@ -427,7 +431,7 @@ impl Operation for Scatter {
     }
 }
 
-/// Combines updates into different places of the results.
+/// Combines updates into different elements of the results.
 unsafe fn combine(
     lanes: &mut Lanes<'_>,
     n: usize,
@@ -436,7 +440,7 @@ unsafe fn combine(
     to: &[usize],
     from: &[usize],
 ) {
-    // SAFETY: the caller says that the places are in the arrays.
+    // SAFETY: the caller says that the offsets are in the arrays.
     unsafe {
         for k in 0..n {
             lanes.take(k, results[k], to.iter().copied());
@@ -531,7 +535,8 @@ mod tests {
         }
     }
 
-    /// Enough updates for several threads: few places with long windows, places apart, windows that overlap, dimensions beside, few places.
+    /// Enough updates for several threads: few offsets with long windows, disjoint windows, windows that
+    /// overlap, dimensions beside, few offsets.
     const LARGE: &[(&str, &str, &str, &str)] = &[
         (
             "5,2501",

@@ -13,7 +13,7 @@ use crate::reduce_window::fold::{
     Add, And, Function, Maximum, MaximumSigned, Minimum, MinimumSigned, Multiply, Or, Xor,
 };
 
-/// Rows of updates and where they go: `to` in the operand, `from` which row of the updates.
+/// Rows of updates and their targets: `to` are offsets in the operand, `from` numbers of rows of the updates.
 #[derive(Clone, Copy)]
 pub(super) struct List<'a> {
     pub(super) to: &'a [u32],
@@ -22,18 +22,18 @@ pub(super) struct List<'a> {
     pub(super) stride: usize,
     /// Elements of a row.
     pub(super) run: usize,
-    /// Whether all places are in a cache that is near.
+    /// Whether the operand stays in a near cache.
     pub(super) near: bool,
 }
 
 /// Updates rows, in order: operand, updates.
 pub(super) type Rows = unsafe fn(*mut u8, *const u8, List<'_>);
 
-/// Updates ahead of which a place is fetched.
-const AHEAD: usize = 32;
+/// The prefetch distance in updates.
+const PREFETCH_UPDATES: usize = 32;
 
-/// Updates of a list that say how likely others are to change nothing.
-const SAMPLE: usize = 16;
+/// Updates of a sample, by which the others are expected to change nothing or something.
+const SAMPLE_UPDATES: usize = 16;
 
 struct Replace;
 
@@ -56,16 +56,17 @@ macro_rules! complexes {
 }
 complexes!(f32, f64);
 
-/// A function whose NaNs are all the canonical one: the processor leaves any, and elements that no update meets keep theirs.
+/// A function whose NaNs are all the canonical one: instructions propagate any payload; elements without
+/// updates keep theirs.
 struct Canonical<F>(PhantomData<F>);
 
-/// A number of which there is a canonical NaN.
+/// A type with a canonical NaN.
 trait Number: Copy {
-    /// That instead of any other.
+    /// The number, any NaN replaced by the canonical one.
     fn canonical(self) -> Self;
 }
 
-/// Decided on integers: of floats the compiler takes one NaN for another.
+/// Decided on integers: LLVM may replace one NaN by another.
 macro_rules! numbers {
     ($($t:ty: $infinity:literal, $nan:literal;)*) => {$(
         impl Number for $t {
@@ -110,14 +111,16 @@ impl<T: Number, F: Function<T>> Function<T> for Canonical<F> {
     }
 }
 
-/// A float of 16 bits. f32 has twice its digits and more, so that what is rounded to f32 first is rounded as it would be at once. Without branches, and all of it vectors'.
+/// A float of 16 bits. f32 has more than twice its digits, so that rounding to f32 first is innocuous double
+/// rounding. Without branches, so that it is vectorized.
 trait Half: Copy {
     fn widen(self) -> f32;
     /// The nearest one.
     fn narrow(x: f32) -> Self;
 
-    /// What `f` makes of two of them, by what takes the least time where an update waits for the one before: the processor's own conversions take a third of the others.
-    /// `None`: it is a NaN, or there is no such way.
+    /// `f` of two of them with the shortest latency, for updates that depend on the one before: the
+    /// processor's conversions have a third of the latency of the others. `None`: the result is a NaN, or the
+    /// processor has no conversions.
     #[inline(always)]
     fn quick(_: Self, _: Self, _: impl Fn(f32, f32) -> f32) -> Option<Self> {
         None
@@ -147,7 +150,8 @@ impl Half for f16 {
     fn widen(self) -> f32 {
         let bits = u32::from(self.to_bits());
         let (sign, rest) = ((bits & 0x8000) << 16, (bits & 0x7fff) << 13);
-        // The bias of the exponent is 112 less than that of f32: times 2^112, exact of what is subnormal, too. What is not finite has the largest exponent.
+        // The bias of the exponent is 112 less than that of f32: times 2^112, exact of what is subnormal,
+        // too. What is not finite has the largest exponent.
         let finite = (f32::from_bits(rest) * f32::from_bits((127 + 112) << 23)).to_bits();
         f32::from_bits(sign | if rest >= 0x1f << 23 { rest | 0xff << 23 } else { finite })
     }
@@ -200,7 +204,8 @@ macro_rules! halves {
 }
 halves!(Add, Maximum, Minimum);
 
-/// Updates of rows that are longer than a vector of the baseline, in a function of their own: so much is not inlined where a closure would be called.
+/// Updates of rows that are longer than a vector of the baseline, in a function of their own, since LLVM
+/// would not inline a closure of that size.
 struct Runs<'a, T, F> {
     to: *mut T,
     from: *const T,
@@ -216,7 +221,8 @@ impl<T: Copy, F: Function<T>> Work for Runs<'_, T, F> {
         let Runs { to, from, list, .. } = self;
         // SAFETY: as who makes them says.
         unsafe {
-            // 32 bytes of what is updated again soon: wider stores that are still on their way hold up loads of the same place on some processors.
+            // Blocks of 32 bytes where rows are soon updated again: loads from wider stores that are still in
+            // the store buffer stall on some processors.
             match size_of::<T>() {
                 1 => runs::<T, F, 32>(to, from, list),
                 2 => runs::<T, F, 16>(to, from, list),
@@ -231,7 +237,7 @@ impl<T: Copy, F: Function<T>> Work for Runs<'_, T, F> {
 }
 
 /// # Safety
-/// All rows are in the arrays, which are of `T`; the operand's are nobody else's.
+/// All rows are in the arrays, which are of `T`; the operand's are not aliased.
 unsafe fn rows<T: Copy, F: Function<T>>(to: *mut u8, from: *const u8, list: List<'_>) {
     let (to, from) = (to.cast::<T>(), from.cast::<T>());
     // SAFETY: the caller's.
@@ -249,43 +255,43 @@ unsafe fn rows<T: Copy, F: Function<T>>(to: *mut u8, from: *const u8, list: List
     }
 }
 
-/// Whether most updates are likely to change nothing: none of a sample would as it is.
+/// Whether most updates are likely to change nothing: none of a sample does.
 #[inline(always)]
 unsafe fn idle<T: Copy, F: Function<T>>(to: *mut T, from: *const T, list: List<'_>) -> bool {
     let n = list.to.len().min(list.from.len());
-    let (places, updates) = (list.to.as_ptr(), list.from.as_ptr());
-    n >= SAMPLE
-        // All of it, without a branch that nobody could foresee.
-        && (0..SAMPLE).map(|i| i * (n / SAMPLE)).fold(true, |all, i| {
+    let (offsets, updates) = (list.to.as_ptr(), list.from.as_ptr());
+    n >= SAMPLE_UPDATES
+        // Branch-free over the whole sample, since a branch would be unpredictable.
+        && (0..SAMPLE_UPDATES).map(|i| i * (n / SAMPLE_UPDATES)).fold(true, |all, i| {
             // SAFETY: the caller's: both lists have `n` entries.
             all & unsafe {
-                F::keeps(*to.add(*places.add(i) as usize), *from.add(*updates.add(i) as usize * list.stride))
+                F::keeps(*to.add(*offsets.add(i) as usize), *from.add(*updates.add(i) as usize * list.stride))
             }
         })
 }
 
-/// `IDLE`: most updates are expected to change nothing. Then that is a branch, which will be foreseen, and nobody waits for what the update before made of the same
-/// place.
+/// `IDLE`: most updates are expected to change nothing. Then whether one does is a branch, which is
+/// predicted, so that updates do not depend on the one before.
 #[inline(always)]
 unsafe fn elements<T: Copy, F: Function<T>, const IDLE: bool>(to: *mut T, from: *const T, list: List<'_>) {
     let (stride, n) = (list.stride, list.to.len().min(list.from.len()));
-    let (places, updates) = (list.to.as_ptr(), list.from.as_ptr());
+    let (offsets, updates) = (list.to.as_ptr(), list.from.as_ptr());
     let mut i = 0;
     // SAFETY: the caller's: both lists have `n` entries.
     unsafe {
         let one = |i: usize| {
             let (at, update) =
-                (to.add(*places.add(i) as usize), *from.add(*updates.add(i) as usize * stride));
+                (to.add(*offsets.add(i) as usize), *from.add(*updates.add(i) as usize * stride));
             let old = *at;
             if !(IDLE && F::keeps(old, update)) {
                 *at = F::usual(old, update).unwrap_or_else(|| F::of(old, update));
             }
         };
-        // What an update takes keeps the processor from looking far ahead by itself.
+        // Updates take so many instructions that out-of-order execution does not reach later loads.
         while i + 4 <= n {
             if F::LONG && !list.near {
-                for ahead in i + AHEAD..i + AHEAD + 4 {
-                    prefetch(to.add(*places.add(ahead.min(n - 1)) as usize).cast());
+                for ahead in i + PREFETCH_UPDATES..i + PREFETCH_UPDATES + 4 {
+                    prefetch(to.add(*offsets.add(ahead.min(n - 1)) as usize).cast());
                 }
             }
             one(i);
@@ -301,20 +307,20 @@ unsafe fn elements<T: Copy, F: Function<T>, const IDLE: bool>(to: *mut T, from: 
     }
 }
 
-/// Rows of `N` elements. These are read and written one by one: of whole arrays of few bytes, LLVM makes integers that it takes apart again, and of loops over slices
-/// nothing at all; of this it makes vectors.
+/// Rows of `N` elements. These are read and written one by one, which LLVM vectorizes: it loads whole arrays
+/// of few bytes as integers and extracts from them, and does not vectorize loops over slices.
 #[inline(always)]
 unsafe fn few<T: Copy, F: Function<T>, const N: usize>(to: *mut T, from: *const T, list: List<'_>) {
     let (stride, n) = (list.stride, list.to.len().min(list.from.len()));
-    let (places, updates) = (list.to.as_ptr(), list.from.as_ptr());
+    let (offsets, updates) = (list.to.as_ptr(), list.from.as_ptr());
     // SAFETY: the caller's: both lists have `n` entries, rows `N` elements.
     unsafe {
         for i in 0..n {
             if !list.near {
-                prefetch(to.add(*places.add((i + AHEAD).min(n - 1)) as usize).cast());
+                prefetch(to.add(*offsets.add((i + PREFETCH_UPDATES).min(n - 1)) as usize).cast());
             }
             let (row, update) =
-                (to.add(*places.add(i) as usize), from.add(*updates.add(i) as usize * stride));
+                (to.add(*offsets.add(i) as usize), from.add(*updates.add(i) as usize * stride));
             let (mut old, mut more) = ([*row; N], [*update; N]);
             for k in 0..N {
                 (old[k], more[k]) = (*row.add(k), *update.add(k));
@@ -326,19 +332,20 @@ unsafe fn few<T: Copy, F: Function<T>, const N: usize>(to: *mut T, from: *const 
     }
 }
 
-/// Rows of several elements: a row of `PIECE` to twice as many is one piece and a rest, all of which is loaded before any of it is stored.
+/// Rows of several elements: a row of `PIECE` to twice as many is one piece and a remainder, which are loaded
+/// before any is stored.
 #[inline(always)]
 unsafe fn runs<T: Copy, F: Function<T>, const PIECE: usize>(to: *mut T, from: *const T, list: List<'_>) {
     let (stride, run, n) = (list.stride, list.run, list.to.len().min(list.from.len()));
-    let (places, updates) = (list.to.as_ptr(), list.from.as_ptr());
+    let (offsets, updates) = (list.to.as_ptr(), list.from.as_ptr());
     // SAFETY: the caller's: both lists have `n` entries.
     unsafe {
         for i in 0..n {
-            let ahead = (i + AHEAD).min(n - 1);
-            prefetch(to.add(*places.add(ahead) as usize).cast());
+            let ahead = (i + PREFETCH_UPDATES).min(n - 1);
+            prefetch(to.add(*offsets.add(ahead) as usize).cast());
             prefetch(from.add(*updates.add(ahead) as usize * stride).cast());
             let (row, update) =
-                (to.add(*places.add(i) as usize), from.add(*updates.add(i) as usize * stride));
+                (to.add(*offsets.add(i) as usize), from.add(*updates.add(i) as usize * stride));
             let j = run - run % PIECE;
             if j == PIECE {
                 let piece = row.cast::<[T; PIECE]>();
@@ -362,7 +369,8 @@ unsafe fn runs<T: Copy, F: Function<T>, const PIECE: usize>(to: *mut T, from: *c
     }
 }
 
-/// The first `n` elements. As slices: of pieces one after the other, LLVM makes gathers and scatters of elements that are a piece apart.
+/// The first `n` elements. As slices: loops over pieces LLVM vectorizes by gathers and scatters of elements
+/// that are a piece apart.
 #[inline(always)]
 unsafe fn combine<T: Copy, F: Function<T>>(row: *mut T, update: *const T, n: usize) {
     // SAFETY: the caller's: operand and updates are different arrays.
@@ -373,7 +381,8 @@ unsafe fn combine<T: Copy, F: Function<T>>(row: *mut T, update: *const T, n: usi
     }
 }
 
-/// The elements from `first` to `end`, at least `N` and less than twice as many: the first and the last `N`. Those in the middle become the same twice.
+/// The elements from `first` to `end`, at least `N` and less than twice as many: the first and the last `N`.
+/// Those in both get the same bits twice.
 #[inline(always)]
 unsafe fn ends<T: Copy, F: Function<T>, const N: usize>(
     row: *mut T,
@@ -381,7 +390,8 @@ unsafe fn ends<T: Copy, F: Function<T>, const N: usize>(
     first: usize,
     end: usize,
 ) {
-    // SAFETY: the caller's: so many elements are there. All are read before any is written, one by one as in [`few`].
+    // SAFETY: the caller's: the elements are valid. All are read before any is written, one by one as in
+    // [`few`].
     unsafe {
         let last = end - N;
         let (mut sums, mut others) = ([*row; N], [*row; N]);
@@ -400,7 +410,7 @@ unsafe fn ends<T: Copy, F: Function<T>, const N: usize>(
     }
 }
 
-/// What puts updates of so many bytes in the place of elements.
+/// The function that replaces elements of `bytes` bytes by updates.
 pub(super) fn replace(bytes: usize) -> Rows {
     match bytes {
         1 => rows::<u8, Replace>,
@@ -411,7 +421,8 @@ pub(super) fn replace(bytes: usize) -> Rows {
     }
 }
 
-/// What combines elements with updates by an operation; `None`: this type has no such operation here.
+/// The function that combines elements with updates by an operation; `None`: this type has no such operation
+/// here.
 pub(super) fn of(ty: ElementType, op: Opcode) -> Option<Rows> {
     let signed = ty.class() == TypeClass::Signed;
     // Arithmetic of predicates is on 0 and 1 with a result of "not zero".

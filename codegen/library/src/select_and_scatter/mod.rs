@@ -1,8 +1,9 @@
-//! `select-and-scatter`: for each window of the operand one element is selected, and the source's element for that window is combined into the result there,
-//! windows in row-major order.
+//! `select-and-scatter`: for each window of the operand one element is selected, and the source's element for
+//! that window is combined into the result there, windows in row-major order.
 //!
-//! Maxima (or minima) of floats into which sources are added, as gradients of pooling are, have code of their own ([`Sums`]). All other computations are kernels over
-//! lanes: first every window selects, then sources are combined in order, as many at once as go to different places.
+//! Maxima (or minima) of floats into which sources are added, as in gradients of pooling, have specialized
+//! code ([`Sums`]). All other computations are kernels over lanes: first every window selects, then sources
+//! are combined in order, as many at once as go to different elements.
 
 mod lines;
 #[cfg(target_arch = "x86_64")]
@@ -19,7 +20,7 @@ use super::lanes::{Applied, LANES};
 use super::width::with_width;
 use super::window::{self, Axes, coordinates, locate, outputs, positions};
 
-/// Tasks that work is cut into.
+/// The maximum of tasks.
 const TASKS: usize = 64;
 
 /// The operation: arguments are the operand, the source, the initial value, the result.
@@ -32,7 +33,7 @@ pub(crate) struct SelectAndScatter {
 
 #[derive(Clone, Debug)]
 enum How {
-    /// Floats of which the greatest or least are selected; sources are added.
+    /// Maxima or minima of floats are selected; sources are added.
     Sums(Sums),
     /// By kernels.
     General { select: Applied, scatter: Applied },
@@ -55,12 +56,12 @@ impl SelectAndScatter {
         let computation =
             |key| instr.attrs.computation(key).ok_or_else(|| unsupported("without a computation"));
         let (select, scatter) = (computation(AttrKey::Select)?, computation(AttrKey::Scatter)?);
-        let (ty, made) = (x.element_type, source.element_type);
-        if out.element_type != made || init.element_type != made {
+        let (ty, result_type) = (x.element_type, source.element_type);
+        if out.element_type != result_type || init.element_type != result_type {
             return Err(unsupported("of a source of another type than the result"));
         }
-        // Places are counted in 32 bits.
-        let near = ty == made && u32::try_from(x.elements()).is_ok();
+        // ScratchLayout are counted in 32 bits.
+        let near = ty == result_type && u32::try_from(x.elements()).is_ok();
         let how = match near.then(|| Sums::new(module, [select, scatter], ty)).flatten() {
             Some(sums) => How::Sums(sums),
             None => How::General {
@@ -71,10 +72,16 @@ impl SelectAndScatter {
                     [ty; 2].into_iter(),
                     [ElementType::Pred].into_iter(),
                 )?,
-                scatter: Applied::new(module, id, scatter, [made; 2].into_iter(), [made].into_iter())?,
+                scatter: Applied::new(
+                    module,
+                    id,
+                    scatter,
+                    [result_type; 2].into_iter(),
+                    [result_type].into_iter(),
+                )?,
             },
         };
-        let bytes = made.storage_bytes();
+        let bytes = result_type.storage_bytes();
         Ok(SelectAndScatter { axes, bytes, how })
     }
 
@@ -89,11 +96,11 @@ impl SelectAndScatter {
         let (windows, input) = (outputs(&self.axes), self.input());
         let mut layout = self.layout(select, scatter);
         let bytes = select.scratch_bytes();
-        // SAFETY: the layout has these places.
-        let place = |at: u64| unsafe { Shared::<u8>::new(call.scratch).offset(at as usize) };
-        let chosen = Shared::<u64>::new(place(layout.chosen).pointer());
+        // SAFETY: the layout has these parts.
+        let memory_at = |at: u64| unsafe { Shared::<u8>::new(call.scratch).offset(at as usize) };
+        let chosen = Shared::<u64>::new(memory_at(layout.chosen).pointer());
         let all = positions(&self.axes);
-        let memory = place(layout.select);
+        let memory = memory_at(layout.select);
         let sent = Sent(*call);
         call.pool.run(TASKS, &|task| {
             let call = sent.get();
@@ -123,7 +130,7 @@ impl SelectAndScatter {
                     if here.is_empty() {
                         continue;
                     }
-                    // SAFETY: places are in the operand; the result of a comparison is a byte.
+                    // SAFETY: indices are in the operand; the result of a comparison is a byte.
                     let stays = unsafe {
                         lanes.take(0, call.arguments[0], here.iter().map(|&(lane, _)| chosen[lane] as usize));
                         lanes.take(1, call.arguments[0], here.iter().map(|&(_, element)| element));
@@ -146,16 +153,19 @@ impl SelectAndScatter {
                 Shared::<T>::new(out.pointer()).slice_mut(0, input).fill(init);
             }
         });
-        // SAFETY: the layout has these places, and no task runs.
+        // SAFETY: the layout has these parts, and no task runs.
         let (chosen, seen) = unsafe {
-            (chosen.slice(0, windows), Shared::<u32>::new(place(layout.seen).pointer()).slice_mut(0, SEEN))
+            (
+                chosen.slice(0, windows),
+                Shared::<u32>::new(memory_at(layout.seen).pointer()).slice_mut(0, BUCKETS),
+            )
         };
         seen.fill(0);
         layout.number = 1;
-        let mut lanes = scatter.lanes(scatter_kernel, place(layout.scatter).pointer());
+        let mut lanes = scatter.lanes(scatter_kernel, memory_at(layout.scatter).pointer());
         let (mut to, mut from) = (SmallVec::<[usize; LANES]>::new(), SmallVec::<[usize; LANES]>::new());
         let mut flush = |to: &mut SmallVec<[usize; LANES]>, from: &mut SmallVec<[usize; LANES]>| {
-            // SAFETY: places are in the arrays.
+            // SAFETY: indices are in the arrays.
             unsafe {
                 lanes.take(0, call.arguments[1], from.iter().copied());
                 lanes.take(1, out.pointer(), to.iter().copied());
@@ -166,8 +176,8 @@ impl SelectAndScatter {
             from.clear();
         };
         for (window, &element) in chosen.iter().enumerate().filter(|(_, element)| **element != u64::MAX) {
-            // A place that this lot has already (or one that looks like it) begins another lot.
-            let bucket = element as usize % SEEN;
+            // An index that this batch has already (or one of the same bucket) begins another batch.
+            let bucket = element as usize % BUCKETS;
             if to.len() == LANES || seen[bucket] == layout.number {
                 flush(&mut to, &mut from);
                 layout.number = layout.number.wrapping_add(1);
@@ -183,11 +193,11 @@ impl SelectAndScatter {
         flush(&mut to, &mut from);
     }
 
-    fn layout(&self, select: &Applied, scatter: &Applied) -> Places {
+    fn layout(&self, select: &Applied, scatter: &Applied) -> ScratchLayout {
         let mut layout = Layout::default();
-        Places {
+        ScratchLayout {
             chosen: layout.add(outputs(&self.axes) as u64, 8),
-            seen: layout.add(SEEN as u64, 4),
+            seen: layout.add(BUCKETS as u64, 4),
             scatter: layout.add(scatter.scratch_bytes(), 1),
             select: layout.add(select.scratch_bytes(), TASKS as u64),
             bytes: layout.bytes(),
@@ -196,11 +206,11 @@ impl SelectAndScatter {
     }
 }
 
-/// Buckets of places that a lot of sources goes to.
-const SEEN: usize = 1 << 14;
+/// Buckets of the indices that a batch of sources goes to.
+const BUCKETS: usize = 1 << 14;
 
-/// Where things are in scratch memory, its size, and the number of the lot.
-struct Places {
+/// Offsets in scratch memory, its size, and the number of the batch.
+struct ScratchLayout {
     chosen: u64,
     seen: u64,
     scatter: u64,

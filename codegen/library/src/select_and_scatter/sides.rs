@@ -1,4 +1,5 @@
-//! Arrays of floats of at most 32 bits that are one behind the other, of few neighbours: sixteen of them are put side by side as `f32`.
+//! Contiguous arrays of floats of at most 32 bits with few neighbours: sixteen of them are interleaved as
+//! `f32`.
 
 use std::marker::PhantomData;
 
@@ -10,18 +11,18 @@ use hlo_library_base::workspace::with_workspace;
 use hlo_library_base::{Call, Sent, transpose};
 use smallvec::SmallVec;
 
-use super::sums::{Lanes, Number, Planes, Stays, WIDE, with_comparison};
+use super::sums::{BLOCK_NEIGHBOURS, Lanes, Number, Planes, Stays, with_comparison};
 
-/// So many arrays are put side by side, of at most so many elements.
-const SIDES: usize = 16;
-const PLACES: usize = 1 << 16;
+/// Arrays that are interleaved, and the maximum of their elements.
+const INTERLEAVED_ARRAYS: usize = 16;
+const MAX_ELEMENTS: usize = 1 << 16;
 
-/// The most neighbours that are arrays of their own.
-const NEIGHBOURS: usize = 8;
+/// The maximum of neighbours that are interleaved as arrays of their own.
+const MAX_NEIGHBOURS: usize = 8;
 
-/// What can be put side by side.
+/// An element type whose arrays can be interleaved.
 pub(super) trait Side: Number {
-    /// It in 32 bits.
+    /// The element in 32 bits.
     type Held: Number;
 
     /// Whether it has 32 bits as it is.
@@ -29,16 +30,16 @@ pub(super) trait Side: Number {
 
     fn hold(self) -> Self::Held;
 
-    /// Widens elements that are so far apart.
+    /// Widens elements that are `stride` apart.
     ///
     /// # Safety
     /// There is an element for each one of the copy.
     unsafe fn copy(from: *const Self, stride: usize, copy: &mut [f32]);
 
-    /// Puts results that are so far apart.
+    /// Stores results that are `stride` apart.
     ///
     /// # Safety
-    /// There is room for each one of the copy.
+    /// there is space for each one of the copy.
     unsafe fn put(copy: &[f32], stride: usize, to: *mut Self);
 }
 
@@ -71,14 +72,14 @@ impl<T: Half> Number for Held<T> {
     const IN_ROWS: bool = true;
 
     #[inline(always)]
-    fn widen<'a>(row: &'a [Held<T>], memory: &'a mut [f32; WIDE]) -> &'a [f32] {
+    fn widen<'a>(row: &'a [Held<T>], memory: &'a mut [f32; BLOCK_NEIGHBOURS]) -> &'a [f32] {
         memory.iter_mut().zip(row).for_each(|(to, x)| *to = x.0);
         &memory[..row.len()]
     }
 
     #[inline(always)]
     fn add(source: &[Held<T>], to: &mut [Held<T>]) {
-        let (mut sums, mut narrow) = ([0f32; WIDE], [T::default(); WIDE]);
+        let (mut sums, mut narrow) = ([0f32; BLOCK_NEIGHBOURS], [T::default(); BLOCK_NEIGHBOURS]);
         let n = to.len();
         sums.iter_mut().zip(source).zip(&*to).for_each(|((sum, x), y)| *sum = x.0 + y.0);
         T::from_wide(&sums[..n], &mut narrow[..n]);
@@ -100,8 +101,8 @@ macro_rules! halves {
             }
 
             unsafe fn copy(from: *const $t, stride: usize, copy: &mut [f32]) {
-                let mut some = [<$t>::default(); WIDE];
-                for (at, copy) in (0..).step_by(WIDE).zip(copy.chunks_mut(WIDE)) {
+                let mut some = [<$t>::default(); BLOCK_NEIGHBOURS];
+                for (at, copy) in (0..).step_by(BLOCK_NEIGHBOURS).zip(copy.chunks_mut(BLOCK_NEIGHBOURS)) {
                     let some = &mut some[..copy.len()];
                     // SAFETY: the caller's.
                     some.iter_mut().zip(at..).for_each(|(x, i)| *x = unsafe { *from.add(i * stride) });
@@ -110,8 +111,8 @@ macro_rules! halves {
             }
 
             unsafe fn put(copy: &[f32], stride: usize, to: *mut $t) {
-                let mut some = [<$t>::default(); WIDE];
-                for (at, copy) in (0..).step_by(WIDE).zip(copy.chunks(WIDE)) {
+                let mut some = [<$t>::default(); BLOCK_NEIGHBOURS];
+                for (at, copy) in (0..).step_by(BLOCK_NEIGHBOURS).zip(copy.chunks(BLOCK_NEIGHBOURS)) {
                     let some = &mut some[..copy.len()];
                     <$t as Half>::from_wide(copy, some);
                     // SAFETY: the caller's.
@@ -124,15 +125,15 @@ macro_rules! halves {
 halves!(bf16, f16);
 
 impl Planes<'_> {
-    /// Whether they can be put side by side: few neighbours are as many arrays of their own.
+    /// Whether they can be interleaved: each of a few neighbours is an array of its own.
     pub(super) fn fit_sides(&self) -> bool {
-        self.inner <= NEIGHBOURS
+        self.inner <= MAX_NEIGHBOURS
             && self.outer * self.inner > 1
-            && self.elements.max(self.windows) <= PLACES * self.inner
+            && self.elements.max(self.windows) <= MAX_ELEMENTS * self.inner
             && Features::here().avx512
     }
 
-    /// Puts them side by side, where they fit.
+    /// Interleaves them and computes their windows.
     ///
     /// # Safety
     /// As [`Planes::run`].
@@ -143,18 +144,19 @@ impl Planes<'_> {
         let init = unsafe { *call.arguments[2].cast::<T>() }.hold();
         let as_is = T::AS_IS && inner == 1;
         let copied = if as_is { 0 } else { elements.max(windows) };
-        let pitch = SIDES * size_of::<f32>();
+        let pitch = INTERLEAVED_ARRAYS * size_of::<f32>();
         let sent = Sent(*call);
-        call.pool.run((outer * inner).div_ceil(SIDES), &|group| {
+        call.pool.run((outer * inner).div_ceil(INTERLEAVED_ARRAYS), &|group| {
             let call = sent.get();
-            let sides = group * SIDES..(outer * inner).min((group + 1) * SIDES);
+            let sides = group * INTERLEAVED_ARRAYS..(outer * inner).min((group + 1) * INTERLEAVED_ARRAYS);
             with_workspace((2 * elements + windows + copied) * pitch, |memory| {
                 let x = Shared::<T::Held>::new(memory);
-                // SAFETY: arrays are in the arguments, those of the result are this task's, and there is memory for them and for a copy of each.
+                // SAFETY: arrays are in the arguments, those of the result are this task's, and there is
+                // memory for them and for a copy of each.
                 unsafe {
-                    let out = x.offset(elements * SIDES);
-                    let source = out.offset(elements * SIDES);
-                    let copies = Shared::<f32>::new(source.offset(windows * SIDES).pointer().cast());
+                    let out = x.offset(elements * INTERLEAVED_ARRAYS);
+                    let source = out.offset(elements * INTERLEAVED_ARRAYS);
+                    let copies = Shared::<f32>::new(source.offset(windows * INTERLEAVED_ARRAYS).pointer().cast());
                     let copies = |i: usize| copies.offset((i - sides.start) * copied);
                     let of = |k: usize, n: usize, i: usize| {
                         Shared::<T>::new(call.arguments[k])
@@ -169,18 +171,18 @@ impl Planes<'_> {
                             T::copy(of(k, n, i), inner, copies(i).slice_mut(0, n));
                             copies(i).pointer().cast_const().cast()
                         };
-                        let mut parts: SmallVec<[*const u8; SIDES]> = sides.clone().map(held).collect();
-                        // Where there are fewer, all lanes hold something.
-                        parts.resize(SIDES, parts[0]);
+                        let mut parts: SmallVec<[*const u8; INTERLEAVED_ARRAYS]> = sides.clone().map(held).collect();
+                        // Where there are fewer arrays, the other lanes repeat one.
+                        parts.resize(INTERLEAVED_ARRAYS, parts[0]);
                         transpose::columns(&parts, n, to.pointer().cast(), pitch);
                     }
                     let arrays = [x, source, out];
-                    let (row, n) = (SIDES, SIDES);
+                    let (row, n) = (INTERLEAVED_ARRAYS, INTERLEAVED_ARRAYS);
                     with_comparison!(stays,
-                        stays => Lanes { axes, arrays, init, inner: row, first: 0, n, stays }.run_wide::<SIDES>(),
-                        else Lanes { axes, arrays, init, inner: row, first: 0, n, stays }.run_wide::<SIDES>());
-                    let room = |i| if as_is { of(3, elements, i).cast() } else { copies(i).pointer().cast() };
-                    let parts: SmallVec<[*mut u8; SIDES]> = sides.clone().map(room).collect();
+                        stays => Lanes { axes, arrays, init, inner: row, first: 0, n, stays }.run_wide::<INTERLEAVED_ARRAYS>(),
+                        else Lanes { axes, arrays, init, inner: row, first: 0, n, stays }.run_wide::<INTERLEAVED_ARRAYS>());
+                    let buffer = |i| if as_is { of(3, elements, i).cast() } else { copies(i).pointer().cast() };
+                    let parts: SmallVec<[*mut u8; INTERLEAVED_ARRAYS]> = sides.clone().map(buffer).collect();
                     transpose::apart(out.pointer().cast_const().cast(), pitch, elements, &parts);
                     if !as_is {
                         sides.clone().for_each(|i| {

@@ -1,6 +1,7 @@
-//! Greatest or least floats into which sources are added, as in gradients of pooling: a row of neighbours at a time. Where these are few, the windows of a line
-//! go together (`lines`); where lines are short, too, small arrays one behind the other become each other's neighbours (`sides`): elements at the same place
-//! of sixteen of them.
+//! Maxima or minima of floats into which sources are added, as in gradients of pooling: a row of neighbours
+//! at a time. Where neighbours are few, the windows of a line are computed together (`lines`); where lines
+//! are short, too, small contiguous arrays are interleaved (`sides`), so that elements at the same index of
+//! sixteen arrays are neighbours.
 //!
 //! **Invariant:** each sum is rounded to the element type, windows in row-major order.
 
@@ -18,17 +19,18 @@ use super::super::window::{Axis, advance, locate, outputs, positions};
 use super::TASKS;
 
 /// Neighbours that select together.
-pub(super) const WIDE: usize = 64;
+pub(super) const BLOCK_NEIGHBOURS: usize = 64;
 
-/// Windows of lines that are better than arrays side by side, and of those that are better than one window after the other.
+/// Windows from which on a line is faster than interleaved arrays, and from which on it is faster than one
+/// window after the other.
 #[cfg(target_arch = "x86_64")]
-const LONG: usize = 16;
-const SHORT: usize = 4;
+const LONG_LINE_WINDOWS: usize = 16;
+const SHORT_LINE_WINDOWS: usize = 4;
 
-/// Elements of windows whose sums are all computed where they may belong.
-const FEW: usize = 16;
+/// The maximum of elements of windows for which sums are computed at every element of the window.
+const FEW_ELEMENTS: usize = 16;
 
-/// How the selected element compares with one that does not replace it.
+/// How the selected element compares with a later one that does not replace it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stays {
     Ge,
@@ -42,7 +44,7 @@ impl Stays {
     fn of(s: &Scalars) -> Option<Stays> {
         let &[result] = &s.results[..] else { return None };
         let &Node::Compare(direction, false, a, b) = s.get(result) else { return None };
-        let [as_is, turned] = match direction {
+        let [as_is, swapped] = match direction {
             Direction::Ge => [Stays::Ge, Stays::Le],
             Direction::Gt => [Stays::Gt, Stays::Lt],
             Direction::Le => [Stays::Le, Stays::Ge],
@@ -51,7 +53,7 @@ impl Stays {
         };
         match (s.parameter(a), s.parameter(b)) {
             (Some(0), Some(1)) => Some(as_is),
-            (Some(1), Some(0)) => Some(turned),
+            (Some(1), Some(0)) => Some(swapped),
             (_, _) => None,
         }
     }
@@ -67,8 +69,9 @@ impl Stays {
     }
 }
 
-/// Runs code with the comparison as a closure. GE, which frameworks' max pooling has, is a type of its own and one
-/// instruction; the other three share a type and, after `else`, may have code that is specialized less.
+/// Runs code that takes the comparison as a closure. GE, which frameworks' max pooling has, is a type of its
+/// own and one instruction; the other three share a type and, after `else`, may have code that is specialized
+/// less.
 macro_rules! with_comparison {
     ($stays:expr, $compare:ident => $run:expr, else $other:expr) => {
         match $stays {
@@ -125,7 +128,8 @@ impl Sums {
     /// Computes it.
     ///
     /// # Safety
-    /// As [`super::Operation::run`]; the arrays are of this element type, and each has less than 2^32 elements.
+    /// As [`super::Operation::run`]; the arrays are of this element type, and each has less than 2^32
+    /// elements.
     pub(super) unsafe fn run(&self, axes: &[Axis], call: &Call<'_>) {
         let leading = axes.iter().take_while(|a| a.is_identity()).count();
         let (leading, axes) = axes.split_at(leading);
@@ -136,10 +140,11 @@ impl Sums {
         let (elements, windows) = (size(axes) * inner, outputs(axes) * inner);
         let planes = Planes { axes, outer, inner, elements, windows, stays: self.stays };
         #[cfg(target_arch = "x86_64")]
-        let sides = !matches!(self.ty, Float::F64) && planes.fit_sides() && !planes.fit_lines(LONG);
+        let sides =
+            !matches!(self.ty, Float::F64) && planes.fit_sides() && !planes.fit_lines(LONG_LINE_WINDOWS);
         #[cfg(not(target_arch = "x86_64"))]
         let sides = false;
-        let lines = !sides && planes.fit_lines(SHORT);
+        let lines = !sides && planes.fit_lines(SHORT_LINE_WINDOWS);
         // SAFETY: as the caller says.
         unsafe {
             match self.ty {
@@ -162,18 +167,18 @@ impl Sums {
     }
 }
 
-/// An element as it lies in memory.
+/// An element as it is stored.
 pub(super) trait Number: Copy + Default + Send + Sync + 'static {
     /// What is compared.
     type Wide: Copy + Default + PartialOrd;
 
-    /// A row of at most [`WIDE`], perhaps in the memory for it.
-    fn widen<'a>(row: &'a [Self], memory: &'a mut [Self::Wide; WIDE]) -> &'a [Self::Wide];
+    /// A row of at most [`BLOCK_NEIGHBOURS`], perhaps in the memory for it.
+    fn widen<'a>(row: &'a [Self], memory: &'a mut [Self::Wide; BLOCK_NEIGHBOURS]) -> &'a [Self::Wide];
 
-    /// Whether sums of a whole row cost no more than moving each sum to and from where it belongs.
+    /// Whether adding whole rows costs no more than loading and storing each sum at its own index.
     const IN_ROWS: bool;
 
-    /// Adds each of at most [`WIDE`] sources to what it is for.
+    /// Adds each of at most [`BLOCK_NEIGHBOURS`] sources to the element that was selected for it.
     fn add(source: &[Self], to: &mut [Self]);
 }
 
@@ -184,14 +189,14 @@ macro_rules! as_they_are {
             const IN_ROWS: bool = true;
 
             #[inline(always)]
-            fn widen<'a>(row: &'a [$t], _: &'a mut [$t; WIDE]) -> &'a [$t] {
+            fn widen<'a>(row: &'a [$t], _: &'a mut [$t; BLOCK_NEIGHBOURS]) -> &'a [$t] {
                 row
             }
 
             #[inline(always)]
             fn add(source: &[$t], to: &mut [$t]) {
                 for (to, x) in to.iter_mut().zip(source) {
-                    // In this order: the first NaN is the sum.
+                    // Operands in this order: the first NaN is the sum.
                     let sum = x + *to;
                     *to = sum;
                 }
@@ -209,14 +214,14 @@ macro_rules! halves {
             const IN_ROWS: bool = false;
 
             #[inline(always)]
-            fn widen<'a>(row: &'a [$t], memory: &'a mut [f32; WIDE]) -> &'a [f32] {
+            fn widen<'a>(row: &'a [$t], memory: &'a mut [f32; BLOCK_NEIGHBOURS]) -> &'a [f32] {
                 <$t as Half>::to_wide(row, &mut memory[..row.len()]);
                 &memory[..row.len()]
             }
 
             #[inline(always)]
             fn add(source: &[$t], to: &mut [$t]) {
-                let (mut a, mut b) = ([0f32; WIDE], [0f32; WIDE]);
+                let (mut a, mut b) = ([0f32; BLOCK_NEIGHBOURS], [0f32; BLOCK_NEIGHBOURS]);
                 let n = to.len();
                 <$t as Half>::to_wide(source, &mut a[..n]);
                 <$t as Half>::to_wide(to, &mut b[..n]);
@@ -228,7 +233,7 @@ macro_rules! halves {
 }
 halves!(bf16, f16);
 
-/// The windows of arrays that are one behind the other, each of neighbours.
+/// The windows of contiguous arrays of rows of neighbours.
 pub(super) struct Planes<'a> {
     pub(super) axes: &'a [Axis],
     pub(super) outer: usize,
@@ -240,23 +245,23 @@ pub(super) struct Planes<'a> {
 }
 
 impl Planes<'_> {
-    /// Rows of neighbours where they are.
+    /// Rows of neighbours, in the arrays.
     ///
     /// # Safety
     /// As [`Sums::run`].
     unsafe fn run<T: Number>(&self, call: &Call<'_>) {
         let &Planes { axes, outer, inner, elements, windows, stays } = self;
-        let blocks = inner.div_ceil(WIDE);
+        let blocks = inner.div_ceil(BLOCK_NEIGHBOURS);
         let items = outer * blocks;
         let tasks = items.min(4 * TASKS);
         let sent = Sent(*call);
         call.pool.run(tasks, &|task| {
             let call = sent.get();
             for item in items * task / tasks..items * (task + 1) / tasks {
-                let (o, first) = (item / blocks, item % blocks * WIDE);
-                let n = WIDE.min(inner - first);
+                let (o, first) = (item / blocks, item % blocks * BLOCK_NEIGHBOURS);
+                let n = BLOCK_NEIGHBOURS.min(inner - first);
                 let part = |i: usize, n: usize| {
-                    // SAFETY: there are so many such parts of the array.
+                    // SAFETY: `o` is below the number of such parts of the array.
                     unsafe { Shared::<T>::new(call.arguments[i]).offset(o * n) }
                 };
                 let arrays = [part(0, elements), part(1, windows), part(3, elements)];
@@ -275,8 +280,9 @@ impl Planes<'_> {
 
 /// The windows of one array, of neighbours.
 ///
-/// **Invariant:** the arrays, whose innermost dimension is `inner`, have the elements and windows of the axes, nobody else uses these neighbours of the result, and there
-/// are at most [`WIDE`] of them.
+/// **Invariant:** the arrays, whose innermost dimension is `inner`, have the elements and windows of the
+/// axes, nothing else accesses these neighbours of the result, and there are at most [`BLOCK_NEIGHBOURS`] of
+/// them.
 #[derive(Clone, Copy)]
 pub(super) struct Lanes<'a, T, C> {
     pub(super) axes: &'a [Axis],
@@ -330,7 +336,7 @@ impl<T: Number, C: Fn(T::Wide, T::Wide) -> bool + Copy> Lanes<'_, T, C> {
     }
 }
 
-/// So many lanes, or 0: any number.
+/// `N` lanes; 0: any number of them.
 struct Known<L, const N: usize>(L);
 
 impl<T: Number, C: Fn(T::Wide, T::Wide) -> bool + Copy, const N: usize> Work for Known<Lanes<'_, T, C>, N> {
@@ -341,44 +347,45 @@ impl<T: Number, C: Fn(T::Wide, T::Wide) -> bool + Copy, const N: usize> Work for
         let Lanes { axes, arrays: [x, source, out], init, inner, first, n, stays } = self.0;
         let n = if N == 0 { n } else { N };
         let sizes: usize = axes.iter().map(|a| a.input).product();
-        let few = positions(axes) <= FEW;
-        let (apart, cut) = (few && axes.iter().all(Axis::is_apart), few && axes.iter().all(Axis::is_cut));
+        let few = positions(axes) <= FEW_ELEMENTS;
+        let (apart, partitioned) =
+            (few && axes.iter().all(Axis::is_apart), few && axes.iter().all(Axis::is_cut));
         // SAFETY: the invariant of lanes, here and below.
         unsafe {
-            let place_of = |i: usize| i * inner + first;
-            if !cut {
-                (0..sizes).for_each(|i| out.slice_mut(place_of(i), n).fill(init));
+            let offset_of = |i: usize| i * inner + first;
+            if !partitioned {
+                (0..sizes).for_each(|i| out.slice_mut(offset_of(i), n).fill(init));
             }
             let mut at: SmallVec<[usize; 6]> = SmallVec::from_elem(0, axes.len());
-            let (mut best, mut place) = ([T::Wide::default(); WIDE], [0u32; WIDE]);
-            let (mut memory, mut sums) = ([T::Wide::default(); WIDE], [init; WIDE]);
+            let (mut best, mut index) = ([T::Wide::default(); BLOCK_NEIGHBOURS], [0u32; BLOCK_NEIGHBOURS]);
+            let (mut memory, mut sums) = ([T::Wide::default(); BLOCK_NEIGHBOURS], [init; BLOCK_NEIGHBOURS]);
             let mut elements: SmallVec<[usize; 64]> = SmallVec::new();
             for window in 0..outputs(axes) {
                 elements.clear();
                 visit(axes, &at, 0, &mut |i| elements.push(i));
                 if let Some((&i, later)) = elements.split_first() {
-                    best[..n].copy_from_slice(T::widen(x.slice(place_of(i), n), &mut memory));
-                    place[..n].fill(i as u32);
+                    best[..n].copy_from_slice(T::widen(x.slice(offset_of(i), n), &mut memory));
+                    index[..n].fill(i as u32);
                     for &i in later {
-                        let row = T::widen(x.slice(place_of(i), n), &mut memory);
-                        select(&mut best[..n], &mut place[..n], row, i as u32, stays);
+                        let row = T::widen(x.slice(offset_of(i), n), &mut memory);
+                        select(&mut best[..n], &mut index[..n], row, i as u32, stays);
                     }
-                    let source = source.slice(place_of(window), n);
+                    let source = source.slice(offset_of(window), n);
                     if apart {
                         sums[..n].fill(init);
                         T::add(source, &mut sums[..n]);
                         for &i in &elements {
-                            put(out.slice_mut(place_of(i), n), &sums[..n], init, &place[..n], i as u32);
+                            put(out.slice_mut(offset_of(i), n), &sums[..n], init, &index[..n], i as u32);
                         }
                     } else if few && T::IN_ROWS {
                         for &i in &elements {
-                            let to = out.slice_mut(place_of(i), n);
+                            let to = out.slice_mut(offset_of(i), n);
                             sums[..n].copy_from_slice(to);
                             T::add(source, &mut sums[..n]);
-                            keep(to, &sums[..n], &place[..n], i as u32);
+                            keep(to, &sums[..n], &index[..n], i as u32);
                         }
                     } else {
-                        let to = |l: usize| out.pointer().add(place[l] as usize * inner + first + l);
+                        let to = |l: usize| out.pointer().add(index[l] as usize * inner + first + l);
                         (0..n).for_each(|l| sums[l] = *to(l));
                         T::add(source, &mut sums[..n]);
                         (0..n).for_each(|l| *to(l) = sums[l]);
@@ -390,35 +397,35 @@ impl<T: Number, C: Fn(T::Wide, T::Wide) -> bool + Copy, const N: usize> Work for
     }
 }
 
-/// Selects between what is selected so far, with its places, and the elements at a later place.
+/// Selects between the elements selected so far, with their indices, and those at a later index.
 #[inline(always)]
 fn select<W: Copy>(
     best: &mut [W],
-    places: &mut [u32],
+    indices: &mut [u32],
     row: &[W],
-    place: u32,
+    index: u32,
     stays: impl Fn(W, W) -> bool + Copy,
 ) {
-    for ((best, at), &x) in best.iter_mut().zip(places).zip(row) {
+    for ((best, at), &x) in best.iter_mut().zip(indices).zip(row) {
         let keep = stays(*best, x);
         *best = if keep { *best } else { x };
-        *at = if keep { *at } else { place };
+        *at = if keep { *at } else { index };
     }
 }
 
-/// Puts sums where they belong to this place, and the initial value elsewhere.
+/// Stores sums in the lanes that selected this index, and the initial value in others.
 #[inline(always)]
-fn put<T: Copy>(to: &mut [T], sums: &[T], init: T, places: &[u32], place: u32) {
-    for ((to, &sum), &at) in to.iter_mut().zip(sums).zip(places) {
-        *to = if at == place { sum } else { init };
+fn put<T: Copy>(to: &mut [T], sums: &[T], init: T, indices: &[u32], index: u32) {
+    for ((to, &sum), &at) in to.iter_mut().zip(sums).zip(indices) {
+        *to = if at == index { sum } else { init };
     }
 }
 
-/// Puts sums where they belong to this place.
+/// Stores sums in the lanes that selected this index.
 #[inline(always)]
-fn keep<T: Copy>(to: &mut [T], sums: &[T], places: &[u32], place: u32) {
-    for ((to, &sum), &at) in to.iter_mut().zip(sums).zip(places) {
-        if at == place {
+fn keep<T: Copy>(to: &mut [T], sums: &[T], indices: &[u32], index: u32) {
+    for ((to, &sum), &at) in to.iter_mut().zip(sums).zip(indices) {
+        if at == index {
             *to = sum;
         }
     }

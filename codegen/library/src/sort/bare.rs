@@ -1,5 +1,6 @@
-//! Sorts of keys alone: one operand, ordered by one key that determines the element. Keys are sorted as integers in
-//! the memory of the result, by a vectorized quicksort on machines with AVX-512 (`quick`), otherwise by a radix sort.
+//! Sorts of keys alone: one operand, ordered by one key that determines the element. Keys are sorted as
+//! integers in the memory of the result, by a vectorized quicksort on machines with AVX-512 (`quick`),
+//! otherwise by a radix sort.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,15 +14,15 @@ use super::Sort;
 use super::keys::{Key, Met};
 use super::line::{Differ, Line};
 use super::quick::{Quick, Word};
-use super::radix::{self, Item, Items, PIECES, each_piece, pieces};
+use super::radix::{self, Item, Items, MAX_PIECES, each_piece, pieces};
 
 /// Keys that are encoded at a time.
-const CHUNK: usize = 1024;
+const CHUNK_KEYS: usize = 1024;
 
-/// Keys of a line that classes are chosen by.
-const SAMPLE: usize = 512;
+/// Keys of a line in the sample that splitters are chosen from.
+const SAMPLE_KEYS: usize = 512;
 
-/// Whether lines are sorted by vectors of such keys here.
+/// Whether this machine sorts lines of such keys by vectors.
 pub(super) fn is_by_vectors(key: &Key) -> bool {
     key.bits() > 8 && vectors::<u32>().is_some()
 }
@@ -32,7 +33,7 @@ thread_local! {
     pub(super) static BY_DIGITS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Vectors of keys, where there are any.
+/// The sort by vectors, where the machine has the instructions.
 fn vectors<W: Word>() -> Option<Quick<W>> {
     #[cfg(test)]
     if BY_DIGITS.get() {
@@ -42,10 +43,11 @@ fn vectors<W: Word>() -> Option<Quick<W>> {
 }
 
 impl Sort {
-    /// Sorts a line of the only operand by its only key, without indices; false if some element does not compare.
+    /// Sorts a line of the only operand by its only key, without indices; false if some element does not
+    /// compare.
     ///
     /// # Safety
-    /// As [`Sort::group`]; keys say all about elements.
+    /// As [`Sort::group`]; keys determine elements.
     pub(super) unsafe fn bare(&self, call: &Call<'_>, key: &Key, scratch: *mut u8, line: Line) -> bool {
         // SAFETY: as the caller says.
         unsafe {
@@ -81,7 +83,7 @@ impl Sort {
         unsafe {
             let to = Shared::<W>::new(call.arguments[1]).offset(line.start);
             let elements = Elements { from, start: line.start, n: line.len };
-            // More classes take longer to distribute to, and keep more threads busy.
+            // More classes take longer to distribute to, and serve more threads.
             let met = match pieces(call.pool, line.len) {
                 1 => in_one(quick, key, elements, to),
                 2 => by_classes::<W, 4>(quick, call.pool, key, elements, to),
@@ -107,7 +109,7 @@ impl Sort {
         scratch: *mut u8,
         line: Line,
     ) -> bool {
-        // SAFETY: the layout has this place.
+        // SAFETY: the layout has this part.
         let counts = Shared::new(unsafe { scratch.add(self.scratch.counts as usize) });
         let from = Shared::<u8>::new(call.arguments[0]);
         let (merged, nan, differ) = (AtomicBool::new(false), AtomicBool::new(false), Differ::default());
@@ -132,14 +134,14 @@ impl Sort {
         // SAFETY: the line is in the result.
         let to = unsafe { Shared::<W>::new(call.arguments[1]).offset(line.start) };
         let loads = LineKeys { key, from, start: line.start };
-        // SAFETY: the layout has this place.
+        // SAFETY: the layout has this part.
         let spare = Shared::<W>::new(unsafe { scratch.add(self.scratch.items[0] as usize) });
         let items = Items { data: to, spare, counts, n: line.len, bits: key.bits(), fresh: true };
         let done = |range: Range<usize>| {
-            // SAFETY: nobody else uses this part of the result now.
+            // SAFETY: nothing else accesses this part of the result now.
             unsafe { key.decode_row(to.offset(range.start).pointer().cast(), range.len()) };
         };
-        // SAFETY: the line of the result has room for the keys, the layout for the counters.
+        // SAFETY: the line of the result has space for the keys, the layout for the counters.
         unsafe { radix::sort_bare(call.pool, items, differ.bits(), &loads, &done) };
         if merged.into_inner() {
             // SAFETY: no other task uses this line of the result.
@@ -148,7 +150,8 @@ impl Sort {
         true
     }
 
-    /// Restores the bits of elements that share a key (-0 and +0, NaNs): as many as the operand has, in its order.
+    /// Restores the bits of elements that share a key (-0 and +0, NaNs): as many as the operand has, in its
+    /// order.
     ///
     /// # Safety
     /// The line is in the operand, whose elements are as large as `W`.
@@ -182,7 +185,7 @@ impl Sort {
     }
 }
 
-/// Elements that lie one after the other.
+/// Contiguous elements.
 #[derive(Clone, Copy)]
 struct Elements {
     from: Shared<u8>,
@@ -191,16 +194,16 @@ struct Elements {
 }
 
 impl Elements {
-    /// Gives `sink` the keys of a range, some at a time.
+    /// Calls `sink` with the keys of a range, some at a time.
     ///
     /// # Safety
     /// The elements are in the key's operand.
     unsafe fn chunks<W: Word>(self, key: &Key, range: Range<usize>, mut sink: impl FnMut(&[W])) -> Met {
-        let mut keys = [W::default(); CHUNK];
+        let mut keys = [W::default(); CHUNK_KEYS];
         let mut all = Met::default();
         let mut at = range.start;
         while at < range.end {
-            let keys = &mut keys[..CHUNK.min(range.end - at)];
+            let keys = &mut keys[..CHUNK_KEYS.min(range.end - at)];
             // SAFETY: as the caller says.
             let met = unsafe { key.load_row(self.from.pointer(), self.start + at, keys, W::of) };
             all = Met { merged: all.merged | met.merged, nan: all.nan | met.nan };
@@ -210,19 +213,19 @@ impl Elements {
         all
     }
 
-    /// A stratified sample of the line's keys: one at a hashed index of each of [`SAMPLE`] equal parts.
+    /// A stratified sample of the line's keys: one at a hashed index of each of [`SAMPLE_KEYS`] equal parts.
     ///
     /// # Safety
     /// As [`Elements::chunks`]; there are some.
-    unsafe fn sample<W: Word>(self, key: &Key) -> [W; SAMPLE] {
-        let mut sample = [W::default(); SAMPLE];
-        let place = |i: usize| {
-            let (begin, end) = (self.n * i / SAMPLE, self.n * (i + 1) / SAMPLE);
+    unsafe fn sample<W: Word>(self, key: &Key) -> [W; SAMPLE_KEYS] {
+        let mut sample = [W::default(); SAMPLE_KEYS];
+        let index = |i: usize| {
+            let (begin, end) = (self.n * i / SAMPLE_KEYS, self.n * (i + 1) / SAMPLE_KEYS);
             let hash = (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
             self.start + begin + hash as usize % (end - begin).max(1)
         };
-        // SAFETY: as the caller says; the places are within the line.
-        unsafe { key.load(self.from.pointer(), 0..SAMPLE, place, |i, key| sample[i] = W::of(key)) };
+        // SAFETY: as the caller says; the indices are within the line.
+        unsafe { key.load(self.from.pointer(), 0..SAMPLE_KEYS, index, |i, key| sample[i] = W::of(key)) };
         sample
     }
 }
@@ -245,11 +248,11 @@ unsafe fn in_one<W: Word>(quick: Quick<W>, key: &Key, elements: Elements, to: Sh
     }
 }
 
-/// Samplesort of many elements: all threads distribute them to classes whose ranges of keys do not overlap, then
-/// sort a class each. `None`: there is a NaN that does not compare.
+/// Samplesort of many elements: all threads distribute them to classes whose ranges of keys do not overlap,
+/// then sort a class each. `None`: there is a NaN that does not compare.
 ///
 /// # Safety
-/// The elements are in the key's operand, and `to` has room for them, which is this call's alone.
+/// The elements are in the key's operand, and `to` has space for them, which is this call's alone.
 unsafe fn by_classes<W: Word, const CLASSES: usize>(
     quick: Quick<W>,
     pool: &Pool,
@@ -262,10 +265,10 @@ unsafe fn by_classes<W: Word, const CLASSES: usize>(
     let mut sample = unsafe { elements.sample::<W>(key) };
     let splitters = quick.split::<CLASSES>(&mut sample);
     let (merged, nan) = (AtomicBool::new(false), AtomicBool::new(false));
-    let mut slots = [[0; CLASSES]; PIECES];
+    let mut slots = [[0; CLASSES]; MAX_PIECES];
     let shared = Shared::<[usize; CLASSES]>::new(slots.as_mut_ptr().cast());
     each_piece(pool, n, &|piece, range| {
-        // SAFETY: pieces are at most so many, and each has counters of its own.
+        // SAFETY: there are at most [`MAX_PIECES`] pieces, each with counters of its own.
         let met = unsafe {
             let counts = &mut shared.slice_mut(piece, 1)[0];
             elements.chunks(key, range, |keys| quick.count(&splitters, keys, counts))
@@ -277,7 +280,7 @@ unsafe fn by_classes<W: Word, const CLASSES: usize>(
     if key.is_partial() && met.nan {
         return None;
     }
-    // Where each class begins, and in it what comes from each piece.
+    // The offset of each class, and in it of the keys of each piece.
     let mut starts = [0; CLASSES];
     let mut sum = 0;
     for class in 0..CLASSES {
@@ -317,7 +320,7 @@ impl<W: Item + num_traits::PrimInt> radix::Keys<W> for LineKeys<'_> {
     #[inline(always)]
     fn each(&self, range: Range<usize>, mut sink: impl FnMut(W)) {
         let sink = |_, key| sink(W::from(key).unwrap_or_else(W::zero));
-        // SAFETY: who made this says that the line is in the operand.
+        // SAFETY: as whoever constructed it says, the line is in the operand.
         unsafe { self.key.load(self.from.pointer(), range, |i| self.start + i, sink) };
     }
 }

@@ -1,10 +1,11 @@
-//! Operands that count along the sorted dimension: what `argsort` sorts beside the keys. Their elements are places.
+//! Operands that count along the sorted dimension (iota), as `argsort` sorts beside the keys. Their elements
+//! are indices.
 
 use hlo::{AttrKey, ElementType, InstrId, Module, Opcode};
 
-/// What an operand that counts holds at a place.
+/// The element of an iota at an index.
 pub(super) trait Count: Copy {
-    fn count(place: usize) -> Self;
+    fn count(index: usize) -> Self;
 }
 
 macro_rules! counts {
@@ -25,7 +26,8 @@ counts! {
     [u64; 2] => |i| [i as u64, 0];
 }
 
-/// Operands whose elements are known from where they are and never moved: each may lie where its result does.
+/// Operands whose elements are known from their indices and never moved: each may share the memory of its
+/// result.
 pub(crate) fn known(module: &Module, id: InstrId) -> impl Iterator<Item = usize> {
     let instr = module.instr(id);
     let dimension = instr.attrs.ints_or_empty(AttrKey::Dimensions).first().map(|&d| usize::try_from(d));

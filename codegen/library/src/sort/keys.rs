@@ -60,7 +60,7 @@ enum Encoding {
     Merged { infinity: u64, flip: u64 },
 }
 
-/// The table's entry for what does not compare.
+/// The table's entry for a NaN that does not compare.
 const INCOMPARABLE: u16 = 0x100;
 
 /// One key of a comparator.
@@ -94,7 +94,7 @@ impl<T: Copy, F: Fn(u64) -> T> Work for Row<'_, T, F> {
     #[inline(always)]
     fn run(self) -> Met {
         let Row { key, array, first, keys, narrow } = self;
-        // SAFETY: as whoever made it says.
+        // SAFETY: as whoever constructed it says.
         unsafe { key.load(array, 0..keys.len(), |i| first + i, |i, key| keys[i] = narrow(key)) }
     }
 }
@@ -113,7 +113,7 @@ impl Work for Decoded<'_> {
     fn run(self) {
         macro_rules! decode {
             ($W:ty, $S:ty) => {{
-                // SAFETY: as whoever made it says.
+                // SAFETY: as whoever constructed it says.
                 let keys = unsafe { std::slice::from_raw_parts_mut(self.keys.cast::<$W>(), self.n) };
                 match &self.key.encoding {
                     Encoding::Flip(flip) => {
@@ -153,22 +153,23 @@ impl Key {
         SortKey { operand: self.operand, part, descending: self.descending, floats: self.floats }
     }
 
-    /// Whether NaNs, if it has any, have a place in its order.
+    /// Whether its order is total, NaNs included.
     pub(super) fn orders_nans(&self) -> bool {
         self.floats != FloatOrder::Partial
     }
 }
 
-/// What was met while loading keys.
+/// What keys were encountered while loading.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Met {
-    /// A float that is equal to one of other bits, perhaps: a NaN or a zero that is merged.
+    /// A float that may be equal to one of other bits: a NaN or a zero that is merged.
     pub(crate) merged: bool,
     /// A NaN.
     pub(crate) nan: bool,
 }
 
-/// The keys that a comparator orders rows of these types by, the first one first; `None` if it is not of that kind.
+/// The keys that a comparator orders rows of these types by, the first one first; `None` if it is not of that
+/// kind.
 pub(super) fn of_comparator(scalars: &Scalars, types: &[ElementType]) -> Option<Vec<Key>> {
     let &[result] = &scalars.results[..] else { return None };
     let mut keys = Vec::new();
@@ -184,7 +185,7 @@ pub(super) fn of_comparator(scalars: &Scalars, types: &[ElementType]) -> Option<
     Some(keys)
 }
 
-/// `less`, or `less or (equal and rest)` in one of its forms: `less` and the rest.
+/// `less`, or `less or (equal and rest)` in one of its forms: returns `less` and `rest`.
 fn split(s: &Scalars, node: usize) -> Option<(usize, Option<usize>)> {
     if let Node::Compare(Direction::Lt | Direction::Gt, ..) = s.get(node) {
         return Some((node, None));
@@ -214,7 +215,8 @@ fn is_equality(s: &Scalars, equal: usize, less: usize, direction: Direction) -> 
     match (s.get(equal), s.get(less)) {
         (&Node::Compare(d, total, a, b), &Node::Compare(Direction::Lt | Direction::Gt, less_total, x, y)) => {
             let alike = total == less_total || !s.element_type(a).is_float();
-            // With NaNs "not different" is equality, and "not equal" difference, only by TOTALORDER; but for EQ itself.
+            // With NaNs "not different" is equality, and "not equal" difference, only by TOTALORDER; but for
+            // EQ itself.
             d == direction && alike && ((a, b) == (x, y) || (a, b) == (y, x))
         }
         (_, _) => false,
@@ -263,8 +265,8 @@ fn part(s: &Scalars, node: usize) -> Option<(usize, Part)> {
     None
 }
 
-/// `x`, if the value is `select(x != x, nan, select(x == 0, 0, x))` or the same inside out: what JAX puts before a comparison by total order so that all
-/// NaNs are one and largest, and the zeros one.
+/// `x`, if the value is `select(x != x, nan, select(x == 0, 0, x))` or the same inside out: what JAX puts
+/// before a comparison by total order so that all NaNs are one and largest, and the zeros one.
 fn merged(s: &Scalars, node: usize) -> Option<usize> {
     let select = |node: usize| match s.get(node) {
         Node::Op(Opcode::Select, _, operands) => <[usize; 3]>::try_from(&operands[..]).ok(),
@@ -303,7 +305,8 @@ fn infinity(ty: ElementType) -> Option<u64> {
 fn small_float(ty: ElementType, raw: u8, floats: FloatOrder) -> Option<u16> {
     fn of<T: Float + Bits>(raw: u8, floats: FloatOrder) -> Option<u16> {
         let x = <T as Bits>::from_bits(u128::from(raw));
-        // Keys are from -SIGN up to the largest pattern without sign, but for the merged NaN, which takes that one: no other NaN does.
+        // Keys are from -SIGN up to the largest pattern without sign, but for the merged NaN, which takes
+        // that one: no other NaN does.
         let largest = (1i64 << <T as Float>::BITS) - 1 - T::SIGN as i64;
         let key = match floats {
             FloatOrder::Total => x.total_order_key(),
@@ -391,7 +394,7 @@ impl Key {
         self.floats == FloatOrder::Partial
     }
 
-    /// Whether elements of the key's whole type are told apart by their keys, but for those that [`Met::merged`] tells of.
+    /// Whether keys determine elements, but for those that [`Met::merged`] reports.
     pub(super) fn is_whole(&self) -> bool {
         self.parts == 1
     }
@@ -411,10 +414,10 @@ impl Key {
         }
     }
 
-    /// Gives `sink` the keys of elements `at(i)` of an array for each `i` of a range.
+    /// Calls `sink` with the keys of elements `at(i)` of an array for each `i` of a range.
     ///
     /// # Safety
-    /// `array` holds elements of the key's operand, `at` gives places in it.
+    /// `array` holds elements of the key's operand, `at` returns indices within it.
     #[inline(always)]
     pub(crate) unsafe fn load(
         &self,
@@ -433,7 +436,7 @@ impl Key {
         }
     }
 
-    /// The keys of elements that lie one after the other from a place on.
+    /// The keys of contiguous elements from an index on.
     ///
     /// # Safety
     /// `array` holds elements of the key's operand, those among them.
@@ -447,7 +450,7 @@ impl Key {
         simd::vectorized(Row { key: self, array, first, keys, narrow })
     }
 
-    /// [`Key::load`], at places of parts of elements.
+    /// [`Key::load`], at indices of parts of elements.
     #[inline(always)]
     unsafe fn load_at(
         &self,
@@ -460,7 +463,8 @@ impl Key {
         macro_rules! each {
             ($W:ty, $S:ty, |$x:ident| $key:expr) => {
                 for i in range {
-                    // SAFETY: the caller says that the place is in the array, which is aligned for its elements.
+                    // SAFETY: the caller says that the index is in the array, which is aligned for its
+                    // elements.
                     let $x = unsafe { *array.cast::<$W>().add(at(i)) };
                     sink(i, $key as u64);
                 }
@@ -526,7 +530,7 @@ impl Key {
         simd::vectorized(Decoded { key: self, keys, n });
     }
 
-    /// Whether [`Key::decode_row`] gives back elements, but for those that [`Met::merged`] tells of.
+    /// Whether [`Key::decode_row`] restores elements, but for those that [`Met::merged`] reports.
     pub(super) fn is_decoded(&self) -> bool {
         self.is_whole() && !matches!(self.encoding, Encoding::Table(_))
     }

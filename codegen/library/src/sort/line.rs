@@ -1,5 +1,5 @@
-//! The order of one line by its keys: of the whole line, of the elements that are wanted, or, where some element does
-//! not compare, by the comparator. Keys that determine their elements are sorted in `bare`.
+//! The order of one line by its keys: of the whole line, of the elements that are read, or, where some
+//! element does not compare, by the comparator. Keys that determine their elements are sorted in `bare`.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -18,7 +18,7 @@ impl Sort {
     /// The order of a line by its keys.
     ///
     /// # Safety
-    /// As [`Sort::group`]; `order` has room for the line.
+    /// As [`Sort::group`]; `order` has space for the line.
     pub(super) unsafe fn order(
         &self,
         call: &Call<'_>,
@@ -51,7 +51,8 @@ impl Sort {
         }
     }
 
-    /// Orders the places of a line by its only key as far as somebody looks at them; false if some element does not compare.
+    /// Orders the indices of a line by its only key as far as they are read; false if some element does not
+    /// compare.
     ///
     /// # Safety
     /// As [`Sort::order`].
@@ -65,14 +66,14 @@ impl Sort {
     ) -> bool {
         let (len, wanted) = (line.len, self.wanted.range(line.len));
         let k = wanted.len();
-        // Of the last ones those come first that are sorted last: everything is the other way round.
+        // For the last elements, the order and the indices are reversed.
         let last = matches!(self.wanted, Wanted::Last(_));
-        let place = |i: usize| if last { len - 1 - i } else { i };
+        let index = |i: usize| if last { len - 1 - i } else { i };
         let from = Shared::<u8>::new(call.arguments[key.operand]);
         let incomparable = AtomicBool::new(false);
-        let scan = |room: &mut [T], range: std::ops::Range<usize>| {
+        let scan = |items: &mut [T], range: std::ops::Range<usize>| {
             let mut nan = false;
-            let count = selection::best(room, k, range, |range, keys| {
+            let count = selection::best(items, k, range, |range, keys| {
                 let first = range.start;
                 // SAFETY: the line is in the operand.
                 let met = unsafe {
@@ -82,7 +83,7 @@ impl Sort {
                         key.load(
                             from.pointer(),
                             range,
-                            |i| line.element(place(i)),
+                            |i| line.element(index(i)),
                             |i, key| keys[i - first] = T::narrow(if last { !key } else { key }),
                         )
                     }
@@ -94,30 +95,30 @@ impl Sort {
         };
         let put = |best: &mut [T]| {
             best.sort_unstable();
-            // SAFETY: there is room for the line.
+            // SAFETY: there is space for the line.
             let order = unsafe { order.slice_mut(0, len) };
             best.iter()
                 .enumerate()
-                .for_each(|(i, item)| order[place(i)] = place(item.place() as usize) as u32);
+                .for_each(|(i, item)| order[index(i)] = index(item.index() as usize) as u32);
         };
         if len < parallel() {
-            // SAFETY: the layout has this place.
-            let room = unsafe {
+            // SAFETY: the layout has this part.
+            let items = unsafe {
                 Shared::<T>::new(scratch.add(self.scratch.items[0] as usize))
-                    .slice_mut(0, selection::room(k, len))
+                    .slice_mut(0, selection::capacity(k, len))
             };
-            vectorized(|| scan(room, 0..len));
-            put(&mut room[..k]);
+            vectorized(|| scan(items, 0..len));
+            put(&mut items[..k]);
         } else {
             let all = std::sync::Mutex::new(Vec::new());
             each_piece(call.pool, len, &|_, range| {
-                let room = selection::room(k, range.len());
-                with_workspace(room * size_of::<T>(), |workspace| {
+                let capacity = selection::capacity(k, range.len());
+                with_workspace(capacity * size_of::<T>(), |workspace| {
                     // SAFETY: the workspace is as large.
-                    let room = unsafe { Shared::<T>::new(workspace).slice_mut(0, room) };
-                    let count = vectorized(|| scan(room, range));
+                    let items = unsafe { Shared::<T>::new(workspace).slice_mut(0, capacity) };
+                    let count = vectorized(|| scan(items, range));
                     let mut all = all.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                    all.extend_from_slice(&room[..count]);
+                    all.extend_from_slice(&items[..count]);
                 });
             });
             let mut all = all.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -129,7 +130,8 @@ impl Sort {
         !incomparable.into_inner()
     }
 
-    /// Orders the places of a line (all of them, or as `order` has them) by keys of together at most 64 bits; false if some element does not compare.
+    /// Orders the indices of a line (all of them, or as `order` has them) by keys of together at most 64
+    /// bits; false if some element does not compare.
     ///
     /// # Safety
     /// As [`Sort::order`].
@@ -143,7 +145,7 @@ impl Sort {
         fresh: bool,
     ) -> bool {
         let [data, spare] = self.scratch.items.map(|at| {
-            // SAFETY: the layout has this place.
+            // SAFETY: the layout has this part.
             Shared::<T>::new(unsafe { scratch.add(at as usize) })
         });
         // SAFETY: as above.
@@ -154,7 +156,8 @@ impl Sort {
             let last = k + 1 == keys.len();
             each_piece(call.pool, line.len, &|_, range| {
                 let mut bits = (u64::MAX, 0);
-                // SAFETY: places are within the line and the line in the operand; pieces write different items.
+                // SAFETY: indices are within the line and the line in the operand; pieces write different
+                // items.
                 let met = unsafe {
                     if fresh && k == 0 {
                         let make = |i: usize, key: u64| {
@@ -176,12 +179,12 @@ impl Sort {
                         };
                         key.load(from.pointer(), range, |i| line.element(i), more)
                     } else {
-                        let place = |i: usize| *order.pointer().add(i);
+                        let index = |i: usize| *order.pointer().add(i);
                         let make = |i: usize, key: u64| {
                             bits = (bits.0 & key, bits.1 | key);
-                            *data.pointer().add(i) = T::make(key, place(i));
+                            *data.pointer().add(i) = T::make(key, index(i));
                         };
-                        key.load(from.pointer(), range, |i| line.element(place(i) as usize), make)
+                        key.load(from.pointer(), range, |i| line.element(index(i) as usize), make)
                     }
                 };
                 if last {
@@ -195,11 +198,11 @@ impl Sort {
         }
         let bits = keys.iter().map(Key::bits).sum();
         let items = Items { data, spare, counts, n: line.len, bits, fresh };
-        // SAFETY: the layout gives each array its size; parts write different places.
+        // SAFETY: the layout gives each array its size; parts write different indices.
         unsafe {
             radix::sort(call.pool, items, differ.bits(), &|start, sorted: &[T]| {
                 let order = order.slice_mut(start, sorted.len());
-                order.iter_mut().zip(sorted).for_each(|(o, item)| *o = item.place());
+                order.iter_mut().zip(sorted).for_each(|(o, item)| *o = item.index());
             });
         }
         true
@@ -218,7 +221,7 @@ impl Sort {
         order: Shared<u32>,
     ) {
         let len = line.len;
-        // SAFETY: the layout has room for these where a key is partial.
+        // SAFETY: the layout has space for these where a key is partial.
         let (order, spare, encoded) = unsafe {
             (
                 order.slice_mut(0, len),
@@ -288,32 +291,32 @@ impl Line {
     }
 }
 
-/// Items with places.
+/// Items with indices.
 trait Keyed: Item {
-    fn make(key: u64, place: u32) -> Self;
-    fn place(self) -> u32;
+    fn make(key: u64, index: u32) -> Self;
+    fn index(self) -> u32;
 }
 
 impl Keyed for Narrow {
     #[inline(always)]
-    fn make(key: u64, place: u32) -> Self {
-        Narrow::new(key, place)
+    fn make(key: u64, index: u32) -> Self {
+        Narrow::new(key, index)
     }
 
     #[inline(always)]
-    fn place(self) -> u32 {
+    fn index(self) -> u32 {
         self.0 as u32
     }
 }
 
 impl Keyed for Wide {
     #[inline(always)]
-    fn make(key: u64, place: u32) -> Self {
-        Wide { key, place: u64::from(place) }
+    fn make(key: u64, index: u32) -> Self {
+        Wide { key, index: u64::from(index) }
     }
 
     #[inline(always)]
-    fn place(self) -> u32 {
-        self.place as u32
+    fn index(self) -> u32 {
+        self.index as u32
     }
 }

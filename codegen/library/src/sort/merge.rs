@@ -1,30 +1,31 @@
-//! Merge sort by any comparator: runs of 1, 2, 4, ... elements from the left, and the right run's head goes first exactly if the comparator says that
-//! it comes before the left one's. That defines the result even where a comparator is no order.
+//! Merge sort by any comparator: runs of 1, 2, 4, ... elements from the left, and the right run's head goes
+//! first exactly if the comparator says that it comes before the left one's. That defines the result even
+//! where a comparator is no order.
 
 use hlo_library_base::memory::Shared;
 use hlo_library_base::portable::Function;
 
 use crate::width::with_width;
 
-/// Sorts places by a comparator on places. `spare` is as long.
-pub(super) fn by(places: &mut [u32], spare: &mut [u32], less: impl Fn(u32, u32) -> bool) {
-    let n = places.len();
+/// Sorts indices by a comparator on indices. `spare` is as long.
+pub(super) fn by(indices: &mut [u32], spare: &mut [u32], less: impl Fn(u32, u32) -> bool) {
+    let n = indices.len();
     let mut width = 1;
     while width < n {
         for start in (0..n).step_by(2 * width) {
             let (middle, end) = ((start + width).min(n), (start + 2 * width).min(n));
             let (mut left, mut right, mut out) = (start, middle, start);
             while left < middle && right < end {
-                let right_first = less(places[right], places[left]);
+                let right_first = less(indices[right], indices[left]);
                 let from = if right_first { &mut right } else { &mut left };
-                spare[out] = places[*from];
+                spare[out] = indices[*from];
                 *from += 1;
                 out += 1;
             }
             let rest = if left < middle { left..middle } else { right..end };
-            spare[out..end].copy_from_slice(&places[rest]);
+            spare[out..end].copy_from_slice(&indices[rest]);
         }
-        places.copy_from_slice(spare);
+        indices.copy_from_slice(spare);
         width *= 2;
     }
 }
@@ -32,7 +33,7 @@ pub(super) fn by(places: &mut [u32], spare: &mut [u32], less: impl Fn(u32, u32) 
 /// Comparisons that are made at a time.
 pub(super) const LANES: usize = 256;
 
-/// A merge under way. Positions are those in the places of all lines.
+/// A merge under way. Positions are those in the indices of all lines.
 #[derive(Clone, Copy, Default)]
 struct Merge {
     left: usize,
@@ -66,14 +67,15 @@ pub(super) struct Comparator<'a> {
 }
 
 impl Comparator<'_> {
-    /// Sorts the places of several lines of `len` elements, one after the other; `element` gives the index of a place's element in the arrays, from the
-    /// number of the line and the place in it.
+    /// Sorts the indices of several lines of `len` elements, one after the other; `element` returns the
+    /// offset of an element in the arrays, from the number of the line and the index in it.
     ///
     /// # Safety
-    /// The kernel takes what the columns and a byte of result say; `element` gives indices in the columns' arrays; the lanes are of the size said.
+    /// The kernel's arguments are the columns and a byte of result; `element` returns offsets in the columns'
+    /// arrays; the lanes are of the size said.
     pub(super) unsafe fn sort(
         &mut self,
-        places: &mut [u32],
+        indices: &mut [u32],
         spare: &mut [u32],
         len: usize,
         element: &dyn Fn(usize, u32) -> usize,
@@ -82,7 +84,7 @@ impl Comparator<'_> {
             // SAFETY: the lanes are as many as the arguments.
             *argument = unsafe { self.lanes.add(i * LANES * 16) };
         }
-        let lines = places.len() / len.max(1);
+        let lines = indices.len() / len.max(1);
         let mut width = 1;
         while width < len {
             let merges_a_line = len.div_ceil(2 * width);
@@ -101,7 +103,7 @@ impl Comparator<'_> {
             let (mut next, mut active) = (0, 0);
             let mut under_way = [Merge::default(); LANES];
             loop {
-                // Merges with nothing more to compare take what is left, and make room for others.
+                // Merges with nothing more to compare copy the remainder, and others take their lanes.
                 let mut kept = 0;
                 for i in 0..active {
                     let m = under_way[i];
@@ -111,7 +113,7 @@ impl Comparator<'_> {
                     } else {
                         let rest =
                             if m.left < m.left_end { m.left..m.left_end } else { m.right..m.right_end };
-                        spare[m.out..m.out + rest.len()].copy_from_slice(&places[rest]);
+                        spare[m.out..m.out + rest.len()].copy_from_slice(&indices[rest]);
                     }
                 }
                 active = kept;
@@ -122,16 +124,16 @@ impl Comparator<'_> {
                     if m.right < m.right_end {
                         active += 1;
                     } else {
-                        spare[m.left..m.left_end].copy_from_slice(&places[m.left..m.left_end]);
+                        spare[m.left..m.left_end].copy_from_slice(&indices[m.left..m.left_end]);
                     }
                 }
                 if active == 0 {
                     break;
                 }
                 // SAFETY: as the caller says.
-                unsafe { self.step(&mut under_way[..active], places, spare, len, element) };
+                unsafe { self.step(&mut under_way[..active], indices, spare, len, element) };
             }
-            places.copy_from_slice(spare);
+            indices.copy_from_slice(spare);
             width *= 2;
         }
     }
@@ -143,15 +145,15 @@ impl Comparator<'_> {
     unsafe fn step(
         &mut self,
         merges: &mut [Merge],
-        places: &[u32],
+        indices: &[u32],
         spare: &mut [u32],
         len: usize,
         element: &dyn Fn(usize, u32) -> usize,
     ) {
         let mut at = [[0usize; LANES]; 2];
         for (lane, m) in merges.iter().enumerate() {
-            at[0][lane] = element(m.right / len, places[m.right]);
-            at[1][lane] = element(m.left / len, places[m.left]);
+            at[0][lane] = element(m.right / len, indices[m.right]);
+            at[1][lane] = element(m.left / len, indices[m.left]);
         }
         for (k, column) in self.columns.iter().enumerate() {
             for (row, at) in at.iter().enumerate() {
@@ -168,14 +170,14 @@ impl Comparator<'_> {
                 });
             }
         }
-        // SAFETY: the kernel takes these arguments, of at least so many elements each.
+        // SAFETY: the kernel's arguments are these, of at least `merges.len()` elements each.
         unsafe { self.kernel.call(self.arguments.as_ptr(), 0, merges.len() as u64) };
         let said = self.arguments[2 * self.columns.len()];
         for (lane, m) in merges.iter_mut().enumerate() {
             // SAFETY: the kernel wrote a byte a lane.
             let right_first = unsafe { *said.add(lane) } != 0;
             let from = if right_first { &mut m.right } else { &mut m.left };
-            spare[m.out] = places[*from];
+            spare[m.out] = indices[*from];
             *from += 1;
             m.out += 1;
         }

@@ -1,10 +1,14 @@
-//! `sort`: any number of operands, along any dimension, by any comparator; exactly the permutation that SEMANTICS.md defines.
+//! `sort`: any number of operands, along any dimension, by any comparator; exactly the permutation that
+//! SEMANTICS.md defines.
 //!
-//! A comparator that orders by keys, one after the other, is recognized: keys become unsigned integers, which are sorted by their digits together with
-//! places in the line; a single operand whose keys say all about it is sorted without places (`bare`), by a vectorized quicksort where the machine has
-//! the instructions (`quick`). Where NaNs do not compare and there is one, and for every other comparator, lines are merge sorted literally.
+//! A comparator that orders by keys, one after the other, is recognized: keys become unsigned integers, which
+//! are radix sorted together with indices in the line; a single operand that its keys determine is sorted
+//! without indices (`bare`), by a vectorized quicksort where the machine has the instructions (`quick`).
+//! Where NaNs do not compare and there is one, and for every other comparator, lines are merge sorted
+//! literally.
 //!
-//! Where nobody looks at more than the first or last few elements of a line by one key ([`wanted`]), these are selected, and the others' memory holds anything.
+//! Where only the first or last few elements of a line by one key are read ([`wanted`]), these are selected,
+//! and the others' memory is undefined.
 
 mod bare;
 mod counts;
@@ -40,16 +44,16 @@ pub(super) use self::keys::Key;
 pub use self::keys::{FloatOrder, Part, SortKey};
 
 /// Neighbouring lines whose elements are interleaved in memory and are handled together.
-const NEIGHBOURS: usize = 16;
+const GROUP_LINES: usize = 16;
 
-/// Elements of short lines that a general comparator sees together.
-const TOGETHER: usize = 1 << 12;
+/// Elements of short lines that a general comparator compares together.
+const GROUP_ELEMENTS: usize = 1 << 12;
 
-/// Tasks that lines are cut into, if their scratch memory allows.
+/// The maximum of tasks, if their scratch memory allows.
 const TASKS: usize = 64;
 
 /// Scratch memory above which there are fewer tasks.
-const MUCH: u64 = 1 << 28;
+const MAX_SCRATCH_BYTES: u64 = 1 << 28;
 
 /// An operand and its result.
 #[derive(Clone, Copy, Debug)]
@@ -60,14 +64,16 @@ struct Operand {
     counts: bool,
 }
 
-/// The keys that a comparator of rows of these types orders by, the first one first; `None`: it is not known to be such an order. With
-/// [`FloatOrder::Partial`] it is a strict weak order only of rows whose key is no NaN.
+/// The keys that a comparator of rows of these types orders by, the first one first; `None`: it is not known
+/// to be such an order. With [`FloatOrder::Partial`] it is a strict weak order only of rows whose key is no
+/// NaN.
 pub fn sort_keys(module: &Module, comparator: ComputationId, types: &[ElementType]) -> Option<Vec<SortKey>> {
     let keys = Scalars::of(module, comparator).and_then(|s| keys::of_comparator(&s, types))?;
     Some(keys.iter().map(Key::described).collect())
 }
 
-/// Whether a comparator of rows of these types is a strict weak order whatever they hold: any stable sort then gives the same rows.
+/// Whether a comparator of rows of these types is a strict weak order whatever they hold: any stable sort
+/// then gives the same rows.
 pub fn is_order(module: &Module, comparator: ComputationId, types: &[ElementType]) -> bool {
     let keys = Scalars::of(module, comparator).and_then(|s| keys::of_comparator(&s, types));
     keys.is_some_and(|keys| {
@@ -95,19 +101,19 @@ struct Lines {
     len: usize,
     /// Distance of successive elements.
     stride: usize,
-    /// How many lines there are.
+    /// The number of lines.
     count: usize,
 }
 
 impl Lines {
-    /// Where a line begins.
+    /// The offset of a line.
     fn start(&self, line: usize) -> usize {
         line / self.stride * self.stride * self.len + line % self.stride
     }
 }
 
-/// The only key, if it determines the only operand's elements and whole contiguous lines are wanted: such lines are
-/// sorted without indices.
+/// The only key, if it determines the only operand's elements and whole contiguous lines are wanted: such
+/// lines are sorted without indices.
 fn alone<'a>(operands: &[Operand], lines: Lines, keys: &'a [Key], wanted: Wanted) -> Option<&'a Key> {
     match (operands, keys) {
         ([_], [key]) if lines.stride == 1 && wanted == Wanted::All => Some(key).filter(|k| k.is_decoded()),
@@ -125,17 +131,17 @@ pub struct Sort {
     /// Lines of a group: those that are handled together.
     group: usize,
     tasks: usize,
-    scratch: Places,
+    scratch: ScratchLayout,
     /// Scratch memory of a task.
     task_bytes: u64,
 }
 
-/// Where things are in the scratch memory of a task.
+/// Offsets in the scratch memory of a task.
 #[derive(Clone, Copy, Debug, Default)]
-struct Places {
+struct ScratchLayout {
     /// The order of each line of a group: u32.
     order: u64,
-    /// As much again.
+    /// A second buffer of the same size.
     spare: u64,
     /// Items, twice.
     items: [u64; 2],
@@ -204,13 +210,13 @@ impl Sort {
     fn new(operands: Vec<Operand>, lines: Lines, by: By, wanted: Wanted) -> Sort {
         let group = match &by {
             By::Keys(_) if lines.stride == 1 => 1,
-            By::Keys(_) => NEIGHBOURS.min(lines.stride),
-            By::Comparator { .. } => TOGETHER.checked_div(lines.len).unwrap_or(1).max(1),
+            By::Keys(_) => GROUP_LINES.min(lines.stride),
+            By::Comparator { .. } => GROUP_ELEMENTS.checked_div(lines.len).unwrap_or(1).max(1),
         };
         debug_assert!(group > 0, "invariant: strides are not 0");
         let mut layout = Layout::default();
         let (len, all) = (lines.len as u64, (lines.len * group) as u64);
-        let mut at = Places::default();
+        let mut at = ScratchLayout::default();
         match &by {
             // Sorted where the result is, whatever the elements.
             By::Keys(keys) if alone(&operands, lines, keys, wanted).is_some_and(|key| !key.is_partial()) => {
@@ -229,8 +235,8 @@ impl Sort {
                         at.counts = layout.add(radix::COUNTERS as u64, 4);
                     }
                 } else if lines.len < parallel() {
-                    let room = selection::room(wanted.range(lines.len).len(), lines.len);
-                    at.items = [layout.add(room as u64, size); 2];
+                    let capacity = selection::capacity(wanted.range(lines.len).len(), lines.len);
+                    at.items = [layout.add(capacity as u64, size); 2];
                 }
                 if keys.iter().any(Key::is_partial) {
                     at.spare = layout.add(len, 4);
@@ -247,7 +253,7 @@ impl Sort {
         }
         let groups = lines.count.div_ceil(group);
         let mut tasks = if lines.len >= parallel() { 1 } else { groups.min(TASKS) };
-        while tasks > 8 && layout.bytes().saturating_mul(tasks as u64) > MUCH {
+        while tasks > 8 && layout.bytes().saturating_mul(tasks as u64) > MAX_SCRATCH_BYTES {
             tasks /= 2;
         }
         Sort {
@@ -268,9 +274,9 @@ impl Sort {
     /// As [`Operation::run`]; the scratch memory is this call's alone.
     unsafe fn group(&self, call: &Call<'_>, scratch: *mut u8, first: usize, count: usize) {
         let Lines { len, stride, .. } = self.lines;
-        // SAFETY: the layout has these places.
-        let place = |offset: u64| unsafe { scratch.add(offset as usize) };
-        let order = Shared::<u32>::new(place(self.scratch.order));
+        // SAFETY: the layout has these parts.
+        let memory_at = |offset: u64| unsafe { scratch.add(offset as usize) };
+        let order = Shared::<u32>::new(memory_at(self.scratch.order));
         match &self.by {
             By::Keys(keys) => {
                 for i in 0..count {
@@ -298,21 +304,21 @@ impl Sort {
                         used,
                     })
                     .collect();
-                // SAFETY: the layout has these places, which nobody else uses.
+                // SAFETY: the layout has these parts, which nothing else accesses.
                 let (order, spare, arguments) = unsafe {
                     (
                         order.slice_mut(0, len * count),
-                        Shared::<u32>::new(place(self.scratch.spare)).slice_mut(0, len * count),
-                        Shared::<*mut u8>::pointers(place(self.scratch.arguments), 2 * columns.len() + 1),
+                        Shared::<u32>::new(memory_at(self.scratch.spare)).slice_mut(0, len * count),
+                        Shared::<*mut u8>::pointers(memory_at(self.scratch.arguments), 2 * columns.len() + 1),
                     )
                 };
                 for line in order.chunks_exact_mut(len) {
                     line.iter_mut().zip(0..).for_each(|(o, i)| *o = i);
                 }
                 let lines = self.lines;
-                let element = |line: usize, place: u32| lines.start(first + line) + place as usize * stride;
+                let element = |line: usize, index: u32| lines.start(first + line) + index as usize * stride;
                 let Some(kernel) = call.regions.first() else { return };
-                let lanes = place(self.scratch.lanes);
+                let lanes = memory_at(self.scratch.lanes);
                 let mut comparator = Comparator { kernel, columns: &columns, arguments, lanes };
                 // SAFETY: the kernel was compiled for the comparator, elements are within the lines.
                 unsafe { comparator.sort(order, spare, len, &element) };
@@ -325,7 +331,7 @@ impl Sort {
     /// Moves the elements of lines into their order.
     ///
     /// # Safety
-    /// `order` has places of each line for all of its elements that are wanted.
+    /// `order` has indices of each line for all of its elements that are wanted.
     unsafe fn permute(&self, call: &Call<'_>, order: Shared<u32>, first: usize, count: usize) {
         let Lines { len, stride, .. } = self.lines;
         let n = self.operands.len();
@@ -341,13 +347,14 @@ impl Sort {
                         for i in range.start + wanted.start..range.end + wanted.start {
                             let columns = if interleaved { 0..count } else { line..line + 1 };
                             for column in columns {
-                                let to_place = start + i * stride + column - line;
-                                // SAFETY: orders hold places in lines, lines are within the arrays, and each element is written once.
+                                let to_offset = start + i * stride + column - line;
+                                // SAFETY: orders hold indices in lines, lines are within the arrays, and each
+                                // element is written once.
                                 unsafe {
-                                    let place = *order.pointer().add(column * len + i) as usize;
-                                    let from_place = start + place * stride + column - line;
-                                    *to.pointer().add(to_place) =
-                                        if operand.counts { <T as Count>::count(place) } else { *from.pointer().add(from_place) };
+                                    let index = *order.pointer().add(column * len + i) as usize;
+                                    let from_offset = start + index * stride + column - line;
+                                    *to.pointer().add(to_offset) =
+                                        if operand.counts { <T as Count>::count(index) } else { *from.pointer().add(from_offset) };
                                 }
                             }
                         }
@@ -401,7 +408,7 @@ impl Operation for Sort {
         if lines.len < 2 {
             for (k, operand) in self.operands.iter().enumerate() {
                 let bytes = operand.bytes * lines.len * lines.count;
-                // SAFETY: operand and result are arrays of so many bytes, perhaps one.
+                // SAFETY: operand and result are arrays of the same size, perhaps the same array.
                 unsafe { std::ptr::copy(call.arguments[k], call.arguments[n + k], bytes) };
             }
             return;

@@ -216,7 +216,8 @@ fn arrays_without_elements() {
     }
 }
 
-/// Sorts of which slices take `start..limit` of each line: what they take is the interpreter's, and anything else was not looked for if `wanted` says so.
+/// Sorts of which slices read `start..limit` of each line: those elements are the interpreter's, and others
+/// were not sorted if `wanted` says so.
 fn ends(
     (types, dims, dimension): (&[ElementType], &[usize], usize),
     comparator: &str,
@@ -306,7 +307,8 @@ fn ends_of_lines_are_selected() {
     ends((&[F32], &[200], 0), &total(0, "LT"), true, (100, 101), Wanted::All);
 }
 
-/// An integer in the order of a comparator: of elements of `size` bytes by `<` or `>`, where floats have no NaN; by TOTALORDER; or by JAX's comparator.
+/// An integer in the order of a comparator: of elements of `size` bytes by `<` or `>`, where floats have no
+/// NaN; by TOTALORDER; or by JAX's comparator.
 fn rank(ty: ElementType, order: &str, bits: u64) -> i128 {
     let width = ty.bits();
     let (top, bits) = (1i128 << (width - 1), i128::from(bits));
@@ -332,7 +334,7 @@ fn rank(ty: ElementType, order: &str, bits: u64) -> i128 {
     }
 }
 
-/// Bits of infinity, and so many more.
+/// The bits of infinity plus `more`.
 fn special(ty: ElementType, more: i128) -> i128 {
     let infinity = |ty: ElementType| match ty.bits() {
         16 if ty == ElementType::BF16 => 0x7f80,
@@ -343,7 +345,7 @@ fn special(ty: ElementType, more: i128) -> i128 {
     infinity(ty) + more
 }
 
-/// Bits at `i` of `n`, which are cut to the size of an element.
+/// The bits of element `i` of `n`, which are truncated to the size of an element.
 type Hold = fn(&Random, usize, usize) -> u64;
 
 /// What an array holds.
@@ -359,7 +361,8 @@ const HELD: [(&str, Hold); 9] = [
     ("denormals", |random, _, _| random.below(9) << 63 | random.below(9)),
 ];
 
-/// Sorts `n` elements by a comparator as this module does, in both ways, with one thread and several, and as the standard library does.
+/// Sorts `n` elements by a comparator as this module does, in both ways, with one thread and several, and as
+/// the standard library does.
 fn alone(ty: ElementType, order: &str, direction: &str, held: usize, n: usize, seed: u64) {
     let comparator = match order {
         "total" => less(0, direction, ", type=TOTALORDER"),

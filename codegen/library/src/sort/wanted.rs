@@ -1,31 +1,32 @@
-//! Which elements of sorted lines anybody looks at.
+//! Which elements of sorted lines are read.
 //!
-//! **Invariant:** this is asked of the module that is lowered, in which no instruction gets another reader: the elements that nobody looks at are not written.
+//! **Invariant:** the analysis is of the module that is lowered, in which no instruction gets another user:
+//! elements that nothing reads are not written.
 
 use std::ops::Range;
 
 use hlo::{AttrKey, InstrId, Module, Opcode};
 
-/// Lines of fewer elements are sorted.
-const LEAST: usize = 64;
+/// Lines of fewer elements are sorted whole.
+const MIN_LINE_ELEMENTS: usize = 64;
 
-/// At most one in so many elements of a line is selected; for more, all are sorted.
-const SHARE: usize = 4;
+/// At most one in [`MIN_LINE_SHARE`] elements of a line is selected; for more, the line is sorted.
+const MIN_LINE_SHARE: usize = 4;
 
 /// Which elements, along the sorted dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     All,
-    /// So many, less than all.
+    /// The first `n`, less than all.
     First(usize),
-    /// The same at the end.
+    /// The last `n`.
     Last(usize),
 }
 
 impl Wanted {
     /// Of a `sort` along a dimension of `len` elements: by the slices that its users are, in the end.
     pub(super) fn of(module: &Module, sort: InstrId, dimension: usize, len: usize) -> Wanted {
-        if len < LEAST {
+        if len < MIN_LINE_ELEMENTS {
             return Wanted::All;
         }
         let read = if module.instr(sort).operands().len() == 1 {
@@ -41,16 +42,16 @@ impl Wanted {
         let Some(Range { start, end: limit }) = read.filter(|r| !r.is_empty()) else {
             return Wanted::All;
         };
-        if limit <= len / SHARE {
+        if limit <= len / MIN_LINE_SHARE {
             Wanted::First(limit)
-        } else if len - start <= len / SHARE {
+        } else if len - start <= len / MIN_LINE_SHARE {
             Wanted::Last(len - start)
         } else {
             Wanted::All
         }
     }
 
-    /// The places.
+    /// The range of indices.
     pub(super) fn range(self, len: usize) -> Range<usize> {
         match self {
             Wanted::All => 0..len,
@@ -60,7 +61,7 @@ impl Wanted {
     }
 }
 
-/// The least range that covers all; `None` if one is not known.
+/// The smallest range that covers all; `None` if one is not known.
 fn hull(ranges: impl Iterator<Item = Option<Range<usize>>>) -> Option<Range<usize>> {
     let mut all = 0..0;
     for range in ranges {
@@ -74,7 +75,8 @@ fn hull(ranges: impl Iterator<Item = Option<Range<usize>>>) -> Option<Range<usiz
     Some(all)
 }
 
-/// What slices take of an array along a dimension of `len` elements, here and in the fusions that read it; `None` if anything else looks at it.
+/// What slices read of an array along a dimension of `len` elements, here and in the fusions that read it;
+/// `None` if anything else reads it.
 fn read_of(module: &Module, array: InstrId, dimension: usize, len: usize) -> Option<Range<usize>> {
     if module.root(module.instr(array).parent()) == array {
         return None;
@@ -89,8 +91,8 @@ fn read_of(module: &Module, array: InstrId, dimension: usize, len: usize) -> Opt
             Opcode::Reverse => {
                 let dims = user.attrs.ints(AttrKey::Dimensions)?;
                 let read = read_of(module, u.user, dimension, len)?;
-                let turned = dims.iter().any(|&d| usize::try_from(d) == Ok(dimension));
-                Some(if turned { len - read.end..len - read.start } else { read })
+                let reversed = dims.iter().any(|&d| usize::try_from(d) == Ok(dimension));
+                Some(if reversed { len - read.end..len - read.start } else { read })
             }
             Opcode::Fusion => {
                 let computation = user.attrs.computation(AttrKey::Calls)?;
@@ -102,7 +104,7 @@ fn read_of(module: &Module, array: InstrId, dimension: usize, len: usize) -> Opt
                     }),
                 )
             }
-            // Not a dispatch: others look at all of it.
+            // Not a dispatch: others read all of it.
             _other => None,
         }
     }))

@@ -1,4 +1,5 @@
-//! The axes of a convolution: a spatial one as all three arrays see it, and those that are not spatial. A dilated input is taken apart here.
+//! The axes of a convolution: a spatial one as all three arrays see it, and those that are not spatial. A
+//! dilated input is taken apart here.
 
 use smallvec::SmallVec;
 

@@ -1,4 +1,5 @@
-//! Kernels that hold an infinity or NaN where some term is absent: whether one does, and the sums of the terms that are there.
+//! Kernels that hold an infinity or NaN where some term is absent: whether one does, and the sums of the
+//! terms that are there.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,4 +1,5 @@
-//! `convolution`: any number of spatial dimensions, feature or batch groups, strides, dilations, padding of either sign, reversal, any element types, dimensions in any order.
+//! `convolution`: any number of spatial dimensions, feature or batch groups, strides, dilations, padding of
+//! either sign, reversal, any element types, dimensions in any order.
 //!
 //! | strategy | when |
 //! |---|---|
@@ -12,8 +13,9 @@
 //! phase (polyphase decomposition): one undilated convolution for each residue of the output position
 //! modulo the dilation, because the same taps meet elements of the input at all positions of a residue.
 //!
-//! **Numerics** (SEMANTICS.md, "Sums"): as for dots, but integers are summed in 64 bits and saturate. Terms in padding and holes are absent: as packed zeros would make NaN
-//! of an infinity in the kernel, kernels that hold one take a slow path ([`Convolution::literally`]).
+//! **Numerics** (SEMANTICS.md, "Sums"): as for dots, but integers are summed in 64 bits and saturate. Terms
+//! in padding and holes are absent: as packed zeros would make NaN of an infinity in the kernel, kernels that
+//! hold one take a slow path ([`Convolution::literally`]).
 
 #![allow(clippy::too_many_arguments, reason = "panels are packed from and to many addresses")]
 #![allow(clippy::needless_range_loop, reason = "lanes and rows of several arrays go together")]
@@ -78,8 +80,8 @@ pub(super) struct Convolution {
     work: u64,
 }
 
-/// The greatest magnitude of what an operand holds, if it is integers of a byte or two, perhaps widened.
-fn greatest(view: &View) -> Option<u64> {
+/// The largest magnitude of what an operand holds, if it is integers of a byte or two, perhaps widened.
+fn max_magnitude(view: &View) -> Option<u64> {
     let (memory, ty) = (view.memory, view.ty);
     if !memory.is_integer() || !ty.holds(memory) || memory.bits() > 16 {
         return None;
@@ -199,7 +201,8 @@ impl Convolution {
         for (i, w) in window.iter().enumerate() {
             let (li, ri, oi) =
                 (at(labels.input_spatial[i]), at(labels.kernel_spatial[i]), at(labels.output_spatial[i]));
-            // Far outside of any memory there is nothing but padding; arithmetic on positions must not overflow.
+            // Far outside of any memory there is nothing but padding; arithmetic on positions must not
+            // overflow.
             let limit = |x: i64| isize::try_from(x).ok().filter(|x| x.unsigned_abs() < 1 << 40);
             let (Some(stride), Some(padding), Some(input_dilation), Some(kernel_dilation)) =
                 (limit(w.stride), limit(w.pad_low), limit(w.base_dilation), limit(w.window_dilation))
@@ -245,8 +248,8 @@ impl Convolution {
         if through.is_integer() {
             // Sums of 64 bits that saturate are sums of 32 bits where none is that large.
             let terms = lanes.iter().map(|lane| lane.axis.kernel).product::<usize>() * outer.channels;
-            let sum = greatest(&left)
-                .zip(greatest(&right))
+            let sum = max_magnitude(&left)
+                .zip(max_magnitude(&right))
                 .and_then(|(l, r)| l.checked_mul(r)?.checked_mul(terms as u64))
                 .filter(|_| ty == ElementType::S32);
             field = match sum {
@@ -599,7 +602,7 @@ impl Convolution {
         unsafe { self.run_in::<A>(call, narrow, finite, Packers::of(self)) };
     }
 
-    /// `finite` says whether so many elements of the word's type are.
+    /// `finite` says whether this many elements of the word's type are finite.
     unsafe fn run_in<A: Arithmetic>(
         &self,
         call: Call<'_>,

@@ -1,6 +1,8 @@
-//! Integers of one or two bytes, two channels a word: an instruction multiplies both and adds them to a sum of 32 bits.
+//! Integers of one or two bytes, two channels a word: an instruction multiplies both and adds them to a sum
+//! of 32 bits.
 //!
-//! The input is widened to 16 bits first, so that a word of a patch is what lies in memory; the kernel while it is packed.
+//! The input is widened to 16 bits first, so that a word of a patch is what is stored in memory; the kernel
+//! while it is packed.
 
 use hlo::ElementType;
 use hlo_library_base::isa::Features;
@@ -18,7 +20,8 @@ const MIN_FEATURES_AND_TERMS: usize = 16;
 pub(super) struct Pairs(());
 
 impl Pairs {
-    /// For a convolution whose sums are of 32 bits, and whose features are contiguous. No word has channels of two window positions.
+    /// For a convolution whose sums are of 32 bits, and whose features are contiguous. No word has channels
+    /// of two window positions.
     pub(super) fn new(sides: [&Side; 2], lanes: &[Lane], outer: &Outer) -> Option<Pairs> {
         let small = |side: &&Side| {
             side.conversion.is_none()

@@ -1,7 +1,9 @@
-//! The left operand of a convolution as a matrix: a row for each output position, a term for each window position and channel.
+//! The left operand of a convolution as a matrix: a row for each output position, a term for each window
+//! position and channel.
 //!
-//! Nothing of it is in memory but what is being packed: *implicit* patches. A term whose position is in the padding, or in a hole of a dilated operand, is packed as zero;
-//! `Patches::present` tells it from a zero that is there.
+//! Nothing of it is in memory but what is being packed: *implicit* patches. A term whose position is in the
+//! padding, or in a hole of a dilated operand, is packed as zero; `Patches::present` tells it from a zero
+//! that is there.
 
 use std::ops::Range;
 
@@ -32,7 +34,8 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// Where, in elements, window position `w` of the output position that begins at `origin` is, if it is there.
+    /// Where, in elements, window position `w` of the output position that begins at `origin` is, if it is
+    /// there.
     #[inline(always)]
     fn locate(&self, origin: isize, w: usize) -> Option<isize> {
         let mut p = origin + w as isize * self.kernel_dilation;
@@ -96,7 +99,8 @@ impl Shape {
         self.axes.iter().any(Axis::has_holes)
     }
 
-    /// How many of the last axes have their window positions, and the channels, one after the other in memory, so that a row of a window is one run.
+    /// How many of the last axes have their window positions, and the channels, one after the other in
+    /// memory, so that a row of a window is one run.
     fn merged(&self) -> bool {
         let run = self.channels as isize * self.channel_stride;
         self.channel_stride == 1
@@ -134,7 +138,8 @@ impl Shape {
         locate_along(&self.axes, origins, tap)
     }
 
-    /// Where the first term of a merged row of taps is or would be, relative to the row, if the other axes' positions are there.
+    /// Where the first term of a merged row of taps is or would be, relative to the row, if the other axes'
+    /// positions are there.
     fn locate_merged(&self, origins: &[isize], tap: &[usize]) -> Option<isize> {
         let (last, others) = self.axes.split_last()?;
         Some(locate_along(others, origins, tap)? + origins[others.len()] * last.input_stride)
@@ -143,7 +148,7 @@ impl Shape {
     /// Which terms of a merged row of taps are inside of the operand.
     fn present_in_row(&self, origins: &[isize]) -> Range<usize> {
         let (Some(axis), Some(&origin)) = (self.axes.last(), origins.last()) else { return 0..0 };
-        // Positions up to which so many taps lie before one.
+        // Positions up to which this many taps are before one.
         let before = |position: isize| {
             let taps = (position - origin + axis.kernel_dilation - 1).div_euclid(axis.kernel_dilation);
             taps.clamp(0, axis.kernel as isize) as usize
@@ -221,7 +226,8 @@ impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Patches<'_, T> {
         for i in 0..count {
             offsets[i] = base + shape.row(first + i, &mut origins[i * rank..(i + 1) * rank]);
         }
-        // Rows that differ from the one before in its offset alone (examples of a batch) find what is there as it does.
+        // Rows that differ from the one before in its offset alone (examples of a batch) find what is there
+        // as it does.
         let mut alike = [false; MAX_PANEL_WIDTH];
         for i in 1..count {
             alike[i] = origins[i * rank..(i + 1) * rank] == origins[(i - 1) * rank..i * rank];

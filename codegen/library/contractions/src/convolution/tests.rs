@@ -326,7 +326,8 @@ fn gradients_of_few_channels() {
     }
 }
 
-/// Gradients of the kernels of depthwise convolutions: examples, groups, examples and features of a group; vectors of groups, or of positions in the window along the last axis.
+/// Gradients of the kernels of depthwise convolutions: examples, groups, examples and features of a group;
+/// vectors of groups, or of positions in the window along the last axis.
 #[test]
 fn gradients_of_depthwise() {
     use ElementType::{BF16, F16, F32};

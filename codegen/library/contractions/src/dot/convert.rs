@@ -1,7 +1,8 @@
 //! Elements on their way into words, and sums on their way out.
 //!
-//! Operands whose elements cannot be packed as they are (integers in a product of floats, floats in one of integers, ...) are converted to the result's
-//! type first, as SEMANTICS.md says ("Sums"), by a pass over them into scratch memory.
+//! Operands whose elements cannot be packed as they are (integers in a product of floats, floats in one of
+//! integers, ...) are converted to the result's type first, as SEMANTICS.md says ("Sums"), by a pass over
+//! them into scratch memory.
 
 use hlo::half::bf16;
 use hlo::half::slice::HalfFloatSliceExt;

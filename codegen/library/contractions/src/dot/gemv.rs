@@ -5,8 +5,8 @@
 //! | contiguous | long rows are multiplied with the vector eight at a time: as many streams as memory can serve; rows are divided among chunks (terms, if there are few rows) |
 //! | strided, rows are contiguous | eight terms at a time are added to lines of sums; terms are divided among chunks, whose lines are added up at the end |
 //!
-//! The vector becomes words of sums first; elements of the matrix are widened in registers. **Invariant:** chunks depend on the shape alone, and their sums
-//! are added in order.
+//! The vector becomes words of sums first; elements of the matrix are widened in registers. **Invariant:**
+//! chunks depend on the shape alone, and their sums are added in order.
 
 use hlo::ElementType;
 
@@ -22,7 +22,7 @@ use hlo_library_base::pool::Pool;
 
 /// Elements of the matrix that a chunk reads.
 const CHUNK_ELEMENTS: usize = 1 << 16;
-/// The most parts that terms are cut into.
+/// The most parts that terms are divided into.
 const MAX_PARTS: usize = 16;
 /// The fewest terms; with fewer, it is a product of another kind.
 const MIN_TERMS: usize = 4;
@@ -96,7 +96,8 @@ impl<'a> Arrays<'a> {
 }
 
 impl Gemv {
-    /// For these operands; `None` if it is no product of a matrix and a vector, is small or lies in another way.
+    /// For these operands; `None` if it is no product of a matrix and a vector, is small or is in another
+    /// way.
     pub(super) fn new(
         field: Field,
         extents: Extents,
@@ -238,10 +239,11 @@ impl Gemv {
     }
 }
 
-/// Adds up sums of parts of the terms, in order, into elements of the result: sums of `batch` products, of each `parts` times `rows`.
+/// Adds up sums of parts of the terms, in order, into elements of the result: sums of `batch` products, of
+/// each `parts` times `rows`.
 ///
 /// # Safety
-/// So many sums and elements are there, and nobody else uses them.
+/// So many sums and elements are there, and nothing else accesses them.
 pub(super) unsafe fn add_up<S: Number>(
     sums: *mut S,
     [batch, parts, rows]: [usize; 3],
@@ -439,11 +441,13 @@ mod wide {
     trait Total: Step {
         unsafe fn plus(a: Self::C, b: Self::C) -> Self::C;
 
-        /// The sums of the lanes of each vector, as a tree of shuffles and additions, for all vectors at once.
+        /// The sums of the lanes of each vector, as a tree of shuffles and additions, for all vectors at
+        /// once.
         unsafe fn totals(vectors: [Self::C; STREAMS], to: *mut Self::Sum);
     }
 
-    /// Halves of vectors side by side, then quarters: two vectors of four quarters each, whose lanes `$rest` adds up. All as bits of f64.
+    /// Halves of vectors side by side, then quarters: two vectors of four quarters each, whose lanes `$rest`
+    /// adds up. All as bits of f64.
     macro_rules! total {
         ($step:ty, $add:ident, $into:path, $back:path, $rest:ident) => {
             impl Total for $step {
@@ -455,7 +459,8 @@ mod wide {
 
                 #[inline(always)]
                 unsafe fn totals(x: [Self::C; STREAMS], to: *mut Self::Sum) {
-                    // SAFETY: the caller's: the instructions exist, and there is space for as many sums as vectors.
+                    // SAFETY: the caller's: the instructions exist, and there is space for as many sums as
+                    // vectors.
                     unsafe {
                         let add = |low: __m512d, high: __m512d| $back($add($into(low), $into(high)));
                         let halves = |a, b| {
@@ -511,7 +516,7 @@ mod wide {
         V: Copy,
         E: Widen<S>,
     {
-        // SAFETY: the caller's: so many rows are there.
+        // SAFETY: the caller's: the rows are there.
         unsafe {
             let Block { matrix, stride, vector, terms, sums, .. } = *block;
             let from = matrix.cast::<E>().add(row * stride);
@@ -572,7 +577,8 @@ mod wide {
             }
             return;
         }
-        // Rows that are shorter than a page are one stream, which the processor follows from one to the next; near the processor they are better multiplied side by side.
+        // Rows that are shorter than a page are one stream, which the processor follows from one to the next;
+        // near the processor they are better multiplied side by side.
         let bytes = block.terms * size_of::<E>();
         let follows = bytes < 4096 && block.rows * block.stride * size_of::<E>() > sizes::from(NEAR);
         let streams = if follows { 0 } else { block.rows / STREAMS };
@@ -597,7 +603,7 @@ mod wide {
         V: Copy,
         E: Widen<S>,
     {
-        // SAFETY: the caller's: so many terms are there.
+        // SAFETY: the caller's: the terms are there.
         unsafe {
             let Block { matrix, stride, vector, rows, sums, .. } = *block;
             let x: [V; T] = std::array::from_fn(|t| S::splat(*vector.cast::<S::Word>().add(term + t)));

@@ -1,8 +1,10 @@
-//! Products whose terms an instruction takes several at a time: pairs of `bf16`, pairs of 16-bit integers, four bytes.
+//! Products whose terms an instruction takes several at a time: pairs of `bf16`, pairs of 16-bit integers,
+//! four bytes.
 //!
-//! `vdpbf16ps` takes subnormal numbers for zero, on the way in and out. So products of `bf16` are computed with it only if nothing subnormal can occur: all operands that
-//! are not zero are so large that every product, and with it every sum of products, is a multiple of the smallest normal number. [`Grouped::suits`] finds that out by a look at the
-//! operands; others are computed in `f32`.
+//! `vdpbf16ps` takes subnormal numbers for zero, on the way in and out. So products of `bf16` are computed
+//! with it only if nothing subnormal can occur: all operands that are not zero are so large that every
+//! product, and with it every sum of products, is a multiple of the smallest normal number.
+//! [`Grouped::suits`] finds that out by a look at the operands; others are computed in `f32`.
 
 use hlo::{ElementType, TypeClass};
 use hlo_library_base::isa::Features;
@@ -106,8 +108,9 @@ impl Grouped {
         }
     }
 
-    /// Writes what the sums of rows begin with: the instruction multiplies unsigned bytes with signed ones, so if all have the same sign the right ones are
-    /// packed as others by 128, and 128 times the sum of the left row is taken back.
+    /// Writes what the sums of rows begin with: the instruction multiplies unsigned bytes with signed ones,
+    /// so if all have the same sign the right ones are packed as others by 128, and 128 times the sum of the
+    /// left row is taken back.
     ///
     /// # Safety
     /// The operand is there, and so is space for [`Grouped::starts`] bytes.
@@ -236,7 +239,8 @@ impl Grouped {
     }
 }
 
-/// Whether products of numbers that are no smaller than these are no subnormal numbers, and multiples of the smallest normal one.
+/// Whether products of numbers that are no smaller than these are no subnormal numbers, and multiples of the
+/// smallest normal one.
 fn suit(a: u32, b: u32) -> bool {
     // Biased exponents. With 8 bits of significand each a product is a multiple of 2^(a + b - 2 * 127 - 14).
     let (a, b) = (a >> 7, b >> 7);
@@ -300,7 +304,7 @@ macro_rules! groups {
             unsafe fn word(from: *const Self, step: isize, present: usize) -> u32 {
                 let mut word = 0;
                 for i in 0..present {
-                    // SAFETY: the caller's: so many terms are there.
+                    // SAFETY: the caller's: the terms are there.
                     let $x = unsafe { (*from.offset(i as isize * step)).0 };
                     word |= u32::from($convert) << ($bits * i);
                 }

@@ -1,4 +1,5 @@
-//! Packing of rows that are contiguous: the lines of one term, or of the few terms of a word, become a line of a panel.
+//! Packing of rows that are contiguous: the lines of one term, or of the few terms of a word, become a line
+//! of a panel.
 
 use std::arch::x86_64::*;
 
@@ -23,7 +24,8 @@ pub(crate) enum Lines {
     PairsOfU8,
 }
 
-/// Packs `terms` lines of `count` elements, `step` bytes apart, as lines of `width` words; what is beyond `count` or `terms` is zero.
+/// Packs `terms` lines of `count` elements, `step` bytes apart, as lines of `width` words; what is beyond
+/// `count` or `terms` is zero.
 ///
 /// # Safety
 /// The machine has AVX-512; the elements are there, and so is space for all words.
@@ -60,7 +62,8 @@ trait Words {
     /// Bytes of an element.
     const BYTES: usize;
 
-    /// 16 words: of each line, `step` bytes apart, the elements of the mask; of lines from `present` on, nothing.
+    /// 16 words: of each line, `step` bytes apart, the elements of the mask; of lines from `present` on,
+    /// nothing.
     unsafe fn words(line: *const u8, step: isize, mask: __mmask16, present: usize) -> __m512i;
 }
 

@@ -20,8 +20,9 @@
 //! | `view` | operands that are moved or widened on the way |
 //! | `ragged`, `scaled` | `ragged-dot`, `scaled-dot` |
 //!
-//! **Numerics** (SEMANTICS.md, "Sums"): floats of at most 32 bits are summed in `f32`, with `f64` among them in `f64`, and rounded once into the result; integers are
-//! computed modulo 2^32 or 2^64 and cut; `pred` is an or of ands.
+//! **Numerics** (SEMANTICS.md, "Sums"): floats of at most 32 bits are summed in `f32`, with `f64` among them
+//! in `f64`, and rounded once into the result; integers are computed modulo 2^32 or 2^64 and cut; `pred` is
+//! an or of ands.
 
 #![allow(clippy::too_many_arguments, reason = "panels are packed from and to many addresses")]
 #![allow(clippy::needless_range_loop, reason = "lanes and rows of several arrays go together")]
@@ -85,7 +86,8 @@ pub(super) struct Dot {
     /// Batch, rows, columns of the result.
     result: [Steps; 3],
     result_type: ElementType,
-    /// Rows of the result (all dimensions but the last) for each row of a matrix; `None`: rows of matrices are parts of the result's.
+    /// Rows of the result (all dimensions but the last) for each row of a matrix; `None`: rows of matrices
+    /// are parts of the result's.
     result_rows: Option<u64>,
     /// All rows of the result.
     all_rows: u64,
@@ -150,8 +152,9 @@ fn steps(sizes: &[usize], strides: &[isize], dims: &[usize]) -> Steps {
     Steps::new(dims.iter().map(|&d| (sizes[d], strides[d])))
 }
 
-/// Puts contracted dimensions in the order in which they lie in memory, where both operands do not agree by how far they jump in each: any order of the terms of
-/// a sum is as good, and this one goes through memory line by line, and is fewer steps where the dimensions are one in both operands.
+/// Puts contracted dimensions in the order in which they are in memory, where both operands do not agree by
+/// how far they jump in each: any order of the terms of a sum is as good, and this one goes through memory
+/// line by line, and is fewer steps where the dimensions are one in both operands.
 fn order_terms([l, r]: [&mut Parts; 2], [left, right]: [&View; 2]) {
     let mut pairs: SmallVec<[(usize, usize); 4]> =
         l.contracting.iter().copied().zip(r.contracting.iter().copied()).collect();
@@ -163,7 +166,7 @@ fn order_terms([l, r]: [&mut Parts; 2], [left, right]: [&View; 2]) {
     let before = pairs.last().map(jumps);
     pairs.sort_by_key(|pair| std::cmp::Reverse(jumps(pair)));
     let after = pairs.last().map(jumps);
-    // A little nearer is not worth another order.
+    // A slightly better locality is not worth another order.
     if before.zip(after).is_some_and(|(before, after)| after <= before / 2) {
         (l.contracting, r.contracting) = pairs.into_iter().unzip();
     }
@@ -366,7 +369,8 @@ impl Dot {
         unsafe { skinny.run::<L>(arrays, &packed, narrow, self.result_type.storage_bytes(), call.pool) };
     }
 
-    /// Whether the right operand can be packed ahead of runs, and as what: of products of blocks of floats, whose kernels read panels.
+    /// Whether the right operand can be packed ahead of runs, and as what: of products of blocks of floats,
+    /// whose kernels read panels.
     fn ahead(&self) -> Option<Ahead> {
         let floats = matches!(self.field, Field::F32 | Field::F64);
         let Extents { batch, m, n, k } = self.extents;
@@ -545,7 +549,8 @@ impl Operation for Dot {
 
     unsafe fn prepare(&self, arguments: &[*const u8], to: *mut u8, pool: &Pool) -> Prepared {
         let rhs = arguments[PREPARED_OPERAND];
-        // SAFETY: the caller's; there is space for the words, and what cannot be packed as it is is not packed ahead.
+        // SAFETY: the caller's; there is space for the words, and what cannot be packed as it is is not
+        // packed ahead.
         unsafe {
             match (self.ahead(), &self.strategy, self.field) {
                 (Some(Ahead::Pairs), Strategy::Grouped(grouped, _), _) => {

@@ -10,7 +10,8 @@ use super::steps::Steps;
 pub(crate) enum Field {
     /// Floats of at most 32 bits.
     F32,
-    /// Floats of which one is `f64`; those that become `f8e8m0fnu`, where what is too small for `f32` is no zero but the least number.
+    /// Floats of which one is `f64`; those that become `f8e8m0fnu`, where what is too small for `f32` is no
+    /// zero but the smallest number.
     F64,
     /// Integers modulo 2^32.
     I32,
@@ -23,7 +24,8 @@ pub(crate) enum Field {
 }
 
 impl Field {
-    /// For operands and result of these types, and the type that operands are converted to first if they are not of the result's class.
+    /// For operands and result of these types, and the type that operands are converted to first if they are
+    /// not of the result's class.
     pub(crate) fn of(lhs: ElementType, rhs: ElementType, result: ElementType) -> (Field, ElementType) {
         // Sums of floats that are wanted as integers are sums in f32.
         let ty =
@@ -64,7 +66,8 @@ impl Field {
         }
     }
 
-    /// How an operand of a type comes into a sum of type `ty`: `None` if its elements can be packed as they are.
+    /// How an operand of a type comes into a sum of type `ty`: `None` if its elements can be packed as they
+    /// are.
     pub(crate) fn conversion(self, from: ElementType, ty: ElementType) -> Option<Conversion> {
         let float = from.is_float() && ty.is_float();
         let through = if float { from } else { ty };
@@ -84,7 +87,8 @@ impl Field {
         }
     }
 
-    /// How an operand that is seen as another, wider type than it has in memory comes into a sum of type `ty`. `Err`: in more steps than one.
+    /// How an operand that is seen as another, wider type than it has in memory comes into a sum of type
+    /// `ty`. `Err`: in more steps than one.
     pub(crate) fn seen(
         self,
         memory: ElementType,

@@ -1,4 +1,5 @@
-//! Outer products (K = 1): the result is written row by row, nothing is summed; with non-temporal stores if it is larger than the caches.
+//! Outer products (K = 1): the result is written row by row, nothing is summed; with non-temporal stores if
+//! it is larger than the caches.
 
 use hlo_library_base::isa::Features;
 use hlo_library_base::pool::Pool;
@@ -8,8 +9,8 @@ use hlo_library_base::workspace::with_workspace;
 use super::product::Extents;
 use super::source::{MAX_PANEL_WIDTH, Source};
 
-/// Bytes of a result above which it is written with non-temporal stores. Smaller ones are not: stores that bypass
-/// the third-level cache are slower than stores to it.
+/// Bytes of a result above which it is written with non-temporal stores. Smaller ones are not: stores that
+/// bypass the third-level cache are slower than stores to it.
 const NON_TEMPORAL_BYTES: usize = 64 << 20;
 /// The approximate number of bytes of the result that a chunk writes.
 const CHUNK_BYTES: usize = 512 << 10;
@@ -18,7 +19,8 @@ const MAX_COLUMNS: usize = 1 << 16;
 /// Words of the right operand that are there twice. No row is shorter.
 const BEYOND: usize = 16;
 
-/// A product of one term, of `f32` into `f32`. Only for calls whose epilogue does not want its rows while they are in a cache.
+/// A product of one term, of `f32` into `f32`. Only for calls whose epilogue does not want its rows while
+/// they are in a cache.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OuterProduct(Extents);
 
@@ -76,7 +78,7 @@ unsafe fn write(
         let (batch, first) = (chunk / parts, chunk % parts * each);
         let rows = each.min(m - first);
         with_workspace(4 * (n + BEYOND + rows), |workspace| {
-            // SAFETY: there is space for so many words; the caller's.
+            // SAFETY: there is space for these words; the caller's.
             unsafe {
                 let y = workspace.cast::<f32>();
                 let x = y.add(n + BEYOND);
@@ -103,8 +105,8 @@ unsafe fn pack(from: &dyn Source<f32>, batch: usize, first: usize, count: usize,
     }
 }
 
-/// Writes rows of products, `STREAMED` ones past the caches but for what other chunks have a part of. After `y` is its beginning again, so that a cache line of two rows is
-/// written as one.
+/// Writes rows of products, `STREAMED` ones past the caches but for what other chunks have a part of. After
+/// `y` is its beginning again, so that a cache line of two rows is written as one.
 #[target_feature(enable = "avx512f")]
 unsafe fn lines<const STREAMED: bool>(x: *const f32, rows: usize, y: *const f32, n: usize, to: *mut f32) {
     use std::arch::x86_64::*;
@@ -114,7 +116,8 @@ unsafe fn lines<const STREAMED: bool>(x: *const f32, rows: usize, y: *const f32,
         // SAFETY: as below.
         unsafe { if STREAMED { _mm512_stream_ps(to, all) } else { _mm512_store_ps(to, all) } }
     };
-    // SAFETY: the caller's; what is masked is not touched, and only the lines of whole vectors are written whole.
+    // SAFETY: the caller's; what is masked is not touched, and only the lines of whole vectors are written
+    // whole.
     unsafe {
         let some = |row: usize, column: usize, count: usize| {
             let y = _mm512_maskz_loadu_ps(first(count), y.add(column));

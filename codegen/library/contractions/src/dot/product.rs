@@ -1,8 +1,9 @@
 //! Batches of matrix products over packed operands.
 //!
-//! The result is cut into chunks of rows and columns (of some matrices of the batch); a chunk is computed by one thread, a block of terms after the other, and register
-//! tiles add up in the result, or in the workspace of the thread if the result has other elements than sums or they are added to every few terms (`along`). Where
-//! operands are read:
+//! The result is divided into chunks of rows and columns (of some matrices of the batch); a chunk is computed
+//! by one thread, a block of terms after the other, and register tiles add up in the result, or in the
+//! workspace of the thread if the result has other elements than sums or they are added to every few terms
+//! (`along`). Where operands are read:
 //!
 //! | left | when |
 //! |---|---|
@@ -16,12 +17,14 @@
 //! | [`Right::Kept`] | otherwise: a thread packs a stripe of its columns, and keeps it for the chunks that follow |
 //! | [`Right::Ahead`] | it is known before any run, and was packed then |
 //!
-//! What is packed lies in workspaces of threads. No thread reads what another one packed: cores may be far from each other, and then it takes several times as long
-//! to fetch a word that another core wrote as to pack it. How many stripes there are weighs what is packed more than once against what
-//! threads have to do one after the other ([`Schedule::for_threads`]).
+//! What is packed is in workspaces of threads. No thread reads what another one packed: cores may be far from
+//! each other, and then it takes several times as long to fetch a word that another core wrote as to pack it.
+//! How many stripes there are weighs what is packed more than once against what threads have to do one after
+//! the other ([`Schedule::for_threads`]).
 //!
-//! **Invariant:** each element is summed term by term, from the first to the last: neither the blocks of terms, which depend on the machine, nor which chunk it is in, where operands are read
-//! or how many threads there are changes a bit. (Complex numbers are added up in blocks that the shape fixes.)
+//! **Invariant:** each element is summed term by term, from the first to the last: neither the blocks of
+//! terms, which depend on the machine, nor which chunk it is in, where operands are read or how many threads
+//! there are changes a bit. (Complex numbers are added up in blocks that the shape fixes.)
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -285,7 +288,8 @@ impl<A: Arithmetic> Product<'_, A> {
         }
     }
 
-    /// Computes a part of the result whose columns are a stripe, which is packed if it is not the one that this thread packed last.
+    /// Computes a part of the result whose columns are a stripe, which is packed if it is not the one that
+    /// this thread packed last.
     unsafe fn part_of_stripe(&self, part: Part, of: (u64, usize)) {
         let tiles = A::tiles();
         let words = part.end - part.first;
@@ -332,7 +336,8 @@ impl<A: Arithmetic> Product<'_, A> {
         // Blocks of rows of about the same height.
         let height = match s.right {
             Right::Ahead => {
-                // The right operand comes from memory once for each: as many as stay in the second-level cache.
+                // The right operand comes from memory once for each: as many as stay in the second-level
+                // cache.
                 let most = (tuning::here().near / (s.depth * word)).max(ROWS);
                 part.rows.div_ceil(part.rows.div_ceil(most).max(1))
             }
@@ -341,8 +346,8 @@ impl<A: Arithmetic> Product<'_, A> {
         let direct =
             self.target.narrow.is_none().then(|| self.target.rows.single().zip(self.target.columns.single()));
         let along = s.along && self.start.is_null();
-        // Rows of sums are updated repeatedly, so they must not alias in the cache by beginning at the same offset
-        // in a page.
+        // Rows of sums are updated repeatedly, so they must not alias in the cache by beginning at the same
+        // offset in a page.
         let direct = direct.flatten().filter(|&(_, column)| !along && (column == 1 || part.columns == 1));
         let apart = if along { 64_usize.div_ceil(size_of::<A::Sum>()) } else { 0 };
         let width = part.columns.next_multiple_of(tiles.columns) + apart;
@@ -367,7 +372,8 @@ impl<A: Arithmetic> Product<'_, A> {
                 };
                 for word in (part.first..part.end).step_by(s.depth) {
                     let words = s.depth.min(part.end - word);
-                    // The first word of the part's first column, and the distances of words and of panels of columns.
+                    // The first word of the part's first column, and the distances of words and of panels of
+                    // columns.
                     let (b, b_term, b_panel) = match (right, s.right) {
                         (Some((b, _, term)), Right::InPlace) => {
                             let column = self.right_column(right, part.column);
@@ -435,8 +441,8 @@ impl<A: Arithmetic> Product<'_, A> {
                         for column in (0..part.columns).step_by(tiles.columns) {
                             tile.b = b.add(column / tiles.columns * b_panel);
                             tile.columns = tiles.columns.min(part.columns - column);
-                            // The next panel of the right operand comes from farther away: each block of rows of a
-                            // tile asks for its share with each term.
+                            // The next panel of the right operand comes from farther away: each block of rows
+                            // of a tile asks for its share with each term.
                             let last = column + tiles.columns >= part.columns;
                             let next = if last { b } else { tile.b.wrapping_add(b_panel) };
                             let share = match s.right {
@@ -522,7 +528,7 @@ impl<A: Arithmetic> Product<'_, A> {
         for row in 0..part.rows {
             let base = target.batch.offset(part.batch) + target.rows.offset(part.row + row);
             target.columns.runs(part.column, part.columns, |position, offset, step, length| {
-                // SAFETY: the caller's: the part is inside of the result, and there are so many sums.
+                // SAFETY: the caller's: the part is inside of the result, and the sums are there.
                 unsafe {
                     let from = sums.add(row * width + position);
                     let to = target.base.offset((base + offset) * target.bytes as isize);

@@ -1,4 +1,5 @@
-//! `ragged-dot`: contractions in groups whose sizes an operand says. Each group is a product of its own, over part of the ragged dimension.
+//! `ragged-dot`: contractions in groups whose sizes an operand says. Each group is a product of its own, over
+//! part of the ragged dimension.
 
 use hlo::{AttrKey, ElementType, InstrId, Module};
 use hlo_library_base::{Call, Operation, Unsupported};
@@ -15,7 +16,8 @@ use super::{Dot, Parts, check_precision, reader, sizes, strides};
 /// What the ragged dimension of the left operand is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
-    /// Free: each index is contracted with the group of the right operand that it belongs to; the others give 0.
+    /// Free: each index is contracted with the group of the right operand that it belongs to; the others
+    /// give 0.
     Free,
     /// Contracting: the result has a leading dimension of groups, each contracts its own indices.
     Contracting,
@@ -39,7 +41,8 @@ pub(crate) struct RaggedDot {
     outer: usize,
     /// Outer indices that share a list of group sizes.
     below: usize,
-    /// The ragged dimension: size, stride in lhs, in rhs (of the group dimension with [`Kind::Free`]) and in the result (with [`Kind::Contracting`] of the groups).
+    /// The ragged dimension: size, stride in lhs, in rhs (of the group dimension with [`Kind::Free`]) and in
+    /// the result (with [`Kind::Contracting`] of the groups).
     ragged: [isize; 4],
     /// Groups of the right operand.
     groups: usize,
@@ -87,7 +90,8 @@ impl RaggedDot {
         let but = |list: &[usize], d: usize| -> SmallVec<[usize; 4]> {
             list.iter().copied().filter(|&x| x != d).collect()
         };
-        // The result's dimensions: batch, free of lhs, free of rhs; groups before them if the ragged dimension is contracted.
+        // The result's dimensions: batch, free of lhs, free of rhs; groups before them if the ragged
+        // dimension is contracted.
         let lead = usize::from(kind == Kind::Contracting);
         let batch = lp.batch.len();
         let group_dim = one(AttrKey::RhsGroupDims);
@@ -150,7 +154,8 @@ impl RaggedDot {
             terms,
         };
         let elements: usize = o.iter().product();
-        // Of a batch the index along the ragged dimension and the dimensions before it say whether it belongs to a group.
+        // Of a batch the index along the ragged dimension and the dimensions before it say whether it belongs
+        // to a group.
         let (lists, outer) = if kind == Kind::Batch {
             (lp.batch.iter().take(leading).map(|&d| l[d]).product(), 0)
         } else {

@@ -1,5 +1,5 @@
-//! `scaled-dot`: a dot of operands that are multiplied by scales first, one for each block of elements; products are taken in `f64`, where those of narrower floats
-//! are exact, and so is the dot.
+//! `scaled-dot`: a dot of operands that are multiplied by scales first, one for each block of elements;
+//! products are taken in `f64`, where those of narrower floats are exact, and so is the dot.
 
 use hlo::{ElementType, InstrId, Module};
 use hlo_library_base::{Call, Operation, Unsupported};

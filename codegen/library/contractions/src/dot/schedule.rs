@@ -1,4 +1,5 @@
-//! How a batch of products is cut into chunks and blocks, and where its operands are read: by its shape, and by the machine and the number of threads where that changes no bit.
+//! How a batch of products is divided into chunks and blocks, and where its operands are read: by its shape,
+//! and by the machine and the number of threads where that changes no bit.
 
 use std::sync::atomic::AtomicU32;
 
@@ -26,37 +27,38 @@ impl Extents {
 /// Where the right operand is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Right {
-    /// Where it lies.
+    /// Where it is stored.
     InPlace,
     /// Each chunk packs what it needs.
     Own,
     /// Each thread packs the columns of a chunk, unless it packed them for its last one.
     Kept,
-    /// Packed before any run, all panels with all of their terms one after the other ([`super::product::pack_ahead`]).
+    /// Packed before any run, all panels with all of their terms one after the other
+    /// ([`super::product::pack_ahead`]).
     Ahead,
 }
 
-/// Rows whose stride is a multiple of so many bytes begin at the same offset in a page, and so fall into the same
-/// sets of the first-level cache.
-const PAGE: usize = 4096;
+/// Rows whose stride is a multiple of that many bytes begin at the same offset in a page, and so fall into
+/// the same sets of the first-level cache.
+const PAGE_BYTES: usize = 4096;
 
 /// How the left operand is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Left {
-    /// Where it lies.
+    /// Where it is stored.
     InPlace,
     /// In panels.
     Packed,
 }
 
 impl Left {
-    /// For an operand whose words can be read in place, by the strides of rows and of terms in bytes. Rows that begin
-    /// at the same offset in a page are packed: a set of the first-level cache holds few lines.
+    /// For an operand whose words can be read in place, by the strides of rows and of terms in bytes. Rows
+    /// that begin at the same offset in a page are packed: a set of the first-level cache holds few lines.
     pub(crate) fn readable(row: isize, term: isize, word: usize) -> Left {
         let word = word as isize;
         let apart = if term == word { row } else { term };
         let contiguous = term == word || row == word;
-        if contiguous && (!apart.unsigned_abs().is_multiple_of(PAGE) || apart == 0) {
+        if contiguous && (!apart.unsigned_abs().is_multiple_of(PAGE_BYTES) || apart == 0) {
             Left::InPlace
         } else {
             Left::Packed
@@ -77,19 +79,22 @@ pub(crate) struct Schedule {
     pub(super) depth: usize,
     pub(super) left: Left,
     pub(super) right: Right,
-    /// Whether all chunks of a block of terms are computed before the next one is packed: sums so far are in the result.
+    /// Whether all chunks of a block of terms are computed before the next one is packed: sums so far are in
+    /// the result.
     pub(super) blocked: bool,
     /// Time to pack 32 bits of the left operand, in quarters of the time in which a vector is multiplied.
     left_cost: usize,
     /// Whether there are so few multiplications that the calling thread does them alone.
     pub(super) alone: bool,
-    /// Whether the right operand is read along its rows, where it lies, for few rows: it comes from memory, or its rows collide in the cache.
+    /// Whether the right operand is read along its rows, in place, for few rows: it comes from memory, or its
+    /// rows collide in the cache.
     pub(super) along: bool,
 }
 
 /// The most multiplications that the calling thread does alone.
 const MAX_SERIAL_MULTIPLICATIONS: usize = 1 << 16;
-/// The fewest multiplications of a chunk, and of each of the first few chunks, which waiting threads take at once.
+/// The fewest multiplications of a chunk, and of each of the first few chunks, which waiting threads take at
+/// once.
 const MIN_CHUNK_MULTIPLICATIONS: usize = 1 << 20;
 const MIN_FIRST_CHUNK_MULTIPLICATIONS: usize = 1 << 17;
 const FIRST_CHUNKS: usize = 8;
@@ -100,8 +105,8 @@ pub(super) const ROWS: usize = 96;
 
 /// The most bytes of a right operand that a thread packs and keeps.
 const MAX_KEPT_BYTES: usize = 4 << 20;
-/// Quarters of the time in which a vector is multiplied: to pack 32 bits of a right operand, and to fetch what another core wrote of
-/// a row that is written or read from end to end.
+/// Quarters of the time in which a vector is multiplied: to pack 32 bits of a right operand, and to fetch
+/// what another core wrote of a row that is written or read from end to end.
 const RIGHT_PACK_QUARTERS: usize = 3;
 const REMOTE_FETCH_QUARTERS: usize = 8;
 /// The most columns of a stripe whose sums are not elements of the result.
@@ -113,14 +118,15 @@ pub(super) const MAX_COUNTER_BYTES: usize = 1 << 20;
 /// first-level cache before the next columns are read (conflict misses).
 const CONFLICT_MISS_BYTES: usize = 64 << 10;
 
-/// The fewest and the most columns of a chunk of a right operand that is read along its rows: their sums stay in
-/// the first-level and second-level caches.
+/// The fewest and the most columns of a chunk of a right operand that is read along its rows: their sums stay
+/// in the first-level and second-level caches.
 const MIN_ALONG_COLUMNS: usize = 256;
 const MAX_ALONG_COLUMNS: usize = 1024;
 
 impl Schedule {
-    /// For these extents (`k` in words), operands that can be read in place or not (the right one: how far apart its terms are, in words), and the arithmetic's
-    /// tiles; `forced` says how the right operand is read.
+    /// For these extents (`k` in words), operands that can be read in place or not (the right one: how far
+    /// apart its terms are, in words), and the arithmetic's tiles; `forced` says how the right operand is
+    /// read.
     pub(crate) fn new<A: Arithmetic>(
         extents: Extents,
         left: Option<Left>,
@@ -160,8 +166,8 @@ impl Schedule {
         // Down its columns, tiles of more rows hide what it takes to fetch what collided.
         let colliding = match right_terms.map_or(0, isize::unsigned_abs).saturating_mul(word) {
             0 => false,
-            apart if apart.is_multiple_of(PAGE) => m <= 6,
-            apart if apart.is_multiple_of(PAGE / 2) => m <= 4,
+            apart if apart.is_multiple_of(PAGE_BYTES) => m <= 6,
+            apart if apart.is_multiple_of(PAGE_BYTES / 2) => m <= 4,
             _ => false,
         };
         let streamed = right == Right::InPlace
@@ -208,7 +214,8 @@ impl Schedule {
         }
         let along = streamed && m <= tuning::here().rows_in_place && forced.is_none();
         if along {
-            // Rows beyond those of a tile read the same columns again, from a cache: long lines are read fastest.
+            // Rows beyond those of a tile read the same columns again, from a cache: long lines are read
+            // fastest.
             let parts = if m > MAX_ALONG_ROWS && n < 2 * MAX_ALONG_COLUMNS { 2 } else { 4 };
             (rows, columns) = (
                 m,
@@ -221,7 +228,8 @@ impl Schedule {
         Schedule { batches, rows, columns, depth, left, right, blocked: false, left_cost, alone, along }
     }
 
-    /// The same for so many threads, and whether rows are reported: the number of stripes whose time is least, as far as it can be told.
+    /// The same for this many threads, and whether rows are reported: the number of stripes whose time is
+    /// least, as far as it can be told.
     pub(super) fn for_threads<A: Arithmetic>(
         self,
         extents: Extents,
@@ -290,7 +298,8 @@ impl Schedule {
         Schedule { columns: extents.n, ..self }
     }
 
-    /// The same for a result whose elements are sums as they are: only a block of terms of a right operand is packed at a time.
+    /// The same for a result whose elements are sums as they are: only a block of terms of a right operand is
+    /// packed at a time.
     pub(crate) fn blocked(self) -> Schedule {
         Schedule { blocked: self.right == Right::Kept, ..self }
     }
@@ -301,7 +310,8 @@ impl Schedule {
         if bytes <= sizes::from(MAX_COUNTER_BYTES) { 0 } else { bytes }
     }
 
-    /// Blocks of rows whose finished chunks are counted, as an epilogue wants whole rows: at most so many, for any number of threads.
+    /// Blocks of rows whose finished chunks are counted, as an epilogue needs whole rows: at most this many,
+    /// for any number of threads.
     pub(super) fn counters(&self, extents: Extents) -> usize {
         if self.right == Right::Kept {
             extents.batch * extents.m.div_ceil(MIN_CHUNK_ROWS)
@@ -312,13 +322,15 @@ impl Schedule {
         }
     }
 
-    /// Whether the right operand may be read from where it was packed ahead of runs: not if it is packed where the batch needs it, or is the patches of a convolution.
+    /// Whether the right operand may be read from where it was packed ahead of runs: not if it is packed
+    /// where the batch needs it, or is the patches of a convolution.
     pub(crate) fn may_be_ahead(&self) -> bool {
         self.right != Right::Own
     }
 
-    /// The same for a right operand that was packed ahead, and so many threads. Each chunk goes through all terms; it has many columns where the left operand is to be
-    /// packed, and few rows of them only if there is nothing else to divide.
+    /// The same for a right operand that was packed ahead, and this many threads. Each chunk goes through all
+    /// terms; it has many columns where the left operand is to be packed, and few rows of them only if there
+    /// is nothing else to divide.
     pub(super) fn ahead<A: Arithmetic>(self, extents: Extents, threads: usize) -> Schedule {
         let Extents { batch, m, n, .. } = extents;
         let tiles = A::tiles();
@@ -338,7 +350,7 @@ impl Schedule {
             m.div_ceil(parts).max(MIN_CHUNK_ROWS).min(m.max(1))
         };
         let in_rows = m.div_ceil(rows.max(1)).max(1) * batch.max(1);
-        // Sums that are not elements of the result lie in the workspace.
+        // Sums that are not elements of the result are in the workspace.
         let most = if self.blocked { panels } else { MAX_SUMS_COLUMNS / tiles.columns };
         let least = if self.left_cost == 0 { 1 } else { 4 };
         // Who has other columns packs the left operand again.

@@ -1,8 +1,9 @@
 //! Skinny GEMM: 2 to 16 vectors times a matrix whose terms are contiguous, such as the weights of a layer.
 //!
-//! The matrix is read once, a few rows at a time, which are multiplied with up to eight vectors: a term per lane, block by block of terms, so that
-//! the L1 cache holds a block of the vectors and the sums. Lanes are added up at the end of rows. The vectors are packed first. Integers of up to 16 bits are
-//! multiplied as pairs of 16 bits, exactly.
+//! The matrix is read once, a few rows at a time, which are multiplied with up to eight vectors: a term per
+//! lane, block by block of terms, so that the L1 cache holds a block of the vectors and the sums. Lanes are
+//! added up at the end of rows. The vectors are packed first. Integers of up to 16 bits are multiplied as
+//! pairs of 16 bits, exactly.
 //!
 //! **Invariant:** the sum of a row and a vector does not depend on what is computed beside it.
 
@@ -27,12 +28,12 @@ use super::step::{Number, Step, WideF32};
 
 /// The most vectors: with more, tiles fill registers with them.
 const MAX_VECTORS: usize = 16;
-/// The same where columns are contiguous, which tiles read in place, and of integers, of which tiles multiply twice as
-/// many at once.
+/// The same where columns are contiguous, which tiles read in place, and of integers, of which tiles multiply
+/// twice as many at once.
 const MAX_VECTORS_BY_COLUMNS: usize = 8;
 const MAX_INTEGER_VECTORS: usize = 8;
-/// The fewest terms for which the horizontal sums, and the fewest rows for which packing the vectors, take negligible
-/// time beside the products.
+/// The fewest terms for which the horizontal sums, and the fewest rows for which packing the vectors, take
+/// negligible time beside the products.
 const MIN_TERMS: usize = 256;
 const MIN_ROWS: usize = 32;
 /// The most bytes of the packed vectors, which are read repeatedly from the second-level cache.
@@ -47,11 +48,11 @@ const GROUP_VECTORS: usize = 8;
 /// The packed words of a block of terms: half of the first-level cache.
 const BLOCK_WORDS: usize = 4096;
 
-/// The stride of packed vectors of `terms` terms, in bytes: padded so that their blocks are spread evenly over the
-/// sets of the first-level cache.
+/// The stride of packed vectors of `terms` terms, in bytes: padded so that their blocks are spread evenly
+/// over the sets of the first-level cache.
 fn apart(terms: usize) -> usize {
-    const PAGE: usize = 4096;
-    (terms * WORD_BYTES).next_multiple_of(PAGE) + PAGE / GROUP_VECTORS
+    const PAGE_BYTES: usize = 4096;
+    (terms * WORD_BYTES).next_multiple_of(PAGE_BYTES) + PAGE_BYTES / GROUP_VECTORS
 }
 
 /// The size of a packed word.
@@ -142,7 +143,8 @@ impl Lanes for Pairs {
     unsafe fn prepare(packed: *mut i32, terms: usize) {
         let narrow = packed.cast::<i16>();
         for i in 0..terms {
-            // SAFETY: the caller's: there are so many words, and a term is written only over words that were read.
+            // SAFETY: the caller's: the words are there, and a term is written only over words that were
+            // read.
             unsafe { *narrow.add(i) = *packed.add(i) as i16 };
         }
     }
@@ -345,7 +347,8 @@ struct Terms {
     end: usize,
 }
 
-/// Adds a block of terms of `R` rows from the one of number `row` on to the sums of `V` vectors, and asks for what is at `next` and in as many rows.
+/// Adds a block of terms of `R` rows from the one of number `row` on to the sums of `V` vectors, and asks for
+/// what is at `next` and in as many rows.
 #[inline(always)]
 unsafe fn tile<L: Lanes, E: Element<L>, const R: usize, const V: usize>(
     block: &Block,
@@ -354,7 +357,7 @@ unsafe fn tile<L: Lanes, E: Element<L>, const R: usize, const V: usize>(
     sums: &mut Sums<L::V>,
     next: *const E,
 ) {
-    // SAFETY: the caller's: so many rows and vectors are there.
+    // SAFETY: the caller's: these rows and vectors are there.
     unsafe {
         let stride = block.stride;
         let from = block.matrix.cast::<E>().add((t.rows + row) * stride);
@@ -431,7 +434,8 @@ unsafe fn rows<L: Lanes, E: Element<L>, const R: usize, const V: usize>(
     }
 }
 
-/// All rows and vectors: groups of about the same size, and as many rows at a time as there are registers for.
+/// All rows and vectors: groups of about the same size, and as many rows at a time as there are registers
+/// for.
 #[inline(always)]
 unsafe fn all<L: Lanes, E: Element<L>>(block: &Block) {
     let groups = block.count.div_ceil(GROUP_VECTORS);

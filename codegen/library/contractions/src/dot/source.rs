@@ -1,7 +1,8 @@
 //! Operands of products, as what packs them.
 //!
-//! A packed panel holds, term by term, the words of a fixed number of rows (of the left operand; of the right one: columns), so that a register tile reads it in
-//! order. Packing reads any strides and several element types, so a transposed or narrower operand costs no pass of its own.
+//! A packed panel holds, term by term, the words of a fixed number of rows (of the left operand; of the right
+//! one: columns), so that a register tile reads it in order. Packing reads any strides and several element
+//! types, so a transposed or narrower operand costs no pass of its own.
 
 use hlo::ElementType;
 use hlo::half::{bf16, f16};
@@ -27,8 +28,9 @@ pub(crate) const MAX_PANEL_WIDTH: usize = 64;
 
 /// An operand of a batch of products; "rows" are its indices that are not summed over.
 pub(crate) trait Source<W>: Sync {
-    /// Writes the words of `count` rows from `first` on and of `words` words of terms from `word` on: word `t` of row `i` goes to `out[t * width + i]`. Rows from
-    /// `count` to `width` are zero, and so are terms beyond the last.
+    /// Writes the words of `count` rows from `first` on and of `words` words of terms from `word` on: word
+    /// `t` of row `i` goes to `out[t * width + i]`. Rows from `count` to `width` are zero, and so are terms
+    /// beyond the last.
     ///
     /// # Safety
     /// The operand's memory is valid, the indices are inside, and `out` has space for `words * width`.
@@ -43,7 +45,8 @@ pub(crate) trait Source<W>: Sync {
         width: usize,
     );
 
-    /// Whether rows are contiguous in memory: then a few terms of many rows are packed faster than many terms of a few rows.
+    /// Whether rows are contiguous in memory: then a few terms of many rows are packed faster than many terms
+    /// of a few rows.
     fn rows_are_contiguous(&self) -> bool {
         false
     }
@@ -271,7 +274,8 @@ impl<T> Run<'_, T> {
                     }
                 }
             } else {
-                // A few words of all rows at a time: the lines that are written stay in the first-level cache.
+                // A few words of all rows at a time: the lines that are written stay in the first-level
+                // cache.
                 const LINES: usize = 16;
                 for first in (0..whole).step_by(LINES) {
                     let last = whole.min(first + LINES);
@@ -339,7 +343,8 @@ impl<W> Clone for Reader<W> {
 impl<W> Copy for Reader<W> {}
 
 impl<W> Reader<W> {
-    /// Whether words can be read in place; words of several terms only if those are contiguous and words begin at multiples of their number.
+    /// Whether words can be read in place; words of several terms only if those are contiguous and words
+    /// begin at multiples of their number.
     pub(crate) fn same(&self) -> bool {
         self.same.is_some()
     }

@@ -1,5 +1,5 @@
-//! Split-K GEMM: few rows and columns, very many terms. Parts of the terms are a batch of products, which threads share; their results are added in
-//! order. **Invariant:** the split depends on the shape alone.
+//! Split-K GEMM: few rows and columns, very many terms. Parts of the terms are a batch of products, which
+//! threads share; their results are added in order. **Invariant:** the split depends on the shape alone.
 
 use hlo_library_base::Call;
 
@@ -92,7 +92,8 @@ impl SplitK {
     /// Computes it.
     ///
     /// # Safety
-    /// The arguments are the operands and the result, whose elements lie one after the other; the scratch memory has [`SplitK::scratch`] bytes.
+    /// The arguments are the operands and the result, whose elements lie one after the other; the scratch
+    /// memory has [`SplitK::scratch`] bytes.
     pub(super) unsafe fn run(&self, narrow: Option<Narrow<f32>>, result_bytes: usize, call: Call<'_>) {
         let sums = call.scratch.cast::<f32>();
         for Batch { first, extents, schedule, operands: [lhs, rhs], sums: [batch, rows, columns] } in

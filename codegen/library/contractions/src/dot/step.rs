@@ -1,15 +1,17 @@
 //! One step of a register tile: vectors of words multiplied into vectors of sums.
 //!
-//! A *word* is what one lane multiplies at a time: one element, or the 2 or 4 adjacent terms that an instruction takes at once. Everything here is
-//! `inline(always)` and becomes vector code in the `target_feature` functions of [`super::tile`]; the arithmetic of a step is the same on every machine
-//! that has it.
+//! A *word* is what one lane multiplies at a time: one element, or the 2 or 4 adjacent terms that an
+//! instruction takes at once. Everything here is `inline(always)` and becomes vector code in the
+//! `target_feature` functions of [`super::tile`]; the arithmetic of a step is the same on every machine that
+//! has it.
 
 use hlo::num_complex::Complex;
 
 /// A vector instruction set's way to multiply and add.
 ///
 /// # Safety
-/// Functions are called where the instructions exist; pointers are valid for as many words or sums as are read or written.
+/// Functions are called where the instructions exist; pointers are valid for as many words or sums as are
+/// read or written.
 pub(super) trait Step: Copy {
     /// What operands are packed as.
     type Word: Copy + Default;
@@ -28,8 +30,8 @@ pub(super) trait Step: Copy {
     unsafe fn zero() -> Self::C;
     /// A sum in all lanes.
     unsafe fn all(sum: Self::Sum) -> Self::C;
-    /// The first `n` sums, to go on from, so that more terms give the bits that all terms in one run would give. `None`: sums are made of several parts, and what was put together is
-    /// added to.
+    /// The first `n` sums, to go on from, so that more terms give the bits that all terms in one run would
+    /// give. `None`: sums are made of several parts, and what was put together is added to.
     unsafe fn go_on(from: *const Self::Sum, n: usize) -> Option<Self::C>;
     /// A word in all lanes.
     unsafe fn splat(word: Self::Word) -> Self::A;
@@ -217,7 +219,7 @@ mod x86 {
 
                 #[inline(always)]
                 unsafe fn all(sum: $sum) -> $out {
-                    // SAFETY: so many are there.
+                    // SAFETY: as many are there.
                     unsafe { $loadc($mask($n), [sum; $n].as_ptr().cast::<$outas>()) }
                 }
 
@@ -302,8 +304,9 @@ mod x86 {
             loadc _mm512_maskz_loadu_epi32, add _mm512_add_epi32, store _mm512_mask_storeu_epi32 i32;
     }
 
-    /// Complex numbers as they lie in memory: the real and the imaginary part of the left operand multiply whole vectors of the right one, and only
-    /// the finished sums are put together. `$swap` exchanges the parts of each number.
+    /// Complex numbers as they are in memory: the real and the imaginary part of the left operand multiply
+    /// whole vectors of the right one, and only the finished sums are put together. `$swap` exchanges the
+    /// parts of each number.
     macro_rules! complex {
         ($($(#[$doc:meta])* $name:ident $t:ty, $n:literal, $mask:ident, $vector:ty, $zero:ident, $splat:ident, $load:ident, $part:ident, $fma:ident,
             $swap:expr, |$x:ident, $y:ident| $addsub:expr, $add:ident, $store:ident;)*) => {$(
@@ -327,7 +330,7 @@ mod x86 {
 
                 #[inline(always)]
                 unsafe fn all(sum: Complex<$t>) -> Self::C {
-                    // SAFETY: so many are there.
+                    // SAFETY: as many are there.
                     unsafe { [$load([sum; $n].as_ptr().cast::<$t>()), $zero()] }
                 }
 

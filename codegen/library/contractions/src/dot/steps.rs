@@ -2,7 +2,8 @@
 
 use smallvec::SmallVec;
 
-/// Dimensions taken as one, row-major: sizes and strides (in elements), the slowest first, collapsed where they can be.
+/// Dimensions taken as one, row-major: sizes and strides (in elements), the slowest first, collapsed where
+/// they can be.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Steps {
     dims: SmallVec<[(usize, isize); 4]>,
@@ -76,7 +77,8 @@ impl Steps {
         }
     }
 
-    /// Calls `f(position, offset, stride, length)` for runs of constant stride that make up the indices from `first` on; `position` is the distance from `first`.
+    /// Calls `f(position, offset, stride, length)` for runs of constant stride that make up the indices from
+    /// `first` on; `position` is the distance from `first`.
     #[inline]
     pub(crate) fn runs(&self, first: usize, count: usize, mut f: impl FnMut(usize, isize, isize, usize)) {
         let (n, stride) = self.fastest();

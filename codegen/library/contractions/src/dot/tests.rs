@@ -86,7 +86,8 @@ fn pointer(buffer: &Buffer) -> *mut u8 {
     with_buffer!(buffer, v => v.as_ptr().cast_mut().cast())
 }
 
-/// Runs the root of the entry, whose operands are its parameters in order, natively; if it reports finished rows, also which the epilogue was called for.
+/// Runs the root of the entry, whose operands are its parameters in order, natively; if it reports finished
+/// rows, also which the epilogue was called for.
 pub(crate) fn run(module: &Module, args: &[Tensor], threads: usize, reports: bool) -> Tensor {
     run_prepared(module, args, threads, reports, false).expect("nothing to be prepared")
 }
@@ -128,7 +129,7 @@ pub(crate) fn run_prepared(
         let given: Vec<*const u8> = arguments.iter().map(|p| p.cast_const()).collect();
         // SAFETY: all arrays are those of the instruction; there is space for what is packed.
         if unsafe { op.prepare(&given, to, &pool) } == hlo_library_base::Prepared::Instead {
-            // What nobody reads may be anything.
+            // What nothing reads may be anything.
             let right = args[1].buffer();
             hidden
                 .resize(right.len() * right.element_type().storage_bytes() / 8 + 1, 0x7fc1_7fc1_7fc1_7fc1u64);
@@ -424,7 +425,8 @@ fn few_rows_by_much() {
     }
 }
 
-/// Rows that begin at the same offsets in pages, of elements of four and of eight bytes, and those of a few more columns, which do not.
+/// Rows that begin at the same offsets in pages, of elements of four and of eight bytes, and those of a few
+/// more columns, which do not.
 #[test]
 fn rows_that_collide() {
     use ElementType::*;
@@ -450,7 +452,7 @@ fn long_rows() {
     );
 }
 
-/// Terms that are cut into parts, and what is left of them.
+/// Terms that are divided into parts, and what is left of them.
 #[test]
 fn many_terms() {
     use ElementType::*;
@@ -537,7 +539,8 @@ fn matrices_and_vectors_of_all_types() {
     }
 }
 
-/// A matrix whose terms are contiguous, as the left and as the right operand, and two to seventeen vectors that lie either way.
+/// A matrix whose terms are contiguous, as the left and as the right operand, and two to seventeen vectors
+/// that lie either way.
 #[test]
 fn matrices_and_few_vectors() {
     use ElementType::*;
@@ -546,9 +549,10 @@ fn matrices_and_few_vectors() {
     let integers = [(S8, S8, S32), (U8, S8, S32), (S16, U8, S32), (S8, U8, S8), (S16, S16, S16)];
     for (i, vectors) in (2..=17).enumerate() {
         let (batch, rows, k) = [(1, 131, 517), (2, 33, 260), (1, 57, 1300), (1, 32, 256)][i % 4];
-        let lies = [(vec![batch, k, vectors], 1), (vec![batch, vectors, k], 2)];
+        let layouts = [(vec![batch, k, vectors], 1), (vec![batch, vectors, k], 2)];
         let of = [types[i % types.len()], integers[i % integers.len()]];
-        for ((x, x_terms), (lhs, rhs, out)) in lies.into_iter().flat_map(|x| of.map(|of| (x.clone(), of))) {
+        for ((x, x_terms), (lhs, rhs, out)) in layouts.into_iter().flat_map(|x| of.map(|of| (x.clone(), of)))
+        {
             let matrix = vec![batch, rows, k];
             let sides = |left: usize, right: usize| {
                 format!(
@@ -571,7 +575,7 @@ fn matrices_and_few_vectors() {
     }
 }
 
-/// Many little matrices, with contiguous rows or terms of either operand.
+/// Many small matrices, with contiguous rows or terms of either operand.
 #[test]
 fn little_matrices() {
     use ElementType::*;

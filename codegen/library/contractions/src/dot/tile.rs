@@ -1,7 +1,8 @@
 //! Register tiles: a few rows by a few vectors of columns of a product, summed over a run of terms.
 //!
-//! [`Arithmetic`] names the ways to sum; [`Tiles`] is the fastest implementation of one that this machine has. **Invariant:** a tile reads no word and writes no
-//! sum outside of its rows and columns, except that packed operands are read in whole vectors.
+//! [`Arithmetic`] names the ways to sum; [`Tiles`] is the fastest implementation of one that this machine
+//! has. **Invariant:** a tile reads no word and writes no sum outside of its rows and columns, except that
+//! packed operands are read in whole vectors.
 
 use hlo::num_complex::Complex;
 
@@ -39,11 +40,11 @@ pub(crate) struct Tile<W, S> {
     pub(crate) start: *const S,
     /// Whether the right operand is read in place: the stride of its terms may be large.
     pub(crate) far: bool,
-    /// Whether it is read along its rows, a few terms at a time and any number of columns: sequential access, which is
-    /// fastest for an operand in memory.
+    /// Whether it is read along its rows, a few terms at a time and any number of columns: sequential access,
+    /// which is fastest for an operand in memory.
     pub(crate) along: bool,
-    /// What is prefetched during this tile, because it is read next: the address, and the bytes that each term of
-    /// a block of rows advances by. A block continues where the previous one ended.
+    /// What is prefetched during this tile, because it is read next: the address, and the bytes that each
+    /// term of a block of rows advances by. A block continues where the previous one ended.
     pub(crate) next: *const u8,
     pub(crate) next_step: usize,
 }
@@ -71,7 +72,8 @@ pub(crate) struct Tiles<A: Arithmetic> {
 /// Sums `R` rows by `V` vectors. `P`: the rows of the left operand are contiguous.
 #[inline(always)]
 unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile<S::Word, S::Sum>) {
-    // SAFETY: the caller's: the tile's pointers are valid for `R` rows, its terms, and more than `V - 1` vectors of columns.
+    // SAFETY: the caller's: the tile's pointers are valid for `R` rows, its terms, and more than `V - 1`
+    // vectors of columns.
     unsafe {
         let last = t.columns - (V - 1) * S::N;
         let mut sums = [[S::zero(); V]; R];
@@ -154,8 +156,8 @@ const MAX_PREFETCHED_ROWS: usize = 12;
 /// The prefetch distance, in groups of [`STREAMS`] terms.
 const GROUPS_AHEAD: usize = 2;
 
-/// Sums any number of columns, a few terms at a time, reading rows of the right operand sequentially: each load of the
-/// innermost loop belongs to one row, which hardware prefetchers follow as a stream.
+/// Sums any number of columns, a few terms at a time, reading rows of the right operand sequentially: each
+/// load of the innermost loop belongs to one row, which hardware prefetchers follow as a stream.
 #[inline(always)]
 unsafe fn along<S: Step>(t: &Tile<S::Word, S::Sum>) {
     // SAFETY: the caller's: the tile's pointers are valid for its rows, terms and columns.
@@ -232,8 +234,9 @@ unsafe fn below<W: Copy, S: Copy>(t: &Tile<W, S>, rows: usize) -> Tile<W, S> {
 /// Computes a tile of a number of rows and vectors of columns that it was made for.
 type Block<W, S> = unsafe fn(&Tile<W, S>);
 
-/// Makes a function over tiles of any number of rows, for vectors of a [`Step`]: as many rows at once as the list says, which goes from 1 to the most. Each block is
-/// a function of its own, so that a short one does not pay for what a long one holds in registers.
+/// Makes a function over tiles of any number of rows, for vectors of a [`Step`]: as many rows at once as the
+/// list says, which goes from 1 to the most. Each block is a function of its own, so that a short one does
+/// not pay for what a long one holds in registers.
 macro_rules! tiles {
     ($($(#[$meta:meta])* $name:ident: $step:ty, $most:literal, [$($rows:literal),*];)*) => {$(
         unsafe fn $name(t: &Tile<<$step as Step>::Word, <$step as Step>::Sum>) {

@@ -1,6 +1,7 @@
 //! An array in memory as an operand sees it: other strides, and perhaps a wider type.
 //!
-//! What only moves elements (transpose, reshape, broadcast, slice, reverse) or widens them exactly is not executed before a contraction: packing reads through it.
+//! What only moves elements (transpose, reshape, broadcast, slice, reverse) or widens them exactly is not
+//! executed before a contraction: packing reads through it.
 
 use hlo::{AttrKey, ElementType, InstrId, Module, Opcode};
 use hlo_library_base::Unsupported;
@@ -8,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::{sizes, strides};
 
-/// How the elements of an operand lie in an array in memory.
+/// How the elements of an operand are in an array in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     /// The number of the parameter that the array is (of the computation that the operand is in).
@@ -127,13 +128,15 @@ impl View {
     }
 }
 
-/// Whether taking the elements of a type for those of another changes nothing, and products are computed in the other.
+/// Whether taking the elements of a type for those of another changes nothing, and products are computed in
+/// the other.
 fn exact(from: ElementType, to: ElementType) -> bool {
     let wide = to == ElementType::F32 || to == ElementType::F64 || to.is_integer();
     wide && to.holds(from)
 }
 
-/// The strides of a reshaped array, if it needs no copy: dimensions are split, and joined where they are one after the other.
+/// The strides of a reshaped array, if it needs no copy: dimensions are split, and joined where they are one
+/// after the other.
 fn restrided(sizes: &[usize], strides: &[isize], dims: &[usize]) -> Option<SmallVec<[isize; 4]>> {
     if sizes.iter().product::<usize>() == 0 {
         return Some(super::strides(dims));

@@ -4,8 +4,8 @@ use std::arch::x86_64::*;
 
 /// A vector of unsigned keys.
 ///
-/// **Safety** of all methods: the machine has AVX-512 (F, BW, CD, DQ, VL), and the caller is compiled for it, so that
-/// they are inlined.
+/// **Safety** of all methods: the machine has AVX-512 (F, BW, CD, DQ, VL), and the caller is compiled for it,
+/// so that they are inlined.
 pub(super) trait Lanes: Copy {
     /// A key.
     type Key: Copy + Ord;
@@ -30,13 +30,13 @@ pub(super) trait Lanes: Copy {
     unsafe fn load_first(at: *const Self::Key, n: usize) -> Self;
 
     /// # Safety
-    /// There is room for [`Lanes::LANES`] keys.
+    /// there is space for [`Lanes::LANES`] keys.
     unsafe fn store(self, at: *mut Self::Key);
 
     /// Stores the first `n` lanes, at most all.
     ///
     /// # Safety
-    /// There is room for them.
+    /// there is space for them.
     unsafe fn store_first(self, at: *mut Self::Key, n: usize);
 
     /// A key in all lanes.
@@ -75,8 +75,8 @@ pub(super) trait Lanes: Copy {
     /// As the trait says.
     unsafe fn less(self, other: Self) -> u32;
 
-    /// The lanes of a mask, compressed to the first lanes; the others are 0. In a register: the form of `vpcompress`
-    /// that stores takes a hundred cycles or more on Zen 4.
+    /// The lanes of a mask, compressed to the first lanes; the others are 0. In a register: the form of
+    /// `vpcompress` that stores takes a hundred cycles or more on Zen 4.
     ///
     /// # Safety
     /// As the trait says.
@@ -242,7 +242,8 @@ lanes! {
     };
 }
 
-// Half a register, compressed as 32-bit lanes: `vpcompressw` needs AVX512_VBMI2, which not all of these machines have.
+// Half a register, compressed as 32-bit lanes: `vpcompressw` needs AVX512_VBMI2, which not all of these
+// machines have.
 lanes! {
     Lanes16: u16 in 16, __m256i, u16, _mm256_loadu_si256, _mm256_storeu_si256, _mm256_mask_loadu_epi16, _mm256_mask_storeu_epi16, _mm256_set1_epi16 as i16,
     _mm256_min_epu16, _mm256_max_epu16, _mm256_mask_max_epu16, _mm256_cmplt_epu16_mask, 15,

@@ -1,8 +1,8 @@
-//! Vectorized quicksort of keys alone, on x86-64 with AVX-512: partitions by compressing lanes (`partition`), and sorting
-//! networks for small parts (`network`).
+//! Vectorized quicksort of keys alone, on x86-64 with AVX-512: partitions by compressing lanes (`partition`),
+//! and sorting networks for small parts (`network`).
 //!
-//! **Invariant:** never quadratic. Keys equal to the pivot are removed together, and a part at a depth of more than
-//! `2 * log2(n) + 8` partitions is sorted by the standard library.
+//! **Invariant:** never quadratic. Keys equal to the pivot are removed together, and a part at a depth of
+//! more than `2 * log2(n) + 8` partitions is sorted by the standard library.
 
 mod lanes;
 mod network;
@@ -40,11 +40,12 @@ macro_rules! words {
 }
 words!(u16: Lanes16, u32: Lanes32, u64: Lanes64);
 
-/// The instructions that it rests on, which this machine has.
+/// Evidence that this machine has the instructions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quick<W>(PhantomData<W>);
 
-/// Splitters of a samplesort, ascending: `[i]` is the least key of class `i + 1`. The last one is not used.
+/// Splitters of a samplesort, ascending: `[i]` is the smallest key of class `i + 1`. The last one is not
+/// used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Splitters<W, const CLASSES: usize>([W; CLASSES]);
 
@@ -60,7 +61,7 @@ impl<W: Word> Quick<W> {
         unsafe { partition::sort::<W::Lanes>(keys, W::default()) }
     }
 
-    /// What divides keys into classes of about as many each, by a sample of them.
+    /// Splitters that divide keys into classes of about as many each, by a sample of them.
     pub(super) fn split<const CLASSES: usize>(self, sample: &mut [W]) -> Splitters<W, CLASSES> {
         self.sort(sample);
         let key = |i| sample.get(sample.len() * (i + 1) / CLASSES).copied().unwrap_or_default();
@@ -107,7 +108,7 @@ unsafe fn registers<L: Lanes>(keys: &[L::Key], mut each: impl FnMut(L, u32)) {
         each(unsafe { L::load(chunk.as_ptr()) }, lanes::first(L::LANES));
     }
     if !rest.is_empty() {
-        // SAFETY: there are so many.
+        // SAFETY: the remainder has as many keys.
         each(unsafe { L::load_first(rest.as_ptr(), rest.len()) }, lanes::first(rest.len()));
     }
 }

@@ -1,9 +1,9 @@
 //! Sorting networks: up to 256 keys (of 8 bytes: 128) in registers.
 //!
-//! The keys are a matrix of 1 to 16 registers by lanes. Its columns are sorted, all at once, by the smallest known
-//! networks. Then neighbouring columns are merged (Batcher's bitonic merge, between registers and then within them),
-//! twice as many with each step, until the matrix is sorted in row-major order (Wassenberg et al., Vectorized and
-//! performance-portable quicksort, 2022).
+//! The keys are a matrix of 1 to 16 registers by lanes. Its columns are sorted, all at once, by the smallest
+//! known networks. Then neighbouring columns are merged (Batcher's bitonic merge, between registers and then
+//! within them), twice as many with each step, until the matrix is sorted in row-major order (Wassenberg et
+//! al., Vectorized and performance-portable quicksort, 2022).
 
 use super::lanes::Lanes;
 
@@ -16,7 +16,8 @@ macro_rules! exchange {
         let (a, b) = ($rows[$i], $rows[$j]);
         ($rows[$i], $rows[$j]) = (a.min(b), a.max(b));
     )*};
-    // With lanes `i ^ X` of the second one, which keep that order: the rest of a merge treats both halves alike.
+    // With lanes `i ^ X` of the second one, which keep that order: the rest of a merge treats both halves
+    // alike.
     ($rows:ident by $x:ident: $($i:literal $j:literal),*) => {$(
         let (a, b) = ($rows[$i], $rows[$j].swapped::<$x>());
         ($rows[$i], $rows[$j]) = (a.min(b), a.max(b));

@@ -8,24 +8,25 @@ use super::lanes::Lanes;
 use super::network::{ROWS, few, sort_rows};
 
 /// Registers that are loaded together.
-const UNROLL: usize = 4;
+const UNROLLED_REGISTERS: usize = 4;
 
-/// Registers that [`in_place`] loads together: more than [`UNROLL`], so that an end is chosen less often. Keys that
-/// come from memory are loaded by [`UNROLL`] registers, which was faster.
-const BLOCK: usize = 8;
+/// Registers that [`in_place`] loads together: more than [`UNROLLED_REGISTERS`], so that an end is chosen
+/// less often. Keys that come from memory are loaded by [`UNROLLED_REGISTERS`] registers, which was faster.
+const BLOCK_REGISTERS: usize = 8;
 
-/// Bytes of keys that do not come from memory.
-const NEAR: usize = 8 << 20;
+/// The maximum of bytes of keys that are in a cache.
+const NEAR_BYTES: usize = 8 << 20;
 
-/// The most bytes of keys that are partitioned through a buffer, which then stays in the first-level cache.
-const ASIDE: usize = 1 << 14;
+/// The maximum of bytes of keys that are partitioned through a buffer, which then stays in the first-level
+/// cache.
+const BUFFER_BYTES: usize = 1 << 14;
 
-/// Memory for what [`through`] puts aside, and room for a register behind it.
+/// The buffer of [`through`], with a register behind it.
 #[repr(align(64))]
-struct Aside(#[expect(dead_code, reason = "memory")] [u8; ASIDE + 64]);
+struct Buffer(#[expect(dead_code, reason = "memory")] [u8; BUFFER_BYTES + 64]);
 
 /// Keys from which on pivots are medians of [`ROWS`] registers of keys.
-const MANY: usize = 2048;
+const MEDIAN_KEYS: usize = 2048;
 
 #[cfg(test)]
 thread_local! {
@@ -39,26 +40,26 @@ thread_local! {
 /// As [`Lanes`].
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
 pub(super) unsafe fn sort<L: Lanes>(keys: &mut [L::Key], least: L::Key) {
-    let mut aside = MaybeUninit::<Aside>::uninit();
-    let [room, near] = [ASIDE, NEAR].map(|bytes| sizes::from(bytes / size_of::<L::Key>()));
-    let quicksort = Partitions::<L> { aside: aside.as_mut_ptr().cast(), room, near };
+    let mut buffer = MaybeUninit::<Buffer>::uninit();
+    let [capacity, near] = [BUFFER_BYTES, NEAR_BYTES].map(|bytes| sizes::from(bytes / size_of::<L::Key>()));
+    let quicksort = Partitions::<L> { buffer: buffer.as_mut_ptr().cast(), capacity, near };
     // Halving takes the logarithm of the number; twice as many partitions in a row are bad luck or an attack.
     let partitions = 2 * (keys.len() | 1).ilog2() + 8;
     // SAFETY: as the caller says; the keys are borrowed.
     unsafe { quicksort.sort(keys.as_mut_ptr(), keys.len(), least, partitions) }
 }
 
-/// Where registers of keys are read for a pivot.
+/// The indices at which registers of keys are read for a pivot.
 #[inline(always)]
 pub(super) fn sampled<L: Lanes>(n: usize) -> impl Iterator<Item = usize> {
-    let registers = if n < MANY { 3 } else { ROWS };
+    let registers = if n < MEDIAN_KEYS { 3 } else { ROWS };
     (0..registers).map(move |i| (n - L::LANES) * i / (registers - 1))
 }
 
 /// A key near the median, one of more than [`ROWS`] registers of them.
 ///
 /// # Safety
-/// As [`Lanes`]; there are so many keys.
+/// As [`Lanes`]; there are `n` keys.
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
 pub(super) unsafe fn pivot<L: Lanes>(keys: *const L::Key, n: usize) -> L::Key {
     // SAFETY: as the caller says.
@@ -67,7 +68,7 @@ pub(super) unsafe fn pivot<L: Lanes>(keys: *const L::Key, n: usize) -> L::Key {
         for (row, at) in rows.iter_mut().zip(sampled::<L>(n)) {
             *row = L::load(keys.add(at));
         }
-        if n >= MANY {
+        if n >= MEDIAN_KEYS {
             sort_rows(&mut rows);
             return rows[ROWS / 2].first();
         }
@@ -87,21 +88,21 @@ pub(super) unsafe fn pivot<L: Lanes>(keys: *const L::Key, n: usize) -> L::Key {
 /// Partitions, and memory for them.
 #[derive(Clone, Copy)]
 pub(super) struct Partitions<L: Lanes> {
-    /// Room for as many keys as the next says, and a register behind them.
-    aside: *mut L::Key,
-    /// Keys at most that go through this memory.
-    room: usize,
-    /// Keys at most that do not come from memory.
+    /// A buffer of `capacity` keys, and a register behind them.
+    buffer: *mut L::Key,
+    /// The maximum of keys that are partitioned through the buffer.
+    capacity: usize,
+    /// The maximum of keys that are in a cache.
     near: usize,
 }
 
 impl<L: Lanes> Partitions<L> {
     #[cfg(test)]
-    pub(super) fn with(aside: *mut L::Key, room: usize, near: usize) -> Self {
-        Self { aside, room, near }
+    pub(super) fn with(buffer: *mut L::Key, capacity: usize, near: usize) -> Self {
+        Self { buffer, capacity, near }
     }
 
-    /// Sorts keys, none of which is less than `least`, with at most so many partitions one within the other.
+    /// Sorts keys, none of which is less than `least`, with at most `partitions` nested partitions.
     ///
     /// # Safety
     /// As [`Lanes`]; the keys are this call's alone, and all bits are keys.
@@ -115,7 +116,8 @@ impl<L: Lanes> Partitions<L> {
                 }
                 partitions -= 1;
                 let pivot = pivot::<L>(keys, n);
-                // Nothing is less than the least key: all that are equal to it are taken off, and are sorted.
+                // Nothing is less than the smallest key: all that are equal to it are taken off, and are
+                // sorted.
                 let equal = pivot == least;
                 if equal && pivot == L::MAX {
                     return;
@@ -131,33 +133,33 @@ impl<L: Lanes> Partitions<L> {
         }
     }
 
-    /// Moves keys that are less than a bound before the others; how many they are.
+    /// Moves keys that are less than a bound before the others. Returns how many.
     ///
     /// # Safety
-    /// As [`Partitions::sort`]; there are at least `2 * BLOCK` registers of keys.
+    /// As [`Partitions::sort`]; there are at least `2 * BLOCK_REGISTERS` registers of keys.
     #[inline(always)]
     pub(super) unsafe fn less(self, keys: *mut L::Key, n: usize, bound: L::Key) -> usize {
         #[cfg(test)]
         COMPARED.set(COMPARED.get() + n);
         // SAFETY: as the caller says.
         unsafe {
-            if n <= self.room {
-                through::<L>(keys, n, bound, self.aside)
+            if n <= self.capacity {
+                through::<L>(keys, n, bound, self.buffer)
             } else if n <= self.near {
-                in_place::<L, BLOCK>(keys, n, bound)
+                in_place::<L, BLOCK_REGISTERS>(keys, n, bound)
             } else {
-                in_place::<L, UNROLL>(keys, n, bound)
+                in_place::<L, UNROLLED_REGISTERS>(keys, n, bound)
             }
         }
     }
 }
 
-/// [`Partitions::less`] of a few thousand keys: those that are not less go aside.
+/// [`Partitions::less`] of a few thousand keys: those that are not less go through the buffer.
 ///
 /// # Safety
-/// As [`Partitions::less`]; `aside` has room for the keys and a register.
+/// As [`Partitions::less`]; `buffer` has space for the keys and a register.
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
-unsafe fn through<L: Lanes>(keys: *mut L::Key, n: usize, bound: L::Key, aside: *mut L::Key) -> usize {
+unsafe fn through<L: Lanes>(keys: *mut L::Key, n: usize, bound: L::Key, buffer: *mut L::Key) -> usize {
     let (mut before, mut others, mut at) = (0, 0, 0);
     // SAFETY: as the caller says; `before` is never beyond what was loaded.
     unsafe {
@@ -165,18 +167,18 @@ unsafe fn through<L: Lanes>(keys: *mut L::Key, n: usize, bound: L::Key, aside: *
         let mut put = |register: L| {
             let less = register.less(bounds);
             register.compress(less).store(keys.add(before));
-            register.compress(!less).store(aside.add(others));
+            register.compress(!less).store(buffer.add(others));
             let count = less.count_ones() as usize;
             before += count;
             others += L::LANES - count;
         };
-        while at + UNROLL * L::LANES <= n {
-            let mut registers = [bounds; UNROLL];
+        while at + UNROLLED_REGISTERS * L::LANES <= n {
+            let mut registers = [bounds; UNROLLED_REGISTERS];
             for (i, register) in registers.iter_mut().enumerate() {
                 *register = L::load(keys.add(at + i * L::LANES));
             }
             registers.into_iter().for_each(&mut put);
-            at += UNROLL * L::LANES;
+            at += UNROLLED_REGISTERS * L::LANES;
         }
         while at + L::LANES <= n {
             put(L::load(keys.add(at)));
@@ -188,24 +190,24 @@ unsafe fn through<L: Lanes>(keys: *mut L::Key, n: usize, bound: L::Key, aside: *
             let less = register.less(bounds) & all;
             let count = less.count_ones() as usize;
             register.compress(less).store_first(keys.add(before), count);
-            register.compress(!less & all).store(aside.add(others));
+            register.compress(!less & all).store(buffer.add(others));
             before += count;
             others += n - at - count;
         }
         let back = keys.add(before);
         let mut at = 0;
         while at + L::LANES <= others {
-            L::load(aside.add(at)).store(back.add(at));
+            L::load(buffer.add(at)).store(back.add(at));
             at += L::LANES;
         }
-        L::load(aside.add(at)).store_first(back.add(at), others - at);
+        L::load(buffer.add(at)).store_first(back.add(at), others - at);
     }
     before
 }
 
-/// [`Partitions::less`] in place: a block from each end is held, so that there is room at both, and the next block is
-/// read from the end with less room (Bramas, A novel hybrid quicksort algorithm vectorized using AVX-512 on Intel
-/// Skylake, 2017).
+/// [`Partitions::less`] in place: a block from each end is held, so that there is space at both, and the next
+/// block is read from the end with less capacity (Bramas, A novel hybrid quicksort algorithm vectorized using
+/// AVX-512 on Intel Skylake, 2017).
 ///
 /// # Safety
 /// As [`Partitions::less`].
@@ -215,15 +217,16 @@ unsafe fn in_place<L: Lanes, const REGISTERS: usize>(keys: *mut L::Key, n: usize
     debug_assert!(n >= 2 * block, "invariant: there are blocks for both ends");
     // Less than a block, so that blocks remain, and a block from each end.
     let rest = n % block;
-    let mut held = MaybeUninit::<[L::Key; 3 * BLOCK * 16]>::uninit();
+    let mut held = MaybeUninit::<[L::Key; 3 * BLOCK_REGISTERS * 16]>::uninit();
     let held = held.as_mut_ptr().cast::<L::Key>();
     let count = rest + 2 * block;
     // What is not read yet, and what is not written yet.
     let (mut read, mut read_end) = (rest + block, n - block);
     let (mut write, mut write_end) = (0, n);
-    // SAFETY: as the caller says. `held` has room for less than three blocks, and has as many keys as fit between what is
-    // read and what is written. Two blocks of room are free before each read: the end with less of it gets a block more
-    // by the read, and the other one has at least half of both, a block, so that no store reaches an unread key.
+    // SAFETY: as the caller says. `held` has space for less than three blocks, and has as many keys as fit
+    // between what is read and what is written. Two blocks are free before each read: the end with less of it
+    // gets a block more by the read, and the other one has at least half of both, a block, so that no store
+    // reaches an unread key.
     unsafe {
         keys.copy_to_nonoverlapping(held, rest + block);
         keys.add(n - block).copy_to_nonoverlapping(held.add(rest + block), block);

@@ -1,4 +1,5 @@
-//! Against the standard library's sort, and how much is compared in bad cases. Where the machine has no AVX-512, there is nothing to test.
+//! Against the standard library's sort, and the number of comparisons in bad cases. Where the machine has no
+//! AVX-512, there is nothing to test.
 
 use std::fmt::Debug;
 
@@ -9,7 +10,7 @@ use super::network::{ROWS, few};
 use super::partition::{COMPARED, Partitions, pivot, sampled};
 use super::{Quick, Word};
 
-/// Keys of a kind, so many.
+/// A kind of keys: its name, and key `i` of `n`.
 type Kind = (&'static str, fn(&Random, usize, usize) -> u64);
 
 const KINDS: [Kind; 11] = [
@@ -38,7 +39,7 @@ fn sorts<W: Word + Debug>() {
         (0..=1100).chain([1535, 1536, 2047, 2048, 2049, 4095, 4097, 8192, 8193, 8255, 8256, 30_000]);
     for n in lengths {
         for kind in KINDS {
-            // All kinds where something changes, and two of them in turn elsewhere.
+            // All kinds at lengths where the algorithm changes, and two of them, alternating, at others.
             if n > 300 && n < 1500 && n % 64 > 1 && n % KINDS.len() > 1 && kind.0 != "few" {
                 continue;
             }
@@ -66,7 +67,8 @@ fn keys_of_eight_bytes() {
     sorts::<u64>();
 }
 
-/// By the principle of zeros and ones a network that sorts these sorts everything: columns of zeros and ones, as many of these as there are rows in each.
+/// By the principle of zeros and ones a network that sorts these sorts everything: columns of zeros and ones,
+/// as many of these as there are rows in each.
 fn blocks<W: Word + Debug>() {
     if Quick::<W>::here().is_none() {
         return;
@@ -117,15 +119,15 @@ fn networks_sort_columns() {
 fn all_ways_of_partitioning() {
     let Some(_) = Quick::<u32>::here() else { return };
     let random = Random::new(2);
-    let mut aside = vec![0u32; 5000 + 16];
+    let mut buffer = vec![0u32; 5000 + 16];
     for n in (256..600).chain([1000, 4999, 5000]) {
         for (kind, way) in KINDS.into_iter().flat_map(|kind| [(kind, 0), (kind, 1), (kind, 2)]) {
-            let (room, near) = [(5000, 5000), (0, 5000), (0, 0)][way];
+            let (capacity, near) = [(5000, 5000), (0, 5000), (0, 0)][way];
             let before = keys::<u32>(kind, &random, n);
             let bound = before[n / 3];
             let mut after = before.clone();
-            let partitions = Partitions::<super::Lanes32>::with(aside.as_mut_ptr(), room, near);
-            // SAFETY: the machine has the instructions, and there is room.
+            let partitions = Partitions::<super::Lanes32>::with(buffer.as_mut_ptr(), capacity, near);
+            // SAFETY: the machine has the instructions, and there is space.
             let less = unsafe { partitions.less(after.as_mut_ptr(), n, bound) };
             assert!(after[..less].iter().all(|&k| k < bound), "{n} keys: {}, {way}", kind.0);
             assert!(after[less..].iter().all(|&k| k >= bound), "{n} keys: {}, {way}", kind.0);
@@ -138,11 +140,12 @@ fn all_ways_of_partitioning() {
     }
 }
 
-/// Keys of which each pivot is one of the least that are left: those that are looked at for it get the next numbers (as McIlroy's killer of quicksorts does).
+/// Keys of which each pivot is one of the smallest that are left: those that are looked at for it get the
+/// next numbers (as McIlroy's killer of quicksorts does).
 fn hostile(n: usize) -> Vec<u32> {
     const UNKNOWN: u32 = 1 << 31;
-    let mut aside = vec![0u32; n + 16];
-    let partitions = Partitions::<super::Lanes32>::with(aside.as_mut_ptr(), 4096, 1 << 21);
+    let mut buffer = vec![0u32; n + 16];
+    let partitions = Partitions::<super::Lanes32>::with(buffer.as_mut_ptr(), 4096, 1 << 21);
     let mut keys: Vec<u32> = (0..n as u32).map(|i| UNKNOWN + i).collect();
     let mut hostile = vec![0; n];
     let mut number = 0;
@@ -158,7 +161,7 @@ fn hostile(n: usize) -> Vec<u32> {
         for at in sampled::<super::Lanes32>(rest.len()) {
             rest[at..at + 16].iter_mut().for_each(&mut give);
         }
-        // SAFETY: the machine has the instructions, and there is room.
+        // SAFETY: the machine has the instructions, and there is space.
         let before = unsafe {
             let pivot = pivot::<super::Lanes32>(rest.as_ptr(), rest.len());
             partitions.less(rest.as_mut_ptr(), rest.len(), pivot)
@@ -187,7 +190,8 @@ fn nothing_is_quadratic() {
         let passes = compared(keys::<u32>(kind, &random, n));
         assert!(passes <= log, "{}: {passes} passes", kind.0);
     }
-    // Without an end to it, this would take a pass for each 128 keys or fewer, of half of the keys on average.
+    // Without an end to it, this would take a pass for each 128 keys or fewer, of half of the keys on
+    // average.
     let hostile = hostile(n);
     let passes = compared(hostile.clone());
     assert!(passes > log && passes <= 2 * log + 8, "{passes} passes");

@@ -1,4 +1,5 @@
-//! Stands for `quick` on machines other than x86-64, whose instructions it uses: an empty type, whose constructor returns `None`.
+//! Stands for `quick` on machines other than x86-64, whose instructions it uses: an empty type, whose
+//! constructor returns `None`.
 
 use std::marker::PhantomData;
 

@@ -30,7 +30,7 @@ pub(super) trait Element: Copy {
             // SAFETY: the caller's.
             *x = unsafe { *from.offset(lane as isize * stride) }.f32();
         }
-        // SAFETY: so many are there.
+        // SAFETY: as many are there.
         unsafe { std::arch::x86_64::_mm512_loadu_ps(lanes.as_ptr()) }
     }
 

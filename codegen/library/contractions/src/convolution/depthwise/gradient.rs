@@ -1,6 +1,6 @@
-//! Gradients of the kernels of depthwise convolutions: convolutions of groups of examples, whose windows are large and whose results are small.
-//! A vector has the elements of several groups where these are contiguous; elsewhere it has contiguous elements of the window,
-//! and its lanes are added at the end.
+//! Gradients of the kernels of depthwise convolutions: convolutions of groups of examples, whose windows are
+//! large and whose results are small. A vector has the elements of several groups where these are contiguous;
+//! elsewhere it has contiguous elements of the window, and its lanes are added at the end.
 
 use hlo::ElementType;
 use hlo::half::{bf16, f16};
@@ -180,8 +180,8 @@ impl Gradient {
 }
 
 impl<E: Element> Sums<'_, E> {
-    /// Calls `f` with the lines of both operands for each channel and each position of the window along the slow
-    /// axes that is inside of the input.
+    /// Calls `f` with the lines of both operands for each channel and each position of the window along the
+    /// slow axes that is inside of the input.
     #[inline(always)]
     unsafe fn lines(&self, mut f: impl FnMut(*const E, *const E)) {
         let ([z, y], [oz, oy]) = (&self.of.slow, self.at);
@@ -320,7 +320,8 @@ impl<E: Element> Sums<'_, E> {
         let fast = &self.of.fast;
         let vectors = fast.kernel.div_ceil(WIDTH);
         let mut sums = [_mm512_setzero_ps(); K];
-        // SAFETY: the workspace has space for the masks; positions outside of the input are masked, in both operands.
+        // SAFETY: the workspace has space for the masks; positions outside of the input are masked, in both
+        // operands.
         unsafe {
             let own = |v: usize| lanes(0, (fast.kernel - v * WIDTH) as isize);
             let first = |k: usize, v: usize| fast.at(ox + k, v * WIDTH);

@@ -1,4 +1,5 @@
-//! Convolutions of few channels a group: vectors of channels where those are contiguous ([`strips`]), otherwise vectors of [`positions`]; and their [`gradient`]s.
+//! Convolutions of few channels a group: vectors of channels where those are contiguous ([`strips`]),
+//! otherwise vectors of [`positions`]; and their [`gradient`]s.
 
 mod element;
 mod gradient;
@@ -20,8 +21,9 @@ use hlo_library_base::workspace::with_workspace;
 use positions::Plane;
 use strips::Strip;
 
-/// A convolution of floats of one type of few channels and features a group, whose channels are contiguous in input, kernel and result, or else whose positions
-/// along the last axis are in the input and nearly so in the result.
+/// A convolution of floats of one type of few channels and features a group, whose channels are contiguous in
+/// input, kernel and result, or else whose positions along the last axis are in the input and nearly so in
+/// the result.
 #[derive(Clone, Debug)]
 pub(super) struct Depthwise {
     ty: ElementType,
@@ -146,15 +148,16 @@ impl Depthwise {
         let along =
             (1..=MAX_STORE_STRIDE).contains(&fast.result_stride) && fast.input_stride == 1 && fast.output > 1;
         let taps: usize = lanes.iter().map(|lane| lane.axis.kernel).product();
-        // Otherwise it is a product, of few rows or columns; patches of it are not much more than it has to read.
+        // Otherwise it is a product, of few rows or columns; patches of it are not much more than it has to
+        // read.
         let alone = groups > 1 && features <= 4;
         let long = (groups > 1 || features <= 4) && fast.output >= WIDTH / 2 && taps <= 4 * fast.output;
-        // Of so little, a product is planned for longer than it takes.
+        // Planning a product this small takes longer than computing it.
         let rows = slow.iter().map(|line| line.output).product::<usize>() * outer.batch * groups * features;
-        let little = rows.saturating_mul(channels * taps) <= MAX_UNPLANNED_VECTORS;
+        let small = rows.saturating_mul(channels * taps) <= MAX_UNPLANNED_VECTORS;
         // A vector's offsets are of 32 bits; those of halves are far from free.
         let near = fast.stride < if ty == ElementType::F32 { 1 << 20 } else { 3 };
-        let by_position = along && channels <= 4 && (alone || long || little) && near;
+        let by_position = along && channels <= 4 && (alone || long || small) && near;
         let narrow = groups * features < WIDTH / 2;
         (by_feature || by_position).then_some(Depthwise {
             ty,

@@ -32,7 +32,8 @@ impl<E: Element> Plane<'_, E> {
     /// Computes some rows: positions along the slow axes.
     ///
     /// # Safety
-    /// The arrays are those of the convolution; the machine has AVX-512, and `masks` is as large as [`workspace`] says.
+    /// The arrays are those of the convolution; the machine has AVX-512, and `masks` is as large as
+    /// [`workspace`] says.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
     pub(super) unsafe fn rows_wide(&self, rows: std::ops::Range<usize>, masks: *mut u32) {
@@ -186,7 +187,7 @@ pub(super) fn lanes(first: isize, end: isize) -> u32 {
     upto(end) & !upto(first)
 }
 
-/// What [`load`] is to read of elements `step` apart, from the element `first` of a line of so many on.
+/// What [`load`] is to read of elements `step` apart, from the element `first` of a line of that many on.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn lanes_of<const STEP: usize>(first: isize, elements: isize, step: isize) -> u32 {
@@ -205,7 +206,8 @@ pub(super) fn spread<const STEP: usize>(mask: u32) -> u32 {
     apart(apart(apart(apart(mask, 8, 0xff_00ff), 4, 0xf0f_0f0f), 2, 0x3333_3333), 1, 0x5555_5555)
 }
 
-/// A vector of elements that are `step` apart, which `STEP` says if it is 1 or 2; what the mask does not say is 0 and not touched.
+/// A vector of elements that are `step` apart, which `STEP` says if it is 1 or 2; what the mask does not say
+/// is 0 and not touched.
 ///
 /// # Safety
 /// The others are there; the machine has AVX-512.
@@ -236,7 +238,8 @@ pub(super) unsafe fn load<E: Element, const STEP: usize>(
 mod tests {
     use super::*;
 
-    /// Rows of a reversed window, whose first position is the last one of the kernel; also with the widest vectors that the machine has.
+    /// Rows of a reversed window, whose first position is the last one of the kernel; also with the widest
+    /// vectors that the machine has.
     #[test]
     fn reversed_windows() {
         let (input, kernel) = ([1.0f32, 2.0, 4.0, 8.0, 16.0], [1.0f32, 10.0, 100.0]);

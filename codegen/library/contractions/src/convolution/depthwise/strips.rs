@@ -46,8 +46,8 @@ impl<E: Element> Strip<'_, E> {
     }
 
     /// Blocks of positions outside, vectors of features inside: the elements that the windows of a block read
-    /// stay in the first-level cache, and are read in memory order. `GROUPED`: a group has several channels or
-    /// features.
+    /// stay in the first-level cache, and are read in memory order. `GROUPED`: a group has several channels
+    /// or features.
     ///
     /// # Safety
     /// As of [`Self::plain`]; the machine has AVX-512.

@@ -1,5 +1,6 @@
-//! Convolutions of few features: vectors are of positions, which a slab has side by side, a line for each channel of each row (and, where output positions are several
-//! positions apart, for each remainder of these).
+//! Convolutions of few features: vectors are of positions, which a slab has side by side, a line for each
+//! channel of each row (and, where output positions are several positions apart, for each remainder of
+//! these).
 
 use hlo_library_base::pool::Pool;
 use hlo_library_base::transpose::{self, Terms};
@@ -14,7 +15,7 @@ use super::{Common, PanelLayout, SLAB_ELEMENTS, Sight, origin};
 /// The largest number of features.
 const MAX_FEATURES: usize = 7;
 
-/// Positions of a register tile, and the most features for which a tile has so many.
+/// Positions of a register tile, and the maximum of features for which a tile has that many.
 const WIDE_TILE_POSITIONS: usize = 64;
 const MAX_WIDE_TILE_FEATURES: usize = 4;
 

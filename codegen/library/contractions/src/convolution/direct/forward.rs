@@ -1,4 +1,5 @@
-//! Convolutions of small windows: a tile of adjacent output positions sums over the taps, of which those of a row of the window are one run with their channels.
+//! Convolutions of small windows: a tile of adjacent output positions sums over the taps, of which those of a
+//! row of the window are one run with their channels.
 
 use smallvec::SmallVec;
 
@@ -15,7 +16,8 @@ use super::{Common, PanelLayout, SLAB_ELEMENTS, Sight, Task, WANTED_TASKS, exten
 /// Rows of sums that are stored to the result together: several cache lines of adjacent positions.
 const ROWS_PER_STORE: usize = 8 * ROWS;
 
-/// Distance of terms of the kernel up to which a panel is read where it is: farther ones would share few sets of a cache.
+/// Distance of terms of the kernel up to which a panel is read where it is: farther ones would share few sets
+/// of a cache.
 const MAX_UNPACKED_TERM_STRIDE: isize = 128;
 
 /// Rows of features that a task packs.
@@ -24,7 +26,7 @@ const PACKED_ROWS_PER_TASK: usize = 128;
 /// Multiply-adds of a register tile in the time in which an element is copied into a slab.
 const MULTIPLY_ADDS_PER_COPY: usize = 18;
 
-/// The least ratio of the time of a task's multiply-adds to that of copying its slab.
+/// The smallest ratio of the time of a task's multiply-adds to that of copying its slab.
 const MIN_TIME_PER_COPY_TIME: usize = 16;
 
 /// The largest panel that the first-level cache holds beside the rows, in bytes.
@@ -40,13 +42,14 @@ pub(in crate::convolution) struct Forward {
     common: Common,
     /// Placements of a task along the two fastest axes.
     block: [usize; 2],
-    /// Parts that the panels of features are cut into.
+    /// Parts that the panels of features are divided into.
     parts: usize,
     in_place: bool,
     kernel: Panels,
 }
 
-/// Panels of a kernel: up to [`COLUMNS`] adjacent features of all taps and channels, packed or where they are in the operand.
+/// Panels of a kernel: up to [`COLUMNS`] adjacent features of all taps and channels, packed or where they are
+/// in the operand.
 #[derive(Clone, Copy, Debug)]
 struct Panels {
     packed: bool,
@@ -109,11 +112,11 @@ impl Forward {
             return None;
         }
         let panels = outer.features.div_ceil(COLUMNS);
-        // Each block reads the whole kernel. One that is larger than the input is cut into panels first, so that
-        // there are fewer blocks.
+        // Each block reads the whole kernel. One that is larger than the input is divided into panels first,
+        // so that there are fewer blocks.
         let kernel_is_larger = taps * outer.channels * outer.features > common.slab(block);
         let mut block = common.divided(block, if kernel_is_larger { 2 * panels } else { 1 });
-        // Parts of lines, where what windows of adjacent ones share is little.
+        // Parts of lines, where windows of adjacent ones share few elements.
         while block[0] == 1
             && common.blocks(block) < WANTED_TASKS
             && block[1] > 8 * ROWS
@@ -310,7 +313,8 @@ impl Forward {
         }
     }
 
-    /// Puts the sums of at most [`ROWS_PER_STORE`] rows into the result, along whichever of its sides is the nearer one.
+    /// Puts the sums of at most [`ROWS_PER_STORE`] rows into the result, along whichever of its sides is the
+    /// nearer one.
     ///
     /// # Safety
     /// They are in the result; after the sums is space for as many.

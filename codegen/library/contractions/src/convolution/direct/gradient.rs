@@ -1,5 +1,5 @@
-//! Gradients of kernels: convolutions whose windows are large and whose results are small. A tile of channels sums over positions, a row of input and a row
-//! of the other operand after the other.
+//! Gradients of kernels: convolutions whose windows are large and whose results are small. A tile of channels
+//! sums over positions, a row of input and a row of the other operand after the other.
 
 use hlo_library_base::pool::Pool;
 use hlo_library_base::workspace::with_workspace;
@@ -16,8 +16,8 @@ const SUMS_ELEMENTS: usize = 512 << 10;
 /// The most parts of the terms.
 const MAX_PARTS: usize = 8;
 
-/// A convolution whose window is large and whose result is small: the gradient of a kernel. What are examples in a convolution are channels of that
-/// one's input, what are channels are its examples.
+/// A convolution whose window is large and whose result is small: the gradient of a kernel. What are examples
+/// in a convolution are channels of that one's input, what are channels are its examples.
 #[derive(Clone, Debug)]
 pub(in crate::convolution) struct Gradient {
     common: Common,
@@ -33,7 +33,8 @@ impl Gradient {
         let common = Common::new(lanes, outer, types)?;
         let [z, y, x] = common.axes();
         let (taps, outputs) = (z.kernel * y.kernel * x.kernel, z.output * y.output * x.output);
-        // Channels of adjacent results are the rows of a tile. Windows that are far apart see few of the same elements.
+        // Channels of adjacent results are the rows of a tile. Windows that are far apart see few of the same
+        // elements.
         let rows = if x.stride == 1 { x.output * outer.batch } else { outer.batch };
         let apart = z.stride.max(y.stride).max(x.stride) > 1 && taps < 4 * outputs;
         if outer.feature_groups != 1

@@ -1,10 +1,11 @@
-//! Direct convolutions of `f32`, without im2col: register tiles read the input in place, or in a *slab*, a copy of
-//! the rows that a task needs, with padding and contiguous channels.
+//! Direct convolutions of `f32`, without im2col: register tiles read the input in place, or in a *slab*, a
+//! copy of the rows that a task needs, with padding and contiguous channels.
 //!
-//! A tile of adjacent output positions ([`Forward`]) sums over the taps of the window: channels and taps along a row
-//! of it are collapsed into one run. If there are few features, vectors are of output positions ([`FewFeatures`]). For gradients of
-//! kernels, whose windows are large and whose results are small, a tile of channels sums over positions ([`Gradient`]): a row of input and
-//! a row of the other operand after the other.
+//! A tile of adjacent output positions ([`Forward`]) sums over the taps of the window: channels and taps
+//! along a row of it are collapsed into one run. If there are few features, vectors are of output positions
+//! ([`FewFeatures`]). For gradients of kernels, whose windows are large and whose results are small, a tile
+//! of channels sums over positions ([`Gradient`]): a row of input and a row of the other operand after the
+//! other.
 //!
 //! **Invariant:** tasks and the order of sums are fixed by the shape.
 
@@ -142,7 +143,7 @@ impl Common {
         self.axes().iter().map(|axis| axis.kernel).product()
     }
 
-    /// Elements of the slab of a block: so many output positions along the two fastest axes.
+    /// Elements of the slab of a block of output positions along the two fastest axes.
     fn slab(&self, [ys, xs]: [usize; 2]) -> usize {
         let [z, y, x] = self.axes();
         z.kernel * extent(ys, &y) * extent(xs, &x) * self.outer.channels
@@ -158,7 +159,8 @@ impl Common {
             * x.output.div_ceil(block[1])
     }
 
-    /// A block with fewer lines, if its slab is too large, or if there are too few tasks: each block is `parts` tasks.
+    /// A block with fewer lines, if its slab is too large, or if there are too few tasks: each block is
+    /// `parts` tasks.
     fn divided(&self, mut block: [usize; 2], parts: usize) -> [usize; 2] {
         while block[0] > 1
             && (self.slab(block) > SLAB_ELEMENTS || self.blocks(block) * parts < WANTED_TASKS && block[0] > 4)
@@ -205,7 +207,8 @@ impl Common {
         there.then(|| sight.input + in_z * z.input_stride + at * y.input_stride)
     }
 
-    /// Calls `copy` with the number in the slab, and the beginning in the input, of each row that is not padding and that some window sees.
+    /// Calls `copy` with the number in the slab, and the beginning in the input, of each row that is not
+    /// padding and that some window sees.
     fn each_row(&self, sight: &Sight, mut copy: impl FnMut(usize, isize)) {
         let [z, y, _] = self.axes();
         // Where the output positions begin.
@@ -224,9 +227,9 @@ impl Common {
         }
     }
 
-    /// Packs `rows` of the kernel into panels. A row is a tap and a channel, tap-major; of each row `features`
-    /// are packed, from `feature` on, and the last panel is padded with zeros. Contiguous features are read row by
-    /// row, since memory is fastest sequentially.
+    /// Packs `rows` of the kernel into panels. A row is a tap and a channel, tap-major; of each row
+    /// `features` are packed, from `feature` on, and the last panel is padded with zeros. Contiguous features
+    /// are read row by row, since memory is fastest sequentially.
     ///
     /// # Safety
     /// They are in the kernel, and there is space.
@@ -276,7 +279,8 @@ impl Common {
         }
     }
 
-    /// Where the first feature of an output position is in the result: row `y`, and so many after the first of the task's.
+    /// The offset in the result of the first feature of an output position: row `y`, and positions after the
+    /// first of the task's.
     fn offset(&self, task: &Task, y: usize, x: usize) -> isize {
         let [z_lane, y_lane, x_lane] = &self.lanes;
         self.lanes.iter().map(|lane| lane.result_offset).sum::<isize>()
@@ -298,7 +302,8 @@ impl Common {
         }
     }
 
-    /// Copies a row of input with padding and contiguous channels (`count` of them, of stride `stride`): positions `first..first + width`.
+    /// Copies a row of input with padding and contiguous channels (`count` of them, of stride `stride`):
+    /// positions `first..first + width`.
     ///
     /// # Safety
     /// The row is in the input, and there is space for the copy.
@@ -352,7 +357,8 @@ impl Common {
         }
     }
 
-    /// Copies a row whose positions are contiguous and whose channels are strided, transposed: with contiguous channels.
+    /// Copies a row whose positions are contiguous and whose channels are strided, transposed: with
+    /// contiguous channels.
     ///
     /// # Safety
     /// They are in the input, there is space for the copy, and the machine has AVX-512.

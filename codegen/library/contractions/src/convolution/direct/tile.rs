@@ -1,4 +1,5 @@
-//! A register tile of sums: rows that are numbers of one operand, columns that are vectors of the other, over runs of terms that both operands have somewhere.
+//! A register tile of sums: rows that are numbers of one operand, columns that are vectors of the other, over
+//! runs of terms that both operands have somewhere.
 
 /// Rows and columns of a register tile.
 pub(super) const ROWS: usize = 12;
@@ -32,8 +33,8 @@ pub(super) struct Tile<'a> {
     pub(super) columns: usize,
     /// Whether to add to what is there.
     pub(super) add: bool,
-    /// The prefetch distance of `b`, in elements; 0: it is in a near cache. Only tiles that multiplications bound
-    /// prefetch ([`ROWS_OF_FEW_LOADS`]).
+    /// The prefetch distance of `b`, in elements; 0: it is in a near cache. Only tiles that multiplications
+    /// bound prefetch ([`ROWS_OF_FEW_LOADS`]).
     pub(super) ahead: usize,
 }
 
@@ -120,7 +121,7 @@ impl Tile<'_> {
     }
 }
 
-/// Cuts `n` rows into tiles that are about equal.
+/// Divides `n` rows into tiles that are about equal.
 pub(super) fn tiles(n: usize) -> impl Iterator<Item = (usize, usize)> {
     let count = n.div_ceil(ROWS);
     (0..count).map(move |i| (n * i / count, n * (i + 1) / count - n * i / count))

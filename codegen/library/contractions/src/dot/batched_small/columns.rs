@@ -1,4 +1,5 @@
-//! Small matrices of any element type, right operands with contiguous columns: rows of the result are vectors of columns, a few rows at a time.
+//! Small matrices of any element type, right operands with contiguous columns: rows of the result are vectors
+//! of columns, a few rows at a time.
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
-//! Batched small GEMM: small matrices, many or one. Each product is computed by one thread from operands in place; nothing is packed.
+//! Batched small GEMM: small matrices, many or one. Each product is computed by one thread from operands in
+//! place; nothing is packed.
 //!
 //! | operands | how |
 //! |---|---|
@@ -8,7 +9,8 @@
 //! | the batch is contiguous in one of them | sixteen matrices at a time, one per lane |
 //! | any strides, few products | one element after the other, from lists of offsets |
 //!
-//! Floats of at most 32 bits are computed in all of these ways, other numbers in those of `columns` and `vectors`.
+//! Floats of at most 32 bits are computed in all of these ways, other numbers in those of `columns` and
+//! `vectors`.
 //!
 //! **Invariant:** how an element is summed depends on the shape alone.
 
@@ -39,17 +41,18 @@ const MAX_SUMMED_ELEMENTS: usize = 64;
 const MAX_ROW_BYTES: usize = 256;
 /// The same in columns of `f32`.
 const MAX_F32_COLUMNS: usize = MAX_ROW_BYTES / size_of::<f32>();
-/// Smaller batches gain nothing over packed products from being widened, rounded or, from so many multiplications
-/// on, transposed.
+/// Smaller batches gain nothing over packed products from being widened, rounded or, from so many
+/// multiplications on, transposed.
 const MIN_CONVERTED_MATRICES: usize = 8;
 const MIN_TRANSPOSED_MULTIPLICATIONS: usize = 1 << 12;
-/// The most elements of a result for which a vector has elements of several matrices, and the most terms of each.
+/// The most elements of a result for which a vector has elements of several matrices, and the most terms of
+/// each.
 const MAX_FLAT_ELEMENTS: usize = 15;
 const MAX_FLAT_TERMS: usize = 64;
 /// The most terms of a vector that is kept in registers.
 const MAX_REGISTER_TERMS: usize = 8;
-/// The fewest rows for which right matrices of more than [`MAX_REGISTER_TERMS`] terms are transposed; if there is
-/// another way, twice as many columns are needed as well.
+/// The fewest rows for which right matrices of more than [`MAX_REGISTER_TERMS`] terms are transposed; if
+/// there is another way, twice as many columns are needed as well.
 const MIN_TRANSPOSED_ROWS: usize = 4;
 /// The most multiplications of a product whose operands have lists of offsets.
 const MAX_LISTED_MULTIPLICATIONS: usize = 1024;
@@ -88,7 +91,8 @@ pub(super) struct BatchedSmall {
     right: [isize; 2],
     /// The operands are swapped: the result is a vector either way.
     swapped: bool,
-    /// The terms of columns are contiguous: the right matrices of a chunk are transposed first, to these offsets.
+    /// The terms of columns are contiguous: the right matrices of a chunk are transposed first, to these
+    /// offsets.
     transposed: Option<Steps>,
     /// Of operands that are no words: matrices of a chunk are widened before.
     wider: [Option<Wider>; 2],
@@ -157,8 +161,8 @@ fn is_dense(of: &Operand) -> bool {
     (by_rows || by_terms) && of.batch.single() == Some(rows * terms) && of.offset >= 0
 }
 
-/// Where the operands of each matrix begin: those of the first one, and either batch strides in elements or lists of
-/// offsets.
+/// Where the operands of each matrix begin: those of the first one, and either batch strides in elements or
+/// lists of offsets.
 struct Operands<'a, W> {
     first: [*const W; 2],
     batch: [&'a Steps; 2],
@@ -205,7 +209,7 @@ fn sums(word: ElementType) -> usize {
 }
 
 impl BatchedSmall {
-    /// For these operands; `None` if they are large, few, of other types or lie in another way.
+    /// For these operands; `None` if they are large, few, of other types or are in another way.
     pub(super) fn new(
         field: Field,
         extents: Extents,
@@ -294,7 +298,8 @@ impl BatchedSmall {
         Some(BatchedSmall { field, extents, form, left, right, swapped, transposed, wider, rounded })
     }
 
-    /// For operands that are no floats of at most 32 bits, if the result is words of the field, and they are or hold smaller integers.
+    /// For operands that are no floats of at most 32 bits, if the result is words of the field, and they are
+    /// or hold smaller integers.
     fn of_words(
         field: Field,
         extents: Extents,
@@ -402,7 +407,8 @@ impl BatchedSmall {
                 let argument = call.arguments[i].cast_const();
                 first[i] = match &self.wider[i] {
                     None => argument.cast::<S::Word>().wrapping_offset(operand.offset),
-                    // SAFETY: words are what elements become, the matrices are dense, and there is space for them.
+                    // SAFETY: words are what elements become, the matrices are dense, and there is space for
+                    // them.
                     Some(wider) => unsafe {
                         let at = operand.offset.unsigned_abs() + matrices.start * matrix[i];
                         let to = memory.pointer();
@@ -425,7 +431,8 @@ impl BatchedSmall {
                 memory = unsafe { memory.offset(transposed) };
             }
             let (offset, result) = (matrices.start * m * n, call.arguments[2]);
-            // SAFETY: the caller's; there is space for results that are rounded after, of sums that are `f32`.
+            // SAFETY: the caller's; there is space for results that are rounded after, of sums that are
+            // `f32`.
             unsafe {
                 match &self.rounded {
                     None => self.products::<S>(matrices, operands, result.cast::<S::Sum>().add(offset)),
@@ -461,7 +468,8 @@ impl BatchedSmall {
             if blocks {
                 let rows = (0..n as isize).map(|i| b.wrapping_offset(i * column).cast::<u8>());
                 let rows: SmallVec<[*const u8; MAX_F32_COLUMNS]> = rows.collect();
-                // SAFETY: the caller's: the rows are there, and there is space for them; the machine has AVX-512, or this would not have been made.
+                // SAFETY: the caller's: the rows are there, and there is space for them; the machine has
+                // AVX-512, or this would not have been made.
                 unsafe { hlo_library_base::transpose::columns(&rows, k, to.cast(), n * size_of::<W>()) };
                 continue;
             }
@@ -484,7 +492,8 @@ impl BatchedSmall {
     /// Computes the products of these matrices, whose operands begin where `operands` says.
     ///
     /// # Safety
-    /// They are there, and `to`, the address of the first result, has space for all results one after the other.
+    /// They are there, and `to`, the address of the first result, has space for all results one after the
+    /// other.
     unsafe fn products<S: Step<Word: Number, Sum = <S as Step>::Word>>(
         &self,
         matrices: std::ops::Range<usize>,
@@ -492,7 +501,8 @@ impl BatchedSmall {
         to: *mut S::Sum,
     ) {
         let (floats, result) = (operands.cast::<f32>(), to.cast::<f32>());
-        // SAFETY: the caller's; the machine has AVX-512, or this would not have been made; the other forms are of `f32` alone.
+        // SAFETY: the caller's; the machine has AVX-512, or this would not have been made; the other forms
+        // are of `f32` alone.
         unsafe {
             match &self.form {
                 Form::Columns => columns::columns::<S>(self, matrices, operands, to),

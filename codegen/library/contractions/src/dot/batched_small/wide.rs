@@ -1,4 +1,5 @@
-//! Small matrices of `f32` without contiguous columns: sums over vectors of terms, or over matrices side by side.
+//! Small matrices of `f32` without contiguous columns: sums over vectors of terms, or over matrices side by
+//! side.
 
 use std::arch::x86_64::*;
 use std::ops::Range;

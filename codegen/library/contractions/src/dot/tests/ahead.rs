@@ -50,7 +50,8 @@ fn what_is_packed_ahead_gives_the_same_bits() {
     assert!(packed > 60, "{packed}");
 }
 
-/// One chain of multiply-adds is what an element is, whatever the blocks of terms and however the right operand is read.
+/// One chain of multiply-adds is what an element is, whatever the blocks of terms and however the right
+/// operand is read.
 #[test]
 fn terms_are_added_one_after_the_other() {
     let mut r = Random(7);
