@@ -34,8 +34,8 @@ where
     }
 }
 
-/// What begins the target of a call that whoever embeds the project has an implementation of ([`bind`]): no
-/// pass and no compiler takes such a call for one that is built in.
+/// The prefix of the target of a call that the embedder implements ([`bind`]): no pass and no compiler takes
+/// such a call for one that is built in.
 const BOUND: &str = "bound:";
 
 /// Marks the calls of some targets as those of implementations that are given to the run. Returns how many
@@ -133,7 +133,7 @@ impl<'a> Invocation<'a> {
 pub struct Call<'a> {
     /// Target, shapes, attributes.
     pub instruction: &'a Instruction,
-    /// Where called computations are.
+    /// The module of called computations.
     pub module: &'a Module,
 }
 
@@ -143,12 +143,12 @@ pub fn exchanges(target: &str) -> bool {
     shards::direction(target) == Some(Direction::ToWhole)
 }
 
-/// What a call to a target that is built in computes.
+/// The meaning of a call to a built-in target.
 #[derive(Debug)]
 pub enum Meaning {
     /// Its operands.
     Same,
-    /// What this HLO computes, whose parameters are the operands.
+    /// The result of this HLO, whose parameters are the operands.
     Expansion(Box<Module>),
     /// The largest or smallest elements of each line, by its computation, and their indices.
     TopK,

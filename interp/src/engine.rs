@@ -33,7 +33,7 @@ use crate::region::{Region, ScalarLoop};
 use crate::value::{Tensor, Value};
 
 /// A state of a loop is kept for cycle detection only if this many times its bytes are free,
-const ANCHOR_ROOM: u64 = 8;
+const ANCHOR_COPIES: u64 = 8;
 /// and only if it has at most this many bytes: a larger one is updated in place, which a copy would prevent.
 const MAX_ANCHOR_BYTES: u64 = 64 << 10;
 /// The maximum nesting of computations that are applied to elements.
@@ -49,7 +49,7 @@ pub struct Options {
     pub fuel: Option<u64>,
     /// The maximum number of bytes of values that are alive at once.
     pub memory_limit_bytes: u64,
-    /// What that limit is, for messages; may be empty.
+    /// A description of that limit, for messages; may be empty.
     pub memory_limit_of: &'static str,
     /// Bytes held outside of the run, which count against the limit of each device.
     pub beside: Beside,
@@ -277,7 +277,7 @@ pub(crate) fn fits(value: &Value, shape: &Shape) -> bool {
 /// A computation that is being run.
 pub(crate) struct Frame<'p> {
     plan: &'p Plan,
-    /// Where its slots begin in [`Run::env`].
+    /// The index of its first slot in [`Run::env`].
     base: usize,
     next: usize,
     then: Then,
@@ -676,9 +676,9 @@ impl<'s, 'm> Run<'s, 'm> {
         }
         if endless::is_anchor(iterations) {
             let bytes: u64 = state.arrays().into_iter().map(Tensor::bytes).sum();
-            let room =
-                bytes <= MAX_ANCHOR_BYTES && self.session.meter.check(bytes.saturating_mul(ANCHOR_ROOM));
-            return Ok(room.then(|| Box::new(state.clone())));
+            let fits =
+                bytes <= MAX_ANCHOR_BYTES && self.session.meter.check(bytes.saturating_mul(ANCHOR_COPIES));
+            return Ok(fits.then(|| Box::new(state.clone())));
         }
         if !endless::is_compared(iterations) {
             return Ok(None);
@@ -706,11 +706,11 @@ impl<'s, 'm> Run<'s, 'm> {
     #[cold]
     fn settle_outside(&mut self, slot: usize, at: InstrId) -> Result<()> {
         let session = self.session;
-        let place = &mut self.env[slot];
-        if let Some(Value::Pending(_)) = place
-            && let Some(value) = place.take()
+        let value_slot = &mut self.env[slot];
+        if let Some(Value::Pending(_)) = value_slot
+            && let Some(value) = value_slot.take()
         {
-            *place = Some(session.settle(value, at)?);
+            *value_slot = Some(session.settle(value, at)?);
         }
         Ok(())
     }

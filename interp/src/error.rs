@@ -5,8 +5,7 @@ use hlo::{Instruction, Name, Span};
 
 use crate::device::Devices;
 
-/// How every refusal of the interpreter begins, so that who asked it on behalf of something else can name
-/// that.
+/// The prefix of every refusal of the interpreter, so that callers on behalf of something else can name that.
 pub const REFUSAL: &str = "the interpreter does not support ";
 
 /// The kind of a failed run; commands take their exit code from it.
@@ -28,7 +27,7 @@ pub enum ErrorKind {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct RunError {
-    /// What kind of failure.
+    /// The kind of failure.
     pub kind: ErrorKind,
     /// The code, with a page for `hlo explain`.
     pub code: Code,
@@ -36,9 +35,9 @@ pub struct RunError {
     pub message: String,
     /// Name of the instruction; empty if no instruction is to blame.
     pub instruction: Name,
-    /// Its place in the text.
+    /// Its span in the text.
     pub span: Span,
-    /// What only runs of several devices say.
+    /// Details of runs on several devices.
     pub among: Option<Box<Among>>,
 }
 
@@ -47,7 +46,7 @@ pub struct RunError {
 pub struct Among {
     /// The device that failed.
     pub device: u32,
-    /// What else belongs to it: places, and a sentence for each.
+    /// Related spans, with a sentence for each.
     pub related: Vec<(Span, String)>,
 }
 

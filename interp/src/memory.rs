@@ -19,7 +19,7 @@ use crate::attempt::attempt;
 pub struct Beside(Arc<AtomicU64>);
 
 impl Beside {
-    /// How many there are.
+    /// The number of bytes.
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -117,7 +117,7 @@ impl Charge {
         if live > meter.peak() {
             meter.peak.fetch_max(live, Ordering::Relaxed);
         }
-        meter.pool.make_room(live);
+        meter.pool.evict(live);
         Self { meter: meter.clone(), bytes }
     }
 
@@ -194,8 +194,8 @@ impl Pool {
         Some(storage)
     }
 
-    /// Drops what exceeds the limit together with `live` bytes.
-    fn make_room(&self, live: u64) {
+    /// Evicts the oldest buffers while the pool and `live` bytes together exceed the limit.
+    fn evict(&self, live: u64) {
         let mut most = self.most.load(Ordering::Relaxed);
         if live > most {
             most = self.most.fetch_max(live, Ordering::Relaxed).max(live);

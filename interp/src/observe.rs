@@ -1,6 +1,6 @@
 //! Watching a run: what a trace, a profile, coverage and isolation are made of.
 //!
-//! An [`Observer`] in [`crate::Options`] is told of every executed instruction: before it runs, with its
+//! An [`Observer`] in [`crate::Options`] is notified of every executed instruction: before it runs, with its
 //! operands, and after it, with its result. **Invariants:** without an observer an instruction costs one test
 //! of an `Option`; an observer that keeps no value changes neither the result nor what the run allocates,
 //! because operands are shown before they are consumed. The interpreter reads no clock: an observer that
@@ -41,7 +41,8 @@ pub trait Observer: Debug + Send + Sync {
         false
     }
 
-    /// Whether it asks for the results of an instruction. Those who would have to copy them to show them need not.
+    /// Whether it asks for the results of an instruction. Those who would have to copy them to show them need
+    /// not.
     fn looks_at(&self, id: InstrId) -> bool {
         let _ = id;
         true
@@ -59,7 +60,7 @@ pub trait Observer: Debug + Send + Sync {
         Flow::Continue
     }
 
-    /// The instruction `at` applied `computation` to elements, about so many times and at least once.
+    /// The instruction `at` applied `computation` to elements, about that many times and at least once.
     fn applied(
         &self,
         module: &Module,

@@ -57,7 +57,7 @@ impl fmt::Debug for Prepared {
 }
 
 impl Prepared {
-    /// What was kept, if it is of that type.
+    /// The plan that was kept, if it is of that type.
     pub(crate) fn get<P: Any>(&self) -> Option<&P> {
         self.0.get()?.downcast_ref()
     }
@@ -68,7 +68,7 @@ impl Prepared {
     }
 }
 
-/// What an instruction reads of its operands' values.
+/// The parts of its operands' values that an instruction reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Looks {
     /// Nothing, or nothing in the program is pending.

@@ -21,11 +21,11 @@ struct Notes {
 impl Observer for Notes {
     fn enter(&self, site: &Site<'_>, operands: &[Value]) {
         let operands: Vec<String> = operands.iter().map(text).collect();
-        self.lines.lock().unwrap().push(format!("> {}({})", place(site), operands.join(", ")));
+        self.lines.lock().unwrap().push(format!("> {}({})", path(site), operands.join(", ")));
     }
 
     fn leave(&self, site: &Site<'_>, result: &Value) -> Flow {
-        self.lines.lock().unwrap().push(format!("< {} = {}", place(site), text(result)));
+        self.lines.lock().unwrap().push(format!("< {} = {}", path(site), text(result)));
         match &self.at {
             Some((name, n, flow)) if *site.instr().name == **name && site.execution == *n => flow.clone(),
             Some(_) | None => Flow::Continue,
@@ -37,7 +37,7 @@ impl Observer for Notes {
     }
 }
 
-fn place(site: &Site<'_>) -> String {
+fn path(site: &Site<'_>) -> String {
     let calls: String =
         site.calls().map(|c| format!("{}[{}]/", site.module.instr(c.caller).name, c.iteration)).collect();
     format!("{calls}{}#{}", site.instr().name, site.execution)
@@ -166,7 +166,7 @@ fn applied_computations_are_told_if_they_ran() {
     }
 }
 
-/// Watching alone shares no values: what is updated in place stays so.
+/// Watching alone shares no values: what is updated in path stays so.
 #[test]
 fn watching_does_not_copy() {
     const N: i64 = 1 << 16;

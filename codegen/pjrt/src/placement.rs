@@ -1,9 +1,12 @@
 //! Where a program runs: its devices, and what each of them hands in and gets.
 //!
-//! A program on several devices is not partitioned. Where nothing depends on the device, an execution is one run on the whole arrays, whose results are cut; where devices communicate or begin with their
-//! shard (`shard_map`), it is a run on each device, by a thread of its own, each with the whole arrays as that device sees them, and each device gets its part of its own results.
+//! A program on several devices is not partitioned. Where nothing depends on the device, an execution is one
+//! run on the whole arrays, whose results are cut; where devices communicate or begin with their shard
+//! (`shard_map`), it is a run on each device, by a thread of its own, each with the whole arrays as that
+//! device sees them, and each device gets its part of its own results.
 //!
-//! **Invariant:** what a device sees of an argument is made of the parts that the devices of its own group handed in, so arrays that differ where the program lets them stay different.
+//! **Invariant:** what a device sees of an argument is made of the parts that the devices of its own group
+//! handed in, so arrays that differ where the program lets them stay different.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -28,7 +31,7 @@ use crate::opaque;
 use crate::options::CompileOptions;
 use crate::sharding::{Shardings, Terms, Tiles, Unreduced, depends_on_device};
 
-/// How the devices of a program run it.
+/// The assignment of a program to devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Runs {
     /// There is one device.
@@ -39,10 +42,10 @@ pub enum Runs {
     Each,
 }
 
-/// Where a program runs.
+/// The devices of a program.
 #[derive(Debug)]
 pub struct Placement {
-    /// How often.
+    /// How the program runs on its devices.
     pub runs: Runs,
     /// Replicas and partitions.
     pub devices: Devices,
@@ -50,13 +53,13 @@ pub struct Placement {
     pub handles: Box<[Handle<Device>]>,
     /// Their numbers.
     pub ids: Box<[u64]>,
-    /// Where their results lie.
+    /// The memory of their results.
     pub memories: Box<[Arc<Memory>]>,
     /// Tiles of arguments and results.
     pub shardings: Shardings,
     /// The same of the physical arrays, which are those that the program runs on.
     pub held: Shardings,
-    /// How arguments and results lie in memory.
+    /// How arguments and results are laid out in memory.
     pub layouts: Layouts,
     /// In which kinds of memory results lie.
     kinds: Box<[usize]>,
@@ -67,12 +70,12 @@ pub struct Placement {
     sums: Box<[Option<hlo_client::Executable>]>,
 }
 
-/// What a placement is made of, beside devices.
+/// The parts of a placement beside devices.
 #[derive(Debug)]
 pub struct Arrays {
-    /// How they lie on devices.
+    /// How they are on devices.
     pub shardings: Shardings,
-    /// How they lie in memory.
+    /// How they are laid out in memory.
     pub layouts: Layouts,
     /// In which kinds of memory results lie, tokens too.
     pub kinds: Vec<usize>,
@@ -123,7 +126,7 @@ impl Placement {
             _ => Runs::Once,
         };
         for tiling in shardings.arguments.iter().chain(&shardings.results).flatten() {
-            let all = (0..devices.partitions()).all(|partition| tiling.place(partition).is_some());
+            let all = (0..devices.partitions()).all(|partition| tiling.group_and_tile(partition).is_some());
             if runs != Runs::Alone && !all {
                 return Err(Failure::unimplemented(
                     "a sharding that leaves out some of the program's devices",
@@ -164,7 +167,7 @@ impl Placement {
         })
     }
 
-    /// The memory that a result lies in, of the device of this default memory.
+    /// The memory that a result is in, of the device of this default memory.
     ///
     /// # Errors
     /// The device has none of the kind.
@@ -201,7 +204,8 @@ impl Placement {
     }
 }
 
-/// Shown the whole arguments of a run before it, by device; the run's results are shown to what it gives back, if it gives something.
+/// Shown the whole arguments of a run before it, by device; the run's results are shown to what it gives
+/// back, if it gives something.
 pub type BeginCheck<'a, Judge> = dyn FnMut(Devices, &[Vec<hlo_client::Buffer>]) -> Result<Option<Judge>> + 'a;
 
 /// Executes a program on several devices: arguments and results by device.
@@ -254,7 +258,7 @@ pub fn execute<Judge: FnOnce(&[Vec<hlo_client::Buffer>]) -> Result<()>>(
             let partition = device % partitions;
             let has_own_term = has_own_term.get(n).is_some_and(|has| *has);
             let part = match sum_of(terms, partition).first() {
-                // Of terms that nobody made the first is the sum; the greatest and the least have all.
+                // Of terms that nobody made the first is the sum; a maximum or minimum has all.
                 Some(&first) if first != partition && !has_own_term && is_sum(terms) => {
                     zeros(client, &Placement::part(tiles, whole.shape()))?
                 }
@@ -317,7 +321,7 @@ fn sums(
     leaves.zip(&held.arguments).zip(&held.argument_terms).enumerate().map(one).collect()
 }
 
-/// What makes an array of its terms, which have a shape.
+/// The reduction of an array's terms, which have a shape.
 fn sum(client: &Client, shape: &ArrayShape, terms: &Unreduced) -> Result<hlo_client::Executable> {
     let count = terms.sets.first().map_or(1, Vec::len);
     let mut module = Module::new("sum");
@@ -362,7 +366,8 @@ fn cut(
             .map_err(of_client)?
             .map_err(of_client);
     };
-    let (_, tile) = tiling.place(partition).ok_or_else(|| Failure::internal("every partition has a tile"))?;
+    let (_, tile) =
+        tiling.group_and_tile(partition).ok_or_else(|| Failure::internal("every partition has a tile"))?;
     let part = ArrayShape::new(shape.element_type, &tiling.shard(&shape.dims));
     let mut bytes = zero_bytes(client, &part)?;
     whole
@@ -478,8 +483,8 @@ impl Gather<'_> {
     ) -> Result<hlo_client::Buffer> {
         let partitions = self.placement.devices.partitions();
         let Some(tiling) = tiles else { return self.given(n, device, shape) };
-        let place = tiling.place(device % partitions);
-        let (group, _) = place.ok_or_else(|| Failure::internal("every partition has a tile"))?;
+        let group_and_tile = tiling.group_and_tile(device % partitions);
+        let (group, _) = group_and_tile.ok_or_else(|| Failure::internal("every partition has a tile"))?;
         let part = Placement::part(tiles, shape);
         let mut bytes = zero_bytes(self.client, shape)?;
         let first = device - device % partitions;

@@ -4,7 +4,8 @@
 //! a step goes over the matrix once to subtract and to multiply by the left reflector, and once more to
 //! multiply by the right one.
 //!
-//! **Invariant:** the rest is cut into parts by its size alone, so that no number of threads changes a bit.
+//! **Invariant:** the rest is divided into parts by its size alone, so that no number of threads changes a
+//! bit.
 
 use hlo_threads::cancel;
 
@@ -117,7 +118,7 @@ impl<F: Field> Bidiagonal<F> {
     }
 }
 
-/// Cuts columns of `height` rows, of which so many are looked at.
+/// Divides columns of `height` rows, of which `rows` are used, into parts for tasks.
 fn cut<F: Field>(columns: &mut [F], height: usize, rows: usize) -> Vec<Part<'_, F>> {
     let count = columns.len() / height.max(1);
     let size = count.div_ceil(parts(rows * count)).next_multiple_of(FOUR);

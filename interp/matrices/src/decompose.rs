@@ -23,8 +23,8 @@ pub trait Decompose: Field {
     /// A = Q R.
     fn qr(a: Matrix<Self>) -> Qr<Self>;
 
-    /// A P = Q R. `columns` says which columns stay in front (those that are not 0) and becomes P: column j of
-    /// A P is column `columns[j] - 1` of A.
+    /// A P = Q R. `columns` says which columns stay in front (those that are not 0) and becomes P: column j
+    /// of A P is column `columns[j] - 1` of A.
     fn qr_pivoted(a: Matrix<Self>, columns: &mut [i32]) -> Qr<Self>;
 
     /// The first columns of Q, as many as `reflectors` has: their tails are below its diagonal. There must be

@@ -1,8 +1,8 @@
 //! Tridiagonal matrices by dividing, solving the halves and merging: `stedc`, as `syevd` uses it beyond
 //! [`super::eigen_symmetric::BY_ITERATION`].
 //!
-//! A matrix is two of half the size and a rank-one matrix rho v v^T. The eigenvectors of the halves turn that
-//! into a diagonal matrix and rho z z^T, whose eigenvalues are the roots of a rational function
+//! A matrix is two of half the size and a rank-one matrix rho v v^T. The eigenvectors of the halves transform
+//! it to a diagonal matrix and rho z z^T, whose eigenvalues are the roots of a rational function
 //! ([`super::secular`]). What z hardly touches, and one of two columns whose values hardly differ, is left
 //! out (*deflated*) first. Which, and the signs of z, decide the signs of the eigenvectors: both are as
 //! LAPACK has them, to the same unit of rounding. Where that is coarser than what is computed to, signs of

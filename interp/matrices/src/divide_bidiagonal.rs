@@ -2,11 +2,11 @@
 //! [`BY_ITERATION`].
 //!
 //! An upper bidiagonal matrix without one of its rows is two matrices of about half the size, the first with
-//! one column more than rows. The singular vectors of these turn the row into z and the rest into a diagonal
-//! matrix D: B B^T becomes D^2 + z z^T, and the singular values are the square roots of the roots of a
-//! rational function ([`super::secular`]). As where eigenvectors are merged ([`super::divide`]), what is left
-//! out (*deflated*) and the signs of z decide the signs of the vectors: both are as LAPACK has them, to the
-//! same unit of rounding.
+//! one column more than rows. The singular vectors of these transform the row to z and the other rows to a
+//! diagonal matrix D: B B^T becomes D^2 + z z^T, and the singular values are the square roots of the roots of
+//! a rational function ([`super::secular`]). As where eigenvectors are merged ([`super::divide`]), what is
+//! left out (*deflated*) and the signs of z decide the signs of the vectors: both are as LAPACK has them, to
+//! the same unit of rounding.
 
 use super::Matrix;
 use super::chase;

@@ -4,8 +4,8 @@
 //!
 //! The matrix is the squares of its elements: `q` on its diagonal, `e` off it, all positive. A step makes
 //! those of a matrix whose squared singular values are all less by a shift, with one division an element,
-//! where the iteration with rotations takes four and two roots. A shift beyond the least of them shows as a
-//! negative number, and the step is done again with a smaller one. Nothing is subtracted but the shift, so
+//! where the iteration with rotations takes four and two roots. A shift beyond the smallest of them shows as
+//! a negative number, and the step is done again with a smaller one. Nothing is subtracted but the shift, so
 //! that small values are as precise as large ones.
 //!
 //! **Invariant:** steps are limited; who asks has another iteration for what is left then, and for elements
@@ -60,7 +60,7 @@ struct Quotients<R> {
 struct Gone<R> {
     /// The last three, the last one first.
     last: [R; 3],
-    /// The least of all, of all but the last, and of all but the last two.
+    /// The smallest of all, of all but the last, and of all but the last two.
     least: [R; 3],
 }
 
@@ -175,7 +175,7 @@ impl<R: Real> Quotients<R> {
         }
     }
 
-    /// A shift that is less than the least value, by all one can tell, and near to it.
+    /// A shift that is less than the smallest value, by all one can tell, and near to it.
     fn shift(&self, low: usize, high: usize, gone: Gone<R>, share: &mut f64) -> R {
         let (q, e) = (&self.q, &self.e);
         let of = R::from_f64;
@@ -271,10 +271,10 @@ mod tests {
         let found = singular_values::<R>(&of(d), &of(e)).unwrap_or_else(|| panic!("{name}: none"));
         let n = d.len();
         let none = || Rotations::identity(0, n);
-        let mut turned = BidiagonalIteration::<R>::new((of(d), of(e)), false, (none(), none()), R::ULP);
-        chase::run(&mut turned).unwrap();
+        let mut iterated = BidiagonalIteration::<R>::new((of(d), of(e)), false, (none(), none()), R::ULP);
+        chase::run(&mut iterated).unwrap();
         assert_eq!(found.len(), n, "{name}");
-        for (x, y) in found.iter().zip(&turned.d) {
+        for (x, y) in found.iter().zip(&iterated.d) {
             let error = abs(*x - *y).to_f64() / y.to_f64();
             assert!(error <= 150.0 * n as f64 * R::ULP, "{name}: {x:?} for {y:?}");
         }
@@ -308,7 +308,7 @@ mod tests {
                 ("of all sizes", &far, &e),
             ] {
                 if name == "of all sizes" && n > 13 {
-                    // The least has no square.
+                    // The smallest has no square.
                     continue;
                 }
                 check::<f64>(&format!("{name}, {n}"), d, e);
@@ -323,7 +323,7 @@ mod tests {
         assert!(singular_values(&[1.0, 1e-200], &[1.0]).is_none());
         assert!(singular_values(&[1.0, 1.0], &[1e-200]).is_none());
         assert!(singular_values(&[1.0, f64::NAN], &[1.0]).is_none());
-        // Its least value has no square.
+        // Its smallest value has no square.
         assert!(singular_values(&[1e-100, 1e-100, 1e-100], &[1.0, 1.0]).is_none());
         assert!(singular_values::<f64>(&[], &[]).is_none());
         assert_eq!(singular_values(&[2.0, -3.0], &[0.0]).unwrap(), [3.0, 2.0]);

@@ -32,7 +32,7 @@ pub(crate) trait Vectors: Triangularize {
         right: bool,
     ) -> Matrix<Complex<Self::Real>>;
 
-    /// Gives a vector of norm 1 the phase of LAPACK.
+    /// Normalizes the phase of a vector of norm 1 as LAPACK does.
     fn phase(vector: &mut [Complex<Self::Real>]);
 }
 
@@ -78,7 +78,7 @@ fn flipped<F: Field>(t: &Matrix<F>) -> Matrix<F> {
     Matrix::from_fn(n, n, |i, j| t[(n - 1 - j, n - 1 - i)].conj())
 }
 
-/// The least difference of eigenvalues that is told from 0.
+/// The smallest difference of eigenvalues that is distinguished from 0.
 fn least<R: Real>(value: Complex<R>, order: usize) -> R {
     let relative = R::from_f64(R::ULP) * value.size();
     let absolute = R::from_f64(R::TINY * (order as f64 / R::ULP));
@@ -106,7 +106,7 @@ fn solve<G: Field>(t: &Matrix<G>, value: G, least: G::Real, known: usize, x: &mu
             if pivot.size() < least {
                 pivot = G::from_real(least);
             }
-            make_room(x, &[j], pivot.size());
+            scale_down(x, &[j], pivot.size());
             x[j] = x[j] / pivot;
         } else {
             solve_block(t, value, least, start, x);
@@ -126,9 +126,9 @@ fn solve<G: Field>(t: &Matrix<G>, value: G, least: G::Real, known: usize, x: &mu
     }
 }
 
-/// Scales `x` such that its elements at some indices can be divided by a number of that size.
-fn make_room<G: Field>(x: &mut [G], places: &[usize], size: G::Real) {
-    let top = places.iter().map(|&i| largest(&x[i..=i])).fold(0.0, f64::max);
+/// Scales `x` down if dividing its elements at these indices by a number of that size could overflow.
+fn scale_down<G: Field>(x: &mut [G], indices: &[usize], size: G::Real) {
+    let top = indices.iter().map(|&i| largest(&x[i..=i])).fold(0.0, f64::max);
     let bottom = size.to_f64();
     if top == 0.0 || bottom == 0.0 || !top.is_finite() || !bottom.is_finite() {
         return;
@@ -142,8 +142,8 @@ fn make_room<G: Field>(x: &mut [G], places: &[usize], size: G::Real) {
 /// One block of order 2 of [`solve`], by elimination with complete pivoting.
 fn solve_block<G: Field>(t: &Matrix<G>, value: G, least: G::Real, i: usize, x: &mut [G]) {
     let m = [[t[(i, i)] - value, t[(i, i + 1)]], [t[(i + 1, i)], t[(i + 1, i + 1)] - value]];
-    let places = [(0, 0), (0, 1), (1, 0), (1, 1)];
-    let (mut r, mut c) = places[first_of_largest(&places.map(|(r, c)| m[r][c].size()))];
+    let indices = [(0, 0), (0, 1), (1, 0), (1, 1)];
+    let (mut r, mut c) = indices[first_of_largest(&indices.map(|(r, c)| m[r][c].size()))];
     let mut top = m[r][c];
     let (mut other, mut below, mut corner) = (m[r][1 - c], m[1 - r][c], m[1 - r][1 - c]);
     if top.size() < least {
@@ -155,7 +155,7 @@ fn solve_block<G: Field>(t: &Matrix<G>, value: G, least: G::Real, i: usize, x: &
     if pivot.size() < least {
         pivot = G::from_real(least);
     }
-    make_room(x, &[i, i + 1], if pivot.size() < top.size() { pivot.size() } else { top.size() });
+    scale_down(x, &[i, i + 1], if pivot.size() < top.size() { pivot.size() } else { top.size() });
     let (first, second) = (x[i + r], x[i + 1 - r]);
     let second = (second - factor * first) / pivot;
     let first = (first - other * second) / top;
@@ -200,11 +200,11 @@ impl<R: Real> Vectors for R {
                     (false, false) => (R::one(), -(w.im / below)),
                 };
                 let mut x = vec![Complex::default(); n];
-                let place = |i: usize| if right { i } else { n - 1 - i };
-                x[place(i)].re = own.0;
-                x[place(i + 1)].im = own.1;
+                let index = |i: usize| if right { i } else { n - 1 - i };
+                x[index(i)].re = own.0;
+                x[index(i + 1)].im = own.1;
                 let value = if right { w } else { w.conj() };
-                solve(solved, value, least, place(i).min(place(i + 1)), &mut x);
+                solve(solved, value, least, index(i).min(index(i + 1)), &mut x);
                 if !right {
                     x.reverse();
                 }
@@ -215,9 +215,9 @@ impl<R: Real> Vectors for R {
                 i += 2;
             } else {
                 let mut x = vec![R::default(); n];
-                let place = if right { i } else { n - 1 - i };
-                x[place] = R::one();
-                solve(solved, w.re, least, place, &mut x);
+                let index = if right { i } else { n - 1 - i };
+                x[index] = R::one();
+                solve(solved, w.re, least, index, &mut x);
                 if !right {
                     x.reverse();
                 }
@@ -250,9 +250,9 @@ impl<R: Real> Vectors for Complex<R> {
         let mut out = Matrix::zeros(n, n);
         for (i, &w) in values.iter().enumerate() {
             let mut x = vec![Self::default(); n];
-            let place = if right { i } else { n - 1 - i };
-            x[place] = Self::one();
-            solve(solved, if right { w } else { w.conj() }, least(w, n), place, &mut x);
+            let index = if right { i } else { n - 1 - i };
+            x[index] = Self::one();
+            solve(solved, if right { w } else { w.conj() }, least(w, n), index, &mut x);
             if !right {
                 x.reverse();
             }

@@ -102,8 +102,8 @@ fn subtract<F: Field>(column: &mut [F], v: &[F], w: &[F]) {
 
 /// The product of the matrix from row and column `first` on, held by its lower triangle, and a vector, once v
 /// w^H + w v^H is subtracted from the matrix, if that is still to be done: both in one pass over it. Columns
-/// are cut into parts of about as many elements, whose products are added in the end: how many parts depends
-/// on the order alone.
+/// are divided into parts of about as many elements, whose products are added in the end: how many parts
+/// depends on the order alone.
 fn product<F: Field>(a: &mut Matrix<F>, first: usize, update: Option<(&[F], &[F])>, v: &[F]) -> Vec<F> {
     let (n, height) = (v.len(), a.rows());
     let count = super::parts(n * n / 2);

@@ -85,7 +85,7 @@ impl<R: Real> TridiagonalIteration<R> {
         None
     }
 
-    /// Splits eigenvalues off the block: one or two of what needs no chase. Gives the next chase, or `None`
+    /// Splits eigenvalues off the block: one or two of what needs no chase. Returns the next chase, or `None`
     /// if the block is done or the budget spent.
     fn split(&mut self, Block { mut at, end }: Block) -> Option<Chase<R>> {
         let up = at < end;

@@ -193,10 +193,10 @@ impl<R: Real> Iteration for BidiagonalIteration<R> {
                     e[before] = first.r;
                 }
                 let (on, beside) = (d[at], e[off]);
-                let turned = first.c * on + first.s * beside;
+                let rotated = first.c * on + first.s * beside;
                 let beside = first.c * beside - first.s * on;
                 let below = first.c * d[next];
-                second = rotation(turned, first.s * d[next]);
+                second = rotation(rotated, first.s * d[next]);
                 d[at] = second.r;
                 *f = second.c * beside + second.s * below;
                 d[next] = second.c * below - second.s * beside;

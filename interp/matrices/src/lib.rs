@@ -1,18 +1,19 @@
 //! Factorizations of matrices, in the conventions of LAPACK and in arithmetic wider than the element types.
 //!
 //! These are kernels: they know matrices over a wide [`Field`], not the IR. [`Decompose`] has them for who
-//! has matrices; [`routines`] are LAPACK's, on slices of elements. Each does its arithmetic in one fixed order with correctly rounded IEEE 754 operations, so that its bits depend on its operands alone.
-//! They are fast where that order allows it: elements of blocks side by side in registers ([`product`]),
-//! reflectors together ([`householder`]), rotations gathered ([`rotations`]), columns on all threads.
+//! has matrices; [`routines`] are LAPACK's, on slices of elements. Each does its arithmetic in one fixed
+//! order with correctly rounded IEEE 754 operations, so that its bits depend on its operands alone. They are
+//! fast where that order allows it: elements of blocks side by side in registers ([`product`]), reflectors
+//! together ([`householder`]), rotations gathered ([`rotations`]), columns on all threads.
 //!
-//! What mathematics leaves free (signs, order) follows LAPACK's algorithms. Where that hangs on the number of
-//! rounds of an iteration, the iteration runs as LAPACK's does, up to what is negligible in the element
-//! type (`coarse`, twice its unit of rounding), and again up to what is negligible in the wide field
-//! (beside it: [`chase`]), and takes from the first run signs and order, nothing else. Where halves are
-//! merged, what is left out up to the coarser unit tells the signs without such a run
-//! ([`secular::Decisions`]). Of f64 (and complex numbers of f64) the first run of symmetric matrices and
-//! singular values is all of the algorithm, in f64: what compiled programs compute has the signs of what is
-//! computed here, whatever rounding does ([`crate::routines`]).
+//! What mathematics leaves free (signs, order) follows LAPACK's algorithms. Where that depends on the number
+//! of rounds of an iteration, the iteration runs as LAPACK's does, up to what is negligible in the element
+//! type (`coarse`, twice its unit of rounding), and again up to what is negligible in the wide field (beside
+//! it: [`chase`]), and takes from the first run signs and order, nothing else. Where halves are merged, what
+//! is left out up to the coarser unit tells the signs without such a run ([`secular::Decisions`]). Of f64
+//! (and complex numbers of f64) the first run of symmetric matrices and singular values is all of the
+//! algorithm, in f64: what compiled programs compute has the signs of what is computed here, whatever
+//! rounding does ([`crate::routines`]).
 //!
 //! **Invariants:** every iteration has a limit, so that no operand makes a kernel run forever; what is not
 //! finite ends as a failure that the kernel reports, or as NaN; no size, 0 included, makes a kernel panic.

@@ -1,7 +1,7 @@
 //! Products of matrices, subtracted from a matrix: where factorizations by blocks spend their time.
 //!
 //! **Invariant:** each element becomes `c - a0 b0 - a1 b1 - ...` by ascending index, each step one
-//! [`Field::minus_product`], as if the loops were the textbook's: how the matrices are cut into tiles,
+//! [`Field::minus_product`], as if the loops were the textbook's: how the matrices are divided into tiles,
 //! columns into groups and groups into tasks changes no bit.
 
 use crate::wide::Field;

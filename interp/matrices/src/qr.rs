@@ -111,7 +111,7 @@ pub(crate) fn multiply<F: Field>(
         return q.apply(c, adjoint);
     }
     // c Q is (Q^H c^H)^H.
-    let mut turned = c.adjoint();
-    q.apply(&mut turned, !adjoint);
-    *c = turned.adjoint();
+    let mut adjoint_of_c = c.adjoint();
+    q.apply(&mut adjoint_of_c, !adjoint);
+    *c = adjoint_of_c.adjoint();
 }

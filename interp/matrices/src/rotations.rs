@@ -123,15 +123,15 @@ impl<R: Real> Rotations<R> {
 impl Sweep {
     fn apply<R: Real>(&self, rotations: &[(R, R)], columns: &mut [[R; ROWS]]) {
         let &Self { first, up, .. } = self;
-        let turned = |x: R, y: R, c: R, s: R| ((x * c).plus_product(y, s), (y * c).minus_product(x, s));
+        let rotated = |x: R, y: R, c: R, s: R| ((x * c).plus_product(y, s), (y * c).minus_product(x, s));
         if up {
             let mut x = columns[first];
-            let (place, next) = (first..first + rotations.len(), first + 1..=first + rotations.len());
-            for ((i, j), &(c, s)) in place.zip(next).zip(rotations) {
+            let (current, next) = (first..first + rotations.len(), first + 1..=first + rotations.len());
+            for ((i, j), &(c, s)) in current.zip(next).zip(rotations) {
                 let y = columns[j];
                 let mut done = [R::default(); ROWS];
                 for r in 0..ROWS {
-                    (done[r], x[r]) = turned(x[r], y[r], c, s);
+                    (done[r], x[r]) = rotated(x[r], y[r], c, s);
                 }
                 columns[i] = done;
             }
@@ -142,7 +142,7 @@ impl Sweep {
                 let x = columns[first - step];
                 let mut done = [R::default(); ROWS];
                 for r in 0..ROWS {
-                    (y[r], done[r]) = turned(x[r], y[r], c, s);
+                    (y[r], done[r]) = rotated(x[r], y[r], c, s);
                 }
                 columns[first - step + 1] = done;
             }

@@ -74,8 +74,8 @@ pub fn gap(values: &[f64], i: usize) -> f64 {
 /// from 0.
 const APART: f64 = 256.0;
 
-/// Calls `f` with each number below `n`, on the threads there are ([`hlo_threads::parallel::with_threads`]); what `f` does is
-/// then done by one each.
+/// Calls `f` with each number below `n`, on the threads there are ([`hlo_threads::parallel::with_threads`]);
+/// what `f` does is then done by one each.
 pub fn each(n: usize, f: &(dyn Fn(usize) + Sync)) {
     parallel::tasks(n, f);
 }

@@ -96,8 +96,8 @@ fn reach<F: Field>(h: &Matrix<F>, z: &Matrix<F>, start: usize, last: usize) -> (
     if z.rows() == 0 { (start, last + 1) } else { (0, h.rows()) }
 }
 
-/// How often the shift is one that no matrix can resist: every so many rounds without a deflation.
-const EXCEPTIONAL: usize = 10;
+/// Iterations without a deflation after which the shift is an exceptional one, as LAPACK's.
+const EXCEPTIONAL_ITERATIONS: usize = 10;
 
 impl<R: Real> Triangularize for R {
     fn triangularize(
@@ -259,9 +259,9 @@ fn shifts<R: Real>(h: &Matrix<R>, start: usize, last: usize, round: usize) -> [C
         let h11 = R::from_f64(0.75) * size + corner;
         [h11, R::from_f64(-0.4375) * size, size, h11]
     };
-    let [h11, h12, h21, h22] = if round.is_multiple_of(2 * EXCEPTIONAL) {
+    let [h11, h12, h21, h22] = if round.is_multiple_of(2 * EXCEPTIONAL_ITERATIONS) {
         made_up(abs(h[(last, last - 1)]) + abs(h[(last - 1, last - 2)]), h[(last, last)])
-    } else if round.is_multiple_of(EXCEPTIONAL) {
+    } else if round.is_multiple_of(EXCEPTIONAL_ITERATIONS) {
         made_up(abs(h[(start + 1, start)]) + abs(h[(start + 2, start + 1)]), h[(start, start)])
     } else {
         [h[(last - 1, last - 1)], h[(last - 1, last)], h[(last, last - 1)], h[(last, last)]]
@@ -339,7 +339,7 @@ fn francis<R: Real>(
 }
 
 /// Brings a block of order 2 into standard form (`lanv2`): upper triangular, or with equal elements on the
-/// diagonal and opposite signs beside it. Gives its eigenvalues.
+/// diagonal and opposite signs beside it. Returns its eigenvalues.
 fn standardize<R: Real>(
     h: &mut Matrix<R>,
     z: &mut Matrix<R>,
@@ -508,10 +508,10 @@ fn scale_column<F: Field>(h: &mut Matrix<F>, j: usize, rows: Range<usize>, facto
 
 /// The shift of a round: the eigenvalue of the last block of order 2 that is nearer to the last element.
 fn single_shift<R: Real>(h: &Matrix<Complex<R>>, start: usize, last: usize, round: usize) -> Complex<R> {
-    if round.is_multiple_of(2 * EXCEPTIONAL) {
+    if round.is_multiple_of(2 * EXCEPTIONAL_ITERATIONS) {
         return h[(last, last)] + Complex::from_real(R::from_f64(0.75) * abs(h[(last, last - 1)].re));
     }
-    if round.is_multiple_of(EXCEPTIONAL) {
+    if round.is_multiple_of(EXCEPTIONAL_ITERATIONS) {
         return h[(start, start)] + Complex::from_real(R::from_f64(0.75) * abs(h[(start + 1, start)].re));
     }
     let t = h[(last, last)];

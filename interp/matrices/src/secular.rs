@@ -122,9 +122,8 @@ impl Decisions {
         Ok((found, doubtful.and_then(|coarse| run(&Self::new(coarse, None)).ok())))
     }
 
-    /// Whether something is negligible, if what is told of units of rounding, by a function, holds of
-    /// larger ones if it does of smaller ones. There is doubt if it is that up to the coarser one alone, or
-    /// nearly.
+    /// Whether something is negligible, if what is known of units of rounding, by a function, holds of larger
+    /// ones if it does of smaller ones. There is doubt if it is that up to the coarser one alone, or nearly.
     pub(crate) fn negligible(&self, up_to: impl Fn(f64) -> bool) -> bool {
         /// What rounding to the coarser unit has made of sizes is no more than that.
         const MARGIN: f64 = 4.0;
@@ -146,11 +145,11 @@ impl Decisions {
         LeftOut(vectors): &LeftOut<R>,
         rotated: usize,
     ) -> Vec<usize> {
-        /// The least cosine of the angle between a vector and that which it stands for.
+        /// The smallest cosine of the angle between a vector and that which it stands for.
         const SAME: f64 = 0.9;
         let mut opposite = Vec::new();
         for vector in vectors {
-            if vector.len() > MANY {
+            if vector.len() > MANY_COLUMNS {
                 self.doubt.set(true);
                 continue;
             }
@@ -177,17 +176,17 @@ impl Decisions {
     }
 }
 
-/// The maximum number of columns that a vector is tracked through: so many values that hardly differ have
-/// vectors in any direction.
-const MANY: usize = 16;
+/// The maximum number of columns that a vector is tracked through: vectors of more values that hardly differ
+/// may have any direction.
+const MANY_COLUMNS: usize = 16;
 
 /// What is left out up to a coarser unit of rounding: of each vector the columns that it consists of, and how
-/// much of each; of more than [`MANY`] not all.
+/// much of each; of more than [`MANY_COLUMNS`] not all.
 #[derive(Debug)]
 pub(crate) struct LeftOut<R>(Vec<Vec<(usize, R)>>);
 
 impl<R: Real> LeftOut<R> {
-    /// Of so many columns those that `deflated` says, which is given the rotation of columns of
+    /// Of `count` columns those that `deflated` returns, which is given the rotation of columns of
     /// [`Columns::rotate`].
     pub(crate) fn new(
         count: usize,
@@ -199,7 +198,7 @@ impl<R: Real> LeftOut<R> {
                 let of =
                     |column: &[(usize, R)], f: R| column.iter().map(|&(k, v)| (k, v * f)).collect::<Vec<_>>();
                 let mut sum = [of(&columns[i], x), of(&columns[j], y)].concat();
-                sum.truncate(MANY + 1);
+                sum.truncate(MANY_COLUMNS + 1);
                 sum
             };
             (columns[i], columns[j]) = (sum(c, s), sum(-s, c));

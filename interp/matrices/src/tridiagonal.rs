@@ -103,7 +103,7 @@ impl<F: Field> System<F> {
 
     /// The solutions by elimination with scaled partial pivoting, in which a pivot so small that a solution
     /// would overflow is made larger by about `epsilon` times the largest element of U. `epsilon` and `tiny`
-    /// (the least number whose reciprocal does not overflow) are those of the element type.
+    /// (the smallest number whose reciprocal does not overflow) are those of the element type.
     pub fn solve_perturbed(self, epsilon: f64, tiny: f64) -> Matrix<F> {
         let System { lower, diagonal, upper, b } = self;
         let (n, columns) = (diagonal.len(), b.columns());

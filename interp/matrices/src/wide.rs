@@ -288,7 +288,7 @@ pub struct Complex<R> {
 impl<R: Real> Complex<R> {
     /// Times -i.
     #[inline(always)]
-    pub fn turned(self) -> Self {
+    pub fn times_minus_i(self) -> Self {
         Self { re: self.im, im: -self.re }
     }
 }

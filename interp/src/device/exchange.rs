@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use crate::error::RunError;
 use crate::value::Tensor;
 
-/// What makes a meeting the same one for all its members.
+/// The key of a meeting, the same for all its members.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Key {
     /// A group of a collective, the nth time that its members execute it.
@@ -40,7 +40,7 @@ pub(crate) struct Meeting {
     pub(crate) members: Arc<[u32]>,
     contributions: Box<[OnceLock<Vec<Tensor>>]>,
     missing: AtomicUsize,
-    /// What is the same for all members and is computed by the first that needs it.
+    /// A value that is the same for all members, computed by the first that needs it.
     pub(crate) shared: OnceLock<Result<Vec<Tensor>, RunError>>,
 }
 
@@ -56,7 +56,8 @@ impl Meeting {
         self.missing.load(Ordering::Acquire) == 0
     }
 
-    /// What each member contributed, in the order of [`Meeting::members`]. Panics before all have arrived.
+    /// The contributions of the members, in the order of [`Meeting::members`]. Panics before all have
+    /// arrived.
     pub(crate) fn contributions(&self) -> impl Iterator<Item = &[Tensor]> {
         self.contributions
             .iter()
@@ -72,20 +73,20 @@ impl Meeting {
 /// The meetings that an operation of a device waits for.
 pub(crate) type Meetings = SmallVec<[Arc<Meeting>; 1]>;
 
-/// What a device is doing.
+/// The state of a device.
 #[derive(Clone, Debug)]
 pub(super) enum Status {
     /// It runs.
     Running,
     /// It waits, at this instruction.
     Waiting { at: InstrId, meetings: Meetings },
-    /// It came to the end of the program.
+    /// It has finished the program.
     Finished,
     /// It failed.
     Failed,
 }
 
-/// What each device is doing.
+/// The state of each device.
 pub(super) type Statuses = SmallVec<[Status; 1]>;
 
 /// See the module's documentation.
@@ -177,7 +178,7 @@ impl Exchange {
         Err(Stuck)
     }
 
-    /// A device has come to its end. One that was stuck stays so for the report.
+    /// A device has finished. One that was stuck stays so for the report.
     pub(super) fn end(&self, device: u32, failed: bool) {
         let mut state = self.state();
         let status = &mut state.devices[device as usize];
@@ -187,7 +188,7 @@ impl Exchange {
         }
     }
 
-    /// What each device did last.
+    /// The last action of each device.
     pub(super) fn statuses(&self) -> Statuses {
         self.state().devices.clone()
     }

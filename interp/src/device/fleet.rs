@@ -17,7 +17,7 @@ use crate::error::{Result, RunError};
 use crate::ops::Args;
 use crate::value::Value;
 
-/// What the devices of such a run share.
+/// The state that the devices of such a run share.
 #[derive(Debug)]
 pub struct Fleet {
     peers: Peers,
@@ -50,8 +50,8 @@ impl Fleet {
         Member { session: interpreter.session(&self.peers, number), kept: Mutex::default(), ending }
     }
 
-    /// What `run`, which joins, gives on each device, by number and what is its own: on threads as a run of
-    /// the interpreter has them. A device that gets none is what `refused` says.
+    /// The results of `run`, which joins, on each device, by number and what is its own: on threads as a run
+    /// of the interpreter has them. A device that gets none is what `refused` says.
     pub fn on_each<A: Send, R: Send>(
         &self,
         own: Vec<A>,
@@ -126,7 +126,7 @@ impl Member<'_> {
         Ok(Some(value))
     }
 
-    /// The program has come to its end on this device.
+    /// The program has finished on this device.
     pub fn finish(mut self) {
         self.ending.failed = false;
     }

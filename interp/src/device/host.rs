@@ -80,7 +80,7 @@ impl Queues {
         self.ends().into.entry((device, stream)).or_default().push_back(value);
     }
 
-    /// What came out of a device, in order.
+    /// The outputs of a device, in order.
     pub fn taken(&self, device: u32, stream: Stream) -> Vec<Value> {
         self.ends().out.get(&(device, stream)).cloned().unwrap_or_default()
     }

@@ -46,7 +46,7 @@ pub const MAX_DEVICES: u32 = 1024;
 /// used.
 const STACK_BYTES: usize = 512 << 20;
 
-/// Where an instance of the program runs, among the devices of a run.
+/// The device of an instance of the program, among those of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Device {
     /// `replica-id`
@@ -100,7 +100,7 @@ impl Default for Devices {
     }
 }
 
-/// What the devices of a run share.
+/// The state that the devices of a run share.
 #[derive(Debug)]
 pub(crate) struct Peers {
     pub(crate) devices: Devices,
@@ -125,8 +125,8 @@ impl Peers {
         Ok(found)
     }
 
-    /// What `run` gives on each device, by number and what is its own; where there are several, each has a
-    /// thread. A device that gets none has ended, so that nobody waits for it, and is what `refused` says.
+    /// The results of `run` on each device, by number and what is its own; where there are several, each has
+    /// a thread. A device that gets none has ended, so that nobody waits for it, and is what `refused` says.
     fn on_each<A: Send, R: Send>(
         &self,
         own: Vec<A>,

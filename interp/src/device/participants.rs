@@ -11,13 +11,13 @@ use super::Devices;
 #[derive(Debug)]
 pub(crate) struct Participants {
     groups: Vec<Arc<[u32]>>,
-    /// For each device its group and its index in it.
-    places: Vec<Option<(u32, u32)>>,
+    /// For each device its group and its rank in it.
+    memberships: Vec<Option<(u32, u32)>>,
 }
 
 /// A device's part in a collective.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Membership {
     /// Number of the group.
     pub(crate) group: u32,
     /// Which of the members the device is.
@@ -79,21 +79,21 @@ impl Participants {
                 GroupMode::FlattenedId => groups.push(list.into()),
             }
         }
-        let mut places = vec![None; devices.count() as usize];
+        let mut memberships = vec![None; devices.count() as usize];
         for (group, members) in groups.iter().enumerate() {
             for (rank, &device) in members.iter().enumerate() {
-                if places[device as usize].replace((group as u32, rank as u32)).is_some() {
+                if memberships[device as usize].replace((group as u32, rank as u32)).is_some() {
                     return Err(format!("device {device} is twice in the replica groups"));
                 }
             }
         }
-        Ok(Self { groups, places })
+        Ok(Self { groups, memberships })
     }
 
-    /// Where a device is; `None` if it is in no group.
-    pub(crate) fn place(&self, device: u32) -> Option<Place> {
-        let (group, rank) = self.places[device as usize]?;
-        Some(Place { group, rank: rank as usize, members: self.groups[group as usize].clone() })
+    /// The group of a device and its index there; `None` if it is in no group.
+    pub(crate) fn membership(&self, device: u32) -> Option<Membership> {
+        let (group, rank) = self.memberships[device as usize]?;
+        Some(Membership { group, rank: rank as usize, members: self.groups[group as usize].clone() })
     }
 }
 

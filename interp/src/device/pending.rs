@@ -25,24 +25,24 @@ pub struct Pending {
     pub(crate) start: InstrId,
     /// The shape of the value.
     pub(crate) shape: Shape,
-    /// What must be complete.
+    /// The meetings that must be complete.
     pub(crate) meetings: Meetings,
-    /// How the value is made of what others contribute.
+    /// How the value is computed from the contributions of others.
     pub(crate) finish: Finish,
     /// Under which number the charge for what was handed in is kept.
     pub(crate) deposit: u64,
     pub(crate) value: OnceLock<Value>,
 }
 
-/// What a device has going on with others.
+/// The exchanges of a device with others.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic(OnceLock<Box<Mutex<Counts>>>);
 
 #[derive(Debug, Default)]
 struct Counts {
-    /// How often each collective ran.
+    /// The number of executions of each collective.
     executions: FxHashMap<InstrId, u64>,
-    /// How many transfers there were, by channel, other end, and whether they are sends.
+    /// The number of transfers, by channel, other end, and whether they are sends.
     transfers: FxHashMap<(i64, u32, bool), u64>,
     /// Number of the last deposit.
     last: u64,

@@ -10,7 +10,7 @@ use crate::error::{ErrorKind, RunError};
 /// Devices of which the report says what they wait for.
 const SHOWN: usize = 32;
 
-/// Who waits for whom, and what those are doing instead. At least one of the devices waits.
+/// The wait-for graph: who waits for whom, and the state of those. At least one of the devices waits.
 pub(super) fn deadlock(module: &Module, devices: Devices, statuses: &[Status]) -> RunError {
     let waiting: Vec<(u32, InstrId, &[std::sync::Arc<Meeting>])> = (0..)
         .zip(statuses)

@@ -119,14 +119,14 @@ impl Tiling {
         full.iter().zip(&self.tiles).map(|(&size, &tiles)| div_ceil(size, tiles)).collect()
     }
 
-    /// The group of a partition, and which of its tiles the partition has.
-    pub fn place(&self, partition: u32) -> Option<(usize, usize)> {
+    /// The group of a partition, and the tile of that group that the partition has.
+    pub fn group_and_tile(&self, partition: u32) -> Option<(usize, usize)> {
         self.groups.iter().enumerate().find_map(|(g, group)| {
             group.iter().position(|&id| id == i64::from(partition)).map(|tile| (g, tile))
         })
     }
 
-    /// Where a tile begins, in elements, of shards of a size.
+    /// The start indices of a tile, for shards of a size.
     pub fn start(&self, mut tile: usize, shard: &[usize]) -> Vec<usize> {
         let mut start = vec![0; self.tiles.len()];
         for d in (0..self.tiles.len()).rev() {
@@ -162,7 +162,7 @@ mod tests {
     fn tiles_in_row_major_order() {
         let t = tiling("{devices=[2,2]<=[2,2]T(1,0)}", 2).unwrap().unwrap();
         assert_eq!((t.tiles.as_slice(), t.groups.as_slice()), (&[2, 2][..], &[vec![0, 2, 1, 3]][..]));
-        assert_eq!(t.place(2), Some((0, 1)));
+        assert_eq!(t.group_and_tile(2), Some((0, 1)));
         assert_eq!(t.start(1, &[3, 4]), [0, 4]);
         assert_eq!(t.shard(&[5, 8]), [3, 4]);
     }

@@ -8,7 +8,7 @@
 use hlo::{AttrKey, Dims, InstrId, Opcode};
 
 use super::movement;
-use super::movement::strided::Place;
+use super::movement::strided::StridedView;
 use super::{Args, Cx};
 use crate::error::Result;
 use crate::value::{Tensor, Value};
@@ -54,12 +54,12 @@ pub(super) fn agree(cx: &Cx<'_>, args: &mut Args) -> Result<()> {
 
 /// Repeats a dimension of size 1.
 fn repeat(cx: &Cx<'_>, x: &Tensor, d: usize, dims: &[i64]) -> Result<Tensor> {
-    let mut place = Place::dense(&x.sizes());
-    place.strides[d] = 0;
-    movement::gather_box(cx, x, dims, &place)
+    let mut view = StridedView::dense(&x.sizes());
+    view.strides[d] = 0;
+    movement::gather_box(cx, x, dims, &view)
 }
 
-/// What must agree, of operands that are arrays.
+/// The dimensions that must agree, of operands that are arrays.
 fn groups(cx: &Cx<'_>, args: &Args) -> Vec<Group> {
     let attrs = cx.attrs();
     let rank = |n: usize| args.get(n).and_then(Value::as_array).map_or(0, Tensor::rank);
@@ -93,8 +93,8 @@ fn groups(cx: &Cx<'_>, args: &Args) -> Vec<Group> {
         && attrs.int(AttrKey::FeatureGroupCount).unwrap_or(1) == 1
         && let Some(labels) = attrs.conv_dims()
     {
-        let place = |d: i64| usize::try_from(d).expect("invariant: the verifier checked dim_labels");
-        return pairs(&[place(labels.input_feature)], &[place(labels.kernel_input_feature)]);
+        let dimension = |d: i64| usize::try_from(d).expect("invariant: the verifier checked dim_labels");
+        return pairs(&[dimension(labels.input_feature)], &[dimension(labels.kernel_input_feature)]);
     }
     if opcode == Opcode::Scatter {
         let window = list(AttrKey::UpdateWindowDims);

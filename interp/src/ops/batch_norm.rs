@@ -168,7 +168,7 @@ fn each(n: usize, f: &(dyn Fn(usize) -> f64 + Sync)) -> Vec<f64> {
     out
 }
 
-/// How many elements a feature has.
+/// The number of elements of a feature.
 fn count<R: Real>(input: &Input<'_>, n: usize) -> R {
     R::from_f64(n.checked_div(input.features).unwrap_or(0) as f64)
 }

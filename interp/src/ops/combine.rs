@@ -15,7 +15,7 @@ use hlo_arithmetic::scalar::{Float, Int, Number, Scalar};
 
 /// Something to do with a reducer.
 pub(super) trait With<T> {
-    /// What comes of it.
+    /// The result.
     type Output;
 
     /// Does it.

@@ -20,7 +20,7 @@ pub(super) fn call(cx: &Cx<'_>, key: AttrKey, args: Args) -> Result<Outcome> {
 pub(super) fn while_loop(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
     let (condition, body) = (computation(cx, AttrKey::Condition)?, computation(cx, AttrKey::Body)?);
     let state = first(args);
-    // Who watches wants to see every instruction.
+    // An observer has to see every instruction.
     if cx.session.observer().is_none()
         && let Some(scalars) = cx.session.interpreter.scalar_loop(condition, body)
     {
@@ -128,7 +128,7 @@ pub(super) fn copy(cx: &Cx<'_>, args: Args) -> Result<Value> {
     })
 }
 
-/// What passes its first operand on: `opt-barrier`, `domain`, `add-dependency`.
+/// Instructions that return their first operand: `opt-barrier`, `domain`, `add-dependency`.
 pub(super) fn first(args: Args) -> Value {
     args.into_iter().next().expect("invariant: the verifier checked the number of operands")
 }

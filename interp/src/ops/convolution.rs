@@ -28,9 +28,9 @@ pub(super) fn convolution(cx: &Cx<'_>, args: Args) -> Result<Value> {
     if labels.unknown.iter().any(|unknown| !unknown.is_empty()) {
         return Err(cx.unsupported("with dimensions labelled ?"));
     }
-    let place = |d: i64| usize::try_from(d).expect("invariant: the verifier checked dim_labels");
+    let dimension = |d: i64| usize::try_from(d).expect("invariant: the verifier checked dim_labels");
     let order = |first: i64, spatial: &[i64], rest: &[i64]| -> Sizes {
-        [&[first][..], spatial, rest].concat().into_iter().map(place).collect()
+        [&[first][..], spatial, rest].concat().into_iter().map(dimension).collect()
     };
     let lhs_order = order(labels.input_batch, &labels.input_spatial, &[labels.input_feature]);
     // Spatial dimensions first; the order of the kernel's last two is (input, output).
@@ -38,7 +38,7 @@ pub(super) fn convolution(cx: &Cx<'_>, args: Args) -> Result<Value> {
         .kernel_spatial
         .iter()
         .chain([&labels.kernel_input_feature, &labels.kernel_output_feature])
-        .map(|&d| place(d))
+        .map(|&d| dimension(d))
         .collect();
     let out_order = order(labels.output_batch, &labels.output_spatial, &[labels.output_feature]);
 
@@ -85,9 +85,9 @@ fn operands(cx: &Cx<'_>, args: Args) -> Result<[Tensor; 2]> {
 /// An operand with `block_size` times as many elements along a dimension: those of a block are 0, but for
 /// one.
 fn dense(cx: &Cx<'_>, x: &Tensor, positions: &Tensor, side: &SparsitySide) -> Result<Tensor> {
-    fn of<T: BufferOf>(cx: &Cx<'_>, x: &[T], n: Option<usize>, place: &[usize]) -> Result<Buffer> {
+    fn of<T: BufferOf>(cx: &Cx<'_>, x: &[T], n: Option<usize>, offsets: &[usize]) -> Result<Buffer> {
         let mut out = cx.vec::<T>(n.ok_or_else(|| cx.unsupported("of a size beyond 2^63"))?)?;
-        place.iter().zip(x).for_each(|(&at, &x)| out[at] = x);
+        offsets.iter().zip(x).for_each(|(&at, &x)| out[at] = x);
         Ok(T::wrap(out))
     }
     let block = usize::try_from(side.block_size).unwrap_or(0);
@@ -102,7 +102,7 @@ fn dense(cx: &Cx<'_>, x: &Tensor, positions: &Tensor, side: &SparsitySide) -> Re
     };
     let row: usize = x.sizes()[dimension + 1..].iter().product();
     *size = size.checked_mul(block).ok_or_else(|| cx.unsupported("of a size beyond 2^63"))?;
-    let mut place = Vec::with_capacity(x.len());
+    let mut offsets = Vec::with_capacity(x.len());
     for (i, &position) in integers(positions).iter().enumerate() {
         let position = usize::try_from(position).ok().filter(|&p| p < block);
         let Some(position) = position else {
@@ -110,10 +110,10 @@ fn dense(cx: &Cx<'_>, x: &Tensor, positions: &Tensor, side: &SparsitySide) -> Re
             return Err(cx.trap(codes::POSITION_OUTSIDE_BLOCK, message));
         };
         // Element (outer, inner) of rows becomes (outer * block + position, inner).
-        place.push((i / row.max(1) * block + position) * row + i % row.max(1));
+        offsets.push((i / row.max(1) * block + position) * row + i % row.max(1));
     }
     let n = sizes.iter().try_fold(1usize, |n, &s| n.checked_mul(s));
-    let buffer = with_buffer!(x.buffer(), x => of(cx, x, n, &place)?);
+    let buffer = with_buffer!(x.buffer(), x => of(cx, x, n, &offsets)?);
     Ok(Tensor::new(dims(&sizes), buffer))
 }
 
@@ -156,10 +156,10 @@ pub(super) fn dilated(n: usize, dilation: usize) -> i64 {
         .map_or(0, |gaps| (gaps.saturating_mul(dilation).saturating_add(1)).min(i64::MAX as usize) as i64)
 }
 
-/// How many times a window of an extent fits into another one.
+/// The number of positions at which a window of an extent fits into another one.
 pub(super) fn placements(base: i64, window: i64, stride: usize) -> usize {
     match usize::try_from(base.saturating_sub(window)) {
-        Ok(room) if base > 0 => room / stride + 1,
+        Ok(last) if base > 0 => last / stride + 1,
         Ok(_) | Err(_) => 0,
     }
 }

@@ -45,7 +45,7 @@ const ANNOTATIONS: &[&str] = &[
 /// Storage that nothing has written yet: zeros.
 const ROOM: &[&str] = &["AllocateBuffer", "CreateBuffer", "__nop"];
 
-/// What a call without an implementation of the caller's means.
+/// The meaning of a call without an implementation by the caller.
 pub(crate) fn meaning(call: &Call<'_>) -> Meaning {
     let target = call.target();
     match target {

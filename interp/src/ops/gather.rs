@@ -28,22 +28,22 @@ pub(super) fn gather(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let collapsed = list(cx, AttrKey::CollapsedSliceDims);
     let kept = select(&window, &others(window.len(), &[&collapsed, &indexing.operand_batching]));
     let batch = indexing.batch_dims(&indices.sizes());
-    let places = Places::new(&batch, &kept, &list(cx, AttrKey::OffsetDims));
+    let layout = ResultLayout::new(&batch, &kept, &list(cx, AttrKey::OffsetDims));
 
     let positions = indexing.positions(&operand_dims, &window, &indices.sizes());
     let bases = positions.bases(&indices, Outside::Clamp);
     let runs = Runs::new(&operand_dims, &window);
-    Ok(with_buffer!(operand.buffer(), x => take(cx, x, &bases, &runs, &places)?).into())
+    Ok(with_buffer!(operand.buffer(), x => take(cx, x, &bases, &runs, &layout)?).into())
 }
 
-/// Where the batch and the window's dimensions are in the result.
-struct Places {
+/// The dimensions of the result: which are the batch's, and which the window's.
+struct ResultLayout {
     batch: Sizes,
     window: Sizes,
     offset_dims: Sizes,
 }
 
-impl Places {
+impl ResultLayout {
     fn new(batch: &[usize], window: &[usize], offset_dims: &[usize]) -> Self {
         Self { batch: batch.into(), window: window.into(), offset_dims: offset_dims.into() }
     }
@@ -68,10 +68,10 @@ fn take<T: Element + BufferOf>(
     x: &[T],
     bases: &[Option<usize>],
     runs: &Runs,
-    places: &Places,
+    layout: &ResultLayout,
 ) -> Result<Tensor> {
     let n = runs.starts.len() * runs.len;
-    let (sizes, steps) = places.result();
+    let (sizes, steps) = layout.result();
     let mut out = cx.overwritten::<T>(bases.len() * n)?;
     if !out.is_empty() {
         let copy = |(out, base): (&mut [T], &Option<usize>)| {

@@ -21,11 +21,11 @@ pub(super) struct Indexing {
     pub(super) operand_batching: Sizes,
     /// The dimensions of the index array that go with them.
     pub(super) indices_batching: Sizes,
-    /// Where the components are; the index array's rank if each vector is one number.
+    /// The dimension of the components; the index array's rank if each vector is one number.
     pub(super) index_vector_dim: usize,
 }
 
-/// What becomes of a window that reaches outside.
+/// The treatment of windows out of bounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Outside {
     /// It is moved inside.
@@ -75,7 +75,7 @@ impl Indexing {
 #[derive(Debug)]
 pub(super) struct Positions {
     /// For each position of the batch, in row-major order: where its vector begins in the index array, and
-    /// the offset in the operand that batching dimensions come to.
+    /// the offset in the operand of the batching dimensions.
     batch: Vec<(usize, usize)>,
     components: SmallVec<[Component; 4]>,
     /// No window is larger than the operand.
@@ -85,11 +85,11 @@ pub(super) struct Positions {
 /// A component of the index vectors.
 #[derive(Debug)]
 struct Component {
-    /// Where it is, from the beginning of the vector.
+    /// Its offset from the beginning of the vector.
     offset: usize,
     /// The last start at which a window still fits.
     last: usize,
-    /// What one step along its dimension is in the operand.
+    /// The stride of its dimension in the operand.
     stride: usize,
 }
 
@@ -125,9 +125,9 @@ impl Positions {
 /// The offsets of a window's elements relative to its first, as runs of successive elements.
 #[derive(Debug)]
 pub(super) struct Runs {
-    /// Where each run begins, in row-major order.
+    /// The offset of each run, in row-major order.
     pub(super) starts: Vec<usize>,
-    /// How long each is.
+    /// The length of each run.
     pub(super) len: usize,
 }
 

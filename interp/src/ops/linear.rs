@@ -68,12 +68,12 @@ pub(super) fn cholesky(cx: &Cx<'_>, args: Args) -> Result<Value> {
 
 /// Cholesky and Banachiewicz, row by row. For an upper factor rows and columns are exchanged.
 fn factor<T: Widened>(a: &[T], n: usize, lower: bool, out: &mut [T]) {
-    let place = |i: usize, j: usize| if lower { i * n + j } else { j * n + i };
+    let index = |i: usize, j: usize| if lower { i * n + j } else { j * n + i };
     let mut l = vec![T::Wide::default(); n * n];
     for i in 0..n {
         cancel::poll();
         for j in 0..=i {
-            let mut sum = a[place(i, j)].widen();
+            let mut sum = a[index(i, j)].widen();
             for k in 0..j {
                 sum = sum - l[i * n + k] * l[j * n + k].conj();
             }
@@ -92,12 +92,12 @@ fn factor<T: Widened>(a: &[T], n: usize, lower: bool, out: &mut [T]) {
     out.fill(T::narrow(T::Wide::default()));
     for i in 0..n {
         for j in 0..=i {
-            out[place(i, j)] = T::narrow(l[i * n + j]);
+            out[index(i, j)] = T::narrow(l[i * n + j]);
         }
     }
 }
 
-/// What is done to the matrix of a triangular system.
+/// The operation on the matrix of a triangular system.
 #[derive(Clone, Copy, Debug)]
 struct System {
     left: bool,
@@ -153,10 +153,10 @@ fn solve<T: Widened>(a: &[T], n: usize, b: &mut [T], columns: usize, system: Sys
     let element = |i: usize, j: usize| if swapped { wide[j * n + i] } else { wide[i * n + j] };
     // After a transposition the other triangle is the one that is there.
     let forward = lower != swapped;
-    // Unknown i of system s is here.
-    let (systems, place) = if left { (columns, (columns, 1)) } else { (b.len() / n, (1, n)) };
+    // The strides of unknowns and systems in b.
+    let (systems, strides) = if left { (columns, (columns, 1)) } else { (b.len() / n, (1, n)) };
     let solve = |s: usize| -> Vec<T> {
-        let mut x: Vec<T::Wide> = (0..n).map(|i| b[i * place.0 + s * place.1].widen()).collect();
+        let mut x: Vec<T::Wide> = (0..n).map(|i| b[i * strides.0 + s * strides.1].widen()).collect();
         for step in 0..n {
             if step % POLL_STEPS == POLL_STEPS - 1 {
                 cancel::poll();
@@ -171,13 +171,13 @@ fn solve<T: Widened>(a: &[T], n: usize, b: &mut [T], columns: usize, system: Sys
         }
         x.into_iter().map(T::narrow).collect()
     };
-    // A task takes systems of about so many multiplications.
+    // Each task solves systems of about 2^14 multiplications.
     let a_task = (1 << 14) / (n * n).clamp(1, 1 << 14) + 1;
     let mut solved: Vec<Vec<T>> = vec![Vec::new(); systems];
     parallel::pieces(&mut solved, 1, a_task, &|s, x| x[0] = solve(s));
     for (s, x) in solved.into_iter().enumerate() {
         for (i, x) in x.into_iter().enumerate() {
-            b[i * place.0 + s * place.1] = x;
+            b[i * strides.0 + s * strides.1] = x;
         }
     }
 }

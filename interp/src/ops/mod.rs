@@ -59,7 +59,7 @@ pub(crate) use custom_call::{check as check_custom_call, meaning};
 /// The operands of an instruction, or the arguments of a computation.
 pub(crate) type Args = SmallVec<[Value; 2]>;
 
-/// What an operation comes to.
+/// The outcome of an operation.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// Its result.
@@ -91,15 +91,15 @@ pub(crate) struct Cx<'a> {
     pub(crate) session: &'a Session<'a>,
     pub(crate) id: InstrId,
     pub(crate) instr: &'a Instruction,
-    /// How many runs of computations wait for this one.
+    /// The nesting depth of this run of a computation.
     pub(crate) depth: u32,
     /// Inside of an `async-start`: a collective only begins.
     pub(crate) lazy: bool,
-    /// What earlier runs of the instruction left.
+    /// The plan that earlier runs of the instruction left.
     pub(crate) prepared: Option<&'a Prepared>,
 }
 
-/// What [`Cx::plan`] gives.
+/// The result of [`Cx::plan`].
 pub(crate) enum Planned<'a, P> {
     /// Of an earlier run.
     Kept(&'a P),

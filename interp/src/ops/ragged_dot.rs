@@ -163,8 +163,8 @@ impl Ragged<'_> {
         let mut sizes = select(&lhs_sizes, &kept);
         sizes.extend(select(&rhs_sizes, &columns));
         let wanted = [&self.left.batch[..], &free].concat();
-        let place = |d: &usize| kept.iter().position(|k| k == d);
-        let order: Sizes = wanted.iter().filter_map(place).chain(kept.len()..sizes.len()).collect();
+        let position = |d: &usize| kept.iter().position(|k| k == d);
+        let order: Sizes = wanted.iter().filter_map(position).chain(kept.len()..sizes.len()).collect();
         self.ordered(&Tensor::new(dims(&sizes), out), &order)
     }
 

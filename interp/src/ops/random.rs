@@ -68,18 +68,18 @@ impl ThreeFry {
         out
     }
 
-    /// 32 bits an element. The first even dimension (or else the largest, rounded up) is cut into pairs; the
-    /// two words of a block go to the two elements of a pair.
+    /// 32 bits an element. The first even dimension (or else the largest, rounded up) is divided into pairs;
+    /// the two words of a block go to the two elements of a pair.
     pub(super) fn bits32(&mut self, dims: &[usize]) -> Vec<u32> {
         let Pairs { outer, extent, pairs, inner } = pairs(dims);
         let mut out = vec![0u32; outer * extent * inner];
         // A row is one index of the split dimension; rows 2p and 2p + 1 share the blocks of pair p.
         if inner != 0 && extent != 0 {
             parallel::pieces(&mut out, inner, CHUNK.div_ceil(inner), &|row, out| {
-                let (outer, place) = (row / extent, row % extent);
-                let first = (outer * pairs + place / 2) * inner;
+                let (outer, position) = (row / extent, row % extent);
+                let first = (outer * pairs + position / 2) * inner;
                 for (i, out) in out.iter_mut().enumerate() {
-                    *out = self.block((first + i) as u64)[place % 2];
+                    *out = self.block((first + i) as u64)[position % 2];
                 }
             });
         }

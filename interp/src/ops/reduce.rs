@@ -258,7 +258,7 @@ fn applied(
     });
     for (i, results) in done.into_iter().enumerate() {
         for (out, part) in out.iter_mut().zip(results?) {
-            with_buffer!(out, o => place(o, i * block, &part));
+            with_buffer!(out, o => write_part(o, i * block, &part));
         }
     }
     Ok(out)
@@ -274,7 +274,7 @@ pub(super) fn filled<T: BufferOf>(cx: &Cx<'_>, x: T, n: usize) -> Result<Buffer>
     Ok(T::wrap(vec![x; n]))
 }
 
-fn place<T: BufferOf>(out: &mut [T], first: usize, part: &Buffer) {
+fn write_part<T: BufferOf>(out: &mut [T], first: usize, part: &Buffer) {
     let part = T::slice(part).expect("invariant: a part has the type of the whole");
     out[first..first + part.len()].copy_from_slice(part);
 }
@@ -311,7 +311,7 @@ impl Block<'_> {
             .iter()
             .map(|init| with_buffer!(init.buffer(), v => BufferOf::wrap(vec![v[0]; n])))
             .collect();
-        // Where each lane's elements begin.
+        // The offset of each lane's elements.
         let bases: Vec<usize> = (first..first + n).map(|o| o / inner * reduced * inner + o % inner).collect();
         for r in 0..reduced {
             restore(&accumulators, &mut lanes, n);

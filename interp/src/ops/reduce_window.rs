@@ -156,7 +156,7 @@ impl<T: Combine> With<T> for Fold<'_, T> {
                 self.out
             }
             (_, Some(identity)) if elements >= LONG => {
-                // Axis by axis: what the windows of one axis come to is the operand of the next.
+                // Axis by axis: the result of one axis is the operand of the next.
                 let mut sizes: Sizes = self.axes.iter().map(|axis| axis.input).collect();
                 let mut x = self.x.to_vec();
                 for (i, axis) in self.axes.iter().enumerate() {
@@ -330,7 +330,7 @@ impl Run<'_> {
         let lines: Vec<usize> = (0..outer * inner).collect();
         let mut lanes = self.region.lanes(lines.len());
         for lines in lines.chunks(LANES) {
-            let place = |line: usize, n: usize, i: usize| (line / inner * n + i) * inner + line % inner;
+            let offset = |line: usize, n: usize, i: usize| (line / inner * n + i) * inner + line % inner;
             let begun =
                 |init: &Tensor| with_buffer!(init.buffer(), v => BufferOf::wrap(vec![v[0]; lines.len()]));
             let mut accumulators: Vec<Buffer> = inits.iter().map(begun).collect();
@@ -341,7 +341,7 @@ impl Run<'_> {
                     for (k, operand) in self.operands.iter().enumerate() {
                         with_buffer!(operand.buffer(), x => {
                             for (lane, &line) in lanes.input(self.operands.len() + k).iter_mut().zip(lines) {
-                                *lane = x[place(line, axis.input, i)];
+                                *lane = x[offset(line, axis.input, i)];
                             }
                         });
                     }
@@ -350,7 +350,7 @@ impl Run<'_> {
                 }
                 taken = axis.range(o).end;
                 for (out, acc) in out.iter_mut().zip(&accumulators) {
-                    with_buffer!(out, out => put(out, acc, lines.iter().map(|&line| place(line, axis.output, o))));
+                    with_buffer!(out, out => put(out, acc, lines.iter().map(|&line| offset(line, axis.output, o))));
                 }
             }
         }
@@ -390,11 +390,11 @@ impl Run<'_> {
     }
 }
 
-fn take<T: Copy>(x: &[T], places: &[usize], lanes: &mut [T]) {
-    lanes.iter_mut().zip(places).for_each(|(lane, &at)| *lane = x[at]);
+fn take<T: Copy>(x: &[T], offsets: &[usize], lanes: &mut [T]) {
+    lanes.iter_mut().zip(offsets).for_each(|(lane, &at)| *lane = x[at]);
 }
 
-fn put<T: BufferOf>(out: &mut [T], lanes: &Buffer, places: impl Iterator<Item = usize>) {
+fn put<T: BufferOf>(out: &mut [T], lanes: &Buffer, offsets: impl Iterator<Item = usize>) {
     let lanes = T::slice(lanes).expect("invariant: the verifier checked the types of the region");
-    lanes.iter().zip(places).for_each(|(&lane, at)| out[at] = lane);
+    lanes.iter().zip(offsets).for_each(|(&lane, at)| out[at] = lane);
 }

@@ -131,17 +131,17 @@ fn normal<F: Elementary + Float>(
     let layout = pairs(sizes);
     let u = uniform(layout.outer * layout.pairs * 2 * layout.inner);
     let (least, minus_two) = (F::from_f64(f64::from(1.0e-7f32)), F::from_f64(-2.0));
-    let turn = F::from_f64(std::f64::consts::TAU);
+    let tau = F::from_f64(std::f64::consts::TAU);
     let mut out = vec![F::default(); layout.outer * layout.extent * layout.inner];
     if layout.inner != 0 && layout.extent != 0 {
         parallel::pieces(&mut out, layout.inner, 1, &|row, out| {
-            let (outer, place) = (row / layout.extent, row % layout.extent);
-            let first = (outer * layout.pairs + place / 2) * 2 * layout.inner;
+            let (outer, position) = (row / layout.extent, row % layout.extent);
+            let first = (outer * layout.pairs + position / 2) * 2 * layout.inner;
             for (i, out) in out.iter_mut().enumerate() {
                 let u1 = Float::maximum(u[first + i], least);
-                let angle = turn.multiply(u[first + layout.inner + i]);
+                let angle = tau.multiply(u[first + layout.inner + i]);
                 let radius = minus_two.multiply(u1.log()).sqrt();
-                let part = if place % 2 == 0 { angle.sine() } else { angle.cosine() };
+                let part = if position % 2 == 0 { angle.sine() } else { angle.cosine() };
                 *out = mean.add(deviation.multiply(part.multiply(radius)));
             }
         });
@@ -161,12 +161,12 @@ fn uniform_integers(ty: ElementType, mut philox: Philox, n: usize, low: u64, hig
     let inclusive = u64::from(ty == ElementType::Pred);
     let range = high.wrapping_sub(low).wrapping_add(inclusive);
     if ty.bits() == 64 {
-        let place = |bits: u64| low.wrapping_add(bits.checked_rem(range).unwrap_or(bits));
-        let words = philox.bits64(n).into_iter().map(place);
+        let offset = |bits: u64| low.wrapping_add(bits.checked_rem(range).unwrap_or(bits));
+        let words = philox.bits64(n).into_iter().map(offset);
         return with_element_type!(ty, T => BufferOf::wrap(words.map(|w| <T as Bits>::from_bits(u128::from(w))).collect()));
     }
     let (low, range) = (low as u32, range as u32);
-    let place = |bits: u32| low.wrapping_add(bits.checked_rem(range).unwrap_or(bits));
-    let words = philox.bits32(n).into_iter().map(place);
+    let offset = |bits: u32| low.wrapping_add(bits.checked_rem(range).unwrap_or(bits));
+    let words = philox.bits32(n).into_iter().map(offset);
     with_element_type!(ty, T => BufferOf::wrap(words.map(|w| <T as Bits>::from_bits(u128::from(w))).collect()))
 }

@@ -50,9 +50,9 @@ fn scaled(cx: &Cx<'_>, x: Tensor, scale: Tensor) -> Result<Tensor> {
         );
     }
     let (x, scale) = (operand(x)?, operand(scale)?);
-    let places = blocks(&sizes, &scale_sizes);
+    let offsets = blocks(&sizes, &scale_sizes);
     let scale = scale.slice::<f64>();
-    let products = x.slice::<f64>().iter().zip(places).map(|(&x, at)| x * scale[at]);
+    let products = x.slice::<f64>().iter().zip(offsets).map(|(&x, at)| x * scale[at]);
     if literal && ty != ElementType::F64 {
         let products: Vec<f32> = products.map(|x| x as f32).collect();
         return Ok(Tensor::from_vec(dims(&sizes), products));
@@ -63,10 +63,10 @@ fn scaled(cx: &Cx<'_>, x: Tensor, scale: Tensor) -> Result<Tensor> {
 
 /// For each element of the operand, the offset of its scale.
 fn blocks(sizes: &Sizes, scale: &Sizes) -> Vec<usize> {
-    let mut places = vec![0];
+    let mut offsets = vec![0];
     for ((&size, &count), stride) in sizes.iter().zip(scale).zip(strides(scale)) {
         let block = size.checked_div(count).unwrap_or(1).max(1);
-        places = places.iter().flat_map(|&at| (0..size).map(move |i| at + i / block * stride)).collect();
+        offsets = offsets.iter().flat_map(|&at| (0..size).map(move |i| at + i / block * stride)).collect();
     }
-    places
+    offsets
 }

@@ -66,7 +66,7 @@ pub(super) fn scatter(cx: &Cx<'_>, args: Args) -> Result<Value> {
     Ok(results_of(cx, operands.into_iter().map(|buffer| Tensor::new(dims.clone(), buffer).into())))
 }
 
-/// What follows from attributes and sizes.
+/// The plan, which follows from attributes and sizes.
 #[derive(Debug)]
 struct Plan {
     /// Of operands, indices and updates.
@@ -133,7 +133,7 @@ fn window(operand: &[usize], updates: &[usize], window_dims: &[usize], absent: &
     window
 }
 
-/// Where the updates go, (batch, window) row-major.
+/// The offsets of the updates in the operand, (batch, window) row-major.
 struct Windows<'p> {
     bases: Vec<Option<usize>>,
     runs: &'p Runs,
@@ -246,12 +246,12 @@ pub(super) fn combine_in_order<U: Borrow<Buffer>>(
     flush(&mut block, operands)
 }
 
-fn gather_lanes<T: Copy>(x: &[T], places: &[usize], lanes: &mut [T]) {
-    lanes.iter_mut().zip(places).for_each(|(lane, &at)| *lane = x[at]);
+fn gather_lanes<T: Copy>(x: &[T], offsets: &[usize], lanes: &mut [T]) {
+    lanes.iter_mut().zip(offsets).for_each(|(lane, &at)| *lane = x[at]);
 }
 
-fn scatter_lanes<T: Copy>(lanes: &[T], places: &[usize], x: &mut [T]) {
-    lanes.iter().zip(places).for_each(|(&lane, &at)| x[at] = lane);
+fn scatter_lanes<T: Copy>(lanes: &[T], offsets: &[usize], x: &mut [T]) {
+    lanes.iter().zip(offsets).for_each(|(&lane, &at)| x[at] = lane);
 }
 
 /// Updates that may be applied at once, because no two go to the same element.

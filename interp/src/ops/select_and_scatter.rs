@@ -128,6 +128,6 @@ fn chosen(
     Ok(chosen)
 }
 
-fn fill<T: BufferOf>(lanes: &mut [T], x: &[T], places: impl Iterator<Item = usize>) {
-    lanes.iter_mut().zip(places).for_each(|(lane, at)| *lane = x[at]);
+fn fill<T: BufferOf>(lanes: &mut [T], x: &[T], offsets: impl Iterator<Item = usize>) {
+    lanes.iter_mut().zip(offsets).for_each(|(lane, at)| *lane = x[at]);
 }

@@ -3,7 +3,7 @@
 //! A view is a list of sizes and one of strides, in elements; row-major order of its indices is the order of
 //! everything here. Strides are not negative; a stride of 0 repeats.
 
-use super::movement::strided::{Place, copy};
+use super::movement::strided::{StridedView, copy};
 use crate::value::Sizes;
 
 /// Elements below which work stays on the calling thread.
@@ -57,8 +57,8 @@ pub(super) fn collapse(dims: &[usize], strides: &[usize]) -> (Sizes, Sizes) {
 pub(super) fn pack<T: Copy + Default + Send + Sync>(data: &[T], dims: &[usize], strides: &[usize]) -> Vec<T> {
     let n: usize = dims.iter().product();
     let mut out = vec![T::default(); n];
-    let place = Place { offset: 0, strides: strides.iter().map(|&s| s as isize).collect() };
-    copy(dims, data, &place, &mut out, &Place::dense(dims));
+    let view = StridedView { offset: 0, strides: strides.iter().map(|&s| s as isize).collect() };
+    copy(dims, data, &view, &mut out, &StridedView::dense(dims));
     out
 }
 

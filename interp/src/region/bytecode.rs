@@ -38,7 +38,7 @@ const POLL_STEPS: usize = 1 << 10;
 /// A kernel from some registers to another, over the first `n` lanes.
 type Run = Box<dyn Fn(&mut [Buffer], usize) + Send + Sync>;
 
-/// What recognizers want to know of a step.
+/// A step, for recognizers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum What {
     /// An operation of two registers.
@@ -70,7 +70,7 @@ pub(crate) struct Bytecode {
     /// Registers of the results before each got one of its own.
     pub(super) results: Vec<usize>,
     pub(super) outputs: Vec<usize>,
-    /// How many instructions were compiled, parameters left out: what a run is worth in fuel.
+    /// The number of compiled instructions without parameters: the fuel of a run.
     pub(super) instructions: u64,
     /// Instructions of all computations that were inlined, needed or not.
     scanned: usize,
@@ -148,7 +148,7 @@ impl Bytecode {
         self.register(Register::Constant(element))
     }
 
-    /// How many steps there are.
+    /// The number of steps.
     pub(crate) fn steps(&self) -> usize {
         self.steps.len()
     }
@@ -190,7 +190,7 @@ impl Bytecode {
         }
     }
 
-    /// What the step that writes a register does.
+    /// The operation of the step that writes a register.
     pub(super) fn what(&self, register: usize) -> What {
         match &self.registers[register] {
             Register::Step(_, step) => self.what[*step],

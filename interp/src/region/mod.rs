@@ -27,7 +27,7 @@ pub(crate) struct Order {
     pub(crate) key: usize,
     /// Larger keys first.
     pub(crate) descending: bool,
-    /// What floats compare by.
+    /// The order of floats.
     pub(crate) floats: FloatOrder,
 }
 

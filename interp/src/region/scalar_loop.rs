@@ -1,5 +1,5 @@
-//! Loops of scalar state, compiled to bytecode of one lane: what costs little to compute would cost much to
-//! interpret instruction by instruction.
+//! Loops of scalar state, compiled to bytecode of one lane: interpreting such an instruction costs far more
+//! than computing it.
 //!
 //! **Invariant:** the value and the fuel are those of interpreting condition and body.
 

@@ -1,6 +1,6 @@
 //! The blocked loops of a matrix product, over any [`Algebra`] and any way to read the operands.
 //!
-//! The result is cut into blocks of at most `ROWS` x `COLUMNS`; for each, blocks of `DEPTH` terms of both
+//! The result is divided into blocks of at most `ROWS` x `COLUMNS`; for each, blocks of `DEPTH` terms of both
 //! operands are packed into panels (which convert the elements and collect the norms that error bounds need)
 //! and multiplied tile by tile in registers. A block is computed by one thread from beginning to end.
 
@@ -96,7 +96,7 @@ pub(super) struct Output<R, P> {
 }
 
 impl<R, P> Output<R, P> {
-    /// Cuts the result into parts of that many rows, each with all columns.
+    /// Divides the result into parts of that many rows, each with all columns.
     pub(super) fn bands<'b, S, V, E: Send>(
         &'b self,
         out: &'b mut [E],

@@ -7,9 +7,10 @@
 //! [`super::reduce`], with `init` first.
 //!
 //! A cumulative sum of `n` numbers is a window of `n` with `padding_low = n - 1` (forwards) or 0 (backwards).
-//! Long windows along one axis cost a few operations per output, however long they are: the axis is cut into
-//! blocks as long as the window, and each window is a suffix of one block and a prefix of the next (van Herk;
-//! Gil and Werman), so that nothing is ever subtracted and error bounds stay those of the window itself.
+//! Long windows along one axis cost a few operations per output, however long they are: the axis is divided
+//! into blocks as long as the window, and each window is a suffix of one block and a prefix of the next (van
+//! Herk; Gil and Werman), so that nothing is ever subtracted and error bounds stay those of the window
+//! itself.
 
 use hlo_threads::cancel;
 use hlo_threads::parallel;

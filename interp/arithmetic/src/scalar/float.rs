@@ -427,8 +427,8 @@ narrow_floats! {
 mod tests {
     use super::{super::Elementary, *};
 
-    /// The tests in `interp/arithmetic/tests` run unoptimized; loops like these are what the optimizer sees. The
-    /// hardware's own NaN for an invalid operation is negative on x86 and positive on Arm.
+    /// The tests in `interp/arithmetic/tests` run unoptimized; loops like these are what the optimizer sees.
+    /// The hardware's own NaN for an invalid operation is negative on x86 and positive on Arm.
     #[test]
     fn optimized_loops_give_canonical_nans() {
         fn all<T: Float>(x: &[T], y: &[T], operation: impl Fn(T, T) -> T) {

@@ -77,9 +77,9 @@ fn reduce(x: f64) -> Reduced {
     let point = (64 * (skip + WORDS)) as i64 - i64::from(exponent);
     let mut product = [0u64; WORDS + 1];
     let mut carry = 0u64;
-    for (word, place) in TWO_OVER_PI[skip..skip + WORDS].iter().rev().zip(&mut product) {
+    for (word, digit) in TWO_OVER_PI[skip..skip + WORDS].iter().rev().zip(&mut product) {
         let sum = u128::from(significand) * u128::from(*word) + u128::from(carry);
-        *place = sum as u64;
+        *digit = sum as u64;
         carry = (sum >> 64) as u64;
     }
     product[WORDS] = carry;

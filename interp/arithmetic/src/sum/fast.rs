@@ -1,6 +1,6 @@
 //! Quick sums with proven error bounds, and the test whether a bound decides the rounding.
 //!
-//! Notation: `u` = 2^-53, the unit roundoff of `f64`; `eta` = 2^-1074, its least subnormal.
+//! Notation: `u` = 2^-53, the unit roundoff of `f64`; `eta` = 2^-1074, its smallest subnormal.
 //!
 //! Facts used below. Additions of `f64` never underflow inexactly: a sum below 2^-1021 is exact.
 //! * TwoSum (Knuth): `s = fl(a + b)`, and `a + b = s + e` exactly unless an intermediate overflows, in which

@@ -143,7 +143,7 @@ impl Long {
     }
 
     /// The sum rounded to *odd*: itself if it is an `f64`, else whichever of its two `f64` neighbours has an
-    /// odd last mantissa bit (so [`f64::MAX`] beyond the finite range, and the least subnormal below it).
+    /// odd last mantissa bit (so [`f64::MAX`] beyond the finite range, and the smallest subnormal below it).
     ///
     /// A rounding to nearest of this value into any format of at most 51 significant bits whose least
     /// subnormal is at least 2^-1072 equals that rounding of the exact sum. Such a format has its values and
@@ -239,7 +239,7 @@ fn round_magnitude(head: u128, exponent: i32, sticky: bool, rounding: Rounding) 
     match rounding {
         Rounding::Odd => kept |= u64::from(rest != 0 || sticky),
         Rounding::NearestEven => {
-            // A value so small that `drop > 128` is below half the least subnormal.
+            // A value so small that `drop > 128` is below half the smallest subnormal.
             let half = if drop > 128 { u128::MAX } else { 1 << (drop - 1) };
             let up = rest > half || (rest == half && (sticky || kept & 1 == 1));
             kept += u64::from(up);

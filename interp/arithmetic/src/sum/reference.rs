@@ -14,7 +14,7 @@ fn integer(x: f64) -> BigInt {
     if x.is_sign_negative() { -magnitude } else { magnitude }
 }
 
-/// The sum of products, rounded to `precision` bits with a least exponent (that of the last bit of
+/// The sum of products, rounded to `precision` bits with a minimum exponent (that of the last bit of
 /// subnormals) and a largest finite value, as IEEE formats are. `None` stands for a sum that is exactly zero,
 /// whose sign is up to the caller.
 pub(crate) fn round_sum(terms: &[(f64, f64)], precision: u64, least: i32, largest: f64) -> Option<f64> {

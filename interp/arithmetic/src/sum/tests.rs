@@ -236,7 +236,7 @@ fn sums_by_hand() {
     check(&[f64::MAX, 2f64.powi(969)], f64::MAX);
     check(&[f64::MAX, 2f64.powi(970)], f64::INFINITY);
     check(&[f64::MAX, 2f64.powi(970), -5e-324], f64::MAX);
-    // Ties go to even; the least bit beyond decides.
+    // Ties go to even; the lowest bit beyond decides.
     check(&[1.0, 2f64.powi(-53)], 1.0);
     check(&[1.0, 2f64.powi(-53), 5e-324], 1.0 + f64::EPSILON);
     check(&[1.0 + f64::EPSILON, 2f64.powi(-53)], 1.0 + 2.0 * f64::EPSILON);
@@ -282,7 +282,7 @@ fn products_beyond_the_range() {
     sum.add_product(5e-324, 2f64.powi(1000));
     assert_eq!(sum.to_f64(), 2f64.powi(-74));
     sum.add_product(-5e-324, 2f64.powi(1000));
-    // 2^-2148 is left: nothing to nearest, the least subnormal to odd.
+    // 2^-2148 is left: nothing to nearest, the smallest subnormal to odd.
     assert_eq!(sum.to_f64().to_bits(), 0);
     assert_eq!(sum.to_odd_f64(), 5e-324);
 }

@@ -88,11 +88,11 @@ fn check_reflectors<F: Field>() {
         // Q^H Q c = c, from either side.
         for left in [true, false] {
             let c = if left { random::<F>(m, 7, 7) } else { random(7, m, 8) };
-            let mut turned = c.clone();
-            qr::multiply(&reflectors, &qr.taus, &mut turned, left, false);
-            assert!(distance(&turned, &c, &c) > 1e3);
-            qr::multiply(&reflectors, &qr.taus, &mut turned, left, true);
-            assert!(distance(&turned, &c, &c) < limit(&a), "{m} by {n}");
+            let mut product = c.clone();
+            qr::multiply(&reflectors, &qr.taus, &mut product, left, false);
+            assert!(distance(&product, &c, &c) > 1e3);
+            qr::multiply(&reflectors, &qr.taus, &mut product, left, true);
+            assert!(distance(&product, &c, &c) < limit(&a), "{m} by {n}");
         }
     }
 }
@@ -109,7 +109,7 @@ fn reflectors_by_blocks_are_exact_to_rounding() {
 fn gathered_rotations_are_applied_in_order() {
     let (rows, columns) = (37, 20);
     let mut plain = Matrix::<f64>::identity(rows, columns);
-    let mut turns = Rotations::<f64>::identity(rows, columns);
+    let mut rotations = Rotations::<f64>::identity(rows, columns);
     let mut state = 1u64;
     let mut next = |below: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -119,7 +119,7 @@ fn gathered_rotations_are_applied_in_order() {
         let (mut j, length, up) = (next(columns - 1), next(8), next(2) == 0);
         for _ in 0..=length {
             let (s, c) = (next(1000) as f64).sin_cos();
-            turns.rotate(j, c, s);
+            rotations.rotate(j, c, s);
             let (x, y) = plain.two_columns_mut(j, j + 1);
             for (x, y) in x.iter_mut().zip(y) {
                 (*x, *y) = ((*x * c).plus_product(*y, s), (*y * c).minus_product(*x, s));
@@ -131,11 +131,11 @@ fn gathered_rotations_are_applied_in_order() {
             }
         }
     }
-    turns.negate(3);
-    turns.swap(3, 11);
+    rotations.negate(3);
+    rotations.swap(3, 11);
     plain.column_mut(3).iter_mut().for_each(|x| *x = -*x);
     plain.swap_columns(3, 11);
-    let out = turns.finish();
+    let out = rotations.finish();
     assert!(size(&minus(&out, &plain)) == 0.0);
 }
 

@@ -50,7 +50,7 @@ over_all_fields! {
     what_is_not_finite_ends => check_not_finite;
 }
 
-/// The limit of an error: so many units of rounding, times the order.
+/// The limit of an error, in units of rounding times the order.
 fn limit<F: Field>(a: &Matrix<F>) -> f64 {
     40.0 * (a.rows().max(a.columns()) + 2) as f64
 }
@@ -566,8 +566,8 @@ fn known_values() {
     assert_eq!(values, [(-1.0, 0.0), (0.0, -1.0), (0.0, 1.0), (1.0, 0.0)]);
 }
 
-/// Eigenvalues of a matrix made from them, to the last bit of f64: double-double arithmetic has room for the
-/// condition.
+/// Eigenvalues of a matrix made from them, to the last bit of f64: double-double arithmetic has digits enough
+/// for the condition.
 #[test]
 fn wide_results_are_wide() {
     let expected = [-2.5, 1e-9, 0.25, 1.0, 1.0, 3.75];

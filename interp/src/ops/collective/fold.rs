@@ -43,12 +43,12 @@ pub(super) fn folded(
         // Asked for by everybody, whoever computes it.
         for column in &columns {
             let rows = given.len().min(GATHERED / column[0].len().max(1) + 1) + 1;
-            let room = column[0]
+            let gathered_bytes = column[0]
                 .len()
                 .saturating_mul(rows)
                 .saturating_mul(16)
                 .min(16 * GATHERED.max(2 * given.len()));
-            cx.session.check_memory(cx.instr, Some(column[0].bytes().max(room as u64)))?;
+            cx.session.check_memory(cx.instr, Some(column[0].bytes().max(gathered_bytes as u64)))?;
         }
         let compute = || columns.iter().map(|column| by_operation(cx, op, &region, column)).collect();
         return match shared {

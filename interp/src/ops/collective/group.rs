@@ -21,7 +21,7 @@ pub(super) fn begin(cx: &Cx<'_>, kind: Kind, args: Args) -> Result<Value> {
     let session = cx.session;
     let participants = session.peers.participants(cx.id, cx.instr);
     let participants = participants.map_err(|e| cx.trap(codes::PARTICIPANTS, e))?;
-    let Some(place) = participants.place(session.number) else {
+    let Some(membership) = participants.membership(session.number) else {
         if kind == Kind::Broadcast {
             return cx.session.zeros(cx.instr, &cx.instr.shape);
         }
@@ -34,17 +34,18 @@ pub(super) fn begin(cx: &Cx<'_>, kind: Kind, args: Args) -> Result<Value> {
         kept.push(operands.remove(5));
         kept.push(operands.remove(1));
     }
-    if place.members.len() == 1 {
+    if membership.members.len() == 1 {
         return result(cx, kind, 0, &[&operands], &kept, None);
     }
     let (given, bytes) = detached(cx, operands)?;
-    let key = Key::Group { instr: cx.id, group: place.group, execution: session.traffic.execution(cx.id) };
-    let finish = Finish::Group { kind, rank: place.rank, kept };
-    let arrival = Arrival { key, members: place.members, rank: place.rank, given };
+    let key =
+        Key::Group { instr: cx.id, group: membership.group, execution: session.traffic.execution(cx.id) };
+    let finish = Finish::Group { kind, rank: membership.rank, kept };
+    let arrival = Arrival { key, members: membership.members, rank: membership.rank, given };
     Ok(arrive(cx, result_shape(cx).clone(), finish, vec![arrival], bytes))
 }
 
-/// What a group has computed once for all its members.
+/// The result that a group computes once for all its members.
 type Shared = OnceLock<Result<Vec<Tensor>, RunError>>;
 
 /// The result of the member `rank`.

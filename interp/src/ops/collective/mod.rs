@@ -17,7 +17,7 @@ use hlo::diag::codes;
 use hlo::{ArrayShape, AttrKey, Dims, Opcode, Shape, with_element_type};
 
 use super::elementwise::convert;
-use super::movement::strided::{Place, copy};
+use super::movement::strided::{StridedView, copy};
 use super::{Args, Cx, Outcome};
 use crate::device::exchange::{Key, Meetings};
 use crate::device::pending::Pending;
@@ -25,7 +25,7 @@ use crate::error::Result;
 use crate::memory::Charge;
 use crate::value::{Tensor, Value};
 
-/// What an opcode does with others.
+/// The exchange of an opcode with other devices.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     /// All of a collective.
@@ -88,7 +88,7 @@ pub(super) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
     value.map(Outcome::Value)
 }
 
-/// What a collective does.
+/// The kind of a collective.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     AllGather,
@@ -102,7 +102,7 @@ pub(crate) enum Kind {
     ReduceScatter,
 }
 
-/// What an operation keeps for [`finish`].
+/// The state that an operation keeps for [`finish`].
 #[derive(Debug)]
 pub(crate) enum Finish {
     /// Its index in a group, and operands that only the device itself needs.
@@ -151,7 +151,7 @@ pub(crate) fn finish(cx: &Cx<'_>, pending: &Pending) -> Result<Value> {
 /// The start of an asynchronous one: `(operands, result, contexts...)`.
 fn start(cx: &Cx<'_>, kind: Kind, args: Args) -> Result<Value> {
     let mut operands = args.clone();
-    // Of an in-place permute the input alone.
+    // Of an in-place permute only the input.
     let operands = if args.len() == 1 || permute::is_in_place(cx) {
         operands.swap_remove(0)
     } else {
@@ -181,7 +181,7 @@ fn result_shape<'a>(cx: &Cx<'a>) -> &'a Shape {
     shape.as_tuple().filter(|_| start).and_then(|t| t.get(1)).unwrap_or(shape)
 }
 
-/// What a device brings to a meeting.
+/// The contribution of a device to a meeting.
 struct Arrival {
     key: Key,
     /// Numbers of the devices, and which of them this one is.
@@ -278,18 +278,18 @@ fn copy_box(
 ) {
     fn of<T: hlo::BufferOf>(
         from: &Tensor,
-        source: &Place,
+        source: &StridedView,
         n: &[usize],
         to: &mut hlo::Buffer,
-        target: &Place,
+        target: &StridedView,
     ) {
         let to = T::slice_mut(to).expect("invariant: both have the same element type");
         copy(n, from.slice::<T>(), source, to, target);
     }
     let at = |sizes: &[usize], start: &[usize]| {
-        let mut place = Place::dense(sizes);
-        place.offset = start.iter().zip(&place.strides).map(|(&i, &s)| i * s as usize).sum();
-        place
+        let mut view = StridedView::dense(sizes);
+        view.offset = start.iter().zip(&view.strides).map(|(&i, &s)| i * s as usize).sum();
+        view
     };
     let (source, target) = (at(&from.sizes(), from_start), at(to_sizes, to_start));
     with_element_type!(from.element_type(), T => of::<T>(from, &source, box_sizes, to, &target));

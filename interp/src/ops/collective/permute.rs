@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::ops::Args;
 use crate::value::{Sizes, Tensor, Value};
 
-/// What a device does with what it gets.
+/// The action of a device on receipt.
 #[derive(Debug)]
 pub(crate) struct Taking {
     /// Those of the meetings in which it is the target.
@@ -127,13 +127,13 @@ impl<'a> Offsets<'a> {
         if self.tuple { all[i].expect_tuple() } else { all }
     }
 
-    /// How many slices of buffer `i` there are.
+    /// The number of slices of buffer `i`.
     fn slots(&self, i: usize) -> usize {
         let offsets = self.buffer(i);
         if offsets.iter().all(|o| o.as_array().is_some()) { 1 } else { offsets.len() }
     }
 
-    /// Where slice `slot` of buffer `i` begins.
+    /// The start indices of slice `slot` of buffer `i`.
     fn indices(&self, cx: &Cx<'_>, i: usize, slot: usize, rank: usize) -> Result<Vec<i64>> {
         let offsets = self.buffer(i);
         let whole = offsets.iter().all(|o| o.as_array().is_some());
@@ -171,7 +171,7 @@ fn clamped(cx: &Cx<'_>, start: &[i64], sizes: &[usize], buffer: &Tensor) -> Resu
     Ok(start.iter().zip(sizes).zip(&inside).map(clamp).collect())
 }
 
-/// What the sources sent.
+/// The values that the sources sent.
 pub(super) fn result(cx: &Cx<'_>, taking: &Taking, meetings: &Meetings) -> Result<Value> {
     let mut received = taking.from.iter().map(|&i| meetings[i].contributions().next().unwrap_or(&[]));
     match &taking.how {

@@ -23,7 +23,7 @@ use crate::device::tiling::Tiling;
 use crate::error::Result;
 use crate::value::{Tensor, Value, sizes};
 
-/// What a target changes an array to.
+/// The conversion of an array that a target names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// The shard that a device has.
@@ -180,7 +180,7 @@ pub(crate) fn run(cx: &Cx<'_>, call: &Call<'_>, direction: Direction, args: Args
 fn shard(cx: &Cx<'_>, x: &Tensor, tiling: &Tiling) -> Result<Tensor> {
     let whole = x.sizes();
     let shard = sizes(&tiling.shard(x.dims()));
-    let (_, tile) = place(cx, tiling)?;
+    let (_, tile) = group_and_tile(cx, tiling)?;
     let start = tiling.start(tile, &shard);
     let count: usize = shard.iter().product();
     let bytes = (count as u64).checked_mul(x.element_type().storage_bytes() as u64);
@@ -195,10 +195,10 @@ fn shard(cx: &Cx<'_>, x: &Tensor, tiling: &Tiling) -> Result<Tensor> {
 }
 
 /// Which tile of which group this device has.
-fn place(cx: &Cx<'_>, tiling: &Tiling) -> Result<(usize, usize)> {
+fn group_and_tile(cx: &Cx<'_>, tiling: &Tiling) -> Result<(usize, usize)> {
     let partition = cx.session.number % cx.session.peers.devices.partitions;
-    let place = tiling.place(partition);
-    place.ok_or_else(|| {
+    let found = tiling.group_and_tile(partition);
+    found.ok_or_else(|| {
         let message = format!("partition {partition} has no shard: the sharding does not name it");
         cx.trap(codes::PARTICIPANTS, message)
     })
@@ -223,7 +223,7 @@ fn exchange(
             parts.push(Part::There(x));
             continue;
         };
-        let (group, tile) = place(cx, &tiling)?;
+        let (group, tile) = group_and_tile(cx, &tiling)?;
         let members = members(cx, &tiling.groups[group], replica)?;
         let (given, more) = detached(cx, [x])?;
         bytes += more;

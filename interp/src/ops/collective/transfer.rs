@@ -125,7 +125,7 @@ pub(super) fn recv_done(cx: &Cx<'_>, args: Args) -> Result<Value> {
     Ok(Value::tuple([settled(cx, data)?, Value::Token]))
 }
 
-/// What the source sent, in the shape that the receive declares.
+/// The value that the source sent, in the shape that the receive declares.
 pub(super) fn received(cx: &Cx<'_>, meeting: &Meeting) -> Result<Value> {
     fn build(shape: &Shape, sent: &mut impl Iterator<Item = Tensor>) -> Option<Value> {
         Some(match shape {

@@ -35,8 +35,8 @@ fn roots<R: Real>(n: usize) -> Vec<Complex<R>> {
     }
     let octant: Vec<(Dd, Dd)> =
         cancel::polled(0..n / 8 + 1).map(|k| cos_sin(k, n, &inverse_factorials)).collect();
-    // Angles in units of 1/(8n) of a turn would be needed to mirror exactly: k/n mirrors to (n/4 - k)/n only
-    // if 4 divides n; otherwise the mirrored angle is computed itself, as (n - 4k)/(4n).
+    // Angles in units of 1/(8n) of 2 pi would be needed to mirror exactly: k/n mirrors to (n/4 - k)/n only if
+    // 4 divides n; otherwise the mirrored angle is computed itself, as (n - 4k)/(4n).
     let root = |k: usize| -> (Dd, Dd) {
         if 8 * k <= n {
             octant[k]
@@ -50,8 +50,8 @@ fn roots<R: Real>(n: usize) -> Vec<Complex<R>> {
     };
     cancel::polled(0..n)
         .map(|k| {
-            // The quadrant 0..=n/4 computed, the others by turns: k = q n/4 + r needs 4 | n, so reflect
-            // instead.
+            // The quadrant 0..=n/4 is computed, the others by rotations: k = q n/4 + r needs 4 | n, so
+            // reflect instead.
             let half = if 2 * k <= n { k } else { n - k };
             let (c, s) = if 4 * half <= n {
                 root(half)
@@ -190,7 +190,7 @@ impl<R: Real> Plan<R> {
                         let (out2, out3) = high.split_at_mut(stride);
                         for k in 0..stride {
                             let (even, odd) = (a[k] + c[k], b[k] + d[k]);
-                            let (even2, odd2) = (a[k] - c[k], (b[k] - d[k]).turned());
+                            let (even2, odd2) = (a[k] - c[k], (b[k] - d[k]).times_minus_i());
                             out0[k] = even + odd;
                             out1[k] = (even2 + odd2) * w[0];
                             out2[k] = (even - odd) * w[1];

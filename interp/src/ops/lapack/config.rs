@@ -62,7 +62,7 @@ impl<'a> Config<'a> {
         }
     }
 
-    /// One of some characters, by its code; gives its meaning.
+    /// One of some characters, by its code; returns its meaning.
     pub(super) fn choice<T: Copy>(&self, key: &str, choices: &[(u8, T)]) -> Result<T> {
         let setting = self.get(key)?;
         let found = choices.iter().find(|(code, _)| setting == Setting::Int(i64::from(*code)));

@@ -25,7 +25,7 @@ use crate::custom_call::Call;
 use crate::error::Result;
 use crate::value::Value;
 
-/// What a target's name says.
+/// A parsed target name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// A routine of LAPACK on elements of a type.
@@ -109,7 +109,7 @@ trait LapackElement: Widened<Wide: Decompose> + BufferOf {
     type Complex: Widened<Wide = wide::Complex<<Self::Wide as Field>::Real>> + BufferOf;
     /// Twice the unit of rounding of the parts.
     const EPSILON: f64;
-    /// The least normal number of the parts.
+    /// The smallest normal number of the parts.
     const TINY: f64;
 }
 

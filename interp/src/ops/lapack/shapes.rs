@@ -175,7 +175,7 @@ impl<'a> Job<'a> {
     }
 
     /// Checks that the results are those of the routine, and that there is memory for them and for working on
-    /// them; gives the number of matrices.
+    /// them; returns the number of matrices.
     pub(super) fn expect(&self, batch: &Sizes, expected: &[(ElementType, Core)]) -> Result<usize> {
         let shape = &self.cx.instr.shape;
         let given: Vec<&Shape> = match shape {

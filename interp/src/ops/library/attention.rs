@@ -66,7 +66,7 @@ impl Numbers {
     }
 }
 
-/// What both directions need of the configuration.
+/// The configuration that both directions need.
 struct Attention {
     config: Json,
     scale: f64,

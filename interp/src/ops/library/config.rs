@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::Refusal;
 
-/// How deep values may nest.
+/// The maximum nesting of values.
 const MAX_DEPTH: u32 = 64;
 
 /// A JSON value.

@@ -310,8 +310,8 @@ impl Conv {
             .filter(|&d| d != unknown)
             .flat_map(|d| if d == feature { vec![d, unknown] } else { vec![d] })
             .collect();
-        let place = |d: i64| usize::try_from(d).ok().and_then(|d| wanted.get(d)).copied();
-        let sizes: Option<Vec<i64>> = order.iter().map(|&d| place(d)).collect();
+        let dimension = |d: i64| usize::try_from(d).ok().and_then(|d| wanted.get(d)).copied();
+        let sizes: Option<Vec<i64>> = order.iter().map(|&d| dimension(d)).collect();
         let sizes = sizes.ok_or_else(|| Refusal("with dim_labels of another rank".into()))?;
         let x = body.reshape(x, &sizes)?;
         let mut inverse = vec![0; order.len()];

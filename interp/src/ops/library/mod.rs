@@ -40,11 +40,11 @@ impl From<InferError> for Refusal {
     }
 }
 
-/// What a target means.
+/// The meaning of a target.
 enum Meaning {
     /// HLO: the function writes it and gives its result.
     Expansion(fn(&mut Body<'_>) -> Built),
-    /// What HLO cannot say.
+    /// The meaning has no HLO.
     Direct(fn(&Cx<'_>, &Call<'_>, &[Value]) -> Result<Value>),
 }
 

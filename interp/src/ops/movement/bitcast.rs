@@ -31,10 +31,10 @@ pub(crate) fn bitcast(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let n: i64 = physical.iter().try_fold(1i64, |n, &d| n.checked_mul(d)).ok_or_else(|| too_large(cx))?;
     let (width, wanted) = (i64::from(memory.element_type().bits()), i64::from(to.element_type.bits()));
     let bits = n.checked_mul(wanted).ok_or_else(|| too_large(cx))?;
-    let room = bits.div_euclid(width) + i64::from(bits % width != 0);
+    let padded = bits.div_euclid(width) + i64::from(bits % width != 0);
     let length = memory.len() as i64;
-    let memory = dynamic::resized(cx, &memory.reshaped(Dims::from_slice(&[length])), &[room])?;
-    let elements = if wanted <= width { room * (width / wanted) } else { n };
+    let memory = dynamic::resized(cx, &memory.reshaped(Dims::from_slice(&[length])), &[padded])?;
+    let elements = if wanted <= width { padded * (width / wanted) } else { n };
     let memory = bits::reinterpreted(cx, memory, to.element_type, Dims::from_slice(&[elements]))?;
     let mut taken = dynamic::resized(cx, &memory, &[n])?.reshaped(physical);
     for (step, before) in target.iter().zip(&shapes).rev() {

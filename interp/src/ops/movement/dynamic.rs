@@ -6,7 +6,7 @@
 use hlo::diag::codes;
 use hlo::{AttrKey, Dims, UNBOUNDED, with_element_type};
 
-use super::{Place, copy, first, gather_box, list};
+use super::{StridedView, copy, first, gather_box, list};
 use crate::error::Result;
 use crate::ops::{Args, Cx};
 use crate::value::{Sizes, Tensor, Value, elements, sizes};
@@ -34,14 +34,20 @@ pub(crate) fn resized(cx: &Cx<'_>, x: &Tensor, dims: &[i64]) -> Result<Tensor> {
         let n = hlo::ArrayShape::new(T::TYPE, dims).checked_elements().and_then(|n| usize::try_from(n).ok());
         let mut out = cx.vec::<T>(n.ok_or_else(|| cx.unsupported(&format!("to sizes {dims:?}")))?)?;
         let inside: Sizes = x.sizes().iter().zip(sizes(dims)).map(|(&a, b)| a.min(b)).collect();
-        copy(&inside, x.slice::<T>(), &Place::dense(&x.sizes()), &mut out, &Place::dense(&sizes(dims)));
+        copy(
+            &inside,
+            x.slice::<T>(),
+            &StridedView::dense(&x.sizes()),
+            &mut out,
+            &StridedView::dense(&sizes(dims)),
+        );
         Ok(Tensor::from_vec(dims, out))
     }
     if *dims == *x.dims() {
         return Ok(x.clone());
     }
     if dims.iter().zip(x.dims()).all(|(new, old)| new <= old) {
-        return gather_box(cx, x, dims, &Place::dense(&x.sizes()));
+        return gather_box(cx, x, dims, &StridedView::dense(&x.sizes()));
     }
     with_element_type!(x.element_type(), T => of::<T>(cx, x, dims))
 }

@@ -14,7 +14,7 @@ pub(super) use bits::bitcast_convert;
 pub(crate) use bits::reinterpret_block;
 pub(super) use dynamic::{dynamic_reshape, get_dimension_size, resized, set_dimension_size};
 use hlo_arithmetic::scalar::Scalar;
-use strided::{Place, Strides, copy};
+use strided::{StridedView, Strides, copy};
 
 use super::elementwise::chunks_mut;
 use super::{Args, Cx};
@@ -22,14 +22,14 @@ use crate::error::Result;
 use crate::value::{Sizes, Tensor, Value, elements, sizes};
 
 /// A dense tensor of `dims` from a strided box of another.
-pub(super) fn gather_box(cx: &Cx<'_>, x: &Tensor, dims: &[i64], place: &Place) -> Result<Tensor> {
-    fn of<T: BufferOf>(cx: &Cx<'_>, x: &Tensor, dims: &[i64], place: &Place) -> Result<Tensor> {
+pub(super) fn gather_box(cx: &Cx<'_>, x: &Tensor, dims: &[i64], view: &StridedView) -> Result<Tensor> {
+    fn of<T: BufferOf>(cx: &Cx<'_>, x: &Tensor, dims: &[i64], view: &StridedView) -> Result<Tensor> {
         let mut out = cx.overwritten::<T>(elements(dims))?;
         let sizes = sizes(dims);
-        copy(&sizes, x.slice::<T>(), place, &mut out, &Place::dense(&sizes));
+        copy(&sizes, x.slice::<T>(), view, &mut out, &StridedView::dense(&sizes));
         Ok(Tensor::from_vec(dims, out))
     }
-    with_element_type!(x.element_type(), T => of::<T>(cx, x, dims, place))
+    with_element_type!(x.element_type(), T => of::<T>(cx, x, dims, view))
 }
 
 /// The only operand, or the first one.
@@ -46,17 +46,17 @@ pub(super) fn broadcast(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let x = first(args);
     let mapped = list(cx, AttrKey::Dimensions);
     let mut dims = cx.array_shape().dims.clone();
-    let operand = Place::dense(&x.sizes());
-    let mut place = Place { offset: 0, strides: Strides::from_elem(0, dims.len()) };
+    let operand = StridedView::dense(&x.sizes());
+    let mut view = StridedView { offset: 0, strides: Strides::from_elem(0, dims.len()) };
     for ((&d, &size), &stride) in mapped.iter().zip(x.dims()).zip(&operand.strides) {
         // Of a dynamic dimension the operand knows the size.
         dims[d] = size;
-        place.strides[d] = stride;
+        view.strides[d] = stride;
     }
     if elements(&dims) == x.len() && mapped.is_sorted() {
         return Ok(x.reshaped(dims).into());
     }
-    Ok(gather_box(cx, &x, &dims, &place)?.into())
+    Ok(gather_box(cx, &x, &dims, &view)?.into())
 }
 
 /// `reshape`: the same elements in row-major order.
@@ -79,17 +79,17 @@ pub(super) fn permuted(cx: &Cx<'_>, x: Tensor, order: &[usize]) -> Result<Tensor
     if moved.is_sorted() || x.is_empty() {
         return Ok(x.reshaped(dims));
     }
-    let operand = Place::dense(&x.sizes());
-    let place = Place { offset: 0, strides: order.iter().map(|&d| operand.strides[d]).collect() };
-    gather_box(cx, &x, &dims, &place)
+    let operand = StridedView::dense(&x.sizes());
+    let view = StridedView { offset: 0, strides: order.iter().map(|&d| operand.strides[d]).collect() };
+    gather_box(cx, &x, &dims, &view)
 }
 
 /// `slice`: every `stride`th element from `start` to before `limit`, in each dimension.
 pub(super) fn slice(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let x = first(args);
     let slices = cx.attrs().slices().unwrap_or(&[]);
-    let operand = Place::dense(&x.sizes());
-    let mut place = Place { offset: 0, strides: Strides::new() };
+    let operand = StridedView::dense(&x.sizes());
+    let mut view = StridedView { offset: 0, strides: Strides::new() };
     let mut dims = Dims::new();
     for (d, (s, &size)) in slices.iter().zip(x.dims()).enumerate() {
         // Of a dynamic dimension a dynamic one takes what there is.
@@ -102,14 +102,14 @@ pub(super) fn slice(cx: &Cx<'_>, args: Args) -> Result<Value> {
         }
         let n = (limit - s.start).max(0);
         dims.push(n / s.stride + i64::from(n % s.stride != 0));
-        place.offset += s.start.min(size) as usize * operand.strides[d] as usize;
+        view.offset += s.start.min(size) as usize * operand.strides[d] as usize;
         // A stride that is never taken may be anything.
-        place.strides.push(operand.strides[d].wrapping_mul(s.stride as isize));
+        view.strides.push(operand.strides[d].wrapping_mul(s.stride as isize));
     }
     if *dims == *x.dims() {
         return Ok(x.into());
     }
-    Ok(gather_box(cx, &x, &dims, &place)?.into())
+    Ok(gather_box(cx, &x, &dims, &view)?.into())
 }
 
 /// Start indices clamped so that a box of `sizes` is inside `dims`. They are scalars, or one vector.
@@ -140,13 +140,13 @@ pub(super) fn dynamic_slice(cx: &Cx<'_>, mut args: Args) -> Result<Value> {
         return Ok(x.into());
     }
     fits_inside(cx, &dims, x.dims())?;
-    let mut place = Place::dense(&x.sizes());
-    place.offset = starts(&indices, x.dims(), &dims)
+    let mut view = StridedView::dense(&x.sizes());
+    view.offset = starts(&indices, x.dims(), &dims)
         .iter()
-        .zip(&place.strides)
+        .zip(&view.strides)
         .map(|(&start, &stride)| start * stride as usize)
         .sum();
-    Ok(gather_box(cx, &x, &dims, &place)?.into())
+    Ok(gather_box(cx, &x, &dims, &view)?.into())
 }
 
 /// Refuses a box that is larger than the run-time sizes of the array.
@@ -161,31 +161,31 @@ fn fits_inside(cx: &Cx<'_>, dims: &[i64], array: &[i64]) -> Result<()> {
 /// `dynamic-update-slice`: the operand with a box at clamped start indices replaced. In place if the operand
 /// is not shared.
 pub(super) fn dynamic_update_slice(cx: &Cx<'_>, mut args: Args) -> Result<Value> {
-    fn of<T: BufferOf>(buffer: &mut Buffer, update: &Tensor, place: &Place) {
+    fn of<T: BufferOf>(buffer: &mut Buffer, update: &Tensor, view: &StridedView) {
         let out = T::slice_mut(buffer).expect("invariant: the verifier checked the element type");
         let sizes = update.sizes();
-        copy(&sizes, update.slice::<T>(), &Place::dense(&sizes), out, place);
+        copy(&sizes, update.slice::<T>(), &StridedView::dense(&sizes), out, view);
     }
     let indices: Args = args.drain(2..).collect();
     let update = args.pop().expect("invariant: the verifier checked the number of operands").into_array();
     let mut x = first(args);
     let update = super::elementwise::convert(cx, update, x.element_type())?;
     fits_inside(cx, update.dims(), x.dims())?;
-    let mut place = Place::dense(&x.sizes());
-    place.offset = starts(&indices, x.dims(), update.dims())
+    let mut view = StridedView::dense(&x.sizes());
+    view.offset = starts(&indices, x.dims(), update.dims())
         .iter()
-        .zip(&place.strides)
+        .zip(&view.strides)
         .map(|(&start, &stride)| start * stride as usize)
         .sum();
     let ty = x.element_type();
     if let Some(buffer) = x.unique() {
-        with_element_type!(ty, T => of::<T>(buffer, &update, &place));
+        with_element_type!(ty, T => of::<T>(buffer, &update, &view));
         return Ok(x.into());
     }
     with_element_type!(ty, T => cx.reserve::<T>(x.len()))?;
     let dims: Dims = x.dims().into();
     let mut buffer = x.into_buffer();
-    with_element_type!(ty, T => of::<T>(&mut buffer, &update, &place));
+    with_element_type!(ty, T => of::<T>(&mut buffer, &update, &view));
     Ok(Tensor::new(dims, buffer).into())
 }
 
@@ -228,7 +228,7 @@ pub(super) fn pad(cx: &Cx<'_>, args: Args) -> Result<Value> {
         let mut out = cx.overwritten::<T>(n.ok_or_else(|| cx.unsupported(&format!("to sizes {dims:?}")))?)?;
         let value = value.slice::<T>()[0];
         chunks_mut(&mut out, &|_, out| out.fill(value));
-        let (mut source, mut target) = (Place::dense(&x.sizes()), Place::dense(&sizes(&dims)));
+        let (mut source, mut target) = (StridedView::dense(&x.sizes()), StridedView::dense(&sizes(&dims)));
         for (d, p) in padding.iter().enumerate() {
             source.offset += p.first * source.strides[d] as usize;
             target.offset += p.at * target.strides[d] as usize;
@@ -249,28 +249,28 @@ pub(super) fn pad(cx: &Cx<'_>, args: Args) -> Result<Value> {
 /// `reverse`: the named dimensions run backwards.
 pub(super) fn reverse(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let x = first(args);
-    let mut place = Place::dense(&x.sizes());
+    let mut view = StridedView::dense(&x.sizes());
     if x.is_empty() {
         return Ok(x.into());
     }
     for d in list(cx, AttrKey::Dimensions) {
-        place.offset += (x.sizes()[d] - 1) * place.strides[d] as usize;
-        place.strides[d] = -place.strides[d];
+        view.offset += (x.sizes()[d] - 1) * view.strides[d] as usize;
+        view.strides[d] = -view.strides[d];
     }
-    Ok(gather_box(cx, &x, x.dims(), &place)?.into())
+    Ok(gather_box(cx, &x, x.dims(), &view)?.into())
 }
 
 /// `concatenate`: the operands one after the other along a dimension.
 pub(super) fn concatenate(cx: &Cx<'_>, args: Args) -> Result<Value> {
     fn of<T: BufferOf>(cx: &Cx<'_>, parts: &[Tensor], dims: &[i64], along: usize) -> Result<Tensor> {
         let mut out = cx.overwritten::<T>(elements(dims))?;
-        let mut target = Place::dense(&sizes(dims));
+        let mut target = StridedView::dense(&sizes(dims));
         for part in parts {
             let sizes = part.sizes();
             if part.is_empty() {
                 continue;
             }
-            copy(&sizes, part.slice::<T>(), &Place::dense(&sizes), &mut out, &target);
+            copy(&sizes, part.slice::<T>(), &StridedView::dense(&sizes), &mut out, &target);
             target.offset += sizes[along] * target.strides[along] as usize;
         }
         Ok(Tensor::from_vec(dims, out))

@@ -1,8 +1,8 @@
 //! Copies between strided boxes of row-major arrays: what most data movement comes down to.
 //!
-//! A [`Place`] is the offset and strides of a box in a slice. **Invariant:** in a destination, strides are
-//! positive and the elements of one index of a dimension all come before those of the next (it is a box of a
-//! row-major array, perhaps with gaps); a source may repeat (stride 0) and run backwards.
+//! A [`StridedView`] is the offset and strides of a box in a slice. **Invariant:** in a destination, strides
+//! are positive and the elements of one index of a dimension all come before those of the next (it is a box
+//! of a row-major array, perhaps with gaps); a source may repeat (stride 0) and run backwards.
 
 use smallvec::SmallVec;
 
@@ -17,33 +17,33 @@ const TILE: usize = 32;
 /// Steps between elements.
 pub(crate) type Strides = SmallVec<[isize; 4]>;
 
-/// Where the elements of a box are.
+/// The offsets of the elements of a box.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct StridedView {
     /// The first element.
     pub(crate) offset: usize,
     /// A step for each dimension.
     pub(crate) strides: Strides,
 }
 
-impl Place {
+impl StridedView {
     /// A whole row-major array.
-    pub(crate) fn dense(dims: &[usize]) -> Place {
+    pub(crate) fn dense(dims: &[usize]) -> StridedView {
         let mut strides = Strides::from_elem(1, dims.len());
         for i in (1..dims.len()).rev() {
             strides[i - 1] = strides[i] * dims[i] as isize;
         }
-        Place { offset: 0, strides }
+        StridedView { offset: 0, strides }
     }
 }
 
-/// Copies a box of `dims` elements. Panics if a place reaches outside its slice.
+/// Copies a box of `dims` elements. Panics if a view reaches outside its slice.
 pub(crate) fn copy<T: Copy + Send + Sync>(
     dims: &[usize],
     from: &[T],
-    source: &Place,
+    source: &StridedView,
     to: &mut [T],
-    target: &Place,
+    target: &StridedView,
 ) {
     if dims.contains(&0) {
         return;
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     /// Copies element by element, by the definition.
-    fn slow(dims: &[usize], from: &[u32], source: &Place, to: &mut [u32], target: &Place) {
+    fn slow(dims: &[usize], from: &[u32], source: &StridedView, to: &mut [u32], target: &StridedView) {
         let n: usize = dims.iter().product();
         for mut i in 0..n {
             let (mut s, mut t) = (source.offset as isize, target.offset as isize);
@@ -239,7 +239,7 @@ mod tests {
             let mut draw = |n: usize| { bits = hlo::elided::splitmix64(bits); (bits >> 33) as usize % n };
             let mut order: Vec<usize> = (0..dims.len()).collect();
             for i in (1..order.len()).rev() { order.swap(i, draw(i + 1)); }
-            let mut source = Place { offset: 0, strides: Strides::from_elem(0, dims.len()) };
+            let mut source = StridedView { offset: 0, strides: Strides::from_elem(0, dims.len()) };
             let mut size = 1usize;
             for &d in order.iter().rev() {
                 match draw(6) {
@@ -261,7 +261,7 @@ mod tests {
             }
             // The target: every step'th of a larger array, from an offset on.
             let outer: Vec<usize> = dims.iter().map(|&d| (d * 2 + 3).min(if scale == 5 { d.max(1) } else { 99 })).collect();
-            let mut target = Place::dense(&outer);
+            let mut target = StridedView::dense(&outer);
             for d in 0..dims.len() {
                 let step = if 2 * dims[d] < outer[d] { 1 + draw(2) } else { 1 };
                 target.offset += draw(outer[d] - (dims[d].max(1) - 1) * step) * target.strides[d] as usize;

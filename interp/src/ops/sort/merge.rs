@@ -90,17 +90,17 @@ impl Sorter<'_> {
         sorted: &mut [u32],
         lanes: &mut crate::region::Lanes,
     ) -> Result<()> {
-        let place = |at: usize| {
+        let offset = |at: usize| {
             let line = self.first + at / self.lines.len;
             self.lines.start(line) + order[at] as usize * self.lines.stride
         };
         for (k, operand) in self.operands.iter().enumerate() {
             with_buffer!(operand.buffer(), x => {
                 for (lane, m) in lanes.input(2 * k).iter_mut().zip(merges.iter()) {
-                    *lane = x[place(m.right)];
+                    *lane = x[offset(m.right)];
                 }
                 for (lane, m) in lanes.input(2 * k + 1).iter_mut().zip(merges.iter()) {
-                    *lane = x[place(m.left)];
+                    *lane = x[offset(m.left)];
                 }
             });
         }

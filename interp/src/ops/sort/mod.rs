@@ -28,7 +28,7 @@ pub(super) struct Lines {
     pub(super) len: usize,
     /// Distance of successive elements.
     pub(super) stride: usize,
-    /// How many lines there are.
+    /// The number of lines.
     pub(super) count: usize,
 }
 
@@ -40,7 +40,7 @@ impl Lines {
         Self { len, stride, count: total.checked_div(len).unwrap_or(0) }
     }
 
-    /// Where a line begins.
+    /// The offset of a line.
     #[inline]
     pub(super) fn start(&self, line: usize) -> usize {
         line / self.stride * self.stride * self.len + line % self.stride
