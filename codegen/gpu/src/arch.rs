@@ -22,7 +22,7 @@ pub enum Arch {
     Sm120,
 }
 
-/// What is there of an architecture, and how fast it is.
+/// The resources and rates of an architecture.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Figures {
     /// Multiprocessors.

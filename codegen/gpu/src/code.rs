@@ -502,8 +502,8 @@ impl<'t, 'm, 'a, 'ctx> Code<'t, 'm, 'a, 'ctx> {
                 }
                 if width > 1 {
                     let nodes: Vec<NodeId> = run[at..at + width as usize].iter().map(|r| r.1).collect();
-                    for (place, &n) in (0..).zip(&nodes) {
-                        self.grouped.insert(n, (nodes[0], place));
+                    for (lane, &n) in (0..).zip(&nodes) {
+                        self.grouped.insert(n, (nodes[0], lane));
                     }
                     self.groups.insert(nodes[0], nodes);
                 }

@@ -77,7 +77,7 @@ impl<'p> Interpreted<'p> {
         }
     }
 
-    /// What was done so far.
+    /// The counters so far.
     pub fn statistics(&self) -> Statistics {
         self.statistics
     }

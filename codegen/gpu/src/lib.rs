@@ -34,5 +34,5 @@ pub mod run;
 #[cfg(feature = "llvm")]
 mod subject;
 
-/// How every refusal of this compiler begins.
+/// The prefix of every refusal of this compiler.
 pub const REFUSAL: &str = "the compiler for GPUs does not support ";

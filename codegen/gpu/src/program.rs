@@ -79,7 +79,7 @@ pub enum Action {
 pub struct Step {
     /// The instruction that it executes, for profiles and errors.
     pub name: String,
-    /// What is done.
+    /// The action.
     pub action: Action,
 }
 
@@ -113,7 +113,7 @@ impl Step {
 }
 
 impl Plan {
-    /// How many launches of kernels there are, those of loops and branches counted once.
+    /// The number of kernel launches, those of loops and branches counted once.
     pub fn launches(&self) -> usize {
         let of = |step: &Step| match &step.action {
             Action::Launch(_) => 1,

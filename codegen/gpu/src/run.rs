@@ -93,7 +93,7 @@ impl Default for Limits {
     }
 }
 
-/// Runs a program on arguments: one literal a parameter. Gives the array leaves of its result.
+/// Runs a program on arguments: one literal a parameter. Returns the array leaves of its result.
 pub fn execute(
     program: &Program,
     device: &mut dyn Device,

@@ -68,7 +68,7 @@ impl<'m> Subject<'m> {
 }
 
 impl Subject<'_> {
-    /// How many arguments are operands: the first ones.
+    /// The number of arguments that are operands: the first ones.
     pub(crate) fn reads(&self) -> u32 {
         self.arrays - self.roots.len() as u32
     }

@@ -1,6 +1,7 @@
 //! Tokens of PTX text. Comments and white space separate tokens and are dropped.
 //!
-//! Invariant: every byte of the text is in one token, in a comment, white space, or behind the diagnostic that ends the scan.
+//! Invariant: every byte of the text is in one token, in a comment, white space, or behind the diagnostic
+//! that ends the scan.
 
 use crate::diag::{Diagnostic, Span};
 
@@ -142,8 +143,8 @@ pub fn tokens(text: &str) -> Result<Vec<Token>, Box<Diagnostic>> {
     Ok(out)
 }
 
-/// The value of an integer literal as PTX writes them: decimal, `0x`, `0b`, octal with a leading 0, an optional `U`.
-/// `None` where the spelling is none or the value does not fit in 64 bits.
+/// The value of an integer literal as PTX writes them: decimal, `0x`, `0b`, octal with a leading 0, an
+/// optional `U`. `None` where the spelling is none or the value does not fit in 64 bits.
 #[must_use]
 pub fn integer(spelling: &str) -> Option<u64> {
     let digits = spelling.strip_suffix(['U', 'u']).unwrap_or(spelling);

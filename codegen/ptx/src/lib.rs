@@ -1,4 +1,5 @@
-//! PTX, the assembly language of NVIDIA GPUs: parser, verifier, printer, and an interpreter that checks what it runs.
+//! PTX, the assembly language of NVIDIA GPUs: parser, verifier, printer, and an interpreter that checks what
+//! it runs.
 //!
 //! It knows PTX alone: no HLO, no files, no GPU.
 //!

@@ -1,7 +1,7 @@
 //! Memory of the device: allocations with addresses, bytes, and which bytes were written.
 //!
-//! Invariant: allocations never touch: between two lie at least [`GAP_BYTES`] that belong to none, so that an access beyond
-//! one is out of bounds and does not hit the next.
+//! Invariant: allocations never touch: between two are at least [`GAP_BYTES`] that belong to none, so that an
+//! access beyond one is out of bounds and does not hit the next.
 
 use rustc_hash::FxHashMap;
 
@@ -86,7 +86,7 @@ pub struct Loaded {
 }
 
 impl Memory {
-    /// Memory that holds at most so many bytes.
+    /// Memory of at most `limit` bytes.
     #[must_use]
     pub fn with_limit(limit: u64) -> Self {
         Memory { allocations: Vec::new(), next: GLOBAL_BASE, used: 0, limit }
@@ -199,8 +199,8 @@ impl Memory {
         Ok(self.allocations[i].written[at..at + bytes as usize].iter().map(|&w| u64::from(w)).sum())
     }
 
-    /// Gives the variables of a module addresses and their initial values. Variables without initial value are zero, as
-    /// the ISA says.
+    /// Allocates the variables of a module and writes their initial values. Variables without initial value
+    /// are zero, as the ISA says.
     ///
     /// # Errors
     /// Beyond the limit.
@@ -264,7 +264,7 @@ impl Loaded {
     }
 }
 
-/// Where the shared variables of a kernel lie in the shared window.
+/// Where the shared variables of a kernel are in the shared window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedLayout {
     pub(crate) offsets: FxHashMap<u32, u64>,
@@ -282,7 +282,7 @@ const SHARED_START: u64 = 1024;
 const SHARED_GAP: u64 = 64;
 
 impl SharedLayout {
-    /// The layout of a kernel with so many bytes of dynamic shared memory.
+    /// The layout of a kernel with `dynamic` bytes of dynamic shared memory.
     pub(crate) fn new(module: &Module, kernel: u32, dynamic: u64) -> Self {
         let mut layout = SharedLayout { window: SHARED_START, ..SharedLayout::default() };
         let mine = |v: &Variable| {

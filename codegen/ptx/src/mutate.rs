@@ -2,8 +2,8 @@
 //!
 //! Whoever checks kernels is measured with them: how many of the changes that alter a result are found?
 //!
-//! **Invariants:** a mutant differs from the original in one instruction, and has the same line numbers; mutants
-//! are listed in the order of their instructions.
+//! **Invariants:** a mutant differs from the original in one instruction, and has the same line numbers;
+//! mutants are listed in the order of their instructions.
 
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! From tokens to the syntax tree, by recursive descent.
 //!
-//! Invariant: recursion is bounded by [`MAX_NESTING`], so no text overflows the stack. A statement that does not parse is
-//! reported and skipped up to its semicolon, so that one scan reports every fault.
+//! Invariant: recursion is bounded by [`MAX_NESTING`], so no text overflows the stack. A statement that does
+//! not parse is reported and skipped up to its semicolon, so that one scan reports every fault.
 
 use crate::diag::{Diagnostic, Sink, Span};
 use crate::lex::{Kind, Token, tokens};
@@ -254,7 +254,8 @@ impl<'a> Parser<'a> {
             while matches!(self.peek(), Some((Kind::Ident, t)) if !t.is_empty())
                 || self.kind_at(0) == Some(Kind::Number)
             {
-                // A name or number of the attribute; the next instruction begins a statement and is no operand of it.
+                // A name or number of the attribute; the next instruction begins a statement and is no
+                // operand of it.
                 if arguments.last().is_some_and(|w| w.text == "function_name" || w.text == "inlined_at")
                     || self.kind_at(0) == Some(Kind::Number)
                 {

@@ -1,14 +1,14 @@
 //! Data races by happens-before: for each word of memory the last write and the last reads, with clocks.
 //!
-//! Two accesses of different threads to one byte, at least one of which writes, and not both strong at scopes that hold the
-//! other, are a race unless one happens before the other:
+//! Two accesses of different threads to one byte, at least one of which writes, and not both strong at scopes
+//! that hold the other, are a race unless one happens before the other:
 //! - in one thread by program order;
 //! - in one warp by a `bar.warp.sync` or barrier that both lanes came to;
 //! - in one block by a barrier, through clocks of warps;
 //! - between blocks by a release that the other acquired.
 //!
-//! Invariant: what is reported is unordered in the execution that was seen. What is kept of reads is bounded (the readers of
-//! two warps), so a race with an older reader may be missed, never invented.
+//! Invariant: what is reported is unordered in the execution that was seen. What is kept of reads is bounded
+//! (the readers of two warps), so a race with an older reader may be missed, never invented.
 
 /// An access. `lanes` are the lanes of the warp that made it between the same synchronizations.
 #[derive(Clone, Copy, Default, Debug)]
@@ -57,8 +57,8 @@ pub(crate) struct Conflict {
 }
 
 impl Shadow {
-    /// Records an access and returns what it races with. `ordered` says whether an earlier access happens before this one.
-    /// `same_value`: the write stores what is there already.
+    /// Records an access and returns what it races with. `ordered` says whether an earlier access happens
+    /// before this one. `same_value`: the write stores what is there already.
     pub(crate) fn access(
         &mut self,
         at: usize,

@@ -1,7 +1,8 @@
-//! Every spelling of an instruction that the table has: each combination of modifiers, types and numbers of operands.
+//! Every spelling of an instruction that the table has: each combination of modifiers, types and numbers of
+//! operands.
 //!
-//! Whoever checks all instructions takes them from here. A spelling matches a form; the verifier may still refuse it, because rules
-//! between modifiers (roundings of conversions, comparisons of bits) are lowering's.
+//! Whoever checks all instructions takes them from here. A spelling matches a form; the verifier may still
+//! refuse it, because rules between modifiers (roundings of conversions, comparisons of bits) are lowering's.
 
 use crate::table::{Form, What, forms_of};
 use crate::types::Type;

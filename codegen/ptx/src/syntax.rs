@@ -1,7 +1,7 @@
 //! The syntax tree of PTX text: what was written, with spans, and nothing of what it means.
 //!
-//! Invariant: printing a tree gives a text with the same tokens as the text that it was parsed from. So numbers keep their
-//! spelling, and nothing is normalized here.
+//! Invariant: printing a tree gives a text with the same tokens as the text that it was parsed from. So
+//! numbers keep their spelling, and nothing is normalized here.
 
 use crate::diag::Span;
 
@@ -24,8 +24,8 @@ pub struct Tree<'a> {
 /// What stands at the top level.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Item<'a> {
-    /// A directive of the module, with its arguments as tokens: `.version 9.0`, `.target sm_90a, debug`, `.file 1 "a.cu"`,
-    /// `.section .debug_str { ... }`, `.alias f, g;`, `.pragma "x";`
+    /// A directive of the module, with its arguments as tokens: `.version 9.0`, `.target sm_90a, debug`,
+    /// `.file 1 "a.cu"`, `.section .debug_str { ... }`, `.alias f, g;`, `.pragma "x";`
     Directive(Directive<'a>),
     /// A variable.
     Variable(Variable<'a>),
@@ -49,7 +49,8 @@ pub struct Variable<'a> {
     pub linkage: Option<Word<'a>>,
     /// `.global`, `.shared`, `.const`, `.local`, `.reg`, `.param`
     pub space: Word<'a>,
-    /// What stands between the space and the names, in order: `.align 4`, `.v2`, `.b8`, `.ptr`, `.attribute(.managed)`
+    /// What stands between the space and the names, in order: `.align 4`, `.v2`, `.b8`, `.ptr`,
+    /// `.attribute(.managed)`
     pub attributes: Vec<Attribute<'a>>,
     /// The declared names.
     pub names: Vec<Declared<'a>>,
@@ -122,7 +123,8 @@ pub enum Statement<'a> {
     Variable(Variable<'a>),
     /// `.loc 1 2 3`, `.pragma "nounroll";`
     Directive(Directive<'a>),
-    /// `L1: .branchtargets A, B;` and `p: .callprototype (...) _ (...);`: the label, the directive's name, its tokens.
+    /// `L1: .branchtargets A, B;` and `p: .callprototype (...) _ (...);`: the label, the directive's name,
+    /// its tokens.
     Named(Word<'a>, Directive<'a>),
     /// `{ ... }`
     Block(Vec<Statement<'a>>),

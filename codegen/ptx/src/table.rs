@@ -1,4 +1,5 @@
-//! The table of instructions: for each opcode the forms that the ISA gives it, as modifiers, types and operands.
+//! The table of instructions: for each opcode the forms that the ISA gives it, as modifiers, types and
+//! operands.
 //!
 //! A form is one line: `opcode modifiers | operands`.
 //!
@@ -26,8 +27,8 @@
 //! | `x` | vector of registers, or one |
 //! | `?` behind an operand | optional |
 //!
-//! Invariant: an instruction that matches no form is an error; lowering meets matched forms only. Modifiers other than
-//! types may come in any order, as ptxas takes them (XLA writes `atom.global.v4.f32.add`).
+//! Invariant: an instruction that matches no form is an error; lowering meets matched forms only. Modifiers
+//! other than types may come in any order, as ptxas takes them (XLA writes `atom.global.v4.f32.add`).
 
 use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
@@ -323,7 +324,7 @@ pub(crate) struct Slot {
 
 /// A form of an instruction.
 pub(crate) struct Form {
-    /// The least architecture that has the form: 100 is sm_100.
+    /// The lowest architecture that has the form: 100 is sm_100.
     pub(crate) arch: u32,
     pub(crate) slots: Vec<Slot>,
     pub(crate) operands: Vec<Kind>,

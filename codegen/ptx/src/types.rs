@@ -72,8 +72,8 @@ types! {
 }
 
 impl Type {
-    /// Whether a register of this type may hold an operand of type `want`, at equal width: bits go with everything,
-    /// signed and unsigned with each other, floating-point types with themselves.
+    /// Whether a register of this type may hold an operand of type `want`, at equal width: bits go with
+    /// everything, signed and unsigned with each other, floating-point types with themselves.
     #[must_use]
     pub fn agrees(self, want: Type) -> bool {
         use Class::{Bits, Float, Predicate, Signed, Unsigned};

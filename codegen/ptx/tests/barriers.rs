@@ -44,7 +44,7 @@ fn lanes_make_progress_independently() {
         SPIN: ld.volatile.shared.u32 %r5, [s]; setp.ne.u32 %p2, %r5, 7; @%p2 bra SPIN; bra DONE;\n\
         STORE: mov.u32 %r6, 7; setp.eq.u32 %p3, %r1, 1; @%p3 st.volatile.shared.u32 [s], %r6;\n\
         DONE: st.global.u32 [%rd3], %r1;";
-    // Reading what nobody wrote yet is reported; initialize first.
+    // Reading what was not written yet is reported; initialize first.
     let init = format!(
         "mov.u32 %r7, 0; setp.eq.u32 %p4, %r1, 0; @%p4 st.shared.u32 [s], %r7; bar.warp.sync -1;\n{body}"
     );
@@ -101,7 +101,7 @@ fn barriers_that_never_complete() {
 
 #[test]
 fn divergent_lanes_meet_at_the_post_dominator() {
-    // Each lane takes its own number of turns; behind the loop all vote together.
+    // Each lane has its own number of iterations; behind the loop all vote together.
     let body = "mov.u32 %r5, 0; LOOP: add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, %r1; @%p1 bra LOOP;\n\
         activemask.b32 %r6; vote.sync.ballot.b32 %r7, %p1, -1; add.u32 %r7, %r7, %r5; setp.eq.u32 %p2, %r6, -1; selp.u32 %r8, %r7, 0, %p2; st.global.u32 [%rd3], %r8;";
     assert_eq!(clean(body, 32), (0..32).map(|t: u32| t.max(1)).collect::<Vec<_>>());
@@ -126,10 +126,10 @@ fn races_between_lanes_of_a_warp() {
         faults(&body.replace("SYNC", "shfl.sync.idx.b32 %r9, %r1, 0, 31, -1;"), 32),
         [Fault::ReadAfterWrite]
     );
-    // Lanes that store the same value to one place do no harm; different ones do.
+    // Lanes that store the same value to one address are no race; different values are.
     assert!(faults("mov.u32 %r5, 3; st.shared.u32 [s], %r5;", 32).is_empty());
     assert_eq!(faults("st.shared.u32 [s], %r1;", 32), [Fault::WriteAfterWrite]);
-    // Bytes of one word are different places.
+    // Bytes of one word are different addresses.
     assert!(faults("add.u32 %r5, %r3, %r1; st.shared.u8 [%r5], %r1;", 32).is_empty());
 }
 

@@ -1,4 +1,5 @@
-//! Single instructions with expected values from elsewhere: `data/instructions.txt` (by hand), `data/h100.txt` (recorded on a device).
+//! Single instructions with expected values from elsewhere: `data/instructions.txt` (by hand),
+//! `data/h100.txt` (recorded on a device).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use hlo_ptx::{Launch, Memory, Options, launch, lower};

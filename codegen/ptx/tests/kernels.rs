@@ -1,5 +1,5 @@
-//! Every kernel of the corpus whose buffers are small enough, alone, on plausible contents and a sample of its blocks:
-//! nothing is reported. (`programs.rs` checks values.)
+//! Every kernel of the corpus whose buffers are small enough, alone, on plausible contents and a sample of
+//! its blocks: nothing is reported. (`programs.rs` checks values.)
 #![allow(clippy::print_stderr, reason = "a test says that it skips, and what it counted")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -42,7 +42,8 @@ fn no_kernel_is_reported() {
         for t in thunks(&list).iter().filter(|t| t.kind == "kCustomKernel") {
             let named = |n: &str| shapes.iter().find(|s| s.0.replace(['.', '-'], "_") == n);
             let mut name = t.name.clone();
-            // `sort_0_6__1` is a launch of `sort_0`'s instruction; names end with numbers that the instruction may lack.
+            // `sort_0_6__1` is a launch of `sort_0`'s instruction; names end with numbers that the
+            // instruction may lack.
             let mut found = named(&name);
             while found.is_none() {
                 let Some(at) = name.rfind('_') else { break };

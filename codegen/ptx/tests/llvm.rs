@@ -1,5 +1,5 @@
-//! What LLVM 22 makes of one operation a kernel (`llc -mcpu=sm_90 -mattr=+ptx80`): every kernel verifies and nothing of it is
-//! refused, and those of plain arithmetic compute what the host's arithmetic does.
+//! What LLVM 22 makes of one operation a kernel (`llc -mcpu=sm_90 -mattr=+ptx80`): every kernel verifies and
+//! nothing of it is refused, and those of plain arithmetic compute what the host's arithmetic does.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use half::{bf16, f16};
@@ -166,8 +166,8 @@ fn floating_point_arithmetic() {
         for a in values {
             for b in values {
                 let (x, y) = (pack(ty, a), pack(ty, b));
-                // What the format holds; the operations of f64 on these are exact, or are rounded once again without harm: f64 has more
-                // than twice the digits (f32: 53 >= 2 * 24 + 2).
+                // What the format holds; the operations of f64 on these are exact, or are rounded once again
+                // without harm: f64 has more than twice the digits (f32: 53 >= 2 * 24 + 2).
                 let (u, v) = (unpack(ty, &x), unpack(ty, &y));
                 let max = |u: f64, v: f64| {
                     if u == v {
@@ -244,7 +244,8 @@ fn conversions() {
                 let unsigned = i128::from(low(i128::from(v), bits));
                 for (op, x) in [("sitofp", signed), ("uitofp", unsigned)] {
                     let out = run(&mut memory, &loaded, &format!("{op}_{ty}_i{bits}"), &bytes);
-                    // Rounded once: i128 to f32 and f64 as Rust casts; narrower ones through exact f64 where it is.
+                    // Rounded once: i128 to f32 and f64 as Rust casts; narrower ones through exact f64 where
+                    // it is.
                     let want = match ty {
                         "float" => (x as f32).to_le_bytes().to_vec(),
                         "double" => (x as f64).to_le_bytes().to_vec(),

@@ -1,5 +1,5 @@
-//! `mma.sync`, `ldmatrix`, `stmatrix` and `movmatrix` against matrices computed here; rows and columns of each element of a
-//! fragment by the ISA's formulas, shape by shape.
+//! `mma.sync`, `ldmatrix`, `stmatrix` and `movmatrix` against matrices computed here; rows and columns of
+//! each element of a fragment by the ISA's formulas, shape by shape.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use half::f16;

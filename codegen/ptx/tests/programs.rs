@@ -1,5 +1,5 @@
-//! XLA:GPU's kernels of JAX programs, run with all checks: their results are those that XLA:CPU recorded, and nothing is
-//! reported.
+//! XLA:GPU's kernels of JAX programs, run with all checks: their results are those that XLA:CPU recorded, and
+//! nothing is reported.
 #![allow(clippy::print_stderr, reason = "a test says that it skips, and what it counted")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

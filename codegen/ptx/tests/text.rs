@@ -1,5 +1,5 @@
-//! Texts that are truncated, mutated or hostile: a diagnostic with a code and a position, or a module that runs or stops with
-//! a report; never a panic.
+//! Texts that are truncated, mutated or hostile: a diagnostic with a code and a position, or a module that
+//! runs or stops with a report; never a panic.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use hlo_ptx::report::Fault;
@@ -122,7 +122,8 @@ impl Random {
     }
 }
 
-/// Tokens deleted, doubled, swapped and replaced by others of the text. What still verifies is run with little fuel.
+/// Tokens deleted, doubled, swapped and replaced by others of the text. What still verifies is run with a
+/// small limit of fuel.
 #[test]
 fn mutated_texts() {
     let tokens: Vec<&str> = lex::tokens(TEXT).unwrap().iter().map(|t| t.text(TEXT)).collect();
@@ -146,9 +147,9 @@ fn mutated_texts() {
                     mutant.swap(at, other);
                 }
                 _ => {
-                    let place =
+                    let digit =
                         (at..mutant.len()).find(|&i| mutant[i].starts_with(|c: char| c.is_ascii_digit()));
-                    if let Some(i) = place {
+                    if let Some(i) = digit {
                         mutant[i] = numbers[random.below(numbers.len())];
                     }
                 }

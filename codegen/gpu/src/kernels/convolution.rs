@@ -78,8 +78,8 @@ struct Convolution {
     prim: Prim,
 }
 
-/// The greatest magnitude of integers of a byte or two.
-fn greatest(ty: ElementType) -> Option<i64> {
+/// The largest magnitude of integers of a byte or two.
+fn max_magnitude(ty: ElementType) -> Option<i64> {
     let narrow = ty.is_integer() && ty.bits() <= 16;
     narrow.then(|| if ty.is_signed_integer() { 1 << (ty.bits() - 1) } else { (1 << ty.bits()) - 1 })
 }
@@ -130,8 +130,8 @@ impl Convolution {
             * r.dims[at(labels.kernel_input_feature)];
         let words = Words::new(l.element_type, r.element_type, result.element_type);
         let is_small = result.element_type == ElementType::S32
-            && greatest(l.element_type)
-                .zip(greatest(r.element_type))
+            && max_magnitude(l.element_type)
+                .zip(max_magnitude(r.element_type))
                 .is_some_and(|(l, r)| (l * r).saturating_mul(terms) <= i64::from(i32::MAX));
         // Where no sum exceeds 32 bits none saturates.
         let words = if is_small { words } else { words.saturating() };

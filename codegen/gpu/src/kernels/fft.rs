@@ -5,9 +5,9 @@
 //! `m`-th element from `x[k]` on, a pass by the factor `r` is
 //! `f'[j][k] = sum over t < r of w(l r)^(j t) * f[j mod l][k + t * m / r]`, for `j < l r` and `k < m / r`.
 //! A thread computes one such element; `r` terms are summed in order, so a prime factor is a transform by the
-//! definition. Lines that fit in shared memory are transformed by one launch, others by a launch a pass through
-//! scratch memory. Roots of unity are rounded from f64: of short lines from a table, of others products of two
-//! table entries in f64.
+//! definition. Lines that fit in shared memory are transformed by one launch, others by a launch a pass
+//! through scratch memory. Roots of unity are rounded from f64: of short lines from a table, of others
+//! products of two table entries in f64.
 
 use hlo::attrs::{AttrKey, FftType};
 use hlo::{ElementType, InstrId, Module};
@@ -23,13 +23,13 @@ use crate::kernel::{Argument, Kernel, Stage};
 const THREADS: u32 = 256;
 /// Bytes of shared memory that a block takes for its lines, twice.
 const MAX_BYTES: i64 = 16 << 10;
-/// The greatest factor of which terms are emitted one after the other.
+/// The largest factor of which terms are emitted one after the other.
 const MAX_UNROLLED: i64 = 8;
 /// The argument that is the scratch memory, behind operand and result.
 const SCRATCH: u32 = 2;
 /// Entries of the finer one of two tables of roots.
 const FINE: i64 = 1024;
-/// The greatest length: two tables have that many roots.
+/// The largest length: two tables have that many roots.
 const MAX_LENGTH: i64 = 1 << 22;
 
 /// A complex number in registers.
@@ -46,7 +46,7 @@ enum Form {
     Half,
 }
 
-/// Where lines are.
+/// The layout of lines.
 #[derive(Clone, Copy, Debug)]
 struct Side {
     argument: u32,
@@ -100,7 +100,7 @@ fn factors(n: i64) -> Vec<i64> {
 
 /// `exp(-2 pi i k / n)`, correctly rounded but for the last bit: by the octant that the angle is in.
 fn root(k: i64, n: i64) -> [f64; 2] {
-    // In eighths of a turn: which, and how far in it.
+    // The octant of the angle, and the remainder within it.
     let (octant, rest) = (8 * k / n, 8 * k % n);
     let angle = |part: i64| std::f64::consts::FRAC_PI_4 * (part as f64 / n as f64);
     let odd = octant % 2 == 1;
@@ -127,7 +127,7 @@ enum Roots<'ctx> {
     Two { fine: Value<'ctx>, coarse: Value<'ctx> },
 }
 
-/// What kernels of a transform have in common.
+/// The state that kernels of a transform share.
 struct Emitter<'a, 'u, 'ctx> {
     unit: &'a Unit<'u, 'ctx>,
     module: &'a Module,
@@ -241,7 +241,7 @@ impl<'ctx> Emitter<'_, '_, 'ctx> {
     }
 
     /// The number of a point in memory: `i64`s.
-    fn place(
+    fn point_offset(
         &self,
         e: &Emit<'_, 'ctx>,
         side: &Side,
@@ -267,15 +267,15 @@ impl<'ctx> Emitter<'_, '_, 'ctx> {
     ) -> Result<Number<'ctx>> {
         let base = e.address_at(arguments[side.argument as usize], side.offset)?;
         match side.form {
-            Form::Complex => self.load_number(e, base, self.place(e, side, n, line, point)?),
+            Form::Complex => self.load_number(e, base, self.point_offset(e, side, n, line, point)?),
             Form::Real => {
-                let at = self.address(e, base, self.place(e, side, n, line, point)?, 1)?;
+                let at = self.address(e, base, self.point_offset(e, side, n, line, point)?, 1)?;
                 Ok([e.load(self.part, at, self.part.bytes() as u32)?, e.float(self.part, 0.0)])
             }
             Form::Half => {
                 let mirrored = e.icmp(IntPredicate::UGT, point, e.i64(n / 2))?;
                 let there = e.select(mirrored, e.sub(e.i64(n), point)?, point)?;
-                let [re, im] = self.load_number(e, base, self.place(e, side, n, line, there)?)?;
+                let [re, im] = self.load_number(e, base, self.point_offset(e, side, n, line, there)?)?;
                 Ok([re, e.select(mirrored, e.fneg(im)?, im)?])
             }
         }
@@ -295,15 +295,17 @@ impl<'ctx> Emitter<'_, '_, 'ctx> {
     ) -> Result<()> {
         let base = e.address_at(arguments[side.argument as usize], side.offset)?;
         match side.form {
-            Form::Complex => self.store_number(e, base, self.place(e, side, n, line, point)?, x),
+            Form::Complex => self.store_number(e, base, self.point_offset(e, side, n, line, point)?, x),
             Form::Real => {
-                let at = self.address(e, base, self.place(e, side, n, line, point)?, 1)?;
+                let at = self.address(e, base, self.point_offset(e, side, n, line, point)?, 1)?;
                 e.store(x[0], at, self.part.bytes() as u32)?;
                 Ok(())
             }
             Form::Half => {
                 let there = e.icmp(IntPredicate::ULE, point, e.i64(n / 2))?;
-                e.if_then(there, || self.store_number(e, base, self.place(e, side, n, line, point)?, x))
+                e.if_then(there, || {
+                    self.store_number(e, base, self.point_offset(e, side, n, line, point)?, x)
+                })
             }
         }
     }
@@ -389,14 +391,14 @@ impl<'ctx> Emitter<'_, '_, 'ctx> {
         let buffers = [buffer("even")?, buffer("odd")?];
         let points = e.i32(n as i32);
         // The line and the point of an element of the block, and whether there is such a line.
-        let place = |at: Value<'ctx>| -> Result<(Value<'ctx>, Value<'ctx>, Value<'ctx>)> {
+        let line_and_point = |at: Value<'ctx>| -> Result<(Value<'ctx>, Value<'ctx>, Value<'ctx>)> {
             let (own, point) = (e.udiv(at, points)?, e.urem(at, points)?);
             let line = e.add(first, e.zext(own, Prim::I64)?)?;
             let exists = e.icmp(IntPredicate::SLT, line, e.i64(count))?;
             Ok((line, e.zext(point, Prim::I64)?, exists))
         };
         strided(e, lane, THREADS, all, |at| {
-            let (line, point, exists) = place(at)?;
+            let (line, point, exists) = line_and_point(at)?;
             e.if_then(exists, || {
                 let x = self.read(e, &arguments, &from, n, line, point)?;
                 self.store_number(e, buffers[0], at, x)
@@ -409,7 +411,7 @@ impl<'ctx> Emitter<'_, '_, 'ctx> {
             let (source, target) = (buffers[pass % 2], buffers[(pass + 1) % 2]);
             let last = pass + 1 == factors.len();
             strided(e, lane, THREADS, all, |at| {
-                let (line, point, exists) = place(at)?;
+                let (line, point, exists) = line_and_point(at)?;
                 e.if_then(exists, || {
                     let number = e.trunc(point, Prim::I32)?;
                     let begin = e.sub(at, number)?;

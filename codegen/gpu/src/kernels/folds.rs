@@ -343,13 +343,13 @@ impl<'m> Folds<'m> {
         let mine = registers(&accumulators);
         let arrays = self.shared(e, name, stride * rows, &mine)?;
         let is_first = e.icmp(IntPredicate::ULT, thread, e.i32(stride as i32))?;
-        let (mut place, mut stores) = (thread, e.not(is_first)?);
+        let (mut slot, mut stores) = (thread, e.not(is_first)?);
         if of_warp > 1 {
             let (lane, warp) = (e.and(thread, e.i32(31))?, e.lshr(thread, e.i32(5))?);
-            place = e.add(e.mul(warp, e.i32(stride as i32))?, lane)?;
+            slot = e.add(e.mul(warp, e.i32(stride as i32))?, lane)?;
             stores = e.and(stores, e.icmp(IntPredicate::ULT, lane, e.i32(stride as i32))?)?;
         }
-        e.if_then(stores, || arrays.iter().zip(&mine).try_for_each(|(array, &x)| array.store(&e, place, x)))?;
+        e.if_then(stores, || arrays.iter().zip(&mine).try_for_each(|(array, &x)| array.store(&e, slot, x)))?;
         e.barrier()?;
         let all = e.if_else(
             is_first,

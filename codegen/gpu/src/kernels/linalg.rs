@@ -132,7 +132,7 @@ pub(super) fn cholesky<'ctx>(
     let (one, order) = (e.i64(1), e.i64(n));
     let threads = i64::from(THREADS);
     // Row i, column j of the lower factor; an upper one is it transposed, of the transposed matrix.
-    let place = |i: Value<'ctx>, j: Value<'ctx>| -> Result<Value<'ctx>> {
+    let offset = |i: Value<'ctx>, j: Value<'ctx>| -> Result<Value<'ctx>> {
         let (row, column) = if lower { (i, j) } else { (j, i) };
         e.add(e.mul(row, order)?, column)
     };
@@ -158,7 +158,7 @@ pub(super) fn cholesky<'ctx>(
     e.barrier()?;
     // The first step that fails, from 1.
     let failed = e.for_carried(e.i64(0), order, one, &[e.i64(0)], |j, failed| {
-        let diagonal = place(j, j)?;
+        let diagonal = offset(j, j)?;
         let pivot = to.get(e, diagonal)?.registers()[0];
         let prim = e.prim_of(pivot);
         let least = if is_potrf { FloatPredicate::OGT } else { FloatPredicate::OGE };
@@ -174,7 +174,7 @@ pub(super) fn cholesky<'ctx>(
         let is_first = e.icmp(IntPredicate::EQ, lane, e.i64(0))?;
         e.if_then(is_first, || to.set(e, diagonal, &root))?;
         each(e, e.add(below, lane)?, order, threads, |i| {
-            let at = place(i, j)?;
+            let at = offset(i, j)?;
             let x = to.get(e, at)?;
             // By the real number: both parts.
             let quotients: Result<Vec<_>> =
@@ -184,11 +184,11 @@ pub(super) fn cholesky<'ctx>(
         e.barrier()?;
         // Everything to the right of it and below: neighbouring threads along what is contiguous.
         each(e, e.add(below, if lower { slow } else { fast })?, order, SIDE, |i| {
-            let left = to.get(e, place(i, j)?)?;
+            let left = to.get(e, offset(i, j)?)?;
             each(e, e.add(below, if lower { fast } else { slow })?, e.add(i, one)?, SIDE, |k| {
-                let right = to.get(e, place(k, j)?)?;
+                let right = to.get(e, offset(k, j)?)?;
                 let product = operation(e, Binary::Multiply, &left, &conjugate(e, &right)?)?;
-                let at = place(i, k)?;
+                let at = offset(i, k)?;
                 let updated = operation(e, Binary::Subtract, &to.get(e, at)?, &product)?;
                 let diagonal = e.icmp(IntPredicate::EQ, i, k)?;
                 to.set(e, at, &scalar::select(e, diagonal, &real(e, &updated), &updated)?)
@@ -291,7 +291,7 @@ pub(super) fn triangular_solve<'ctx>(
     };
     let first = e.mul(group, e.i64(SYSTEMS))?;
     let own_systems = super::threads::min(e, e.i64(SYSTEMS), e.sub(e.i64(systems), first)?)?;
-    let place = |i: Value<'ctx>, s: Value<'ctx>| -> Result<Value<'ctx>> {
+    let offset = |i: Value<'ctx>, s: Value<'ctx>| -> Result<Value<'ctx>> {
         let system = e.mul(e.add(first, s)?, e.i64(by_system))?;
         e.add(e.mul(i, e.i64(by_unknown))?, system)
     };
@@ -301,14 +301,14 @@ pub(super) fn triangular_solve<'ctx>(
     let exists = e.icmp(IntPredicate::SLT, system, own_systems)?;
     e.if_then(exists, || {
         each(e, slow, e.i64(n), rows_at_once, |i| {
-            let at = place(i, system)?;
+            let at = offset(i, system)?;
             x.set(e, at, &b.get(e, at)?)
         })
     })?;
     e.barrier()?;
     each(e, e.i64(0), e.i64(n), 1, |step| {
         let i = if forward { step } else { e.sub(e.i64(n - 1), step)? };
-        let known = place(i, system)?;
+        let known = offset(i, system)?;
         if !unit_diagonal {
             let pivot = element(i, i)?;
             let is_first = e.icmp(IntPredicate::EQ, slow, e.i64(0))?;
@@ -323,7 +323,7 @@ pub(super) fn triangular_solve<'ctx>(
             each(e, first, e.i64(n), rows_at_once, |later| {
                 let j = if forward { later } else { e.sub(e.i64(n - 1), later)? };
                 let product = operation(e, Binary::Multiply, &element(j, i)?, &known)?;
-                let at = place(j, system)?;
+                let at = offset(j, system)?;
                 x.set(e, at, &operation(e, Binary::Subtract, &x.get(e, at)?, &product)?)
             })
         })?;

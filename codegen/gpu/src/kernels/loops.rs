@@ -91,7 +91,7 @@ pub(super) fn roots(
     Ok(())
 }
 
-/// What is stored for an element of a space: by all its roots.
+/// The stores for an element of a space, of all roots.
 fn outputs(
     expr: &mut Expr<'_>,
     space: &Space<'_>,

@@ -20,7 +20,7 @@ use super::{Unit, launch};
 use crate::code;
 use crate::kernel::{Argument, Kernel, Stage};
 
-/// What the ragged dimension of the left operand is.
+/// The role of the ragged dimension of the left operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Free,

@@ -13,7 +13,7 @@ use crate::kernel::{Argument, Kernel, Stage};
 /// Threads of a block.
 const THREADS: u32 = 256;
 
-/// What is generated.
+/// The algorithm of random bits.
 struct Bits {
     threefry: bool,
     /// Elements of the state.
@@ -194,11 +194,12 @@ pub(super) fn emit<'ctx>(
                 return write(number, whole(e, x, y)?);
             }
             let [_, extent, half, inner] = bits.pairs();
-            let (pair, place) = (e.udiv(number, e.i64(inner.max(1)))?, e.urem(number, e.i64(inner.max(1)))?);
+            let (pair, position) =
+                (e.udiv(number, e.i64(inner.max(1)))?, e.urem(number, e.i64(inner.max(1)))?);
             let (outer, along) = (e.udiv(pair, e.i64(half.max(1)))?, e.urem(pair, e.i64(half.max(1)))?);
             let first = e.shl(along, e.i64(1))?;
             let row = e.add(e.mul(outer, e.i64(extent))?, first)?;
-            let at = e.add(e.mul(row, e.i64(inner))?, place)?;
+            let at = e.add(e.mul(row, e.i64(inner))?, position)?;
             write(at, x)?;
             // The last pair of an odd dimension is one element.
             let second = e.icmp(IntPredicate::ULT, e.add(first, e.i64(1))?, e.i64(extent))?;

@@ -204,12 +204,12 @@ pub(super) fn scratch_array(
     array
 }
 
-/// The least power of two that is not less.
+/// The smallest power of two that is not less.
 pub(super) fn power_from(n: i64) -> i64 {
     n.max(1).unsigned_abs().next_power_of_two().cast_signed()
 }
 
-/// The greatest power of two that is not more.
+/// The largest power of two that is not more.
 pub(super) fn power_to(n: i64) -> i64 {
     1 << n.max(1).ilog2()
 }

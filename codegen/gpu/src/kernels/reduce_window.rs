@@ -48,14 +48,14 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
     }
     let Subject { mut expr, roots, arrays } = subject;
     let results: i64 = result.dims.iter().product();
-    let places = positions(&window);
-    let steps: i64 = places.iter().fold(1, |n, &p| n.saturating_mul(p));
+    let sizes = positions(&window);
+    let steps: i64 = sizes.iter().fold(1, |n, &p| n.saturating_mul(p));
     let number = expr.space.var(KEPT, results);
     let step = expr.space.var(STEP, steps);
     let at = expr.space.delinear(&number, &result.dims);
-    let position = expr.space.delinear(&step, &places);
+    let position = expr.space.delinear(&step, &sizes);
     let found = element(&mut expr, &window, &operand.dims, &at, &position);
-    let found = found.filter(|_| !operand.dims.contains(&0) && !places.contains(&0));
+    let found = found.filter(|_| !operand.dims.contains(&0) && !sizes.contains(&0));
     let types: Vec<ElementType> = array_leaves(&instr.shape).map(|s| s.element_type).collect();
     let (mut elements, mut begin) = (Vec::new(), Vec::new());
     for (&x, &init) in operands.iter().zip(initial) {

@@ -72,10 +72,10 @@ pub(super) fn line(window: &[WindowDim], operand: &[i64], result: &[i64]) -> Opt
 }
 
 /// The offset of an element of a line.
-fn number(expr: &mut Expr<'_>, line: &Line, of: &Affine, place: &Affine, reverse: bool) -> Affine {
+fn number(expr: &mut Expr<'_>, line: &Line, of: &Affine, position: &Affine, reverse: bool) -> Affine {
     let at = expr.space.delinear(of, &[line.outer, line.inner]);
-    let place = if reverse { place.times(-1).plus(line.length - 1) } else { place.clone() };
-    expr.space.linear(&[at[0].clone(), place, at[1].clone()], &[line.outer, line.length, line.inner])
+    let position = if reverse { position.times(-1).plus(line.length - 1) } else { position.clone() };
+    expr.space.linear(&[at[0].clone(), position, at[1].clone()], &[line.outer, line.length, line.inner])
 }
 
 /// Emits prefix or suffix reductions of one operand.
@@ -135,7 +135,7 @@ impl<'m> Operation<'m> {
         let step = expr.space.var(STEP, line.length / each);
         let operand = module.instr(x).shape.expect_array();
         let ty = expr.arrays[result as usize].shape.element_type;
-        let (mut elements, mut places) = (Vec::new(), Vec::new());
+        let (mut elements, mut indices) = (Vec::new(), Vec::new());
         let mut fold = None;
         let begin = match is_carried {
             true => {
@@ -158,7 +158,7 @@ impl<'m> Operation<'m> {
                 (Some(fold), _) => elements.push(expr.convert(node, fold.types[0])),
                 (None, None) => {}
             }
-            places.push(at);
+            indices.push(at);
         }
         let Some(fold) = fold else { return Ok(()) };
         let accumulator = fold.types[0];
@@ -168,7 +168,7 @@ impl<'m> Operation<'m> {
             expr,
             line,
             elements,
-            places,
+            indices,
             each,
             of,
             result,
@@ -205,7 +205,7 @@ struct Scan<'m> {
     line: Line,
     /// Contiguous elements that a thread takes at a time, and their offsets.
     elements: Vec<NodeId>,
-    places: Vec<Affine>,
+    indices: Vec<Affine>,
     each: i64,
     /// The number of the line.
     of: Affine,
@@ -268,7 +268,7 @@ impl<'m> Scan<'m> {
                 c.scoped(|c| {
                     c.set_var(STEP, step);
                     let next = self.folds.step(c, &self.folds.values(carried), None)?;
-                    self.store(c, &next[0], &self.places[0])?;
+                    self.store(c, &next[0], &self.indices[0])?;
                     Ok(registers(&next))
                 })
             })?;
@@ -375,7 +375,7 @@ impl<'m> Scan<'m> {
                 let prefix = apply(e, self.combine(), &before, &[inclusive])?;
                 e.if_then(exists, || {
                     let mut stored = Vec::new();
-                    for (value, at) in running.iter().zip(&self.places) {
+                    for (value, at) in running.iter().zip(&self.indices) {
                         let value = apply(e, self.combine(), &prefix, &[*value])?[0];
                         stored.push((scalar::convert(&e, value, self.ty)?, self.result, at.clone()));
                     }
@@ -533,10 +533,10 @@ pub(super) fn emit_scan(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbo
     }
     let number = expr.space.var(KEPT, slices);
     let step = expr.space.var(STEP, length);
-    let place = if reverse { step.times(-1).plus(length - 1) } else { step };
+    let position = if reverse { step.times(-1).plus(length - 1) } else { step };
     let at = expr.space.delinear(&number, &slice);
     let mut whole = at.clone();
-    whole.insert(d, place);
+    whole.insert(d, position);
     let whole_number = expr.space.linear(&whole, &dims);
     let mut nodes = Vec::new();
     for (i, &operand) in instr.operands().iter().enumerate() {

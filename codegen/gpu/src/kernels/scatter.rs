@@ -16,7 +16,7 @@ use hlo_opt::expr::index::{Affine, Index};
 use hlo_opt::expr::{ALWAYS, Condition, Expr, GuardId, NodeId, Op};
 
 use super::applied::Applied;
-use super::sort::{Area, Digits, Order, Place, Sorter, aligned};
+use super::sort::{Area, Digits, Order, Sorter, Storage, aligned};
 use super::threads::{block, thread};
 use super::{Unit, launch};
 use crate::code::{Code, load, store};
@@ -124,8 +124,8 @@ impl<'m> Scatter<'m> {
             if let Some(b) = batching.iter().position(|&x| x == dim) {
                 // The component of the index vectors' index that runs along this dimension.
                 let s = indices_batching.get(b).copied().unwrap_or(0);
-                let place = usize::try_from(if s > vector { s - 1 } else { s }).unwrap_or(0);
-                first.push(batch_index.get(place).cloned().unwrap_or_default());
+                let dimension = usize::try_from(if s > vector { s - 1 } else { s }).unwrap_or(0);
+                first.push(batch_index.get(dimension).cloned().unwrap_or_default());
                 behind.push(Affine::default());
                 continue;
             }
@@ -383,16 +383,16 @@ impl<'ctx, 'm> Emitter<'_, '_, 'ctx, 'm> {
         // Keys, then what is sorted, then what sorting takes.
         let keys = aligned(items.unsigned_abs() * key.storage_bytes() as u64);
         let from = Area {
-            places: vec![Place::Array { argument: scratch, offset: 0 }, Place::Position],
+            storage: vec![Storage::Array { argument: scratch, offset: 0 }, Storage::Position],
             len: items,
             stride: 1,
         };
         let to = sorter.area(items, keys);
         let used = keys + sorter.area_bytes(items);
         kernel.scratch_bytes = kernel.scratch_bytes.max(used);
-        let item_offset = match to.places[1] {
-            Place::Array { offset, .. } => offset,
-            Place::Position => 0,
+        let item_offset = match to.storage[1] {
+            Storage::Array { offset, .. } => offset,
+            Storage::Position => 0,
         };
         let stand = |code: &mut Code<'_, 'm, '_, 'ctx>, item: Value<'ctx>| -> Result<()> {
             let e = code.e;

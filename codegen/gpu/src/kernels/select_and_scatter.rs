@@ -44,8 +44,8 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
     }
     let windows: i64 = from.dims.iter().product();
     let window = window(module, id, &of.dims)?;
-    let place = if elements > i64::from(i32::MAX) { ElementType::S64 } else { ElementType::S32 };
-    let shape = ArrayShape::new(place, &[windows]);
+    let index_type = if elements > i64::from(i32::MAX) { ElementType::S64 } else { ElementType::S32 };
+    let shape = ArrayShape::new(index_type, &[windows]);
     let chosen = scratch_array(&mut expr, &shape, arrays, &mut kernel.scratch_bytes);
     let chooser = Chooser { module, id, expr: &expr, window: &window, of, from, select, chosen, arrays };
     if windows > 0 {
@@ -77,7 +77,7 @@ fn prim(threads: i64, steps: i64) -> Prim {
 }
 
 impl<'m> Chooser<'_, 'm> {
-    fn place(&self) -> (ElementType, Prim) {
+    fn index_type(&self) -> (ElementType, Prim) {
         match self.expr.arrays[self.chosen as usize].shape.element_type {
             ElementType::S64 => (ElementType::S64, Prim::I64),
             _ => (ElementType::S32, Prim::I32),
@@ -87,12 +87,12 @@ impl<'m> Chooser<'_, 'm> {
     fn emit(&self, unit: &Unit<'_, '_>, operand: InstrId, symbol: &str) -> Result<Stage> {
         let mut expr = self.expr.clone();
         let windows: i64 = self.from.dims.iter().product();
-        let places = positions(self.window);
-        let steps: i64 = places.iter().product();
+        let sizes = positions(self.window);
+        let steps: i64 = sizes.iter().product();
         let number = expr.space.var(KEPT, windows);
         let step = expr.space.var(STEP, steps);
         let at = expr.space.delinear(&number, &self.from.dims);
-        let position = expr.space.delinear(&step, &places);
+        let position = expr.space.delinear(&step, &sizes);
         let found = element(&mut expr, self.window, &self.of.dims, &at, &position).filter(|_| steps > 0);
         let mut region = Expr::new(self.module);
         let ty = self.of.element_type;
@@ -104,13 +104,13 @@ impl<'m> Chooser<'_, 'm> {
             }
             None => None,
         };
-        let (place, place_prim) = self.place();
+        let (index_type, index_prim) = self.index_type();
         let arrays = self.arrays + 1;
         let (e, arguments) = unit.begin(symbol, arrays, 0, THREADS)?;
         let prim = prim(windows, steps);
         let thread = thread_number(&e, prim, THREADS)?;
         let inside = e.icmp(IntPredicate::ULT, thread, e.int(prim, windows.cast_unsigned()))?;
-        let none = e.int(place_prim, u64::MAX);
+        let none = e.int(index_prim, u64::MAX);
         e.if_then(inside, || {
             let mut code = Code::new(e, &expr, &arguments);
             let c = &mut code;
@@ -128,7 +128,7 @@ impl<'m> Chooser<'_, 'm> {
                         let mut body = || {
                             let value = c.value(node)?;
                             let at = c.number(&linear)?;
-                            let at = e.resize(at, place_prim, true)?;
+                            let at = e.resize(at, index_prim, true)?;
                             let best = Val::of_storage(&e, ty, &carried[1..])?;
                             let mut applied = Code::new(e, &region, &[]);
                             applied.give(0, best);
@@ -150,7 +150,7 @@ impl<'m> Chooser<'_, 'm> {
                 })?;
                 chosen = last[0];
             }
-            c.store(&Val::of_storage(&e, place, &[chosen])?, self.chosen, &number)
+            c.store(&Val::of_storage(&e, index_type, &[chosen])?, self.chosen, &number)
         })?;
         e.return_void()?;
         let blocks = (windows + i64::from(THREADS) - 1) / i64::from(THREADS);
@@ -189,9 +189,9 @@ impl<'m> Gatherer<'_, 'm> {
             index.push(o);
         }
         let guard = expr.guard(ALWAYS, &inside).filter(|_| !from.dims.contains(&0));
-        let (place, place_prim) = self.chooser.place();
+        let (index_type, index_prim) = self.chooser.index_type();
         let window_number = expr.space.linear(&index, &from.dims);
-        let selected = expr.push(Op::Load { array: chosen, at: window_number, guard: ALWAYS }, place);
+        let selected = expr.push(Op::Load { array: chosen, at: window_number, guard: ALWAYS }, index_type);
         let ty = of.element_type;
         let begin = expr.node(init, 0, &[])?;
         let update = expr.node(source, 0, &index)?;
@@ -207,7 +207,7 @@ impl<'m> Gatherer<'_, 'm> {
             c.set_var(KEPT, thread);
             let mut value = c.value(fold.initial[0])?;
             if let Some(guard) = guard {
-                let own = e.resize(thread, place_prim, false)?;
+                let own = e.resize(thread, index_prim, false)?;
                 let (low, high) = (e.int(prim, 0), e.int(prim, steps.cast_unsigned()));
                 // The initial value keeps its bits where nothing is scattered.
                 let start = registers(&[value.settled(&e)?]);

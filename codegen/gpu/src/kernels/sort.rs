@@ -31,7 +31,7 @@ use crate::kernel::{Argument, Kernel, Stage};
 
 /// The maximum number of elements that a block sorts.
 const MAX_SLOTS: u32 = 2048;
-/// The least number of elements for which a block has threads enough to merge, two warps.
+/// The smallest number of elements for which a block has threads enough to merge, two warps.
 const MIN_SLOTS: u32 = 64;
 /// The maximum number of bytes of an element that are compared: [`MIN_SLOTS`] of them fit in 48 KiB next to
 /// what each column takes for its alignment.
@@ -98,7 +98,7 @@ impl Order<'_> {
 
 /// The storage of a column.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+pub(super) enum Storage {
     /// In an argument, at a byte offset.
     Array {
         /// The argument.
@@ -114,7 +114,7 @@ pub(super) enum Place {
 #[derive(Clone, Debug)]
 pub(super) struct Area {
     /// Each column.
-    pub(super) places: Vec<Place>,
+    pub(super) storage: Vec<Storage>,
     /// Elements of a line.
     pub(super) len: i64,
     /// Distance of neighbours in a line.
@@ -145,14 +145,14 @@ pub(super) struct Sorter<'a, 'u, 'ctx, 'm> {
     pub(super) unit: &'a Unit<'u, 'ctx>,
     pub(super) module: &'m Module,
     pub(super) id: InstrId,
-    /// What the symbols of its functions begin with.
+    /// The prefix of the symbols of its functions.
     pub(super) symbol: &'a str,
     /// The columns' types.
     pub(super) types: &'a [ElementType],
     pub(super) order: &'a Order<'m>,
     /// Radix keys for long lines, if that sorts them as well.
     pub(super) digits: Option<Digits>,
-    /// How many lines there are.
+    /// The number of lines.
     pub(super) lines: i64,
     /// Arrays that functions take, the scratch memory included.
     pub(super) arrays: u32,
@@ -194,12 +194,12 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
     /// An area of lines of a length in scratch memory.
     pub(super) fn area(&self, len: i64, mut offset: u64) -> Area {
         let elements = (len * self.lines).unsigned_abs();
-        let place = |ty: &ElementType| {
-            let place = Place::Array { argument: self.scratch, offset };
+        let storage = |ty: &ElementType| {
+            let storage = Storage::Array { argument: self.scratch, offset };
             offset += aligned(elements * ty.storage_bytes() as u64);
-            place
+            storage
         };
-        Area { places: self.types.iter().map(place).collect(), len, stride: 1 }
+        Area { storage: self.types.iter().map(storage).collect(), len, stride: 1 }
     }
 
     /// Sorts the lines of an area into another one, or as many of their first elements as that has; scratch
@@ -287,12 +287,12 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         position: Value<'ctx>,
     ) -> Result<Val<'ctx>> {
         let ty = self.types[column];
-        match area.places[column] {
-            Place::Array { argument, offset } => {
+        match area.storage[column] {
+            Storage::Array { argument, offset } => {
                 let base = e.address_at(arguments[argument as usize], offset)?;
                 load(e, ty, Self::at(e, base, area.number(e, line, position)?, ty)?)
             }
-            Place::Position => {
+            Storage::Position => {
                 let from = if e.prim_of(position) == Prim::I32 { ElementType::S32 } else { ElementType::S64 };
                 scalar::convert(e, Val::of_storage(e, from, &[position])?, ty)
             }
@@ -311,7 +311,7 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         position: Value<'ctx>,
         value: &Val<'ctx>,
     ) -> Result<()> {
-        let Place::Array { argument, offset } = area.places[column] else { return Ok(()) };
+        let Storage::Array { argument, offset } = area.storage[column] else { return Ok(()) };
         let base = e.address_at(arguments[argument as usize], offset)?;
         store(e, value, Self::at(e, base, area.number(e, line, position)?, self.types[column])?)
     }
@@ -336,10 +336,10 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
     ) -> Result<()> {
         let symbol = format!("{}{suffix}", self.symbol);
         let chunks = (from.len + i64::from(slots) - 1) / i64::from(slots);
-        let room = self.max_slots().min(GROUP_SLOTS);
+        let group_slots = self.max_slots().min(GROUP_SLOTS);
         // Short chunks are sorted several in a block.
         let units = self.lines * chunks;
-        let group = (room / slots).max(1).min(u32::try_from(units).unwrap_or(u32::MAX));
+        let group = (group_slots / slots).max(1).min(u32::try_from(units).unwrap_or(u32::MAX));
         let blocks = (units + i64::from(group) - 1) / i64::from(group);
         let all = slots * group;
         let threads = (all / 2).next_multiple_of(32).clamp(32, 2 * THREADS);
@@ -353,7 +353,7 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         let shared = self.shared(&e, &symbol, all)?;
         // For each slot the line, the first position of its chunk, the number of elements of the chunk, and
         // the slot in it.
-        let place = |slot: Value<'ctx>| -> Result<[Value<'ctx>; 4]> {
+        let position = |slot: Value<'ctx>| -> Result<[Value<'ctx>; 4]> {
             let wide = e.resize(slot, prim, false)?;
             let (own, at) = match group {
                 1 => (first, wide),
@@ -380,7 +380,7 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         };
         strided(&e, lane, threads, all, |slot| {
             let slot = moved_slot(slot)?;
-            let [line, begin, count, at] = place(slot)?;
+            let [line, begin, count, at] = position(slot)?;
             let own = e.resize(at, Prim::I32, false)?;
             e.store(own, Self::at(&e, order, slot, ElementType::S32)?, 4)?;
             e.if_then(e.icmp(IntPredicate::SLT, at, count)?, || {
@@ -393,7 +393,7 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
             })
         })?;
         e.barrier()?;
-        self.network(&e, order, &shared, slots, all, threads, lane, &place)?;
+        self.network(&e, order, &shared, slots, all, threads, lane, &position)?;
         // All is read before anything is written.
         let steps = all.div_ceil(threads);
         let mut moved = Vec::new();
@@ -401,7 +401,7 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
             let slot = e.add(lane, e.i32((step * threads).cast_signed()))?;
             let inside = e.icmp(IntPredicate::ULT, slot, e.i32(all.cast_signed()))?;
             let slot = moved_slot(slot)?;
-            let [line, begin, count, at] = place(slot)?;
+            let [line, begin, count, at] = position(slot)?;
             let here = e.and(inside, e.icmp(IntPredicate::SLT, at, min(&e, count, int(keep))?)?)?;
             let zeros = || -> Vec<Value<'ctx>> {
                 let of = |ty: &ElementType| {
@@ -468,7 +468,7 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         all: u32,
         threads: u32,
         lane: Value<'ctx>,
-        place: &dyn Fn(Value<'ctx>) -> Result<[Value<'ctx>; 4]>,
+        position: &dyn Fn(Value<'ctx>) -> Result<[Value<'ctx>; 4]>,
     ) -> Result<()> {
         let one = e.i32(1);
         let stages = e.i32(slots.ilog2().cast_signed() + 1);
@@ -482,7 +482,7 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
                     let low = e.and(pair, e.sub(span, one)?)?;
                     let x = e.sub(e.shl(pair, one)?, low)?;
                     let y = e.xor(x, flip)?;
-                    let [_, _, count, at] = place(x)?;
+                    let [_, _, count, at] = position(x)?;
                     let base = e.sub(x, e.resize(at, Prim::I32, false)?)?;
                     let to_x = Self::at(e, order, x, ElementType::S32)?;
                     let to_y = Self::at(e, order, y, ElementType::S32)?;
@@ -661,7 +661,7 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
     let order = Order::Comparator(Box::new(Applied::new(module, id, comparator, &twice)?));
     let count = types.len() as u32;
     let area = |first: u32| Area {
-        places: (0..count).map(|k| Place::Array { argument: first + k, offset: 0 }).collect(),
+        storage: (0..count).map(|k| Storage::Array { argument: first + k, offset: 0 }).collect(),
         len,
         stride: stride.max(1),
     };
@@ -688,7 +688,7 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
         return Ok(kernel);
     };
     if sorter.used_bytes() > MAX_COMPARED_BYTES {
-        return Err(refuse("a comparator of more columns than shared memory has room for").into());
+        return Err(refuse("a comparator whose columns do not fit into shared memory").into());
     }
     if let [key] = keys[..] {
         sorter.digits = Digits::of(key, types[key.operand]);

@@ -1,4 +1,4 @@
-//! Top-k: the greatest or least elements of lines and their positions, in order.
+//! Top-k: the largest or smallest elements of lines and their positions, in order.
 //!
 //! Chunks of a line, some multiple of `k` long, are sorted in shared memory, and only the first `k` of each
 //! are kept, until a block can sort what is left: candidates stay in the order of their positions among
@@ -12,10 +12,10 @@ use hlo_llvm::Result;
 
 use super::Unit;
 use super::applied::Applied;
-use super::sort::{Area, Order, Place, Sorter};
+use super::sort::{Area, Order, Sorter, Storage};
 use crate::kernel::Kernel;
 
-/// The least length of a chunk.
+/// The smallest length of a chunk.
 const MIN_CHUNK: i64 = 256;
 /// At most this share of a chunk is kept.
 const KEPT: i64 = 8;
@@ -65,9 +65,9 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
         arrays: 3,
         scratch: 3,
     };
-    let array = |argument: u32| Place::Array { argument, offset: 0 };
-    let mut from = Area { places: vec![array(0), Place::Position], len, stride: 1 };
-    let to = Area { places: vec![array(1), array(2)], len: k, stride: 1 };
+    let array = |argument: u32| Storage::Array { argument, offset: 0 };
+    let mut from = Area { storage: vec![array(0), Storage::Position], len, stride: 1 };
+    let to = Area { storage: vec![array(1), array(2)], len: k, stride: 1 };
     let most = i64::from(sorter.max_slots());
     let chunk = u64::try_from(KEPT * k).map_or(most, |n| n.next_power_of_two().cast_signed());
     let chunk = chunk.clamp(MIN_CHUNK.min(most), most);

@@ -221,7 +221,7 @@ struct Buffer<'ctx> {
 struct Block<'t, 'm, 'ctx> {
     tiled: &'t Tiled<'m>,
     buffers: Vec<Buffer<'ctx>>,
-    /// The least x and y of the tile.
+    /// The smallest x and y of the tile.
     first: [Value<'ctx>; 2],
     /// The thread's lane and row.
     column: Value<'ctx>,

@@ -14,7 +14,7 @@ fn dot(lhs: &str, rhs: &str, result: &str, attributes: &str) -> String {
 /// Contracts the last dimension of the left operand with the first of the right one.
 const PLAIN: &str = "lhs_contracting_dims={1}, rhs_contracting_dims={0}";
 
-/// Sums of `k` products, of at most 4 each, in the 24 bits of `f32`; relative to the greatest result.
+/// Sums of `k` products, of at most 4 each, in the 24 bits of `f32`; relative to the largest result.
 fn single(k: u32) -> Tolerance {
     Tolerance(f64::from(k) * 2f64.powi(-22))
 }

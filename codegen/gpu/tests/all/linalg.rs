@@ -4,7 +4,7 @@ use crate::support;
 use crate::support::{Tolerance, check, check_on};
 use hlo_gpu::arch::Arch;
 
-/// For well-conditioned matrices of small order: some units in the last place of the greatest element.
+/// For well-conditioned matrices of small order: some units in the last place of the largest element.
 fn tolerance(ty: &str) -> Tolerance {
     Tolerance(if ty == "f32" || ty == "c64" { 2e-5 } else { 1e-13 })
 }

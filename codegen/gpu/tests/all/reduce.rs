@@ -14,7 +14,7 @@ use hlo_gpu::program::Program;
 const EXACT_SUMS: i64 = 1 << 13;
 
 /// A rounding of each of that many terms, of f32: of sums relative to the sum of magnitudes, which is no more
-/// than `spread` times the greatest result; of products relative to the product.
+/// than `spread` times the largest result; of products relative to the product.
 fn rounded(terms: i64, spread: f64) -> Tolerance {
     Tolerance(terms as f64 * f64::from(f32::EPSILON) * spread)
 }

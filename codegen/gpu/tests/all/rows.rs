@@ -29,7 +29,7 @@ const ROWS: &[(i64, i64)] = &[
     (1, 30001),
 ];
 
-/// A rounding for each term of the sum, of results that are 2^-4 of the greatest on the way at least, and
+/// A rounding for each term of the sum, of results that are 2^-4 of the largest on the way at least, and
 /// some for what is elementwise.
 fn rounded(terms: i64) -> Tolerance {
     Tolerance((terms as f64 + 32.0) * f64::from(f32::EPSILON) * 16.0)
@@ -55,7 +55,7 @@ fn softmax_is_one_kernel() {
 
 #[test]
 fn softmax_in_place() {
-    // The operand is a transposed parameter, which dies: the result may lie where it lies.
+    // The operand is a transposed parameter at its last use: the result may share its memory.
     for &(rows, n) in ROWS {
         let shape = format!("f32[{rows},{n}]");
         let text = softmax(rows, n).replace(

@@ -155,7 +155,7 @@ fn operands_that_results_replace() {
 
 #[test]
 fn many_columns() {
-    // As many compared columns as leave room for few elements.
+    // As many compared columns as leave shared memory for few elements.
     let (n, columns) = (700, 24);
     let list = |f: &dyn Fn(usize) -> String| (0..columns).map(f).collect::<Vec<_>>().join(", ");
     let parameters: String = (0..2 * columns).map(|k| format!("  p{k} = f64[] parameter({k})\n")).collect();

@@ -140,14 +140,15 @@ impl Warp {
                     F32.round(from.unpack(x), Round::Nearest, Overflow::Ieee)
                 });
             }
-            // An instruction that did nothing here would be a wrong result that nobody sees.
+            // An instruction that did nothing here would be a wrong result that goes unnoticed.
             elsewhere => unreachable!("{elsewhere:?} is executed elsewhere"),
         }
     }
 }
 
-/// a * b + c of f32, rounded once, without a call of the host's library where the processor has no such instruction: the
-/// product is exact in f64, and the sum there is rounded to odd before it is rounded to f32 (Boldo and Melquiond).
+/// a * b + c of f32, rounded once, without a call of the host's library where the processor has no such
+/// instruction: the product is exact in f64, and the sum there is rounded to odd before it is rounded to f32
+/// (Boldo and Melquiond).
 #[inline]
 fn fused(a: f32, b: f32, c: f32) -> f32 {
     let (product, c) = (f64::from(a) * f64::from(b), f64::from(c));
@@ -160,7 +161,8 @@ fn fused(a: f32, b: f32, c: f32) -> f32 {
     if error == 0.0 || sum.to_bits() & 1 == 1 {
         return sum as f32;
     }
-    // Away from zero where the error has the sign of the sum, towards it otherwise; the even result becomes odd.
+    // Away from zero where the error has the sign of the sum, towards it otherwise; the even result becomes
+    // odd.
     let bits = sum.to_bits();
     f64::from_bits(if (error > 0.0) == (sum > 0.0) { bits + 1 } else { bits - 1 }) as f32
 }

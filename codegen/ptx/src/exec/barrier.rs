@@ -36,7 +36,7 @@ struct Completed {
     any: bool,
 }
 
-/// Generations that are kept: a thread goes on before so many others are complete.
+/// Generations that are kept: a thread goes on before this many later ones are complete.
 const KEPT_GENERATIONS: usize = 64;
 
 fn live_threads(b: &Block, warp: &Warp) -> u32 {
@@ -292,7 +292,8 @@ impl Warp {
                             n = c.unwrap_or(1);
                         }
                     } else if matches!(op, MbarrierOp::CopyArrive(false)) {
-                        // The pending count grows by the arrival, so that the copy's own arrival is not one of the expected.
+                        // The pending count grows by the arrival, so that the copy's own arrival is not one
+                        // of the expected.
                         bar.pending += 1;
                     }
                     if n > bar.pending {

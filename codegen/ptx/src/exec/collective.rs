@@ -1,7 +1,8 @@
 //! What the lanes of a warp do together: shuffles, votes, matches, reductions, and the barrier of a warp.
 //!
-//! An instruction with a member mask executes when every member that has not ended is there: in this fragment, or waiting at
-//! such an instruction in another. Then the lanes of all these fragments see each other's values.
+//! An instruction with a member mask executes when every member that has not ended is there: in this
+//! fragment, or waiting at such an instruction in another. Then the lanes of all these fragments see each
+//! other's values.
 
 use super::integer::{low, signed};
 use super::warp::{Next, Wait, lanes};
@@ -191,7 +192,7 @@ impl Warp {
                 self.set_pred(&f, *p, active, active, 1 << leader.min(31));
             }
             Op::WarpSync { .. } => self.synchronize(g.present),
-            // An instruction that did nothing here would be a wrong result that nobody sees.
+            // An instruction that did nothing here would be a wrong result that goes unnoticed.
             elsewhere => unreachable!("{elsewhere:?} is executed elsewhere"),
         }
     }

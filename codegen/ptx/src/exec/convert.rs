@@ -168,13 +168,14 @@ fn saturate(to: Format, r: u64) -> u64 {
     if to.is_nan(r) || r & sign != 0 { 0 } else { r.min(one) }
 }
 
-/// The result of a NaN (of `.rna.tf32`: of an infinity, too) where it is not the canonical NaN of the destination. The ISA
-/// leaves it open; these are the bits of an H100. What is no floating-point instruction there keeps all bits: a move, the shift
-/// that widens bf16 to f32, the mask that narrows f32 to tf32. Conversions from and to f64 keep sign and the upper bits of the
-/// payload, quieted.
+/// The result of a NaN (of `.rna.tf32`: of an infinity, too) where it is not the canonical NaN of the
+/// destination. The ISA leaves it open; these are the bits of an H100. What is no floating-point instruction
+/// there keeps all bits: a move, the shift that widens bf16 to f32, the mask that narrows f32 to tf32.
+/// Conversions from and to f64 keep sign and the upper bits of the payload, quieted.
 fn nan_bits(c: &Conversion, from: Format, to: Format, x: u64) -> Option<u64> {
     if c.to == Type::Tf32 && c.round == Round::NearestAway && low(x, 31) >= F32.infinity() {
-        // The low 13 bits are cut off; `.satfinite` subtracts a unit in the last place from infinities and NaNs alike.
+        // The low 13 bits are cut off; `.satfinite` subtracts a unit in the last place from infinities and
+        // NaNs alike.
         let kept = x & !0x1FFF;
         return Some(if c.satfinite { kept - 0x2000 } else { kept });
     }

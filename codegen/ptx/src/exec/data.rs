@@ -10,7 +10,8 @@ use crate::memory::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
 use crate::types::Type;
 
 impl Warp {
-    /// Executes an instruction that is not control flow for the active lanes of fragment `i`. `wait`: what it waited for.
+    /// Executes an instruction that is not control flow for the active lanes of fragment `i`. `wait`: what it
+    /// waited for.
     pub(super) fn execute(
         &mut self,
         m: &mut Machine<'_>,

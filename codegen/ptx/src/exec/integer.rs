@@ -188,7 +188,8 @@ fn shift(c: u64, wrap: bool) -> u32 {
     if wrap { c as u32 & 31 } else { (c as u32).min(32) }
 }
 
-/// Bit field extract: position and length are 8 bits; a signed field is extended by its top bit, or by bit `bits - 1`.
+/// Bit field extract: position and length are 8 bits; a signed field is extended by its top bit, or by bit
+/// `bits - 1`.
 fn bfe(bits: u32, is_signed: bool, a: u64, b: u64, c: u64) -> u64 {
     let (start, length) = ((b & 0xFF) as u32, (c & 0xFF) as u32);
     let x = low(a, bits);

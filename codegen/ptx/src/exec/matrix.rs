@@ -124,7 +124,7 @@ impl Warp {
                     self.set(&f, d, active, if defined { u32::MAX } else { 0 }, values);
                 }
             }
-            // An instruction that did nothing here would be a wrong result that nobody sees.
+            // An instruction that did nothing here would be a wrong result that goes unnoticed.
             elsewhere => unreachable!("{elsewhere:?} is executed elsewhere"),
         }
         Ok(())
@@ -163,8 +163,8 @@ fn mask(bits: u32) -> u64 {
     u64::MAX >> (64 - bits)
 }
 
-/// A: register r of a lane holds consecutive elements of one row; with 16 rows, registers alternate between the row of the
-/// lane's group and the one 8 below.
+/// A: register r of a lane holds consecutive elements of one row; with 16 rows, registers alternate between
+/// the row of the lane's group and the one 8 below.
 fn unpack_a(s: &Mma, regs: &[[u64; 32]]) -> Matrix {
     let (e, bits) = per_register(s.a);
     let mut out = Matrix::new(usize::from(s.m), usize::from(s.k));

@@ -1,4 +1,5 @@
-//! Loads, stores, atomics and copies, with their checks: bounds by allocation, alignment, what was written, races.
+//! Loads, stores, atomics and copies, with their checks: bounds by allocation, alignment, what was written,
+//! races.
 
 use super::integer::{low, signed};
 use super::warp::lanes;
@@ -516,7 +517,8 @@ impl Warp {
                     let g = self.effective(m, i, global, lane);
                     let mut from = (0, 0);
                     if n > 0 {
-                        // Only the bytes that are read must be there; the address is aligned to the copy all the same.
+                        // Only the bytes that are read must be there; the address is aligned to the copy all
+                        // the same.
                         let mode = Mode { write: false, ..mode };
                         let read = (u64::from(n), whole);
                         if let Location::Global(a, start) =
@@ -552,7 +554,7 @@ impl Warp {
             Op::StMatrix { s, trans, address } => {
                 self.store_matrix(m, b, i, inst, active, s, *trans, address)?
             }
-            // An instruction that did nothing here would be a wrong result that nobody sees.
+            // An instruction that did nothing here would be a wrong result that goes unnoticed.
             elsewhere => unreachable!("{elsewhere:?} is executed elsewhere"),
         }
         Ok(())
@@ -701,20 +703,20 @@ impl Warp {
         let Location::Shared(at) = self.locate(m, b, i, inst, lane, Space::Shared, a, (16, 16), mode)? else {
             return Ok([0; 8]);
         };
-        let place = Location::Shared(at);
+        let location = Location::Shared(at);
         let mut row = [0; 8];
         if let Some(new) = write {
-            let same = (0..8).all(|n| self.load_bytes(m, b, lane, place, 2, 2 * n) as u16 == new[n]);
-            self.check_race(m, b, inst, lane, place, 16, mode, same, a);
+            let same = (0..8).all(|n| self.load_bytes(m, b, lane, location, 2, 2 * n) as u16 == new[n]);
+            self.check_race(m, b, inst, lane, location, 16, mode, same, a);
             for (n, v) in new.iter().enumerate() {
-                self.store_bytes(m, b, lane, place, 2, 2 * n, u64::from(*v), true);
+                self.store_bytes(m, b, lane, location, 2, 2 * n, u64::from(*v), true);
             }
             return Ok(new);
         }
-        self.check_written(m, b, inst, lane, place, 16, a);
-        self.check_race(m, b, inst, lane, place, 16, mode, false, a);
+        self.check_written(m, b, inst, lane, location, 16, a);
+        self.check_race(m, b, inst, lane, location, 16, mode, false, a);
         for (n, v) in row.iter_mut().enumerate() {
-            *v = self.load_bytes(m, b, lane, place, 2, 2 * n) as u16;
+            *v = self.load_bytes(m, b, lane, location, 2, 2 * n) as u16;
         }
         Ok(row)
     }
@@ -734,9 +736,9 @@ fn plain(ty: FloatType, lanes: u8, ftz: bool) -> FloatMode {
     }
 }
 
-/// The sum of two f64 of which one is NaN. The ISA leaves its bits open; measured on an H100: the unit that adds in global memory
-/// keeps the operand's bits before the memory's and quiets neither. Shared memory is added to by instructions: the memory's before
-/// the operand's, quieted.
+/// The sum of two f64 of which one is NaN. The ISA leaves its bits open; measured on an H100: the unit that
+/// adds in global memory keeps the operand's bits before the memory's and quiets neither. Shared memory is
+/// added to by instructions: the memory's before the operand's, quieted.
 fn add_nan(old: u64, x: u64, space: Space) -> u64 {
     let first = |a: u64, b: u64| if F64.is_nan(a) { a } else { b };
     if space == Space::Global { first(x, old) } else { quiet_f64(first(old, x)) }

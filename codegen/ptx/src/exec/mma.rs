@@ -1,9 +1,10 @@
 //! The arithmetic of `mma.sync`.
 //!
-//! The ISA leaves order, rounding and alignment of floating-point products open. What is computed here is the published
-//! bit-accurate model of the hardware (MMA-Sim, arXiv 2511.10909; Khattak and Mikaitis, arXiv 2512.07004): an instruction sums
-//! blocks of products and the accumulator in fixed point, every term aligned to the largest exponent and cut off at F
-//! fraction bits, and cuts the sum off to f32 (or rounds it to nearest in f16).
+//! The ISA leaves order, rounding and alignment of floating-point products open. What is computed here is the
+//! published bit-accurate model of the hardware (MMA-Sim, arXiv 2511.10909; Khattak and Mikaitis, arXiv
+//! 2512.07004): an instruction sums blocks of products and the accumulator in fixed point, every term aligned
+//! to the largest exponent and cut off at F fraction bits, and cuts the sum off to f32 (or rounds it to
+//! nearest in f16).
 
 use super::integer::signed;
 use super::matrix::Matrix;
@@ -97,9 +98,9 @@ fn mode(ty: FloatType, round: Round) -> FloatMode {
     }
 }
 
-/// Products of f8 on sm_90 and sm_100, whose tensor cores have no `mma.sync` of f8. The assembler converts the operands to
-/// f16, multiplies the lower half of each register (k mod 4 in 0, 1) and then the upper half (2, 3) as products of f16 that
-/// start from zero, and adds C to the end, rounded to nearest.
+/// Products of f8 on sm_90 and sm_100, whose tensor cores have no `mma.sync` of f8. The assembler converts
+/// the operands to f16, multiplies the lower half of each register (k mod 4 in 0, 1) and then the upper half
+/// (2, 3) as products of f16 that start from zero, and adds C to the end, rounded to nearest.
 fn converted(s: &Mma, arch: u32, x: &[u64], y: &[u64], c: u64) -> u64 {
     let half = |v: &[u64], ty: Type, upper: bool| -> Vec<u64> {
         let format = if ty == Type::E4m3 { E4M3 } else { E5M2 };
@@ -114,7 +115,8 @@ fn converted(s: &Mma, arch: u32, x: &[u64], y: &[u64], c: u64) -> u64 {
     float2(Float2::Add, mode(ty, Round::Nearest), c, sum)
 }
 
-/// A sum cut off to f32. Measured on an H100: beyond the largest number it is infinity, although it is cut off.
+/// A sum cut off to f32. Measured on an H100: beyond the largest number it is infinity, although it is cut
+/// off.
 fn truncate(sum: Number) -> u64 {
     let bits = F32.round(sum, Round::Zero, Overflow::Ieee);
     match sum {
@@ -151,7 +153,8 @@ fn exponent(format: Format, bits: u64) -> i32 {
     field.max(1) - bias
 }
 
-/// The sum of the products and the accumulator, in fixed point with `fraction` bits below the largest exponent.
+/// The sum of the products and the accumulator, in fixed point with `fraction` bits below the largest
+/// exponent.
 fn fused(s: &Mma, x: &[u64], y: &[u64], acc: Number, fraction: i32) -> Number {
     /// Exponent of terms that are zero.
     const ZERO: i32 = -126;
@@ -248,7 +251,8 @@ mod tests {
         assert_eq!(dot(&s, 80, &[0x80; 32], &[0x80; 32], 0x7FFF_FFFF), 0x7FFF_FFFF);
     }
 
-    /// Known answers of the published models: 1 + 2^-24 * n is cut off where an aligned term falls below F bits.
+    /// Known answers of the published models: 1 + 2^-24 * n is cut off where an aligned term falls below F
+    /// bits.
     #[test]
     fn truncation_by_architecture() {
         let bf = |x: f32| u64::from(half::bf16::from_f32(x).to_bits());

@@ -1,11 +1,13 @@
 //! The interpreter: a grid of blocks of warps, 32 lanes at a time.
 //!
-//! A warp is a set of fragments: lanes that are at one instruction. A branch that separates lanes makes two fragments and a
-//! join at the branch's immediate post-dominator, where they become one again; fragments that wait (at a barrier, for
-//! other lanes) let the others go on, so that lanes of a warp make progress independently, as they do from sm_70 on.
+//! A warp is a set of fragments: lanes that are at one instruction. A branch that separates lanes makes two
+//! fragments and a join at the branch's immediate post-dominator, where they become one again; fragments that
+//! wait (at a barrier, for other lanes) let the others go on, so that lanes of a warp make progress
+//! independently, as they do from sm_70 on.
 //!
-//! Invariants: execution is deterministic: blocks in their order, warps and fragments in turn, each for a bounded number of
-//! instructions. No instruction of a verified module panics: whatever is not legal at run time is a [`Report`].
+//! Invariants: execution is deterministic: blocks in their order, warps and fragments in current, each for a
+//! bounded number of instructions. No instruction of a verified module panics: whatever is not legal at run
+//! time is a [`Report`].
 
 mod alu;
 mod barrier;
@@ -128,8 +130,8 @@ pub(crate) struct Machine<'m> {
     /// What releases at an address published: the clock of each block's releases.
     pub(crate) released: FxHashMap<u64, FxHashMap<u32, u32>>,
     pub(crate) reports: Vec<Report>,
-    /// Races of a weak read with an atomic write, by block, warp and address of the reader: a compare-and-swap behind the read
-    /// makes it harmless, because it finds out that the value changed.
+    /// Races of a weak read with an atomic write, by block, warp and address of the reader: a
+    /// compare-and-swap behind the read makes it harmless, because it finds out that the value changed.
     pub(crate) pending: BTreeMap<(u32, u32, u64), Report>,
     seen: FxHashMap<(Fault, u32, u32), usize>,
     pub(crate) thread_instructions: u64,
@@ -159,7 +161,7 @@ pub(crate) struct Block {
     pub(crate) fenced: bool,
 }
 
-/// Warp instructions that a block executes before the next one gets its turn.
+/// Warp instructions of a block's time slice (round robin).
 const BLOCK_SLICE: u64 = 1 << 16;
 /// Blocks in flight at most; a device of 132 multiprocessors holds more.
 const MAX_BLOCKS: usize = 264;
@@ -167,7 +169,8 @@ const MAX_BLOCKS: usize = 264;
 /// Runs a kernel.
 ///
 /// # Errors
-/// The report of what stopped it: an illegal access, threads that wait forever, fuel, an instruction that is not executed.
+/// The report of what stopped it: an illegal access, threads that wait forever, fuel, an instruction that is
+/// not executed.
 pub fn launch(
     loaded: &Loaded,
     kernel: &str,
@@ -240,7 +243,8 @@ pub fn launch(
     }
 }
 
-/// Bytes of shared memory of a block, static and dynamic, by architecture (CUDA's table of compute capabilities).
+/// Bytes of shared memory of a block, static and dynamic, by architecture (CUDA's table of compute
+/// capabilities).
 fn shared_limit(arch: u32) -> u64 {
     1024 * match arch {
         70 | 72 => 96,
@@ -332,12 +336,12 @@ impl<'m> Machine<'m> {
             )));
         }
         // Round robin: a block runs until it ends or its slice does; then the next starts or goes on.
-        let mut turn = 0;
+        let mut current = 0;
         loop {
             if blocks.is_empty() && next == total {
                 return Ok(());
             }
-            if next < total && (blocks.is_empty() || (turn >= blocks.len() && blocks.len() < resident)) {
+            if next < total && (blocks.is_empty() || (current >= blocks.len() && blocks.len() < resident)) {
                 let (x, y, z) = (
                     next % u64::from(gx),
                     next / u64::from(gx) % u64::from(gy),
@@ -345,18 +349,18 @@ impl<'m> Machine<'m> {
                 );
                 blocks.push(self.new_block(next as u32, [x as u32, y as u32, z as u32]));
                 next += 1;
-                turn = blocks.len() - 1;
+                current = blocks.len() - 1;
             }
-            if turn >= blocks.len() {
-                turn = 0;
+            if current >= blocks.len() {
+                current = 0;
             }
             if let Some(poll) = self.options.poll {
                 poll();
             }
-            if self.run_block(&mut blocks[turn])? {
-                blocks.remove(turn);
+            if self.run_block(&mut blocks[current])? {
+                blocks.remove(current);
             } else {
-                turn += 1;
+                current += 1;
             }
         }
     }

@@ -1,7 +1,7 @@
 //! A warp: registers of 32 lanes, its fragments, and control flow.
 //!
-//! Invariant: the masks of the fragments and of the lanes that wait in joins are disjoint, and together with the lanes that
-//! ended they are the lanes of the warp.
+//! Invariant: the masks of the fragments and of the lanes that wait in joins are disjoint, and together with
+//! the lanes that ended they are the lanes of the warp.
 
 use super::{Block, Machine, Step};
 use crate::ir::{Callee, Function, Inst, Op, Passed, Pred, PredSrc, Reg, Src};
@@ -41,9 +41,9 @@ const NO_JOIN: u32 = u32::MAX;
 const MAX_CALLS: u32 = 512;
 /// Bytes of local memory of a thread.
 const MAX_LOCAL_BYTES: u32 = 1 << 20;
-/// Instructions that a fragment executes before the next one gets its turn.
+/// Instructions of a fragment's time slice (round robin).
 const FRAGMENT_SLICE: u32 = 512;
-/// Instructions that a warp executes before the next one gets its turn.
+/// Instructions of a warp's time slice (round robin).
 const WARP_SLICE: u32 = 2048;
 
 /// Where lanes become one fragment again.
@@ -227,7 +227,7 @@ impl Warp {
         *known = (*known & !mask) | (defined & mask);
     }
 
-    /// Runs fragments in turn until each waits or the slice is over. `true`: something was executed.
+    /// Runs fragments round robin until each waits or the slice is over. `true`: something was executed.
     pub(crate) fn run(&mut self, m: &mut Machine<'_>, b: &mut Block) -> Step<bool> {
         let mut budget = WARP_SLICE;
         let mut progress = false;
@@ -269,7 +269,8 @@ impl Warp {
         }
     }
 
-    /// Runs fragment `i` until it waits, separates, joins, ends, or its slice is over. Returns executed instructions.
+    /// Runs fragment `i` until it waits, separates, joins, ends, or its slice is over. Returns executed
+    /// instructions.
     fn run_fragment(&mut self, m: &mut Machine<'_>, b: &mut Block, i: usize) -> Step<u32> {
         let module = m.module;
         let mut used = 0;
@@ -521,7 +522,8 @@ impl Warp {
         call: &crate::ir::Call,
     ) -> Step<()> {
         let f = self.fragments[i];
-        // Lanes of an indirect call may call different functions: one of them now, the others from the same instruction.
+        // Lanes of an indirect call may call different functions: one of them now, the others from the same
+        // instruction.
         let mut now = active;
         let callee = match call.callee {
             Callee::Direct(c) => c,
@@ -547,7 +549,8 @@ impl Warp {
             }
         };
         if now != f.mask {
-            // The lanes that do not call go on behind the call; those that call another function call it next.
+            // The lanes that do not call go on behind the call; those that call another function call it
+            // next.
             let skip = f.mask & !active;
             let later = active & !now;
             self.fragments[i].mask = now;

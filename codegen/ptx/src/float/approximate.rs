@@ -1,14 +1,15 @@
 //! Approximate instructions: the correctly rounded value, and the error that the ISA states as data.
 //!
-//! Hardware may return other bits: within [`Error`] of the value here. Whoever compares results asks [`error_of`].
+//! Hardware may return other bits: within [`Error`] of the value here. Whoever compares results asks
+//! [`error_of`].
 
 use crate::ir::{Float1, FloatType};
 
-/// The error that the ISA states for an approximate instruction, or, where it states none or less than the hardware has, the
-/// largest one measured.
+/// The error that the ISA states for an approximate instruction, or, where it states none or less than the
+/// hardware has, the largest one measured.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Error {
-    /// At most so many units in the last place of the result.
+    /// A maximum in units in the last place of the result.
     Ulp(f64),
     /// |result - value| / |value| is at most this.
     Relative(f64),
@@ -130,7 +131,8 @@ pub const ERRORS: &[Row] = &[
     },
 ];
 
-/// The stated error of an instruction, by its opcode with modifiers: `ex2.approx.ftz.f32`. `None`: it is not approximate.
+/// The stated error of an instruction, by its opcode with modifiers: `ex2.approx.ftz.f32`. `None`: it is not
+/// approximate.
 #[must_use]
 pub fn error_of(instruction: &str) -> Option<Error> {
     let find = |name: &str| ERRORS.iter().find(|r| r.instruction == name).map(|r| r.error);
@@ -138,8 +140,8 @@ pub fn error_of(instruction: &str) -> Option<Error> {
     find(&packed).or_else(|| find(&packed.replace(".ftz", "")))
 }
 
-/// The value of an approximate function of one operand, correctly rounded to the format. Bits in, bits out; subnormals are
-/// the caller's.
+/// The value of an approximate function of one operand, correctly rounded to the format. Bits in, bits out;
+/// subnormals are the caller's.
 pub(crate) fn evaluate(op: Float1, ty: FloatType, bits: u64) -> u64 {
     use super::{BF16, F16, F64, Overflow};
     use crate::ir::Round;
@@ -149,8 +151,9 @@ pub(crate) fn evaluate(op: Float1, ty: FloatType, bits: u64) -> u64 {
         FloatType::F16 | FloatType::Bf16 => {
             let format = if ty == FloatType::F16 { F16 } else { BF16 };
             let x = f64::from_bits(F64.round(format.unpack(bits), Round::Nearest, Overflow::Ieee));
-            // f64 has more than twice the bits of these formats, and no value of these functions lies near enough to a
-            // midpoint of theirs for the first rounding to decide, but exact ones, which f64 holds.
+            // f64 has more than twice the bits of these formats, and no value of these functions lies near
+            // enough to a midpoint of theirs for the first rounding to decide, but exact ones, which f64
+            // holds.
             let y = match op {
                 Float1::Ex2 => core_math::exp2(x),
                 Float1::Tanh => core_math::tanh(x),

@@ -33,7 +33,7 @@ pub enum Overflow {
     Saturate,
 }
 
-/// A number: magnitude `mantissa * 2^exponent`, and a little more where `sticky`.
+/// A number: magnitude `mantissa * 2^exponent`, plus less than one unit of the mantissa where `sticky`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Number {
     /// Not a number.

@@ -1,8 +1,9 @@
-//! Floating-point numbers of every format of the ISA, exactly: unpacking, arithmetic on exact values, and rounding.
+//! Floating-point numbers of every format of the ISA, exactly: unpacking, arithmetic on exact values, and
+//! rounding.
 //!
-//! Invariant: a [`Number`] is an exact value or one that a sticky bit stands in for below 64 significant bits, so that each
-//! result is rounded once, correctly, to every format here. The host's arithmetic is used only where IEEE 754 defines it
-//! (`fast` paths of f32 and f64 to nearest).
+//! Invariant: a [`Number`] is an exact value or one that a sticky bit stands in for below 64 significant
+//! bits, so that each result is rounded once, correctly, to every format here. The host's arithmetic is used
+//! only where IEEE 754 defines it (`fast` paths of f32 and f64 to nearest).
 
 pub mod approximate;
 mod format;
@@ -14,7 +15,7 @@ pub use format::{Format, Number, Overflow, Special};
 pub const F16: Format = Format { exponent: 5, fraction: 10, special: Special::Ieee };
 /// bfloat16.
 pub const BF16: Format = Format { exponent: 8, fraction: 7, special: Special::Ieee };
-/// The significant bits of tf32, which lie in the upper 19 bits of 32.
+/// The significant bits of tf32, which are in the upper 19 bits of 32.
 pub const TF32: Format = Format { exponent: 8, fraction: 10, special: Special::Ieee };
 /// IEEE single.
 pub const F32: Format = Format { exponent: 8, fraction: 23, special: Special::Ieee };

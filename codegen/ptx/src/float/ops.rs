@@ -32,8 +32,9 @@ pub(crate) fn quiet_f64(x: u64) -> u64 {
     x | 1 << 51
 }
 
-/// The NaN that an operation makes. f32, f16 and bf16 have one NaN. The ISA leaves the bits of f64 open; measured on an H100: sign
-/// and payload of the first NaN operand in the order b, c, a, quieted. `operands` come in that order.
+/// The NaN that an operation makes. f32, f16 and bf16 have one NaN. The ISA leaves the bits of f64 open;
+/// measured on an H100: sign and payload of the first NaN operand in the order b, c, a, quieted. `operands`
+/// come in that order.
 fn nan(ty: FloatType, operands: &[u64]) -> u64 {
     match ty {
         FloatType::F64 => {
@@ -69,7 +70,8 @@ fn each<const N: usize>(mode: FloatMode, operands: [u64; N], op: impl Fn([u64; N
     if mode.lanes == 2 { element(0) | element(1) } else { element(0) }
 }
 
-/// Rounds an exact number to the format of the mode. `operands`: those that may be NaN, as [`nan`] takes them.
+/// Rounds an exact number to the format of the mode. `operands`: those that may be NaN, as [`nan`] takes
+/// them.
 fn round(mode: FloatMode, n: super::Number, operands: &[u64]) -> u64 {
     if n == super::Number::Nan {
         return finish(mode, nan(mode.ty, operands));
@@ -86,8 +88,9 @@ fn is_least_normal(f: Format, bits: u64) -> bool {
     bits & !f.sign_bit() == 1 << f.fraction
 }
 
-/// Whether a number is tiny after rounding (IEEE 754, 7.5): below the least normal number where it is rounded as if exponents had
-/// no bound. `.ftz` flushes such results although rounding to a subnormal carries into the least normal number (measured on an H100).
+/// Whether a number is tiny after rounding (IEEE 754, 7.5): below the smallest normal number where it is
+/// rounded as if exponents had no bound. `.ftz` flushes such results although rounding to a subnormal carries
+/// into the smallest normal number (measured on an H100).
 fn is_tiny(f: Format, n: super::Number, round: Round) -> bool {
     let wide = Format { exponent: 15, ..f };
     let least = (wide.bias() - f.bias() + 1) as u64;

@@ -1,7 +1,7 @@
 //! The verified module: typed instructions, one variant a family, with every name resolved.
 //!
-//! Invariant: registers, predicates, constants, labels, functions and variables are indices into their tables; what the
-//! verifier let through, the interpreter executes or refuses by name ([`Op::Unsupported`]).
+//! Invariant: registers, predicates, constants, labels, functions and variables are indices into their
+//! tables; what the verifier let through, the interpreter executes or refuses by name ([`Op::Unsupported`]).
 
 mod operand;
 
@@ -210,8 +210,8 @@ pub enum Op {
         b: Src,
         c: Option<Src>,
     },
-    /// `used`: bit n says that byte n of what is loaded is used (`.pragma "used_bytes_mask"`); the others may lie beyond
-    /// the allocation.
+    /// `used`: bit n says that byte n of what is loaded is used (`.pragma "used_bytes_mask"`); the others may
+    /// lie beyond the allocation.
     Ld {
         space: Space,
         ty: Type,
@@ -432,7 +432,8 @@ pub struct Function {
     pub frame_bytes: u32,
     /// The instructions.
     pub code: Vec<Inst>,
-    /// For each instruction the one where its diverged lanes meet again: the immediate post-dominator; `u32::MAX`: none.
+    /// For each instruction the one where its diverged lanes meet again: the immediate post-dominator;
+    /// `u32::MAX`: none.
     pub reconverge: Vec<u32>,
     /// `.reqntid`
     pub reqntid: Option<[u32; 3]>,
@@ -457,7 +458,8 @@ pub struct Variable {
     pub is_dynamic: bool,
     /// The function that declares it.
     pub owner: Option<u32>,
-    /// Initial bytes, shorter than the variable where the rest is zero. A variable without initial value is zero too.
+    /// Initial bytes, shorter than the variable where the rest is zero. A variable without initial value is
+    /// zero too.
     pub initial: Vec<u8>,
     /// Addresses within the initial value: offset, width in bytes, what.
     pub relocations: Vec<(u64, u8, Constant)>,

@@ -1,5 +1,5 @@
-//! Every form of the table, written out with random optional modifiers and operands: it verifies, and runs or stops with a
-//! report. What the table accepts and lowering does not know would show here.
+//! Every form of the table, written out with random optional modifiers and operands: it verifies, and runs or
+//! stops with a report. What the table accepts and lowering does not know would show here.
 
 use crate::table::{Form, What, all_forms};
 use crate::types::Type;
@@ -170,7 +170,8 @@ fn every_form_verifies_and_runs() {
             }
         }
     }
-    // Combinations that the ISA excludes and no form can: comparisons of bits, roundings of conversions, `mad.sat`.
+    // Combinations that the ISA excludes and no form can: comparisons of bits, roundings of conversions,
+    // `mad.sat`.
     refused.retain(|i, _| !["setp.", "set.", "cvt.", "mad."].iter().any(|o| i.starts_with(o)));
     assert!(refused.is_empty(), "{refused:#?}");
     assert!(verified > 3000, "{verified}");

@@ -93,7 +93,7 @@ impl<'a> Lowering<'a> {
                 self.sink.report(f.name.span, "X0106", "a kernel returns nothing");
             }
         } else {
-            // Parameters of a function lie in its frame; those in registers get one each.
+            // Parameters of a function are in its frame; those in registers get one each.
             let (declared, returned) =
                 (f.parameters.as_deref().unwrap_or(&[]), f.returns.as_deref().unwrap_or(&[]));
             let mut params = std::mem::take(&mut function.params);
@@ -121,12 +121,12 @@ impl<'a> Lowering<'a> {
         b.guard = None;
         b.push(Op::Ret);
         let labels = std::mem::take(&mut b.labels);
-        let place = |l: &mut u32| *l = labels.get(*l as usize).copied().unwrap_or(0);
+        let resolve = |l: &mut u32| *l = labels.get(*l as usize).copied().unwrap_or(0);
         for inst in &mut b.function.code {
             if let Op::Bra { target } = &mut inst.op {
-                place(target);
+                resolve(target);
             } else if let Op::BrxIdx { targets, .. } = &mut inst.op {
-                targets.iter_mut().for_each(place);
+                targets.iter_mut().for_each(resolve);
             }
         }
         b.function.reconverge = cfg::reconvergence(&b.function.code);
@@ -353,7 +353,7 @@ impl<'a> Body<'a> {
         None
     }
 
-    /// A source that holds the address in local space of a place in the frame.
+    /// A source that holds the address in local space of an offset in the frame.
     pub(crate) fn frame_address(&mut self, offset: u32) -> Src {
         let d = self.temporary();
         let guard = self.guard.take();

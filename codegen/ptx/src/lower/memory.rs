@@ -28,13 +28,13 @@ fn vector_of(mods: &[&str]) -> usize {
 
 impl<'a> Lowering<'a> {
     /// The space and address of operand `at`.
-    fn place(&mut self, b: &Body<'a>, c: &Checked<'_, 'a>, at: usize) -> Check<(Space, Address)> {
+    fn space_and_address(&mut self, b: &Body<'a>, c: &Checked<'_, 'a>, at: usize) -> Check<(Space, Address)> {
         let Some(Arg::Address(address, variable)) = c.args.get(at).cloned() else {
             return self.fault(c.i.opcode.span, "X0103", "expected an address");
         };
         let stated = c.mods.iter().find_map(|m| space_of(m)).unwrap_or(Space::Generic);
         let space = match (stated, variable) {
-            // A parameter of a function lies in its frame; of a kernel in the parameter space.
+            // A parameter of a function is stored in its frame; of a kernel in the parameter space.
             (Space::Param, Some(s @ (Space::Local | Space::Param))) => s,
             (Space::Param, None) => b.param_space(),
             (s, None) => s,
@@ -63,7 +63,7 @@ impl<'a> Lowering<'a> {
             "ldmatrix" | "stmatrix" => {
                 let count = ["x1", "x2", "x4"].iter().zip([1, 2, 4]).find(|x| c.has(x.0)).map_or(1, |x| x.1);
                 let load = name == "ldmatrix";
-                let (_, address) = self.place(b, c, usize::from(load))?;
+                let (_, address) = self.space_and_address(b, c, usize::from(load))?;
                 let trans = c.has("trans");
                 if load {
                     let d = self.registers(b, &c.i.operands[0], Type::B32, count)?;
@@ -84,7 +84,7 @@ impl<'a> Lowering<'a> {
         let load = c.i.opcode.text != "st";
         let (at, data) = if load { (1, 0) } else { (0, 1) };
         let ty = c.ty(0);
-        let (space, address) = self.place(b, c, at)?;
+        let (space, address) = self.space_and_address(b, c, at)?;
         let space = if c.i.opcode.text == "ldu" && space == Space::Generic { Space::Global } else { space };
         let (count, found) = (vector_of(&c.mods), elements(&c.i.operands[data]).len());
         if count != found {
@@ -130,7 +130,7 @@ impl<'a> Lowering<'a> {
         let returns = c.i.opcode.text == "atom";
         let at = usize::from(returns);
         let ty = c.ty(0);
-        let (space, address) = self.place(b, c, at)?;
+        let (space, address) = self.space_and_address(b, c, at)?;
         if ty == Type::B128 {
             b.push(Op::Unsupported(format!("{}.b128", c.i.opcode.text)));
             return Ok(());
@@ -181,7 +181,7 @@ impl<'a> Lowering<'a> {
         } else if c.has("wait_group") {
             Op::CpAsyncWait { pending: c.immediate(0).min(u64::from(u32::MAX)) as u32 }
         } else if c.has("mbarrier") {
-            let (space, address) = self.place(b, c, 0)?;
+            let (space, address) = self.space_and_address(b, c, 0)?;
             Op::Mbarrier { op: MbarrierOp::CopyArrive(c.has("noinc")), space, address }
         } else {
             let (Some(Arg::Address(shared, _)), Some(Arg::Address(global, _))) =
@@ -220,7 +220,7 @@ impl<'a> Lowering<'a> {
             return Ok(());
         }
         let at = c.args.iter().position(|a| matches!(a, Arg::Address(..))).unwrap_or(0);
-        let (space, address) = self.place(b, c, at)?;
+        let (space, address) = self.space_and_address(b, c, at)?;
         let op = if c.has("init") {
             MbarrierOp::Init(c.src(1))
         } else if c.has("inval") {

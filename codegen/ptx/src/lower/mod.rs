@@ -1,5 +1,5 @@
-//! From the syntax tree to the verified module: names, types and forms are checked, and every instruction becomes its
-//! typed [`Op`](crate::ir::Op).
+//! From the syntax tree to the verified module: names, types and forms are checked, and every instruction
+//! becomes its typed [`Op`](crate::ir::Op).
 //!
 //! Invariant: a module is made only where nothing was reported. One pass reports every fault of the text.
 

@@ -214,7 +214,7 @@ impl<'a> Lowering<'a> {
         })
     }
 
-    /// A register that is written. `_` gets one that nobody reads.
+    /// A register that is written. `_` gets one that nothing reads.
     pub(crate) fn destination(
         &mut self,
         b: &mut Body<'a>,

@@ -1,5 +1,5 @@
-//! What XLA:GPU wrote of a program, read as far as running its kernels needs: the launch list, the buffer assignment, and
-//! which instruction reads and writes which buffers.
+//! What XLA:GPU wrote of a program, read as far as running its kernels needs: the launch list, the buffer
+//! assignment, and which instruction reads and writes which buffers.
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(clippy::print_stderr, reason = "a test says that it skips")]
 
@@ -271,7 +271,7 @@ impl Program {
                 Err(e) => return Ran::Other(e.to_string()),
             };
         }
-        let place = |name: &str| -> Option<(u64, u64)> {
+        let buffer_of = |name: &str| -> Option<(u64, u64)> {
             let symbol = format!("buffer_for_{}", name.replace('.', "_"));
             if let Some(s) = loaded.iter().find_map(|l| l.symbol(&symbol)) {
                 return Some((s.0, self.buffers.values.get(name).map_or(s.1, |v| v.2)));
@@ -281,7 +281,7 @@ impl Program {
             Some((base[n] + offset, *size))
         };
         for i in self.entry.iter().filter(|i| i.opcode == "parameter") {
-            let Some((at, size)) = place(&i.name) else { continue };
+            let Some((at, size)) = buffer_of(&i.name) else { continue };
             let Some(data) = inputs.get(i.index) else { return Ran::Other("no input".into()) };
             if data.len() as u64 != size {
                 return Ran::Other("a parameter of packed elements".into());
@@ -290,7 +290,7 @@ impl Program {
         }
         // XLA's runtime fills constants that the module only reserves.
         for i in self.entry.iter().filter(|i| i.opcode == "constant") {
-            let (Some((at, size)), Some(data)) = (place(&i.name), constant(&i.text)) else { continue };
+            let (Some((at, size)), Some(data)) = (buffer_of(&i.name), constant(&i.text)) else { continue };
             if data.len() as u64 == size {
                 memory.write(at, &data).unwrap();
             }
@@ -301,7 +301,7 @@ impl Program {
         for t in &self.thunks {
             if t.kind == "kCopy" {
                 let Some(i) = copies.next() else { return Ran::Other("a copy without instruction".into()) };
-                let (from, to) = (place(&self.leaves(&i.operands[0])[0]), place(&i.name));
+                let (from, to) = (buffer_of(&self.leaves(&i.operands[0])[0]), buffer_of(&i.name));
                 let (Some((from, bytes)), Some((to, _))) = (from, to) else {
                     return Ran::Other("a copy without buffer".into());
                 };
@@ -311,7 +311,8 @@ impl Program {
                 }
                 continue;
             }
-            // Kernels are launched in the order of their instructions, and a kernel may serve several of them.
+            // Kernels are launched in the order of their instructions, and a kernel may serve several of
+            // them.
             let quiet = ["parameter", "constant", "tuple", "get-tuple-element", "bitcast", "copy"];
             let stem = |n: &str| n.replace(['.', '-'], "_");
             let related = |i: &&Instruction| {
@@ -346,7 +347,7 @@ impl Program {
             }
             let mut arguments = Vec::new();
             for n in &names {
-                match place(n) {
+                match buffer_of(n) {
                     Some((a, _)) => arguments.push(a),
                     None => return Ran::Other(format!("no buffer of {n}")),
                 }
@@ -360,7 +361,7 @@ impl Program {
         let root = self.entry.iter().find(|i| i.root).unwrap();
         let mut results = Vec::new();
         for leaf in self.leaves(&root.name) {
-            let Some((at, size)) = place(&leaf) else {
+            let Some((at, size)) = buffer_of(&leaf) else {
                 return Ran::Other(format!("no buffer of the result {leaf}"));
             };
             results.push(if size == 0 { Vec::new() } else { memory.read(at, size).unwrap().to_vec() });

@@ -25,12 +25,12 @@ pub(super) struct Loader<'s> {
     pub(super) pitch: i64,
 }
 
-/// What a thread knows of the tile of an operand that it loads.
+/// A thread's state of the operand tile that it loads.
 pub(super) struct Loading<'ctx> {
     /// Row in the tile and term in the tile of the first access.
     row: Value<'ctx>,
     term: Value<'ctx>,
-    /// What the source knows of the row of each access.
+    /// The source's state of the row of each access.
     rows: Vec<Vec<Value<'ctx>>>,
     array: Value<'ctx>,
 }

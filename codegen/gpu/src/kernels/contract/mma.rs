@@ -109,7 +109,7 @@ pub(crate) fn plan(arch: Arch, products: Products, tiled: &Tiled<'_>) -> Option<
     if !products.tensor_cores || arch < Arch::Sm80 || !tiled.sources.iter().all(can) {
         return None;
     }
-    // What is gathered goes through registers.
+    // Gathered elements go through registers.
     let gathered = match tiled.sources.map(width).into_iter().min() {
         Some(CHUNK_BYTES) | None => 1.0,
         Some(2) => 0.3,
@@ -180,12 +180,12 @@ struct Loader<'s> {
     group: i64,
 }
 
-/// What a thread knows of the tile that it copies.
+/// A thread's state of the tile that it copies.
 struct Loading<'ctx> {
     term: Value<'ctx>,
     rows: Vec<Vec<Value<'ctx>>>,
     array: Value<'ctx>,
-    /// Where the first chunk goes, in bytes from the beginning of the tile: an `i64`.
+    /// The offset of the first chunk in the tile, in bytes: an `i64`.
     to: Value<'ctx>,
 }
 
@@ -219,7 +219,7 @@ impl<'s> Loader<'s> {
         self.rows * self.terms * self.element
     }
 
-    /// What the number of a chunk is combined with in a line.
+    /// The swizzle: what the number of a chunk is xored with in a line.
     fn swizzle<'ctx>(&self, e: &Emit<'_, 'ctx>, line: Value<'ctx>) -> Result<Value<'ctx>> {
         match self.pitch / CHUNK_BYTES {
             // Two lines are as long as all banks.
@@ -254,8 +254,8 @@ impl<'s> Loader<'s> {
             }
             rows.push(self.source.row(e, batch, at)?);
         }
-        let place = e.xor(chunk, self.swizzle(e, line)?)?;
-        let to = e.add(e.mul(line, of(self.pitch))?, e.mul(place, of(CHUNK_BYTES))?)?;
+        let swizzled = e.xor(chunk, self.swizzle(e, line)?)?;
+        let to = e.add(e.mul(line, of(self.pitch))?, e.mul(swizzled, of(CHUNK_BYTES))?)?;
         let array = arguments[self.source.argument() as usize];
         Ok(Loading { term, rows, array, to: e.zext(to, Prim::I64)? })
     }
@@ -294,8 +294,8 @@ impl<'s> Loader<'s> {
         Ok((e.address(loading.array, offset)?, holds))
     }
 
-    /// Where a chunk goes.
-    fn place<'ctx>(
+    /// The shared-memory address of a chunk.
+    fn chunk_address<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,
         loading: &Loading<'ctx>,
@@ -318,7 +318,7 @@ impl<'s> Loader<'s> {
     ) -> Result<()> {
         for slot in 0..self.slots {
             let (from, holds) = self.address(e, loading, [slot, 0], begin, valid)?;
-            let to = self.place(e, loading, slot, to)?;
+            let to = self.chunk_address(e, loading, slot, to)?;
             match holds {
                 None => e.intrinsic_call("llvm.nvvm.cp.async.cg.shared.global.16", &[], &[to, from])?,
                 Some(holds) => {
@@ -382,15 +382,16 @@ impl<'s> Loader<'s> {
         to: Value<'ctx>,
     ) -> Result<()> {
         for (slot, chunk) in (0..).zip(fetched.chunks_exact(4)) {
-            let to = self.place(e, loading, slot, to)?;
+            let to = self.chunk_address(e, loading, slot, to)?;
             e.store(joined(e, chunk)?, to, CHUNK_BYTES as u32)?;
         }
         Ok(())
     }
 
-    /// Where a lane reads 16 rows and 16 terms for `ldmatrix`: for each of `count` groups of rows and of the
-    /// `terms / 16` of terms the offset in bytes, an `i64`, and a constant one. `first`: the first row of the
-    /// warp. `is_left`: which of the four matrices have the later rows, and which the later terms.
+    /// The addresses at which a lane reads 16 rows and 16 terms for `ldmatrix`: for each of `count` groups of
+    /// rows and of the `terms / 16` of terms the offset in bytes, an `i64`, and a constant one. `first`: the
+    /// first row of the warp. `is_left`: which of the four matrices have the later rows, and which the later
+    /// terms.
     fn reads<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,
@@ -421,8 +422,8 @@ impl<'s> Loader<'s> {
                     (line, chunk, step * k * self.pitch)
                 };
                 // Lines are a multiple of 8 and the lane's own.
-                let place = e.xor(chunk, self.swizzle(e, inner)?)?;
-                let at = e.add(e.mul(line, of(self.pitch))?, e.mul(place, of(CHUNK_BYTES))?)?;
+                let swizzled = e.xor(chunk, self.swizzle(e, inner)?)?;
+                let at = e.add(e.mul(line, of(self.pitch))?, e.mul(swizzled, of(CHUNK_BYTES))?)?;
                 of_group.push((e.zext(at, Prim::I64)?, constant));
             }
             all.push(of_group);

@@ -40,12 +40,12 @@ pub(super) enum Field {
     C128,
 }
 
-/// How elements become words of a field, and sums elements.
+/// The conversions of elements to words of a field, and of sums to elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words {
     /// The field.
     pub(super) field: Field,
-    /// What operands are converted to first unless they are floats in sums of floats.
+    /// The type that operands are converted to first, unless they are floats in sums of floats.
     through: ElementType,
     /// The type of the result.
     result: ElementType,

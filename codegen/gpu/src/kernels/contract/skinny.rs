@@ -144,7 +144,7 @@ pub(crate) fn emit<'m, 'ctx>(
     let (warp, lane) = (e.lshr(thread, of(5))?, e.and(thread, of(31))?);
     let first_row = e.mul(group, of(of_block))?;
 
-    // Where this thread begins: its first row and its number among those that share its rows.
+    // The first row of this thread, and its number among those that share its rows.
     let (own_row, number, sharing) = if by_terms {
         let inside = e.mul(e.udiv(warp, of(team))?, of(own))?;
         let number = e.add(e.mul(e.urem(warp, of(team))?, of(LANES))?, lane)?;

@@ -17,7 +17,7 @@ pub(crate) enum Along {
 }
 
 impl Along {
-    /// How many elements are read at once.
+    /// The number of elements that are read at once.
     pub(crate) fn width(self) -> i64 {
         match self {
             Along::Terms(n) | Along::Rows(n) => n,
@@ -36,7 +36,7 @@ pub(crate) trait Source {
     fn along(&self) -> Along;
     /// The stride of terms if it is constant and no element is absent.
     fn term_stride(&self) -> Option<i64>;
-    /// What is known of a row of a matrix of the batch (both `i32`).
+    /// The state of a row of a matrix of the batch (both `i32`).
     fn row<'ctx>(&self, e: &Emit<'_, 'ctx>, batch: Value<'ctx>, row: Value<'ctx>)
     -> Result<Vec<Value<'ctx>>>;
     /// The offset, in elements, of a term (an `i32`) of a row, and whether it exists, if that depends.

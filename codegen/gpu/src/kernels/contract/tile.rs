@@ -357,7 +357,7 @@ pub(crate) fn emit<'m>(
     Ok(())
 }
 
-/// Emits the kernel that adds the sums of parts, in order; gives its blocks.
+/// Emits the kernel that adds the sums of parts, in order; returns its blocks.
 pub(crate) fn emit_sum(
     unit: &Unit<'_, '_>,
     symbol: &str,
@@ -483,7 +483,7 @@ impl<'ctx> Own<'ctx> {
 type Store<'f, 'ctx> =
     &'f mut dyn FnMut(&Emit<'_, 'ctx>, Value<'ctx>, Value<'ctx>, &[Value<'ctx>]) -> Result<()>;
 
-/// Where sums go.
+/// The destination of sums.
 struct Results {
     words: Words,
     magnitudes: [i64; 3],

@@ -13,7 +13,7 @@ use hlo_library::{Part, SortKey};
 use hlo_llvm::scalar::{self, Val};
 use hlo_llvm::{Atomic, Emit, FloatPredicate, IntPredicate, Prim, Result, Scope, Value};
 
-use super::{Area, Place, Sorter, THREADS, aligned};
+use super::{Area, Sorter, Storage, THREADS, aligned};
 use crate::code::{load, store};
 use crate::kernel::Kernel;
 use crate::kernels::threads::{block, min, thread};
@@ -25,7 +25,7 @@ const FLAG_BYTES: u64 = 4;
 
 /// Lines with NaNs, sorted apart.
 pub(super) struct Apart {
-    /// Where they are.
+    /// The area that they are in.
     area: Area,
     /// In scratch memory: a flag for each line.
     flags: u64,
@@ -131,11 +131,11 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         };
         // Sorting in parallel takes the second area's memory later.
         kernel.scratch_bytes = kernel.scratch_bytes.max(end + bytes);
-        let places = [self.area(from.len, offset), self.area(from.len, end)];
+        let buffers = [self.area(from.len, offset), self.area(from.len, end)];
         // The sorted line is in the first area.
         let areas = match passes(from.len) % 2 {
-            0 => places.clone(),
-            _ => [places[1].clone(), places[0].clone()],
+            0 => buffers.clone(),
+            _ => [buffers[1].clone(), buffers[0].clone()],
         };
         let has_nan = |b: &InBlock<'_, 'ctx>, line: Value<'ctx>, at: Value<'ctx>| -> Result<Value<'ctx>> {
             let mut any = b.e.bool(false);
@@ -179,7 +179,7 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         b.e.if_then(found, || self.literal_line(&b, from, &areas, line).map(|_| ()))?;
         b.e.return_void()?;
         self.launch(kernel, symbol, self.lines, b.threads)?;
-        Ok(Apart { area: places[0].clone(), flags, end })
+        Ok(Apart { area: buffers[0].clone(), flags, end })
     }
 
     /// Puts the lines that were sorted apart where the results are.
@@ -214,7 +214,7 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         })
     }
 
-    /// Sorts the line of a block. Gives the number of the area where it is then.
+    /// Sorts the line of a block. Returns the number of the area where it is then.
     fn literal_line(
         &self,
         b: &InBlock<'_, 'ctx>,
@@ -226,9 +226,9 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
         self.copy_line(b, from, &areas[0], line)?;
         e.barrier()?;
         let first = e.mul(line, len)?;
-        let offset = |area: &Area, k: usize| match area.places[k] {
-            Place::Array { offset, .. } => e.i64(offset.cast_signed()),
-            Place::Position => e.i64(0),
+        let offset = |area: &Area, k: usize| match area.storage[k] {
+            Storage::Array { offset, .. } => e.i64(offset.cast_signed()),
+            Storage::Position => e.i64(0),
         };
         let passes = passes(from.len);
         e.for_range(e.i32(0), e.i32(passes), e.i32(1), |pass| {
@@ -282,7 +282,7 @@ impl<'ctx> Sorter<'_, '_, 'ctx, '_> {
     }
 }
 
-/// How often runs are merged until there is one.
+/// The number of merge passes until one run is left.
 fn passes(len: i64) -> i32 {
     len.unsigned_abs().next_power_of_two().ilog2().cast_signed()
 }

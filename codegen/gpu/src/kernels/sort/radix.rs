@@ -45,7 +45,7 @@ impl Digits {
         (key.part == Part::Whole && (8..=64).contains(&bits)).then_some(Self { key, bits })
     }
 
-    /// Those of unsigned integers below `2^bits` in the first column, the least one first.
+    /// Those of unsigned integers below `2^bits` in the first column, the smallest one first.
     pub(in crate::kernels) fn unsigned(bits: u32) -> Self {
         let key = SortKey { operand: 0, part: Part::Whole, descending: false, floats: FloatOrder::Total };
         Self { key, bits: bits.max(1) }
@@ -118,7 +118,7 @@ impl Digits {
     }
 }
 
-/// Where a sort has its counts in scratch memory.
+/// The offsets of a sort's counts in scratch memory.
 #[derive(Clone, Copy, Debug)]
 struct Counts {
     /// For each line and digit those of the tiles.

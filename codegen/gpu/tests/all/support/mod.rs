@@ -12,7 +12,7 @@ use hlo_gpu::program::Program;
 use hlo_gpu::run::{self, Limits};
 use hlo_library_base::memory::array_bytes;
 
-/// How far a float may be from the reference, relative to the greatest magnitude of the array it is in.
+/// How far a float may be from the reference, relative to the largest magnitude of the array it is in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tolerance(pub(crate) f64);
 
@@ -119,7 +119,7 @@ pub(crate) fn assert_close(got: &ArrayLiteral, expected: &ArrayLiteral, toleranc
 }
 
 /// Compiles a program for an architecture, runs it on arguments of a seed, and compares with the interpreter.
-/// Gives the program.
+/// Returns the program.
 pub(crate) fn check_on(text: &str, arch: Arch, tolerance: Tolerance, seed: u64) -> Program {
     check_with(text, &Options { arch, ..Options::default() }, tolerance, seed)
 }
