@@ -1,4 +1,5 @@
-//! Exports what libraries with handlers ask the program for, in tests; programs with this crate do the same in scripts of theirs.
+//! Exports what libraries with handlers ask the program for, in tests; programs with this crate do the same
+//! in scripts of theirs.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

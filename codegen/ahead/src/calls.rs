@@ -54,7 +54,8 @@ pub extern "C" fn hlo_ahead_status_message(status: i32) -> *const c_char {
     message.as_ptr()
 }
 
-/// Makes the operations of an object, once a process; any number of threads may call it at once. Gives a status.
+/// Makes the operations of an object, once a process; any number of threads may call it at once. Returns a
+/// status.
 ///
 /// # Safety
 /// The model is an object's.
@@ -87,11 +88,11 @@ pub unsafe extern "C" fn hlo_ahead_prepare(model: *const Model) -> i32 {
     0
 }
 
-/// Executes operation `number` of a model that is prepared. Gives a status.
+/// Executes operation `number` of a model that is prepared. Returns a status.
 ///
 /// # Safety
-/// `arguments`, `scratch`, `regions` and the epilogue are those of `hlo_codegen::plan::Action::Library` for this
-/// operation; `pool` is null or points to a pool that is alive.
+/// `arguments`, `scratch`, `regions` and the epilogue are those of `hlo_codegen::plan::Action::Library` for
+/// this operation; `pool` is null or points to a pool that is alive.
 #[cfg_attr(feature = "symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn hlo_ahead_call(
     model: *const Model,
@@ -144,8 +145,8 @@ pub unsafe extern "C" fn hlo_ahead_call(
     let regions: Vec<Function> = regions.iter().map(|&region| Function::Machine(region)).collect();
     let prepared = std::ptr::null();
     let call = Call { arguments, scratch, regions: &regions, epilogue, prepared, pool: &pool };
-    // SAFETY: by the caller's word the arguments are those of the operation's instruction; buffer assignment gave its
-    // results memory that no operand shares, except where the operation works in place.
+    // SAFETY: by the caller's word the arguments are those of the operation's instruction; buffer assignment
+    // gave its results memory that no operand shares, except where the operation works in place.
     let ran = catch_unwind(AssertUnwindSafe(|| unsafe { operation.run(call) }));
     if ran.is_ok() { 0 } else { DEFECT }
 }

@@ -1,7 +1,8 @@
 //! How an object says which operations of the library it calls.
 //!
-//! A line with the version, one with the number of operations, one for each with the names of its computation and its instruction, then the module as text, without the values of its larger constants:
-//! operations are made of shapes and attributes.
+//! A line with the version, one with the number of operations, one for each with the names of its computation
+//! and its instruction, then the module as text, without the values of its larger constants: operations are
+//! made of shapes and attributes.
 
 use std::fmt::Write;
 

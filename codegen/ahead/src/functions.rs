@@ -1,4 +1,5 @@
-//! Functions that generated code calls for numbers that are rare: those of `hlo_codegen::runtime::functions`, by the same names, as symbols.
+//! Functions that generated code calls for numbers that are rare: those of `hlo_codegen::runtime::functions`,
+//! by the same names, as symbols.
 
 use hlo_arithmetic::scalar::{ComplexNumber, Elementary, Float, Number};
 use num_complex::Complex;
@@ -28,7 +29,7 @@ macro_rules! complex {
         /// Of a complex number.
         ///
         /// # Safety
-        /// There is room for two parts.
+        /// There is space for two parts.
         #[cfg_attr(feature = "symbols", unsafe(no_mangle))]
         pub unsafe extern "C" fn $name(re: $ty, im: $ty, out: *mut Complex<$ty>) {
             let value = $class::$method(Complex::new(re, im));
@@ -43,7 +44,7 @@ macro_rules! complex2 {
         /// Of two complex numbers.
         ///
         /// # Safety
-        /// There is room for two parts.
+        /// There is space for two parts.
         #[cfg_attr(feature = "symbols", unsafe(no_mangle))]
         pub unsafe extern "C" fn $name(a: $ty, b: $ty, c: $ty, d: $ty, out: *mut Complex<$ty>) {
             let value = $class::$method(Complex::new(a, b), Complex::new(c, d));
@@ -175,7 +176,8 @@ complex2! { f64:
 
 #[cfg(test)]
 mod tests {
-    /// Every function that generated code may call is a symbol here: the names are taken from this file and asked of the compiler's table, and the other way round.
+    /// Every function that generated code may call is a symbol here: the names are taken from this file and
+    /// asked of the compiler's table, and the other way round.
     #[test]
     fn the_symbols_are_those_that_generated_code_calls() {
         let text = include_str!("functions.rs");

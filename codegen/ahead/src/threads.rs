@@ -8,14 +8,15 @@ use hlo_library_base::pool::{Lent, Pool};
 /// Does chunk `chunk` of a job.
 pub type Work = unsafe extern "C" fn(job: *mut c_void, chunk: u64);
 
-/// Has the chunks of a job done: calls `work(job, n)` once with each `n` below `chunks`, on any threads, and returns when all calls have returned.
+/// Has the chunks of a job done: calls `work(job, n)` once with each `n` below `chunks`, on any threads, and
+/// returns when all calls have returned.
 pub type Run = unsafe extern "C" fn(context: *mut c_void, chunks: u64, work: Work, job: *mut c_void);
 
 /// `hlo_ahead_thread_pool` of the headers.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadPool {
-    /// How many threads there are, the caller included.
+    /// The number of threads, the caller included.
     pub threads: u64,
     /// Has a job done.
     pub run: Run,
@@ -23,7 +24,7 @@ pub struct ThreadPool {
     pub context: *mut c_void,
 }
 
-/// A pool of somebody else's.
+/// A pool of the caller's.
 #[derive(Debug)]
 struct Foreign(ThreadPool);
 
@@ -41,7 +42,8 @@ impl Lent for Foreign {
         /// What a chunk is told.
         struct Job<'a>(&'a (dyn Fn(usize) + Sync));
         unsafe extern "C" fn chunk(job: *mut c_void, chunk: u64) {
-            // SAFETY: the job of the call of `run` below, which waits for it. A panic ends the process: nothing can carry it across C.
+            // SAFETY: the job of the call of `run` below, which waits for it. A panic ends the process:
+            // nothing can carry it across C.
             let job = unsafe { &*job.cast::<Job<'_>>().cast_const() };
             (job.0)(chunk as usize);
         }
@@ -86,7 +88,8 @@ pub(crate) unsafe fn of(pool: *const ThreadPool) -> Arc<Pool> {
     Arc::new(Pool::of(Box::new(Foreign(pool))))
 }
 
-/// A pool of so many threads, the caller included; 0: as many as there are cores. It is given back to [`hlo_ahead_thread_pool_destroy`].
+/// A pool of that many threads, the caller included; 0: as many as there are cores. It is given back to
+/// [`hlo_ahead_thread_pool_destroy`].
 #[cfg_attr(feature = "symbols", unsafe(no_mangle))]
 pub extern "C" fn hlo_ahead_thread_pool_create(threads: u64) -> *mut ThreadPool {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,7 +1,8 @@
 //! The structs of XLA's FFI C API 0.5, under its own names.
 //!
-//! Versions differ at the ends of structs alone, but for the bundle of handlers, which lies inside of another struct and had no `record` in 0.3. Each struct begins with its size in bytes, which says what the
-//! other side has. Sizes and offsets are compared with XLA's headers by a test, where there are some.
+//! Versions differ at the ends of structs alone, but for the bundle of handlers, which is nested in another
+//! struct and had no `record` in 0.3. Each struct begins with its size in bytes, which says what the other
+//! side has. Sizes and offsets are compared with XLA's headers by a test, where there are some.
 
 #![allow(
     non_camel_case_types,
@@ -139,7 +140,8 @@ structs! {
 // SAFETY: pointers to functions, and to nothing else but null.
 unsafe impl Sync for XLA_FFI_Api {}
 
-/// What `struct_size` of a call frame is: the field after it has been there in all versions and is not counted.
+/// What `struct_size` of a call frame is: the field after it has been there in all versions and is not
+/// counted.
 pub const CALL_FRAME_SIZE: usize = offset_of!(XLA_FFI_CallFrame, attrs) + size_of::<XLA_FFI_Attrs>();
 
 /// `struct_size` of a registration in 0.3, whose bundle has no `record`.

@@ -79,7 +79,7 @@ fn answer(run: impl FnOnce() -> Result<()>) -> *mut Error {
 /// The struct that a caller points at.
 ///
 /// # Safety
-/// It is null, or such a struct that nobody else uses now; its size is one of its fields.
+/// It is null, or such a struct that nothing else accesses now; its size is one of its fields.
 unsafe fn given<'a, A>(args: *mut A, least_bytes: usize) -> Result<&'a mut A> {
     if args.is_null() || !args.is_aligned() {
         return Err(Error::new(Code::InvalidArgument, "the arguments are null"));
@@ -334,7 +334,8 @@ unsafe extern "C" fn future_error(args: *mut XLA_FFI_Future_SetError_Args) -> *m
 
 unsafe extern "C" fn run_id(args: *mut XLA_FFI_RunId_Get_Args) -> *mut Error {
     answer(|| {
-        // SAFETY: the C API: the function's own struct. (Headers of 0.3 say the size of another struct, which is larger.)
+        // SAFETY: the C API: the function's own struct. (Headers of 0.3 say the size of another struct, which
+        // is larger.)
         let args = unsafe { given(args, size_of::<XLA_FFI_RunId_Get_Args>()) }?;
         // SAFETY: the C API: the handler's context.
         args.run_id = unsafe { context(args.ctx) }?.run_id()?;

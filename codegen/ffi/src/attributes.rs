@@ -36,7 +36,7 @@ enum Owned {
     Text(Box<[u8]>),
 }
 
-// SAFETY: the pointers point into its own memory, which nobody writes; handlers have promised to read it.
+// SAFETY: the pointers point into its own memory, which nothing writes; handlers have promised to read it.
 unsafe impl Send for Encoded {}
 // SAFETY: as above.
 unsafe impl Sync for Encoded {}

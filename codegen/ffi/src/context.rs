@@ -24,7 +24,8 @@ struct State {
     state: *mut c_void,
 }
 
-// SAFETY: the C API: handlers are called, and states freed, on any thread; nothing here looks behind the pointers.
+// SAFETY: the C API: handlers are called, and states freed, on any thread; nothing here looks behind the
+// pointers.
 unsafe impl Send for States {}
 // SAFETY: as above.
 unsafe impl Sync for States {}
@@ -58,14 +59,16 @@ impl Drop for States {
     fn drop(&mut self) {
         for state in self.0.get_mut().unwrap_or_else(PoisonError::into_inner) {
             if let Some(deleter) = types::deleter(state.type_id) {
-                // SAFETY: the type's deleter frees the states that are of it, and nobody refers to this one any more.
+                // SAFETY: the type's deleter frees the states that are of it, and nobody refers to this one
+                // any more.
                 unsafe { deleter(state.state) };
             }
         }
     }
 }
 
-/// `XLA_FFI_ExecutionContext`, or `XLA_FFI_InvokeContext`: it lives as long as a call of a handler, and the future that the call leaves.
+/// `XLA_FFI_ExecutionContext`, or `XLA_FFI_InvokeContext`: it lives as long as a call of a handler, and the
+/// future that the call leaves.
 #[derive(Debug)]
 pub struct ExecutionContext {
     /// Absent while a handler is instantiated: there is no execution then.

@@ -1,8 +1,8 @@
 //! `XLA_FFI_Error`: failures as handlers make and see them.
 //!
-//! A handler sees an error by functions of the table alone, unless it is linked with a runtime of its own, as those of
-//! jaxlib are: these look into an error as into one of theirs. Where such handlers are called, the other runtime makes
-//! all errors of the process ([`hlo_ffi_errors_of`]).
+//! A handler sees an error by functions of the table alone, unless it is linked with a runtime of its own, as
+//! those of jaxlib are: these look into an error as into one of theirs. Where such handlers are called, the
+//! other runtime makes all errors of the process ([`hlo_ffi_errors_of`]).
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::mem::offset_of;
@@ -113,8 +113,8 @@ struct Maker {
     create: unsafe extern "C" fn(*mut XLA_FFI_Error_Create_Args) -> *mut Error,
     details: unsafe extern "C" fn(*mut XLA_FFI_Error_GetDetails_Args),
     destroy: unsafe extern "C" fn(*mut XLA_FFI_Error_Destroy_Args),
-    /// Codes and messages of what it made, by address: before 0.5 it does not tell codes. What it destroys by itself
-    /// stays here until it makes another one in the same memory.
+    /// Codes and messages of what it made, by address: before 0.5 it does not tell codes. What it destroys by
+    /// itself stays here until it makes another one in the same memory.
     made: Mutex<FxHashMap<usize, (Code, CString)>>,
 }
 
@@ -125,10 +125,10 @@ fn maker() -> Option<&'static Maker> {
     MAKER.get_or_init(|| None).as_ref()
 }
 
-/// Has another runtime create all errors of this process. Handlers that are linked with that runtime access the
-/// fields of an error as those of its own struct. `api`: the runtime's table of functions. Returns 1 if the
-/// runtime creates errors from now on, or already did; 0 if `api` is null or too short, if an error exists
-/// already, or if another runtime was given before.
+/// Has another runtime create all errors of this process. Handlers that are linked with that runtime access
+/// the fields of an error as those of its own struct. `api`: the runtime's table of functions. Returns 1 if
+/// the runtime creates errors from now on, or already did; 0 if `api` is null or too short, if an error
+/// exists already, or if another runtime was given before.
 ///
 /// # Safety
 /// `api` is null or such a table, of version 0.3 or later, that lasts as long as the process.

@@ -1,9 +1,10 @@
 //! Buffers of a call: operands and results in the layouts that the program asks for.
 //!
-//! Elements of 2 and 4 bits are packed, the first in the lowest bits. Their buffers have a byte for each element
-//! nevertheless, since XLA:CPU's do.
+//! Elements of 2 and 4 bits are packed, the first in the lowest bits. Their buffers have a byte for each
+//! element nevertheless, since XLA:CPU's do.
 //!
-//! **Invariants:** memory that a handler writes is nobody else's, is aligned to 64 bytes, and has the bytes of its shape.
+//! **Invariants:** memory that a handler writes is not aliased, is aligned to 64 bytes, and has the bytes
+//! of its shape.
 
 use std::alloc::Layout;
 use std::ffi::c_void;
@@ -16,7 +17,7 @@ use hlo_client::{Code, Error, buffer_of, bytes_of};
 use crate::abi::{TYPE_TOKEN, XLA_FFI_Buffer};
 use crate::attributes::type_number;
 
-/// What memory of handlers is aligned to.
+/// The alignment of memory of handlers.
 const ALIGNMENT: usize = 64;
 
 /// Bytes with an owner, zero at first.
@@ -37,7 +38,8 @@ impl Memory {
     }
 
     fn bytes(&self) -> &[u8] {
-        // SAFETY: so many bytes were allocated and are initialized; handlers write to them only while they run.
+        // SAFETY: `self.bytes` bytes were allocated and are initialized; handlers write to them only while
+        // they run.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 
@@ -103,7 +105,7 @@ fn unpack(bytes: &[u8], bits: u32) -> Vec<u8> {
 }
 
 impl Operand {
-    /// An operand, which is copied unless it lies as the handler wants it.
+    /// An operand, which is copied unless it has the layout that the handler expects.
     pub(crate) fn read(shape: &Shape, leaf: &Leaf) -> Result<Self, Error> {
         let Leaf::Array(array) = leaf else { return Ok(Self::token()) };
         let bytes = bytes_of(&array.buffer);
@@ -137,8 +139,8 @@ impl Operand {
         Ok(Self { data: memory.start.as_ptr().cast(), dtype, dims, len: memory.bytes, memory: Some(memory) })
     }
 
-    /// Room for a result.
-    pub(crate) fn room(leaf: &Leaf) -> Result<Self, Error> {
+    /// Memory for a result.
+    pub(crate) fn for_result(leaf: &Leaf) -> Result<Self, Error> {
         let Leaf::Array(array) = leaf else { return Ok(Self::token()) };
         let memory = Memory::new(bytes_of(&array.buffer).len())?;
         let dims = array.dims.iter().copied().collect();
@@ -154,20 +156,22 @@ impl Operand {
     ) -> Result<(Vec<Self>, Vec<Self>), Error> {
         let given = site.operands.iter().zip(operands);
         let mut given = given.map(|(shape, leaf)| Self::read(shape, leaf)).collect::<Result<Vec<_>, _>>()?;
-        let mut room = results.iter().map(Self::room).collect::<Result<Vec<_>, _>>()?;
+        let mut outputs = results.iter().map(Self::for_result).collect::<Result<Vec<_>, _>>()?;
         for &(result, operand) in &site.aliases {
             let shapes = (site.results.get(result), site.operands.get(operand));
             let (Some(of_result), Some(of_operand)) = shapes else { continue };
             let copy = Self::read(of_result, &operands[operand])?;
-            let (Some(room), Some(given)) = (room.get_mut(result), given.get_mut(operand)) else { continue };
-            if let Some(memory) = &mut room.memory {
+            let (Some(output), Some(given)) = (outputs.get_mut(result), given.get_mut(operand)) else {
+                continue;
+            };
+            if let Some(memory) = &mut output.memory {
                 memory.bytes_mut().copy_from_slice(copy.bytes());
             }
             if CallSite::minor_to_major(of_result) == CallSite::minor_to_major(of_operand) {
-                given.data = room.data;
+                given.data = output.data;
             }
         }
-        Ok((given, room))
+        Ok((given, outputs))
     }
 
     /// The bytes, as they lie.
@@ -175,7 +179,7 @@ impl Operand {
         match &self.memory {
             Some(memory) => memory.bytes(),
             None => {
-                // SAFETY: it lies in an operand, which outlives the call, and has the bytes of its elements.
+                // SAFETY: it is in an operand, which outlives the call, and has the bytes of its elements.
                 unsafe { std::slice::from_raw_parts(self.data.cast_const().cast(), self.len) }
             }
         }

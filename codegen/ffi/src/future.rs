@@ -12,7 +12,8 @@ pub struct Future {
 }
 
 impl Future {
-    /// For a handler: one reference is the handler's, who gives it up when it completes the future, and one that of who waits.
+    /// For a handler: one reference is the handler's, who gives it up when it completes the future, and one
+    /// that of who waits.
     pub(crate) fn give() -> *mut Future {
         let future = Arc::new(Self::default());
         let pointer = Arc::into_raw(Arc::clone(&future)).cast_mut();

@@ -1,10 +1,13 @@
 //! Calls of handlers, which end in an error where a C++ exception leaves them, instead of ending the process.
 //!
-//! Rust cannot catch an exception of another language. So handlers are called by a few instructions whose frame says, in the tables that unwinders read (Itanium C++ ABI, level 1), that it
-//! catches whatever is no panic of Rust's. No C++ runtime is linked; that which threw is asked for the exception's type and text, if it can be found.
+//! Rust cannot catch an exception of another language. So handlers are called by a few instructions whose
+//! frame says, in the tables that unwinders read (Itanium C++ ABI, level 1), that it catches whatever is no
+//! panic of Rust's. No C++ runtime is linked; that which threw is asked for the exception's type and text, if
+//! it can be found.
 //!
-//! **Invariants:** a panic of Rust's, and what ends a thread, pass; an exception is given back to the runtime that made it. On other processors than x86-64 an exception ends the process, as a
-//! function of C's that throws does.
+//! **Invariants:** a panic of Rust's, and what ends a thread, pass; an exception is given back to the runtime
+//! that made it. On other processors than x86-64 an exception ends the process, as a function of C's that
+//! throws does.
 
 use std::ffi::CStr;
 
@@ -21,7 +24,7 @@ pub(crate) const ARGUMENTS: usize = 5;
 /// It threw something.
 ///
 /// # Safety
-/// It is a function of C's that takes so many, and may be called with them.
+/// It is a C function with this many parameters, and may be called with these arguments.
 pub(crate) unsafe fn call(function: *const (), arguments: [usize; ARGUMENTS]) -> Result<usize, Error> {
     // SAFETY: by the caller's word.
     unsafe { platform::call(function, arguments) }.map_err(|thrown| {
@@ -33,7 +36,8 @@ pub(crate) unsafe fn call(function: *const (), arguments: [usize; ARGUMENTS]) ->
     })
 }
 
-/// Exceptions of the standard library whose first virtual functions are those of `std::exception`, by their types' names in object files.
+/// Exceptions of the standard library whose first virtual functions are those of `std::exception`, by their
+/// types' names in object files.
 const STANDARD: [&CStr; 12] = [
     c"St9exception",
     c"St9bad_alloc",
@@ -71,7 +75,8 @@ mod platform {
 
     use super::{ARGUMENTS, STANDARD};
 
-    // `rbx` keeps where an exception goes. The unwinder comes to the landing with the registers and the stack as they were at the call, and the exception in `rax`.
+    // `rbx` keeps where an exception goes. The unwinder comes to the landing with the registers and the stack
+    // as they were at the call, and the exception in `rax`.
     std::arch::global_asm!(
         ".section .data.rel.ro.hlo_ffi_guard,\"aw\",@progbits",
         ".p2align 3",
@@ -196,7 +201,8 @@ mod platform {
         }
     }
 
-    /// Has the runtime of C++ end an exception, and says what it was. `None`: that cannot be found, and nothing was done.
+    /// Has the runtime of C++ end an exception, and says what it was. `None`: that cannot be found, and
+    /// nothing was done.
     ///
     /// # Safety
     /// An exception of C++ that was caught.
@@ -219,11 +225,13 @@ mod platform {
                 *runtime.get::<End>(b"__cxa_end_catch").ok()?,
             )
         };
-        // SAFETY: the ABI: what is thrown lies behind the header, and lives while it is handled; a type's name is the second word of what describes it. Of the standard exceptions the third
-        // virtual function, after two destructors, is `what`.
+        // SAFETY: the ABI: the thrown object is behind the header, and lives while it is handled; a type's
+        // name is the second word of what describes it. Of the standard exceptions the third virtual
+        // function, after two destructors, is `what`.
         unsafe {
             begin(exception);
-            // The runtime would say where the object lies if it had looked for who catches it. It lies behind the header.
+            // The runtime would give the object's address had it searched for a handler. The object is behind
+            // the header.
             let thrown = exception.byte_add(HEADER_BYTES);
             let described = type_of();
             let mut text = String::from("of an unknown type");

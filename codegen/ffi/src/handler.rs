@@ -47,7 +47,8 @@ impl From<XLA_FFI_Handler_Bundle> for Bundle {
 #[derive(Clone, Copy, Debug)]
 pub struct ForeignHandler {
     bundle: Bundle,
-    /// Whether it is known to be of XLA's FFI; of others the program says what convention they have: `api_version`.
+    /// Whether it is known to be of XLA's FFI; of others the program says what convention they have:
+    /// `api_version`.
     is_typed: bool,
 }
 
@@ -55,7 +56,8 @@ impl ForeignHandler {
     /// Of functions.
     ///
     /// # Safety
-    /// They are handlers: functions of XLA's FFI, or of the older conventions where programs call them so, that keep to what these say.
+    /// They are handlers: functions of XLA's FFI, or of the older conventions where programs call them so,
+    /// that keep to what these say.
     pub unsafe fn new(bundle: Bundle) -> Self {
         Self { bundle, is_typed: false }
     }
@@ -241,7 +243,8 @@ impl Typed {
         rets.rets = of_results.as_mut_ptr();
         let mut ctx = ExecutionContext::new(context, &self.states, execution);
         let mut frame = call_frame(stage, &raw mut ctx, &mut args, &mut rets, &self.attributes);
-        // SAFETY: who bound it promised that it is a handler; all that the frame points at outlives the call, and the future that it leaves.
+        // SAFETY: who bound it promised that it is a handler; all that the frame points at outlives the call,
+        // and the future that it leaves.
         let error = unsafe { called(function, &mut frame) };
         // SAFETY: the C API: the error is the caller's.
         let mut outcome = match unsafe { error::Error::take(error) } {
@@ -274,11 +277,11 @@ impl Instance for Typed {
 
     fn execute(&self, context: &Context<'_>, operands: &[Leaf], results: &mut [Leaf]) -> Result<(), Error> {
         let Some(execute) = self.bundle.execute else { return Ok(()) };
-        let (mut given, mut room) = Operand::of_call(&self.site, operands, results)?;
+        let (mut given, mut memory) = Operand::of_call(&self.site, operands, results)?;
         let execution = self.execution(context);
-        self.call(Stage::Execute, execute, Some(context), Some(&execution), &mut given, &mut room)?;
-        for ((shape, result), room) in self.site.results.iter().zip(results).zip(&room) {
-            room.written(shape, result);
+        self.call(Stage::Execute, execute, Some(context), Some(&execution), &mut given, &mut memory)?;
+        for ((shape, result), memory) in self.site.results.iter().zip(results).zip(&memory) {
+            memory.written(shape, result);
         }
         Ok(())
     }

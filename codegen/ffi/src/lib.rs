@@ -1,4 +1,5 @@
-//! XLA's C FFI from the side of the runtime: handlers that were compiled against XLA's headers are custom calls of `hlo-client`. How it is used: docs/custom-calls.md.
+//! XLA's C FFI from the side of the runtime: handlers that were compiled against XLA's headers are custom
+//! calls of `hlo-client`. How it is used: docs/custom-calls.md.
 //!
 //! | module | holds |
 //! |---|---|
@@ -12,8 +13,10 @@
 //! | [`library`] | shared libraries, and what they register by themselves |
 //! | [`user_data`] | what an execution hands to handlers by type |
 //!
-//! **Invariants:** unsafe code is at the border to C alone, and each block says which promise of the C API it rests on: a handler reads and writes what its call frame points at and nothing else, and
-//! no more than its shapes say. Whatever a handler reports, and whatever of a handler C can notice (its version, its numbers of operands and results), is an error with a code and a message.
+//! **Invariants:** unsafe code is at the border to C alone, and each block says which promise of the C API it
+//! rests on: a handler reads and writes what its call frame points at and nothing else, and no more than its
+//! shapes say. Whatever a handler reports, and whatever of a handler C can notice (its version, its numbers
+//! of operands and results), is an error with a code and a message.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 

@@ -1,6 +1,7 @@
 //! Shared libraries with handlers.
 //!
-//! A handler is found by the symbol that somebody names, or registers itself while its library is loaded (`XLA_FFI_REGISTER_HANDLER(XLA_FFI_GetApi(), ...)`), for which the program exports `XLA_FFI_GetApi`.
+//! A handler is found by the symbol that somebody names, or registers itself while its library is loaded
+//! (`XLA_FFI_REGISTER_HANDLER(XLA_FFI_GetApi(), ...)`), for which the program exports `XLA_FFI_GetApi`.
 //! **Invariant:** a library that was loaded stays: handlers may be called at any time.
 
 use std::sync::{Mutex, PoisonError};
@@ -97,7 +98,8 @@ impl Library {
         found.map_err(|e| missing(code(&e)))?.ok_or_else(|| missing(Code::NotFound))
     }
 
-    /// Binds a target to a handler by its symbols: that which executes, or `STAGE:SYMBOL` for several, separated by `+`.
+    /// Binds a target to a handler by its symbols: that which executes, or `STAGE:SYMBOL` for several,
+    /// separated by `+`.
     ///
     /// # Errors
     /// [`Code::NotFound`]: there is no such symbol; [`Code::InvalidArgument`]: a stage that there is not; the target is bound.
@@ -123,7 +125,8 @@ impl Library {
         custom_calls.bind_handler(target, std::sync::Arc::new(unsafe { ForeignHandler::new(bundle) }))
     }
 
-    /// Binds the handlers that it has registered by itself, but those of other platforms. Returns their targets.
+    /// Binds the handlers that it has registered by itself, but those of other platforms. Returns their
+    /// targets.
     ///
     /// # Errors
     /// A target is bound.

@@ -1,6 +1,7 @@
 //! Threads for the tasks of handlers.
 //!
-//! Tasks may outlast the handler that schedules them, and wait for one another in whatever way they like, so they have threads of their own, as many as there are cores, which start with the first task.
+//! Tasks may outlast the handler that schedules them, and wait for one another in whatever way they like, so
+//! they have threads of their own, as many as there are cores, which start with the first task.
 
 use std::ffi::c_void;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -17,7 +18,7 @@ struct Job {
 // SAFETY: the C API: a task is called with its data on any thread.
 unsafe impl Send for Job {}
 
-/// How many threads there are.
+/// The number of threads.
 pub(crate) fn threads() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }

@@ -1,6 +1,7 @@
 //! Types of states and user data, by name and number, for the whole process.
 //!
-//! **Invariant:** a number is given once; numbers of this registry are far from those that other runtimes in the process give.
+//! **Invariant:** a number is given once; numbers of this registry are far from those that other runtimes in
+//! the process give.
 
 use std::sync::{Mutex, PoisonError};
 

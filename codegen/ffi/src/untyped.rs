@@ -1,4 +1,5 @@
-//! The conventions from before the typed interface: `void target(void* out, const void** in)`, and those with a status.
+//! The conventions from before the typed interface: `void target(void* out, const void** in)`, and those with
+//! a status.
 //!
 //! `out` is the buffer of the result, or of a tuple the list of its buffers.
 
@@ -33,7 +34,7 @@ pub(crate) unsafe extern "C" fn XlaCustomCallStatusSetSuccess(status: *mut Statu
 /// Sets a status to a failure.
 ///
 /// # Safety
-/// `status` is the one that a function was called with; the message has so many bytes.
+/// `status` is the one that a function was called with; the message has `length` bytes.
 #[allow(non_snake_case, reason = "the name is XLA's")]
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn XlaCustomCallStatusSetFailure(
@@ -68,9 +69,9 @@ impl Untyped {
 impl Instance for Untyped {
     fn execute(&self, _context: &Context<'_>, operands: &[Leaf], results: &mut [Leaf]) -> Result<(), Error> {
         let site = &*self.site;
-        let (given, room) = Operand::of_call(site, operands, results)?;
+        let (given, memory) = Operand::of_call(site, operands, results)?;
         let inputs: Vec<*const std::ffi::c_void> = given.iter().map(|o| o.data.cast_const()).collect();
-        let mut outputs: Vec<*mut std::ffi::c_void> = room.iter().map(|o| o.data).collect();
+        let mut outputs: Vec<*mut std::ffi::c_void> = memory.iter().map(|o| o.data).collect();
         let output = match (site.result_is_tuple, outputs.first()) {
             (false, Some(&only)) => only,
             (true, _) | (false, None) => outputs.as_mut_ptr().cast(),
@@ -85,14 +86,15 @@ impl Instance for Untyped {
                 [output, inputs, site.opaque.as_ptr() as usize, site.opaque.len(), status_at]
             }
         };
-        // SAFETY: who bound it promised that it is a function of the convention that programs ask for; the buffers have the sizes that their shapes say.
+        // SAFETY: who bound it promised that it is a function of the convention that programs ask for; the
+        // buffers have the sizes that their shapes say.
         let returned = unsafe { guard::call(self.function as *const (), arguments) };
         returned.map_err(|thrown| site.error(thrown.code, thrown.text()))?;
         if let Some(message) = status.0 {
             return Err(site.error(Code::Aborted, message));
         }
-        for ((shape, result), room) in site.results.iter().zip(results).zip(&room) {
-            room.written(shape, result);
+        for ((shape, result), memory) in site.results.iter().zip(results).zip(&memory) {
+            memory.written(shape, result);
         }
         Ok(())
     }

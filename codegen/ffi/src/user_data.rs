@@ -14,11 +14,13 @@ struct Entry {
     deleter: Option<Deleter>,
 }
 
-/// Pointers by the number of their type; freed with it. An execution is given it as [`hlo_client::custom_call::UserData`].
+/// Pointers by the number of their type; freed with it. An execution is given it as
+/// [`hlo_client::custom_call::UserData`].
 #[derive(Debug, Default)]
 pub struct UserData(Mutex<Vec<Entry>>);
 
-// SAFETY: the pointers are handed to handlers, which the C API has on any thread; nothing here looks behind them.
+// SAFETY: the pointers are handed to handlers, which the C API has on any thread; nothing here looks behind
+// them.
 unsafe impl Send for UserData {}
 // SAFETY: as above.
 unsafe impl Sync for UserData {}
@@ -41,7 +43,8 @@ impl UserData {
         Ok(())
     }
 
-    /// The pointer of a type. The unknown type, 0, asks for the only one there is: other runtimes in the process have numbers of their own, which handlers of ours cannot know.
+    /// The pointer of a type. The unknown type, 0, asks for the only one there is: other runtimes in the
+    /// process have numbers of their own, which handlers of ours cannot know.
     pub fn get(&self, type_id: i64) -> Option<*mut c_void> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let ([only], 0) = (&all[..], type_id) {

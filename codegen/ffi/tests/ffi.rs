@@ -1,5 +1,6 @@
-//! Handlers in shared libraries, compiled here: by `cc` from plain C, and by `g++` against the headers of every jaxlib that is found (`HLO_FFI_INCLUDE`, a list of folders separated by `:`, or the
-//! one that `python3` imports). Where there is no compiler or no jaxlib, a test says that it skips.
+//! Handlers in shared libraries, compiled here: by `cc` from plain C, and by `g++` against the headers of
+//! every jaxlib that is found (`HLO_FFI_INCLUDE`, a list of folders separated by `:`, or the one that
+//! `python3` imports). Where there is no compiler or no jaxlib, a test says that it skips.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,10 +1,13 @@
 //! The border to C: how calls come in, and how what callers point at is read and written.
 //!
-//! A call is copied into a struct of this version ([`enter`]), of which fields that an older caller does not have are zero, and what a handler leaves in it is copied back as far as the
-//! caller's goes. Objects are numbers that look like pointers ([`crate::handles`]), so a handler meets foreign memory only where a caller hands over an array, a string or a buffer.
+//! A call is copied into a struct of this version ([`enter`]), of which fields that an older caller does not
+//! have are zero, and what a handler leaves in it is copied back as far as the caller's goes. Objects are
+//! numbers that look like pointers ([`crate::handles`]), so a handler meets foreign memory only where a
+//! caller hands over an array, a string or a buffer.
 //!
-//! **Invariants:** no panic crosses the border; a null where something is needed, a size that is no size and an object that was destroyed are errors. What cannot be checked, and is trusted: a
-//! pointer that is not null points at as many elements as the number beside it says, for as long as the C API promises.
+//! **Invariants:** no panic crosses the border; a null where something is needed, a size that is no size and
+//! an object that was destroyed are errors. What cannot be checked, and is trusted: a pointer that is not
+//! null points at as many elements as the number beside it says, for as long as the C API promises.
 
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
@@ -24,7 +27,8 @@ const PREFIX_BYTES: usize = 16;
 /// Runs the handler of a function of the API. The error that it ends with, or null.
 ///
 /// # Safety
-/// `args` is null, or points at a struct that begins with its size in bytes, of which the first fields are those of `A`.
+/// `args` is null, or points at a struct that begins with its size in bytes, of which the first fields are
+/// those of `A`.
 pub(crate) unsafe fn enter<A: Struct>(
     args: *mut c_void,
     function: &'static str,
@@ -85,12 +89,14 @@ pub(crate) fn pointed<A: Struct>(from: *const A) -> Result<A> {
     unsafe { read_struct(from.cast()) }.map(|read| read.0)
 }
 
-/// The same of a field that may be null, of a struct whose fields have been the same in every version, and whose size callers leave as their memory had it.
+/// The same of a field that may be null, of a struct whose fields have been the same in every version, and
+/// whose size callers leave as their memory had it.
 pub(crate) fn optional_without_size<A: Struct>(from: *const A) -> Result<Option<A>> {
     if from.is_null() {
         return Ok(None);
     }
-    // SAFETY: the module's contract: what is not null is such a struct, whose fields have been the same in every version.
+    // SAFETY: the module's contract: what is not null is such a struct, whose fields have been the same in
+    // every version.
     Ok(Some(unsafe { from.read_unaligned() }))
 }
 
@@ -120,7 +126,7 @@ pub(crate) fn bytes<'a>(from: *const c_char, count: usize, what: &str) -> Result
         return Ok(&[]);
     }
     check(from.cast(), count, 1, what)?;
-    // SAFETY: the module's contract: there are `count` bytes, and nobody writes to them during the call.
+    // SAFETY: the module's contract: there are `count` bytes, and nothing writes to them during the call.
     Ok(unsafe { std::slice::from_raw_parts(from.cast(), count) })
 }
 
@@ -136,7 +142,7 @@ pub(crate) fn write<T: Plain>(to: *mut T, values: &[T], what: &str) -> Result<()
         return Ok(());
     }
     check(to.cast_const().cast(), values.len(), size_of::<T>(), what)?;
-    // SAFETY: the module's contract: there is room for as many; the values are ours, so they do not overlap.
+    // SAFETY: the module's contract: there is space for as many; the values are ours, so they do not overlap.
     unsafe { ptr::copy_nonoverlapping(values.as_ptr().cast::<u8>(), to.cast::<u8>(), size_of_val(values)) };
     Ok(())
 }

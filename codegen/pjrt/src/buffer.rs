@@ -30,9 +30,9 @@ use crate::opaque;
 pub struct Buffer {
     /// The array; the physical one, if it is in a layout.
     pub array: hlo_client::Buffer,
-    /// How it lies.
+    /// The order of its dimensions in memory.
     pub order: Order,
-    /// Where it lies.
+    /// The memory that it is in.
     pub memory: Arc<Memory>,
     /// Whose it is; kept alive as long as it has arrays.
     pub client: Arc<Client>,
@@ -45,7 +45,7 @@ pub struct Buffer {
 
 object!(Buffer, "buffer");
 
-/// Who uses the bytes by their address.
+/// The references to the bytes by their address.
 #[derive(Debug, Default)]
 struct External {
     references: usize,
@@ -75,7 +75,7 @@ impl Buffer {
         Self { array, order, memory, client, is_token, dims, minor_to_major, external }
     }
 
-    /// What stands for a token.
+    /// The stand-in for a token.
     pub fn token(memory: Arc<Memory>, client: Arc<Client>) -> Result<Self> {
         let array = client.engine.buffer_from_bytes(token_shape(), &[]).map_err(of_client)?;
         Ok(Self { is_token: true, ..Self::new(array, memory, client) })
@@ -91,7 +91,7 @@ impl Buffer {
         &self.dims
     }
 
-    /// How they lie, minor to major.
+    /// Their order in memory, minor to major.
     pub fn minor_to_major(&self) -> &[i64] {
         &self.minor_to_major
     }
@@ -100,7 +100,7 @@ impl Buffer {
         self.external.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where its bytes lie. They stay there as long as it is not deleted, or somebody has a reference.
+    /// The address of its bytes, which stay there until it is deleted and no reference is left.
     fn address(&self) -> Result<*const u8> {
         let mut external = self.external();
         if self.array.is_deleted() && external.references == 0 {
@@ -113,7 +113,7 @@ impl Buffer {
         Ok(external.hold.insert(hold).bytes().as_ptr())
     }
 
-    /// Lets go of bytes that nobody has a reference to.
+    /// Frees bytes that have no reference left.
     pub fn release(&self) {
         let mut external = self.external();
         if external.references == 0 {

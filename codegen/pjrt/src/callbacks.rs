@@ -1,6 +1,6 @@
 //! Callbacks into Python that every device makes with its part of an array
-//! (`jax.debug.callback(partitioned=True)`): a program of whole arrays is changed so that it runs on each device,
-//! and hands its block of each operand to them.
+//! (`jax.debug.callback(partitioned=True)`): a program of whole arrays is changed so that it runs on each
+//! device, and hands its block of each operand to them.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Ints, Mesh};
 use hlo::{ArrayShape, Buffer, ComputationId, InstrId, Layout, Module, Opcode, Shape};
@@ -13,8 +13,8 @@ const PARTITIONED: &str = "xla_ffi_partitioned_python_cpu_callback";
 /// Callbacks with whole arrays.
 const WHOLE: &str = "xla_ffi_python_cpu_callback";
 
-/// Changes a program for several partitions so that such callbacks get their device's parts. Whether it did: not
-/// where the program also has callbacks with whole arrays, which every device would make.
+/// Changes a program for several partitions so that such callbacks get their device's parts. Whether it did:
+/// not where the program also has callbacks with whole arrays, which every device would make.
 pub(crate) fn partition(module: &mut Module) -> bool {
     let calls = partitioned(module);
     if calls.is_empty() {

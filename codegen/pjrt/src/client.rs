@@ -1,7 +1,10 @@
 //! Clients, and the plugin as a whole.
 //!
-//! A client is made with options of its caller, or of the environment: `HLO_MODE` (`compile`, `interpret` or `check`), `HLO_PLATFORM_NAME`, `HLO_CUSTOM_CALLS`, `HLO_THREADS`, `HLO_NUM_DEVICES`, `HLO_MEMORY_LIMIT` and `HLO_LOG`, which are the
-//! options `mode`, `platform_name`, `custom_calls`, `threads`, `num_devices`, `memory_limit` and `log`; and in check mode of `HLO_CHECK`, `HLO_CHECK_ACTION`, `HLO_CHECK_SAVE` and `HLO_CHECK_LOG` (`check`, `check_action`, ...).
+//! A client is made with options of its caller, or of the environment: `HLO_MODE` (`compile`, `interpret` or
+//! `check`), `HLO_PLATFORM_NAME`, `HLO_CUSTOM_CALLS`, `HLO_THREADS`, `HLO_NUM_DEVICES`, `HLO_MEMORY_LIMIT`
+//! and `HLO_LOG`, which are the options `mode`, `platform_name`, `custom_calls`, `threads`, `num_devices`,
+//! `memory_limit` and `log`; and in check mode of `HLO_CHECK`, `HLO_CHECK_ACTION`, `HLO_CHECK_SAVE` and
+//! `HLO_CHECK_LOG` (`check`, `check_action`, ...).
 
 use std::env;
 use std::sync::{Arc, OnceLock};
@@ -35,15 +38,15 @@ const DEFAULT_PLATFORM_NAME: &str = "cpu";
 /// `PJRT_Client`.
 #[derive(Debug)]
 pub struct Client {
-    /// What compiles and runs.
+    /// The client that compiles and runs.
     pub engine: hlo_client::Client,
     /// Whether programs are interpreted.
     pub interprets: bool,
-    /// What runs whole programs that the compiler does not support.
+    /// The fallback for whole programs that the compiler does not support.
     pub interpreter: hlo_client::Client,
     /// Whether it says on the standard error what it does.
     pub logs: bool,
-    /// How executions are checked, if they are.
+    /// Options of checking executions, if they are.
     pub checks: Option<check::Settings>,
     platform_name: String,
     platform_version: String,
@@ -55,7 +58,7 @@ pub struct Client {
 
 object!(Client, "client");
 
-/// How a client is made.
+/// Options of a client.
 #[derive(Debug, Default)]
 struct Options {
     mode: Option<String>,
@@ -130,7 +133,7 @@ impl Options {
 }
 
 impl Options {
-    /// How executions are checked.
+    /// Options of checking executions.
     fn checks(&self) -> Result<check::Settings> {
         if !check::IS_THERE {
             return Err(Failure::unimplemented("this build of the plugin has no check mode"));

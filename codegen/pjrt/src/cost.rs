@@ -1,4 +1,5 @@
-//! What a program costs, in the terms of XLA's cost analysis: floating-point operations, transcendental functions, and bytes of memory that instructions read and write.
+//! What a program costs, in the terms of XLA's cost analysis: floating-point operations, transcendental
+//! functions, and bytes of memory that instructions read and write.
 //!
 //! Counted on the program as it was given, loops once, as XLA counts what it does not know the trip count of.
 
@@ -29,7 +30,7 @@ fn bytes(shape: &Shape) -> f64 {
     arrays.map(|a| a.checked_elements().unwrap_or(0) as f64 * f64::from(a.element_type.bits()) / 8.0).sum()
 }
 
-/// How many products make an element of a contraction.
+/// The number of products of an element of a contraction.
 fn depth(module: &Module, id: InstrId) -> f64 {
     let instr = module.instr(id);
     let operand = |n: usize| instr.operands().get(n).and_then(|&o| module.instr(o).shape.as_array());

@@ -65,7 +65,7 @@ impl Device {
         Self { id, count, description, engine, memories: OnceLock::new() }
     }
 
-    /// Gives it its memories, the default one first.
+    /// Sets its memories, the default one first.
     pub fn set_memories(&self, memories: &[Handle<Memory>]) {
         let _ = self.memories.set(memories.into());
     }

@@ -1,8 +1,9 @@
 //! Dumps of the programs that are compiled, where XLA's options ask for them (`XLA_FLAGS=--xla_dump_to=DIR`,
-//! `compiler_options` of `jax.jit`): files of XLA's names and formats, as `hlo compile --xla_dump_to` writes them.
+//! `compiler_options` of `jax.jit`): files of XLA's names and formats, as `hlo compile --xla_dump_to` writes
+//! them.
 //!
-//! **Invariants:** a file is complete or absent; a dump changes nothing of what is compiled; a dump that cannot be
-//! written is a line of the log, and its program is compiled all the same.
+//! **Invariants:** a file is complete or absent; a dump changes nothing of what is compiled; a dump that
+//! cannot be written is a line of the log, and its program is compiled all the same.
 
 use std::fs;
 use std::io;

@@ -58,8 +58,8 @@ pub(crate) fn looked_up(
     instruction(module, computation, Opcode::Reshape, Shape::scalar(ty), &[one], Attrs::new())
 }
 
-/// Where the blocks of partitions start along a dimension that is divided among the partitions of each set, in
-/// order, by partition. `None`: a partition has a negative number.
+/// Where the blocks of partitions start along a dimension that is divided among the partitions of each set,
+/// in order, by partition. `None`: a partition has a negative number.
 pub(crate) fn block_starts(sets: &[Vec<i64>], block: i64) -> Option<Vec<i64>> {
     let count = sets.iter().flatten().max().map_or(1, |last| last + 1);
     let mut starts = vec![0; usize::try_from(count).ok()?];

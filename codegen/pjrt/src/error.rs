@@ -32,7 +32,8 @@ pub fn of_client(error: hlo_client::Error) -> Failure {
     Failure::new(code, error.to_string())
 }
 
-/// `PJRT_Error`: a failure as callers hold it. Its first field is the C API's, whose functions work on errors of any plugin.
+/// `PJRT_Error`: a failure as callers hold it. Its first field is the C API's, whose functions work on errors
+/// of any plugin.
 #[derive(Debug)]
 #[repr(C)]
 #[allow(dead_code, reason = "callers read the fields")]

@@ -1,6 +1,7 @@
 //! Events: what has happened, or will.
 //!
-//! **Invariant:** an event becomes ready once; every callback is called once, by the thread that made it ready, or at once if it was ready before.
+//! **Invariant:** an event becomes ready once; every callback is called once, by the thread that made it
+//! ready, or at once if it was ready before.
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,7 +30,7 @@ enum State {
     Ready(Result<()>),
 }
 
-/// Who wants to know.
+/// A callback that waits for the event.
 #[derive(Debug)]
 struct Callback {
     function: OnReady,

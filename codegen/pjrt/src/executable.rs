@@ -50,13 +50,14 @@ use crate::values::NamedValues;
 /// A compiled program, and what its callers ask of it.
 #[derive(Debug)]
 pub struct Program {
-    /// Whose it is.
+    /// Its client.
     pub client: Arc<Client>,
-    /// What is executed.
+    /// The executable.
     pub executable: hlo_client::Executable,
-    /// Arrays that an execution takes away, by position among the arrays: those that the program updates in place, and those that it was given for the purpose.
+    /// Arrays that an execution takes away, by position among the arrays: those that the program updates in
+    /// place, and those that it was given for the purpose.
     pub donated: Box<[usize]>,
-    /// Where it runs, and how its arrays lie.
+    /// Its devices, and the layouts of its arrays.
     pub placement: Placement,
     /// Of what callers hand in, which is no array but a token; arguments are counted without these.
     pub tokens_in: Box<[bool]>,
@@ -66,7 +67,7 @@ pub struct Program {
     pub checks: Option<Checks>,
     is_interpreted: bool,
     logical: LogicalIds,
-    /// What was given.
+    /// The module as it was given.
     pub source: VerifiedModule,
     /// The same as it runs: its arrays are the physical ones, and its unreduced results each device's terms.
     pub prepared: VerifiedModule,
@@ -99,7 +100,7 @@ unsafe impl Send for KindNames {}
 unsafe impl Sync for KindNames {}
 
 impl KindNames {
-    /// Of so many arrays and tokens; what is not said is the default memory.
+    /// Of `count` arrays and tokens; what is not given is the default memory.
     fn of(kinds: &[usize], count: usize) -> Self {
         let kinds = || kinds.iter().copied().chain(std::iter::repeat(0)).take(count).map(|kind| KINDS[kind]);
         Self {
@@ -154,7 +155,7 @@ impl LoadedExecutable {
 struct Leaf {
     /// Of which parameter.
     parameter: i64,
-    /// Where in it.
+    /// The index path in it.
     path: Vec<i64>,
     is_token: bool,
 }
@@ -293,7 +294,7 @@ impl Program {
         OwnLayouts::new(tokens.iter().filter_map(&mut one).collect::<Vec<_>>().into_iter())
     }
 
-    /// How what it takes lies.
+    /// The layouts of its parameters.
     pub fn parameter_layouts(&self) -> &OwnLayouts {
         self.parameter_layouts.get_or_init(|| {
             let ranks = self.executable.argument_shapes().map(ArrayShape::rank);
@@ -301,7 +302,7 @@ impl Program {
         })
     }
 
-    /// How what it gives lies.
+    /// The layouts of its results.
     pub fn result_layouts(&self) -> &OwnLayouts {
         self.result_layouts.get_or_init(|| {
             let ranks = self.executable.result_shapes().iter().map(ArrayShape::rank);
@@ -345,7 +346,8 @@ impl Program {
     }
 }
 
-/// What is not supported is interpreted: of a framework's many programs one instruction should not refuse one.
+/// What is not supported is interpreted: of a framework's many programs one instruction should not refuse
+/// one.
 pub(crate) fn engine_options() -> hlo_client::CompileOptions {
     hlo_client::CompileOptions { fallback: true, ..hlo_client::CompileOptions::default() }
 }
@@ -435,7 +437,7 @@ impl Ready {
     }
 }
 
-/// What executes a program.
+/// The compiled program.
 struct Compiled {
     executable: hlo_client::Executable,
     /// Why it is interpreted as a whole.
@@ -473,7 +475,8 @@ fn dump(
     Ok(())
 }
 
-/// What a program is kept as: this, then for options, program and machine code their length in 8 bytes and themselves. Without machine code (of the interpreter) it is compiled when it is loaded.
+/// What a program is kept as: this, then for options, program and machine code their length in 8 bytes and
+/// themselves. Without machine code (of the interpreter) it is compiled when it is loaded.
 const MAGIC: &[u8; 8] = b"HLOPJRT\x01";
 
 pub(crate) fn serialize(args: &mut PJRT_Executable_Serialize_Args) -> Result<()> {
@@ -622,7 +625,7 @@ pub(crate) fn output_dimensions(args: &mut PJRT_Executable_OutputDimensions_Args
     Ok(())
 }
 
-/// The first call without room asks for the size.
+/// The first call, without a buffer, queries the size.
 pub(crate) fn optimized_program(args: &mut PJRT_Executable_OptimizedProgram_Args) -> Result<()> {
     let program = &handles::get(args.executable)?.0;
     let proto = program::with_config(program.proto()?)?;

@@ -273,8 +273,8 @@ impl Taken {
         }
         match self.addresses.binary_search(&address) {
             Ok(_) => Ok(false),
-            Err(place) => {
-                self.addresses.insert(place, address);
+            Err(at) => {
+                self.addresses.insert(at, address);
                 Ok(true)
             }
         }

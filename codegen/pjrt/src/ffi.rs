@@ -1,6 +1,7 @@
 //! The FFI extension: handlers of XLA's FFI, types, and what executions hand to handlers.
 //!
-//! Handlers are registered for the process, before there is a client or after. A client uses them for calls that nothing built in implements, or before what is built in (`HLO_CUSTOM_CALLS=registered`).
+//! Handlers are registered for the process, before there is a client or after. A client uses them for calls
+//! that nothing built in implements, or before what is built in (`HLO_CUSTOM_CALLS=registered`).
 //!
 //! **Invariant:** a target is registered once; the same functions again change nothing.
 
@@ -79,7 +80,8 @@ fn register(name: &str, bundle: Bundle) -> Result<()> {
     Ok(())
 }
 
-/// Takes over what was registered by `XLA_FFI_Handler_Register` since: handlers of several stages, and libraries that register theirs by themselves.
+/// Takes over what was registered by `XLA_FFI_Handler_Register` since: handlers of several stages, and
+/// libraries that register theirs by themselves.
 ///
 /// # Errors
 /// A target is registered with another handler.
@@ -116,10 +118,10 @@ pub(crate) fn register_handler(args: *const PJRT_FFI_Register_Handler_Args) -> R
         return Err(Failure::invalid("PJRT_FFI_Register_Handler_Args is null"));
     }
     // Callers before traits had no more than this.
-    const LEAST_BYTES: usize = 6 * size_of::<usize>();
+    const MIN_BYTES: usize = 6 * size_of::<usize>();
     // SAFETY: the C API: the struct begins with its size.
     let size = unsafe { args.cast::<usize>().read_unaligned() };
-    if size < LEAST_BYTES {
+    if size < MIN_BYTES {
         return Err(Failure::invalid(format!(
             "PJRT_FFI_Register_Handler_Args says that it has {size} bytes"
         )));

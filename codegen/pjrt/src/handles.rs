@@ -1,8 +1,10 @@
 //! Objects as callers hold them.
 //!
-//! A caller holds a number that looks like a pointer; a table for each kind says which object it is. **Invariant:** a number is never given twice, so what was destroyed is known to be, whatever
-//! was made since, and no call, however wrong, touches freed memory. Errors and memories are the exception: the C API has callers read their first field, so their number is where they lie, and
-//! may come back once they were destroyed.
+//! A caller holds a number that looks like a pointer; a table for each kind says which object it is.
+//! **Invariant:** a number is never given twice, so what was destroyed is known to be, whatever was made
+//! since, and no call, however wrong, touches freed memory. Errors and memories are the exception: the C API
+//! has callers read their first field, so their number is where they lie, and may come back once they were
+//! destroyed.
 
 use std::marker::PhantomData;
 use std::ptr;
@@ -15,11 +17,11 @@ use crate::error::{Failure, Result};
 
 /// A kind of object.
 pub trait Object: Send + Sync + Sized + 'static {
-    /// What it is called in messages.
+    /// Its name in messages.
     const WHAT: &'static str;
     /// Whether callers read its fields.
     const IS_READ: bool = false;
-    /// What callers' pointers to it point at, by their type.
+    /// The type of the object that callers' pointers point at.
     type Opaque: Opaque<Object = Self>;
 
     /// All that live.

@@ -1,5 +1,7 @@
-//! Shardings that JAX asks for (`jax.debug.inspect_array_sharding`): a custom call of a program for several devices, whose configuration says a function of the caller's process. XLA's partitioner calls it;
-//! here it is called when the program is read, with the sharding that was found by following axes ([`crate::propagate`]), and taken out.
+//! Shardings that JAX asks for (`jax.debug.inspect_array_sharding`): a custom call of a program for several
+//! devices, whose configuration says a function of the caller's process. XLA's partitioner calls it; here it
+//! is called when the program is read, with the sharding that was found by following axes
+//! ([`crate::propagate`]), and taken out.
 //!
 //! **Invariant:** no program that is kept or given back has such a call: what it points at is gone by then.
 
@@ -89,8 +91,9 @@ fn call(function: usize, data: usize, tiles: &Tiles) -> Result<()> {
         error_object: ptr::null_mut(),
         free_error: None,
     };
-    // SAFETY: JAX's custom call of this name has the addresses of such a function, and of data that it takes, of this
-    // process; both live until the program is compiled, and the program is read only while that is done.
+    // SAFETY: JAX's custom call of this name has the addresses of such a function, and of data that it takes,
+    // of this process; both live until the program is compiled, and the program is read only while that is
+    // done.
     unsafe {
         let function: Function =
             std::mem::transmute::<*const (), Function>(ptr::with_exposed_provenance(function));

@@ -1,11 +1,11 @@
-//! Layouts: in which order the dimensions of an array lie in memory.
+//! Layouts: in which order the dimensions of an array are in memory.
 //!
 //! The engine has row-major arrays alone. A buffer in another layout is the row-major array of its *physical*
 //! shape, whose dimensions are those of the array from major to minor ([`physical`]): its bytes lie as the
 //! layout says. A program whose arguments or results have such layouts is compiled with parameters and
 //! results of physical shapes, and transposes between these and what it computes on ([`Layouts::apply`]).
 //!
-//! **Invariant:** what a caller is told of a layout is how the bytes lie. Tiles, and dimensions whose sizes
+//! **Invariant:** the layout that a caller is told is that of the bytes. Tiles, and dimensions whose sizes
 //! are not known before execution, are refused by name.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Ints};
@@ -63,7 +63,7 @@ pub fn logical<T: Clone>(of_physical: &[T], order: &Order) -> Vec<T> {
     all
 }
 
-/// The row-major array that lies in memory as an array does in a layout.
+/// The row-major array that is in memory as an array does in a layout.
 pub fn physical(shape: &ArrayShape, order: &Order) -> ArrayShape {
     match order {
         None => shape.clone(),
@@ -77,7 +77,7 @@ pub fn text(minor_to_major: &[i64]) -> String {
     format!("{{{}}}", dims.join(","))
 }
 
-/// How a caller wants an array to lie.
+/// The layout that a caller requests.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Mode {
     /// Row-major.
@@ -281,7 +281,7 @@ impl Layouts {
         Ok(())
     }
 
-    /// A parameter cannot be updated in place to a result that lies in another order.
+    /// A parameter cannot be updated in place to a result that is laid out in another order.
     fn apply_to_aliases(&self, module: &mut Module) {
         let arrays = |shapes: &mut dyn Iterator<Item = &Shape>, orders: &[Order]| {
             let (mut found, mut orders) = (FxHashMap::default(), orders.iter());
@@ -394,7 +394,7 @@ fn preferred(module: &Module, arguments: &[Order]) -> Vec<Order> {
     all
 }
 
-/// The order that a value likes to lie in.
+/// The order that a value likes to are in.
 #[derive(Clone, Debug)]
 enum Liked {
     /// It is all the same.
@@ -525,13 +525,16 @@ mod tests {
             let text = format!("HloModule m\nENTRY e {{\n x = f32[2,3] parameter(0)\n {body}\n}}");
             Layouts::resolve(&module(&text), &[], &[Mode::Auto]).unwrap().results
         };
-        let turned: Vec<Order> = vec![Some([0, 1].into())];
+        let transposed: Vec<Order> = vec![Some([0, 1].into())];
         let row_major: Vec<Order> = vec![None];
-        assert_eq!(of("ROOT t = f32[3,2] transpose(x), dimensions={1,0}"), turned);
-        assert_eq!(of("t = f32[3,2] transpose(x), dimensions={1,0}\n ROOT n = f32[3,2] negate(t)"), turned);
+        assert_eq!(of("ROOT t = f32[3,2] transpose(x), dimensions={1,0}"), transposed);
+        assert_eq!(
+            of("t = f32[3,2] transpose(x), dimensions={1,0}\n ROOT n = f32[3,2] negate(t)"),
+            transposed
+        );
         assert_eq!(of("ROOT n = f32[2,3] negate(x)"), row_major);
         let said = "ROOT c = f32[2,3]{0,1} custom-call(x), custom_call_target=\"LayoutConstraint\"";
-        assert_eq!(of(said), turned);
+        assert_eq!(of(said), transposed);
     }
 
     #[test]
@@ -540,8 +543,9 @@ mod tests {
             ENTRY e { x = f32[2,3] parameter(0) y = f32[2,3] parameter(1) s = f32[2,3] add(x, y)
               ROOT r = (f32[2,3], f32[2,3]) tuple(s, x) }";
         let mut module = module(text);
-        let turned = || Mode::Given([0, 1].into());
-        let layouts = Layouts::resolve(&module, &[turned(), Mode::Default], &[turned(), turned()]).unwrap();
+        let transposed = || Mode::Given([0, 1].into());
+        let layouts =
+            Layouts::resolve(&module, &[transposed(), Mode::Default], &[transposed(), transposed()]).unwrap();
         layouts.write(&mut module);
         assert_eq!(Layouts::of_header(&module).unwrap(), layouts);
         layouts.apply(&mut module).unwrap();
@@ -549,7 +553,7 @@ mod tests {
         let shape = module.program_shape(module.entry()).unwrap();
         assert_eq!(shape.parameters[0], Shape::array(hlo::ElementType::F32, &[3, 2]));
         assert_eq!(shape.result.to_string(), "(f32[3,2], f32[3,2])");
-        // The second parameter lies otherwise than the second result.
+        // The second parameter has another layout than the second result.
         assert_eq!(module.header.input_output_alias.len(), 1);
     }
 }

@@ -1,5 +1,6 @@
-//! A PJRT plugin: frameworks that speak PJRT, JAX above all, compile and run programs with `hlo-client`. How it is used: docs/pjrt.md. The shared library that they load
-//! is the crate in `plugin/`; `host/` is the caller's side; `abi/` is what both sides share.
+//! A PJRT plugin: frameworks that speak PJRT, JAX above all, compile and run programs with `hlo-client`. How
+//! it is used: docs/pjrt.md. The shared library that they load is the crate in `plugin/`; `host/` is the
+//! caller's side; `abi/` is what both sides share.
 //!
 //! | module | holds |
 //! |---|---|
@@ -12,14 +13,15 @@
 //! | [`options`] with `xla_options`, [`program`], [`executable`], [`execute`], [`cost`] | compiling and executing |
 //! | [`placement`], [`sharding`], `propagate`, `parts` | several devices: who runs what, and who has which part of an array |
 //! | `callbacks`, `inspect` | what programs for several devices tell their caller of parts and shardings |
-//! | [`layout`] | how arrays lie in memory |
+//! | [`layout`] | how arrays are laid out in memory |
 //! | `dump` | programs that are dumped where XLA's options ask for it |
 //! | [`check`] | executions judged by the reference |
 //! | [`ffi`] | handlers of XLA's FFI |
 //! | [`values`], [`serialized`] | attributes and bytes that callers read |
 //!
-//! **Invariants:** unsafe code is at the border to C alone, and each block says which promise of the C API it rests on. Whatever a caller does that C can notice ends in an error with a code and a
-//! message: no panic crosses the border, no object is used after it was destroyed.
+//! **Invariants:** unsafe code is at the border to C alone, and each block says which promise of the C API it
+//! rests on. Whatever a caller does that C can notice ends in an error with a code and a message: no panic
+//! crosses the border, no object is used after it was destroyed.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 

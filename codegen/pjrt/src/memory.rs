@@ -1,4 +1,5 @@
-//! Memories of devices. The CPU has one memory; JAX knows it by three names for each device, and arrays that are moved between them stay where they are.
+//! Memories of devices. The CPU has one memory; JAX knows it by three names for each device, and arrays that
+//! are moved between them stay where they are.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +15,7 @@ use crate::error::{Extensions, Failure, Result};
 use crate::handles::{self, Handle, as_pointers, object};
 use crate::opaque;
 
-/// The kinds of memory; the first is where arrays are unless somebody says otherwise.
+/// The kinds of memory; the first is where arrays are by default.
 pub const KINDS: [&str; 3] = ["device", "pinned_host", "unpinned_host"];
 
 /// The spaces of layouts (`S(5)`) that mean these kinds.
@@ -115,7 +116,7 @@ pub struct Memory {
 
 object!(Memory, "memory", is_read: true);
 
-/// What a caller hung on a memory.
+/// A caller's data attached to a memory.
 #[derive(Debug)]
 struct UserData {
     key: *const c_void,

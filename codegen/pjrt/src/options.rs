@@ -1,22 +1,23 @@
 //! `CompileOptionsProto`: of what a framework says to compilers in general, what matters to this one.
 //!
-//! The rest is what other back ends are told (autotuning, layouts of arguments, which the program says itself), and skipped; of the debug options all but those that say what is dumped.
+//! The rest is what other back ends are told (autotuning, layouts of arguments, which the program says
+//! itself), and skipped; of the debug options all but those that say what is dumped.
 
 use crate::error::{Failure, Result};
 use crate::xla_options::check_value;
 use hlo_pjrt_abi::options::field;
 use hlo_pjrt_abi::wire::{Fields, Value, put, put_number, put_packed};
 
-/// How a program is compiled.
+/// Compile options.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CompileOptions {
     /// Replicas.
     pub replicas: u64,
     /// Partitions.
     pub partitions: u64,
-    /// For each replica and partition a device; empty: nobody said.
+    /// For each replica and partition a device; empty: not given.
     pub devices: Vec<u64>,
-    /// What is dumped.
+    /// The dump options.
     pub dump: DumpOptions,
 }
 

@@ -1,14 +1,14 @@
-//! Unreduced results: arrays of which each device along some mesh axes has a term of a sum, or of the greatest or the
-//! least.
+//! Unreduced results: arrays of which each device along some mesh axes has a term of a sum, or of a maximum
+//! or minimum.
 //!
 //! A program computes whole arrays. Where an unreduced result is made by a sum over dimensions that are cut
 //! along its unreduced axes (a product, a reduction, a scatter that adds, an all-reduce at the end of a
-//! manual computation), or is itself cut along them, a device's term is the same computation on its own block: it is
-//! added to the program, with the rest masked, and the program is run on each device. Where no such sum is
-//! found, the array is the first device's, and the others have zeros ([`crate::placement`]).
+//! manual computation), or is itself cut along them, a device's term is the same computation on its own
+//! block: it is added to the program, with the rest masked, and the program is run on each device. Where no
+//! such sum is found, the array is the first device's, and the others have zeros ([`crate::placement`]).
 //!
-//! An unreduced argument that is taken apart along the same axes again, by manual computations alone, stays what each
-//! device has of it.
+//! An unreduced argument that is taken apart along the same axes again, by manual computations alone, stays
+//! what each device has of it.
 //!
 //! **Invariant:** the terms of a set of devices add up to the array, whatever is known of how it is cut.
 
@@ -70,8 +70,8 @@ pub(crate) fn own(module: &mut Module, terms: &[Terms]) -> Vec<bool> {
     has_own
 }
 
-/// Changes a program so that of unreduced arguments that manual computations alone take, as unreduced ones, each
-/// device's own term is what it takes. Of which arguments it is.
+/// Changes a program so that of unreduced arguments that manual computations alone take, as unreduced ones,
+/// each device's own term is what it takes. Of which arguments it is.
 pub(crate) fn own_arguments(module: &mut Module, terms: &[Terms]) -> Vec<bool> {
     let mut is_own = vec![false; terms.len()];
     let parameters: Vec<InstrId> =
@@ -95,8 +95,8 @@ pub(crate) fn own_arguments(module: &mut Module, terms: &[Terms]) -> Vec<bool> {
     is_own
 }
 
-/// What makes parts of an unreduced argument for manual computations, along its own axes, each with what it makes
-/// them of: this device's term, if the argument is that. `None`: somebody else takes it, too.
+/// What makes parts of an unreduced argument for manual computations, along its own axes, each with what it
+/// makes them of: this device's term, if the argument is that. `None`: somebody else takes it, too.
 fn parts_of_argument(
     module: &Module,
     argument: InstrId,
@@ -138,7 +138,7 @@ fn parts_of_argument(
             {
                 let instr = module.instr(of.user);
                 let made = instr.attrs.frontend_attributes().and_then(|all| all.get(shardy::UNREDUCED_PART));
-                // Of a sum it is selected on one device, of the greatest and the least it is copied.
+                // Of a sum it is selected on one device, of a maximum or minimum it is copied.
                 let is_whole = if terms.by == Opcode::Add {
                     instr.opcode == Opcode::Select && of.operand == 1
                 } else {
@@ -157,7 +157,7 @@ fn parts_of_argument(
 /// Adds a device's terms of one result to a program.
 struct Build<'a> {
     module: &'a mut Module,
-    /// Where instructions are added, at the end.
+    /// The insertion point of instructions, at the end.
     computation: ComputationId,
     known: FxHashMap<InstrId, Known>,
     mesh: &'a Mesh,
@@ -165,7 +165,7 @@ struct Build<'a> {
     of_mesh: Option<usize>,
     /// The unreduced axes.
     axes: &'a [AxisRef],
-    /// What makes the array of its terms: `Add`, `Maximum` or `Minimum`.
+    /// The reduction of the terms: `Add`, `Maximum` or `Minimum`.
     by: Opcode,
 }
 
@@ -192,7 +192,7 @@ impl Build<'_> {
         self.emit(Opcode::Broadcast, Shape::array(ty, dims), &[scalar], attrs)
     }
 
-    /// What a table says of this partition.
+    /// The entry of a table for this partition.
     fn looked_up(&mut self, table: Buffer) -> InstrId {
         let partition = emit::partition_id(self.module, self.computation);
         emit::looked_up(self.module, self.computation, table, partition)
@@ -213,8 +213,8 @@ impl Build<'_> {
         Some(self.literal(&[], Buffer::zeros(array.element_type, 1)))
     }
 
-    /// The array as the first partition's term along these axes, zeros on the others. The greatest and the least
-    /// of what is the same everywhere are that.
+    /// The array as the first partition's term along these axes, zeros on the others. The maximum and minimum
+    /// of equal terms are the term.
     fn first_of(&mut self, x: InstrId, axes: &[AxisRef]) -> Option<InstrId> {
         if axes.is_empty() || self.by != Opcode::Add {
             return Some(x);
@@ -229,7 +229,7 @@ impl Build<'_> {
         self.selected(mask, x, zero)
     }
 
-    /// Where the index of a dimension is in this partition's block along axes.
+    /// The position of a dimension's index in this partition's block along axes.
     fn is_in_block(&mut self, dims: &[i64], d: usize, axes: &[AxisRef]) -> Option<InstrId> {
         let sets = self.mesh.groups_along(axes)?;
         let parts = sets.first()?.len() as i64;
@@ -387,7 +387,8 @@ impl Build<'_> {
         root.opcode == self.by && a != b && [a, b].iter().all(is_parameter)
     }
 
-    /// A sum over dimensions: over their blocks. The greatest and the least begin with the same value on all.
+    /// A sum over dimensions: over their blocks. A maximum or minimum begins with the same value on
+    /// all.
     fn reduce(&mut self, instr: &Instruction) -> Option<InstrId> {
         let &[x, init] = instr.operands() else { return None };
         if !self.adds(instr.attrs.computation(AttrKey::ToApply)) {
@@ -516,8 +517,8 @@ mod tests {
     use super::*;
     use crate::sharding::Shardings;
 
-    /// What each of four devices has of an unreduced result, on a mesh of 2 times 2; x is 0, 1, ... and cut along
-    /// its last dimension, unless it is said otherwise, along the unreduced axis.
+    /// What each of four devices has of an unreduced result, on a mesh of 2 times 2; x is 0, 1, ... and cut
+    /// along its last dimension, unless it is said otherwise, along the unreduced axis.
     fn terms(ty: &str, sharding: &str, body: &str) -> Vec<Vec<f32>> {
         terms_by(Opcode::Add, ty, sharding, body)
     }
@@ -526,7 +527,7 @@ mod tests {
         let kind = if by == Opcode::Maximum { "max" } else { "" };
         let text = format!(
             "HloModule m, num_partitions=4, frontend_attributes={{xla.sdy.meshes={{mesh = #sdy.mesh<[\"a\"=2, \"b\"=2]>}}, {UNREDUCED_RESULT}0=\"#sdy.sharding<@mesh, [], unreduced={kind}{{\\\"b\\\"}}>\"}}
-             greatest {{ p = f32[] parameter(0) q = f32[] parameter(1) ROOT s = f32[] maximum(p, q) }}
+             largest {{ p = f32[] parameter(0) q = f32[] parameter(1) ROOT s = f32[] maximum(p, q) }}
              add {{ p = f32[] parameter(0) q = f32[] parameter(1) ROOT s = f32[] add(p, q) }}
              twice {{ p = f32[4] parameter(0) zero = f32[] constant(0) s = f32[] reduce(p, zero), dimensions={{0}}, to_apply=add ROOT t = f32[] add(s, s) }}
              ENTRY e {{
@@ -587,14 +588,14 @@ mod tests {
             "ROOT s = f32[] reduce(x, zero), dimensions={0,1}, to_apply=add",
         );
         assert_eq!(two.concat(), [2.0, 4.0, 2.0, 4.0]);
-        let greatest = |start: &str, more: &str| {
+        let largest = |start: &str, more: &str| {
             let body =
-                format!("{start}\n m = f32[] reduce(x, start), dimensions={{0}}, to_apply=greatest\n {more}");
+                format!("{start}\n m = f32[] reduce(x, start), dimensions={{0}}, to_apply=largest\n {more}");
             terms_by(Opcode::Maximum, ty, sharding, &body).concat()
         };
         let least = "start = f32[] constant(-inf)";
-        assert_eq!(greatest(least, "ROOT c = f32[] copy(m)"), [1.0, 3.0, 1.0, 3.0]);
-        assert_eq!(greatest("start = f32[] constant(2)", "ROOT c = f32[] copy(m)"), [2.0, 3.0, 2.0, 3.0]);
+        assert_eq!(largest(least, "ROOT c = f32[] copy(m)"), [1.0, 3.0, 1.0, 3.0]);
+        assert_eq!(largest("start = f32[] constant(2)", "ROOT c = f32[] copy(m)"), [2.0, 3.0, 2.0, 3.0]);
     }
 
     /// Whether manual computations take each device's own term of the argument x.
@@ -637,11 +638,11 @@ mod tests {
         assert!(!takes_own_term(&format!("{}\n {}\n {sum}", constraint(""), cut("c")), ""));
         let other = "n = f32[4] negate(c)";
         assert!(!takes_own_term(&format!("{unreduced}\n {other}\n {}\n {sum}", cut("c")), ""));
-        // The greatest is copied, and nothing is selected.
-        let greatest = format!("s = f32[4] copy(p), {marked}\n ROOT r = f32[4] negate(s)");
+        // The largest is copied, and nothing is selected.
+        let largest = format!("s = f32[4] copy(p), {marked}\n ROOT r = f32[4] negate(s)");
         let unreduced = constraint(", unreduced=max{\\\"a\\\"}");
-        assert!(takes_own_term(&format!("{unreduced}\n {}\n {greatest}", cut("c")), "max"));
-        assert!(!takes_own_term(&format!("{unreduced}\n {}\n {greatest}", cut("c")), "min"));
+        assert!(takes_own_term(&format!("{unreduced}\n {}\n {largest}", cut("c")), "max"));
+        assert!(!takes_own_term(&format!("{unreduced}\n {}\n {largest}", cut("c")), "min"));
     }
 
     #[test]

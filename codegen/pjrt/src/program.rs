@@ -25,7 +25,8 @@ const HOST_PROGRAM_SHAPE: u64 = 4;
 /// `HloModuleConfigProto.entry_computation_layout`.
 const ENTRY_COMPUTATION_LAYOUT: u64 = 1;
 
-/// An `HloModuleProto` as an `HloModuleProtoWithConfig`, whose configuration says the shapes of parameters and result.
+/// An `HloModuleProto` as an `HloModuleProtoWithConfig`, whose configuration says the shapes of parameters
+/// and result.
 ///
 /// # Errors
 /// It is no message.
@@ -47,9 +48,9 @@ pub fn with_config(module: &[u8]) -> Result<Vec<u8>> {
 pub struct Read {
     /// The program.
     pub module: Module,
-    /// How its arrays lie on devices.
+    /// How its arrays are on devices.
     pub shardings: Shardings,
-    /// How its arrays lie in memory.
+    /// How its arrays are laid out in memory.
     pub layouts: Layouts,
 }
 
@@ -123,7 +124,7 @@ fn hlo(code: &[u8]) -> Result<Read> {
     Ok(Read { module, shardings, layouts })
 }
 
-/// Reads a program that this plugin wrote, whose header says how its arrays lie in memory.
+/// Reads a program that this plugin wrote, whose header says how its arrays are laid out in memory.
 ///
 /// # Errors
 /// It is broken.

@@ -1,7 +1,9 @@
-//! How results lie that nobody says a sharding of: axes of the mesh follow values from arguments to results.
+//! Sharding propagation to results without a given sharding: axes of the mesh follow values from arguments to
+//! results.
 //!
-//! One pass forward over the program, as far as a dimension of an operand is a dimension of the result. Where that ends, or two operands disagree, a dimension is whole: any choice is right, since
-//! the framework is told, and arrays are cut only when they are handed out.
+//! One pass forward over the program, as far as a dimension of an operand is a dimension of the result. Where
+//! that ends, or two operands disagree, a dimension is whole: any choice is right, since the framework is
+//! told, and arrays are cut only when they are handed out.
 
 use hlo::attrs::{AxisRef, Mesh, NamedSharding, Sharding, ShardingKind};
 use hlo::{ArrayShape, AttrKey, ComputationId, InstrId, Instruction, Module, Opcode, Shape, shardy};
@@ -13,7 +15,7 @@ use crate::sharding::{SHARDY, Tiles};
 /// Axes that cut each dimension of an array.
 pub(crate) type Axes = Vec<Vec<AxisRef>>;
 
-/// What is known of a value.
+/// The sharding of a value, as far as it is known.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Known {
     Array(Cut),
@@ -21,7 +23,7 @@ pub(crate) enum Known {
     Nothing,
 }
 
-/// How an array is cut: along axes of one of the program's meshes.
+/// The sharding of an array: along axes of one of the program's meshes.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Cut {
     /// The number of the mesh.
@@ -36,7 +38,7 @@ pub(crate) type Groups = [(InstrId, i64)];
 /// Calls within calls are followed so far.
 const DEPTH_LIMIT: usize = 64;
 
-/// Values of groups are settled in so many rounds, or stay as they are.
+/// The maximum of iterations towards a fixpoint of the values of groups; then they stay as they are.
 const ROUND_LIMIT: usize = 8;
 
 /// The tiles of each array of the result.
@@ -57,7 +59,7 @@ pub(crate) fn results(module: &Module, groups: &Groups) -> Vec<Tiles> {
     tiles
 }
 
-/// What is known of all values of a program, and its meshes.
+/// The shardings of all values of a program, and its meshes.
 pub(crate) fn values(module: &Module) -> (FxHashMap<InstrId, Known>, Vec<Mesh>) {
     let mut walk = Walk::of(module);
     walk.entry();
@@ -110,11 +112,12 @@ pub(crate) fn tiling(mesh: &Mesh, axes: &Axes, array: &ArrayShape) -> Tiles {
 struct Walk<'m> {
     module: &'m Module,
     meshes: Vec<Mesh>,
-    /// Of each instruction that was seen; of one of a computation that is called more often, at its last call.
+    /// Of each instruction that was seen; of one of a computation that is called more often, at its last
+    /// call.
     seen: FxHashMap<InstrId, Known>,
-    /// What groups say of their values.
+    /// The shardings of groups' values.
     given: FxHashMap<InstrId, Known>,
-    /// How their users want values to be cut.
+    /// The shardings that users prefer.
     wanted: FxHashMap<InstrId, Cut>,
 }
 
@@ -124,7 +127,7 @@ impl<'m> Walk<'m> {
         Self { module, meshes: Vec::new(), seen, given, wanted }
     }
 
-    /// What is known of the program's result.
+    /// The sharding of the program's result.
     fn entry(&mut self) -> Known {
         let module = self.module;
         let parameters: Vec<Known> = module
@@ -137,7 +140,7 @@ impl<'m> Walk<'m> {
         self.computation(module.entry(), &parameters, 0)
     }
 
-    /// Gives the values of each group the same axes; false if they have these.
+    /// Assigns the values of each group the same axes; false if they have these.
     fn settle(&mut self, groups: &Groups) -> bool {
         let mut numbers: Vec<i64> = groups.iter().map(|(_, group)| *group).collect();
         numbers.sort_unstable();
@@ -208,7 +211,7 @@ impl<'m> Walk<'m> {
         }
     }
 
-    /// What an instruction says of itself.
+    /// The sharding that an instruction has itself.
     fn annotated(&mut self, instr: &Instruction, without: &Known) -> Option<Known> {
         let rank = instr.shape.as_array()?.rank();
         if let Some(text) = instr.attrs.frontend_attributes().and_then(|a| a.get(SHARDY)) {
@@ -266,8 +269,8 @@ impl<'m> Walk<'m> {
                 None => Known::Nothing,
             },
             Opcode::OptBarrier => first(),
-            // What a loop carries keeps its place; of what is not known before the first iteration, what it
-            // makes says it.
+            // Loop state keeps its sharding; what is unknown before the first iteration has that of the
+            // body's result.
             Opcode::While => match instr.attrs.computation(AttrKey::Body) {
                 Some(body) => or(first(), self.computation(body, &[first()], depth + 1)),
                 None => first(),
@@ -439,7 +442,7 @@ fn array(mesh: usize, axes: Axes) -> Known {
     if axes.iter().all(Vec::is_empty) { Known::Nothing } else { Known::Array(Cut { mesh, axes }) }
 }
 
-/// What is known of a value, and where that is nothing, what else is.
+/// The sharding of a value, or another one where that is unknown.
 fn or(known: Known, other: Known) -> Known {
     match (known, other) {
         (Known::Nothing, other) => other,
@@ -450,7 +453,7 @@ fn or(known: Known, other: Known) -> Known {
     }
 }
 
-/// Gives a dimension axes, if it has none and no other dimension has them.
+/// Assigns axes to a dimension, if it has none and no other dimension has them.
 fn put(axes: &mut Axes, at: usize, new: Option<&Vec<AxisRef>>) {
     let Some(new) = new else { return };
     let taken = axes.iter().flatten().any(|a| new.iter().any(|n| n.name == a.name));
@@ -481,7 +484,8 @@ fn keeps_dimensions(instr: &Instruction) -> bool {
 mod tests {
     use super::*;
 
-    /// The tiles of the result of a program on a mesh of 2 times 2; x is cut along both dimensions, w along the second.
+    /// The tiles of the result of a program on a mesh of 2 times 2; x is cut along both dimensions, w along
+    /// the second.
     fn tiles_of(body: &str) -> Vec<Option<Vec<usize>>> {
         let sharding = |axes: &str| {
             format!("frontend_attributes={{xla.sdy.sharding=\"#sdy.sharding<@mesh, [{axes}]>\"}}")

@@ -19,13 +19,13 @@ extern "C" fn delete(bytes: *mut opaque::SerializedBytes) {
 /// Bytes as they are handed over.
 #[derive(Debug)]
 pub struct Given {
-    /// Where they lie.
+    /// Their address.
     pub start: *const std::ffi::c_char,
-    /// How many they are.
+    /// Their number.
     pub size: usize,
-    /// What is to be freed.
+    /// The object to free.
     pub object: *mut opaque::SerializedBytes,
-    /// What frees it.
+    /// Its deleter.
     pub deleter: Option<BytesDeleter>,
 }
 

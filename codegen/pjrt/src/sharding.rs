@@ -1,9 +1,12 @@
-//! How a program's arrays lie on its devices.
+//! How a program's arrays are on its devices.
 //!
-//! A framework gives the program of whole arrays with the shardings of its arguments and, where it cares, of its results. It is not partitioned: every execution has the whole arrays
-//! ([`crate::placement`]), and shardings say which device hands in and gets which part of them. Where nobody says how a result lies, [`propagate`] chooses, and the framework is told.
+//! A framework gives the program of whole arrays with the shardings of its arguments and, where it cares, of
+//! its results. It is not partitioned: every execution has the whole arrays ([`crate::placement`]), and
+//! shardings say which device passes and receives which part of them. Where the sharding of a result is not
+//! given, [`propagate`] chooses it, and the framework is told.
 //!
-//! **Invariant:** a sharding that is not understood, or that cuts a dimension into parts of different sizes, is refused by name. A choice may be less cut than XLA's, never another array.
+//! **Invariant:** a sharding that is not understood, or that cuts a dimension into parts of different sizes,
+//! is refused by name. A choice may be less cut than XLA's, never another array.
 
 use hlo::attrs::{FrontendValue, NamedSharding, Sharding};
 use hlo::{ArrayShape, AttrKey, InstrId, Instruction, Module, Opcode, Shape, shardy};
@@ -16,12 +19,12 @@ use hlo_pjrt_abi::wire::{self, Fields, Value};
 /// The tiles of an array; `None`: every device has all of it.
 pub type Tiles = Option<Tiling>;
 
-/// What an unreduced array is made of.
+/// The terms of an unreduced array.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unreduced {
     /// Sets of partitions whose parts make a part of the array.
     pub sets: Vec<Vec<i64>>,
-    /// What makes it of them: `Add`, `Maximum` or `Minimum`.
+    /// The reduction of the terms: `Add`, `Maximum` or `Minimum`.
     pub by: Opcode,
 }
 
@@ -35,16 +38,16 @@ pub(crate) const UNREDUCED_RESULT: &str = "hlo.unreduced_result.";
 /// The frontend attribute of a parameter that is its sharding by Shardy.
 pub(crate) const SHARDY: &str = "xla.sdy.sharding";
 
-/// What a program says of its arguments and results, array by array.
+/// The shardings that a program states of its arguments and results, array by array.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Shardings {
     /// Of each array of the parameters.
     pub arguments: Vec<Tiles>,
     /// Of each array of the result.
     pub results: Vec<Tiles>,
-    /// What each array of the parameters is the sum of.
+    /// The terms of each array of the parameters.
     pub argument_terms: Vec<Terms>,
-    /// What each array of the result is the sum of.
+    /// The terms of each array of the result.
     pub result_terms: Vec<Terms>,
 }
 
@@ -67,7 +70,7 @@ fn reduced(mut named: NamedSharding) -> NamedSharding {
     named
 }
 
-/// What an array is the sum of, by its sharding in text.
+/// The terms of an array, by its sharding in text.
 pub(crate) fn terms_of_text(module: &Module, text: &str, what: &str) -> Result<Terms> {
     if !text.starts_with("#sdy") {
         return Ok(None); // unreduced ones of XLA's own forms are refused with their tiles
@@ -88,7 +91,7 @@ pub(crate) fn terms_of_text(module: &Module, text: &str, what: &str) -> Result<T
     Ok(Some(Unreduced { sets, by }))
 }
 
-/// What each array of the parameters is the sum of.
+/// The terms of each array of the parameters.
 fn terms_of_arguments(module: &Module) -> Result<Vec<Terms>> {
     let mut all = Vec::new();
     for &id in module.computation(module.entry()).parameters().iter().flatten() {
@@ -104,7 +107,7 @@ fn terms_of_arguments(module: &Module) -> Result<Vec<Terms>> {
     Ok(all)
 }
 
-/// What each of so many arrays of the result is the sum of, as the module keeps it.
+/// What each of that many arrays of the result is the sum of, as the module keeps it.
 fn terms_of_results(module: &Module, count: usize) -> Result<Vec<Terms>> {
     let kept = module.header.frontend_attributes.as_ref();
     let one = |n: usize| match kept.and_then(|all| all.get(&format!("{UNREDUCED_RESULT}{n}"))) {
@@ -281,8 +284,8 @@ impl Shardings {
         Ok(Self { arguments, results, argument_terms, result_terms })
     }
 
-    /// Messages `OpSharding` of arguments and of results. `arguments`, `results`: the rank of each array; `None` of
-    /// a token, which is replicated.
+    /// Messages `OpSharding` of arguments and of results. `arguments`, `results`: the rank of each array;
+    /// `None` of a token, which is replicated.
     pub fn messages(&self, arguments: &[Option<usize>], results: &[Option<usize>]) -> [Vec<Vec<u8>>; 2] {
         let with_tokens = |all: &[Tiles], terms: &[Terms], ranks: &[Option<usize>]| -> Vec<Vec<u8>> {
             let mut arrays = all.iter().zip(terms);
@@ -333,8 +336,8 @@ mod field {
     pub(super) const TUPLE_PARTS: u64 = 5;
     /// `OpSharding.replicate_on_last_tile_dim`.
     pub(super) const REPLICATE_ON_LAST: u64 = 6;
-    /// `OpSharding.metadata`, many messages `OpMetadata`: where a sharding is from, and of an unreduced one how its
-    /// parts are combined, as what is of the kind [`super::REDUCTION`] is called.
+    /// `OpSharding.metadata`, many messages `OpMetadata`: where a sharding is from, and of an unreduced one
+    /// how its parts are combined, as what is of the kind [`super::REDUCTION`] is called.
     pub(super) const METADATA: u64 = 7;
     /// `OpMetadata.op_type`.
     pub(super) const METADATA_KIND: u64 = 1;
@@ -434,7 +437,7 @@ fn read_op_shardings(message: &[u8]) -> Result<Vec<Tiles>> {
     parts.collect()
 }
 
-/// How many unreduced arrays an `OpSharding` is of.
+/// The number of unreduced arrays of an `OpSharding`.
 fn count_unreduced(message: &[u8]) -> Result<usize> {
     let (mut count, mut behind) = (0, Vec::new());
     for (number, value) in wire::fields(message)? {
@@ -505,7 +508,8 @@ fn read_op_sharding(message: &[u8]) -> Result<Tiles> {
     }))
 }
 
-/// Whether what a device computes depends on which one it is: it communicates, asks for its number, or begins with its shard of an array.
+/// Whether what a device computes depends on which one it is: it communicates, asks for its number, or begins
+/// with its shard of an array.
 pub(crate) fn depends_on_device(module: &Module) -> bool {
     let depends = |instr: &Instruction| match instr.opcode {
         Opcode::PartitionId | Opcode::ReplicaId | Opcode::Send | Opcode::Recv => true,
@@ -558,9 +562,9 @@ mod tests {
         let message = unreduced_sharding(&None, &sum(&[&[0, 1]]), 1);
         assert_eq!(message, [8, 3, 26, 2, 1, 2, 34, 2, 0, 1, 66, 1, 6]);
         assert_eq!(read_op_sharding(&message).unwrap(), None);
-        // The greatest: as of the sum, with what jaxlib keeps it as.
-        let greatest = Unreduced { by: Opcode::Maximum, ..sum(&[&[0, 1]]) };
-        let message = unreduced_sharding(&None, &greatest, 1);
+        // A maximum: as a sum, with the kind that jaxlib keeps.
+        let largest = Unreduced { by: Opcode::Maximum, ..sum(&[&[0, 1]]) };
+        let message = unreduced_sharding(&None, &largest, 1);
         let metadata = [&[58, 24, 10, 17], "sdy::reduction_op".as_bytes(), &[18, 3], b"MAX"].concat();
         assert_eq!(message, [&[8, 3, 26, 2, 1, 2, 34, 2, 0, 1], &*metadata, &[66, 1, 6]].concat());
         assert_eq!(read_op_sharding(&message).unwrap(), None);

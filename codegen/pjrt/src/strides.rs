@@ -15,7 +15,7 @@ pub fn row_major(dims: &[i64], element_bytes: i64) -> Vec<i64> {
     strides
 }
 
-/// The order of the dimensions of a dense array that lies as a caller says.
+/// The order of the dimensions of a dense array with a caller's byte strides.
 ///
 /// # Errors
 /// What is tiled, not dense, or of another rank.
@@ -42,7 +42,8 @@ pub fn order_of_layout(
     }
 }
 
-/// Strides in bytes of a dense array in a layout; `None`: it is row-major. What is tiled or has the wrong rank is refused.
+/// Strides in bytes of a dense array in a layout; `None`: it is row-major. What is tiled or has the wrong
+/// rank is refused.
 pub fn of_layout(
     layout: Option<&PJRT_Buffer_MemoryLayout>,
     dims: &[i64],
@@ -87,7 +88,8 @@ pub fn of_layout(
     }
 }
 
-/// Whether elements with these strides lie dense and row-major. Strides of dimensions that have one element do not matter.
+/// Whether elements with these strides lie dense and row-major. Strides of dimensions that have one element
+/// do not matter.
 pub fn is_dense(dims: &[i64], strides: &[i64], element_bytes: i64) -> bool {
     let dense = row_major(dims, element_bytes);
     dims.contains(&0) || dims.iter().zip(strides).zip(&dense).all(|((&n, s), d)| n == 1 || s == d)
@@ -119,7 +121,8 @@ pub fn for_each_offset(dims: &[i64], strides: &[i64], mut copy: impl FnMut(i64))
     }
 }
 
-/// The first and one past the last byte that elements with these strides have; `None`: it is beyond all memory.
+/// The first and one past the last byte that elements with these strides have; `None`: it is beyond all
+/// memory.
 pub fn extent(dims: &[i64], strides: &[i64], element_bytes: i64) -> Option<(i64, i64)> {
     if dims.contains(&0) {
         return Some((0, 0));

@@ -24,7 +24,7 @@ use crate::handles;
 use crate::layout;
 use crate::strides;
 
-/// Where compiled programs read arrays in place.
+/// The alignment with which compiled programs read arrays in place.
 const ALIGNMENT_BYTES: usize = 64;
 
 /// Memory of a caller's, which an array shares.
@@ -40,7 +40,8 @@ enum Done {
     Call(Option<OnDelete>, *mut c_void),
 }
 
-// SAFETY: the caller promised that nobody writes to the bytes until it is told that they are not needed, by any thread.
+// SAFETY: the caller promised that nothing writes to the bytes until it is told that they are not needed, by
+// any thread.
 unsafe impl Send for HostMemory {}
 // SAFETY: the same.
 unsafe impl Sync for HostMemory {}
@@ -56,7 +57,8 @@ impl Foreign for HostMemory {
         if self.bytes == 0 {
             return &[];
         }
-        // SAFETY: what a caller lends has as many bytes, which stay as they are until it is told (`Done`), and that is when this is dropped.
+        // SAFETY: what a caller lends has as many bytes, which stay as they are until it is told (`Done`),
+        // and that is when this is dropped.
         unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
     }
 }

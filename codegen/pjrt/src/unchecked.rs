@@ -12,7 +12,7 @@ use crate::error::Result;
 /// Arrays by device.
 pub type Arrays = Vec<Vec<ArrayLiteral>>;
 
-/// What is done about a wrong result.
+/// The reaction to a wrong result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[allow(missing_docs, reason = "as in `check`")]
 pub enum Action {
@@ -21,7 +21,7 @@ pub enum Action {
     Log,
 }
 
-/// How executions are checked.
+/// Options of checking executions.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "as in `check`")]
 pub struct Settings {

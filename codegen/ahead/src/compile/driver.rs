@@ -4,8 +4,8 @@
 //! i32 ENTRY_run(void *const *arguments, void *const *results, void *temporaries, const options *)
 //! ```
 //!
-//! checks its pointers, then executes the steps of the plan in order. Before each call it fills an array of argument
-//! pointers.
+//! checks its pointers, then executes the steps of the plan in order. Before each call it fills an array of
+//! argument pointers.
 //!
 //! **Invariants:** a step reads and writes the same slices as in [`hlo_codegen::runtime::executable`]. The
 //! driver allocates no memory. It runs on the caller's thread; only chunks of kernels run on the thread pool.
@@ -63,8 +63,8 @@ pub(super) fn emit<'ctx>(
     let [arguments, results, temporaries, run] = parameters[..] else {
         return Err(CompileError::Defect("an entry point has four parameters".to_owned()));
     };
-    let rooms = Rooms::of(&program.plan);
-    let room = |n: usize| -> Result<Value<'ctx>> { Ok(e.stack(Prim::Ptr, n.max(1) as u32)?.into()) };
+    let sizes = RowSizes::of(&program.plan);
+    let stack_row = |n: usize| -> Result<Value<'ctx>> { Ok(e.stack(Prim::Ptr, n.max(1) as u32)?.into()) };
     let mut driver = Driver {
         e,
         data,
@@ -72,9 +72,9 @@ pub(super) fn emit<'ctx>(
         kernels: &program.kernels,
         allocations: &program.buffers.allocations,
         bases: Vec::new(),
-        row: room(rooms.arguments)?,
-        epilogue_row: room(rooms.epilogue)?,
-        region_row: room(rooms.regions)?,
+        row: stack_row(sizes.arguments)?,
+        epilogue_row: stack_row(sizes.epilogue)?,
+        region_row: stack_row(sizes.regions)?,
         launch,
         pool: data.null(),
         counters: None,
@@ -94,17 +94,17 @@ pub(super) fn emit<'ctx>(
 
 /// The most pointers that a call takes.
 #[derive(Default)]
-struct Rooms {
+struct RowSizes {
     arguments: usize,
     epilogue: usize,
     regions: usize,
 }
 
-impl Rooms {
+impl RowSizes {
     fn of(plan: &Plan) -> Self {
-        let mut rooms = Self::default();
-        rooms.add(plan);
-        rooms
+        let mut sizes = Self::default();
+        sizes.add(plan);
+        sizes
     }
 
     fn add(&mut self, plan: &Plan) {
@@ -134,7 +134,7 @@ struct Driver<'a, 'ctx> {
     target: &'a Target,
     kernels: &'a [Kernel],
     allocations: &'a [Allocation],
-    /// Where each allocation begins.
+    /// The address of each allocation.
     bases: Vec<Value<'ctx>>,
     /// Room for the pointers of a call, of its epilogue, and of the kernels that it calls.
     row: Value<'ctx>,

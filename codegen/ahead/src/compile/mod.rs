@@ -29,13 +29,13 @@ use hlo_threads::cancel;
 
 pub use crate::ABI_VERSION;
 
-/// What arguments, results and temporaries are aligned to.
+/// The alignment of arguments, results and temporaries.
 pub const ALIGNMENT: u64 = hlo_codegen::runtime::arena::ALIGNMENT as u64;
 
-/// How to compile.
+/// Options of compilation.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// What symbols begin with: a C identifier.
+    /// The prefix of symbols: a C identifier.
     pub entry: String,
     /// Names of the array leaves of the parameters, in order.
     pub arguments: Vec<String>,
@@ -64,7 +64,8 @@ pub struct Source {
     pub file: String,
     /// The text.
     pub text: String,
-    /// The name of the file that debugging information is split off to (DWARF's `.dwo`), as the object has it.
+    /// The name of the file that debugging information is split off to (DWARF's `.dwo`), as the object has
+    /// it.
     pub split: Option<String>,
 }
 
@@ -83,7 +84,7 @@ pub struct Array {
     pub aliasing: Aliasing,
 }
 
-/// What memory an array shares with another.
+/// The aliasing of an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Aliasing {
     /// An argument that is only read.

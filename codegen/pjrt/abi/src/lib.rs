@@ -1,4 +1,5 @@
-//! The C API of PJRT, as both sides of it need it: a plugin (`hlo-pjrt`) and a caller of plugins (`hlo-pjrt-host`).
+//! The C API of PJRT, as both sides of it need it: a plugin (`hlo-pjrt`) and a caller of plugins
+//! (`hlo-pjrt-host`).
 //!
 //! | module | holds |
 //! |---|---|

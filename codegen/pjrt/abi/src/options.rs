@@ -1,4 +1,5 @@
-//! Messages of compile options (`xla/pjrt/proto/compile_options.proto`, `xla/xla.proto`): numbers of their fields, and the least that a caller sends.
+//! Messages of compile options (`xla/pjrt/proto/compile_options.proto`, `xla/xla.proto`): numbers of their
+//! fields, and the smallest that a caller sends.
 
 use crate::wire::{put, put_number};
 
@@ -48,7 +49,8 @@ pub mod field {
     pub const DEVICE_IDS: u64 = 1;
 }
 
-/// Writes the `CompileOptionsProto` of a program of one device, the default one. `tupled`: its one parameter is a tuple of the arguments.
+/// Writes the `CompileOptionsProto` of a program of one device, the default one. `tupled`: its one parameter
+/// is a tuple of the arguments.
 pub fn write_for_one_device(tupled: bool) -> Vec<u8> {
     let mut build = Vec::new();
     // -1: the default device.

@@ -1,8 +1,8 @@
 //! The structs of the PJRT C API 0.114, under its own names: what a caller and a function hand each other.
 //!
-//! Each begins with its size and a list of extensions. A caller that was built for an older version has structs that end
-//! earlier, one for a newer version such that go on; `border.rs` handles both. Sizes and offsets are checked against
-//! `tests/layout.txt`.
+//! Each begins with its size and a list of extensions. A caller that was built for an older version has
+//! structs that end earlier, one for a newer version such that go on; `border.rs` handles both. Sizes and
+//! offsets are checked against `tests/layout.txt`.
 
 #![allow(
     non_camel_case_types,
@@ -61,7 +61,8 @@ macro_rules! structs {
                 $(pub $field: $ty,)*
             }
 
-            // SAFETY: it is `repr(C)` and begins with its size; its fields are numbers and pointers, or functions that may be null.
+            // SAFETY: it is `repr(C)` and begins with its size; its fields are numbers and pointers, or
+            // functions that may be null.
             unsafe impl Struct for $name {
                 const NAME: &'static str = stringify!($name);
                 const FIELDS: &'static [(&'static str, usize)] = &[

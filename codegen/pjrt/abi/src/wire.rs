@@ -1,4 +1,4 @@
-//! The wire format of protocol buffers, as far as messages are taken apart here whose contents others know.
+//! The wire format of protocol buffers, for messages of which only some fields are read here.
 
 use crate::failure::{Failure, Result};
 
@@ -39,7 +39,7 @@ impl<'a> Fields<'a> {
     /// The next number, without a key.
     ///
     /// # Errors
-    /// There is none.
+    /// The bytes do not begin with a varint.
     pub fn varint(&mut self) -> Result<u64> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
@@ -55,7 +55,7 @@ impl<'a> Fields<'a> {
     /// The next field, with its number.
     ///
     /// # Errors
-    /// What is left is none.
+    /// The remaining bytes are no field.
     pub fn field(&mut self) -> Result<Option<(u64, Value<'a>)>> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -78,7 +78,7 @@ impl<'a> Fields<'a> {
 /// All fields of a message.
 ///
 /// # Errors
-/// It is none.
+/// The bytes are no message.
 pub fn fields(message: &[u8]) -> Result<Vec<(u64, Value<'_>)>> {
     let mut rest = Fields::new(message);
     let mut all = Vec::new();

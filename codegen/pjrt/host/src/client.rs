@@ -71,7 +71,7 @@ impl Client {
         let mut version = zeroed::<PJRT_Client_PlatformVersion_Args>();
         version.client = client.client;
         client.plugin.call("PJRT_Client_PlatformVersion", &mut version)?;
-        // SAFETY: the C API: texts of so many bytes that live as long as the client.
+        // SAFETY: the C API: texts of that many bytes that live as long as the client.
         let text = |start: *const std::ffi::c_char, len| unsafe {
             String::from_utf8_lossy(bytes(start.cast(), len)).into_owned()
         };
@@ -87,11 +87,12 @@ impl Client {
         &self.platform
     }
 
-    /// Compiles a program for one device. `format`: `mlir` for StableHLO as text or bytecode, `hlo` for a serialized `HloModuleProto`. `tupled`: its one parameter is a tuple, of
-    /// which each element is an argument.
+    /// Compiles a program for one device. `format`: `mlir` for StableHLO as text or bytecode, `hlo` for a
+    /// serialized `HloModuleProto`. `tupled`: its one parameter is a tuple, of which each element is an
+    /// argument.
     ///
     /// # Errors
-    /// What the plugin says.
+    /// The error that the plugin reports.
     pub fn compile(self: &Arc<Self>, format: &str, code: &[u8], tupled: bool) -> Result<Executable, Failure> {
         let mut program = zeroed::<PJRT_Program>();
         program.code = code.as_ptr().cast_mut().cast();
@@ -109,7 +110,8 @@ impl Client {
         Executable::new(Arc::clone(self), args.executable)
     }
 
-    /// Compiles a verified module for one device, as an `HloModuleProto`; `tupled` as for [`Client::compile`].
+    /// Compiles a verified module for one device, as an `HloModuleProto`; `tupled` as for
+    /// [`Client::compile`].
     ///
     /// # Errors
     /// It says what has no field there ([`Code::Unimplemented`]), or what the plugin says.
@@ -120,7 +122,7 @@ impl Client {
     /// Copies an array to the device.
     ///
     /// # Errors
-    /// What the plugin says.
+    /// The error that the plugin reports.
     pub(crate) fn buffer(self: &Arc<Self>, array: &ArrayLiteral) -> Result<Buffer, Failure> {
         let shape = array.shape();
         let data = bytes_of(array);
@@ -143,7 +145,7 @@ impl Drop for Client {
     fn drop(&mut self) {
         let mut args = zeroed::<PJRT_Client_Destroy_Args>();
         args.client = self.client;
-        // There is nobody to tell.
+        // The error cannot be reported.
         let _ = self.plugin.call("PJRT_Client_Destroy", &mut args);
     }
 }

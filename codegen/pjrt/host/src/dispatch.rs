@@ -1,4 +1,5 @@
-//! Executions whose cost is looked at: arrays stay on the device, and functions of the plugin are looked up once.
+//! Executions whose cost is measured: arrays stay on the device, and functions of the plugin are looked up
+//! once.
 
 use std::ptr;
 
@@ -49,7 +50,8 @@ impl<'e> Dispatch<'e> {
     }
 
     fn call<S: Struct>(&self, name: &str, function: Function, args: &mut S) -> Result<(), Failure> {
-        // SAFETY: the C API: a function is given its struct, which knows its size, and pointers in it are live.
+        // SAFETY: the C API: a function is given its struct, which knows its size, and pointers in it are
+        // live.
         let error = unsafe { function(ptr::from_mut(args).cast()) };
         if error.is_null() { Ok(()) } else { Err(self.executable.client().plugin.taken(name, error)) }
     }
@@ -94,10 +96,11 @@ impl<'e> Dispatch<'e> {
         self.call("PJRT_Buffer_Destroy", self.destroy_buffer, &mut args)
     }
 
-    /// Runs the program `steps` times, each on what the one before it left as its first argument, and waits for the last; what is left is dropped.
+    /// Runs the program `steps` times, each on what the one before it left as its first argument, and waits
+    /// for the last; what is left is dropped.
     ///
     /// # Errors
-    /// What the plugin says.
+    /// The error that the plugin reports.
     pub fn run(&self, steps: usize) -> Result<(), Failure> {
         let mut pointers: Vec<*mut opaque::Buffer> = self.arguments.iter().map(Buffer::raw).collect();
         for step in 0..steps {

@@ -96,7 +96,7 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         let mut args = zeroed::<PJRT_Buffer_Destroy_Args>();
         args.buffer = self.buffer;
-        // There is nobody to tell.
+        // The error cannot be reported.
         let _ = self.client.plugin.call("PJRT_Buffer_Destroy", &mut args);
     }
 }
@@ -147,7 +147,7 @@ impl Executable {
     /// Runs it, and waits for its results. No argument is donated.
     ///
     /// # Errors
-    /// What the plugin says.
+    /// The error that the plugin reports.
     pub fn execute(&self, arguments: &[&ArrayLiteral]) -> Result<Vec<ArrayLiteral>, Failure> {
         let plugin = &self.client.plugin;
         let arguments: Vec<Buffer> =
@@ -182,7 +182,7 @@ impl Drop for Executable {
     fn drop(&mut self) {
         let mut args = zeroed::<PJRT_LoadedExecutable_Destroy_Args>();
         args.executable = self.executable;
-        // There is nobody to tell.
+        // The error cannot be reported.
         let _ = self.client.plugin.call("PJRT_LoadedExecutable_Destroy", &mut args);
     }
 }

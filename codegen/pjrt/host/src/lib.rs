@@ -1,4 +1,5 @@
-//! The caller's side of the PJRT C API: loads the plugin of any vendor, compiles programs with it, runs them on its first device.
+//! The caller's side of the PJRT C API: loads the plugin of any vendor, compiles programs with it, runs them
+//! on its first device.
 //!
 //! | module | holds |
 //! |---|---|
@@ -8,8 +9,9 @@
 //!
 //! Structs, numbers, messages and failures are those of [`hlo_pjrt_abi`].
 //!
-//! **Invariants:** objects of a plugin are destroyed once, before the client that they belong to; a library that was loaded stays. A plugin is code in
-//! this process: whoever names one trusts it, and if it aborts, the process does.
+//! **Invariants:** objects of a plugin are destroyed once, before the client that they belong to; a library
+//! that was loaded stays. A plugin is code in this process: whoever names one trusts it, and if it aborts,
+//! the process does.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 

@@ -1,7 +1,8 @@
 //! A plugin: a shared library with one symbol, which gives a table of functions.
 //!
-//! The table begins with its size, a list of extensions and the version of the API; functions follow in the order of
-//! [`hlo_pjrt_abi::names::NAMES`]. A plugin of another version has a table that ends earlier or goes on.
+//! The table begins with its size, a list of extensions and the version of the API; functions follow in the
+//! order of [`hlo_pjrt_abi::names::NAMES`]. A plugin of another version has a table that ends earlier or goes
+//! on.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -132,7 +133,8 @@ impl Plugin {
     pub(crate) fn call<S: Struct>(&self, name: &str, args: &mut S) -> Result<(), Failure> {
         debug_assert_eq!(S::NAME.strip_suffix("_Args"), Some(name));
         let function = self.function(name)?;
-        // SAFETY: the C API: a function is given its struct, which knows its size. Pointers in it are live: whoever fills them in says why.
+        // SAFETY: the C API: a function is given its struct, which knows its size. Pointers in it are live:
+        // whoever fills them in says why.
         let error = unsafe { function(ptr::from_mut(args).cast()) };
         if error.is_null() { Ok(()) } else { Err(self.taken(name, error)) }
     }

@@ -1,4 +1,5 @@
-//! Extensions of the API: lists of functions that a caller finds by their type, each pointing at the next extension.
+//! Extensions of the API: lists of functions that a caller finds by their type, each pointing at the next
+//! extension.
 
 use std::ffi::c_void;
 

@@ -1,4 +1,4 @@
-//! The Layouts extension, version 3: how arrays lie in memory.
+//! The Layouts extension, version 3: how arrays are laid out in memory.
 
 use std::ptr;
 

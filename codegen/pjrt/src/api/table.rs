@@ -1,6 +1,7 @@
 //! The table of the API: its functions in order, each with what answers it, or nothing.
 //!
-//! **Invariant:** every slot has a function. One that nothing answers says so, with its name, and a caller goes on.
+//! **Invariant:** every slot has a function. One that nothing answers says so, with its name, and a caller
+//! goes on.
 
 use std::ffi::c_void;
 use std::ptr;

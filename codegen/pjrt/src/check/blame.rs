@@ -1,21 +1,23 @@
 //! Which instruction of a wrong execution is to blame.
 //!
-//! From the wrong result back along operands: an operand is made the result of the program, which is compiled and executed again on the same arguments and judged by its own bounds. Where no operand is wrong,
-//! the instruction is to blame: it is wrong in the midst of the program that makes its operands right. What a compiler does wrong only to the whole may be right in each of these; then the result itself is named.
+//! From the wrong result back along operands: an operand is made the result of the program, which is compiled
+//! and executed again on the same arguments and judged by its own bounds. Where no operand is wrong, the
+//! instruction is to blame: it is wrong in the midst of the program that makes its operands right. What a
+//! compiler does wrong only to the whole may be right in each of these; then the result itself is named.
 
 use hlo::{ArrayLiteral, InstrId, Module, Opcode, Shape};
 use hlo_client::{ExecuteOptions, VerifiedModule};
 use hlo_interp::Devices;
 
-use super::{Execution, judged, place};
+use super::{Execution, judged, source_location};
 
 /// Programs that are compiled to find it.
-const MOST_PROGRAMS: usize = 48;
+const MAX_PROGRAMS: usize = 48;
 
-/// What is to blame.
+/// The instruction to blame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Blamed {
-    /// The instruction, with its opcode and place.
+    /// The instruction, with its opcode and source location.
     at: Option<(String, &'static str, Option<String>)>,
     /// Whether its operands were found right.
     is_certain: bool,
@@ -24,7 +26,10 @@ pub(crate) struct Blamed {
 impl Blamed {
     fn of(module: &Module, id: InstrId, is_certain: bool) -> Self {
         let instr = module.instr(id);
-        Self { at: Some((instr.name.to_string(), instr.opcode.name(), place(module, id))), is_certain }
+        Self {
+            at: Some((instr.name.to_string(), instr.opcode.name(), source_location(module, id))),
+            is_certain,
+        }
     }
 
     /// Its opcode.
@@ -33,9 +38,9 @@ impl Blamed {
     }
 
     /// Its line of Python, or its name.
-    pub(crate) fn place(&self) -> String {
+    pub(crate) fn location(&self) -> String {
         match &self.at {
-            Some((_, _, Some(place))) => place.clone(),
+            Some((_, _, Some(location))) => location.clone(),
             Some((name, _, None)) => format!("%{name}"),
             None => String::new(),
         }
@@ -43,8 +48,8 @@ impl Blamed {
 
     /// For people.
     pub(crate) fn describe(&self, module: &Module) -> String {
-        let Some((name, opcode, place)) = &self.at else { return format!("in {}", module.name) };
-        let at = place.as_ref().map(|p| format!(" at {p}")).unwrap_or_default();
+        let Some((name, opcode, location)) = &self.at else { return format!("in {}", module.name) };
+        let at = location.as_ref().map(|p| format!(" at {p}")).unwrap_or_default();
         match self.is_certain {
             true => format!("{opcode} %{name}{at}: its operands are right"),
             false => format!("the result is of {opcode} %{name}{at}"),
@@ -93,7 +98,7 @@ pub(crate) fn find(execution: &Execution<'_>, _device: usize, result: usize) -> 
     if execution.devices != Devices::ONE {
         return Blamed::of(module, at, false);
     }
-    let mut left = MOST_PROGRAMS;
+    let mut left = MAX_PROGRAMS;
     loop {
         let wrong = module.instr(at).operands().iter().map(|&o| source(module, o)).find(|&operand| {
             let instr = module.instr(operand);

@@ -1,11 +1,14 @@
 //! Check mode: executions judged against the reference interpreter.
 //!
-//! The compiled program runs as ever. Then the reference runs on the same arguments, and works out beside every element how far a correct compiler may be from it
-//! (`hlo-certify`): what is beyond that is wrong. A wrong execution is saved as a folder that `hlo run FOLDER` repeats, the instruction that is to blame is looked for ([`blame`]), and the call ends
-//! with an error that says its line of Python, or the line is logged.
+//! The compiled program runs as ever. Then the reference runs on the same arguments, and works out beside
+//! every element how far a correct compiler may be from it (`hlo-certify`): what is beyond that is wrong. A
+//! wrong execution is saved as a folder that `hlo run FOLDER` repeats, the instruction that is to blame is
+//! looked for ([`blame`]), and the call ends with an error that says its line of Python, or the line is
+//! logged.
 //!
-//! **Invariants:** what is given back is never changed by a check; nothing is called wrong but by a bound; what cannot be judged (callbacks, handlers of others, communication with a host, want of memory) is
-//! not judged, and the record says why.
+//! **Invariants:** what is given back is never changed by a check; nothing is called wrong but by a bound;
+//! what cannot be judged (callbacks, handlers of others, communication with a host, want of memory) is not
+//! judged, and the record says why.
 
 mod blame;
 mod record;
@@ -30,7 +33,7 @@ use record::Record;
 /// Arrays by device.
 pub type Arrays = Vec<Vec<ArrayLiteral>>;
 
-/// What is done about a wrong result.
+/// The reaction to a wrong result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Action {
     /// The execution ends with an error.
@@ -40,18 +43,18 @@ pub enum Action {
     Log,
 }
 
-/// How executions are checked.
+/// Options of checking executions.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Of how many executions of a program one is judged, the first among them; 0: none.
     pub every: u64,
-    /// What is done about a wrong result.
+    /// The reaction to a wrong result.
     pub action: Action,
     /// The folder below which wrong executions are saved; `None`: they are not.
     pub save: Option<PathBuf>,
-    /// A file to which a line of JSON is added for every execution that was looked at.
+    /// A file to which a line of JSON is added for every execution that was judged.
     pub log: Option<PathBuf>,
-    /// Who runs: what a record names as the test.
+    /// The name of the test in records.
     pub test: fn() -> Option<String>,
 }
 
@@ -88,17 +91,17 @@ pub struct Checks {
 pub struct Execution<'a> {
     /// The program.
     pub source: &'a VerifiedModule,
-    /// What compiled it.
+    /// The compiler.
     pub engine: &'a hlo_client::Client,
     /// Its devices.
     pub devices: Devices,
-    /// What went in.
+    /// The arguments.
     pub arguments: Arrays,
-    /// What came out.
+    /// The results.
     pub results: Arrays,
 }
 
-/// What an execution is worth.
+/// The verdict on an execution.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Verdict {
     pub(crate) tally: Tally,
@@ -132,7 +135,8 @@ impl Checks {
         Some(Self { settings, refused, executions: AtomicU64::new(0) })
     }
 
-    /// Whether the execution that begins is one to judge; then its arguments are kept, and [`Checks::judge`] is told how it ended.
+    /// Whether the execution that begins is one to judge; then its arguments are kept, and [`Checks::judge`]
+    /// is told how it ended.
     pub fn begin(&self, program: &str) -> bool {
         let before = self.executions.fetch_add(1, Ordering::Relaxed);
         if self.settings.every == 0 || !before.is_multiple_of(self.settings.every) {
@@ -173,7 +177,7 @@ impl Checks {
         };
         let blamed = blame::find(execution, device, result);
         record.message = message(execution, &verdict, (device, result), &blamed);
-        record.blamed = Some(blamed.place());
+        record.blamed = Some(blamed.location());
         if let Some(parent) = &self.settings.save {
             match record::save(parent, execution, &verdict, &record.message, blamed.opcode()) {
                 Ok(folder) => record.saved = Some(folder),
@@ -276,7 +280,7 @@ fn message(
 }
 
 /// `f.py:12, jit(f)/sin`: where an instruction is from.
-pub(crate) fn place(module: &Module, id: InstrId) -> Option<String> {
+pub(crate) fn source_location(module: &Module, id: InstrId) -> Option<String> {
     let Some(AttrValue::Metadata(metadata)) = module.instr(id).attrs.get(AttrKey::Metadata) else {
         return None;
     };

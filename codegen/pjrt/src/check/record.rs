@@ -1,4 +1,5 @@
-//! What is kept of checks: a line for each execution in a log, and a folder for each wrong one, which `hlo run FOLDER` repeats.
+//! What is kept of checks: a line for each execution in a log, and a folder for each wrong one, which
+//! `hlo run FOLDER` repeats.
 //!
 //! **Invariant:** a line is appended whole, whoever else appends; a folder is complete or absent.
 
