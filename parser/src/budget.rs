@@ -8,7 +8,7 @@ use hlo::diag::{Diagnostic, codes};
 
 use crate::token::Tok;
 
-/// Bytes of an instruction: in the tree, where it may lie in two tables at a time, and in the module with its
+/// Bytes of an instruction: in the tree, where it may are in two tables at a time, and in the module with its
 /// names and users.
 const INSTRUCTION: u64 = 900;
 

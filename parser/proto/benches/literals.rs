@@ -1,6 +1,6 @@
-//! Large constants in and out: 256 MiB of each element type that is stored differently, and 1 GiB of f32; beside them
-//! what copying such memory takes, into memory that is there and into memory that is fresh. `cargo bench -p hlo-proto`;
-//! figures: docs/formats.md.
+//! Large constants in and out: 256 MiB of each element type that is stored differently, and 1 GiB of f32;
+//! beside them what copying such memory takes, into memory that is there and into memory that is fresh.
+//! `cargo bench -p hlo-proto`; figures: docs/formats.md.
 #![allow(missing_docs, reason = "a benchmark")]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};

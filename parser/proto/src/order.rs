@@ -8,7 +8,7 @@ pub(crate) fn permuted<T: Copy>(
     minor_to_major: &[i64],
     to_memory: bool,
 ) -> Vec<T> {
-    // How far apart neighbours of each dimension are in memory.
+    // How far apart neighbours of each dimension are laid out in memory.
     let mut strides = vec![0usize; dims.len()];
     let mut step = 1usize;
     for &d in minor_to_major {

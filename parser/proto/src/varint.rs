@@ -1,6 +1,8 @@
-//! Lists of numbers of one to ten bytes each, seven bits a byte, the lowest first: elements of literals of `pred`, `s32`, `s64`, `u32` and `u64`, of which there may be billions.
+//! Lists of numbers of one to ten bytes each, seven bits a byte, the lowest first: elements of literals of
+//! `pred`, `s32`, `s64`, `u32` and `u64`, of which there may be billions.
 //!
-//! Eight bytes are looked at together: bits of several bytes are moved by a few shifts, and bytes that are numbers of their own are taken as they come.
+//! Eight bytes are looked at together: bits of several bytes are moved by a few shifts, and bytes that are
+//! numbers of their own are taken as they come.
 
 /// The bit that says that a number goes on.
 const MORE: u64 = 0x8080_8080_8080_8080;
@@ -20,7 +22,7 @@ pub(crate) enum Wrong {
 
 /// The numbers of a packed list, of which there have to be `count`.
 pub(crate) fn unpack<T: Copy>(bytes: &[u8], count: usize, make: impl Fn(u64) -> T) -> Result<Vec<T>, Wrong> {
-    // Each takes at least a byte, so that a shape that lies reserves nothing.
+    // Each has at least a byte, so that a false shape reserves nothing.
     let mut out = Vec::with_capacity(count.min(bytes.len()));
     let mut rest = bytes;
     while !rest.is_empty() {

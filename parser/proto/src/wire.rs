@@ -297,7 +297,7 @@ fn check_packed(ty: &Type, body: &[u8]) -> Result<(), WireError> {
 /// What is wrong with bytes.
 #[derive(Clone, Copy, Debug)]
 enum WireError {
-    /// Ends in a number, or has one of more than ten bytes; so many bytes of the message are left.
+    /// Ends in a number, or has one of more than ten bytes; the remaining bytes of the message.
     Varint(usize),
     /// A key without a field number, or of a wire type that there is not.
     Key(u64),

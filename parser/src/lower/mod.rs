@@ -206,7 +206,7 @@ impl<'a> Lowering<'a> {
         Some(shape)
     }
 
-    /// Gives every computation its id and name.
+    /// Assigns each computation an id and a name.
     fn declare_computations(&mut self) {
         let ast = self.ast;
         for (index, c) in ast.computations.iter().enumerate() {

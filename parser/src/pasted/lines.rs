@@ -61,7 +61,7 @@ pub(super) struct Prefix {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Part {
     Digits,
-    /// One or more, at most so many at the end.
+    /// One or more, at most this many at the end.
     Blanks(usize),
     Byte(u8),
 }

@@ -163,7 +163,7 @@ const TOKENS: [&str; 56] = [
     "custom-call(), literal=s32[] 1",
 ];
 
-/// Deep nesting is refused or works; neither needs stack. (Tests run on threads with little of it.)
+/// Deep nesting is refused or works; neither needs stack. (Tests run on threads with small stacks.)
 #[test]
 fn deep_nesting() {
     const N: usize = 10_000;

@@ -153,7 +153,7 @@ impl Converter<'_> {
         let x_sign = self.op2(Opcode::And, xb, sign_mask);
         let y_sign = self.op2(Opcode::And, yb, sign_mask);
         let (zero, one) = (word(self, 0), word(self, 1));
-        // From zero on, the least number with the sign of `y`.
+        // From zero on, the smallest number with the sign of `y`.
         let x_zero = self.cmp(Direction::Eq, x_magnitude, zero);
         let y_zero = self.cmp(Direction::Eq, y_magnitude, zero);
         let least = self.op2(Opcode::Or, y_sign, one);

@@ -80,8 +80,8 @@ impl Converter<'_> {
         self.bind_tuple(op, id)
     }
 
-    /// The groups of a collective. Those of replicas with all their partitions are in another order in
-    /// StableHLO, replicas of one partition first: where the grid is known, they are listed by devices.
+    /// The groups of a collective. Those of replicas with all their partitions are laid out in another order
+    /// in StableHLO, replicas of one partition first: where the grid is known, they are listed by devices.
     fn groups_of_grid(&self, op: OpId, attrs: &mut Attrs) -> Convert<ReplicaGroups> {
         let groups = self.replica_groups(op)?;
         let both = matches!(

@@ -54,7 +54,7 @@ impl<'m> Converter<'m> {
         }
     }
 
-    /// Gives the arguments of the entry function the dimensions that the caller says.
+    /// Sets the dimensions of the arguments of the entry function to those that the caller says.
     fn set_arguments(&mut self, entry: OpId, dims: Option<&[Option<Vec<i64>>]>) -> Convert<()> {
         let Some(dims) = dims else { return Ok(()) };
         let arguments = self.arguments(entry);

@@ -25,8 +25,8 @@ const OPERATIONS: [(&str, &str); 14] = [
     ("chlo.erf", "erf"),
 ];
 
-/// The custom call by which JAX asks for the sharding of a value. Its `backend_config` is the address of a function
-/// and that of its data; in HLO it has their bytes in hexadecimal digits.
+/// The custom call by which JAX asks for the sharding of a value. Its `backend_config` is the address of a
+/// function and that of its data; in HLO it has their bytes in hexadecimal digits.
 pub const INSPECT_SHARDING: &str = "InspectSharding";
 
 fn digits(bytes: &[u8]) -> Box<str> {

@@ -247,7 +247,7 @@ impl<'m> Converter<'m> {
         values.iter().map(|&v| self.value(v, op)).collect()
     }
 
-    /// Exactly so many operands.
+    /// Exactly `N` operands.
     pub(super) fn exactly<const N: usize>(&mut self, op: OpId) -> Convert<[InstrId; N]> {
         let operands = self.operands(op)?;
         match <[InstrId; N]>::try_from(operands) {
@@ -256,13 +256,13 @@ impl<'m> Converter<'m> {
         }
     }
 
-    /// Gives a result its instruction.
+    /// Records the instruction of a result.
     pub(super) fn bind(&mut self, op: OpId, index: usize, instr: InstrId) {
         let result = self.m.op(op).results[index];
         self.define(result, instr);
     }
 
-    /// Gives a value its instruction, and remembers its shape if its type does not say it.
+    /// Records the instruction of a value, and remembers its shape if its type does not say it.
     pub(super) fn define(&mut self, value: ValueId, instr: InstrId) {
         self.body.values.insert(value, instr);
         if super::shapes::is_unbounded(self.m, self.m.value_type(value)) {

@@ -139,8 +139,8 @@ impl<'m> Converter<'m> {
         (0..results).map(sharding).collect()
     }
 
-    /// What an attribute, such as `mhlo.layout_mode`, says of each argument (`arg_attrs`) or result (`res_attrs`) of
-    /// a function.
+    /// What an attribute, such as `mhlo.layout_mode`, says of each argument (`arg_attrs`) or result
+    /// (`res_attrs`) of a function.
     pub(super) fn said_of_each(&self, function: OpId, key: &str, name: &str) -> Vec<Option<Box<str>>> {
         let m = self.m;
         let count = match m.attr(function, "function_type").map(|a| m.get_attribute(a)) {

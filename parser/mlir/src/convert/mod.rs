@@ -54,7 +54,7 @@ pub enum CheckKind {
     Equal,
     /// Integers equal, floats within a tolerance, absolute or relative.
     Almost(f64),
-    /// Floats at least and at most so many units in the last place apart.
+    /// The minimum and maximum distance of floats in units in the last place.
     Close {
         /// At least.
         min: u64,

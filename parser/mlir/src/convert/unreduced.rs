@@ -1,9 +1,9 @@
-//! Unreduced axes of manual computations (Shardy): a value is the sum (or the greatest, or the least) of what
-//! the devices along these axes have.
+//! Unreduced axes of manual computations (Shardy): a value is the sum (or maximum, or minimum) of
+//! what the devices along these axes have.
 //!
 //! XLA's partitioner makes collectives of them. Conversions between a global array and its shards have none
 //! here, so the computation itself does it: of an unreduced operand the first device along the axes takes
-//! the shard and the others zeros (of the greatest and the least all take it); an unreduced result goes
+//! the shard and the others zeros (of a maximum or minimum all devices have it); an unreduced result goes
 //! through an `all-reduce`.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Ints, ReplicaGroups};
@@ -63,7 +63,7 @@ impl Converter<'_> {
     }
 
     /// A value as this partition's part of an unreduced one. Of a sum: the value where it is the first of its
-    /// set, zeros elsewhere; of the greatest and the least: the value.
+    /// set, zeros elsewhere; of a maximum or minimum: the value.
     pub(super) fn part_of(&mut self, x: InstrId, unreduced: &Unreduced) -> InstrId {
         let Unreduced { sets, by } = unreduced;
         let Some(array) = self.shape_of(x).as_array().cloned() else { return x };

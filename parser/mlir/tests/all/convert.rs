@@ -456,7 +456,7 @@ fn unreduced_values_may_be_the_greatest() {
                 tensor<4xf32>) {\n      %z = stablehlo.sine %y : tensor<4xf32>\n      sdy.return %z : tensor<4xf32>\n    } : \
                 (tensor<4xf32>) -> tensor<4xf32>\n    return %0 : tensor<4xf32>\n  }\n}\n";
     let hlo = hlo_of(text);
-    // All devices have the greatest, which is the greatest of what they have.
+    // All devices have the largest, which is the largest of what they have.
     assert!(hlo.contains("f32[] minimum(") && !hlo.contains("select"), "{hlo}");
     let part = hlo.lines().find(|line| line.contains("hlo.unreduced_part=\"[[0, 1]]\""));
     assert!(part.is_some_and(|line| line.contains("copy(")), "{hlo}");

@@ -144,9 +144,9 @@ struct Scope {
 }
 
 impl Scope {
-    /// An instruction's number within its computation. XLA puts the number of the computation into the upper 32 bits of an
-    /// instruction's id, and in what names instructions of the same computation leaves it in (since 2025) or out
-    /// (`XlaBuilder`).
+    /// An instruction's number within its computation. XLA puts the number of the computation into the upper
+    /// 32 bits of an instruction's id, and in what names instructions of the same computation leaves it in
+    /// (since 2025) or out (`XlaBuilder`).
     fn local(&self, id: i64) -> i64 {
         if id >> 32 == self.id { id & i64::from(u32::MAX) } else { id }
     }

@@ -14,7 +14,7 @@ enum Mode {
     Devices,
 }
 
-/// Numbers of the constraints of groups: unique, so many, in range, and of devices by number.
+/// Numbers of the constraints of groups: unique, of a given count, in range, and of devices by number.
 struct Numbers {
     unique: &'static str,
     size: &'static str,

@@ -143,7 +143,8 @@ impl<'m> Converter<'m> {
         }
     }
 
-    /// That a region combines elements of each input, of its type or of one that it is promoted to. The types.
+    /// That a region combines elements of each input, of its type or of one that it is promoted to. The
+    /// types.
     pub(super) fn reducer(
         &self,
         op: OpId,

@@ -26,7 +26,7 @@ impl<'m> Converter<'m> {
         self.operand_values(op).get(index).and_then(|v| self.known.get(v).cloned())
     }
 
-    /// That an operand is a list of so many integers.
+    /// That an operand is a list of that many integers.
     fn list_of(&self, op: OpId, numbers: [&str; 2], what: &str, t: Tensor<'m>, n: usize) -> Convert<()> {
         let [input, length] = numbers;
         self.input(op, input, t, INTEGERS)?;

@@ -186,7 +186,7 @@ impl Module {
         &self.resources[id.index()]
     }
 
-    /// Gives a resource its data.
+    /// Sets the data of a resource.
     pub fn set_resource(&mut self, id: ResourceId, data: ResourceData) {
         self.resources[id.index()].data = data;
     }
@@ -208,8 +208,8 @@ impl Module {
         self.top = Some(op);
     }
 
-    /// Reserves memory for operations and values that are about to be added to a block, as far as memory allows:
-    /// a hint.
+    /// Reserves memory for operations and values that are about to be added to a block, as far as memory
+    /// allows: a hint.
     pub(crate) fn reserve(&mut self, block: BlockId, operations: usize, values: usize) {
         // What cannot be had now is asked for when it is needed.
         let _ = self.operations.try_reserve(operations);
@@ -253,8 +253,8 @@ impl Module {
         id
     }
 
-    /// Gives an operation results after it was added; ids of results of one operation follow each other. The
-    /// first.
+    /// Adds results to an operation after it was added; ids of results of one operation follow each other.
+    /// The first.
     pub fn add_results(&mut self, op: OpId, types: &[TypeId]) -> ValueId {
         let (loc, span) = (self.op(op).loc, self.op(op).span);
         let first = ValueId::from_index(self.values.len());

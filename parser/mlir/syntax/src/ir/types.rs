@@ -91,9 +91,9 @@ pub struct QuantizedType {
     pub signed: bool,
     /// Bits of the storage.
     pub storage_bits: u32,
-    /// The least storage value.
+    /// The smallest storage value.
     pub storage_min: i64,
-    /// The greatest storage value.
+    /// The largest storage value.
     pub storage_max: i64,
     /// What it stands for.
     pub expressed: TypeId,

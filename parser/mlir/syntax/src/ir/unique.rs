@@ -25,7 +25,7 @@ fn spread(hash: u64) -> u32 {
     (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32
 }
 
-/// Where to look first among so many slots.
+/// The home slot of a hash in a table of `slots` slots (open addressing).
 fn home(hash: u32, slots: usize) -> usize {
     ((u64::from(hash) * slots as u64) >> 32) as usize
 }

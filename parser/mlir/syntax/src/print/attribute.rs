@@ -231,7 +231,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Whether so many elements are written as bytes. Those of one bit are not: MLIR packs them.
+    /// Whether `count` elements are written as bytes. Those of one bit are not: MLIR packs them.
     fn is_long(&self, element: TypeId, count: usize) -> bool {
         const MAX_PRINTED: usize = 100;
         count > MAX_PRINTED && !matches!(self.m.get_type(element), Type::Integer { width: 1, .. })

@@ -286,7 +286,7 @@ impl<'m> Printer<'m> {
         }
     }
 
-    /// Gives a value the name of another.
+    /// Sets the name of a value to that of another.
     pub(super) fn name_as(&mut self, value: ValueId, other: ValueId) {
         self.texts[value.index()] = self.texts[other.index()].clone();
     }

@@ -36,7 +36,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Gives what waits the locations that were defined after it.
+    /// Resolves pending uses of locations that were defined after them.
     pub(super) fn resolve_locations(&mut self) -> Parse<()> {
         for (of, alias, span) in std::mem::take(&mut self.waiting) {
             let loc = self.attribute_aliases.get(alias).map(|&a| self.m.get_attribute(a).clone());

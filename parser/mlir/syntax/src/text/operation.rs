@@ -438,7 +438,7 @@ impl<'t> Parser<'t> {
         self.complete(op, results, outputs)
     }
 
-    /// Gives an operation its operands.
+    /// Sets the operands of an operation.
     pub(super) fn resolve_all(
         &mut self,
         op: OpId,
@@ -487,7 +487,7 @@ impl<'t> Parser<'t> {
         Ok(ValueId::from_index(binding.first.index() + operand.index as usize))
     }
 
-    /// Gives an operation its results and their names, and reads its location.
+    /// Sets the results of an operation and their names, and reads its location.
     pub(super) fn complete(&mut self, op: OpId, results: Results, types: Vec<TypeId>) -> Parse<Step> {
         self.take(VALUE_BYTES * types.len() as u64)?;
         let named: u64 = results.iter().map(|r| u64::from(r.1)).sum();

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use crate::ir::{NameId, ValueId};
 
-/// What a name means: so many values from a first one on.
+/// The values of a name: the first one and their number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Binding {
     pub(super) first: ValueId,

@@ -217,8 +217,8 @@ impl<'a, 'c> Entries<'a, 'c> {
         }
     }
 
-    /// The same of a location. Most are locations in files, one for each operation, and read here without ado;
-    /// whatever is unusual about one is left to the reader of all entries.
+    /// The same of a location. Most are locations in files, one for each operation, and read here without
+    /// ado; whatever is unusual about one is left to the reader of all entries.
     #[inline]
     pub(super) fn resolve_location(&mut self, index: usize) -> Fallible<Slot> {
         match self.attributes[index] {

@@ -309,7 +309,7 @@ impl<'a, 'c> IrReader<'a, 'c> {
         Ok(())
     }
 
-    /// Gives the next number of the region to a value.
+    /// Assigns the next number of the region to a value.
     #[inline]
     fn define(&mut self, frame: &mut Frame<'a>, value: ValueId, start: usize) -> Fallible<()> {
         match self.values.get_mut(frame.next_value) {

@@ -206,7 +206,7 @@ impl<'m> IrWriter<'m> {
 
     // ---- numbers
 
-    /// Gives numbers to values that are defined together, and to their conversions after them.
+    /// Assigns numbers to values that are defined together, and to their conversions after them.
     fn number(&mut self, next: &mut u32, scope: u32, values: &[ValueId]) {
         for &value in values {
             self.scopes[value.index()] = scope;
