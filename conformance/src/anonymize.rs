@@ -1,7 +1,7 @@
-//! Takes out of a program what says whose it is, so that it can be given away: names, metadata, and constants' values on request.
+//! Removes from a program what identifies its author: names, metadata, and constants on request.
 //!
-//! **Invariants:** the program computes the same as before, unless constants are replaced; no name, path or other text of its author's stays, but for what says what is
-//! computed: targets of custom calls and their configuration, names of meshes and axes of shardings, names of threads.
+//! **Invariants:** the program computes the same as before, unless constants are replaced; no text of its
+//! author's stays but targets and configurations of custom calls, names of mesh axes and threads.
 
 use hlo::ModuleHeader;
 use hlo::attrs::{Sharding, ShardingKind};
@@ -9,7 +9,7 @@ use hlo::elided::elided_literal;
 use hlo::{AttrKey, AttrValue, ConstantValue, InstrId, Module, Opcode};
 use rustc_hash::FxHashMap;
 
-/// What is to be taken out.
+/// The parts to remove.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Anonymize {
     /// Names and metadata

@@ -1,10 +1,11 @@
-//! A report of a program: a folder with all that somebody else needs to run it again, in this project's tools and in XLA's.
+//! A report of a program: a folder with all that it takes to rerun it, in these tools and in XLA's.
 //!
-//! It is the folder of a finding ([`hlo_triage::artifact`]), so that `hlo run`, `isolate`, `bisect` and `reduce` take it, and beside that has `snapshot.pb` (an `HloSnapshot`:
-//! program, arguments and the reference's result, for XLA's `run_hlo_module`), `environment.json`, `isolate.html` and `reduced/` where something fails, and
-//! `README.txt`.
+//! The folder of a finding ([`hlo_triage::artifact`]), which `hlo run`, `isolate`, `bisect` and `reduce`
+//! accept, with `snapshot.pb` (an `HloSnapshot` for XLA's `run_hlo_module`), `environment.json`,
+//! `isolate.html` and `reduced/` where something fails, and `README.txt`.
 //!
-//! **Invariants:** the folder is complete or absent: it is written under a temporary name and renamed. One that is there is replaced, at once, only if it is a report.
+//! **Invariants:** the folder is complete or absent: it is written under a temporary name and renamed. One
+//! that is there is replaced, at once, only if it is a report.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +19,7 @@ use hlo_system::drafts;
 use hlo_system::exit::Failure;
 use hlo_system::files::{describe, read_beside};
 
-/// What marks a folder as a report, and says where it was made.
+/// The marker of a report's folder, with its origin.
 pub const ENVIRONMENT: &str = "environment.json";
 /// The version of that file.
 const VERSION: u32 = 1;
@@ -30,10 +31,10 @@ pub const PAGE: &str = "isolate.html";
 pub const SNAPSHOT: &str = "snapshot.pb";
 /// What temporary folders begin with; the number of the process that writes them follows.
 const TEMPORARY: &str = ".hlo-report-";
-/// What is in the folder, for people.
+/// The readme of the folder.
 pub const README: &str = "README.txt";
 
-/// Where a report was made.
+/// The origin of a report.
 #[derive(Serialize, Debug)]
 pub struct Environment {
     hlo_report: u32,
@@ -41,7 +42,7 @@ pub struct Environment {
     pub versions: BTreeMap<&'static str, String>,
     /// Instruction set and system.
     pub machine: BTreeMap<&'static str, String>,
-    /// What was taken out of the program.
+    /// The parts that were removed from the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anonymized: Option<&'static str>,
 }
@@ -89,7 +90,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Begins one that is to be at `target`. Errors: something else is there, or nothing can be written beside it.
+    /// Begins one for `target`. Errors: something else is there, or nothing can be written beside it.
     pub fn at(target: &Path) -> Result<Self, Failure> {
         refuse_others(target)?;
         let parent = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -97,12 +98,12 @@ impl Draft {
         Ok(Self { target: target.to_owned(), folder })
     }
 
-    /// Where files are to be written.
+    /// The folder to write files to.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Gives the folder its name, in the place of an older report.
+    /// Renames the folder to its final name, replacing an older report.
     pub fn complete(self) -> Result<(), Failure> {
         let Draft { target, folder } = self;
         if let Some(parent) = target.parent() {
@@ -110,7 +111,7 @@ impl Draft {
         }
         refuse_others(&target)?;
         if target.exists() {
-            // Both change names at once: at no time is there neither. The older one goes with the temporary name.
+            // Both are exchanged atomically; the older one is removed with the temporary name.
             if renameat_with(CWD, folder.path(), CWD, &*target, RenameFlags::EXCHANGE).is_ok() {
                 return Ok(());
             }

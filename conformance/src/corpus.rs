@@ -1,7 +1,7 @@
-//! Runs recorded cases and programs of folders: many in parallel, each within limits, each ending in one [`CaseReport`].
+//! Runs recorded cases and programs of folders in parallel, within limits, each to one [`CaseReport`].
 //!
-//! **Invariants:** a case that panics, hangs or needs too much is a failed case and stops no other; reports come in the order
-//! of the cases, whatever the number of jobs.
+//! **Invariants:** a case that panics, hangs or needs too much is a failed case and stops no other; reports
+//! come in the order of the cases, whatever the number of jobs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ use serde::Serialize;
 use crate::folder::{Listed, run_program as run_program_of_folder};
 use crate::mlir_tests::{self, TestFunction};
 
-/// How a case ended.
+/// The outcome of a case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -42,22 +42,22 @@ pub enum Status {
     Skip,
 }
 
-/// What came of one form of one case.
+/// The result of one form of one case.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CaseReport {
     /// Path of the case's folder, or the name of a program.
     pub case: String,
     /// `module` or `optimized` of a case; `program` of what is no case.
     pub form: &'static str,
-    /// How it ended.
+    /// Its outcome.
     pub status: Status,
     /// Why it did not pass; empty if it did.
     pub reason: String,
-    /// In one word: `tolerance`, `unsupported`, `trap`, `parse`, `verify`, `timeout`, `error`; empty if it passed.
+    /// `tolerance`, `unsupported`, `trap`, `parse`, `verify`, `timeout`, `error`; empty if it passed.
     pub kind: &'static str,
     /// Which way to accumulate sums agreed: `exact`, `region` or `mixed`; absent if the case did not pass.
     pub accumulate: Option<&'static str>,
-    /// The largest distance in representable numbers of the element type; absent if it is infinite or nothing ran.
+    /// The largest distance in ulps of the element type; absent if it is infinite or nothing ran.
     pub max_ulp: Option<u64>,
     /// Every result has the recorded bits.
     pub bit_exact: bool,
@@ -74,10 +74,10 @@ pub struct CaseReport {
     pub opcodes: Vec<&'static str>,
 }
 
-/// How to run cases.
+/// Options of running cases.
 #[derive(Clone)]
 pub struct CorpusOptions {
-    /// What runs them.
+    /// The engine.
     pub engine: Arc<dyn Engine>,
     /// Limits of each case, and the seed.
     pub run: RunOptions,
@@ -85,9 +85,9 @@ pub struct CorpusOptions {
     pub time_limit: Duration,
     /// Cases at once; 0 is as many as there are processors.
     pub jobs: usize,
-    /// How results are judged.
+    /// Options of judging.
     pub policy: Policy,
-    /// What custom calls give that nobody here knows.
+    /// The results of unknown custom calls.
     pub custom_calls: Vec<Substitution>,
 }
 
@@ -105,7 +105,7 @@ impl CorpusOptions {
     }
 }
 
-/// What is run: a form of a case, or a program of a folder.
+/// An item: a form of a case, or a program of a folder.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Work {
     /// A form of a case.
@@ -214,13 +214,13 @@ pub fn run_all<W: Clone + Into<Work>>(
         }
         // The workers' copies count; this one would keep the channel open.
         let mut waiting: FxHashMap<usize, CaseReport> = FxHashMap::default();
-        let mut turn = 0;
-        while turn < items.len() {
+        let mut next_report = 0;
+        while next_report < items.len() {
             let Ok((i, report)) = receiver.recv() else { break };
             waiting.insert(i, report);
-            while let Some(report) = waiting.remove(&turn) {
+            while let Some(report) = waiting.remove(&next_report) {
                 done(report);
-                turn += 1;
+                next_report += 1;
             }
         }
     });
@@ -284,7 +284,7 @@ impl CaseReport {
         Self { status: Status::Fail, kind, reason, ..self }
     }
 
-    /// How a command ends that ran nothing else.
+    /// The exit code of a command that ran nothing else.
     pub fn exit(&self) -> Exit {
         match (self.status, self.kind) {
             (Status::Pass | Status::Skip, _) => Exit::Ok,
@@ -383,13 +383,13 @@ fn run_program(
         Err(NoVerdict::Failure(f)) => return Err(f),
         Err(NoVerdict::Run(exit, d)) => {
             let lines = hlo::LineIndex::new(&program.source.text);
-            let place = if d.span.is_none() {
+            let position = if d.span.is_none() {
                 String::new()
             } else {
                 format!(" (line {})", lines.line_column(&program.source.text, d.span.start).0)
             };
             let kind = if d.code == codes::ENVIRONMENT_FAILED { ENVIRONMENT } else { kind_of(exit) };
-            return Ok(failed(item, kind, format!("{}{place}", d.message)));
+            return Ok(failed(item, kind, format!("{}{position}", d.message)));
         }
     };
     let mut wrong: Vec<String> = judged
@@ -458,7 +458,7 @@ impl ExpectedFailures {
         Ok(Self { entries })
     }
 
-    /// The reason why this form of a case is expected to fail. A path in the list names the end of the case's path.
+    /// Why this form of a case is expected to fail. Paths in the list are suffixes of the case's path.
     pub fn reason(&self, case: &str, form: &str) -> Option<&str> {
         let parts: Vec<&str> = case.trim_end_matches('/').split('/').collect();
         (1..=parts.len().min(3)).find_map(|n| {
@@ -467,7 +467,7 @@ impl ExpectedFailures {
         })
     }
 
-    /// How many there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -477,7 +477,7 @@ impl ExpectedFailures {
         self.entries.is_empty()
     }
 
-    /// Turns an expected failure into a skip with its reason, and a pass that is listed as a failure into a failure.
+    /// Makes an expected failure a skip with its reason, and a pass that is listed as a failure a failure.
     pub fn apply(&self, mut report: CaseReport) -> CaseReport {
         let Some(reason) = self.reason(&report.case, report.form) else { return report };
         match report.status {

@@ -1,8 +1,8 @@
-//! Dumps of a program on its way through the compiler, in the files and with the names that XLA gives them (`xla/service/dump.cc`), so that a folder of
+//! Dumps of a program's compilation, in files with XLA's names (`xla/service/dump.cc`), so that a folder of
 //! ours reads like one of XLA's, and both are read by `hlo bisect --dumps`, `hlo run DIR` and XLA's tools.
 //!
-//! **Invariants:** each file is complete or absent; a dump never changes what is compiled, and what cannot be dumped fails the command, after everything else was dumped.
-//! Constants are written in full, for a dump is there to be run again.
+//! **Invariants:** each file is complete or absent; a dump never changes what is compiled, and what cannot be
+//! dumped fails the command, after all others. Constants are written in full, so that dumps can be run again.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use hlo_system::files::{describe, write_text, write_whole};
 /// XLA's limit on constants in its dumps, where large ones are not wanted.
 const XLA_CONSTANT_ELEMENTS: usize = 10;
 
-/// What is dumped, and where to.
+/// The kinds of dumps, and their folder.
 #[derive(Clone, Debug, Default)]
 pub struct Dumps {
     /// The folder, which is made if it is not there.
@@ -60,7 +60,7 @@ pub struct ModuleDump<'a> {
 }
 
 impl Dumps {
-    /// The dumps of the module of this number in a run of the program; `None` if none are wanted of it. Errors: the folder cannot be made.
+    /// The dumps of a run's module; `None`: none are wanted. Errors: the folder cannot be made.
     pub fn of(&self, number: usize, module: &Module) -> Result<Option<ModuleDump<'_>>, Failure> {
         if self.modules.as_ref().is_some_and(|r| !r.is_match(&module.name)) {
             return Ok(None);
@@ -239,7 +239,7 @@ impl hlo_cpu::Stages for ModuleDump<'_> {
     }
 }
 
-/// Compiles a verified module for its dumps alone. That it is not compiled is said by who compiles it to be run; what was reached by then is dumped.
+/// Compiles a verified module for its dumps alone. If that fails, what was reached is dumped.
 #[cfg(feature = "llvm")]
 pub fn compile(dump: ModuleDump<'_>, module: &Module, options: &hlo_cpu::Options) -> Result<(), Failure> {
     use hlo_opt::passes::Pipeline;

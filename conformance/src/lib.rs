@@ -1,4 +1,4 @@
-//! The programs `hlo` and `run_hlo_module`: the command line, and what only commands do: corpora, filetests, hunts, folders, pages.
+//! The programs `hlo` and `run_hlo_module`: command line, corpora, filetests, hunts, folders, pages.
 //!
 //! **Invariant:** only the command line prints; results never depend on threads, time or the machine.
 
@@ -18,8 +18,8 @@ pub mod mlir_tests;
 pub mod run_hlo_module;
 pub mod viz;
 
-/// Keeps freed memory for the next allocation for a while. glibc's hands large blocks back to the system at once, so that each run of a
-/// decomposition, and each evaluation of a large instruction, would pay for fresh pages again: up to half of its time. And counts what is alive: where
-/// memory ends, the process ends with an exit code ([`hlo_system::memory_budget`]).
+/// Keeps freed memory for later allocations: glibc's allocator returns large blocks at once, so that fresh
+/// pages would take up to half of the time of a decomposition or a large instruction. And counts what is
+/// alive: where memory ends, the process ends with an exit code ([`hlo_system::memory_budget`]).
 #[global_allocator]
 static ALLOCATOR: hlo_codegen::runtime::heap::Heap = hlo_codegen::runtime::heap::Heap;

@@ -1,7 +1,7 @@
-//! The program `run_hlo_module`, with the flags and the verdicts of XLA's tool of that name (`xla/tools/run_hlo_module_main.cc`).
+//! The program `run_hlo_module`, with XLA's flags and verdicts (`xla/tools/run_hlo_module_main.cc`).
 //!
-//! **Invariants:** a flag of XLA's is obeyed, or refused as unsupported, or is an `--xla_*` option of XLA's compilers, which is
-//! noted and changes nothing (but for those that are obeyed); none is silently dropped. Exit codes are those of `hlo`.
+//! **Invariants:** a flag of XLA's is obeyed, refused as unsupported, or is an `--xla_*` option of XLA's
+//! compilers, which is noted and changes nothing; none is silently dropped. Exit codes are those of `hlo`.
 
 use std::ffi::OsString;
 
@@ -83,7 +83,7 @@ const FLAGS: &[(&str, bool)] = &[
     ("version", true),
 ];
 
-/// What was asked for.
+/// The options.
 #[derive(Clone, PartialEq, Debug)]
 struct Flags {
     platform: String,
@@ -241,7 +241,7 @@ impl Flags {
         Ok(())
     }
 
-    /// What is known and not there yet.
+    /// Flags that are known and not supported yet.
     fn refuse_unsupported(&self) -> Result<(), Failure> {
         let unsupported = |what: String| Err(Failure::new(Exit::Unsupported, what));
         if self.isolate && !matches!(&*self.reference_platform, "default" | "interpreter") {
@@ -511,7 +511,7 @@ fn run_once(
     Ok(Exit::Differs)
 }
 
-/// Runs every instruction alone on the reference's operands. An instruction is wrong if a result exceeds both bounds, as a program is.
+/// Runs every instruction alone on the reference's operands. It is wrong if a result exceeds both bounds.
 fn run_isolated(
     program: &Program,
     file: &str,

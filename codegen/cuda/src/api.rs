@@ -1,8 +1,9 @@
 //! The driver's functions: the one list of symbols, and how they are found.
 //!
-//! Signatures are those of cudarc's bindings, which a constant below checks. The functions are called through pointers of this crate
-//! nevertheless: cudarc panics where a symbol is missing, takes the library from fixed names only, and returns status codes as a Rust enum, for which a
-//! code of a newer driver would be undefined behaviour.
+//! Signatures are those of cudarc's bindings, which a constant below checks. The functions are called through
+//! pointers of this crate nevertheless: cudarc panics where a symbol is missing, takes the library from fixed
+//! names only, and returns status codes as a Rust enum, for which a code of a newer driver would be undefined
+//! behaviour.
 //!
 //! **Invariant:** an [`Api`] exists only with every function of the list, so no call can miss one.
 
@@ -47,8 +48,9 @@ macro_rules! driver_functions {
                 }
                 Ok(Api {
                     $($name: {
-                        // SAFETY: the symbol has the signature of CUDA's header, from which cudarc's binding is generated; status codes
-                        // are C integers. The library is never unloaded, so the pointer stays valid.
+                        // SAFETY: the symbol has the signature of CUDA's header, from which cudarc's binding
+                        // is generated; status codes are C integers. The library is never unloaded, so the
+                        // pointer stays valid.
                         let found = unsafe { library.get::<unsafe extern "C" fn($($ty),*) -> Status>(stringify!($name).as_bytes()) };
                         match found {
                             Ok(symbol) => *symbol,
@@ -123,7 +125,8 @@ driver_functions! {
 const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 
 impl Api {
-    /// Loads the driver's library, from a path or by its usual names. Errors: it is not there, or lacks functions.
+    /// Loads the driver's library, from a path or by its usual names. Errors: it is not there, or lacks
+    /// functions.
     pub(crate) fn load(path: Option<&Path>) -> Result<&'static Api> {
         let candidates: Vec<&Path> = match path {
             Some(path) => vec![path],
@@ -131,10 +134,12 @@ impl Api {
         };
         let mut said = Vec::new();
         for candidate in candidates {
-            // SAFETY: the initializers of the driver's library run, as in every program that is linked with it.
+            // SAFETY: the initializers of the driver's library run, as in every program that is linked with
+            // it.
             match unsafe { Library::new(candidate) } {
                 Ok(library) => {
-                    // Never unloaded: the driver has threads and handlers of its own that run until the process ends.
+                    // Never unloaded: the driver has threads and handlers of its own that run until the
+                    // process ends.
                     let library: &'static Library = Box::leak(Box::new(library));
                     let library_name = candidate.display().to_string();
                     let api = Api::find(library)
@@ -147,7 +152,8 @@ impl Api {
         Err(Error::NoLibrary { message: said.join("; ") })
     }
 
-    /// Name and text of a status code, such as `CUDA_ERROR_NO_DEVICE` and `no CUDA-capable device is detected`.
+    /// Name and text of a status code, such as `CUDA_ERROR_NO_DEVICE` and
+    /// `no CUDA-capable device is detected`.
     pub(crate) fn describe(&self, status: Status) -> (String, String) {
         type Ask = unsafe extern "C" fn(Status, *mut *const c_char) -> Status;
         type Asked = unsafe extern "C" fn(sys::CUresult, *mut *const c_char) -> Status;

@@ -17,7 +17,7 @@ use crate::stream::Stream;
 /// The oldest driver that is supported, CUDA 12.8: the first with every function of [`crate::SYMBOLS`].
 pub const OLDEST_DRIVER: i32 = 12080;
 
-/// How long the device may take where nobody says, before [`Error::Timeout`].
+/// How long the device may take by default, before [`Error::Timeout`].
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The driver: loaded, new enough, initialized, with a device at least.
@@ -28,7 +28,7 @@ pub struct Driver {
     count: usize,
 }
 
-/// What a device is.
+/// The properties of a device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeviceInfo {
     /// Its number.
@@ -68,7 +68,8 @@ impl DeviceInfo {
 }
 
 impl Driver {
-    /// Loads the driver of this machine. Errors: there is none, it is too old, lacks functions, or sees no device.
+    /// Loads the driver of this machine. Errors: there is none, it is too old, lacks functions, or sees no
+    /// device.
     pub fn load() -> Result<Driver> {
         Driver::of(Api::load(None)?)
     }
@@ -108,13 +109,13 @@ impl Driver {
         self.version
     }
 
-    /// How many devices there are; at least one.
+    /// The number of devices; at least one.
     #[must_use]
     pub fn device_count(&self) -> usize {
         self.count
     }
 
-    /// What each device is.
+    /// The properties of each device.
     pub fn devices(&self) -> Result<Vec<DeviceInfo>> {
         (0..self.count).map(|ordinal| Ok(self.info(ordinal)?.1)).collect()
     }
@@ -171,7 +172,7 @@ impl Driver {
         Ok((device, info))
     }
 
-    /// Opens a device, with a limit on how long it may take until whoever waits gives up.
+    /// Opens a device, with a limit on the time that calls wait for it.
     pub fn open(&self, ordinal: usize, timeout: Duration) -> Result<Device> {
         let (device, info) = self.info(ordinal)?;
         let api = self.api;
@@ -206,7 +207,8 @@ impl Driver {
     }
 }
 
-/// A device that is open. Clones are the same device. When the last clone, stream, buffer, module and graph of it is gone, it is closed.
+/// A device that is open. Clones are the same device. When the last clone, stream, buffer, module and graph
+/// of it is gone, it is closed.
 #[derive(Clone)]
 pub struct Device {
     pub(crate) context: Arc<Context>,
@@ -224,7 +226,8 @@ impl Device {
         Stream::new(self.context.clone())
     }
 
-    /// The module of a PTX text, compiled by the driver; the same text is compiled once while the device is open.
+    /// The module of a PTX text, compiled by the driver; the same text is compiled once while the device is
+    /// open.
     pub fn module(&self, ptx: &str) -> Result<Module> {
         let images = |c: &Context| c.images.lock().unwrap_or_else(PoisonError::into_inner).get(ptx).cloned();
         let image = match images(&self.context) {
@@ -233,7 +236,7 @@ impl Device {
                 image
             }
             None => {
-                // Not under the lock: texts are compiled side by side.
+                // Not under the lock: texts are compiled concurrently.
                 let image = Image::compile(&self.context, ptx)?;
                 let mut all = self.context.images.lock().unwrap_or_else(PoisonError::into_inner);
                 all.entry(ptx.into()).or_insert(image).clone()
@@ -258,7 +261,7 @@ impl Device {
         Ok((free as u64, total as u64))
     }
 
-    /// Gives memory that is kept for later allocations back to the system.
+    /// Returns the memory kept for later allocations to the system.
     pub fn trim(&self) -> Result<()> {
         self.context.current()?;
         let mut pool = std::ptr::null_mut();
@@ -280,7 +283,8 @@ impl Device {
 
 /// The primary context of a device.
 ///
-/// **Invariant:** once `broken` is set, no function of the driver is called for it any more, so nothing can block or fail in another way.
+/// **Invariant:** once `broken` is set, no function of the driver is called for it any more, so nothing can
+/// block or fail in another way.
 pub(crate) struct Context {
     pub(crate) api: &'static Api,
     device: sys::CUdevice,
@@ -295,7 +299,8 @@ pub(crate) struct Context {
     images: Mutex<FxHashMap<Box<str>, Arc<Image>>>,
 }
 
-// SAFETY: the handles belong to the driver, whose functions may be called from any thread; each call makes the context current first.
+// SAFETY: the handles belong to the driver, whose functions may be called from any thread; each call makes
+// the context current first.
 unsafe impl Send for Context {}
 // SAFETY: as above; what this crate changes is behind locks.
 unsafe impl Sync for Context {}
@@ -337,7 +342,7 @@ impl Context {
         error
     }
 
-    /// Somebody dropped a stream that was not done.
+    /// A stream with unfinished work was dropped.
     pub(crate) fn leave_busy(&self) {
         self.is_busy.store(true, Ordering::Relaxed);
     }
@@ -352,7 +357,7 @@ impl Context {
         last.as_ref().map_or_else(|| "none".to_owned(), |k| k.to_string())
     }
 
-    /// What a status means.
+    /// The error of a status.
     pub(crate) fn check(&self, call: &'static str, status: Status) -> Result<()> {
         if status == SUCCESS {
             return Ok(());
@@ -368,13 +373,14 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // A context that failed or has work left is not closed: that would wait. The driver closes it with the process.
+        // A context that failed or has work left is not closed: that would wait. The driver closes it with
+        // the process.
         if self.is_broken() || self.is_busy.load(Ordering::Relaxed) || self.current().is_err() {
             return;
         }
         let images = std::mem::take(self.images.get_mut().unwrap_or_else(PoisonError::into_inner));
         for image in images.into_values() {
-            // SAFETY: modules, functions and graphs keep the context, so nobody uses the module any more.
+            // SAFETY: modules, functions and graphs keep the context, so nothing uses the module any more.
             unsafe { (self.api.cuModuleUnload)(image.handle) };
         }
         // SAFETY: it was retained once.
@@ -382,7 +388,7 @@ impl Drop for Context {
     }
 }
 
-/// What a status means where no context is.
+/// The error of a status where no context is.
 fn check(api: &Api, call: &'static str, status: Status) -> Result<()> {
     if status == SUCCESS {
         return Ok(());

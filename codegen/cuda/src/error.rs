@@ -9,7 +9,7 @@ pub enum Error {
     /// There is no driver.
     #[error("there is no CUDA driver: {message}")]
     NoLibrary {
-        /// What the loader said.
+        /// The error of the loader.
         message: String,
     },
     /// The library lacks functions: it is no driver, or an old one.
@@ -25,13 +25,13 @@ pub enum Error {
     OldDriver {
         /// Its version: 1000 * major + 10 * minor.
         found: i32,
-        /// The least that is supported.
+        /// The smallest that is supported.
         needed: i32,
     },
     /// The driver sees no device.
     #[error("the CUDA driver finds no device: {message}")]
     NoDevice {
-        /// What the driver said.
+        /// The error of the driver.
         message: String,
     },
     /// No device of this number.
@@ -39,7 +39,7 @@ pub enum Error {
     NoSuchDevice {
         /// The number that was asked for.
         ordinal: usize,
-        /// How many devices there are.
+        /// The number of devices.
         count: usize,
     },
     /// The device lacks something that this crate needs.
@@ -47,15 +47,15 @@ pub enum Error {
     Unsupported {
         /// Its name.
         device: String,
-        /// What it lacks.
+        /// The missing function.
         what: String,
     },
     /// There is not enough memory.
     #[error("CUDA is out of memory: {bytes} bytes asked for{}", match free { Some(free) => format!(", {free} free"), None => String::new() })]
     OutOfMemory {
-        /// How many bytes were asked for.
+        /// The requested bytes.
         bytes: u64,
-        /// How many are free, if the driver says.
+        /// The free bytes, if the driver reports them.
         free: Option<u64>,
     },
     /// The driver does not compile a PTX text.
@@ -89,7 +89,7 @@ pub enum Error {
     Kernel {
         /// The kernel that was launched last before the failure was seen.
         kernel: String,
-        /// What the driver said.
+        /// The error of the driver.
         message: String,
     },
     /// The device did not finish in time. It is not used any more.
@@ -111,7 +111,7 @@ pub enum Error {
     Range {
         /// First byte.
         offset: u64,
-        /// How many.
+        /// The number.
         bytes: u64,
         /// The buffer's length.
         length: u64,

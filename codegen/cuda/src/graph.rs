@@ -74,8 +74,8 @@ impl Graph {
                 let mut arguments = Arguments::new(&launch.arguments);
                 let parameters = kernel_parameters(function, launch, &mut arguments);
                 self.last = Some(function.inner.name.clone());
-                // SAFETY: the graph is alive, the dependency is a node of it; arguments are as many and as long as the kernel's parameters
-                // (`prepare`), and copied by the driver.
+                // SAFETY: the graph is alive, the dependency is a node of it; arguments are as many and as
+                // long as the kernel's parameters (`prepare`), and copied by the driver.
                 unsafe {
                     let add = context.api.cuGraphAddKernelNode_v2;
                     add(&raw mut node, self.handle, on, count, &raw const parameters)
@@ -118,7 +118,7 @@ impl Graph {
 impl Drop for Graph {
     fn drop(&mut self) {
         if self.context.current().is_ok() {
-            // SAFETY: nobody else has the graph.
+            // SAFETY: nothing else has the graph.
             unsafe { (self.context.api.cuGraphDestroy)(self.handle) };
         }
     }
@@ -138,8 +138,8 @@ impl Instance {
         Ok(())
     }
 
-    /// Changes a step for the launches from now on: its kind, and of a kernel the function, stay. `false`: the driver refuses, and a new instance is
-    /// needed.
+    /// Changes a step for the launches from now on: its kind, and of a kernel the function, stay. `false`:
+    /// the driver refuses, and a new instance is needed.
     pub fn update(&mut self, index: usize, step: &Step) -> Result<bool> {
         let context = self.graph.context.clone();
         context.current()?;
@@ -149,8 +149,8 @@ impl Instance {
                 prepare(&context, function, launch)?;
                 let mut arguments = Arguments::new(&launch.arguments);
                 let parameters = kernel_parameters(function, launch, &mut arguments);
-                // SAFETY: the node is of the instance's graph; arguments fit the parameters (`prepare`) and are copied by the driver. The driver
-                // refuses a node of another kind.
+                // SAFETY: the node is of the instance's graph; arguments fit the parameters (`prepare`) and
+                // are copied by the driver. The driver refuses a node of another kind.
                 unsafe {
                     (context.api.cuGraphExecKernelNodeSetParams_v2)(self.handle, node, &raw const parameters)
                 }
@@ -175,7 +175,8 @@ impl Instance {
         self.accepted("cuGraphExec*NodeSetParams", status)
     }
 
-    /// Takes over the parameters of a graph of the same form, such as one that was captured again. `false`: the driver refuses.
+    /// Takes over the parameters of a graph of the same form, such as one that was captured again. `false`:
+    /// the driver refuses.
     pub fn update_from(&mut self, graph: Graph) -> Result<bool> {
         let context = self.graph.context.clone();
         context.current()?;
@@ -207,7 +208,7 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         if self.graph.context.current().is_ok() {
-            // SAFETY: nobody else has the instance; the driver frees it when its launches are done.
+            // SAFETY: nothing else has the instance; the driver frees it when its launches are done.
             unsafe { (self.graph.context.api.cuGraphExecDestroy)(self.handle) };
         }
     }

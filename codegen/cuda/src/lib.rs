@@ -1,7 +1,7 @@
 //! CUDA for executing compiled programs: devices, memory, modules, launches, graphs.
 //!
-//! It knows no HLO. The driver's library is loaded at run time, so that everything builds and tests without CUDA; what is missing is an [`Error`] that says
-//! what.
+//! It knows no HLO. The driver's library is loaded at run time, so that everything builds and tests without
+//! CUDA; what is missing is an [`Error`] that says what.
 //!
 //! ```no_run
 //! # fn main() -> hlo_cuda::Result<()> {
@@ -31,12 +31,14 @@
 //!
 //! # Promises
 //!
-//! - No call panics, and none waits longer than the time that [`Driver::open`] was given: whoever waits polls. Copies between host and device go through
-//!   page-locked memory, because the driver waits in copies of other memory.
-//! - After a kernel failed (an illegal address, a trap) or did not end in time, every call gives [`Error::Broken`], and dropping things waits for nothing.
-//!   The process keeps the context until it ends.
-//! - A launch is checked against the kernel's parameters before the driver reads arguments. What kernels do with addresses is theirs: buffers may
-//!   be freed while a kernel that was launched on another stream uses them, and an address may be any number.
+//! - No call panics, and none waits longer than the time that [`Driver::open`] was given: whoever waits
+//!   polls. Copies between host and device go through page-locked memory, because the driver waits in copies
+//!   of other memory.
+//! - After a kernel failed (an illegal address, a trap) or did not end in time, every call gives
+//!   [`Error::Broken`], and dropping things waits for nothing. The process keeps the context until it ends.
+//! - A launch is checked against the kernel's parameters before the driver reads arguments. What kernels do
+//!   with addresses is theirs: buffers may be freed while a kernel that was launched on another stream uses
+//!   them, and an address may be any number.
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod api;

@@ -1,7 +1,7 @@
 //! Buffers of the device, and copies through page-locked memory.
 //!
-//! **Invariant:** host memory that the device reads or writes is page-locked and of a [`Staging`]; it is touched by raw copies alone, and freed after
-//! the copies that use it are done.
+//! **Invariant:** host memory that the device reads or writes is page-locked and of a [`Staging`]; it is
+//! touched by raw copies alone, and freed after the copies that use it are done.
 
 use std::ffi::c_void;
 use std::sync::PoisonError;
@@ -28,7 +28,7 @@ impl Buffer {
         self.address
     }
 
-    /// How many bytes.
+    /// The number of bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.length
@@ -61,7 +61,8 @@ impl Drop for Buffer {
 /// Bytes of a piece of a copy, at most.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// Page-locked memory for the copies of a stream: two pieces, so that one is copied by the host while the device copies the other.
+/// Page-locked memory for the copies of a stream: two pieces, so that one is copied by the host while the
+/// device copies the other.
 #[derive(Default)]
 pub(crate) struct Staging {
     pieces: [Option<Piece>; 2],
@@ -79,7 +80,7 @@ struct Piece {
 unsafe impl Send for Piece {}
 
 impl Staging {
-    /// A piece of at least so many bytes that the device is done with.
+    /// A piece of at least `bytes` bytes that the device no longer uses.
     fn piece(&mut self, stream: &Stream, bytes: usize) -> Result<&Piece> {
         let context = stream.context();
         self.next = 1 - self.next;
@@ -151,13 +152,15 @@ impl Stream {
         Ok(bytes)
     }
 
-    /// Writes bytes from an offset on, after everything that was put on the stream before. The bytes may be changed when this returns.
+    /// Writes bytes from an offset on, after everything that was put on the stream before. The bytes may be
+    /// changed when this returns.
     pub fn write(&self, buffer: &Buffer, offset: u64, bytes: &[u8]) -> Result<()> {
         buffer.check(offset, bytes.len() as u64)?;
         self.write_at(buffer.address + offset, bytes)
     }
 
-    /// Writes a variable of a module from its first byte on, after everything that was put on the stream before.
+    /// Writes a variable of a module from its first byte on, after everything that was put on the stream
+    /// before.
     pub fn write_variable(&self, module: &Module, name: &str, bytes: &[u8]) -> Result<()> {
         let (address, length) = module.variable(name)?;
         if bytes.len() as u64 > length {
@@ -173,7 +176,8 @@ impl Stream {
         let mut staging = self.inner.staging.lock().unwrap_or_else(PoisonError::into_inner);
         for part in bytes.chunks(PIECE_BYTES) {
             let piece = staging.piece(self, part.len())?;
-            // SAFETY: the piece has room for the part, is not the device's at the moment, and is this thread's by the lock.
+            // SAFETY: the piece has space for the part, is not the device's at the moment, and is this
+            // thread's by the lock.
             unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), piece.pointer.cast(), part.len()) };
             // SAFETY: the range is inside of a buffer or a variable; the piece lives until its event is done.
             let status = unsafe {
@@ -200,7 +204,8 @@ impl Stream {
         let mut pending: Option<(usize, &mut [u8])> = None;
         for part in bytes.chunks_mut(PIECE_BYTES) {
             let piece = staging.piece(self, part.len())?;
-            // SAFETY: the range is inside of the buffer; the piece has room, and lives until its event is done.
+            // SAFETY: the range is inside of the buffer; the piece is large enough, and lives until its event
+            // is done.
             let status = unsafe {
                 (context.api.cuMemcpyDtoHAsync_v2)(piece.pointer, from, part.len(), self.inner.handle)
             };
@@ -256,7 +261,8 @@ impl Staging {
     fn take(&self, slot: usize, part: &mut [u8]) -> Result<()> {
         let Some(piece) = &self.pieces[slot] else { return Ok(()) };
         piece.done.synchronize()?;
-        // SAFETY: the piece has as many bytes, which the device wrote; the event says that it is done with it.
+        // SAFETY: the piece has as many bytes, which the device wrote; the event says that it is done with
+        // it.
         unsafe { std::ptr::copy_nonoverlapping(piece.pointer.cast(), part.as_mut_ptr(), part.len()) };
         Ok(())
     }

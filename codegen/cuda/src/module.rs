@@ -16,7 +16,7 @@ const LOG_BYTES: usize = 64 << 10;
 /// A module that is loaded.
 pub(crate) struct Image {
     pub(crate) handle: sys::CUmodule,
-    /// What the compiler said beside errors.
+    /// The compiler's messages beside errors.
     log: String,
 }
 
@@ -46,8 +46,9 @@ impl Image {
         let mut values = options.map(|o| o.1);
         options.fill((J::CU_JIT_ERROR_LOG_BUFFER, std::ptr::null_mut()));
         let mut handle = std::ptr::null_mut();
-        // SAFETY: the text ends with NUL; there are as many values as options, each of the kind that its option takes (pointers, and sizes as
-        // pointers); both logs live beyond the call and are as long as said. The driver writes the handle.
+        // SAFETY: the text ends with NUL; there are as many values as options, each of the kind that its
+        // option takes (pointers, and sizes as pointers); both logs live beyond the call and are as long as
+        // said. The driver writes the handle.
         let status = unsafe {
             (context.api.cuModuleLoadDataEx)(
                 &raw mut handle,
@@ -84,8 +85,9 @@ impl Image {
     }
 }
 
-/// Kernel and line that a log of ptxas names. It says `ptxas application ptx input, line 12; error : ...` or `... error : Entry function 'k' uses too
-/// much shared data`. The kernel of a line is the entry that begins last before it.
+/// Kernel and line that a log of ptxas names. It says `ptxas application ptx input, line 12; error : ...` or
+/// `... error : Entry function 'k' uses too much shared data`. The kernel of a line is the entry that begins
+/// last before it.
 fn located(log: &str, ptx: &str) -> (Option<String>, Option<u32>) {
     let line: Option<u32> = log.split_once("line ").and_then(|(_, rest)| {
         let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -113,7 +115,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// What the driver's compiler said beside errors; mostly nothing.
+    /// The messages of the driver's compiler beside errors; mostly none.
     #[must_use]
     pub fn log(&self) -> &str {
         &self.image.log
@@ -136,7 +138,8 @@ impl Module {
         let mut parameters = Vec::new();
         loop {
             let (mut offset, mut bytes) = (0, 0);
-            // SAFETY: the function is of a loaded module; the driver writes two integers, or says that there is no such parameter.
+            // SAFETY: the function is of a loaded module; the driver writes two integers, or says that there
+            // is no such parameter.
             let status = unsafe {
                 (api.cuFuncGetParamInfo)(handle, parameters.len(), &raw mut offset, &raw mut bytes)
             };
@@ -194,12 +197,13 @@ pub(crate) struct FunctionInner {
     dynamic_shared_bytes: AtomicU32,
 }
 
-// SAFETY: the handle belongs to the driver, whose functions may be called from any thread; the module is kept loaded.
+// SAFETY: the handle belongs to the driver, whose functions may be called from any thread; the module is kept
+// loaded.
 unsafe impl Send for FunctionInner {}
 // SAFETY: as above; what changes is atomic.
 unsafe impl Sync for FunctionInner {}
 
-/// What the compiler made of a kernel.
+/// The resources of a kernel by the compiler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FunctionAttributes {
     /// Registers of a thread.
@@ -233,7 +237,7 @@ impl Function {
         &self.inner.module.context
     }
 
-    /// What the compiler made of it.
+    /// The resources of it by the compiler.
     pub fn attributes(&self) -> Result<FunctionAttributes> {
         let context = self.context();
         context.current()?;
@@ -256,7 +260,7 @@ impl Function {
         })
     }
 
-    /// Allows so many bytes of dynamic shared memory, if that is more than a kernel has without asking.
+    /// Allows `bytes` bytes of dynamic shared memory, if that is more than the default limit.
     pub(crate) fn allow_shared(&self, bytes: u32) -> Result<()> {
         if bytes <= self.inner.dynamic_shared_bytes.load(Ordering::Relaxed) {
             return Ok(());

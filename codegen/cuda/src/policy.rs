@@ -1,12 +1,14 @@
 //! Which instance of a graph serves which launch: a state machine over plain data, without a device.
 //!
-//! A line of steps under a key is executed step by step at first, as often as [`Policy::direct_runs`] says: a program that runs once is not worth a graph.
-//! Then it becomes an instance. Later launches under the key change the steps that differ (addresses of other buffers) and launch the instance; where the driver
-//! refuses a change, the instance is made anew. A key whose instances are refused again and again is executed step by step from then on. At most
-//! [`Policy::instances`] instances are kept: the one not used for longest goes.
+//! A line of steps under a key is executed step by step at first, as often as [`Policy::direct_runs`] says: a
+//! program that runs once is not worth a graph. Then it becomes an instance. Later launches under the key
+//! change the steps that differ (addresses of other buffers) and launch the instance; where the driver
+//! refuses a change, the instance is made anew. A key whose instances are refused again and again is executed
+//! step by step from then on. At most [`Policy::instances`] instances are kept: the one not used for longest
+//! goes.
 //!
-//! **Invariants:** every launch executes exactly its steps, in their order, whatever is cached; an instance is launched only where every step of it is that of the
-//! launch.
+//! **Invariants:** every launch executes exactly its steps, in their order, whatever is cached; an instance
+//! is launched only where every step of it is that of the launch.
 
 use std::hash::Hash;
 
@@ -66,14 +68,14 @@ impl Default for Policy {
     }
 }
 
-/// What a run did.
+/// The action of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Run {
     /// The steps were executed without a graph.
     Direct,
     /// An instance was made and launched.
     Instantiated,
-    /// An instance was launched, with so many steps changed.
+    /// An instance was launched, with the number of steps that were changed.
     Launched(usize),
     /// A change was refused: the instance was made anew and launched.
     Replaced,
@@ -101,7 +103,7 @@ impl<K: Clone + Eq + Hash, A: GraphApi> Cache<K, A> {
         Cache { policy, entries: FxHashMap::default(), clock: 0 }
     }
 
-    /// How many instances there are.
+    /// The number of instances.
     #[must_use]
     pub fn instances(&self) -> usize {
         self.entries.values().filter(|e| e.instance.is_some()).count()
@@ -285,7 +287,8 @@ mod tests {
     fn a_refused_change_makes_the_instance_anew() {
         let (mut cache, mut api) = cache(Policy { direct_runs: 0, ..Policy::default() });
         cache.run(&mut api, &7, &[("a", 1), ("b", 2)]).unwrap();
-        // The first change is accepted, the second is of another kernel: nothing of the half-changed instance is launched.
+        // The first change is accepted, the second is of another kernel: nothing of the half-changed instance
+        // is launched.
         assert_eq!(cache.run(&mut api, &7, &[("a", 5), ("z", 2)]), Ok(Run::Replaced));
         assert_eq!(api.log[2..], ["update 0", "update 1", "instantiate", "launch 1"]);
         assert_eq!(cache.run(&mut api, &7, &[("a", 5), ("z", 2)]), Ok(Run::Launched(0)));

@@ -97,7 +97,8 @@ impl Drop for StreamInner {
         } else if let Ok(staging) = self.staging.get_mut() {
             staging.free(&self.context);
         }
-        // SAFETY: nobody else has the stream. The call returns at once; the driver frees the stream when its work is done.
+        // SAFETY: nothing else has the stream. The call returns at once; the driver frees the stream when its
+        // work is done.
         unsafe { (api.cuStreamDestroy_v2)(self.handle) };
     }
 }
@@ -118,15 +119,16 @@ impl Stream {
         &self.inner.context
     }
 
-    /// Launches a kernel; it runs after everything that was put on the stream before. Errors: the launch does not fit the kernel or the device; an
-    /// earlier kernel failed.
+    /// Launches a kernel; it runs after everything that was put on the stream before. Errors: the launch does
+    /// not fit the kernel or the device; an earlier kernel failed.
     pub fn launch(&self, function: &Function, launch: &Launch) -> Result<()> {
         let context = self.context();
         context.current()?;
         prepare(context, function, launch)?;
         let mut arguments = Arguments::new(&launch.arguments);
         let ([gx, gy, gz], [bx, by, bz]) = (launch.grid, launch.block);
-        // SAFETY: function and stream are of this context and alive; there is a pointer for each parameter, to as many bytes as it has (`prepare`).
+        // SAFETY: function and stream are of this context and alive; there is a pointer for each parameter,
+        // to as many bytes as it has (`prepare`).
         let status = unsafe {
             (context.api.cuLaunchKernel)(
                 function.inner.handle,
@@ -187,7 +189,8 @@ impl Stream {
         context.check("cuStreamWaitEvent", status)
     }
 
-    /// Records what `work` puts on this stream (launches, copies on the device, fills) into a graph instead of executing it.
+    /// Records what `work` puts on this stream (launches, copies on the device, fills) into a graph instead
+    /// of executing it.
     ///
     /// # Errors
     /// What `work` returns; the driver's, where something cannot be recorded.
@@ -297,7 +300,7 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         if self.context.current().is_ok() {
-            // SAFETY: nobody else has the event. The call returns at once, also if it is not done.
+            // SAFETY: nothing else has the event. The call returns at once, also if it is not done.
             unsafe { (self.context.api.cuEventDestroy_v2)(self.handle) };
         }
     }

@@ -1,4 +1,5 @@
-//! The crate on a driver of its own, in C, that is wrong in one way each: nothing panics, nothing waits, and errors say what is wrong.
+//! The crate on a driver of its own, in C, that is wrong in one way each: nothing panics, nothing waits, and
+//! errors say what is wrong.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, reason = "says what is skipped")]
 

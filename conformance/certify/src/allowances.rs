@@ -1,5 +1,5 @@
-//! What the results of an engine may differ by, besides what the table of opcodes grants every engine: liberties that it takes, and budgets of
-//! its elementary functions.
+//! What the results of an engine may differ by, besides what the table of opcodes grants every engine:
+//! liberties that it takes, and budgets of its elementary functions.
 
 use hlo::opcode::Numeric;
 use hlo::{ElementType, Opcode};
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::functions::Functions;
 
-/// Liberties that a compiler takes. [`Allowances::STRICT`] has none: elementary functions within their ulp, sums in any order with
-/// an accumulator of at least f32, everything else to the bit.
+/// Liberties that a compiler takes. [`Allowances::STRICT`] has none: elementary functions within their ulp,
+/// sums in any order with an accumulator of at least f32, everything else to the bit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Allowances {
     /// `a * b + c` may be rounded once (`fma`).
@@ -23,20 +23,22 @@ pub struct Allowances {
     pub reorder_regions: bool,
     /// Calls to LAPACK may be to another implementation of it than the reference's.
     pub decompositions: bool,
-    /// A quotient whose divisor is a constant or repeats numbers (broadcasts) may be a product with the reciprocal: `x * (1 / c)`, rounded twice.
+    /// A quotient whose divisor is a constant or repeats numbers (broadcasts) may be a product with the
+    /// reciprocal: `x * (1 / c)`, rounded twice.
     #[serde(default)]
     pub reciprocals: bool,
     /// A sum of one term may be the term, not added to zero: a result of +0 may be -0.
     #[serde(default)]
     pub one_term_sums: bool,
-    /// `batch-norm-inference` may be `x * w + (offset - mean * w)` with `w = scale / sqrt(variance + epsilon)`: products may overflow although the result does not.
+    /// `batch-norm-inference` may be `x * w + (offset - mean * w)` with
+    /// `w = scale / sqrt(variance + epsilon)`: products may overflow although the result does not.
     #[serde(default)]
     pub affine_batch_norm: bool,
-    /// Operands of products of f32 (dot, convolution) may lose the low 13 bits of their significands, as TF32 does, unless the
-    /// instruction asks for more precision.
+    /// Operands of products of f32 (dot, convolution) may lose the low 13 bits of their significands, as TF32
+    /// does, unless the instruction asks for more precision.
     #[serde(default)]
     pub tf32: bool,
-    /// How far elementary functions may be off.
+    /// The error budgets of elementary functions.
     #[serde(default)]
     pub functions: Functions,
 }
@@ -57,7 +59,7 @@ impl Allowances {
         functions: Functions::TABLE,
     };
 
-    /// What XLA:CPU does in some program or other: all of them but those that only accelerators take.
+    /// The liberties of XLA:CPU: all but those that only accelerators take.
     pub const LOOSE: Allowances = Allowances {
         contraction: true,
         excess_precision: true,
@@ -105,7 +107,7 @@ impl Allowances {
         })
     }
 
-    /// What either allows.
+    /// The union of both.
     #[must_use]
     pub fn or(self, other: Allowances) -> Allowances {
         Allowances {

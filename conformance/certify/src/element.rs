@@ -1,8 +1,8 @@
 //! Elements as numbers: what comparison, printing, reading and input generation need of every element type.
 //!
-//! **Invariants:** printing is the shortest decimal that reads back to the same bits, NaN payloads included; reading rounds
-//! once, to nearest even; `ordinal` counts the representable numbers of the type, so that a difference of ordinals is a
-//! distance in units in the last place.
+//! **Invariants:** printing is the shortest decimal that reads back to the same bits, NaN payloads included;
+//! reading rounds once, to nearest even; `ordinal` counts the representable numbers of the type, so that a
+//! difference of ordinals is a distance in units in the last place.
 
 use hlo::half::{bf16, f16};
 use hlo::literal::BufferOf;
@@ -23,7 +23,8 @@ pub enum Part {
     Float {
         /// Its value; exact, every float type is part of f64.
         value: f64,
-        /// Position among the numbers of its type: 0 for both zeros, 1 for the smallest positive number, -1 for its negative.
+        /// Position among the numbers of its type: 0 for both zeros, 1 for the smallest positive number, -1
+        /// for its negative.
         ordinal: i64,
     },
 }
@@ -52,7 +53,8 @@ pub trait Number: BufferOf + Bits + PartialEq {
     fn parts(self) -> (Part, Option<Part>);
     /// Appends the shortest text that reads back to the same bits.
     fn write(self, out: &mut String);
-    /// Reads what [`Number::write`] writes, any decimal number, `0x...` as an integer, and `bits(0x...)` as raw bits.
+    /// Reads what [`Number::write`] writes, any decimal number, `0x...` as an integer, and `bits(0x...)` as
+    /// raw bits.
     fn read(text: &str) -> Option<Self>;
     /// The nearest element to a number; integers round towards zero and saturate.
     fn from_f64(value: f64) -> Self;
@@ -164,7 +166,7 @@ impl Number for bool {
     }
 }
 
-/// What a float type is, for the functions that all share.
+/// The format of a float type.
 trait Real: Number {
     const WIDTH: u32;
     const SIGNED: bool;
@@ -293,8 +295,8 @@ macro_rules! reals {
     )*};
 }
 
-/// Digits that were parsed as f64 and fall exactly between two narrower numbers may not be where the decimal is; no decimal that
-/// people write is so long that this matters, and none that [`write_real`] writes.
+/// Digits that were parsed as f64 and fall exactly between two narrower numbers may not be where the decimal
+/// is; no decimal that people write is so long that this matters, and none that [`write_real`] writes.
 fn narrow<T>(text: &str, from: impl FnOnce(f64) -> T) -> Option<T> {
     text.parse().ok().map(from)
 }
@@ -370,7 +372,7 @@ pub fn is_nan<T: Number>(x: T) -> bool {
     nan_among(x.parts())
 }
 
-/// The least and greatest integer of an integer type; 0 and 1 of `pred`; `None` of floats.
+/// The smallest and largest integer of an integer type; 0 and 1 of `pred`; `None` of floats.
 pub fn int_limits(ty: ElementType) -> Option<(i128, i128)> {
     if ty == ElementType::Pred { Some((0, 1)) } else { ty.integer_limits() }
 }
@@ -422,7 +424,8 @@ mod tests {
         }
     }
 
-    /// Halves that look at the first digits of an f64 alone take what is a little beside the middle of two for the middle.
+    /// A conversion that rounds from the leading bits of an f64 alone mistakes what is near a midpoint for
+    /// one.
     #[test]
     fn numbers_beside_the_middle_are_rounded_to_the_nearer_one() {
         fn beside<T: Number>(low: f64, high: f64) {

@@ -1,7 +1,7 @@
 //! What an execution is: options, inputs, results, and how it ended.
 //!
-//! A run has one or more devices, and everything that belongs to one of them is a list with an entry for each, in the order
-//! of their numbers: `replica * partitions + partition`.
+//! A run has one or more devices, and everything that belongs to one of them is a list with an entry for
+//! each, in the order of their numbers: `replica * partitions + partition`.
 //!
 //! **Invariant:** whoever runs programs and whoever judges runs know only these types of each other.
 
@@ -17,12 +17,12 @@ use rustc_hash::FxHashSet;
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::memory_budget::{self, MemoryBudget};
 
-/// How far each device of a run may go.
+/// The limits of each device of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// The most instructions that are executed; `None`: no limit.
+    /// The maximum number of instructions that are executed; `None`: no limit.
     pub fuel: Option<u64>,
-    /// The most bytes of values alive at once.
+    /// The maximum number of bytes of values alive at once.
     pub memory_bytes: u64,
 }
 
@@ -32,7 +32,7 @@ impl Default for Limits {
     }
 }
 
-/// How to run.
+/// Options of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunOptions {
     /// How sums of floats round.
@@ -43,23 +43,24 @@ pub struct RunOptions {
     pub seed: u64,
     /// On how many devices.
     pub devices: Devices,
-    /// Bytes of what is kept beside the run: results that its own are compared with, the program. They count against the limit.
+    /// Bytes of what is kept beside the run: results that its own are compared with, the program. They count
+    /// against the limit.
     pub kept_bytes: u64,
 }
 
 impl RunOptions {
-    /// The same beside so many bytes more.
+    /// The same beside `bytes` more bytes.
     #[must_use]
     pub fn beside(self, bytes: u64) -> Self {
         Self { kept_bytes: self.kept_bytes.saturating_add(bytes), ..self }
     }
 
-    /// What the limit leaves each device, beside what is kept.
+    /// The bytes that the limit leaves each device, beside what is kept.
     pub fn memory_left(&self) -> u64 {
         self.limits.memory_bytes.saturating_sub(self.kept_bytes / u64::from(self.devices.count().max(1)))
     }
 
-    /// The memory for each device, which has already so many bytes that count.
+    /// The memory for each device, of whose budget `held` bytes are used already.
     pub fn memory_budget(&self, held: u64) -> MemoryBudget {
         let asked = MemoryBudget { bytes: self.memory_left(), of: self.limit_of() };
         memory_budget::within(asked, held, self.devices.count())
@@ -75,17 +76,18 @@ impl RunOptions {
     }
 }
 
-/// What goes into a run.
+/// The inputs of a run.
 #[derive(Clone, Debug)]
 pub struct Inputs {
     /// For each device the values of the entry's parameters.
     pub arguments: Vec<Vec<Literal>>,
-    /// What is at the other end of feeds and host transfers.
+    /// The host side of feeds and transfers.
     pub host: Arc<dyn Host>,
 }
 
 impl Inputs {
-    /// These arrays as the parameters on each device, without a host. Errors: [`Exit::Usage`] if there are too few arrays.
+    /// These arrays as the parameters on each device, without a host. Errors: [`Exit::Usage`] if there are
+    /// too few arrays.
     pub fn new(module: &Module, arrays: &[Vec<ArrayLiteral>]) -> Result<Self, Failure> {
         let arguments = arrays.iter().map(|a| to_parameters(module, a.clone())).collect::<Result<_, _>>()?;
         Ok(Self { arguments, host: Arc::new(NoHost) })
@@ -119,7 +121,8 @@ pub fn bytes_beside<const RUNS: usize>(
     both - distinct_bytes(others.iter().flatten())
 }
 
-/// The name of an array of a device in files and reports: `out0`, or `d3.out0` where there are several devices.
+/// The name of an array of a device in files and reports: `out0`, or `d3.out0` where there are several
+/// devices.
 pub fn array_name(devices: usize, device: usize, name: &str, i: usize) -> String {
     if devices == 1 { format!("{name}{i}") } else { format!("d{device}.{name}{i}") }
 }
@@ -140,7 +143,7 @@ pub struct Finished {
     pub results: Vec<Vec<ArrayLiteral>>,
     /// Instructions executed, on all devices.
     pub fuel: u64,
-    /// The most bytes of values alive at once on a device.
+    /// The maximum number of bytes of values alive at once on a device.
     pub peak_bytes: u64,
     /// Time for the run alone.
     pub time: Duration,
@@ -148,7 +151,7 @@ pub struct Finished {
     pub compiled: Option<Box<Compilation>>,
 }
 
-/// What a program was compiled to.
+/// How a program was compiled.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Compilation {
     /// For what: a processor, such as `znver4, avx512`, and threads.
@@ -219,7 +222,7 @@ impl Outcome {
         Outcome::Trap(Diagnostic::error(codes::ENVIRONMENT_FAILED, Span::NONE, message))
     }
 
-    /// What a failure before a run means.
+    /// The outcome of a failure before a run.
     pub fn before(failure: Failure) -> Outcome {
         match failure.exit {
             Exit::Trap => Outcome::exhausted(failure.message),
@@ -227,12 +230,13 @@ impl Outcome {
         }
     }
 
-    /// Whether memory, threads or something else of the environment did not suffice, which says nothing of the engine.
+    /// Whether memory, threads or something else of the environment did not suffice, which says nothing of
+    /// the engine.
     pub fn is_exhausted(&self) -> bool {
         matches!(self, Outcome::Trap(d) if [codes::OUT_OF_MEMORY, codes::ENVIRONMENT_FAILED].contains(&d.code))
     }
 
-    /// What an error of the interpreter means.
+    /// The outcome of an error of the interpreter.
     pub fn of_interpreter(error: &RunError) -> Outcome {
         let diagnostic = error.to_diagnostic();
         match error.kind {
@@ -271,13 +275,15 @@ pub fn parameter_shapes(module: &Module) -> Vec<Shape> {
     entry.parameters().iter().flatten().map(|&p| module.instr(p).shape.clone()).collect()
 }
 
-/// Builds the values of the entry's parameters from their arrays. Errors: [`Exit::Usage`] if there are too few.
+/// Builds the values of the entry's parameters from their arrays. Errors: [`Exit::Usage`] if there are too
+/// few.
 pub fn to_parameters(module: &Module, arrays: Vec<ArrayLiteral>) -> Result<Vec<Literal>, Failure> {
     let mut arrays = arrays.into_iter();
     parameter_shapes(module).iter().map(|s| build(s, &mut arrays)).collect()
 }
 
-/// The value of a shape from its arrays, tuples flattened in order. Errors: [`Exit::Usage`] if there are too few.
+/// The value of a shape from its arrays, tuples flattened in order. Errors: [`Exit::Usage`] if there are too
+/// few.
 pub fn build(shape: &Shape, arrays: &mut impl Iterator<Item = ArrayLiteral>) -> Result<Literal, Failure> {
     match shape {
         Shape::Array(_) => arrays

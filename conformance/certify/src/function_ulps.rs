@@ -1,12 +1,13 @@
-//! How far the elementary functions of other compilers are from the correctly rounded result, in ulp. Measured by
-//! conformance/peers/functions.py; tables and method: docs/functions.md.
+//! How far the elementary functions of other compilers are from the correctly rounded result, in ulp.
+//! Measured by conformance/peers/functions.py; tables and method: docs/functions.md.
 //!
-//! A budget is the largest error seen, rounded up: the larger of one more ulp and a quarter more. Regions where a compiler's error has no bound
-//! are not in it; docs/functions.md lists them.
+//! A budget is the largest error seen, rounded up: the larger of one more ulp and a quarter more. Regions
+//! where a compiler's error has no bound are not in it; docs/functions.md lists them.
 
 use hlo::Opcode;
 
-/// One function: ulp in f32, in f64, in f16 and bf16, and by the modulus in c64 and c128. 0: no more than the table of opcodes grants.
+/// One function: ulp in f32, in f64, in f16 and bf16, and by the modulus in c64 and c128. 0: no more than the
+/// table of opcodes grants.
 pub(super) struct Row {
     pub(super) opcode: Opcode,
     pub(super) f32: u16,
@@ -38,7 +39,8 @@ pub(super) const XLA_CPU: &[Row] = &[
     Row { opcode: Opcode::Tanh, f32: 7, f64: 9, half: 0, complex: 9 },
 ];
 
-/// NVIDIA's documented errors of libdevice and of approximate instructions; `tanh`, `erf` and `logistic` from the PTX that jaxlib 0.11.2 emits. Not measured on a GPU.
+/// NVIDIA's documented errors of libdevice and of approximate instructions; `tanh`, `erf` and `logistic` from
+/// the PTX that jaxlib 0.11.2 emits. Not measured on a GPU.
 pub(super) const XLA_GPU: &[Row] = &[
     Row { opcode: Opcode::Acosh, f32: 5, f64: 4, half: 0, complex: 0 },
     Row { opcode: Opcode::Asinh, f32: 4, f64: 4, half: 0, complex: 0 },

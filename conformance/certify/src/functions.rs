@@ -1,6 +1,7 @@
 //! How many ulp the elementary functions of an engine may be off from the correctly rounded result.
 //!
-//! **Invariant:** a budget is never below what the table of opcodes grants every engine, unless a person asked for less by name.
+//! **Invariant:** a budget is never below what the table of opcodes grants every engine, unless a person
+//! asked for less by name.
 
 use std::collections::BTreeMap;
 
@@ -56,30 +57,31 @@ impl Library {
     }
 }
 
-/// The most opcodes that have a budget of their own.
-const SLOTS: usize = 32;
+/// The maximum number of opcodes that have a budget of their own.
+const MAX_BUDGETS: usize = 32;
 
-/// The budgets of an engine: the largest of those of some libraries, but for functions that a person gave a number.
+/// The budgets of an engine: the largest of those of some libraries, but for functions that a person gave a
+/// number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Functions {
     /// A bit for each [`Library`].
     libraries: u8,
     /// By [`slot`]: the number given plus one; 0 if none is.
-    given: [u16; SLOTS],
+    given: [u16; MAX_BUDGETS],
 }
 
 impl Functions {
-    /// What the table of opcodes grants every engine.
-    pub const TABLE: Functions = Functions { libraries: 0, given: [0; SLOTS] };
+    /// The budgets that the table of opcodes grants every engine.
+    pub const TABLE: Functions = Functions { libraries: 0, given: [0; MAX_BUDGETS] };
 
-    /// What XLA on the CPU may do: what is granted to compilers that nobody knows.
-    pub const XLA_CPU: Functions = Functions { libraries: 1, given: [0; SLOTS] };
+    /// The budgets of XLA on the CPU, which unknown compilers get too.
+    pub const XLA_CPU: Functions = Functions { libraries: 1, given: [0; MAX_BUDGETS] };
 
-    /// What XLA on GPUs may do.
-    pub const XLA_GPU: Functions = Functions { libraries: 2, given: [0; SLOTS] };
+    /// The budgets of XLA on GPUs.
+    pub const XLA_GPU: Functions = Functions { libraries: 2, given: [0; MAX_BUDGETS] };
 
-    /// What any library that was measured may do.
-    pub const ANY: Functions = Functions { libraries: 0b1111, given: [0; SLOTS] };
+    /// The maxima of all libraries that were measured.
+    pub const ANY: Functions = Functions { libraries: 0b1111, given: [0; MAX_BUDGETS] };
 
     /// The names that `--functions` takes.
     pub fn names() -> Vec<&'static str> {
@@ -100,13 +102,13 @@ impl Functions {
         Functions { libraries: library.bit(), ..Functions::TABLE }
     }
 
-    /// Whether `atan2` of complex numbers may be computed as `-i log((x + i y) / sqrt(x^2 + y^2))`, whose error is
-    /// absolute: XLA's CPU back end does so.
+    /// Whether `atan2` of complex numbers may be computed as `-i log((x + i y) / sqrt(x^2 + y^2))`, whose
+    /// error is absolute: XLA's CPU back end does so.
     pub fn has_complex_angles_by_logarithms(self) -> bool {
         self.libraries & Library::XlaCpu.bit() != 0
     }
 
-    /// What either grants.
+    /// The maxima of both.
     #[must_use]
     pub fn or(self, other: Functions) -> Functions {
         let mut given = self.given;
@@ -134,7 +136,8 @@ impl Functions {
         Opcode::ALL.iter().copied().filter(|&o| has_budget(o))
     }
 
-    /// How many ulp (of the modulus, of complex types) the results of a function may be off; 0 of what is exact or no function.
+    /// How many ulp (of the modulus, of complex types) the results of a function may be off; 0 of what is
+    /// exact or no function.
     pub fn ulps(&self, opcode: Opcode, ty: ElementType) -> u16 {
         let granted = match opcode.numeric(ty) {
             Numeric::Ulp(n) | Numeric::Normwise(n) => u16::from(n),
@@ -152,8 +155,8 @@ impl Functions {
         }
     }
 
-    /// What the results of an opcode may be: the table's class, but for what only the table has as exact. How many ulp it is exactly says
-    /// [`Functions::ulps`].
+    /// What the results of an opcode may be: the table's class, but for what only the table has as exact. How
+    /// many ulp it is exactly says [`Functions::ulps`].
     pub fn numeric(&self, opcode: Opcode, ty: ElementType) -> Numeric {
         let ulps = u8::try_from(self.ulps(opcode, ty)).unwrap_or(u8::MAX);
         match opcode.numeric(ty) {
@@ -166,7 +169,8 @@ impl Functions {
         }
     }
 
-    /// Where the budgets are from, for people: `functions of xla-cpu, tanh within 3 ulp`; empty for the table's.
+    /// Where the budgets are from, for people: `functions of xla-cpu, tanh within 3 ulp`; empty for the
+    /// table's.
     pub fn describe(&self) -> Vec<String> {
         let mut said = Vec::new();
         if self.libraries == Functions::ANY.libraries {
@@ -256,7 +260,7 @@ mod tests {
 
     #[test]
     fn every_function_has_a_slot() {
-        assert!(Functions::opcodes().count() <= SLOTS);
+        assert!(Functions::opcodes().count() <= MAX_BUDGETS);
         for library in Library::ALL {
             for row in library.rows() {
                 assert!(slot(row.opcode).is_some(), "{} of {}", row.opcode, library.name());
@@ -273,7 +277,8 @@ mod tests {
         let given = Functions::ANY.with(tanh, 1).unwrap();
         assert_eq!((ulps(given, tanh, f32), ulps(given, tanh, ElementType::F64)), (1, 1));
         assert_eq!(ulps(Functions::ANY.with(tanh, 0).unwrap(), tanh, f32), 0);
-        // What is correctly rounded everywhere stays so unless a number says otherwise; what is no function takes none.
+        // What is correctly rounded everywhere stays so unless a number says otherwise; what is no function
+        // takes none.
         assert_eq!(Functions::TABLE.numeric(Opcode::Sqrt, f32), Numeric::Exact);
         assert_eq!(
             Functions::TABLE.with(Opcode::Sqrt, 1).unwrap().numeric(Opcode::Sqrt, f32),

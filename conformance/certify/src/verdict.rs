@@ -1,7 +1,9 @@
-//! What an element of a result is worth: the same bits as the reference's, explained by rounding, undecided, or wrong.
+//! What an element of a result is worth: the same bits as the reference's, explained by rounding, undecided,
+//! or wrong.
 //!
-//! **Invariants:** NaNs are the same unless their bits are asked for; a zero of the other sign is explained only where some
-//! error is; a bound that says nothing never explains anything, it leaves an element undecided.
+//! **Invariants:** NaNs are the same unless their bits are asked for; a zero of the other sign is explained
+//! only where some error is; a bound that says nothing never explains anything, it leaves an element
+//! undecided.
 
 use hlo::{ArrayLiteral, Buffer};
 use serde::{Deserialize, Serialize};
@@ -9,11 +11,12 @@ use serde::{Deserialize, Serialize};
 use crate::bounds::{Bounds, Special};
 use crate::element::{Number, Part, index_of, is_nan, text_of};
 
-/// How far an element may be from the reference's, each part of a complex one.
+/// The bound of an element's distance from the reference's, for each part of a complex one.
 pub trait Allowed {
-    /// What rounding explains, given that every decision falls as in the reference. Infinite: nothing is known.
+    /// What rounding explains, given that every decision falls as in the reference. Infinite: nothing is
+    /// known.
     fn soft(&self, element: usize) -> f64;
-    /// What rounding explains if decisions that hang on it fall otherwise.
+    /// The bound if decisions that depend on rounding fall otherwise.
     fn hard(&self, element: usize) -> f64;
     /// Infinities and NaNs that are explained besides.
     fn special(&self, _element: usize) -> Special {
@@ -43,14 +46,14 @@ impl Allowed for Bounds {
     }
 }
 
-/// How many elements are of which class.
+/// The numbers of elements by class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Tally {
     /// The same bits.
     pub same: u64,
     /// Explained by rounding.
     pub explained: u64,
-    /// A decision hangs on rounding, or nothing is known.
+    /// A decision depends on rounding, or nothing is known.
     pub undecided: u64,
     /// Beyond every bound.
     pub wrong: u64,
@@ -105,13 +108,13 @@ pub struct Differing {
     pub ulp: Option<u64>,
     /// The certified bound, if every decision falls as in the reference; `None` if nothing is known.
     pub bound: Option<f64>,
-    /// The bound if decisions that hang on rounding fall otherwise; `None` if nothing is known then.
+    /// The bound if decisions that depend on rounding fall otherwise; `None` if nothing is known then.
     pub hard_bound: Option<f64>,
     /// Its class.
     pub class: Class,
 }
 
-/// How much of its bound an explained element takes.
+/// The error of an explained element relative to its bound.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Worst {
     /// Absolute error.
@@ -141,27 +144,29 @@ pub struct ArrayVerdict {
     pub dims: Vec<i64>,
     /// Counts.
     pub tally: Tally,
-    /// The worst elements, the worst first; at most [`ArrayVerdict::KEPT`].
+    /// The worst elements, the worst first; at most [`ArrayVerdict::MAX_KEPT_ELEMENTS`].
     pub worst: Vec<Differing>,
-    /// Places of wrong elements in row-major order; at most [`ArrayVerdict::KEPT_PLACES`].
+    /// Indices of wrong elements in row-major order; at most [`ArrayVerdict::MAX_KEPT_INDICES`].
     pub wrong_at: Vec<usize>,
     /// The explained element that takes the largest share of its bound.
     pub worst_explained: Option<Worst>,
     /// Elements that another run of the reference explains ([`judge_among`]).
     pub by_another: u64,
-    /// Whether an element differs under a bound so wide that it says little: a fault could hide there.
+    /// Whether an element differs within a bound so wide that a fault could hide in it.
     pub weak: bool,
-    /// Differing elements by distance in representable numbers: 1, 2, up to 4, 16, 256, 65536, more, not comparable.
+    /// Differing elements by distance in representable numbers: 1, 2, up to 4, 16, 256, 65536, more, not
+    /// comparable.
     pub histogram: [u64; 8],
-    /// Differing elements by multiples of the bound: up to 1/16, 1/4, 1, 2, 16, 65536, more, no bound or no number.
+    /// Differing elements by multiples of the bound: up to 1/16, 1/4, 1, 2, 16, 65536, more, no bound or no
+    /// number.
     pub multiples: [u64; 8],
 }
 
 impl ArrayVerdict {
-    /// How many of the worst elements are kept.
-    pub const KEPT: usize = 8;
-    /// How many places of wrong elements are kept.
-    pub const KEPT_PLACES: usize = 4096;
+    /// The maximum number of of the worst elements that are kept.
+    pub const MAX_KEPT_ELEMENTS: usize = 8;
+    /// The maximum of indices of wrong elements that are kept.
+    pub const MAX_KEPT_INDICES: usize = 4096;
     /// The buckets of the histogram.
     pub const BUCKETS: [&'static str; 8] =
         ["1", "2", "3-4", "5-16", "17-256", "257-65536", "more", "no number"];
@@ -169,7 +174,7 @@ impl ArrayVerdict {
     pub const MULTIPLES: [&'static str; 8] =
         ["<= 1/16", "<= 1/4", "<= 1", "<= 2", "<= 16", "<= 65536", "more", "no bound"];
 
-    /// What all wrong elements have in common, as a sentence.
+    /// A property that all wrong elements share, as a sentence.
     pub fn common(&self) -> Option<String> {
         pattern(&self.dims, &self.wrong_at, self.tally.wrong)
     }
@@ -184,7 +189,7 @@ impl ArrayVerdict {
         self.worst.iter_mut().filter(|d| d.class == Class::Undecided).for_each(|d| d.class = class);
     }
 
-    /// The most serious class of an element.
+    /// The maximum number of serious class of an element.
     pub fn class(&self) -> Class {
         if self.tally.wrong > 0 {
             Class::Wrong
@@ -199,7 +204,7 @@ impl ArrayVerdict {
 }
 
 /// A bound above this share of the element itself is weak.
-const WEAK: f64 = 1.0 / 256.0;
+const WEAK_BOUND_SHARE: f64 = 1.0 / 256.0;
 
 /// Judges an array. `Err`: it has another shape, as a sentence.
 pub fn judge(
@@ -221,7 +226,7 @@ pub fn judge(
 pub struct Other<'a> {
     /// An array of the shape of the reference's.
     pub expected: &'a ArrayLiteral,
-    /// How far an engine may be from that.
+    /// The bounds of an engine's results.
     pub allowed: &'a dyn Allowed,
 }
 
@@ -247,7 +252,7 @@ pub fn judge_among(
     Ok(hlo::with_buffer!(&*expected.buffer, e => judge_typed(e, actual, &settings)))
 }
 
-/// How elements are judged.
+/// Options of judging elements.
 struct Settings<'a> {
     allowed: &'a dyn Allowed,
     others: &'a [Other<'a>],
@@ -325,7 +330,8 @@ fn same_part(e: Part, a: Part) -> bool {
     }
 }
 
-/// The error of a part, and its distance in representable numbers; infinite and `None` where one is no number.
+/// The error of a part, and its distance in representable numbers; infinite and `None` where one is no
+/// number.
 pub(crate) fn error_of(e: Part, a: Part) -> (f64, Option<u64>) {
     match (e, a) {
         (Part::Int(e), Part::Int(a)) => {
@@ -350,7 +356,7 @@ fn judge_typed<T: Number>(expected: &[T], actual: &ArrayLiteral, settings: &Sett
     let shape = actual;
     let actual = T::slice(&actual.buffer).expect("invariant: the element types were compared");
     let mut verdict = ArrayVerdict { dims: shape.dims.to_vec(), ..ArrayVerdict::default() };
-    // (class, error over bound, place): what the worst are chosen by.
+    // (class, error over bound, index): what the worst are chosen by.
     let mut worst: Vec<(Class, f64, usize)> = Vec::new();
     for (i, (&e, &a)) in expected.iter().zip(actual).enumerate() {
         if same(e, a, nan_bits) {
@@ -384,17 +390,17 @@ fn judge_typed<T: Number>(expected: &[T], actual: &ArrayLiteral, settings: &Sett
             Class::Undecided => verdict.tally.undecided += 1,
             Class::Wrong => {
                 verdict.tally.wrong += 1;
-                if verdict.wrong_at.len() < ArrayVerdict::KEPT_PLACES {
+                if verdict.wrong_at.len() < ArrayVerdict::MAX_KEPT_INDICES {
                     verdict.wrong_at.push(i);
                 }
             }
         }
-        verdict.weak |= class == Class::Undecided || soft > WEAK * magnitude(e);
+        verdict.weak |= class == Class::Undecided || soft > WEAK_BOUND_SHARE * magnitude(e);
         verdict.histogram[bucket(ulp)] += 1;
         verdict.multiples[multiple(error, soft)] += 1;
         let weight = error / soft.max(f64::MIN_POSITIVE);
         worst.push((class, weight, i));
-        if worst.len() >= 4 * ArrayVerdict::KEPT {
+        if worst.len() >= 4 * ArrayVerdict::MAX_KEPT_ELEMENTS {
             keep(&mut worst);
         }
     }
@@ -437,9 +443,9 @@ fn special_of<T: Number>(x: T) -> Special {
 }
 
 fn keep(worst: &mut Vec<(Class, f64, usize)>) {
-    // The first places of equals, so that a report does not depend on when the list was cut.
+    // The first indices of equals, so that a report does not depend on when the list was truncated.
     worst.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)).then(a.2.cmp(&b.2)));
-    worst.truncate(ArrayVerdict::KEPT);
+    worst.truncate(ArrayVerdict::MAX_KEPT_ELEMENTS);
 }
 
 fn distance<T: Number>(e: T, a: T) -> (f64, Option<u64>) {
@@ -484,7 +490,8 @@ fn multiple(error: f64, bound: f64) -> usize {
     [1.0 / 16.0, 0.25, 1.0, 2.0, 16.0, 65536.0].iter().take_while(|&&most| times > most).count()
 }
 
-/// What all wrong elements have in common, as a sentence: an index, a range, a stride; `None` if nothing or if all are wrong.
+/// What all wrong elements have in common, as a sentence: an index, a range, a stride; `None` if nothing or
+/// if all are wrong.
 pub fn pattern(dims: &[i64], wrong_at: &[usize], wrong: u64) -> Option<String> {
     let total: i64 = dims.iter().product();
     if wrong < 2 || wrong_at.len() as u64 != wrong || wrong as i64 == total {

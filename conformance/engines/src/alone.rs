@@ -1,7 +1,7 @@
 //! Programs of one instruction, or of several that have nothing to do with each other.
 //!
-//! **Invariants:** such a program verifies if the one it is taken from does; its parameters are the operands, each once, so that an
-//! operand that is used twice still is one value; what it calls goes along whole.
+//! **Invariants:** such a program verifies if the one it is taken from does; its parameters are the operands,
+//! each once, so that an operand that is used twice still is one value; what it calls goes along whole.
 
 use std::fmt::Write as _;
 
@@ -209,7 +209,7 @@ fn bare(from: &Instruction, opcode: Opcode) -> NewInstruction {
     }
 }
 
-/// What an instruction says, without what is about its place in the source's program.
+/// The attributes of an instruction, without those that refer to the source's program.
 fn attrs(from: &Instruction, computations: &FxHashMap<ComputationId, ComputationId>) -> Attrs {
     let mut attrs = from.attrs.clone();
     for key in [AttrKey::Metadata, AttrKey::Origin, AttrKey::Statistics] {

@@ -10,12 +10,12 @@ use serde::Serialize;
 
 use crate::engine::distinct_bytes;
 use crate::mlir;
-use crate::protos::{self, Read, Recorded, with_places};
+use crate::protos::{self, Read, Recorded, with_spans};
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::files::{Source, read_bytes, text_of};
 use hlo_system::memory_budget;
 
-/// Where a program was rejected.
+/// The stage that rejected a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
@@ -38,11 +38,11 @@ pub struct Rejected {
     pub exit: Exit,
     /// The file, as the person named it.
     pub file: String,
-    /// What was found, if there is a text to show it in.
+    /// The diagnostics, if there is a text to show them in.
     pub diagnostics: Diagnostics,
     /// The text; empty if there is none.
     pub text: String,
-    /// What was wrong where there are no diagnostics.
+    /// The message where there are no diagnostics.
     pub message: String,
 }
 
@@ -51,7 +51,7 @@ pub struct Rejected {
 pub struct JsonError {
     /// `V0312`; empty for what has no code (a file that cannot be read).
     pub code: String,
-    /// From 1; absent if the error has no place.
+    /// From 1; absent if the error has no span.
     pub line: Option<u32>,
     /// From 1, in characters.
     pub column: Option<u32>,
@@ -119,8 +119,8 @@ impl Rejected {
     pub fn first_line(&self) -> String {
         match self.diagnostics.iter().find(|d| d.severity == Severity::Error) {
             Some(d) => {
-                let place = LineIndex::new(&self.text).line_column(&self.text, d.span.start);
-                format!("{} at {}:{}: {}", d.code.as_str(), place.0, place.1, d.message)
+                let position = LineIndex::new(&self.text).line_column(&self.text, d.span.start);
+                format!("{} at {}:{}: {}", d.code.as_str(), position.0, position.1, d.message)
             }
             None => self.message.clone(),
         }
@@ -134,18 +134,18 @@ pub fn json_diagnostics(diagnostics: &Diagnostics, text: &str) -> Vec<JsonError>
         .iter()
         .filter(|d| d.severity == Severity::Error)
         .map(|d| {
-            let place = (!d.span.is_none()).then(|| lines.line_column(text, d.span.start));
+            let position = (!d.span.is_none()).then(|| lines.line_column(text, d.span.start));
             JsonError {
                 code: d.code.as_str().to_owned(),
-                line: place.map(|p| p.0),
-                column: place.map(|p| p.1),
+                line: position.map(|p| p.0),
+                column: position.map(|p| p.1),
                 message: d.message.clone(),
             }
         })
         .collect()
 }
 
-/// How long each stage took.
+/// The times of the stages.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Times {
     /// Reading the file.
@@ -178,7 +178,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Bytes of its text and of the values of its constants, as far as they count against the limit of its runs.
+    /// Bytes of its text and of the values of its constants, as far as they count against the limit of its
+    /// runs.
     pub fn kept_bytes(&self) -> u64 {
         let module = &self.module;
         let instructions = module.computations().iter().flat_map(|&c| module.instructions(c));
@@ -192,7 +193,8 @@ impl Program {
             .saturating_sub(memory_budget::TEXT_OVERHEAD_BYTES)
     }
 
-    /// The text, if it is that of the module and of nothing else: not of a program that was pasted with more around it, or one of several.
+    /// The text, if it is that of the module and of nothing else: not of a program that was pasted with more
+    /// around it, or one of several.
     pub fn own_text(&self) -> Option<&str> {
         if mlir::is_mlir(&self.source.text) {
             return None;
@@ -202,7 +204,7 @@ impl Program {
     }
 }
 
-/// How a file is read.
+/// Options of reading a file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Reading {
     /// Which of several modules in one text.
@@ -216,7 +218,7 @@ pub fn load(path: &str) -> Result<Program, Box<Rejected>> {
     load_as(path, &Reading::default())
 }
 
-/// The same, as somebody wants it.
+/// The same, in a requested form.
 pub fn load_as(path: &str, reading: &Reading) -> Result<Program, Box<Rejected>> {
     let start = Instant::now();
     let file = read_bytes(path).map_err(|f| Box::new(Rejected::unread(path, f)))?;
@@ -243,10 +245,10 @@ pub fn load_bytes(file: (String, Vec<u8>), reading: &Reading) -> Result<Program,
         }
     }
     let is_stablehlo = tree.is_some() || mlir::is_mlir(&source.text);
-    // What was read from a message has no text to show places in; its own will do.
+    // What was read from a message has no text to show spans in; the printed text will do.
     if !source.is_hlo
         && !found.is_empty()
-        && let Some((text, placed)) = with_places(&module, &found)
+        && let Some((text, placed)) = with_spans(&module, &found)
     {
         (source.text, found) = (text, placed);
     }
@@ -283,7 +285,8 @@ pub fn load_bytes(file: (String, Vec<u8>), reading: &Reading) -> Result<Program,
 /// A text, its module, what the parser warned of, and the times so far.
 pub type Parsed = (Source, Module, Diagnostics, Times);
 
-/// Reads and parses, without verifying: a message, or text of one module, as people paste them, or the one of several that is picked.
+/// Reads and parses, without verifying: a message, or text of one module, as people paste them, or the one of
+/// several that is picked.
 pub fn parse_file(path: &str, pick: Option<&Pick>) -> Result<Parsed, Box<Rejected>> {
     let start = Instant::now();
     let file = read_bytes(path).map_err(|f| Box::new(Rejected::unread(path, f)))?;
@@ -361,7 +364,8 @@ fn parse_bytes(
     }
 }
 
-/// Parses a text of one module as people paste it, or the one of several that is picked; MLIR is converted to HLO.
+/// Parses a text of one module as people paste it, or the one of several that is picked; MLIR is converted to
+/// HLO.
 pub fn parse_pasted(text: &str, pick: Option<&Pick>) -> (Option<Module>, Diagnostics) {
     let memory_bytes = memory_budget::text_left().saturating_sub(text.len() as u64);
     if mlir::is_mlir(text) {
@@ -378,7 +382,7 @@ pub fn parse_text(text: &str) -> (Option<Module>, Diagnostics) {
     (parsed.module, parsed.diagnostics)
 }
 
-/// How many instructions all computations have.
+/// The number of instructions of all computations.
 pub fn instruction_count(module: &Module) -> usize {
     module.computations().iter().map(|&c| module.computation(c).len()).sum()
 }
@@ -396,8 +400,8 @@ pub fn signature(module: &Module) -> String {
 }
 
 fn shorten(text: &str) -> String {
-    const MOST: usize = 72;
-    match text.char_indices().nth(MOST) {
+    const MAX_CHARACTERS: usize = 72;
+    match text.char_indices().nth(MAX_CHARACTERS) {
         Some((at, _)) => format!("{}...", &text[..at]),
         None => text.to_owned(),
     }

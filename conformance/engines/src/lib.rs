@@ -1,6 +1,7 @@
 //! Whatever can give the results of a program, and what programs and inputs they are given.
 //!
-//! **Invariants:** an engine ends with results or with a named outcome, never with a guess; inputs depend on seed, parameter and element alone.
+//! **Invariants:** an engine ends with results or with a named outcome, never with a guess; inputs depend on
+//! seed, parameter and element alone.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,8 @@
-//! Programs in XLA's protocol buffers, beside those in text: reading them, what a snapshot recorded, and which format a file's name stands for.
+//! Programs in XLA's protocol buffers, beside those in text: reading them, what a snapshot recorded, and
+//! which format a file's name stands for.
 //!
-//! **Invariant:** what a file holds is told by its content, never by its name; names say only what is to be written.
+//! **Invariant:** what a file holds is told by its content, never by its name; names say only what is to be
+//! written.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -17,7 +19,7 @@ use hlo_system::exit::{Exit, Failure};
 use hlo_system::files::Source;
 use hlo_system::memory_budget;
 
-/// What a snapshot recorded of a run.
+/// A run that a snapshot recorded.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Recorded {
     /// For each partition the arguments, tuples flattened; empty if there are none.
@@ -26,23 +28,24 @@ pub struct Recorded {
     pub result: Option<Vec<ArrayLiteral>>,
 }
 
-/// What was read of a file.
+/// The contents of a file.
 pub struct Read {
     /// The file.
     pub source: Source,
     /// The program.
     pub module: Module,
-    /// What was found, all warnings.
+    /// The diagnostics, all of them warnings.
     pub diagnostics: Diagnostics,
-    /// How long each stage took.
+    /// The times of the stages.
     pub times: Times,
-    /// What a snapshot brought.
+    /// The run that a snapshot recorded.
     pub recorded: Option<Recorded>,
-    /// The module that it was converted from, if that was read from bytecode: its text is made where places are asked for.
+    /// The module that it was converted from, if that was read from bytecode: its text is printed where spans
+    /// are needed.
     pub tree: Option<hlo_mlir::ir::Module>,
 }
 
-/// How messages are read.
+/// Options of reading messages.
 pub fn read_options(bytes: &[u8]) -> ReadOptions {
     let memory_bytes = memory_budget::text_left().saturating_sub(bytes.len() as u64);
     ReadOptions { memory_bytes, ..ReadOptions::default() }
@@ -136,13 +139,14 @@ impl Recorded {
     }
 }
 
-/// The same findings with places in the program's text, where the program was read from a message, which has none. `None` if they cannot be had so.
-pub(crate) fn with_places(module: &Module, found: &Diagnostics) -> Option<(String, Diagnostics)> {
+/// The same findings with spans of the program's text, where the program was read from a message, which has
+/// none. `None` if the text does not lead to the same findings.
+pub(crate) fn with_spans(module: &Module, found: &Diagnostics) -> Option<(String, Diagnostics)> {
     /// Longer constants are left out: no finding is in them.
-    const MOST_ELEMENTS: usize = 1000;
-    let text = print_module(module, &PrintOptions::source(module).eliding(MOST_ELEMENTS));
+    const MAX_ELEMENTS: usize = 1000;
+    let text = print_module(module, &PrintOptions::source(module).eliding(MAX_ELEMENTS));
     let again = hlo::verify::verify(&parse_text(&text).0?);
-    // Findings without places stand in another order.
+    // Findings without spans are in another order.
     let codes = |d: &Diagnostics| {
         let mut codes: Vec<&str> = d.iter().map(|d| d.code.as_str()).collect();
         codes.sort_unstable();
@@ -241,7 +245,7 @@ impl Format {
         matches!(self, Format::Stablehlo | Format::Bytecode)
     }
 
-    /// Whether it has room for arguments and results.
+    /// Whether it has space for arguments and results.
     pub fn is_snapshot(self) -> bool {
         matches!(self.message(), Some((Kind::Snapshot | Kind::UnoptimizedSnapshot, _)))
     }

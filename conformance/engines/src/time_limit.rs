@@ -1,8 +1,10 @@
 //! Limits on the time of work in this process: what takes longer is cancelled.
 //!
-//! One thread waits for the deadlines of all work and cancels its token ([`hlo_threads::cancel`]); the work ends where it polls that next: the interpreter, the
-//! judge and the compiler's passes within milliseconds; a compiled program between two chunks of a kernel; LLVM between two units.
-//! **Invariant:** without a limit nothing here costs anything, and what a run gives does not depend on limits that it keeps.
+//! One thread waits for the deadlines of all work and cancels its token ([`hlo_threads::cancel`]); the work
+//! ends where it polls that next: the interpreter, the judge and the compiler's passes within milliseconds; a
+//! compiled program between two chunks of a kernel; LLVM between two units.
+//! **Invariant:** without a limit nothing here costs anything, and what a run gives does not depend on limits
+//! that it keeps.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -23,7 +25,7 @@ pub enum Unfinished {
 }
 
 impl Unfinished {
-    /// What this means for a run of an engine.
+    /// The outcome of a run of an engine.
     pub fn outcome(self, engine: &str) -> Outcome {
         match self {
             Unfinished::TimedOut(limit) => Outcome::timed_out(engine, limit),
@@ -39,7 +41,8 @@ pub fn within<R>(limit: Duration, work: impl FnOnce() -> R) -> Result<R, Unfinis
     token.run(work).map_err(|_| Unfinished::TimedOut(limit))
 }
 
-/// Does work of a command, which may take so long in all. Errors: those of the work, and [`hlo_system::exit::Exit::Trap`] if it was not finished.
+/// Does work of a command, which may take so long in all. Errors: those of the work, and
+/// [`hlo_system::exit::Exit::Trap`] if it was not finished.
 pub fn command_within<T>(
     limit: Option<Duration>,
     what: &str,

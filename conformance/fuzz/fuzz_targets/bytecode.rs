@@ -1,5 +1,5 @@
-//! Any bytes as MLIR bytecode, or as an export of JAX: they are read or refused with a place, and what is read is printed,
-//! and written and read again.
+//! Any bytes as MLIR bytecode, or as an export of JAX: they are read or refused with a position, and what is
+//! read is printed, and written and read again.
 //!
 //! From `conformance/`: `cargo +nightly fuzz run bytecode -- -max_len=4096 ../parser/mlir/tests/artifacts/`
 #![no_main]

@@ -7,7 +7,7 @@ use hlo::{ArrayShape, ElementType};
 use hlo_system::npz::Npz;
 use libfuzzer_sys::fuzz_target;
 
-/// The most bytes of arrays.
+/// The maximum number of bytes of arrays.
 const LIMIT: u64 = 1 << 20;
 
 fuzz_target!(|data: &[u8]| {

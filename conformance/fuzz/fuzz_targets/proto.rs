@@ -7,7 +7,7 @@
 use hlo_proto::{Contents, Encoding, Kind, ReadOptions};
 use libfuzzer_sys::fuzz_target;
 
-/// The most bytes that reading may take.
+/// The maximum number of bytes that reading may take.
 const LIMIT: u64 = 1 << 26;
 
 fuzz_target!(|data: &[u8]| {

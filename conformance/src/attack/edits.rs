@@ -1,5 +1,5 @@
-//! Edits of HLO text that know its structure: operands, shapes, layouts, attributes, instructions and computations are changed
-//! into others of their kind, mostly into such that no compiler ever wrote.
+//! Edits of HLO text that know its structure: operands, shapes, layouts, attributes, instructions and
+//! computations are changed into others of their kind, mostly into such that no compiler ever wrote.
 //!
 //! They work on text, not on modules, so that what they make need not be representable, let alone verify.
 
@@ -108,9 +108,9 @@ struct Line {
     /// Empty where no shape is written.
     shape: Range<usize>,
     opcode: Range<usize>,
-    /// What is between the parentheses.
+    /// The text between the parentheses.
     operands: Range<usize>,
-    /// What follows them.
+    /// The text behind them.
     attributes: Range<usize>,
 }
 
@@ -318,7 +318,7 @@ impl Editor<'_> {
         Some(())
     }
 
-    /// Another element type in place of one, wherever it stands.
+    /// Replaces an element type by another one, at every occurrence.
     fn element_type_everywhere(&mut self) -> Option<()> {
         let (i, line) = self.site(|t, l| t[l.shape.clone()].contains('['))?;
         let shape = &self.lines[i][line.shape];
@@ -356,7 +356,7 @@ impl Editor<'_> {
         Some(())
     }
 
-    /// Another number in place of one, wherever it stands.
+    /// Replaces a number by another one, at every occurrence.
     fn dimension_everywhere(&mut self) -> Option<()> {
         let (i, line) = self.site(|t, l| !numbers(t, &l.shape).is_empty())?;
         let all = numbers(&self.lines[i], &line.shape);
@@ -569,7 +569,7 @@ impl Editor<'_> {
         Some(())
     }
 
-    /// Another computation in the place of one that is called.
+    /// Replaces a computation that is called by another one.
     fn region(&mut self) -> Option<()> {
         let keys = [
             "to_apply=",

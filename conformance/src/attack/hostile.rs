@@ -1,5 +1,5 @@
-//! Attacks that are no programs: `.npz` files, findings and cases whose JSON is nonsense, peers that answer nonsense, nothing or without end, signals, and
-//! limits of the operating system.
+//! Attacks that are no programs: `.npz` files, findings and cases whose JSON is nonsense, peers that answer
+//! nonsense, nothing or without end, signals, and limits of the operating system.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -19,11 +19,11 @@ use super::random::Random;
 pub(super) struct Hostile {
     /// Arguments of the program.
     pub(super) words: Vec<String>,
-    /// What the shell does before it becomes the program.
+    /// Shell commands before the program replaces the shell.
     pub(super) limits: Option<String>,
     /// A signal, and when it is sent.
     pub(super) signal: Option<(Signal, Duration)>,
-    /// What it is, for people.
+    /// A description.
     pub(super) about: String,
 }
 
@@ -233,7 +233,7 @@ fn json(text: &str, random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// What stands in the place of a file.
+/// Creates something odd where a file is expected.
 fn odd_file(path: &Path, random: &mut Random) {
     let path_text = path.to_string_lossy();
     let made = match random.below(4) {

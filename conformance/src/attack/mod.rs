@@ -1,9 +1,9 @@
-//! Attacks on the program from outside: mutants of programs, hostile files, peers, signals and limits, each against the commands
-//! of `hlo` in a process of its own.
+//! Attacks on the program from outside: mutants of programs, hostile files, peers, signals and limits, each
+//! against the commands of `hlo` in a process of its own.
 //!
-//! **Invariant:** attack number I of a seed depends on the seed, I and the list of programs alone. What counts as a violation: exit
-//! code 70 or one that is not documented, death by a signal, the text of a panic, more memory than the limit and 256 MiB, no end
-//! within the deadline, and a compiled result that is wrong by the interpreter.
+//! **Invariant:** attack number I of a seed depends on the seed, I and the list of programs alone.
+//! Violations: exit code 70 or an undocumented one, death by a signal, the text of a panic, more memory than
+//! the limit and 256 MiB, no end within the deadline, and a compiled result that is wrong by the interpreter.
 
 mod edits;
 mod hostile;
@@ -26,7 +26,7 @@ use hlo_system::process::quoted_word;
 use observed::{Bounds, Observed, observe, wrong};
 use random::Random;
 
-/// What is attacked, and how long.
+/// Options of attacks.
 #[derive(Clone, Debug)]
 pub struct Attack {
     /// The program `hlo`.
@@ -37,52 +37,52 @@ pub struct Attack {
     pub seed: u64,
     /// The number of the first one.
     pub first: u64,
-    /// How many.
+    /// The number.
     pub count: u64,
-    /// How many at once.
+    /// The number at once.
     pub jobs: usize,
     /// No attack begins after this time.
     pub max_time: Duration,
     /// The longest time of one command.
     pub deadline: Duration,
-    /// Where violations go, and what attacks work in.
+    /// The folder of violations and of attacks' files.
     pub out: PathBuf,
 }
 
 /// Texts larger than this are no sources: their mutants are slow and show nothing more.
-const LARGEST_SOURCE_BYTES: usize = 12 << 10;
+const MAX_SOURCE_BYTES: usize = 12 << 10;
 /// Files larger than this are not kept with a violation: its number makes them again.
-const LARGEST_KEPT_BYTES: u64 = 1 << 20;
-/// One of so many attacks is no mutant of a program.
-const HOSTILE_EACH: u64 = 8;
+const MAX_KEPT_BYTES: u64 = 1 << 20;
+/// One of this many attacks is no mutant of a program.
+const ATTACKS_PER_HOSTILE: u64 = 8;
 const MEMORY_LIMIT_MIB: u64 = 256;
 /// The limit on time of each command, or of each run in it, of which it has three at most.
 const TIMEOUT_SECONDS: u64 = 5;
-const ALLOWED_BEYOND_MIB: u64 = 256;
+const MEMORY_SLACK_MIB: u64 = 256;
 
 /// A violation.
 #[derive(Clone, Debug)]
 pub struct Violation {
-    /// What of a command is wrong: `panic`, `signal`, `exit`, `memory`, `deadline`, `wrong result`, `trust`.
+    /// The kind of a violation: `panic`, `signal`, `exit`, `memory`, `deadline`, `wrong result`, `trust`.
     pub kind: &'static str,
-    /// What tells it from others of its kind.
+    /// Its signature among those of its kind.
     pub what: String,
-    /// Where its files are.
+    /// The folder of its files.
     pub folder: PathBuf,
     /// The number of the attack.
     pub number: u64,
 }
 
-/// What an attack came to.
+/// The result of attacks.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// How many attacks.
+    /// The number of attacks.
     pub attacks: u64,
-    /// How many commands were started.
+    /// The number of commands that were started.
     pub commands: u64,
-    /// How many mutants verify.
+    /// The number of mutants that verify.
     pub verified: u64,
-    /// How many commands ended with each exit code.
+    /// The numbers of commands by exit code.
     pub codes: BTreeMap<i32, u64>,
     /// One of each signature, with how often it was seen.
     pub violations: BTreeMap<String, (Violation, u64)>,
@@ -127,7 +127,7 @@ fn sources(roots: &[PathBuf]) -> Vec<String> {
         // Of a file of many programs, each third: they differ in types and sizes.
         let all = programs(&text);
         let step = if all.len() > 12 { all.len() / 6 } else { 1 };
-        found.extend(all.into_iter().step_by(step).filter(|t| t.len() <= LARGEST_SOURCE_BYTES));
+        found.extend(all.into_iter().step_by(step).filter(|t| t.len() <= MAX_SOURCE_BYTES));
     }
     found
 }
@@ -326,7 +326,7 @@ struct Hunt<'a> {
     progress: &'a (dyn Fn(&str) + Sync),
 }
 
-/// What is started for an attack, and what it is about.
+/// The command of an attack, and its subject.
 struct Start<'a> {
     number: u64,
     words: Vec<String>,
@@ -374,7 +374,7 @@ impl Hunt<'_> {
     fn command(&self, start: &Start<'_>, folder: &Path) -> Option<i32> {
         let bounds = Bounds {
             deadline: self.attack.deadline,
-            resident_bytes: (MEMORY_LIMIT_MIB + ALLOWED_BEYOND_MIB) << 20,
+            resident_bytes: (MEMORY_LIMIT_MIB + MEMORY_SLACK_MIB) << 20,
         };
         let mut seen = self.observed(start, bounds, folder)?;
         if seen.status.is_none() && seen.peak_bytes <= bounds.resident_bytes {
@@ -448,7 +448,7 @@ impl Hunt<'_> {
 
     fn one(&self, number: u64, folder: &Path) -> io::Result<()> {
         let mut random = Random::of(self.attack.seed, number);
-        if number % HOSTILE_EACH == HOSTILE_EACH - 1 {
+        if number % ATTACKS_PER_HOSTILE == ATTACKS_PER_HOSTILE - 1 {
             let hostile = hostile::hostile(folder, &mut random)?;
             let start = Start {
                 number,
@@ -487,7 +487,7 @@ impl Hunt<'_> {
 }
 
 impl Start<'_> {
-    /// Whether the program's own engines are compared, so that a mismatch is wrong: not with a variant or another program.
+    /// Whether only the program's own engines are compared, without variants, so that a mismatch is wrong.
     fn compares(&self) -> bool {
         let platform = self.words.iter().position(|w| w == "--platform").and_then(|i| self.words.get(i + 1));
         let own = platform.is_none_or(|p| p.starts_with("cpu") || p.starts_with("passes:"));
@@ -495,8 +495,8 @@ impl Start<'_> {
     }
 }
 
-/// A signal that commands are sent. One that this process was started with as ignored, as `nohup` does with `SIGHUP`, they inherit as
-/// ignored, and go on rightly: `SIGTERM` in its place.
+/// A signal that commands are sent. One that this process was started with as ignored, as `nohup` does with
+/// `SIGHUP`, they inherit as ignored, and rightly go on: `SIGTERM` instead of it.
 fn heard(signal: Signal) -> Signal {
     let ignored = hlo_system::resident::ignored_signals().unwrap_or(0);
     if ignored >> (signal.as_raw() - 1) & 1 == 1 { Signal::TERM } else { signal }
@@ -505,7 +505,7 @@ fn heard(signal: Signal) -> Signal {
 /// The files of a folder that are not too large, without those of folders in it.
 fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)?.flatten() {
-        let small = entry.metadata().is_ok_and(|m| m.is_file() && m.len() <= LARGEST_KEPT_BYTES);
+        let small = entry.metadata().is_ok_and(|m| m.is_file() && m.len() <= MAX_KEPT_BYTES);
         if small {
             fs::copy(entry.path(), to.join(entry.file_name()))?;
         }
@@ -513,7 +513,7 @@ fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Attacks, and tells `progress` of each new violation and now and then how far it is. Errors: there is nothing to change, or no folder to work in.
+/// Attacks, and reports violations and progress. Errors: there is nothing to change, or no folder to work in.
 pub fn run(attack: &Attack, progress: &(dyn Fn(&str) + Sync)) -> Result<Report, String> {
     let sources = sources(&attack.sources);
     if sources.is_empty() {

@@ -1,4 +1,4 @@
-//! A command of the program, run as a process of its own and watched: its end, what it prints, its memory, its time.
+//! A command of the program, run as a process and watched: its end, its output, its memory, its time.
 
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 
 use hlo_system::resident;
 
-/// Of each stream so much is kept: its beginning and its end.
+/// Bytes of each stream that are kept: of its beginning and of its end.
 const KEPT_BYTES: usize = 32 << 10;
+/// The interval at which memory is sampled.
+const SAMPLING_PERIOD: Duration = Duration::from_millis(4);
 
-/// How often memory is looked at.
-const PERIOD: Duration = Duration::from_millis(4);
-
-/// What may be asked of a command.
+/// The limits of a command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) deadline: Duration,
@@ -21,7 +20,7 @@ pub(super) struct Bounds {
     pub(super) resident_bytes: u64,
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug)]
 pub(super) struct Observed {
     /// Absent where it was killed at the deadline.
@@ -51,7 +50,7 @@ fn kept(mut from: impl Read) -> String {
     String::from_utf8_lossy(&begin).into_owned()
 }
 
-/// Runs a command to its end or the deadline. `then` is called while it runs, with its process id, every few milliseconds.
+/// Runs a command to its end or the deadline. `then` is called with its process id every few milliseconds.
 pub(super) fn observe(
     command: &mut Command,
     bounds: Bounds,
@@ -76,7 +75,7 @@ pub(super) fn observe(
                 break None;
             }
             std::thread::sleep(period);
-            period = (period * 2).min(PERIOD);
+            period = (period * 2).min(SAMPLING_PERIOD);
         };
         let time = start.elapsed();
         let text = [out.join().unwrap_or_default(), err.join().unwrap_or_default()].concat();
@@ -84,7 +83,7 @@ pub(super) fn observe(
     })
 }
 
-/// What is wrong with an end, if anything: a kind, and what of the text tells it from others. `signal` is what it was sent and may die of.
+/// The violation of an end, if any: its kind and identifying text. `signal` was sent and may have ended it.
 pub(super) fn wrong(seen: &Observed, bounds: Bounds, signal: Option<i32>) -> Option<(&'static str, String)> {
     let line = |with: &str| {
         seen.text.lines().find(|l| l.contains(with)).map(|l| {

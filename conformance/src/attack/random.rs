@@ -1,4 +1,4 @@
-//! The random numbers that attacks are made of: splitmix64, so that an attack is known by its seed and number alone.
+//! The random numbers of attacks: splitmix64, so that seed and number determine an attack.
 
 use hlo::elided::splitmix64;
 

@@ -29,7 +29,7 @@ pub(crate) struct Options {
     /// How many attacks
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     count: u64,
-    /// Stop after so many seconds
+    /// Stop after this many seconds
     #[arg(long, value_name = "S", default_value_t = 300)]
     max_time: u64,
     /// The most seconds that one command may take

@@ -78,12 +78,12 @@ fn scalar(value: f32) -> ArrayLiteral {
     array.expect("invariant: a scalar has one element")
 }
 
-/// What is measured of one runtime.
+/// The measurements of one runtime.
 trait Runtime {
     fn name(&self) -> String;
-    /// Executes the addition so many times, and waits each time.
+    /// Executes the addition that many times, and waits each time.
     fn dispatch(&mut self, executions: u32) -> Result<(), Failure>;
-    /// Adds so many times to what was there before.
+    /// Adds that many times to what was there before.
     fn chain(&mut self) -> Result<(), Failure>;
 }
 
@@ -145,7 +145,7 @@ struct Theirs<'p> {
     steps: u32,
 }
 
-/// What a plugin says, as a failure of ours.
+/// A plugin's error as a failure.
 fn of_plugin(failure: hlo_pjrt_host::Failure) -> Failure {
     Failure::usage(format!("--plugin: {}", failure.message))
 }
@@ -164,7 +164,7 @@ impl Runtime for Theirs<'_> {
     }
 }
 
-/// What compiling costs the first time, when the program is in memory, and when a new client finds it in a folder.
+/// The time of compiling: the first time, from the cache in memory, and from a folder by a new client.
 fn cache(options: &Options, ui: &Ui) -> Result<(), Failure> {
     let folder = Scratch::new().map_err(|e| Failure::usage(format!("there is no temporary folder: {e}")))?;
     let client = |folder: Option<&std::path::Path>| {
@@ -214,7 +214,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     if !ui.json {
         ui.line(format!("{:<34} {:>12} {:>12}", "nanoseconds of one", "best", "median"));
     }
-    // In turns, so that what else the machine does meets all alike.
+    // Interleaved, so that other load of the machine affects all alike.
     let mut times: Vec<(Times, Times)> = runtimes.iter().map(|_| Default::default()).collect();
     for _ in 0..options.rounds {
         for (runtime, (dispatch, chain)) in runtimes.iter_mut().zip(&mut times) {

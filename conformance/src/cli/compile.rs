@@ -1,4 +1,4 @@
-//! `hlo compile`: compiles a program to a file that `hlo exec` runs, on this machine or a like one, without LLVM.
+//! `hlo compile`: compiles a program to a file that `hlo exec` runs on a like machine, without LLVM.
 
 #[cfg(feature = "llvm")]
 mod ahead;
@@ -43,7 +43,8 @@ pub(crate) struct Options {
     /// How much to optimize
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=3))]
     opt_level: u8,
-    /// The processor: `native`, or on x86-64 `x86-64-v3`, `x86-64-v4`. Of objects the one of the least features unless said otherwise; of other programs `native`
+    /// The processor: `native`, or on x86-64 `x86-64-v3`, `x86-64-v4`. Of objects the one of the fewest
+    /// features unless said otherwise; of other programs `native`
     #[arg(long, value_name = "CPU")]
     target_cpu: Option<String>,
     /// A GPU instead of the processor: `sm_75`, `sm_80`, `sm_90`, `sm_100`, `sm_120`
@@ -52,7 +53,8 @@ pub(crate) struct Options {
     /// Features of the processor, added and removed: `+avx512f,-avx512bf16`
     #[arg(long, value_name = "LIST", default_value = "", allow_hyphen_values = true)]
     target_features: String,
-    /// A shared library with handlers of custom calls (XLA's FFI), which runs as this program does: LIBRARY.so, or LIBRARY.so:TARGET=SYMBOL,...; `hlo exec` needs it again; may be given again
+    /// A shared library with handlers of custom calls (XLA's FFI), which runs as this program does:
+    /// LIBRARY.so, or LIBRARY.so:TARGET=SYMBOL,...; `hlo exec` needs it again; may be given again
     #[arg(long, value_name = "LIBRARY", conflicts_with = "target")]
     load: Vec<Loading>,
     /// The interpreter executes what is not compiled
@@ -170,7 +172,7 @@ fn into_cache(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Writes a compiled program, of so many bytes of code and of constants, and says so.
+/// Writes a compiled program, of that many bytes of code and of constants, and says so.
 fn write(
     options: &Options,
     ui: &Ui,

@@ -50,7 +50,7 @@ impl<'a> Runs<'a> {
         Ok(Self { executable, arguments, interpreter })
     }
 
-    /// The times of steps in so many runs, each of which finds the memory of the one before.
+    /// The times of steps in `runs` runs, each of which reuses the memory of the one before.
     pub(super) fn profiled(&self, runs: usize, how: &RunOptions<'_>) -> Result<Vec<Finished>, Failure> {
         let how = RunOptions { profile: true, ..*how };
         let times = |mut run: Finished| {
@@ -72,7 +72,7 @@ impl<'a> Runs<'a> {
     }
 }
 
-/// Of each step the median of its time in some runs (at least one), and how often it was executed in that run.
+/// The median time of each step in some runs (at least one), and its number of executions in that run.
 pub(super) fn medians(runs: &[Finished]) -> Vec<(Duration, u64)> {
     let steps = runs.first().map_or(0, |run| run.times.len());
     let of = |step: usize| {

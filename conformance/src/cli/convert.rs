@@ -158,13 +158,13 @@ fn to_stablehlo(options: &Options, file: (String, Vec<u8>), form: Form, ui: &Ui)
     };
     write(options, &text, ui, |out| {
         let bytes = output::written(&tree, form)
-            .map_err(|found| WriteError::Unsupported(output::without_places(found)))?;
+            .map_err(|found| WriteError::Unsupported(output::without_spans(found)))?;
         Ok(out.write_all(&bytes)?)
     })?;
     Ok(exit)
 }
 
-/// What a snapshot is to say beside the program.
+/// The contents of a snapshot beside the program.
 #[derive(Default)]
 struct Record {
     arguments: Vec<Vec<Literal>>,

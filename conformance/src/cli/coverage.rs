@@ -1,4 +1,4 @@
-//! `hlo coverage`: which pairs of opcode and element type the verifier accepts and filetests run (see [`crate::coverage`]).
+//! `hlo coverage`: which pairs of opcode and element type are verified and run ([`crate::coverage`]).
 
 use std::path::{Path, PathBuf};
 
@@ -90,7 +90,7 @@ fn objects(coverage: &Coverage, ui: &Ui) {
     }
 }
 
-/// What a cell of the table says of some pairs: the worst of them.
+/// The cell of the table for some pairs: the worst of them.
 fn mark(coverage: &Coverage, opcode: Opcode, keys: &[Key]) -> char {
     let legal: Vec<Key> = keys.iter().copied().filter(|&k| coverage.legal.contains(opcode, k)).collect();
     let verified = |k: &Key| coverage.verified.contains(&(opcode, *k));

@@ -113,7 +113,7 @@ fn print(ui: &Ui, (a, b): (&Trace, &Trace), found: &Found, options: &Options) {
     }
     if !found.differences.is_empty() && options.show > 0 {
         let shown = || found.differences.iter().take(options.show);
-        let width = shown().map(|d| place(&a.records[d.position]).chars().count()).max().unwrap_or(0);
+        let width = shown().map(|d| described(&a.records[d.position]).chars().count()).max().unwrap_or(0);
         ui.detail(format!(
             "  {:width$}  {:20}  {:>12}  {:>10}  {:>10}",
             "value", "opcode", "differ", "ulp", "abs"
@@ -128,7 +128,11 @@ fn print(ui: &Ui, (a, b): (&Trace, &Trace), found: &Found, options: &Options) {
                 ),
                 None => ("?".into(), "?".into(), "?".into()),
             };
-            ui.detail(format!("  {:width$}  {:20}  {count:>12}  {ulp:>10}  {abs:>10}", place(r), r.opcode));
+            ui.detail(format!(
+                "  {:width$}  {:20}  {count:>12}  {ulp:>10}  {abs:>10}",
+                described(r),
+                r.opcode
+            ));
         }
         if found.differing > options.show {
             ui.detail(format!("  ... and {} more", report::grouped((found.differing - options.show) as u64)));
@@ -142,7 +146,7 @@ fn print(ui: &Ui, (a, b): (&Trace, &Trace), found: &Found, options: &Options) {
             ui.detail(format!(
                 "  only in the {name}: {}, the first is {}",
                 report::grouped(only.len() as u64),
-                place(&trace.records[i])
+                described(&trace.records[i])
             ));
         }
     }
@@ -160,7 +164,7 @@ fn first(ui: &Ui, a: &Record, b: &Record, d: &Difference) {
         (0, 0) => String::new(),
         (replica, partition) => format!(" on replica {replica}, partition {partition}"),
     };
-    ui.line(format!("first difference{device}: {}, {}", place(a), a.opcode));
+    ui.line(format!("first difference{device}: {}, {}", described(a), a.opcode));
     let calls: Vec<String> = a.calls.iter().map(|(name, i)| format!("{name}[{i}]")).collect();
     if !calls.is_empty() {
         ui.detail(format!("  in       {}", calls.join(" / ")));
@@ -197,7 +201,7 @@ fn describe(array: &Array) -> String {
     format!("{text}   bits {}", s.hash)
 }
 
-fn place(r: &Record) -> String {
+fn described(r: &Record) -> String {
     match r.execution {
         0 => format!("{}.{}", r.computation, r.name),
         n => format!("{}.{}#{n}", r.computation, r.name),

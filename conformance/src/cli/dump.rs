@@ -52,7 +52,7 @@ fn regex(text: &str) -> Result<Regex, String> {
 }
 
 impl DumpOptions {
-    /// What is dumped, if anything is.
+    /// The dumps, if any.
     pub(crate) fn dumps(&self) -> Option<Dumps> {
         let folder = self.to.clone()?;
         let on = |flag: Option<bool>| flag == Some(true);
@@ -88,7 +88,7 @@ pub(crate) fn flag(name: &str) -> Option<bool> {
     Some(arg.is_require_equals_set())
 }
 
-/// What flags written `--NAME=VALUE` dump. Errors: a value that makes no sense.
+/// The dumps of flags written `--NAME=VALUE`. Errors: a value that makes no sense.
 pub(crate) fn of_flags(flags: &[String]) -> Result<Option<Dumps>, Failure> {
     let parsed =
         Alone::try_parse_from(std::iter::once("run_hlo_module").chain(flags.iter().map(String::as_str)));

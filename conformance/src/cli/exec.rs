@@ -44,7 +44,7 @@ pub(crate) struct Options {
     /// Where a program for GPUs runs: `cuda`, `cuda:N` or `ptx`
     #[arg(long, value_name = "PLATFORM", default_value = "cuda")]
     platform: String,
-    /// Run a program for GPUs so many times more, and say what a run takes on the device
+    /// Run a program for GPUs that many times more, and say what a run takes on the device
     #[arg(long, value_name = "N", default_value_t = 0)]
     iterations: u32,
     /// Whether launches on a GPU that follow each other become CUDA graphs: `off` or `explicit`

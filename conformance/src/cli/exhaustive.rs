@@ -42,7 +42,7 @@ pub(crate) struct Options {
     /// Part I of N, from 1
     #[arg(long, value_name = "I/N")]
     shard: Option<String>,
-    /// Where all operands are tried: every so many of them only
+    /// Where all operands are tried: only every Nth of them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     stride: u64,
     /// Accept results that are off by this many units in the last place [default: 0 for the interpreter, otherwise what the table of opcodes says]
@@ -157,7 +157,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Runs one job and prints a line, and the worst results. Gives whether all were right.
+/// Runs one job and prints a line, and the worst results. Returns whether all were right.
 fn one(engine: &dyn engine::Engine, job: &Job, ui: &Ui) -> Result<bool, Failure> {
     let (all, total) = job.size();
     let bar = ui.bar(total / job.shard.1);

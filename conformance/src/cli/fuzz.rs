@@ -58,7 +58,7 @@ pub(crate) struct Options {
     /// Only programs of one device
     #[arg(long)]
     one_device: bool,
-    /// Stop after so many different findings
+    /// Stop after this many different findings
     #[arg(long, default_value_t = 20, value_name = "N")]
     max_findings: usize,
     /// Programs with undecided elements are findings too: kept, and told
@@ -70,7 +70,7 @@ pub(crate) struct Options {
     /// Seconds for the reduction of a finding
     #[arg(long, default_value = "120", value_name = "S", value_parser = values::time)]
     reduce_time: Duration,
-    /// Stop after so many seconds
+    /// Stop after this many seconds
     #[arg(long, value_name = "S", value_parser = values::time)]
     max_time: Option<Duration>,
     #[command(flatten)]
@@ -229,15 +229,15 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     Ok(if nothing && totals.findings == 0 && !undecided { Exit::Ok } else { Exit::Differs })
 }
 
-/// How a hunt judges: of the elements of many programs some hang on a decision, such as a comparison of values that are equal but for rounding.
+/// A hunt's policy: of many programs some elements depend on decisions that rounding makes.
 fn hunting() -> Policy {
-    Policy { max_undecided: MostUndecided::Share(MOST_UNDECIDED), ..Policy::default() }
+    Policy { max_undecided: MostUndecided::Share(MAX_UNDECIDED), ..Policy::default() }
 }
 
 /// The largest share of all elements of a hunt that may stay undecided.
-const MOST_UNDECIDED: f64 = 1e-5;
+const MAX_UNDECIDED: f64 = 1e-5;
 
-/// What a hunt is known by: another one begins anew in the same folder.
+/// The key of a hunt: another one begins anew in the same folder.
 fn identity(options: &Options, names: &[String], hunt: &Hunt<'_>) -> String {
     let Options { seed, size, mutate, programs, one_device, no_reduce, keep_undecided, .. } = options;
     let (shard, settings) = (hunt.shard, &hunt.settings);
@@ -256,7 +256,7 @@ fn make_folder(folder: &Path) -> Result<(), Failure> {
         .map_err(|e| Failure::usage(format!("{}: cannot be written: {}", folder.display(), describe(&e))))
 }
 
-/// What a hunt writes down while it goes on.
+/// The progress that a hunt writes.
 struct Log<'a> {
     options: &'a Options,
     ui: &'a Ui,
@@ -302,7 +302,7 @@ impl Log<'_> {
         }
     }
 
-    /// Reduces what was found and tells of it. Returns whether nothing was found. Errors: something could not be written.
+    /// Reduces and reports findings. Returns whether there are none. Errors: something could not be written.
     fn finish(&self) -> Result<bool, Failure> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (state, findings, failed) = &mut *state;
@@ -334,9 +334,9 @@ impl Log<'_> {
         let engine = self.tried.iter().find(|e| e.name() == finding.signature.engine);
         Ok(match engine {
             Some(engine) => engine.clone(),
-            // One that got stuck in this process, in a process of its own. Reduction waits for each program that still gets stuck.
+            // One that got stuck here, in a process of its own. Reduction waits for each that gets stuck.
             None if finding.signature.kind == Kind::Timeout => {
-                engine::with_timeout(&finding.signature.engine, self.options.timeout.min(STUCK))?
+                engine::with_timeout(&finding.signature.engine, self.options.timeout.min(STUCK_AFTER))?
             }
             None => self.reference.clone(),
         })
@@ -348,7 +348,7 @@ impl Log<'_> {
 }
 
 /// How long a program may take that once got stuck, when it is reduced.
-const STUCK: Duration = Duration::from_secs(5);
+const STUCK_AFTER: Duration = Duration::from_secs(5);
 
 /// Says what was found.
 fn show(ui: &Ui, finding: &Finding) {
@@ -443,7 +443,7 @@ struct FindingObject<'a> {
     reduced: Option<usize>,
 }
 
-/// What is done with a finding.
+/// The treatment of findings.
 struct Keeper<'a> {
     options: &'a Options,
     ui: &'a Ui,
@@ -466,7 +466,7 @@ impl Keeper<'_> {
         let (seed, n) = (&self.options.seed, saved.n);
         let folder = self.options.out.join(&saved.folder);
         let instructions = frontend::instruction_count(&finding.program.module);
-        // The reference against itself is a crash of ours; there is nothing to compare a smaller program with.
+        // The reference against itself: a crash of ours, with nothing to compare a smaller program with.
         let reducible = !self.options.no_reduce && self.engine.name() != self.reference.name();
         let reduced = if reducible { self.reduce(finding, &folder)? } else { None };
         let object = FindingObject {
@@ -492,7 +492,7 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// The smallest program with the same failure goes into a folder below the finding's. Returns its number of instructions.
+    /// Writes the smallest program with the same failure below the finding. Returns its instructions.
     fn reduce(&self, finding: &Finding, folder: &Path) -> Result<Option<usize>, Failure> {
         let (reference, engine) = (self.reference.clone(), self.engine.clone());
         let time = Some(self.options.timeout);
@@ -648,7 +648,7 @@ fn report(ui: &Ui, totals: &Totals) {
         ));
         let mut kinds: Vec<_> = e.undecided_kinds.iter().collect();
         kinds.sort_by_key(|(_, of)| std::cmp::Reverse(of.elements));
-        for (kind, of) in kinds.into_iter().take(MOST_KINDS) {
+        for (kind, of) in kinds.into_iter().take(MAX_KINDS) {
             let (elements, programs) = (report::grouped(of.elements), report::grouped(of.programs));
             let s = if of.programs == 1 { "" } else { "s" };
             ui.line(format!(
@@ -658,17 +658,16 @@ fn report(ui: &Ui, totals: &Totals) {
         }
         let mut reasons: Vec<_> = e.reasons.iter().collect();
         reasons.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
-        for (why, n) in reasons.into_iter().take(MOST_REASONS) {
+        for (why, n) in reasons.into_iter().take(MAX_REASONS) {
             ui.line(format!("    unsupported in {}: {why}", report::grouped(*n)));
         }
     }
 }
 
 /// Kinds of undecided elements that are shown of an engine; `--json` and `totals.json` have all.
-const MOST_KINDS: usize = 8;
-
+const MAX_KINDS: usize = 8;
 /// Reasons of refusals that are shown of an engine; `--json` has all.
-const MOST_REASONS: usize = 12;
+const MAX_REASONS: usize = 12;
 
 fn list_faults(ui: &Ui) {
     #[derive(Serialize)]

@@ -28,7 +28,7 @@ use hlo_triage::differential::{Settings, Subject};
 use hlo_triage::feeds::Feeds;
 use hlo_triage::isolate::{self, Isolation, Row, Status};
 use hlo_triage::policy::Policy;
-use hlo_triage::replay::{Place, Replay};
+use hlo_triage::replay::{Location, Replay};
 use hlo_triage::report::html::Page;
 use hlo_triage::report::{self, text};
 
@@ -104,7 +104,7 @@ Examples:
 
 Ends with 0 if nothing diverges, 1 if something does.";
 
-/// What to isolate, from a file or a folder.
+/// The program to isolate, from a file or a folder.
 struct Task {
     program: Program,
     inputs: Vec<Vec<ArrayLiteral>>,
@@ -269,7 +269,7 @@ fn known(module: &Module, name: &str) -> Result<(), Failure> {
     Err(Failure::usage(format!("there is no instruction `{bare}`{hint}")))
 }
 
-/// What to do now.
+/// The suggested next commands.
 fn next_commands(found: &Isolation, options: &Options) -> Vec<String> {
     if !found.diverges() {
         return Vec::new();
@@ -287,7 +287,7 @@ fn next_commands(found: &Isolation, options: &Options) -> Vec<String> {
     let engines = if said { String::new() } else { format!(" --engines {}", quoted_word(&engines)) };
     next.push(format!("hlo reduce {file}{engines}"));
     if let (Some(blame), false) = (&found.blame, folder) {
-        let name = blame.place.describe();
+        let name = blame.location.describe();
         next.push(format!("hlo run {file} --stop-at {}", quoted_word(&name)));
     }
     next
@@ -311,7 +311,7 @@ fn replayed(ui: &Ui, module: &Module, name: &str, (engine, what): (&str, &str), 
     }
     let first = r.first();
     for d in r.divergences.iter().take(show) {
-        if Some(d.place.clone()) != first.map(|f| f.place.clone()) {
+        if Some(d.location.clone()) != first.map(|f| f.location.clone()) {
             continue;
         }
         let lost: Vec<String> = d.covers.iter().map(|&id| module.instr(id).name.to_string()).collect();
@@ -319,14 +319,14 @@ fn replayed(ui: &Ui, module: &Module, name: &str, (engine, what): (&str, &str), 
         ui.line(format!("  first    {}", ui.bad(&heading)));
         lines.iter().for_each(|l| ui.line(format!("           {l}")));
     }
-    let others = r.divergences.iter().filter(|d| Some(&d.place) != first.map(|f| &f.place));
+    let others = r.divergences.iter().filter(|d| Some(&d.location) != first.map(|f| &f.location));
     for d in others.take(show.min(8)) {
         let (heading, _) = text::divergence(d, &[]);
         ui.detail(format!("  then     {heading}: {}", text::class(d.class)));
     }
 }
 
-/// What was found, what matters first: the verdict, who is to blame, then how that was found out.
+/// The result, most important first: the verdict, the blame, then the evidence.
 fn print(ui: &Ui, program: &Program, found: &Isolation, policy: &Policy, options: &Options, next: &[String]) {
     let module = &program.module;
     let failure = found.whole.failure.as_ref().map(|f| format!(": {}", f.message)).unwrap_or_default();
@@ -343,7 +343,7 @@ fn print(ui: &Ui, program: &Program, found: &Isolation, policy: &Policy, options
         ),
         None => {}
     }
-    if let Some((line, text)) = found.blame.as_ref().and_then(|b| operation(program, &b.place)) {
+    if let Some((line, text)) = found.blame.as_ref().and_then(|b| operation(program, &b.location)) {
         ui.line(format!("  source   line {line}: {text}"));
     }
     match (&found.replay, &found.steps) {
@@ -372,12 +372,12 @@ fn print(ui: &Ui, program: &Program, found: &Isolation, policy: &Policy, options
     ui.line(if found.diverges() { ui.bad(&verdict) } else { ui.good(&verdict) });
 }
 
-/// The StableHLO operation that an instruction was converted from: its line, from 1, and the first line of
-/// its text.
-fn operation<'p>(program: &'p Program, place: &Place) -> Option<(u32, &'p str)> {
+/// The StableHLO operation of an instruction: its line, from 1, and the first line of its text.
+fn operation<'p>(program: &'p Program, location: &Location) -> Option<(u32, &'p str)> {
     let (module, text) = (&program.module, &program.source.text);
     let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
-    let span = module.instr(all.find(|&id| id == place.id && module.instr(id).name == place.name)?).span;
+    let span =
+        module.instr(all.find(|&id| id == location.id && module.instr(id).name == location.name)?).span;
     if !program.is_stablehlo || span.is_none() {
         return None;
     }
@@ -387,7 +387,7 @@ fn operation<'p>(program: &'p Program, place: &Place) -> Option<(u32, &'p str)> 
     Some((LineIndex::new(text).line_column(text, span.start).0, line))
 }
 
-/// Rows that failed, then the others, both in the order of execution. Where they are too many, what succeeds or is skipped is left out first.
+/// Rows that failed, then the others, in execution order; of too many, the latter are left out first.
 fn table(ui: &Ui, rows: &[Row], show: usize) {
     let bad = |r: &&Row| {
         matches!(r.alone, Status::Failure(_)) || matches!(r.in_place, Some(Class::Wrong | Class::Undecided))

@@ -1,4 +1,4 @@
-//! How results are judged, as commands take it: the same options for all that compare an engine with the reference.
+//! How results are judged: the options of all commands that compare an engine with the reference.
 
 use clap::Args;
 use hlo::Opcode;
@@ -8,7 +8,7 @@ use hlo_engines::engine::{self, Functions, spec::unknown};
 use hlo_system::exit::Failure;
 use hlo_triage::policy::{MostUndecided, Policy};
 
-/// How to judge.
+/// Options of judging.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct JudgingOptions {
     /// Liberties besides those that the engine declares: contraction, ... (docs/harness.md), all; after `none`, only these

@@ -142,13 +142,12 @@ fn print(file: &str, options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The most instructions of a text with bodies in place, for each instruction of the module.
+/// The maximum of instructions of a text with bodies in place, for each instruction of the module.
 const MAX_COPIES: u64 = 16;
-
-/// What any module may have of them.
+/// The number of instructions that any module may have.
 const FEW_INSTRUCTIONS: u64 = 1 << 17;
 
-/// Refuses a text whose bodies in place would be many times the module: with calls that call twice what calls twice it doubles with each level.
+/// Refuses a text whose bodies in place would be many times the module: nested calls grow exponentially.
 fn check_size(module: &Module, options: &PrintOptions) -> Result<(), Failure> {
     if options.subcomputations != Subcomputations::Bodies {
         return Ok(());
@@ -190,7 +189,7 @@ fn check_mlir(file: &str, text: &str, ui: &Ui) -> Exit {
     if module_equal { Exit::Ok } else { Exit::Differs }
 }
 
-/// Where two texts part.
+/// The first difference of two texts.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 struct Difference {
     line: usize,

@@ -55,7 +55,7 @@ pub(crate) struct Options {
     /// Stop after this time, such as 90s or 5m
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     max_time: Option<Duration>,
-    /// Stop after so many candidates
+    /// Stop after this many candidates
     #[arg(long, value_name = "N")]
     max_candidates: Option<u64>,
     /// How often the original is run, to see whether it always fails

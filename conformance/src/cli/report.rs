@@ -79,7 +79,7 @@ Examples:
 The folder is that of a finding: `hlo run report` runs it again, and XLA's run_hlo_module takes its module.hlo and snapshot.pb.
 Ends with 0 when the folder is complete, whatever is in it.";
 
-/// What is reported on.
+/// The subject of the report.
 struct Task {
     module: Module,
     /// The program as text.
@@ -90,7 +90,7 @@ struct Task {
     engine: Arc<dyn Engine>,
 }
 
-/// What is said of the report.
+/// The summary of the report.
 #[derive(Serialize)]
 struct Object {
     file: String,
@@ -244,7 +244,7 @@ fn task(
     Ok(Task { module, text, inputs, settings, reference, engine })
 }
 
-/// Runs the program and writes what came of it. Gives the verdict.
+/// Runs the program and writes what came of it. Returns the verdict.
 fn reported(
     task: &Task,
     options: &Options,

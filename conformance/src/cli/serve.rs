@@ -1,5 +1,5 @@
-//! `hlo serve`: runs programs for whoever asks on standard input, as the engine `serve:` does. A plugin that aborts takes this process with it, and not the one that
-//! judges it.
+//! `hlo serve`: runs programs by requests on standard input, as the engine `serve:` sends them, so that a
+//! plugin that aborts ends this process and not the one that judges it.
 
 use std::io::{self, BufRead, Read, Write};
 use std::path::Path;
@@ -18,7 +18,7 @@ use hlo_system::exit::{Exit, Failure};
 use hlo_system::npz::{self, Npz};
 
 /// The most bytes of a line that asks for a run.
-const MOST_LINE_BYTES: u64 = 64 << 10;
+const MAX_LINE_BYTES: u64 = 64 << 10;
 
 /// Options of `hlo serve`.
 #[derive(Args, Debug)]
@@ -43,12 +43,12 @@ pub(crate) fn run(options: &Options, _ui: &Ui) -> Result<Exit, Failure> {
     loop {
         let mut line = Vec::new();
         // One byte more than a line may have tells a line that is too long.
-        let read = lines.by_ref().take(MOST_LINE_BYTES + 1).read_until(b'\n', &mut line).map_err(gone)?;
+        let read = lines.by_ref().take(MAX_LINE_BYTES + 1).read_until(b'\n', &mut line).map_err(gone)?;
         if read == 0 {
             return Ok(Exit::Ok);
         }
-        if read as u64 > MOST_LINE_BYTES {
-            return Err(Failure::usage(format!("a line of more than {MOST_LINE_BYTES} bytes")));
+        if read as u64 > MAX_LINE_BYTES {
+            return Err(Failure::usage(format!("a line of more than {MAX_LINE_BYTES} bytes")));
         }
         let answer = match serde_json::from_slice::<Ask>(&line) {
             Ok(ask) => match ran(&ask, &*engine, options) {

@@ -74,7 +74,7 @@ A case is a folder with module.hlo, inputs.npz, expected.npz and case.json. Of w
 inputs.npz beside it or on made inputs, and must agree with the interpreter; of dumps, the forms of a module with each other.";
 
 /// Failures shown in the table; the others are counted.
-const SHOWN: usize = 200;
+const MAX_SHOWN: usize = 200;
 
 pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let platform = &options.platform;
@@ -153,7 +153,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         list_others(ui, &others);
     }
     print_end(ui, &counts);
-    // What was not run is no failure of the engine's; then some cases are not judged, whatever came of the others.
+    // What was not run is no failure of the engine; some cases are not judged then, whatever the others.
     let lacks = failures.iter().any(|f| f.kind == ENVIRONMENT);
     Ok(match counts.failed {
         0 => Exit::Ok,
@@ -229,12 +229,12 @@ fn print_failures(ui: &Ui, failures: &[CaseReport]) {
     }
     let width = failures.iter().map(|f| short_name(&f.case).len()).max().unwrap_or(0).clamp(4, 60);
     ui.line(format!("  {:width$}  {:9}  {:11}  why", "case", "form", "status"));
-    for f in failures.iter().take(SHOWN) {
+    for f in failures.iter().take(MAX_SHOWN) {
         let reason: String = f.reason.lines().next().unwrap_or("").chars().take(160).collect();
         ui.line(format!("  {:width$}  {:9}  {:11}  {reason}", short_name(&f.case), f.form, f.kind));
     }
-    if failures.len() > SHOWN {
-        ui.line(format!("  ... and {} more", failures.len() - SHOWN));
+    if failures.len() > MAX_SHOWN {
+        ui.line(format!("  ... and {} more", failures.len() - MAX_SHOWN));
     }
 }
 
@@ -256,7 +256,7 @@ fn print_opcodes(ui: &Ui, summary: &Summary) {
     }
 }
 
-/// The last line. Under `--json` it goes to standard error, with the rates, so that standard output has only cases.
+/// The last line. With `--json` it goes to standard error, so that standard output has only cases.
 fn print_end(ui: &Ui, summary: &Summary) {
     let end = format!("{} passed, {} failed, {} skipped", summary.passed, summary.failed, summary.skipped);
     if ui.json {

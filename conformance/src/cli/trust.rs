@@ -1,7 +1,7 @@
 //! What folders say, and what of it is done without being asked: findings are mailed around.
 //!
-//! **Invariant:** no program is started because a file says so: an engine that starts one is named on the command line, or `--trust` is, and
-//! then what is run is printed first.
+//! **Invariant:** no program is started because a file says so: an engine that starts one is named on the
+//! command line, or `--trust` is, and then what is run is printed first.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub(crate) struct TrustOption {
 }
 
 impl TrustOption {
-    /// Lets engines be used that a folder names. Errors: one of them starts a program, and nobody has said that it may.
+    /// Allows engines that a folder names. Errors: one of them starts a program that is not trusted.
     pub(crate) fn confirm(self, folder: &Path, engines: &[&str], ui: &Ui) -> Result<(), Failure> {
         let started: Vec<&str> = engines.iter().copied().filter(|name| !stays_inside(name)).collect();
         if started.is_empty() {

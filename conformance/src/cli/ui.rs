@@ -1,8 +1,9 @@
 //! What commands print, and how.
 //!
-//! **Invariants:** standard output has results, standard error has progress and errors; colour and progress appear only on a
-//! terminal, and not under `NO_COLOR`; a reader that closes the pipe early ends output quietly, without a panic. Whatever else standard
-//! output cannot take is one error at the end ([`finish`]), never a success: all that commands print goes through here.
+//! **Invariants:** standard output has results, standard error has progress and errors; colour and progress
+//! appear only on a terminal, and not under `NO_COLOR`; a reader that closes the pipe early ends output
+//! quietly. Other failures of standard output are one error at the end ([`finish`]): all commands print
+//! through here.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -17,7 +18,7 @@ use hlo_system::files::describe;
 /// Why standard output takes no more: its reader is gone, or its disk is full.
 static BROKEN: OnceLock<io::Error> = OnceLock::new();
 
-/// How a command talks.
+/// Options of output.
 #[derive(Clone, Copy, Debug)]
 pub struct Ui {
     /// Only errors.
@@ -135,7 +136,7 @@ impl Ui {
         if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    /// A bar for so many things, with the time left; invisible where there is no terminal.
+    /// A progress bar for `total` items, with the time left; invisible where there is no terminal.
     pub fn bar(&self, total: u64) -> ProgressBar {
         let target = if self.progress { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(total), target);
@@ -146,8 +147,8 @@ impl Ui {
     }
 }
 
-/// Text without what a terminal obeys: control characters and marks that turn the direction of text, which a file's name or a program's may have, are
-/// written as escapes. Line ends and tabs stay, and colours where we may have set them.
+/// Text without what a terminal obeys: control characters and marks that change the direction of text, as
+/// names may have, are escaped. Line ends and tabs stay, and colours where we may have set them.
 fn harmless(text: &str, colours: bool) -> Cow<'_, str> {
     let is_harmful = |c: char| {
         c.is_control() && c != '\n' && c != '\t'
@@ -210,8 +211,8 @@ fn err(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Pushes out what is buffered, before the process ends with `code`, and returns the code that it ends with: another one if that was
-/// success and standard output did not take everything.
+/// Pushes out what is buffered, before the process ends with `code`, and returns the code that it ends with:
+/// another one if that was success and standard output did not take everything.
 pub fn finish(code: u8) -> u8 {
     if !closed() {
         written(io::stdout().lock().flush());

@@ -1,7 +1,7 @@
 //! Numbers on the command line: what they may be, once for all commands.
 //!
-//! **Invariant:** what is accepted here asks for nothing that a machine cannot give: no more threads than [`MOST_THREADS`], no wait
-//! longer than [`LONGEST`], no bound that is infinite, negative or no number.
+//! **Invariant:** what is accepted here asks for nothing that a machine cannot give: no more threads than [`MAX_THREADS`], no wait
+//! longer than [`MAX_DURATION`], no bound that is infinite, negative or no number.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use hlo_library_base::tuning::{self, Tuning};
 use hlo_triage::report::grouped;
 
 /// The most threads, or things at once, that may be asked for.
-const MOST_THREADS: usize = 1024;
+const MAX_THREADS: usize = 1024;
 /// The longest time that may be asked for: a week.
-const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const MAX_DURATION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Reads how many threads, or how many things at once; 0 leaves the choice to us.
 pub(crate) fn threads(text: &str) -> Result<usize, String> {
     match text.parse::<u128>() {
-        Ok(n) if n <= MOST_THREADS as u128 => Ok(n as usize),
-        Ok(_) => Err(format!("at most {}; 0 takes what the machine has", grouped(MOST_THREADS as u64))),
-        Err(_) => Err(format!("`{text}` is not a number from 0 to {}", grouped(MOST_THREADS as u64))),
+        Ok(n) if n <= MAX_THREADS as u128 => Ok(n as usize),
+        Ok(_) => Err(format!("at most {}; 0 takes what the machine has", grouped(MAX_THREADS as u64))),
+        Err(_) => Err(format!("`{text}` is not a number from 0 to {}", grouped(MAX_THREADS as u64))),
     }
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn tuning(text: &str) -> Result<Tuning, String> {
 pub(crate) fn time(text: &str) -> Result<Duration, String> {
     let seconds = seconds(text.trim())?;
     match Duration::try_from_secs_f64(seconds) {
-        Ok(time) if time <= LONGEST => Ok(time),
+        Ok(time) if time <= MAX_DURATION => Ok(time),
         _ if seconds > 0.0 => Err(format!("`{text}` is too long: a week at most")),
         _ => Err(no_time(text)),
     }
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(time("2"), Ok(Duration::from_secs(2)));
         assert_eq!(time("1e-1"), Ok(Duration::from_millis(100)));
         assert_eq!(time("0"), Ok(Duration::ZERO));
-        assert_eq!(time("168h"), Ok(LONGEST));
+        assert_eq!(time("168h"), Ok(MAX_DURATION));
         for long in ["169h", "inf", "1e300", "604801"] {
             assert_eq!(time(long), Err(format!("`{long}` is too long: a week at most")));
         }

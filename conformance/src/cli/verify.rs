@@ -154,7 +154,7 @@ fn module(listed: &Listed, ui: &Ui) -> Exit {
     exit
 }
 
-/// How a program was rejected, in words.
+/// The kind of rejection of a program, in words.
 fn rejection(exit: Exit) -> &'static str {
     match exit {
         Exit::Parse => "cannot be parsed",

@@ -40,8 +40,7 @@ pub(crate) struct Options {
     /// Run the program, and show the time of each instruction; in the interpreter memory over time, too
     #[arg(long)]
     profile: bool,
-    /// Where it runs: `interpreter`, or `cpu` (`cpu:O3`, `cpu:scalar`), of which the picture is that of the
-    /// compiled program
+    /// Where it runs: `interpreter`, or `cpu` (`cpu:O3`, `cpu:scalar`), of which the picture is that of the compiled program
     #[arg(long, value_name = "ENGINE", default_value = "interpreter", requires = "profile")]
     platform: String,
     /// Inputs of that run: arrays arg0, ...; made if not given
@@ -197,8 +196,8 @@ fn one_device(module: &Module) -> Result<Devices, Failure> {
     }
 }
 
-/// How often a compiled program runs.
-const RUNS: usize = 5;
+/// The number of runs of a compiled program.
+const PROFILED_RUNS: usize = 5;
 
 /// Compiles the program, and takes the times of its steps: what was compiled, and these.
 fn profile_compiled(
@@ -216,7 +215,7 @@ fn profile_compiled(
     let runs = Runs::new(&executable, arrays.first().map_or(&[], |a| &a[..]))?;
     let how = ProgramOptions { fuel: options.limits.fuel, ..ProgramOptions::default() };
     // The first one finds nothing in caches.
-    let finished = runs.profiled(1 + RUNS, &how)?;
+    let finished = runs.profiled(1 + PROFILED_RUNS, &how)?;
     let profile = Profile::of_steps(&module, executable.steps(), &compiled::medians(&finished[1..]));
     Ok((module, profile))
 }

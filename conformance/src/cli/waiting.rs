@@ -1,4 +1,4 @@
-//! Lines for people who wait: what a command is doing, once it has taken longer than [`FIRST`].
+//! Lines for people who wait: what a command is doing, once it has taken longer than [`FIRST_NOTICE_AFTER`].
 //!
 //! **Invariant:** lines go to standard error, at doubling intervals, so that a log of an hour holds a dozen of them; nothing is written
 //! when quiet, nor after the work has ended.
@@ -12,7 +12,7 @@ use super::ui::Ui;
 use hlo_system::phase::{Phase, Phases};
 
 /// When the first line comes.
-const FIRST: Duration = Duration::from_secs(2);
+const FIRST_NOTICE_AFTER: Duration = Duration::from_secs(2);
 /// When it is said what can be done about it.
 const HINT_AFTER: Duration = Duration::from_secs(8);
 
@@ -32,7 +32,7 @@ impl Waiting {
         let (ui, phases) = (*ui, phases.clone());
         let tell = move || {
             let start = Instant::now();
-            let mut next = FIRST;
+            let mut next = FIRST_NOTICE_AFTER;
             let mut hinted: Vec<&str> = Vec::new();
             while let Err(RecvTimeoutError::Timeout) = end.recv_timeout(next.saturating_sub(start.elapsed()))
             {
@@ -69,7 +69,7 @@ impl Drop for Waiting {
     }
 }
 
-/// What can be done about a phase that takes long.
+/// Advice for a phase that takes long.
 fn hint(phase: Phase) -> &'static str {
     match phase {
         Phase::Read | Phase::Inputs | Phase::Compile => "",

@@ -42,11 +42,11 @@ pub(crate) struct WatchOptions {
 enum TraceValues {
     /// Arrays and their summaries
     Full,
-    /// Least, greatest, numbers of NaNs, infinities and zeros, hash
+    /// Minimum, maximum, numbers of NaNs, infinities and zeros, hash
     Summary,
 }
 
-/// What was seen.
+/// The trace.
 #[derive(Debug, Default)]
 pub(crate) struct Watched {
     stats: Option<(Found, Memory)>,
@@ -57,7 +57,7 @@ pub(crate) struct Watched {
 /// Memory of a run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Memory {
-    /// What the process grew by, with the inputs.
+    /// The growth of the process, with the inputs.
     peak_bytes: Option<u64>,
     /// The most bytes of arrays alive at once.
     live_bytes: u64,

@@ -10,7 +10,7 @@ use rustc_hash::FxHashSet;
 
 use hlo_generate::legal::{Key, key_of};
 
-/// An observer that collects pairs of opcode and element type: of instructions that had a result with elements (or a token),
+/// Collects pairs of opcode and element type: of instructions that had a result with elements (or a token),
 /// and of those in computations that were applied to at least one element.
 #[derive(Debug, Default)]
 pub struct Executed {

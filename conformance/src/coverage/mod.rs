@@ -1,9 +1,9 @@
-//! Which (opcode, element type) pairs are legal HLO, which of them the verifier accepts, and which the tests run.
+//! Which pairs of opcode and element type are legal HLO, which the verifier accepts, and which tests run.
 //!
-//! **Invariants:** what is legal is data (`coverage/legal.txt`), written from XLA's sources and the StableHLO specification,
-//! never derived from the code that it is compared with. A pair counts as interpreted only if a filetest that passes executed
-//! such an instruction on at least one element and compared the results with values that come from elsewhere, which the
-//! test's `// origin:` names. Recorded cases do not count: they compare the results of whole programs, some to a tolerance.
+//! **Invariants:** what is legal is data (`coverage/legal.txt`), written from XLA's sources and the StableHLO
+//! specification, never derived from the code that it is compared with. A pair counts as interpreted only if
+//! a passing filetest executed such an instruction on an element and compared results with values of another
+//! origin (`// origin:`). Recorded cases do not count: they compare whole programs, some to a tolerance.
 
 mod executed;
 mod probe;
@@ -25,14 +25,14 @@ use hlo_system::exit::Failure;
 use hlo_system::files::read_source;
 use hlo_system::guard::spawn_deep;
 
-/// What was found of all pairs.
+/// The coverage of all pairs.
 #[derive(Debug)]
 pub struct Coverage {
     /// The legal ones.
     pub legal: Legal,
     /// Those that the verifier accepts, legal or not.
     pub verified: FxHashSet<(Opcode, Key)>,
-    /// Those that tests run, with the place of the first one.
+    /// Those that tests run, with the location of the first one.
     pub interpreted: FxHashMap<(Opcode, Key), String>,
     /// The tests that fail; their runs count for nothing.
     pub failed: Vec<String>,

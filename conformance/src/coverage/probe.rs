@@ -6,8 +6,7 @@ use hlo_generate::legal::Key;
 
 const PROBES: &str = include_str!("../../coverage/probes.hlo");
 
-/// The program in `coverage/probes.hlo` that uses an opcode, on elements of this kind. For a pair that is not legal it is as near
-/// to a program as can be.
+/// The program in `coverage/probes.hlo` that uses an opcode on elements of this kind, legal or not.
 pub fn probe(opcode: Opcode, key: Key) -> Option<String> {
     let body = PROBES.split("// ==== ").skip(1).find_map(|chunk| {
         let (opcodes, body) = chunk.split_once('\n')?;

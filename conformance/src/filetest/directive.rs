@@ -4,7 +4,7 @@ use hlo_interp::device::host::Stream;
 
 use hlo_triage::report::parse_bytes;
 
-/// What a program is tested for.
+/// The kind of test of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     Interpret,
@@ -31,7 +31,7 @@ pub(super) struct Run {
     pub(super) expectation: Expectation,
 }
 
-/// Where expected values come from. Never from what is tested.
+/// The origin of expected values: never what is tested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// By hand, from the definition of the operation.
@@ -73,7 +73,7 @@ impl Origin {
     }
 }
 
-/// How a run ends.
+/// The expected end of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Expectation {
     /// For each device, or one for all of them.
@@ -103,15 +103,15 @@ pub(super) struct Spec {
     pub(super) runs: Vec<Run>,
     pub(super) region: bool,
     pub(super) nan_bits: bool,
-    /// Where the expected values come from, if it is said here.
+    /// The origin of the expected values, if given here.
     pub(super) origin: Vec<Origin>,
     pub(super) fuel: Option<u64>,
     pub(super) memory: Option<u64>,
     pub(super) replicas: Option<u32>,
     pub(super) partitions: Option<u32>,
-    /// How often each run is done.
+    /// The number of repetitions of each run.
     pub(super) repeat: Option<u32>,
-    /// What goes in by feeds and channels, and what must come out: for each device, or one for all of them.
+    /// Inputs and expected outputs of feeds and channels: for each device, or one for all of them.
     pub(super) infeed: Vec<(Stream, Vec<Vec<String>>)>,
     pub(super) outfeed: Vec<(Stream, Vec<Vec<String>>)>,
     pub(super) sections: Vec<Section>,
@@ -277,7 +277,7 @@ fn split_devices(text: &str) -> Vec<Vec<String>> {
     split(text, '|').into_iter().map(split_values).collect()
 }
 
-/// What is between separators outside brackets.
+/// The parts between separators outside of brackets.
 fn split(text: &str, separator: char) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut depth, mut start) = (0i32, 0);

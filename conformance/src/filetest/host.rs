@@ -12,7 +12,7 @@ use super::{for_devices, value};
 use hlo_engines::engine::flatten;
 use hlo_triage::compare::{Tolerance, compare};
 
-/// What goes in, and what came out.
+/// The host side of a run: inputs and outputs.
 #[derive(Debug)]
 pub(super) struct TextHost {
     into: Mutex<FxHashMap<(u32, Stream), VecDeque<String>>>,
@@ -66,15 +66,15 @@ impl TextHost {
                 let mut arrays = Vec::new();
                 let values = self.out.taken(device, *stream);
                 values.into_iter().for_each(|v| flatten(v.into_literal(), &mut arrays));
-                let place = format!("{stream:?} of device {device}");
+                let source = format!("{stream:?} of device {device}");
                 if arrays.len() != texts.len() {
-                    return Err(format!("{} arrays came out of {place}, not {}", arrays.len(), texts.len()));
+                    return Err(format!("{} arrays came out of {source}, not {}", arrays.len(), texts.len()));
                 }
                 for (i, (text, array)) in texts.iter().zip(&arrays).enumerate() {
-                    let wanted = value::parse(text, &array.shape()).map_err(|e| format!("{place}: {e}"))?;
+                    let wanted = value::parse(text, &array.shape()).map_err(|e| format!("{source}: {e}"))?;
                     if !compare(&wanted, array, Tolerance::Exact, nan_bits).passes() {
                         let got = hlo_triage::report::array_text(array);
-                        return Err(format!("array {i} out of {place} is {got}, not {text}"));
+                        return Err(format!("array {i} out of {source} is {got}, not {text}"));
                     }
                 }
             }

@@ -15,7 +15,7 @@
 //!   allows it too; how values are written: [`value`]. On several devices (`// replicas: N`, `// partitions: N`, or what the module
 //!   says) `|` separates what belongs to each of them, and what is without it belongs to all: `e([1] | [2]) == [3]`. `// infeed:
 //!   VALUES` is what the program is fed and `// outfeed: VALUES` what must come out of it, in order; with `[C]` after the word over
-//!   channel C. `// repeat: N` does each run so many times. `// accumulate: region`, `// fuel: N`, `// memory: SIZE` and `//
+//!   channel C. `// repeat: N` does each run that many times. `// accumulate: region`, `// fuel: N`, `// memory: SIZE` and `//
 //!   nan-bits: true` apply to all runs.
 //!   `// origin: numpy, hand` says where the expected values come from (see [`Origin`]), for this program and those after it in
 //!   the file; [`crate::coverage`] counts no run without it.
@@ -70,7 +70,7 @@ pub fn run_file(name: &str, text: &str, bless: bool) -> Result<Option<String>, S
 pub struct Confirmed {
     /// The line of the file.
     pub line: usize,
-    /// What was executed.
+    /// The executed pairs of opcode and element type.
     pub executed: FxHashSet<(Opcode, Key)>,
 }
 
@@ -217,14 +217,14 @@ fn check_errors(expected: &[ExpectedError], found: &Diagnostics, program: &str) 
         match at {
             Some(i) => used[i] = true,
             None => {
-                let place = e.line.map_or("anywhere".into(), |l| format!("in line {l}"));
-                problems.push(format!("no error {} {place} with `{}`", e.code, e.text));
+                let line = e.line.map_or("anywhere".into(), |l| format!("in line {l}"));
+                problems.push(format!("no error {} {line} with `{}`", e.code, e.text));
             }
         }
     }
     for (d, _) in errors.iter().zip(&used).filter(|(_, used)| !**used) {
-        let place = line_of(d).map_or("without a place".into(), |l| format!("in line {l}"));
-        problems.push(format!("unexpected error {} {place}: {} ({})", d.code.as_str(), d.message, d.label));
+        let line = line_of(d).map_or("without a place".into(), |l| format!("in line {l}"));
+        problems.push(format!("unexpected error {} {line}: {} ({})", d.code.as_str(), d.message, d.label));
     }
     if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
 }
@@ -238,7 +238,7 @@ fn text_of(d: &Diagnostic) -> String {
     text
 }
 
-/// What a run that is as it should be was compared with.
+/// The expectation that a passing run was compared with.
 enum Checked {
     Values,
     Failure,
@@ -367,7 +367,7 @@ fn check_digests(result: &str, expected: &[String], actual: &ArrayLiteral) -> Re
     }
 }
 
-/// What belongs to each device, where one entry stands for all.
+/// The entry of each device, where one entry stands for all.
 fn for_devices(lists: &[Vec<String>], count: usize) -> Result<Vec<Vec<String>>, String> {
     match lists {
         [all] => Ok(vec![all.clone(); count]),

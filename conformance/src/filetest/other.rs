@@ -16,20 +16,19 @@ use hlo_system::guard::guarded;
 use hlo_triage::differential::{Difference, Hosts, Kind, Settings, Subject, differ_compiled};
 use hlo_triage::policy::Policy;
 
-/// What became of a run.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct Ran {
     /// The line of the file.
     pub line: usize,
-    /// What the interpreter executed.
+    /// The pairs that the interpreter executed.
     pub executed: FxHashSet<(Opcode, Key)>,
-    /// Where the engine ended otherwise. A run that the interpreter stops is the same if the engine stops with the same code; one that it refuses, or stops
-    /// because of a limit or of feeds without an order, is the same whatever the engine does but crash.
+    /// Where the engine ended otherwise. Runs that the interpreter stops must stop with the same code; those
+    /// that it refuses or stops for a limit or unordered feeds may end in any way but a crash.
     pub difference: Difference,
 }
 
-/// Runs on an engine what `interpret` tests of a file run, once each. Whether the interpreter gives what the file expects is not looked at.
-/// Errors: the file is no filetest.
+/// Runs the `interpret` tests of a file on an engine, unchecked. Errors: the file is no filetest.
 pub fn run_file_on(engine: &dyn Engine, name: &str, text: &str) -> Result<Vec<Ran>, String> {
     let mut all = Vec::new();
     for chunk in split(text) {

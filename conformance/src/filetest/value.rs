@@ -1,6 +1,6 @@
-//! Values in filetests: `1.5`, `[1, nan]`, `[[1], [2]]`, `(1, -2)` for complex numbers, `fill(x)` for an array of equal elements,
-//! `iota(start, step)`; and for tables of many elements `patterns(START)`, the elements whose bits are START, START + 1, ..., and
-//! `raw(HEX)`, the bits of each element as as many digits as the type needs, one after the other. Of results also
+//! Values in filetests: `1.5`, `[1, nan]`, `[[1], [2]]`, `(1, -2)` for complex numbers, `fill(x)` for an
+//! array of equal elements, `iota(start, step)`; and for tables `patterns(START)`, the elements whose bits
+//! are START, START + 1, ..., and `raw(HEX)`, the bits of all elements in digits. Of results also
 //! `digest(HEX ...)`: see [`digests`].
 
 use hlo::{ArrayLiteral, ArrayShape, Bits, Buffer, ElementType};
@@ -68,14 +68,14 @@ fn raw_digits(ty: ElementType) -> usize {
     (ty.bits() as usize).div_ceil(4)
 }
 
-/// The digests of a text `digest(HEX ...)`, if it is one: each of an equal part of the elements in row-major order.
+/// The digests of a text `digest(HEX ...)`: each of an equal part of the elements in row-major order.
 pub(super) fn digest_text(text: &str) -> Option<Vec<String>> {
     let words = text.trim().strip_prefix("digest(")?.strip_suffix(')')?;
     Some(words.split_whitespace().map(str::to_owned).collect())
 }
 
-/// FNV-1a of 64 bits over `parts` equal parts of an array: of each element its bits, little-endian, in as many bytes as hold
-/// them. `None` if the elements do not fall into so many parts.
+/// FNV-1a of 64 bits over `parts` equal parts of an array: of each element its bits, little-endian, in as
+/// many bytes as hold them. `None` if the elements are no multiple of the parts.
 pub(super) fn digests(array: &ArrayLiteral, parts: usize) -> Option<Vec<String>> {
     fn of<T: Bits>(values: &[T], parts: usize, bytes: usize) -> Option<Vec<String>> {
         let part = values.len().checked_div(parts).filter(|&p| p > 0 && p * parts == values.len())?;

@@ -1,11 +1,11 @@
-//! What a file of a folder is, told by its content: compilers write programs and reports side by side, with the same endings.
+//! The kind of a file by its content: compilers write programs and reports with the same endings.
 
 use std::io::Read as _;
 use std::path::Path;
 
 use hlo_system::files::open_regular;
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Kind {
     /// HLO, as text or in protocol buffers.
@@ -35,8 +35,7 @@ impl Kind {
 /// Bytes of a file that are looked at.
 const HEAD_BYTES: u64 = 64 << 10;
 
-/// What a file is; [`Kind::Unknown`] of one that cannot be read, or not at once: the kernel has files that
-/// wait for what will be written to them.
+/// The kind of a file; [`Kind::Unknown`] of one that cannot be read without blocking.
 pub fn of_file(path: &Path) -> Kind {
     let mut head = Vec::new();
     match open_regular(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head)) {
@@ -85,7 +84,7 @@ const FIRST_LINES: [(&str, Kind); 17] = [
     ("import ", Kind::Report("source code")),
 ];
 
-/// By words in the names of reports whose text says little.
+/// By words in the names of reports whose text does not identify them.
 const NAMES: [(&str, Kind); 7] = [
     ("thunk_sequence", Kind::Report("thunk sequence")),
     ("memory-usage-report", Kind::Report("memory usage")),

@@ -1,8 +1,9 @@
 //! Folders of programs: recorded cases, files, and what compilers dump.
 //!
-//! A file is told by its content ([`kind`]). Of a compiler's dumps of one module ([`DumpName`]) the one before optimizations is the program, the
-//! ones after are other forms of it, which must compute the same, and those after passes are forms that are checked and not run. Several modules in
-//! one file are a program each. What is no program is listed ([`Folder::others`]), nothing is passed over.
+//! A file is told by its content ([`kind`]). Of a compiler's dumps of one module ([`DumpName`]) the one
+//! before optimizations is the program, the ones after are other forms of it, which must compute the same,
+//! and those after passes are forms that are checked and not run. Several modules in one file are a program
+//! each. All other files are listed ([`Folder::others`]).
 
 pub mod kind;
 mod run;
@@ -34,7 +35,7 @@ pub struct FormFile {
 }
 
 impl FormFile {
-    /// How the file is read.
+    /// Options of reading the file.
     pub fn reading(&self) -> Reading {
         Reading { pick: self.pick.clone(), unverified: false }
     }
@@ -45,7 +46,7 @@ impl FormFile {
 pub struct Listed {
     /// For people: the file, or what the names of its dumps have in common.
     pub name: String,
-    /// What is run.
+    /// The program.
     pub program: FormFile,
     /// Other forms, which must compute the same.
     pub forms: Vec<FormFile>,
@@ -80,7 +81,7 @@ impl Listed {
     }
 }
 
-/// What a folder holds.
+/// The contents of a folder.
 #[derive(Clone, Default, Debug)]
 pub struct Folder {
     /// Folders of recorded cases.
@@ -102,7 +103,7 @@ pub struct Files {
     pub others: Vec<(PathBuf, Kind)>,
 }
 
-/// All files at and below these folders, each list in the order of paths. Errors: a path that cannot be read, or is a file.
+/// All files at and below these folders, ordered by path. Errors: a path that is unreadable or a file.
 pub fn files(roots: &[String]) -> Result<Files, Failure> {
     let mut found = Files::default();
     for root in roots {
@@ -215,13 +216,13 @@ fn of_file(path: &Path) -> Vec<Listed> {
     named.map(|(i, name)| one(format!("{file}#{} {name}", i + 1), Some(Pick::Number(i + 1)))).collect()
 }
 
-/// How often a header's word stands in a text, at most.
+/// An upper bound of the occurrences of a header's word in a text.
 fn memchr_headers(text: &str) -> usize {
     text.matches("HloModule ").count()
 }
 
-/// What files are that are no programs, in a line each: `3 buffer assignment`, `2 jaxpr (not read yet)`, `1 not recognized (notes.txt)`. Arrays and
-/// what is known to go with programs are left out.
+/// What files are that are no programs, in a line each: `3 buffer assignment`, `2 jaxpr (not read yet)`,
+/// `1 not recognized (notes.txt)`. Arrays and what is known to go with programs are left out.
 pub fn summary(others: &[(PathBuf, Kind)]) -> Vec<String> {
     let mut by_kind: BTreeMap<Kind, Vec<&Path>> = BTreeMap::new();
     for (path, kind) in others.iter().filter(|(_, kind)| *kind != Kind::Arrays) {

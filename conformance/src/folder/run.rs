@@ -22,7 +22,7 @@ use hlo_triage::feeds::Feeds;
 use hlo_triage::judge::{Judge, NoVerdict, modes};
 use hlo_triage::policy::Policy;
 
-/// What one engine or form came to.
+/// The outcome of one engine or form.
 struct Finding {
     what: String,
     exit: Exit,
@@ -42,7 +42,7 @@ pub fn run_program(listed: &Listed, options: &CorpusOptions) -> CaseReport {
     }
 }
 
-/// The module of a form with values for its elided constants, how many of those there are, and what the file recorded of a run.
+/// A form's module with values for its elided constants, the number of those, and what the file recorded.
 fn loaded(form: &FormFile) -> Result<(Module, usize, Option<Recorded>), Failure> {
     let program = load_as(&form.path.to_string_lossy(), &form.reading());
     let program = program.map_err(|r| Failure::new(r.exit, r.first_line()))?;

@@ -16,12 +16,12 @@ use hlo_triage::differential::{Kind, Settings, Subject};
 use hlo_triage::isolate::blame;
 use hlo_triage::reduce::{self, Candidate, Differential, Trouble};
 
-/// How far to go for each fault.
+/// The limits for each fault.
 #[derive(Clone, Debug)]
 pub struct Effort {
-    /// Where programs come from.
+    /// The source of programs.
     pub source: Source,
-    /// How many.
+    /// The number.
     pub count: u64,
     /// Time to find it.
     pub hunt_time: Duration,
@@ -29,26 +29,26 @@ pub struct Effort {
     pub reduce_time: Duration,
     /// Threads.
     pub jobs: usize,
-    /// How runs are compared.
+    /// Options of comparisons.
     pub settings: Settings,
 }
 
-/// What came of one fault.
+/// The result for one fault.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Report {
     /// The fault.
     pub fault: String,
-    /// What kind of code it is in.
+    /// Its family.
     pub family: &'static str,
     /// Programs until it was found, that one included.
     pub programs: u64,
     /// Seconds until it was found, or given up.
     pub hunt_seconds: f64,
-    /// How it was found.
+    /// The kind of the finding.
     pub kind: Option<Kind>,
     /// Instructions of the program that was found.
     pub instructions: usize,
-    /// Instructions after reduction, those of computations that are applied to elements (reducers, comparators) not counted.
+    /// Instructions after reduction, without those of applied computations (reducers, comparators).
     pub reduced_instructions: usize,
     /// The largest dimension after reduction.
     pub reduced_dimension: i64,
@@ -58,7 +58,7 @@ pub struct Report {
     pub fixpoint: bool,
     /// The opcode that isolation names on the reduced program.
     pub isolated: Option<&'static str>,
-    /// What is not as it should be; empty: all is well.
+    /// The failed expectations.
     pub failures: Vec<String>,
     /// The reduced program.
     pub text: String,
@@ -160,7 +160,7 @@ fn reduced(fault: &Fault, engine: &Arc<dyn Engine>, finding: Finding, effort: &E
         settings.run.devices = devices;
     }
     let blamed = blame(&Subject::new(module, &smallest.best.inputs), &**engine, &settings);
-    report.isolated = blamed.map(|b| b.place.opcode.name());
+    report.isolated = blamed.map(|b| b.location.opcode.name());
     let right = |o: &Opcode| Some(o.name()) == report.isolated;
     // A fault that merges any two instructions names none.
     if !fault.opcodes.is_empty() && !fault.opcodes.iter().any(right) {
@@ -170,7 +170,7 @@ fn reduced(fault: &Fault, engine: &Arc<dyn Engine>, finding: Finding, effort: &E
     }
 }
 
-/// Instructions but for those of computations that are applied to elements: a sort cannot do without its comparator.
+/// Instructions without those of applied computations: a sort cannot do without its comparator.
 fn outside_regions(module: &Module) -> usize {
     let all = || module.computations().iter().copied();
     let mut applied = Vec::new();

@@ -1,7 +1,7 @@
-//! The clock of a hunt. What runs in this process cannot be ended from outside; that it does not end can be noticed.
+//! The clock of a hunt: steps in this process cannot be ended from outside, but their delay is noticed.
 //!
-//! **Invariant:** a step of a worker is on its dial from its beginning to its end, so that one look at the clock sees every step that takes too long;
-//! each is told once.
+//! **Invariant:** a step of a worker is on its dial from its beginning to its end, so that one look at the
+//! clock sees every step that takes too long; each is told once.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,14 +15,14 @@ pub(super) struct Step {
     pub engine: usize,
 }
 
-/// What each worker does, and since when.
+/// The step of each worker, and its start.
 pub(super) struct Clock {
     limit: Duration,
     dials: Vec<Mutex<Option<(Step, Instant)>>>,
 }
 
 impl Clock {
-    /// Of so many workers, whose steps may take so long.
+    /// Of `workers` workers, with a limit on the time of a step.
     pub(super) fn new(workers: usize, limit: Duration) -> Self {
         Self { limit, dials: (0..workers).map(|_| Mutex::new(None)).collect() }
     }

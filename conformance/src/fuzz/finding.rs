@@ -17,11 +17,11 @@ pub struct Finding {
     pub number: u64,
     /// The program.
     pub program: Program,
-    /// What it is known by.
+    /// Its signature.
     pub signature: Signature,
-    /// How the engines ran.
+    /// Options of the runs.
     pub settings: Settings,
-    /// What the comparison found.
+    /// The result of the comparison.
     pub difference: Difference,
 }
 
@@ -53,7 +53,7 @@ impl Finding {
         finding
     }
 
-    /// Writes it as a folder below `parent` ([`artifact::save`]). The reference runs once more for its results.
+    /// Writes it to a folder below `parent` ([`artifact::save`]). The reference runs again for its results.
     pub fn save(
         &self,
         parent: &Path,

@@ -1,8 +1,8 @@
 //! The bug hunter: programs, one after the other, on a reference and on engines.
 //!
-//! **Invariants:** program `i` of a seed depends on the seed, `i` and the size alone, not on threads, shards, time or what was found before:
-//! shards need no coordination, their statistics add up, and a finding is repeated by its number. Every program runs guarded: a
-//! panic of an engine is a finding like any other, and so is a program that does not end.
+//! **Invariants:** program `i` of a seed depends on the seed, `i` and the size alone: shards need no
+//! coordination, their statistics add up, and a finding is repeated by its number. Every program runs
+//! guarded: a panic of an engine is a finding, and so is a program that does not end.
 
 pub mod acceptance;
 mod clock;
@@ -36,19 +36,19 @@ pub use source::{Base, Program, Size, Source, WIDEST};
 pub use totals::{EngineTotals, Totals};
 pub use undecided::Undecided;
 
-/// What to hunt, and how far.
+/// Options of a hunt.
 pub struct Hunt<'a> {
-    /// What is right.
+    /// The reference.
     pub reference: &'a dyn Engine,
-    /// What is tried.
+    /// The engines.
     pub engines: Vec<&'a dyn Engine>,
-    /// Where programs come from.
+    /// The source of programs.
     pub source: Source,
-    /// How many programs, of all shards together.
+    /// The number of programs, of all shards together.
     pub count: u64,
     /// This shard and how many there are: programs `i` with `i mod of = index`.
     pub shard: (u64, u64),
-    /// Stop after so many findings.
+    /// The maximum of findings.
     pub max_findings: usize,
     /// Whether programs with undecided elements are findings, and not only counted.
     pub keep_undecided: bool,
@@ -58,11 +58,11 @@ pub struct Hunt<'a> {
     pub timeout: Duration,
     /// Threads.
     pub jobs: usize,
-    /// How runs are compared.
+    /// Options of comparisons.
     pub settings: Settings,
 }
 
-/// What is told while it goes on.
+/// The events of a hunt.
 pub enum Event<'e> {
     /// So many programs are done, in all.
     Progress(u64),
@@ -70,27 +70,27 @@ pub enum Event<'e> {
     Checkpoint(&'e Progress),
     /// A failure with a signature that is new.
     Found(&'e Finding),
-    /// A program that did not end in time on an engine of this process, and how far the hunt is with it. Its thread is lost, and with it the end of the hunt: whoever is told this
-    /// ends the process. The finding names the engine in a process of its own (`child:ENGINE`), which can be ended.
+    /// A program that did not end in time on an engine of this process. Its thread is lost: the receiver ends
+    /// the process. The finding names the engine in a process of its own (`child:ENGINE`), which can be
+    /// ended.
     Stuck(&'e Finding, &'e Progress),
 }
 
-/// How often the clock is looked at.
-const LOOK: Duration = Duration::from_millis(50);
+/// The interval at which the clock is read.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// The interval at which a hunt writes its progress.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often a hunt's progress is written down.
-const CHECKPOINT: Duration = Duration::from_secs(1);
-
-/// How a hunt ended.
+/// The result of a hunt.
 #[derive(Clone, Debug)]
 pub struct Hunted {
-    /// What was counted.
+    /// The totals.
     pub totals: Totals,
-    /// What the environment lacked, so that it ended before its time.
+    /// The resource that the environment lacked, so that it ended early.
     pub lack: Option<String>,
 }
 
-/// What workers share.
+/// The state that workers share.
 struct Shared<'a> {
     hunt: &'a Hunt<'a>,
     tell: &'a (dyn Fn(Event<'_>) + Sync),
@@ -225,7 +225,7 @@ fn work(shared: &Shared<'_>, worker: usize) {
         if progress.done().is_multiple_of(64) {
             (shared.tell)(Event::Progress(progress.done()));
         }
-        if found || written.elapsed() >= CHECKPOINT {
+        if found || written.elapsed() >= CHECKPOINT_INTERVAL {
             *written = Instant::now();
             (shared.tell)(Event::Checkpoint(shared.now(progress)));
         }
@@ -239,7 +239,7 @@ pub fn again(hunt: &Hunt<'_>, number: u64, signature: &Signature) -> Option<Find
     findings.into_iter().find(|finding| finding.signature == *signature)
 }
 
-/// When a step is given up that should have ended by itself: long after the limits of the engine's run and of judging it.
+/// When a step is given up that should have ended: long after the limits of running and judging.
 fn patience(hunt: &Hunt<'_>) -> Duration {
     hunt.timeout.saturating_mul(3)
 }
@@ -247,7 +247,7 @@ fn patience(hunt: &Hunt<'_>) -> Duration {
 /// Looks at the clock until the hunt is over.
 fn watch(shared: &Shared<'_>, going_on: &Receiver<()>) {
     let hunt = shared.hunt;
-    while going_on.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+    while going_on.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
         let Some(Step { number, engine }) = shared.clock.overdue() else { continue };
         // Programs are made from their numbers: this one was there before.
         let Some(program) = hunt.source.program(number) else { continue };
@@ -263,14 +263,14 @@ fn watch(shared: &Shared<'_>, going_on: &Receiver<()>) {
     }
 }
 
-/// How a program runs; `None` if it asks for what no run has.
+/// Options of a program's run; `None` if no run has what it needs.
 fn settings_for(hunt: &Hunt<'_>, program: &Program) -> Option<Settings> {
     let mut settings = hunt.settings;
     settings.run.devices = devices::stated(&program.module, None, None).ok()?;
     Some(settings)
 }
 
-/// Runs program `number` everywhere. Returns the failures. Errors: what the environment lacks, so that nothing is known of the program.
+/// Runs program `number` everywhere. Returns the failures. Errors: what the environment lacks.
 fn one(
     hunt: &Hunt<'_>,
     number: u64,
@@ -340,7 +340,7 @@ fn one(
             if difference.kind == Kind::Wrong && difference.blamed.is_none() {
                 // An engine that cannot be replayed: every instruction alone.
                 let blamed = guarded("isolating", || Ok(blame(&subject, *engine, &settings)));
-                difference.blamed = blamed.ok().flatten().map(|b| b.place.opcode);
+                difference.blamed = blamed.ok().flatten().map(|b| b.location.opcode);
             }
             findings.push(Finding::new(
                 number,

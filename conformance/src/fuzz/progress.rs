@@ -16,14 +16,14 @@ use hlo_triage::artifact::Signature;
 /// The file of a hunt's state.
 pub const FILE: &str = "hunt.json";
 
-/// How far a hunt is.
+/// The progress of a hunt.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Progress {
     /// So many programs of the shard are done, the first ones.
     pub below: u64,
     /// And these behind them.
     pub beyond: BTreeSet<u64>,
-    /// What was counted.
+    /// The totals.
     pub totals: Totals,
 }
 
@@ -42,7 +42,7 @@ impl Progress {
         }
     }
 
-    /// How many are done.
+    /// The number that are done.
     pub fn done(&self) -> u64 {
         self.below + self.beyond.len() as u64
     }
@@ -55,7 +55,7 @@ pub struct Saved {
     pub n: usize,
     /// The number of the program.
     pub number: u64,
-    /// What it is known by.
+    /// Its signature.
     pub signature: Signature,
     /// Its folder, in that of the hunt.
     pub folder: String,
@@ -64,14 +64,14 @@ pub struct Saved {
     pub is_done: bool,
 }
 
-/// What is kept of a hunt that is not over.
+/// The state of an unfinished hunt.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct State {
-    /// What is hunted, and where: a hunt for something else begins anew.
+    /// The key of the hunt: a hunt with another key begins anew.
     pub identity: String,
-    /// How far it is.
+    /// Its progress.
     pub progress: Progress,
-    /// What was found.
+    /// The findings.
     pub findings: Vec<Saved>,
 }
 

@@ -1,4 +1,4 @@
-//! Where programs come from: bytes, or real programs that are changed a little.
+//! Sources of programs: generated from bytes, or mutated real programs.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use hlo_generate::generate::{self, Limits, SeededHost};
 use hlo_generate::mutate::{Mutant, mutate};
 use hlo_triage::differential::Hosts;
 
-/// How large generated programs are.
+/// The size of generated programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Size {
@@ -34,9 +34,9 @@ pub struct Program {
     pub module: Module,
     /// For each device the arrays of the entry's parameters.
     pub inputs: Vec<Vec<ArrayLiteral>>,
-    /// What is at the other end of feeds.
+    /// The host side of feeds.
     pub host: Hosts,
-    /// What it was made from, if not from bytes.
+    /// The program that it is a mutant of, if it is one.
     pub from: Option<String>,
     /// Whether that was StableHLO.
     pub is_stablehlo: bool,
@@ -45,7 +45,7 @@ pub struct Program {
 /// A real program.
 #[derive(Clone, Debug)]
 pub struct Base {
-    /// Where it is from.
+    /// Its origin.
     pub name: String,
     /// The program.
     pub module: Module,
@@ -113,7 +113,7 @@ impl Source {
     }
 }
 
-/// The inputs with arrays of another kind in place of those that the program leaves open.
+/// The inputs with arrays of another kind where the program leaves them open.
 fn of_kind(
     module: &Module,
     mut inputs: Vec<Vec<ArrayLiteral>>,

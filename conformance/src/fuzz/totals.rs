@@ -1,4 +1,4 @@
-//! What a hunt counted. Totals of shards add up.
+//! The totals of a hunt. Totals of shards add up.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use hlo_engines::engine::Engine;
 use hlo_generate::generate::Statistics;
 use hlo_triage::differential::{Difference, Kind};
 
-/// What was counted of one engine.
+/// The totals of one engine.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct EngineTotals {
     /// Its name.
@@ -30,7 +30,7 @@ pub struct EngineTotals {
     /// Why, as the engine says it, without numbers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reasons: BTreeMap<String, u64>,
-    /// Programs that were replayed, because a verdict over the whole of them said too little.
+    /// Programs that were replayed because the verdict over the whole program was open.
     pub replayed: u64,
     /// Elements of results.
     pub elements: Tally,
@@ -81,7 +81,7 @@ impl EngineTotals {
     }
 }
 
-/// What a hunt counted.
+/// The totals of a hunt.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Totals {
     /// Programs that ran.

@@ -1,4 +1,4 @@
-//! Which kinds of elements a hunt leaves undecided: those that differ, by the instruction at which their bounds are lost.
+//! The kinds of undecided elements of a hunt, by the instruction at which their bounds are lost.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use hlo_certify::bounds::{Causes, certify};
 use hlo_certify::verdict::Class;
 use hlo_triage::differential::{Difference, Settings, Subject, result_number};
 
-/// How many elements are undecided for one reason.
+/// The number of elements that are undecided for one reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Undecided {
     /// Elements that differ.
@@ -31,10 +31,10 @@ impl Undecided {
     }
 }
 
-/// What is said where no instruction is found.
+/// The kind where no instruction is found.
 const NOT_FOUND: &str = "not found";
 
-/// The undecided elements of program `number` by their kinds, such as `divide f32`: opcode and element type of the instruction at which bounds are lost.
+/// The undecided elements of program `number` by kind: opcode and element type, such as `divide f32`.
 pub(super) fn kinds(
     number: u64,
     difference: &Difference,
@@ -74,7 +74,7 @@ mod tests {
     use hlo_engines::frontend::parse_text;
     use hlo_triage::differential::{Kind, differ};
 
-    /// 1 less a unit has the floor 0. Judged over the whole program, without a replay, that hangs on the floor.
+    /// 1 less a unit has the floor 0. Judged over the whole program, without a replay, the floor decides.
     #[test]
     fn undecided_elements_are_counted_by_what_decides_them() {
         let text = "HloModule m\nENTRY e { x = f32[3] constant({0, 0, 1})\n y = f32[3] exponential(x)\n f = f32[3] floor(y)\n n = f32[3] negate(f)\n ROOT t = (f32[3], f32[3]) tuple(n, y) }";

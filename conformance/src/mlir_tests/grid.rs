@@ -1,4 +1,4 @@
-//! `interpreter.run_parallel`: a function on each device of a grid, as a custom call that the interpreter is given.
+//! `interpreter.run_parallel`: a function on each device of a grid, as a custom call.
 //!
 //! All programs of the grid must be one function: devices meet at the instructions of one program.
 
@@ -17,7 +17,7 @@ pub(super) struct RunParallel {
     pub(super) memory_limit_bytes: u64,
 }
 
-/// What feeds the devices: values in the order in which they are asked for.
+/// The feeds of the devices: values in the order of requests.
 #[derive(Debug)]
 struct Queue(Mutex<VecDeque<Value>>);
 

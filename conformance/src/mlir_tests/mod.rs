@@ -24,7 +24,7 @@ use hlo_triage::judge::modes;
 pub struct TestFunction {
     /// The file.
     pub path: PathBuf,
-    /// Where its module is in the text.
+    /// The span of its module in the text.
     pub part: Span,
     /// Its name; empty if the module cannot be read, which is a case that fails.
     pub function: String,

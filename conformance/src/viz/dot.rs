@@ -1,4 +1,4 @@
-//! Programs in the language of Graphviz: a cluster for each computation, dotted edges from calls to what they call.
+//! Programs for Graphviz: a cluster for each computation, dotted edges from calls to their callees.
 
 use std::fmt::Write as _;
 
@@ -77,7 +77,7 @@ pub(super) fn color(family: Family) -> &'static str {
     }
 }
 
-/// A quoted ID: quotes and backslashes are escaped, ends of lines are `\n`, and what is a control character is replaced.
+/// A quoted ID: quotes and backslashes are escaped, line ends are `\n`, control characters are replaced.
 fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

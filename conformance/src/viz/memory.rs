@@ -1,13 +1,14 @@
-//! Bytes of values that are alive after each instruction of the entry computation, when instructions run in the order of the text and each value is
-//! freed after its last use.
+//! Bytes of values that are alive after each instruction of the entry computation, when instructions run in
+//! the order of the text and each value is freed after its last use.
 //!
-//! An estimate before any compiler has reused memory: what a loop or a call holds at its peak counts at the instruction that runs it, parameters and the result are alive throughout
-//! and to the end, and what gives values other names (tuples, bitcasts) holds nothing itself. **Invariant:** linear in the program.
+//! An estimate before any compiler has reused memory: what a loop or a call holds at its peak counts at the
+//! instruction that runs it, parameters and the result are alive throughout and to the end, and what gives
+//! values other names (tuples, bitcasts) holds nothing itself. **Invariant:** linear in the program.
 
 use hlo::{ComputationId, InstrId, Module, Opcode, Shape};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// After an instruction so many bytes are alive.
+/// The bytes that are alive after an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Point {
     /// The instruction.
@@ -35,7 +36,7 @@ pub fn estimate(module: &Module) -> Vec<Point> {
     points(module, module.entry(), &peaks, true)
 }
 
-/// Whether the computations of an instruction hold values of their own while it runs; those of fusions hold none.
+/// Whether computations of an instruction hold values while it runs; those of fusions do not.
 fn runs(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::Call | Opcode::While | Opcode::Conditional | Opcode::AsyncStart)
 }
@@ -62,7 +63,7 @@ fn points(
 ) -> Vec<Point> {
     let order: Vec<InstrId> = module.instructions(computation).collect();
     let position: FxHashMap<InstrId, usize> = order.iter().enumerate().map(|(i, &id)| (id, i)).collect();
-    // The last use of each value under any of its names: users come after what they use, so the end propagates backwards.
+    // The last use of each value under any of its names: users come later, so ends propagate backwards.
     let mut end: Vec<usize> = (0..order.len()).collect();
     if let Some(root) = module.computation(computation).root().and_then(|r| position.get(&r)) {
         end[*root] = order.len();

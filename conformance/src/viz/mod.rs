@@ -1,7 +1,8 @@
-//! Pictures of programs: a page with a viewer ([`page`]), SVG ([`svg`]) and the language of Graphviz ([`dot`]).
+//! Pictures of programs: a page with a viewer ([`page`]), SVG ([`svg`]) and Graphviz ([`dot`]).
 //!
-//! **Invariants:** every instruction is in a picture exactly once; what comes from the program is escaped for the language that it is written in, so
-//! that no name is ever markup or code; the time taken is about linear in the program. Layout is computed here, and viewers only place what they show.
+//! **Invariants:** every instruction is in a picture exactly once; texts of the program are escaped, so that
+//! no name is ever markup or code; time is about linear in the program. Layout is computed here, not in
+//! viewers.
 
 pub mod dot;
 pub mod memory;
@@ -21,7 +22,7 @@ use hlo_triage::report::graph::{Bounds, Layered, layered};
 use hlo_triage::report::html::shorten;
 use profile::Profile;
 
-/// The most nodes side by side.
+/// The maximum number of nodes side by side.
 const MAX_ROW: usize = 24;
 /// Edges that pass more rows are drawn when one of their ends is looked at.
 const MAX_SPAN: usize = 60;
@@ -32,16 +33,16 @@ const MAX_ATTRIBUTES_CHARS: usize = 600;
 /// Constants of more elements are not written out.
 const MAX_CONSTANT_ELEMENTS: usize = 10;
 
-/// What a picture shows.
+/// The subject of a picture.
 #[derive(Debug)]
 pub struct Picture<'a> {
     /// The file, as the person named it.
     pub file: &'a str,
     /// The program.
     pub module: &'a Module,
-    /// What each instruction costs.
+    /// The cost of each instruction.
     pub costs: FxHashMap<InstrId, InstructionCost>,
-    /// What a run took, if there was one.
+    /// The profile of a run, if there was one.
     pub profile: Option<Profile>,
     /// The computations, the entry first, each in rows.
     computations: Vec<Drawn>,
@@ -119,7 +120,7 @@ impl Drawn {
     }
 }
 
-/// What an instruction is about, for its colour.
+/// The category of an instruction, for its colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Family {
     /// Parameters, constants, iota: what has no operands.
@@ -130,13 +131,13 @@ pub(crate) enum Family {
     Contraction,
     /// Reductions, scans, sorts.
     Reduction,
-    /// What moves elements.
+    /// Data movement.
     Movement,
-    /// What gives values other names.
+    /// Aliases of values.
     Name,
-    /// What runs computations.
+    /// Control flow and calls.
     Control,
-    /// What devices do together.
+    /// Collectives.
     Collective,
 }
 

@@ -1,7 +1,7 @@
-//! The page with the viewer: the program as data, laid out, and a script that draws what is in view on a canvas.
+//! The page with the viewer: the program as data, laid out, and a script that draws it on a canvas.
 //!
-//! **Invariants:** the page needs nothing but itself, and its policy forbids the browser to load anything; what comes from the program is in one JSON
-//! text in which nothing can end an element, and the script shows it as text alone.
+//! **Invariants:** the page is self-contained, and its policy forbids the browser to load anything; what
+//! comes from the program is one JSON text that cannot end an element, and is shown as text alone.
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ const SCRIPT: &str = include_str!("viewer.js");
 const STYLE: &str = include_str!("viewer.css");
 const BODY: &str = include_str!("viewer.html");
 
-/// The most points of the curve of memory.
+/// The maximum number of points of the curve of memory.
 const MAX_POINTS: usize = 4000;
 /// The longest shape that is written.
 const MAX_SHAPE_CHARS: usize = 400;

@@ -24,7 +24,7 @@ pub struct Spent {
     pub time: Duration,
 }
 
-/// What a run took.
+/// The profile of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
     /// By instruction; of what is applied to elements the time is its caller's.
@@ -36,9 +36,8 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Of a compiled program, by the instructions of the module that was lowered: of each step its time, with
-    /// that of the steps of loops and calls, and how often it was executed. Memory was assigned when the
-    /// program was compiled, and is not measured.
+    /// Of a compiled program, by instructions of the lowered module: the time of each step, loops and calls
+    /// included, and its executions. Memory is assigned at compile time, and not measured.
     pub fn of_steps(module: &Module, steps: &[StepInfo], times: &[(Duration, u64)]) -> Profile {
         let instructions = module.computations().iter().flat_map(|&c| module.instructions(c));
         let by_name: FxHashMap<&str, InstrId> =
@@ -68,7 +67,7 @@ pub struct Recorder {
 struct State {
     running: Vec<Instant>,
     profile: Profile,
-    /// How many events one point stands for.
+    /// The number of events of one point.
     stride: u64,
     events: u64,
 }
@@ -80,7 +79,7 @@ impl Default for State {
 }
 
 impl Recorder {
-    /// What was seen.
+    /// The events.
     pub fn profile(self) -> Profile {
         self.state.into_inner().unwrap_or_else(PoisonError::into_inner).profile
     }

@@ -1,4 +1,4 @@
-//! Programs as one SVG file: computations below each other, the entry first; links lead from calls to what they call.
+//! Programs as one SVG file: computations in a column, the entry first; calls are links to callees.
 //!
 //! **Invariant:** well-formed XML, whatever names say.
 

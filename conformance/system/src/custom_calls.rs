@@ -11,7 +11,7 @@ use hlo::{ArrayShape, InstrId, Literal, Module, NewInstruction, Opcode, Shape};
 use crate::exit::Failure;
 use crate::npz::Npz;
 
-/// What the calls of a target give.
+/// The results of a target's calls.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Substitute {
     /// Their operands.
@@ -27,7 +27,7 @@ pub enum Substitute {
 pub struct Substitution {
     /// The `custom_call_target`.
     pub target: String,
-    /// What its calls give.
+    /// The results of its calls.
     pub gives: Substitute,
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use hlo::Diagnostic;
 use hlo::diag::codes;
 
-/// How a command ended.
+/// The exit code of a command.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Exit {
@@ -51,9 +51,9 @@ impl Exit {
 /// A failure with its exit code and one clear message.
 #[derive(Clone, Debug, thiserror::Error)]
 pub struct Failure {
-    /// How the process ends.
+    /// The exit code.
     pub exit: Exit,
-    /// What went wrong; may have several lines.
+    /// The message; may have several lines.
     pub message: String,
     /// Whether the message is rendered diagnostics, which say themselves that they are errors and where.
     pub rendered: bool,

@@ -1,7 +1,7 @@
 //! Reading programs and writing results.
 //!
 //! **Invariants:** a file is written under a temporary name next to its own and renamed when it is complete,
-//! so nobody ever sees half of one, unless its folder takes no other files: then it is written in place. A
+//! so a partial file is never visible, unless its folder takes no other files: then it is written in place. A
 //! path that leads to something else (a device, a pipe) is written to, never replaced; links are followed,
 //! and stay. What cannot be read gives one error that names the path.
 
@@ -20,7 +20,7 @@ use crate::memory_budget;
 /// The longest program text that is read: spans are 32-bit byte offsets.
 pub const MAX_TEXT: u64 = (u32::MAX - 16) as u64;
 
-/// What editors of Windows write before UTF-8 text.
+/// The byte order mark that editors of Windows write before UTF-8 text.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Opens a file that another program may have left: anything else (a pipe, a device, a folder) is an error,
@@ -153,7 +153,7 @@ fn read_limited(reader: impl Read, name: &str, hint: u64) -> Result<Vec<u8>, Fai
     if bytes.len() as u64 > MAX_TEXT { Err(too_long()) } else { Ok(bytes) }
 }
 
-/// What a binary file most likely is.
+/// The probable format of a binary file.
 fn binary_kind(bytes: &[u8]) -> Option<&'static str> {
     const KINDS: &[(&[u8], &str)] = &[
         (b"PK\x03\x04", "a zip or .npz file"),
@@ -240,7 +240,7 @@ fn write_through(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Writte
     sink.flush()
 }
 
-/// How long to wait for a pipe without a reader.
+/// The time to wait for a reader of a pipe.
 const READER_WAIT: Duration = Duration::from_secs(10);
 
 /// Opens what is no file for writing. Errors: a pipe that nothing opens for reading.
@@ -258,7 +258,7 @@ fn open_sink(path: &Path) -> io::Result<File> {
             }
             opened => {
                 let file = opened?;
-                // From here on whoever reads slowly is waited for.
+                // From here on slow readers are waited for.
                 let flags = rustix::fs::fcntl_getfl(&file)?;
                 rustix::fs::fcntl_setfl(&file, flags - rustix::fs::OFlags::NONBLOCK)?;
                 return Ok(file);
@@ -280,9 +280,9 @@ fn fill(file: File, write: impl FnOnce(&mut BufWriter<File>) -> Written) -> Writ
 /// Where a link to nothing leads; a path that is no link is itself.
 fn linked(path: &Path) -> io::Result<PathBuf> {
     /// As many as Linux follows.
-    const MOST: usize = 40;
+    const MAX_LINKS: usize = 40;
     let mut path = path.to_owned();
-    for _ in 0..MOST {
+    for _ in 0..MAX_LINKS {
         match fs::read_link(&path) {
             Ok(target) => path = path.with_file_name("").join(target),
             Err(_) => return Ok(path),
@@ -301,10 +301,10 @@ pub struct Part {
     file: File,
 }
 
-/// How many parts this process has begun.
+/// The number of parts that this process has begun.
 static PARTS: AtomicU64 = AtomicU64::new(0);
 
-/// What the name of a part ends with.
+/// The suffix of the name of a part.
 const PART: &str = ".part";
 /// As much of a file's name is in that of its part: names have 255 bytes at most.
 const MAX_NAME_BYTES: usize = 200;
@@ -334,7 +334,7 @@ impl Part {
         self.file.try_clone()
     }
 
-    /// Gives it its name, which another file may have had.
+    /// Renames it to its final name, replacing an older file.
     pub fn complete(self) -> io::Result<()> {
         fs::rename(&self.path, &self.target)
     }
@@ -361,7 +361,7 @@ impl Part {
     }
 }
 
-/// What the names of a file's parts begin with.
+/// The prefix of the names of a file's parts.
 fn prefix(target: &Path) -> io::Result<OsString> {
     let name = target.file_name().ok_or_else(|| io::Error::other("not the name of a file"))?;
     let bytes = name.as_bytes();

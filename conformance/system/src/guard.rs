@@ -23,12 +23,12 @@ pub const STACK_BYTES: usize = 512 << 20;
 /// The same where there are fewer addresses.
 const STACKS: [usize; 3] = [STACK_BYTES, 64 << 20, 8 << 20];
 
-/// Where the last panic was, for the message.
+/// The location of the last panic, for the message.
 static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 static HOOK: Once = Once::new();
 
 thread_local! {
-    /// How many [`guarded`] calls this thread is in.
+    /// The nesting of [`guarded`] calls on this thread.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -42,9 +42,9 @@ fn install_hook() {
                 standard(info);
                 return;
             }
-            let place = info.location().map(|l| format!(" at {}:{}", l.file(), l.line())).unwrap_or_default();
+            let at = info.location().map(|l| format!(" at {}:{}", l.file(), l.line())).unwrap_or_default();
             if let Ok(mut last) = LAST_PANIC.lock() {
-                *last = place;
+                *last = at;
             }
         }));
     });
@@ -75,9 +75,9 @@ pub fn guarded<T>(what: &str, f: impl FnOnce() -> Result<T, Failure>) -> Result<
         Ok(result) => result,
         Err(payload) => {
             let text = panic_message(&*payload).unwrap_or("panic");
-            let place = LAST_PANIC.lock().map(|l| l.clone()).unwrap_or_default();
+            let at = LAST_PANIC.lock().map(|l| l.clone()).unwrap_or_default();
             Err(Failure::internal(format!(
-                "internal error while {what}: {text}{place}\nthis is a bug of this program, not of yours; please report it with the input"
+                "internal error while {what}: {text}{at}\nthis is a bug of this program, not of yours; please report it with the input"
             )))
         }
     }
@@ -137,10 +137,10 @@ const POOL_STACKS: [usize; 3] = [64 << 20, 16 << 20, 2 << 20];
 /// with many more than cores they wait for each other longer than they work. 0 stays what it is.
 pub fn useful(threads: usize) -> usize {
     /// So that tests on small machines see what several threads do.
-    const LEAST: usize = 16;
-    const A_CORE: usize = 4;
+    const MIN_THREADS: usize = 16;
+    const THREADS_PER_CORE: usize = 4;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    threads.min((A_CORE * cores).max(LEAST))
+    threads.min((THREADS_PER_CORE * cores).max(MIN_THREADS))
 }
 
 /// Threads that a run starts in addition to the pool: its own, the compiler's, the one with bounds.
@@ -164,7 +164,7 @@ pub fn start_pool(threads: usize) -> Result<(), Failure> {
         if started.len() == all {
             break;
         }
-        // These make room for more that are smaller.
+        // These free space for more that are smaller.
         if started.len() > count {
             (count, stack) = (started.len(), smaller);
         }

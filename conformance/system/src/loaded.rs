@@ -90,12 +90,12 @@ pub fn mark(module: &mut Module) {
     LOADED.custom_calls.mark(module);
 }
 
-/// What clients call.
+/// The handlers for clients.
 pub fn custom_calls() -> CustomCalls {
     LOADED.custom_calls.clone()
 }
 
-/// What runs of the interpreter call.
+/// The handlers for runs of the interpreter.
 pub fn registry() -> Registry {
     LOADED.on_demand.registry()
 }

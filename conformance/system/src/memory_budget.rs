@@ -170,7 +170,7 @@ impl Write for Line {
 /// Smaller requests are not worth asking the kernel for.
 const SMALL_BYTES: u64 = 64 << 20;
 
-/// Refuses to take so many bytes more for `what`, if there are not as many. Errors: [`Exit::Trap`].
+/// Refuses to use `bytes` more bytes for `what` if the budget does not have them. Errors: [`Exit::Trap`].
 pub fn require(bytes: u64, what: &str) -> Result<(), Failure> {
     if bytes < SMALL_BYTES {
         return Ok(());
@@ -213,17 +213,17 @@ fn least(
     .fold(asked, |least, budget| if budget.bytes < least.bytes { budget } else { least })
 }
 
-/// What the kernel can give without reclaiming from others.
+/// The memory that the kernel can give without reclaiming from others.
 fn machine() -> Option<u64> {
     bytes_of(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
 }
 
-/// What the limits of the process's control groups, and of their parents, leave.
+/// The memory left by the limits of the process's control groups and of their parents.
 fn group() -> Option<u64> {
     groups::left(Path::new("/"))
 }
 
-/// What the limit on addresses leaves.
+/// The address space left by the limit on it.
 fn addresses() -> Option<u64> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
     let limit = number_after(&limits, "Max address space")?;

@@ -208,7 +208,7 @@ impl Npz {
         // The bytes that the file says it has, while they grow, and the elements.
         let there = bytes.min(entry.size());
         memory_budget::require(there.saturating_mul(3), &format!("{name}: {array}: its elements"))?;
-        // Grows with what is really there, so that a header that lies costs nothing.
+        // Grows with the bytes that are read, so that a false header costs nothing.
         let mut data = Vec::with_capacity(bytes.min(16 << 20) as usize);
         entry.by_ref().take(bytes).read_to_end(&mut data).map_err(|e| usage(format!("is damaged: {e}")))?;
         if data.len() as u64 != bytes {
@@ -242,7 +242,7 @@ impl Npz {
 /// there may be any number.
 const MAX_SEARCHED: u64 = 1 << 30;
 
-/// A file of which so many bytes may be read.
+/// A file with a limit on the bytes that are read.
 struct Metered {
     file: File,
     left: Arc<AtomicU64>,
@@ -505,7 +505,7 @@ impl<W: Write + Seek> Writer<W> {
 struct Latch<W> {
     file: W,
     failed: Option<io::Error>,
-    /// Where the next byte would go, after an error.
+    /// The position of the next byte, after an error.
     offset: u64,
 }
 
@@ -518,7 +518,7 @@ impl<W: Write + Seek> Latch<W> {
     }
 }
 
-/// What went wrong beneath the library, in the system's words.
+/// The system's error beneath the library's.
 fn of_zip(e: ZipError) -> io::Error {
     match e {
         ZipError::Io(e) => e,

@@ -73,7 +73,7 @@ impl Phase {
 pub struct Phases {
     begun: Instant,
     state: Mutex<State>,
-    /// What the program costs, for whoever waits.
+    /// The cost of the program, for messages while it runs.
     cost: Mutex<Option<String>>,
 }
 
@@ -139,12 +139,12 @@ impl Phases {
         *self.cost.lock().unwrap_or_else(PoisonError::into_inner) = Some(cost);
     }
 
-    /// What it costs, as far as that was said; only once.
+    /// Its cost, as far as that is known; only once.
     pub fn take_estimate(&self) -> Option<String> {
         self.cost.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// How long a phase took so far.
+    /// The time of a phase so far.
     pub fn spent(&self, phase: Phase) -> Duration {
         self.lock().spent[phase.index()]
     }

@@ -36,20 +36,22 @@ pub use supervisor::supervised;
 
 /// `line` with each placeholder, such as `{module}`, replaced by its path, quoted; if it has none of them,
 /// `otherwise` is added to it before. What a path has is not replaced again.
-pub fn filled(line: &str, places: &[(&str, &Path)], otherwise: &str) -> OsString {
+pub fn filled(line: &str, substitutions: &[(&str, &Path)], otherwise: &str) -> OsString {
     let mut text = line.to_owned();
-    if places.iter().all(|(place, _)| !line.contains(place)) {
+    if substitutions.iter().all(|(placeholder, _)| !line.contains(placeholder)) {
         text.push(' ');
         text.push_str(otherwise);
     }
     let mut done = OsString::new();
     let mut rest = &*text;
-    while let Some((at, place, path)) =
-        places.iter().filter_map(|(place, path)| Some((rest.find(place)?, place, path))).min_by_key(|m| m.0)
+    while let Some((at, placeholder, path)) = substitutions
+        .iter()
+        .filter_map(|(placeholder, path)| Some((rest.find(placeholder)?, placeholder, path)))
+        .min_by_key(|m| m.0)
     {
         done.push(&rest[..at]);
         done.push(quoted(path.as_os_str()));
-        rest = &rest[at + place.len()..];
+        rest = &rest[at + placeholder.len()..];
     }
     done.push(rest);
     done
@@ -147,7 +149,7 @@ pub struct Process {
 }
 
 /// The longest time that a supervisor needs to end what it watches.
-const ENDING: Duration = Duration::from_secs(8);
+const END_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// The longest report of a supervisor.
 const MAX_MESSAGE_BYTES: usize = 64;
@@ -229,7 +231,7 @@ impl Process {
         let _ = self.line.shutdown(Shutdown::Write);
         let start = Instant::now();
         let mut pause = Duration::from_micros(100);
-        while start.elapsed() < ENDING {
+        while start.elapsed() < END_TIMEOUT {
             if !matches!(self.supervisor.try_wait(), Ok(None)) {
                 return;
             }
@@ -252,7 +254,7 @@ fn is_pause(e: &io::Error) -> bool {
     matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// What a supervisor's report means.
+/// Parses a supervisor's report.
 fn status(said: &str) -> io::Result<ExitStatus> {
     let number = |text: &str| text.parse::<i32>().ok();
     match said.split_once(' ').map(|(what, n)| (what, number(n))) {

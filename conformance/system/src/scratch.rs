@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::{Builder, TempDir};
 
-/// What the folder of a process begins with.
+/// The prefix of the folder of a process.
 const PREFIX: &str = "hlo-run-";
 /// The file in it that is locked.
 const LOCK: &str = ".lock";
@@ -54,8 +54,8 @@ impl Root {
     fn create(parent: &Path) -> io::Result<Root> {
         sweep(parent);
         /// Somebody who sweeps takes a folder away before its file is locked, and never twice in a row.
-        const TRIES: usize = 16;
-        for _ in 0..TRIES {
+        const MAX_TRIES: usize = 16;
+        for _ in 0..MAX_TRIES {
             let folder = Builder::new().prefix(PREFIX).tempdir_in(parent)?;
             let path = folder.path().join(LOCK);
             let lock = match File::create_new(&path) {
@@ -118,7 +118,7 @@ fn sweep(parent: &Path) {
 }
 
 /// The minimum age of a folder that was abandoned before its file was made.
-const OLD: Duration = Duration::from_secs(60 * 60);
+const ABANDONED_AGE: Duration = Duration::from_secs(60 * 60);
 
 /// Removes the folder of a process that is gone. Whether it is.
 fn remove_if_dead(root: &Path) -> bool {
@@ -126,7 +126,7 @@ fn remove_if_dead(root: &Path) -> bool {
         Ok(lock) => lock,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             let age = fs::metadata(root).and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok());
-            if age.is_some_and(|age| age > OLD) {
+            if age.is_some_and(|age| age > ABANDONED_AGE) {
                 // Somebody else may be at it.
                 let _ = fs::remove_dir_all(root);
             }
@@ -159,7 +159,7 @@ pub(crate) fn sweep_beside(root: &Path) {
     root.parent().into_iter().for_each(sweep);
 }
 
-/// Where temporary folders are, for messages.
+/// The parent of temporary folders, for messages.
 pub fn parent() -> PathBuf {
     std::env::temp_dir()
 }

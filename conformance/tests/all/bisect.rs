@@ -94,7 +94,8 @@ fn hlo(arguments: &[&str]) -> (i32, String, String) {
     (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
 }
 
-/// Two forms that only differ where an exponential overflows: on gentle inputs, on extreme ones, on given ones.
+/// Two forms that only differ where an exponential overflows: on gentle inputs, on extreme ones, on given
+/// ones.
 fn infinities() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();

@@ -1,5 +1,5 @@
-//! Buffers of generated programs, of filetests and of recorded cases: each assignment is checked on runs of its program
-//! ([`hlo_opt::buffers::check`]), of the program as it is, scheduled, and as it is compiled.
+//! Buffers of generated programs, of filetests and of recorded cases: each assignment is checked on runs of
+//! its program ([`hlo_opt::buffers::check`]), of the program as it is, scheduled, and as it is compiled.
 //!
 //! `HLO_PROPERTY_CASES=N` asks for more cases, `HLO_PROPERTY_SEED=S` for others.
 
@@ -59,7 +59,8 @@ fn property(cases: u32) -> Result<(), String> {
     })
 }
 
-/// The program as it is, scheduled, and as it is compiled. Returns how many of these have buffers; errors: an assignment that is wrong.
+/// The program as it is, scheduled, and as it is compiled. Returns how many of these have buffers; errors: an
+/// assignment that is wrong.
 fn holds(module: &Module) -> Result<usize, String> {
     let mut found = 0;
     let with = |pipeline: Pipeline, names: &[&str]| {

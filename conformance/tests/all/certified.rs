@@ -1,8 +1,10 @@
-//! The certified tolerance on generated programs: no run that the contracts allow is outside of the hard bounds, and one that
-//! decides everything as the reference is inside the soft ones. Runs are the interpreter with sums term by term, its elementary
-//! functions moved by the units in the last place that they may be off by.
+//! The certified tolerance on generated programs: no run that the contracts allow is outside of the hard
+//! bounds, and one that decides everything as the reference is inside the soft ones. Runs are the interpreter
+//! with sums term by term, its elementary functions moved by the units in the last place that they may be off
+//! by.
 //!
-//! `HLO_PROPERTY_CASES`, `HLO_PROPERTY_SEED` as for generated programs; `HLO_PROPERTY_SEEDS` asks for more inputs for each opcode; `HLO_PROPERTY_STATISTICS` prints how many elements are what.
+//! `HLO_PROPERTY_CASES`, `HLO_PROPERTY_SEED` as for generated programs; `HLO_PROPERTY_SEEDS` asks for more
+//! inputs for each opcode; `HLO_PROPERTY_STATISTICS` prints how many elements are what.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -37,7 +39,8 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Every elementwise opcode, folds and sorts, on operands that are off, in types whose elementary functions may be.
+/// Every elementwise opcode, folds and sorts, on operands that are off, in types whose elementary functions
+/// may be.
 fn opcodes() -> Result<(), libtest_mimic::Failed> {
     let totals = Totals::default();
     let types = [ElementType::F32, ElementType::BF16, ElementType::F16, ElementType::F64, ElementType::C64];
@@ -519,7 +522,7 @@ impl Decisions {
             let exponent = ((size.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(least);
             let ulp = 2f64.powi(exponent - digits + 1);
             let step = |r: u64| (r % (2 * u64::from(ulps) + 1)) as f64 - f64::from(ulps);
-            // Of a complex number at most so much in modulus.
+            // Of a complex number at most that many units in modulus.
             let (a, b) = (step(next()), if ty.is_complex() { step(next()) } else { 0.0 });
             let (a, b) = if ty.is_complex() { (a * 0.7, b * 0.7) } else { (a, b) };
             let moved = (re + a * ulp, im + b * ulp);

@@ -258,7 +258,7 @@ fn run_prints() {
     ends(&hlo(&["run", &sizes, "--platform", "interpreter"]), 0);
 }
 
-/// A chain that amplifies the rounding of a sine, and signs that hang on it.
+/// A chain that amplifies the rounding of a sine, and signs that depend on it.
 fn run_undecided() {
     let d = Dir::new();
     // A chain that amplifies rounding, fused into one kernel: nothing in between is there to be judged.
@@ -397,7 +397,7 @@ fn limits_of_the_process() {
         let said = format!("{}{}", String::from_utf8_lossy(&o.stdout), err(&o));
         assert!(said.contains("`ulimit -v`") || said.contains("no memory"), "{args}: {said}");
     }
-    // Stacks are smaller where there is little room, and results the same.
+    // Stacks are smaller where the address space is limited, and results the same.
     ends(&within(2_500_000, &format!("run {small} -q")), 0);
     let left: Vec<_> = fs::read_dir(d.path("")).unwrap().map(|f| f.unwrap().file_name()).collect();
     assert_eq!(left.len(), 3, "{left:?}");

@@ -27,7 +27,8 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// `HLO_ENGINE=cpu:O3` asks another one: what it refuses is listed alike, so but for rows without need it passes too.
+/// `HLO_ENGINE=cpu:O3` asks another one: what it refuses is listed alike, so but for rows without need it
+/// passes too.
 fn engine() -> String {
     std::env::var("HLO_ENGINE").unwrap_or_else(|_| "cpu:O0".to_owned())
 }
@@ -97,8 +98,9 @@ fn regressions() {
     }
 }
 
-/// Every run of a filetest gives on the compiled program what it gives in the interpreter, or is refused for a reason in the list; and such runs execute every
-/// legal pair but those in the list, of which none is there without need.
+/// Every run of a filetest gives on the compiled program what it gives in the interpreter, or is refused for
+/// a reason in the list; and such runs execute every legal pair but those in the list, of which none is there
+/// without need.
 fn everything() {
     let root = crate_dir().join("filetests");
     let mut files = files_below(&root, "hlo");
@@ -123,19 +125,19 @@ fn everything() {
     let mut refused: BTreeMap<String, String> = BTreeMap::new();
     let mut compiled: FxHashSet<(Opcode, Key)> = FxHashSet::default();
     for (name, ran) in all.into_inner().unwrap() {
-        let place = format!("{name}:{}", ran.line);
+        let line = format!("{name}:{}", ran.line);
         let said = ran.difference.failure.as_ref().map_or("", |d| &d.message);
         match ran.difference.kind {
             Kind::Same | Kind::Explained => compiled.extend(ran.executed),
-            Kind::Unsupported => drop(refused.insert(said.to_owned(), place)),
-            kind => writeln!(problems, "{place}: {} {said}", kind.describe()).unwrap(),
+            Kind::Unsupported => drop(refused.insert(said.to_owned(), line)),
+            kind => writeln!(problems, "{line}: {} {said}", kind.describe()).unwrap(),
         }
     }
     let mut needed = vec![false; expected.reasons.len()];
-    for (said, place) in &refused {
+    for (said, line) in &refused {
         match expected.reasons.iter().position(|reason| said.ends_with(reason.as_str())) {
             Some(i) => needed[i] = true,
-            None => writeln!(problems, "{place}: refused: {said}").unwrap(),
+            None => writeln!(problems, "{line}: refused: {said}").unwrap(),
         }
     }
     for (reason, _) in expected.reasons.iter().zip(needed).filter(|(_, needed)| !needed) {

@@ -145,7 +145,7 @@ fn snapshots() {
         "{}",
         err(&o)
     );
-    // To a kind without room for them.
+    // To a kind without space for them.
     let o = hlo(&["convert", &snapshot, "--to", "pb", "-o", d.path("plain.pb").to_str().unwrap()]);
     ends(&o, 0);
     assert!(err(&o).contains("left out, because the other kind of message has no field for it: result, execution_platform, the arguments"), "{}", err(&o));

@@ -1,4 +1,4 @@
-//! Recorded cases: the sample in this repository, and the whole corpus where it lies beside the checkout.
+//! Recorded cases: the sample in this repository, and the whole corpus where it is beside the checkout.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -66,7 +66,8 @@ fn expected_failures() -> Result<ExpectedFailures, String> {
     ExpectedFailures::parse(&text).map_err(|f| f.message)
 }
 
-/// Of every elementwise program whose recorded results differ from ours in any bit, each rounding of our run is right.
+/// Of every elementwise program whose recorded results differ from ours in any bit, each rounding of our run
+/// is right.
 fn proved(folder: &Path) -> Result<(), String> {
     let folders = find_cases(&[folder.to_string_lossy().into_owned()]).map_err(|f| f.message)?;
     let mut open = String::new();
@@ -130,7 +131,8 @@ fn verifies(files: &[PathBuf]) -> Result<(), String> {
     if rejected.is_empty() { Ok(()) } else { Err(rejected.join("\n")) }
 }
 
-/// Every text prints and reads back to an equal module; texts that XLA printed come back byte for byte, but for one in a hundred.
+/// Every text prints and reads back to an equal module; texts that XLA printed come back byte for byte, but
+/// for one in a hundred.
 fn round_trips(files: &[PathBuf]) -> Result<(), String> {
     let (mut other_module, mut other_bytes) = (Vec::new(), Vec::new());
     for file in files {

@@ -53,7 +53,8 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials
 }
 
-/// The same of a compiler that goes other ways: for processors that have less than this one, or for arrays that are larger. And generated programs of a size.
+/// The same of a compiler that goes other ways: for processors that have less than this one, or for arrays
+/// that are larger. And generated programs of a size.
 fn otherwise(flags: &[&str], size: &str) {
     let corpus = crate_dir().join("corpus").to_string_lossy().into_owned();
     let cases = hlo(&[&["test", &corpus, "--platform", "cpu"], flags].concat());
@@ -108,7 +109,8 @@ fn same(text: &str) {
     }
 }
 
-/// State that is handed on, exchanged, read after the loop, of no elements; loops in loops; branches that return what they were given.
+/// State that is handed on, exchanged, read after the loop, of no elements; loops in loops; branches that
+/// return what they were given.
 fn control_flow() {
     same(
         "HloModule loops
@@ -254,7 +256,8 @@ ENTRY e {
     same(stuck);
 }
 
-/// Values without an end in time and sizes known only at run time are refused by name, with the interpreter's help or not.
+/// Values without an end in time and sizes known only at run time are refused by name, with the interpreter's
+/// help or not.
 fn fallback() {
     let text = "HloModule dynamic
 
@@ -267,7 +270,7 @@ ENTRY e {
 ";
     let found = compare("cpu", text, RunOptions::default());
     assert_eq!(found.kind, Kind::Same, "{:?}", found.failure);
-    // What an update of so many elements replaces is known only at run time.
+    // What an update of that many elements replaces is known only at run time.
     let text = "HloModule dynamic
 
 ENTRY e {
@@ -328,7 +331,8 @@ ENTRY e {
 ");
 }
 
-/// Weights that are constants of the program are packed when it is loaded; every result has the bits that it has with arguments.
+/// Weights that are constants of the program are packed when it is loaded; every result has the bits that it
+/// has with arguments.
 fn constants() {
     let text = "HloModule layers
 

@@ -1,4 +1,5 @@
-//! Every file in `crashers/` must end in an error with a place or in a program that verifies, prints and runs within limits.
+//! Every file in `crashers/` must end in an error with a span or in a program that verifies, prints and runs
+//! within limits.
 
 use hlo::print::{PrintOptions, print_module};
 use hlo_engines::engine::{self, Engine, Inputs, InterpreterEngine, Limits, RunOptions};
@@ -30,7 +31,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         .collect()
 }
 
-/// Takes a text through all stages under tight limits. Errors: a panic anywhere, or a rejection without an error.
+/// Takes a text through all stages under tight limits. Errors: a panic anywhere, or a rejection without an
+/// error.
 pub(crate) fn survive(text: &str) -> Result<(), String> {
     on_deep_stack(|| {
         guarded("trying a crasher", || {

@@ -1,4 +1,5 @@
-//! Kernels on CUDA devices, with the driver in C that `codegen/cuda/tests/stub` has in the place of NVIDIA's: what the commands print, and how they end.
+//! Kernels on CUDA devices, with the driver in C that `codegen/cuda/tests/stub` has instead of NVIDIA's: what
+//! the commands print, and how they end.
 
 use std::process::{Command, Output};
 

@@ -1,4 +1,5 @@
-//! Custom calls on the command line: what nobody knows is refused before inputs are made, in the name of who was asked, and goes on as a person says.
+//! Custom calls on the command line: what nobody knows is refused before inputs are made, in the name of who
+//! was asked, and goes on as a person says.
 
 use std::fs;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Every number of every attribute at the ends of what it can hold, and just behind: parsing, verifying, printing, interpreting and compiling end
-//! without a panic and within their limits.
+//! Every number of every attribute at the ends of what it can hold, and just behind: parsing, verifying,
+//! printing, interpreting and compiling end without a panic and within their limits.
 //!
 //! A number that means "none" or "not known" inside of a program shows here, if text can say it.
 
@@ -40,7 +40,8 @@ const EXTREMES: &[&str] = &[
 /// So long may one program take, on a machine that has other things to do as well.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// Programs with all attributes: one of each file of filetests, and what numbers besides those attributes have.
+/// Programs with all attributes: one of each file of filetests, and what numbers besides those attributes
+/// have.
 fn programs() -> Vec<String> {
     let mut all = Vec::new();
     for file in files_below(&crate_dir().join("filetests"), "hlo") {

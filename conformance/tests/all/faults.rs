@@ -1,7 +1,8 @@
-//! Seeded faults: each changes the results of its program in `conformance/faults/` by more than rounding, changes nothing where it does not
-//! apply, and leaves programs that verify and end.
+//! Seeded faults: each changes the results of its program in `conformance/faults/` by more than rounding,
+//! changes nothing where it does not apply, and leaves programs that verify and end.
 //!
-//! `HLO_FAULT_STATISTICS=N` also counts, over N generated programs, how many each fault applies to and how many it changes.
+//! `HLO_FAULT_STATISTICS=N` also counts, over N generated programs, how many each fault applies to and how
+//! many it changes.
 
 use hlo::{ArrayLiteral, Module};
 use hlo_certify::element::{Number, Part};
@@ -75,7 +76,8 @@ fn run(module: &Module, inputs: Vec<hlo::Literal>) -> Result<Vec<ArrayLiteral>, 
     }
 }
 
-/// Whether two elements differ by more than rounding: other integers; floats more than one part in a thousand apart, or apart in class.
+/// Whether two elements differ by more than rounding: other integers; floats more than one part in a thousand
+/// apart, or apart in class.
 fn far(a: Part, b: Part) -> bool {
     match (a, b) {
         (Part::Int(a), Part::Int(b)) => a != b,
@@ -239,7 +241,8 @@ fn documentation() -> Result<(), Failed> {
     Err(failed("docs/faults.md is not what the table says; HLO_BLESS=1 writes it"))
 }
 
-/// Counts, printed as a table: programs that a fault applies to, programs whose results it changes by more than rounding.
+/// Counts, printed as a table: programs that a fault applies to, programs whose results it changes by more
+/// than rounding.
 fn statistics(programs: u64) {
     let faults = all();
     let mut counts = vec![(0, 0); faults.len()];

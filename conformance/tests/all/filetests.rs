@@ -1,5 +1,6 @@
-//! Every file below `filetests/` (see `hlo_conformance::filetest`), but those below `filetests/verify/`: these are broken
-//! programs, and what people see of their errors must be, byte for byte, the `.stderr` beside each.
+//! Every file below `filetests/` (see `hlo_conformance::filetest`), but those below `filetests/verify/`:
+//! these are broken programs, and what people see of their errors must be, byte for byte, the `.stderr`
+//! beside each.
 //!
 //! `HLO_BLESS=1` rewrites goldens (read the diff); where CI is set that is refused.
 

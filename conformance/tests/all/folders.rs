@@ -224,7 +224,8 @@ fn devices_inferred() {
     let o = hlo(&["run", "--partitions", "1", &file]);
     ends(&o, 0);
     assert!(!out(&o).contains("inferred"), "{}", out(&o));
-    // What bisects and reduces takes the same devices, and keeps them when the collective that names them goes.
+    // What bisects and reduces takes the same devices, and keeps them when the collective that names them
+    // goes.
     let sum = d.file("sum.hlo", SUM);
     let o = hlo(&["bisect", &sum]);
     ends(&o, 0);

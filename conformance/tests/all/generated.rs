@@ -1,7 +1,8 @@
-//! Properties of generated programs: they verify, their text reads back, and their results are the same bits on any number
-//! of threads and after printing and parsing.
+//! Properties of generated programs: they verify, their text reads back, and their results are the same bits
+//! on any number of threads and after printing and parsing.
 //!
-//! A failure is shrunk by proptest and shown as a program. `HLO_PROPERTY_CASES=N` asks for more cases, `HLO_PROPERTY_SEED=S` for others.
+//! A failure is shrunk by proptest and shown as a program. `HLO_PROPERTY_CASES=N` asks for more cases,
+//! `HLO_PROPERTY_SEED=S` for others.
 
 use std::sync::LazyLock;
 
@@ -36,8 +37,8 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Cases of consecutive seeds, of small and of ordinary limits: results, on one and two threads the same, and seldom NaN
-/// throughout. `HLO_PROPERTY_CASES` and `HLO_PROPERTY_SEED` as above.
+/// Cases of consecutive seeds, of small and of ordinary limits: results, on one and two threads the same, and
+/// seldom NaN throughout. `HLO_PROPERTY_CASES` and `HLO_PROPERTY_SEED` as above.
 fn cases() -> Result<(), libtest_mimic::Failed> {
     let first = variable("HLO_PROPERTY_SEED", 1) << 32;
     let count = variable("HLO_PROPERTY_CASES", 300);

@@ -1,5 +1,6 @@
-//! Replay in place and instructions alone, against engines that are wrong in a known place: the interpreter after passes that spoil one
-//! instruction, in one iteration, in a fusion, on one device, or only beside another.
+//! Replay in place and instructions alone, against engines that are wrong at a known instruction: the
+//! interpreter after passes that spoil one instruction, in one iteration, in a fusion, on one device, or only
+//! beside another.
 
 use hlo::attrs::Direction;
 use hlo::builder::ComputationBuilder;
@@ -119,7 +120,8 @@ fn to_add_where(
     in_order(module, parent, before, id);
 }
 
-/// Moves what was appended to a computation of `before` instructions to behind `id`, and makes `root` the root again.
+/// Moves what was appended to a computation of `before` instructions to behind `id`, and makes `root` the
+/// root again.
 fn in_order(module: &mut Module, parent: ComputationId, (before, root): (usize, InstrId), id: InstrId) {
     module.set_root(parent, root);
     let made: Vec<InstrId> = module.instructions(parent).skip(before).collect();
@@ -202,9 +204,9 @@ fn in_an_iteration() {
         to_add_where(m, id, 2, |_| i);
     });
     let found = blamed(&engine, &subject, &settings(1));
-    assert_eq!((found.place.opcode, &*found.place.name), (Opcode::Subtract, "less"));
-    assert_eq!((found.place.iteration, found.place.execution, found.place.device), (Some(2), 2, 0));
-    assert_eq!(found.place.describe_calls(), "loop[2]");
+    assert_eq!((found.location.opcode, &*found.location.name), (Opcode::Subtract, "less"));
+    assert_eq!((found.location.iteration, found.location.execution, found.location.device), (Some(2), 2, 0));
+    assert_eq!(found.location.describe_calls(), "loop[2]");
     assert_eq!((found.found, found.class), (Found::OnlyInPlace, Class::Wrong), "alone there is no loop");
     let replay = replayed(&engine, &subject, &settings(1));
     assert_eq!((replay.wrong, replay.undecided), (1, 0), "what follows from it is no divergence");
@@ -214,7 +216,7 @@ fn in_an_iteration() {
 
     let always = wrong("less", to_add);
     let found = blamed(&always, &subject, &settings(1));
-    assert_eq!((found.place.execution, found.found), (0, Found::Alone));
+    assert_eq!((found.location.execution, found.found), (0, Found::Alone));
     assert_eq!(replayed(&always, &subject, &settings(1)).wrong, 5);
 }
 
@@ -240,8 +242,8 @@ fn in_a_fusion() {
     let inputs = [vec![floats(&[1.0, 2.0, 3.0, 4.0]), floats(&[1.0, 1.0, 1.0, 1.0])]];
     let subject = Subject::new(&m, &inputs);
     let found = blamed(&wrong("s", to_add), &subject, &settings(1));
-    assert_eq!((&*found.place.name, found.found), ("s", Found::Alone));
-    assert_eq!(found.place.describe_calls(), "f");
+    assert_eq!((&*found.location.name, found.found), ("s", Found::Alone));
+    assert_eq!(found.location.describe_calls(), "f");
     // The fusion is run alone as well, with what is in it.
     let options = Options { settings: settings(1), ..Options::default() };
     let all = isolate(&subject, &wrong("s", to_add), &options, &mut |_, _| {}).map_err(|_| ()).unwrap();
@@ -262,7 +264,7 @@ fn operands() {
         m.set_operands(id, &[b, a]);
     });
     let found = blame(&subject, &swapped, &settings(1)).unwrap();
-    assert_eq!((&*found.place.name, found.how), ("f", How::Operands));
+    assert_eq!((&*found.location.name, found.how), ("f", How::Operands));
 }
 
 fn on_a_device() {
@@ -286,13 +288,13 @@ ENTRY main {
         to_add_where(m, id, 1, |_| device);
     });
     let found = blamed(&engine, &subject, &settings(3));
-    assert_eq!((&*found.place.name, found.place.device, found.found), ("s", 1, Found::OnlyInPlace));
+    assert_eq!((&*found.location.name, found.location.device, found.found), ("s", 1, Found::OnlyInPlace));
     let replay = replayed(&engine, &subject, &settings(3));
     assert_eq!(replay.wrong, 1, "the gathered value was right again");
     let always = wrong("s", to_add);
     let found = blamed(&always, &subject, &settings(3));
     // Adding and subtracting zero are the same on device 0.
-    assert_eq!((found.place.device, found.found), (1, Found::Alone));
+    assert_eq!((found.location.device, found.found), (1, Found::Alone));
 }
 
 fn only_in_place() {
@@ -319,7 +321,7 @@ ENTRY main {
         }
     });
     let found = blamed(&engine, &subject, &settings(1));
-    assert_eq!((&*found.place.name, found.found, found.class), ("s", Found::OnlyInPlace, Class::Wrong));
+    assert_eq!((&*found.location.name, found.found, found.class), ("s", Found::OnlyInPlace, Class::Wrong));
 }
 
 fn nothing() {
@@ -365,7 +367,10 @@ fn iterations() {
         m.instr_mut(n).name = "renamed_too".into();
     });
     let found = blame(&subject, &engine, &settings(1)).unwrap();
-    assert_eq!((found.place.opcode, found.how, found.place.iteration), (Opcode::While, How::Calls, Some(4)));
+    assert_eq!(
+        (found.location.opcode, found.how, found.location.iteration),
+        (Opcode::While, How::Calls, Some(4))
+    );
 }
 
 fn result() {
@@ -377,7 +382,7 @@ fn result() {
         m.instr_mut(id).name = "other".into();
     });
     let found = blame(&subject, &engine, &settings(1)).unwrap();
-    assert_eq!((&*found.place.name, found.how, found.found), ("e", How::Result, Found::InPlace));
+    assert_eq!((&*found.location.name, found.how, found.found), ("e", How::Result, Found::InPlace));
 }
 
 fn nans_and_zeros() {
@@ -392,7 +397,7 @@ fn nans_and_zeros() {
     let subject = Subject::new(&m, &inputs);
     let nan = wrong("s", |m, id| m.instr_mut(id).opcode = Opcode::Abs);
     let replay = replayed(&nan, &subject, &settings(1));
-    assert_eq!((replay.wrong, &*replay.divergences[0].place.name), (1, "s"), "-0 became 0");
+    assert_eq!((replay.wrong, &*replay.divergences[0].location.name), (1, "s"), "-0 became 0");
     assert_eq!(replay.divergences[0].arrays[0].1.worst[0].index, [1]);
     let m = module(&text("abs(x)"));
     let inputs = [vec![floats(&[0.0, 2.0, -f32::NAN, 1.0])]];
@@ -418,8 +423,8 @@ fn lockstep() {
     tight.run.limits.memory_bytes = 4 * 200;
     let parts = replayed(&engine, &subject, &tight);
     assert_eq!((whole.compared, whole.wrong), (parts.compared, parts.wrong));
-    assert_eq!(parts.divergences[0].place, whole.divergences[0].place);
-    // Too little for any.
+    assert_eq!(parts.divergences[0].location, whole.divergences[0].location);
+    // Too small a limit for any.
     tight.run.limits.memory_bytes = 60;
     let executable = engine.compile(&m).map_err(|_| ()).unwrap();
     assert!(replay(&subject, &*executable, Allowances::STRICT, &tight).is_err());
@@ -500,7 +505,7 @@ ENTRY main {
 fn command() {
     let d = Dir::new();
     let file = d.file("m.hlo", FUSION);
-    // Wrong where both operands are 1: the sum in place of the difference.
+    // Wrong where both operands are 1: the sum instead of the difference.
     let bad = d.file("bad.hlo", FUSION.replace("f32[4] subtract(a, b)", "f32[4] add(a, b)"));
     let same = hlo(&["isolate", &file, "--platform", &format!("form:{file}")]);
     ends(&same, 0);
@@ -649,8 +654,8 @@ fn artifacts() {
     assert!(artifact::load(&first, 1 << 20).unwrap_err().message.contains("missing field"));
 }
 
-/// Checks that a page is well-formed: every element closed, attributes quoted, no bare `&` or `<`; and that it names nothing outside.
-/// Returns its text, entities replaced.
+/// Checks that a page is well-formed: every element closed, attributes quoted, no bare `&` or `<`; and that
+/// it names nothing outside. Returns its text, entities replaced.
 fn well_formed(page: &str) -> String {
     let body = page.strip_prefix("<!DOCTYPE html>\n").expect("a doctype");
     assert!(
@@ -761,7 +766,8 @@ fn large_page() {
     assert!(page.len() < 2_000_000, "{} bytes", page.len());
 }
 
-/// Each fault on its program, which has no inputs: the instruction that is blamed has an opcode that the fault is about.
+/// Each fault on its program, which has no inputs: the instruction that is blamed has an opcode that the
+/// fault is about.
 fn faults() {
     let (mut failures, mut blamed_faults) = (Vec::new(), 0);
     for fault in hlo_engines::faults::all() {
@@ -781,8 +787,8 @@ fn faults() {
         }
         blamed_faults += 1;
         match blame(&subject, &*engine, &settings) {
-            Some(b) if fault.opcodes.is_empty() || fault.opcodes.contains(&b.place.opcode) => {}
-            Some(b) => failures.push(format!("{name}: {} is blamed", b.place.opcode)),
+            Some(b) if fault.opcodes.is_empty() || fault.opcodes.contains(&b.location.opcode) => {}
+            Some(b) => failures.push(format!("{name}: {} is blamed", b.location.opcode)),
             None => failures.push(format!("{name}: nobody is blamed")),
         }
     }

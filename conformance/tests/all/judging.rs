@@ -1,4 +1,5 @@
-//! One policy for every tool: what an engine may do, how much may stay open, and that the tools agree about a program.
+//! One policy for every tool: what an engine may do, how much may stay open, and that the tools agree about a
+//! program.
 
 use hlo::half::f16;
 use hlo::{ArrayLiteral, Buffer, Dims};
@@ -158,7 +159,8 @@ ENTRY e {
         array(Buffer::S32(vec![0, 12, 18, 0])),
         array(Buffer::S32(vec![0, 13, 18, 0])),
     );
-    // The second element is the coefficient of i and of -i in the second result: its real part has no share in it.
+    // The second element is the coefficient of i and of -i in the second result: its real part has no share
+    // in it.
     let transform = (
         "HloModule m
 ENTRY e {
@@ -182,7 +184,8 @@ ENTRY e {
         f32s(&[f32::NAN, 2.0]),
         f32s(&[1.0, 2.0]),
     );
-    // The square of the modulus overflows where the reciprocal is taken first; divided as they are they are 1.
+    // The square of the modulus overflows where the reciprocal is taken first; divided as they are they
+    // are 1.
     let quotient = (
         "HloModule m
 ENTRY e {
@@ -261,7 +264,8 @@ ENTRY e {
     }
 }
 
-/// A fold that may be done in any order says nothing of its result; of an operand that is wrong it is wrong with it, of the right one it is not.
+/// A fold that may be done in any order says nothing of its result; of an operand that is wrong it is wrong
+/// with it, of the right one it is not.
 fn consequences() {
     let d = Dir::new();
     let file = d.file(
@@ -298,7 +302,7 @@ ENTRY e {
     assert!(last(&o).starts_with("undecided: 2 elements differ"), "{}", out(&o));
 }
 
-/// Ten tenths: 1 but for rounding, so that its integer part hangs on the order of the sum.
+/// Ten tenths: 1 but for rounding, so that its integer part depends on the order of the sum.
 const TENTHS: &str = "HloModule tenths
 
 ENTRY e {
@@ -316,7 +320,8 @@ fn undecided() {
     rows.extend([0.7f32; 10]);
     let a = ArrayLiteral::new(Dims::from_slice(&[3, 10]), Buffer::F32(rows)).unwrap();
     let ins = inputs(&d, &[a, array(Buffer::F32(vec![1.0; 10]))]);
-    // The exact sum is above 1: one row is as the reference has it, one hangs on rounding, and 7 is as near.
+    // The exact sum is above 1: one row is as the reference has it, one depends on rounding, and 7 is as
+    // near.
     let engine = |values: &[i32]| {
         format!("recorded:{}", recorded(&d, "out.npz", &[array(Buffer::S32(values.to_vec()))]))
     };
@@ -597,8 +602,8 @@ fn nothing_to_compare() {
     assert!(!out(&o).contains('%'), "{}", out(&o));
 }
 
-/// The last unknown is `3e38 + 3e38 - 3e38`: exact arithmetic gives a number, arithmetic of the type an infinity, and a solver that subtracts before it adds
-/// a number again.
+/// The last unknown is `3e38 + 3e38 - 3e38`: exact arithmetic gives a number, arithmetic of the type an
+/// infinity, and a solver that subtracts before it adds a number again.
 fn overflowing_substitution() {
     let d = Dir::new();
     let program = d.file(

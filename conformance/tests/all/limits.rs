@@ -27,7 +27,7 @@ fn resident(args: &[&str]) -> (Output, u64) {
     (child.wait_with_output().unwrap(), most >> 20)
 }
 
-/// The array once, and a tuple of it so many times: 4 MB, and 1.6 GB if each were an array of its own.
+/// The array once, and a tuple of it that many times: 4 MB, and 1.6 GB if each were an array of its own.
 fn repeated(times: usize) -> String {
     let shapes = vec!["f32[1000000]"; times].join(", ");
     let operands = vec!["r"; times].join(", ");
@@ -114,7 +114,7 @@ fn limits_of_the_shell() {
     for stack in ["-s 64", "-s 128", "-s 8192"] {
         ends(&within(stack), 0);
     }
-    // Whatever is little is enough or exit code 6, and more of it is no worse.
+    // A small limit is enough or leads to exit code 6, and a larger one is no worse.
     let mut enough = false;
     for mib in [400u64, 600, 900, 1400, 2000, 4000] {
         let o = within(&format!("-v {}", mib << 10));

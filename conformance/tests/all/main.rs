@@ -1,4 +1,5 @@
-//! All integration tests, in one binary: filetests, recorded cases, past crashers, and the command line as people use it.
+//! All integration tests, in one binary: filetests, recorded cases, past crashers, and the command line as
+//! people use it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, reason = "says what it skips")]

@@ -32,7 +32,7 @@ const UNKNOWN: &str = "func.func @main(%x: tensor<?x3xf32>) -> tensor<?xf32> {\n
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         function("mlir/every command takes it", commands),
-        function("mlir/places are those of the text", places),
+        function("mlir/spans are those of the text", spans),
         function("mlir/exit codes", exit_codes),
         function("mlir/functions that check themselves are cases", checks),
         function("mlir/shapes of arguments", shapes),
@@ -60,7 +60,7 @@ fn commands() {
     assert_eq!(results(&a), results(&b));
 }
 
-fn places() {
+fn spans() {
     let d = Dir::new();
     let text = DOT.replace("contracting_dims = [1] x [0]", "contracting_dims = [2] x [0]");
     let o = hlo(&["verify", "--json", &d.file("a.mlir", text)]);

@@ -1,6 +1,7 @@
 //! Mutants of recorded programs: the interpreter runs them, on one and two threads to the same bits.
 //!
-//! `HLO_PROPERTY_CASES=N` asks for more of them, `HLO_PROPERTY_SEED=S` for others; then those of `../shared` are taken, too.
+//! `HLO_PROPERTY_CASES=N` asks for more of them, `HLO_PROPERTY_SEED=S` for others; then those of `../shared`
+//! are taken, too.
 
 use std::panic::AssertUnwindSafe;
 use std::path::Path;

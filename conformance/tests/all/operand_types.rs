@@ -1,8 +1,9 @@
-//! Every operand of every opcode on every element type: either the verifier refuses it, or the interpreter and the compiled
-//! program compute the same.
+//! Every operand of every opcode on every element type: either the verifier refuses it, or the interpreter
+//! and the compiled program compute the same.
 //!
-//! A rule that assumes an element type without asking for it shows here: what reads the operand as integers, predicates or
-//! tokens gets something else. The programs are data: `coverage/probes.hlo` and `coverage/operands.hlo`.
+//! A rule that assumes an element type without asking for it shows here: what reads the operand as integers,
+//! predicates or tokens gets something else. The programs are data: `coverage/probes.hlo` and
+//! `coverage/operands.hlo`.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,7 +29,8 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 const OPERANDS: &str = include_str!("../../coverage/operands.hlo");
 
-/// A program for each opcode, on the first of some types that are legal for it, and those of `coverage/operands.hlo`.
+/// A program for each opcode, on the first of some types that are legal for it, and those of
+/// `coverage/operands.hlo`.
 fn programs() -> Vec<String> {
     let legal = Legal::table();
     let usual = [ElementType::F32, ElementType::S32, ElementType::Pred, ElementType::C64];
@@ -64,8 +66,8 @@ fn retyped(text: &str, old: &str, new: &str) -> String {
     out + rest
 }
 
-/// The program with another type of each parameter and constant of its entry in turn: with the shapes of results as they were, with the type where the old
-/// one stood in them, and without that of the root.
+/// The program with another type of each parameter and constant of its entry, one at a time: with the shapes
+/// of results as they were, with the type where the old one stood in them, and without that of the root.
 fn variants(program: &str) -> Vec<String> {
     let Some(entry) = program.find("ENTRY") else { return Vec::new() };
     let (before, entry) = program.split_at(entry);
@@ -80,7 +82,8 @@ fn variants(program: &str) -> Vec<String> {
         let Some(old) = line.find('[').map(|n| type_before(line, n).to_owned()) else { continue };
         for name in ElementType::ALL.iter().map(|t| t.name()).filter(|&name| name != old) {
             let mut changed = vec![retyped(line, &old, name)];
-            // A size that is made may be beyond its bound: then the interpreter traps where a call of `PadToStatic` looks at the array, the compiled program not.
+            // A size that is made may be beyond its bound: then the interpreter traps where a call of
+            // `PadToStatic` looks at the array, the compiled program not.
             if constant
                 && !program.contains("SliceToDynamic")
                 && let Some(at) = changed[0].find("constant(")
@@ -110,7 +113,8 @@ fn variants(program: &str) -> Vec<String> {
     made
 }
 
-/// What is wrong with a program, if it verifies: `Ok(true)` if both engines ran it, `Ok(false)` if it is refused.
+/// What is wrong with a program, if it verifies: `Ok(true)` if both engines ran it, `Ok(false)` if it is
+/// refused.
 fn outcome(text: &str) -> Result<bool, String> {
     let (Some(module), found) = parse_text(text) else { return Ok(false) };
     if found.has_errors() || hlo::verify::verify(&module).has_errors() {
@@ -144,7 +148,8 @@ fn outcome(text: &str) -> Result<bool, String> {
     }
 }
 
-/// What the interpreter refuses of these, with a message that says so: computations whose floats are of other types than what they are applied to.
+/// What the interpreter refuses of these, with a message that says so: computations whose floats are of other
+/// types than what they are applied to.
 const NOT_INTERPRETED: &[&str] = &["with a computation of other types"];
 
 /// What the compiler refuses of these (see `coverage/not_compiled.txt`).

@@ -1,4 +1,5 @@
-//! What commands write and where: full disks, devices and links, JSON for lists with bad programs; and what numbers they refuse.
+//! What commands write and where: full disks, devices and links, JSON for lists with bad programs; and what
+//! numbers they refuse.
 
 use std::process::{Command, Stdio};
 

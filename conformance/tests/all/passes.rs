@@ -1,5 +1,6 @@
-//! The passes that keep every bit, each by itself and all in the default pipeline, on generated programs: the interpreter gives the same bits
-//! before and after, in both modes of `--accumulate`; what they leave verifies and reads back.
+//! The passes that keep every bit, each by itself and all in the default pipeline, on generated programs: the
+//! interpreter gives the same bits before and after, in both modes of `--accumulate`; what they leave
+//! verifies and reads back.
 //!
 //! `HLO_PROPERTY_CASES=N` asks for more cases, `HLO_PROPERTY_SEED=S` for others.
 

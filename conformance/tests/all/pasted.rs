@@ -12,7 +12,7 @@ const ADD: &str = "HloModule add\n\nENTRY e {\n  a = f32[2]{0} parameter(0)\n  b
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         function("pasted/a Markdown snippet runs", markdown),
-        function("pasted/places are those of what was pasted", places),
+        function("pasted/spans are those of what was pasted", spans),
         function("pasted/one of several modules", several),
         function("pasted/an unknown header field warns always", header_field),
         function("pasted/what does not verify runs at one's own risk", no_verify),
@@ -44,7 +44,7 @@ fn markdown() {
     assert_eq!(err(&o), "");
 }
 
-fn places() {
+fn spans() {
     let d = Dir::new();
     let logged: String = ADD
         .replace("b = f32[2]{0}", "b = f32[3]{0}")

@@ -1,5 +1,5 @@
-//! Other programs, signals and surroundings that do what they should not: nothing is left behind, nothing waits for ever, nothing that a file says is
-//! started, and what the environment lacks is no verdict.
+//! Other programs, signals and surroundings that do what they should not: nothing is left behind, nothing
+//! waits for ever, nothing that a file says is started, and what the environment lacks is no verdict.
 
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -61,7 +61,8 @@ fn signal(pid: u32, name: &str) {
     assert!(sent.success());
 }
 
-/// A folder for temporary files, and a command that starts others in the background, in other sessions too, and sleeps.
+/// A folder for temporary files, and a command that starts others in the background, in other sessions too,
+/// and sleeps.
 struct Sleeper {
     dir: Dir,
     temporary: PathBuf,

@@ -1,8 +1,9 @@
 //! SEMANTICS.md: every statement names a test, and every test that it names exists.
 //!
-//! A statement is an item of a list or a table. What it names stands in brackets: `[file::test, other_test; folder/file.hlo]`.
-//! A table is covered by brackets in its rows, in the paragraph before it or in the heading's first paragraph. Items that
-//! only report what other implementations do begin with `XLA`.
+//! A statement is an item of a list or a table. What it names stands in brackets:
+//! `[file::test, other_test; folder/file.hlo]`. A table is covered by brackets in its rows, in the paragraph
+//! before it or in the heading's first paragraph. Items that only report what other implementations do begin
+//! with `XLA`.
 
 use std::path::Path;
 

@@ -44,7 +44,8 @@ fn hlo_of(tree: &ir::Module) -> Result<Module, String> {
     if found.has_errors() { Err(first(&found)) } else { Ok(module) }
 }
 
-/// A program as it comes back from StableHLO in text, in the generic form, and in bytecode. `None` with the reason: it has no StableHLO.
+/// A program as it comes back from StableHLO in text, in the generic form, and in bytecode. `None` with the
+/// reason: it has no StableHLO.
 fn there_and_back(module: &Module) -> Result<Result<Vec<Module>, String>, String> {
     let tree = match from_hlo(module) {
         Ok(exported) => exported.module,
@@ -64,8 +65,8 @@ fn there_and_back(module: &Module) -> Result<Result<Vec<Module>, String>, String
     Ok(Ok(back))
 }
 
-/// Generated programs of consecutive seeds. What has no StableHLO (elements of one bit, floats of several formats
-/// in one operation, a few opcodes) is refused by the name of an instruction.
+/// Generated programs of consecutive seeds. What has no StableHLO (elements of one bit, floats of several
+/// formats in one operation, a few opcodes) is refused by the name of an instruction.
 fn generated_programs() -> Result<(), Failed> {
     let first_seed = variable("HLO_PROPERTY_SEED", 1) << 32;
     let count = variable("HLO_PROPERTY_CASES", 300);
@@ -166,7 +167,7 @@ fn conversions() {
     assert!(std::fs::read(path("m.mlirbc")).unwrap().starts_with(b"ML\xefR"));
     let text = std::fs::read_to_string(path("last.hlo")).unwrap();
     assert!(text.contains("f32[2] reduce(%parameter"), "{text}");
-    // Bytecode is run as it is, and its errors have places in its text.
+    // Bytecode is run as it is, and its errors have spans in its printed text.
     ends(&hlo(&["run", &path("m.mlirbc")]), 0);
 }
 

@@ -28,7 +28,8 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// A loop that amplifies what rounding leaves, around a branch; a loop in a loop with several arrays that exchange their places; calls.
+/// A loop that amplifies what rounding leaves, around a branch; a nested loop whose state exchanges several
+/// arrays; calls.
 const PROGRAM: &str = "HloModule steps
 
 add {
@@ -109,7 +110,7 @@ ENTRY e {
 }
 ";
 
-/// A loop whose result nobody reads, in a loop.
+/// A loop whose result nothing reads, in a loop.
 const UNREAD: &str = "HloModule unread
 
 never {
@@ -148,7 +149,7 @@ ENTRY e {
 }
 ";
 
-/// A branch whose second result nobody reads; its memory is another's by then.
+/// A branch whose second result nothing reads; its memory is another's by then.
 const UNREAD_PART: &str = "HloModule unread_part
 
 order {
@@ -216,9 +217,10 @@ impl Observer for Kept {
     }
 }
 
-/// The steps of a compiled program are those of the interpreter on the lowered one: the same executions in the same order, with nearly the same values.
+/// The steps of a compiled program are those of the interpreter on the lowered one: the same executions in
+/// the same order, with nearly the same values.
 fn seen() {
-    // Four turns of three, with at least two steps each; a turn, and the conditions.
+    // Four iterations of three, with at least two steps each; an iteration, and the conditions.
     seen_of(PROGRAM, 4 * 3 * 2, false);
     seen_of(UNREAD, 2, true);
     seen_of(UNREAD_PART, 2, true);
@@ -276,7 +278,7 @@ fn judged() {
     }
 }
 
-/// A compiler whose every sine is a little too large where it is watched, as if its code were wrong.
+/// A compiler whose every sine is slightly too large where it is watched, as if its code were wrong.
 struct Wrong(Arc<dyn Engine>, Option<Arc<dyn Engine>>);
 
 impl Engine for Wrong {
@@ -343,7 +345,8 @@ fn found() {
     }
 }
 
-/// A step that is right where its kernel is evaluated was emitted wrongly; one that is wrong there too was lowered so.
+/// A step that is right where its kernel is evaluated was emitted wrongly; one that is wrong there too was
+/// lowered so.
 fn origins() {
     let module = module(PROGRAM);
     let arguments = inputs(&module, 1);

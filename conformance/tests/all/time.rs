@@ -1,4 +1,5 @@
-//! Limits on time and size of output: what takes too long ends in whatever instruction it is, and no message or text is larger than its limit.
+//! Limits on time and size of output: what takes too long ends in whatever instruction it is, and no message
+//! or text is larger than its limit.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -125,7 +126,8 @@ fn module(text: &str) -> Module {
     parse_text(text).0.expect("a program")
 }
 
-/// Two engines ran, and whether their difference is explained was not found out in time: nothing is said of either.
+/// Two engines ran, and whether their difference is explained was not found out in time: nothing is said of
+/// either.
 fn judging_ends_in_time() {
     let m = module(&program(
         "  x = f32[64,64] parameter(0)\n  ROOT r = f32[64,64] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n",
@@ -252,7 +254,8 @@ fn costs_are_counted() {
         "ENTRY e {\n  x = f32[] parameter(0)\n  ROOT r = f32[] call(x, x), to_apply=c40\n}\n",
     ));
     let whole = module_cost(&m, &none);
-    // 2^40 times atan2 with two parameters; each of 2^40 - 1 calls of two computations has two parameters and two calls.
+    // 2^40 times atan2 with two parameters; each of 2^40 - 1 calls of two computations has two parameters and
+    // two calls.
     let levels: u64 = 2 + (1 << 40) * (2 + 16) + ((1 << 40) - 1) * 4;
     assert_eq!(whole.operations, levels);
     let (id, most) = whole.largest.expect("an instruction");
@@ -267,7 +270,7 @@ fn costs_are_counted() {
     assert_eq!(applied_cost(&m, c), 8 * 18 + 7 * 4);
 }
 
-/// Before it runs, where it costs so much, and with what takes it.
+/// Before it runs, if it is expensive, and with its most expensive instructions.
 fn what_a_program_costs_is_said_before() {
     let d = Dir::new();
     let (_, body) = long_instructions().swap_remove(0);

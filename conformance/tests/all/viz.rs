@@ -1,4 +1,5 @@
-//! Pictures of programs: every instruction is there once, names are never markup, and other programs read what is written.
+//! Pictures of programs: every instruction is there once, names are never markup, and other programs read
+//! what is written.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -170,7 +171,8 @@ fn well_formed(xml: &str) -> String {
     text
 }
 
-/// Reads the grammar of Graphviz's language, as far as it is used: nodes and edges that are there. Panics where it is broken.
+/// Reads the grammar of Graphviz's language, as far as it is used: nodes and edges that are there. Panics
+/// where it is broken.
 fn check_dot(text: &str) -> (usize, usize) {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
@@ -242,7 +244,8 @@ fn check_dot(text: &str) -> (usize, usize) {
 fn graphviz() {
     let module = module(PROGRAM);
     let text = dot::write(&Picture::new("m.hlo", &module, None));
-    // By hand: 3 + 3 + 2 + 5 + 3 instructions; edges: add 2, fused 2 (both operands of e are t), body 1, cond 4, main 2.
+    // By hand: 3 + 3 + 2 + 5 + 3 instructions; edges: add 2, fused 2 (both operands of e are t), body 1, cond
+    // 4, main 2.
     assert_eq!(check_dot(&text), (16, 11));
     let svg = svg::write(&Picture::new("m.hlo", &module, None));
     well_formed(&svg);
@@ -341,8 +344,8 @@ ENTRY e { x = f32[64,64] parameter(0)  y = f32[64,64] tanh(x)  z = f32[64,64] mu
         assert!(total > 0.0 && (times.iter().sum::<f64>() - total).abs() < 0.01 * total, "{times:?} {total}");
         assert_eq!(data["memory"]["measured"], false);
     }
-    // The time of a loop (of too many iterations to be unrolled) has that of its steps in it, which do not count
-    // again.
+    // The time of a loop (of too many iterations to be unrolled) has that of its steps in it, which do not
+    // count again.
     let file = d.file("l.hlo", "HloModule l
 b { s = (s32[], f32[32,32]) parameter(0)  i = s32[] get-tuple-element(s), index=0  x = f32[32,32] get-tuple-element(s), index=1
   k = s32[] constant(1)  j = s32[] add(i, k)  y = f32[32,32] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}  ROOT t = (s32[], f32[32,32]) tuple(j, y) }

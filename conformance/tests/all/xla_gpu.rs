@@ -1,4 +1,5 @@
-//! XLA's GPU compiler as an engine: a dump written by hand, right, wrong in one place, and damaged; and XLA's own dumps, where `../shared` has them.
+//! XLA's GPU compiler as an engine: a dump written by hand, right, wrong in one instruction, and damaged; and
+//! XLA's own dumps, where `../shared` has them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -422,7 +423,8 @@ fn refused() {
     assert!(err(&o).contains("HLO_XLA_GPU_PYTHON") && err(&o).contains("pip install"), "{}", err(&o));
 }
 
-/// A script in the place of the compiler: it counts how often it is started, gives a dump that is there, refuses one program, and dies of another.
+/// A script that stands in for the compiler: it counts how often it is started, returns a recorded dump,
+/// refuses one program, and crashes on another.
 const COMPILER: &str = r#"
 echo started >> "$STARTS"
 while read -r line; do

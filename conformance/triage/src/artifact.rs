@@ -1,10 +1,12 @@
 //! Findings on disk: a folder that repeats what was found.
 //!
-//! `hlo-mismatch-HASH/` has `module.hlo`, `inputs.npz`, `expected.npz` (the reference's results), `actual.npz` (the engine's, if it gave
-//! any), `finding.json` ([`Finding`]) and `command.txt` (what repeats it). HASH is of the program, the inputs and the engine.
+//! `hlo-mismatch-HASH/` has `module.hlo`, `inputs.npz`, `expected.npz` (the reference's results),
+//! `actual.npz` (the engine's, if it gave any), `finding.json` ([`Finding`]) and `command.txt` (what repeats
+//! it). HASH is of the program, the inputs and the engine.
 //!
-//! **Invariants:** nothing is overwritten: a folder of the same content is left as it is, another gets a number; a folder is written under a
-//! temporary name and renamed when it is complete, and what was left of one that was not is removed by the next. Loading takes recorded cases of the corpus as well.
+//! **Invariants:** nothing is overwritten: a folder of the same content is left as it is, another gets a
+//! number; a folder is written under a temporary name and renamed when it is complete, and what was left of
+//! one that was not is removed by the next. Loading takes recorded cases of the corpus as well.
 
 use std::fs;
 use std::io;
@@ -44,10 +46,10 @@ const EXPECTED: &str = "expected.npz";
 const ACTUAL: &str = "actual.npz";
 const COMMAND: &str = "command.txt";
 
-/// What a failure is known by: two failures with the same are taken for one.
+/// The signature of a failure: two failures with the same signature are one.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Signature {
-    /// How the comparison ended.
+    /// The outcome of the comparison.
     pub kind: Kind,
     /// The opcode to blame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,8 +74,8 @@ impl std::fmt::Display for Signature {
     }
 }
 
-/// What failures of one kind are told apart by: the code of the diagnostic, and for an engine's failure its own last words, with `#` for
-/// numbers, which differ from program to program.
+/// What failures of one kind are told apart by: the code of the diagnostic, and for an engine's failure its
+/// own last words, with `#` for numbers, which differ from program to program.
 pub fn code_of(d: &hlo::Diagnostic) -> String {
     let code = d.code.as_str();
     if ![codes::ENGINE_FAILED, codes::COMPILER_DEFECT].contains(&d.code) {
@@ -93,14 +95,14 @@ pub fn code_of(d: &hlo::Diagnostic) -> String {
     format!("{code}: {words}")
 }
 
-/// What `finding.json` says: how to repeat it, and what was found.
+/// The contents of `finding.json`: how to repeat the finding, and what was found.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Finding {
     /// [`VERSION`].
     pub hlo_finding: u32,
     /// The reference engine.
     pub reference: String,
-    /// What it is known by.
+    /// Its signature.
     pub signature: Signature,
     /// The policy it was judged by. `None` in files of older versions, which have only [`Finding::allow`] and
     /// [`Finding::nan_bits`].
@@ -127,10 +129,10 @@ pub struct Finding {
     /// Counts over all elements.
     #[serde(default)]
     pub verdict: Tally,
-    /// What was said about it.
+    /// The messages about it.
     #[serde(default)]
     pub message: String,
-    /// What else whoever found it knows: the seed of the fuzzer, the case.
+    /// Further facts of its origin: the seed of the fuzzer, the case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
 }
@@ -188,7 +190,7 @@ impl Finding {
     }
 }
 
-/// What a folder holds.
+/// The contents of a folder.
 #[derive(Clone, Copy, Debug)]
 pub struct Artifact<'a> {
     /// The program.
@@ -207,8 +209,8 @@ pub struct Artifact<'a> {
     pub stablehlo: Option<&'a str>,
 }
 
-/// Writes a folder `STEM-HASH` below `parent`, which is made if it is not there, and returns its path. Errors: wrong usage, if it cannot be
-/// written.
+/// Writes a folder `STEM-HASH` below `parent`, which is made if it is not there, and returns its path.
+/// Errors: wrong usage, if it cannot be written.
 pub fn save(parent: &Path, stem: &str, artifact: &Artifact<'_>) -> Result<PathBuf, Failure> {
     let fail = |path: &Path, e: &io::Error| {
         Failure::usage(format!("{}: cannot be written: {}", path.display(), describe(e)))
@@ -249,7 +251,8 @@ pub fn save(parent: &Path, stem: &str, artifact: &Artifact<'_>) -> Result<PathBu
     Err(Failure::usage(format!("{}: has too many folders {stem}-{hash}-N", parent.display())))
 }
 
-/// Writes the files of a finding, with the program as `text`, to a folder that nobody looks at yet. Errors: wrong usage, if they cannot be written.
+/// Writes the files of a finding, with the program as `text`, to a folder that nobody looks at yet. Errors:
+/// wrong usage, if they cannot be written.
 pub fn write_files(folder: &Path, text: &str, artifact: &Artifact<'_>) -> Result<(), Failure> {
     let write = |name: &str, text: &str| {
         let path = folder.join(name);
@@ -319,7 +322,8 @@ pub fn is_at(folder: &Path) -> bool {
     folder.join(FINDING).is_file() && folder.join(MODULE).is_file()
 }
 
-/// What a folder's `finding.json` says; `None` if it has none. Errors: it makes no sense, or is of another version.
+/// What a folder's `finding.json` says; `None` if it has none. Errors: it makes no sense, or is of another
+/// version.
 pub fn finding(folder: &Path) -> Result<Option<Finding>, Failure> {
     let path = folder.join(FINDING);
     if path.is_file() {

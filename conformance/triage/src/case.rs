@@ -1,7 +1,8 @@
 //! Cases: folders of a program, its inputs and its recorded results.
 //!
-//! `module.hlo`, `inputs.npz` (`arg0, arg1, ...`), `expected.npz` (`out0, out1, ...`), `case.json`, and perhaps `optimized.hlo`
-//! (another form of the same program: same inputs, same results). A case of several devices has `replicas` and `partitions`.
+//! `module.hlo`, `inputs.npz` (`arg0, arg1, ...`), `expected.npz` (`out0, out1, ...`), `case.json`, and
+//! perhaps `optimized.hlo` (another form of the same program: same inputs, same results). A case of several
+//! devices has `replicas` and `partitions`.
 
 use std::path::{Path, PathBuf};
 
@@ -80,7 +81,7 @@ pub enum Form {
 pub struct Case {
     /// The folder.
     pub folder: PathBuf,
-    /// What `case.json` says.
+    /// The contents of `case.json`.
     pub info: CaseInfo,
 }
 

@@ -16,7 +16,7 @@ pub enum Check {
     Ulp {
         /// The most.
         max_ulp: u64,
-        /// The least that the recorded implementation is known to need; not asked of others.
+        /// The smallest that the recorded implementation is known to need; not asked of others.
         #[serde(default)]
         min_ulp: u64,
     },
@@ -41,20 +41,21 @@ pub enum Check {
     },
 }
 
-/// What a check said of one result.
+/// The verdict of a check on one result.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Verdict {
     /// The result is right.
     pub pass: bool,
-    /// The comparison with the recorded value; under [`Check::Residual`] it decides nothing, since results are not unique.
+    /// The comparison with the recorded value; under [`Check::Residual`] it decides nothing, since results
+    /// are not unique.
     pub comparison: Comparison,
     /// Why it is not right, in a few words.
     pub reason: String,
 }
 
 impl Check {
-    /// What is used where nothing else is said: integers exactly, floats as closely as two good compilers agree on ordinary
-    /// programs.
+    /// What is used where nothing else is said: integers exactly, floats as closely as two good compilers
+    /// agree on ordinary programs.
     pub fn default_for(ty: ElementType) -> Check {
         match ty.class() {
             TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned => Check::Exact,

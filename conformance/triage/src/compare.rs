@@ -1,19 +1,19 @@
 //! Comparison of two arrays, element by element.
 //!
-//! **Invariants:** NaNs are equal to NaNs unless their bits are asked for; a NaN or an infinity against anything else is
-//! infinitely wrong; complex numbers are compared part by part; integers under [`Tolerance::Close`] and [`Tolerance::Ulp`] by
-//! their difference.
+//! **Invariants:** NaNs are equal to NaNs unless their bits are asked for; a NaN or an infinity against
+//! anything else is infinitely wrong; complex numbers are compared part by part; integers under
+//! [`Tolerance::Close`] and [`Tolerance::Ulp`] by their difference.
 
 use hlo::ArrayLiteral;
 
 use hlo_certify::element::{Number, Part, Parts, index_of, nan_among, text_at};
 
-/// How far an element may be from what is expected.
+/// The tolerance of an element.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Tolerance {
     /// The same bits.
     Exact,
-    /// At most so many representable numbers away.
+    /// A maximum distance in representable numbers.
     Ulp(u64),
     /// At most this absolute error.
     Abs(f64),
@@ -43,14 +43,14 @@ pub struct WrongElement {
     pub ulp: Option<u64>,
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Comparison {
     /// Number of elements.
     pub elements: usize,
-    /// How many have the same bits (NaNs are the same).
+    /// The number of elements with the same bits (NaNs are the same).
     pub same: usize,
-    /// How many are beyond the tolerance.
+    /// The number of elements beyond the tolerance.
     pub wrong: usize,
     /// The largest distance in representable numbers; `None` if some distance is infinite.
     pub max_ulp: Option<u64>,
@@ -58,13 +58,13 @@ pub struct Comparison {
     pub max_abs: f64,
     /// The largest relative error.
     pub max_rel: f64,
-    /// The worst wrong elements by relative error, at most [`Comparison::KEPT`].
+    /// The worst wrong elements by relative error, at most [`Comparison::MAX_KEPT_ELEMENTS`].
     pub worst: Vec<WrongElement>,
 }
 
 impl Comparison {
-    /// How many wrong elements are kept for the report.
-    pub const KEPT: usize = 5;
+    /// The maximum number of wrong elements that are kept for the report.
+    pub const MAX_KEPT_ELEMENTS: usize = 5;
 
     /// Every element has the same bits.
     pub fn bit_exact(&self) -> bool {
@@ -160,7 +160,8 @@ pub fn compare(
             ..Comparison::default()
         };
     }
-    /// All elements but those of the same bits: this is compiled for each element type, what becomes of them once.
+    /// All elements but those of the same bits: this is compiled for each element type, what becomes of them
+    /// once.
     fn differing<T: Number>(
         expected: &[T],
         actual: &ArrayLiteral,
@@ -191,10 +192,10 @@ pub fn compare(
         let nan_differs = nan_bits && (nan_among(e) || nan_among(a));
         if nan_differs || !(first.within(tolerance) && second.within(tolerance)) {
             found.wrong += 1;
-            if worst.len() < Comparison::KEPT || worst.last().is_some_and(|w| w.0 < error.rel) {
+            if worst.len() < Comparison::MAX_KEPT_ELEMENTS || worst.last().is_some_and(|w| w.0 < error.rel) {
                 let at = worst.partition_point(|w| w.0 >= error.rel);
                 worst.insert(at, (error.rel, i, error));
-                worst.truncate(Comparison::KEPT);
+                worst.truncate(Comparison::MAX_KEPT_ELEMENTS);
             }
         }
     };

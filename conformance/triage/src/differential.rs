@@ -1,11 +1,13 @@
-//! Does an engine compute what the reference computes? Both run a program, and every element of the results gets a verdict.
+//! Does an engine compute what the reference computes? Both run a program, and every element of the results
+//! gets a verdict.
 //!
-//! **Invariants:** the same bits cost no more than two runs and a comparison; bounds are worked out only where bits differ. What is
-//! undecided is never a pass: where an element is, or where bounds are so wide that a fault could hide in them, an engine that executes HLO
-//! is replayed with the reference's values injected at every instruction ([`crate::replay`]), so that bounds start afresh.
+//! **Invariants:** the same bits cost no more than two runs and a comparison; bounds are worked out only
+//! where bits differ. What is undecided is never a pass: where an element is, or where bounds are so wide
+//! that a fault could hide in them, an engine that executes HLO is replayed with the reference's values
+//! injected at every instruction ([`crate::replay`]), so that bounds start afresh.
 //!
-//! Of large programs the replay comes first, with bounds of what differs alone; bounds over the whole program are worked out only where it leaves
-//! something open.
+//! Of large programs the replay comes first, with bounds of what differs alone; bounds over the whole program
+//! are worked out only where it leaves something open.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,11 +31,12 @@ use hlo_system::exit::Exit;
 use hlo_system::phase::{Phase, Phases};
 use hlo_system::quantity::grouped;
 
-/// Elements whose bounds are worked out over the whole program before an engine that can be replayed is. A replay looks at the bounds of what
-/// differs alone, and each starts afresh: of large programs it is the smaller work and says more.
+/// Elements whose bounds are worked out over the whole program before an engine that can be replayed is. A
+/// replay looks at the bounds of what differs alone, and each starts afresh: of large programs it is the
+/// smaller work and says more.
 const FEW_ELEMENTS: u64 = 1 << 20;
 
-/// How a comparison ended.
+/// The outcome of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -97,9 +100,9 @@ pub struct Subject<'a> {
     pub module: &'a Module,
     /// For each device the arrays of the entry's parameters.
     pub inputs: &'a [Vec<ArrayLiteral>],
-    /// What is at the other end of feeds: one for each run, because a run uses it up.
+    /// The host side of feeds: one for each run, because a run uses it up.
     pub host: Hosts,
-    /// What a comparison is doing, for whoever waits.
+    /// The phase of a comparison, for messages.
     pub phases: Arc<Phases>,
 }
 
@@ -138,21 +141,21 @@ impl<'a> Subject<'a> {
         Self { module, inputs, host: Hosts::default(), phases: Arc::default() }
     }
 
-    /// What a run takes. Errors: the arrays do not fit the program.
+    /// The inputs of a run. Errors: the arrays do not fit the program.
     pub fn inputs(&self) -> Result<Inputs, Outcome> {
         let inputs = Inputs::new(self.module, self.inputs).map_err(Outcome::before)?;
         Ok(Inputs { host: self.host.host(), ..inputs })
     }
 }
 
-/// How to compare.
+/// Options of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// How both run.
+    /// Options of both runs.
     pub run: RunOptions,
-    /// What the engine may do, and how much may stay open.
+    /// The engine's liberties, and how much may stay open.
     pub policy: Policy,
-    /// Replay where the verdict over the whole program says too little.
+    /// Replay where the verdict over the whole program is open.
     pub replay: bool,
 }
 
@@ -162,10 +165,10 @@ impl Default for Settings {
     }
 }
 
-/// What the comparison found.
+/// The result of the comparison.
 #[derive(Clone, Debug)]
 pub struct Difference {
-    /// How it ended.
+    /// Its outcome.
     pub kind: Kind,
     /// For each result (`out0`, `d1.out0`) that differs in some bit its verdict.
     pub arrays: Vec<(String, ArrayVerdict)>,
@@ -173,13 +176,14 @@ pub struct Difference {
     pub tally: Tally,
     /// Why there are no results, of the reference or of the engine.
     pub failure: Option<Diagnostic>,
-    /// What the replay found, if the engine was replayed: of the program, or of the HLO that a compiled program's steps execute.
+    /// What the replay found, if the engine was replayed: of the program, or of the HLO that a compiled
+    /// program's steps execute.
     pub replay: Option<Box<Replay>>,
-    /// What came of the pieces of the program, if the engine was judged on these.
+    /// The result for the pieces of the program, if the engine was judged on these.
     pub pieces: Option<Pieces>,
     /// The opcode that diverges first, if the engine was replayed or judged on pieces.
     pub blamed: Option<Opcode>,
-    /// What the engine was allowed.
+    /// The liberties that the engine was granted.
     pub allowances: Allowances,
     /// The reference's results, if the engine's have other bits.
     pub reference: Option<Finished>,
@@ -209,7 +213,7 @@ impl Difference {
         self.replay.is_some()
     }
 
-    /// How a command ends that compares.
+    /// The exit code of a command that compares.
     pub fn exit(&self, policy: &Policy) -> Exit {
         match self.kind {
             Kind::Unsupported => Exit::Unsupported,
@@ -244,14 +248,15 @@ impl Difference {
         }
     }
 
-    /// What was undecided is explained.
+    /// Makes undecided elements explained.
     fn explain_undecided(&mut self) {
         self.kind = Kind::Explained;
         self.tally.explained += self.tally.undecided;
         self.tally.undecided = 0;
     }
 
-    /// Whether the engine passes: no failure, supported, and no more undecided elements than the policy allows.
+    /// Whether the engine passes: no failure, supported, and no more undecided elements than the policy
+    /// allows.
     pub fn passes(&self, policy: &Policy) -> bool {
         match self.kind {
             Kind::Same | Kind::Explained => true,
@@ -327,7 +332,7 @@ pub fn differ_compiled(
     compare(expected, actual, engine, executable, subject, settings)
 }
 
-/// What an engine that left no results comes to.
+/// The outcome of an engine without results.
 pub fn failed(outcome: Outcome) -> Difference {
     let exhausted = outcome.is_exhausted();
     match outcome {
@@ -466,8 +471,8 @@ fn compare(
     difference
 }
 
-/// Replays an executable, of HLO or step by step ([`steps`]); and the opcode that diverges first. `None`: that cannot be, or decides nothing (values beyond the
-/// memory limit).
+/// Replays an executable, of HLO or step by step ([`steps`]); and the opcode that diverges first. `None`:
+/// that cannot be, or decides nothing (values beyond the memory limit).
 fn replay_of(
     expected: &Finished,
     executable: &dyn Executable,
@@ -477,14 +482,14 @@ fn replay_of(
 ) -> Option<(Replay, Option<Opcode>)> {
     if executable.form().is_some() {
         let found = replay(subject, executable, allowances, settings).ok()?;
-        let blamed = found.first().map(|d| d.place.opcode);
+        let blamed = found.first().map(|d| d.location.opcode);
         return Some((found, blamed));
     }
     steps(expected, executable, allowances, subject, settings)
 }
 
-/// Replays the HLO that the steps of a compiled program execute, if the interpreter gives the reference's results for that to the bit. What the replay names is of
-/// that HLO.
+/// Replays the HLO that the steps of a compiled program execute, if the interpreter gives the reference's
+/// results for that to the bit. What the replay names is of that HLO.
 pub fn steps(
     expected: &Finished,
     executable: &dyn Executable,
@@ -501,13 +506,13 @@ pub fn steps(
     if found.class() > Class::Explained {
         found = replay(Looks::Everything)?;
     }
-    let blamed = found.first().map(|d| computed(steps.module, d.place.id));
+    let blamed = found.first().map(|d| computed(steps.module, d.location.id));
     // No step has a part of the work of another.
     found.divergences.iter_mut().for_each(|d| d.covers.clear());
     Some((found, blamed))
 }
 
-/// What an instruction computes: of a fusion what its root does.
+/// The opcode that an instruction computes: of a fusion, that of its root.
 fn computed(module: &Module, id: InstrId) -> Opcode {
     let instr = module.instr(id);
     match instr.attrs.computation(AttrKey::Calls).filter(|_| instr.opcode == Opcode::Fusion) {
@@ -530,8 +535,8 @@ fn replayed(difference: &mut Difference, found: Option<(Replay, Option<Opcode>)>
     match class {
         Class::Wrong => difference.kind = Kind::Wrong,
         Class::Undecided => {}
-        // Every instruction, in its place and on the reference's operands, does what it may: what the whole program leaves open is the
-        // rounding of one instruction that others amplify.
+        // Every instruction, replayed on the reference's operands, is within its bound: what the whole
+        // program leaves open is the rounding of one instruction that others amplify.
         Class::Same | Class::Explained if difference.kind == Kind::Undecided => {
             difference.explain_undecided();
         }
@@ -573,8 +578,8 @@ pub fn result_number(name: &str) -> Option<usize> {
     name.rsplit("out").next()?.parse().ok()
 }
 
-/// Decides result by result what is still open: the engine is given the program cut at every value. A result that comes from a wrong value is wrong,
-/// one that comes from explained ones alone is explained.
+/// Decides result by result what is still open: the engine is given the program cut at every value. A result
+/// that comes from a wrong value is wrong, one that comes from explained ones alone is explained.
 fn value_by_value(
     difference: &mut Difference,
     engine: &dyn Engine,
@@ -607,8 +612,8 @@ fn value_by_value(
     }
 }
 
-/// Compares an engine with what the reference gave; `limit` is for the engine, and once more for judging it. Where judging takes longer, nothing is said of the
-/// engine ([`Kind::Exhausted`]).
+/// Compares an engine with what the reference gave; `limit` is for the engine, and once more for judging it.
+/// Where judging takes longer, nothing is said of the engine ([`Kind::Exhausted`]).
 pub fn differ_within(
     limit: Option<Duration>,
     expected: &Outcome,

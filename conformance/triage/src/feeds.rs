@@ -1,9 +1,10 @@
 //! Infeed, outfeed and host transfers as `.npz` files.
 //!
-//! The arrays of a stream are numbered in the order in which the program consumes or makes them, tuples flattened: `in0, in1,
-//! ...` go in and `out0, out1, ...` come out. Those of transfers over channel C have the prefix `cC.`, those of device K of
-//! several the prefix `dK.`: `d1.c3.in0` is the first array that the host sends device 1 over channel 3. What goes in without
-//! `dK.` is for every device that has no stream of its own.
+//! The arrays of a stream are numbered in the order in which the program consumes or makes them, tuples
+//! flattened: `in0, in1, ...` go in and `out0, out1, ...` come out. Those of transfers over channel C have
+//! the prefix `cC.`, those of device K of several the prefix `dK.`: `d1.c3.in0` is the first array that the
+//! host sends device 1 over channel 3. What goes in without `dK.` is for every device that has no stream of
+//! its own.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,16 +18,16 @@ use hlo_engines::engine::flatten;
 use hlo_system::exit::Failure;
 use hlo_system::npz::Npz;
 
-/// Where feeds of runs come from.
+/// The source of runs' feeds.
 #[derive(Clone, Debug, Default)]
 pub struct Feeds {
     /// The `.npz` file of what goes in; without it nothing does.
     pub infeed: Option<String>,
-    /// The most bytes of an array.
+    /// The maximum number of bytes of an array.
     pub limit: u64,
 }
 
-/// What is at the other end of the devices in one run.
+/// The host side of the devices in one run.
 #[derive(Debug)]
 pub struct FeedHost {
     devices: Devices,
@@ -96,7 +97,7 @@ impl FeedHost {
         source.build(shape, (device, stream), &prefix)
     }
 
-    /// What came out: names and arrays, device by device.
+    /// The outputs: names and arrays, device by device.
     pub fn taken(&self) -> Vec<(String, ArrayLiteral)> {
         let mut all = Vec::new();
         for (device, stream) in self.taken.streams() {

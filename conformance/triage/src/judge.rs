@@ -1,7 +1,7 @@
 //! Runs a program and checks its results against recorded ones.
 //!
-//! **Invariant:** a recorded value counts as different only after both ways to accumulate sums were tried, because records
-//! rarely say which one made them.
+//! **Invariant:** a recorded value counts as different only after both ways to accumulate sums were tried,
+//! because records rarely say which one made them.
 
 use hlo::opcode::NumericRow;
 use hlo::{ArrayLiteral, Diagnostic, Module};
@@ -13,7 +13,7 @@ use crate::feeds::Feeds;
 use hlo_engines::engine::{Engine, Finished, Inputs, InterpreterEngine, Outcome, RunOptions};
 use hlo_system::exit::{Exit, Failure};
 
-/// What came of it.
+/// The outcome.
 #[derive(Clone, Debug)]
 pub struct Judged {
     /// The run in the first mode.
@@ -22,7 +22,7 @@ pub struct Judged {
     pub verdicts: Vec<Verdict>,
     /// The mode that each verdict is of.
     pub modes: Vec<Accumulate>,
-    /// What came out of the devices besides results, in the first mode.
+    /// The outfeeds of the devices, in the first mode.
     pub fed_out: Vec<(String, ArrayLiteral)>,
 }
 
@@ -73,15 +73,15 @@ pub fn modes(module: &Module) -> &'static [Accumulate] {
     if sums { &[Accumulate::Exact, Accumulate::Region] } else { &[Accumulate::Exact] }
 }
 
-/// What to run and what to check it against.
+/// A program with its inputs and expectations.
 pub struct Judge<'a> {
-    /// What runs it.
+    /// The engine that runs it.
     pub engine: &'a dyn Engine,
     /// The program.
     pub module: &'a Module,
     /// For each device the arrays of its parameters.
     pub inputs: &'a [Vec<ArrayLiteral>],
-    /// What else goes in.
+    /// The feeds.
     pub feeds: &'a Feeds,
     /// For each device the recorded results.
     pub expected: &'a [Vec<ArrayLiteral>],
@@ -156,8 +156,9 @@ impl Judge<'_> {
         judged.ok_or_else(|| NoVerdict::Failure(Failure::internal("no mode to run in")))
     }
 
-    /// Of this project's compiler: how its results compare with the reference's, where those are what is recorded. They are what a compiler is held
-    /// to then: to the bit where that is what HLO says, within what rounding explains elsewhere. `None`: the record decides.
+    /// Of this project's compiler: how its results compare with the reference's, where those are what is
+    /// recorded. They are what a compiler is held to then: to the bit where that is what HLO says, within
+    /// what rounding explains elsewhere. `None`: the record decides.
     pub fn held_to_reference(&self, settings: &Settings) -> Option<Difference> {
         if !self.engine.is_compiler() {
             return None;

@@ -1,4 +1,5 @@
-//! Where results differ and why: comparison of engines, replay, isolation, bisection, reduction; and how much is found (`mutants`).
+//! Where results differ and why: comparison of engines, replay, isolation, bisection, reduction; and how much
+//! is found (`mutants`).
 //!
 //! **Invariants:** one judge decides for all tools; what a tool blames, it has run alone.
 

@@ -1,8 +1,9 @@
-//! How many wrong kernels are found, measured: changes that a seed draws, made one at a time in PTX that XLA:GPU dumped, each judged as `hlo isolate`
-//! judges a dump (`hlo ptx mutants`).
+//! How many wrong kernels are found, measured: changes that a seed draws, made one at a time in PTX that
+//! XLA:GPU dumped, each judged as `hlo isolate` judges a dump (`hlo ptx mutants`).
 //!
-//! **Invariants:** a seed and a number say which change is made, whatever was found before; a change is *found* only if what is said names the instruction
-//! whose kernel was changed, *without effect* only if every launch leaves every byte as the unchanged kernel does.
+//! **Invariants:** a seed and a number say which change is made, whatever was found before; a change is
+//! *found* only if what is said names the instruction whose kernel was changed, *without effect* only if
+//! every launch leaves every byte as the unchanged kernel does.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -37,20 +38,21 @@ pub struct Plan {
     pub only: String,
     /// Which changes.
     pub seed: u64,
-    /// How many that alter a result.
+    /// The number that alter a result.
     pub count: usize,
 }
 
-/// Executed instructions of threads of a launch, at most: a kernel that does not end by its change is stopped.
-const FUEL: u64 = 300_000_000;
+/// Executed instructions of threads of a launch: a kernel that no longer ends because of its change is
+/// stopped.
+const MAX_THREAD_INSTRUCTIONS: u64 = 300_000_000;
 
-/// Bytes of the values of a program, at most.
-const MEMORY: u64 = 4 << 30;
+/// The maximum bytes of the values of a program.
+const MAX_VALUE_BYTES: u64 = 4 << 30;
 
-/// How many draws there are for each change that is wanted.
-const DRAWS: u64 = 200;
+/// The number of draws for each change that is wanted.
+const DRAWS_PER_CHANGE: u64 = 200;
 
-/// What became of a change.
+/// The outcome of a change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Verdict {
     /// Reported, or a wrong result, of the instruction: what is said.
@@ -93,15 +95,15 @@ pub struct Line<'l> {
     pub file: &'l str,
     /// The line, from 1.
     pub line: usize,
-    /// What kind of change.
+    /// The kind of change.
     pub kind: &'static str,
-    /// What was there.
+    /// The original text.
     pub from: &'l str,
-    /// What came there.
+    /// The new text.
     pub to: &'l str,
-    /// What became of it.
+    /// The outcome.
     pub verdict: &'static str,
-    /// What was said.
+    /// The message.
     pub said: &'l str,
 }
 
@@ -112,13 +114,13 @@ pub struct Summary {
     pub seed: u64,
     /// By kind of change: found, and those that alter a result.
     pub kinds: BTreeMap<&'static str, (usize, usize)>,
-    /// How many were found.
+    /// The number that were found.
     pub found: usize,
-    /// How many alter a result.
+    /// The number that alter a result.
     pub effective: usize,
-    /// How many alter none.
+    /// The number that alter none.
     pub without_effect: usize,
-    /// How many do not verify.
+    /// The number that do not verify.
     pub refused: usize,
 }
 
@@ -144,7 +146,7 @@ pub fn measure(options: &Plan, tell: &mut dyn FnMut(&Line<'_>)) -> Result<Summar
         without_effect: 0,
         refused: 0,
     };
-    for draw in 0..DRAWS.saturating_mul(options.count as u64) {
+    for draw in 0..DRAWS_PER_CHANGE.saturating_mul(options.count as u64) {
         if summary.effective >= options.count {
             break;
         }
@@ -199,7 +201,7 @@ fn draw_of(engine: &XlaGpuEngine, kind: Kind, random: &mut u64) -> Option<(Strin
     (number < all.len()).then(|| all.swap_remove(number))
 }
 
-/// What launches leave, in their order.
+/// The results of launches, in their order.
 #[derive(Default)]
 struct Left(Mutex<Vec<u64>>);
 
@@ -217,7 +219,7 @@ struct Victim {
     inputs: Vec<Vec<ArrayLiteral>>,
     /// Names and texts of its PTX.
     texts: Vec<(String, String)>,
-    /// What its launches leave as XLA made them.
+    /// The results of its launches as XLA compiled them.
     left: Vec<u64>,
 }
 
@@ -233,10 +235,10 @@ impl Victim {
                     module.program_shape(module.entry()).map(|s| s.parameters).unwrap_or_default();
                 let leaves = parameters.iter().flat_map(|s| s.leaves());
                 let shapes: Vec<_> = leaves.filter_map(|s| s.as_array().cloned()).collect();
-                let mut npz = Npz::open(&case, MEMORY)?;
+                let mut npz = Npz::open(&case, MAX_VALUE_BYTES)?;
                 vec![npz.arrays(shapes.iter().enumerate().map(|(i, s)| (format!("arg{i}"), s)))?]
             }
-            None => inputs::generate(&inputs::plan(module, None)?, 0, Devices::ONE, MEMORY)?,
+            None => inputs::generate(&inputs::plan(module, None)?, 0, Devices::ONE, MAX_VALUE_BYTES)?,
         };
         let texts: Vec<_> = engine.texts().map(|(f, t)| (f.to_owned(), t.to_owned())).collect();
         let mut victim = Victim { folder, inputs, texts, left: Vec::new() };
@@ -246,11 +248,12 @@ impl Victim {
         Ok(is_right.then_some(victim))
     }
 
-    /// Replays a dump on the reference's operands: what was found or how the reference ended, and what launches left.
+    /// Replays a dump on the reference's operands: what was found or how the reference ended, and what
+    /// launches left.
     fn replay(&self, engine: XlaGpuEngine) -> Result<(Result<Replay, Outcome>, Vec<u64>), Failure> {
         let left = Arc::new(Left::default());
         let engine = engine.mirrored(left.clone());
-        let limits = Limits { fuel: Some(FUEL), ..Limits::default() };
+        let limits = Limits { fuel: Some(MAX_THREAD_INSTRUCTIONS), ..Limits::default() };
         let settings =
             Settings { run: RunOptions { limits, ..RunOptions::default() }, ..Settings::default() };
         let module = engine.optimized();
@@ -294,9 +297,9 @@ impl Victim {
         match found.class() {
             Class::Wrong => {
                 let Some(first) = found.first() else { return Ok(Verdict::Misnamed(String::new())) };
-                let place = first.place.describe();
-                let is_named = names.iter().any(|n| *n == *first.place.name);
-                Ok(named(format!("wrong result of {place}"), is_named))
+                let location = first.location.describe();
+                let is_named = names.iter().any(|n| *n == *first.location.name);
+                Ok(named(format!("wrong result of {location}"), is_named))
             }
             Class::Same | Class::Explained | Class::Undecided if left == self.left => {
                 Ok(Verdict::WithoutEffect)

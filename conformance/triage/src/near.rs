@@ -1,8 +1,9 @@
-//! XLA's comparison within an absolute and a relative bound, with its report (`xla/literal_comparison.cc`, `xla/error_spec.h`).
+//! XLA's comparison within an absolute and a relative bound, with its report (`xla/literal_comparison.cc`,
+//! `xla/error_spec.h`).
 //!
-//! A part of an element is wrong if it exceeds both bounds; the relative error is against the expected number. NaN equals NaN;
-//! an infinity equals itself and is infinitely far from anything else. Integers and predicates must be equal. Complex numbers
-//! are compared part by part.
+//! A part of an element is wrong if it exceeds both bounds; the relative error is against the expected
+//! number. NaN equals NaN; an infinity equals itself and is infinitely far from anything else. Integers and
+//! predicates must be equal. Complex numbers are compared part by part.
 
 use hlo::ArrayLiteral;
 
@@ -28,8 +29,8 @@ impl Default for ErrorSpec {
 const ERROR_BUCKETS: [f64; 5] = [1e-4, 1e-3, 1e-2, 1e-1, 1.0];
 /// Borders of the buckets that magnitudes are counted in.
 const VALUE_BUCKETS: [f64; 6] = [0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0];
-/// How many of the worst elements are shown.
-const SHOWN: usize = 5;
+/// The maximum of the worst elements that are shown.
+const MAX_SHOWN_ELEMENTS: usize = 5;
 
 struct Mismatch {
     index: usize,
@@ -83,7 +84,7 @@ pub fn near(name: &str, expected: &ArrayLiteral, actual: &ArrayLiteral, spec: Er
     );
     text.push_str("Top relative error mismatches:\n");
     wrong.sort_by(|a, b| b.rel.total_cmp(&a.rel).then(a.index.cmp(&b.index)));
-    for w in wrong.iter().take(SHOWN) {
+    for w in wrong.iter().take(MAX_SHOWN_ELEMENTS) {
         let index: Vec<String> = index_of(w.index, &actual.dims).iter().map(i64::to_string).collect();
         text.push_str(&format!(
             "  actual {}, expected {}, index {{{}}}, rel error {:.3e}, abs error {:.3e}{}\n",
@@ -149,8 +150,8 @@ impl Report {
     }
 }
 
-/// Bounds that would let every element pass: none of the pairs is looser than another in both. The pair with the smallest
-/// sum of logarithms stands between the two extremes.
+/// Bounds that would let every element pass: none of the pairs is looser than another in both. The pair with
+/// the smallest sum of logarithms stands between the two extremes.
 fn suggest(wrong: &[Mismatch]) -> Option<String> {
     if wrong.iter().any(|w| !w.abs.is_finite()) {
         return None;

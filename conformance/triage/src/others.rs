@@ -1,13 +1,18 @@
-//! Other runs of the reference that an engine may do: with denormal numbers flushed, and rewritten as its liberties permit.
+//! Other runs of the reference that an engine may do: with denormal numbers flushed, and rewritten as its
+//! liberties permit.
 //!
-//! Bounds around the reference say what decisions may come to if they fall otherwise, and often that is anything: the order of a fold, a comparison that hangs on a rounding which
-//! excess precision leaves out, a pole at a denormal number. A run that takes a liberty throughout decides as an engine does that takes it,
-//! and has bounds of its own. It is a permitted run, so what it gives, or is within its soft bounds, is explained.
+//! Bounds around the reference say what decisions may come to if they fall otherwise, and often that is
+//! anything: the order of a fold, a comparison that depends on a rounding which excess precision leaves out,
+//! a pole at a denormal number. A run that takes a liberty throughout decides as an engine does that takes
+//! it, and has bounds of its own. It is a permitted run, so what it gives, or is within its soft bounds, is
+//! explained.
 //!
-//! A compiler that has no kernel for an operation writes it out wherever it stands, and takes its other liberties in what comes of that: so
-//! operations with several steps are written out alone and all together, these also with excess precision.
+//! A compiler that has no kernel for an operation writes it out wherever it stands, and takes its other
+//! liberties in what comes of that: so operations with several steps are written out alone and all together,
+//! these also with excess precision.
 //!
-//! **Invariants:** a run takes liberties that are granted and no others; nothing is called wrong for what one says; none is made before it is asked for.
+//! **Invariants:** a run takes liberties that are granted and no others; nothing is called wrong for what one
+//! says; none is made before it is asked for.
 
 use std::collections::VecDeque;
 
@@ -23,7 +28,7 @@ use hlo_engines::variants::scales::Scales;
 use hlo_engines::variants::{self, Variant};
 
 /// Elements whose bounds are worked out in a run of a rewritten program: what takes more is left out.
-const MOST_ELEMENTS: u64 = 1 << 20;
+const MAX_ELEMENTS: u64 = 1 << 20;
 
 /// Instructions that are executed in a run without bounds, at most.
 const MOST_INSTRUCTIONS: u64 = 1 << 16;
@@ -43,18 +48,18 @@ pub(crate) struct Others<'a> {
 
 /// One of them.
 struct Run {
-    /// What is run; `None`: the program itself.
+    /// The module that is run; `None`: the program itself.
     module: Option<Module>,
     options: RunOptions,
     flushed: bool,
-    /// What bounds allow.
+    /// The liberties of the bounds.
     allowances: Allowances,
-    /// The most elements whose bounds are worked out.
+    /// The maximum number of elements whose bounds are worked out.
     most: u64,
 }
 
-/// The same liberties without one of them, and none but functions. An engine need not take what it is granted, and where
-/// a liberty leaves nothing known, bounds without it may say what it gives.
+/// The same liberties without one of them, and none but functions. An engine need not take what it is
+/// granted, and where a liberty leaves nothing known, bounds without it may say what it gives.
 fn stricter(granted: Allowances) -> Vec<Allowances> {
     let mut all = vec![
         Allowances { flush_denormals: false, ..granted },
@@ -76,10 +81,11 @@ impl<'a> Others<'a> {
         }
         for allowances in stricter(allowances) {
             let own =
-                Run { module: None, options: settings.run, flushed: false, allowances, most: MOST_ELEMENTS };
+                Run { module: None, options: settings.run, flushed: false, allowances, most: MAX_ELEMENTS };
             others.pending.push_back(own);
         }
-        // Functions that are off by units in the last place are within bounds, and flushing has a run of its own.
+        // Functions that are off by units in the last place are within bounds, and flushing has a run of its
+        // own.
         let taken = |variant: &Variant| {
             let of = variant.allowances;
             let ulps = variant.pass.name().starts_with("ulp-");
@@ -115,7 +121,8 @@ impl<'a> Others<'a> {
         others
     }
 
-    /// Asks for runs of the program after some rewritings, flushed and not, if at least one of them applies, and others besides.
+    /// Asks for runs of the program after some rewritings, flushed and not, if at least one of them applies,
+    /// and others besides.
     fn rewritten(
         &mut self,
         passes: &[&dyn Pass],
@@ -137,7 +144,7 @@ impl<'a> Others<'a> {
         let options =
             RunOptions { accumulate: accumulate.unwrap_or(settings.run.accumulate), ..settings.run };
         let again = self.allowances.flush_denormals.then(|| module.clone());
-        let (allowances, most) = (self.allowances, MOST_ELEMENTS);
+        let (allowances, most) = (self.allowances, MAX_ELEMENTS);
         self.pending.push_back(Run { module: Some(module), options, flushed: false, allowances, most });
         if again.is_some() {
             self.flushed(again, options);
@@ -151,7 +158,7 @@ impl<'a> Others<'a> {
         let module =
             if applied > 0 && !hlo::verify::verify(&scaled).has_errors() { Some(scaled) } else { module };
         // The program itself has been worked out already, however large it is.
-        let most = if module.is_some() { MOST_ELEMENTS } else { u64::MAX };
+        let most = if module.is_some() { MAX_ELEMENTS } else { u64::MAX };
         self.pending.push_back(Run { module, options, flushed: true, allowances: self.allowances, most });
     }
 }

@@ -1,15 +1,18 @@
 //! Judging in pieces: what an engine computes of a program that is cut where its bounds blow up.
 //!
-//! An engine that executes no HLO cannot be replayed with the reference's values at every instruction. But it can be given another program:
-//! the same one, with a parameter in the place of each value at which it is cut, and that value as a further result. What reads such a
-//! value gets the reference's, so that its bounds start afresh; what computes it is judged by the further result. If every result of
-//! that program is explained, what the whole program left open is rounding that later instructions amplify.
+//! An engine that executes no HLO cannot be replayed with the reference's values at every instruction. But it
+//! can be given another program: the same one, with a parameter instead of each value at which it is split,
+//! and that value as a further result. What reads such a value gets the reference's, so that its bounds start
+//! afresh; what computes it is judged by the further result. If every result of that program is explained,
+//! what the whole program left open is rounding that later instructions amplify.
 //!
-//! A value is cut where the instruction that reads it has no useful bound although its operands have: found by running the
-//! reference with bounds again and again, with the values that are cut already counting as exact, until no bound blows up.
+//! A value is cut where the instruction that reads it has no useful bound although its operands have: found
+//! by running the reference with bounds again and again, with the values that are cut already counting as
+//! exact, until no bound blows up.
 //!
-//! **Invariants:** the reference gives the same results for the pieces as for the program, to the bit (checked); only values of the entry
-//! computation, calls inlined, are cut; what no cut helps stays undecided.
+//! **Invariants:** the reference gives the same results for the pieces as for the program, to the bit
+//! (checked); only values of the entry computation, calls inlined, are cut; what no cut helps stays
+//! undecided.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,27 +31,30 @@ use hlo_certify::verdict::{Class, same_bits};
 use hlo_engines::engine::interpreter::interpret;
 use hlo_engines::engine::{Allowances, Engine, Finished, Outcome};
 
-/// The most rounds in which cuts are looked for: a chain of so many values, each of which blows up on the one before.
-const MOST_ROUNDS: usize = 24;
-/// The most values at which a program is cut.
-const MOST_CUTS: usize = 512;
-/// The most elements of all values of a program that is cut at each of them: they are inputs and results of an engine's run.
-const MOST_KEPT: u64 = 1 << 24;
+/// The maximum number of rounds in which cuts are looked for: a chain of that many values, each of which
+/// blows up on the one before.
+const MAX_ROUNDS: usize = 24;
+/// The maximum number of values at which a program is cut.
+const MAX_CUTS: usize = 512;
+/// The maximum number of elements of all values of a program that is cut at each of them: they are inputs and
+/// results of an engine's run.
+const MAX_KEPT_ELEMENTS: u64 = 1 << 24;
 /// A bound above this share of the largest element is of no use.
 const USELESS_SHARE: f64 = 1.0 / 64.0;
 
-/// What came of the pieces.
+/// The result for the pieces.
 #[derive(Clone, Debug)]
 pub struct Pieces {
     /// At how many values the program was cut.
     pub cuts: usize,
-    /// How the comparison of the cut program ended.
+    /// The outcome of the comparison of the split program.
     pub difference: Box<Difference>,
     /// The opcode of the first cut value that is not explained, if that is what differs.
     pub blamed: Option<Opcode>,
 }
 
-/// Judges an engine on the pieces of a program, of which the reference gives `expected`. `None`: there is nowhere to cut, or the pieces cannot be run.
+/// Judges an engine on the pieces of a program, of which the reference gives `expected`. `None`: there is
+/// nowhere to cut, or the pieces cannot be run.
 pub(crate) fn judge_pieces(
     expected: &Finished,
     engine: &dyn Engine,
@@ -106,11 +112,13 @@ fn judge_cut(
     Some((results, difference))
 }
 
-/// What becomes of the results of a program that is cut at every value: for each result the worst class of all instructions that it comes from, each on the reference's operands. An engine
-/// may not take that program (a fusion is compiled where the instruction alone is not): then others with fewer cuts are tried. `None`: none can be run, or results are tuples in tuples.
+/// What becomes of the results of a program that is cut at every value: for each result the worst class of
+/// all instructions that it comes from, each on the reference's operands. An engine may not take that program
+/// (a fusion is compiled where the instruction alone is not): then others with fewer cuts are tried. `None`:
+/// none can be run, or results are tuples in tuples.
 ///
-/// The results of one instruction (a loop, a sort) count as one: where one of them is wrong, the instruction has not done what it may, and nothing
-/// else that it gives is what a right one would give.
+/// The results of one instruction (a loop, a sort) count as one: where one of them is wrong, the instruction
+/// has not done what it may, and nothing else that it gives is what a right one would give.
 pub(crate) fn judge_every_value(
     expected: &Finished,
     engine: &dyn Engine,
@@ -132,7 +140,7 @@ pub(crate) fn judge_every_value(
     }
     let all: Vec<InstrId> = inlined.instructions(entry).filter(|&id| can_be_cut(&inlined, id)).collect();
     let elements = |&id: &InstrId| inlined.instr(id).shape.as_array().map_or(0, |a| a.elements() as u64);
-    if all.iter().map(elements).sum::<u64>() > MOST_KEPT {
+    if all.iter().map(elements).sum::<u64>() > MAX_KEPT_ELEMENTS {
         return None;
     }
     let half = all.len() / 2;
@@ -145,7 +153,7 @@ pub(crate) fn judge_every_value(
     ];
     attempts.into_iter().find_map(|cuts| {
         let cuts: BTreeSet<InstrId> = cuts.into_iter().collect();
-        if cuts.is_empty() || cuts.len() > MOST_CUTS {
+        if cuts.is_empty() || cuts.len() > MAX_CUTS {
             return None;
         }
         let (candidate, ids) = cut(&source, &cuts, settings)?;
@@ -200,10 +208,10 @@ fn inlined(module: &Module) -> Option<Module> {
     (!hlo::verify::verify(&inlined).has_errors()).then_some(inlined)
 }
 
-/// Where to cut. `None`: nowhere, or the reference cannot be run with bounds.
+/// The split points. `None`: there are none, or the reference cannot be run with bounds.
 fn cuts(subject: &Subject<'_>, allowances: Allowances, settings: &Settings) -> Option<BTreeSet<InstrId>> {
     let mut cuts = BTreeSet::new();
-    for _ in 0..MOST_ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let mut finder = Finder {
             module: subject.module,
             cuts: &cuts,
@@ -213,7 +221,7 @@ fn cuts(subject: &Subject<'_>, allowances: Allowances, settings: &Settings) -> O
         };
         certify(subject.module, subject.inputs().ok()?, &settings.run, allowances, &mut finder).ok()?;
         let found = finder.found;
-        if found.is_empty() || cuts.len() + found.len() > MOST_CUTS {
+        if found.is_empty() || cuts.len() + found.len() > MAX_CUTS {
             break;
         }
         cuts.extend(found);
@@ -252,7 +260,7 @@ impl Visitor for Finder<'_> {
 }
 
 impl Finder<'_> {
-    /// Where to cut so that an instruction has a useful bound.
+    /// The split points with which an instruction has a useful bound.
     fn propose(&mut self, id: InstrId, cut: bool) {
         let instr = self.module.instr(id);
         if moves_tuples(instr.opcode) {
@@ -291,7 +299,8 @@ fn moves_tuples(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::Tuple | Opcode::Parameter | Opcode::Constant)
 }
 
-/// Whether a value can be a parameter and a result: an array of the entry computation that is not given already.
+/// Whether a value can be a parameter and a result: an array of the entry computation that is not given
+/// already.
 fn can_be_cut(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     instr.parent() == module.entry()
@@ -299,7 +308,7 @@ fn can_be_cut(module: &Module, id: InstrId) -> bool {
         && !matches!(instr.opcode, Opcode::Parameter | Opcode::Constant)
 }
 
-/// Whether bounds say so little that what reads the value should get the reference's.
+/// Whether bounds are so wide that what reads the value should get the reference's.
 fn is_useless(bounds: &hlo_certify::bounds::Bounds, t: &hlo_interp::Tensor) -> bool {
     if bounds.is_exact() {
         return false;

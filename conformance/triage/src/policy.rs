@@ -1,8 +1,8 @@
-//! How results are judged: one policy for every tool that compares an engine with the reference (`run`, `isolate`, `reduce`, `bisect`,
-//! `fuzz`, `test`), so that they agree about a program.
+//! How results are judged: one policy for every tool that compares an engine with the reference (`run`,
+//! `isolate`, `reduce`, `bisect`, `fuzz`, `test`), so that they agree about a program.
 //!
-//! **Invariant:** what an engine may do is asked here alone ([`Policy::allowances`]); whether a comparison passes is
-//! [`crate::differential::Difference::passes`], by the same policy.
+//! **Invariant:** what an engine may do is asked here alone ([`Policy::allowances`]); whether a comparison
+//! passes is [`crate::differential::Difference::passes`], by the same policy.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use hlo_certify::verdict::Tally;
 use hlo_engines::engine::{Allowances, Engine, Functions};
 
-/// How many elements that differ may stay undecided.
+/// The maximum of differing elements that may stay undecided.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MostUndecided {
@@ -65,7 +65,7 @@ impl FromStr for MostUndecided {
     }
 }
 
-/// How to judge.
+/// Options of judging.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Policy {
     /// Whether an engine has the liberties that it declares; if not, only those of `allow`.
@@ -74,7 +74,7 @@ pub struct Policy {
     /// Liberties besides.
     #[serde(default)]
     pub allow: Allowances,
-    /// Budgets of elementary functions in the place of those that the engine declares.
+    /// Budgets of elementary functions that replace those that the engine declares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub functions: Option<Functions>,
     /// Numbers given to single functions, which win over both.
@@ -83,7 +83,7 @@ pub struct Policy {
     /// NaNs must have the same bits.
     #[serde(default)]
     pub nan_bits: bool,
-    /// How many elements that differ may stay undecided.
+    /// The maximum of differing elements that may stay undecided.
     #[serde(default = "none")]
     pub max_undecided: MostUndecided,
 }
@@ -110,12 +110,12 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// What this engine may do.
+    /// The liberties of this engine.
     pub fn allowances(&self, engine: &dyn Engine) -> Allowances {
         self.of_declared(engine.allowances())
     }
 
-    /// What an engine that declares these liberties may do.
+    /// The liberties of an engine that declares these.
     pub fn of_declared(&self, declared: Allowances) -> Allowances {
         let base = if self.declared { declared } else { Allowances::STRICT };
         let all = base.or(self.allow);

@@ -1,10 +1,11 @@
 //! Proofs that a recorded value is the one in error.
 //!
-//! In a program of elementwise operations and data movement every value is one rounding of a function of values before it.
-//! Where our result differs from a recorded one, each of those roundings in our run is evaluated again in arbitrary precision
-//! ([`crate::exact`]). **Invariant:** a difference is called proved only if every elementary function, sum, product and quotient of
-//! the whole run was evaluated and is correctly rounded; operations that are exact in their type (comparisons, rounding to
-//! integers, data movement, integers, conversions) have one right answer and are tested exhaustively elsewhere.
+//! In a program of elementwise operations and data movement every value is one rounding of a function of
+//! values before it. Where our result differs from a recorded one, each of those roundings in our run is
+//! evaluated again in arbitrary precision ([`crate::exact`]). **Invariant:** a difference is called proved
+//! only if every elementary function, sum, product and quotient of the whole run was evaluated and is
+//! correctly rounded; operations that are exact in their type (comparisons, rounding to integers, data
+//! movement, integers, conversions) have one right answer and are tested exhaustively elsewhere.
 
 use std::sync::{Arc, Mutex};
 
@@ -23,7 +24,7 @@ use hlo_engines::frontend::load;
 use hlo_engines::inputs;
 use hlo_system::exit::{Exit, Failure};
 
-/// What was found about one program whose results differ from recorded ones.
+/// The result for one program whose results differ from recorded ones.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Proof {
     /// Elements of the results whose bits differ from the recorded ones.
@@ -65,8 +66,8 @@ pub fn is_elementwise(module: &Module) -> bool {
     })
 }
 
-/// Runs a form of a case, and proves its differences. `None`: the program is not elementwise, there is no such form, or nothing
-/// differs. Errors: the case cannot be read or run.
+/// Runs a form of a case, and proves its differences. `None`: the program is not elementwise, there is no
+/// such form, or nothing differs. Errors: the case cannot be read or run.
 pub fn prove(case: &Case, optimized: bool, options: &RunOptions) -> Result<Option<Proof>, Failure> {
     let Some(path) = case.program(optimized) else { return Ok(None) };
     let program = load(&path.to_string_lossy()).map_err(|r| Failure::new(r.exit, r.first_line()))?;

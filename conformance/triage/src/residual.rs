@@ -1,7 +1,8 @@
 //! The `residual` check: formulas that must vanish, for results that are not unique (eigenvectors, factors).
 //!
-//! A check has formulas separated by `;`. Each must give an array whose Frobenius norm is at most `tol` times that of `arg0`.
-//! The language is that of numpy expressions in complex128 over `arg0, arg1, ..., out0, out1, ...` and numbers:
+//! A check has formulas separated by `;`. Each must give an array whose Frobenius norm is at most `tol` times
+//! that of `arg0`. The language is that of numpy expressions in complex128 over
+//! `arg0, arg1, ..., out0, out1, ...` and numbers:
 //!
 //! ```text
 //! formula := term (("+" | "-") term)*          numpy broadcasting
@@ -10,11 +11,12 @@
 //! atom    := number | name | function "(" formula ("," formula)* ")" | "(" formula ")"
 //! ```
 //!
-//! Functions: `H(x)` conjugated, last two axes transposed; `eye(n, m)`; `diag(x)` of the last two axes; `tril(x, k)`,
-//! `triu(x, k)`; `cols(x, p)` columns of a matrix in the order `p`; `tr(x)` trace; `total(x)` sum over the last axis.
+//! Functions: `H(x)` conjugated, last two axes transposed; `eye(n, m)`; `diag(x)` of the last two axes;
+//! `tril(x, k)`, `triu(x, k)`; `cols(x, p)` columns of a matrix in the order `p`; `tr(x)` trace; `total(x)`
+//! sum over the last axis.
 //!
-//! **Invariants:** nesting is limited, so that no formula overflows the stack; a result that is too large to hold is an
-//! error; a NaN never holds.
+//! **Invariants:** nesting is limited, so that no formula overflows the stack; a result that is too large to
+//! hold is an error; a NaN never holds.
 
 use hlo::ArrayLiteral;
 use hlo::num_complex::Complex;
@@ -32,10 +34,11 @@ struct Array {
 
 /// How deep parentheses may nest.
 const MAX_DEPTH: usize = 64;
-/// The most elements of an intermediate array.
+/// The maximum number of elements of an intermediate array.
 const MAX_ELEMENTS: usize = 1 << 26;
 
-/// The norm of each formula relative to that of `arg0`. Errors: a sentence about what is wrong with the formula.
+/// The norm of each formula relative to that of `arg0`. Errors: a sentence about what is wrong with the
+/// formula.
 pub fn residuals(
     formulas: &str,
     args: &[ArrayLiteral],
@@ -468,7 +471,8 @@ mod tests {
         residuals(formula, args, &outs).unwrap()[0]
     }
 
-    /// Expected values: numpy, through peer/residual.py's functions, with arg0 = [[3, 4]] so that its norm is 5.
+    /// Expected values: numpy, through peer/residual.py's functions, with arg0 = [[3, 4]] so that its norm
+    /// is 5.
     #[test]
     fn values_are_numpys() {
         let args = [f64s(&[1, 2], &[3.0, 4.0])];

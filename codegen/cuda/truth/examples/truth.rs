@@ -1,6 +1,8 @@
-//! The check as a small program of its own, without XLA's kernels: what `hlo ptx truth` does, built in a minute.
+//! The check as a small program of its own, without XLA's kernels: what `hlo ptx truth` does, built in a
+//! minute.
 //!
-//! `truth [--report FILE] [--family NAME]... [--only TEXT] [--results N] [--products N] [--seconds N] [--jobs N] [--device N|interpreter]`
+//! `truth [--report FILE] [--family NAME]... [--only TEXT] [--results N] [--products N] [--seconds N] [--jobs
+//! N] [--device N|interpreter]`
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
 use std::process::ExitCode;

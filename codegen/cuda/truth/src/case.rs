@@ -47,7 +47,7 @@ impl Array {
         element(&self.bytes, self.width, index)
     }
 
-    /// How many elements.
+    /// The number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len() / self.width
@@ -67,14 +67,16 @@ pub fn element(bytes: &[u8], width: usize, index: usize) -> u64 {
     bytes.get(at..at + width).unwrap_or(&[]).iter().rev().fold(0, |v, &b| v << 8 | u64::from(b))
 }
 
-/// What results have to be.
+/// The expectation of results.
 #[derive(Clone, Debug)]
 pub enum Judge {
     /// The interpreter's bits.
     Bits,
-    /// Within the stated error of an approximate instruction: its opcode and modifiers, the type of the result.
+    /// Within the stated error of an approximate instruction: its opcode and modifiers, the type of the
+    /// result.
     Approximate(String, Type),
-    /// Products of matrices: the interpreter's bits; a difference is described by the row, the column and the accumulator.
+    /// Products of matrices: the interpreter's bits; a difference is described by the row, the column and the
+    /// accumulator.
     Product(crate::families::matrix::Shape),
 }
 
@@ -89,7 +91,8 @@ pub struct Case {
     pub instruction: String,
     /// Parameters, body: `(.param .u64 p0) { ... }`. Parameters are the addresses of the arrays.
     pub body: String,
-    /// Variables of the module that the kernel uses, each named with `$K`, which stands for the kernel's name.
+    /// Variables of the module that the kernel uses, each named with `$K`, which stands for the kernel's
+    /// name.
     pub variables: String,
     /// Blocks of the grid.
     pub blocks: u32,
@@ -97,7 +100,7 @@ pub struct Case {
     pub threads: u32,
     /// The arrays.
     pub fill: Fill,
-    /// What the outputs have to be.
+    /// The expectation of the outputs.
     pub judge: Judge,
 }
 
@@ -123,15 +126,15 @@ impl Case {
     }
 }
 
-/// `(.param .u64 p0, ...)` of so many arrays.
+/// `(.param .u64 p0, ...)` of that many arrays.
 #[must_use]
 pub fn parameters(count: usize) -> String {
     let all: Vec<String> = (0..count).map(|i| format!(".param .u64 p{i}")).collect();
     format!("({})", all.join(", "))
 }
 
-/// The beginning of a body: `%i` is the number of the thread in the grid, `%a0` ... the addresses of the arrays at the element of that
-/// number, for elements of so many bytes (0: the beginning of the array).
+/// The beginning of a body: `%i` is the number of the thread in the grid, `%a0` ... the addresses of the
+/// arrays at the element of that number, for elements of that many bytes (0: the beginning of the array).
 #[must_use]
 pub fn prologue(widths: &[usize]) -> String {
     let mut text = format!(

@@ -12,7 +12,7 @@ use crate::operands::{elements, layout};
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Difference {
     /// The array and the element.
-    pub place: String,
+    pub element: String,
     /// The operands of the element.
     pub operands: Vec<String>,
     /// The device's bits.
@@ -38,7 +38,7 @@ pub struct Verdict {
     pub within: u64,
     /// Approximations where no error is stated.
     pub unstated: u64,
-    /// The largest error of an approximation where one is stated, in units in the last place.
+    /// The largest error of an approximation where one is stated, in units in the last element.
     pub largest_ulp: Option<f64>,
     /// The largest error where none is stated.
     pub largest_unstated_ulp: Option<f64>,
@@ -65,7 +65,7 @@ pub fn compare(case: &Case, arrays: &[Array], device: &[Vec<u8>], interpreter: &
                 v.wrong += 1;
                 if v.first.len() < KEPT {
                     v.first.push(Difference {
-                        place: format!("{}[{index}]", array.name),
+                        element: format!("{}[{index}]", array.name),
                         operands: operands(),
                         device: format!("{d:#x}"),
                         interpreter: format!("{i:#x}"),
@@ -164,7 +164,7 @@ pub fn decode(ty: Type, bits: u64) -> f64 {
     sign * magnitude
 }
 
-/// A unit in the last place at a value.
+/// A unit in the last element at a value.
 fn ulp(ty: Type, value: f64) -> f64 {
     let (e, f) = layout(ty).unwrap_or((8, 23));
     let least = 2 - (1_i32 << (e - 1));
@@ -290,7 +290,7 @@ fn one(instruction: &str, ty: Type, [a, b]: [u64; 2], device: u64) -> Approximat
         Some(Error::Unstated) | None if is_flushed => return Approximation::Unstated { ulp: 0.0 },
         Some(Error::Unstated) | None => return unstated,
     };
-    // Behind the least normal number, but for results that could round to it, `.ftz` leaves zero alone.
+    // Behind the smallest normal number, but for results that could round to it, `.ftz` leaves zero alone.
     if ftz && exact.abs() < least_normal * 0.999_999 && !is_flushed {
         return Approximation::Stated { ulp: in_ulps, is_within: false };
     }

@@ -1,4 +1,5 @@
-//! Bits that instructions are tried on: special values of each type, all against all, then values of several distributions.
+//! Bits that instructions are tried on: special values of each type, all against all, then values of several
+//! distributions.
 
 use hlo_ptx::types::{Class, Type};
 
@@ -114,7 +115,8 @@ pub fn element(ty: Type, random: &mut Random) -> u64 {
         let bias = (1_u64 << (e - 1)) - 1;
         let fraction = (1_u64 << f) - 1;
         let sign = random.below(2) << (bits - 1);
-        // A fraction that begins with random bits and ends in what decides roundings: nothing, a half, just below or above one.
+        // A fraction that begins with random bits and ends in what decides roundings: nothing, a half, just
+        // below or above one.
         let short = |random: &mut Random| {
             let keep = random.below(u64::from(f)) as u32;
             let head = random.bits() & fraction & !(fraction >> keep);
@@ -168,7 +170,8 @@ pub fn value(ty: Type, random: &mut Random) -> u64 {
     (0..count).fold(0, |v, i| v | element(ty, random) << (i * bits))
 }
 
-/// Values of several operands, `n` of each: special ones all against all first, then by distributions, some of which relate operands to each other.
+/// Values of several operands, `n` of each: special ones all against all first, then by distributions, some
+/// of which relate operands to each other.
 #[must_use]
 pub fn columns(types: &[Type], n: usize, random: &mut Random) -> Vec<Vec<u64>> {
     let mut out: Vec<Vec<u64>> = types.iter().map(|_| Vec::with_capacity(n)).collect();
@@ -234,7 +237,8 @@ fn related(types: &[Type], mut row: Vec<u64>, random: &mut Random) -> Vec<u64> {
             row[last] =
                 exponent.saturating_sub(down << f) | (random.below(2) * sign) | (random.below(4) == 0) as u64;
         }
-        // The third is the negative product of the first two, roughly: what is left is what one rounding loses.
+        // The third is the negative product of the first two, roughly: what is left is what one rounding
+        // loses.
         4 if row.len() == 3 && types[0] == Type::F32 => {
             let p = f32::from_bits(row[0] as u32) * f32::from_bits(row[1] as u32);
             row[2] = u64::from((-p).to_bits());

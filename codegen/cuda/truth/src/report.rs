@@ -9,7 +9,7 @@ use crate::run::{End, Family, Row, summary};
 pub struct Report<'r> {
     /// What was compared with the interpreter.
     pub device: &'r str,
-    /// How long it took.
+    /// Its time.
     pub seconds: f64,
     /// By family.
     pub summary: Vec<Family>,
@@ -102,7 +102,7 @@ pub fn differences(rows: &[Row]) -> Vec<String> {
                     let operands = d.operands.join(" ");
                     all.push(format!(
                         "    {} {operands}: device {}, interpreter {} {}",
-                        d.place, d.device, d.interpreter, d.note
+                        d.element, d.device, d.interpreter, d.note
                     ));
                 }
             }

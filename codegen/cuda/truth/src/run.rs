@@ -12,7 +12,7 @@ use crate::families::single::header;
 use crate::judge::{Verdict, compare};
 use crate::target::{Module, Refusal, Target};
 
-/// How cases are run.
+/// Options of runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The architecture that texts are for: 90.
@@ -35,7 +35,7 @@ impl Settings {
     }
 }
 
-/// How a case ended.
+/// The outcome of a case.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
@@ -58,7 +58,7 @@ pub struct Row {
     pub family: &'static str,
     /// The instruction.
     pub instruction: String,
-    /// How it ended.
+    /// Its outcome.
     pub end: End,
 }
 

@@ -142,7 +142,7 @@ impl Module for Interpreted {
 /// A CUDA device.
 pub struct Cuda {
     device: hlo_cuda::Device,
-    /// Streams that nobody uses at the moment: their page-locked memory is used again.
+    /// Streams that nothing uses at the moment: their page-locked memory is used again.
     streams: Mutex<Vec<hlo_cuda::Stream>>,
 }
 

@@ -139,7 +139,8 @@ impl Target for Ptxas {
     }
 }
 
-/// What the interpreter's verifier takes and the assembler refuses, by opcode: forms of other architectures than sm_90 alone.
+/// What the interpreter's verifier takes and the assembler refuses, by opcode: forms of other architectures
+/// than sm_90 alone.
 #[test]
 fn ptxas_takes_the_kernels() {
     let Some(program) = std::env::var_os("PTXAS") else {

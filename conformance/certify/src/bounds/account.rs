@@ -1,8 +1,9 @@
 //! The memory that bounds take, on the account of the run that they belong to.
 //!
-//! **Invariants:** what is kept (a leaf's radii) counts beside the values of the run until it is dropped, so values and bounds together stay
-//! within the limit; what a rule takes while it works is asked for before ([`Account::ask`]). Whoever is refused fails the whole
-//! certification: bounds that are missing for want of memory would pass for bounds that nobody knows.
+//! **Invariants:** what is kept (a leaf's radii) counts beside the values of the run until it is dropped, so
+//! values and bounds together stay within the limit; what a rule takes while it works is asked for before
+//! ([`Account::ask`]). Whoever is refused fails the whole certification: bounds that are missing for want of
+//! memory would pass for bounds that nobody knows.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -35,7 +36,7 @@ pub(super) struct Account {
 const RULE_ELEMENTS: u64 = 64;
 
 impl Account {
-    /// Of a run on so many devices, each of which has this memory.
+    /// Of a run on `devices` devices, each with this memory.
     pub(super) fn new(budget: MemoryBudget, devices: u32) -> Account {
         let (beside, live) = (Beside::default(), AtomicU64::new(0));
         Account {
@@ -98,7 +99,7 @@ impl Account {
         self.beside.hold(bytes.div_ceil(self.devices))
     }
 
-    /// Whether there is room for what a rule takes; if not, the certification has failed.
+    /// Whether a rule's memory is within the budget; if not, the certification has failed.
     pub(super) fn ask(&self, case: &Case<'_>) -> bool {
         let (live, kept) = (self.live.load(Ordering::Relaxed), self.beside.bytes());
         let wanted = need(case);
@@ -126,8 +127,8 @@ impl Account {
     }
 }
 
-/// The least effort that the bounds of a program take: that of what its entry computation executes, and what is not exact whatever its operands
-/// are.
+/// The least effort that the bounds of a program take: that of what its entry computation executes, and what
+/// is not exact whatever its operands are.
 pub(super) fn least_effort(module: &Module, allowances: &Allowances) -> u64 {
     let entry = module.entry();
     let mut live = vec![false; module.instruction_capacity()];
@@ -163,7 +164,8 @@ fn exhausted(instr: &Instruction, message: String) -> RunError {
     RunError::at(instr, ErrorKind::OutOfMemory, codes::OUT_OF_MEMORY, message)
 }
 
-/// What a rule takes at most while it works, its result included: so many bytes for each element of operands and of results.
+/// An upper bound of a rule's memory while it works, its result included, in bytes: proportional to the
+/// elements of operands and results.
 fn need(case: &Case<'_>) -> u64 {
     let (operand, result) = match kind(case.opcode()) {
         // In blocks: no more than two radii an element.

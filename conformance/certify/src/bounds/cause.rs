@@ -1,11 +1,13 @@
 //! Why elements are undecided: the instruction at which a bound is lost.
 //!
-//! A run with bounds is watched, and of each array of each value it is kept whether some element has no soft bound, or a hard one beyond the soft
-//! one. From an array of the result one goes back through operands of which that is true as well, through calls, loops and branches into their
-//! computations and out of these to what their callers pass on: the instruction with no such operand is the cause.
+//! A run with bounds is watched, and of each array of each value it is kept whether some element has no soft
+//! bound, or a hard one beyond the soft one. From an array of the result one goes back through operands of
+//! which that is true as well, through calls, loops and branches into their computations and out of these to
+//! what their callers pass on: the instruction with no such operand is the cause.
 //!
-//! **Invariant:** a cause says something of an array as a whole. Which of its elements follow from which elements of operands is not looked at, so of
-//! several causes the one is named that is found first, in the order of operands.
+//! **Invariant:** a cause says something of an array as a whole. Which of its elements follow from which
+//! elements of operands is not looked at, so of several causes the one is named that is found first, in the
+//! order of operands.
 
 use hlo::{AttrKey, ElementType, InstrId, Module, Opcode, Shape};
 use hlo_interp::Value;

@@ -171,7 +171,7 @@ fn inverse(r: f64, distances: [f64; 2]) -> f64 {
 fn change(opcode: Opcode, xs: &[Disc], v: f64, mode: Mode) -> f64 {
     const UNKNOWN: f64 = f64::INFINITY;
     let x = &xs[0];
-    // Relative to the operand; beyond a half derivatives say little.
+    // Relative to the operand; beyond a half, derivatives are no bound.
     let relative = x.r / x.m;
     match (opcode, xs) {
         (Opcode::Add | Opcode::Subtract, [x, y]) => x.part + y.part,
@@ -268,10 +268,10 @@ fn angle(y: &Disc, x: &Disc) -> f64 {
     if sum > 0.0 { slope / sum } else { f64::INFINITY }
 }
 
-/// What `atan2` of complex numbers as `-i log((x + i y) / sqrt(x^2 + y^2))` is off by beside units of the result, where
-/// engines may compute it so. Each of a square, their sum, its root, the numerator and the quotient rounds; relative to the
-/// quotient that is no more than so many units times the condition of the sum, and the logarithm turns it into an
-/// absolute error.
+/// What `atan2` of complex numbers as `-i log((x + i y) / sqrt(x^2 + y^2))` is off by beside units of the
+/// result, where engines may compute it so. Each of a square, their sum, its root, the numerator and the
+/// quotient rounds; relative to the quotient that is at most that many units times the condition of the sum,
+/// and the logarithm turns it into an absolute error.
 fn by_logarithm(case: &Case<'_>, xs: &[Disc], format: Format) -> f64 {
     const ROUNDINGS: f64 = 4.0;
     let (Opcode::Atan2, [y, x]) = (case.opcode(), xs) else { return 0.0 };

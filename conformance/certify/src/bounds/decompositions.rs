@@ -64,8 +64,8 @@ impl<'a> Operand<'a> {
         (off + own) * (1.0 + (size as f64 + 16.0) * f64::EPSILON)
     }
 
-    /// What unit vectors of a value are off by, which is `gap` away from all others: the norm, at most `times` the sine of the angle; and the angle by which
-    /// phases are turned, where the component that is real has this modulus.
+    /// The error of unit vectors of a value that is `gap` away from all others: the norm, at most `times` the
+    /// sine of the angle; and the rotation of phases, where the component that is real has this modulus.
     fn vector(
         &self,
         algorithm: Algorithm,

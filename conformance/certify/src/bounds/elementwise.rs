@@ -1,10 +1,11 @@
 //! Elementwise operations on real numbers, integers and predicates.
 //!
-//! Most are monotone in each operand, so the extremes over a box of operands are at its corners: the same instruction runs on the ends of
-//! the operands' intervals, in the operands' own types. An engine's operand is a number of its type, so the ends are rounded to
-//! nearest, which is monotone: what lies in the interval lies between the rounded ends. The reference rounds correctly, so its results
-//! at the corners are the correctly rounded extremes, and an engine is within the opcode's ulps of something between them.
-//! Where that interval is not symmetric around the reference's value, and wide, its ends are kept as [`Limits`].
+//! Most are monotone in each operand, so the extremes over a box of operands are at its corners: the same
+//! instruction runs on the ends of the operands' intervals, in the operands' own types. An engine's operand
+//! is a number of its type, so the ends are rounded to nearest, which is monotone: what is in the interval is
+//! between the rounded ends. The reference rounds correctly, so its results at the corners are the correctly
+//! rounded extremes, and an engine is within the opcode's ulps of something between them. Where that interval
+//! is not symmetric around the reference's value, and wide, its ends are kept as [`Limits`].
 
 use hlo::{ElementType, Opcode, TypeClass};
 use hlo_interp::{Tensor, Value};
@@ -91,8 +92,8 @@ impl Settled {
         self.ulps == 0.0
     }
 
-    /// What an element of value `v` may be off by, and its limits, where the function is between two ends; `agrees`: at all corners it is `v`; `nan`: at
-    /// some it is a NaN.
+    /// What an element of value `v` may be off by, and its limits, where the function is between two ends;
+    /// `agrees`: at all corners it is `v`; `nan`: at some it is a NaN.
     pub(super) fn radius(
         &self,
         v: f64,
@@ -156,7 +157,7 @@ impl Settled {
         if most > format.max {
             most = f64::INFINITY;
         }
-        // Units in the last place take no such function below 0.
+        // An error in units in the last place does not make such a function negative.
         let positive = low >= 0.0 && low.is_sign_positive() && is_nonnegative(self.opcode);
         if self.square || least < 0.0 && positive {
             least = least.max(0.0);
@@ -173,7 +174,7 @@ fn is_nonnegative(opcode: Opcode) -> bool {
     )
 }
 
-/// Functions that turn reals into steps: soft radii do not see how near a step is.
+/// Step functions: soft radii do not account for the distance of a step.
 pub(super) fn steps(opcode: Opcode, to: ElementType) -> bool {
     match opcode {
         Opcode::Ceil | Opcode::Floor | Opcode::RoundNearestAfz | Opcode::RoundNearestEven | Opcode::Sign => {
@@ -308,7 +309,8 @@ impl<'a> Corners<'a> {
         Some(())
     }
 
-    /// A comparison that flushes takes denormal numbers and zeros for equal, and what is selected is not flushed: any of them.
+    /// A comparison that flushes takes denormal numbers and zeros for equal, and what is selected is not
+    /// flushed: any of them.
     fn ties_of_flushed(&self, hull: &mut Hull, format: Format) {
         for i in 0..self.value.len() {
             let of = |x: &Operand<'_>| x.interval(i).taken_for_zero(format);
@@ -472,8 +474,8 @@ impl<'a> Corners<'a> {
     }
 }
 
-/// Where a function overflows at exact operands an implementation that is some ulps off may not: certain are only operands some ulps
-/// beyond.
+/// Where a function overflows at exact operands an implementation that is some ulps off may not: certain are
+/// only operands some ulps beyond.
 fn nudge(opcode: Opcode, operands: &mut [Operand<'_>], value: &Numbers) {
     let overflows = matches!(
         opcode,

@@ -87,8 +87,8 @@ impl<'m> Expression<'m> {
         (0..self.parameters.len()).filter(|&p| reached[p]).collect()
     }
 
-    /// A module that computes the tuple of some nodes from lists of `lanes` values for each of these parameters, in that order. `None` if
-    /// they depend on others.
+    /// A module that computes the tuple of some nodes from lists of `lanes` values for each of these
+    /// parameters, in that order. `None` if they depend on others.
     pub(super) fn lifted(&self, roots: &[usize], parameters: &[usize], lanes: i64) -> Option<Module> {
         let reached = self.reached(roots);
         let mut target = Module::new("region");

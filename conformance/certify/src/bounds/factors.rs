@@ -148,7 +148,7 @@ pub(super) fn rooted(g: &Magnitudes) -> Option<Magnitudes> {
     Some(m.settle())
 }
 
-/// The factors of a matrix of so many rows and columns whose rows have been put into the order of the pivots.
+/// The factors of a matrix of `rows` by `columns` whose rows have been permuted into the order of the pivots.
 pub(super) struct Factors<'a> {
     pub(super) rows: usize,
     pub(super) columns: usize,
@@ -223,8 +223,8 @@ impl Factors<'_> {
         Some(both.collect())
     }
 
-    /// Whether with factors off by so much the largest of what is left of each column may be another one than in the reference, by
-    /// the sum of the moduli of its parts (`izamax` of BLAS).
+    /// Whether with these errors of the factors another pivot may be chosen than in the reference: the
+    /// largest element that is left of each column, by the sum of the moduli of its parts (`izamax` of BLAS).
     pub(super) fn may_pivot_elsewhere(&self, radii: &[f64]) -> bool {
         let size = |x: C| x.re.abs() + x.im.abs();
         (0..self.depth()).any(|j| {
@@ -280,7 +280,7 @@ pub(super) struct Substitution {
 }
 
 impl Substitution {
-    /// For a matrix whose elements are off by so much. `None`: nothing is known.
+    /// For a matrix with these errors of its elements. `None`: nothing is known.
     pub(super) fn new(
         n: usize,
         t: impl Fn(usize, usize) -> C,
@@ -302,7 +302,7 @@ impl Substitution {
         converges.then_some(Substitution { inverse, effect, again, small: unit.small(n) })
     }
 
-    /// Of a solution of this magnitude, for a right side that is off by so much.
+    /// Of a solution of this magnitude, for a right side with the errors `off`.
     pub(super) fn radii(&self, x: &[f64], off: &[f64]) -> Vec<f64> {
         let n = x.len();
         let rest: Vec<f64> = (0..n)

@@ -1,17 +1,18 @@
-//! Flush-to-zero: a second run of the reference, in which denormal operands and results of arithmetic are zeros.
+//! Flush-to-zero: a second run of the reference, in which denormal operands and results of arithmetic are
+//! zeros.
 //!
 //! Whether a denormal number is kept decides more than its own magnitude: the quotient by it, its logarithm,
-//! its comparison with zero. Bounds of the reference have the number and zero in one interval, and of an interval
-//! with a pole nothing is known. The bounds of the second run begin at the zero. The liberty permits that run, so
-//! what is within its soft bounds is explained.
+//! its comparison with zero. Bounds of the reference have the number and zero in one interval, and of an
+//! interval with a pole nothing is known. The bounds of the second run begin at the zero. The liberty permits
+//! that run, so what is within its soft bounds is explained.
 //!
 //! [`Flushing::module`] has a `copy` of each operand of arithmetic that may be denormal. The run replaces
-//! denormal numbers by zeros in these copies and in the results of arithmetic. Data movement keeps them, and so
-//! do computations that are applied to elements; but what a fold compares, and updates that a scatter computes with,
-//! are copies, too.
+//! denormal numbers by zeros in these copies and in the results of arithmetic. Data movement keeps them, and
+//! so do computations that are applied to elements; but what a fold compares, and updates that a scatter
+//! computes with, are copies, too.
 //!
-//! **Invariant:** this run calls nothing wrong. It makes one permitted choice for every instruction; an engine
-//! may make another for some.
+//! **Invariant:** this run calls nothing wrong. It makes one permitted choice for every instruction; an
+//! engine may make another for some.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,7 +74,7 @@ impl Flushing {
         (!at.is_empty()).then(|| Flushing { module, at, any: AtomicBool::new(false) })
     }
 
-    /// Whether the run has put a zero in the place of some number.
+    /// Whether the run has flushed some number to zero.
     pub(super) fn has_flushed(&self) -> bool {
         self.any.load(Ordering::Relaxed)
     }
@@ -112,8 +113,8 @@ fn applied(module: &Module) -> FxHashSet<ComputationId> {
     applied
 }
 
-/// The operands that may count with zeros for denormal numbers in a fold whose results are none of arithmetic: those
-/// that a region compares, and the updates of a scatter that computes with them.
+/// The operands that may count with zeros for denormal numbers in a fold whose results are none of
+/// arithmetic: those that a region compares, and the updates of a scatter that computes with them.
 fn flushed_operands(module: &Module, instr: &Instruction) -> Option<Range<usize>> {
     let region = instr.attrs.computation(AttrKey::ToApply)?;
     let count = instr.operands().len();
@@ -181,8 +182,8 @@ fn gives_arithmetic(module: &Module, computation: ComputationId) -> bool {
     }
 }
 
-/// Whether a value is an array of a type whose denormal numbers processors flush: `bf16` is computed in f32 and
-/// has its exponents. Smaller types are computed in f32 too, but their denormal numbers are normal there.
+/// Whether a value is an array of a type whose denormal numbers processors flush: `bf16` is computed in f32
+/// and has its exponents. Smaller types are computed in f32 too, but their denormal numbers are normal there.
 fn may_be_denormal(instr: &Instruction) -> bool {
     instr.shape.element_type().is_some_and(has_flushed_numbers)
 }
@@ -240,8 +241,8 @@ fn tensor_flushed(t: &Tensor) -> Option<Tensor> {
     Some(Tensor::new(t.dims(), buffer))
 }
 
-/// Results of arithmetic on `f8e8m0fnu`, which is computed in f32, where 2^-127 is denormal: NaN, since the type
-/// has no zero.
+/// Results of arithmetic on `f8e8m0fnu`, which is computed in f32, where 2^-127 is denormal: NaN, since the
+/// type has no zero.
 fn scales_flushed(t: &Tensor) -> Option<Tensor> {
     let format = Format::of(ElementType::F8E8M0FNU)?;
     let flushed = |x: f64| if x < format.flushes_below() { f64::NAN } else { x };
@@ -251,8 +252,8 @@ fn scales_flushed(t: &Tensor) -> Option<Tensor> {
     any.then(|| super::number::tensor(ElementType::F8E8M0FNU, t.dims(), &each))
 }
 
-/// The bounds of the flushed value `to`, from those of `value`: an element that can only be denormal or zero is
-/// that zero, with radius 0.
+/// The bounds of the flushed value `to`, from those of `value`: an element that can only be denormal or zero
+/// is that zero, with radius 0.
 pub(super) fn bounds(value: &Value, to: &Value, tree: Tree) -> Tree {
     match (value, to, tree) {
         (Value::Array(from), Value::Array(to), Tree::Array(leaf)) => {

@@ -123,7 +123,7 @@ fn strides(sizes: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// The place of number `n` in an array of these sizes.
+/// The coordinates of element `n` in an array of these sizes.
 fn place(mut n: usize, sizes: &[usize]) -> Vec<usize> {
     let mut at = vec![0; sizes.len()];
     for d in (0..sizes.len()).rev() {
@@ -264,7 +264,7 @@ fn fold(case: &Case<'_>, computation: ComputationId, terms: &Terms, size: usize)
     Some(accumulated.1.iter().map(|leaf| leaf.bounds.clone()).collect())
 }
 
-/// A list with other elements at these places.
+/// A list with other elements at these indices.
 fn put(t: &Tensor, places: &[usize], elements: &Tensor) -> Option<Tensor> {
     fn of<T: BufferOf>(v: &[T], places: &[usize], new: &hlo::Buffer) -> Option<hlo::Buffer> {
         let new = T::slice(new)?;

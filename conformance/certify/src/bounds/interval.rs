@@ -1,8 +1,9 @@
-//! Intervals: what an element of an operand may be, from its radius and limits, and what a comparison makes of two of them.
+//! Intervals: what an element of an operand may be, from its radius and limits, and what a comparison makes
+//! of two of them.
 //!
-//! **Invariant:** an engine's element is a number of the operand's type, so an interval ends at numbers of that type: its ends
-//! are rounded to nearest, which is monotone. Where a wider number or an unrounded product may stand there instead
-//! (`wide`), they are one unit further out.
+//! **Invariant:** an engine's element is a number of the operand's type, so an interval ends at numbers of
+//! that type: its ends are rounded to nearest, which is monotone. Where a wider number or an unrounded
+//! product may stand there instead (`wide`), they are one unit further out.
 
 use hlo::Opcode;
 use hlo::attrs::{CompareType, Direction};
@@ -40,8 +41,8 @@ impl Interval {
         if wide {
             (low, high) = (low.next_down(), high.next_up());
         }
-        // The reference's value is within the limits, or at them and rounded. What limits leave nothing but a zero is not
-        // exact: it may have either sign.
+        // The reference's value is within the limits, or at them and rounded. What limits leave nothing but a
+        // zero is not exact: it may have either sign.
         let (l, h) = (low.max(limits.low.min(x)), high.min(limits.high.max(x)));
         if l < h {
             (low, high) = (l, h);
@@ -55,9 +56,10 @@ impl Interval {
         x != 0.0 && self.holds_zeros(format)
     }
 
-    /// Its ends, if a comparison in which denormal numbers are flushed takes all of it for zero. Of one that reaches further the part around
-    /// zero is not looked at: that a negative denormal number may stand where a number of at least zero does would leave nothing of any
-    /// root or logarithm behind a maximum with zero.
+    /// Its ends, if a comparison in which denormal numbers are flushed takes all of it for zero. Of one that
+    /// reaches further the part around zero is not looked at: that a negative denormal number may stand where
+    /// a number of at least zero does would leave nothing of any root or logarithm behind a maximum with
+    /// zero.
     #[inline(always)]
     pub(super) fn taken_for_zero(self, format: Format) -> Option<[f64; 2]> {
         let least = format.flushes_below();
@@ -75,16 +77,17 @@ impl Interval {
         Interval { low: self.low.min(0.0), high: self.high.max(0.0), ..self }
     }
 
-    /// With zero in the place of what may be flushed. What is computed from a zero of a type that has none is not followed: nothing is known of the operand, unless it is
-    /// only compared.
+    /// With zero for what may be flushed. What is computed from a zero of a type that has none is not
+    /// followed: nothing is known of the operand, unless it is only compared.
     #[inline(always)]
     pub(super) fn flushed(self, opcode: Opcode, format: Format) -> Interval {
         let unknown = self.unknown || !format.has_zero() && opcode != Opcode::Compare;
         Interval { unknown, ..self.with_zero() }
     }
 
-    /// With the ends rounded, to `l` and `h`. Beyond the largest number of the type the operand itself overflows;
-    /// in a type that saturates, rounded ends do not bound an unrounded value, so nothing is known.
+    /// With the ends rounded, to `l` and `h`. Beyond the largest number of the type the operand itself
+    /// overflows; in a type that saturates, rounded ends do not bound an unrounded value, so nothing is
+    /// known.
     #[inline(always)]
     pub(super) fn rounded(
         self,
@@ -139,8 +142,8 @@ impl Comparison {
         Some(Comparison { direction: *case.instr.attrs.direction()?, total, same: a.from == b.from })
     }
 
-    /// The radius of the result: 0 where the intervals do not meet. `a` and `b` are the reference's values; numbers closer than
-    /// `slack` are not told apart.
+    /// The radius of the result: 0 where the intervals do not meet. `a` and `b` are the reference's values;
+    /// numbers closer than `slack` are not told apart.
     pub(super) fn radius(&self, (x, a): (Interval, f64), (y, b): (Interval, f64), slack: f64) -> f64 {
         if x.is_exact(a) && y.is_exact(b) {
             return 0.0;

@@ -1,7 +1,9 @@
-//! Calls to LAPACK. What computes as an instruction of HLO does has the bounds of that instruction: `potrf` is `cholesky`, `trsm`
-//! is `triangular-solve`. All others have the reference's bits, unless an implementation may be another one; then, and of operands
-//! that are not exact, and of f64 and c128 (which engines need not compute in double-double arithmetic), `getrf` has the bounds of its
-//! factors ([`Factors`]), `geqrf`, `orgqr` and `ormqr` those of [`reflectors`], `syevd` and `gesdd` those of [`decompositions`], and what is known of the others is nothing.
+//! Calls to LAPACK. What computes as an instruction of HLO does has the bounds of that instruction: `potrf`
+//! is `cholesky`, `trsm` is `triangular-solve`. All others have the reference's bits, unless an
+//! implementation may be another one; then, and of operands that are not exact, and of f64 and c128 (which
+//! engines need not compute in double-double arithmetic), `getrf` has the bounds of its factors
+//! ([`Factors`]), `geqrf`, `orgqr` and `ormqr` those of [`reflectors`], `syevd` and `gesdd` those of
+//! [`decompositions`], and what is known of the others is nothing.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -168,7 +170,8 @@ impl Stand {
         Some(Stand { module, factor: routine == "potrf" })
     }
 
-    /// The bounds of all results, from that of what stands for the first. Where a factorization may stop, nothing is known.
+    /// The bounds of all results, from that of what stands for the first. Where a factorization may stop,
+    /// nothing is known.
     fn results(&self, case: &Case<'_>, first: Bounds) -> Option<Vec<Bounds>> {
         if !self.factor {
             return Some(vec![first]);

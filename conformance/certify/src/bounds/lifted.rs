@@ -1,6 +1,6 @@
 //! An applied computation on lists of operands: what it is of each of them, with bounds.
 //!
-//! - **Lifted**: the computation with lists in the place of its scalars, so that one run is that of all lanes. A branch is a selection among
+//! - **Lifted**: the computation with lists instead of its scalars, so that one run is that of all lanes (vectorization by if-conversion). A branch is a selection among
 //!   what all branches give, since these have no effects: it falls as a selection does whose predicate is as uncertain as the branch.
 //! - **One by one**: where it holds what cannot be lifted (loops, which end elsewhere in each lane, and operations on arrays), a run for
 //!   each lane, within [`MOST`].
@@ -28,7 +28,7 @@ const MOST: usize = 1 << 16;
 /// Arrays with their bounds.
 pub(super) type Known = (Vec<Tensor>, Vec<Arc<Leaf>>);
 
-/// The elements at these places, as a list.
+/// The elements at these indices, as a list.
 pub(super) fn taken(t: &Tensor, places: &[usize]) -> Tensor {
     let buffer = with_buffer!(t.buffer(), v => BufferOf::wrap(places.iter().map(|&i| v[i]).collect()));
     Tensor::new([places.len() as i64].as_slice(), buffer)
@@ -200,7 +200,7 @@ fn lift(
     Some(copy)
 }
 
-/// What a conditional gives lane by lane: all branches, and of these the one whose turn it is.
+/// The result of a conditional lane by lane: all branches are computed, and the lane's one is selected.
 fn selected(
     b: &mut ComputationBuilder<'_>,
     branches: &[ComputationId],
@@ -211,7 +211,7 @@ fn selected(
     let predicate = b.shape(selector).element_type() == Some(ElementType::Pred);
     let results = branches.iter().zip(operands).map(|(&branch, &operand)| b.call(branch, &[operand]).ok());
     let results: Vec<InstrId> = results.collect::<Option<_>>()?;
-    // Of an index that is out of range it is the last one's turn.
+    // An index that is out of range selects the last branch.
     let (&last, others) = results.split_last()?;
     let mut chosen = last;
     for (number, &result) in (0i32..).zip(others) {

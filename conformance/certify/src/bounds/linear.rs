@@ -64,7 +64,7 @@ fn coarser(operand: ElementType, result: ElementType) -> ElementType {
     if unit(operand) > unit(result) { operand } else { result }
 }
 
-/// A number of at most this magnitude, off by at most so much; arithmetic rounds.
+/// A number of at most the magnitude `size`, with the absolute error `off`; arithmetic rounds.
 #[derive(Clone, Copy, Debug)]
 struct Ball {
     size: f64,
@@ -139,7 +139,8 @@ impl Part<'_> {
     }
 }
 
-/// The radii of results that the exact values are rounded to, of values that are off by so much before the last rounding.
+/// The radii of results, from the errors `off` of the values before the last rounding; the reference rounds
+/// exact values.
 pub(super) fn settled(case: &Case<'_>, k: usize, off: &[f64], mode: Mode) -> Radii {
     let v = Numbers::of(case.results[k]);
     let Some(format) = Format::of(v.ty) else { return Radii::unknown(v.len()) };

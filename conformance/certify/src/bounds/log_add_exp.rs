@@ -1,11 +1,13 @@
 //! Folds by `log(exp(a) + exp(b))` ([`hlo::log_add_exp`]).
 //!
-//! The exact function is associative, commutative and monotone, so the exact result `R` of some numbers has no order. A computed step is off by
-//! at most `u (K + |r|)` where it gives `r`: the difference is rounded (which moves the exponential by at most `u |d| exp(-|d|) <= u / e`),
-//! exponential and logarithm are within some units, and the sum is rounded. Replacing one exact partial result after the other by the computed one,
-//! the bottom ones first, moves the whole each time by that times a weight `exp(r - T)` of at most 1, where `T` is the whole as it is then; and
-//! `|r| exp(r - T) <= |T| + 1 / e`. So with `n - 1` steps, in any order and with any brackets, and `g = (n - 1) u`, the whole is off by
-//! `E <= g (K + 1 / e + |R| + E)`. Operands that are off move `R` by no more than the one that is off most, since all weights together are 1.
+//! The exact function is associative, commutative and monotone, so the exact result `R` of some numbers has
+//! no order. A computed step is off by at most `u (K + |r|)` where it gives `r`: the difference is rounded
+//! (which moves the exponential by at most `u |d| exp(-|d|) <= u / e`), exponential and logarithm are within
+//! some units, and the sum is rounded. Replacing one exact partial result after the other by the computed
+//! one, the bottom ones first, moves the whole each time by that times a weight `exp(r - T)` of at most 1,
+//! where `T` is the whole as it is then; and `|r| exp(r - T) <= |T| + 1 / e`. So with `n - 1` steps, in any
+//! order and with any brackets, and `g = (n - 1) u`, the whole is off by `E <= g (K + 1 / e + |R| + E)`.
+//! Operands that are off move `R` by no more than the one that is off most, since all weights together are 1.
 
 use hlo::opcode::Numeric;
 use hlo::{AttrKey, ElementType, Opcode, Shape};
@@ -95,14 +97,16 @@ impl Step {
         Step { unit: format.unit(), constant, absolute: 4.0 * format.least() + flushed }
     }
 
-    /// How far a computed result may be from the reference's, of a magnitude, from so many numbers that are off by at most `moved`.
+    /// The error bound of a computed result of a magnitude, of `count` numbers that are off by at most
+    /// `moved`.
     fn radius(&self, magnitude: f64, count: f64, moved: f64) -> f64 {
         let steps = (count - 1.0).max(0.0);
         let g = steps * self.unit;
         if !(g < TOO_MANY && moved.is_finite()) {
             return f64::INFINITY;
         }
-        // Of the engine, and of the reference, which has rounded too: |R| is at most their values and what either is off by.
+        // Of the engine, and of the reference, which has rounded too: |R| is at most their values and what
+        // either is off by.
         let one = (g * (self.constant + magnitude + moved) + steps * self.absolute) / (1.0 - 4.0 * g);
         let r = (2.0 * one + moved) * (1.0 + 64.0 * f64::EPSILON);
         if r > 0.0 { r.next_up() } else { 0.0 }

@@ -1,7 +1,9 @@
-//! The certified tolerance: how far a correct engine's results may be from the reference's, element by element.
+//! The certified tolerance: how far a correct engine's results may be from the reference's, element by
+//! element.
 //!
-//! [`certify`] runs the interpreter and watches it: beside each value goes its [`Bounds`], found from those of the operands
-//! and from what the table of opcodes and the [`Allowances`] grant an engine. Values are always the reference's own.
+//! [`certify`] runs the interpreter and watches it: beside each value goes its [`Bounds`], found from those
+//! of the operands and from what the table of opcodes and the [`Allowances`] grant an engine. Values are
+//! always the reference's own.
 //!
 //! - **Soft**: every comparison, selection, index, conversion to an integer, rounding to an integer, order of a sort, end of a loop,
 //!   overflow and NaN falls as in the reference; only roundings differ. What differs by no more is explained.
@@ -9,8 +11,8 @@
 //!   the two is undecided. An infinite radius says that nothing is known (and a soft one explains nothing then).
 //! - **Zero** is to the bit, the sign of a zero included, but for the bits of NaNs.
 //!
-//! **Invariants:** a bound may be too wide, never too narrow: what no rule here covers has an infinite radius. Rules look at reference
-//! values and radii alone. `soft <= hard`.
+//! **Invariants:** a bound may be too wide, never too narrow: what no rule here covers has an infinite
+//! radius. Rules look at reference values and radii alone. `soft <= hard`.
 //!
 //! - **Limits** ([`limits`]) stand beside radii that are large: what an element is at least and at most.
 //!
@@ -47,13 +49,15 @@
 //! | `flushed` | all of them, in a second run | the reference with denormal numbers flushed |
 //! | `devices` | collectives | one of the above, on all participants |
 //!
-//! [`local`] judges what a replay shows by itself, without a run: most of it in intervals of f32 that never leave the cache.
+//! [`local`] judges what a replay shows by itself, without a run: most of it in intervals of f32 that never
+//! leave the cache.
 //!
 //! `cause` says of what is undecided at which instruction its bound is lost.
 //!
-//! Bounds take memory, which `account` counts against the limit of the run: of an array that is not exact 8 bytes an element where soft and
-//! hard radii are the same and 16 where not, until its last use; and what a rule takes while it works, which is asked for before. `blocks`
-//! keeps the latter small for elementwise instructions. What would pass the limit ends the certification as out of memory.
+//! Bounds take memory, which `account` counts against the limit of the run: of an array that is not exact 8
+//! bytes an element where soft and hard radii are the same and 16 where not, until its last use; and what a
+//! rule takes while it works, which is asked for before. `blocks` keeps the latter small for elementwise
+//! instructions. What would pass the limit ends the certification as out of memory.
 
 mod account;
 mod blocks;
@@ -136,7 +140,8 @@ pub enum Radii {
     Zero,
     /// Nothing is known of any element.
     Unknown,
-    /// At most so much, element by element in row-major order: at least 0, perhaps infinite. Neither all 0 nor all infinite.
+    /// The radius of each element in row-major order: at least 0, perhaps infinite. Neither all 0 nor all
+    /// infinite.
     Each(Arc<Vec<f64>>),
     /// The same, and limits of the values themselves.
     Limited(Arc<Limited>),
@@ -151,7 +156,8 @@ pub struct Limited {
 }
 
 impl Radii {
-    /// These, as [`Radii::Zero`] or [`Radii::Unknown`] if they are. NaN, which arithmetic on infinities gives, says as little as infinity.
+    /// These, as [`Radii::Zero`] or [`Radii::Unknown`] if they are. NaN, the result of arithmetic on
+    /// infinities, means the same as infinity.
     pub fn new(mut each: Vec<f64>) -> Radii {
         // Whether there are any that are not 0, NaN, or not infinite.
         let kinds = |part: &[f64]| {
@@ -260,7 +266,8 @@ impl Radii {
         matches!(self, Radii::Zero)
     }
 
-    /// Of the same elements, the larger one each, within the limits of these: limits are true by themselves, whatever other radii say.
+    /// Of the same elements, the larger one each, within the limits of these: limits are true by themselves,
+    /// whatever other radii say.
     fn max(self, other: &Radii) -> Radii {
         match (self, other) {
             (Radii::Zero, other) => other.clone(),
@@ -347,7 +354,7 @@ pub enum Tree {
     Tuple(Arc<[Tree]>),
     /// Of a token.
     Token,
-    /// Of what an asynchronous collective, executed so many times before, has promised.
+    /// The pending result of an asynchronous collective, and how often that was executed before.
     Promise(InstrId, u64),
 }
 
@@ -433,8 +440,8 @@ pub struct At {
     pub calls: Vec<Call>,
 }
 
-/// Told of the bounds of every executed instruction of the entry computation and of called ones, parameters included, not of those of
-/// computations that are applied to elements.
+/// Told of the bounds of every executed instruction of the entry computation and of called ones, parameters
+/// included, not of those of computations that are applied to elements.
 pub trait Visitor {
     /// Whether to tell it at all.
     fn wants(&self) -> bool {
@@ -446,8 +453,8 @@ pub trait Visitor {
         None
     }
 
-    /// An instruction has this value (tuples: with what is inside) and these bounds. `true`: it counts as exact from here on,
-    /// because whoever is compared gets the reference's value there.
+    /// An instruction has this value (tuples: with what is inside) and these bounds. `true`: it counts as
+    /// exact from here on, because whoever is compared gets the reference's value there.
     fn value(&mut self, at: &At, value: &Value, bounds: &Tree) -> bool;
 }
 
@@ -483,8 +490,9 @@ struct Settings {
 const WITHOUT: &str = "this is the run of the reference with bounds, by which results with other bits are judged; it takes some times \
                        the memory of the program: `--reference-platform none` does without, `--max-ulp N` compares without bounds";
 
-/// Runs the reference on a verified program, and bounds what an engine with these allowances may give. The calling thread tells the
-/// visitor; the run has a thread of its own. Errors: how the reference run ends without results.
+/// Runs the reference on a verified program, and bounds what an engine with these allowances may give. The
+/// calling thread tells the visitor; the run has a thread of its own. Errors: how the reference run ends
+/// without results.
 pub fn certify(
     module: &Module,
     inputs: Inputs,
@@ -496,7 +504,8 @@ pub fn certify(
     Ok(certified.expect("bounds end for want of effort only where that is limited"))
 }
 
-/// The same, as long as it takes no more effort, in elements for which a bound is found. `None`: it takes more.
+/// The same, as long as it takes no more effort, in elements for which a bound is found. `None`: it takes
+/// more.
 pub fn certify_within(
     module: &Module,
     inputs: Inputs,
@@ -512,10 +521,10 @@ pub fn certify_within(
     certified(module, inputs, options, allowances, visitor, most_elements, None)
 }
 
-/// The reference and its bounds where denormal operands and results of arithmetic count as zeros everywhere: another run that an engine may do
-/// to which that is allowed. Its soft bounds explain; that something is wrong does not follow from it. `None`: it flushes nothing, or takes more
-/// effort than that, in elements for which a bound is found.
-/// Errors: how that run ends without results.
+/// The reference and its bounds where denormal operands and results of arithmetic count as zeros everywhere:
+/// another run that an engine may do to which that is allowed. Its soft bounds explain; that something is
+/// wrong does not follow from it. `None`: it flushes nothing, or takes more effort than that, in elements for
+/// which a bound is found. Errors: how that run ends without results.
 pub fn certify_flushed(
     module: &Module,
     inputs: Inputs,
@@ -632,7 +641,8 @@ fn evaluate(
     Ok(results.map(|(device, (value, _))| (value.clone(), watcher.result(module, device, &value))).collect())
 }
 
-/// Whether an applied computation gives, of each of its components, that of the accumulators or of the elements, by their order.
+/// Whether an applied computation gives, of each of its components, that of the accumulators or of the
+/// elements, by their order.
 pub fn chooses(module: &Module, computation: hlo::ComputationId) -> bool {
     let options = RunOptions::default();
     let account = Arc::new(Account::new(options.memory_budget(0), 1));

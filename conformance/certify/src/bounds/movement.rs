@@ -1,4 +1,5 @@
-//! What moves elements: the same instruction moves their numbers, which tells where each element of the result comes from.
+//! What moves elements: the same instruction moves their numbers, which tells where each element of the
+//! result comes from.
 
 use hlo::{AttrKey, ElementType, Opcode};
 use hlo_interp::{Tensor, Value};
@@ -9,8 +10,8 @@ use super::probe::Probe;
 use super::rules::{Case, Found, Mode};
 use super::{Bounds, Radii};
 
-/// The result of a probe of numbered elements: for each element of the result array the (operand array, element) that it is.
-/// Numbers begin with 1, so that zeros that come from nowhere are known.
+/// The result of a probe of numbered elements: for each element of the result array the (operand array,
+/// element) that it is. Numbers begin with 1, so that zeros that come from nowhere are known.
 pub(super) fn numbered(args: &[&Tensor], moved: impl Fn(usize) -> bool) -> Vec<Value> {
     let mut next = 1u32;
     let number = |(k, t): (usize, &&Tensor)| {
@@ -44,8 +45,8 @@ pub(super) fn behind(numbers: &[u32], radii: &[&Radii], sizes: &[usize]) -> Opti
     Some(Radii::limited(each, numbers.iter().map(|&i| limits[i as usize]).collect()))
 }
 
-/// Radii of the result: those of the operands' elements. Operands from number `indices` on say where elements go; if one of them may be
-/// another, all may.
+/// Radii of the result: those of the operands' elements. Operands from number `indices` on say where elements
+/// go; if one of them may be another, all may.
 pub(super) fn moved(case: &Case<'_>, radii: &[Radii], indices: usize) -> Found {
     let [result] = case.results[..] else { return None };
     if indices == 0 {
@@ -71,13 +72,15 @@ pub(super) fn moved(case: &Case<'_>, radii: &[Radii], indices: usize) -> Found {
     Some(vec![converted(case, radii)])
 }
 
-/// Of an instruction that moves the elements of its one operand: for each of its result which of those it is, from 1.
+/// Of an instruction that moves the elements of its one operand: for each of its result which of those it is,
+/// from 1.
 pub(super) fn order(case: &Case<'_>) -> Option<Vec<u32>> {
     let [_] = case.args[..] else { return None };
     numbers(case, &|_| true)
 }
 
-/// The same where there are no limits: the instruction moves the radii themselves. What comes from nowhere is 0.
+/// The same where there are no limits: the instruction moves the radii themselves. What comes from nowhere
+/// is 0.
 fn directly(case: &Case<'_>, radii: &[Radii], moves: &dyn Fn(usize) -> bool) -> Option<Radii> {
     let as_f64 = |shape: &hlo::Shape| super::probe::retyped(shape, &|_| ElementType::F64);
     let operands = case.instr.operands().iter().enumerate();
@@ -158,8 +161,9 @@ fn converted(case: &Case<'_>, radii: Radii) -> Radii {
     })
 }
 
-/// `bitcast`, `bitcast-convert`: bits of numbers that are off can be any; a bitcast to the same type moves elements, and integers of the width of a float
-/// are off by as many as there are floats on the way, if these have one sign.
+/// `bitcast`, `bitcast-convert`: bits of numbers that are off can be any; a bitcast to the same type moves
+/// elements, and integers of the width of a float are off by as many as there are floats on the way, if these
+/// have one sign.
 pub(super) fn bits(case: &Case<'_>, radii: &[Radii]) -> Found {
     let [result] = case.results[..] else { return None };
     let [arg] = &case.args[..] else { return None };
@@ -200,8 +204,8 @@ pub(super) fn overwritten(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found
     Some(vec![through(case, radii, &|k| k != 1)?])
 }
 
-/// `PadToStatic` and `SliceToDynamic`, which give an array other sizes: elements keep their indices, and new ones are zeros. `None` of other calls, and where a size may be
-/// another one.
+/// `PadToStatic` and `SliceToDynamic`, which give an array other sizes: elements keep their indices, and new
+/// ones are zeros. `None` of other calls, and where a size may be another one.
 pub(super) fn resized(case: &Case<'_>) -> Option<Vec<Bounds>> {
     let target = case.instr.attrs.str(AttrKey::CustomCallTarget)?;
     let ([arg, sizes @ ..], [result, ..]) = (&case.args[..], &case.results[..]) else { return None };

@@ -1,10 +1,11 @@
 //! Folds by a multiplication, of real and of complex numbers.
 //!
-//! A product of `n` factors, in any order, goes through `n - 1` multiplications. Each is within some units of the exact product of what it is
-//! given, or within a least number where that is too small for units, and is multiplied by the factors that are left: by no more than all
-//! magnitudes above 1. So the computed value is within `gamma` times the product of magnitudes, and `n` least numbers times that of the magnitudes
-//! above 1, of the exact one (Higham, Accuracy and Stability of Numerical Algorithms, lemma 3.1). These products are the same instruction in f64
-//! on other operands.
+//! A product of `n` factors, in any order, goes through `n - 1` multiplications. Each is within some units of
+//! the exact product of what it is given, or within a least number where that is too small for units, and is
+//! multiplied by the factors that are left: by no more than all magnitudes above 1. So the computed value is
+//! within `gamma` times the product of magnitudes, and `n` least numbers times that of the magnitudes above
+//! 1, of the exact one (Higham, Accuracy and Stability of Numerical Algorithms, lemma 3.1). These products
+//! are the same instruction in f64 on other operands.
 //!
 //! Infinities and NaNs absorb: see [`absorbed`].
 
@@ -20,7 +21,8 @@ use super::rules::{self, Case, Found, Mode};
 use super::special::Special;
 use super::sums::{Factor, gamma, is_place, misplaced, moved_shapes, to_f64};
 
-/// What factors are counted by: so many times itself, until that is too large for f64. The logarithm of that, rounded, is the number.
+/// The factor of which products are powers, up to the range of f64: the rounded logarithm of a product to
+/// this base is the number of factors.
 const COUNTED: f64 = 1.0 + 1.0 / 65536.0;
 
 /// The radii of such a fold.
@@ -141,9 +143,9 @@ pub(super) fn concluded(case: &Case<'_>, present: Present, run: Run<'_>, mode: M
         .collect()
 }
 
-/// Which products of real numbers have an absorbing factor, so that they are the same in every order: a NaN; an
-/// infinity and a zero, whose product is NaN; an infinity, if no factor may be zero and no partial product may
-/// underflow to one. Only factors that are exact count.
+/// Which products of real numbers have an absorbing factor, so that they are the same in every order: a NaN;
+/// an infinity and a zero, whose product is NaN; an infinity, if no factor may be zero and no partial product
+/// may underflow to one. Only factors that are exact count.
 fn absorbed(format: Format, run: Run<'_>) -> Option<Vec<Vec<bool>>> {
     /// The factor of a product that counts something, a power of two.
     const PRESENT: f64 = 2.0;
@@ -183,7 +185,7 @@ fn units(ty: ElementType) -> f64 {
     }
 }
 
-/// How many factors make so much.
+/// The number of factors of a product: its rounded logarithm to the base [`COUNTED`].
 fn counted(product: f64) -> f64 {
     if product.is_finite() {
         (Elementary::log(product) / Elementary::log(COUNTED)).round()

@@ -1,7 +1,7 @@
 //! Tensors as `f64` numbers, and what is known of each floating-point format.
 //!
-//! **Invariant:** every float of every type is an `f64`, so reading is exact; integers beyond 2^53 round, which callers that
-//! depend on them must ask for.
+//! **Invariant:** every float of every type is an `f64`, so reading is exact; integers beyond 2^53 round,
+//! which callers that depend on them must ask for.
 
 use hlo::half::f16;
 use hlo::num_complex::Complex;
@@ -105,8 +105,9 @@ impl Format {
         self.precision > 1
     }
 
-    /// Numbers of a lesser magnitude may be flushed to zero, if denormal numbers are. Those of f8e8m0fnu are computed with in f32 (or bf16, whose exponents are the same),
-    /// where the least of them, 2^-127, is denormal.
+    /// Numbers of a lesser magnitude may be flushed to zero, if denormal numbers are. Those of f8e8m0fnu are
+    /// computed with in f32 (or bf16, whose exponents are the same), where the least of them, 2^-127, is
+    /// denormal.
     pub(super) fn flushes_below(self) -> f64 {
         if self.has_zero() { self.min_normal() } else { power_of_two(-126) }
     }

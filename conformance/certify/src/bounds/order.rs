@@ -1,8 +1,8 @@
 //! `sort` and `topk`: where intervals of keys do not meet, elements stand where the reference has them.
 //!
-//! The kth key in order lies between the kth of the lower ends and the kth of the higher ends. Which element stands at a place is
-//! decided if the interval of its key meets none before and none behind it; of exact keys that are equal, the order is the
-//! reference's (stable).
+//! The kth key in order is between the kth of the lower ends and the kth of the upper ends. Which element has
+//! a rank is decided if the interval of its key meets none before and none behind it; of exact keys that are
+//! equal, the order is the reference's (stable).
 
 use hlo::attrs::{CompareType, Direction};
 use hlo::{AttrKey, ComputationId, ElementType, InstrId, Module, Opcode};
@@ -166,7 +166,8 @@ impl Intervals {
         Intervals { value: x.re, low, high, unknown }
     }
 
-    /// Of elements in the reference's order: how far the key at each place may be off, and whether the element there is decided.
+    /// Of elements in the reference's order: the error bound of the key of each rank, and whether the element
+    /// of that rank is decided.
     fn line(&self, order: &[usize], descending: bool) -> Vec<(f64, bool)> {
         let n = order.len();
         let exact = |i: usize| self.low[i] == self.high[i] || self.value[i].is_nan();
@@ -184,7 +185,8 @@ impl Intervals {
             |i: usize| if descending { (-self.high[i], -self.low[i]) } else { (self.low[i], self.high[i]) };
         let mut lows: Vec<f64> = order.iter().map(|&i| ends(i).0).collect();
         let mut highs: Vec<f64> = order.iter().map(|&i| ends(i).1).collect();
-        // The greatest higher end before each place, and the least lower end behind, of uncertain and of all elements.
+        // The maximum of upper ends before each rank, and the minimum of lower ends behind it, of uncertain
+        // and of all elements.
         let (mut before, mut before_all) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
         let mut decided = vec![true; n];
         for (place, &i) in order.iter().enumerate() {
@@ -216,7 +218,7 @@ impl Intervals {
     }
 }
 
-/// For each element of the results which element of the operands it is.
+/// For each element of the results the index of the operands' element that it is.
 fn places(case: &Case<'_>, comparator: ComputationId) -> Option<Vec<usize>> {
     let first = case.args.first()?.tensor;
     let ids = u32::try_from(first.len()).ok()?;

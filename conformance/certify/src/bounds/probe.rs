@@ -20,7 +20,7 @@ pub(super) struct Probe {
     module: Module,
 }
 
-/// Which element types a copy has in place of others.
+/// The element types of a copy, as a function of the original's.
 pub(super) type Retype<'a> = &'a dyn Fn(ElementType) -> ElementType;
 
 /// A shape with other element types.

@@ -6,10 +6,13 @@
 //! - `(x / b) / c` as `x / (b * c)`, and `x / (b / c)` as `x * c / b`, where the products are normal numbers;
 //! - `(x * b) * c`, `(x / b) * c` and `(x * b) / c` as `x` times one number, where `c` is a constant or repeats numbers.
 //!
-//! With `q = x / c` and `u` the unit, the reciprocal is rounded, which moves the product by less than one unit in the last place of `q` (a relative `u` of less than `1 / u` half units);
-//! the product is rounded by half a unit, of the next binade perhaps, so it is less than two units from `q`. The reference is half a unit from `q`, and both are
-//! numbers of the type: they are at most [`ULPS`] apart. That is so where the reciprocal is a normal number. Of divisors so large that it is denormal (or flushed) it is off by so much
-//! absolutely, times `x`; of divisors so small that it overflows nothing is known of the product.
+//! With `q = x / c` and `u` the unit, the reciprocal is rounded, which moves the product by less than one
+//! unit in the last place of `q` (a relative `u` of less than `1 / u` half units); the product is rounded by
+//! half a unit, of the next binade perhaps, so it is less than two units from `q`. The reference is half a
+//! unit from `q`, and both are numbers of the type: they are at most [`ULPS`] apart. That is so where the
+//! reciprocal is a normal number. Where the divisor is so large that the reciprocal is denormal (or flushed),
+//! its absolute error is multiplied by `x`; of divisors so small that it overflows nothing is known of the
+//! product.
 //!
 //! Of the others each way has one rounding more than there are operations, each of a relative `u`, which is at most a unit in the last place: those of the reference, and as many of the engine.
 
@@ -142,7 +145,7 @@ fn only_passed(module: &Module, computation: hlo::ComputationId, number: usize) 
     caller.operands().get(number).copied().filter(|_| plain)
 }
 
-/// The radii of quotients, of operands that are off by `radii`, with those of products in their place.
+/// The radii of quotients whose operands are off by `radii`, products by reciprocals included.
 pub(super) fn widened(case: &Case<'_>, radii: &[Radii], quotients: Radii, mode: Mode) -> Radii {
     let ([x, c], [result]) = (&case.args[..], &case.results[..]) else { return quotients };
     let (Some(format), v) = (Format::of(result.element_type()), Numbers::of(result)) else {

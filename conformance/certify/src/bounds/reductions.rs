@@ -1,10 +1,12 @@
-//! Reductions of one array of real floats by an addition: what [`super::sums`] finds by running the instruction in f64, found by adding
-//! magnitudes, and what elements are off by, right here on all threads.
+//! Reductions of one array of real floats by an addition: what [`super::sums`] finds by running the
+//! instruction in f64, found by adding magnitudes, and what elements are off by, right here on all threads.
 //!
-//! Additions in f64 of `n` terms that are not negative lose at most a relative `n` units, those of any sign as much of the sum of magnitudes; sums are
-//! widened by that. Elements of which nothing is known, and denormals that may be flushed, go the long way.
+//! Additions in f64 of `n` terms that are not negative lose at most a relative `n` units, those of any sign
+//! as much of the sum of magnitudes; sums are widened by that. Elements of which nothing is known, and
+//! denormals that may be flushed, go the long way.
 //!
-//! **Invariant:** which sums are formed, and in what order, depends on shapes alone, not on the number of threads.
+//! **Invariant:** which sums are formed, and in what order, depends on shapes alone, not on the number of
+//! threads.
 
 use hlo::{AttrKey, Opcode};
 use hlo_interp::{Accumulate, Tensor};
@@ -89,10 +91,11 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Rad
     Some(sum_limits::narrowed(case, radii, result, found, &manner, mode))
 }
 
-/// How the elements of an array are divided among results: for each of `rows`, in row-major order, `inner` elements that all belong to one result,
-/// or to as many consecutive ones.
+/// How the elements of an array are divided among results: for each of `rows`, in row-major order, `inner`
+/// elements that all belong to one result, or to as many consecutive ones.
 struct Layout {
-    /// Sizes of the outer dimensions, and the number of results from one index to the next; 0 of dimensions that are folded.
+    /// Sizes of the outer dimensions, and the number of results from one index to the next; 0 of dimensions
+    /// that are folded.
     outer: Vec<(usize, usize)>,
     inner: usize,
     /// Whether the inner elements are folded.

@@ -1,14 +1,17 @@
 //! QR factors, and products of reflectors: how far roundings and what is off in operands move them.
 //!
-//! What is computed are the factors of a matrix each of whose columns is off by a known norm. With `X = E R^-1` the factor of that matrix is
-//! `(I + M)^H R`, where `I + M` is the lower Cholesky factor of `I + Q^H X + X^H Q + X^H X`, and its orthonormal columns are `(Q + X)(I + M)^-H`. Reflectors are the unit lower
-//! factor of what `Q` is beyond the identity: `Q = I - V T V^H` (Ballard et al., Reconstructing Householder vectors from tall-skinny QR, 2014), `-tau` being the diagonal
-//! of the other factor. So what they are off by follows from what `Q` is off by as for any factors ([`Factors`]).
+//! What is computed are the factors of a matrix each of whose columns is off by a known norm. With
+//! `X = E R^-1` the factor of that matrix is `(I + M)^H R`, where `I + M` is the lower Cholesky factor of
+//! `I + Q^H X + X^H Q + X^H X`, and its orthonormal columns are `(Q + X)(I + M)^-H`. Reflectors are the unit
+//! lower factor of what `Q` is beyond the identity: `Q = I - V T V^H` (Ballard et al., Reconstructing
+//! Householder vectors from tall-skinny QR, 2014), `-tau` being the diagonal of the other factor. So what
+//! they are off by follows from what `Q` is off by as for any factors ([`Factors`]).
 //!
-//! Who multiplies by the reflectors of a factorization has `Q` again: what that is off by is far less than the reflectors' own radii could say, so it is handed on beside
-//! them ([`Basis`]).
+//! Who multiplies by the reflectors of a factorization has `Q` again: what that is off by is far less than
+//! the reflectors' own radii could say, so it is handed on beside them ([`Basis`]).
 //!
-//! **Invariant:** soft radii assume the reference's signs (of what is to be made 0 below, and whether there is anything); hard ones are infinite where these hang on rounding.
+//! **Invariant:** soft radii assume the reference's signs (of what is to be made 0 below, and whether there
+//! is anything); hard ones are infinite where these hang on rounding.
 
 use std::sync::Arc;
 
@@ -26,7 +29,8 @@ use super::{Bounds, Radii};
 
 type C = Complex<f64>;
 
-/// That an array holds the reflectors (or their taus) of a factorization, and what the columns of Q are off by, by their norms.
+/// That an array holds the reflectors (or their taus) of a factorization, and what the columns of Q are off
+/// by, by their norms.
 #[derive(Debug)]
 pub(super) struct Basis {
     /// Of each matrix of the batch.
@@ -83,7 +87,7 @@ impl Roundings {
         Some(Roundings { unit: Unit::of(case, ty)?, step: step * times, last: last * times, complex })
     }
 
-    /// What one reflector with so many elements is off by, and what it is applied to relatively to its norm.
+    /// The error of one reflector with `m` elements, and of applying it, relative to the norm of the operand.
     fn reflector(self, m: usize) -> f64 {
         reflector_units(m) * self.step
     }
@@ -195,7 +199,8 @@ impl Factored {
         Some(Moved { packed, taus, basis })
     }
 
-    /// What tails (row by row) and taus are off by where columns of Q are off by so much. `None`: nothing is known.
+    /// The errors of tails (row by row) and taus for errors `basis` of the columns of Q. `None`: nothing is
+    /// known.
     fn reflectors(&self, basis: &[f64], by: Roundings) -> Option<(Vec<f64>, Vec<f64>)> {
         let (m, d, steps) = (self.m, self.depth(), self.steps());
         if self.taus[..steps].contains(&C::ZERO) {
@@ -274,7 +279,8 @@ pub(super) fn geqrf(case: &Case<'_>, algorithm: Algorithm) -> Option<(Vec<Bounds
     Some((bounds, Basis { columns: d, soft: basis, hard: hard_basis }))
 }
 
-/// Products of reflectors, by norms: what they are at most, and what they are off by, of the first one, of the first two, and so on.
+/// Products of reflectors, by norms: what they are at most, and what they are off by, of the first one, of
+/// the first two, and so on.
 struct Products {
     sizes: Vec<f64>,
     off: Vec<f64>,

@@ -1,5 +1,6 @@
-//! What an applied computation that folds does: of each component of its results, an operation on the accumulator and on something of the
-//! elements, or a choice between the accumulators and the elements by their order.
+//! What an applied computation that folds does: of each component of its results, an operation on the
+//! accumulator and on something of the elements, or a choice between the accumulators and the elements by
+//! their order.
 //!
 //! - **Operations** (sums, products, extremes, logic) of the accumulator with a function of elements alone are read off the expression:
 //!   `acc + x * x`.
@@ -242,7 +243,7 @@ struct Tag {
 struct Look {
     looked_at: bool,
     constants: BTreeSet<i64>,
-    /// By an order in which NaNs have places.
+    /// By a total order, NaNs included.
     total: bool,
 }
 
@@ -542,7 +543,7 @@ impl Choice {
 }
 
 impl Table {
-    /// Whether the NaNs of a member have places in its order.
+    /// Whether a member's order is total, NaNs included.
     pub(super) fn is_total(&self, member: usize) -> bool {
         self.lines[member].is_total()
     }

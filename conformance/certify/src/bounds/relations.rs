@@ -1,17 +1,20 @@
 //! Relations between arrays: what is known of a value because of what it was computed from.
 //!
-//! `exp(x - max(x))` is no more than 1, however little is known of `x`: an engine has one `x`, and takes both from it. Radii alone say that the
-//! difference is off by twice what `x` is off by. So leaves carry, where radii are wide:
+//! `exp(x - max(x))` is at most 1, however uncertain `x` is: an engine has one `x`, and computes both from
+//! it. Radii alone say that the difference is off by twice what `x` is off by. So leaves carry, where radii
+//! are wide:
 //!
 //! - **Order** ([`Order`]): each element is no less (no more) than some elements of another array, its group: extremes of it, sums of what is not negative,
 //!   and these moved about. A difference of the two has a sign, a quotient of the two is no more than 1.
 //! - **Peak** ([`Peak`]): of each group of elements at least one is no less than a number. A difference to the maximum has a peak at 0, its exponential one at 1, and
 //!   the sum of those is no less.
 //!
-//! **Invariants:** an instruction has one value in an engine's run, whoever reads it, but for what the liberties grant: a reader may see it before a
-//! rounding that another one sees it after (contraction of a product, excess precision), or see a denormal as 0. Each costs half a unit in the last place at the
-//! largest that the value can be, or the least normal number ([`Readers::apart`]). Arrays are identified by their leaf, which is made new where whoever is
-//! compared gets the reference's value; where some readers may get that and others not ([`Leaf`]'s `mixed`) there are no relations.
+//! **Invariants:** an instruction has one value in an engine's run, whoever reads it, but for what the
+//! liberties grant: a reader may see it before a rounding that another one sees it after (contraction of a
+//! product, excess precision), or see a denormal as 0. Each costs half a unit in the last place at the
+//! largest that the value can be, or the smallest normal number ([`Readers::apart`]). Arrays are identified
+//! by their leaf, which is made new where whoever is compared gets the reference's value; where some readers
+//! may get that and others not ([`Leaf`]'s `mixed`) there are no relations.
 
 use std::sync::{Arc, Weak};
 
@@ -116,7 +119,8 @@ impl Readers {
         let allowed = &settings.allowances;
         let mut apart = 0.0;
         if allowed.excess_precision && format.precision < 24 || allowed.contraction && self.product {
-            // The rounding of a value that was rounded to more bits before is a little more than half a unit off.
+            // Double rounding: a value that was rounded to more bits before is off by slightly more than half
+            // a unit.
             apart = format.ulp(magnitude) * (0.5 + 1.0 / 64.0);
         }
         if allowed.flush_denormals {

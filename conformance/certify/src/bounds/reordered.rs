@@ -1,15 +1,17 @@
 //! Folds in any order: what the liberty to reorder regions comes to.
 //!
-//! An engine that has it may combine the elements of a result in any order and with any brackets, each once, and the initial value once. What a
-//! region computes is recognized ([`Region`]) component by component, and each component has bounds that hold in any order:
+//! An engine that has it may combine the elements of a result in any order and with any brackets, each once,
+//! and the initial value once. What a region computes is recognized ([`Region`]) component by component, and
+//! each component has bounds that hold in any order:
 //!
 //! - what is associative and commutative to the bit (integers, logic, choices by a total order) is exact where its operands are;
 //! - sums, products, extremes and log-sum-exp, of elements or of a function of them, have their own rules, whose bounds hold in any order;
 //! - choices reach what may be chosen ([`selected`]).
 //!
-//! Of a component that is not recognized nothing is known, unless each result has one element. Some instructions leave no order to choose: scatters whose updates all go to different
-//! elements of the operand, as they are in this run; and scans, which are ordered by definition, unless they say that their computation is
-//! associative: then brackets are free, elements still stand in their order.
+//! Of a component that is not recognized nothing is known, unless each result has one element. Some
+//! instructions leave no order to choose: scatters whose updates all go to different elements of the operand,
+//! as they are in this run; and scans, which are ordered by definition, unless they say that their
+//! computation is associative: then brackets are free, elements still stand in their order.
 
 use std::sync::Arc;
 
@@ -146,7 +148,7 @@ fn with<'a>(case: &'a Case<'a>, settings: &'a Settings) -> Case<'a> {
     }
 }
 
-/// The operands that say where elements go.
+/// The operands that are indices or sort keys: they decide where elements are moved.
 fn places(case: &Case<'_>) -> Vec<usize> {
     match case.opcode() {
         Opcode::Scatter => vec![case.results.len()],
@@ -168,7 +170,8 @@ fn plain(case: &Case<'_>) -> Option<Order> {
     let complex = types.iter().any(|ty| ty.is_complex());
     match by {
         Opcode::Add | Opcode::Multiply if number => Some(Order::Covered),
-        // Of complex numbers that compare equal an extreme is the first, and NaNs are passed on by their order.
+        // Of complex numbers that compare equal an extreme is the first, and NaNs are passed on by their
+        // order.
         Opcode::Maximum | Opcode::Minimum if complex && !has_one_extreme(case) => {
             Some(complex_extremes(case).map_or(Order::Unknown, Order::Any))
         }
@@ -188,7 +191,8 @@ fn plain(case: &Case<'_>) -> Option<Order> {
     }
 }
 
-/// Whether complex numbers that compare equal are the same ones, and all compare: without NaNs, and zeros of one sign alone in each part.
+/// Whether complex numbers that compare equal are the same ones, and all compare: without NaNs, and zeros of
+/// one sign alone in each part.
 fn has_one_extreme(case: &Case<'_>) -> bool {
     let parts = case.args.iter().map(|a| Numbers::of(a.tensor)).map(|x| [x.re, x.im.unwrap_or_default()]);
     let all = parts.fold([Vec::new(), Vec::new()], |[mut re, mut im], [a, b]| {
@@ -202,7 +206,8 @@ fn has_one_extreme(case: &Case<'_>) -> bool {
     case.has_exact_operands() && !is_flushed(case) && all.iter().all(clear)
 }
 
-/// Of complex extremes of exact numbers those that are NaN: some NaN is passed on in any order, in whichever part. Of others, which may tie, nothing is known.
+/// Of complex extremes of exact numbers those that are NaN: some NaN is passed on in any order, in whichever
+/// part. Of others, which may tie, nothing is known.
 fn complex_extremes(case: &Case<'_>) -> Option<Vec<Bounds>> {
     let [result] = case.results[..] else { return None };
     let v = Numbers::of(result);

@@ -1,7 +1,7 @@
 //! Which rule finds the bounds of which instruction.
 //!
-//! A rule gets the radii of the operands' arrays and says those of the result's, once for soft and once for hard ones
-//! ([`Mode`]). What rests exactly on exact operands is not computed at all.
+//! A rule gets the radii of the operands' arrays and says those of the result's, once for soft and once for
+//! hard ones ([`Mode`]). What rests exactly on exact operands is not computed at all.
 
 use std::sync::Arc;
 
@@ -31,7 +31,8 @@ pub(super) struct Arg<'a> {
     pub(super) from: InstrId,
 }
 
-/// An instruction that was executed, and what is known of its operands. Its operands and results may be parts of the instruction's own.
+/// An instruction that was executed, and what is known of its operands. Its operands and results may be parts
+/// of the instruction's own.
 pub(super) struct Case<'a> {
     pub(super) module: &'a Module,
     pub(super) instr: &'a Instruction,
@@ -183,8 +184,8 @@ pub(super) fn is_exact_region(module: &Module, computation: ComputationId, allow
     exact && !(allowed.contraction && multiplies && adds)
 }
 
-/// Radii of products that may be added before they are rounded. What became the greatest number, infinity or NaN in that rounding may
-/// have been anything.
+/// Radii of products that may be added before they are rounded. What became the greatest number, infinity or
+/// NaN in that rounding may have been anything.
 fn half_an_ulp_more(tensor: &Tensor, radii: &Radii) -> Radii {
     let ty = tensor.element_type();
     let Some(format) = Format::of(ty) else { return radii.clone() };
@@ -204,8 +205,8 @@ fn half_an_ulp_more(tensor: &Tensor, radii: &Radii) -> Radii {
     })
 }
 
-/// Limits of an unrounded element, if rounding gives the greatest number or an infinity and nothing else is off:
-/// it is at least one unit below the greatest number.
+/// Limits of an unrounded element, if rounding gives the greatest number or an infinity and nothing else is
+/// off: it is at least one unit below the greatest number.
 fn overflowed(x: &Numbers, i: usize, r: f64, format: Format) -> Limits {
     let (least, v) = (format.max - format.ulp(format.max), x.re[i]);
     if x.im.is_some() || r != 0.0 || !(number::has_infinities(x.ty) || format.saturates) {
@@ -404,8 +405,8 @@ fn known(radii: Radii) -> Radii {
     }
 }
 
-/// Soft and hard radii. Found once where nothing tells them apart: the operands' are the same, no step or order depends on them, and nothing may
-/// overflow, so all hard ones are finite.
+/// Soft and hard radii. Found once where nothing tells them apart: the operands' are the same, no step or
+/// order depends on them, and nothing may overflow, so all hard ones are finite.
 fn both(case: &Case<'_>, by: Rule) -> Option<(Vec<Radii>, Vec<Radii>)> {
     let hard = found(case, by, Mode::Hard)?;
     let same = |a: &Arg<'_>| match (&a.leaf.bounds.soft, &a.leaf.bounds.hard) {
@@ -449,7 +450,8 @@ fn found(case: &Case<'_>, by: Rule, mode: Mode) -> Found {
     Some(found)
 }
 
-/// Wider by a rounding that excess precision may leave out: of a conversion by what that rounded off, otherwise by half a unit.
+/// Wider by a rounding that excess precision may leave out: of a conversion by what that rounded off,
+/// otherwise by half a unit.
 fn unrounded(case: &Case<'_>, tensor: &Tensor, radii: Radii, mode: Mode) -> Radii {
     let ty = tensor.element_type();
     let Some(format) = Format::of(ty).filter(|f| f.precision < 24) else { return radii };
@@ -502,7 +504,8 @@ pub(super) fn moves(opcode: Opcode) -> bool {
         || matches!(opcode, Opcode::Select | Opcode::Copy | Opcode::Real | Opcode::Imag | Opcode::Complex)
 }
 
-/// Whether an instruction computes elements, whose rounding may be left out. Who asks for a rounding by name gets it.
+/// Whether an instruction computes elements, whose rounding may be left out. Who asks for a rounding by name
+/// gets it.
 fn rounds(opcode: Opcode) -> bool {
     !moves(opcode) && opcode != Opcode::ReducePrecision && !matches!(kind(opcode), Kind::Sort | Kind::Topk)
 }
@@ -610,7 +613,8 @@ fn rule(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     }
 }
 
-/// The binary operation of two parameters that a computation is, and whether it is given in a tuple as often as it has results.
+/// The binary operation of two parameters that a computation is, and whether it is given in a tuple as often
+/// as it has results.
 pub(super) fn monoid(module: &Module, computation: ComputationId) -> Option<Opcode> {
     hlo_interp::binary_of(module, computation).or_else(|| written(module, computation))
 }
@@ -651,7 +655,8 @@ fn computes_in_less(case: &Case<'_>) -> bool {
     given.zip(&case.results).any(|(given, result)| unit(given) > unit(result.element_type()))
 }
 
-/// Whether it gives products of windows. Those that overlap share their factors, and may have them in any order.
+/// Whether it gives products of windows. Those that overlap share their factors, and may have them in any
+/// order.
 fn multiplies_windows(case: &Case<'_>) -> bool {
     case.opcode() == Opcode::ReduceWindow && folds_by(case) == Some(Opcode::Multiply)
 }

@@ -1,8 +1,9 @@
 //! Scans by any computation: the computation on the slices, one after the other.
 //!
-//! A scan is ordered, and its computation is one of whole arrays. So it is what a module does that cuts the inputs into slices, calls the
-//! computation on each with the carries of the call before, and puts the outputs together; its bounds are that module's. Scans whose order an
-//! engine may choose (`is_associative`), and running sums and products, have rules of their own.
+//! A scan is ordered, and its computation is one of whole arrays. So it is what a module does that cuts the
+//! inputs into slices, calls the computation on each with the carries of the call before, and puts the
+//! outputs together; its bounds are that module's. Scans whose order an engine may choose (`is_associative`),
+//! and running sums and products, have rules of their own.
 
 use hlo::attrs::SliceDim;
 use hlo::builder::ComputationBuilder;

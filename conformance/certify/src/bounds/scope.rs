@@ -1,8 +1,9 @@
 //! Which bounds a certification works out, where only those of some instructions are asked for.
 //!
-//! A replay injects the reference's values: bounds start afresh behind every injected instruction, and those of one whose value has the
-//! reference's bits are never looked at. Needed are the bounds of the instructions that differ, and what these follow from: operands back to those
-//! that are injected, results of called computations, and what decides which computations run.
+//! A replay injects the reference's values: bounds start afresh behind every injected instruction, and those
+//! of one whose value has the reference's bits are never looked at. Needed are the bounds of the instructions
+//! that differ, and what these follow from: operands back to those that are injected, results of called
+//! computations, and what decides which computations run.
 //!
 //! **Invariant:** what is not needed counts as exact, and influences nothing that is.
 
@@ -23,8 +24,9 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// What the bounds of the instructions `visited` follow from, and those of the module's result if `results`. `None`: bounds live on behind an
-    /// injected value (products that are added unrounded, excess precision, what a collective only promises), so all are needed.
+    /// What the bounds of the instructions `visited` follow from, and those of the module's result if
+    /// `results`. `None`: bounds live on behind an injected value (products that are added unrounded, excess
+    /// precision, what a collective only promises), so all are needed.
     pub fn new(
         module: &Module,
         visited: Vec<bool>,
@@ -119,7 +121,8 @@ impl Search<'_> {
         self.needed
     }
 
-    /// Something in a computation is needed, perhaps a parameter: what its callers pass on, and what decides that they call it.
+    /// Something in a computation is needed, perhaps a parameter: what its callers pass on, and what decides
+    /// that they call it.
     fn enter(&mut self, computation: ComputationId, parameter: bool) {
         let mut entered = vec![(computation, parameter)];
         while let Some((computation, parameter)) = entered.pop() {

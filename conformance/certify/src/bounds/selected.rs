@@ -1,10 +1,12 @@
 //! Folds that choose among elements by their order ([`Choice`]), in any order and with any brackets.
 //!
-//! Whatever the order, the result is an element that beats all others, directly or by way of others that it beats: each of these lost to
-//! some element, and that one to another, up to the last. So it is one of the elements that reach every other one along "may be given of both".
-//! One of them is the reference's result; the others are those that may beat it, or beat one that may beat it, and so on. Where values are off,
-//! whatever they can be counts. Where one is the only best one there are no others, and the result is exact; elements that tie without an index
-//! that decides, zeros of both signs, NaNs that compare to nothing, and elements nearer to the best than they are off may each be the result.
+//! Whatever the order, the result is an element that beats all others, directly or by way of others that it
+//! beats: each of these lost to some element, and that one to another, up to the last. So it is one of the
+//! elements that reach every other one along "may be given of both". One of them is the reference's result;
+//! the others are those that may beat it, or beat one that may beat it, and so on. Where values are off,
+//! whatever they can be counts. Where one is the only best one there are no others, and the result is exact;
+//! elements that tie without an index that decides, zeros of both signs, NaNs that compare to nothing, and
+//! elements nearer to the best than they are off may each be the result.
 //!
 //! An extreme is besides between the extremes of the lower and of the higher ends of its elements' intervals.
 
@@ -19,7 +21,8 @@ use super::terms::Terms;
 
 const UNKNOWN: f64 = f64::INFINITY;
 
-/// How many different elements are tried against all others of a result, until any that could be given is taken to be.
+/// How many different elements are tried against all others of a result, until any that could be given is
+/// taken to be.
 const MAX_TRIED: usize = 32;
 
 /// The most comparisons for an instruction.
@@ -257,7 +260,7 @@ impl Fold<'_> {
         })
     }
 
-    /// Between which ranks a member that is an extreme lies.
+    /// The lowest and the highest rank of a member that is an extreme.
     fn extremes(&self, member: usize, candidates: &[usize]) -> Option<(i64, i64)> {
         let greatest = self.choice.table.extreme[member]?;
         let column = &self.columns[member];

@@ -1,6 +1,8 @@
-//! Infinities and NaNs that the order or the formula of a computation decides, which an engine is free to choose.
+//! Infinities and NaNs that the order or the formula of a computation decides, which an engine is free to
+//! choose.
 //!
-//! Radii say nothing of them: no distance to an infinity is finite. They are explained where one can say which other ones there are:
+//! Radii say nothing of them: no distance to an infinity is finite. They are explained where one can say
+//! which other ones there are:
 //!
 //! - **A real sum that overflows in some order** (of a reduction, dot, ragged dot or convolution). Let P be the sum of its positive terms and N that of its negative ones. Where P is beyond the greatest number of the accumulator, adding
 //!   the positive terms first gives plus infinity, and likewise N; where both are, NaN. So these are results of a permitted order, whatever the exact sum is.
@@ -13,7 +15,8 @@
 //! - **A normalization whose variance and epsilon are a zero in the operands' type**: an engine that computes in that type divides by it.
 //! - **A quotient by a denormal number** that is flushed: infinite, or NaN if the numerator is a zero or flushed itself. So logarithms and reciprocal roots of one are infinite.
 //!
-//! **Invariants:** operands are known, so that the reference's infinities are the engine's too. A finite result is never explained here.
+//! **Invariants:** operands are known, so that the reference's infinities are the engine's too. A finite
+//! result is never explained here.
 
 use std::sync::Arc;
 
@@ -146,7 +149,8 @@ fn made(case: &Case<'_>, leaves: &mut [Leaf], known: impl Fn(&Leaf) -> bool) {
     }
 }
 
-/// Of complex elementwise arithmetic by a formula, where an operand is not finite and may be anything that is not: the same is so of the result.
+/// Of complex elementwise arithmetic by a formula, where an operand is not finite and may be anything that is
+/// not: the same is so of the result.
 fn of_specials(case: &Case<'_>, leaves: &mut [Leaf]) {
     let ([leaf], [result]) = (leaves, &case.results[..]) else { return };
     if kind(case.opcode()) != Kind::Elementwise || !has_formulas(case, result.element_type()) {
@@ -166,7 +170,8 @@ fn of_specials(case: &Case<'_>, leaves: &mut [Leaf]) {
     leaf.bounds.specials = Specials::new(each.collect());
 }
 
-/// Those of operands go through arithmetic: each of them gives what the operation gives for it. Where that is a number, nothing is said.
+/// Those of operands go through arithmetic: each of them gives what the operation gives for it. Where that is
+/// a number, nothing is said.
 fn handed_on(case: &Case<'_>, leaves: &mut [Leaf]) {
     let ([leaf], [result]) = (leaves, &case.results[..]) else { return };
     let (opcode, ty) = (case.opcode(), result.element_type());
@@ -305,13 +310,15 @@ fn at_pole(case: &Case<'_>, i: usize) -> Special {
     }
 }
 
-/// How much larger than the greatest number a sum of terms of one sign has to be, so that the rounding of these sums does not matter.
+/// How much larger than the greatest number a sum of terms of one sign has to be, so that the rounding of
+/// these sums does not matter.
 const CLEARLY: f64 = 1.0 + 1.0 / 4096.0;
 
-/// Powers of two that the two factors of products (or all terms of sums, which have one factor) are scaled by while sums are looked at, so that none overflows f64.
+/// Powers of two that the two factors of products (or all terms of sums, which have one factor) are scaled by
+/// while sums are looked at, so that none overflows f64.
 ///
-/// Products of f64 need both factors far down; what underflows then is too small to matter beside a sum that overflows. Those of narrower types do not, and limits of f16
-/// would be denormal there.
+/// Products of f64 need both factors far down; what underflows then is too small to matter beside a sum that
+/// overflows. Those of narrower types do not, and limits of f16 would be denormal there.
 fn scales(factors: f64, accumulator: Format) -> [i32; 2] {
     match (factors > 0.0, accumulator.max > f64::from(f32::MAX)) {
         (true, true) => [-540, -540],

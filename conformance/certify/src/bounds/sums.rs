@@ -445,7 +445,7 @@ fn sign_of_zero(x: f64, low: f64, high: f64, format: Option<Format>) -> f64 {
     }
 }
 
-/// The relative error of so many roundings.
+/// The relative error of `n` roundings: `n u / (1 - n u)` (Higham's gamma).
 pub(super) fn gamma(n: f64, unit: f64) -> f64 {
     let x = n * unit;
     if x < 0.25 {
@@ -493,7 +493,7 @@ pub(super) fn is_place(case: &Case<'_>, k: usize) -> bool {
     }
 }
 
-/// Whether a place may be another.
+/// Whether an index may be another one in an engine's run.
 pub(super) fn misplaced(case: &Case<'_>, radii: &[Radii]) -> bool {
     let flushed = |t: &Tensor| {
         let Some(f) = Format::of(t.element_type()) else { return false };

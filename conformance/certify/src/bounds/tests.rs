@@ -52,7 +52,7 @@ fn one(text: &str, inputs: &[&[f32]]) -> Bounds {
 
 const U: f64 = f32::EPSILON as f64;
 
-/// The run with bounds of a chain of elementwise functions on so many elements, within so many bytes.
+/// The run with bounds of a chain of elementwise functions on `n` elements, within a limit of memory.
 fn chain(n: usize, memory_bytes: u64) -> Result<Certified, Outcome> {
     let text = format!(
         "HloModule m\nENTRY e {{ x = f32[{n}] parameter(0)\n y = f32[{n}] exponential(x)\n z = f32[{n}] tanh(y)\n ROOT r = f32[{n}] multiply(y, z) }}"
@@ -81,7 +81,8 @@ fn blocks_change_no_bound() {
     }
 }
 
-/// Values of 4 bytes and radii of 8: of three arrays at once 36 bytes an element, and a little more while a rule works.
+/// Values of 4 bytes and radii of 8: of three arrays at once 36 bytes an element, and temporaries while a
+/// rule works.
 #[test]
 fn bounds_count_against_the_limit() {
     const N: usize = 100_000;
@@ -369,7 +370,8 @@ ENTRY e { x = f32[3] parameter(0)\n ROOT y = f32[3] map(x), dimensions={0}, to_a
     let b = one(text, &[&[0.0, -1.0, 1.0]]);
     assert!((6.0 * U..9.0 * U).contains(&b.soft.at(0)) && b.soft == b.hard, "{b:?}");
     assert_eq!(b.soft.at(1), 0.0);
-    // An index that may be another: the branches of both, and no third. Of one out of range it is the last one's turn.
+    // An index that may be another: the branches of both, and no third. One out of range selects the last
+    // branch.
     let text = "HloModule m
 a { x = f32[] parameter(0)\n ROOT r = f32[] constant(10) }
 b { x = f32[] parameter(0)\n ROOT r = f32[] constant(20) }
@@ -379,7 +381,8 @@ ENTRY e { x = f32[3,1] parameter(0)\n z = f32[] constant(0)\n ROOT y = f32[3] re
     let b = one(text, &[&[0.0, 0.5, 5.0]]);
     assert!(b.soft.is_zero());
     assert!((10.0..=60.0).contains(&b.hard.at(0)) && [1, 2].iter().all(|&i| b.hard.at(i) == 0.0), "{b:?}");
-    // Loops of as many turns as the lane says; of one whose end hangs on a rounding nothing is sure.
+    // Loops of as many iterations as the lane says; if the trip count depends on a rounding, nothing is
+    // certain.
     let text = "HloModule m
 cond { t = (f32[], f32[]) parameter(0)\n i = f32[] get-tuple-element(t), index=0\n z = f32[] constant(1)\n ROOT p = pred[] compare(i, z), direction=GE }
 body { t = (f32[], f32[]) parameter(0)\n i = f32[] get-tuple-element(t), index=0\n one = f32[] constant(1)\n j = f32[] subtract(i, one)\n x = f32[] get-tuple-element(t), index=1\n y = f32[] exponential(x)\n ROOT r = (f32[], f32[]) tuple(j, y) }
@@ -831,7 +834,7 @@ fn liberties_reach_what_they_change() {
     assert_eq!(contraction(text, &[&[2.6e32], &[f32::INFINITY]]), f64::INFINITY);
     let text = "HloModule m\nENTRY e { x = f6e2m3fn[] parameter(0)\n z = f6e2m3fn[] multiply(x, x)\n ROOT w = f6e2m3fn[] subtract(z, x) }";
     assert_eq!(contraction(text, &[&[7.0]]), f64::INFINITY);
-    // The unrounded product lies between two numbers of f64.
+    // The unrounded product is between two numbers of f64.
     let text = "HloModule m\nENTRY e { x = f64[] parameter(0)\n z = f64[] multiply(x, x)\n ROOT w = f64[] subtract(x, z) }";
     assert!(contraction(text, &[&[1.364_340_9]]) >= f64::EPSILON / 2.0);
     let flush = all(Allowances { flush_denormals: true, ..Allowances::STRICT });

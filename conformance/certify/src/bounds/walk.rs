@@ -1,8 +1,8 @@
 //! Following a run: which bounds belong to which value.
 //!
-//! **Invariant:** the frames of a device are those of the interpreter's run: a call's frame begins with the first thing that is told of it
-//! and ends when its caller is left. What the observer is not told (instructions that nothing needs, applied computations) has no
-//! bounds here and none are asked for.
+//! **Invariant:** the frames of a device are those of the interpreter's run: a call's frame begins with the
+//! first thing that is told of it and ends when its caller is left. What the observer is not told
+//! (instructions that nothing needs, applied computations) has no bounds here and none are asked for.
 
 use std::fmt;
 use std::sync::mpsc::{Receiver, Sender};
@@ -87,7 +87,7 @@ struct Executing {
     id: InstrId,
     operands: Vec<Value>,
     trees: Vec<Tree>,
-    /// Of a loop: how many computations it has begun, condition and body in turn.
+    /// Of a loop: the number of computations that it has begun, condition and body alternating.
     begun: u64,
     /// Of a loop: whether some condition may have been otherwise.
     undecided: bool,
@@ -174,8 +174,9 @@ impl Watcher {
     }
 }
 
-/// The bounds of a value that counts as exact. What is only promised is what it will be; products may still be left unrounded where
-/// they are added; and who keeps excess precision does not look at the value of a narrow type that was put in its place.
+/// The bounds of a value that counts as exact. What is only promised is what it will be; products may still
+/// be left unrounded where they are added; and an engine that keeps excess precision does not read the value
+/// that was rounded to the narrow type.
 fn reset(value: &Value, tree: &Tree, allowances: &Allowances) -> Tree {
     match (value, tree) {
         (Value::Pending(_), Tree::Promise(..)) => tree.clone(),
@@ -460,8 +461,9 @@ impl State {
         self.frames.push(Frame { computation, call, arguments, undecided, known: FxHashMap::default() });
     }
 
-    /// The bounds of the parameters of a computation that the instruction executed last calls, and whether a decision before it may
-    /// have been another. `before` is the frame of the computation that it called before: of a loop, condition and body in turn.
+    /// The bounds of the parameters of a computation that the instruction executed last calls, and whether a
+    /// decision before it may have been another. `before` is the frame of the computation that it called
+    /// before: of a loop, condition and body alternating.
     fn call_arguments(&mut self, site: &Site<'_>, before: Option<Frame>) -> (Vec<Tree>, bool) {
         let Some(caller) = self.executing.last_mut() else { return (Vec::new(), true) };
         let instr = site.module.instr(caller.id);

@@ -1,7 +1,7 @@
 //! The compiler for this machine as an engine.
 //!
-//! Each device is a thread that runs the same executable; what devices do together (collectives, feeds, random states) is done by the interpreter's
-//! [`Fleet`], instruction by instruction.
+//! Each device is a thread that runs the same executable; what devices do together (collectives, feeds,
+//! random states) is done by the interpreter's [`Fleet`], instruction by instruction.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -131,8 +131,8 @@ impl Machine {
     }
 }
 
-/// Sets what programs are compiled for and run on; `threads` 0: as many as there are cores. To be called before
-/// anything is compiled: later calls change nothing.
+/// Sets what programs are compiled for and run on; `threads` 0: as many as there are cores. To be called
+/// before anything is compiled: later calls change nothing.
 pub fn configure(threads: usize, configuration: Configuration) {
     MACHINE.get_or_init(|| Machine::new(threads, configuration));
 }
@@ -186,7 +186,8 @@ impl Engine for CpuEngine {
 }
 
 impl CpuEngine {
-    /// Compiles and loads a program, or takes it from a cache: one from there is not watched, since what its steps execute is not kept.
+    /// Compiles and loads a program, or takes it from a cache: one from there is not watched, since what its
+    /// steps execute is not kept.
     fn load<'m>(
         &'m self,
         source: &'m Module,

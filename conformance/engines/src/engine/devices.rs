@@ -1,10 +1,12 @@
-//! On how many devices a program runs: what the command line says, else what the module's header says, else what the program names in replica groups,
-//! source-target pairs and shardings.
+//! On how many devices a program runs: what the command line says, else what the module's header says, else
+//! what the program names in replica groups, source-target pairs and shardings.
 //!
-//! A program that names a device which the run does not have cannot run: that is an error here, which names the option that gives it the device.
+//! A program that names a device which the run does not have cannot run: that is an error here, which names
+//! the option that gives it the device.
 //!
-//! Replica groups and pairs count what their [`GroupMode`] numbers: replicas, partitions, or all devices, which are partitions of as many replicas
-//! as are known. Shardings number partitions. `partition-id` and `replica-id` alone say nothing.
+//! Replica groups and pairs count what their [`GroupMode`] numbers: replicas, partitions, or all devices,
+//! which are partitions of as many replicas as are known. Shardings number partitions. `partition-id` and
+//! `replica-id` alone say nothing.
 
 use hlo::attrs::collective::{GroupMode, group_mode, send_recv_pairs};
 use hlo::attrs::sharding::devices_with;
@@ -40,8 +42,8 @@ fn counted(devices: Devices) -> String {
     }
 }
 
-/// The devices that the header asks for, unless something else is given, whatever the program names. Errors: [`hlo_system::exit::Exit::Usage`] if these
-/// are none or too many.
+/// The devices that the header asks for, unless something else is given, whatever the program names. Errors:
+/// [`hlo_system::exit::Exit::Usage`] if these are none or too many.
 pub fn stated(module: &Module, replicas: Option<u32>, partitions: Option<u32>) -> Result<Devices, Failure> {
     let replicas = replicas.map_or(module.replica_count(), i64::from);
     let partitions = partitions.map_or(module.num_partitions(), i64::from);
@@ -56,8 +58,8 @@ fn checked(replicas: i64, partitions: i64) -> Result<Devices, Failure> {
     })
 }
 
-/// The devices of a run: given, of the header, or inferred. Errors: [`hlo_system::exit::Exit::Usage`] if these are none, too many, or fewer than
-/// collectives name.
+/// The devices of a run: given, of the header, or inferred. Errors: [`hlo_system::exit::Exit::Usage`] if
+/// these are none, too many, or fewer than collectives name.
 pub fn choose(module: &Module, replicas: Option<u32>, partitions: Option<u32>) -> Result<Chosen, Failure> {
     let needs = Needs::of(module);
     let replicas_stated =
@@ -87,9 +89,9 @@ pub fn choose(module: &Module, replicas: Option<u32>, partitions: Option<u32>) -
         }
     }
     let inferred = (!from.is_empty()).then(|| {
-        let mut places: Vec<&str> = from.iter().map(|need| &*need.place).collect();
-        places.dedup();
-        format!("inferred from {}", places.join(" and "))
+        let mut sources: Vec<&str> = from.iter().map(|need| &*need.source).collect();
+        sources.dedup();
+        format!("inferred from {}", sources.join(" and "))
     });
     let devices = checked(replicas, partitions).map_err(|failure| match &inferred {
         Some(from) => Failure::usage(format!(
@@ -102,7 +104,8 @@ pub fn choose(module: &Module, replicas: Option<u32>, partitions: Option<u32>) -
     Ok(Chosen { devices, inferred })
 }
 
-/// Writes the devices of a run into the header of a program that says nothing of them, so that they stay when the program changes.
+/// Writes the devices of a run into the header of a program that says nothing of them, so that they stay when
+/// the program changes.
 pub fn record(module: &mut Module, devices: Devices) {
     if devices.replicas() > 1 {
         module.header.replica_count.get_or_insert(i64::from(devices.replicas()));
@@ -112,15 +115,15 @@ pub fn record(module: &mut Module, devices: Devices) {
     }
 }
 
-/// The least number of devices, and what names the last one of them.
+/// The smallest number of devices, and what names the last one of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Need {
     count: i64,
     /// `the replica groups of %sum`
-    place: String,
+    source: String,
 }
 
-/// What a program names.
+/// The numbers of devices that a program names.
 #[derive(Default, Debug)]
 struct Needs {
     replicas: Option<Need>,
@@ -179,7 +182,7 @@ impl Needs {
             Err(Failure::usage(format!(
                 "there is no {what} {}, which {} name: the run has {has}; `{flag} {wanted}` gives it enough",
                 need.count - 1,
-                need.place
+                need.source
             )))
         };
         let plural = |n: i64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
@@ -205,9 +208,9 @@ fn up(count: i64, by: i64) -> i64 {
     count.saturating_add(by - 1) / by
 }
 
-fn raise(need: &mut Option<Need>, count: i64, place: impl FnOnce() -> String) {
+fn raise(need: &mut Option<Need>, count: i64, source: impl FnOnce() -> String) {
     if need.as_ref().is_none_or(|n| n.count < count) {
-        *need = Some(Need { count, place: place() });
+        *need = Some(Need { count, source: source() });
     }
 }
 

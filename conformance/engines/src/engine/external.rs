@@ -1,12 +1,14 @@
 //! Other programs as engines: a command a run, a server for many runs, and this program itself as a child.
 //!
-//! **Invariants:** whatever the other program does (crash, hang, endless output, results of another shape or that are no file), the run ends within
-//! the time limit with an outcome that says so, and nothing of it is left behind ([`hlo_system::process`], [`hlo_system::scratch`]). What this machine lacks (a
-//! folder for temporary files, space on the disk, processes) is told apart: it is no failure of the engine.
+//! **Invariants:** whatever the other program does (crash, hang, endless output, results of another shape or
+//! that are no file), the run ends within the time limit with an outcome that says so, and nothing of it is
+//! left behind ([`hlo_system::process`], [`hlo_system::scratch`]). What this machine lacks (a folder for
+//! temporary files, space on the disk, processes) is told apart: it is no failure of the engine.
 //!
-//! A command is run by `sh -c` with `{module}`, `{inputs}` and `{output}` replaced by paths (docs/harness.md); one that names none
-//! of them gets all three as arguments. It writes `out0, out1, ...` and ends with 0; with 5 if it does not support the program;
-//! with 6 if the program trapped. A server ([`Answer`]) is asked `{"module": PATH, "inputs": PATH, "output": PATH, "replicas": N, "partitions": N}`.
+//! A command is run by `sh -c` with `{module}`, `{inputs}` and `{output}` replaced by paths
+//! (docs/harness.md); one that names none of them gets all three as arguments. It writes `out0, out1, ...`
+//! and ends with 0; with 5 if it does not support the program; with 6 if the program trapped. A server
+//! ([`Answer`]) is asked `{"module": PATH, "inputs": PATH, "output": PATH, "replicas": N, "partitions": N}`.
 
 use std::fmt::Debug;
 use std::io;
@@ -30,10 +32,10 @@ pub use super::server::{Answer, answered};
 use super::server::{Server, said};
 use super::{Allowances, Engine, Executable, Finished, Inputs, Outcome, RunOptions, named, not_observable};
 
-/// How long a run may take if nobody says otherwise.
+/// The default time limit of a run.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How the other program is spoken to.
+/// The protocol of the other program.
 #[derive(Debug)]
 enum Way {
     /// A command a run.
@@ -180,7 +182,8 @@ impl External<'_> {
         npz::write(&files.inputs, &named("arg", &arrays)).map_err(|f| Outcome::lacking(f.message))
     }
 
-    /// What a failed run means: nothing for the engine, if the disk is full on which it had to write its results.
+    /// What a failed run means: nothing for the engine, if the disk is full on which it had to write its
+    /// results.
     fn to_blame(&self, outcome: Outcome, files: &Files) -> Outcome {
         match (&outcome, files.folder.check()) {
             (Outcome::Crashed(_), Err(e)) => lacks("the run's results cannot be written", &e),
@@ -195,7 +198,7 @@ impl External<'_> {
             let mut launch = launch?;
             launch.command().stderr(Stdio::piped());
             let mut process = launch.start()?;
-            let errors = process.stderr().map(|from| Tail::last(from, MOST_ERRORS)).transpose()?;
+            let errors = process.stderr().map(|from| Tail::last(from, MAX_STDERR_BYTES)).transpose()?;
             Ok((process, errors))
         };
         let cannot = |e: &io::Error| lacks(&format!("{name} cannot be started"), e);
@@ -217,7 +220,8 @@ impl External<'_> {
             Some(5) => {
                 Outcome::Unsupported(Diagnostic::error(codes::UNSUPPORTED_OPCODE, Span::NONE, message))
             }
-            // Its arguments are right, so that it could not read or write its files; and it says itself what it lacks.
+            // Its arguments are right, so that it could not read or write its files; and it says itself what
+            // it lacks.
             Some(2) if is_ours => Outcome::lacking(message),
             Some(6) if is_ours && says(&text, codes::ENVIRONMENT_FAILED) => Outcome::lacking(message),
             Some(6) if is_ours && says(&text, codes::OUT_OF_MEMORY) => Outcome::exhausted(message),
@@ -227,8 +231,8 @@ impl External<'_> {
     }
 }
 
-/// The most bytes of standard error that are kept.
-const MOST_ERRORS: usize = 64 << 10;
+/// The maximum number of bytes of standard error that are kept.
+const MAX_STDERR_BYTES: usize = 64 << 10;
 
 /// Whether this program's errors have a code.
 fn says(errors: &str, code: codes::Code) -> bool {
@@ -236,9 +240,9 @@ fn says(errors: &str, code: codes::Code) -> bool {
 }
 
 fn shell(command: &str, files: &Files, options: &RunOptions) -> io::Result<Launch> {
-    let places: [(&str, &Path); 3] =
+    let substitutions: [(&str, &Path); 3] =
         [("{module}", &files.module), ("{inputs}", &files.inputs), ("{output}", &files.output)];
-    let text = process::filled(command, &places, "{module} {inputs} {output}");
+    let text = process::filled(command, &substitutions, "{module} {inputs} {output}");
     let mut launch = Launch::shell(text, false, Some(files.folder.root().path()))?;
     let devices = options.devices;
     launch.command().env("HLO_REPLICAS", devices.replicas().to_string());
@@ -289,7 +293,7 @@ pub struct Ask {
     pub module: String,
     /// The `.npz` file of its inputs.
     pub inputs: String,
-    /// Where the `.npz` file of its results goes.
+    /// The path of the `.npz` file of its results.
     pub output: String,
     /// Replicas of the run.
     #[serde(default = "one")]

@@ -1,8 +1,9 @@
-//! The HLO that an executable executes, and how it leads back to the program that it was made from; and the interpreter on another
-//! form of a program.
+//! The HLO that an executable executes, and how it leads back to the program that it was made from; and the
+//! interpreter on another form of a program.
 //!
-//! **Invariant:** an instruction of a form computes what the instruction of the source does that has its name, in the computation of
-//! its computation's name, with the same shape but for layouts; one that finds none such computes nothing that the source names.
+//! **Invariant:** an instruction of a form computes what the instruction of the source does that has its
+//! name, in the computation of its computation's name, with the same shape but for layouts; one that finds
+//! none such computes nothing that the source names.
 
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ impl<'a> Form<'a> {
         Self { module, same: true, seen: None }
     }
 
-    /// What a program was made into.
+    /// Another form of the program.
     pub fn of(module: &'a Module) -> Self {
         Self { module, same: false, seen: None }
     }
@@ -78,7 +79,7 @@ pub struct FormEngine {
 }
 
 impl FormEngine {
-    /// Runs `module` in place of the program. `name` is for reports.
+    /// Runs `module` instead of the program. `name` is for reports.
     pub fn new(name: String, module: Module) -> Self {
         Self { name, module }
     }

@@ -60,8 +60,8 @@ impl ConstantArguments {
         }
     }
 
-    /// The program with these of its arguments as constants, and the others. Errors: a number that is no parameter's, an argument that is no array or that the
-    /// program updates in place.
+    /// The program with these of its arguments as constants, and the others. Errors: a number that is no
+    /// parameter's, an argument that is no array or that the program updates in place.
     pub fn freeze(
         &self,
         module: &Module,

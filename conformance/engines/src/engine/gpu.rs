@@ -1,8 +1,8 @@
-//! The compiler for GPUs as an engine, on either of two devices: the interpreter of PTX, which checks every access of every kernel (`ptx`), or a
-//! GPU (`cuda`).
+//! The compiler for GPUs as an engine, on either of two devices: the interpreter of PTX, which checks every
+//! access of every kernel (`ptx`), or a GPU (`cuda`).
 //!
-//! Compiling takes LLVM; a build without it runs what the cache of compiled programs holds, so that programs are compiled on one machine and
-//! run with `--platform cuda` on another.
+//! Compiling takes LLVM; a build without it runs what the cache of compiled programs holds, so that programs
+//! are compiled on one machine and run with `--platform cuda` on another.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -28,10 +28,10 @@ use super::{
     Compilation, Engine, Executable, Finished, Inputs, Outcome, RunOptions, not_observable, support,
 };
 
-/// How programs are compiled.
+/// Options of compilation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GpuOptions {
-    /// What for; `None`: the device's architecture.
+    /// The target architecture; `None`: the device's.
     pub arch: Option<Arch>,
     /// 0 to 3.
     pub opt_level: u8,
@@ -40,7 +40,8 @@ pub struct GpuOptions {
 }
 
 impl GpuOptions {
-    /// By what stands after the colon: an architecture (`sm_80`), a level (`O0`), the number of a device, joined by `+`. Errors: wrong usage.
+    /// By what stands after the colon: an architecture (`sm_80`), a level (`O0`), the number of a device,
+    /// joined by `+`. Errors: wrong usage.
     pub fn parse(options: Option<&str>) -> Result<Self, Failure> {
         let mut parsed = Self { arch: None, opt_level: 2, ordinal: 0 };
         for option in options.unwrap_or_default().split('+').filter(|o| !o.is_empty()) {
@@ -101,7 +102,7 @@ fn compile(_: &Module, arch: Arch, _: u8) -> Result<hlo_gpu::compilation::Compil
     Err(CompileError::Target(message))
 }
 
-/// Where programs run.
+/// The device that programs run on.
 enum Device {
     /// In the interpreter of PTX.
     Interpreted,
@@ -235,7 +236,7 @@ pub fn run_failure(error: &RunError) -> Failure {
     Failure::new(exit, error.to_string())
 }
 
-/// What a failed compilation means.
+/// The outcome of a failed compilation.
 fn failed(error: &CompileError) -> Outcome {
     let diagnostic = diagnostic(error);
     match error {
@@ -244,7 +245,7 @@ fn failed(error: &CompileError) -> Outcome {
     }
 }
 
-/// What a failed run means.
+/// The outcome of a failed run.
 pub(super) fn ended(error: &RunError) -> Outcome {
     let diagnostic = error.diagnostic();
     match error {
@@ -256,7 +257,7 @@ pub(super) fn ended(error: &RunError) -> Outcome {
     }
 }
 
-/// What a panic means, but for the one that cancels.
+/// The outcome of a panic, but for the one that cancels.
 fn caught(what: &str, panic: Box<dyn std::any::Any + Send>) -> Outcome {
     let panic = Cancelled::rethrow(panic);
     Outcome::defect(format!("{what} panicked: {}", panic_message(&*panic).unwrap_or("no message")))
@@ -280,7 +281,7 @@ struct Loaded<'e> {
 /// Instructions of threads for each unit of fuel: kernels execute many for one of HLO.
 const THREAD_INSTRUCTIONS_PER_FUEL: u64 = 1 << 10;
 
-/// What a run on one device left.
+/// The results of a run on one device.
 struct Ran {
     results: Vec<ArrayLiteral>,
     fuel: u64,

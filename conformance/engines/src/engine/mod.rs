@@ -1,10 +1,10 @@
 //! Engines: whatever can give the results of a program.
 //!
-//! A run has one or more devices, and everything that belongs to one of them is a list with an entry for each, in the order
-//! of their numbers: `replica * partitions + partition`.
+//! A run has one or more devices, and everything that belongs to one of them is a list with an entry for
+//! each, in the order of their numbers: `replica * partitions + partition`.
 //!
-//! **Invariants:** an engine ends with results or with a named outcome, never with a guess; comparing, reporting and reducing
-//! know only the traits.
+//! **Invariants:** an engine ends with results or with a named outcome, never with a guess; comparing,
+//! reporting and reducing know only the traits.
 //!
 //! | engine ([`spec`]) | what it is |
 //! |---|---|
@@ -66,16 +66,18 @@ pub trait Engine: Send + Sync {
         Allowances::STRICT
     }
 
-    /// Whether it runs this program on so many devices, as far as that is known before running. Errors: a diagnostic that
-    /// names the opcode.
+    /// Whether it runs this program on these devices, as far as that is known before running. Errors: a
+    /// diagnostic that names the opcode.
     fn supports(&self, module: &Module, devices: Devices) -> Result<(), Diagnostic>;
 
-    /// Whether it has an answer to one program only, whatever it is given: results or a form that was recorded.
+    /// Whether it has an answer to one program only, whatever it is given: results or a form that was
+    /// recorded.
     fn knows_one_program(&self) -> bool {
         false
     }
 
-    /// Whether it is this project's compiler, whose results are held to those of the reference wherever they are judged.
+    /// Whether it is this project's compiler, whose results are held to those of the reference wherever they
+    /// are judged.
     fn is_compiler(&self) -> bool {
         false
     }
@@ -98,7 +100,8 @@ pub trait Engine: Send + Sync {
         self.run_watched(module, inputs, options, None)
     }
 
-    /// The same, telling an observer of every instruction, which it may end. An engine that cannot says [`Outcome::Unsupported`].
+    /// The same, telling an observer of every instruction, which it may end. An engine that cannot says
+    /// [`Outcome::Unsupported`].
     fn run_watched(
         &self,
         module: &Module,
@@ -118,19 +121,21 @@ pub trait Executable: Send + Sync {
     /// Runs it. With an observer: [`Outcome::Unsupported`] if there is no [`Executable::form`].
     fn run(&self, inputs: Inputs, options: &RunOptions, observer: Option<Arc<dyn Observer>>) -> Outcome;
 
-    /// The HLO that is executed instruction by instruction, if it is HLO; an observer sees that, and what it injects is used.
+    /// The HLO that is executed instruction by instruction, if it is HLO; an observer sees that, and what it
+    /// injects is used.
     fn form(&self) -> Option<Form<'_>> {
         None
     }
 
-    /// How the step of this name is computed, by the names of docs/compiler.md ("kernel: row fusion", "library call: GEMV"); `None` of engines
-    /// that have no steps, or do not say.
+    /// How the step of this name is computed, by the names of docs/compiler.md ("kernel: row fusion",
+    /// "library call: GEMV"); `None` of engines that have no steps, or do not say.
     fn strategy(&self, _step: &str) -> Option<String> {
         None
     }
 
-    /// The same program so that an observer sees what its steps leave: its [`Executable::form`] is what they execute, made of the program
-    /// by rewritings that keep every bit. `None`: that cannot be, or the program can be observed as it is.
+    /// The same program so that an observer sees what its steps leave: its [`Executable::form`] is what they
+    /// execute, made of the program by rewritings that keep every bit. `None`: that cannot be, or the program
+    /// can be observed as it is.
     fn watched(&self) -> Option<Box<dyn Executable + '_>> {
         None
     }

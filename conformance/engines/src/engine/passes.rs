@@ -61,7 +61,7 @@ impl Engine for PassesEngine {
     }
 }
 
-/// What passes made of a program; nothing, if none applied.
+/// The program after passes; `None` if none applied.
 #[derive(Debug)]
 struct Rewritten<'m> {
     form: Option<Module>,

@@ -1,9 +1,12 @@
-//! PJRT plugins as engines: XLA's for the CPU or a GPU, a vendor's, or this project's own, through the C API that frameworks use.
+//! PJRT plugins as engines: XLA's for the CPU or a GPU, a vendor's, or this project's own, through the C API
+//! that frameworks use.
 //!
-//! The program goes to the plugin as an `HloModuleProto`, its results come back row-major. `pjrt:PLUGIN.so` runs in this process; if the plugin aborts, so does the
-//! process: `child:pjrt:PLUGIN.so` runs each program in a process of its own.
+//! The program goes to the plugin as an `HloModuleProto`, its results come back row-major. `pjrt:PLUGIN.so`
+//! runs in this process; if the plugin aborts, so does the process: `child:pjrt:PLUGIN.so` runs each program
+//! in a process of its own.
 //!
-//! **Invariant:** a plugin is loaded once a process, when a program is first compiled for it, and never before a person named it.
+//! **Invariant:** a plugin is loaded once a process, when a program is first compiled for it, and never
+//! before a person named it.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -48,7 +51,7 @@ fn refusal(message: String) -> Diagnostic {
     Diagnostic::error(codes::UNSUPPORTED_OPCODE, Span::NONE, message)
 }
 
-/// What a failure that a plugin reports means.
+/// The outcome of a failure that a plugin reports.
 fn outcome(error: &Failure) -> Outcome {
     match error.code {
         Code::Unimplemented | Code::InvalidArgument => Outcome::Unsupported(refusal(error.to_string())),
@@ -69,7 +72,8 @@ fn outcome(error: &Failure) -> Outcome {
     }
 }
 
-/// How a program's parameters are given to a plugin, which takes arrays alone: whether as the elements of the one parameter, a tuple. `None`: they are no arrays.
+/// How a program's parameters are given to a plugin, which takes arrays alone: whether as the elements of the
+/// one parameter, a tuple. `None`: they are no arrays.
 fn is_tupled(parameters: &[Shape]) -> Option<bool> {
     let arrays = |shapes: &[Shape]| shapes.iter().all(|s| s.as_array().is_some());
     match parameters {

@@ -18,7 +18,8 @@ pub fn result_arrays(module: &Module) -> Vec<ArrayShape> {
     shape.leaves().into_iter().filter_map(|l| l.as_array().cloned()).collect()
 }
 
-/// Reads `out0, out1, ...` (`dK.out0` of device K of several). Errors: arrays that are missing, of another shape, or of no result.
+/// Reads `out0, out1, ...` (`dK.out0` of device K of several). Errors: arrays that are missing, of another
+/// shape, or of no result.
 pub fn read_results(
     module: &Module,
     npz: &mut Npz,
@@ -35,7 +36,7 @@ pub fn read_results(
     Ok(all)
 }
 
-/// Refuses arrays beside those of so many results on each device.
+/// Refuses arrays beside those of that many results on each device.
 pub fn has_only_results(npz: &Npz, devices: usize, results: usize) -> Result<(), Failure> {
     let all =
         (0..devices).flat_map(|device| (0..results).map(move |i| array_name(devices, device, "out", i)));

@@ -1,9 +1,10 @@
 //! Processes that answer line by line, and stay for the next question.
 //!
-//! A question is a JSON object a line; an answer is `{"ok": true}` or `{"error": "why", "kind": "unsupported"}` (or `"trap"`, `"error"`).
+//! A question is a JSON object a line; an answer is `{"ok": true}` or
+//! `{"error": "why", "kind": "unsupported"}` (or `"trap"`, `"error"`).
 //!
-//! **Invariants:** a question ends within its time limit with an answer or an outcome that says why there is none; a process that gave no answer is ended,
-//! and the next question starts another.
+//! **Invariants:** a question ends within its time limit with an answer or an outcome that says why there is
+//! none; a process that gave no answer is ended, and the next question starts another.
 
 use std::io;
 use std::path::Path;
@@ -26,14 +27,14 @@ use super::Outcome;
 pub(super) struct Server {
     process: Process,
     answers: Lines,
-    /// What it prints besides.
+    /// Its standard error.
     errors: Option<Tail>,
-    /// Where the files are that it is asked about: it ends before they go.
+    /// The folder of its requests' files: it ends before they are removed.
     _root: Arc<Root>,
 }
 
-/// The most bytes of standard error that are kept.
-const MOST_ERRORS: usize = 16 << 10;
+/// The maximum number of bytes of standard error that are kept.
+const MAX_STDERR_BYTES: usize = 16 << 10;
 
 /// A path as JSON can say it. Errors: it is not UTF-8.
 pub(super) fn said(path: &Path) -> Result<String, Outcome> {
@@ -83,11 +84,12 @@ impl Server {
         let mut process = launch.start()?;
         let none = || io::Error::other("it has no standard output");
         let answers = Lines::of(process.stdout().ok_or_else(none)?)?;
-        let errors = process.stderr().map(|from| Tail::last(from, MOST_ERRORS)).transpose()?;
+        let errors = process.stderr().map(|from| Tail::last(from, MAX_STDERR_BYTES)).transpose()?;
         Ok(Server { process, answers, errors, _root: root.clone() })
     }
 
-    /// Asks the process, which `launch` starts if there is none, and waits for the answer. One that gives none is ended.
+    /// Asks the process, which `launch` starts if there is none, and waits for the answer. One that gives
+    /// none is ended.
     pub(super) fn ask(
         server: &mut Option<Server>,
         name: &str,
@@ -118,7 +120,7 @@ impl Server {
             Ok(line) => return answered(name, &line),
             Err(NoLine::TimedOut) => Outcome::timed_out(name, timeout),
             Err(NoLine::TooLong) => {
-                let most = Lines::MOST_BYTES;
+                let most = Lines::MAX_BYTES;
                 Outcome::crashed(format!("{name} printed a line of more than the {most} bytes that are read"))
             }
             // It closed its output, and may still be there.
@@ -137,8 +139,9 @@ impl Server {
     }
 }
 
-/// What a process said of its end: the fatal line of a log such as XLA's (`F0000 00:00:1.5 99 literal.cc:7] Check failed: ...`) without times and numbers of
-/// processes, so that the same failure has the same words; or else its last lines.
+/// What a process said of its end: the fatal line of a log such as XLA's
+/// (`F0000 00:00:1.5 99 literal.cc:7] Check failed: ...`) without times and numbers of processes, so that the
+/// same failure has the same words; or else its last lines.
 fn last_words(text: &str) -> String {
     let lines: Vec<&str> = text.trim().lines().collect();
     let fatal = |line: &&str| {
@@ -146,16 +149,16 @@ fn last_words(text: &str) -> String {
         bytes.next() == Some(b'F') && bytes.by_ref().take(4).filter(u8::is_ascii_digit).count() == 4
     };
     if let Some((head, said)) = lines.iter().copied().rfind(fatal).and_then(|line| line.split_once("] ")) {
-        let place = head.rsplit(' ').next().unwrap_or_default();
-        return format!("{place}: {said}");
+        let source = head.rsplit(' ').next().unwrap_or_default();
+        return format!("{source}: {said}");
     }
     lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
 }
 
-/// How many lines of a process that failed are told.
+/// The number of last lines of a failed process that are reported.
 const LAST_LINES: usize = 4;
 
-/// What a server's answer means. Errors: it is none, or says why there are no results.
+/// Parses a server's answer. Errors: it is malformed, or says why there are no results.
 pub fn answered(name: &str, line: &str) -> Result<(), Outcome> {
     match serde_json::from_str::<Answer>(line) {
         Ok(Answer { ok: true, .. }) => Ok(()),

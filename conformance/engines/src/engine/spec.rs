@@ -42,8 +42,9 @@ pub const PLATFORMS: &[&str] = &[
     "child:ENGINE",
 ];
 
-/// Whether the engine of this name runs in this process (or in a child that is this program) and reads no files but regular ones. What does not may
-/// do anything, so that only people may name it, never a file. A kind that is not listed here does not.
+/// Whether the engine of this name runs in this process (or in a child that is this program) and reads no
+/// files but regular ones. What does not may do anything, so that only people may name it, never a file. A
+/// kind that is not listed here does not.
 pub fn stays_inside(name: &str) -> bool {
     let (kind, rest) = name.split_once(':').unwrap_or((name, ""));
     match &*kind.to_ascii_lowercase() {
@@ -59,7 +60,8 @@ pub fn stays_inside(name: &str) -> bool {
 /// Names of platforms that people know from XLA and that are not built into this program.
 const KNOWN_ELSEWHERE: &[&str] = &["gpu", "rocm", "tpu"];
 
-/// The engine of this name. Errors: wrong usage with "did you mean", or unsupported for a platform that is known but not there.
+/// The engine of this name. Errors: wrong usage with "did you mean", or unsupported for a platform that is
+/// known but not there.
 pub fn by_name(name: &str) -> Result<Arc<dyn Engine>, Failure> {
     make(name, DEFAULT_TIMEOUT)
 }
@@ -157,7 +159,8 @@ fn cpu(name: &str, options: Option<&str>) -> Result<Arc<dyn Engine>, Failure> {
     Ok(Arc::new(super::cpu::CpuEngine::new(name.to_owned(), options)))
 }
 
-/// How the engine of this name compiles (`O2`, `fallback`, `O2+fallback`); `None` if it is another than `cpu`. Errors: wrong usage with "did you mean".
+/// How the engine of this name compiles (`O2`, `fallback`, `O2+fallback`); `None` if it is another than
+/// `cpu`. Errors: wrong usage with "did you mean".
 pub fn cpu_options(name: &str) -> Result<Option<super::cpu::CpuOptions>, Failure> {
     let options = name.split_once(':').map(|(_, options)| options);
     if is_cpu(name) { given(options).map(Some) } else { Ok(None) }
@@ -167,7 +170,8 @@ fn is_cpu(name: &str) -> bool {
     name.split(':').next().is_some_and(|kind| ["cpu", "host"].iter().any(|c| c.eq_ignore_ascii_case(kind)))
 }
 
-/// The name of the same engine with `--fallback`: the interpreter executes what `cpu` does not compile. Other engines stay as they are.
+/// The name of the same engine with `--fallback`: the interpreter executes what `cpu` does not compile. Other
+/// engines stay as they are.
 pub fn with_fallback(name: &str) -> String {
     match (is_cpu(name), name.contains(':')) {
         (true, true) => format!("{name}+fallback"),
@@ -207,8 +211,8 @@ pub fn allowances(names: &[String]) -> Result<Allowances, Failure> {
     })
 }
 
-/// Names of engines out of a list separated by commas. What follows an engine that takes such a list itself (`passes:P,Q`, a
-/// command) belongs to it, unless it begins as an engine does.
+/// Names of engines out of a list separated by commas. What follows an engine that takes such a list itself
+/// (`passes:P,Q`, a command) belongs to it, unless it begins as an engine does.
 pub fn names_of(list: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for item in list.split(',') {
@@ -226,7 +230,8 @@ pub fn names_of(list: &str) -> Vec<String> {
     names
 }
 
-/// The passes that the engine of this name applies, as [`pipeline`] takes them. Errors: wrong usage, for an engine without passes.
+/// The passes that the engine of this name applies, as [`pipeline`] takes them. Errors: wrong usage, for an
+/// engine without passes.
 pub fn passes_of(engine: &str) -> Result<String, Failure> {
     match engine.split_once(':') {
         Some(("passes", list)) => return Ok(list.to_owned()),
@@ -243,8 +248,9 @@ pub fn passes_of(engine: &str) -> Result<String, Failure> {
     )))
 }
 
-/// Passes by their names, separated by commas. A name may be that of a pass, `variant:NAME` or `faulty:NAME`, and `NAME=N` applies it at
-/// most N times; `default` stands for all passes of the default pipeline, `cpu:O0` to `cpu:O3` for those of the CPU compiler.
+/// Passes by their names, separated by commas. A name may be that of a pass, `variant:NAME` or `faulty:NAME`,
+/// and `NAME=N` applies it at most N times; `default` stands for all passes of the default pipeline, `cpu:O0`
+/// to `cpu:O3` for those of the CPU compiler.
 pub fn pipeline(list: &str) -> Result<Pipeline, Failure> {
     let mut pipeline = Pipeline::new();
     for item in list.split(',').filter(|p| !p.is_empty()) {

@@ -7,7 +7,8 @@ use hlo_interp::{Devices, Observer, REFUSAL};
 
 use super::{Allowances, Engine, Executable, Form, Inputs, Outcome, RunOptions};
 
-/// Whether the interpreter, which executes custom calls for compiled programs too, knows every custom call that a run comes to.
+/// Whether the interpreter, which executes custom calls for compiled programs too, knows every custom call
+/// that a run comes to.
 ///
 /// Errors: the first call that it does not know, or not of these operands.
 pub(super) fn custom_calls(module: &Module, engine: &str) -> Result<(), Diagnostic> {
@@ -35,10 +36,11 @@ pub fn named(engine: &str, mut diagnostic: Diagnostic) -> Diagnostic {
     diagnostic
 }
 
-/// How refusals of the interpreter and of the compiler begin.
+/// The prefixes of refusals of the interpreter and of the compiler.
 const SUBJECTS: [&str; 2] = [REFUSAL, hlo_codegen::REFUSAL];
 
-/// An engine with one program that it has made ready, so that what it refuses is known before inputs are made, and it is compiled once for all of them.
+/// An engine with one program that it has made ready, so that what it refuses is known before inputs are
+/// made, and it is compiled once for all of them.
 pub struct Ready<'e> {
     engine: &'e dyn Engine,
     module: &'e Module,
@@ -104,7 +106,7 @@ impl Engine for Ready<'_> {
     }
 }
 
-/// A program that somebody else keeps.
+/// A program that the caller keeps.
 struct Borrowed<'e>(&'e (dyn Executable + 'e));
 
 impl Executable for Borrowed<'_> {

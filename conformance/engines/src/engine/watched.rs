@@ -1,7 +1,7 @@
 //! Compiled programs whose steps an observer sees.
 //!
-//! **Invariant:** what is seen of a step is the whole result of an instruction of the lowered module, in its place in memory, and what the observer puts
-//! there is what later steps read.
+//! **Invariant:** what is observed of a step is the whole result of an instruction of the lowered module, in
+//! its buffer, and what the observer writes there is what later steps read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,7 +28,7 @@ impl Stages for Keep {
     }
 }
 
-/// What the steps of a program execute.
+/// The instructions that the steps of a program execute.
 #[derive(Debug)]
 pub(super) struct LoweredForm {
     /// Fused and scheduled.
@@ -69,7 +69,7 @@ fn see(plan: &Plan, seen: &mut [bool]) {
     }
 }
 
-/// Who watches the devices of a run.
+/// The observers of the devices of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watchers<'a> {
     /// The observer, and the lowered module.
@@ -78,7 +78,7 @@ pub(super) struct Watchers<'a> {
 }
 
 impl<'a> Watchers<'a> {
-    /// Who watches a device.
+    /// The observer of a device.
     pub(super) fn of(&self, number: u32) -> Option<Watcher<'a>> {
         let (observer, module) = self.watched?;
         let partitions = self.devices.partitions();

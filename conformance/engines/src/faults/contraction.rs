@@ -180,8 +180,8 @@ fn convolution_groups_interleaved(e: &mut Edit<'_>) -> Option<InstrId> {
     let mut order: Vec<i64> = (0..split.len() as i64).collect();
     order.swap(feature, feature + 1);
     let parts = e.reshape(kernel, &split)?;
-    let turned = e.transpose(parts, &order)?;
-    let kernel = e.reshape(turned, &dims)?;
+    let transposed = e.transpose(parts, &order)?;
+    let kernel = e.reshape(transposed, &dims)?;
     e.again(&[x, kernel], attrs)
 }
 

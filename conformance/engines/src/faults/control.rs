@@ -82,7 +82,8 @@ pub(super) const ROWS: &[Row] = &[
     .needing(Needs::FUSION),
 ];
 
-/// The numbers of the elements of its state that a loop's condition reads; `None` if it reads the state otherwise.
+/// The numbers of the elements of its state that a loop's condition reads; `None` if it reads the state
+/// otherwise.
 fn read_by_condition(e: &Edit<'_>) -> Option<FxHashSet<i64>> {
     let condition = e.called(AttrKey::Condition)?;
     let state = e.module().computation(condition).parameters().first().copied().flatten()?;
@@ -97,7 +98,7 @@ fn read_by_condition(e: &Edit<'_>) -> Option<FxHashSet<i64>> {
         .collect()
 }
 
-/// The elements that the body of a loop gives for the next turn, and its state.
+/// The elements that the body of a loop returns for the next iteration, and its state.
 fn carried(e: &Edit<'_>) -> Option<(ComputationId, InstrId, Vec<InstrId>)> {
     e.is(Opcode::While)?;
     let body = e.called(AttrKey::Body)?;
@@ -143,7 +144,8 @@ fn while_runs_once_too_often(e: &mut Edit<'_>) -> Option<InstrId> {
 fn while_runs_at_least_once(e: &mut Edit<'_>) -> Option<InstrId> {
     e.is(Opcode::While)?;
     let (body, init, attrs) = (e.called(AttrKey::Body)?, e.operand(0)?, e.attrs());
-    // Only counters that one turn more brings no nearer to a limit that they are beyond: others might count for ever.
+    // Only counters that one more iteration does not bring back to a limit that they have passed: others
+    // might never end.
     let condition = e.module().root(e.called(AttrKey::Condition)?);
     let counter = *e.operands_of(condition, Opcode::Compare)?.first()?;
     e.integer(counter)?.is_signed_integer().then_some(())?;
@@ -171,7 +173,7 @@ fn while_carried_value_invariant(e: &mut Edit<'_>) -> Option<InstrId> {
     e.with_attr(AttrKey::Body, AttrValue::Computation(copy))
 }
 
-/// Two places of one shape in a tuple that hold different values.
+/// Two elements of a tuple with the same shape and different values.
 fn alike(e: &Edit<'_>, parts: &[InstrId], skip: impl Fn(usize) -> bool) -> Option<(usize, usize)> {
     let pairs = (0..parts.len()).flat_map(|i| (i + 1..parts.len()).map(move |j| (i, j)));
     pairs.filter(|&(i, j)| !skip(i) && !skip(j)).find(|&(i, j)| {

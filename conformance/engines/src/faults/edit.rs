@@ -1,7 +1,7 @@
-//! Building the wrong instructions beside the one that they take the place of.
+//! Building the wrong instructions beside the one that they replace.
 //!
-//! **Invariants:** nothing is added that shape inference refuses; what was added is taken back unless it is used in the end, so that a
-//! rewriting may give up at any point by returning `None`.
+//! **Invariants:** nothing is added that shape inference refuses; what was added is taken back unless it is
+//! used in the end, so that a rewriting may give up at any point by returning `None`.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 use hlo_certify::element::Number;
 
-/// A rewriting of one instruction: gives what takes its place. `None`: it does not apply.
+/// A rewriting of one instruction: returns the replacement. `None`: it does not apply.
 pub(super) type Rewrite = fn(&mut Edit<'_>) -> Option<InstrId>;
 
 /// The neighbourhood of an instruction that may be rewritten.
@@ -222,7 +222,7 @@ impl<'m> Edit<'m> {
         self.add(Opcode::Select, &[p, a, b], Attrs::new())
     }
 
-    /// Where the elements of a float array are NaN.
+    /// A predicate array: which elements of a float array are NaN.
     pub(super) fn is_nan(&mut self, x: InstrId) -> Option<InstrId> {
         self.compare(Direction::Ne, x, x)
     }
@@ -325,7 +325,7 @@ impl<'m> Edit<'m> {
         self.constant(ArrayLiteral { dims: Dims::new(), buffer: buffer.into() })
     }
 
-    /// A scalar in all places of the dimensions of `like`.
+    /// A scalar broadcast to the dimensions of `like`.
     pub(super) fn spread(&mut self, scalar: InstrId, like: InstrId) -> Option<InstrId> {
         let dims = self.array(like)?.dims;
         if dims.is_empty() { Some(scalar) } else { self.broadcast(scalar, &dims, &[]) }
@@ -359,12 +359,13 @@ impl<'m> Edit<'m> {
         self.computations.push(id);
         built.ok()?;
         // Callees come before callers.
-        self.place(id, None);
+        self.move_computation(id, None);
         Some(id)
     }
 
-    /// A copy of a computation, each instruction as `change` leaves it. That gets the instruction that is copied, the copy, whose operands
-    /// are copies, and all copies so far. `None` if a computation would be called twice that may not.
+    /// A copy of a computation, each instruction as `change` leaves it. That gets the instruction that is
+    /// copied, the copy, whose operands are copies, and all copies so far. `None` if a computation would be
+    /// called twice that may not.
     pub(super) fn copy_of(
         &mut self,
         original: ComputationId,
@@ -403,7 +404,7 @@ impl<'m> Edit<'m> {
         let root = self.module.root(original);
         self.module.set_root(copy, copies[&root]);
         self.drop_unused(copy);
-        self.place(copy, Some(original));
+        self.move_computation(copy, Some(original));
         Some(copy)
     }
 
@@ -427,8 +428,8 @@ impl<'m> Edit<'m> {
         })
     }
 
-    /// Puts the computation added last behind another one, or first.
-    fn place(&mut self, id: ComputationId, behind: Option<ComputationId>) {
+    /// Moves the computation added last behind another one, or to the front.
+    fn move_computation(&mut self, id: ComputationId, behind: Option<ComputationId>) {
         let mut order: Vec<ComputationId> =
             self.module.computations().iter().copied().filter(|&c| c != id).collect();
         let at = behind.and_then(|b| order.iter().position(|&c| c == b)).map_or(0, |i| i + 1);
@@ -441,7 +442,8 @@ impl<'m> Edit<'m> {
         self.me().attrs.computation(key)
     }
 
-    /// The root of a computation of scalar parameters, if that applies one opcode to its first two parameters, in either order.
+    /// The root of a computation of scalar parameters, if that applies one opcode to its first two
+    /// parameters, in either order.
     pub(super) fn folds_with(&self, region: ComputationId) -> Option<Opcode> {
         let root = self.instr(self.module.root(region));
         let [a, b] = *root.operands() else { return None };
@@ -468,12 +470,13 @@ impl<'m> Edit<'m> {
         }
     }
 
-    /// What takes the place of the instruction, as something new: a copy of what was there before.
+    /// The replacement of the instruction as a new instruction: a copy of what was there before.
     pub(super) fn as_new(&mut self, id: InstrId) -> Option<InstrId> {
         if self.added.contains(&id) { Some(id) } else { self.un(Opcode::Copy, id) }
     }
 
-    /// Puts `new` in the place of the instruction, with its name, span and layout. What nothing uses any more is removed.
+    /// Replaces the instruction by `new`, with its name, span and layout. What nothing uses any more is
+    /// removed.
     pub(super) fn settle(self, new: InstrId, users: &[hlo::Use], was_root: bool) {
         let module = self.module;
         let old = self.at;
@@ -513,7 +516,7 @@ impl<'m> Edit<'m> {
     }
 }
 
-/// How many instructions call a computation.
+/// The number of instructions that call a computation.
 fn callers(module: &Module, computation: ComputationId) -> usize {
     let all = module.computations().iter().flat_map(|&c| module.instructions(c));
     all.filter(|&id| module.instr(id).attrs.called_computations().contains(&computation)).count()

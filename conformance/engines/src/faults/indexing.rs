@@ -1,4 +1,4 @@
-//! Slices at computed places, gathers and scatters.
+//! Slices at computed offsets, gathers and scatters.
 
 use hlo::attrs::{AttrKey, AttrValue, Direction, PaddingDim};
 use hlo::builder::ComputationBuilder;
@@ -133,7 +133,8 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
-/// Where the start indices of a dynamic slice or update begin among its operands; `None` for the form with one vector of indices.
+/// Where the start indices of a dynamic slice or update begin among its operands; `None` for the form with
+/// one vector of indices.
 fn starts_of(e: &Edit<'_>) -> Option<usize> {
     let first = if e.me().opcode == Opcode::DynamicSlice { 1 } else { 2 };
     let rank = e.array(e.operand(0)?)?.rank();
@@ -342,10 +343,10 @@ fn scatter_clamps(e: &mut Edit<'_>) -> Option<InstrId> {
     let attrs = e.attrs();
     let map = attrs.ints(AttrKey::ScatterDimsToOperandDims)?;
     let ty = e.integer(indices)?;
-    let (_, greatest) = ty.integer_limits()?;
+    let (_, maximum) = ty.integer_limits()?;
     let limits: Vec<i128> = map
         .iter()
-        .map(|&d| i128::from((dims[d as usize] - window[d as usize]).max(0)).min(greatest))
+        .map(|&d| i128::from((dims[d as usize] - window[d as usize]).max(0)).min(maximum))
         .collect();
     let shape = e.array(indices)?;
     let vector = attrs.int(AttrKey::IndexVectorDim)?;

@@ -121,7 +121,7 @@ fn threefry_halves_interleaved(e: &mut Edit<'_>) -> Option<InstrId> {
     let n = shape.checked_elements()?;
     (n % 2 == 0 && n > 2 && shape.element_type.bits() == 32).then_some(())?;
     let halves = e.reshape(bits, &[2, n / 2])?;
-    let turned = e.transpose(halves, &[1, 0])?;
-    let bits = e.reshape(turned, &shape.dims)?;
+    let transposed = e.transpose(halves, &[1, 0])?;
+    let bits = e.reshape(transposed, &shape.dims)?;
     e.tuple(&[state, bits])
 }

@@ -1,12 +1,13 @@
 //! Seeded faults: passes that are wrong in a way in which compilers were.
 //!
-//! Each rewrites instructions into HLO that verifies and computes something else, as a compiler did in the thread that it names; so
-//! they are what finders, reducers and isolators of miscompilations are measured on. docs/faults.md lists them.
+//! Each rewrites instructions into HLO that verifies and computes something else, as a compiler did in the
+//! thread that it names; so they are what finders, reducers and isolators of miscompilations are measured on.
+//! docs/faults.md lists them.
 //!
-//! **Invariants:** what a fault leaves verifies; what takes the place of an instruction has its name, so that isolation can name it; a
-//! fault touches instructions that run (of the entry, called, fused, loop and branch computations), never computations that are applied
-//! to elements, unless by giving a reduction or the like another one; each has a program in `conformance/faults/` on which it
-//! differs by more than rounding.
+//! **Invariants:** what a fault leaves verifies; what replaces an instruction has its name, so that isolation
+//! can name it; a fault touches instructions that run (of the entry, called, fused, loop and branch
+//! computations), never computations that are applied to elements, unless by giving a reduction or the like
+//! another one; each has a program in `conformance/faults/` on which it differs by more than rounding.
 
 mod algebra;
 mod collective;
@@ -31,7 +32,7 @@ use rustc_hash::FxHashSet;
 
 use edit::{Edit, Rewrite};
 
-/// What kind of code a fault is in.
+/// The family of code that a fault is in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Family {
     /// One element at a time.
@@ -42,7 +43,7 @@ pub enum Family {
     Reduction,
     /// Dots and convolutions.
     Contraction,
-    /// Gathers, scatters and slices at computed places.
+    /// Gathers, scatters and slices at computed offsets.
     Indexing,
     /// Calls, loops, branches.
     Control,
@@ -77,7 +78,7 @@ impl Family {
     }
 }
 
-/// What a program must have for a fault to show.
+/// The features that a program must have for a fault to show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Needs {
     /// A loop, or another computation that is called.
@@ -101,7 +102,7 @@ impl Needs {
     const CHAIN: Needs = Needs { chain: true, ..Needs::NOTHING };
     const DEVICES: Needs = Needs { devices: true, ..Needs::NOTHING };
 
-    /// The most instructions and the largest dimension that a reduced program may have.
+    /// The maximum number of instructions and the largest dimension that a reduced program may have.
     pub const fn reduced_size(self, family: Family) -> (usize, i64) {
         match family {
             Family::Elementwise | Family::Movement | Family::Reduction
@@ -133,11 +134,11 @@ pub struct Fault {
     pub pass: Box<dyn Pass>,
     /// The issue, pull request or commit.
     pub source: &'static str,
-    /// What kind of code it is in.
+    /// Its family.
     pub family: Family,
-    /// What isolation should name: one of these.
+    /// The opcodes of which isolation should name one.
     pub opcodes: &'static [Opcode],
-    /// What a program must have.
+    /// The features that a program must have.
     pub needs: Needs,
 }
 

@@ -182,9 +182,9 @@ fn reshape_in_column_major(e: &mut Edit<'_>) -> Option<InstrId> {
     let (from, to) = (e.array(x)?.dims, e.result()?.dims);
     (long_dims(&from) != long_dims(&to)).then_some(())?;
     let backwards = |n: usize| (0..n as i64).rev().collect::<Vec<_>>();
-    let turned = e.transpose(x, &backwards(from.len()))?;
+    let transposed = e.transpose(x, &backwards(from.len()))?;
     let reversed: Vec<i64> = to.iter().rev().copied().collect();
-    let shaped = e.reshape(turned, &reversed)?;
+    let shaped = e.reshape(transposed, &reversed)?;
     e.transpose(shaped, &backwards(to.len()))
 }
 

@@ -187,13 +187,13 @@ fn window_of(e: &Edit<'_>) -> Option<Window> {
     e.me().attrs.window().cloned()
 }
 
-/// How many positions a window of `size` spans.
+/// The number of positions that a window of `size` spans.
 fn span(size: i64, dilation: i64) -> Option<i64> {
     if size == 0 { Some(0) } else { (size - 1).checked_mul(dilation)?.checked_add(1) }
 }
 
-/// The instruction again with another window, the high padding set so that the shape stays. `base` are the sizes of the dimensions
-/// that the window moves over.
+/// The instruction again with another window, the high padding set so that the shape stays. `base` are the
+/// sizes of the dimensions that the window moves over.
 pub(super) fn with_window(e: &mut Edit<'_>, base: &[i64], window: &Window) -> Option<InstrId> {
     let before = window_of(e)?;
     let mut window = window.clone();
@@ -269,7 +269,7 @@ fn select_and_scatter_tie_to_last(e: &mut Edit<'_>) -> Option<InstrId> {
     e.with_attr(AttrKey::Select, AttrValue::Computation(other))
 }
 
-/// What a sort gives, or several operands joined: arrays, one for each operand.
+/// The results of a sort, or several operands joined: one array for each operand.
 fn outputs(e: &mut Edit<'_>, id: InstrId, n: usize) -> Option<Vec<InstrId>> {
     if n == 1 { Some(vec![id]) } else { (0..n).map(|i| e.get(id, i)).collect() }
 }
@@ -309,10 +309,10 @@ fn topk_ties_to_last(e: &mut Edit<'_>) -> Option<InstrId> {
     let size = shape.dims[last as usize];
     let (reversed, attrs) = (e.reverse(x, &[last])?, e.attrs());
     let top = e.again(&[reversed], attrs)?;
-    let [values, places] = *outputs(e, top, 2)? else { return None };
-    let end = e.int(places, i128::from(size - 1))?;
-    let places = e.bin(Opcode::Subtract, end, places)?;
-    joined(e, &[values, places])
+    let [values, indices] = *outputs(e, top, 2)? else { return None };
+    let end = e.int(indices, i128::from(size - 1))?;
+    let indices = e.bin(Opcode::Subtract, end, indices)?;
+    joined(e, &[values, indices])
 }
 
 fn map_operands_swapped(e: &mut Edit<'_>) -> Option<InstrId> {

@@ -68,7 +68,7 @@ pub(super) const ROWS: &[Row] = &[
     .needing(Needs::VECTOR_TAIL),
 ];
 
-/// How many of `n` elements are in whole vectors; `None` if all are, or none.
+/// The number of `n` elements that are in whole vectors; `None` if all are, or none.
 fn whole(n: i64, lanes: i64) -> Option<i64> {
     (n > lanes && n % lanes != 0).then_some(n - n % lanes)
 }

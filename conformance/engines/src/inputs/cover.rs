@@ -1,9 +1,11 @@
-//! What floats should reach so that a conversion, a comparison or an index shows what it does: ranges, and numbers in them exactly.
+//! What floats should reach so that a conversion, a comparison or an index shows what it does: ranges, and
+//! numbers in them exactly.
 //!
-//! Unlike the range of a [`Demand`](super::demand::Demand) these are wishes: several uses add up, and where a use needs a range (the domain of a
-//! function) only what lies in it is left.
+//! Unlike the range of a [`Demand`](super::demand::Demand) these are wishes: several uses add up, and where a
+//! use needs a range (the domain of a function) only what is in it is left.
 //!
-//! **Invariant:** at most [`MOST`] ranges and as many numbers are kept, the first ones asked for, so that what loops ask again and again ends.
+//! **Invariant:** at most [`MAX_KEPT_RANGES`] ranges and as many numbers are kept, the first ones asked for,
+//! so that what loops ask again and again ends.
 
 use hlo::{ElementType, Opcode};
 
@@ -11,10 +13,10 @@ use super::fill::{Cover, Fill};
 use hlo_certify::bounds::Format;
 use hlo_certify::element::int_limits;
 
-/// So many ranges and numbers are kept of those that uses ask for.
-const MOST: usize = 4;
+/// The maximum of ranges and of numbers that are kept of those that uses require.
+const MAX_KEPT_RANGES: usize = 4;
 
-/// Integer types of at most so many bits are covered evenly; of wider ones half of the numbers are small.
+/// The maximum of bits of integer types that are covered evenly; of wider ones half of the numbers are small.
 const EVEN_BITS: u32 = 8;
 
 impl Cover {
@@ -35,10 +37,10 @@ impl Cover {
         if to == ElementType::Pred {
             return Cover::around(vec![0.0]);
         }
-        let Some((least, greatest)) = int_limits(to) else { return Cover::default() };
-        let beyond = ((greatest - least + 1) / 16).max(2) as f64;
-        let all = (least as f64 - beyond, greatest as f64 + 1.0 + beyond);
-        let small = if least < 0 { (-16.0, 16.0) } else { (-4.0, 28.0) };
+        let Some((minimum, maximum)) = int_limits(to) else { return Cover::default() };
+        let beyond = ((maximum - minimum + 1) / 16).max(2) as f64;
+        let all = (minimum as f64 - beyond, maximum as f64 + 1.0 + beyond);
+        let small = if minimum < 0 { (-16.0, 16.0) } else { (-4.0, 28.0) };
         Cover {
             ranges: match (to.bits() <= EVEN_BITS, counted) {
                 (true, _) => vec![all],
@@ -58,12 +60,12 @@ impl Cover {
     /// Adds what another use asks.
     pub(super) fn join(&mut self, other: &Cover) {
         for &range in &other.ranges {
-            if self.ranges.len() < MOST && !self.ranges.contains(&range) {
+            if self.ranges.len() < MAX_KEPT_RANGES && !self.ranges.contains(&range) {
                 self.ranges.push(range);
             }
         }
         for &point in &other.points {
-            if self.points.len() < MOST && !self.points.contains(&point) {
+            if self.points.len() < MAX_KEPT_RANGES && !self.points.contains(&point) {
                 self.points.push(point);
             }
         }
@@ -86,7 +88,8 @@ impl Cover {
         }
     }
 
-    /// What the operands of an operation on numbers cover, none of them a constant, so that the result covers this: `None` where there is no rule.
+    /// What the operands of an operation on numbers cover, none of them a constant, so that the result covers
+    /// this: `None` where there is no rule.
     pub(super) fn operands(&self, opcode: Opcode) -> Option<Vec<Cover>> {
         Some(match opcode {
             Opcode::Negate => vec![self.mapped(|x| -x)],
@@ -140,22 +143,23 @@ impl Cover {
         }
     }
 
-    /// The rule for floats of a type that are to cover this. `needed` is the range that another use needs, `usual` the range where nothing is asked.
+    /// The rule for floats of a type that are to cover this. `needed` is the range that another use needs,
+    /// `usual` the range where nothing is asked.
     pub(super) fn fill(
         &self,
         ty: ElementType,
         needed: Option<(f64, f64)>,
         usual: (f64, f64),
     ) -> Option<Fill> {
-        // Types without a sign hold too little of this.
+        // Unsigned types have too few such values.
         if self.is_empty() || !ty.is_float() || ty == ElementType::F8E8M0FNU {
             return None;
         }
         let max = Format::of(ty)?.max;
         // The width of a range is a number of f64.
         let most = max.min(f64::MAX / 2.0);
-        let (least, greatest) = needed.unwrap_or((-most, most));
-        let cut = |&(low, high): &(f64, f64)| (low.max(least), high.min(greatest));
+        let (minimum, maximum) = needed.unwrap_or((-most, most));
+        let cut = |&(low, high): &(f64, f64)| (low.max(minimum), high.min(maximum));
         let mut ranges: Vec<(f64, f64)> =
             self.ranges.iter().map(cut).filter(|(low, high)| low < high).collect();
         if ranges.is_empty() {

@@ -1,11 +1,13 @@
 //! What a program asks of its parameters, found by walking from uses back to the entry's parameters.
 //!
-//! Every instruction whose meaning depends on the range of an operand (an index, a divisor, the initial value of a
-//! reduction) puts a [`Demand`] on it; instructions that only move elements pass the demands on their result to their
-//! operands. Demands on one value from several uses are joined; the narrower wins where they conflict.
+//! Every instruction whose meaning depends on the range of an operand (an index, a divisor, the initial value
+//! of a reduction) puts a [`Demand`] on it; instructions that only move elements pass the demands on their
+//! result to their operands. Demands on one value from several uses are joined; the narrower wins where they
+//! conflict.
 //!
-//! **Invariants:** the walk is total: every opcode has an arm, and no shape, attribute or operand is trusted to be there. It is
-//! linear in the program for each level of nested calls, at most [`ROUNDS`] levels.
+//! **Invariants:** the walk is total: every opcode has an arm, and no shape, attribute or operand is trusted
+//! to be there. It is linear in the program for each level of nested calls, at most [`MAX_CALL_LEVELS`]
+//! levels.
 
 mod floats;
 
@@ -18,10 +20,10 @@ use hlo::{
 use super::fill::{Cover, Fill};
 use hlo_certify::element::int_limits;
 
-/// Demands travel through so many levels of calls.
-const ROUNDS: usize = 16;
+/// The maximum of levels of calls through which demands propagate.
+const MAX_CALL_LEVELS: usize = 16;
 
-/// What is asked of one array.
+/// The demands on one array.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Demand {
     /// Integers in this range.
@@ -38,9 +40,10 @@ pub(super) struct Demand {
     bits: bool,
     /// A dominant diagonal.
     dominant: bool,
-    /// What floats should reach, within `real`.
+    /// The values that floats should reach, within `real`.
     cover: Cover,
-    /// Other numbers than those of `int` or `real` mean nothing: integers that are more than indices, and floats that become such.
+    /// Other numbers than those of `int` or `real` mean nothing: integers that are more than indices, and
+    /// floats that become such.
     needed: bool,
 }
 
@@ -48,7 +51,7 @@ pub(super) struct Demand {
 #[derive(Clone, PartialEq, Debug)]
 struct Vectors {
     dim: usize,
-    greatest: Vec<i64>,
+    maximum: Vec<i64>,
     ascending: bool,
 }
 
@@ -77,14 +80,14 @@ impl Demand {
         self.real = join_range(self.real, other.real, |a, b| a.1 - a.0 <= b.1 - b.0);
         self.identity = self.identity.or(other.identity);
         self.vectors = match (self.vectors.take(), &other.vectors) {
-            (Some(mut a), Some(b)) if a.dim == b.dim && a.greatest.len() == b.greatest.len() => {
-                a.greatest.iter_mut().zip(&b.greatest).for_each(|(a, b)| *a = (*a).min(*b));
+            (Some(mut a), Some(b)) if a.dim == b.dim && a.maximum.len() == b.maximum.len() => {
+                a.maximum.iter_mut().zip(&b.maximum).for_each(|(a, b)| *a = (*a).min(*b));
                 a.ascending |= b.ascending;
                 Some(a)
             }
             (Some(a), Some(b)) => {
                 // Of two forms, the one with the smaller indices is safe for both.
-                let largest = |v: &Vectors| v.greatest.iter().copied().max().unwrap_or(0);
+                let largest = |v: &Vectors| v.maximum.iter().copied().max().unwrap_or(0);
                 Some(if largest(b) < largest(&a) { b.clone() } else { a })
             }
             (a, b) => a.or_else(|| b.clone()),
@@ -97,12 +100,12 @@ impl Demand {
         *self != before
     }
 
-    /// What of this still holds for an operand whose elements are moved about.
+    /// The demands on an operand whose elements are moved.
     fn moved(&self) -> Demand {
         let mut d = self.clone();
         if let Some(v) = d.vectors.take() {
-            let least = v.greatest.iter().copied().min().unwrap_or(0).max(0);
-            d.int = join_range(d.int, Some((0, i128::from(least))), |a, b| a.1 - a.0 <= b.1 - b.0);
+            let minimum = v.maximum.iter().copied().min().unwrap_or(0).max(0);
+            d.int = join_range(d.int, Some((0, i128::from(minimum))), |a, b| a.1 - a.0 <= b.1 - b.0);
         }
         d.distinct = false;
         d.dominant = false;
@@ -120,7 +123,7 @@ impl Demand {
             d.bits = false;
             if from.is_float() {
                 let range = d.int.or_else(|| {
-                    d.vectors.as_ref().map(|v| (0, i128::from(v.greatest.iter().copied().min().unwrap_or(0))))
+                    d.vectors.as_ref().map(|v| (0, i128::from(v.maximum.iter().copied().min().unwrap_or(0))))
                 });
                 match range {
                     Some((low, high)) if d.needed => {
@@ -167,7 +170,8 @@ impl Demand {
         }
     }
 
-    /// Whether elements may be anything else: floats that only functions have asked something of, and integers of which nothing is asked.
+    /// Whether elements may be anything else: floats that only functions have asked something of, and
+    /// integers of which nothing is asked.
     pub(super) fn free(&self, shape: &ArrayShape) -> bool {
         let ordered = self.identity.is_some() || self.distinct;
         match shape.element_type.class() {
@@ -181,15 +185,15 @@ impl Demand {
 
     fn fill_int(&self, ty: ElementType) -> Fill {
         if let (Some(v), None) = (&self.vectors, self.int) {
-            let greatest = int_limits(ty).map_or(0, |l| l.1);
-            if v.greatest.iter().all(|&g| i128::from(g) <= greatest) {
-                return Fill::Vectors { dim: v.dim, greatest: v.greatest.clone(), ascending: v.ascending };
+            let maximum = int_limits(ty).map_or(0, |l| l.1);
+            if v.maximum.iter().all(|&g| i128::from(g) <= maximum) {
+                return Fill::Vectors { dim: v.dim, maximum: v.maximum.clone(), ascending: v.ascending };
             }
         }
         let from_vectors = self
             .vectors
             .as_ref()
-            .map(|v| (0, i128::from(v.greatest.iter().copied().min().unwrap_or(0).max(0))));
+            .map(|v| (0, i128::from(v.maximum.iter().copied().min().unwrap_or(0).max(0))));
         let range = join_range(self.int, from_vectors, |a, b| a.1 - a.0 <= b.1 - b.0);
         if range.is_none() && self.bits {
             return Fill::Bits;
@@ -197,10 +201,10 @@ impl Demand {
         if range.is_none() && self.distinct {
             return Fill::Distinct;
         }
-        let (least, greatest) = int_limits(ty).unwrap_or((0, 1));
-        let (low, high) = range.unwrap_or(if least < 0 { (-8, 7) } else { (0, 15) });
-        let low = low.clamp(least, greatest);
-        Fill::Int { low, high: high.clamp(low, greatest) }
+        let (minimum, maximum) = int_limits(ty).unwrap_or((0, 1));
+        let (low, high) = range.unwrap_or(if minimum < 0 { (-8, 7) } else { (0, 15) });
+        let low = low.clamp(minimum, maximum);
+        Fill::Int { low, high: high.clamp(low, maximum) }
     }
 }
 
@@ -241,7 +245,7 @@ pub(super) fn of_parameters(module: &Module) -> Vec<Vec<Demand>> {
             walk.demands[i.index()] = vec![Demand::default(); leaves];
         }
     }
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_CALL_LEVELS {
         walk.changed = false;
         // Callers stand after callees in most texts: from the back, demands reach callees in the same round.
         for &c in module.computations().iter().rev() {
@@ -301,7 +305,8 @@ impl<'m> Walk<'m> {
         self.module.instr(o).shape.as_array()
     }
 
-    /// Copies demands leaf by leaf: from `from` leaves of `source` to the leaves of `target` that start at `first`.
+    /// Copies demands leaf by leaf: from `from` leaves of `source` to the leaves of `target` that start at
+    /// `first`.
     fn copy(&mut self, source: InstrId, from: Range<usize>, target: InstrId, first: usize) {
         for (n, leaf) in from.enumerate() {
             if let Some(d) = self.demands[source.index()].get(leaf).cloned() {
@@ -371,16 +376,16 @@ impl<'m> Walk<'m> {
 
     /// Start indices, one scalar operand for each dimension or one vector for all.
     fn ask_starts(&mut self, i: &Instruction, first: usize, base: &ArrayShape, sizes: &[i64]) {
-        let greatest: Vec<i64> =
+        let maximum: Vec<i64> =
             base.dims.iter().zip(sizes).map(|(&d, &s)| d.saturating_sub(s).max(0)).collect();
-        let scalars = i.operands().len() == first + greatest.len()
+        let scalars = i.operands().len() == first + maximum.len()
             && self.array(i, first).is_some_and(|a| a.rank() == 0);
         if scalars {
-            for (n, &g) in greatest.iter().enumerate() {
+            for (n, &g) in maximum.iter().enumerate() {
                 self.ask_operand(i, first + n, &Demand::index(0, g));
             }
         } else {
-            let vectors = Vectors { dim: 0, greatest, ascending: false };
+            let vectors = Vectors { dim: 0, maximum, ascending: false };
             self.ask_operand(i, first, &Demand { vectors: Some(vectors), ..Demand::default() });
         }
     }
@@ -389,8 +394,8 @@ impl<'m> Walk<'m> {
         let Some(base) = self.array(i, 0) else { return };
         let sizes = i.attrs.ints_or_empty(AttrKey::SliceSizes);
         let map = i.attrs.ints_or_empty(AttrKey::StartIndexMap);
-        let greatest = map.iter().map(|&d| greatest_start(base, sizes, d)).collect();
-        self.ask_vectors(i, 1, greatest);
+        let maximum = map.iter().map(|&d| max_start(base, sizes, d)).collect();
+        self.ask_vectors(i, 1, maximum);
     }
 
     fn scatter(&mut self, i: &Instruction) {
@@ -409,15 +414,15 @@ impl<'m> Walk<'m> {
             })
             .collect();
         let map = i.attrs.ints_or_empty(AttrKey::ScatterDimsToOperandDims);
-        let greatest = map.iter().map(|&d| greatest_start(base, &sizes, d)).collect();
-        self.ask_vectors(i, n, greatest);
+        let maximum = map.iter().map(|&d| max_start(base, &sizes, d)).collect();
+        self.ask_vectors(i, n, maximum);
     }
 
-    fn ask_vectors(&mut self, i: &Instruction, operand: usize, greatest: Vec<i64>) {
+    fn ask_vectors(&mut self, i: &Instruction, operand: usize, maximum: Vec<i64>) {
         let rank = self.array(i, operand).map_or(0, ArrayShape::rank);
         let dim = i.attrs.int(AttrKey::IndexVectorDim).and_then(|d| usize::try_from(d).ok()).unwrap_or(rank);
         let ascending = i.attrs.bool(AttrKey::IndicesAreSorted) || i.attrs.bool(AttrKey::UniqueIndices);
-        let vectors = Vectors { dim: dim.min(rank), greatest, ascending };
+        let vectors = Vectors { dim: dim.min(rank), maximum, ascending };
         self.ask_operand(i, operand, &Demand { vectors: Some(vectors), ..Demand::default() });
     }
 
@@ -528,8 +533,8 @@ impl<'m> Walk<'m> {
                     i.attrs.ints_or_empty(AttrKey::Dimensions).first().and_then(|&d| usize::try_from(d).ok());
                 if let Some(&size) = dim.zip(self.array(i, 0)).and_then(|(d, a)| a.dims.get(d)) {
                     // Only full dimensions surely have as many elements as a dynamic-reshape says.
-                    let least = if self.reshapes { size } else { size.min(1) };
-                    self.ask_operand(i, 1, &Demand::int(least, size.max(0)));
+                    let minimum = if self.reshapes { size } else { size.min(1) };
+                    self.ask_operand(i, 1, &Demand::int(minimum, size.max(0)));
                 }
             }
             O::DynamicSlice => {
@@ -750,7 +755,7 @@ impl<'m> Walk<'m> {
     }
 }
 
-fn greatest_start(base: &ArrayShape, sizes: &[i64], dim: i64) -> i64 {
+fn max_start(base: &ArrayShape, sizes: &[i64], dim: i64) -> i64 {
     let at = |d: &[i64]| usize::try_from(dim).ok().and_then(|i| d.get(i).copied());
     at(&base.dims).unwrap_or(1).saturating_sub(at(sizes).unwrap_or(1)).max(0)
 }

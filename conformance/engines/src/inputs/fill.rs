@@ -1,4 +1,5 @@
-//! The rule that gives each element of an input its value. `docs/inputs.md` says the same in prose and Python.
+//! The rule that gives each element of an input its value. `docs/inputs.md` says the same in prose and
+//! Python.
 
 use std::fmt;
 
@@ -37,26 +38,28 @@ pub enum Fill {
     Int {
         /// Least.
         low: i128,
-        /// Greatest.
+        /// Largest.
         high: i128,
     },
     /// All bit patterns of an integer type alike.
     Bits,
     /// No two elements are equal, as far as the type has that many numbers.
     Distinct,
-    /// Index vectors: component `c` of each, along dimension `dim` (or none, if that is the rank), is in `[0, greatest[c]]`.
-    /// `ascending`: each vector is at least its predecessor, and greater if there are enough.
+    /// Index vectors: component `c` of each, along dimension `dim` (or none, if that is the rank), is in
+    /// `[0, maximum[c]]`. `ascending`: each vector is at least its predecessor, and greater if there are
+    /// enough.
     Vectors {
-        /// Where the components lie.
+        /// The dimension of the components.
         dim: usize,
-        /// Greatest value of each component.
-        greatest: Vec<i64>,
+        /// Largest value of each component.
+        maximum: Vec<i64>,
         /// In ascending order.
         ascending: bool,
     },
     /// Every element is the identity of this operation.
     Identity(Opcode),
-    /// Hermitian matrices whose diagonal dominates: positive definite, and well conditioned as triangular ones.
+    /// Hermitian matrices whose diagonal dominates: positive definite, and well conditioned as triangular
+    /// ones.
     Dominant,
 }
 
@@ -67,7 +70,8 @@ pub struct Cover {
     pub ranges: Vec<(f64, f64)>,
     /// A quarter of the elements are any of these, if there are some.
     pub points: Vec<f64>,
-    /// Of the others three quarters are one of the eight multiples of an eighth of the range, so that some elements of two arrays are equal.
+    /// Of the others three quarters are one of the eight multiples of an eighth of the range, so that some
+    /// elements of two arrays are equal.
     pub ties: bool,
 }
 
@@ -167,12 +171,12 @@ fn exponents(ty: ElementType) -> (i128, i128) {
 }
 
 /// A number of uniform exponent and fraction; one in 2^17 is special.
-fn large(r: u64, least: i128, greatest: i128) -> f64 {
+fn large(r: u64, minimum: i128, maximum: i128) -> f64 {
     let sign = if r & 1 == 0 { 1.0 } else { -1.0 };
     let magnitude = match r >> 1 & 0x1_ffff {
         0 => [0.0, 1.0, f64::INFINITY][(r >> 18) as usize % 3],
         _ => {
-            let exponent = int(splitmix64(r ^ 0x5a5a), least, greatest) as i32;
+            let exponent = int(splitmix64(r ^ 0x5a5a), minimum, maximum) as i32;
             (1.0 + (r >> 18) as f64 / (1u64 << 46) as f64) * 2f64.powi(exponent)
         }
     };
@@ -195,9 +199,10 @@ pub fn fill_array(shape: &ArrayShape, fill: &Fill, key: u64) -> ArrayLiteral {
 }
 
 /// Elements that a thread computes at a time; shorter arrays are not worth waking the threads for.
-const PIECE: usize = 1 << 14;
+const PIECE_ELEMENTS: usize = 1 << 14;
 
-/// The numbers below `n` in the order of what is drawn for them. Not part of [`fill_typed`], which is compiled for each element type.
+/// The numbers below `n` in the order of what is drawn for them. Not part of [`fill_typed`], which is
+/// compiled for each element type.
 fn shuffled(n: usize, key: u64) -> Vec<u64> {
     let mut order: Vec<u64> = (0..n as u64).collect();
     order.par_sort_unstable_by_key(|&i| (draw(key, i), i));
@@ -207,8 +212,8 @@ fn shuffled(n: usize, key: u64) -> Vec<u64> {
 fn fill_typed<T: Number>(shape: &ArrayShape, n: usize, fill: &Fill, key: u64) -> Buffer {
     let each = |f: &(dyn Fn(u64) -> T + Sync)| -> Buffer {
         let mut values = vec![T::default(); n];
-        pieces(&mut values, PIECE, 1, &|piece, values| {
-            (piece * PIECE..).zip(values).for_each(|(i, value)| *value = f(i as u64));
+        pieces(&mut values, PIECE_ELEMENTS, 1, &|piece, values| {
+            (piece * PIECE_ELEMENTS..).zip(values).for_each(|(i, value)| *value = f(i as u64));
         });
         T::wrap(values)
     };
@@ -226,10 +231,10 @@ fn fill_typed<T: Number>(shape: &ArrayShape, n: usize, fill: &Fill, key: u64) ->
             })
         }
         Fill::LargeReal => {
-            let (least, greatest) = exponents(T::TYPE.real_part());
+            let (minimum, maximum) = exponents(T::TYPE.real_part());
             each(&|i| {
                 let r = draw(key, i);
-                T::from_parts(large(r, least, greatest), large(splitmix64(r), least, greatest))
+                T::from_parts(large(r, minimum, maximum), large(splitmix64(r), minimum, maximum))
             })
         }
         Fill::Int { low, high } => each(&|i| T::from_i128(int(draw(key, i), *low, *high))),
@@ -238,7 +243,7 @@ fn fill_typed<T: Number>(shape: &ArrayShape, n: usize, fill: &Fill, key: u64) ->
             let value = identity::<T>(*op);
             each(&|_| value)
         }
-        Fill::Vectors { dim, greatest, ascending } => {
+        Fill::Vectors { dim, maximum, ascending } => {
             let inner: u64 = shape.dims[(dim + 1).min(shape.rank())..].iter().map(|&d| d as u64).product();
             let components = shape.dims.get(*dim).map_or(1, |&d| d as u64).max(1);
             let inner = inner.max(1);
@@ -246,9 +251,10 @@ fn fill_typed<T: Number>(shape: &ArrayShape, n: usize, fill: &Fill, key: u64) ->
             each(&|i| {
                 let component = i / inner % components;
                 let vector = i / (inner * components) * inner + i % inner;
-                let span = |c: u64| greatest.get(c as usize).map_or(1, |&g| g.max(0) as u128 + 1);
+                let span = |c: u64| maximum.get(c as usize).map_or(1, |&g| g.max(0) as u128 + 1);
                 let value = if *ascending {
-                    // The vectors, as numbers of mixed radix with the first component most significant, climb evenly.
+                    // The vectors, as numbers of mixed radix with the first component most significant, climb
+                    // evenly.
                     let total = (0..components).fold(1u128, |t, c| t.saturating_mul(span(c)));
                     let below = (component + 1..components).fold(1u128, |t, c| t.saturating_mul(span(c)));
                     let at = scale(u128::from(vector), total, u128::from(vectors));
@@ -332,7 +338,7 @@ fn identity<T: Number>(op: Opcode) -> T {
             None => {
                 let infinity = T::from_f64(if largest { f64::INFINITY } else { f64::NEG_INFINITY });
                 let wide = infinity.parts().0.value();
-                // A type without infinities has a greatest number instead.
+                // A type without infinities has a largest number instead.
                 if wide.is_infinite() || T::TYPE.is_complex() { infinity } else { extreme(largest) }
             }
         }
@@ -437,7 +443,7 @@ mod tests {
     #[test]
     fn ascending_vectors_climb_and_stay_in_range() {
         let shape = ArrayShape::new(ElementType::S32, &[6, 2]);
-        let fill = Fill::Vectors { dim: 1, greatest: vec![2, 3], ascending: true };
+        let fill = Fill::Vectors { dim: 1, maximum: vec![2, 3], ascending: true };
         let Buffer::S32(v) = fill_array(&shape, &fill, 1).into_buffer() else { panic!("s32") };
         let vectors: Vec<(i32, i32)> = v.chunks(2).map(|c| (c[0], c[1])).collect();
         assert_eq!(vectors, [(0, 0), (0, 2), (1, 0), (1, 2), (2, 0), (2, 2)]);

@@ -1,7 +1,8 @@
-//! Kinds of made inputs: gentle ones, and extreme ones, on which overflow, underflow, infinities and NaNs show.
+//! Kinds of made inputs: gentle ones, and extreme ones, on which overflow, underflow, infinities and NaNs
+//! show.
 //!
-//! **Invariant:** an element depends only on the kind, its type, the random bits of its index, and whether the program asks for numbers
-//! that are not negative. `docs/inputs.md` says the same in prose.
+//! **Invariant:** an element depends only on the kind, its type, the random bits of its index, and whether
+//! the program asks for numbers that are not negative. `docs/inputs.md` says the same in prose.
 
 use std::fmt;
 
@@ -13,14 +14,14 @@ use super::fill::int;
 use hlo_certify::bounds::Format;
 use hlo_certify::element::{Number, int_limits};
 
-/// What kind of numbers made inputs hold where the program leaves it open.
+/// The distribution of generated inputs where the program leaves it open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InputKind {
     /// Numbers on which a program computes something ordinary
     #[default]
     Gentle,
-    /// Finite floats up to the greatest number, and integers of any bits
+    /// Finite floats up to the largest number, and integers of any bits
     Large,
     /// Denormal floats
     Tiny,
@@ -31,7 +32,7 @@ pub enum InputKind {
 }
 
 impl InputKind {
-    /// What is tried where gentle inputs show nothing.
+    /// The kinds that are tried where gentle inputs show nothing.
     pub const AFTER_GENTLE: [InputKind; 3] = [InputKind::Large, InputKind::Special, InputKind::Extreme];
 
     /// The kind of the inputs of a hunted program, from random bits: three quarters are gentle.
@@ -57,8 +58,8 @@ impl fmt::Display for InputKind {
     }
 }
 
-/// An element of an extreme kind from the bits `r`; `None` where it is a gentle one. `nonnegative`: of the large and tiny floats only
-/// those without a sign.
+/// An element of an extreme kind from the bits `r`; `None` where it is a gentle one. `nonnegative`: of the
+/// large and tiny floats only those without a sign.
 pub(super) fn element<T: Number>(kind: InputKind, nonnegative: bool, r: u64) -> Option<T> {
     let (kind, r) = match kind {
         InputKind::Extreme => {
@@ -72,12 +73,12 @@ pub(super) fn element<T: Number>(kind: InputKind, nonnegative: bool, r: u64) -> 
         let part = |r: u64| float(kind, T::TYPE.real_part(), positive, r);
         return Some(T::from_parts(part(r)?, part(splitmix64(r))?));
     }
-    let (least, greatest) = int_limits(T::TYPE).unwrap_or((0, 1));
+    let (minimum, maximum) = int_limits(T::TYPE).unwrap_or((0, 1));
     match kind {
         InputKind::Large => Some(T::from_bits(u128::from(r))),
         InputKind::Special => {
-            let ends = [0, 1, -1, least, greatest, least + 1, greatest - 1];
-            Some(T::from_i128(ends[(r >> 32) as usize % ends.len()].clamp(least, greatest)))
+            let ends = [0, 1, -1, minimum, maximum, minimum + 1, maximum - 1];
+            Some(T::from_i128(ends[(r >> 32) as usize % ends.len()].clamp(minimum, maximum)))
         }
         InputKind::Gentle | InputKind::Tiny | InputKind::Extreme => None,
     }
@@ -90,7 +91,7 @@ fn float(kind: InputKind, ty: ElementType, positive: bool, r: u64) -> Option<f64
     match kind {
         InputKind::Large => {
             let top = exponent(format.max);
-            // Half of them next to the greatest number, so that sums overflow; the squares of the others do.
+            // Half of them next to the largest number, so that sums overflow; the squares of the others do.
             let e = if r >> 1 & 1 == 0 {
                 top - (r >> 2 & 1) as i32
             } else {

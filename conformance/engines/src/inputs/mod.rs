@@ -1,9 +1,9 @@
-//! Inputs for a program, made when none are given. The rule is written down in `docs/inputs.md`, so that another program can
-//! make the same values.
+//! Inputs for a program, made when none are given. The rule is written down in `docs/inputs.md`, so that
+//! another program can make the same values.
 //!
-//! **Invariants:** a value depends only on (seed, device, parameter number, leaf, element index) and on what the program does
-//! with the parameter, never on threads, time or the machine; making inputs never fails because of how a parameter is used:
-//! conflicting demands are resolved, the narrower wins.
+//! **Invariants:** a value depends only on (seed, device, parameter number, leaf, element index) and on what
+//! the program does with the parameter, never on threads, time or the machine; making inputs never fails
+//! because of how a parameter is used: conflicting demands are resolved, the narrower wins.
 
 mod cover;
 mod demand;
@@ -27,7 +27,7 @@ use hlo_system::npz::Npz;
 pub use fill::{Cover, Fill, draw, fill_array, key};
 pub use kind::InputKind;
 
-/// What one array among the entry's parameters is filled with.
+/// The rule that fills one array among the entry's parameters.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LeafPlan {
     /// Number of the parameter.
@@ -38,11 +38,13 @@ pub struct LeafPlan {
     pub shape: ArrayShape,
     /// The rule for its elements.
     pub fill: Fill,
-    /// Whether the program means something with any other elements too, so that other kinds of inputs may replace them.
+    /// Whether the program means something with any other elements too, so that other kinds of inputs may
+    /// replace them.
     pub free: bool,
 }
 
-/// What the inputs of a program are made from, one entry for each array, in the order `arg0, arg1, ...` of an `.npz` file.
+/// What the inputs of a program are made from, one entry for each array, in the order `arg0, arg1, ...` of an
+/// `.npz` file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
     /// The arrays.
@@ -79,7 +81,8 @@ impl Plan {
     }
 }
 
-/// Decides how each input is made, of gentle inputs. `int_range` (half-open) overrides the range of all integer parameters.
+/// Decides how each input is made, of gentle inputs. `int_range` (half-open) overrides the range of all
+/// integer parameters.
 ///
 /// Errors: [`Exit::Unsupported`] for parameters of a type or size that has no values.
 pub fn plan(module: &Module, int_range: Option<(i64, i64)>) -> Result<Plan, Failure> {
@@ -109,9 +112,9 @@ pub fn plan(module: &Module, int_range: Option<(i64, i64)>) -> Result<Plan, Fail
             let mut fill = demand.fill(array);
             let mut free = demand.free(array) && !(loops && array.element_type.is_integer());
             if let (Some((low, high)), true) = (int_range, array.element_type.is_integer()) {
-                let (least, greatest) = int_limits(array.element_type).unwrap_or((0, 1));
-                let low = i128::from(low).clamp(least, greatest);
-                let high = (i128::from(high) - 1).clamp(low, greatest);
+                let (minimum, maximum) = int_limits(array.element_type).unwrap_or((0, 1));
+                let low = i128::from(low).clamp(minimum, maximum);
+                let high = (i128::from(high) - 1).clamp(low, maximum);
                 fill = Fill::Int { low, high };
                 free = false;
             }
@@ -149,7 +152,8 @@ fn strip_buffer(shape: &Shape) -> &Shape {
     }
 }
 
-/// Whether arrays of these shapes for each device are within the limit. Errors: the memory that there is for them.
+/// Whether arrays of these shapes for each device are within the limit. Errors: the memory that there is for
+/// them.
 pub fn fit<'a>(
     shapes: impl IntoIterator<Item = &'a ArrayShape>,
     devices: u32,
@@ -165,7 +169,8 @@ pub fn fit<'a>(
     }
 }
 
-/// Makes the arrays of a plan, for each device. Errors: [`Exit::Trap`] if they need more than `memory_limit` bytes.
+/// Makes the arrays of a plan, for each device. Errors: [`Exit::Trap`] if they need more than `memory_limit`
+/// bytes.
 pub fn generate(
     plan: &Plan,
     seed: u64,
@@ -203,8 +208,9 @@ pub fn of_program(
     generate(&plan, seed, devices, memory_limit)
 }
 
-/// Reads `arg0, arg1, ...` of an `.npz` file. Of several devices, `dK.arg0` is for device K, and `arg0` for those that have no
-/// array of their own. Errors: arrays that are missing, of another shape, or for no parameter.
+/// Reads `arg0, arg1, ...` of an `.npz` file. Of several devices, `dK.arg0` is for device K, and `arg0` for
+/// those that have no array of their own. Errors: arrays that are missing, of another shape, or for no
+/// parameter.
 pub fn read(module: &Module, npz: &mut Npz, devices: Devices) -> Result<Vec<Vec<ArrayLiteral>>, Failure> {
     let shapes = parameter_arrays(module);
     let count = devices.count() as usize;
@@ -225,8 +231,8 @@ pub fn read(module: &Module, npz: &mut Npz, devices: Devices) -> Result<Vec<Vec<
     Ok(all)
 }
 
-/// The integer range that an `inputs.json` beside a program gives for it: `{"stem of the file": [low, high)}`.
-/// Errors: [`Exit::Usage`] if the file is there and makes no sense.
+/// The integer range that an `inputs.json` beside a program gives for it:
+/// `{"stem of the file": [low, high)}`. Errors: [`Exit::Usage`] if the file is there and makes no sense.
 pub fn range_beside(program: &str) -> Result<Option<(i64, i64)>, Failure> {
     let path = Path::new(program);
     let (Some(folder), Some(stem)) = (path.parent(), path.file_stem().and_then(|s| s.to_str())) else {
@@ -248,7 +254,7 @@ pub fn range_beside(program: &str) -> Result<Option<(i64, i64)>, Failure> {
     }
 }
 
-/// What the inputs are, for people: `arg0: uniform [-1, 1), 16.8M values`.
+/// A description of the inputs: `arg0: uniform [-1, 1), 16.8M values`.
 pub fn describe(plan: &Plan) -> String {
     let mut text = String::new();
     for (i, l) in plan.leaves.iter().enumerate().take(4) {

@@ -21,10 +21,10 @@ fn indices_are_in_range() {
             "  t = f32[7,3] parameter(0)\n  i = s32[5,1] parameter(1)\n  ROOT g = f32[5,3] gather(t, i), {gather}{attrs}"
         )
     };
-    assert_eq!(fills("", &body(""))[1], Fill::Vectors { dim: 1, greatest: vec![6], ascending: false });
+    assert_eq!(fills("", &body(""))[1], Fill::Vectors { dim: 1, maximum: vec![6], ascending: false });
     assert_eq!(
         fills("", &body(", indices_are_sorted=true"))[1],
-        Fill::Vectors { dim: 1, greatest: vec![6], ascending: true }
+        Fill::Vectors { dim: 1, maximum: vec![6], ascending: true }
     );
     // Behind moves and a select, as JAX writes x[i]: a plain range.
     let jax = "  t = f32[7,3] parameter(0)\n  i = s32[5] parameter(1)\n  z = s32[] constant(0)\n  zs = s32[5] broadcast(z), dimensions={}\n  n = s32[] constant(7)\n  ns = s32[5] broadcast(n), dimensions={}\n  c = pred[5] compare(i, zs), direction=LT\n  j = s32[5] add(i, ns)\n  k = s32[5] select(c, j, i)\n  r = s32[5,1] reshape(k)\n";
@@ -110,25 +110,25 @@ fn sides(x: &[f64], of: f64) -> [bool; 3] {
 
 #[test]
 fn conversions_to_integers_meet_every_integer_and_both_ends() {
-    for (ty, least, greatest) in
+    for (ty, least, maximum) in
         [("s8", -128, 127), ("u8", 0, 255), ("s4", -8, 7), ("u4", 0, 15), ("s2", -2, 1), ("u2", 0, 3)]
     {
         let body = format!("  x = f32[8192] parameter(0)\n  ROOT r = {ty}[8192] convert(x)");
         let x = &gentle(&body)[0];
-        for i in least..=greatest {
+        for i in least..=maximum {
             assert!(x.iter().any(|x| x.trunc() == f64::from(i)), "{ty} {i}");
         }
-        assert!(sides(x, f64::from(least) - 1.0)[0] && sides(x, f64::from(greatest) + 1.0)[1], "{ty}");
+        assert!(sides(x, f64::from(least) - 1.0)[0] && sides(x, f64::from(maximum) + 1.0)[1], "{ty}");
         assert!(x.iter().all(|x| x.abs() < 300.0), "{ty}");
     }
-    for (ty, least, greatest) in [
+    for (ty, least, maximum) in [
         ("s16", -32768.0, 32767.0),
         ("s32", -2147483648.0, 2147483647.0),
         ("u32", 0.0, 4294967295.0),
         ("s64", -9.223_372_036_854_776e18, 9.223_372_036_854_776e18),
     ] {
         let x = &gentle(&format!("  x = f64[4096] parameter(0)\n  ROOT r = {ty}[4096] convert(x)"))[0];
-        assert!(sides(x, least)[0] && sides(x, greatest)[1], "{ty}");
+        assert!(sides(x, least)[0] && sides(x, maximum)[1], "{ty}");
         // Small ones too.
         (0..8).for_each(|i| assert!(x.iter().any(|x| x.trunc() == f64::from(i)), "{ty} {i}"));
     }

@@ -1,8 +1,8 @@
 //! StableHLO programs: MLIR text to HLO.
 //!
-//! A text may have several modules, separated by lines `// -----`, and a module several functions. One function becomes the
-//! program: `main`, the only one, or the one that is picked by name. Spans of the program and of what is found are places
-//! in the text that was given.
+//! A text may have several modules, separated by lines `// -----`, and a module several functions. One
+//! function becomes the program: `main`, the only one, or the one that is picked by name. Spans of the
+//! program and of what is found are ranges of the text that was given.
 
 pub mod output;
 
@@ -20,7 +20,7 @@ pub fn is_mlir(text: &str) -> bool {
     hlo_mlir::text::looks_like_mlir(text)
 }
 
-/// What a text and a choice among its modules and functions come to.
+/// The result of reading a text with a choice among its modules and functions.
 struct Chosen {
     module: hlo_mlir::ir::Module,
     function: Option<String>,
@@ -102,7 +102,7 @@ pub(crate) fn tree_of_bytecode(file: &[u8]) -> Option<Result<hlo_mlir::ir::Modul
     }
 }
 
-/// The program of a module that was read from bytecode, which has no text and so no places.
+/// The program of a module that was read from bytecode, which has no text and so no spans.
 pub(crate) fn program_of(tree: &hlo_mlir::ir::Module) -> Result<Module, Diagnostics> {
     let mut module = convert(tree, &ConvertOptions::default())?.module;
     let instructions: Vec<hlo::InstrId> =

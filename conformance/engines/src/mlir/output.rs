@@ -19,7 +19,8 @@ pub enum Form {
     Bytecode(Version),
 }
 
-/// The module of a file in MLIR, text or bytecode. `None`: it is neither. Errors with the text that their places are in.
+/// The module of a file in MLIR, text or bytecode. `None`: it is neither. Errors with the text that their
+/// spans are in.
 pub fn tree_of(
     file: &[u8],
     pick: Option<&Pick>,
@@ -33,7 +34,8 @@ pub fn tree_of(
     Some(chosen.map(|chosen| chosen.module).map_err(|found| (found, text.to_owned())))
 }
 
-/// The StableHLO of a program, and what it cannot say (nothing of which changes a result). Errors: an instruction has none.
+/// The StableHLO of a program, and what it cannot say (nothing of which changes a result). Errors: an
+/// instruction has none.
 pub fn tree_of_hlo(module: &Module) -> Result<(ir::Module, Vec<&'static str>), Diagnostics> {
     let Exported { module, left_out } = from_hlo(module)?;
     Ok((module, left_out.into_iter().collect()))
@@ -59,8 +61,8 @@ pub fn text_of_hlo(module: &Module) -> Result<String, String> {
     }
 }
 
-/// Findings without places: of a tree that was read from bytecode, whose offsets are in no text.
-pub fn without_places(found: Diagnostics) -> Diagnostics {
+/// Findings without spans: of a tree that was read from bytecode, whose offsets are in no text.
+pub fn without_spans(found: Diagnostics) -> Diagnostics {
     let mut bare = Diagnostics::new();
     for d in &found {
         bare.push(Diagnostic { span: Span::NONE, ..d.clone() });

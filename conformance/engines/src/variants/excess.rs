@@ -1,8 +1,10 @@
-//! Excess precision: arithmetic of `f16` and `bf16` in f32, its results rounded only where something else than arithmetic looks at them, as in
-//! XLA's float normalization followed by the removal of pairs of conversions.
+//! Excess precision: arithmetic of `f16` and `bf16` in f32, its results rounded only where something else
+//! than arithmetic looks at them, as in XLA's float normalization followed by the removal of pairs of
+//! conversions.
 //!
-//! Operations that work on the bits of a NaN (`negate`, `abs`, `select`) are left alone: a conversion would make another NaN of it, and
-//! that is no matter of precision. So are those that jump (`floor`, `sign`, `remainder`).
+//! Operations that work on the bits of a NaN (`negate`, `abs`, `select`) are left alone: a conversion would
+//! make another NaN of it, and that is no matter of precision. So are those that jump (`floor`, `sign`,
+//! `remainder`).
 
 use hlo::{ElementType, InstrId, Module, Opcode};
 use hlo_opt::passes::edit::{Edit, each, folds};
@@ -34,8 +36,8 @@ impl Pass for Excess {
                     if folds.contains(&e.at().parent()) { None } else { kept_wide(e, &mut wide) }
                 },
             );
-        // A rounded value beside which the wide one is used is not all that the program's instruction of its name hands on: who injects a
-        // value there would not reach every user. So it has another name.
+        // A rounded value beside which the wide one is used is not all that the program's instruction of its
+        // name hands on: who injects a value there would not reach every user. So it has another name.
         let beside = |&(&rounded, &wide): &(&InstrId, &InstrId)| {
             !module.is_removed(rounded) && module.users(wide).iter().any(|u| u.user != rounded)
         };

@@ -1,10 +1,10 @@
-//! Operations with several steps written out in the operands' own type, as compilers that have no kernel for them
-//! do: normalizations, Cholesky factorizations, and selections in windows.
+//! Operations with several steps written out in the operands' own type, as compilers that have no kernel for
+//! them do: normalizations, Cholesky factorizations, and selections in windows.
 //!
-//! The reference rounds such an operation once. Written out, each step rounds, what overflows on the way stays
-//! infinite, and a variance or a pivot that is 0 but for rounding has the sign that rounding gives it. The formulas
-//! are those that XLA:CPU's dumps show before and after its expansion passes; they are the definitions, with a
-//! choice of the order of factors.
+//! The reference rounds such an operation once. Written out, each step rounds, what overflows on the way
+//! stays infinite, and a variance or a pivot that is 0 but for rounding has the sign that rounding gives it.
+//! The formulas are those that XLA:CPU's dumps show before and after its expansion passes; they are the
+//! definitions, with a choice of the order of factors.
 //!
 //! - **Normalization.** Training: the variance is the mean of squares less the square of the mean, 0 if that is
 //!   negative. Inference: `x * w + (offset - mean * w)` with `w = scale * rsqrt(variance + epsilon)`. Gradient:
@@ -25,7 +25,7 @@ use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Shape};
 use hlo_opt::passes::edit::{Edit, each_outside_folds, ints};
 use hlo_opt::passes::{Fuel, Pass};
 
-/// What is written out.
+/// The expansions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expansion {
     /// `batch-norm-*`.
@@ -33,9 +33,9 @@ pub enum Expansion {
     /// `batch-norm-*` and `cholesky` of narrow floats in the type that these are computed in: compilers that
     /// normalize floats first write the steps out in that.
     Widened,
-    /// `cholesky` of real matrices of at most [`LARGEST`] rows.
+    /// `cholesky` of real matrices of at most [`MAX_ROWS`] rows.
     Factorization,
-    /// `fft` of blocks of at most [`LARGEST_BLOCK`] points, but for `IRFFT`.
+    /// `fft` of blocks of at most [`MAX_FFT_POINTS`] points, but for `IRFFT`.
     Transform,
     /// `select-and-scatter`, which goes through a window row by row.
     Selection,
@@ -43,11 +43,11 @@ pub enum Expansion {
     SelectionByColumns,
 }
 
-/// The most rows of a matrix whose factorization is written out.
-const LARGEST: i64 = 16;
+/// The maximum number of rows of a matrix whose factorization is written out.
+const MAX_ROWS: i64 = 16;
 
-/// The most points of a Fourier transform that is written out.
-const LARGEST_BLOCK: i64 = 128;
+/// The maximum number of points of a Fourier transform that is written out.
+const MAX_FFT_POINTS: i64 = 128;
 
 impl Pass for Expansion {
     fn name(&self) -> &str {
@@ -109,7 +109,8 @@ fn accumulator(ty: ElementType) -> ElementType {
     }
 }
 
-/// The operation on operands that are converted to the type they are computed in, and its results converted back.
+/// The operation on operands that are converted to the type they are computed in, and its results converted
+/// back.
 fn widened(e: &mut Edit<'_>) -> Option<InstrId> {
     let narrow = |ty: ElementType| ty.is_float() && accumulator(ty) != ty;
     let mut operands = e.at().operands().to_vec();
@@ -141,7 +142,7 @@ fn zero(e: &mut Edit<'_>, ty: ElementType) -> Option<InstrId> {
     e.convert(zero, ty)
 }
 
-/// What all steps of a normalization know.
+/// The state that all steps of a normalization share.
 struct Steps {
     ty: ElementType,
     dims: Vec<i64>,
@@ -265,14 +266,14 @@ fn factored(e: &mut Edit<'_>) -> Option<InstrId> {
     let (ty, dims) = (array.element_type, array.dims.to_vec());
     let rank = dims.len();
     let &[.., n, _] = dims.as_slice() else { return None };
-    if !ty.is_float() || ty == ElementType::F8E8M0FNU || n > LARGEST || dims.contains(&0) {
+    if !ty.is_float() || ty == ElementType::F8E8M0FNU || n > MAX_ROWS || dims.contains(&0) {
         return None;
     }
     let lower = e.at().attrs.bool(AttrKey::Lower);
     let (rows, columns) = (rank as i64 - 2, rank as i64 - 1);
-    let mut turned: Vec<i64> = (0..rank as i64).collect();
-    turned.swap(rank - 2, rank - 1);
-    let a = if lower { x } else { e.transpose(x, &turned)? };
+    let mut transposed: Vec<i64> = (0..rank as i64).collect();
+    transposed.swap(rank - 2, rank - 1);
+    let a = if lower { x } else { e.transpose(x, &transposed)? };
     let zero = zero(e, ty)?;
     let zeros = e.fill_dims(zero, &dims)?;
     let index = |e: &mut Edit<'_>, dimension: i64| {
@@ -314,11 +315,11 @@ fn factored(e: &mut Edit<'_>) -> Option<InstrId> {
     let nan = e.convert(nan, ty)?;
     let nans = e.fill_dims(nan, &dims)?;
     let result = e.select(failed, nans, factor)?;
-    if lower { Some(result) } else { e.transpose(result, &turned) }
+    if lower { Some(result) } else { e.transpose(result, &transposed) }
 }
 
-/// For each point of the operand and each of the result whether the factor's cosine, or its sine, is positive, and whether it
-/// is negative: 1 or 0, by operand and result.
+/// For each point of the operand and each of the result whether the factor's cosine, or its sine, is
+/// positive, and whether it is negative: 1 or 0, by operand and result.
 struct Signs {
     points: [i64; 2],
     /// Of the cosine and of minus the sine of the angle, positive and negative ones.
@@ -326,12 +327,13 @@ struct Signs {
 }
 
 impl Signs {
-    /// Of a transform of these lengths whose result has `given` points along each dimension. `inverse`: the angles have the other sign.
+    /// Of a transform of these lengths whose result has `given` points along each dimension. `inverse`: the
+    /// angles have the other sign.
     fn of(lengths: &[i64], given: &[i64], inverse: bool) -> Signs {
         let block: i64 = lengths.iter().product();
         let results: i64 = given.iter().product();
         let mut each: [[Vec<f32>; 2]; 2] = Default::default();
-        let place = |mut n: i64, sizes: &[i64]| {
+        let coordinates = |mut n: i64, sizes: &[i64]| {
             let mut at = vec![0; sizes.len()];
             for (at, size) in at.iter_mut().zip(sizes).rev() {
                 (*at, n) = (n % size, n / size);
@@ -339,14 +341,14 @@ impl Signs {
             at
         };
         for from in 0..block {
-            let j = place(from, lengths);
+            let j = coordinates(from, lengths);
             for to in 0..results {
-                let k = place(to, given);
-                // The angle is so many parts of `block` of a turn.
+                let k = coordinates(to, given);
+                // The angle is this multiple of `2 pi / block`.
                 let angle: i64 =
                     (0..lengths.len()).map(|d| j[d] * k[d] % lengths[d] * (block / lengths[d])).sum();
                 let angle = if inverse { -angle } else { angle }.rem_euclid(block);
-                // The sign of the cosine of an angle that is `quarters / block` quarters of a turn.
+                // The sign of the cosine of the angle `quarters / block * pi / 2`.
                 let sign = |quarters: i64| match quarters.rem_euclid(4 * block) {
                     q if q == block || q == 3 * block => 0,
                     q if q < block || q > 3 * block => 1,
@@ -376,7 +378,7 @@ fn transformed(e: &mut Edit<'_>) -> Option<InstrId> {
     let lengths = e.at().attrs.ints(AttrKey::FftLength)?.to_vec();
     let outer = from.dims.len().checked_sub(lengths.len())?;
     let block: i64 = lengths.iter().product();
-    if block > LARGEST_BLOCK || from.dims.contains(&0) || from.dims[outer..] != lengths[..] {
+    if block > MAX_FFT_POINTS || from.dims.contains(&0) || from.dims[outer..] != lengths[..] {
         return None;
     }
     let signs = Signs::of(&lengths, &to.dims[outer..], inverse);
@@ -455,7 +457,8 @@ fn transformed(e: &mut Edit<'_>) -> Option<InstrId> {
     e.binary(Opcode::Complex, parts[0], parts[1])
 }
 
-/// Where an array of real numbers is plus infinity, minus infinity and NaN: 1 there, 0 elsewhere, in these dimensions.
+/// Where an array of real numbers is plus infinity, minus infinity and NaN: 1 there, 0 elsewhere, in these
+/// dimensions.
 fn kinds(e: &mut Edit<'_>, x: InstrId, ty: ElementType, dims: [i64; 2]) -> Option<[InstrId; 3]> {
     let infinity = e.scalar_bits(ElementType::F32, f32::INFINITY.to_bits().into());
     let infinity = e.convert(infinity, ty)?;
@@ -492,12 +495,13 @@ fn selected(e: &mut Edit<'_>, by_columns: bool) -> Option<InstrId> {
     }
     let region = selection(e, select, ty, rank)?;
     let reversed: Vec<i64> = (0..rank as i64).rev().collect();
-    let turn = |e: &mut Edit<'_>, x: InstrId| if by_columns { e.transpose(x, &reversed) } else { Some(x) };
-    let mut operands = vec![turn(e, x)?];
+    let transpose =
+        |e: &mut Edit<'_>, x: InstrId| if by_columns { e.transpose(x, &reversed) } else { Some(x) };
+    let mut operands = vec![transpose(e, x)?];
     for d in 0..rank as i64 {
         let attrs = Attrs::new().with(AttrKey::IotaDimension, AttrValue::Int(d));
         let index = e.shaped(Opcode::Iota, Shape::array(ElementType::S64, &dims), &[], attrs)?;
-        operands.push(turn(e, index)?);
+        operands.push(transpose(e, index)?);
     }
     let none = e.scalar_bits(ElementType::S64, u128::from(u64::MAX));
     operands.push(init);
@@ -515,7 +519,7 @@ fn selected(e: &mut Edit<'_>, by_columns: bool) -> Option<InstrId> {
     let mut parts = Vec::new();
     for d in 0..rank as i64 {
         let index = e.get(found, d + 1)?;
-        let index = turn(e, index)?;
+        let index = transpose(e, index)?;
         parts.push(e.reshape(index, &with_one)?);
     }
     let indices = e.concatenate(&parts, rank as i64)?;

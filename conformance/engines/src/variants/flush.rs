@@ -1,6 +1,8 @@
-//! Denormals as zeros: operands and results of arithmetic, comparisons and conversions on `f32`, `f64` and `bf16` (which processors compute in
-//! f32) that are denormal count as zero of the same sign. Data movement keeps them, and so do computations that are applied to elements by
-//! anything but a map: which element a comparison there chooses is no matter of rounding. Conversions from `f8e8m0fnu` keep them as well: they are no arithmetic.
+//! Denormals as zeros: operands and results of arithmetic, comparisons and conversions on `f32`, `f64` and
+//! `bf16` (which processors compute in f32) that are denormal count as zero of the same sign. Data movement
+//! keeps them, and so do computations that are applied to elements by anything but a map: which element a
+//! comparison there chooses is no matter of rounding. Conversions from `f8e8m0fnu` keep them as well: they
+//! are no arithmetic.
 
 use hlo::attrs::Direction;
 use hlo::{ElementType, InstrId, Module, Opcode};
@@ -34,7 +36,7 @@ impl Pass for Flush {
     }
 }
 
-/// The bits of the least normal number.
+/// The bits of the smallest normal number.
 fn least_normal(ty: ElementType) -> Option<u128> {
     match ty {
         ElementType::F32 => Some(0x0080_0000),

@@ -1,9 +1,10 @@
 //! Contraction: `a * b + c`, `a * b - c` and `c - a * b` of floats with one rounding.
 //!
-//! Up to f32, products are exact in f64 (at most 48 bits, exponents far inside of its range), and the sum is rounded to 53 bits and then
-//! to the type. That is the fused operation but where the exact sum is within 2^-53 of the middle between two numbers of the type: half a
-//! unit of the last place from the truth either way. In f64 the product is split into its rounded value and the rest (Dekker), and both are
-//! added; where the rest would not be exact (products that overflow or are close to denormal) nothing is contracted.
+//! Up to f32, products are exact in f64 (at most 48 bits, exponents far inside of its range), and the sum is
+//! rounded to 53 bits and then to the type. That is the fused operation but where the exact sum is within
+//! 2^-53 of the middle between two numbers of the type: half a unit of the last place from the truth either
+//! way. In f64 the product is split into its rounded value and the rest (Dekker), and both are added; where
+//! the rest would not be exact (products that overflow or are close to denormal) nothing is contracted.
 
 use hlo::attrs::Direction;
 use hlo::{ElementType, InstrId, Module, Opcode};
@@ -29,7 +30,7 @@ impl Pass for Fma {
     }
 }
 
-/// Where the product stands.
+/// The position of the product among the operands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Left,

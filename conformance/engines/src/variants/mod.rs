@@ -1,7 +1,10 @@
-//! Rewritings that a correct compiler may do although they change the bits: other orders of sums, contraction, more precision than asked.
+//! Rewritings that a correct compiler may do although they change the bits: other orders of sums,
+//! contraction, more precision than asked.
 //!
-//! They are what the certified tolerance is held against: an engine `interpreter:NAME` is never wrong, or the tolerance is.
-//! **Invariants:** a variant takes the liberties that it is registered with and no other; what it leaves verifies; results keep their shapes.
+//! They are what the certified tolerance is held against: an engine `interpreter:NAME` is never wrong, or the
+//! tolerance is.
+//! **Invariants:** a variant takes the liberties that it is registered with and no other; what it leaves
+//! verifies; results keep their shapes.
 //!
 //! | variant | what it does | liberties |
 //! |---|---|---|
@@ -25,9 +28,11 @@
 //! | `selection-steps`, `selection-by-columns` | `select-and-scatter` as a selection in windows and a scatter ([`expansions`]) | reordered regions |
 //! | `ulp-up`, `ulp-down` | elementary functions one unit in the last place off ([`ulp`]) | |
 //!
-//! The first five, and those of steps that add, run with `--accumulate region`, where the order of a sum shows. There a sum of a type narrower than f32 rounds each step in
-//! that type, and an operand of a product is first rounded to the result's type. The others widen such sums to f32 first ([`sums::widen`])
-//! where they can: not in a program with run-time sizes, nor in sums of other forms; hence they take the liberty too.
+//! The first five, and those of steps that add, run with `--accumulate region`, where the order of a sum
+//! shows. There a sum of a type narrower than f32 rounds each step in that type, and an operand of a product
+//! is first rounded to the result's type. The others widen such sums to f32 first ([`sums::widen`]) where
+//! they can: not in a program with run-time sizes, nor in sums of other forms; hence they take the liberty
+//! too.
 
 pub mod excess;
 pub mod expansions;

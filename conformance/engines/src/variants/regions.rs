@@ -1,4 +1,5 @@
-//! Folds by other regions than sums, in other orders: of `reduce`, `reduce-window` and `scatter`, of any number of operands.
+//! Folds by other regions than sums, in other orders: of `reduce`, `reduce-window` and `scatter`, of any
+//! number of operands.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs};
 use hlo::builder::ComputationBuilder;
@@ -6,7 +7,7 @@ use hlo::{InstrId, Module, Opcode, Shape};
 use hlo_opt::passes::edit::{Edit, each};
 use hlo_opt::passes::{Fuel, Pass};
 
-use super::sums::{adds, longest, turned};
+use super::sums::{adds, longest, reversed_window};
 use hlo_certify::bounds;
 
 /// The order.
@@ -18,7 +19,8 @@ pub enum How {
     Halved,
     /// The combiner applied to the element and the accumulator instead of the accumulator and the element.
     Swapped,
-    /// Column-major: of several folded dimensions (or those of a window) the first fastest, where the reference has the last.
+    /// Column-major: of several folded dimensions (or those of a window) the first fastest, where the
+    /// reference has the last.
     ByColumns,
 }
 
@@ -87,7 +89,7 @@ fn reversed(e: &mut Edit<'_>) -> Option<InstrId> {
             if dims.is_empty() {
                 return None;
             }
-            let window = turned(e, &dims, operands[0])?;
+            let window = reversed_window(e, &dims, operands[0])?;
             for x in &mut operands[..n] {
                 *x = e.reverse(*x, &dims)?;
             }
@@ -205,7 +207,8 @@ fn by_columns(e: &mut Edit<'_>) -> Option<InstrId> {
     }
 }
 
-/// Both halves of the longest dimension begin with the initial values: those are among what is chosen, however often.
+/// Both halves of the longest dimension begin with the initial values: those are among what is chosen,
+/// however often.
 fn halved(e: &mut Edit<'_>) -> Option<InstrId> {
     if e.at().opcode != Opcode::Reduce {
         return None;

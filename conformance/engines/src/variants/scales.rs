@@ -1,7 +1,8 @@
 //! Arithmetic of `f8e8m0fnu` in f32: operands are converted, and the result is converted back.
 //!
-//! That is how processors compute it, and it matters where denormal numbers are flushed: 2^-127 is denormal in f32,
-//! a flushed operand is a zero there, which the type itself does not have. Conversions alone do not flush it.
+//! That is how processors compute it, and it matters where denormal numbers are flushed: 2^-127 is denormal
+//! in f32, a flushed operand is a zero there, which the type itself does not have. Conversions alone do not
+//! flush it.
 
 use hlo::{ElementType, InstrId, Module, Opcode};
 use hlo_opt::passes::edit::{Edit, each, folds};

@@ -1,4 +1,5 @@
-//! Sums in other orders: of `reduce`, `reduce-window`, `dot`, `ragged-dot`, `convolution`; cumulative `scan`s are only widened.
+//! Sums in other orders: of `reduce`, `reduce-window`, `dot`, `ragged-dot`, `convolution`; cumulative `scan`s
+//! are only widened.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Window};
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Shape, TypeClass};
@@ -149,8 +150,8 @@ fn widen_scan(e: &mut Edit<'_>) -> Option<InstrId> {
     e.tuple(&[all, last])
 }
 
-/// A product whose operands the literal definition would round to the result's type before it multiplies, without that: in a type
-/// that holds them, and rounded at the end.
+/// A product whose operands the literal definition would round to the result's type before it multiplies,
+/// without that: in a type that holds them, and rounded at the end.
 pub fn widen_product(e: &mut Edit<'_>) -> Option<InstrId> {
     if !is_product(e.at().opcode) || e.at().attrs.sparsity().is_some() {
         return None;
@@ -226,7 +227,7 @@ fn reversed(e: &mut Edit<'_>) -> Option<InstrId> {
         }
         Opcode::ReduceWindow => {
             let dims: Vec<i64> = (0..window(e).dims.len() as i64).collect();
-            let window = turned(e, &dims, a)?;
+            let window = reversed_window(e, &dims, a)?;
             let a = e.reverse(a, &dims)?;
             let attrs = attrs.with(AttrKey::Window, AttrValue::Window(Box::new(window)));
             let shape = e.at().shape.clone();
@@ -235,7 +236,7 @@ fn reversed(e: &mut Edit<'_>) -> Option<InstrId> {
         }
         Opcode::Convolution => {
             let dims = attrs.conv_dims()?.clone();
-            let window = turned(e, &dims.input_spatial, a)?;
+            let window = reversed_window(e, &dims.input_spatial, a)?;
             let groups = [AttrKey::FeatureGroupCount, AttrKey::BatchGroupCount];
             let one = groups.iter().all(|&k| attrs.int(k).unwrap_or(1) == 1);
             let mut left = dims.input_spatial.to_vec();
@@ -257,9 +258,9 @@ fn reversed(e: &mut Edit<'_>) -> Option<InstrId> {
     }
 }
 
-/// The window that finds in the reversed operand what the instruction's finds in the operand, its results reversed: what is left over at
-/// the end, because no more window fits there, is cut from the beginning.
-pub(super) fn turned(e: &Edit<'_>, dims: &[i64], x: InstrId) -> Option<Window> {
+/// The window that finds in the reversed operand what the instruction's finds in the operand, its results
+/// reversed: what is left over at the end, because no more window fits there, is sliced off at the beginning.
+pub(super) fn reversed_window(e: &Edit<'_>, dims: &[i64], x: InstrId) -> Option<Window> {
     let sizes = e.array(x)?.dims.clone();
     let mut window = window(e);
     for (w, &d) in window.dims.iter_mut().zip(dims) {
@@ -275,7 +276,7 @@ pub(super) fn turned(e: &Edit<'_>, dims: &[i64], x: InstrId) -> Option<Window> {
     Some(window)
 }
 
-/// Where a sum of `n` terms is cut.
+/// The split point of a sum of `n` terms.
 fn pieces(n: i64, how: How) -> Vec<(i64, i64)> {
     let block = match how {
         How::Blocked if n <= 8 => 2,
@@ -390,7 +391,7 @@ pub(super) fn longest(dims: &[i64], sizes: &[i64]) -> Option<(usize, i64)> {
     sized.max_by_key(|&(d, n)| (n, std::cmp::Reverse(d))).filter(|&(_, n)| n > 1)
 }
 
-/// What adds nothing: -0.
+/// The identity of addition: -0.
 fn nothing(e: &mut Edit<'_>, ty: ElementType) -> InstrId {
     let sign = 1u128 << (ty.real_part().bits() - 1);
     let bits = if ty.is_complex() { sign | sign << ty.real_part().bits() } else { sign };
@@ -406,8 +407,8 @@ fn windows(e: &Edit<'_>, how: How) -> Option<Vec<(usize, i64, i64)>> {
     Some(pieces(n, how).into_iter().map(|(start, limit)| (w, start, limit)).collect())
 }
 
-/// The attributes with positions `start..limit` (of the kernel, if there is one) of a window dimension alone; the padding moves so that
-/// results stay where they are.
+/// The attributes with positions `start..limit` (of the kernel, if there is one) of a window dimension alone;
+/// the padding moves so that results stay where they are.
 fn narrowed(attrs: &Attrs, dim: usize, start: i64, limit: i64) -> Option<Attrs> {
     let mut window = attrs.window()?.clone();
     let w = window.dims.get_mut(dim)?;

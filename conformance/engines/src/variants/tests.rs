@@ -1,4 +1,5 @@
-//! What every variant keeps, on generated programs; and that sums of small integers, which no order can round, stay what they are.
+//! What every variant keeps, on generated programs; and that sums of small integers, which no order can
+//! round, stay what they are.
 
 use hlo::elided::splitmix64;
 use hlo::verify::verify;

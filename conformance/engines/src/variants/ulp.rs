@@ -1,5 +1,6 @@
-//! Elementary functions one unit in the last place away from zero or towards it, which the table of opcodes grants every engine. Zeros,
-//! infinities and NaNs stay, and no finite result becomes one of them: the next number of a float is the next integer of its bits.
+//! Elementary functions one unit in the last place away from zero or towards it, which the table of opcodes
+//! grants every engine. Zeros, infinities and NaNs stay, and no finite result becomes one of them: the next
+//! number of a float is the next integer of its bits.
 
 use hlo::attrs::Direction;
 use hlo::opcode::Numeric;

@@ -19,7 +19,7 @@ use crate::legal::{Key, Legal};
 /// An opcode and what it is used on.
 pub type Pair = (Opcode, Key);
 
-/// What a step shall make, if it can.
+/// The target of a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Want {
     pub(super) opcode: Opcode,

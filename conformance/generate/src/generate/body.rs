@@ -55,10 +55,10 @@ pub(super) struct Body {
 }
 
 /// Parameters of an entry computation.
-const PARAMETERS: usize = 6;
+const MAX_PARAMETERS: usize = 6;
 
 /// The number of latest values among which operands are looked for.
-const REACH: usize = 32;
+const RECENT_VALUES: usize = 32;
 
 impl Body {
     /// The entry computation, which gets parameters on demand.
@@ -86,7 +86,7 @@ impl Body {
 
     /// The latest values.
     fn latest(&self) -> &[InstrId] {
-        &self.values[self.values.len().saturating_sub(REACH)..]
+        &self.values[self.values.len().saturating_sub(RECENT_VALUES)..]
     }
 
     /// Whether new parameters may be added.
@@ -199,7 +199,7 @@ impl Generator<'_> {
         if self.choices.chance(wide) { self.choices.pick(WIDE) } else { self.size() }
     }
 
-    /// Dimensions of at most so many elements in all as the limit says; some are all alike.
+    /// Dimensions whose product is within the limit of elements; some are all equal.
     pub(super) fn dims(&mut self, rank: usize) -> Vec<i64> {
         let mut left = self.limits.elements.max(1);
         let mut dims = vec![0; rank];
@@ -230,7 +230,7 @@ impl Generator<'_> {
     pub(super) fn value(&mut self, body: &mut Body, accepts: impl Fn(&ArrayShape) -> bool) -> InstrId {
         let wanted = self.want.and_then(|w| w.ty);
         let accepts = |a: &ArrayShape| wanted.is_none_or(|ty| ty == a.element_type) && accepts(a);
-        let known: SmallVec<[InstrId; REACH]> = body
+        let known: SmallVec<[InstrId; RECENT_VALUES]> = body
             .latest()
             .iter()
             .copied()
@@ -272,7 +272,7 @@ impl Generator<'_> {
 
     /// A value of exactly this shape: from the pool, a parameter, a constant, a broadcast.
     pub(super) fn of_shape(&mut self, body: &mut Body, shape: &ArrayShape) -> InstrId {
-        let known: SmallVec<[InstrId; REACH]> = body
+        let known: SmallVec<[InstrId; RECENT_VALUES]> = body
             .latest()
             .iter()
             .copied()
@@ -299,7 +299,7 @@ impl Generator<'_> {
     fn new_value(&mut self, body: &mut Body, shape: &ArrayShape) -> InstrId {
         let whole = Shape::Array(shape.clone());
         let parameters = self.module.computation(body.id).parameters().len();
-        if body.open && parameters < PARAMETERS && !self.choices.chance(64) {
+        if body.open && parameters < MAX_PARAMETERS && !self.choices.chance(64) {
             return if self.choices.chance(10) {
                 self.tuple_parameter(body, whole)
             } else {
@@ -443,7 +443,7 @@ pub(super) fn ints(values: &[i64]) -> hlo::AttrValue {
     hlo::AttrValue::Ints(values.into())
 }
 
-/// What adding gave, as an option.
+/// The result of adding, as an option.
 pub(super) fn built(built: Built) -> Option<InstrId> {
     built.ok()
 }

@@ -6,7 +6,7 @@
 
 use arbitrary::Unstructured;
 
-/// Where decisions come from.
+/// The source of decisions.
 pub struct Choices<'a>(Unstructured<'a>);
 
 impl<'a> Choices<'a> {

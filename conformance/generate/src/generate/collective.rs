@@ -11,7 +11,7 @@ use super::Generator;
 use super::body::{Body, ints};
 use super::movement::permutation;
 
-/// Who takes part together.
+/// The participants of a collective.
 struct Groups {
     attrs: Attrs,
     /// Members of a group.
@@ -65,14 +65,14 @@ impl Generator<'_> {
             0 if size == ids && mode != GroupMode::FlattenedId => ReplicaGroups::Lists(Vec::new()),
             1 => {
                 let dims: Ints = [ids / size, size].into_iter().collect();
-                let turned = self.choices.chance(128);
+                let transposed = self.choices.chance(128);
                 // Counted in columns: every `ids / size`-th device is in one group.
-                let reshape_dims: Ints = if turned {
+                let reshape_dims: Ints = if transposed {
                     [size, ids / size].into_iter().collect()
                 } else {
                     std::iter::once(ids).collect()
                 };
-                let transpose: Ints = if turned { [1, 0].into_iter().collect() } else { Ints::new() };
+                let transpose: Ints = if transposed { [1, 0].into_iter().collect() } else { Ints::new() };
                 ReplicaGroups::Iota { dims, reshape_dims, transpose }
             }
             2 => {
@@ -304,14 +304,14 @@ fn ragged(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let me = g.plain(body, number, &[])?;
     let me = g.at(body).convert(me, ElementType::S32).ok()?;
     let per_rank = g.number(body, ElementType::S32, rows);
-    let place = g.plain(body, Opcode::Multiply, &[me, per_rank])?;
-    let places = g.at(body).broadcast(place, &[n], &[]).ok()?;
+    let offset = g.plain(body, Opcode::Multiply, &[me, per_rank])?;
+    let offsets = g.at(body).broadcast(offset, &[n], &[]).ok()?;
     let mut attrs = Attrs::new();
     if partitions {
         attrs.set(AttrKey::ChannelId, AttrValue::Int(g.new_channel()));
     }
     let all: Ints = (0..n).collect();
     attrs.set(AttrKey::ReplicaGroups, AttrValue::ReplicaGroups(Box::new(ReplicaGroups::Lists(vec![all]))));
-    let operands = [input, output, starts, sizes, places, sizes];
+    let operands = [input, output, starts, sizes, offsets, sizes];
     g.add(body, Opcode::RaggedAllToAll, &operands, attrs)
 }

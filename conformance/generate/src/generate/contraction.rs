@@ -39,17 +39,17 @@ pub(super) fn dotted(g: &mut Generator<'_>, body: &mut Body, a: InstrId) -> Opti
         let size = if g.choices.chance(100) { g.choices.pick(&shape.dims) } else { g.size() };
         own.push(size);
     }
-    let place = permutation(g, own.len());
+    let right_order = permutation(g, own.len());
     let mut dims = vec![0; own.len()];
-    place.iter().zip(&own).for_each(|(&at, &d)| dims[at as usize] = d);
+    right_order.iter().zip(&own).for_each(|(&at, &d)| dims[at as usize] = d);
     let right = ArrayShape::new(shape.element_type, &dims);
     g.fits(&Shape::Array(right.clone())).then_some(())?;
     let b = g.of_shape(body, &right);
     let attrs = Attrs::new()
         .with(AttrKey::LhsBatchDims, ints(batch))
         .with(AttrKey::LhsContractingDims, ints(contracting))
-        .with(AttrKey::RhsBatchDims, ints(&place[..batch.len()]))
-        .with(AttrKey::RhsContractingDims, ints(&place[batch.len()..batch.len() + contracting.len()]));
+        .with(AttrKey::RhsBatchDims, ints(&right_order[..batch.len()]))
+        .with(AttrKey::RhsContractingDims, ints(&right_order[batch.len()..batch.len() + contracting.len()]));
     wide(g, body, Opcode::Dot, [a, b], attrs)
 }
 
@@ -166,7 +166,7 @@ fn image_of(g: &mut Generator<'_>, body: &mut Body, shape: &ArrayShape, spatial:
     padded.expect("invariant: the padding gives the shape that was asked for")
 }
 
-/// How many of `n` rows each of `groups` groups has; a few may belong to none.
+/// The sizes of `groups` groups of `n` rows; a few rows may belong to none.
 fn partition(g: &mut Generator<'_>, n: i64, groups: i64) -> Vec<i32> {
     let mut left = n;
     (0..groups)
@@ -178,7 +178,7 @@ fn partition(g: &mut Generator<'_>, n: i64, groups: i64) -> Vec<i32> {
         .collect()
 }
 
-/// A dot whose left operand's free, contracting or batch dimension is cut into groups.
+/// A dot whose left operand's free, contracting or batch dimension is divided into groups.
 pub(super) fn ragged_dot(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let ty = g.type_of(&[ElementType::F32, ElementType::BF16, ElementType::S32, ElementType::F64]);
     let (m, k, n) = (g.choices.int(1, 6), g.choices.int(1, 5), g.choices.int(1, 4));

@@ -83,7 +83,7 @@ pub(super) fn while_loop(g: &mut Generator<'_>, body: &mut Body) -> Option<Instr
     })
 }
 
-/// How a loop counts.
+/// The induction variable of a loop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Count {
     /// Type of the counter.
@@ -98,7 +98,7 @@ pub(super) struct Count {
     pub(super) last: bool,
 }
 
-/// What a counter is compared with.
+/// The limit that a counter is compared with.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Limit {
     Constant(i64),
@@ -147,7 +147,7 @@ impl Generator<'_> {
         let first = self.number(body, count.ty, count.start);
         let n = carried.len() as i64;
         let at = if count.last { n } else { 0 };
-        let place = |i: i64| if count.last { i } else { i + 1 };
+        let element_index = |i: i64| if count.last { i } else { i + 1 };
         carried.insert(at as usize, first);
         let shapes: Vec<Shape> =
             carried.iter().map(|&v| self.module.instr(v).shape.without_layout()).collect();
@@ -158,7 +158,7 @@ impl Generator<'_> {
         let counter = self.element(&condition, whole, at)?;
         let limit = match count.limit {
             Limit::Constant(limit) => self.number(&condition, count.ty, limit),
-            Limit::Data(_) => self.element(&condition, whole, place(n - 1))?,
+            Limit::Data(_) => self.element(&condition, whole, element_index(n - 1))?,
         };
         let attrs = Attrs::new().with(AttrKey::Direction, AttrValue::Direction(count.direction));
         self.add(&condition, Opcode::Compare, &[counter, limit], attrs)?;
@@ -167,7 +167,7 @@ impl Generator<'_> {
         let whole = iterate.values()[0];
         let counter = self.element(&iterate, whole, at)?;
         let parts: Vec<InstrId> =
-            (0..n).map(|i| self.element(&iterate, whole, place(i))).collect::<Option<_>>()?;
+            (0..n).map(|i| self.element(&iterate, whole, element_index(i))).collect::<Option<_>>()?;
         let mut next = self.freely(|g| step(g, &mut iterate, counter, &parts[..values.len()]))?;
         next.extend(&parts[values.len()..]);
         let by = self.number(&iterate, count.ty, count.step.abs());

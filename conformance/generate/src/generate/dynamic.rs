@@ -1,7 +1,7 @@
 //! Dimensions whose size the run says.
 //!
-//! What lies behind the size of a dimension must never count: arrays with such dimensions are used, padded to
-//! their bounds again, reduced or asked for their size, so that it would show.
+//! Elements beyond the size of a dimension (padding) must never count: arrays with such dimensions are used,
+//! padded to their bounds again, reduced or asked for their size, so that it would show.
 
 use hlo::attrs::{AttrKey, AttrValue};
 use hlo::{ArrayShape, Attrs, ElementType, InstrId, Opcode, Shape};

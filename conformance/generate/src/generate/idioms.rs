@@ -125,13 +125,13 @@ fn normalized(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let centred = g.plain(body, Opcode::Subtract, &[x, average])?;
     let squares = g.plain(body, Opcode::Multiply, &[centred, centred])?;
     let variance = mean(g, squares)?;
-    let little = everywhere(g, body, &shape, 0.0078125)?;
-    let variance = g.plain(body, Opcode::Add, &[variance, little])?;
+    let epsilon = everywhere(g, body, &shape, 0.0078125)?;
+    let variance = g.plain(body, Opcode::Add, &[variance, epsilon])?;
     let scale = g.plain(body, Opcode::Rsqrt, &[variance])?;
     g.plain(body, Opcode::Multiply, &[centred, scale])
 }
 
-/// The index of the greatest or least element (argmax, argmin): the first of equal ones, a NaN before all.
+/// The index of the largest or smallest element (argmax, argmin): the first of equal ones, a NaN before all.
 fn arg_reduce(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let x = g.value(body, |a| a.rank() >= 1 && !a.element_type.is_complex());
     let shape = g.array(x);
@@ -155,7 +155,7 @@ fn arg_reduce(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let index = b.select(index, i, j).ok()?;
     b.tuple(&[value, index]).ok()?;
     let region = b.finish();
-    let places = g.at(body).iota(Shape::array(at, &shape.dims), d as i64).ok()?;
+    let indices = g.at(body).iota(Shape::array(at, &shape.dims), d as i64).ok()?;
     let least = direction == Direction::Gt;
     let worst = if ty.is_float() {
         scalar(g, body, ty, if least { f64::NEG_INFINITY } else { f64::INFINITY })
@@ -166,7 +166,7 @@ fn arg_reduce(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let attrs = Attrs::new()
         .with(AttrKey::Dimensions, ints(&[d as i64]))
         .with(AttrKey::ToApply, AttrValue::Computation(region));
-    let id = g.add(body, Opcode::Reduce, &[x, places, worst, zero], attrs)?;
+    let id = g.add(body, Opcode::Reduce, &[x, indices, worst, zero], attrs)?;
     g.unpack(body, id)
 }
 
@@ -314,11 +314,11 @@ fn biased_dot(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let shape = g.array(x);
     let (&[_, k], ty) = (&shape.dims[..], shape.element_type) else { return None };
     let n = g.choices.int(1, 9);
-    let turned = g.choices.chance(128);
-    let weights = if turned { ArrayShape::new(ty, &[n, k]) } else { ArrayShape::new(ty, &[k, n]) };
+    let transposed = g.choices.chance(128);
+    let weights = if transposed { ArrayShape::new(ty, &[n, k]) } else { ArrayShape::new(ty, &[k, n]) };
     g.fits(&Shape::Array(weights.clone())).then_some(())?;
     let mut w = g.of_shape(body, &weights);
-    if turned {
+    if transposed {
         w = g.at(body).transpose(w, &[1, 0]).ok()?;
     }
     let product = g.at(body).dot(x, w, [&[1], &[0]], [&[], &[]]).ok()?;
@@ -377,8 +377,8 @@ fn rotated_bits(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let right = filled(g, body, ty, i64::from(ty.bits()) - by, &shape.dims)?;
     let up = g.plain(body, Opcode::ShiftLeft, &[y, left])?;
     let down = g.plain(body, Opcode::ShiftRightLogical, &[y, right])?;
-    let turned = g.plain(body, Opcode::Or, &[up, down])?;
-    g.plain(body, Opcode::Xor, &[sum, turned])
+    let rotated = g.plain(body, Opcode::Or, &[up, down])?;
+    g.plain(body, Opcode::Xor, &[sum, rotated])
 }
 
 /// argsort, and other elements gathered in that order.
@@ -387,11 +387,11 @@ fn sorted_by(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let shape = g.array(x);
     (shape.rank() >= 1 && !shape.element_type.is_complex()).then_some(())?;
     let d = g.choices.below(shape.rank()) as i64;
-    let places = g.at(body).iota(Shape::array(ElementType::S32, &shape.dims), d).ok()?;
+    let indices = g.at(body).iota(Shape::array(ElementType::S32, &shape.dims), d).ok()?;
     let direction = g.choices.pick(&[Direction::Lt, Direction::Gt]);
     let types = [shape.element_type, ElementType::S32];
     let order = super::reduction::comparator(g, direction, &types, true)?;
-    let id = g.at(body).sort(&[x, places], d, order, true).ok()?;
+    let id = g.at(body).sort(&[x, indices], d, order, true).ok()?;
     g.unpack(body, id)
 }
 
@@ -492,8 +492,8 @@ fn halves(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     };
     let (a, b) = (part(g, 0, last / 2)?, part(g, last / 2, last)?);
     let b = g.plain(body, Opcode::Negate, &[b]).unwrap_or(b);
-    let turned = g.at(body).concatenate(&[b, a], d as i64).ok()?;
-    g.plain(body, Opcode::Add, &[x, turned])
+    let rotated = g.at(body).concatenate(&[b, a], d as i64).ok()?;
+    g.plain(body, Opcode::Add, &[x, rotated])
 }
 
 /// Means of windows: sums over how many elements each has.

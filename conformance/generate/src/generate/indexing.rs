@@ -7,7 +7,7 @@ use super::Generator;
 use super::body::{Body, ints};
 use super::movement::{permutation, subset};
 
-/// How the dimensions of an operand play in a gather or scatter.
+/// The roles of an operand's dimensions in a gather or scatter.
 struct Roles {
     /// Dimensions that index vectors index, in the order of their components.
     indexed: Vec<i64>,

@@ -1,9 +1,9 @@
 //! Inputs of generated and mutated programs.
 //!
 //! Each array has a mode of its own, mostly a gentle one: what the program asks of it (indices in range,
-//! divisors that are not zero, definite matrices: [`hlo_engines::inputs::plan`]), or a [`Mode`]. Indices go a
-//! little out of range now and then. One case in eight has edges everywhere, and one in eight inputs of
-//! another kind than gentle ([`InputKind`]).
+//! divisors that are not zero, definite matrices: [`hlo_engines::inputs::plan`]), or a [`Mode`]. Some indices
+//! are slightly out of range. One case in eight has edges everywhere, and one in eight inputs of another kind
+//! than gentle ([`InputKind`]).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -73,7 +73,7 @@ fn mixed(a: &ArrayLiteral, b: &ArrayLiteral, key: u64) -> ArrayLiteral {
     ArrayLiteral { dims: a.dims.clone(), buffer: buffer.into() }
 }
 
-/// Whether any instruction's meaning hangs on the range of an operand: otherwise nobody asks for anything.
+/// Whether any instruction's meaning depends on the range of an operand: otherwise nobody asks for anything.
 fn asks(module: &Module) -> bool {
     let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
     all.any(|i| {
@@ -156,8 +156,8 @@ fn one(leaf: &LeafPlan, key: u64, wild: bool) -> ArrayLiteral {
         Fill::Int { low: -8, high: 7 } | Fill::Int { low: 0, high: 15 } => (false, None),
         // A range: a few elements next to it.
         Fill::Int { low, high } => (true, Some(Fill::Int { low: low - 2, high: high + 2 })),
-        Fill::Vectors { greatest, .. } => {
-            let most = greatest.iter().copied().max().unwrap_or(0);
+        Fill::Vectors { maximum, .. } => {
+            let most = maximum.iter().copied().max().unwrap_or(0);
             (true, Some(Fill::Int { low: -2, high: i128::from(most) + 2 }))
         }
         Fill::Identity(_) | Fill::Dominant | Fill::Distinct => (true, None),
@@ -198,7 +198,7 @@ pub struct SeededHost {
 }
 
 impl SeededHost {
-    /// For so many devices.
+    /// For `devices` devices.
     pub fn new(seed: u64, devices: u32) -> Self {
         Self { seed, given: (0..devices.max(1)).map(|_| AtomicU64::new(0)).collect() }
     }

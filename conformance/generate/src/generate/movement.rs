@@ -166,13 +166,13 @@ fn joined(g: &mut Generator<'_>, body: &mut Body, x: InstrId) -> Option<InstrId>
         }
         parts.push(g.of_shape(body, &other));
     }
-    let turn = g.choices.below(parts.len());
-    parts.rotate_left(turn);
+    let rotation = g.choices.below(parts.len());
+    parts.rotate_left(rotation);
     let attrs = Attrs::new().with(AttrKey::Dimensions, ints(&[dimension as i64]));
     g.add(body, Opcode::Concatenate, &parts, attrs)
 }
 
-/// How a pad changes each dimension: negative numbers cut.
+/// The padding of each dimension: negative numbers slice.
 pub(super) fn padding(g: &mut Generator<'_>, rank: usize) -> Vec<PaddingDim> {
     (0..rank)
         .map(|_| PaddingDim {
@@ -217,8 +217,8 @@ pub(super) fn starts(g: &mut Generator<'_>, body: &mut Body, n: usize) -> Vec<In
         .collect()
 }
 
-/// Where to read or write, at sizes of at least one where there are elements.
-fn place(g: &mut Generator<'_>, body: &mut Body, shape: &ArrayShape) -> (Vec<i64>, Vec<InstrId>) {
+/// Sizes and start indices of a slice, sizes of at least one where there are elements.
+fn sizes_and_starts(g: &mut Generator<'_>, body: &mut Body, shape: &ArrayShape) -> (Vec<i64>, Vec<InstrId>) {
     let sizes: Vec<i64> = shape.dims.iter().map(|&d| g.choices.int(d.min(1), d)).collect();
     let starts = g.freely(|g| starts(g, body, sizes.len()));
     (sizes, starts)
@@ -231,7 +231,7 @@ pub(super) fn dynamic_slice(g: &mut Generator<'_>, body: &mut Body) -> Option<In
 
 fn read(g: &mut Generator<'_>, body: &mut Body, x: InstrId) -> Option<InstrId> {
     let shape = g.array(x);
-    let (sizes, starts) = place(g, body, &shape);
+    let (sizes, starts) = sizes_and_starts(g, body, &shape);
     built(g.at(body).dynamic_slice(x, &starts, &sizes))
 }
 
@@ -242,7 +242,7 @@ pub(super) fn dynamic_update_slice(g: &mut Generator<'_>, body: &mut Body) -> Op
 
 fn written(g: &mut Generator<'_>, body: &mut Body, x: InstrId) -> Option<InstrId> {
     let shape = g.array(x);
-    let (sizes, starts) = place(g, body, &shape);
+    let (sizes, starts) = sizes_and_starts(g, body, &shape);
     let update = g.of_shape(body, &ArrayShape::new(shape.element_type, &sizes));
     built(g.at(body).dynamic_update_slice(x, update, &starts))
 }

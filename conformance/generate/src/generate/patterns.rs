@@ -4,9 +4,9 @@
 //! An expression is written in postfix. `x y z` are values of one shape (drawn when first used; two of them
 //! may be the same), `p q` predicates of its dimensions, `c d` splat constants, numbers such as `0` or `-1`
 //! too; opcodes by their names, comparisons by their directions (`?`: any); `there` converts to some type and
-//! `back` to that of `x`; `move` is any movement of data, `turn shape flip cut wider join spread read write`
-//! are one kind of it each, `fold` any reduction, `window` one over windows, `contract` a dot with something;
-//! `dup` is the last value again; `also` takes the last value away, into the results.
+//! `back` to that of `x`; `move` is any movement of data, opcodes of movement are that one, `fold` any
+//! reduction, `window` one over windows, `contract` a dot with something; `dup` is the last value again;
+//! `also` takes the last value away, into the results.
 
 use hlo::attrs::{AttrKey, AttrValue, Direction};
 use hlo::opcode::Arity;
@@ -138,69 +138,69 @@ const MOVES: &[&str] = &[
     "x negate fold move",
     "x y add fold",
     "x copy move copy",
-    "x turn turn",
-    "x turn turn turn",
-    "x turn shape",
-    "x shape turn",
-    "x shape shape",
-    "x turn fold",
-    "x turn flip",
-    "x turn negate turn",
-    "x turn cut",
-    "x turn spread",
-    "x turn contract",
-    "x contract turn",
+    "x transpose transpose",
+    "x transpose transpose transpose",
+    "x transpose reshape",
+    "x reshape transpose",
+    "x reshape reshape",
+    "x transpose fold",
+    "x transpose reverse",
+    "x transpose negate transpose",
+    "x transpose slice",
+    "x transpose broadcast",
+    "x transpose contract",
+    "x contract transpose",
     "x contract contract",
-    "x shape contract",
-    "x spread contract",
-    "x wider contract",
+    "x reshape contract",
+    "x broadcast contract",
+    "x pad contract",
     "x negate contract",
-    "x flip flip",
-    "x flip cut",
-    "x cut flip",
-    "x flip fold",
-    "x cut cut",
-    "x cut shape",
-    "x cut fold",
-    "x wider cut",
-    "x join cut",
-    "x join fold",
-    "x join flip",
-    "x wider wider",
-    "x wider negate wider",
-    "x wider fold",
-    "x wider window",
-    "x wider negate window",
-    "x cut window",
+    "x reverse reverse",
+    "x reverse slice",
+    "x slice reverse",
+    "x reverse fold",
+    "x slice slice",
+    "x slice reshape",
+    "x slice fold",
+    "x pad slice",
+    "x concatenate slice",
+    "x concatenate fold",
+    "x concatenate reverse",
+    "x pad pad",
+    "x pad negate pad",
+    "x pad fold",
+    "x pad window",
+    "x pad negate window",
+    "x slice window",
     "x window window",
     "x window fold",
-    "x spread shape",
-    "x spread turn",
-    "x spread fold",
-    "x spread cut",
-    "x spread spread",
-    "x spread flip",
-    "x y add spread",
-    "x write write",
-    "x write read",
-    "x read read",
-    "x cut write",
-    "x negate write",
-    "x negate dup also write",
-    "x y add dup also write",
-    "x write x add",
-    "x write also x negate",
-    "x y subtract write",
-    "x write fold",
-    "x turn also x turn",
-    "x flip also x flip",
-    "x cut also x cut",
-    "x wider also x wider",
-    "x shape also x shape",
-    "x spread also x spread",
+    "x broadcast reshape",
+    "x broadcast transpose",
+    "x broadcast fold",
+    "x broadcast slice",
+    "x broadcast broadcast",
+    "x broadcast reverse",
+    "x y add broadcast",
+    "x dynamic-update-slice dynamic-update-slice",
+    "x dynamic-update-slice dynamic-slice",
+    "x dynamic-slice dynamic-slice",
+    "x slice dynamic-update-slice",
+    "x negate dynamic-update-slice",
+    "x negate dup also dynamic-update-slice",
+    "x y add dup also dynamic-update-slice",
+    "x dynamic-update-slice x add",
+    "x dynamic-update-slice also x negate",
+    "x y subtract dynamic-update-slice",
+    "x dynamic-update-slice fold",
+    "x transpose also x transpose",
+    "x reverse also x reverse",
+    "x slice also x slice",
+    "x pad also x pad",
+    "x reshape also x reshape",
+    "x broadcast also x broadcast",
     "x fold also x fold",
     "x window also x window",
-    "x read also x read",
+    "x dynamic-slice also x dynamic-slice",
     "x contract also x contract",
 ];
 
@@ -339,7 +339,7 @@ const FLOAT: &[&str] = &[
     "x atanh tanh",
 ];
 
-/// What an expression has drawn so far.
+/// The values that an expression has drawn so far.
 struct Names {
     shape: ArrayShape,
     values: [Option<InstrId>; 7],
@@ -382,15 +382,15 @@ fn expression(
 
 /// The kinds of movement that have a word.
 const KINDS: [(&str, Kind); 9] = [
-    ("turn", Kind::Transpose),
-    ("shape", Kind::Reshape),
-    ("flip", Kind::Reverse),
-    ("cut", Kind::Slice),
-    ("wider", Kind::Pad),
-    ("join", Kind::Concatenate),
-    ("spread", Kind::Broadcast),
-    ("read", Kind::DynamicSlice),
-    ("write", Kind::DynamicUpdateSlice),
+    ("transpose", Kind::Transpose),
+    ("reshape", Kind::Reshape),
+    ("reverse", Kind::Reverse),
+    ("slice", Kind::Slice),
+    ("pad", Kind::Pad),
+    ("concatenate", Kind::Concatenate),
+    ("broadcast", Kind::Broadcast),
+    ("dynamic-slice", Kind::DynamicSlice),
+    ("dynamic-update-slice", Kind::DynamicUpdateSlice),
 ];
 
 /// One word.
@@ -491,7 +491,11 @@ mod tests {
             let mut depth = 0i64;
             for word in text.split(' ') {
                 let known = "xyzpqcd".contains(word) || word.parse::<f64>().is_ok();
-                let operands = match Opcode::from_name(word).map(|o| o.arity()) {
+                let opcode = match KINDS.iter().any(|(name, _)| *name == word) {
+                    true => None,
+                    false => Opcode::from_name(word),
+                };
+                let operands = match opcode.map(|o| o.arity()) {
                     Some(Arity::Exactly(n)) => n as i64,
                     Some(Arity::AtLeast(_)) => panic!("{text}: {word}"),
                     None if known || word == "dup" => 0,

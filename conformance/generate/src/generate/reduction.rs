@@ -8,7 +8,7 @@ use super::Generator;
 use super::body::{Body, ints};
 use super::movement::subset;
 
-/// What a reducer does with two numbers.
+/// The combiner of a reducer.
 const FOLDS: &[Opcode] =
     &[Opcode::Add, Opcode::Maximum, Opcode::Minimum, Opcode::Multiply, Opcode::And, Opcode::Or, Opcode::Xor];
 

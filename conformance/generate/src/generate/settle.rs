@@ -59,7 +59,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Gives arrays layouts other than the default one: parameters, copies, the root, and others now and
+    /// Assigns arrays layouts other than the default one: parameters, copies, the root, and others now and
     /// then.
     fn layouts(&mut self) {
         let entry = self.module.entry();

@@ -16,7 +16,7 @@ pub struct Statistics {
     pub programs: u64,
     /// Instructions in them.
     pub instructions: u64,
-    /// How often each pair occurred.
+    /// The occurrences of each pair.
     pairs: FxHashMap<Pair, u64>,
 }
 
@@ -79,7 +79,7 @@ impl Statistics {
         }
     }
 
-    /// How often a pair occurred.
+    /// The occurrences of a pair.
     pub fn count(&self, pair: Pair) -> u64 {
         self.pairs.get(&pair).copied().unwrap_or(0)
     }

@@ -12,7 +12,7 @@ use hlo::{
 use hlo_certify::element::Number;
 use hlo_engines::inputs::key;
 
-/// What kind of elements.
+/// The kind of elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// Small integers, in floats too: sums and products of them are exact.
@@ -21,7 +21,7 @@ pub enum Mode {
     Eighths,
     /// Magnitudes about one, all bits of the fraction random.
     Moderate,
-    /// No two equal, as far as the type has so many: an element from a wrong index shows.
+    /// No two equal, as far as the type has that many values: an element from a wrong index shows.
     Distinct,
     /// Ascending, with equal neighbours.
     Sorted,
@@ -209,7 +209,7 @@ fn real(mode: Mode, r: u64, (i, n): (u64, u64), key: u64) -> f64 {
     }
 }
 
-/// Near the least normal and the greatest numbers of the types.
+/// Near the smallest normal and the largest numbers of the types.
 fn scaled(r: u64) -> f64 {
     let tame = ((r % 65) as f64 - 32.0) / 8.0;
     let s = (r >> 16) as i32 & 0xffff;

@@ -11,7 +11,7 @@ use super::Mutator;
 use crate::generate::{Mode, array};
 
 /// Arrays larger than this are only handed on, not computed with.
-const LARGE: i64 = 1 << 16;
+const MAX_ELEMENTS: i64 = 1 << 16;
 
 /// A pair: `x`, before a user, and what stands for it.
 type Pair = fn(&mut Mutator<'_>, InstrId, InstrId, &ArrayShape) -> Option<InstrId>;
@@ -58,7 +58,7 @@ pub(super) fn insert(m: &mut Mutator<'_>) -> Option<()> {
     let slot = m.choices.pick(&slots);
     let x = m.module.instr(user).operands()[slot];
     let shape = m.array(x)?.without_layout();
-    let large = shape.checked_elements().is_none_or(|n| n > LARGE);
+    let large = shape.checked_elements().is_none_or(|n| n > MAX_ELEMENTS);
     let pair = if large { m.choices.pick(&[barrier as Pair, copy, reshapes]) } else { m.choices.pick(PAIRS) };
     let y = pair(m, user, x, &shape)?;
     m.array(y).is_some_and(|a| a.same_dims(&shape)).then_some(())?;

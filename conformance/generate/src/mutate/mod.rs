@@ -153,7 +153,7 @@ fn counts(module: &Module, condition: ComputationId) -> bool {
 struct Mutator<'a> {
     choices: Choices<'a>,
     module: Module,
-    /// By instruction: whether it stays as it is, because a loop's end or an order hangs on it.
+    /// By instruction: whether it stays as it is, because a loop's end or an order depends on it.
     frozen: Vec<bool>,
     donors: &'a [&'a Module],
 }

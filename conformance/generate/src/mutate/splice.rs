@@ -10,10 +10,10 @@ use super::Mutator;
 use crate::generate::{Mode, array};
 
 /// Instructions that a computation may have, callees included.
-const MOST: usize = 200;
+const MAX_INSTRUCTIONS: usize = 200;
 
 /// Elements that an array for a parameter that nothing here fits may have.
-const LARGE: i64 = 1 << 14;
+const MAX_PARAMETER_ELEMENTS: i64 = 1 << 14;
 
 /// Adds a computation of a donor: its parameters are values of the entry computation where the shapes fit,
 /// and constants elsewhere; its result becomes a part of the program's.
@@ -75,7 +75,9 @@ fn extend(m: &mut Mutator<'_>, entry: ComputationId, root: InstrId, made: InstrI
 fn usable(donor: &Module, computation: ComputationId) -> bool {
     let Some(shape) = donor.program_shape(computation) else { return false };
     let small = |s: &Shape| {
-        s.as_array().is_some_and(|a| !a.is_dynamic() && a.checked_elements().is_some_and(|n| n <= LARGE))
+        s.as_array().is_some_and(|a| {
+            !a.is_dynamic() && a.checked_elements().is_some_and(|n| n <= MAX_PARAMETER_ELEMENTS)
+        })
     };
     if !shape.parameters.iter().all(small) || !shape.result.leaves().into_iter().all(small) {
         return false;
@@ -91,7 +93,7 @@ fn usable(donor: &Module, computation: ComputationId) -> bool {
                 return false;
             }
             count += 1;
-            if count > MOST {
+            if count > MAX_INSTRUCTIONS {
                 return false;
             }
             pending.extend(instr.attrs.called_computations());

@@ -225,9 +225,9 @@ fn compare(text: &str, pool: &DescriptorPool, older: &mut Option<BTreeSet<String
     } else if without_zeros(&ty, &bytes).as_ref() == Some(&canonical) {
         return Outcome::SameButZeros;
     } else {
-        let place = canonical.iter().zip(&bytes).take_while(|(a, b)| a == b).count();
+        let offset = canonical.iter().zip(&bytes).take_while(|(a, b)| a == b).count();
         return Outcome::Differs(format!(
-            "other bytes from {place} on: {} and {}",
+            "other bytes from {offset} on: {} and {}",
             canonical.len(),
             bytes.len()
         ));

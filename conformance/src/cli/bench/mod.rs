@@ -52,7 +52,7 @@ pub(crate) struct Options {
     /// Where to write the results: arrays out0, out1, ...
     #[arg(long, value_name = "NPZ")]
     output: Option<String>,
-    /// Repeat runs for at least so many seconds
+    /// Repeat runs for at least this many seconds
     #[arg(long, default_value = "0.5", value_name = "S", value_parser = values::time)]
     min_time: Duration,
     /// The most time for all that is done with a program
@@ -205,7 +205,7 @@ struct Timed {
     packed_bytes: u64,
     /// By device; empty if nobody asked for them.
     results: Vec<Vec<ArrayLiteral>>,
-    /// Where the time goes, if that was asked for.
+    /// The profile, if that was asked for.
     profile: Option<Profile>,
 }
 

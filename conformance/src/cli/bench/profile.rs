@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use hlo_triage::report;
 
-/// Times of stages and steps, the longest first. The names of fields are documented in docs/compiler.md and do not change.
+/// Times of stages and steps, the longest first. The names of fields are stable: docs/compiler.md.
 #[derive(Serialize)]
 pub(super) struct Profile {
-    /// What this machine reaches.
+    /// The peak rates of this machine.
     pub(super) gb_per_s: f64,
     pub(super) gflop_per_s: f64,
     /// The microarchitecture that library calls are tuned for.
@@ -31,7 +31,7 @@ pub(super) struct Stage {
 pub(super) struct Step {
     pub(super) name: String,
     pub(super) kind: &'static str,
-    /// How it was computed: docs/compiler.md has a line for each strategy.
+    /// Its strategy: docs/compiler.md has a line for each.
     pub(super) strategy: String,
     /// All its executions in a run together: the median over runs.
     pub(super) us: f64,
@@ -50,7 +50,7 @@ impl Step {
 }
 
 /// Steps shown as text; all are in JSON.
-const SHOWN: usize = 40;
+const MAX_SHOWN_STEPS: usize = 40;
 
 impl Profile {
     /// As a table, with shares of the whole and of what the machine could do at most.
@@ -84,7 +84,7 @@ impl Profile {
         }
         let all: f64 = self.steps.iter().filter(|s| !s.holds_others()).map(|s| s.us).sum();
         let _ = writeln!(text, "       time  share   count      GB/s  GFLOP/s  limit  step");
-        for step in self.steps.iter().take(SHOWN) {
+        for step in self.steps.iter().take(MAX_SHOWN_STEPS) {
             let _ = writeln!(
                 text,
                 "  {:>9} {:5.1}% {:7} {:9.2} {:8.2}  {}  {} {}{}",
@@ -102,7 +102,7 @@ impl Profile {
     }
 }
 
-/// The larger share of memory's and arithmetic's rates; `cache` for more bytes than memory gives, which came from a cache.
+/// The larger share of the peak rates of memory and arithmetic; `cache` above the rate of memory.
 fn limit(bytes: f64, arithmetic: f64) -> String {
     if bytes > 1.0 && bytes >= arithmetic {
         return "cache".to_owned();

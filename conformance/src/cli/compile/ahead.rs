@@ -1,6 +1,7 @@
 //! `hlo compile --out-object`: an object to link with, its header, its Rust module, its metadata.
 //!
-//! **Invariant:** everything is made before anything is written, and when a file cannot be written, those that were made before it in the same call are taken away again.
+//! **Invariant:** everything is made before anything is written, and when a file cannot be written, those
+//! that were made before it in the same call are taken away again.
 
 use std::fs;
 use std::io::Write;
@@ -241,8 +242,7 @@ pub(super) fn run(options: &Options, file: &str, program: Program, ui: &Ui) -> R
     Ok(Exit::Ok)
 }
 
-/// What an object calls its DWARF file: an absolute path, since debuggers look for others in the program's
-/// folder, whatever folder the compiler ran in.
+/// The name of an object's DWARF file: an absolute path, whatever folder the compiler ran in.
 fn dwarf_name(path: &Path) -> Result<String, Failure> {
     let name = path.display();
     let absolute =
@@ -253,7 +253,7 @@ fn dwarf_name(path: &Path) -> Result<String, Failure> {
     }
 }
 
-/// The text that spans are places in: only that of a file of HLO text and nothing else.
+/// The text that spans refer to: only that of a file of HLO text and nothing else.
 fn debug_text(file: &str, program: &Program) -> Result<String, Failure> {
     match program.own_text() {
         Some(text) if file != "-" => Ok(text.to_owned()),

@@ -96,7 +96,7 @@ fn on_device(
     use hlo_gpu::cuda::Gpu;
     /// The longest that the device may take.
     const TIMEOUT: Duration = Duration::from_secs(120);
-    /// How long runs are launched one after the other for, about.
+    /// About how long runs are launched back to back.
     const STEADY_US: f64 = 100_000.0;
     let gpu = Gpu::open(ordinal, TIMEOUT)?;
     let mut loaded = gpu.load(Arc::clone(&program), options.cuda_graphs)?;

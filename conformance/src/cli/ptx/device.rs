@@ -6,7 +6,7 @@ use super::{Left, Run};
 use crate::cli::ui::Ui;
 use hlo_system::exit::{Exit, Failure};
 
-/// What runs a kernel.
+/// The device of a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Choice {
     /// The interpreter.
@@ -67,7 +67,7 @@ mod present {
     use hlo_engines::engine::xla_gpu::ptx_module;
     use hlo_system::files::read_source;
 
-    /// How a command ends with a failure of the device.
+    /// The exit code of a failure of the device.
     pub(crate) fn failure(error: &Error) -> Failure {
         let exit = match error {
             Error::Compile { .. } => Exit::Unsupported,
@@ -187,7 +187,7 @@ pub(super) fn launch(run: &Run, ordinal: usize, ui: &Ui) -> Result<Exit, Failure
 }
 
 /// Elements that are shown where arrays differ.
-const SHOWN: usize = 10;
+const MAX_SHOWN: usize = 10;
 
 /// Runs the kernel in the interpreter and on a device, and compares.
 pub(super) fn compare(run: &Run, ui: &Ui) -> Result<Exit, Failure> {
@@ -218,7 +218,7 @@ fn differences(interpreter: &[Left], device: &[Left], ui: &Ui) -> Exit {
         exit = Exit::Differs;
         let hex = |bytes: &[u8]| bytes.iter().rev().map(|b| format!("{b:02x}")).collect::<String>();
         ui.line(format!("{}: {} of {} elements differ", i.name, different.len(), i.bytes.len() / width));
-        for (at, (x, y)) in different.iter().take(SHOWN) {
+        for (at, (x, y)) in different.iter().take(MAX_SHOWN) {
             ui.line(format!("  [{at}]: interpreter {}, device {}", hex(x), hex(y)));
         }
     }

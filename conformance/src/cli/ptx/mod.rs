@@ -1,4 +1,4 @@
-//! `hlo ptx`: PTX by itself, without HLO: run a kernel with all checks or on a device, compare both, check files, print them.
+//! `hlo ptx`: PTX without HLO: run a kernel checked or on a device, compare both, check and print files.
 
 mod device;
 mod mutants;
@@ -99,7 +99,7 @@ struct Run {
     /// Arguments in order: numbers, arrays of files, arrays of zeros or of nothing.
     #[arg(help = "Arguments in order: numbers (u32=5, f32=1.5), arrays (FILE.npz:NAME), zeros:f32[8,4], empty:f32[8] (of which nothing is written)", long, value_name = "ARG", num_args = 0.., allow_hyphen_values = false)]
     args: Vec<Argument>,
-    /// Where to write the arrays after the run: arg0, arg2, ... by their places among the arguments
+    /// Where to write the arrays after the run: arg0, arg2, ... by their positions among the arguments
     #[arg(long, value_name = "NPZ")]
     output: Option<PathBuf>,
     /// Check bounds and alignment alone
@@ -335,13 +335,13 @@ struct Left {
     unwritten: u64,
 }
 
-/// What a run in the interpreter came to.
+/// The outcome of a run in the interpreter.
 struct Interpreted {
     kernel: String,
     reports: Vec<Report>,
     stopped: Option<Report>,
     instructions: u64,
-    /// How long the launch took.
+    /// The time of the launch.
     seconds: f64,
     exit: Exit,
     arrays: Vec<Left>,

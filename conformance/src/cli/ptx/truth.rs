@@ -1,4 +1,4 @@
-//! `hlo ptx truth`: whether the PTX interpreter computes what a CUDA device computes, instruction by instruction and on XLA's kernels.
+//! `hlo ptx truth`: compares the PTX interpreter with a CUDA device, by instructions and by XLA's kernels.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -45,7 +45,7 @@ pub(super) struct Options {
     /// Products of a shape of matrices
     #[arg(long, value_name = "N", default_value_t = 1536)]
     products: usize,
-    /// Nothing begins after so many seconds
+    /// Nothing begins after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 150)]
     seconds: u64,
     /// Threads; 0 is all
@@ -169,7 +169,7 @@ impl Repeat {
             Err(Refusal::Text(message, _) | Refusal::Unsupported(message)) => return End::Refused(message),
             Err(other) => return End::Failed(format!("device: {other}")),
         };
-        // Kernels with approximate instructions may differ where a difference of that size goes through rounding.
+        // Kernels with approximate instructions may differ where rounding amplifies such a difference.
         let is_approximate = launch.ptx.contains(".approx") || launch.ptx.contains("div.full");
         let mut v = Verdict::default();
         for (number, (&(memory, offset), &(element, bytes))) in
@@ -214,7 +214,7 @@ impl Repeat {
                 v.wrong += 1;
                 if v.first.len() < 4 {
                     v.first.push(Difference {
-                        place: format!("arg{number}[{i}] of `{}`", launch.instruction),
+                        element: format!("arg{number}[{i}] of `{}`", launch.instruction),
                         operands: Vec::new(),
                         device: format!("{d:#x}"),
                         interpreter: format!("{x:#x}"),

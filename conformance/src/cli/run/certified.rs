@@ -1,5 +1,4 @@
-//! What `hlo run` says of an engine compared with the reference: the verdict over all elements, the worst of them, a folder that repeats
-//! it, and what to do next.
+//! What `hlo run` prints of a comparison: the verdict, the worst elements, a folder to repeat it, next steps.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,9 +18,9 @@ use hlo_triage::differential::{Difference, Kind, Settings};
 use hlo_triage::report::{self, text};
 
 /// A command that takes longer says what took the time.
-const SLOW: Duration = Duration::from_secs(1);
+const SLOW_AFTER: Duration = Duration::from_secs(1);
 /// Arrays, and elements of each, that are shown.
-const SHOWN: usize = 8;
+const MAX_SHOWN_ELEMENTS: usize = 8;
 
 /// A comparison with the reference.
 pub(super) struct Compared<'a> {
@@ -47,7 +46,7 @@ pub(super) struct Object {
     /// At how many values the program was cut, if it was judged in pieces.
     #[serde(skip_serializing_if = "Option::is_none")]
     cuts: Option<usize>,
-    /// What the engine was allowed.
+    /// The liberties that the engine was granted.
     liberties: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     blamed: Option<&'static str>,
@@ -68,7 +67,7 @@ impl Compared<'_> {
         self.difference.exit(&self.settings.policy)
     }
 
-    /// What was found.
+    /// The result of the comparison.
     pub(super) fn finding(&self) -> Finding {
         Finding::new(self.reference, self.engine, self.difference, self.settings)
     }
@@ -149,7 +148,7 @@ impl Compared<'_> {
         // What a replay has decided needs no elements.
         let open = self.exit() != Exit::Ok || tally.undecided > 0;
         let bad = |(_, v): &&(String, ArrayVerdict)| v.tally.wrong + v.tally.undecided > 0;
-        for (name, verdict) in arrays.iter().filter(|_| open).filter(bad).take(SHOWN) {
+        for (name, verdict) in arrays.iter().filter(|_| open).filter(bad).take(MAX_SHOWN_ELEMENTS) {
             self.print_array(ui, name, verdict);
         }
         self.print_second_look(ui);
@@ -161,12 +160,12 @@ impl Compared<'_> {
             ));
         }
         let total = self.phases.total();
-        if ui.verbose || total >= SLOW {
+        if ui.verbose || total >= SLOW_AFTER {
             ui.detail(format!("  times    {} in all: {}", report::time(total), times(self.phases)));
         }
     }
 
-    /// What came of replaying the engine, or of judging it in pieces.
+    /// The result of replaying the engine, or of judging it in pieces.
     fn print_second_look(&self, ui: &Ui) {
         let d = self.difference;
         let blamed = match d.blamed {

@@ -24,7 +24,7 @@ pub(super) fn is_folder_of_programs(path: &str) -> bool {
     path != "-" && folder.is_dir() && !Case::is_at(folder) && !artifact::is_at(folder) && !own
 }
 
-/// The programs of a file or of the folder of a case or finding. Errors: wrong usage, of a folder that is neither.
+/// The programs of a file or of the folder of a case or finding. Errors: usage, of any other folder.
 pub(super) fn jobs(file: &str, options: &Options) -> Result<Vec<Job>, Failure> {
     let path = Path::new(file);
     if file == "-" || !path.is_dir() {

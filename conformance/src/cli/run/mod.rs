@@ -1,4 +1,4 @@
-//! `hlo run`: runs programs on an engine and prints their results, or compares them with recorded ones or another engine.
+//! `hlo run`: runs programs on an engine and prints or compares their results.
 
 mod certified;
 mod cost;
@@ -135,7 +135,7 @@ pub(crate) struct Options {
     timeout: Option<Duration>,
     #[command(flatten)]
     trust: TrustOption,
-    /// Run so many times, on inputs of seed, seed + 1, ...
+    /// Run that many times, on inputs of seed, seed + 1, ...
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), hide_short_help = true)]
     iterations: u64,
     /// Of a case's folder, the program to run
@@ -175,7 +175,7 @@ impl Options {
         }
     }
 
-    /// What runs a program where nobody says what: the interpreter, where something is asked for that compiled programs do not do.
+    /// The default engine: the interpreter if an option is given that compiled programs do not support.
     fn default_platform(&self) -> &'static str {
         let asks_interpreter =
             self.watch.any() || self.accumulate.is_some() || self.outfeed.is_some() || self.risk.at_risk();
@@ -279,7 +279,7 @@ struct Runner<'a> {
     dumps: Option<(&'a Dumps, usize)>,
 }
 
-/// What results are compared with.
+/// The expectation of results.
 struct Expected {
     from: String,
     /// For each device.
@@ -301,14 +301,13 @@ struct Ran {
     watched: Watched,
 }
 
-/// What to do with what is not compiled.
+/// The treatment of what is not compiled.
 const OTHER_PLATFORM: &str = "`--platform interpreter` runs it as it is; `--fallback` compiles the rest";
 
 /// Elements of all results that are printed beside a comparison.
-const FEW: usize = 10_000;
-
+const FEW_ELEMENTS: usize = 10_000;
 /// Values printed in full: more is shortened.
-const SHOWN_RESULTS: usize = 16;
+const MAX_SHOWN_RESULTS: usize = 16;
 
 impl Runner<'_> {
     fn run(&self) -> Result<Exit, Failure> {
@@ -471,7 +470,7 @@ impl Runner<'_> {
         exit
     }
 
-    /// What the options say, else the case, else the module.
+    /// The setting of the options, else of the case, else of the module.
     fn devices(&self, module: &Module) -> Result<Chosen, Failure> {
         let case = self.job.case.as_ref().map(|c| &c.info);
         let replicas = self.options.replicas.or(case.map(|c| c.replicas));
@@ -506,7 +505,7 @@ impl Runner<'_> {
         inputs::generate(&plan, seed, devices, limit)
     }
 
-    /// What to compare with: recorded results, or those of the reference.
+    /// The expectation: recorded results, or those of the reference.
     fn expected(
         &self,
         program: &Program,
@@ -692,7 +691,7 @@ impl Runner<'_> {
         Ok(exit)
     }
 
-    /// Where the reference gives what is recorded, a compiler is held to the reference: the verdicts become those of that comparison. Says how it ended.
+    /// Where the reference reproduces recorded results, a compiler is judged by it. Returns the end.
     fn hold_to_reference(&self, judge: &Judge<'_>, judged: &mut Judged) -> Result<Option<String>, Failure> {
         // Who names a tolerance wants that one.
         if self.tolerance_given() {
@@ -789,7 +788,8 @@ impl Runner<'_> {
         self.text_run(&ran);
         compared.print(self.ui);
         // Nobody asked for the comparison: what was asked for is the values, if they can be looked at.
-        let few = ran.finished.results.iter().flatten().map(|a| a.buffer.len()).sum::<usize>() <= FEW;
+        let few =
+            ran.finished.results.iter().flatten().map(|a| a.buffer.len()).sum::<usize>() <= FEW_ELEMENTS;
         if self.ui.verbose || !self.ui.quiet && !asked && recorded.is_none() && few {
             self.text_values(&ran);
         }
@@ -905,12 +905,12 @@ impl Runner<'_> {
 
     fn text_values(&self, ran: &Ran) {
         let results = named("out", &ran.finished.results);
-        for (name, a) in results.iter().take(SHOWN_RESULTS) {
+        for (name, a) in results.iter().take(MAX_SHOWN_RESULTS) {
             self.ui.line(format!("{name} = {}", a.shape()));
             self.ui.line(report::array_text(a));
         }
-        if results.len() > SHOWN_RESULTS {
-            self.ui.line(format!("... and {} more results", results.len() - SHOWN_RESULTS));
+        if results.len() > MAX_SHOWN_RESULTS {
+            self.ui.line(format!("... and {} more results", results.len() - MAX_SHOWN_RESULTS));
         }
     }
 

@@ -40,7 +40,7 @@ pub(super) struct Object<'a> {
     pub(super) trace: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stats: Option<StatsObject>,
-    /// What a comparison with the reference found.
+    /// The result of the comparison with the reference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) comparison: Option<Comparison>,
 }
@@ -50,7 +50,7 @@ pub(super) struct Object<'a> {
 pub(super) struct DevicesObject {
     replicas: u32,
     partitions: u32,
-    /// Where the number is from, if nobody gave it.
+    /// The origin of the number, if it is inferred.
     #[serde(skip_serializing_if = "Option::is_none")]
     inferred: Option<String>,
 }

@@ -48,7 +48,7 @@ pub(crate) enum Stage {
 struct Watcher {
     stage: Stage,
     text: String,
-    /// How instructions are lowered, for the page.
+    /// The lowering of instructions, for the page.
     lowered: FxHashMap<InstrId, String>,
 }
 
@@ -115,7 +115,7 @@ fn lowering(compilation: &Compilation) -> String {
     text
 }
 
-/// The text of a stage of a verified module. Errors: what the compiler refuses, with exit code 5; its defects.
+/// The text of a stage of a verified module. Errors: what the compiler refuses (exit code 5); defects.
 pub(crate) fn text(module: &Module, stage: Stage, options: &Options) -> Result<String, Failure> {
     if stage == Stage::Hlo {
         return Ok(print_module(module, &PrintOptions::source(module)));

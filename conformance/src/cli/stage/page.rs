@@ -1,5 +1,5 @@
-//! The optimized program as a page for a browser: every computation that runs, instruction by instruction, with links between operands and users, how
-//! each is lowered and where its result lies; fusions unfold; memory over the events of the program as a map.
+//! The optimized program as a page for a browser: instructions with links between operands and users, how
+//! each is lowered and where its result is stored; fusions unfold; a map of memory over the program's events.
 //!
 //! **Invariants:** the page needs nothing beside itself; what comes from the program is text, never markup.
 
@@ -105,14 +105,14 @@ fn table(
         let links = |ids: &mut dyn Iterator<Item = InstrId>| {
             ids.map(|i| link(module, i)).collect::<Vec<_>>().join(" ")
         };
-        let mut places: Vec<String> = assigned
+        let mut slices: Vec<String> = assigned
             .slices_of(id)
             .filter(|s| s.bytes > 0)
             .take(4)
             .map(|s| format!("{} + {}", title(assigned, s.allocation), report::grouped(s.offset)))
             .collect();
         if assigned.slices_of(id).len() > 4 {
-            places.push("...".to_owned());
+            slices.push("...".to_owned());
         }
         let _ = writeln!(
             out,
@@ -125,7 +125,7 @@ fn table(
             links(&mut instr.operands().iter().copied()),
             links(&mut module.users(id).iter().map(|u| u.user)),
             lowered.get(&id).map_or("", String::as_str),
-            escape(&places.join(", ")),
+            escape(&slices.join(", ")),
         );
         let inside: Vec<ComputationId> = match instr.opcode {
             Opcode::While | Opcode::Conditional | Opcode::Call => Vec::new(),
@@ -154,7 +154,7 @@ fn link(module: &Module, id: InstrId) -> String {
     format!("<a href=\"#i{}\">{}</a>", id.index(), escape(&module.instr(id).name))
 }
 
-/// What lies in an allocation when.
+/// The contents of an allocation over time.
 fn map(placed: &[Placed], bytes: u64, out: &mut String) {
     if placed.len() > MAX_DRAWN || bytes == 0 {
         let _ =

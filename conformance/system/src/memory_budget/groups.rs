@@ -25,7 +25,7 @@ static V1: Files = Files {
 };
 static V2: Files = Files { limit: "memory.max", used: "memory.current", reclaimable: "inactive_file " };
 
-/// The least that a group leaves; `root` is where the file systems of the machine are.
+/// The minimum that a group leaves; `root` is where the file systems of the machine are.
 pub(super) fn left(root: &Path) -> Option<u64> {
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let mounts = fs::read_to_string(root.join("proc/self/mountinfo")).ok()?;
@@ -78,9 +78,9 @@ struct Mount<'a> {
 impl<'a> Mount<'a> {
     /// A line of `mountinfo`: `id parent device root at options ... - type source options`.
     fn parse(line: &'a str) -> Option<Self> {
-        let (place, kind) = line.split_once(" - ")?;
-        let mut place = place.split(' ').skip(3);
-        let (root, at) = (place.next()?, Path::new(place.next()?));
+        let (mount, kind) = line.split_once(" - ")?;
+        let mut mount = mount.split(' ').skip(3);
+        let (root, at) = (mount.next()?, Path::new(mount.next()?));
         let mut kind = kind.split(' ');
         let v2 = match kind.next()? {
             "cgroup2" => true,

@@ -14,9 +14,9 @@ pub struct Tail {
 /// Which part of what is printed is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kept {
-    /// The first so many bytes.
+    /// The first bytes, at most this many.
     First(usize),
-    /// The last so many bytes.
+    /// The last bytes, at most this many.
     Last(usize),
 }
 
@@ -57,10 +57,10 @@ impl Tail {
 
     /// The last lines of the text, for an error.
     pub fn last_lines(self) -> String {
-        const LINES: usize = 4;
+        const LAST_LINES: usize = 4;
         let text = self.text();
         let lines: Vec<&str> = text.trim().lines().collect();
-        lines[lines.len().saturating_sub(LINES)..].join("\n")
+        lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
     }
 }
 
@@ -86,10 +86,10 @@ pub struct Lines {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct TooLong;
 
-/// Lines that wait to be asked for: whoever prints more has to wait.
-const WAITING: usize = 4;
+/// The maximum of lines that wait to be read: a writer of more blocks.
+const MAX_WAITING_LINES: usize = 4;
 
-/// What came instead of a line.
+/// The reason why there is no line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoLine {
     /// Nothing, for so long.
@@ -102,18 +102,18 @@ pub enum NoLine {
 
 impl Lines {
     /// The longest line.
-    pub const MOST_BYTES: usize = 1 << 20;
+    pub const MAX_BYTES: usize = 1 << 20;
 
     /// Lines of what `from` gives. Errors: there is no thread to read it.
     pub fn of(mut from: impl Read + Send + 'static) -> io::Result<Self> {
-        let (send, lines) = sync_channel(WAITING);
+        let (send, lines) = sync_channel(MAX_WAITING_LINES);
         let read = move || {
             let mut line = Vec::new();
             let mut block = [0; 8 << 10];
             while let Ok(n @ 1..) = from.read(&mut block) {
                 for part in block[..n].split_inclusive(|&b| b == b'\n') {
                     line.extend_from_slice(part);
-                    if line.len() > Self::MOST_BYTES {
+                    if line.len() > Self::MAX_BYTES {
                         let _ = send.send(Err(TooLong));
                         return;
                     }

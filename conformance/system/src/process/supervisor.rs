@@ -18,7 +18,7 @@ use crate::scratch;
 
 /// The first argument of a supervisor.
 pub(super) const MODE: &str = "__supervise";
-/// What a report begins with; the wait status follows.
+/// The prefix of a report; the wait status follows.
 pub(super) const ENDED: &str = "ended";
 /// The same where the command was not started; the system's number of the error follows.
 pub(super) const FAILED: &str = "failed";
@@ -143,8 +143,8 @@ fn hang_up(line: &UnixStream, command: &Mutex<Option<Pid>>, scratch: &Path) {
     std::process::exit(0);
 }
 
-/// How long processes are waited for that do not die.
-const DYING: Duration = Duration::from_secs(5);
+/// The time to wait for killed processes to end.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Kills a command's group and whatever else is a child of this process, until there is none.
 fn end_all(command: Pid) {
@@ -160,7 +160,7 @@ fn end_all(command: Pid) {
                 Err(_) => return,
             }
         }
-        if start.elapsed() > DYING {
+        if start.elapsed() > KILL_TIMEOUT {
             return;
         }
         let _ = kill_process_group(command, Signal::KILL);

@@ -1,4 +1,5 @@
-//! What two forms of a program do not share: instructions as lines, without what says nothing about the value.
+//! What two forms of a program do not share: instructions as lines, without what says nothing about the
+//! value.
 
 use hlo::print::{PrintOptions, print_instruction};
 use hlo::{InstrId, Module};
@@ -35,7 +36,8 @@ impl Changes {
     }
 }
 
-/// How an instruction is shown: layouts, source locations and configurations left out, large constants shortened.
+/// How an instruction is shown: layouts, source locations and configurations left out, large constants
+/// shortened.
 pub fn line(module: &Module, id: InstrId) -> String {
     let options = PrintOptions {
         metadata: false,
@@ -47,7 +49,7 @@ pub fn line(module: &Module, id: InstrId) -> String {
     print_instruction(module, id, &options).trim().to_owned()
 }
 
-/// What changed between two forms.
+/// The changes between two forms.
 pub fn between(before: &Module, after: &Module) -> Changes {
     let lines = |m: &Module| {
         let all = m.computations().iter().flat_map(|&c| m.instructions(c));

@@ -1,12 +1,15 @@
-//! A compiler's dumps, pass by pass: every form runs in the interpreter on the same inputs, and the first one that computes something else than
-//! the form before it names the pass. Where gentle inputs show no change, extreme ones are tried.
+//! A compiler's dumps, pass by pass: every form runs in the interpreter on the same inputs, and the first one
+//! that computes something else than the form before it names the pass. Where gentle inputs show no change,
+//! extreme ones are tried.
 //!
-//! Each form is compared with the one before it and with the first. A difference that rounding explains is no change
-//! ([`super::noise`], and the certified tolerance with all liberties granted). A value that becomes infinite or NaN, or
-//! finite again, or an infinity that changes sign, is a change unless rounding decides it ([`super::infinities`]).
-//! Forms that cannot be read or run are skipped and listed: a change found after such a gap may have happened in it.
+//! Each form is compared with the one before it and with the first. A difference that rounding explains is no
+//! change ([`super::noise`], and the certified tolerance with all liberties granted). A value that becomes
+//! infinite or NaN, or finite again, or an infinity that changes sign, is a change unless rounding decides it
+//! ([`super::infinities`]). Forms that cannot be read or run are skipped and listed: a change found after
+//! such a gap may have happened in it.
 //!
-//! Large constants that a dump elides have values that depend on their name; here on their type alone, since passes give other names.
+//! Large constants that a dump elides have values that depend on their name; here on their type alone, since
+//! passes give other names.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +23,7 @@ use serde::Serialize;
 use super::changes::{Changes, apart, between, line};
 use super::infinities::{self, Form};
 use super::names::{DumpName, Stage};
-use super::noise::{self, Compared, Errors, Key, RUNS, Values, tolerance};
+use super::noise::{self, Compared, Errors, Key, PERTURBED_RUNS, Values, tolerance};
 use hlo_certify::bounds::certify;
 use hlo_certify::element::numbers;
 use hlo_engines::engine::{self, Allowances, Inputs, Limits, Outcome, RunOptions};
@@ -48,13 +51,14 @@ impl Series {
             .iter()
             .filter_map(|(n, _)| if let Stage::Pass { counter, .. } = n.stage { Some(counter) } else { None })
             .collect();
-        // At most so many are named.
+        // Only the first 32 missing ones are named.
         let last = counters.last().copied().unwrap_or(0);
         (0..last).filter(|c| !counters.contains(c)).take(32).collect()
     }
 }
 
-/// The series of dumps in a folder, by number of the module. Other files are no matter. Errors: wrong usage if there are none.
+/// The series of dumps in a folder, by number of the module. Other files are no matter. Errors: wrong usage
+/// if there are none.
 pub fn series(folder: &Path) -> Result<Vec<Series>, Failure> {
     let entries = std::fs::read_dir(folder)
         .map_err(|e| Failure::usage(format!("{}: {}", folder.display(), describe(&e))))?;
@@ -94,7 +98,7 @@ pub fn grouped(mut files: Vec<(DumpName, PathBuf)>) -> Vec<Series> {
     all
 }
 
-/// How a form compares.
+/// The comparison of a form.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Status {
@@ -102,7 +106,8 @@ pub enum Status {
     First,
     /// The same numbers as the form before.
     Same,
-    /// Other numbers, explained by rounding; the largest share of its tolerance that one took, beside the first form.
+    /// Other numbers, explained by rounding; the largest share of its tolerance that one took, beside the
+    /// first form.
     Rounding {
         /// 0 to 1.
         share: f64,
@@ -126,7 +131,7 @@ pub struct Step {
     pub label: String,
     /// The file.
     pub file: String,
-    /// How it compares.
+    /// Its comparison.
     pub status: Status,
 }
 
@@ -158,13 +163,13 @@ pub struct Value {
     pub before: String,
     /// Its text in the form after.
     pub after: String,
-    /// How the values differ.
+    /// The differences of values.
     pub how: String,
     /// What computes it out of values that both forms agree on, in so far as that is not the same.
     pub changes: Changes,
 }
 
-/// What there is to say about a series.
+/// The result for a series of dumps.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// Number of the module.
@@ -175,14 +180,14 @@ pub struct Report {
     pub steps: Vec<Step>,
     /// Numbers that no file has.
     pub missing: Vec<u64>,
-    /// Where the inputs come from.
+    /// The source of the inputs.
     pub inputs: String,
     /// The kind of made inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_kind: Option<InputKind>,
     /// Other inputs on which nothing was found.
     pub also: Vec<String>,
-    /// What makes comparisons weaker.
+    /// The reasons why comparisons are weaker.
     pub notes: Vec<String>,
     /// The first form that computes something else.
     pub found: Option<Found>,
@@ -191,13 +196,13 @@ pub struct Report {
 }
 
 impl Report {
-    /// How many forms ran.
+    /// The number of forms that ran.
     pub fn compared(&self) -> usize {
         self.steps.iter().filter(|s| !matches!(s.status, Status::Skipped { .. })).count()
     }
 }
 
-/// Where inputs come from.
+/// The source of inputs.
 #[derive(Clone, Debug)]
 pub struct Source<'a> {
     /// An `.npz` file; without one they are made.
@@ -210,9 +215,9 @@ pub struct Source<'a> {
 }
 
 /// A certified bound above this share of the number itself explains nothing here.
-const MOST_CERTIFIED: f64 = 1.0 / 4096.0;
+const MAX_CERTIFIED_ERROR: f64 = 1.0 / 4096.0;
 
-/// What later forms are held against.
+/// The form that later forms are compared with.
 struct Base {
     shapes: Vec<ArrayShape>,
     arrays: Vec<Vec<ArrayLiteral>>,
@@ -228,7 +233,8 @@ struct Ran {
     results: Vec<ArrayLiteral>,
 }
 
-/// Executed instructions that extreme inputs may take, as a multiple of those of the inputs before; loops count on.
+/// Executed instructions that extreme inputs may take, as a multiple of those of the inputs before; loops
+/// count on.
 const EXTREME_FUEL: u64 = 16;
 const EXTREME_FUEL_LEAST: u64 = 1 << 20;
 
@@ -368,7 +374,8 @@ fn run_on(
     Ok((report, base.map_or(0, |b| b.fuel)))
 }
 
-/// Widens the tolerance of numbers that roundings of this form explain: it may be the one that these move more.
+/// Widens the tolerance of numbers that roundings of this form explain: it may be the one that these move
+/// more.
 fn open_roundings(
     base: &mut Base,
     previous: &Ran,
@@ -393,7 +400,7 @@ fn open_roundings(
     }
 }
 
-/// What a program computes with random errors, run by run.
+/// The results of a program with random errors, run by run.
 fn disturbed(
     module: &Module,
     inputs: &dyn Fn() -> Option<Inputs>,
@@ -401,10 +408,11 @@ fn disturbed(
 ) -> Vec<Vec<ArrayLiteral>> {
     let run = |seed| finished(noise::run(module, inputs()?, options, Errors::Random(seed), false).0).ok();
     // A run that errors lead elsewhere shows nothing.
-    (0..RUNS).filter_map(run).collect()
+    (0..PERTURBED_RUNS).filter_map(run).collect()
 }
 
-/// Makes the tolerance of numbers infinite whose infinity (or NaN) hangs on rounding, in this form or the one before.
+/// Makes the tolerance of numbers infinite whose infinity (or NaN) depends on rounding, in this form or the
+/// one before.
 fn open_infinities(
     base: &mut Base,
     previous: &Ran,
@@ -459,13 +467,14 @@ fn begin(
         .enumerate()
         .map(|(i, r)| tolerance(r, &disturbed.iter().filter_map(|d| d.get(i)).collect::<Vec<_>>()))
         .collect();
-    // What is certified counts too, where it says something: through long chains it grows to bounds that would explain anything.
+    // What is certified counts too, where it says something: through long chains it grows to bounds that
+    // would explain anything.
     if let Ok(certified) = certify(module, given()?, &options, Allowances::LOOSE, &mut ()) {
         for (tolerance, (array, bounds)) in all.iter_mut().zip(certified.results.iter().flatten()) {
             let parts = (tolerance.len() / array.buffer.len().max(1)).max(1);
             for (i, (t, x)) in tolerance.iter_mut().zip(numbers(array)).enumerate() {
                 let soft = bounds.soft.at(i / parts);
-                if x.is_finite() && soft <= x.abs() * MOST_CERTIFIED {
+                if x.is_finite() && soft <= x.abs() * MAX_CERTIFIED_ERROR {
                     *t = t.max(soft);
                 }
             }
@@ -475,7 +484,8 @@ fn begin(
     Ok((Base { shapes, arrays, options, results, tolerance: all, fuel }, from))
 }
 
-/// The inputs as another form takes them: parameters by their number, with the same elements in perhaps other dimensions.
+/// The inputs as another form takes them: parameters by their number, with the same elements in perhaps other
+/// dimensions.
 fn adapted(module: &Module, base: &Base) -> Result<Inputs, String> {
     let shapes = inputs::parameter_arrays(module);
     if shapes.len() != base.shapes.len() {
@@ -533,7 +543,7 @@ fn described(compared: &[Compared]) -> Vec<String> {
         .collect()
 }
 
-/// What is to be said of the first change.
+/// The report of the first change.
 fn explained(
     steps: &[Step],
     previous: &Ran,
@@ -556,7 +566,8 @@ fn explained(
     }
 }
 
-/// The first instruction of the form after, in the order of its run, that the form before has too and that gives something else there.
+/// The first instruction of the form after, in the order of its run, that the form before has too and that
+/// gives something else there.
 fn first_value(before: &Module, after: &Module, base: &Base) -> Option<Value> {
     let run = |module: &Module, errors| {
         let inputs = adapted(module, base).ok()?;
@@ -564,7 +575,8 @@ fn first_value(before: &Module, after: &Module, base: &Base) -> Option<Value> {
         Some(values)
     };
     let (old, new) = (run(before, Errors::None)?, run(after, Errors::None)?);
-    let disturbed: Vec<Values> = (0..RUNS).filter_map(|seed| run(before, Errors::Random(seed))).collect();
+    let disturbed: Vec<Values> =
+        (0..PERTURBED_RUNS).filter_map(|seed| run(before, Errors::Random(seed))).collect();
     let mut keys: Vec<_> = new.by_key.iter().collect();
     keys.sort_by_key(|(_, (order, _))| *order);
     let mut agreed: FxHashSet<&Key> = FxHashSet::default();
@@ -604,7 +616,8 @@ fn at_key(module: &Module, key: &Key) -> Option<InstrId> {
     module.instructions(module.find_computation(&key.0)?).find(|&id| module.instr(id).name == key.1)
 }
 
-/// What computes an instruction out of values that both forms agree on, as lines: itself, its operands down to those, and what these apply.
+/// What computes an instruction out of values that both forms agree on, as lines: itself, its operands down
+/// to those, and what these apply.
 fn cone(module: &Module, id: InstrId, agreed: &FxHashSet<&Key>) -> Vec<String> {
     let mut seen: FxHashSet<InstrId> = FxHashSet::default();
     let mut pending = vec![id];
@@ -626,7 +639,7 @@ fn cone(module: &Module, id: InstrId, agreed: &FxHashSet<&Key>) -> Vec<String> {
     all.filter(|id| seen.contains(id)).map(|id| line(module, id)).collect()
 }
 
-/// Gives elided constants values that follow from their types. Returns how many there are.
+/// Assigns elided constants values that follow from their types. Returns how many there are.
 pub fn with_values(mut module: Module) -> (Module, usize) {
     let all: Vec<InstrId> = module.computations().iter().flat_map(|&c| module.instructions(c)).collect();
     let mut elided = 0;

@@ -1,14 +1,15 @@
-//! Whether it hangs on rounding that a result is infinite, NaN or finite.
+//! Whether it depends on rounding that a result is infinite, NaN or finite.
 //!
-//! A form is run with wide errors at every number it starts from and every rounding ([`Errors::Wide`]); an element that is infinite in one run and finite
-//! in another is near an overflow. Sums may be added up in any order: where the terms of one could overflow in some order (the certified hard
-//! bound is infinite) a finite result decides nothing. An infinite one is infinite or NaN in any order.
+//! A form is run with wide errors at every number it starts from and every rounding ([`Errors::Wide`]); an
+//! element that is infinite in one run and finite in another is near an overflow. Sums may be added up in any
+//! order: where the terms of one could overflow in some order (the certified hard bound is infinite) a finite
+//! result decides nothing. An infinite one is infinite or NaN in any order.
 
 use hlo::opcode::NumericRow;
 use hlo::{ArrayLiteral, Module};
 
 use super::dumps::finished;
-use super::noise::{self, Errors, RUNS};
+use super::noise::{self, Errors, PERTURBED_RUNS};
 use hlo_certify::bounds::certify;
 use hlo_certify::element::numbers;
 use hlo_engines::engine::{Allowances, Inputs, RunOptions};
@@ -28,7 +29,7 @@ const FINITE: u8 = 1;
 /// Any of them.
 const ANY: u8 = 15;
 
-/// What compilers may do with sums without it showing in a form.
+/// The freedoms of compilers with sums that a form does not show.
 const ORDERS: Allowances = Allowances {
     narrow_accumulator: true,
     reorder_regions: true,
@@ -40,7 +41,7 @@ const ORDERS: Allowances = Allowances {
 pub struct Form<'a> {
     /// The program.
     pub module: &'a Module,
-    /// What it computes.
+    /// Its results.
     pub results: &'a [ArrayLiteral],
     /// Whether the other form may leave out conversions to narrower types that this one has.
     pub unconverted: bool,
@@ -59,7 +60,7 @@ pub fn classes(
         asked.iter().map(|&i| numbers.get(i).map_or(0, |&x| class(x))).collect()
     };
     let mut seen: Vec<Vec<u8>> = form.results.iter().zip(asked).map(|(r, a)| of(r, a)).collect();
-    for seed in 0..RUNS {
+    for seed in 0..PERTURBED_RUNS {
         let errors = Errors::Wide { seed, unconverted: form.unconverted };
         let Some(inputs) = inputs() else { break };
         // A run that errors lead elsewhere shows nothing.

@@ -1,5 +1,6 @@
-//! Forms that differ in infinities and NaNs: what is a change, and what hangs on rounding or on the order of a sum.
-//! Which operations overflow is from the formats' greatest numbers: 65504, 3.3895e38 (bf16), 3.40282347e38, 1.797e308.
+//! Forms that differ in infinities and NaNs: what is a change, and what depends on rounding or on the order
+//! of a sum. Which operations overflow is from the formats' largest numbers: 65504, 3.3895e38 (bf16),
+//! 3.40282347e38, 1.797e308.
 
 use std::fs;
 
@@ -55,7 +56,7 @@ fn overflows_that_come_or_go_are_changes() {
         // 0 / 0 * 0 is NaN, 1e30 / 1e-30 infinite.
         ("f32", "0, 2, 0.5", "a = ty divide(x, x); ROOT r = ty multiply(a, x)"),
         ("f32", "1e30, 2, 0.5", "a = ty multiply(x, x); b = ty divide(a, x); ROOT r = ty copy(b)"),
-        // (x + x) - x of nearly the greatest number.
+        // (x + x) - x of nearly the largest number.
         ("f32", "3e38, 2, 0.5", "a = ty add(x, x); ROOT r = ty subtract(a, x)"),
         ("f64", "1.5e308, 2, 0.5", "a = ty add(x, x); ROOT r = ty subtract(a, x)"),
         // An infinity of the other sign, and a NaN that is lost.
@@ -99,7 +100,7 @@ fn infinities_that_hang_on_rounding_are_none() {
     };
     assert_eq!(changed("f32", numbers, &by("divide", "0.1"), &by("multiply", "10")), [false; 2]);
     assert_eq!(changed("f32", numbers, &by("divide", "0.1"), &by("multiply", "10.000001")), [false; 2]);
-    // What is far from the greatest number is a change all the same.
+    // What is far from the largest number is a change all the same.
     assert_eq!(changed("f32", "3.3e37, 0, 0", &by("divide", "0.1"), &by("multiply", "10.5")), [true; 2]);
 }
 

@@ -1,10 +1,12 @@
-//! The names of XLA's dumps: `module_0001.NAME.0002.PIPELINE.after_PASS.before_PASS.txt`, `module_0001.NAME.before_optimizations.txt`,
-//! `module_0001.NAME.cpu_after_optimizations.txt` (`xla/service/dump.cc`). A dump is written only where a pass changed something, and at the
-//! beginning of each pipeline. Other files that XLA writes beside them (buffer assignments, LLVM IR, objects, graphs) have other endings.
+//! The names of XLA's dumps: `module_0001.NAME.0002.PIPELINE.after_PASS.before_PASS.txt`,
+//! `module_0001.NAME.before_optimizations.txt`, `module_0001.NAME.cpu_after_optimizations.txt`
+//! (`xla/service/dump.cc`). A dump is written only where a pass changed something, and at the beginning of
+//! each pipeline. Other files that XLA writes beside them (buffer assignments, LLVM IR, objects, graphs) have
+//! other endings.
 
 use std::cmp::Ordering;
 
-/// What a dump holds.
+/// The kind of a dump.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Stage {
     /// The program as it was given.
@@ -31,7 +33,7 @@ pub struct DumpName {
     pub number: u64,
     /// Name of the module; of an `after_optimizations` file with what the backend put behind it.
     pub module: String,
-    /// What it holds.
+    /// Its kind.
     pub stage: Stage,
 }
 
@@ -53,8 +55,8 @@ impl DumpName {
         if last.ends_with("after_optimizations") {
             return Some(DumpName { number, module: front.to_owned(), stage: Stage::After });
         }
-        // The module's name may have dots and numbers of its own: the counter is the last such part before the pass.
-        // Pipelines may be called `after_layout_assignment`.
+        // The module's name may have dots and numbers of its own: the counter is the last such part before
+        // the pass. Pipelines may be called `after_layout_assignment`.
         let (rest, before) = match rest.rsplit_once(".before_") {
             Some((rest, before)) => (rest, Some(before.to_owned())),
             None => (rest, None),
@@ -93,8 +95,8 @@ impl DumpName {
         }
     }
 
-    /// The pass whose work it shows, as far as the name says. At the beginning of a pipeline, and at the end, the change was made by something
-    /// between it and the dump before, of which there is none.
+    /// The pass whose work it shows, as far as the name says. At the beginning of a pipeline, and at the end,
+    /// the change was made by something between it and the dump before, of which there is none.
     pub fn pass(&self) -> Option<&str> {
         match &self.stage {
             Stage::Pass { after, .. } if after != "pipeline-start" => Some(after),
@@ -103,7 +105,7 @@ impl DumpName {
     }
 }
 
-/// A number of at least so many digits.
+/// A number of at least `least` digits.
 fn digits(text: &str, least: usize) -> Option<u64> {
     (text.len() >= least && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok()).flatten()
 }

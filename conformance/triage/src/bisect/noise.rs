@@ -1,9 +1,11 @@
-//! How far rounding moves a program's results, found by trying: every instruction that rounds gets results that are a unit or two of the last
-//! place off, at random, in several runs (Monte Carlo arithmetic).
+//! How far rounding moves a program's results, found by trying: every instruction that rounds gets results
+//! that are a unit or two of the last place off, at random, in several runs (Monte Carlo arithmetic).
 //!
-//! The certified tolerance says what a compiler may do that keeps the program's operations. Another compiler's passes exchange operations for
-//! others that are equal in exact arithmetic (`x / c` for `x * (1 / c)`, one expansion of a function for another), so that their results differ
-//! from ours by a few units at each step. What is farther off than [`FACTOR`] times what such errors did in any run is no rounding.
+//! The certified tolerance says what a compiler may do that keeps the program's operations. Another
+//! compiler's passes exchange operations for others that are equal in exact arithmetic (`x / c` for
+//! `x * (1 / c)`, one expansion of a function for another), so that their results differ from ours by a few
+//! units at each step. What is farther off than [`SAFETY_FACTOR`] times what such errors did in any run is no
+//! rounding.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,26 +21,27 @@ use hlo_certify::element::{Number, numbers};
 use hlo_engines::engine::interpreter::interpret;
 use hlo_engines::engine::{Inputs, Outcome, RunOptions};
 
-/// How many runs with errors.
-pub const RUNS: u64 = 6;
-/// What is more than so many times what the errors came to is no rounding.
-pub const FACTOR: f64 = 8.0;
+/// The number of runs with errors.
+pub const PERTURBED_RUNS: u64 = 6;
+/// The factor over the effect of random errors above which a difference is no rounding.
+pub const SAFETY_FACTOR: f64 = 8.0;
 /// Units of the last place that are always granted to a float that was computed.
-pub const UNITS: f64 = 32.0;
+pub const GRANTED_ULPS: f64 = 32.0;
 
-/// What errors a run gets.
+/// The errors of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Errors {
     /// None.
     None,
     /// A unit or two of the last place at each instruction that rounds, at random.
     Random(u64),
-    /// [`FACTOR`] times that, at parameters and constants too: what is on either side of an overflow that roundings explain. The first two
-    /// seeds make all magnitudes larger, or smaller.
+    /// [`SAFETY_FACTOR`] times that, at parameters and constants too: what is on either side of an overflow
+    /// that roundings explain. The first two seeds make all magnitudes larger, or smaller.
     Wide {
         /// Of the random errors.
         seed: u64,
-        /// Whether conversions to narrower floats give the greatest number in place of an overflow: another compiler may leave them out.
+        /// Whether conversions to narrower floats saturate instead of overflowing: another compiler may leave
+        /// them out.
         unconverted: bool,
     },
 }
@@ -96,7 +99,7 @@ impl Noise {
     }
 }
 
-/// How large errors are.
+/// The scale of errors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Scale {
     Unit,
@@ -171,7 +174,7 @@ fn disturbed(value: &Value, seed: u64, scale: Scale, given: bool) -> Value {
     }
 }
 
-/// The result of a conversion with the greatest numbers in place of overflows; `None` if there are none.
+/// The result of a conversion that saturates; `None` if nothing overflows.
 fn unconverted(operand: &Value, result: &Value) -> Option<Value> {
     let (Value::Array(from), Value::Array(to)) = (operand, result) else { return None };
     let (from, numbers_to) = (numbers(&from.to_literal()), numbers(&to.to_literal()));
@@ -228,11 +231,11 @@ fn disturbed_buffer(buffer: &Buffer, seed: u64, scale: Scale, given: bool) -> Bu
         let most = steps[3] * x.signum();
         let step = match scale {
             Scale::Unit => random,
-            Scale::Wide => FACTOR * random,
-            Scale::Up => FACTOR * most,
-            Scale::Down => -FACTOR * most,
+            Scale::Wide => SAFETY_FACTOR * random,
+            Scale::Up => SAFETY_FACTOR * most,
+            Scale::Down => -SAFETY_FACTOR * most,
         };
-        // Denormals are rounded to multiples of the least one; zeros are exact.
+        // Denormals are rounded to multiples of the smallest one; zeros are exact.
         let ulp = (x.abs() * unit).max(if x == 0.0 { 0.0 } else { format.least() });
         let moved = x + step * ulp;
         match given && x.is_finite() {
@@ -260,12 +263,12 @@ pub fn run(
     (outcome, values)
 }
 
-/// How far each number of an array may be from the reference's: infinitely, if errors make it finite or infinite, and not at all from an
-/// infinity that they do not move.
+/// How far each number of an array may be from the reference's: infinitely, if errors make it finite or
+/// infinite, and not at all from an infinity that they do not move.
 pub fn tolerance(reference: &ArrayLiteral, disturbed: &[&ArrayLiteral]) -> Vec<f64> {
     let exact = numbers(reference);
     let ty = reference.buffer.element_type();
-    let granted = unit(ty).map_or(0.0, |u| u * if u > 1e-4 { 4.0 } else { UNITS });
+    let granted = unit(ty).map_or(0.0, |u| u * if u > 1e-4 { 4.0 } else { GRANTED_ULPS });
     let mut far: Vec<f64> = vec![0.0; exact.len()];
     for other in disturbed {
         for ((far, &x), y) in far.iter_mut().zip(&exact).zip(numbers(other)) {
@@ -273,15 +276,15 @@ pub fn tolerance(reference: &ArrayLiteral, disturbed: &[&ArrayLiteral]) -> Vec<f
             *far = far.max(if off.is_nan() { f64::INFINITY } else { off });
         }
     }
-    let least = Format::of(ty).map_or(0.0, |f| f.least()) * if granted > 0.0 { UNITS } else { 0.0 };
+    let least = Format::of(ty).map_or(0.0, |f| f.least()) * if granted > 0.0 { GRANTED_ULPS } else { 0.0 };
     let tolerance = |(far, x): (&f64, &f64)| match x.is_finite() {
-        true => far * FACTOR + (granted * x.abs()).max(least),
+        true => far * SAFETY_FACTOR + (granted * x.abs()).max(least),
         false => *far,
     };
     far.iter().zip(&exact).map(tolerance).collect()
 }
 
-/// How the numbers of two arrays compare under a tolerance for each.
+/// The comparison of two arrays' numbers, with a tolerance for each.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Compared {
     /// All of them.

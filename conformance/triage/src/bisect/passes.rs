@@ -1,8 +1,10 @@
-//! The first of some passes after which a program computes something else, and the first application of it that makes the difference.
+//! The first of some passes after which a program computes something else, and the first application of it
+//! that makes the difference.
 //!
-//! After each pass that changed something the program is verified, run and compared, from the first pass on; then the pass that fails is run
-//! again with fuel for 1, 2, ... applications (by halves, where there are many) on what the passes before it left. Everything is computed
-//! anew from the program, so the same question has the same answer.
+//! After each pass that changed something the program is verified, run and compared, from the first pass on;
+//! then the pass that fails is run again with fuel for 1, 2, ... applications (by halves, where there are
+//! many) on what the passes before it left. Everything is computed anew from the program, so the same
+//! question has the same answer.
 
 use hlo::diag::Severity;
 use hlo::{Diagnostic, Module};
@@ -20,10 +22,10 @@ use hlo_engines::engine::{
 use hlo_system::exit::Failure;
 use hlo_system::guard::guarded;
 
-/// Up to so many applications are tried one after the other.
-const ONE_BY_ONE: u64 = 48;
+/// Up to this many applications are tried one after the other (linear search).
+const MAX_LINEAR_APPLICATIONS: u64 = 48;
 
-/// What is wrong with a program that passes made.
+/// The fault of a program after passes.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Bad {
     /// `wrong result`, `does not verify`, `pass crashed`, `crash`, `trap`, `timeout`.
@@ -35,32 +37,32 @@ pub struct Bad {
 /// A pass that breaks the program.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Found {
-    /// Its place among the passes, from 0.
+    /// Its index in the pipeline, from 0.
     pub step: usize,
     /// Its name.
     pub pass: String,
     /// The application that does it, from 1.
     pub application: u64,
-    /// How often the pass applied in all; as far as it came, if it crashed.
+    /// The number of applications of the pass; up to the crash, if it crashed.
     pub applications: u64,
-    /// What is wrong after that application.
+    /// The fault after that application.
     pub bad: Bad,
     /// The instructions that it changed; nothing if the pass crashed in it.
     pub changes: Changes,
 }
 
-/// What a pass did, for people.
+/// The effect of a pass, for people.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Step {
     /// Its name.
     pub pass: String,
-    /// How often it applied.
+    /// The number of its applications.
     pub applications: u64,
     /// The program after it computes the same.
     pub fine: bool,
 }
 
-/// What there is to say.
+/// The result of a bisection.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Report {
     /// The passes up to the one that is to blame.
@@ -69,14 +71,14 @@ pub struct Report {
     pub found: Option<Found>,
 }
 
-/// A question.
+/// The inputs of a bisection.
 #[derive(Debug)]
 pub struct Question<'a> {
     /// The program and its inputs.
     pub subject: Subject<'a>,
     /// The passes.
     pub pipeline: &'a Pipeline,
-    /// How to run and compare.
+    /// Options of runs and comparisons.
     pub settings: Settings,
     /// Liberties that the passes take.
     pub allowances: Allowances,
@@ -84,7 +86,7 @@ pub struct Question<'a> {
     pub accumulate: Option<Accumulate>,
 }
 
-/// What passes made of the program, for the interpreter.
+/// The program after passes, for the interpreter.
 #[derive(Debug)]
 struct Made<'a> {
     form: &'a Module,
@@ -129,7 +131,7 @@ impl Executable for Ready<'_> {
     }
 }
 
-/// Answers. Errors: the program itself cannot be run.
+/// Bisects. Errors: the program itself cannot be run.
 pub fn run(question: &Question<'_>) -> Result<Report, Failure> {
     let expected = reference_run(&InterpreterEngine, &question.subject, &question.settings);
     let finished = expected.clone().into_results().map_err(|(exit, d)| {
@@ -171,7 +173,7 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Runs a pass with so much fuel. Errors: it crashed.
+    /// Runs a pass with a limit of fuel. Errors: it crashed.
     fn after(&self, before: &Module, step: usize, fuel: Option<u64>) -> Result<(u64, Module), Bad> {
         let mut module = before.clone();
         let mut fuel = fuel.map_or(Fuel::UNLIMITED, Fuel::new);
@@ -188,7 +190,7 @@ impl Judge<'_> {
         }
     }
 
-    /// What is wrong with what passes made.
+    /// The fault of the program after passes.
     fn bad(&self, module: &Module) -> Option<Bad> {
         let found = hlo::verify::verify(module);
         if found.has_errors() {
@@ -234,7 +236,7 @@ impl Judge<'_> {
         let all = if after.is_some() { applications } else { self.reach(before, step) };
         let (mut good, mut first, mut end) = (0, all.max(1), (bad, after));
         while first - good > 1 {
-            let n = if all <= ONE_BY_ONE { good + 1 } else { good + (first - good) / 2 };
+            let n = if all <= MAX_LINEAR_APPLICATIONS { good + 1 } else { good + (first - good) / 2 };
             match tried(n) {
                 (None, _, _) => good = n,
                 (Some(bad), module, _) => (first, end) = (n, (bad, module)),
@@ -247,7 +249,7 @@ impl Judge<'_> {
         Found { step, pass, application: first, applications: all, bad: end.0, changes }
     }
 
-    /// The least number of applications with which a pass crashes.
+    /// The smallest number of applications with which a pass crashes.
     fn reach(&self, before: &Module, step: usize) -> u64 {
         let crashes = |n| self.after(before, step, Some(n)).is_err();
         let mut high = 1;
@@ -263,7 +265,7 @@ impl Judge<'_> {
     }
 }
 
-/// What a comparison found, in a few lines.
+/// The result of a comparison, in a few lines.
 fn described(difference: &Difference) -> Vec<String> {
     let mut lines: Vec<String> = difference.failure.iter().map(|d| d.message.clone()).collect();
     for (name, verdict) in difference.arrays.iter().take(4) {

@@ -182,7 +182,8 @@ fn what_cannot_be_read_or_compared_is_skipped() {
     assert!(series(empty.path()).unwrap_err().message.contains("holds no dumps"));
 }
 
-/// Does to additions what `what` says, from the first: a letter for each, `+` adds, `-` subtracts, `x` makes what does not verify, `!` panics.
+/// Does to additions what `what` says, from the first: a letter for each, `+` adds, `-` subtracts, `x` makes
+/// what does not verify, `!` panics.
 #[derive(Debug)]
 struct Additions {
     name: &'static str,

@@ -9,7 +9,7 @@ use super::functions::big;
 use super::{Big, Functions, Real};
 
 /// Digits of the arithmetic; cancellation may take half of them.
-const DIGITS: usize = 900;
+const WORKING_DIGITS: usize = 900;
 type Context = dashu_float::Context<dashu_float::round::mode::Zero>;
 
 /// A complex number.
@@ -50,8 +50,8 @@ pub fn binary_opcodes() -> &'static [Opcode] {
 }
 
 impl Functions {
-    /// Both parts of `opcode(z)`; `None` if the opcode is not among [`unary_opcodes`], or the point is on an axis, not
-    /// finite, or its result beyond what is worth evaluating.
+    /// Both parts of `opcode(z)`; `None` if the opcode is not among [`unary_opcodes`], or the point is on an
+    /// axis, not finite, or its result beyond what is worth evaluating.
     pub fn complex_unary(&mut self, opcode: Opcode, z: [f64; 2]) -> Option<[Real; 2]> {
         let z = point(z)?;
         let one = constant(1);
@@ -65,7 +65,7 @@ impl Functions {
             // z / |z|
             Opcode::Sign => {
                 let square = &z.re * &z.re + &z.im * &z.im;
-                let modulus = Context::new(DIGITS).sqrt(square.repr()).ok()?.value();
+                let modulus = Context::new(WORKING_DIGITS).sqrt(square.repr()).ok()?.value();
                 C { re: z.re.clone() / &modulus, im: z.im.clone() / modulus }
             }
             Opcode::Rsqrt => div(&one, &sqrt(&z)?)?,
@@ -144,11 +144,11 @@ impl Functions {
     }
 
     fn pi(&mut self) -> Option<Big> {
-        Some(Context::new(DIGITS).pi::<2>(Some(&mut self.cache)).value())
+        Some(Context::new(WORKING_DIGITS).pi::<2>(Some(&mut self.cache)).value())
     }
 
     fn exp(&mut self, z: &C) -> Option<C> {
-        let c = Context::new(DIGITS);
+        let c = Context::new(WORKING_DIGITS);
         // Beyond any exponent that a float has.
         if z.re.repr().digits() as isize + z.re.repr().exponent() > 11 {
             return None;
@@ -160,7 +160,7 @@ impl Functions {
     }
 
     fn log(&mut self, z: &C) -> Option<C> {
-        let c = Context::new(DIGITS);
+        let c = Context::new(WORKING_DIGITS);
         let square = &z.re * &z.re + &z.im * &z.im;
         let re = c.ln(square.repr(), Some(&mut self.cache)).ok()?.value() >> 1;
         let im = c.atan2(z.im.repr(), z.re.repr(), Some(&mut self.cache)).ok()?.value();
@@ -198,19 +198,23 @@ fn exactly([re, im]: [f64; 2]) -> C {
 
 /// A finite number in the precision of the formulas.
 fn at_digits([re, im]: [f64; 2]) -> C {
-    let number = |x: f64| big(x).with_precision(DIGITS).value();
+    let number = |x: f64| big(x).with_precision(WORKING_DIGITS).value();
     C { re: number(re), im: number(im) }
 }
 
 fn constant(n: i32) -> C {
-    C { re: Big::from(n).with_precision(DIGITS).value(), im: Big::ZERO.with_precision(DIGITS).value() }
+    C {
+        re: Big::from(n).with_precision(WORKING_DIGITS).value(),
+        im: Big::ZERO.with_precision(WORKING_DIGITS).value(),
+    }
 }
 
-/// Both parts, unless one is so much smaller than the other that cancellation may have left it too few digits.
+/// Both parts, unless one is so much smaller than the other that cancellation may have left it too few
+/// digits.
 fn parts(z: &C) -> Option<[Real; 2]> {
     let size = |x: &Big| x.repr().exponent() + x.repr().digits() as isize;
-    let lost = (size(&z.re) - size(&z.im)).unsigned_abs() > DIGITS * 4 / 10;
-    (!lost).then(|| [&z.re, &z.im].map(|part| Real::from_approximation(part, DIGITS / 2)))
+    let lost = (size(&z.re) - size(&z.im)).unsigned_abs() > WORKING_DIGITS * 4 / 10;
+    (!lost).then(|| [&z.re, &z.im].map(|part| Real::from_approximation(part, WORKING_DIGITS / 2)))
 }
 
 fn add(a: &C, b: &C) -> C {
@@ -249,9 +253,10 @@ fn div(a: &C, b: &C) -> Option<C> {
 
 /// The root with a real part that is not negative.
 fn sqrt(z: &C) -> Option<C> {
-    let c = Context::new(DIGITS);
+    let c = Context::new(WORKING_DIGITS);
     let modulus = c.sqrt((&z.re * &z.re + &z.im * &z.im).repr()).ok()?.value();
-    // The larger of the two halves has no cancellation; the other one follows from the product, which is im / 2.
+    // The larger of the two halves has no cancellation; the other one follows from the product, which is
+    // im / 2.
     let magnitude = if z.re.sign() == Sign::Negative { -z.re.clone() } else { z.re.clone() };
     let large = c.sqrt(((modulus + magnitude) >> 1).repr()).ok()?.value();
     if large.repr().significand().is_zero() {

@@ -1,4 +1,5 @@
-//! The elementwise functions of real numbers, by IEEE 754-2019 section 9.2 and SEMANTICS.md where that is silent.
+//! The elementwise functions of real numbers, by IEEE 754-2019 section 9.2 and SEMANTICS.md where that is
+//! silent.
 
 use dashu_base::Approximation;
 use dashu_float::round::mode::{HalfEven, Zero};
@@ -9,9 +10,9 @@ use hlo::Opcode;
 use super::{Big, Real};
 
 /// Digits of a truncated result: more than rounding to odd in f64 needs.
-const DIGITS: usize = 80;
+const RESULT_DIGITS: usize = 80;
 /// Digits where a result is put together from several operations.
-const WORKING: usize = 400;
+const WORKING_DIGITS: usize = 400;
 
 /// The elementwise opcodes of one float that have a result of the same type.
 pub fn unary_opcodes() -> &'static [Opcode] {
@@ -83,7 +84,7 @@ fn almost_one(negative: bool) -> Real {
     Real::Number { negative, significand: (dashu_int::UBig::ONE << 200) - 1u8, exponent: -200, inexact: true }
 }
 
-/// A little more in magnitude than a number.
+/// A number and less than `2^-200` units of its significand more, in magnitude.
 fn beyond(x: f64) -> Real {
     match Real::of(x) {
         Real::Number { negative, significand, exponent, .. } => Real::Number {
@@ -96,7 +97,7 @@ fn beyond(x: f64) -> Real {
     }
 }
 
-/// A little less in magnitude than a number.
+/// A number less `2^-200` units of its significand or fewer, in magnitude.
 fn within(x: f64) -> Real {
     match Real::of(x) {
         Real::Number { negative, significand, exponent, .. } => Real::Number {
@@ -128,7 +129,7 @@ impl Functions {
 
     /// Functions of finite numbers inside their domains, neither 0 nor beyond what is worth evaluating.
     fn general(&mut self, opcode: Opcode, x: f64) -> Real {
-        let c = Context::new(DIGITS);
+        let c = Context::new(RESULT_DIGITS);
         let b = big(x);
         let r = b.repr();
         let cache = Some(&mut self.cache);
@@ -161,20 +162,20 @@ impl Functions {
 
     /// `1 / (1 + e^-x)`
     fn logistic(&mut self, x: f64) -> Real {
-        let c = Context::new(WORKING);
+        let c = Context::new(WORKING_DIGITS);
         // For large x the 1 of the sum needs the digits.
         let Ok(e) = c.exp(big(-x).repr(), Some(&mut self.cache)) else { return NAN };
         let one = Big::from(1);
         let wide = Context::new(2600);
         let Ok(sum) = wide.add(one.repr(), e.value().repr()) else { return NAN };
         let Ok(quotient) = wide.div(one.repr(), sum.value().repr()) else { return NAN };
-        Real::from_approximation(&quotient.value(), WORKING)
+        Real::from_approximation(&quotient.value(), WORKING_DIGITS)
     }
 
     /// The series `2/sqrt(pi) * sum (-1)^n x^(2n+1) / (n! (2n+1))`, with digits for its cancellation.
     fn erf(&mut self, x: f64) -> Real {
         let square = x * x;
-        let digits = WORKING + (3.0 * square) as usize;
+        let digits = WORKING_DIGITS + (3.0 * square) as usize;
         let c = Context::new(digits);
         let x_big = big(x);
         let Ok(x2) = c.mul(x_big.repr(), x_big.repr()) else { return NAN };
@@ -190,19 +191,19 @@ impl Functions {
             let Ok(total) = c.add(sum.repr(), term.repr()) else { return NAN };
             sum = total.value();
             let size = |b: &Big| b.repr().exponent() as f64 + b.repr().digits() as f64;
-            if f64::from(n) > square && size(&term) + (WORKING as f64) < size(&sum) {
+            if f64::from(n) > square && size(&term) + (WORKING_DIGITS as f64) < size(&sum) {
                 break;
             }
         }
         let pi = c.pi::<2>(Some(&mut self.cache)).value();
         let Ok(root) = c.sqrt(pi.repr()) else { return NAN };
         let Ok(scaled) = c.div(sum.repr(), root.value().repr()) else { return NAN };
-        Real::from_approximation(&(scaled.value() * Big::from(2)), WORKING - 16)
+        Real::from_approximation(&(scaled.value() * Big::from(2)), WORKING_DIGITS - 16)
     }
 
     /// `opcode(a, b)`; `None` if the opcode is not among [`binary_opcodes`].
     pub fn binary(&mut self, opcode: Opcode, a: f64, b: f64) -> Option<Real> {
-        let c = Context::new(DIGITS);
+        let c = Context::new(RESULT_DIGITS);
         Some(match opcode {
             Opcode::Add => sum(a, b),
             Opcode::Subtract => sum(a, -b),
@@ -239,7 +240,7 @@ impl Functions {
             (false, false) if x == 0.0 => Some(2),
             (false, false) => None,
         };
-        let c = Context::new(DIGITS);
+        let c = Context::new(RESULT_DIGITS);
         match quarters {
             Some(0) => zero(y),
             Some(n) => {
@@ -248,7 +249,8 @@ impl Functions {
                 Real::from_big(&if y.is_sign_negative() { -angle } else { angle }, true)
             }
             None => {
-                // Where y/x is below what any type holds, so is the angle (to the right) or its distance from pi.
+                // Where y/x is below what any type holds, so is the angle (to the right) or its distance from
+                // pi.
                 Real::from_result(c.atan2(big(y).repr(), big(x).repr(), Some(&mut self.cache)), false)
             }
         }
@@ -294,10 +296,13 @@ impl Functions {
                 // Next to 1, on the side of the sign.
                 if size > 0.0 { beyond(1.0) } else { almost_one(false) }
             } else {
-                // Powers may be exact, which truncation to few digits could not end on: to nearest, with many digits.
-                let c = dashu_float::Context::<HalfEven>::new(WORKING);
+                // Powers may be exact, which truncation to few digits could not end on: to nearest, with many
+                // digits.
+                let c = dashu_float::Context::<HalfEven>::new(WORKING_DIGITS);
                 match c.powf(big(magnitude).repr(), big(b).repr(), Some(&mut self.cache)) {
-                    Ok(value) => Real::from_approximation(&value.value().with_rounding::<Zero>(), WORKING),
+                    Ok(value) => {
+                        Real::from_approximation(&value.value().with_rounding::<Zero>(), WORKING_DIGITS)
+                    }
                     Err(_) => NAN,
                 }
             }
@@ -357,18 +362,18 @@ fn remainder(a: f64, b: f64) -> Real {
 
 /// `1 / sqrt(x)` of a positive number.
 fn rsqrt(x: &Big) -> Real {
-    let c = Context::new(WORKING);
+    let c = Context::new(WORKING_DIGITS);
     let Ok(Approximation::Exact(root) | Approximation::Inexact(root, _)) = c.sqrt(x.repr()) else {
         return NAN;
     };
     match c.div(Big::from(1).repr(), root.repr()) {
-        Ok(quotient) => Real::from_approximation(&quotient.value(), WORKING),
+        Ok(quotient) => Real::from_approximation(&quotient.value(), WORKING_DIGITS),
         Err(_) => NAN,
     }
 }
 
-/// Results at zeros, infinities, outside of domains, and where an argument is so large or small that only rounding can see
-/// the difference to a simple number.
+/// Results at zeros, infinities, outside of domains, and where an argument is so large or small that only
+/// rounding can see the difference to a simple number.
 fn special(opcode: Opcode, x: f64) -> Option<Real> {
     let tiny = x.abs() < 2f64.powi(-200);
     Some(match opcode {

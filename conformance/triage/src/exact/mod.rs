@@ -1,8 +1,9 @@
 //! Elementary functions in arbitrary precision: what the interpreter's results are checked against.
 //!
-//! The arithmetic is dashu-float's, which shares no code with the interpreter's (CORE-MATH, and double-double arithmetic of
-//! our own). **Invariant:** a [`Real`] is the mathematical result: its digits are truncated, and whether something was cut
-//! off is known, so rounding it into any element type is one rounding and no guess.
+//! The arithmetic is dashu-float's, which shares no code with the interpreter's (CORE-MATH, and double-double
+//! arithmetic of our own). **Invariant:** a [`Real`] is the mathematical result: its digits are truncated,
+//! and whether something was cut off is known, so rounding it into any element type is one rounding and no
+//! guess.
 
 pub mod complex;
 mod functions;
@@ -20,7 +21,7 @@ pub use functions::{Functions, binary_opcodes, unary_opcodes};
 /// A number of arbitrary precision, truncated where it does not fit.
 pub(crate) type Big = FBig<Zero, 2>;
 
-/// A real result, or what takes its place.
+/// A real result, or an infinity or NaN.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Real {
     /// No number.
@@ -45,7 +46,7 @@ pub enum Real {
         /// Its sign.
         negative: bool,
     },
-    /// `significand * 2^exponent`, and a little more if it is not exact.
+    /// `significand * 2^exponent`, plus less than one unit of the significand if it is not exact.
     Number {
         /// Its sign.
         negative: bool,
@@ -109,8 +110,9 @@ impl Real {
         }
     }
 
-    /// Of a value that is known up to a relative error below `2^-(precision - 16)`. Taken to be exact if it is that close to
-    /// a number of few digits: no value of the functions here comes so close to one without being it.
+    /// Of a value that is known up to a relative error below `2^-(precision - 16)`. Taken to be exact if it
+    /// is that close to a number of few digits: no value of the functions here comes so close to one without
+    /// being it.
     fn from_approximation(value: &Big, precision: usize) -> Real {
         if value.repr().significand().is_zero() {
             return Real::Zero { negative: false };
@@ -133,14 +135,14 @@ impl Real {
         self.round(|odd, rest_above_half, rest_is_half| rest_above_half || rest_is_half && odd)
     }
 
-    /// The `f64` next to it whose last bit is 1, or itself if it is one: rounding that into a narrower type is rounding the
-    /// number itself.
+    /// The `f64` next to it whose last bit is 1, or itself if it is one: rounding that into a narrower type
+    /// is rounding the number itself.
     pub fn to_odd(&self) -> f64 {
         self.round(|_, _, _| false)
     }
 
-    /// Rounds to f64: `up(last bit is odd, rest is more than half, rest is half)` decides. Where it never says yes, the last bit is
-    /// set instead if anything is cut off.
+    /// Rounds to f64: `up(last bit is odd, rest is more than half, rest is half)` decides. Where it never
+    /// says yes, the last bit is set instead if anything is cut off.
     fn round(&self, up: impl Fn(bool, bool, bool) -> bool) -> f64 {
         let to_odd = !up(true, true, false);
         let sign = |negative: bool, x: f64| if negative { -x } else { x };
@@ -192,8 +194,8 @@ impl Real {
         sign(negative, scaled)
     }
 
-    /// The bits of the element of this type that is the result. `f8e8m0fnu`, whose steps are no rounding to nearest, gets the
-    /// nearest f64 converted, which is its definition.
+    /// The bits of the element of this type that is the result. `f8e8m0fnu`, whose steps are no rounding to
+    /// nearest, gets the nearest f64 converted, which is its definition.
     pub fn bits(&self, ty: ElementType) -> u128 {
         fn narrow<T: Number>(x: f64) -> u128 {
             T::from_f64(x).bits()

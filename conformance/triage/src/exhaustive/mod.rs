@@ -1,13 +1,14 @@
-//! Elementwise functions of an engine against arbitrary precision, on all operands of a type or on points that hurt.
+//! Elementwise functions of an engine against arbitrary precision, on all operands of a type or on points
+//! that hurt.
 //!
-//! **Invariants:** an expected value is one rounding of the mathematical result ([`crate::exact`]); where a shortcut finds it, the
-//! shortcut proves that no other value is possible. Points depend on the seed and their number, so shards of a job add up to
-//! the whole, and a finding can be repeated.
+//! **Invariants:** an expected value is one rounding of the mathematical result ([`crate::exact`]); where a
+//! shortcut finds it, the shortcut proves that no other value is possible. Points depend on the seed and
+//! their number, so shards of a job add up to the whole, and a finding can be repeated.
 //!
-//! The shortcut, for the 2^32 operands of `f32`: the interpreter's result in `f64`, which comes from other code than that for `f32`.
-//! If it is more than a unit of its last place away from every point half way between two numbers of `f32`, it rounds as the
-//! mathematical result does, provided that its error is below that unit; that is checked on points by the job for `f64`. The
-//! rest goes to arbitrary precision.
+//! The shortcut, for the 2^32 operands of `f32`: the interpreter's result in `f64`, which comes from other
+//! code than that for `f32`. If it is more than a unit of its last place away from every point half way
+//! between two numbers of `f32`, it rounds as the mathematical result does, provided that its error is below
+//! that unit; that is checked on points by the job for `f64`. The rest goes to arbitrary precision.
 
 mod points;
 
@@ -28,22 +29,22 @@ use hlo_certify::element::{Number, Part};
 use hlo_engines::engine::{Engine, Executable, Inputs, InterpreterEngine, Outcome, RunOptions};
 use hlo_system::exit::{Exit, Failure};
 
-/// What is checked.
+/// The function that is checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
     /// The function.
     pub opcode: Opcode,
     /// Of operands and result.
     pub ty: ElementType,
-    /// How many points where not all operands are tried.
+    /// The number of points where not all operands are tried.
     pub points: u64,
     /// Which points.
     pub seed: u64,
     /// Part `shard.0` of `shard.1`, from 0.
     pub shard: (u64, u64),
-    /// Where all operands could be tried: every so many of them.
+    /// Where all operands could be tried: the stride of those that are.
     pub stride: u64,
-    /// The most units in the last place that a right result may be off.
+    /// The maximum error of a right result, in units in the last place.
     pub max_ulp: u64,
 }
 
@@ -54,18 +55,18 @@ pub struct Wrong {
     pub operands: Vec<u128>,
     /// The correctly rounded result.
     pub expected: u128,
-    /// What the engine gave.
+    /// The engine's result.
     pub actual: u128,
     /// Units in the last place between them; `u64::MAX` where only one is a number.
     pub ulp: u64,
 }
 
-/// What came of a job.
+/// The result of a job.
 #[derive(Clone, Default, Debug)]
 pub struct Report {
     /// Operands, or pairs of operands.
     pub checked: u64,
-    /// How many of them went to arbitrary precision.
+    /// The number of them that needed arbitrary precision.
     pub evaluated: u64,
     /// Points that have no reference (a complex function on an axis or at infinity).
     pub skipped: u64,
@@ -86,8 +87,8 @@ pub fn has_reference(opcode: Opcode, ty: ElementType) -> bool {
     ty.is_float() && (exact::unary_opcodes().contains(&opcode) || exact::binary_opcodes().contains(&opcode))
 }
 
-/// How many units in the last place the table of opcodes lets an engine other than the interpreter be off. Of complex results by modulus, of which
-/// [`Report::worst_ulp`] is no measure: there it is none.
+/// The error that the table of opcodes allows an engine other than the interpreter, in units in the last
+/// place. Of complex results by modulus, of which [`Report::worst_ulp`] is no measure: there it is none.
 pub fn bound(opcode: Opcode, ty: ElementType) -> u64 {
     match opcode.numeric(ty) {
         Numeric::Ulp(n) => u64::from(n),
@@ -127,9 +128,10 @@ impl Job {
 }
 
 /// Cases that the engine is given at once.
-const CHUNK: u64 = 1 << 16;
+const CHUNK_CASES: u64 = 1 << 16;
 
-/// Runs a job; `progress` is told of finished cases. Errors: there is no such reference, or the engine does not run the function.
+/// Runs a job; `progress` is notified of finished cases. Errors: there is no such reference, or the engine
+/// does not run the function.
 pub fn run(engine: &dyn Engine, job: &Job, progress: &(dyn Fn(u64) + Sync)) -> Result<Report, Failure> {
     if !has_reference(job.opcode, job.ty) {
         let message = format!("there is no reference for {} of {}", job.opcode, job.ty);
@@ -138,7 +140,7 @@ pub fn run(engine: &dyn Engine, job: &Job, progress: &(dyn Fn(u64) + Sync)) -> R
     let (all, total) = job.size();
     let (part, parts) = job.shard;
     let (first, last) = (total * part / parts, total * (part + 1) / parts);
-    let chunk = if all { CHUNK } else { CHUNK.min(last.saturating_sub(first) / 64 + 1) };
+    let chunk = if all { CHUNK_CASES } else { CHUNK_CASES.min(last.saturating_sub(first) / 64 + 1) };
     let report = Mutex::new(Report::default());
     let done = AtomicU64::new(0);
     let chunks = (last - first).div_ceil(chunk);

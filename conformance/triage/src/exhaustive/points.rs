@@ -5,8 +5,8 @@ use hlo::{Bits, ElementType, with_element_type};
 
 use hlo_certify::element::Number;
 
-/// Numbers around which functions change: zeros, ends of domains, thresholds of overflow and underflow in f32 and f64, and
-/// multiples of pi/2 next to floats.
+/// Numbers around which functions change: zeros, ends of domains, thresholds of overflow and underflow in f32
+/// and f64, and multiples of pi/2 next to floats.
 const LANDMARKS: &[f64] = &[
     0.0,
     0.5,

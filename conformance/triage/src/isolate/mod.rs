@@ -1,10 +1,12 @@
 //! Which instruction is wrong: the replay in place, and every instruction alone.
 //!
-//! Alone means: a program of that instruction (with what it calls), with the reference's values of its operands as parameters. An
-//! instruction that diverges alone is wrong by itself. One that diverges in place only is wrong through what the engine makes of it
-//! together with others: fusion, a rewriting of several instructions, reuse of a buffer.
+//! Alone means: a program of that instruction (with what it calls), with the reference's values of its
+//! operands as parameters. An instruction that diverges alone is wrong by itself. One that diverges in place
+//! only is wrong through what the engine makes of it together with others: fusion, a rewriting of several
+//! instructions, reuse of a buffer.
 //!
-//! **Invariant:** everything is judged by the bounds of one instruction on exact operands, whatever came before.
+//! **Invariant:** everything is judged by the bounds of one instruction on exact operands, whatever came
+//! before.
 
 pub mod values;
 
@@ -16,7 +18,7 @@ use hlo_interp::{Devices, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::differential::{self, Difference, Kind, Settings, Subject};
-use crate::replay::{How, Place, Replay, replay};
+use crate::replay::{How, Location, Replay, replay};
 use hlo_certify::verdict::Class;
 use hlo_engines::engine::interpreter::interpret;
 use hlo_engines::engine::{Engine, InterpreterEngine, Outcome, RunOptions};
@@ -25,7 +27,7 @@ use values::{At, Keeper, Survey, arrays};
 
 use hlo_engines::alone::{Alone, alone, why_not};
 
-/// How an instruction was found out.
+/// The evidence against an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Found {
@@ -50,20 +52,21 @@ impl Found {
     }
 }
 
-/// Who is to blame.
+/// The blame: an instruction and the evidence.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Blame {
     /// The execution that diverges first.
-    pub place: Place,
+    pub location: Location,
     /// In what.
     pub how: How,
-    /// How that was found out.
+    /// The evidence.
     pub found: Found,
     /// Undecided or wrong.
     pub class: Class,
 }
 
-/// Whose fault the first wrong step of a compiled program is, by the same steps with their kernels evaluated element by element ([`Engine::evaluated`]).
+/// Whose fault the first wrong step of a compiled program is, by the same steps with their kernels evaluated
+/// element by element ([`Engine::evaluated`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
@@ -74,9 +77,10 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Of the step that an engine gets wrong first, and what was found of the steps evaluated. `None`: these did not get there.
-    fn of(wrong: &Place, evaluated: &Replay) -> Option<Origin> {
-        let same = evaluated.divergences.iter().any(|d| d.place == *wrong);
+    /// Of the step that an engine gets wrong first, and what was found of the steps evaluated. `None`: these
+    /// did not get there.
+    fn of(wrong: &Location, evaluated: &Replay) -> Option<Origin> {
+        let same = evaluated.divergences.iter().any(|d| d.location == *wrong);
         match (same, &evaluated.ended) {
             (true, _) => Some(Origin::Lowering),
             (false, None) => Some(Origin::Emission),
@@ -97,18 +101,19 @@ impl Origin {
     }
 }
 
-/// How to isolate.
+/// Options of isolation.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How engines run and compare.
+    /// Options of runs and comparisons.
     pub settings: Settings,
-    /// Of each instruction so many executions are run alone, and the first that diverges in place.
+    /// The executions of each instruction that are run alone, beside the first that diverges in place.
     pub max_executions: u64,
-    /// Only instructions of these names (of the instruction, or `computation.instruction`); all if there are none.
+    /// Only instructions of these names (of the instruction, or `computation.instruction`); all if there are
+    /// none.
     pub only: Vec<String>,
     /// Only instructions of these opcodes; all if there are none.
     pub opcodes: Vec<Opcode>,
-    /// How many instructions an engine that executes no HLO gets at once.
+    /// The number of instructions that an engine that executes no HLO gets at once.
     pub batch: usize,
 }
 
@@ -124,7 +129,7 @@ impl Default for Options {
     }
 }
 
-/// What came of an instruction alone.
+/// The result of an instruction alone.
 #[derive(Clone, Debug)]
 pub enum Status {
     /// It computes what the reference computes, or what rounding explains.
@@ -180,9 +185,9 @@ pub struct Row {
     pub name: Name,
     /// The name of its computation.
     pub computation: Name,
-    /// How often it runs, on the device where that is most.
+    /// The number of its executions, on the device where that is most.
     pub executions: u64,
-    /// What came of it alone: the first failure, else the first execution.
+    /// The result alone: of the first failure, else of the first execution.
     pub alone: Status,
     /// Which execution that was, and on which device.
     pub execution: u64,
@@ -190,11 +195,11 @@ pub struct Row {
     pub device: u32,
     /// The calls that led to its first execution: callers and iterations.
     pub calls: Vec<(InstrId, u64)>,
-    /// What the replay found; `None` if it was not compared there.
+    /// The result of the replay; `None` if it was not compared there.
     pub in_place: Option<Class>,
 }
 
-/// What was found with one engine.
+/// The result of isolation with one engine.
 #[derive(Clone, Debug)]
 pub struct Isolation {
     /// The engine.
@@ -203,13 +208,13 @@ pub struct Isolation {
     pub replay: Result<Replay, String>,
     /// The verdict over the whole program: that of every other tool.
     pub whole: Box<Difference>,
-    /// How a command ends with that verdict.
+    /// The exit code of a command with that verdict.
     pub exit: Exit,
     /// The replay of a compiled program's steps: what it names is of the HLO that these execute.
     pub steps: Option<Box<Replay>>,
-    /// Whose fault the first wrong step is, if that could be told.
+    /// The origin of the first wrong step, if that could be determined.
     pub origin: Option<Origin>,
-    /// How the first wrong step is computed ([`hlo_engines::engine::Executable::strategy`]).
+    /// The strategy of the first wrong step ([`hlo_engines::engine::Executable::strategy`]).
     pub strategy: Option<String>,
     /// Instructions in the order of their first execution.
     pub rows: Vec<Row>,
@@ -217,7 +222,7 @@ pub struct Isolation {
     pub blame: Option<Blame>,
 }
 
-/// What the reason begins with, where the environment lacked something.
+/// The prefix of the reason, where the environment lacked something.
 const LACK: &str = "not run";
 
 fn lacks(difference: &Difference) -> bool {
@@ -225,7 +230,7 @@ fn lacks(difference: &Difference) -> bool {
 }
 
 impl Isolation {
-    /// What the environment lacked, so that something could not be run.
+    /// The resource that the environment lacked, so that something could not be run.
     pub fn lack(&self) -> Option<String> {
         let whole = self.whole.failure.as_ref().filter(|_| lacks(&self.whole));
         let row = |r: &Row| match &r.alone {
@@ -247,8 +252,8 @@ impl Isolation {
     }
 }
 
-/// Isolates a program on an engine. `progress` is told of each instruction that was run alone, and of how many there are. Errors: how the
-/// reference's run ended without results.
+/// Isolates a program on an engine. `progress` is notified of each instruction that was run alone, and of how
+/// many there are. Errors: how the reference's run ended without results.
 pub fn isolate(
     subject: &Subject<'_>,
     engine: &dyn Engine,
@@ -328,9 +333,9 @@ pub fn isolate(
     let wrong = steps.as_ref().and_then(|r| r.first()).filter(|d| d.class == Class::Wrong);
     let origin = wrong.zip(engine.evaluated()).and_then(|(wrong, evaluated)| {
         let found = steps_of(&expected, subject, &*evaluated, settings)?;
-        Origin::of(&wrong.place, &found)
+        Origin::of(&wrong.location, &found)
     });
-    let strategy = wrong.and_then(|wrong| engine.compile(module).ok()?.strategy(&wrong.place.name));
+    let strategy = wrong.and_then(|wrong| engine.compile(module).ok()?.strategy(&wrong.location.name));
     let engine = engine.name().to_owned();
     Ok(Isolation { engine, replay: replayed, whole, exit, steps, origin, strategy, rows, blame })
 }
@@ -348,7 +353,8 @@ fn steps_of(
     differential::steps(expected, &*executable, allowances, subject, settings).map(|(found, _)| found)
 }
 
-/// The replay of an engine, unless the comparison of the whole program has one already, and whether it executes HLO at all.
+/// The replay of an engine, unless the comparison of the whole program has one already, and whether it
+/// executes HLO at all.
 fn replay_of(
     subject: &Subject<'_>,
     engine: &dyn Engine,
@@ -378,20 +384,20 @@ fn replay_of(
 fn first_divergent(replay: &Replay) -> FxHashMap<InstrId, u64> {
     let mut first = FxHashMap::default();
     for d in &replay.divergences {
-        first.entry(d.place.id).or_insert(d.place.execution);
+        first.entry(d.location.id).or_insert(d.location.execution);
     }
     first
 }
 
-/// Who is to blame, given both parts.
+/// The blame, given both parts.
 fn blame_of(module: &Module, replay: Option<&Replay>, rows: &[Row]) -> Option<Blame> {
     if let Some(d) = replay.and_then(Replay::first) {
-        let found = match rows.iter().find(|r| r.id == d.place.id).map(|r| &r.alone) {
+        let found = match rows.iter().find(|r| r.id == d.location.id).map(|r| &r.alone) {
             Some(Status::Failure(_)) => Found::Alone,
             Some(Status::Success(_)) => Found::OnlyInPlace,
             Some(Status::Skipped(_)) | None => Found::InPlace,
         };
-        return Some(Blame { place: d.place.clone(), how: d.how.clone(), found, class: d.class });
+        return Some(Blame { location: d.location.clone(), how: d.how.clone(), found, class: d.class });
     }
     let failed = |r: &&Row| matches!(&r.alone, Status::Failure(d) if d.kind != Kind::Undecided);
     let row =
@@ -401,12 +407,13 @@ fn blame_of(module: &Module, replay: Option<&Replay>, rows: &[Row]) -> Option<Bl
         Status::Failure(_) | Status::Success(_) | Status::Skipped(_) => Class::Wrong,
     };
     let calls = if row.execution == 0 { &row.calls[..] } else { &[] };
-    let place = Place::new(module, row.id, row.device, row.execution, calls);
-    Some(Blame { place, how: How::Value, found: Found::Alone, class })
+    let location = Location::new(module, row.id, row.device, row.execution, calls);
+    Some(Blame { location, how: How::Value, found: Found::Alone, class })
 }
 
-/// Who is to blame for what an engine makes of a program: the first execution that diverges. An engine that executes HLO is replayed, and
-/// the instruction that diverges is run alone; of another every instruction is run alone. `None`: nothing diverges, or there is no run.
+/// Who is to blame for what an engine makes of a program: the first execution that diverges. An engine that
+/// executes HLO is replayed, and the instruction that diverges is run alone; of another every instruction is
+/// run alone. `None`: nothing diverges, or there is no run.
 pub fn blame(subject: &Subject<'_>, engine: &dyn Engine, settings: &Settings) -> Option<Blame> {
     let (replayed, has_form) = replay_of(subject, engine, settings, None);
     if !has_form {
@@ -420,9 +427,9 @@ pub fn blame(subject: &Subject<'_>, engine: &dyn Engine, settings: &Settings) ->
         How::Operands | How::Calls | How::Result => false,
     };
     let runnable = by_value && !engine.knows_one_program();
-    let found = if runnable && why_not(subject.module, d.place.id).is_none() {
+    let found = if runnable && why_not(subject.module, d.location.id).is_none() {
         let runner = Runner { subject, engine, settings };
-        let jobs = [Job { row: 0, id: d.place.id, execution: d.place.execution }];
+        let jobs = [Job { row: 0, id: d.location.id, execution: d.location.execution }];
         let values = runner.values(&jobs).ok()?;
         match runner.run(&jobs, &values).pop() {
             Some((_, Status::Failure(_))) => Found::Alone,
@@ -432,7 +439,7 @@ pub fn blame(subject: &Subject<'_>, engine: &dyn Engine, settings: &Settings) ->
     } else {
         Found::InPlace
     };
-    Some(Blame { place: d.place.clone(), how: d.how.clone(), found, class: d.class })
+    Some(Blame { location: d.location.clone(), how: d.how.clone(), found, class: d.class })
 }
 
 impl Options {
@@ -501,7 +508,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Runs instructions alone, all in one program while that works. For each the device that it ran on and what came of it.
+    /// Runs instructions alone, all in one program while that works. For each the device that it ran on and
+    /// what came of it.
     fn run(&self, jobs: &[Job], values: &FxHashMap<At, Value>) -> Vec<(u32, Status)> {
         if let [job] = jobs {
             return vec![self.run_one(*job, values)];

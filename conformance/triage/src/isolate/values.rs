@@ -24,7 +24,7 @@ impl Keeper {
         Self { wanted, devices, values: Mutex::default() }
     }
 
-    /// What was kept.
+    /// The values that were kept.
     pub fn take(&self) -> FxHashMap<At, Value> {
         std::mem::take(&mut self.values.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -65,7 +65,7 @@ struct Surveyed {
 #[derive(Debug)]
 pub(super) struct Runs {
     pub(super) id: InstrId,
-    /// How often, on the device where that is most.
+    /// The number of executions, on the device where that is most.
     pub(super) executions: u64,
     /// The calls that led to its first execution.
     pub(super) calls: Vec<(InstrId, u64)>,
@@ -77,7 +77,8 @@ impl Survey {
         Self { devices, state: Mutex::new(Surveyed { orders, ..Surveyed::default() }) }
     }
 
-    /// Instructions in the order of their first execution on the first device, then those that only others run.
+    /// Instructions in the order of their first execution on the first device, then those that only others
+    /// run.
     pub(super) fn take(&self) -> Vec<Runs> {
         let mut seen = std::mem::take(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner));
         let mut most: FxHashMap<InstrId, u64> = FxHashMap::default();

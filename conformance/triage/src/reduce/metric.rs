@@ -25,9 +25,9 @@ pub struct Metric {
     pub types: u64,
     /// Attributes and what their numbers add up to.
     pub attributes: u64,
-    /// How hard opcodes are to understand: parameters are easier than what computes.
+    /// The cost of opcodes: parameters are simpler than what computes.
     pub opcodes: u64,
-    /// How hard inputs and constants are to read.
+    /// The cost of inputs and constants.
     pub values: u64,
     /// Length of the text.
     pub text: u64,
@@ -91,11 +91,11 @@ fn literal_cost(literal: &Literal) -> u64 {
     literal.arrays().into_iter().map(buffer_cost).fold(0, u64::saturating_add)
 }
 
-/// The most elements of an array that are looked at: large ones shrink first.
-const LOOKED_AT: usize = 1 << 16;
+/// The maximum number of elements of an array that are looked at: large ones shrink first.
+const MAX_MEASURED_ELEMENTS: usize = 1 << 16;
 
 fn buffer_cost(array: &hlo::ArrayLiteral) -> u64 {
-    if array.buffer.len() > LOOKED_AT {
+    if array.buffer.len() > MAX_MEASURED_ELEMENTS {
         return 40 * array.buffer.len() as u64;
     }
     scalars(&array.buffer).into_iter().map(cost).sum()
@@ -115,7 +115,8 @@ pub(crate) fn type_cost(ty: ElementType) -> u64 {
     8 + order.iter().position(|&t| t == ty).unwrap_or(order.len()) as u64
 }
 
-/// Moves that replace one instruction by another follow this: what stands for nothing in particular is the easiest.
+/// Moves that replace one instruction by another follow this: what stands for nothing in particular is the
+/// easiest.
 fn opcode_cost(opcode: Opcode) -> u64 {
     let ranks: [&[Opcode]; 3] = [
         &[Opcode::Parameter, Opcode::Constant],
@@ -125,7 +126,7 @@ fn opcode_cost(opcode: Opcode) -> u64 {
     ranks.iter().position(|r| r.contains(&opcode)).unwrap_or(ranks.len()) as u64
 }
 
-/// What the header line says beside the name.
+/// The header line without the name.
 fn header(module: &Module) -> u64 {
     let h = &module.header;
     let there = [
@@ -145,7 +146,7 @@ fn header(module: &Module) -> u64 {
     there.into_iter().filter(|&t| t).count() as u64 + lists as u64
 }
 
-/// A number's share: none for 0, little for 1.
+/// A number's share of the metric: 0 for 0, small for 1.
 fn number(n: i64) -> u64 {
     match n.unsigned_abs() {
         0 => 0,

@@ -1,14 +1,17 @@
 //! Reduction: the smallest program with the same failure.
 //!
-//! A *candidate* is a program with its inputs; an [`Oracle`] says how it fails, if it does. Starting from a failing program, edits
-//! that make it smaller by [`Metric`] are tried, and kept where the failure stays the same ([`Signature`]). Edits come from
-//! moves (`moves/`, one file a family), ordered from those that can take away most to those that tidy up.
+//! A *candidate* is a program with its inputs; an [`Oracle`] says how it fails, if it does. Starting from a
+//! failing program, edits that make it smaller by [`Metric`] are tried, and kept where the failure stays the
+//! same ([`Signature`]). Edits come from moves (`moves/`, one file a family), ordered from those that can
+//! take away most to those that tidy up.
 //!
 //! **Invariants:**
-//! - what an oracle sees verifies, and so does what is returned; every program that is kept failed, and failed again when asked twice;
-//! - each step makes the metric smaller, so reduction ends; it ends where no move applies any more, so that reducing the result
-//!   again changes nothing;
-//! - which candidate is kept depends on the order of candidates alone, never on threads or time (but for `max_time`).
+//! - what an oracle sees verifies, and so does what is returned; every program that is kept failed, and
+//!   failed again when asked twice;
+//! - each step makes the metric smaller, so reduction ends; it ends where no move applies any more, so that
+//!   reducing the result again changes nothing;
+//! - which candidate is kept depends on the order of candidates alone, never on threads or time (but for
+//!   `max_time`).
 
 mod metric;
 mod moves;
@@ -42,7 +45,7 @@ pub struct Candidate {
     pub inputs: Vec<Vec<ArrayLiteral>>,
 }
 
-/// What kind of failure.
+/// The kind of failure.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -74,16 +77,16 @@ impl Kind {
     }
 }
 
-/// What makes two failures the same.
+/// The signature of a failure.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Signature {
-    /// What happens.
+    /// The kind of failure.
     pub kind: Kind,
     /// The opcode to blame, where that is known.
     pub opcode: Option<Opcode>,
     /// A code of a diagnostic, an exit code, matched text.
     pub code: Option<String>,
-    /// Who fails, and against whom.
+    /// The engine that fails, and the other one.
     pub engine: String,
 }
 
@@ -102,12 +105,12 @@ impl std::fmt::Display for Signature {
 
 /// Says how a program fails.
 pub trait Oracle: Sync {
-    /// The failure of a candidate that verifies; `None` if it does not fail, or if nothing can be said about it (the reference
-    /// cannot run it within its limits).
+    /// The failure of a candidate that verifies; `None` if it does not fail, or if nothing can be said about
+    /// it (the reference cannot run it within its limits).
     fn check(&self, candidate: &Candidate) -> Option<Signature>;
 
-    /// The same where a run need not execute more than `fuel` instructions: one that does has a loop that edits have made endless, and
-    /// does not count as failing.
+    /// The same where a run need not execute more than `fuel` instructions: one that does has a loop that
+    /// edits have made endless, and does not count as failing.
     fn check_within(&self, candidate: &Candidate, fuel: u64) -> Option<Signature> {
         let _ = fuel;
         self.check(candidate)
@@ -129,7 +132,7 @@ impl Trouble {
         result.map_err(|what| self.0.get_or_init(|| what).len()).ok()
     }
 
-    /// What was lacked.
+    /// The resource that was lacking.
     pub fn get(&self) -> Option<String> {
         self.0.get().cloned()
     }
@@ -141,18 +144,18 @@ impl<F: Fn(&Candidate) -> Option<Signature> + Sync> Oracle for F {
     }
 }
 
-/// How far to go.
+/// The limits of a reduction.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many candidates are tried at once.
+    /// The number of candidates that are tried at once.
     pub jobs: usize,
     /// Stop after this time.
     pub max_time: Option<Duration>,
-    /// Stop after so many candidates.
+    /// The maximum of candidates.
     pub max_candidates: Option<u64>,
-    /// How often the original is asked.
+    /// The number of runs of the oracle on the original.
     pub repeat: u32,
-    /// How many instructions a run of the original by the reference may execute.
+    /// The maximum of instructions that a run of the original by the reference executes.
     pub fuel: u64,
     /// Where the best program and what was tried are kept, so that a later run goes on from there.
     pub store: Option<PathBuf>,

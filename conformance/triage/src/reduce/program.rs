@@ -1,4 +1,5 @@
-//! Programs under reduction: edits leave dead code behind and keep ids; [`finished`] makes of that the program that is tried.
+//! Programs under reduction: edits leave dead code behind and keep ids; [`finished`] makes of that the
+//! program that is tried.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use smallvec::SmallVec;
 
 use super::Candidate;
 
-/// How much is tidied up in a program that is tried. A failure may hang on what tidying takes away, so less is tried too.
+/// How much is tidied up in a program that is tried. A failure may depend on what tidying takes away, so less
+/// is tried too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Tidy {
     /// Nothing: ids are renumbered, and that is all.
@@ -25,7 +27,7 @@ pub(crate) enum Tidy {
 }
 
 impl Tidy {
-    /// From the most to the least.
+    /// In descending order.
     pub(crate) const ALL: [Tidy; 3] = [Tidy::Parameters, Tidy::Code, Tidy::Nothing];
 }
 
@@ -75,7 +77,7 @@ pub(crate) fn input_offsets(module: &Module) -> FxHashMap<InstrId, usize> {
 }
 
 impl Candidate {
-    /// The instruction at a place of the text, if it is (still) there and not removed.
+    /// Whether the instruction is (still) in the module and not removed.
     pub fn alive(&self, id: InstrId) -> bool {
         id.index() < self.module.instruction_capacity() && !self.module.is_removed(id)
     }
@@ -122,13 +124,14 @@ impl Candidate {
         )
     }
 
-    /// Makes all users of an instruction use another one, and that the root where the first was. Users that come before `new` must
-    /// not exist.
+    /// Makes all users of an instruction use another one, and that the root where the first was. Users that
+    /// come before `new` must not exist.
     pub fn replace(&mut self, old: InstrId, new: InstrId) {
         self.module.replace_all_uses(old, new);
     }
 
-    /// The elements of a value of tuple shape as instructions, or the value itself: get-tuple-elements are added before `anchor`.
+    /// The elements of a value of tuple shape as instructions, or the value itself: get-tuple-elements are
+    /// added before `anchor`.
     pub fn elements(&mut self, value: InstrId, anchor: InstrId) -> Vec<InstrId> {
         if self.module.instr(value).opcode == Opcode::Tuple {
             return self.module.instr(value).operands().to_vec();
@@ -172,8 +175,8 @@ impl Live {
         self.instructions.get(id.index()).copied().unwrap_or(false)
     }
 
-    /// What is needed in a module. With [`Tidy::Nothing`], everything; unused parameters of entry, calls and fusions are needed
-    /// unless [`Tidy::Parameters`].
+    /// What is needed in a module. With [`Tidy::Nothing`], everything; unused parameters of entry, calls and
+    /// fusions are needed unless [`Tidy::Parameters`].
     pub(crate) fn of(module: &Module, tidy: Tidy) -> Live {
         let mut live = Live {
             instructions: vec![false; module.instruction_capacity()],
@@ -254,7 +257,7 @@ fn droppable_parameters(module: &Module, tidy: Tidy) -> FxHashSet<ComputationId>
 fn called(module: &Module, through: impl Fn(InstrId) -> bool) -> Vec<ComputationId> {
     let mut order = Vec::new();
     let mut done: FxHashSet<ComputationId> = FxHashSet::default();
-    // A computation is pushed twice: to see its callees, and then to take its place behind them.
+    // A computation is pushed twice: to visit its callees, and then to be emitted behind them (postorder).
     let mut pending = vec![(module.entry(), false)];
     while let Some((c, seen)) = pending.pop() {
         if done.contains(&c) {
@@ -275,8 +278,8 @@ fn called(module: &Module, through: impl Fn(InstrId) -> bool) -> Vec<Computation
     order
 }
 
-/// The program that results from edits, as it is tried: without what is not needed, parameters numbered without gaps, short
-/// names, ids in the order of the text.
+/// The program that results from edits, as it is tried: without what is not needed, parameters numbered
+/// without gaps, short names, ids in the order of the text.
 pub(crate) fn finished(raw: &Candidate, tidy: Tidy) -> Candidate {
     let source = &raw.module;
     let live = Live::of(source, tidy);

@@ -10,13 +10,13 @@ use rustc_hash::FxHashMap;
 use super::Candidate;
 use hlo_certify::execution::to_parameters;
 
-/// The most bytes alive in a run of the reference.
-pub(crate) const MEMORY: u64 = 4 << 30;
-/// The most bytes of values that are kept.
-const KEPT: u64 = 1 << 30;
+/// The maximum number of bytes alive in a run of the reference.
+pub(crate) const MEMORY_LIMIT_BYTES: u64 = 4 << 30;
+/// The maximum number of bytes of values that are kept.
+const MAX_KEPT_BYTES: u64 = 1 << 30;
 
-/// The first value of each instruction on each device, and the last of those that run more than once; arrays only. What does not run gives
-/// what it had until then.
+/// The first value of each instruction on each device, and the last of those that run more than once; arrays
+/// only. What does not run gives what it had until then.
 #[derive(Debug, Default)]
 pub(crate) struct Recorded {
     values: Values,
@@ -32,8 +32,8 @@ struct Recorder {
     kept: Mutex<(Values, u64, Values)>,
 }
 
-/// The most elements of a last value that is kept.
-const LAST: usize = 1024;
+/// The maximum number of elements of a last value that is kept.
+const MAX_LAST_VALUE_ELEMENTS: usize = 1024;
 
 impl Observer for Recorder {
     fn only_looks_on(&self) -> bool {
@@ -41,7 +41,7 @@ impl Observer for Recorder {
     }
 
     fn leave(&self, site: &Site<'_>, result: &Value) -> Flow {
-        let small = result.as_array().is_some_and(|t| t.len() <= LAST);
+        let small = result.as_array().is_some_and(|t| t.len() <= MAX_LAST_VALUE_ELEMENTS);
         if site.execution > 0 && site.nesting == 0 && small {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.2.insert((site.id, site.device), result.clone());
@@ -49,7 +49,7 @@ impl Observer for Recorder {
         if site.execution == 0 && site.nesting == 0 && result.as_array().is_some() {
             let bytes: u64 = result.arrays().iter().map(|a| a.bytes()).sum();
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            if kept.1 + bytes <= KEPT {
+            if kept.1 + bytes <= MAX_KEPT_BYTES {
                 kept.1 += bytes;
                 kept.0.insert((site.id, site.device), result.clone());
             }
@@ -59,7 +59,8 @@ impl Observer for Recorder {
 }
 
 impl Recorded {
-    /// Runs a program and keeps the values of its instructions; what comes before a run traps or is out of fuel is kept too.
+    /// Runs a program and keeps the values of its instructions; what comes before a run traps or is out of
+    /// fuel is kept too.
     pub(crate) fn of(candidate: &Candidate, fuel: u64) -> Recorded {
         let recorder = Arc::new(Recorder::default());
         let Some((devices, _)) = run(candidate, fuel, Some(recorder.clone())) else {
@@ -103,7 +104,8 @@ fn on(values: &Values, id: InstrId, device: Device) -> Option<ArrayLiteral> {
     }
 }
 
-/// How many instructions a program executes on a device; `None` if it does not end well, or not within `most`.
+/// How many instructions a program executes on a device; `None` if it does not end well, or not within
+/// `most`.
 pub(crate) fn fuel(candidate: &Candidate, most: u64) -> Option<u64> {
     run(candidate, most, None)?.1
 }
@@ -120,7 +122,7 @@ fn run(candidate: &Candidate, fuel: u64, recorder: Option<Arc<Recorder>>) -> Opt
     let custom_calls = hlo_system::loaded::registry();
     let options = Options {
         fuel: Some(fuel),
-        memory_limit_bytes: MEMORY,
+        memory_limit_bytes: MEMORY_LIMIT_BYTES,
         observer,
         custom_calls,
         ..Options::default()

@@ -1,8 +1,8 @@
 //! The search: moves propose edits, the oracle decides.
 //!
-//! A move's edits are tried together, then in halves, and so on down to single ones (ddmin), or only one by one. Candidates are
-//! tried side by side, but in the order of their list: the first that fails the same way is kept, what comes after it is tried again
-//! on what is left. Verdicts are remembered by fingerprint.
+//! A move's edits are tried together, then in halves, and so on down to single ones (ddmin), or only one by
+//! one. Candidates are tried side by side, but in the order of their list: the first that fails the same way
+//! is kept, what comes after it is tried again on what is left. Verdicts are remembered by fingerprint.
 
 use std::cell::OnceCell;
 use std::time::{Duration, Instant};
@@ -58,8 +58,9 @@ pub struct Report {
     pub time: Duration,
 }
 
-/// Whether a candidate may be asked about: it verifies, and no asynchronous start is without its end, which XLA's verifier does not let
-/// pass (`xla/service/hlo_verifier.cc`) and which would hide the failing instruction in what is started.
+/// Whether a candidate may be asked about: it verifies, and no asynchronous start is without its end, which
+/// XLA's verifier does not let pass (`xla/service/hlo_verifier.cc`) and which would hide the failing
+/// instruction in what is started.
 fn is_valid(module: &hlo::Module) -> bool {
     let ends = |id: hlo::InstrId| {
         let users = module.users(id);
@@ -100,8 +101,8 @@ impl<'a> Context<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
     fails: bool,
-    /// Whether it is in the count of candidates tried; one that was tried ahead of its turn is not, so that the count does not
-    /// depend on threads.
+    /// Whether it is in the count of candidates tried; one that was tried speculatively is not, so that the
+    /// count does not depend on threads.
     counted: bool,
 }
 
@@ -306,8 +307,8 @@ impl Search<'_> {
         self.sweep(edits, edits.len().max(1))
     }
 
-    /// Edits from the one that takes away most to the one that takes away least: keeps the first that works, if those behind it
-    /// work too.
+    /// Edits from the one that takes away most to the one that takes away least: keeps the first that works,
+    /// if those behind it work too.
     fn bisect(&mut self, edits: &[Edit]) -> bool {
         let base = self.best.clone();
         let (mut low, mut high) = (0, edits.len());
@@ -376,8 +377,8 @@ impl Search<'_> {
         changed
     }
 
-    /// Tries each set of edits on `raw`. Returns the number of the first set that works and the program before tidying; that is the
-    /// best now.
+    /// Tries each set of edits on `raw`. Returns the number of the first set that works and the program
+    /// before tidying; that is the best now.
     fn attempt(&mut self, raw: &Candidate, sets: &[Vec<&Edit>]) -> Option<(usize, Candidate)> {
         let this = &*self;
         let tried: Vec<Tried> = if sets.len() == 1 {

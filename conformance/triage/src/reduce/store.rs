@@ -1,9 +1,11 @@
-//! The folder of a reduction: the best program so far and what was tried, so that a later run goes on from there.
+//! The folder of a reduction: the best program so far and what was tried, so that a later run goes on from
+//! there.
 //!
-//! `module.hlo` and `inputs.npz` are the program, `reduce.json` says what it is a reduction of, `tried.txt` lists programs by
-//! fingerprint with the verdict (1: fails the same way). **Invariants:** the program is written before `reduce.json` names it; a
-//! folder that does not fit the reduction is begun anew. A program and its inputs are two files, and whoever is killed between them leaves those of two
-//! programs: until `reduce.json` names the new one, both are in the folder `.next` as well.
+//! `module.hlo` and `inputs.npz` are the program, `reduce.json` says what it is a reduction of, `tried.txt`
+//! lists programs by fingerprint with the verdict (1: fails the same way). **Invariants:** the program is
+//! written before `reduce.json` names it; a folder that does not fit the reduction is begun anew. A program
+//! and its inputs are two files, and whoever is killed between them leaves those of two programs: until
+//! `reduce.json` names the new one, both are in the folder `.next` as well.
 
 use std::fs;
 use std::io::Write as _;
@@ -19,8 +21,8 @@ use hlo_engines::inputs;
 use hlo_system::files::{describe, read_beside, write_text, write_whole};
 use hlo_system::npz::{self, Npz};
 
-/// The most bytes of an array that is read back.
-const LIMIT: u64 = 16 << 30;
+/// The maximum number of bytes of an array that is read back.
+const MAX_ARRAY_BYTES: u64 = 16 << 30;
 
 #[derive(Serialize, Deserialize, PartialEq, Debug)]
 struct State {
@@ -52,7 +54,8 @@ pub(crate) struct Resumed {
 }
 
 impl Store {
-    /// Opens or makes a folder. What is in it is gone on with if it is of the same program, failure and oracle.
+    /// Opens or makes a folder. What is in it is gone on with if it is of the same program, failure and
+    /// oracle.
     pub(crate) fn open(
         folder: &Path,
         original: &Candidate,
@@ -177,7 +180,7 @@ fn read_candidate(folder: &Path) -> Option<Candidate> {
         return None;
     }
     let devices = Devices::new(module.replica_count(), module.num_partitions())?;
-    let mut npz = Npz::open(folder.join("inputs.npz"), LIMIT).ok()?;
+    let mut npz = Npz::open(folder.join("inputs.npz"), MAX_ARRAY_BYTES).ok()?;
     let inputs = inputs::read(&module, &mut npz, devices).ok()?;
     Some(Candidate { module, inputs })
 }

@@ -1,4 +1,5 @@
-//! Reduction with made-up failures: what is left, that it is minimal, and that nothing depends on threads or on being stopped.
+//! Reduction with made-up failures: what is left, that it is minimal, and that nothing depends on threads or
+//! on being stopped.
 
 mod dims;
 mod moves;

@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::store::{self, Frame, Key};
 use super::watch::{Differs, Seen, is_promised};
-use super::{Divergence, How, Place, Replay, Stats};
+use super::{Divergence, How, Location, Replay, Stats};
 use crate::isolate::values::arrays;
 use hlo_certify::bounds::{At, Bounds, Certified, Known, Local, Scope, Tree, Visitor};
 use hlo_certify::verdict::{ArrayVerdict, Class, judge, same_bits};
@@ -96,18 +96,18 @@ impl Findings<'_> {
             }
         };
         note(stats, class, &arrays);
-        let place = match (self.source.instr(key.id).opcode, calls.split_last()) {
+        let location = match (self.source.instr(key.id).opcode, calls.split_last()) {
             // A parameter has what the caller passes.
             (Opcode::Parameter, Some((&(caller, iteration), outer))) => {
-                let mut place = Place::new(self.source, caller, key.device, 0, outer);
-                if place.opcode == Opcode::While {
-                    place.iteration = Some(iteration);
+                let mut location = Location::new(self.source, caller, key.device, 0, outer);
+                if location.opcode == Opcode::While {
+                    location.iteration = Some(iteration);
                 }
-                return self.add(place, How::Operands, class, arrays, order);
+                return self.add(location, How::Operands, class, arrays, order);
             }
-            (_, _) => Place::new(self.source, key.id, key.device, execution, calls),
+            (_, _) => Location::new(self.source, key.id, key.device, execution, calls),
         };
-        self.add(place, how, class, arrays, order);
+        self.add(location, how, class, arrays, order);
     }
 
     /// Compares which computations were called. What is left out after the run `ended` early says nothing.
@@ -134,12 +134,12 @@ impl Findings<'_> {
             };
             // The calls to the caller: those of some run of its computation.
             let calls = self.calls_of(seen, frame.device, path);
-            let mut place = Place::new(self.source, caller, frame.device, 0, &calls);
-            if place.opcode == Opcode::While {
-                place.iteration = Some(frame.iteration);
+            let mut location = Location::new(self.source, caller, frame.device, 0, &calls);
+            if location.opcode == Opcode::While {
+                location.iteration = Some(frame.iteration);
             }
             self.replay.stats.entry(caller).or_default().wrong += 1;
-            self.add(place, How::Calls, Class::Wrong, Vec::new(), order);
+            self.add(location, How::Calls, Class::Wrong, Vec::new(), order);
         }
     }
 
@@ -184,12 +184,19 @@ impl Findings<'_> {
                 Err(what) => (How::Shape(what), Class::Wrong, Vec::new()),
             };
             note(self.replay.stats.entry(root).or_default(), class, &arrays);
-            let place = Place::new(self.source, root, device, 0, &[]);
-            self.add(place, how, class, arrays, u64::MAX);
+            let location = Location::new(self.source, root, device, 0, &[]);
+            self.add(location, how, class, arrays, u64::MAX);
         }
     }
 
-    fn add(&mut self, place: Place, how: How, class: Class, arrays: Vec<(usize, ArrayVerdict)>, order: u64) {
+    fn add(
+        &mut self,
+        location: Location,
+        how: How,
+        class: Class,
+        arrays: Vec<(usize, ArrayVerdict)>,
+        order: u64,
+    ) {
         match class {
             Class::Same => return,
             Class::Explained => {
@@ -199,10 +206,10 @@ impl Findings<'_> {
             Class::Undecided => self.replay.undecided += 1,
             Class::Wrong => self.replay.wrong += 1,
         }
-        let covers = self.lost_before(place.id);
-        self.replay.divergences.push(Divergence { place, how, class, arrays, covers, order });
+        let covers = self.lost_before(location.id);
+        self.replay.divergences.push(Divergence { location, how, class, arrays, covers, order });
         // Wrong ones are kept before undecided ones, so that the first of each stays.
-        if self.replay.divergences.len() >= 2 * Replay::KEPT {
+        if self.replay.divergences.len() >= 2 * Replay::MAX_KEPT_DIVERGENCES {
             self.cut();
         }
     }
@@ -210,13 +217,14 @@ impl Findings<'_> {
     /// Puts the divergences in order and drops those that are too many.
     pub(super) fn cut(&mut self) {
         let divergences = &mut self.replay.divergences;
-        let order = |d: &Divergence| (d.order, d.place.device, d.place.id);
+        let order = |d: &Divergence| (d.order, d.location.device, d.location.id);
         divergences.sort_by_key(|d| (d.class != Class::Wrong, order(d)));
-        divergences.truncate(Replay::KEPT);
+        divergences.truncate(Replay::MAX_KEPT_DIVERGENCES);
         divergences.sort_by_key(order);
     }
 
-    /// The instructions that the form does not have between an instruction and those that were injected, in order of the text.
+    /// The instructions that the form does not have between an instruction and those that were injected, in
+    /// order of the text.
     fn lost_before(&self, id: InstrId) -> Vec<InstrId> {
         let mut lost = FxHashSet::default();
         let mut todo = vec![id];

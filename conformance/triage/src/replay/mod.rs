@@ -1,18 +1,21 @@
-//! Replay in place: runs what an engine made of a program, and puts the reference's value in the place of every instruction's that
-//! leads back to the program.
+//! Replay in place: runs what an engine made of a program, and replaces the value of every instruction that
+//! leads back to the program by the reference's.
 //!
-//! So every instruction works on the reference's operands, its bound starts afresh, and a difference is the fault of the instruction that
-//! shows it. Executions are matched by device, instruction and the calls that led there (instruction and iteration each).
+//! So every instruction works on the reference's operands, its bound starts afresh, and a difference is the
+//! fault of the instruction that shows it. Executions are matched by device, instruction and the calls that
+//! led there (instruction and iteration each).
 //!
-//! **Invariants:** what is injected is the reference's, so conditions, indices and trip counts are too: where the engine's run still takes
-//! another way, that is a divergence of its own. Instructions that the engine's form has lost (fused, simplified) count as part of the next
-//! one that it has: bounds are propagated from what was injected. Nothing here is held beyond the memory limit: a program whose values
-//! are more runs beside the engine in lockstep.
+//! **Invariants:** what is injected is the reference's, so conditions, indices and trip counts are too: where
+//! the engine's run still takes another way, that is a divergence of its own. Instructions that the engine's
+//! form has lost (fused, simplified) count as part of the next one that it has: bounds are propagated from
+//! what was injected. Nothing here is held beyond the memory limit: a program whose values are more runs
+//! beside the engine in lockstep.
 //!
-//! Of a verdict alone ([`Looks::Results`]) what loops update in place ([`updates`]) is not looked at: each iteration would copy the array as a whole. What they make of it is compared behind the loop.
+//! Of a verdict alone ([`Looks::Results`]) what loops update in place ([`updates`]) is not compared: each
+//! iteration would copy the whole array. The result of the loop is compared.
 //!
-//! The reference runs without bounds first; they are worked out only if bits differ. What differs is judged by its operands where that is enough ([`Local`]); only for
-//! the rest the reference runs again, with bounds.
+//! The reference runs without bounds first; they are worked out only if bits differ. What differs is judged
+//! by its operands where that is enough ([`Local`]); only for the rest the reference runs again, with bounds.
 
 mod judge;
 mod settled;
@@ -49,7 +52,7 @@ pub struct Call {
 
 /// An execution of an instruction of the program.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct Location {
     /// The instruction.
     pub id: InstrId,
     /// Its opcode.
@@ -68,7 +71,7 @@ pub struct Place {
     pub iteration: Option<u64>,
 }
 
-impl Place {
+impl Location {
     pub(crate) fn new(
         source: &Module,
         id: InstrId,
@@ -126,8 +129,8 @@ pub enum How {
     Operands,
     /// Which computations it calls, or how often.
     Calls,
-    /// The program's result, although every instruction that was compared has its value: something between the last of them and
-    /// the result.
+    /// The program's result, although every instruction that was compared has its value: something between
+    /// the last of them and the result.
     Result,
 }
 
@@ -150,14 +153,15 @@ impl How {
 #[derive(Clone, Debug)]
 pub struct Divergence {
     /// Which.
-    pub place: Place,
+    pub location: Location,
     /// In what.
     pub how: How,
     /// Undecided or wrong.
     pub class: Class,
     /// For each array of the value that differs its number and its verdict.
     pub arrays: Vec<(usize, ArrayVerdict)>,
-    /// Instructions of the program that the engine's form does not have, between this one and those that were injected.
+    /// Instructions of the program that the engine's form does not have, between this one and those that were
+    /// injected.
     pub covers: Vec<InstrId>,
     /// How many instructions its device had executed.
     order: u64,
@@ -181,7 +185,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// The most serious class of an execution.
+    /// The maximum number of serious class of an execution.
     pub fn class(&self) -> Class {
         match self {
             Stats { wrong: 1.., .. } => Class::Wrong,
@@ -207,7 +211,7 @@ pub struct Replay {
     pub wrong: u64,
     /// Executions that differ and were too many to judge.
     pub unjudged: u64,
-    /// Undecided and wrong ones in order of execution, at most [`Replay::KEPT`].
+    /// Undecided and wrong ones in order of execution, at most [`Replay::MAX_KEPT_DIVERGENCES`].
     pub divergences: Vec<Divergence>,
     /// By instruction of the program, those that were compared.
     pub stats: FxHashMap<InstrId, Stats>,
@@ -216,15 +220,15 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// How many divergences are kept.
-    pub const KEPT: usize = 1000;
+    /// The maximum number of divergences that are kept.
+    pub const MAX_KEPT_DIVERGENCES: usize = 1000;
 
     /// The first that is wrong, or else the first.
     pub fn first(&self) -> Option<&Divergence> {
         self.divergences.iter().find(|d| d.class == Class::Wrong).or(self.divergences.first())
     }
 
-    /// The most serious class. A run that ended early leaves the rest undecided.
+    /// The maximum number of serious class. A run that ended early leaves the rest undecided.
     pub fn class(&self) -> Class {
         if self.wrong > 0 {
             Class::Wrong
@@ -238,8 +242,8 @@ impl Replay {
     }
 }
 
-/// Replays an executable of `subject`'s program. Errors: the executable executes no HLO, or how the reference's run ended without
-/// results, or that its values are more than the memory limit allows.
+/// Replays an executable of `subject`'s program. Errors: the executable executes no HLO, or how the
+/// reference's run ended without results, or that its values are more than the memory limit allows.
 pub fn replay(
     subject: &Subject<'_>,
     executable: &dyn Executable,

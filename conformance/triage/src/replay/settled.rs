@@ -1,6 +1,7 @@
 //! Whose values are the reference's in a replay.
 //!
-//! **Invariant:** a value is settled if it was injected, or is given to the program, or is made of settled ones by what only passes values on: calls, tuples, what moves elements. What an engine computes without
+//! **Invariant:** a value is settled if it was injected, or is given to the program, or is made of settled
+//! ones by what only passes values on: calls, tuples, what moves elements. What an engine computes without
 //! anybody looking, and what may be passed on by another decision than the reference's, is open.
 
 use hlo::{InstrId, Module, Opcode};

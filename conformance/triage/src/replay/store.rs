@@ -1,10 +1,11 @@
 //! The reference's values between its run and the engine's.
 //!
-//! Mostly the reference runs first and everything fits. A program whose values are too many runs beside the engine instead, in lockstep: the
-//! reference waits while too much is kept, unless the engine waits for a value that is yet to come.
+//! Mostly the reference runs first and everything fits. A program whose values are too many runs beside the
+//! engine instead, in lockstep: the reference waits while too much is kept, unless the engine waits for a
+//! value that is yet to come.
 //!
-//! **Invariant:** neither run waits while the other waits for it: who puts goes on when anybody takes in vain, and everybody goes on when
-//! the other run has ended.
+//! **Invariant:** neither run waits while the other waits for it: who puts goes on when anybody takes in
+//! vain, and everybody goes on when the other run has ended.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -13,8 +14,8 @@ use hlo::{ComputationId, InstrId};
 use hlo_interp::Value;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// An execution of an instruction of the source: by the calls that led to it, so that an engine that leaves out another call of the
-/// same computation does not shift it.
+/// An execution of an instruction of the source: by the calls that led to it, so that an engine that leaves
+/// out another call of the same computation does not shift it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Key {
     /// Number of the device.
@@ -38,7 +39,8 @@ pub(super) struct Frame {
     pub(super) iteration: u64,
 }
 
-/// The path of one call more; that of no calls is 0. Of two executions of an instruction it is the same by accident once in 2^64.
+/// The path of one call more; that of no calls is 0. Of two executions of an instruction it is the same by
+/// accident once in 2^64.
 pub(super) fn extend(path: u64, (caller, iteration): (InstrId, u64)) -> u64 {
     // Every bit of what goes in reaches every bit of what comes out.
     splitmix64(splitmix64(path ^ splitmix64(caller.index() as u64)).wrapping_add(iteration))
@@ -50,7 +52,8 @@ pub(super) struct Entry {
     pub(super) value: Value,
     /// How often the instruction ran before in the reference.
     pub(super) execution: u64,
-    /// What it works on: values that are kept anyway, of other instructions or of the program's arguments; empty if nobody asks for them.
+    /// What it works on: values that are kept anyway, of other instructions or of the program's arguments;
+    /// empty if nobody asks for them.
     pub(super) operands: Vec<Value>,
 }
 
@@ -78,7 +81,7 @@ struct State {
     done: bool,
     /// Nobody takes values any more.
     abandoned: bool,
-    /// There was no room for a value.
+    /// There was no space for a value.
     overflow: bool,
 }
 
@@ -97,7 +100,7 @@ impl Store {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps the value of an execution. False: there is no room, and the run is in vain.
+    /// Keeps the value of an execution. False: the memory limit is reached, and the run is of no use.
     pub(super) fn put(&self, key: Key, frame: Frame, entry: Entry) -> bool {
         let bytes = bytes(&entry.value);
         let mut state = self.lock();
@@ -161,7 +164,7 @@ impl Store {
         self.changed.notify_all();
     }
 
-    /// Whether there was no room for a value.
+    /// Whether there was no space for a value.
     pub(super) fn overflown(&self) -> bool {
         self.lock().overflow
     }

@@ -1,13 +1,14 @@
 //! What loops update in place: arrays of which every iteration writes a part, and that iterations hand on.
 //!
-//! Whoever keeps such an array makes the next iteration copy it, which of `n` iterations costs `n` arrays where the program takes one.
+//! Whoever keeps such an array makes the next iteration copy it, which of `n` iterations costs `n` arrays
+//! where the program takes one.
 
 use hlo::{ComputationId, InstrId, Module, Opcode};
 
 use hlo_certify::bounds::only_passes_on;
 
-/// The instructions of bodies of loops that give one of their operands with a part replaced, and do nothing else: `dynamic-update-slice`, and fusions that
-/// move elements only and end in it.
+/// The instructions of bodies of loops that give one of their operands with a part replaced, and do nothing
+/// else: `dynamic-update-slice`, and fusions that move elements only and end in it.
 pub(super) fn in_loops(module: &Module) -> Vec<InstrId> {
     let mut found = Vec::new();
     for &c in module.computations() {

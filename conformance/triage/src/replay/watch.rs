@@ -1,4 +1,5 @@
-//! The two observers of a replay: of the reference, whose values it keeps, and of the engine, into which it puts them.
+//! The two observers of a replay: of the reference, whose values it keeps, and of the engine, into which it
+//! puts them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -95,7 +96,8 @@ pub(super) fn is_promised(value: &Value) -> bool {
     }
 }
 
-/// Puts the reference's values into the run of an engine and keeps what the engine had there, if its bits differ.
+/// Puts the reference's values into the run of an engine and keeps what the engine had there, if its bits
+/// differ.
 #[derive(Debug)]
 pub(super) struct Injector {
     pub(super) store: Arc<Store>,
@@ -107,7 +109,7 @@ pub(super) struct Injector {
     pub(super) parents: Vec<hlo::ComputationId>,
     pub(super) devices: Devices,
     pub(super) nan_bits: bool,
-    /// The most bytes of the engine's values that are kept.
+    /// The maximum number of bytes of the engine's values that are kept.
     pub(super) limit: u64,
     pub(super) seen: Mutex<Seen>,
 }

@@ -1,7 +1,9 @@
-//! Layered layout of acyclic graphs: every edge goes down, rows are ordered so that few edges cross, and long edges bend around nodes.
+//! Layered layout of acyclic graphs: every edge goes down, rows are ordered so that few edges cross, and long
+//! edges bend around nodes.
 //!
-//! **Invariant:** time and memory are about linear in nodes and edges, whatever the graph: rows are cut to [`MAX_ROW`], and where there
-//! are too many bends, or an edge spans more than [`MAX_SPAN`] rows, edges go straight.
+//! **Invariant:** time and memory are about linear in nodes and edges, whatever the graph: rows are cut to
+//! [`MAX_ROW`], and where there are too many bends, or an edge spans more than [`MAX_SPAN`] rows, edges go
+//! straight.
 
 /// Width of a node.
 pub const NODE_WIDTH: f64 = 172.0;
@@ -10,14 +12,14 @@ pub const NODE_HEIGHT: f64 = 46.0;
 /// From one row to the next.
 const ROW_STEP: f64 = 84.0;
 /// Between neighbours.
-const GAP: f64 = 18.0;
+const NODE_GAP: f64 = 18.0;
 /// Width of a bend of an edge.
-const BEND: f64 = 6.0;
-/// The most nodes in a row.
+const BEND_WIDTH: f64 = 6.0;
+/// The maximum number of nodes in a row.
 const MAX_ROW: usize = 10;
-/// The most bends in a row.
+/// The maximum number of bends in a row.
 const MAX_BENDS: usize = 40;
-/// The most rows that an edge passes with a bend in each.
+/// The maximum number of rows that an edge passes with a bend in each.
 const MAX_SPAN: usize = 400;
 const SWEEPS: usize = 6;
 
@@ -42,7 +44,7 @@ pub fn layout(n: usize, edges: &[(usize, usize)]) -> Layout {
     Drawing::arranged(n, edges, &Bounds { row: MAX_ROW, span: |_| MAX_SPAN }).finish(n, edges)
 }
 
-/// A graph in rows, for who places the nodes of each row as wide as they then are.
+/// A layered graph: rows of nodes, whose widths are known only when they are placed.
 #[derive(Clone, Debug, Default)]
 pub struct Layered {
     /// What is in each row, from left to right: nodes below the number of nodes, bends from there on.
@@ -55,7 +57,7 @@ pub struct Layered {
 
 /// What rows and edges are limited to.
 pub struct Bounds<F> {
-    /// The most nodes in a row.
+    /// The maximum number of nodes in a row.
     pub row: usize,
     /// For each edge the most rows that it passes with bends; one that passes more goes straight.
     pub span: F,
@@ -73,8 +75,9 @@ pub fn layered(n: usize, edges: &[(usize, usize)], bounds: &Bounds<impl Fn(usize
     Layered { rows: drawing.rows, x, bends: drawing.bends }
 }
 
-/// The row of each node: below all it depends on, and then as near to its first user as that makes edges shorter in sum: what is off the longest
-/// paths (constants, their broadcasts, updates at the end) is right above who uses it.
+/// The row of each node: below all it depends on, and then as near to its first user as that makes edges
+/// shorter in sum: what is off the longest paths (constants, their broadcasts, updates at the end) is right
+/// above who uses it.
 fn rows_of(n: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     let (mut row, mut uses) = (vec![0usize; n], vec![0usize; n]);
     let mut sorted = edges.to_vec();
@@ -136,7 +139,7 @@ impl Drawing {
         for sweep in 0..SWEEPS {
             drawing.order(sweep % 2 == 0);
         }
-        drawing.place();
+        drawing.place_nodes();
         drawing
     }
 
@@ -187,11 +190,11 @@ impl Drawing {
     }
 
     fn width(&self, i: usize) -> f64 {
-        if i < self.real { NODE_WIDTH } else { BEND }
+        if i < self.real { NODE_WIDTH } else { BEND_WIDTH }
     }
 
     fn apart(&self, a: usize, b: usize) -> f64 {
-        let gap = if a < self.real && b < self.real { GAP } else { GAP / 2.0 };
+        let gap = if a < self.real && b < self.real { NODE_GAP } else { NODE_GAP / 2.0 };
         (self.width(a) + self.width(b)) / 2.0 + gap
     }
 
@@ -229,8 +232,8 @@ impl Drawing {
     }
 
     /// Moves nodes under and over their neighbours as far as their own row lets them.
-    fn place(&mut self) {
-        // As far as the widest row reaches: rows that push each other aside must not wander off.
+    fn place_nodes(&mut self) {
+        // Within the width of the widest row, so that rows that push each other do not drift.
         let side = self.x.iter().copied().fold(0.0, f64::max);
         for round in 0..10 {
             let wish = |d: &Self, i: usize| d.wish(i, round % 2 == 0).unwrap_or(d.x[i]).clamp(-side, side);
@@ -256,7 +259,9 @@ impl Drawing {
     fn finish(self, n: usize, edges: &[(usize, usize)]) -> Layout {
         let left = (0..self.x.len()).map(|i| self.x[i] - self.width(i) / 2.0).fold(f64::INFINITY, f64::min);
         let right = (0..self.x.len()).map(|i| self.x[i] + self.width(i) / 2.0).fold(0.0, f64::max);
-        let at = |i: usize| (self.x[i] - left + GAP, self.row[i] as f64 * ROW_STEP + NODE_HEIGHT / 2.0 + GAP);
+        let at = |i: usize| {
+            (self.x[i] - left + NODE_GAP, self.row[i] as f64 * ROW_STEP + NODE_HEIGHT / 2.0 + NODE_GAP)
+        };
         let points = |(&(from, to), bends): (&(usize, usize), &Vec<usize>)| {
             let ((x0, y0), (x1, y1)) = (at(from), at(to));
             let mut all = vec![(x0, y0 + NODE_HEIGHT / 2.0)];
@@ -267,8 +272,8 @@ impl Drawing {
         Layout {
             nodes: (0..n).map(at).collect(),
             edges: edges.iter().zip(&self.bends).map(points).collect(),
-            width: right - left + 2.0 * GAP,
-            height: (self.rows.len().saturating_sub(1)) as f64 * ROW_STEP + NODE_HEIGHT + 2.0 * GAP,
+            width: right - left + 2.0 * NODE_GAP,
+            height: (self.rows.len().saturating_sub(1)) as f64 * ROW_STEP + NODE_HEIGHT + 2.0 * NODE_GAP,
         }
     }
 }

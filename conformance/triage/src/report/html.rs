@@ -1,8 +1,9 @@
 //! A finding as a page: the program as a graph with what each instruction did, and the text beside it.
 //!
-//! **Invariants:** the page needs nothing but itself (no script, no font, no link out); it is well-formed as XML too; whatever comes from the
-//! program passes through [`escape`]. It is bounded: of a large computation the surroundings of what diverges are drawn, the rest unfolds up to
-//! [`MAX_DRAWN`], and beyond [`MAX_PAGE`] nodes computations are only named.
+//! **Invariants:** the page needs nothing but itself (no script, no font, no link out); it is well-formed as
+//! XML too; whatever comes from the program passes through [`escape`]. It is bounded: of a large computation
+//! the surroundings of what diverges are drawn, the rest unfolds up to [`MAX_DRAWN`], and beyond [`MAX_PAGE`]
+//! nodes computations are only named.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -17,18 +18,19 @@ use crate::replay::Divergence;
 use hlo_certify::verdict::{ArrayVerdict, Class};
 
 /// A larger computation is drawn in part,
-const MAX_WHOLE: usize = 160;
-/// with so many nodes.
-const MAX_NEAR: usize = 30;
-/// The most nodes of a computation that unfold.
+const MAX_WHOLE_NODES: usize = 160;
+/// with this many nodes.
+const MAX_NEAR_NODES: usize = 30;
+/// The maximum number of nodes of a computation that unfold.
 const MAX_DRAWN: usize = 3000;
-/// Computations are unfolded as long as no more nodes than this have been drawn; those on the way of a divergence always are.
-const OPEN: usize = 80;
+/// Computations are unfolded as long as no more nodes than this have been drawn; those on the way of a
+/// divergence always are.
+const MAX_UNFOLDED_NODES: usize = 80;
 /// Drawings are made smaller, to fit, as far as they can be read.
-const LEAST_SCALE: f64 = 0.62;
-/// The most nodes of a page.
+const MIN_SCALE: f64 = 0.62;
+/// The maximum number of nodes of a page.
 const MAX_PAGE: usize = 12_000;
-/// The most rows of the table of instructions.
+/// The maximum number of rows of the table of instructions.
 const MAX_ROWS: usize = 1500;
 /// How deep computations are folded into each other.
 const MAX_DEPTH: usize = 24;
@@ -121,7 +123,7 @@ impl Page<'_> {
             let _ = writeln!(
                 out,
                 "<div>blame: <a href=\"#i{}\" class=\"{}\">{}</a></div>",
-                b.place.id.index(),
+                b.location.id.index(),
                 css(b.class),
                 escape(&text::blame(b))
             );
@@ -193,7 +195,7 @@ impl Page<'_> {
         let _ = writeln!(
             out,
             "<p><a href=\"#i{}\"><b>{}</b></a></p>\n<pre>{}</pre>",
-            d.place.id.index(),
+            d.location.id.index(),
             escape(&heading),
             escape(&lines.join("\n"))
         );
@@ -338,7 +340,7 @@ struct Graphs<'a> {
 impl<'a> Graphs<'a> {
     fn new(page: Page<'a>) -> Self {
         let rows = page.found.rows.iter().map(|r| (r.id, r)).collect();
-        let blamed = page.found.blame.as_ref().map(|b| b.place.id);
+        let blamed = page.found.blame.as_ref().map(|b| b.location.id);
         let path = blamed.map(|id| path_from(page.module, id)).unwrap_or_default();
         Self { page, rows, path, blamed, drawn: 0, done: FxHashSet::default() }
     }
@@ -371,7 +373,7 @@ impl<'a> Graphs<'a> {
             out,
             "<details{}{}><summary><b class=\"{}\">{}</b> <span class=\"dim\">{} instructions</span>{by}</summary>",
             if on_path { " class=\"on-path\"" } else { "" },
-            if on_path || self.drawn + ids.len() <= OPEN { " open=\"open\"" } else { "" },
+            if on_path || self.drawn + ids.len() <= MAX_UNFOLDED_NODES { " open=\"open\"" } else { "" },
             class.filter(|c| *c >= Class::Undecided).map_or("", css),
             escape(&module.computation(c).name),
             grouped(ids.len() as u64)
@@ -389,11 +391,11 @@ impl<'a> Graphs<'a> {
 
     /// All of a computation, or its most telling part and the rest folded away.
     fn graphs(&mut self, out: &mut String, ids: &[InstrId]) {
-        if self.drawn + ids.len().min(MAX_WHOLE) > MAX_PAGE {
+        if self.drawn + ids.len().min(MAX_WHOLE_NODES) > MAX_PAGE {
             out.push_str("<p class=\"dim\">not drawn: the page has enough</p>\n");
             return;
         }
-        if ids.len() <= MAX_WHOLE {
+        if ids.len() <= MAX_WHOLE_NODES {
             self.drawn += ids.len();
             return self.svg(out, ids, ("i", "fit"));
         }
@@ -428,7 +430,7 @@ impl<'a> Graphs<'a> {
         }
         let mut near = FxHashSet::default();
         while let Some(id) = queue.pop_front()
-            && near.len() < MAX_NEAR
+            && near.len() < MAX_NEAR_NODES
         {
             if near.insert(id) {
                 queue.extend(module.instr(id).operands());
@@ -450,14 +452,14 @@ impl<'a> Graphs<'a> {
         if ids.is_empty() {
             ids = all.to_vec();
         }
-        let place: FxHashMap<InstrId, usize> = ids.iter().enumerate().map(|(i, &id)| (id, i)).collect();
+        let index: FxHashMap<InstrId, usize> = ids.iter().enumerate().map(|(i, &id)| (id, i)).collect();
         let mut edges = Vec::new();
         for (to, &id) in ids.iter().enumerate() {
             let mut from: Vec<usize> = module
                 .instr(id)
                 .operands()
                 .iter()
-                .filter_map(|o| place.get(o).copied())
+                .filter_map(|o| index.get(o).copied())
                 .filter(|&f| f < to)
                 .collect();
             from.sort_unstable();
@@ -468,7 +470,7 @@ impl<'a> Graphs<'a> {
         let _ = writeln!(
             out,
             "<div class=\"scroll\"><svg class=\"{class}\" style=\"min-width:{:.0}px\" width=\"{:.0}\" height=\"{:.0}\" viewBox=\"0 0 {:.0} {:.0}\">",
-            l.width * LEAST_SCALE,
+            l.width * MIN_SCALE,
             l.width,
             l.height,
             l.width,
@@ -576,7 +578,8 @@ impl<'a> Graphs<'a> {
     }
 }
 
-/// The shortest way from an instruction to the root of its computation, and from each caller on to the result.
+/// The shortest way from an instruction to the root of its computation, and from each caller on to the
+/// result.
 fn path_from(module: &Module, id: InstrId) -> FxHashSet<InstrId> {
     let mut callers: FxHashMap<ComputationId, InstrId> = FxHashMap::default();
     for id in module.computations().iter().flat_map(|&c| module.instructions(c)) {
@@ -628,7 +631,7 @@ pub fn curve(points: &[(f64, f64)]) -> String {
     d
 }
 
-/// A text cut to so many characters.
+/// A text truncated to `most` characters.
 pub fn shorten(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();

@@ -4,12 +4,12 @@ use hlo::Module;
 use serde::Serialize;
 
 use crate::isolate::{Blame, Isolation, Row};
-use crate::replay::{Divergence, How, Place, Replay};
+use crate::replay::{Divergence, How, Location, Replay};
 use hlo_certify::verdict::{ArrayVerdict, Class, Differing, Tally};
 
 /// An execution of an instruction.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct PlaceObject {
+pub struct LocationObject {
     name: String,
     computation: String,
     opcode: &'static str,
@@ -27,9 +27,9 @@ struct CallObject {
     iteration: u64,
 }
 
-/// From a place.
-pub fn place(p: &Place) -> PlaceObject {
-    PlaceObject {
+/// From a location.
+pub fn location(p: &Location) -> LocationObject {
+    LocationObject {
         name: p.name.to_string(),
         computation: p.computation.to_string(),
         opcode: p.opcode.name(),
@@ -78,7 +78,7 @@ pub fn array(array: usize, v: &ArrayVerdict) -> ArrayObject {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct DivergenceObject {
     #[serde(flatten)]
-    place: PlaceObject,
+    location: LocationObject,
     how: &'static str,
     message: String,
     class: Class,
@@ -98,7 +98,7 @@ fn how(how: &How) -> &'static str {
 
 fn divergence(module: &Module, d: &Divergence) -> DivergenceObject {
     DivergenceObject {
-        place: place(&d.place),
+        location: location(&d.location),
         how: how(&d.how),
         message: d.how.describe(),
         class: d.class,
@@ -143,7 +143,7 @@ fn replay(module: &Module, r: &Replay, show: usize) -> ReplayObject {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct BlameObject {
     #[serde(flatten)]
-    place: PlaceObject,
+    location: LocationObject,
     how: &'static str,
     found: crate::isolate::Found,
     class: Class,
@@ -153,7 +153,7 @@ pub struct BlameObject {
 /// From who is to blame.
 pub fn blame(b: &Blame) -> BlameObject {
     let message = super::text::blame(b);
-    BlameObject { place: place(&b.place), how: how(&b.how), found: b.found, class: b.class, message }
+    BlameObject { location: location(&b.location), how: how(&b.how), found: b.found, class: b.class, message }
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]

@@ -1,6 +1,7 @@
 //! Values as people read them; findings as text ([`mod@text`]), as JSON ([`json`]) and as a page ([`html`]).
 //!
-//! **Invariant:** every number of a value is printed so that it reads back to the same bits ([`Number::write`]).
+//! **Invariant:** every number of a value is printed so that it reads back to the same bits
+//! ([`Number::write`]).
 
 pub mod graph;
 pub mod html;
@@ -13,13 +14,13 @@ use hlo_certify::element::Number;
 pub use hlo_system::quantity::{bytes, count, grouped, parse_bytes, time};
 
 /// An array of more elements than this is shortened.
-pub const FULL: usize = 1000;
+pub const MAX_WHOLE_ELEMENTS: usize = 1000;
 /// How many elements are kept at each end of a shortened dimension.
-pub const EDGE: usize = 3;
+pub const EDGE_ELEMENTS: usize = 3;
 
 /// An array as nested brackets, one innermost row a line, shortened as numpy does it.
 pub fn array_text(array: &ArrayLiteral) -> String {
-    array_text_limited(array, FULL)
+    array_text_limited(array, MAX_WHOLE_ELEMENTS)
 }
 
 /// The same, shortened beyond `full` elements.
@@ -56,17 +57,17 @@ impl<T: Number> Writer<'_, T> {
         let innermost = depth + 1 == self.dims.len();
         let separator = if innermost { ", ".to_owned() } else { format!(",\n{}", " ".repeat(depth + 1)) };
         self.out.push('[');
-        let cut = self.shorten && n > 2 * EDGE;
+        let cut = self.shorten && n > 2 * EDGE_ELEMENTS;
         // An array without elements may have a long outer dimension: show no rows of nothing.
-        let shown = if stride == 0 { n.min(EDGE) } else { n };
+        let shown = if stride == 0 { n.min(EDGE_ELEMENTS) } else { n };
         let mut i = 0;
         while i < shown {
             if i > 0 {
                 self.out.push_str(&separator);
             }
-            if cut && i == EDGE {
+            if cut && i == EDGE_ELEMENTS {
                 self.out.push_str("...");
-                i = n - EDGE;
+                i = n - EDGE_ELEMENTS;
                 continue;
             }
             self.write(depth + 1, at + i * stride);

@@ -21,12 +21,12 @@ pub fn index(index: &[i64]) -> String {
 }
 
 /// More ulp than that say nothing to a person: the element is small against what it was computed from.
-const MOST_ULP_SHOWN: f64 = 1e4;
+const MAX_ULP_SHOWN: f64 = 1e4;
 
 /// `worst 3 ulp of 5 allowed`, or by absolute errors where a count of ulp says nothing.
 pub fn worst(w: &Worst) -> String {
     match w.ulp.zip(w.allowed_ulp()) {
-        Some((ulp, allowed)) if allowed < MOST_ULP_SHOWN => {
+        Some((ulp, allowed)) if allowed < MAX_ULP_SHOWN => {
             format!("worst {} ulp of {} allowed", grouped(ulp), grouped(allowed.round() as u64))
         }
         _ => format!("worst error {:.2e} of {:.2e} allowed", w.error, w.bound),
@@ -37,7 +37,7 @@ pub fn worst(w: &Worst) -> String {
 pub fn element(name: &str, d: &Differing) -> String {
     let mut how = Vec::new();
     how.extend(d.error.map(|e| format!("error {e:.2e}")));
-    how.extend(d.ulp.filter(|&u| (u as f64) < MOST_ULP_SHOWN).map(|u| format!("{} ulp", grouped(u))));
+    how.extend(d.ulp.filter(|&u| (u as f64) < MAX_ULP_SHOWN).map(|u| format!("{} ulp", grouped(u))));
     how.push(match (d.class, d.bound, d.hard_bound) {
         (Class::Wrong, _, None) => {
             "from a wrong value, or not what it may be however decisions fall".to_owned()
@@ -83,17 +83,17 @@ fn histogram(buckets: &[&str], counts: &[u64]) -> String {
 
 /// A divergence of a replay: a heading, and lines below it.
 pub fn divergence(d: &Divergence, lost: &[String]) -> (String, Vec<String>) {
-    let place = &d.place;
-    let mut heading = format!("{}, {}", place.describe(), place.opcode);
-    let calls = place.describe_calls();
+    let location = &d.location;
+    let mut heading = format!("{}, {}", location.describe(), location.opcode);
+    let calls = location.describe_calls();
     if !calls.is_empty() {
         heading.push_str(&format!(", in {calls}"));
     }
-    if let (Some(i), true) = (place.iteration, place.opcode == hlo::Opcode::While) {
+    if let (Some(i), true) = (location.iteration, location.opcode == hlo::Opcode::While) {
         heading.push_str(&format!(", iteration {i}"));
     }
-    if place.device > 0 {
-        heading.push_str(&format!(", device {}", place.device));
+    if location.device > 0 {
+        heading.push_str(&format!(", device {}", location.device));
     }
     let mut lines = vec![format!("{}: {}", class(d.class), d.how.describe())];
     for (i, verdict) in &d.arrays {
@@ -115,13 +115,14 @@ pub fn divergence(d: &Divergence, lost: &[String]) -> (String, Vec<String>) {
 
 /// Who is to blame, in a sentence or two.
 pub fn blame(b: &Blame) -> String {
-    let iteration = b.place.iteration.map_or_else(String::new, |i| format!(", iteration {i}"));
-    let device = if b.place.device > 0 { format!(", device {}", b.place.device) } else { String::new() };
+    let iteration = b.location.iteration.map_or_else(String::new, |i| format!(", iteration {i}"));
+    let device =
+        if b.location.device > 0 { format!(", device {}", b.location.device) } else { String::new() };
     let how = match &b.how {
         How::Value | How::Shape(_) => b.found.describe().to_owned(),
         How::Operands | How::Calls | How::Result => b.how.describe(),
     };
-    format!("{} ({}{iteration}{device}) {how}", b.place.opcode, b.place.describe())
+    format!("{} ({}{iteration}{device}) {how}", b.location.opcode, b.location.describe())
 }
 
 /// Why a row is what it is, in a few words.

@@ -1,8 +1,9 @@
 //! The first difference between two traces.
 //!
-//! Executions are matched by device, computation, name and number of execution, so that one that is in one trace only (a loop
-//! ran longer, a compiler dropped it) does not shift the others. Arrays whose hashes differ are compared element by element where both
-//! traces have their values; NaNs are equal then, as everywhere.
+//! Executions are matched by device, computation, name and number of execution, so that one that is in one
+//! trace only (a loop ran longer, a compiler dropped it) does not shift the others. Arrays whose hashes
+//! differ are compared element by element where both traces have their values; NaNs are equal then, as
+//! everywhere.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -30,7 +31,8 @@ pub struct Difference {
 pub struct Found {
     /// Executions in both.
     pub matched: usize,
-    /// In execution order of the first trace, at most [`KEPT`]; of each value the first array.
+    /// In execution order of the first trace, at most [`MAX_KEPT_DIFFERENCES`]; of each value the first
+    /// array.
     pub differences: Vec<Difference>,
     /// How many executions differ.
     pub differing: usize,
@@ -42,8 +44,8 @@ pub struct Found {
     pub only_second: Vec<usize>,
 }
 
-/// How many differences are kept.
-pub const KEPT: usize = 1000;
+/// The maximum number of differences that are kept.
+pub const MAX_KEPT_DIFFERENCES: usize = 1000;
 
 impl Found {
     /// Nothing differs.
@@ -58,16 +60,18 @@ fn key(r: &Record) -> Key<'_> {
     (r.device, &r.computation, &r.name, r.execution)
 }
 
-/// Compares two traces; floats within the tolerance are equal where both have values. Errors: a file of values that cannot be read.
+/// Compares two traces; floats within the tolerance are equal where both have values. Errors: a file of
+/// values that cannot be read.
 pub fn diff(a: &Trace, b: &Trace, tolerance: Tolerance, limit: u64) -> Result<Found, Failure> {
-    let places: FxHashMap<Key<'_>, usize> = b.records.iter().enumerate().map(|(i, r)| (key(r), i)).collect();
+    let positions: FxHashMap<Key<'_>, usize> =
+        b.records.iter().enumerate().map(|(i, r)| (key(r), i)).collect();
     let mut found = Found::default();
     let mut seen = vec![false; b.records.len()];
     let mut values = (a.values(limit)?, b.values(limit)?);
     let mut devices = FxHashSet::default();
     let mut opcodes: FxHashMap<&str, (usize, usize, usize)> = FxHashMap::default();
     for (position, record) in a.records.iter().enumerate() {
-        let Some(&other) = places.get(&key(record)) else {
+        let Some(&other) = positions.get(&key(record)) else {
             found.only_first.push(position);
             continue;
         };
@@ -80,7 +84,7 @@ pub fn diff(a: &Trace, b: &Trace, tolerance: Tolerance, limit: u64) -> Result<Fo
             of_opcode.1 += 1;
             of_opcode.2 = of_opcode.2.min(position);
             let first = devices.insert(record.device);
-            if found.differences.len() < KEPT {
+            if found.differences.len() < MAX_KEPT_DIFFERENCES {
                 found.differences.push(Difference { position, other, array, comparison, first });
             }
         }

@@ -1,8 +1,8 @@
 //! Watching a run of the interpreter: traces, statistics, and the value of one instruction.
 //!
-//! **Invariants:** watching changes no result; what is written of one device does not depend on the others or on threads.
-//! Instructions of computations that are applied to elements (reducers, comparators) are not watched one by one: they have as
-//! many values as there are elements.
+//! **Invariants:** watching changes no result; what is written of one device does not depend on the others or
+//! on threads. Instructions of computations that are applied to elements (reducers, comparators) are not
+//! watched one by one: they have as many values as there are elements.
 
 pub mod diff;
 pub mod stats;

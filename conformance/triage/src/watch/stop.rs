@@ -8,8 +8,8 @@ use hlo_interp::{Device, Value};
 
 use hlo_system::exit::Failure;
 
-/// An execution of an instruction, as `--stop-at` names it: `NAME`, `COMPUTATION.NAME`, and `#N` after either for
-/// the execution with number N, from 0.
+/// An execution of an instruction, as `--stop-at` names it: `NAME`, `COMPUTATION.NAME`, and `#N` after either
+/// for the execution with number N, from 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Target {
     /// The instruction.

@@ -1,9 +1,10 @@
 //! An array in a few numbers.
 //!
-//! **The hash**, for another program to make the same: with `splitmix64` as in [`hlo::elided`], and `b(i)` the bits of element
-//! `i` in row-major order as an unsigned integer (a `c128` element `k` counts as the two elements `2k` and `2k + 1`, its real and
-//! its imaginary part; a `c64` element is one, its imaginary part in the upper half; narrow types have zeros above their bits),
-//! it is the sum of `splitmix64(splitmix64(i) ^ b(i))` over all `i`, modulo 2^64. Dimensions and type are not part of it.
+//! **The hash**, for another program to make the same: with `splitmix64` as in [`hlo::elided`], and `b(i)`
+//! the bits of element `i` in row-major order as an unsigned integer (a `c128` element `k` counts as the two
+//! elements `2k` and `2k + 1`, its real and its imaginary part; a `c64` element is one, its imaginary part in
+//! the upper half; narrow types have zeros above their bits), it is the sum of
+//! `splitmix64(splitmix64(i) ^ b(i))` over all `i`, modulo 2^64. Dimensions and type are not part of it.
 
 use hlo::elided::splitmix64;
 use hlo::{Buffer, ElementType};
@@ -14,10 +15,11 @@ use hlo_certify::element::{Number, Part};
 /// What is kept of an array.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Summary {
-    /// The least number that is no NaN, as text that reads back; absent if there is none. Of complex numbers the least part.
+    /// The smallest number that is no NaN, as text that reads back; absent if there is none. Of complex
+    /// numbers the smallest part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<String>,
-    /// The greatest.
+    /// The largest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<String>,
     /// Elements that are, or contain, a NaN.

@@ -1,12 +1,14 @@
 //! Traces: the value of every executed instruction, in a form that two runs can be compared by.
 //!
 //! A trace is a folder with two files.
-//! - `index.jsonl`: a [`Head`] and then one [`Record`] a line, in order of execution; of several devices one after the other.
-//! - `values.npz`: the arrays themselves, each once, under the name that [`Array::file`] gives (`HASH.f32.2x3`). Arrays larger than the limit
-//!   are not in it, nor any if only summaries were asked for.
+//! - `index.jsonl`: a [`Head`] and then one [`Record`] a line, in order of execution; of several devices one
+//!   after the other.
+//! - `values.npz`: the arrays themselves, each once, under the name that [`Array::file`] gives
+//!   (`HASH.f32.2x3`). Arrays larger than the limit are not in it, nor any if only summaries were asked for.
 //!
-//! **Invariants:** a record depends on the program, its inputs and options alone: there are no times in it, so that traces of
-//! equal runs are equal byte for byte. Both files are complete or absent: they are written under other names, and an older trace is there until then.
+//! **Invariants:** a record depends on the program, its inputs and options alone: there are no times in it,
+//! so that traces of equal runs are equal byte for byte. Both files are complete or absent: they are written
+//! under other names, and an older trace is there until then.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};

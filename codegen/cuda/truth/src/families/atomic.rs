@@ -1,4 +1,5 @@
-//! Atomic operations: each alone on its address, where result and memory are determined, and many on one address, where memory is.
+//! Atomic operations: each alone on its address, where result and memory are determined, and many on one
+//! address, where memory is.
 
 use hlo_ptx::spell::{Operand, Spelling, spellings};
 use hlo_ptx::types::Type;

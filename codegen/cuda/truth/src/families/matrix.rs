@@ -75,16 +75,16 @@ impl Shape {
 }
 
 /// Where an element of a fragment is in its matrix.
-type Place<'s> = &'s dyn Fn(usize, usize, usize) -> (usize, usize);
+type FragmentLayout<'s> = &'s dyn Fn(usize, usize, usize) -> (usize, usize);
 
 /// The registers of 32 lanes that hold a matrix.
-fn pack(matrix: &[Vec<u64>], ty: Type, registers: usize, place: Place<'_>) -> Vec<u64> {
+fn pack(matrix: &[Vec<u64>], ty: Type, registers: usize, position: FragmentLayout<'_>) -> Vec<u64> {
     let (e, bits) = per_register(ty);
     let mut out = Vec::with_capacity(32 * registers);
     for lane in 0..32 {
         for r in 0..registers {
             out.push((0..e).fold(0, |v, j| {
-                let (row, column) = place(lane, r, j);
+                let (row, column) = position(lane, r, j);
                 v | matrix[row][column] << (j as u32 * bits)
             }));
         }
@@ -101,7 +101,7 @@ pub fn describe(s: &Shape, arrays: &[Array], index: usize) -> Vec<String> {
     let find = |array: &Array,
                 ty: Type,
                 registers: usize,
-                place: Place<'_>,
+                position: FragmentLayout<'_>,
                 wanted: &dyn Fn((usize, usize)) -> Option<usize>,
                 count: usize| {
         let (e, bits) = per_register(ty);
@@ -109,7 +109,7 @@ pub fn describe(s: &Shape, arrays: &[Array], index: usize) -> Vec<String> {
         for lane in 0..32 {
             for r in 0..registers {
                 for j in 0..e {
-                    if let Some(at) = wanted(place(lane, r, j)) {
+                    if let Some(at) = wanted(position(lane, r, j)) {
                         let v = array.element((warp * 32 + lane) * registers + r);
                         out[at] = v >> (j as u32 * bits) & (u64::MAX >> (64 - bits));
                     }
@@ -241,7 +241,7 @@ fn number(ty: Type, exponent: i32, random: &mut Random) -> u64 {
     random.below(2) << (e + f) | field << f | fraction
 }
 
-/// The matrices of the product of a number: distributions in turn.
+/// The matrices of product `p`: distributions alternate.
 fn matrices(s: &Shape, p: usize, random: &mut Random) -> (Matrix, Matrix, Matrix) {
     let make = |rows: usize, columns: usize, f: &mut dyn FnMut(usize, usize) -> u64| -> Matrix {
         (0..rows).map(|r| (0..columns).map(|c| f(r, c)).collect()).collect()
@@ -360,7 +360,7 @@ fn matrices(s: &Shape, p: usize, random: &mut Random) -> (Matrix, Matrix, Matrix
                 }),
             )
         }
-        // Results around the least normal number of f32, where products reach it.
+        // Results around the smallest normal number of f32, where products reach it.
         12 => (
             make(s.m, s.k, &mut |_, _| near(s.a, -reach / 2 - reach / 4, reach / 2, random)),
             make(s.k, s.n, &mut |_, _| near(s.b, -reach / 2 - reach / 4, reach / 2, random)),

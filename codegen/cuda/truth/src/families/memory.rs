@@ -93,7 +93,8 @@ fn case(ty: Type, count: usize, space: &str, n: usize) -> Option<Case> {
                 return None;
             }
             instruction = load.clone();
-            // The pointer differs between targets: only that the load agrees with a shift of the whole is stored.
+            // The pointer differs between targets: only that the load agrees with a shift of the whole is
+            // stored.
             text += &format!(
                 "{load} %x0, [p0]; ld.param.u64 %g, [p0];\n.reg .pred %p;\n{}setp.eq.u64 %p, %x0, %g; selp.b64 %x0, 1, 0, %p;\n{plain} %y0, [%a0]; {back} [%a2], %y0;\n",
                 extension(ty)

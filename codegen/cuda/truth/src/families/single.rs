@@ -46,8 +46,9 @@ pub fn cases(scale: Scale) -> Vec<Case> {
     })
 }
 
-/// Whether the ISA has a spelling, as far as its rules between modifiers are simple. The table of the interpreter takes more, and devices refuse
-/// what is left; but refusing thousands takes a device's compiler a while.
+/// Whether the ISA has a spelling, as far as its rules between modifiers are simple. The table of the
+/// interpreter takes more, and devices refuse what is left; but refusing thousands takes a device's compiler
+/// a while.
 fn is_of_the_isa(s: &Spelling) -> bool {
     let flushes = |t: &Type| matches!(t, Type::F32 | Type::F16 | Type::F16x2);
     let is_float = |t: Type| t.class() == Class::Float;
@@ -116,7 +117,8 @@ fn family(s: &Spelling) -> &'static str {
     }
 }
 
-/// Bits of the register of a type: nothing narrower than 16 has one, and 8-bit integers are tried in wider ones.
+/// Bits of the register of a type: nothing narrower than 16 has one, and 8-bit integers are tried in wider
+/// ones.
 fn register_bits(bits: u32) -> u32 {
     match bits {
         ..=8 => 32,
@@ -315,7 +317,7 @@ fn fill(
         }
     }
     if matches!(s.opcode, "div" | "rem") && s.types[0].class() != Class::Float {
-        // The ISA leaves division by zero open, and of the least number by -1.
+        // The ISA leaves division by zero open, and of the smallest number by -1.
         let (bits, signed) = (s.types[0].bits(), s.types[0].is_signed());
         let (mask, least) = (u64::MAX >> (64 - bits), 1_u64 << (bits - 1));
         let [dividends, divisors, ..] = &mut values[..] else { return Vec::new() };

@@ -1,4 +1,5 @@
-//! What the threads of a warp and of a block do together: shuffles, votes, matches, reductions, matrices in shared memory, barriers.
+//! What the threads of a warp and of a block do together: shuffles, votes, matches, reductions, matrices in
+//! shared memory, barriers.
 
 use hlo_ptx::spell::{Operand, spellings};
 use hlo_ptx::types::Type;

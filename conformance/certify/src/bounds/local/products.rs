@@ -21,7 +21,7 @@ const TASK: usize = 1 << 10;
 /// Columns whose sums are added up together.
 const PANEL: usize = 16;
 
-/// Sums of products: results, each of so many terms.
+/// Sums of products: results, and the number of terms of each.
 pub(super) trait Products: Sync {
     /// How many results there are.
     fn results(&self) -> usize;
@@ -50,7 +50,7 @@ impl Matrices {
         };
         let batch = [list(AttrKey::LhsBatchDims)?, list(AttrKey::RhsBatchDims)?];
         let contracted = [list(AttrKey::LhsContractingDims)?, list(AttrKey::RhsContractingDims)?];
-        // Places of all combinations of some dimensions, in order.
+        // Offsets of all combinations of some dimensions, in order.
         let places = |t: &Tensor, dims: &[usize]| -> Option<Vec<usize>> {
             let sizes = t.sizes();
             let stride = |d: usize| sizes[d + 1..].iter().product::<usize>();
@@ -100,7 +100,7 @@ impl Products for Matrices {
     }
 }
 
-/// By what the sum of magnitudes of so many products is multiplied.
+/// The factor of the sum of magnitudes of `k` products in the error bound.
 fn growth(k: usize) -> f64 {
     let unit = Format::of(ElementType::F32).map_or(f64::INFINITY, Format::unit);
     gamma(k as f64 + 1.0, unit)

@@ -1,9 +1,11 @@
 //! Evaluating a [`Program`] some rows at a time, on all threads.
 //!
-//! Intervals have the ends that the same operation of f32 gives at the ends of its operands: it is monotone in each, and so is rounding, so what an engine
-//! gives of something between them is between these. A number of no kind says that nothing is known, and whatever is computed from it.
+//! Intervals have the ends that the same operation of f32 gives at the ends of its operands: it is monotone
+//! in each, and so is rounding, so what an engine gives of something between them is between these. A number
+//! of no kind says that nothing is known, and whatever is computed from it.
 //!
-//! **Invariants:** an end is infinite only where both are; an exact node's ends are its value. Which rows are evaluated together depends on the program alone.
+//! **Invariants:** an end is infinite only where both are; an exact node's ends are its value. Which rows are
+//! evaluated together depends on the program alone.
 
 use hlo::attrs::Direction;
 use hlo::{ConstantValue, ElementType, InstrId, Module, Opcode};
@@ -342,7 +344,7 @@ fn gathered(from: &[f32], strides: &[(usize, usize)], start: usize, to: &mut [f3
     }
 }
 
-/// Zero of a number, a NaN of what is none: whoever adds it knows as little.
+/// Zero for a number, NaN for a NaN, so that adding it propagates NaNs.
 #[inline(always)]
 fn lost(x: f32) -> f32 {
     x * 0.0
@@ -609,7 +611,7 @@ fn sums(low: &[f32], high: &[f32]) -> (f64, f64, f64) {
     (l.iter().sum(), h.iter().sum(), m.iter().sum())
 }
 
-/// The ends of a sum of f32 of so many terms, whose exact value is between two numbers.
+/// The ends of a sum of `count` terms of f32, whose exact value is between two numbers.
 pub(super) fn concluded(low: f64, high: f64, magnitude: f64, count: f64) -> (f32, f32) {
     let unit = Format::of(ElementType::F32).map_or(f64::INFINITY, Format::unit);
     let off = gamma(count, unit) * magnitude;

@@ -286,7 +286,8 @@ fn a_result_rounded_by_way_of_f16_is_inside() {
     assert!(found[0] > 0.0 && found[0] <= 0.75, "{found:?}");
 }
 
-/// `x / (b c)`, `x c / b`, `x rsqrt(b)` and `x exp(-b)` in f32 in the place of quotients by quotients, roots and exponentials.
+/// `x / (b c)`, `x c / b`, `x rsqrt(b)` and `x exp(-b)` in f32 instead of quotients by quotients, roots and
+/// exponentials.
 #[test]
 fn quotients_of_quotients_roots_and_exponentials_are_inside_regrouped() {
     let text = "HloModule m
@@ -345,7 +346,7 @@ fn an_extreme_of_complex_numbers_is_the_same_in_any_order() {
     assert_eq!(class(1.0, 3.0), crate::verdict::Class::Wrong);
 }
 
-/// `x (b c)` in the place of `(x b) c`, and the same with quotients, where `b` and `c` are constants.
+/// `x (b c)` instead of `(x b) c`, and the same with quotients, where `b` and `c` are constants.
 #[test]
 fn constant_factors_may_be_gathered() {
     let text = "HloModule m

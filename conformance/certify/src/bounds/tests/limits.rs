@@ -194,7 +194,7 @@ fn other_arrays_and_groups_have_no_relation() {
 #[test]
 fn what_is_beyond_a_limit_is_wrong() {
     let all = bounds(&logits("f32", 4e5, Form::Plain), Allowances::LOOSE);
-    // In place of the ones, which are the largest of their rows.
+    // Instead of the ones, which are the largest of their rows.
     let wrong = |k: usize, with: f32| {
         let (v, b) = &all[k];
         let hlo::Buffer::F32(x) = &*v.buffer else { panic!("not f32") };

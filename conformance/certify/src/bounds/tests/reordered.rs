@@ -259,7 +259,7 @@ fn an_index_of_the_best_is_exact_unless_it_ties_without_a_rule() {
 
 #[test]
 fn an_index_reaches_those_whose_values_are_within_the_bound_of_the_best() {
-    // exp is within 2 units: 1 and its neighbour may change places, what is far from them may not.
+    // exp is within 2 units: 1 and its neighbour may be exchanged, what is far from them may not.
     let text = argmax(1, 4, &jax())
         .replace("i = s32[1,4]", "y = f32[1,4] exponential(x)\n i = s32[1,4]")
         .replace("reduce(x, ", "reduce(y, ");
@@ -308,8 +308,8 @@ fn products_round_once_for_each_factor() {
     assert!((8.0 * product * U / 2.0..4.0 * 8.0 * product * U).contains(&hard), "{hard}");
 }
 
-/// A NaN, or an infinity and a zero, make NaN in every order; an infinity stays one unless a partial product of
-/// other factors may underflow.
+/// A NaN, or an infinity and a zero, make NaN in every order; an infinity stays one unless a partial product
+/// of other factors may underflow.
 #[test]
 fn infinities_and_nans_absorb_the_other_factors() {
     let text = "HloModule m\nr { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] multiply(a, b) }\nENTRY e { x = f32[3] parameter(0)\n y = f32[] parameter(1)\n ROOT q = f32[] reduce(x, y), dimensions={0}, to_apply=r }";

@@ -10,7 +10,8 @@ fn class(all: &[(ArrayLiteral, Bounds)], k: usize, actual: hlo::Buffer) -> Class
     judge(expected, &actual, bounds, false).unwrap().class()
 }
 
-/// The least number so far, less the element: each step rounds once. What is denormal may be flushed, and the carry goes on from there.
+/// The least number so far, less the element: each step rounds once. What is denormal may be flushed, and the
+/// carry goes on from there.
 #[test]
 fn scans_are_followed_slice_by_slice() {
     let text = "HloModule m
@@ -50,8 +51,8 @@ fn orders_round_nothing_and_those_by_bits_flush_nothing() {
     assert!(!sort("").is_exact());
 }
 
-/// A conversion that rounds nothing leaves nothing out, infinities that are known convert to what they convert to beside a denormal number, and a rounding that is asked for
-/// is done.
+/// A conversion that rounds nothing leaves nothing out, infinities that are known convert to what they
+/// convert to beside a denormal number, and a rounding that is asked for is done.
 #[test]
 fn what_is_not_rounded_is_not_left_unrounded() {
     let one = |text: &str, x: &[f32]| certified(text, &[x], Allowances::LOOSE).remove(0).1;

@@ -1,10 +1,12 @@
 //! XLA:GPU asked to compile a program on the spot, on a machine without a GPU.
 //!
-//! The script `conformance/peers/xla_gpu.py`, which this program carries, is run by a Python with jax's CUDA plugin installed (`HLO_XLA_GPU_PYTHON`). It
-//! stays and compiles one program after the other; `HLO_XLA_GPU_SCRIPT` names another script that answers alike.
+//! The script `conformance/peers/xla_gpu.py`, which this program carries, is run by a Python with jax's CUDA
+//! plugin installed (`HLO_XLA_GPU_PYTHON`). It stays and compiles one program after the other;
+//! `HLO_XLA_GPU_SCRIPT` names another script that answers alike.
 //!
-//! **Invariants:** nothing is started unless `HLO_XLA_GPU_PYTHON` names what to start; without it the platform is refused with what to install. A
-//! compiler that crashed or took too long is ended, and the next program gets another.
+//! **Invariants:** nothing is started unless `HLO_XLA_GPU_PYTHON` names what to start; without it the
+//! platform is refused with what to install. A compiler that crashed or took too long is ended, and the next
+//! program gets another.
 
 use std::env;
 use std::path::PathBuf;
@@ -27,10 +29,10 @@ use hlo_system::files::describe;
 use hlo_system::process::Launch;
 use hlo_system::scratch::Scratch;
 
-/// What Python executes, if no file is named.
+/// The default Python script.
 const SCRIPT: &str = include_str!("../../../../peers/xla_gpu.py");
 
-/// What a person installs.
+/// The packages to install.
 const SET_UP: &str = "\
 xla-gpu has XLA compile the program, which needs (about 330 MB from PyPI; no GPU):
   python3.12 -m venv V && V/bin/pip install numpy ml_dtypes opt_einsum scipy
@@ -60,7 +62,8 @@ struct Ask {
 }
 
 impl XlaGpuCompiler {
-    /// The compiler, if what it needs is there. A compilation may take so long. Errors: [`Exit::Unsupported`], with what to install.
+    /// The compiler, if what it needs is there. A compilation may take so long. Errors:
+    /// [`Exit::Unsupported`], with what to install.
     pub fn new(timeout: Duration) -> Result<Self, Failure> {
         let lacking =
             |what: String| Failure::new(Exit::Unsupported, format!("platform `xla-gpu`: {what}\n{SET_UP}"));
@@ -161,7 +164,8 @@ impl Engine for XlaGpuCompiler {
 
     fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome> {
         let dump = self.dump(module)?;
-        // On its way through MLIR a program may become another one: `s1` becomes `pred`, random bits lose their sign.
+        // On its way through MLIR a program may become another one: `s1` becomes `pred`, random bits lose
+        // their sign.
         forms::takes_and_gives_the_same(&dump, module).map_err(|_file| {
             let message = "what XLA:GPU compiled has other parameters or results than the program";
             Outcome::Unsupported(unsupported(message.to_owned()))

@@ -1,8 +1,10 @@
-//! What XLA:GPU left of a program in a folder, read and checked: optimized HLO, launch list, buffer assignment, PTX.
+//! What XLA:GPU left of a program in a folder, read and checked: optimized HLO, launch list, buffer
+//! assignment, PTX.
 //!
-//! The parts are `PREFIXsm_*after_optimizations.txt`, `...-buffer-assignment.txt`, `PREFIX*thunk_sequence.txt` and `PREFIX*.ptx`; the prefix is
-//! `module_0001.jit_f.` in a folder as `--xla_dump_to` fills it, and may be empty. **Invariants:** every kernel that is launched is in the PTX and takes
-//! as many parameters as its instruction has operands and results; the optimized module verifies.
+//! The parts are `PREFIXsm_*after_optimizations.txt`, `...-buffer-assignment.txt`,
+//! `PREFIX*thunk_sequence.txt` and `PREFIX*.ptx`; the prefix is `module_0001.jit_f.` in a folder as
+//! `--xla_dump_to` fills it, and may be empty. **Invariants:** every kernel that is launched is in the PTX
+//! and takes as many parameters as its instruction has operands and results; the optimized module verifies.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,13 +54,13 @@ pub(super) struct Ptx {
 pub(super) struct Kernel {
     /// Each launch with the number of its PTX.
     pub(super) launches: Vec<(usize, KernelLaunch)>,
-    /// What the parameters point to.
+    /// The arrays that the parameters point to.
     pub(super) arguments: Vec<Argument>,
     /// For each array of the result the operand that it begins as: a sort works where its result is.
     pub(super) begins_as: Vec<Option<usize>>,
 }
 
-/// Whose array an argument is.
+/// The operand or result that an argument is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Of {
     /// That of the operand of this number.
@@ -76,7 +78,7 @@ pub(super) struct Argument {
     pub(super) leaf: usize,
     /// Type and layout.
     pub(super) shape: ArrayShape,
-    /// Where the buffer assignment has it; `None`: nowhere that is known.
+    /// Its slice of the buffer assignment; `None`: unknown.
     pub(super) slice: Option<Slice>,
 }
 
@@ -93,7 +95,7 @@ const ASSIGNMENT: &str = "after_optimizations-buffer-assignment.txt";
 const THUNKS: &str = "thunk_sequence.txt";
 
 /// The folder and the prefix of the parts that a path means: a folder, or `FOLDER/PREFIX`.
-fn place(path: &str) -> (PathBuf, String) {
+fn folder_and_prefix(path: &str) -> (PathBuf, String) {
     let path = Path::new(path);
     if path.is_dir() {
         return (path.to_owned(), String::new());
@@ -105,7 +107,7 @@ fn place(path: &str) -> (PathBuf, String) {
 
 impl Files {
     fn find(path: &str) -> Result<Files, Failure> {
-        let (folder, prefix) = place(path);
+        let (folder, prefix) = folder_and_prefix(path);
         let cannot = |e: &std::io::Error| {
             Failure::usage(format!(
                 "{}: cannot be read: {}",
@@ -159,8 +161,8 @@ fn text(path: &Path) -> Result<String, Failure> {
 }
 
 impl Dump {
-    /// Reads and checks a dump. Errors: [`Exit::Usage`] for parts that are missing, [`Exit::Parse`] and [`Exit::Verify`] for what is wrong with one, with
-    /// file and line.
+    /// Reads and checks a dump. Errors: [`Exit::Usage`] for parts that are missing, [`Exit::Parse`] and
+    /// [`Exit::Verify`] for what is wrong with one, with file and line.
     pub(super) fn read(path: &str) -> Result<Dump, Failure> {
         Self::read_changed(path, &|_, text| text)
     }
@@ -226,7 +228,8 @@ impl Dump {
     }
 }
 
-/// Whether an instruction's kernels read or write sizes of dynamic dimensions, which XLA keeps behind the elements: they are executed as HLO.
+/// Whether an instruction's kernels read or write sizes of dynamic dimensions, which XLA keeps behind the
+/// elements: they are executed as HLO.
 fn reads_sizes(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     let dynamic =
@@ -288,7 +291,8 @@ fn kernel(
     Ok(Kernel { launches, arguments, begins_as })
 }
 
-/// For each array that a sort sorts, alone or as the root of a fusion, the operand that it is; nothing of other instructions.
+/// For each array that a sort sorts, alone or as the root of a fusion, the operand that it is; nothing of
+/// other instructions.
 fn begins_as(module: &Module, id: InstrId) -> Vec<Option<usize>> {
     let instr = module.instr(id);
     if instr.opcode == Opcode::Sort {
@@ -331,7 +335,8 @@ fn collect(shape: &Shape, path: &mut Vec<usize>, f: &mut impl FnMut(&[usize], &A
     }
 }
 
-/// Reads a PTX file, and gives the variables that stand for constants of the program their values, as XLA's runtime does.
+/// Reads a PTX file, and gives the variables that stand for constants of the program their values, as XLA's
+/// runtime does.
 fn load(path: &Path, module: &Module, change: &dyn Fn(&str, String) -> String) -> Result<Ptx, Failure> {
     let file = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let text = change(&file, text(path)?);
@@ -373,7 +378,10 @@ mod tests {
     fn prefixes_and_places() {
         assert_eq!(prefix_of("module_0001.jit_f.sm_9.0_gpu_after_optimizations.txt"), "module_0001.jit_f.");
         assert_eq!(prefix_of("sm_9.0a_gpu_after_optimizations.txt"), "");
-        assert_eq!(place("."), (PathBuf::from("."), String::new()));
-        assert_eq!(place("no/such/module_0001."), (PathBuf::from("no/such"), "module_0001.".to_owned()));
+        assert_eq!(folder_and_prefix("."), (PathBuf::from("."), String::new()));
+        assert_eq!(
+            folder_and_prefix("no/such/module_0001."),
+            (PathBuf::from("no/such"), "module_0001.".to_owned())
+        );
     }
 }

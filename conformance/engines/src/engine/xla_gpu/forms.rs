@@ -1,6 +1,7 @@
 //! Which kernels execute the instructions of a program.
 //!
-//! **Invariant:** an instruction has kernels only if it computes what the dump's instruction of its name does: the same program of it alone, but for names.
+//! **Invariant:** an instruction has kernels only if it computes what the dump's instruction of its name
+//! does: the same program of it alone, but for names.
 
 use std::sync::Arc;
 
@@ -21,7 +22,8 @@ pub(super) fn own(dump: &Dump) -> Vec<Option<InstrId>> {
     launches
 }
 
-/// By instruction of a program, that of the dump whose kernels it launches; `None`: it is none of instructions of the dump.
+/// By instruction of a program, that of the dump whose kernels it launches; `None`: it is none of
+/// instructions of the dump.
 pub(super) fn launches(dump: &Dump, module: &Module) -> Option<Vec<Option<InstrId>>> {
     let mut named: FxHashMap<&str, InstrId> = FxHashMap::default();
     for id in dump.module.computations().iter().flat_map(|&c| dump.module.instructions(c)) {

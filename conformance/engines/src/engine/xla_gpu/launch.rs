@@ -1,8 +1,9 @@
 //! Launches the kernels of one instruction on the values of its operands.
 //!
-//! **Invariants:** arrays that share memory in XLA's buffer assignment share it here, and nothing else does, so that an access beyond an array is out of
-//! bounds although XLA has another array there; what no kernel and no operand wrote is uninitialized; launches of an instruction see each other's writes,
-//! launches of others do not, but through values.
+//! **Invariants:** arrays that share memory in XLA's buffer assignment share it here, and nothing else does,
+//! so that an access beyond an array is out of bounds although XLA has another array there; what no kernel
+//! and no operand wrote is uninitialized; launches of an instruction see each other's writes, launches of
+//! others do not, but through values.
 
 use hlo::{InstrId, Module, Shape};
 use hlo_interp::Value;
@@ -16,7 +17,7 @@ use super::dump::{Argument, Dump, Kernel, Of, Ptx};
 use super::layout;
 use super::mirror::{Mirror, Mirrored, Variables};
 
-/// What is checked, and limits.
+/// Checks and limits of launches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// Instructions of threads of one launch, at most.
@@ -52,7 +53,7 @@ struct Placed {
     of: Vec<(usize, u64)>,
 }
 
-fn place(arguments: &[Argument]) -> Placed {
+fn assign_regions(arguments: &[Argument]) -> Placed {
     let mut regions: Vec<Region> = Vec::new();
     let mut slices: Vec<Option<Slice>> = arguments.iter().map(|a| a.slice).collect();
     // A slice of another size than the array is not this array's: it gets memory of its own.
@@ -91,14 +92,15 @@ fn place(arguments: &[Argument]) -> Placed {
     Placed { regions, of }
 }
 
-/// What launches did.
+/// The statistics of launches.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Stats {
     /// Instructions of threads.
     pub(super) instructions: u64,
 }
 
-/// Launches the kernels of an instruction on its operands. Errors: what went wrong, naming instruction, kernel and line.
+/// Launches the kernels of an instruction on its operands. Errors: what went wrong, naming instruction,
+/// kernel and line.
 pub(super) fn run(
     dump: &Dump,
     (module, id): (&Module, InstrId),
@@ -115,7 +117,7 @@ pub(super) fn run(
         let arrays = operands.get(number).map(Value::arrays).unwrap_or_default();
         arrays.get(leaf).copied().ok_or_else(|| unsupported(format!("operand {number} has no array {leaf}")))
     };
-    let mut placed = place(&kernel.arguments);
+    let mut placed = assign_regions(&kernel.arguments);
     let is_result = |a: &Argument| a.of == Of::Result;
     // Memory of each PTX file begins as its variables; what is beside them is the same.
     let mut memory: Option<(usize, Memory)> = None;
@@ -248,14 +250,14 @@ fn variables(ptx: &Ptx, memory: &Memory) -> Result<Variables, MemoryError> {
         .collect()
 }
 
-/// What a region holds.
+/// The contents of a region.
 struct Contents {
     bytes: Vec<u8>,
     /// Which of them were written.
     written: Vec<bool>,
 }
 
-/// What each region holds.
+/// The contents of each region.
 fn contents(memory: &Memory, placed: &Placed) -> Result<Vec<Contents>, MemoryError> {
     let one = |r: &Region| {
         let bytes = memory.read(r.address, r.end - r.start)?.to_vec();
@@ -280,7 +282,7 @@ fn restore(
     Ok(())
 }
 
-/// What reports call an argument.
+/// The name of an argument in reports.
 fn name(module: &Module, id: InstrId, a: &Argument) -> String {
     let instr = module.instr(id);
     match a.of {

@@ -20,7 +20,8 @@ fn packed_bits(shape: &ArrayShape) -> Option<usize> {
     (ty.is_sub_byte() && matches!(bits, 1 | 2 | 4)).then_some(bits)
 }
 
-/// For each element in memory its number in row-major order; `None`: that is the same. Errors: the layout has tiles.
+/// For each element in memory its number in row-major order; `None`: that is the same. Errors: the layout has
+/// tiles.
 fn order(shape: &ArrayShape) -> Result<Option<Vec<usize>>, String> {
     let Some(layout) = &shape.layout else { return Ok(None) };
     if layout.is_row_major() && layout.tiles.is_empty() && layout.dim_levels.is_empty() {

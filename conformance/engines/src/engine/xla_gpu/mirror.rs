@@ -1,4 +1,5 @@
-//! A second target for the kernels of a run: each launch is repeated there on a copy of the memory that it began with.
+//! A second target for the kernels of a run: each launch is repeated there on a copy of the memory that it
+//! began with.
 //!
 //! **Invariant:** a run goes on with the interpreter's results, so that each kernel is compared alone.
 
@@ -39,7 +40,7 @@ pub struct Mirrored<'r> {
     pub after: Vec<Vec<u8>>,
 }
 
-/// Who is told of each launch.
+/// The observer of launches.
 pub trait Mirror: Send + Sync {
     /// A kernel was executed.
     fn launched(&self, launch: Mirrored<'_>);

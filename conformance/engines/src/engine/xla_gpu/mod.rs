@@ -1,27 +1,32 @@
 //! XLA's GPU compiler as an engine, without a GPU: its own PTX is executed, kernel by kernel, by `hlo-ptx`.
 //!
-//! `xla-gpu:DIR` reads what XLA left in a folder (`--xla_dump_to`); `xla-gpu` has XLA compile the program first ([`compile`]). The optimized module
-//! runs in the interpreter; where it comes to an instruction that launches kernels, these run on the values of its operands, and their results are the
-//! instruction's ([`observe`]). Copies, loops, branches, calls of libraries and asynchronous pairs are the HLO that they stand for.
+//! `xla-gpu:DIR` reads what XLA left in a folder (`--xla_dump_to`); `xla-gpu` has XLA compile the program
+//! first ([`compile`]). The optimized module runs in the interpreter; where it comes to an instruction that
+//! launches kernels, these run on the values of its operands, and their results are the instruction's
+//! ([`observe`]). Copies, loops, branches, calls of libraries and asynchronous pairs are the HLO that they
+//! stand for.
 //!
 //! What an engine of a folder runs ([`forms`]):
-//! - **the optimized module itself**, or any program of instructions of it (such as those that `hlo isolate` and `hlo reduce` make): then the
-//!   replay injects the reference's values into each kernel's operands, and each kernel is judged alone;
-//! - **the program that XLA compiled**: the first one that takes and gives the same arrays. Then its results are judged.
+//! - **the optimized module itself**, or any program of instructions of it (such as those that `hlo isolate`
+//!   and `hlo reduce` make): then the replay injects the reference's values into each kernel's operands, and
+//!   each kernel is judged alone;
+//! - **the program that XLA compiled**: the first one that takes and gives the same arrays. Then its results
+//!   are judged.
 //!
 //! | file | what |
 //! |---|---|
 //! | `thunks`, `buffers` | launch list and buffer assignment, read |
 //! | `schedule` | which instruction each launch executes |
-//! | `names` | which memory an instruction's value lies in |
+//! | `names` | which memory an instruction's value is in |
 //! | `dump` | a folder, read and checked |
 //! | `layout` | arrays as the device holds them |
 //! | `launch` | the kernels of one instruction on values |
 //! | `mirror` | a second target, on which each launch is repeated |
 //! | `observe` | a run |
 //!
-//! **Invariants:** a kernel gets the arrays that its instruction has as operands, in memory that overlaps where XLA's does; what the checker of `hlo-ptx`
-//! finds ends the run with [`codes::KERNEL_FAULT`], whatever the results are; an instruction is executed by kernels only where it is what XLA compiled.
+//! **Invariants:** a kernel gets the arrays that its instruction has as operands, in memory that overlaps
+//! where XLA's does; what the checker of `hlo-ptx` finds ends the run with [`codes::KERNEL_FAULT`], whatever
+//! the results are; an instruction is executed by kernels only where it is what XLA compiled.
 
 mod buffers;
 mod compile;
@@ -56,12 +61,12 @@ pub use compile::XlaGpuCompiler;
 /// Instructions of threads of a launch, at most, if a run has no limit: minutes.
 const DEFAULT_FUEL: u64 = 1 << 36;
 
-/// What XLA:GPU made of one program.
+/// XLA:GPU's compilation of one program.
 #[derive(Debug)]
 pub struct XlaGpuEngine {
     name: String,
     dump: Arc<Dump>,
-    /// What it was given first.
+    /// The program before compilation.
     program: OnceLock<Program>,
     mirror: Watching,
 }
@@ -71,13 +76,15 @@ pub struct XlaGpuEngine {
 enum Program {
     /// The optimized module, or a part of it.
     Optimized,
-    /// What was compiled, by its fingerprint. Another program that takes and gives the same arrays is not what the dump is of.
+    /// What was compiled, by its fingerprint. Another program that takes and gives the same arrays is not
+    /// what the dump is of.
     Source(u128),
 }
 
 impl XlaGpuEngine {
-    /// Reads a folder, or the files of one that begin with a prefix. Errors: a part is missing ([`Exit::Usage`]), is not what it should be
-    /// ([`Exit::Parse`]), or does not fit the others ([`Exit::Verify`]).
+    /// Reads a folder, or the files of one that begin with a prefix. Errors: a part is missing
+    /// ([`Exit::Usage`]), is not what it should be ([`Exit::Parse`]), or does not fit the others
+    /// ([`Exit::Verify`]).
     pub fn folder(path: &str) -> Result<Self, Failure> {
         let dump = Arc::new(Dump::read(path)?);
         Ok(Self {
@@ -88,7 +95,8 @@ impl XlaGpuEngine {
         })
     }
 
-    /// The same with one of its PTX files changed: its name, and the text in its place. Errors: as of [`XlaGpuEngine::folder`].
+    /// The same with one of its PTX files replaced: its name, and the new text. Errors: as of
+    /// [`XlaGpuEngine::folder`].
     pub fn changed(path: &str, file: &str, text: &str) -> Result<Self, Failure> {
         let change = |name: &str, is: String| if name == file { text.to_owned() } else { is };
         let dump = Arc::new(Dump::read_changed(path, &change)?);
@@ -116,7 +124,7 @@ impl XlaGpuEngine {
         all.filter(is_of_file).map(|id| module.instr(id).name.to_string()).collect()
     }
 
-    /// Tells somebody of each launch from now on.
+    /// Notifies an observer of each launch from now on.
     #[must_use]
     pub fn mirrored(mut self, mirror: Arc<dyn Mirror>) -> Self {
         self.mirror = Watching(Some(mirror));
@@ -128,7 +136,7 @@ impl XlaGpuEngine {
         &self.dump.module
     }
 
-    /// How many instructions launch kernels of the dump's PTX.
+    /// The number of instructions that launch kernels of the dump's PTX.
     pub fn kernels(&self) -> usize {
         self.dump.kernels.iter().flatten().count()
     }
@@ -144,7 +152,8 @@ pub fn ptx_module(file: &str, text: &str) -> Result<hlo_ptx::ir::Module, Failure
     })
 }
 
-/// What XLA's GPU compiler may do: everything that its CPU compiler does, with its own functions and TF32 in products of f32.
+/// What XLA's GPU compiler may do: everything that its CPU compiler does, with its own functions and TF32 in
+/// products of f32.
 const LIBERTIES: Allowances =
     Allowances { tf32: true, functions: super::Functions::XLA_GPU, ..Allowances::LOOSE };
 
@@ -166,7 +175,8 @@ impl Engine for XlaGpuEngine {
             return Ok(());
         }
         forms::takes_and_gives_the_same(&self.dump, module).map_err(unsupported)?;
-        // Where the optimized module is the program, what stands for a value that was left out is the same on both sides.
+        // Where the optimized module is the program, what stands for a value that was left out is the same on
+        // both sides.
         if let Some(name) = forms::left_out(&self.dump) {
             return Err(unsupported(forms::left_out_message(&self.dump, name)));
         }
@@ -198,16 +208,16 @@ fn unsupported(message: String) -> Diagnostic {
 struct Compiled {
     name: String,
     dump: Arc<Dump>,
-    /// What the interpreter runs.
+    /// The module that the interpreter runs.
     form: Module,
     /// By instruction of the form, that of the dump whose kernels it launches.
     launches: Arc<[Option<InstrId>]>,
-    /// What an observer sees.
+    /// The module that an observer sees.
     seen: Seen,
     mirror: Watching,
 }
 
-/// What an observer sees of a run.
+/// An observer's view of a run.
 #[derive(Debug)]
 enum Seen {
     /// The program's own instructions.

@@ -1,14 +1,15 @@
-//! Which slice of memory an instruction's value lies in, by the buffer assignment.
+//! Which slice of memory an instruction's value is in, by the buffer assignment.
 //!
-//! The assignment has the values that instructions define. Other instructions (`get-tuple-element`, `tuple`, `bitcast`, parameters of branches and of
-//! asynchronous computations) are names of them: those are followed to the definition.
+//! The assignment has the values that instructions define. Other instructions (`get-tuple-element`, `tuple`,
+//! `bitcast`, parameters of branches and of asynchronous computations) are names of them: those are followed
+//! to the definition.
 
 use hlo::{AttrKey, InstrId, Module, Opcode};
 use rustc_hash::FxHashMap;
 
 use super::buffers::{Assignment, Slice};
 
-/// The most names that one value has in a row.
+/// The maximum number of names that one value has in a row.
 const MAX_STEPS: usize = 10_000;
 
 /// Values of a module by the names that a buffer assignment knows.
@@ -16,7 +17,8 @@ const MAX_STEPS: usize = 10_000;
 pub(super) struct Names<'a> {
     module: &'a Module,
     slices: &'a Assignment,
-    /// Of computations that get their operands as they are, by [`hlo::ComputationId::index`]: the operand that each parameter is.
+    /// Of computations that get their operands as they are, by [`hlo::ComputationId::index`]: the operand
+    /// that each parameter is.
     passed: FxHashMap<usize, Vec<InstrId>>,
 }
 

@@ -1,7 +1,8 @@
-//! The optimized module as XLA:GPU's host executes it: in the interpreter, with kernels in the place of the instructions that launch them.
+//! The optimized module as XLA:GPU's host executes it: in the interpreter, with kernels for the instructions
+//! that launch them.
 //!
-//! **Invariants:** an instruction with kernels has the value that these leave, computed from the values that the run has of its operands; the interpreter
-//! computes no fusion that is a kernel ([`hollowed`]).
+//! **Invariants:** an instruction with kernels has the value that these leave, computed from the values that
+//! the run has of its operands; the interpreter computes no fusion that is a kernel ([`hollowed`]).
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,14 +25,14 @@ pub(super) struct Host {
     /// By instruction of the module that runs, that of the dump whose kernels it launches.
     pub(super) launches: Arc<[Option<InstrId>]>,
     pub(super) limits: Limits,
-    /// Who is told of each launch.
+    /// The observer of launches.
     pub(super) mirror: Watching,
-    /// Who watches the run besides.
+    /// The caller's observer of the run.
     pub(super) inner: Option<Arc<dyn Observer>>,
     pub(super) state: Mutex<State>,
 }
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Default)]
 pub(super) struct State {
     /// Operands of kernels whose instructions were entered and not left.
@@ -111,7 +112,8 @@ impl Observer for Host {
     }
 }
 
-/// By instruction, whether it is outside of the fusions that are kernels: what is inside has no value of its own.
+/// By instruction, whether it is outside of the fusions that are kernels: what is inside has no value of its
+/// own.
 pub(super) fn outside_of_kernels(module: &Module, launches: &[Option<InstrId>]) -> Vec<bool> {
     let mut seen = vec![true; module.instruction_capacity()];
     for id in module.computations().iter().flat_map(|&c| module.instructions(c)) {
@@ -123,7 +125,8 @@ pub(super) fn outside_of_kernels(module: &Module, launches: &[Option<InstrId>]) 
     seen
 }
 
-/// A module in which fusions that are kernels compute zeros: what they compute is replaced, and must not be computed in vain.
+/// A module in which fusions that are kernels compute zeros: what they compute is replaced, and must not be
+/// computed in vain.
 pub(super) fn hollowed(module: &Module, launches: &[Option<InstrId>]) -> Module {
     let mut hollow = module.clone();
     let mut emptied: Vec<ComputationId> = Vec::new();

@@ -1,13 +1,15 @@
 //! Which instruction of the optimized module each launch of the launch list executes.
 //!
-//! XLA emits thunks in the order of the schedule, and a scheduled module's text is that order: both are walked side by side.
-//! **Invariant:** each thunk belongs to one instruction; a list with thunks left over, or without some that instructions need, is refused.
+//! XLA emits thunks in the order of the schedule, and a scheduled module's text is that order: both are
+//! walked side by side.
+//! **Invariant:** each thunk belongs to one instruction; a list with thunks left over, or without some that
+//! instructions need, is refused.
 
 use hlo::{AttrKey, ComputationId, InstrId, Module, Opcode, Shape};
 
 use super::thunks::{KernelLaunch, Thunk};
 
-/// What a thunk list says of an instruction that launches kernels.
+/// The thunks of an instruction that launches kernels.
 #[derive(Clone, Debug)]
 pub(super) struct Kernels {
     /// In their order: a large sort launches several.
@@ -23,7 +25,8 @@ pub(super) struct Misfit {
     pub(super) message: String,
 }
 
-/// By instruction (by [`InstrId::index`]) the kernels that it launches. Errors: the first thunk that fits no instruction.
+/// By instruction (by [`InstrId::index`]) the kernels that it launches. Errors: the first thunk that fits no
+/// instruction.
 pub(super) fn assign(module: &Module, thunks: &[Thunk]) -> Result<Vec<Option<Kernels>>, Misfit> {
     let mut walk = Walk { module, kernels: vec![None; module.instruction_capacity()], calls: 0 };
     walk.computation(module.entry(), thunks)?;
@@ -37,7 +40,7 @@ struct Walk<'a> {
     calls: usize,
 }
 
-/// The most calls one in another, which XLA inlines.
+/// The maximum number of calls one in another, which XLA inlines.
 const MAX_CALLS: usize = 100;
 
 impl Walk<'_> {
@@ -107,7 +110,8 @@ impl Walk<'_> {
                 Opcode::Conditional => {
                     takes("kConditional")?;
                     rest.next();
-                    // By order, not by name: XLA writes `false_branch:` above the thunks of the computation that runs if the predicate is true.
+                    // By order, not by name: XLA writes `false_branch:` above the thunks of the computation
+                    // that runs if the predicate is true.
                     for (i, called) in instr.attrs.called_computations().into_iter().enumerate() {
                         let section = thunk.sections.get(i).map_or(&[][..], |(_, thunks)| thunks);
                         self.part(thunk, called, section)?;
@@ -147,7 +151,8 @@ impl Walk<'_> {
     /// An instruction without computations that the host executes: its kernels, a copy, a call to a library.
     fn single<'t>(&mut self, id: InstrId, rest: &mut std::iter::Peekable<std::slice::Iter<'t, Thunk>>) {
         let mut launches: Vec<KernelLaunch> = Vec::new();
-        // A sort copies what it sorts to where the result is, then works there, in as many launches as it needs.
+        // A sort copies what it sorts to where the result is, then works there, in as many launches as it
+        // needs.
         if sorts(self.module, id) {
             while rest.next_if(|t| t.kind == "kCopy").is_some() {}
         }

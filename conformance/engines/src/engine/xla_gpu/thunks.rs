@@ -1,8 +1,10 @@
-//! XLA:GPU's launch list (`thunk_sequence.txt`): what the host of a compiled program executes, as a tree of thunks.
+//! XLA:GPU's launch list (`thunk_sequence.txt`): what the host of a compiled program executes, as a tree of
+//! thunks.
 //!
-//! A line is `007: kCustomKernel [dependencies] name grid: [x, y, z] threads: [x, y, z] shared_memory: N bytes`; the thunks of a loop's
-//! condition and body, of branches and of asynchronous parts stand below it, farther to the right, behind `condition:`, `body:`,
-//! `branch_0:`, `true_branch:` and the like. **Invariant:** a thunk that launches a kernel has a name, a grid and a block.
+//! A line is `007: kCustomKernel [dependencies] name grid: [x, y, z] threads: [x, y, z] shared_memory: N
+//! bytes`; the thunks of a loop's condition and body, of branches and of asynchronous parts stand below it,
+//! farther to the right, behind `condition:`, `body:`, `branch_0:`, `true_branch:` and the like.
+//! **Invariant:** a thunk that launches a kernel has a name, a grid and a block.
 
 use std::fmt;
 
@@ -19,9 +21,9 @@ pub(super) struct Thunk {
     pub(super) line: usize,
     /// `kCopy`, `kWhile`, ...
     pub(super) kind: String,
-    /// What a thunk of the kind [`KERNEL`] launches.
+    /// The launch of a thunk of the kind [`KERNEL`].
     pub(super) launch: Option<KernelLaunch>,
-    /// What it executes in its turn, by the name before the colon; `""` where none is given.
+    /// The nested thunks that it executes, by the name before the colon; `""` where none is given.
     pub(super) sections: Vec<(String, Vec<Thunk>)>,
 }
 
@@ -77,7 +79,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<Thunk>, BadLine> {
             }
             open.push((column + 1, thunk(text, number + 1).map_err(bad)?));
         } else if let Some(name) = text.strip_suffix(':') {
-            // XLA writes `condition:` at the margin, however deep the loop is; it follows the loop's own line.
+            // XLA writes `condition:` at the margin, however deep the loop is; it follows the loop's own
+            // line.
             if name != "condition" {
                 close(&mut open, column + 2);
             }

@@ -1,4 +1,5 @@
-//! What is asked of floats: the domains of functions, the constants that they are compared with, and both through arithmetic.
+//! What is asked of floats: the domains of functions, the constants that they are compared with, and both
+//! through arithmetic.
 
 use hlo::{InstrId, Instruction, Opcode};
 
@@ -33,8 +34,8 @@ impl Walk<'_> {
         None
     }
 
-    /// Passes a range of floats back through sums with, and products and quotients by, constants; a sum of two values that must
-    /// not be negative asks the same of both.
+    /// Passes a range of floats back through sums with, and products and quotients by, constants; a sum of
+    /// two values that must not be negative asks the same of both.
     pub(super) fn arithmetic(&mut self, id: InstrId, i: &Instruction) {
         let float = i.shape.as_array().is_some_and(|a| a.element_type.is_float());
         let Some((low, high)) = self.demands[id.index()].first().and_then(|d| d.real).filter(|_| float)
@@ -93,7 +94,8 @@ impl Walk<'_> {
         None
     }
 
-    /// Floats that are compared: on both sides of a constant and equal to it, or some equal to those that they are compared with.
+    /// Floats that are compared: on both sides of a constant and equal to it, or some equal to those that
+    /// they are compared with.
     pub(super) fn comparison(&mut self, i: &Instruction) {
         let [a, b] = i.operands() else { return };
         let float = self.array(i, 0).is_some_and(|a| a.element_type.is_float());

@@ -8,8 +8,8 @@ use crate::reduce::Candidate;
 use crate::reduce::program::all_instructions;
 use crate::reduce::search::Context;
 
-/// Whether what an instruction computes from is its operand's operands: it takes something out of a tuple, or ends what another
-/// one has started.
+/// Whether what an instruction computes from is its operand's operands: it takes something out of a tuple, or
+/// ends what another one has started.
 fn through(opcode: Opcode) -> bool {
     matches!(
         opcode,
@@ -22,7 +22,7 @@ fn through(opcode: Opcode) -> bool {
     )
 }
 
-/// What an instruction computes from, near and through tuples.
+/// The values that an instruction computes from, directly and through tuples.
 fn sources(module: &Module, id: InstrId) -> Vec<InstrId> {
     let i = module.instr(id);
     let mut all: Vec<InstrId> = Vec::new();
@@ -84,7 +84,8 @@ pub(super) fn operands(context: &Context<'_>) -> Vec<Edit> {
     edits
 }
 
-/// Each instruction, by any operand, one that is first made to fit if need be, and by any parameter or constant of its shape.
+/// Each instruction, by any operand, one that is first made to fit if need be, and by any parameter or
+/// constant of its shape.
 pub(super) fn anything(context: &Context<'_>) -> Vec<Edit> {
     let module = &context.program.module;
     let mut edits: Vec<Edit> = Vec::new();

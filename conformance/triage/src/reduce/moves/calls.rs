@@ -10,7 +10,8 @@ use crate::reduce::Candidate;
 use crate::reduce::program::all_instructions;
 use crate::reduce::search::Context;
 
-/// Copies the instructions of a computation before `anchor`, with these values for its parameters. Returns its result there.
+/// Copies the instructions of a computation before `anchor`, with these values for its parameters. Returns
+/// its result there.
 pub(super) fn inlined(
     c: &mut Candidate,
     callee: ComputationId,
@@ -96,7 +97,7 @@ fn inline_call(c: &mut Candidate, id: InstrId) -> bool {
     true
 }
 
-/// What was started for an async-done, in its place.
+/// Replaces an async-done by what was started.
 fn inline_async(c: &mut Candidate, id: InstrId) -> bool {
     if !c.alive(id) || c.module.instr(id).opcode != Opcode::AsyncDone {
         return false;

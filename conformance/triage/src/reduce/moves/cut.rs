@@ -1,4 +1,5 @@
-//! Cutting a program: behind the failure, before it, down to one output, and values in place of what computes them.
+//! Cutting a program: behind the failure, before it, down to one output, and values in place of what computes
+//! them.
 
 use hlo::{ArrayLiteral, InstrId, Literal, Module, Opcode, Shape};
 use rustc_hash::FxHashSet;
@@ -161,16 +162,17 @@ pub(super) fn recorded_parameters(context: &Context<'_>) -> Vec<Edit> {
 }
 
 /// The largest value that becomes a constant.
-const CONSTANT: usize = 1024;
+const MAX_CONSTANT_ELEMENTS: usize = 1024;
 
-/// Each value of called computations, as a constant with the value that it has first, or, where it runs several times, last.
+/// Each value of called computations, as a constant with the value that it has first, or, where it runs
+/// several times, last.
 pub(super) fn recorded_constants(context: &Context<'_>) -> Vec<Edit> {
     let module = &context.program.module;
     let mut edits: Vec<Edit> = Vec::new();
     let mut lasts: Vec<Edit> = Vec::new();
     for id in crate::reduce::program::all_instructions(module) {
         let i = module.instr(id);
-        let small = context.recorded().len(id).is_some_and(|n| n <= CONSTANT);
+        let small = context.recorded().len(id).is_some_and(|n| n <= MAX_CONSTANT_ELEMENTS);
         if !small
             || i.opcode == Opcode::Constant
             || module.users(id).is_empty() && module.root(i.parent()) != id

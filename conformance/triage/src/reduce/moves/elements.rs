@@ -11,47 +11,49 @@ use crate::reduce::program::{all_instructions, input_offsets};
 use crate::reduce::search::Context;
 use crate::reduce::values::{Scalar, cost, from_scalars, scalars};
 
-/// Where an array of numbers is.
+/// Where an array of numbers is stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
+enum ArraySource {
     /// An array among the inputs of a device.
     Input(usize, usize),
     /// A constant.
     Constant(InstrId),
 }
 
-fn places(c: &Candidate) -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::new();
+fn sources(c: &Candidate) -> Vec<ArraySource> {
+    let mut sources: Vec<ArraySource> = Vec::new();
     for (d, device) in c.inputs.iter().enumerate() {
-        places.extend((0..device.len()).map(|a| Place::Input(d, a)));
+        sources.extend((0..device.len()).map(|a| ArraySource::Input(d, a)));
     }
-    places.extend(
-        all_instructions(&c.module).filter(|&id| get(c, Place::Constant(id)).is_some()).map(Place::Constant),
+    sources.extend(
+        all_instructions(&c.module)
+            .filter(|&id| get(c, ArraySource::Constant(id)).is_some())
+            .map(ArraySource::Constant),
     );
-    places
+    sources
 }
 
-fn get(c: &Candidate, place: Place) -> Option<&ArrayLiteral> {
-    match place {
-        Place::Input(d, a) => c.inputs.get(d)?.get(a),
-        Place::Constant(id) if c.alive(id) => match c.module.instr(id).attrs.constant_value()? {
+fn get(c: &Candidate, array: ArraySource) -> Option<&ArrayLiteral> {
+    match array {
+        ArraySource::Input(d, a) => c.inputs.get(d)?.get(a),
+        ArraySource::Constant(id) if c.alive(id) => match c.module.instr(id).attrs.constant_value()? {
             ConstantValue::Given(literal) => literal.as_array(),
             ConstantValue::Elided => None,
         },
-        Place::Constant(_) => None,
+        ArraySource::Constant(_) => None,
     }
 }
 
 /// Sets the elements of an array; `false` if they are that already.
-fn set(c: &mut Candidate, place: Place, elements: &[Scalar]) -> bool {
-    let Some(old) = get(c, place) else { return false };
+fn set(c: &mut Candidate, array: ArraySource, elements: &[Scalar]) -> bool {
+    let Some(old) = get(c, array) else { return false };
     let new = from_scalars(old.buffer.element_type(), elements);
     if new.len() != old.buffer.len() || new == *old.buffer {
         return false;
     }
-    match place {
-        Place::Input(d, a) => c.inputs[d][a].buffer = new.into(),
-        Place::Constant(id) => {
+    match array {
+        ArraySource::Input(d, a) => c.inputs[d][a].buffer = new.into(),
+        ArraySource::Constant(id) => {
             let literal = Literal::Array(ArrayLiteral { dims: old.dims.clone(), buffer: new.into() });
             let value = AttrValue::Literal(ConstantValue::Given(Arc::new(literal)));
             c.module.instr_mut(id).attrs.set(AttrKey::ConstantValue, value);
@@ -106,36 +108,36 @@ const WHOLE: &[Simpler] = &[
 /// Each array, all of it made simpler.
 pub(super) fn arrays(context: &Context<'_>) -> Vec<Edit> {
     let mut edits: Vec<Edit> = Vec::new();
-    for place in at_best(context.program) {
+    for array in at_best(context.program) {
         for simpler in WHOLE {
             edits.push(Box::new(move |c| {
-                let Some(old) = get(c, place) else { return false };
+                let Some(old) = get(c, array) else { return false };
                 let new: Vec<Scalar> =
                     scalars(&old.buffer).into_iter().enumerate().map(|(i, x)| simpler(x, i)).collect();
-                set(c, place, &new)
+                set(c, array, &new)
             }));
         }
         // Fewer different values.
         edits.push(Box::new(move |c| {
-            let Some(old) = get(c, place) else { return false };
+            let Some(old) = get(c, array) else { return false };
             let old = scalars(&old.buffer);
             let Some(&first) = old.first() else { return false };
-            set(c, place, &vec![first; old.len()])
+            set(c, array, &vec![first; old.len()])
         }));
     }
     edits
 }
 
-/// The most elements that are looked at one by one.
-const EACH: usize = 256;
+/// The maximum number of elements that are looked at one by one.
+const MAX_SINGLE_ELEMENTS: usize = 256;
 
 /// Each element, made simpler.
 pub(super) fn each(context: &Context<'_>) -> Vec<Edit> {
     let c = context.program;
     let mut edits: Vec<Edit> = Vec::new();
-    for place in at_best(c) {
-        let Some(array) = get(c, place).filter(|a| a.buffer.len() <= EACH) else { continue };
-        for (i, x) in scalars(&array.buffer).into_iter().enumerate() {
+    for array in at_best(c) {
+        let Some(literal) = get(c, array).filter(|a| a.buffer.len() <= MAX_SINGLE_ELEMENTS) else { continue };
+        for (i, x) in scalars(&literal.buffer).into_iter().enumerate() {
             let mut seen: Vec<Scalar> = Vec::new();
             for simpler in WHOLE.iter().take(2).chain(&WHOLE[6..]) {
                 let y = simpler(x, i);
@@ -144,14 +146,14 @@ pub(super) fn each(context: &Context<'_>) -> Vec<Edit> {
                 }
                 seen.push(y);
                 edits.push(Box::new(move |c| {
-                    let Some(old) = get(c, place) else { return false };
+                    let Some(old) = get(c, array) else { return false };
                     let mut elements = scalars(&old.buffer);
                     // Not after a simpler one has been put there.
                     if elements.get(i).is_none_or(|&now| cost(y) >= cost(now)) {
                         return false;
                     }
                     elements[i] = y;
-                    set(c, place, &elements)
+                    set(c, array, &elements)
                 }));
             }
         }
@@ -159,11 +161,12 @@ pub(super) fn each(context: &Context<'_>) -> Vec<Edit> {
     edits
 }
 
-/// Places in a program that is not edited yet; arrays that need no simplification are left out.
-fn at_best(c: &Candidate) -> Vec<Place> {
+/// Arrays of a program that is not edited yet, but for those that need no simplification.
+fn at_best(c: &Candidate) -> Vec<ArraySource> {
     debug_assert!(
         input_offsets(&c.module).len() == c.module.computation(c.module.entry()).parameters().len()
     );
-    let hard = |p: &Place| get(c, *p).is_some_and(|a| scalars(&a.buffer).into_iter().any(|x| cost(x) > 0));
-    places(c).into_iter().filter(hard).collect()
+    let hard =
+        |p: &ArraySource| get(c, *p).is_some_and(|a| scalars(&a.buffer).into_iter().any(|x| cost(x) > 0));
+    sources(c).into_iter().filter(hard).collect()
 }

@@ -125,7 +125,8 @@ fn dropped(c: &mut Candidate, id: InstrId, k: usize, initial: Option<&ArrayLiter
     let (init, condition, body) =
         (i.operands()[0], i.attrs.computation(AttrKey::Condition)?, i.attrs.computation(AttrKey::Body)?);
     let left = without(&shape, k)?;
-    // What reads the loop's result must be get-tuple-elements of other elements, or of this one where it is known.
+    // What reads the loop's result must be get-tuple-elements of other elements, or of this one where it is
+    // known.
     let users = result_is_open(&c.module, id)?;
     if initial.is_none() && users.iter().any(|&u| index(&c.module, u) == Some(k)) {
         return None;

@@ -1,9 +1,9 @@
-//! The moves, by family. A move looks at a program and proposes edits; whether one makes the program smaller and keeps the failure
-//! is found out by trying.
+//! The moves, by family. A move looks at a program and proposes edits; whether one makes the program smaller
+//! and keeps the failure is found out by trying.
 //!
-//! **Invariants:** an edit names instructions by id and looks at the program it is given, which may be edited already and
-//! have dead code: it does nothing where it does not apply (any more), and says so. Edits may make a program that does not verify;
-//! that is found before the oracle sees it.
+//! **Invariants:** an edit names instructions by id and looks at the program it is given, which may be edited
+//! already and have dead code: it does nothing where it does not apply (any more), and says so. Edits may
+//! make a program that does not verify; that is found before the oracle sees it.
 
 mod annotations;
 mod attributes;
@@ -33,7 +33,8 @@ pub(crate) enum How {
     Singly,
     /// One by one, up to the first that works.
     First,
-    /// By bisection: they are in order from the one that takes away most, and where one works the ones behind it mostly do too.
+    /// By bisection: they are in order from the one that takes away most, and where one works the ones behind
+    /// it mostly do too.
     Bisect,
 }
 

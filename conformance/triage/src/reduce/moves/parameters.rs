@@ -40,7 +40,8 @@ pub(super) fn merge(context: &Context<'_>) -> Vec<Edit> {
     edits
 }
 
-/// Each parameter as a constant, each constant as a parameter, and each tuple parameter as one for each element.
+/// Each parameter as a constant, each constant as a parameter, and each tuple parameter as one for each
+/// element.
 pub(super) fn exchange(context: &Context<'_>) -> Vec<Edit> {
     let module = &context.program.module;
     let entry = module.entry();
@@ -149,7 +150,8 @@ fn split(c: &mut Candidate, id: InstrId) -> bool {
     applied
 }
 
-/// Each instruction, parameter and computation that nothing needs; where a failure hangs on some of them, the others go.
+/// Each instruction, parameter and computation that nothing needs; where a failure depends on some of them,
+/// the others go.
 pub(super) fn dead(context: &Context<'_>) -> Vec<Edit> {
     let module = &context.program.module;
     let live = Live::of(module, Tidy::Parameters);

@@ -13,8 +13,8 @@ use crate::reduce::Candidate;
 use crate::reduce::program::all_instructions;
 use crate::reduce::search::Context;
 
-/// How many operands belong together at each position: inputs of reduce-like instructions come with initial values, of scatters
-/// with updates.
+/// How many operands belong together at each position: inputs of reduce-like instructions come with initial
+/// values, of scatters with updates.
 fn arity(module: &Module, id: InstrId) -> Option<usize> {
     let i = module.instr(id);
     let n = i.operands().len();

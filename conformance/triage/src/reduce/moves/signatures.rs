@@ -10,7 +10,8 @@ use crate::reduce::Candidate;
 use crate::reduce::program::all_instructions;
 use crate::reduce::search::Context;
 
-/// Whether the shape of an instruction may change: nothing but get-tuple-elements read it, or it is the result of the program.
+/// Whether the shape of an instruction may change: nothing but get-tuple-elements read it, or it is the
+/// result of the program.
 pub(super) fn result_is_open(module: &Module, id: InstrId) -> Option<Vec<InstrId>> {
     let parent = module.instr(id).parent();
     if module.root(parent) == id && parent != module.entry() {
@@ -20,7 +21,8 @@ pub(super) fn result_is_open(module: &Module, id: InstrId) -> Option<Vec<InstrId
     users.iter().all(|&u| module.instr(u).opcode == Opcode::GetTupleElement).then_some(users)
 }
 
-/// Each element of the result of a call, fusion or conditional, dropped; each tuple that a branch or a call takes, made smaller.
+/// Each element of the result of a call, fusion or conditional, dropped; each tuple that a branch or a call
+/// takes, made smaller.
 pub(super) fn elements(context: &Context<'_>) -> Vec<Edit> {
     let module = &context.program.module;
     let mut edits: Vec<Edit> = Vec::new();

@@ -84,7 +84,8 @@ fn substitute(c: &mut Candidate, from: ElementType, to: ElementType) -> bool {
     if !changed {
         return false;
     }
-    // Results whose type follows in another way (`real`, `compare`, ...) are what the verifier is for; inputs follow.
+    // Results whose type follows in another way (`real`, `compare`, ...) are what the verifier is for; inputs
+    // follow.
     for array in c.inputs.iter_mut().flatten() {
         if array.buffer.element_type() == from {
             *array = retyped(array, to);

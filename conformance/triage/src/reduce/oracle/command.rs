@@ -21,11 +21,12 @@ pub enum Match {
     Text(String),
 }
 
-/// Runs a command on each candidate: a code other than 0 is a failure, the code (and the text looked for) is its signature.
+/// Runs a command on each candidate: a code other than 0 is a failure, the code (and the text looked for) is
+/// its signature.
 #[derive(Clone, Debug)]
 pub struct Command {
-    /// The command for `sh -c`; `{dir}`, `{module}` and `{inputs}` stand for the folder and its two files. Without any of them the
-    /// folder is added at the end.
+    /// The command for `sh -c`; `{dir}`, `{module}` and `{inputs}` stand for the folder and its two files.
+    /// Without any of them the folder is added at the end.
     pub command: String,
     /// What its output must have.
     pub output: Match,
@@ -36,13 +37,14 @@ pub struct Command {
 }
 
 /// The most of its output that is looked at.
-const MOST_OUTPUT: usize = 16 << 20;
+const MAX_OUTPUT_BYTES: usize = 16 << 20;
 
 impl Command {
     fn line(&self, folder: &Path) -> OsString {
         let (module, inputs) = (folder.join("module.hlo"), folder.join("inputs.npz"));
-        let places: [(&str, &Path); 3] = [("{dir}", folder), ("{module}", &module), ("{inputs}", &inputs)];
-        process::filled(&self.command, &places, "{dir}")
+        let substitutions: [(&str, &Path); 3] =
+            [("{dir}", folder), ("{module}", &module), ("{inputs}", &inputs)];
+        process::filled(&self.command, &substitutions, "{dir}")
     }
 
     fn run(&self, folder: &Scratch) -> io::Result<(Option<i32>, String)> {
@@ -50,7 +52,7 @@ impl Command {
         let (output, printed) = io::pipe()?;
         launch.command().stdout(printed.try_clone()?).stderr(printed);
         let mut process = launch.start()?;
-        let output = Tail::first(output, MOST_OUTPUT)?;
+        let output = Tail::first(output, MAX_OUTPUT_BYTES)?;
         let code = process.wait(self.timeout)?.map(code_of);
         Ok((code, output.text()))
     }

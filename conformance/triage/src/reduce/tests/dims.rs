@@ -10,7 +10,8 @@ use crate::reduce::program::{Tidy, all_instructions, finished};
 use crate::reduce::search::Context;
 use hlo_generate::generate;
 
-/// All programs that the edits of a move make, with the number of edits that applied but gave something that does not verify.
+/// All programs that the edits of a move make, with the number of edits that applied but gave something that
+/// does not verify.
 fn all(c: &Candidate, done: &str) -> (Vec<Candidate>, usize) {
     let c = finished(c, Tidy::Parameters);
     let context = Context::new(&c, 1 << 16);
@@ -171,7 +172,8 @@ fn sizes_follow_into_called_computations() {
     );
 }
 
-/// Whatever a program is made of, shrinking it mostly gives programs that verify: shapes follow through every opcode.
+/// Whatever a program is made of, shrinking it mostly gives programs that verify: shapes follow through every
+/// opcode.
 #[test]
 fn most_edits_give_programs_that_verify() {
     let mut counts: rustc_hash::FxHashMap<Opcode, (usize, usize)> = rustc_hash::FxHashMap::default();

@@ -1,8 +1,8 @@
 //! Dimensions that must have the same size.
 //!
-//! Every dimension of every array in the program is a variable; an instruction ties some of those of its operands to some of
-//! its result's and of the computations it calls. What is tied forms a class. Dimensions that depend on others without being equal
-//! (slices, padding, windows, ...) are in `solve.rs`.
+//! Every dimension of every array in the program is a variable; an instruction ties some of those of its
+//! operands to some of its result's and of the computations it calls. What is tied forms a class. Dimensions
+//! that depend on others without being equal (slices, padding, windows, ...) are in `solve.rs`.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::reduce::program::{Live, Tidy};
 /// A dimension of an array.
 pub(super) type Var = usize;
 
-/// What becomes of the dimensions of a class.
+/// The change of the dimensions of a class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Change {
     /// They get this size.
@@ -113,7 +113,7 @@ impl<'m> Dims<'m> {
         self.old[var]
     }
 
-    /// What becomes of a dimension; `None`: nothing.
+    /// The change of a dimension; `None`: none.
     pub(super) fn change(&self, var: Var) -> Option<Change> {
         self.change[self.class(var)]
     }
@@ -151,7 +151,7 @@ impl<'m> Dims<'m> {
         Some(())
     }
 
-    /// Gives classes whose dimensions had different sizes the least of them.
+    /// Assigns classes whose dimensions had different sizes the smallest of them.
     pub(super) fn settle_unequal(&mut self) -> Option<()> {
         for (a, b) in std::mem::take(&mut self.unequal) {
             let least = self.old[a].min(self.old[b]);
@@ -814,7 +814,8 @@ impl<'m> Dims<'m> {
         }
     }
 
-    /// Dimensions of operand and result of a reshape that hold the same elements, in groups; those of size 1 are left out.
+    /// Dimensions of operand and result of a reshape that hold the same elements, in groups; those of size 1
+    /// are left out.
     pub(super) fn reshape_groups(&self, id: InstrId) -> Vec<(Vec<Var>, Vec<Var>)> {
         let from: Vec<Var> = self.operand(id, 0).filter(|&v| self.old[v] != 1).collect();
         let to: Vec<Var> = self.of(id).filter(|&v| self.old[v] != 1).collect();

@@ -18,7 +18,8 @@ fn list(module: &Module, id: InstrId, key: AttrKey) -> Option<Vec<usize>> {
     module.instr(id).attrs.ints_or_empty(key).iter().map(|&d| usize::try_from(d).ok()).collect()
 }
 
-/// `window` are dimensions of the array (result, updates) that windows lie along, `gone` those of the operand that have none there.
+/// `window` are dimensions of the array (result, updates) that windows lie along, `gone` those of the operand
+/// that have none there.
 fn roles(
     module: &Module,
     id: InstrId,

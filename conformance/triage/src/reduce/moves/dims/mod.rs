@@ -1,7 +1,8 @@
 //! Smaller and fewer dimensions, through the whole program.
 //!
-//! Dimensions that must be equal form classes (`classes.rs`); a class gets a new size, or goes if its size is 1; what depends on it
-//! follows (`solve.rs`), and shapes, attributes and values are made anew (`rewrite.rs`).
+//! Dimensions that must be equal form classes (`classes.rs`); a class gets a new size, or goes if its size is
+//! 1; what depends on it follows (`solve.rs`), and shapes, attributes and values are made anew
+//! (`rewrite.rs`).
 
 mod classes;
 mod indexing;
@@ -46,7 +47,8 @@ fn hold(dims: &mut Dims<'_>) -> Option<()> {
     Some(())
 }
 
-/// Puts `new` in place of `old`, an array of the same rank and type whose sizes may differ: all that is tied gets the lesser.
+/// Puts `new` in place of `old`, an array of the same rank and type whose sizes may differ: dimensions that
+/// must be equal get the smaller size.
 pub(super) fn put_resized(c: &mut Candidate, old: InstrId, new: InstrId) -> bool {
     if !c.alive(old) || !c.alive(new) || c.module.instr(old).parent() != c.module.instr(new).parent() {
         return false;
@@ -111,22 +113,22 @@ pub(super) fn shrink_all(context: &Context<'_>) -> Vec<Edit> {
 }
 
 /// A dimension by instruction, leaf and number.
-type Place = (InstrId, usize, usize);
+type Dimension = (InstrId, usize, usize);
 
-/// The first place of each class.
-fn places(dims: &Dims<'_>) -> FxHashMap<Var, Place> {
-    let mut places = FxHashMap::default();
+/// The first dimension of each class.
+fn representatives(dims: &Dims<'_>) -> FxHashMap<Var, Dimension> {
+    let mut representatives = FxHashMap::default();
     for id in dims.instructions() {
         for leaf in 0..dims.leaf_count(id) {
             for (d, v) in dims.leaf(id, leaf).enumerate() {
-                places.entry(dims.class(v)).or_insert((id, leaf, d));
+                representatives.entry(dims.class(v)).or_insert((id, leaf, d));
             }
         }
     }
-    places
+    representatives
 }
 
-fn var(dims: &Dims<'_>, (id, leaf, d): Place) -> Option<Var> {
+fn var(dims: &Dims<'_>, (id, leaf, d): Dimension) -> Option<Var> {
     if !dims.live.has(id) {
         return None;
     }
@@ -137,30 +139,30 @@ fn var(dims: &Dims<'_>, (id, leaf, d): Place) -> Option<Var> {
 /// Each class of dimensions, made shorter: the largest first, by most first.
 pub(super) fn shrink(context: &Context<'_>) -> Vec<Edit> {
     let dims = Dims::new(&context.program.module);
-    let places = places(&dims);
+    let representatives = representatives(&dims);
     let mut classes = dims.classes();
     classes.sort_by_key(|&v| (std::cmp::Reverse(dims.old_size(v)), v));
     let windows = dims.instructions().iter().any(|&id| dims.module.instr(id).opcode == Opcode::ReduceWindow);
     let mut edits: Vec<Edit> = Vec::new();
     for class in classes {
         let n = dims.old_size(class);
-        let Some(&place) = places.get(&class) else { continue };
+        let Some(&dimension) = representatives.get(&class) else { continue };
         let mut sizes = vec![1, 2, 3, 4, n / 2, n - n / 4, n - 1];
         sizes.retain(|&s| s >= 1 && s < n);
         sizes.sort_unstable();
         sizes.dedup();
         for size in sizes {
             for (keep, holding) in [(Keep::First, false), (Keep::Last, false), (Keep::First, windows)] {
-                edits.push(Box::new(move |c| shrink_one(c, place, size, keep, holding)));
+                edits.push(Box::new(move |c| shrink_one(c, dimension, size, keep, holding)));
             }
         }
     }
     edits
 }
 
-fn shrink_one(c: &mut Candidate, place: Place, size: i64, keep: Keep, holding: bool) -> bool {
+fn shrink_one(c: &mut Candidate, dimension: Dimension, size: i64, keep: Keep, holding: bool) -> bool {
     let done = rewrite(c, |dims| {
-        let v = var(dims, place)?;
+        let v = var(dims, dimension)?;
         if dims.size(v) <= size {
             return None;
         }
@@ -176,28 +178,28 @@ fn shrink_one(c: &mut Candidate, place: Place, size: i64, keep: Keep, holding: b
 /// Each class of dimensions of size 1, dropped.
 pub(super) fn drop(context: &Context<'_>) -> Vec<Edit> {
     let dims = Dims::new(&context.program.module);
-    let places = places(&dims);
-    let mut all: Vec<Place> = Vec::new();
+    let representatives = representatives(&dims);
+    let mut all: Vec<Dimension> = Vec::new();
     for class in dims.classes() {
         if dims.old_size(class) == 1
-            && let Some(&place) = places.get(&class)
+            && let Some(&dimension) = representatives.get(&class)
         {
-            all.push(place);
+            all.push(dimension);
         }
     }
     let mut edits: Vec<Edit> = Vec::new();
     let every = all.clone();
     // All that can go at once: those that cannot are left out one by one.
-    edits.push(Box::new(move |c| drop_places(c, &every)));
-    for place in all {
-        edits.push(Box::new(move |c| drop_places(c, &[place])));
+    edits.push(Box::new(move |c| drop_dimensions(c, &every)));
+    for dimension in all {
+        edits.push(Box::new(move |c| drop_dimensions(c, &[dimension])));
     }
     edits
 }
 
-fn drop_places(c: &mut Candidate, places: &[Place]) -> bool {
+fn drop_dimensions(c: &mut Candidate, dimensions: &[Dimension]) -> bool {
     let done = rewrite(c, |dims| {
-        let vars: Vec<Var> = places.iter().filter_map(|&p| var(dims, p)).collect();
+        let vars: Vec<Var> = dimensions.iter().filter_map(|&p| var(dims, p)).collect();
         let mut any = false;
         for v in vars {
             any |= dims.size(v) == 1 && dims.set(v, Change::Drop).is_some();

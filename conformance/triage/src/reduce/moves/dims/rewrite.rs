@@ -30,7 +30,8 @@ struct New {
     operands: Option<Vec<InstrId>>,
 }
 
-/// Carries out what `dims` has decided. `None` if some instruction cannot follow; then the candidate is unusable.
+/// Carries out what `dims` has decided. `None` if some instruction cannot follow; then the candidate is
+/// unusable.
 pub(super) fn rewrite(c: &mut Candidate, decide: impl FnOnce(&mut Dims<'_>) -> Option<Keep>) -> Option<()> {
     let (new, inputs) = {
         let mut dims = Dims::new(&c.module);
@@ -297,7 +298,8 @@ impl Dims<'_> {
         let stride = if span(s.stride) <= n { s.stride } else { 1 };
         let span = span(stride);
         let start = s.start.min(n - span);
-        // The limit may say more than the elements that are taken: as it was, or to the end, where that takes as many.
+        // The limit may say more than the elements that are taken: as it was, or to the end, where that takes
+        // as many.
         let taken = |limit: i64| limit >= start && (limit - start + stride - 1) / stride == m;
         let kept = s.limit - (s.start - start);
         let to_end = s.limit == self.old_size(a);

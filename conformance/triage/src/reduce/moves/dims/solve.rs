@@ -1,7 +1,8 @@
 //! Dimensions that follow from others without being equal to them.
 //!
-//! Changes spread: an operand that shrinks makes what is computed from it shrink where it must. Where a result is to have another size
-//! than would follow, attributes can make it so (`rewrite.rs`): padding, limits of slices, windows.
+//! Changes spread: an operand that shrinks makes what is computed from it shrink where it must. Where a
+//! result is to have another size than would follow, attributes can make it so (`rewrite.rs`): padding,
+//! limits of slices, windows.
 
 use std::ops::Range;
 
@@ -36,7 +37,8 @@ pub(super) fn placements(n: i64, w: &WindowDim) -> Option<i64> {
     Some(if base == 0 || window > base { 0 } else { (base - window) / w.stride + 1 })
 }
 
-/// The elements that a slice takes of `n`: what it says, or at most `most` from where it starts, if that is inside.
+/// The elements that a slice takes of `n`: what it says, or at most `most` from where it starts, if that is
+/// inside.
 fn sliced(n: i64, s: &SliceDim, most: i64) -> i64 {
     let stride = s.stride.max(1);
     if s.limit <= n {
@@ -68,7 +70,7 @@ impl Dims<'_> {
         self.change(var).is_some() || self.is_fixed(var)
     }
 
-    /// Gives a dimension a size unless it is decided otherwise. Whether that changed something.
+    /// Assigns a size to a dimension unless it has one already. Returns whether that changed something.
     fn lead(&mut self, var: Var, size: i64) -> Option<bool> {
         if self.size(var) == size || self.change(var).is_some() {
             return Some(false);
@@ -303,7 +305,8 @@ impl Dims<'_> {
     }
 }
 
-/// Whether some dimension of an operand or result of such instructions follows from others without being equal.
+/// Whether some dimension of an operand or result of such instructions follows from others without being
+/// equal.
 fn depends(opcode: Opcode) -> bool {
     matches!(
         opcode,
