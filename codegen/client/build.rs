@@ -1,4 +1,5 @@
-//! Gives the crate a name of the sources that it is built of, so that what another build compiled is told apart.
+//! Gives the crate a name of the sources that it is built of, so that what another build compiled is told
+//! apart.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -112,7 +112,8 @@ impl Compilation {
         &self.kernels
     }
 
-    /// How an instruction is executed, for people: "kernel: row fusion", "library call: GEMV", "copy", ...; empty of one that does not run.
+    /// How an instruction is executed, for people: "kernel: row fusion", "library call: GEMV", "copy", ...;
+    /// empty of one that does not run.
     pub fn strategy(&self, id: InstrId) -> String {
         let Some(decision) = self.lowered.decisions.get(&id) else { return String::new() };
         let kernel = |request| self.kernels.get(self.lowered.kernel_of(request)?).and_then(Option::as_ref);

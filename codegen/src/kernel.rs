@@ -1,10 +1,10 @@
 //! Kernels: the functions of a program that back ends generate.
 //!
-//! A kernel is one or more functions of type [`hlo_library_base::KernelFn`] over a range of *units* (rows, blocks
-//! or elements, as the kernel chooses). **Invariants:** a function creates no thread, lock or allocation, and
-//! calls nothing back; calling it over `[0, units)` in any split into ranges that begin at multiples of
-//! `grain`, in any order or concurrently, has the same effect to the bit; the functions of a kernel
-//! (*phases*) run one after the other.
+//! A kernel is one or more functions of type [`hlo_library_base::KernelFn`] over a range of *units* (rows,
+//! blocks or elements, as the kernel chooses). **Invariants:** a function creates no thread, lock or
+//! allocation, and calls nothing back; calling it over `[0, units)` in any split into ranges that begin at
+//! multiples of `grain`, in any order or concurrently, has the same effect to the bit; the functions of a
+//! kernel (*phases*) run one after the other.
 
 use hlo::{ComputationId, InstrId};
 

@@ -1,6 +1,8 @@
-//! How long a start takes to its first result, with a cold cache and with a warm one: `cargo run --release -p hlo-client --example first_result -- PROGRAM.hlo...`
+//! How long a start takes to its first result, with a cold cache and with a warm one:
+//! `cargo run --release -p hlo-client --example first_result -- PROGRAM.hlo...`
 //!
-//! A start reads the text, compiles it or loads what was compiled, and executes it once on inputs that are there. Each is a new client, of one process: what a process does once is done before.
+//! A start reads the text, compiles it or loads what was compiled, and executes it once on inputs that are
+//! there. Each is a new client, of one process: what a process does once is done before.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 

@@ -1,11 +1,12 @@
 //! Compiled programs as bytes: what a cache keeps on disk and what `hlo compile` writes.
 //!
-//! The file is a [`container`](crate::container). Its header has the fused and scheduled module as text, kernels, and
-//! the lengths of the blobs: object code, then the values of constants, which the text elides. Buffers and the launch
-//! plan are not stored: loading derives them from the module.
+//! The file is a [`container`](crate::container). Its header has the fused and scheduled module as text,
+//! kernels, and the lengths of the blobs: object code, then the values of constants, which the text elides.
+//! Buffers and the launch plan are not stored: loading derives them from the module.
 //!
-//! **Invariant:** an artifact of another build of the compiler, or for features that this machine lacks, is refused before
-//! its module is parsed, and the module is verified. The checksum finds damage, not malice: an artifact is machine code.
+//! **Invariant:** an artifact of another build of the compiler, or for features that this machine lacks, is
+//! refused before its module is parsed, and the module is verified. The checksum finds damage, not malice: an
+//! artifact is machine code.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,7 +34,8 @@ pub const MAGIC: [u8; 8] = FORMAT.magic;
 /// Constants of more elements are blobs.
 const INLINE_ELEMENTS: usize = 10;
 
-/// What identifies the compiler: what was made by another one is not run, since the plan is derived by this one.
+/// What identifies the compiler: what was made by another one is not run, since the plan is derived by this
+/// one.
 pub const BUILD: &str = concat!("hlo ", env!("CARGO_PKG_VERSION"), " ", env!("HLO_SOURCE_HASH"));
 
 #[derive(Serialize, Deserialize)]
@@ -49,8 +51,8 @@ struct Header {
     kernels: Vec<Option<KernelData>>,
     sizes: Option<SizesData>,
     object_bytes: Vec<u64>,
-    /// For each constant whose text is elided: the lengths of its array leaves in bytes. `None`: it had no value when it was
-    /// compiled.
+    /// For each constant whose text is elided: the lengths of its array leaves in bytes. `None`: it had no
+    /// value when it was compiled.
     constant_bytes: Vec<Option<Vec<u64>>>,
 }
 
@@ -119,8 +121,8 @@ fn elided(module: &Module, id: hlo::InstrId) -> Option<&ConstantValue> {
     }
 }
 
-/// Writes an artifact. `program`: the module that was compiled; `cpu`: LLVM's name of the processor, or "native";
-/// `target`: the processor's name for messages.
+/// Writes an artifact. `program`: the module that was compiled; `cpu`: LLVM's name of the processor, or
+/// "native"; `target`: the processor's name for messages.
 ///
 /// # Errors
 /// More text than the format can hold.
@@ -160,7 +162,8 @@ pub fn write(compilation: &Compilation, program: &Module, cpu: &str, target: &st
 /// A module as text, and the values that the text leaves out.
 pub(crate) struct Stored<'m> {
     pub(crate) text: String,
-    /// For each constant whose text is elided: the lengths of its array leaves in bytes. `None`: it has no value.
+    /// For each constant whose text is elided: the lengths of its array leaves in bytes. `None`: it has no
+    /// value.
     pub(crate) constant_bytes: Vec<Option<Vec<u64>>>,
     /// The arrays of these constants.
     pub(crate) arrays: Vec<&'m ArrayLiteral>,
@@ -364,8 +367,8 @@ fn shapes(texts: &[String]) -> Result<Vec<ArrayShape>, Error> {
 /// The compilation that an artifact holds, and what it says of itself.
 ///
 /// # Errors
-/// It is no artifact, or damaged ([`Code::DataLoss`]); made by another build, or for features that this machine lacks
-/// ([`Code::FailedPrecondition`]).
+/// It is no artifact, or damaged ([`Code::DataLoss`]); made by another build, or for features that this
+/// machine lacks ([`Code::FailedPrecondition`]).
 pub fn read(bytes: &[u8]) -> Result<(ArtifactInfo, Compilation), Error> {
     let (header, mut blobs) = FORMAT.read::<Header>(bytes)?;
     if header.build != BUILD {

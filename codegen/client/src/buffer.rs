@@ -1,7 +1,9 @@
 //! Arrays on a device.
 //!
-//! A [`Buffer`] is a reference to an array; clones refer to the same one. **Invariants:** the bytes of an array never change while anybody can read them (who donates gives the array
-//! away, and every other reference finds it deleted); an array that is not there yet, or never will be, says so to everybody who asks.
+//! A [`Buffer`] is a reference to an array; clones refer to the same one. **Invariants:** the bytes of an
+//! array never change while anybody can read them (who donates gives the array away, and every other
+//! reference finds it deleted); an array that is not there yet, or never will be, says so to everybody who
+//! asks.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -51,7 +53,8 @@ pub(crate) enum Data {
     Foreign(Arc<dyn Foreign>),
 }
 
-/// The bytes of an array, kept as they are and where they are while this is held, whatever happens to the [`Buffer`].
+/// The bytes of an array, kept as they are and where they are while this is held, whatever happens to the
+/// [`Buffer`].
 #[derive(Clone, Debug)]
 pub struct Hold(Data);
 
@@ -289,7 +292,8 @@ impl Buffer {
         Ok(Self::ready(Arc::new(shape.without_layout()), Origin::Host, memory, data))
     }
 
-    /// Shares an array with the host, without a copy. (Programs copy it at each run if it is not aligned to 64 bytes.)
+    /// Shares an array with the host, without a copy. (Programs copy it at each run if it is not aligned to
+    /// 64 bytes.)
     pub(crate) fn lent(literal: &ArrayLiteral, memory: &Arc<DeviceMemory>) -> Self {
         let shape = ArrayShape::new(literal.buffer.element_type(), &literal.dims);
         Self::ready(Arc::new(shape), Origin::Host, memory, Data::Host(Arc::clone(&literal.buffer)))
@@ -369,7 +373,8 @@ impl Buffer {
         }
     }
 
-    /// Gives it other elements, for everyone who refers to it; executions that have begun go on with those that they found.
+    /// Gives it other elements, for everyone who refers to it; executions that have begun go on with those
+    /// that they found.
     ///
     /// # Errors
     /// The array has another shape; there is no memory for it; it was deleted.
@@ -412,7 +417,8 @@ impl Buffer {
         Ok(ArrayLiteral { dims: shape.dims.clone(), buffer })
     }
 
-    /// The bytes, once they are there, for as long as they are needed. An array that is held is not updated in place: who donates it has it copied.
+    /// The bytes, once they are there, for as long as they are needed. An array that is held is not updated
+    /// in place: who donates it has it copied.
     ///
     /// # Errors
     /// As [`Buffer::wait`].
@@ -420,7 +426,8 @@ impl Buffer {
         self.data().map(Hold)
     }
 
-    /// Calls `read` with the bytes, dense and row-major, once they are there; they are not moved or changed meanwhile.
+    /// Calls `read` with the bytes, dense and row-major, once they are there; they are not moved or changed
+    /// meanwhile.
     ///
     /// # Errors
     /// As [`Buffer::wait`].

@@ -1,11 +1,13 @@
-//! Chained execution: a plan of programs whose arguments are data and results of earlier steps, run in one call (XRT's `XRTExecuteChained`).
+//! Chained execution: a plan of programs whose arguments are data and results of earlier steps, run in one
+//! call (XRT's `XRTExecuteChained`).
 //!
-//! **Invariants:** a plan is checked whole before anything of it runs; what a step leaves stays on the device and is dropped after its last use; data handles are never
-//! released; when a step fails, what the steps before it left is dropped.
+//! **Invariants:** a plan is checked whole before anything of it runs; what a step leaves stays on the device
+//! and is dropped after its last use; data handles are never released; when a step fails, what the steps
+//! before it left is dropped.
 //!
-//! All array leaves of all steps have slots in one table, which later runs reuse; arguments of steps are slots. So a plan
-//! that was run before allocates nothing, however many steps it has, if its programs allocate nothing
-//! ([`Executable::execute_into`]).
+//! All array leaves of all steps have slots in one table, which later runs reuse; arguments of steps are
+//! slots. So a plan that was run before allocates nothing, however many steps it has, if its programs
+//! allocate nothing ([`Executable::execute_into`]).
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -111,8 +113,8 @@ impl Handles {
     /// Checks a plan and takes hold of its programs and data.
     ///
     /// # Errors
-    /// A step that uses itself or a later one, results that are missing or said twice ([`Code::InvalidArgument`]); handles that do not exist
-    /// ([`Code::NotFound`]).
+    /// A step that uses itself or a later one, results that are missing or said twice
+    /// ([`Code::InvalidArgument`]); handles that do not exist ([`Code::NotFound`]).
     pub fn chain(&self, plan: &[ChainStep]) -> Result<Chain<'_>, Error> {
         let mut last_use: Vec<usize> = (0..plan.len()).collect();
         let mut outputs: Vec<Option<(usize, Output)>> = Vec::new();

@@ -21,7 +21,8 @@ use crate::options::{ClientOptions, CompileOptions};
 use crate::program::VerifiedModule;
 use crate::trace::{SpanKind, Trace};
 
-/// Compiles programs and runs them on the devices of one back end. Clones are the same client; buffers and executables keep it alive.
+/// Compiles programs and runs them on the devices of one back end. Clones are the same client; buffers and
+/// executables keep it alive.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(crate) inner: Arc<Inner>,
@@ -39,7 +40,8 @@ pub(crate) struct Inner {
     pub(crate) custom_calls: CustomCalls,
     pub(crate) counters: Counters,
     pub(crate) trace: Option<Trace>,
-    /// Asynchronous executions, done in order by one thread: what an execution waits for was enqueued before it.
+    /// Asynchronous executions, done in order by one thread: what an execution waits for was enqueued before
+    /// it.
     queue: OnceLock<Mutex<Sender<Job>>>,
 }
 
@@ -120,8 +122,9 @@ impl Client {
     /// Loads a program that [`Client::compile_artifact`] made.
     ///
     /// # Errors
-    /// It is damaged ([`Code::DataLoss`]), or made by another build or for another machine ([`Code::FailedPrecondition`]). The
-    /// artifact is machine code: whoever made it can do whatever this process can.
+    /// It is damaged ([`Code::DataLoss`]), or made by another build or for another machine
+    /// ([`Code::FailedPrecondition`]). The artifact is machine code: whoever made it can do whatever this
+    /// process can.
     pub fn load(&self, artifact: &[u8]) -> Result<Executable, Error> {
         let start = Instant::now();
         let (signature, loaded) = self.inner.backend.load(artifact)?;
@@ -131,7 +134,8 @@ impl Client {
         Executable::of_loaded(self, signature, loaded)
     }
 
-    /// Compiles a program to bytes that can be kept; what [`ClientOptions::keep_artifacts`] kept is not compiled again.
+    /// Compiles a program to bytes that can be kept; what [`ClientOptions::keep_artifacts`] kept is not
+    /// compiled again.
     ///
     /// # Errors
     /// As [`Client::compile`]; the back end has nothing to keep ([`Code::Unimplemented`]).
@@ -155,7 +159,8 @@ impl Client {
         &self.inner.custom_calls
     }
 
-    /// A program as back ends compile it: with its constant arguments, and its custom calls marked as the client's.
+    /// A program as back ends compile it: with its constant arguments, and its custom calls marked as the
+    /// client's.
     pub(crate) fn prepared(
         &self,
         program: &VerifiedModule,
@@ -186,8 +191,9 @@ impl Client {
         copied
     }
 
-    /// Copies bytes (dense, row-major, sub-byte types a byte each) to the device. What no element of the type can be becomes one: a `pred` that is neither 0 nor 1 is 1, high bits of narrow
-    /// integers follow from the low ones.
+    /// Copies bytes (dense, row-major, sub-byte types a byte each) to the device. What no element of the type
+    /// can be becomes one: a `pred` that is neither 0 nor 1 is 1, high bits of narrow integers follow from
+    /// the low ones.
     ///
     /// # Errors
     /// They are not as many as the shape has; there is no memory for them.
@@ -200,7 +206,8 @@ impl Client {
         self.copied(shape, bytes_of(&buffer_of(ty, bytes)))
     }
 
-    /// An array in memory of somebody else's, which is dropped when nobody needs it any more. (Programs copy it at each run if it is not aligned to 64 bytes.)
+    /// An array in memory of somebody else's, which is dropped when nobody needs it any more. (Programs copy
+    /// it at each run if it is not aligned to 64 bytes.)
     ///
     /// # Errors
     /// It has not as many bytes as the shape.
@@ -221,7 +228,7 @@ impl Client {
         Buffer::zeros(shape, &self.inner.memory)
     }
 
-    /// Shares an array with the device, without a copy where it lies at a multiple of 64 bytes.
+    /// Shares an array with the device, without a copy if its address is a multiple of 64 bytes.
     pub fn share(&self, array: &ArrayLiteral) -> Buffer {
         Buffer::lent(array, &self.inner.memory)
     }

@@ -1,7 +1,9 @@
-//! Compiling and running as two steps (TensorFlow's `_XlaCompile` and `_XlaRun`): the first gives a key, or says that a fallback is to be called; the second takes the key and runs.
+//! Compiling and running as two steps (TensorFlow's `_XlaCompile` and `_XlaRun`): the first gives a key, or
+//! says that a fallback is to be called; the second takes the key and runs.
 //!
-//! **Invariants:** a key is given out once and taken once, and names what the first step saw: the program, and the variables' values that it was compiled for; closures that
-//! are never run go with their store, or earlier ([`ClosureStore::discard`]).
+//! **Invariants:** a key is given out once and taken once, and names what the first step saw: the program,
+//! and the variables' values that it was compiled for; closures that are never run go with their store, or
+//! earlier ([`ClosureStore::discard`]).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -64,7 +66,8 @@ impl Default for ClosureStore {
 pub enum Demand {
     /// Every error surfaces.
     MustCompile,
-    /// A program that is not supported falls back, now and whenever it is asked for again; other errors surface.
+    /// A program that is not supported falls back, now and whenever it is asked for again; other errors
+    /// surface.
     MayFallBack,
     /// It is not compiled: too early, or never worth it.
     Defer,
@@ -76,7 +79,8 @@ impl ClosureStore {
         Self::default()
     }
 
-    /// Compiles a program (`bind` says which of its parameters are variables) and keeps it, with the variables' values of this moment, under a new key; every call makes one, also if the program was in a
+    /// Compiles a program (`bind` says which of its parameters are variables) and keeps it, with the
+    /// variables' values of this moment, under a new key; every call makes one, also if the program was in a
     /// cache.
     ///
     /// # Errors
@@ -109,7 +113,8 @@ impl ClosureStore {
         Ok(CompileStep::Compiled(ClosureKey { store: self.number, number }))
     }
 
-    /// Takes a closure and runs it on the variables' values that it was compiled for; then gives the variables their updates.
+    /// Takes a closure and runs it on the variables' values that it was compiled for; then gives the
+    /// variables their updates.
     ///
     /// # Errors
     /// [`Code::NotFound`]: the key is another store's, or was taken before; whatever ends the execution.
@@ -125,10 +130,12 @@ impl ClosureStore {
         Ok(bound.update(results))
     }
 
-    /// Compiles a program strictly and runs it at once (TensorFlow's `XlaLaunch`), on the variables' values of before it was compiled.
+    /// Compiles a program strictly and runs it at once (TensorFlow's `XlaLaunch`), on the variables' values
+    /// of before it was compiled.
     ///
     /// # Errors
-    /// As [`ClosureStore::compile`] and [`ClosureStore::run`]; of a program that is not supported it also says what would execute it.
+    /// As [`ClosureStore::compile`] and [`ClosureStore::run`]; of a program that is not supported it also
+    /// says what would execute it.
     pub fn launch(
         &self,
         client: &Client,

@@ -1,10 +1,12 @@
-//! The frame of the files that this crate writes: what kind of file it is, a checksum, a header, and bytes that the header describes.
+//! The frame of the files that this crate writes: what kind of file it is, a checksum, a header, and bytes
+//! that the header describes.
 //!
 //! ```text
 //! magic (8) │ version (4) │ length of the header (4) │ SHA-256 of all that follows (32) │ header │ blobs
 //! ```
 //!
-//! Numbers are little-endian; the header is in postcard's format. **Invariant:** a file without the magic, the version and the checksum is refused before its header is decoded.
+//! Numbers are little-endian; the header is in postcard's format. **Invariant:** a file without the magic,
+//! the version and the checksum is refused before its header is decoded.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -57,7 +59,8 @@ impl Format {
 
     /// The header of a file, and its blobs.
     ///
-    /// Errors: it is no such file, or damaged ([`Code::DataLoss`]); of another version ([`Code::FailedPrecondition`]).
+    /// Errors: it is no such file, or damaged ([`Code::DataLoss`]); of another version
+    /// ([`Code::FailedPrecondition`]).
     pub(crate) fn read<'b, H: DeserializeOwned>(&self, bytes: &'b [u8]) -> Result<(H, Blobs<'b>), Error> {
         let what = self.what;
         let prefix = bytes.get(..PREFIX_BYTES).filter(|_| self.is(bytes));

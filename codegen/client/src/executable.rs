@@ -23,7 +23,8 @@ use crate::options::{CompileOptions, ExecuteOptions};
 use crate::program::VerifiedModule;
 use crate::trace::SpanKind;
 
-/// A program that can be executed any number of times, by several threads at once. Clones are the same program.
+/// A program that can be executed any number of times, by several threads at once. Clones are the same
+/// program.
 #[derive(Clone, Debug)]
 pub struct Executable {
     inner: Arc<Inner>,
@@ -167,7 +168,8 @@ impl Executable {
         }
     }
 
-    /// Executes it: arguments are the array leaves of the parameters in order, results those of the result (one of an array, as many as there are of a tuple).
+    /// Executes it: arguments are the array leaves of the parameters in order, results those of the result
+    /// (one of an array, as many as there are of a tuple).
     ///
     /// # Errors
     /// Arguments that do not fit, those of the executions that were to make them, and whatever ends this one.
@@ -189,8 +191,9 @@ impl Executable {
         Ok(results)
     }
 
-    /// Executes it and appends the results, in order, to a collection. Nothing is allocated for up to 8 arguments and 4
-    /// results, if the collection has the capacity and this thread has run the program once or twice and dropped the results.
+    /// Executes it and appends the results, in order, to a collection. Nothing is allocated for up to 8
+    /// arguments and 4 results, if the collection has the capacity and this thread has run the program once
+    /// or twice and dropped the results.
     ///
     /// # Errors
     /// As [`Executable::execute_with`]; then nothing was given.
@@ -273,8 +276,9 @@ impl Executable {
         Origin::Result { program: Arc::clone(&self.inner.name), leaf }
     }
 
-    /// Begins an execution, and returns at once: the results are there when [`Buffer::wait`] returns, and have the error that ends the execution otherwise. So have
-    /// results of executions that they are arguments of.
+    /// Begins an execution, and returns at once: the results are there when [`Buffer::wait`] returns, and
+    /// have the error that ends the execution otherwise. So have results of executions that they are
+    /// arguments of.
     ///
     /// # Errors
     /// Another number of arguments.
@@ -465,7 +469,8 @@ fn check_options(options: &ExecuteOptions) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether an array of a shape is an argument for a parameter: dynamic dimensions may be smaller than their bounds.
+/// Whether an array of a shape is an argument for a parameter: dynamic dimensions may be smaller than their
+/// bounds.
 pub(crate) fn fits(given: &ArrayShape, wanted: &ArrayShape) -> bool {
     given.element_type == wanted.element_type
         && given.dims.len() == wanted.dims.len()

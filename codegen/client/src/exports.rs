@@ -2,7 +2,8 @@
 //!
 //! The file is a [`container`](crate::container), whose blobs are the functions' artifacts.
 //!
-//! **Invariants:** ordinals are the positions in which functions were given, and stay what they are when the library is written and loaded; names are unique.
+//! **Invariants:** ordinals are the positions in which functions were given, and stay what they are when the
+//! library is written and loaded; names are unique.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,9 @@
 //! Programs compiled for GPUs as bytes: what `hlo compile --target` writes, and what a cache keeps of them.
 //!
-//! As [`crate::artifact`]: a header with the fused and scheduled module as text and the launches of its kernels, then texts of PTX, then the values of constants. Buffers
-//! and the launch plan are derived when it is loaded. **Invariant:** an artifact of another build of the compiler is refused before its module is parsed, and
-//! the module is verified. PTX is compiled by the driver of the machine that runs it.
+//! As [`crate::artifact`]: a header with the fused and scheduled module as text and the launches of its
+//! kernels, then texts of PTX, then the values of constants. Buffers and the launch plan are derived when it
+//! is loaded. **Invariant:** an artifact of another build of the compiler is refused before its module is
+//! parsed, and the module is verified. PTX is compiled by the driver of the machine that runs it.
 
 use hlo::Module;
 use hlo_codegen::runtime::raw::bytes_of;

@@ -1,8 +1,11 @@
-//! Arrays, tuples and programs by number: the model of XRT, for callers who cannot hold references (other processes, other languages).
+//! Arrays, tuples and programs by number: the model of XRT, for callers who cannot hold references (other
+//! processes, other languages).
 //!
-//! A handle has the number of its device in the upper 12 bits and random bits below; 0 is none. **Invariants:** an unknown or released handle is
-//! [`Code::NotFound`], never another object (numbers are drawn at random and not used again while they are known); releasing a handle leaves what others refer to alive; tuples
-//! share the arrays of their elements, so what is written to an element is seen through every handle of it.
+//! A handle has the number of its device in the upper 12 bits and random bits below; 0 is none.
+//! **Invariants:** an unknown or released handle is [`Code::NotFound`], never another object (numbers are
+//! drawn at random and not used again while they are known); releasing a handle leaves what others refer to
+//! alive; tuples share the arrays of their elements, so what is written to an element is seen through every
+//! handle of it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -114,7 +117,8 @@ pub struct HandleExecution {
     pub execution_instance_key: String,
     /// Seed of `rng`.
     pub rng_seed: u64,
-    /// Arguments are released when the execution has ended well, and the program may reuse the memory of those that nothing else refers to.
+    /// Arguments are released when the execution has ended well, and the program may reuse the memory of
+    /// those that nothing else refers to.
     pub release_input_handles: bool,
     /// The program is released before it is executed.
     pub release_compilation_handle: bool,
@@ -221,7 +225,8 @@ impl Handles {
         Ok(self.insert(Value::Array(self.client.uninitialized(shape)?)))
     }
 
-    /// `XRTMakeTuple`: a tuple that shares the arrays of its elements. Of a handle that comes several times the elements alias, and none may release it.
+    /// `XRTMakeTuple`: a tuple that shares the arrays of its elements. Of a handle that comes several times
+    /// the elements alias, and none may release it.
     ///
     /// # Errors
     /// [`Code::NotFound`]; a handle that comes several times and is to be released.
@@ -264,7 +269,8 @@ impl Handles {
         Ok(handle)
     }
 
-    /// `XRTSubTuple`, `XRTSubTupleAndRelease`: the element at an index, which shares its arrays with the tuple.
+    /// `XRTSubTuple`, `XRTSubTupleAndRelease`: the element at an index, which shares its arrays with the
+    /// tuple.
     ///
     /// # Errors
     /// [`Code::NotFound`]; there is no such element.
@@ -343,7 +349,8 @@ impl Handles {
         count
     }
 
-    /// `XRTCompactAllocations`: gives back the memory that is kept for what comes, and moves what nobody uses to the host; the next use brings it back. Bytes that were freed.
+    /// `XRTCompactAllocations`: gives back the memory that is kept for what comes, and moves what nobody uses
+    /// to the host; the next use brings it back. Bytes that were freed.
     pub fn compact(&self) -> u64 {
         self.client.inner.memory.compact()
     }
@@ -379,7 +386,8 @@ impl Handles {
     /// `XRTExecute`: a handle of the result, or of each element of a tuple result.
     ///
     /// # Errors
-    /// [`Code::NotFound`]; arguments of other shapes ([`Code::InvalidArgument`], naming the argument and its handle); whatever ends the execution. Then nothing is released but the program.
+    /// [`Code::NotFound`]; arguments of other shapes ([`Code::InvalidArgument`], naming the argument and its
+    /// handle); whatever ends the execution. Then nothing is released but the program.
     pub fn execute(
         &self,
         program: Handle,

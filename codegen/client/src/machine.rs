@@ -31,7 +31,8 @@ pub(crate) fn features() -> Vec<&'static str> {
     Vec::new()
 }
 
-/// What code for a processor needs of the machine: all that this one has if it is "native", else what the level promises.
+/// What code for a processor needs of the machine: all that this one has if it is "native", else what the
+/// level promises.
 pub(crate) fn needed(cpu: &str) -> Vec<&'static str> {
     let v4 = ["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"];
     let v3 = ["avx2", "f16c", "fma", "bmi1", "bmi2", "lzcnt", "movbe", "popcnt"];

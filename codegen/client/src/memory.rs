@@ -1,7 +1,8 @@
 //! Memory of a device: a budget, what is held of it, and eviction of what was not used for long.
 //!
-//! Model: XRT's allocation manager. When a request does not fit, buffers that nobody uses are evicted to host memory, the least recently used first, until it does; only then it fails,
-//! and says who holds what. **Invariant:** the bytes of all leases never exceed the budget.
+//! Model: XRT's allocation manager. When a request does not fit, buffers that nobody uses are evicted to host
+//! memory, the least recently used first, until it does; only then it fails, and says who holds what.
+//! **Invariant:** the bytes of all leases never exceed the budget.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +33,8 @@ pub(crate) struct DeviceMemory {
     peak_bytes: AtomicU64,
     evicted_bytes: AtomicU64,
     clock: AtomicU64,
-    /// The buffers that live, for eviction and reports; kept only under a limit, or if somebody wants to know.
+    /// The buffers that live, for eviction and reports; kept only under a limit, or if somebody wants to
+    /// know.
     buffers: Mutex<Vec<Weak<Slot<Shared>>>>,
     store: Arc<Store>,
 }

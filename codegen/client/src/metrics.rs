@@ -23,7 +23,8 @@ pub struct Metrics {
     pub failed_executions: u64,
     /// The device's memory.
     pub memory: MemoryStatistics,
-    /// Who holds how many bytes of it, the largest first. Known of clients that have a memory budget or [`ClientOptions::track_owners`](crate::ClientOptions::track_owners), else empty.
+    /// Who holds how many bytes of it, the largest first. Known of clients that have a memory budget or
+    /// [`ClientOptions::track_owners`](crate::ClientOptions::track_owners), else empty.
     pub owners: Vec<(String, u64)>,
 }
 

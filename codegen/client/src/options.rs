@@ -20,19 +20,22 @@ pub struct ClientOptions {
     pub threads: usize,
     /// The most bytes of buffers and of running programs at once; `None`: no limit.
     pub memory_budget_bytes: Option<u64>,
-    /// Whether buffers that nobody uses stay where they are when the budget does not suffice: then the request fails at once.
+    /// Whether buffers that nobody uses stay where they are when the budget does not suffice: then the
+    /// request fails at once.
     pub never_evict: bool,
     /// A folder where compiled programs are kept between processes; `None`: they are not.
     pub cache_directory: Option<PathBuf>,
     /// The most bytes of that folder, beyond which what was not used for longest goes; `None`: 1 GiB.
     pub cache_limit_bytes: Option<u64>,
-    /// Whether programs that are compiled are kept as bytes, too, so that [`crate::Client::compile_artifact`] has nothing to compile.
+    /// Whether programs that are compiled are kept as bytes, too, so that [`crate::Client::compile_artifact`]
+    /// has nothing to compile.
     pub keep_artifacts: bool,
     /// Custom calls that programs may have; several clients may share a registry.
     pub custom_calls: CustomCalls,
     /// Records what the client does and when; `None`: nothing is recorded.
     pub trace: Option<Trace>,
-    /// Whether [`Metrics::owners`](crate::Metrics::owners) is known without a memory budget; each buffer is entered in a list then.
+    /// Whether [`Metrics::owners`](crate::Metrics::owners) is known without a memory budget; each buffer is
+    /// entered in a list then.
     pub track_owners: bool,
     /// Which instruction sets programs use, and which microarchitecture they are tuned for (`cpu`): this machine's,
     /// or as if it had less. It changes no bit of results.
@@ -48,7 +51,8 @@ pub struct CompileOptions {
     pub fallback: bool,
     /// When programs are compiled, and what happens to those that cannot be.
     pub mode: CacheMode,
-    /// Arguments with the same value in every execution, by parameter number: they are folded into the program, and leave the argument list.
+    /// Arguments with the same value in every execution, by parameter number: they are folded into the
+    /// program, and leave the argument list.
     pub constant_arguments: Vec<(usize, ArrayLiteral)>,
     /// The processor to compile for: "native", or on x86-64 "x86-64-v3" or "x86-64-v4".
     pub cpu: String,
@@ -98,8 +102,9 @@ impl Cancellation {
 /// How a program is executed.
 #[derive(Clone, Debug, Default)]
 pub struct ExecuteOptions {
-    /// Arguments that the caller gives away, by position: the program may reuse their memory for its results, and every reference to them finds them deleted. An argument that the program
-    /// updates in place and that is not given away is copied first.
+    /// Arguments that the caller gives away, by position: the program may reuse their memory for its results,
+    /// and every reference to them finds them deleted. An argument that the program updates in place and that
+    /// is not given away is copied first.
     pub donate: Vec<usize>,
     /// The most steps (launches, calls, iterations); `None`: no limit.
     pub fuel: Option<u64>,

@@ -25,7 +25,7 @@ pub(crate) trait FromPool: Sized + 'static {
     fn free() -> &'static LocalKey<FreeList<Self>>;
 }
 
-/// Where an object lies; empty while it waits for one.
+/// The slot of an object; empty while the pool has none.
 pub(crate) struct Slot<T>(Option<T>);
 
 impl<T> Slot<T> {

@@ -57,7 +57,8 @@ impl VerifiedModule {
     /// The program with some of its parameters replaced by constants; the others keep their order.
     ///
     /// # Errors
-    /// A number that is no parameter's or comes twice, a value of another shape, a parameter that the program updates in place.
+    /// A number that is no parameter's or comes twice, a value of another shape, a parameter that the program
+    /// updates in place.
     pub fn with_constants(&self, constants: &[(usize, ArrayLiteral)]) -> Result<Self, Error> {
         if constants.is_empty() {
             return Ok(self.clone());

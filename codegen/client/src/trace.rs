@@ -1,6 +1,8 @@
-//! What a client did and when: spans of compilations, loads from the cache, transfers and executions, as Chrome's `about:tracing` and Perfetto read them.
+//! What a client did and when: spans of compilations, loads from the cache, transfers and executions, as
+//! Chrome's `about:tracing` and Perfetto read them.
 //!
-//! **Invariants:** an execution of a client without a [`Trace`] does not look at the clock; what is recorded is bounded ([`MAX_SPANS`]), and what goes beyond is counted.
+//! **Invariants:** an execution of a client without a [`Trace`] does not look at the clock; what is recorded
+//! is bounded ([`MAX_SPANS`]), and what goes beyond is counted.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,7 +65,8 @@ struct Recorded {
     lost: AtomicU64,
 }
 
-/// Records what clients do that were given it ([`ClientOptions::trace`](crate::ClientOptions::trace)). Clones are the same record.
+/// Records what clients do that were given it ([`ClientOptions::trace`](crate::ClientOptions::trace)). Clones
+/// are the same record.
 #[derive(Clone, Debug)]
 pub struct Trace(Arc<Recorded>);
 

@@ -1,7 +1,9 @@
 //! Variables: arrays with a name that programs read and update, as TensorFlow's resource variables are.
 //!
-//! **Invariants:** an execution that reads and updates several variables sees all of them at one moment and leaves all of its updates at once, whoever else executes meanwhile;
-//! locks are taken in the order of the variables' numbers, so executions never wait for each other in a circle; an execution that fails leaves every variable as it was.
+//! **Invariants:** an execution that reads and updates several variables sees all of them at one moment and
+//! leaves all of its updates at once, whoever else executes meanwhile; locks are taken in the order of the
+//! variables' numbers, so executions never wait for each other in a circle; an execution that fails leaves
+//! every variable as it was.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,7 +73,8 @@ pub enum Binding {
     Variable(Variable),
 }
 
-/// A program whose parameters and results are variables in part. Parameters and results are counted as array leaves.
+/// A program whose parameters and results are variables in part. Parameters and results are counted as array
+/// leaves.
 #[derive(Clone, Debug)]
 pub struct Bound {
     executable: Executable,
@@ -90,8 +93,9 @@ impl Bound {
     /// Binds parameters and updates. `read_only`: variables that the program may not update.
     ///
     /// # Errors
-    /// Another number of bindings than of parameters; results that do not exist; a variable that is updated twice, or though it is read-only, or with an array of another shape; a
-    /// read-only variable that the program does not read.
+    /// Another number of bindings than of parameters; results that do not exist; a variable that is updated
+    /// twice, or though it is read-only, or with an array of another shape; a read-only variable that the
+    /// program does not read.
     pub fn new(
         executable: &Executable,
         parameters: Vec<Binding>,
@@ -148,8 +152,8 @@ impl Bound {
         parameters.filter(|(p, _)| matches!(p, Binding::Argument)).map(|(_, shape)| shape).collect()
     }
 
-    /// Executes it: reads the variables, updates them, and gives the results that update none. Variables are not donated, since others may have read them: a program with
-    /// `input_output_alias` works on a copy.
+    /// Executes it: reads the variables, updates them, and gives the results that update none. Variables are
+    /// not donated, since others may have read them: a program with `input_output_alias` works on a copy.
     ///
     /// # Errors
     /// As [`Executable::execute_with`].

@@ -1,4 +1,5 @@
-//! Executions in the steady state ask the allocator for nothing. A program of its own, since its allocator counts; so one test at a time.
+//! Executions in the steady state ask the allocator for nothing. A program of its own, since its allocator
+//! counts; so one test at a time.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -88,7 +89,8 @@ fn an_addition_of_scalars_allocates_nothing() {
     results[0].with_bytes(|bytes| assert_eq!(bytes, 3f32.to_le_bytes())).unwrap();
 }
 
-/// A thousand programs one after the other, each of which takes what the one before it left; also of rank 5 and with two results each.
+/// A thousand programs one after the other, each of which takes what the one before it left; also of rank 5
+/// and with two results each.
 #[test]
 fn chained_runs_of_a_thousand_steps_allocate_nothing() {
     let _exclusive = EXCLUSIVE.lock();

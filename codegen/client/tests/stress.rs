@@ -1,4 +1,5 @@
-//! Threads and processes that share a cache, and processes that are killed while they write to it. In short here; `make stress` is the long form: a thousand programs, two hundred kills.
+//! Threads and processes that share a cache, and processes that are killed while they write to it. In short
+//! here; `make stress` is the long form: a thousand programs, two hundred kills.
 //!
 //! The other processes are this program again, told by the environment what to do.
 
@@ -54,7 +55,8 @@ fn number(name: &str) -> u32 {
     std::env::var(name).unwrap().parse().unwrap()
 }
 
-/// One of the processes: eight threads that run all programs, each in another order. Says when one is done, and at the end what its cache did.
+/// One of the processes: eight threads that run all programs, each in another order. Says when one is done,
+/// and at the end what its cache did.
 #[test]
 fn process() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
@@ -100,7 +102,8 @@ fn outcome(child: Child) -> [u64; 3] {
     numbers.try_into().unwrap()
 }
 
-/// Eight threads in each of three processes run all programs: each is compiled once, and every result is right.
+/// Eight threads in each of three processes run all programs: each is compiled once, and every result is
+/// right.
 fn each_is_compiled_once(programs: u32) {
     let folder = tempfile::tempdir().unwrap();
     let all: Vec<Child> =

@@ -63,7 +63,7 @@ impl Guarded {
     }
 
     fn slice_mut(&mut self) -> &mut [u8] {
-        // SAFETY: so many bytes were mapped there, and this owns them.
+        // SAFETY: as many bytes were mapped there, and this owns them.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) }
     }
 
@@ -215,7 +215,7 @@ pub(crate) fn argument(shape: &Shape, seed: u64, limit: Option<i64>) -> Literal 
 pub(crate) enum Close {
     /// The same bits.
     Exact,
-    /// By so much of the larger magnitude, or absolutely of numbers below 1.
+    /// Relative to the larger magnitude, or absolute for numbers below 1.
     Within(f64),
 }
 

@@ -584,8 +584,8 @@ impl<'ctx> Emit<'_, 'ctx> {
     }
 
     /// The value of a chain or tree of shuffles after `depth` of them: every second one is fenced. LLVM's
-    /// combination of shuffles visits all that a shuffle is made of, in time exponential in the depth, and finds
-    /// nothing beyond two.
+    /// combination of shuffles visits all that a shuffle is made of, in time exponential in the depth, and
+    /// finds nothing beyond two.
     pub fn after_shuffles(&self, x: Value<'ctx>, depth: u32) -> Result<Value<'ctx>> {
         if depth > 0 && depth.is_multiple_of(2) { self.fenced(x) } else { Ok(x) }
     }

@@ -59,9 +59,9 @@ pub(super) const NO_IMPLICIT_FLOAT: &str = "noimplicitfloat";
 const WIDTHS: [&str; 2] = ["prefer-vector-width", "min-legal-vector-width"];
 
 impl<'a, 'ctx> Emit<'a, 'ctx> {
-    /// Begins a kernel function of this symbol ([`hlo_library_base::KernelFn`]): gives it, on one lane and with
-    /// the builder at its beginning, and its parameters: the address of the arguments, and the first and last
-    /// unit (`i64`).
+    /// Begins a kernel function of this symbol ([`hlo_library_base::KernelFn`]): gives it, on one lane and
+    /// with the builder at its beginning, and its parameters: the address of the arguments, and the first and
+    /// last unit (`i64`).
     pub fn kernel(
         context: &'ctx Context,
         module: &'a Module<'ctx>,

@@ -89,8 +89,8 @@ pub struct Hero {
     pub epilogue: Request,
     /// The size of its result in bytes.
     pub bytes: u64,
-    /// Whether it is computed in the fusion's result, which has the same rows of the same size. Otherwise it is
-    /// computed in scratch memory, and the epilogue may be written over operands.
+    /// Whether it is computed in the fusion's result, which has the same rows of the same size. Otherwise it
+    /// is computed in scratch memory, and the epilogue may be written over operands.
     pub in_place: bool,
 }
 

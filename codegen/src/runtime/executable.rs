@@ -273,8 +273,8 @@ impl Executable {
         options.configuration.with(|| Self::load_configured(program, options))
     }
 
-    /// [`Executable::load`] under the configuration of the options: constant operands are packed as library calls
-    /// will read them.
+    /// [`Executable::load`] under the configuration of the options: constant operands are packed as library
+    /// calls will read them.
     fn load_configured(program: Program, options: &LoadOptions) -> Result<Self, RunError> {
         let failed = |message: String| RunError::Load(message);
         if program.buffers.peak_bytes > options.memory_bytes {

@@ -72,8 +72,8 @@ macro_rules! complex {
                 $($name => {
                     unsafe extern "C" fn f(re: $ty, im: $ty, out: *mut Complex<$ty>) {
                         let value = $class::$method(Complex::new(re, im));
-                        // SAFETY: generated code passes the address of memory of its own for two parts, aligned
-                        // to 64 bytes.
+                        // SAFETY: generated code passes the address of memory of its own for two parts,
+                        // aligned to 64 bytes.
                         unsafe { out.write(value) };
                     }
                     f as *const ()

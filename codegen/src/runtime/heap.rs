@@ -6,9 +6,9 @@
 //! the handler of the limit and ends the process with the exit code that this gives; without a handler, the
 //! allocation fails.
 //!
-//! **Invariants:** live bytes are [`LIVE`] plus less than [`BATCH_BYTES`] bytes for each thread. Nothing in this
-//! file allocates. Inside [`hlo_interp::attempt`] an allocation that is refused returns null to its caller,
-//! and the process goes on.
+//! **Invariants:** live bytes are [`LIVE`] plus less than [`BATCH_BYTES`] bytes for each thread. Nothing in
+//! this file allocates. Inside [`hlo_interp::attempt`] an allocation that is refused returns null to its
+//! caller, and the process goes on.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;

@@ -180,7 +180,7 @@ impl Code {
     }
 }
 
-/// Where a section lies in the mapping, in bytes.
+/// The offset of a section in the mapping, in bytes.
 #[derive(Clone, Copy)]
 struct SectionRange {
     start: usize,

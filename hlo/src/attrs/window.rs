@@ -36,8 +36,8 @@ impl Default for WindowDim {
 }
 
 impl WindowDim {
-    /// The size of a dimension of `size` elements after base dilation and padding; negative if padding cuts off
-    /// more than there is. `None`: beyond 64 bits.
+    /// The size of a dimension of `size` elements after base dilation and padding; negative if padding cuts
+    /// off more than there is. `None`: beyond 64 bits.
     pub fn padded(&self, size: i64) -> Option<i64> {
         dilated(size, self.base_dilation)?.checked_add(self.pad_low)?.checked_add(self.pad_high)
     }

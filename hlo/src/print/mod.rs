@@ -36,8 +36,8 @@ use crate::literal::Literal;
 use crate::module::{Module, TextStyle};
 use crate::shape::{ArrayShape, Shape};
 
-/// A module's or pass's name in the name of a file, as XLA's dumps have it: other characters than ASCII letters, digits,
-/// `-`, `.` and `_` become `_`.
+/// A module's or pass's name in the name of a file, as XLA's dumps have it: other characters than ASCII
+/// letters, digits, `-`, `.` and `_` become `_`.
 pub fn file_name(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '_' }).collect()
 }

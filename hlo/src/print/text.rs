@@ -51,8 +51,8 @@ impl<'s> Text<'s> {
         self.result
     }
 
-    /// A point at which the text so far may go to the sink: between two characters, called often enough to bound
-    /// the buffer.
+    /// A point at which the text so far may go to the sink: between two characters, called often enough to
+    /// bound the buffer.
     #[inline]
     pub(crate) fn checkpoint(&mut self) {
         if self.bytes.len() >= CHUNK && self.sink.is_some() {

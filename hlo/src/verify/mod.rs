@@ -6,9 +6,9 @@
 //! 1. *Structure* (`structure.rs`): there is an entry computation, and nothing calls it; every computation
 //!    has a root; parameters are numbered 0, 1, ... without gaps or repetition; operands and control
 //!    predecessors are instructions of the same computation that come before their users; no name is given
-//!    twice in a computation; computations do not call each other in a cycle. (A signature in a header that is
-//!    not that of the instructions is a warning.) Past errors here the rest is not looked at, since it rests
-//!    on them.
+//!    twice in a computation; computations do not call each other in a cycle. (A signature in a header that
+//!    is not that of the instructions is a warning.) Past errors here the rest is not looked at, since it
+//!    rests on them.
 //! 2. *Shapes* (`shapes.rs`): every shape has a size that fits an `i64` and, if it has a layout, one of its
 //!    rank; every opcode has as many operands and all attributes that its row of the table asks for; the
 //!    declared shape is the one that [`crate::infer`] finds (XLA's `ShapeVerifier`); literals have the shape

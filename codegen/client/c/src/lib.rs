@@ -1,7 +1,8 @@
 //! The C interface of `hlo-client`: `include/hlo.h` says what each function does.
 //!
-//! **Invariants:** callers pass null, or a live object that this library made. A null where an object is needed is an
-//! error. No panic crosses into C. Objects are reference-counted, so they may be destroyed in any order.
+//! **Invariants:** callers pass null, or a live object that this library made. A null where an object is
+//! needed is an error. No panic crosses into C. Objects are reference-counted, so they may be destroyed in
+//! any order.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -624,7 +625,8 @@ impl Extend<Buffer> for ResultSlots {
     fn extend<I: IntoIterator<Item = Buffer>>(&mut self, buffers: I) {
         for buffer in buffers {
             assert!(self.left > 0, "invariant: a program gives as many arrays as it says");
-            // SAFETY: the output array has at least `left` unwritten elements, the first at `next`, and `left > 0`.
+            // SAFETY: the output array has at least `left` unwritten elements, the first at `next`, and
+            // `left > 0`.
             unsafe {
                 self.next.write(Box::into_raw(Box::new(HloBuffer { buffer })));
                 self.next = self.next.add(1);

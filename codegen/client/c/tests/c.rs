@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The folder of this build, where the library lies beside the test.
+/// The folder of this build, where the library is beside the test.
 fn build_folder() -> std::path::PathBuf {
     let test = std::env::current_exe().unwrap();
     test.parent().map(Path::to_owned).unwrap()
@@ -45,8 +45,9 @@ fn c_programs_use_the_library() {
     assert!(said.ends_with("ok\n"), "{said}");
 }
 
-/// The same under AddressSanitizer: the library's memory comes from the program's allocator, so what either side frees twice, uses after it was freed, or leaks, is reported. (What is compiled in
-/// Rust is not instrumented itself; its allocations are.)
+/// The same under AddressSanitizer: the library's memory comes from the program's allocator, so what either
+/// side frees twice, uses after it was freed, or leaks, is reported. (What is compiled in Rust is not
+/// instrumented itself; its allocations are.)
 #[test]
 fn c_programs_use_the_library_under_address_sanitizer() {
     let mut probe = Command::new("cc");

@@ -1,7 +1,9 @@
-//! The names of a program's arguments and results, as a person writes them: the fields of tfcompile's `tf2xla.Config`, in the text form of protocol buffers or in TOML.
+//! The names of a program's arguments and results, as a person writes them: the fields of tfcompile's
+//! `tf2xla.Config`, in the text form of protocol buffers or in TOML.
 //!
-//! Both are read into the same tree, so that what a field means, and the path by which errors name it (`feed[1].id.node_name`), is the same.
-//! Of TOML there is what such a file needs: tables, arrays of tables, dotted keys, strings, numbers, truth values, lists and inline tables.
+//! Both are read into the same tree, so that what a field means, and the path by which errors name it
+//! (`feed[1].id.node_name`), is the same. Of TOML there is what such a file needs: tables, arrays of tables,
+//! dotted keys, strings, numbers, truth values, lists and inline tables.
 
 use std::fmt;
 
@@ -95,7 +97,8 @@ impl Config {
     /// Reads a configuration.
     ///
     /// # Errors
-    /// Text that is not of the form, fields that there are not, values of other types, what says how TensorFlow's graphs are converted.
+    /// Text that is not of the form, fields that there are not, values of other types, what says how
+    /// TensorFlow's graphs are converted.
     pub fn parse(text: &str, form: Form) -> Result<Self, ConfigError> {
         let mut reader = Reader { rest: text, line: 1 };
         let root = match form {

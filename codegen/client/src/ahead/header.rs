@@ -1,6 +1,7 @@
 //! The header of an object: C99, and in C++ a class with tfcompile's surface.
 //!
-//! **Invariant:** it includes nothing but the standard library's headers, and depends on what the object is alone.
+//! **Invariant:** it includes nothing but the standard library's headers, and depends on what the object is
+//! alone.
 
 use std::fmt::Write;
 

@@ -1,7 +1,10 @@
-//! Compilation ahead of time: a program as an object, with a header for C and C++ and a module for Rust (docs/ahead-of-time.md).
+//! Compilation ahead of time: a program as an object, with a header for C and C++ and a module for Rust
+//! (docs/ahead-of-time.md).
 //!
-//! [`config`] is what a person says of names, [`names`] what that means in a program, [`header`] and [`rust`] the texts. **Invariants:** all of it is made before anybody writes a file, and the bytes of all
-//! depend on program, configuration and options alone; the operations that the run-time library makes of an object are those that the compiler put into it.
+//! [`config`] is what a person says of names, [`names`] what that means in a program, [`header`] and [`rust`]
+//! the texts. **Invariants:** all of it is made before anybody writes a file, and the bytes of all depend on
+//! program, configuration and options alone; the operations that the run-time library makes of an object are
+//! those that the compiler put into it.
 
 pub mod config;
 pub mod header;
@@ -134,7 +137,8 @@ fn failed(error: CompileError) -> Error {
 /// Compiles a program.
 ///
 /// # Errors
-/// [`Code::InvalidArgument`] of a name that is none, a target that is not known and a configuration that contradicts the program (its [`ConfigError`] is the source); [`Code::Unimplemented`] of what is not
+/// [`Code::InvalidArgument`] of a name that is none, a target that is not known and a configuration that
+/// contradicts the program (its [`ConfigError`] is the source); [`Code::Unimplemented`] of what is not
 /// supported, by name.
 pub fn compile(program: &VerifiedModule, config: &Config, options: &Options) -> Result<Ahead, Error> {
     if !names::is_identifier(&options.entry) {

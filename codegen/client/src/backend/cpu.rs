@@ -1,4 +1,5 @@
-//! The CPU compiler as a back end. Without the feature `llvm` it compiles nothing, and loads and runs artifacts.
+//! The CPU compiler as a back end. Without the feature `llvm` it compiles nothing, and loads and runs
+//! artifacts.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -32,8 +33,8 @@ pub struct Cpu {
     configuration: Configuration,
 }
 
-/// What identifies the compiler and the machine in the keys of caches: the build, the processor's features, and
-/// the configuration.
+/// What identifies the compiler and the machine in the keys of caches: the build, the processor's features,
+/// and the configuration.
 pub fn fingerprint(configuration: Configuration) -> String {
     let limit = configuration.max_isa().map_or("all", Isa::name);
     let (divisor, tuning) = (configuration.size_divisor(), configuration.tuning().name);

@@ -1,7 +1,8 @@
 //! What runs programs: the seam between clients and platforms.
 //!
-//! A back end compiles a verified module to something [`Loaded`], which runs on flat arrays. Everything else (buffers, donation, budgets, caches, devices, futures) is the client's, and the
-//! same for all. **To add one**: implement both traits, and give [`crate::Client::with_backend`] a value of it.
+//! A back end compiles a verified module to something [`Loaded`], which runs on flat arrays. Everything else
+//! (buffers, donation, budgets, caches, devices, futures) is the client's, and the same for all. **To add
+//! one**: implement both traits, and give [`crate::Client::with_backend`] a value of it.
 
 mod cpu;
 mod custom_calls;
@@ -31,7 +32,8 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Its name, such as `cpu`.
     fn platform(&self) -> &'static str;
 
-    /// All that compiled code depends on beside the program and the options: the compiler's build, the processor.
+    /// All that compiled code depends on beside the program and the options: the compiler's build, the
+    /// processor.
     fn fingerprint(&self) -> String;
 
     /// Compiles a module that verifies. `keep`: its artifact is wanted, too.
@@ -43,7 +45,8 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Loads what [`Compiled::artifact`] holds, with what the program takes and gives.
     ///
     /// # Errors
-    /// It is none of this back end, or not for this machine ([`crate::Code::FailedPrecondition`]), or damaged ([`crate::Code::DataLoss`]).
+    /// It is none of this back end, or not for this machine ([`crate::Code::FailedPrecondition`]), or damaged
+    /// ([`crate::Code::DataLoss`]).
     fn load(&self, artifact: &[u8]) -> Result<(Signature, Arc<dyn Loaded>), Error>;
 }
 
@@ -64,10 +67,12 @@ pub trait Loaded: fmt::Debug + Send + Sync {
     /// Whether results may be the memory of donated arguments.
     fn reuses_arguments(&self) -> bool;
 
-    /// The module whose custom calls the interpreter executes in a run; `None`: it executes nothing. The runs are given implementations of those that are the client's.
+    /// The module whose custom calls the interpreter executes in a run; `None`: it executes nothing. The runs
+    /// are given implementations of those that are the client's.
     fn interpreted(&self) -> Option<&Module>;
 
-    /// Runs it on one device: the array leaves of the arguments, in order, give those of the result. Arguments that are given away are taken out.
+    /// Runs it on one device: the array leaves of the arguments, in order, give those of the result.
+    /// Arguments that are given away are taken out.
     ///
     /// # Errors
     /// Whatever ends the run.

@@ -1,8 +1,10 @@
 //! Compiled programs in a folder, shared by processes.
 //!
-//! A file a program, named by its key. **Invariants:** a file is complete or absent (written under another name, then renamed); nothing is loaded that another user may have
-//! written, since it is machine code; what is read is checked (`artifact`), and who finds it damaged removes it. Of processes that want the same program at once one compiles it: it holds a lock of
-//! the system's, which ends with the process, and for which nobody waits forever.
+//! A file a program, named by its key. **Invariants:** a file is complete or absent (written under another
+//! name, then renamed); nothing is loaded that another user may have written, since it is machine code; what
+//! is read is checked (`artifact`), and who finds it damaged removes it. Of processes that want the same
+//! program at once one compiles it: it holds a lock of the system's, which ends with the process, and for
+//! which nobody waits forever.
 
 use std::fs::{self, File, FileTimes, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -35,7 +37,7 @@ const LOCK: &str = ".lock-";
 const MAX_WAIT: Duration = Duration::from_secs(120);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Other processes' files are counted after so many of ours.
+/// Other processes' files are counted after this many of ours.
 const RECOUNT_PUTS: u64 = 32;
 
 /// A folder of compiled programs.
@@ -97,7 +99,8 @@ fn check_owner(path: &Path, metadata: &fs::Metadata) -> Result<(), Error> {
 }
 
 impl DiskCache {
-    /// A folder, which is made if it is not there. `limit_bytes`: beyond them goes what was not used for longest; `None`: 1 GiB.
+    /// A folder, which is made if it is not there. `limit_bytes`: beyond them goes what was not used for
+    /// longest; `None`: 1 GiB.
     ///
     /// # Errors
     /// It cannot be made, or others than this user may write to it.
@@ -134,7 +137,8 @@ impl DiskCache {
         self.folder.join(format!("{}{SUFFIX}", key.hex()))
     }
 
-    /// The bytes of an entry, if it is there. Errors: it cannot be read, or somebody else may have written it.
+    /// The bytes of an entry, if it is there. Errors: it cannot be read, or somebody else may have written
+    /// it.
     fn get(&self, key: Key) -> Result<Option<Vec<u8>>, Error> {
         let path = self.path(key);
         let mut file = match OpenOptions::new().read(true).custom_flags(NO_FOLLOW).open(&path) {
@@ -157,7 +161,8 @@ impl DiskCache {
     /// What `load` makes of an entry, if it is there.
     ///
     /// # Errors
-    /// It was there and cannot be used (damaged, of another build or machine, or written by somebody else), and is removed.
+    /// It was there and cannot be used (damaged, of another build or machine, or written by somebody else),
+    /// and is removed.
     pub fn load<T>(
         &self,
         key: Key,
@@ -167,8 +172,9 @@ impl DiskCache {
         loaded.inspect_err(|_| self.remove(key))
     }
 
-    /// Waits until no other process (or thread) compiles a program whose key begins alike, and keeps others from it while the result lives. `None`: the file system has no locks, or somebody holds
-    /// it for too long; then two may compile the same, which is no error.
+    /// Waits until no other process (or thread) compiles a program whose key begins alike, and keeps others
+    /// from it while the result lives. `None`: the file system has no locks, or somebody holds it for too
+    /// long; then two may compile the same, which is no error.
     pub fn lock(&self, key: Key) -> Option<Lock> {
         let path = self.folder.join(format!("{LOCK}{}", &key.hex()[..2]));
         let mut options = OpenOptions::new();

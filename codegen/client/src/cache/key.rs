@@ -8,7 +8,8 @@ use sha2::{Digest, Sha256};
 
 use crate::options::CompileOptions;
 
-/// Names a compiled program: SHA-256 of the program's canonical text (neither names nor metadata count; shapes, layouts and constants do), of the options and of what the back end says of itself.
+/// Names a compiled program: SHA-256 of the program's canonical text (neither names nor metadata count;
+/// shapes, layouts and constants do), of the options and of what the back end says of itself.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key([u8; 32]);
 
@@ -24,7 +25,8 @@ impl fmt::Write for Hash {
 impl Key {
     /// Of a program, options and the fingerprint of a back end.
     pub fn new(module: &Module, options: &CompileOptions, backend: &str) -> Self {
-        // Exhaustive, so that a new option is not forgotten here. The mode says when to compile, not what; constants are in the module by now.
+        // Exhaustive, so that a new option is not forgotten here. The mode says when to compile, not what;
+        // constants are in the module by now.
         let CompileOptions { opt_level, fallback, mode: _, constant_arguments: _, cpu, features } = options;
         let mut hash = Hash(Sha256::new());
         let settings = format!("{backend}\0{opt_level}\0{fallback}\0{cpu}\0{features}\0");

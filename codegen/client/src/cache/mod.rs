@@ -1,7 +1,9 @@
-//! The compilation cache: what was compiled once is not compiled again, in this process and, with a folder, in others.
+//! The compilation cache: what was compiled once is not compiled again, in this process and, with a folder,
+//! in others.
 //!
-//! **Invariants:** of requests for the same key that come at once one compiles and the others wait for it, those of other processes with the same folder, too; a program that cannot be compiled is remembered as well; what is in the cache
-//! never changes a result, only when compiling happens.
+//! **Invariants:** of requests for the same key that come at once one compiles and the others wait for it,
+//! those of other processes with the same folder, too; a program that cannot be compiled is remembered as
+//! well; what is in the cache never changes a result, only when compiling happens.
 
 mod disk;
 mod key;
@@ -26,10 +28,12 @@ pub use key::Key;
 pub enum CacheMode {
     /// Compiled when it is asked for; an unsupported program is an error.
     Strict,
-    /// Interpreted at first, and compiled once it was executed so many times. A program that is not supported is interpreted for good, and so are programs of a
-    /// name that keep changing ([`MEGAMORPHIC_COMPILATIONS`]).
+    /// Interpreted at first, and compiled once it was executed this many times. A program that is not
+    /// supported is interpreted for good, and so are programs of a name that keep changing
+    /// ([`MEGAMORPHIC_COMPILATIONS`]).
     Lazy {
-        /// Executions before it is compiled; 0: it is compiled at once, but interpreted if it is not supported.
+        /// Executions before it is compiled; 0: it is compiled at once, but interpreted if it is not
+        /// supported.
         after: u64,
         /// Whether another thread compiles it, while executions go on being interpreted.
         background: bool,
@@ -38,8 +42,9 @@ pub enum CacheMode {
     Off,
 }
 
-/// Programs of a name that were compiled more often than this, with fewer than [`MEGAMORPHIC_EXECUTIONS`] executions a compilation, are compiled no more in lazy mode: compiling costs more than
-/// it gains. (TensorFlow's compilation cache has the same two numbers.)
+/// Programs of a name that were compiled more often than this, with fewer than [`MEGAMORPHIC_EXECUTIONS`]
+/// executions a compilation, are compiled no more in lazy mode: compiling costs more than it gains.
+/// (TensorFlow's compilation cache has the same two numbers.)
 pub const MEGAMORPHIC_COMPILATIONS: u64 = 10;
 
 /// See [`MEGAMORPHIC_COMPILATIONS`].

@@ -1,6 +1,8 @@
-//! Attributes of custom calls: a dictionary of MLIR in a call's `backend_config`, such as `{mode = 86 : ui8, axes = array<i64: 0, 1>, body = @f}`.
+//! Attributes of custom calls: a dictionary of MLIR in a call's `backend_config`, such as
+//! `{mode = 86 : ui8, axes = array<i64: 0, 1>, body = @f}`.
 //!
-//! **Invariants:** names are sorted and unique; a number has the type that the text says, and fits it; nothing recurses deeper than [`MAX_DEPTH`].
+//! **Invariants:** names are sorted and unique; a number has the type that the text says, and fits it;
+//! nothing recurses deeper than [`MAX_DEPTH`].
 
 use hlo::{Buffer, ElementType};
 

@@ -175,7 +175,8 @@ impl Binding {
         self
     }
 
-    /// There is a reference to a function of the program: an attribute of this name, or a called computation of it.
+    /// There is a reference to a function of the program: an attribute of this name, or a called computation
+    /// of it.
     #[must_use]
     pub fn function(mut self, name: &str) -> Self {
         self.functions.push(name.to_owned());

@@ -101,7 +101,8 @@ impl Context<'_> {
         self.options.user_data.as_ref()
     }
 
-    /// That the execution is to end: it was cancelled, or its deadline has passed. A handler that takes long asks now and then.
+    /// That the execution is to end: it was cancelled, or its deadline has passed. A handler that takes long
+    /// asks now and then.
     ///
     /// # Errors
     /// [`Code::Cancelled`], [`Code::DeadlineExceeded`].
@@ -122,7 +123,8 @@ impl Context<'_> {
         self.threads
     }
 
-    /// Calls `work` once with each number below `count`, on the threads of the client, and returns when all calls have returned.
+    /// Calls `work` once with each number below `count`, on the threads of the client, and returns when all
+    /// calls have returned.
     pub fn parallel(&self, count: usize, work: impl Fn(usize) + Sync) {
         match self.invocation {
             Some(invocation) => invocation.parallel(count, &work),
@@ -138,10 +140,12 @@ impl Context<'_> {
         self.store.take(bytes).map_err(Into::into)
     }
 
-    /// Runs a function that the call refers to on this device: the arrays of its parameters, in order, give those of its result.
+    /// Runs a function that the call refers to on this device: the arrays of its parameters, in order, give
+    /// those of its result.
     ///
     /// # Errors
-    /// Arguments that do not fit, and whatever ends the function; [`Code::FailedPrecondition`] before the call is executed.
+    /// Arguments that do not fit, and whatever ends the function; [`Code::FailedPrecondition`] before the
+    /// call is executed.
     pub fn call(&self, function: &Function, arguments: &[ArrayLiteral]) -> Result<Vec<ArrayLiteral>, Error> {
         let Some(invocation) = self.invocation else {
             let message = format!("{} is called before the call is executed", function.name);

@@ -1,7 +1,9 @@
 //! Custom calls: functions of whoever embeds the project, which programs call by name.
 //!
-//! A client has a registry ([`CustomCalls`]) of implementations by target. An implementation is a [`Handler`], which makes an [`Instance`] of each call of a program when it is compiled, or a
-//! function with a declared signature ([`Binding`]), which is checked against each call then. Interpreter and compiled programs execute them alike.
+//! A client has a registry ([`CustomCalls`]) of implementations by target. An implementation is a
+//! [`Handler`], which makes an [`Instance`] of each call of a program when it is compiled, or a function with
+//! a declared signature ([`Binding`]), which is checked against each call then. Interpreter and compiled
+//! programs execute them alike.
 //!
 //! ```
 //! use hlo::{ArrayLiteral, Buffer};
@@ -37,11 +39,13 @@
 //! # }
 //! ```
 //!
-//! A handler that fails ends the execution with its [`Error`], one that panics with [`Code::Internal`]. A name is bound once: programs that were compiled keep the handler that they found.
+//! A handler that fails ends the execution with its [`Error`], one that panics with [`Code::Internal`]. A
+//! name is bound once: programs that were compiled keep the handler that they found.
 //!
-//! **Invariants:** a target that is bound is nobody else's (a pass or a built-in implementation never takes its calls); each call of an executable has an instance of its own, which lives as
-//! long as the executable; stages come in order: instances are made when the program is compiled, then for each execution and device all are prepared, all are initialized, and executed as the
-//! program comes to them.
+//! **Invariants:** a target that is bound is nobody else's (a pass or a built-in implementation never takes
+//! its calls); each call of an executable has an instance of its own, which lives as long as the executable;
+//! stages come in order: instances are made when the program is compiled, then for each execution and device
+//! all are prepared, all are initialized, and executed as the program comes to them.
 
 mod attributes;
 mod binding;
@@ -100,7 +104,8 @@ pub trait Instance: Send + Sync {
         Ok(())
     }
 
-    /// Computes the results, which are zero before, of the operands. Both are as [`CallSite::operands`] and [`CallSite::results`] say.
+    /// Computes the results, which are zero before, of the operands. Both are as [`CallSite::operands`] and
+    /// [`CallSite::results`] say.
     ///
     /// # Errors
     /// Ends the execution.
@@ -182,7 +187,8 @@ impl CustomCalls {
         self.0.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Marks the calls of a module that these implement, so that nothing built in takes them. Returns how many there are.
+    /// Marks the calls of a module that these implement, so that nothing built in takes them. Returns how
+    /// many there are.
     pub fn mark(&self, module: &mut Module) -> usize {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if all.is_empty() {

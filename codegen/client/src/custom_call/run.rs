@@ -1,6 +1,7 @@
 //! Executing the custom calls of programs.
 //!
-//! **Invariants:** a handler's error or panic ends the execution as an error of its own code, whatever the program did around it; nothing of an execution outlives it.
+//! **Invariants:** a handler's error or panic ends the execution as an error of its own code, whatever the
+//! program did around it; nothing of an execution outlives it.
 
 use std::collections::hash_map::Entry;
 use std::fmt;
@@ -282,8 +283,9 @@ fn value(shape: &Shape, results: &mut impl Iterator<Item = Leaf>) -> Option<Valu
     }
 }
 
-/// Implementations for who runs modules without a client, such as parts of programs: calls of the same target, attributes, shapes and functions have one instance, which is made when the first of them
-/// is executed.
+/// Implementations for who runs modules without a client, such as parts of programs: calls of the same
+/// target, attributes, shapes and functions have one instance, which is made when the first of them is
+/// executed.
 #[derive(Clone)]
 pub struct OnDemand {
     custom_calls: CustomCalls,

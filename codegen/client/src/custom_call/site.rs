@@ -25,7 +25,8 @@ pub struct CallSite {
     pub results: Vec<Shape>,
     /// Whether the result is a tuple, of one array too.
     pub result_is_tuple: bool,
-    /// Results that are to be their operands' memory, as leaves by number: such a result has the value of its operand at first.
+    /// Results that are to be their operands' memory, as leaves by number: such a result has the value of its
+    /// operand at first.
     pub aliases: Vec<(usize, usize)>,
     /// The functions that it refers to, in the order of its called computations.
     pub functions: Vec<Function>,
@@ -90,7 +91,8 @@ impl CallSite {
     /// Of an instruction.
     ///
     /// # Errors
-    /// Attributes that are none ([`Code::InvalidArgument`]); opaque values and results with run-time sizes ([`Code::Unimplemented`]).
+    /// Attributes that are none ([`Code::InvalidArgument`]); opaque values and results with run-time sizes
+    /// ([`Code::Unimplemented`]).
     pub(super) fn new(module: &Module, id: InstrId) -> Result<Self, Error> {
         let instr = module.instr(id);
         let call = hlo_interp::custom_call::Call { instruction: instr, module };
@@ -169,7 +171,8 @@ impl CallSite {
         text.strip_prefix(&name).map(str::to_owned).unwrap_or(text)
     }
 
-    /// The function that an attribute, or its own name, says. Of one function, which has another name by now, it is that one.
+    /// The function that an attribute, or its own name, says. Of one function, which has another name by now,
+    /// it is that one.
     pub fn function(&self, name: &str) -> Option<&Function> {
         let named = match self.attributes.get(name) {
             Some(super::Attribute::Function(named)) => named.as_str(),

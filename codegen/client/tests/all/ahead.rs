@@ -1,4 +1,5 @@
-//! Objects that C, C++ and Rust programs link with. What is missing on the machine (a C compiler, a cross compiler, the run-time library) is said, and skipped.
+//! Objects that C, C++ and Rust programs link with. What is missing on the machine (a C compiler, a cross
+//! compiler, the run-time library) is said, and skipped.
 
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
@@ -341,7 +342,8 @@ fn what_the_interpreter_executes_is_refused_by_name() {
     }
 }
 
-/// Values for an argument, which follow from its number and shape: small, of either sign, and never all the same.
+/// Values for an argument, which follow from its number and shape: small, of either sign, and never all the
+/// same.
 pub(crate) fn values(number: usize, array: &hlo_ahead::compile::Array) -> Vec<u8> {
     let shape = hlo::ArrayShape::new(array.element_type, &array.dims);
     let literal =
@@ -375,7 +377,8 @@ pub(crate) fn computed(
     results.iter().flat_map(|r| bytes_of(&r.to_literal().unwrap().buffer).to_vec()).collect()
 }
 
-/// Links programs with the runner by a compiler, runs them by another program if that is given, and gives the results of all.
+/// Links programs with the runner by a compiler, runs them by another program if that is given, and gives the
+/// results of all.
 pub(crate) fn run_all(
     d: &Dir,
     all: &[(String, Ahead)],
@@ -411,7 +414,7 @@ pub(crate) fn run_all(
     std::fs::read(d.path("out")).unwrap()
 }
 
-/// Recorded programs and filetests, about so many, evenly over all of them.
+/// Recorded programs and filetests, a sample of about this size, evenly over all of them.
 fn corpus(count: usize) -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");
     let mut found = Vec::new();
@@ -480,7 +483,7 @@ fn objects_compute_what_the_client_computes() {
     assert!(rest.is_empty());
 }
 
-/// Memory of so many bytes, aligned.
+/// Aligned memory of this many bytes.
 fn aligned_memory(bytes: u64) -> hlo_codegen::runtime::arena::Memory {
     hlo_codegen::runtime::arena::Memory::new(bytes.max(1)).unwrap()
 }

@@ -10,7 +10,8 @@ use crate::ahead::{
     CONTROL, Dir, PLAIN, STATE, c, computed, has, library, made, options, ran, run_all, skipped,
 };
 
-/// A program of library calls: a contraction with an epilogue, a sort, a transform, functions of complex numbers.
+/// A program of library calls: a contraction with an epilogue, a sort, a transform, functions of complex
+/// numbers.
 const CALLS: &str = "HloModule calls
 less { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT l = pred[] compare(a, b), direction=LT }
 ENTRY e { x = f32[40,32] parameter(0)  y = f32[32,20] parameter(1)  ex = f32[40,32] exponential(x)  ey = f32[32,20] exponential(y)
@@ -62,7 +63,8 @@ fn programs_need_the_c_library_and_nothing_else() {
     assert!(others.is_empty(), "{others:?}");
 }
 
-/// A defect of the library is a status, with the unwinder that it has in itself, too, and beside C++ with its own.
+/// A defect of the library is a status, with the unwinder that it has in itself, too, and beside C++ with its
+/// own.
 #[test]
 fn defects_of_the_library_are_a_status() {
     let Some(library) = library() else { return };
@@ -141,7 +143,8 @@ fn objects_for_aarch64_run_there() {
         })
         .collect();
     assert_eq!(there.len(), here.len());
-    // Elementary functions are within a few units in the last place, sums in another order too; all else is exact.
+    // Elementary functions are within a few units in the last place, sums in another order too; all else is
+    // exact.
     for (n, (a, b)) in there.as_chunks::<4>().0.iter().zip(here.as_chunks::<4>().0).enumerate() {
         let (a, b) = (f32::from_le_bytes(*a), f32::from_le_bytes(*b));
         assert!(

@@ -171,8 +171,9 @@ fn mutated(bytes: &[u8], random: &mut u64) -> Vec<u8> {
     bytes
 }
 
-/// Two thousand ways of going wrong: nothing that differs is taken for what it was, and whatever has a checksum that fits is read or refused without a panic. (Nothing of the latter is run: an
-/// artifact is code.)
+/// Two thousand ways of going wrong: nothing that differs is taken for what it was, and whatever has a
+/// checksum that fits is read or refused without a panic. (Nothing of the latter is run: an artifact is
+/// code.)
 #[test]
 fn two_thousand_mutations_are_refused_or_read_without_a_panic() {
     let client = cpu();

@@ -1,4 +1,5 @@
-//! What TensorFlow's launch ops, XRT and the XLA runtime's RFC do, function by function, as far as no other file has a test of it: the table is in docs/client.md.
+//! What TensorFlow's launch ops, XRT and the XLA runtime's RFC do, function by function, as far as no other
+//! file has a test of it: the table is in docs/client.md.
 
 use hlo::Literal;
 use hlo_client::closures::{ClosureStore, Demand};
@@ -236,7 +237,8 @@ fn metrics_and_trace_spans() {
     assert!(chrome.ends_with("],\"displayTimeUnit\":\"ns\"}") && trace.lost() == 0);
 }
 
-/// What is known when a program is compiled is in it and not in the list of arguments, and later runs do not look at what it was made of.
+/// What is known when a program is compiled is in it and not in the list of arguments, and later runs do not
+/// look at what it was made of.
 #[test]
 fn constants_are_folded() {
     let client = cpu();

@@ -94,10 +94,10 @@ pub(super) fn partition(
         }
         // If all boxes would be too many, small ones are not split further.
         let all = boxes.len() * (cuts.len() - 1);
-        let little = |piece: &[(i64, i64)]| {
+        let is_small = |piece: &[(i64, i64)]| {
             all > MAX_PIECES && size(piece).saturating_mul(DOMINANT_FACTOR) < size(&largest)
         };
-        let stay = boxes.iter().filter(|b| little(b)).count();
+        let stay = boxes.iter().filter(|b| is_small(b)).count();
         let pieces = all - stay * (cuts.len() - 2);
         // As many boxes as parts, if each is worth a function.
         let worth =
@@ -109,7 +109,7 @@ pub(super) fn partition(
             .iter()
             .flat_map(|b| {
                 let parts = cuts.windows(2).map(|w| (w[0], w[1]));
-                let parts: Vec<(i64, i64)> = if little(b) { vec![b[d]] } else { parts.collect() };
+                let parts: Vec<(i64, i64)> = if is_small(b) { vec![b[d]] } else { parts.collect() };
                 parts.into_iter().map(|part| {
                     let mut piece = b.clone();
                     piece[d] = part;

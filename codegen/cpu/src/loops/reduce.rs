@@ -32,8 +32,8 @@ const CHUNK_VAR: u32 = 64;
 pub(super) const BLOCK_VAR: u32 = 65;
 pub(super) const END_VAR: u32 = 67;
 
-/// The maximum number of columns that become separate reductions, over at least so many rows, and the maximum
-/// number of instructions of all.
+/// The maximum number of columns that become separate reductions, over at least this many rows, and the
+/// maximum number of instructions of all.
 const MAX_SEPARATE_COLUMNS: i64 = 4;
 const MIN_SEPARATE_ROWS: i64 = 64;
 const MAX_SEPARATE_INSTRUCTIONS: i64 = 256;

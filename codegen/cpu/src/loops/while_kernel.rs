@@ -37,7 +37,7 @@ const MAX_ELEMENTS: i64 = 1 << 14;
 /// values, and stored at once,
 const MAX_UNROLLED_ELEMENTS: i64 = 16;
 
-/// unless an element takes at least so many operations, and so many times as many as when vectorized.
+/// unless an element takes at least this many operations, and this many times as many as when vectorized.
 const MIN_ELEMENT_OPS: u64 = 64;
 const MIN_VECTOR_GAIN: u64 = 4;
 

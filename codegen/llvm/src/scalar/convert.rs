@@ -200,8 +200,8 @@ pub fn joined<'ctx>(e: &Emit<'_, 'ctx>, low: Value<'ctx>, high: Value<'ctx>) -> 
         let high = e.shl(e.zext(high, whole)?, e.int(whole, u64::from(half)))?;
         return e.or(e.zext(low, whole)?, high);
     }
-    // Interleaves the lanes of both, which is what LLVM makes of the above where it can: for some gathered operands
-    // it selects no instruction.
+    // Interleaves the lanes of both, which is what LLVM makes of the above where it can: for some gathered
+    // operands it selects no instruction.
     let w = e.lanes;
     let mask: Vec<u32> = (0..2 * w).map(|l| l / 2 + (l % 2) * w).collect();
     e.bitcast_to(e.shuffle(low, high, &mask)?, e.ty(whole))

@@ -156,7 +156,7 @@ fn operands(types: &[ElementType]) -> Vec<Buffer> {
     }
 }
 
-/// Columns of at most so many of the combinations of `values` values of each type.
+/// Columns of at most this many of the combinations of `values` values of each type.
 fn columns(types: &[ElementType], each: usize, most: usize) -> Vec<Buffer> {
     let sets: Vec<Vec<u128>> = types.iter().map(|&ty| values(ty, each)).collect();
     let total: usize = sets.iter().map(Vec::len).product();
@@ -196,7 +196,7 @@ fn real(ty: ElementType, pattern: u128) -> f64 {
     with_element_type!(ty, T => hlo_arithmetic::scalar::convert::<T, f64>(<T as Bits>::from_bits(pattern)))
 }
 
-/// Whether a result is right; `spread` is told of units in the last place.
+/// Whether a result is right; `spread` records units in the last place.
 fn right(numeric: Numeric, ty: ElementType, expected: u128, actual: u128, spread: &mut i128) -> bool {
     if expected == actual {
         return true;

@@ -1,5 +1,5 @@
-//! Names of dumps after passes, as XLA's are (`xla/service/dump.cc`): which passes are dumped, in which order, and
-//! between which others.
+//! Names of dumps after passes, as XLA's are (`xla/service/dump.cc`): which passes are dumped, in which
+//! order, and between which others.
 
 use hlo::print::file_name;
 
@@ -20,8 +20,8 @@ impl DumpNames {
         Self { passes: passes.into_iter().collect(), count: 0 }
     }
 
-    /// The name of the dump before the pass at index `step`, if there is one: of what the pipeline starts with.
-    /// `wants` says whether the dump after a pass of a name is wanted.
+    /// The name of the dump before the pass at index `step`, if there is one: of what the pipeline starts
+    /// with. `wants` says whether the dump after a pass of a name is wanted.
     pub fn before(&mut self, step: usize, pass: &dyn Pass, wants: impl Fn(&str) -> bool) -> Option<String> {
         const START: &str = "pipeline-start";
         (step == 0 && wants(START)).then(|| self.name(START, pass.name()))

@@ -272,9 +272,9 @@ pub fn has_narrow_concat_parts(module: &Module, id: InstrId) -> bool {
             .any(|&o| static_shape(module, o).is_some_and(|a| a.dims[along] < MIN_PART_WIDTH))
 }
 
-/// Whether a concatenation copies its parts instead of being computed by loops, which would select the part for
-/// each element, or be too many. Large parts of which some have no other user are computed in place; a few parts
-/// are read directly by the users of the concatenation.
+/// Whether a concatenation copies its parts instead of being computed by loops, which would select the part
+/// for each element, or be too many. Large parts of which some have no other user are computed in place; a
+/// few parts are read directly by the users of the concatenation.
 pub fn is_concat_by_copy(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     let (parts, Some(result)) = (instr.operands(), static_shape(module, id)) else { return false };

@@ -96,13 +96,14 @@ fn transposed(e: &mut Edit<'_>) -> Option<InstrId> {
     let mut order = Order::of(Opcode::Transpose);
     arrays.iter().try_for_each(|&x| order.survey(e, x))?;
     let dims = e.array(x)?.dims.clone();
-    let lies: Option<Vec<usize>> = order.permutation.iter().map(|&d| usize::try_from(d).ok()).collect();
-    let lies = lies.filter(|lies| lies.len() == dims.len())?;
+    let memory_order: Option<Vec<usize>> =
+        order.permutation.iter().map(|&d| usize::try_from(d).ok()).collect();
+    let memory_order = memory_order.filter(|memory_order| memory_order.len() == dims.len())?;
     // If rows stay rows, elements are as close to each other in either order.
     let last = (0..dims.len()).rev().find(|&d| dims[d] != 1)?;
     let mut before = vec![0; dims.len()];
-    lies.iter().zip(&dims).for_each(|(&d, &size)| before[d] = size);
-    if before.iter().rposition(|&size| size != 1) == Some(lies[last]) {
+    memory_order.iter().zip(&dims).for_each(|(&d, &size)| before[d] = size);
+    if before.iter().rposition(|&size| size != 1) == Some(memory_order[last]) {
         return None;
     }
     order.before = before;
@@ -111,7 +112,7 @@ fn transposed(e: &mut Edit<'_>) -> Option<InstrId> {
     }
     let mut reduced = e.at().attrs.ints(AttrKey::Dimensions)?.to_vec();
     reduced.sort_unstable();
-    let position = |d: i64| Some(*lies.get(usize::try_from(d).ok()?)? as i64);
+    let position = |d: i64| Some(*memory_order.get(usize::try_from(d).ok()?)? as i64);
     let mut dimensions: Vec<i64> = reduced.iter().map(|&d| position(d)).collect::<Option<_>>()?;
     // Dimensions of size 1 have no part in the order of the terms.
     let long = dimensions.iter().filter(|&&d| order.before[d as usize] != 1);

@@ -181,8 +181,8 @@ impl Blocks {
         Some(Blocks { iterations, length, slices: slices.collect::<Option<_>>()? })
     }
 
-    /// Strip-mines the loop: makes it one over blocks, whose body runs the iterations of a block in an inner loop
-    /// with the former body.
+    /// Strip-mines the loop: makes it one over blocks, whose body runs the iterations of a block in an inner
+    /// loop with the former body.
     fn run(&self, module: &mut Module, l: &Loop<'_>, products: &[Product]) -> Option<()> {
         let old = module.instr(l.id).shape.as_tuple()?.to_vec();
         let [condition, _] = parts(module, l.id)?;

@@ -1,7 +1,9 @@
-//! Weights known ahead: constant operands of library calls, packed once when the program is loaded, as calls read them.
+//! Weights known ahead: constant operands of library calls, packed once when the program is loaded, as calls
+//! read them.
 //!
-//! **Invariants:** what is packed changes how fast a call is and no bit of its results; there is never more of it than the limit of memory leaves, and a program that it is
-//! refused runs without; a constant that no step and no result reads in its own form is given back.
+//! **Invariants:** what is packed changes how fast a call is and no bit of its results; there is never more
+//! of it than the limit of memory leaves, and a program that it is refused runs without; a constant that no
+//! step and no result reads in its own form is given back.
 
 use std::sync::Arc;
 
@@ -29,7 +31,8 @@ pub(super) struct Packer<'a> {
 /// Something that was packed.
 #[derive(Debug)]
 struct Made {
-    /// The operand, and the operation with all of its facts: copies of a step, as loops have them, share what they read.
+    /// The operand, and the operation with all of its facts: copies of a step, as loops have them, share what
+    /// they read.
     of: (Slice, String),
     memory: Memory,
     operand: Prepared,
@@ -40,7 +43,8 @@ impl<'a> Packer<'a> {
         Self { constants, pool, left, made: Vec::new(), unread: vec![0; allocations] }
     }
 
-    /// Packs the constant operand of a call. Gives its number, if it has one that is worth it and the memory budget allows it.
+    /// Packs the constant operand of a call. Gives its number, if it has one that is worth it and the memory
+    /// budget allows it.
     pub(super) fn pack(
         &mut self,
         op: &LibraryCall,
@@ -71,7 +75,8 @@ impl<'a> Packer<'a> {
                 };
                 let pointers: Vec<*const u8> = constants.iter().zip(arguments).map(at).collect();
                 let memory = Memory::new(bytes)?;
-                // SAFETY: the operand is a slice of a constant, which the loader checked to be inside of it; there are as many bytes as were asked for.
+                // SAFETY: the operand is a slice of a constant, which the loader checked to be inside of it;
+                // there are as many bytes as were asked for.
                 let operand = unsafe { op.prepare(&pointers, memory.start(), &self.pool) };
                 self.left -= bytes;
                 self.made.push(Made { of, memory, operand });

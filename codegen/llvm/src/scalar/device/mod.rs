@@ -1,8 +1,9 @@
 //! What a GPU has in place of the functions of the runtime (`hlo_codegen::runtime::functions`), which there
 //! is no host to call for: internal functions of the module, emitted where they are first needed, of scalars.
 //!
-//! The algorithms are the interpreter's (`hlo_arithmetic::scalar`), in double-double arithmetic, so results are
-//! the correctly rounded ones but for what is closer than 2^-90 to a tie, and special values are the same.
+//! The algorithms are the interpreter's (`hlo_arithmetic::scalar`), in double-double arithmetic, so results
+//! are the correctly rounded ones but for what is closer than 2^-90 to a tie, and special values are the
+//! same.
 
 mod angle;
 mod complex;

@@ -43,8 +43,8 @@ pub(super) const fn limit(prim: Prim) -> f64 {
     }
 }
 
-/// Argument reduction (Cody and Waite): `x` is `r + low` and `quadrant` right angles, of which the last two bits
-/// count.
+/// Argument reduction (Cody and Waite): `x` is `r + low` and `quadrant` right angles, of which the last two
+/// bits count.
 struct Angle<'ctx> {
     r: Value<'ctx>,
     low: Option<Value<'ctx>>,
