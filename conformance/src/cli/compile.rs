@@ -43,8 +43,7 @@ pub(crate) struct Options {
     /// How much to optimize
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=3))]
     opt_level: u8,
-    /// The processor: `native`, or on x86-64 `x86-64-v3`, `x86-64-v4`. Of objects the one of the fewest
-    /// features unless said otherwise; of other programs `native`
+    /// The processor: `native`, or on x86-64 `x86-64-v3`, `x86-64-v4`. Of objects the one of the fewest features unless said otherwise; of other programs `native`
     #[arg(long, value_name = "CPU")]
     target_cpu: Option<String>,
     /// A GPU instead of the processor: `sm_75`, `sm_80`, `sm_90`, `sm_100`, `sm_120`

@@ -171,7 +171,7 @@ impl Others<'_> {
             let leaves = module.instr(id).shape.leaves();
             leaves.iter().filter_map(|leaf| leaf.as_array()?.checked_elements()).map(|n| n as u64).sum()
         };
-        if instructions().map(elements).fold(0, u64::saturating_add) > MOST_ELEMENTS {
+        if instructions().map(elements).fold(0, u64::saturating_add) > MAX_ELEMENTS {
             return None;
         }
         let fuel = options.limits.fuel.unwrap_or(MOST_INSTRUCTIONS).min(MOST_INSTRUCTIONS);

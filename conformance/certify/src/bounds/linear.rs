@@ -139,8 +139,7 @@ impl Part<'_> {
     }
 }
 
-/// The radii of results, from the errors `off` of the values before the last rounding; the reference rounds
-/// exact values.
+/// The radii of results, from the errors `off` of the values before the last rounding; the reference rounds exact values.
 pub(super) fn settled(case: &Case<'_>, k: usize, off: &[f64], mode: Mode) -> Radii {
     let v = Numbers::of(case.results[k]);
     let Some(format) = Format::of(v.ty) else { return Radii::unknown(v.len()) };
@@ -469,8 +468,7 @@ pub(super) fn zero_denominators(case: &Case<'_>, k: usize) -> Option<Vec<bool>> 
     })
 }
 
-/// `batch-norm-*`. Operands: training (x, scale, offset), inference (x, scale, offset, mean, variance), gradient (x, scale,
-/// mean, variance, dy).
+/// `batch-norm-*`. Operands: training (x, scale, offset), inference (x, scale, offset, mean, variance), gradient (x, scale, mean, variance, dy).
 pub(super) fn batch_norm(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let batch = Batch::new(case, radii)?;
     let u = batch.unit;

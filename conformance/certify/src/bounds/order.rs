@@ -166,8 +166,7 @@ impl Intervals {
         Intervals { value: x.re, low, high, unknown }
     }
 
-    /// Of elements in the reference's order: the error bound of the key of each rank, and whether the element
-    /// of that rank is decided.
+    /// Of elements in the reference's order: the error bound of the key of each rank, and whether the element of that rank is decided.
     fn line(&self, order: &[usize], descending: bool) -> Vec<(f64, bool)> {
         let n = order.len();
         let exact = |i: usize| self.low[i] == self.high[i] || self.value[i].is_nan();
@@ -185,8 +184,7 @@ impl Intervals {
             |i: usize| if descending { (-self.high[i], -self.low[i]) } else { (self.low[i], self.high[i]) };
         let mut lows: Vec<f64> = order.iter().map(|&i| ends(i).0).collect();
         let mut highs: Vec<f64> = order.iter().map(|&i| ends(i).1).collect();
-        // The maximum of upper ends before each rank, and the minimum of lower ends behind it, of uncertain
-        // and of all elements.
+        // The maximum of upper ends before each rank, and the minimum of lower ends behind it, of uncertain and of all elements.
         let (mut before, mut before_all) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
         let mut decided = vec![true; n];
         for (place, &i) in order.iter().enumerate() {

@@ -1,5 +1,4 @@
-//! Sums of many products of real floats: what [`super::sums`] finds by exact sums in f64, found by fewer and
-//! quicker ones in f32.
+//! Sums of many products of real floats: what [`super::sums`] finds by exact sums in f64, found by fewer and quicker ones in f32.
 //!
 //! With `A` and `B` the largest magnitudes of the operands' elements, `a` and `b` how far off they are, `m`
 //! the reference's magnitudes and `g` the relative error of all roundings (`gamma`), a sum is off by at most

@@ -119,8 +119,7 @@ pub(super) struct Line {
     cuts: Vec<i64>,
     /// Some ranks that the type holds, in order.
     pub(super) ranks: Vec<i64>,
-    /// For each slot the indices of its representatives in `ranks`: slot `2 j` is below the split point `j`,
-    /// slot `2 j + 1` is that point.
+    /// For each slot the indices of its representatives in `ranks`: slot `2 j` is below the split point `j`, slot `2 j + 1` is that point.
     slots: Vec<Vec<usize>>,
 }
 

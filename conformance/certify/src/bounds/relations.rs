@@ -119,8 +119,7 @@ impl Readers {
         let allowed = &settings.allowances;
         let mut apart = 0.0;
         if allowed.excess_precision && format.precision < 24 || allowed.contraction && self.product {
-            // Double rounding: a value that was rounded to more bits before is off by slightly more than half
-            // a unit.
+            // Double rounding: a value that was rounded to more bits before is off by slightly more than half a unit.
             apart = format.ulp(magnitude) * (0.5 + 1.0 / 64.0);
         }
         if allowed.flush_denormals {

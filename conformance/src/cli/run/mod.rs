@@ -345,8 +345,7 @@ impl Runner<'_> {
         at_own_risk(&format!("running {file}"), || self.run_loaded(&program))
     }
 
-    /// How a program is read whose arguments have no known sizes, where inputs are given: with theirs. `None`: they
-    /// do not say them, or the caller has said them.
+    /// How a program is read whose arguments have no known sizes, where inputs are given: with theirs. `None`: they do not say them, or the caller has said them.
     fn sized_by_inputs(&self, read: &Reading, rejected: &Rejected) -> Option<Reading> {
         let unsized_argument = rejected.diagnostics.iter().any(|d| d.code == codes::UNBOUNDED_SHAPE);
         if read.pick.is_some() || !unsized_argument {
