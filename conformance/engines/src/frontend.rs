@@ -14,6 +14,7 @@ use crate::protos::{self, Read, Recorded, with_spans};
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::files::{Source, read_bytes, text_of};
 use hlo_system::memory_budget;
+use hlo_system::npz::Npz;
 
 /// The stage that rejected a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -226,6 +227,26 @@ pub fn load_as(path: &str, reading: &Reading) -> Result<Program, Box<Rejected>> 
     let mut program = load_bytes(file, reading)?;
     program.times.read = read;
     Ok(program)
+}
+
+/// The same for these inputs (a file of arrays `arg0`, `arg1`, ...): arguments whose types do not say their sizes
+/// have those of the arrays, unless a choice of `reading` says them.
+pub fn load_for(path: &str, reading: &Reading, inputs: Option<&str>) -> Result<Program, Box<Rejected>> {
+    let rejected = match load_as(path, reading) {
+        Err(rejected) if reading.pick.is_none() => rejected,
+        other => return other,
+    };
+    if !rejected.diagnostics.iter().any(|d| d.code == codes::UNBOUNDED_SHAPE) {
+        return Err(rejected);
+    }
+    let Some(mut npz) = inputs.and_then(|inputs| Npz::open(inputs, u64::MAX).ok()) else {
+        return Err(rejected);
+    };
+    let names: Vec<String> = (0..).map(|i| format!("arg{i}")).take_while(|name| npz.contains(name)).collect();
+    let shapes = names.iter().map(|name| Some(npz.shape(name).ok()?.to_string()));
+    let Some(shapes) = shapes.collect::<Option<Vec<_>>>() else { return Err(rejected) };
+    let pick = Some(Pick::Name(format!("main({})", shapes.join(", "))));
+    load_as(path, &Reading { pick, ..reading.clone() })
 }
 
 /// The same of what was read of a file, with its name.

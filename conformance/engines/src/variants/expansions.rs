@@ -25,6 +25,8 @@ use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Shape};
 use hlo_opt::passes::edit::{Edit, each_outside_folds, ints};
 use hlo_opt::passes::{Fuel, Pass};
 
+use super::inversion;
+
 /// The expansions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expansion {
@@ -35,6 +37,8 @@ pub enum Expansion {
     Widened,
     /// `cholesky` of real matrices of at most [`MAX_ROWS`] rows.
     Factorization,
+    /// `triangular-solve` ([`inversion`]).
+    Inversion,
     /// `fft` of blocks of at most [`MAX_FFT_POINTS`] points, but for `IRFFT`.
     Transform,
     /// `select-and-scatter`, which goes through a window row by row.
@@ -55,6 +59,7 @@ impl Pass for Expansion {
             Expansion::Normalization => "normalization-steps",
             Expansion::Widened => "steps-widened",
             Expansion::Factorization => "cholesky-steps",
+            Expansion::Inversion => "triangular-inverse",
             Expansion::Transform => "transform-by-parts",
             Expansion::Selection => "selection-steps",
             Expansion::SelectionByColumns => "selection-by-columns",
@@ -70,6 +75,7 @@ impl Pass for Expansion {
                 "batch normalizations and Cholesky factorizations of narrow floats in f16 or f32"
             }
             Expansion::Factorization => "the steps of Cholesky factorizations, each rounded in their type",
+            Expansion::Inversion => "triangular systems by the inverse of the matrix",
             Expansion::Transform => {
                 "Fourier transforms in which a factor of 0 hides what it is multiplied by"
             }
@@ -91,6 +97,7 @@ impl Pass for Expansion {
                 | Opcode::Cholesky,
             ) => widened(e),
             (Expansion::Factorization, Opcode::Cholesky) => factored(e),
+            (Expansion::Inversion, Opcode::TriangularSolve) => inversion::solved(e),
             (Expansion::Transform, Opcode::Fft) => transformed(e),
             (Expansion::Selection, Opcode::SelectAndScatter) => selected(e, false),
             (Expansion::SelectionByColumns, Opcode::SelectAndScatter) => selected(e, true),

@@ -24,6 +24,7 @@
 //! | `normalization-steps` | batch normalizations step by step in the operands' type ([`expansions`]) | affine normalization, narrow accumulator |
 //! | `steps-widened` | batch normalizations and Cholesky factorizations of narrow floats in f16 or f32 ([`expansions`]) | affine normalization, narrow accumulator |
 //! | `cholesky-steps` | Cholesky factorizations step by step in their type ([`expansions`]) | narrow accumulator |
+//! | `triangular-inverse` | triangular systems by the inverse of the matrix ([`inversion`]) | decompositions, narrow accumulator |
 //! | `transform-by-parts` | Fourier transforms in which a factor of 0 hides an infinity or NaN ([`expansions`]) | |
 //! | `selection-steps`, `selection-by-columns` | `select-and-scatter` as a selection in windows and a scatter ([`expansions`]) | reordered regions |
 //! | `ulp-up`, `ulp-down` | elementary functions one unit in the last place off ([`ulp`]) | |
@@ -38,6 +39,7 @@ pub mod excess;
 pub mod expansions;
 pub mod flush;
 pub mod fma;
+mod inversion;
 pub mod regions;
 pub mod scales;
 pub mod sums;
@@ -108,6 +110,11 @@ pub fn all() -> Vec<Variant> {
         Variant {
             pass: Box::new(Expansion::Factorization),
             allowances: Allowances { narrow_accumulator: true, ..strict },
+            accumulate: Some(Accumulate::Region),
+        },
+        Variant {
+            pass: Box::new(Expansion::Inversion),
+            allowances: Allowances { decompositions: true, narrow_accumulator: true, ..strict },
             accumulate: Some(Accumulate::Region),
         },
         other(Box::new(Expansion::Transform), strict),

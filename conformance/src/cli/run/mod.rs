@@ -12,10 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use hlo::diag::{codes, render_all};
+use hlo::diag::render_all;
 use hlo::{ArrayLiteral, Diagnostic, Diagnostics, Module};
 use hlo_interp::{Accumulate, Devices};
-use hlo_parser::Pick;
 
 use super::dump::DumpOptions;
 use super::judging::JudgingOptions;
@@ -35,7 +34,7 @@ use hlo_engines::engine::{
 };
 use hlo_engines::engine::{array_name, named};
 use hlo_engines::frontend::{
-    JsonError, Program, Reading, Rejected, Stage, instruction_count, json_diagnostics, load_as, signature,
+    JsonError, Program, Stage, instruction_count, json_diagnostics, load_for, signature,
 };
 use hlo_engines::inputs::{self, InputKind};
 use hlo_engines::time_limit::within;
@@ -313,14 +312,8 @@ impl Runner<'_> {
     fn run(&self) -> Result<Exit, Failure> {
         let file = &self.job.program;
         let read = self.options.read.at_risk(self.options.risk);
-        let loaded = self.phases.during(Phase::Read, || match load_as(file, &read) {
-            Err(rejected) => match self.sized_by_inputs(&read, &rejected) {
-                Some(sized) => load_as(file, &sized),
-                None => Err(rejected),
-            },
-            loaded => loaded,
-        });
-        let mut program = match loaded {
+        let inputs = self.job.inputs.as_deref();
+        let mut program = match self.phases.during(Phase::Read, || load_for(file, &read, inputs)) {
             Ok(program) => program,
             Err(rejected) => {
                 if self.ui.json {
@@ -343,21 +336,6 @@ impl Runner<'_> {
             return Err(Failure::new(Exit::Verify, why));
         }
         at_own_risk(&format!("running {file}"), || self.run_loaded(&program))
-    }
-
-    /// How a program is read whose arguments have no known sizes, where inputs are given: with theirs. `None`: they do not say them, or the caller has said them.
-    fn sized_by_inputs(&self, read: &Reading, rejected: &Rejected) -> Option<Reading> {
-        let unsized_argument = rejected.diagnostics.iter().any(|d| d.code == codes::UNBOUNDED_SHAPE);
-        if read.pick.is_some() || !unsized_argument {
-            return None;
-        }
-        let mut npz = Npz::open(self.job.inputs.as_ref()?, self.options.limits.memory_limit).ok()?;
-        let names = (0..).map(|i| format!("arg{i}"));
-        let names: Vec<String> = names.take_while(|name| npz.contains(name)).collect();
-        let shapes: Option<Vec<String>> =
-            names.iter().map(|name| Some(npz.shape(name).ok()?.to_string())).collect();
-        let main = format!("main({})", shapes?.join(", "));
-        Some(Reading { pick: Some(Pick::Name(main)), ..read.clone() })
     }
 
     fn run_loaded(&self, program: &Program) -> Result<Exit, Failure> {
