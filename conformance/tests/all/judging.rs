@@ -243,9 +243,34 @@ ENTRY e {
         array(Buffer::U32(vec![84])),
         array(Buffer::U32(vec![85])),
     );
-    for (text, arguments, given, altered) in
-        [normalization, factorization, selection, transform, scales, quotient, of_floats, narrow, windows]
-    {
+    // The inverse has a zero that an infinity on the right is multiplied by.
+    let system = (
+        "HloModule m
+ENTRY e {
+  a = f32[2,2] parameter(0)
+  b = f32[2,1] parameter(1)
+  x = f32[2,1] triangular-solve(a, b), left_side=true, lower=true, unit_diagonal=false, transpose_a=NO_TRANSPOSE
+  ROOT r = f32[2] reshape(x)
+}",
+        vec![
+            shaped(&[2, 2], f32s(&[1.0, 0.0, 0.5, 1.0])),
+            shaped(&[2, 1], f32s(&[2.0, f32::INFINITY])),
+        ],
+        f32s(&[f32::NAN, f32::INFINITY]),
+        f32s(&[3.0, f32::INFINITY]),
+    );
+    for (text, arguments, given, altered) in [
+        system,
+        normalization,
+        factorization,
+        selection,
+        transform,
+        scales,
+        quotient,
+        of_floats,
+        narrow,
+        windows,
+    ] {
         let d = Dir::new();
         let file = d.file("m.hlo", text);
         let ins = inputs(&d, &arguments);
