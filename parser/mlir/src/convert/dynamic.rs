@@ -7,6 +7,12 @@ use hlo::{AttrKey, AttrValue, Attrs, ElementType, InstrId, Opcode, Shape, UNBOUN
 use super::cx::{Convert, Converter};
 use crate::ir::OpId;
 
+/// Sizes as a list, `?` of those that are not known.
+pub(super) fn sizes(dims: &[i64]) -> String {
+    let size = |&d: &i64| if d == UNBOUNDED { "?".to_owned() } else { d.to_string() };
+    format!("[{}]", dims.iter().map(size).collect::<Vec<_>>().join(", "))
+}
+
 impl Converter<'_> {
     /// A shape operand's values.
     fn known_operand(&self, op: OpId, index: usize) -> Option<Vec<i64>> {
@@ -38,7 +44,8 @@ impl Converter<'_> {
         let fits = said.len() == declared.dims.len()
             && said.iter().zip(&declared.dims).all(|(&said, &d)| said == d || d == UNBOUNDED && said >= 0);
         if !fits && !declared.is_dynamic() || said.len() != declared.dims.len() {
-            let message = format!("the operand says {said:?}, the type of the result {:?}", declared.dims);
+            let message =
+                format!("the operand says {said:?}, the type of the result {}", sizes(&declared.dims));
             return self.constraint(op, number, message);
         }
         if super::shapes::unbounded_dimension(&shape).is_none() {

@@ -9,6 +9,7 @@ use hlo::diag::codes;
 use hlo::{AttrKey, AttrValue, Attrs, InstrId, Opcode, Shape};
 
 use super::cx::{Convert, Converter};
+use super::dynamic::sizes;
 use crate::ir::{Attribute, OpId};
 
 /// The attribute that lists the operands that are shapes of results.
@@ -131,7 +132,8 @@ impl Converter<'_> {
         let fits = said.len() == array.dims.len()
             && said.iter().zip(&array.dims).all(|(&said, &d)| said == d || d == hlo::UNBOUNDED && said >= 0);
         if !fits {
-            let message = format!("operand {operand} says {said:?}, the type of the result {:?}", array.dims);
+            let message =
+                format!("operand {operand} says {said:?}, the type of the result {}", sizes(&array.dims));
             return self.fail(codes::STABLEHLO_CONSTRAINT, op, message);
         }
         Ok(Shape::array(array.element_type, &said))
